@@ -1,0 +1,68 @@
+# `make demo` and `make test` work as the first command in a fresh checkout.
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+
+# Everything that decides what the compiled files hold; the directories too, whose time changes
+# when a file goes. Absent ones are no error. The /. keeps bench the directory apart from the target.
+SOURCES := $(shell find src -name '*.ts' -o -type d 2>/dev/null)
+PROGRAMS := $(shell find examples/. bench/. test/e2e/programs/. -name '*.ts' -o -type d 2>/dev/null)
+SETTINGS := package-lock.json tsconfig.json
+
+.PHONY: help setup package libraries build programs check test unit e2e demo bench install clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
+
+setup: ## check Node, install the packages, provide a broker (quick when all is there)
+	@scripts/setup.sh
+
+build: package libraries ## compile the package into dist/ and the C libraries into build/lib
+
+package: dist/.stamp
+
+# The C libraries and their pkg-config files, usable from build/.
+libraries:
+	@scripts/setup-c.sh
+	@$(MAKE) -s -j2 --no-print-directory -C src/client/c BUILD='$(CURDIR)/build'
+
+dist/.stamp: $(SOURCES) $(SETTINGS) tsconfig.build.json | setup
+	@scripts/compile.sh tsconfig.build.json dist
+	@touch $@
+
+# Examples and benchmarks, with the sources they import; run from build/programs/.
+programs: build/programs/.stamp
+
+build/programs/.stamp: $(SOURCES) $(PROGRAMS) $(SETTINGS) tsconfig.run.json | setup
+	@scripts/compile.sh tsconfig.run.json build/programs
+	@touch $@
+
+check: setup ## formatter and linter, type check, house rules
+	node_modules/.bin/biome ci --diagnostic-level=warn
+	node_modules/.bin/tsc -p tsconfig.json
+	node_modules/.bin/vitest run test/tidy.test.ts
+
+test: unit e2e ## every test: unit and property tests, then real brokers and processes
+
+unit: setup ## unit and property tests only
+	@scripts/setup-c.sh --for-tests
+	node_modules/.bin/vitest run
+
+e2e: build programs ## end-to-end tests only
+	@scripts/setup.sh --for-tests
+	@scripts/setup-c.sh --for-tests
+	node_modules/.bin/vitest run --config vitest.e2e.config.ts
+
+demo: package programs ## train handwritten digits on several processes, with a crash in between
+	@node build/programs/examples/digits/main.js
+
+bench: package programs ## measure throughput and latency on this machine
+	@node build/programs/bench/main.js $(BENCH)
+
+install: build ## install below $(DESTDIR)$(PREFIX), /usr/local by default
+	@PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' scripts/install.sh
+	@$(MAKE) -s --no-print-directory -C src/client/c install BUILD='$(CURDIR)/build' \
+	  PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)'
+
+clean: ## remove what was built; keeps node_modules and .tools
+	rm -rf dist build coverage .dist-new

@@ -1,0 +1,20 @@
+/** A directory of AssemblyScript, and the TypeScript module that holds what it compiles to. */
+export interface KernelModule {
+  /** Directory with an index.ts, relative to the checkout. */
+  readonly assembly: string;
+  /** File that is generated, relative to the checkout. */
+  readonly target: string;
+  /** Name of its one export. */
+  readonly constant: string;
+  /** What the doc comment of the export says it holds. */
+  readonly holds: string;
+}
+
+/** All modules: the kernels of hosts, and the encodings of elements that clients need too. */
+export declare const KERNEL_MODULES: readonly KernelModule[];
+
+/** The compiled module: the same bytes for the same sources and compiler. Throws if it does not compile. */
+export declare function compileModule(module: KernelModule): Promise<Uint8Array>;
+
+/** The text of the module's `target`. */
+export declare function renderModule(module: KernelModule, wasm: Uint8Array): string;

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Compiles a project file into a directory that holds nothing else afterwards; the directory is
+# exchanged only when the compilation succeeded.
+#
+#   scripts/compile.sh tsconfig.build.json dist
+set -euo pipefail
+cd "$(dirname "$0")/.."
+project=$1
+directory=$2
+
+# Beside the target, so that the relative paths in source maps stay right.
+scratch=$(dirname "$directory")/.$(basename "$directory")-new
+mkdir -p "$(dirname "$directory")"
+rm -rf "$scratch"
+trap 'rm -rf "$scratch"' EXIT
+node_modules/.bin/tsc -p "$project" --outDir "$scratch"
+command=$(find "$scratch" -path '*/cli/main.js' -print -quit)
+if [[ -n $command ]]; then chmod +x "$command"; fi
+rm -rf "$directory"
+mv "$scratch" "$directory"

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Installs what was built, with the packages it needs at run time, below PREFIX:
+# lib/node_modules/nats-pserver and bin/pserver. Needs no network. DESTDIR is for packagers.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+prefix=${PREFIX:-/usr/local}
+target=${DESTDIR:-}$prefix/lib/node_modules/nats-pserver
+bin=${DESTDIR:-}$prefix/bin
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+# Packed, so that exactly the files of the published package are installed.
+npm pack --ignore-scripts --loglevel=error --pack-destination "$scratch" >/dev/null
+rm -rf "$target"
+mkdir -p "$target" "$bin"
+tar -xzf "$scratch"/*.tgz -C "$target" --strip-components=1
+
+npm ls --omit=dev --all --parseable --loglevel=error | while IFS= read -r directory; do
+  relative=${directory#"$PWD"/}
+  # The first line is the package itself.
+  [[ $relative == "$directory" ]] && continue
+  mkdir -p "$(dirname "$target/$relative")"
+  cp -R "$directory" "$(dirname "$target/$relative")/"
+done
+
+ln -sf ../lib/node_modules/nats-pserver/dist/cli/main.js "$bin/pserver"
+printf 'installed %s\n' "$bin/pserver"

@@ -1,0 +1,41 @@
+// Writes include/pserver_errors.h, the status codes of the C library. Run it after every change of
+// the table in src/protocol/errors.ts: `make build && node scripts/write-c-errors.mjs`. Plain
+// JavaScript, because Node 20 does not strip types; write-c-errors.d.mts types it for the test.
+
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+
+export function renderErrorHeader(codes) {
+  const entries = Object.entries(codes).sort(([, a], [, b]) => a.number - b.number);
+  const constants = entries.map(
+    ([code, { number, meaning }]) => `  /** ${meaning} */\n  PSERVER_ERR_${code} = ${number},`,
+  );
+  const rows = entries.map(
+    ([code, { retryable }]) => `  X(PSERVER_ERR_${code}, "${code}", ${retryable ? 1 : 0}) \\`,
+  );
+  return `/* Written by scripts/write-c-errors.mjs from src/protocol/errors.ts: edit that. */
+#ifndef PSERVER_ERRORS_H
+#define PSERVER_ERRORS_H
+
+/** What came of a call. The numbers are the protocol's; none is ever used for another meaning. */
+typedef enum pserver_status {
+  /** the call did what it says */
+  PSERVER_OK = 0,
+${constants.join("\n")}
+} pserver_status;
+
+/** Every code: its constant, its name in messages, and whether the same call can succeed later. */
+#define PSERVER_ERROR_TABLE(X) \\
+${rows.join("\n").replace(/ \\$/, "")}
+
+#endif
+`;
+}
+
+if (import.meta.filename === process.argv[1]) {
+  const root = join(import.meta.dirname, "..");
+  const { ERROR_CODES } = await import(join(root, "dist/protocol/index.js"));
+  const target = join(root, "include/pserver_errors.h");
+  await writeFile(target, renderErrorHeader(ERROR_CODES));
+  console.log(`wrote ${Object.keys(ERROR_CODES).length} codes into ${target}`);
+}

@@ -1,0 +1,87 @@
+// Makes a C header of the shared vectors in test/vectors, for test/c/programs/vectors.c: the test
+// writes it where it compiles, so that it is never out of date. Plain JavaScript, like the other
+// scripts; write-c-vectors.d.mts types it.
+
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
+/** Text as a C literal, each byte of its UTF-8 form in octal. */
+function literal(text) {
+  const bytes = [...Buffer.from(text, "utf8")];
+  return `"${bytes.map((byte) => `\\${byte.toString(8).padStart(3, "0")}`).join("")}"`;
+}
+
+function table(name, fields, rows) {
+  return `static const struct { ${fields} } ${name}[] = {\n${rows.map((row) => `  {${row.join(", ")}},`).join("\n")}\n};\n`;
+}
+
+const bytesOf = (text) => Buffer.byteLength(text, "utf8");
+
+/** Every list of messages in a file: those whose entries have `fields` and `hex`. */
+function messagesIn(file) {
+  return Object.values(file)
+    .flatMap((list) => (Array.isArray(list) ? list : []))
+    .filter(({ fields, hex }) => fields !== undefined && hex !== undefined);
+}
+
+export function renderVectors(directory) {
+  const read = (name) => JSON.parse(readFileSync(join(directory, `${name}.json`), "utf8"));
+  const names = read("names");
+  const encodings = read("encodings");
+  const messages = ["answers", "lifecycle", "records"].flatMap((name) => messagesIn(read(name)));
+  const wellFormed = names.names.filter(({ name }) => name.isWellFormed());
+  return [
+    "/* Written by scripts/write-c-vectors.mjs. */",
+    table(
+      "names",
+      "const char *name; size_t bytes; const char *token;",
+      wellFormed.map(({ name, token }) => [literal(name), bytesOf(name), literal(token)]),
+    ),
+    table(
+      "jobs",
+      "const char *job; bool is_valid;",
+      names.jobs
+        .filter(({ job }) => !job.includes("\0"))
+        .map(({ job, code }) => [literal(job), code === undefined || code === ""]),
+    ),
+    table(
+      "encoded",
+      "const char *float32, *bfloat16, *float16;",
+      encodings.encoded.map((row) => [row.float32, row.bfloat16, row.float16].map(literal)),
+    ),
+    table(
+      "decoded",
+      "const char *hex, *bfloat16, *float16;",
+      encodings.decoded.map((row) => [row.hex, row.bfloat16, row.float16].map(literal)),
+    ),
+    table(
+      "streams",
+      "const char *stream; bool is_valid; unsigned shard; uint64_t generation;",
+      read("subjects").streams.map(({ stream, code, shard = 0, generation = 0 }) => [
+        literal(stream),
+        code === undefined,
+        shard,
+        generation,
+      ]),
+    ),
+    table(
+      "messages",
+      "const char *what, *hex;",
+      messages.map(({ what, hex }) => [literal(what), literal(hex)]),
+    ),
+    table(
+      "refused",
+      "const char *what, *hex; pserver_status code;",
+      read("refused").messages.map(({ what, hex, code }) => [
+        literal(what),
+        literal(hex),
+        `PSERVER_ERR_${code}`,
+      ]),
+    ),
+    table(
+      "written",
+      "const char *hex;",
+      read("encoding").written.map(({ hex }) => [literal(hex)]),
+    ),
+  ].join("\n");
+}

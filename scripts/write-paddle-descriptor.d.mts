@@ -1,0 +1,3 @@
+import type { INamespace } from "protobufjs/light.js";
+
+export declare function paddleDescriptor(): INamespace;

@@ -1,0 +1,44 @@
+// Writes src/protocol/config/paddle/descriptor.ts, the form of the .proto files beside it that the
+// package carries, because compiled code is without them. Run it after a change of one of them:
+// `node scripts/write-paddle-descriptor.mjs`. A test compares. Plain JavaScript, because Node 20 does
+// not strip types; write-paddle-descriptor.d.mts types it for the test.
+
+import { execFileSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import protobuf from "protobufjs";
+
+const ROOT = join(import.meta.dirname, "..");
+const DIRECTORY = join(ROOT, "src/protocol/config/paddle");
+const FILES = ["optimizer-config.proto", "parameter-config.proto"];
+
+/** The messages of the .proto files as protobufjs' `Root.fromJSON` takes them. */
+export function paddleDescriptor() {
+  const root = new protobuf.Root();
+  for (const file of FILES) {
+    protobuf.parse(readFileSync(join(DIRECTORY, file), "utf8"), root, { keepCase: true });
+  }
+  const descriptor = JSON.parse(JSON.stringify(root.resolveAll()));
+  // Text in proto2 need not be UTF-8, but names are: readers are to refuse any other.
+  for (const message of Object.values(descriptor.nested.paddle.nested)) {
+    message.options = { ...message.options, features: { utf8_validation: "VERIFY" } };
+  }
+  return descriptor;
+}
+
+if (import.meta.filename === process.argv[1]) {
+  const target = join(DIRECTORY, "descriptor.ts");
+  const lines = [
+    "// Written by scripts/write-paddle-descriptor.mjs from the .proto files here. Do not edit.",
+    'import type { INamespace } from "protobufjs/light.js";',
+    "",
+    "/** PaddlePaddle's configuration messages. */",
+    `export const PADDLE_DESCRIPTOR: INamespace = ${JSON.stringify(paddleDescriptor())};`,
+  ];
+  writeFileSync(target, `${lines.join("\n")}\n`);
+  execFileSync(join(ROOT, "node_modules/.bin/biome"), ["format", "--write", target], {
+    cwd: ROOT,
+    stdio: "ignore",
+  });
+  console.log(`wrote ${target}`);
+}

@@ -1,0 +1,12 @@
+import { defineConfig } from "vitest/config";
+
+/** End-to-end tests: every file starts brokers and processes of its own on free ports. */
+export default defineConfig({
+  test: {
+    include: ["test/e2e/**/*.test.ts"],
+    pool: "forks",
+    maxWorkers: 2,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+  },
+});
