@@ -1,0 +1,195 @@
+import { checksum, joinChecksums } from "./crc.ts";
+import { PserverError } from "./errors.ts";
+import { PROTOCOL_VERSION } from "./limits.ts";
+import { readMsgpack } from "./msgpack-reader.ts";
+import { checkWritable, writeMsgpack } from "./msgpack-writer.ts";
+
+/**
+ * The envelope of every message: one msgpack map whose first entry is `crc`, whose second is `v`
+ * (the protocol version) and whose last, if the message carries tensor bytes, is `data`.
+ *
+ *     byte  0      0x80 + number of entries (a fixmap: at most 15)
+ *     bytes 1..4   a3 63 72 63             the key "crc"
+ *     bytes 5..9   ce xx xx xx xx          uint32, big-endian
+ *     then         the other entries; `data` is `a4 64 61 74 61 c6 <uint32 length> <bytes>`
+ *
+ * The CRC-32 (IEEE, as in zlib) covers every byte but the four of its own value. So a sender can
+ * write the header and then the bytes, and any msgpack decoder can read a recorded journal.
+ */
+const CRC_OFFSET = 6;
+const CRC_END = 10;
+const ENTRIES_MAX = 15;
+const CRC_KEY = [0xa3, 0x63, 0x72, 0x63, 0xce] as const;
+const DATA_KEY = [0xa4, 0x64, 0x61, 0x74, 0x61, 0xc6] as const;
+const NO_BYTES = new Uint8Array(0);
+
+/** Entries that are the envelope's own. */
+const RESERVED = ["crc", "v", "data"] as const;
+
+/** The entries of a message but `crc`, `v` and `data`. */
+export type Fields = Readonly<Record<string, unknown>>;
+
+/** A decoded message. `data` is a view of the received buffer: copy it before keeping it. */
+export interface Message {
+  readonly fields: Fields;
+  readonly data: Uint8Array;
+}
+
+/** A message being built: `data` is the place of the tensor bytes, to be filled before sealing. */
+export interface DraftMessage {
+  readonly bytes: Uint8Array;
+  readonly data: Uint8Array;
+}
+
+/** Gives memory of so many bytes, with whatever it holds. */
+export type Allocate = (bytes: number) => Buffer;
+
+/**
+ * A message with room for `dataBytes` tensor bytes. Fill `data`, then call {@link sealMessage}.
+ * The bytes are the caller's own, of `allocate` if given. Entries that are undefined are left out.
+ * @throws BAD_VALUE for text that is not well-formed, INTERNAL for what no message can carry.
+ */
+export function draftMessage(
+  fields: Fields,
+  dataBytes?: number,
+  allocate: Allocate = Buffer.allocUnsafeSlow,
+): DraftMessage {
+  const withData = dataBytes !== undefined;
+  const entries = toEntries(fields);
+  const total = Object.keys(entries).length + 1 + (withData ? 1 : 0);
+  if (total > ENTRIES_MAX) {
+    throw new PserverError("INTERNAL", `a message takes at most ${ENTRIES_MAX} entries`, {
+      entries: Object.keys(entries),
+    });
+  }
+  const packed = writeMsgpack(entries);
+  const headerBytes = CRC_END + packed.length - 1;
+  const dataStart = headerBytes + (withData ? DATA_KEY.length + 4 : 0);
+  // Not zeroed: every byte is written, the tensor's by the caller.
+  const buffer = allocate(dataStart + (dataBytes ?? 0));
+  // A plain view: the `slice` of a Buffer would share memory instead of copying it.
+  const bytes = new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.length);
+  bytes[0] = 0x80 + total;
+  bytes.set(CRC_KEY, 1);
+  bytes.set(packed.subarray(1), CRC_END);
+  if (withData) {
+    bytes.set(DATA_KEY, headerBytes);
+    buffer.writeUInt32BE(dataBytes, headerBytes + DATA_KEY.length);
+  }
+  return { bytes, data: bytes.subarray(dataStart) };
+}
+
+/**
+ * Writes the checksum into a drafted message and returns its bytes. `dataCrc`: the checksum of its
+ * tensor bytes alone, for those who know it already.
+ */
+export function sealMessage(draft: DraftMessage, dataCrc?: number): Uint8Array {
+  const { bytes, data } = draft;
+  const crc =
+    dataCrc === undefined
+      ? messageCrc(bytes)
+      : joinChecksums(
+          messageCrc(bytes.subarray(0, bytes.length - data.length)),
+          dataCrc,
+          data.length,
+        );
+  new DataView(bytes.buffer, bytes.byteOffset).setUint32(CRC_OFFSET, crc);
+  return bytes;
+}
+
+/** A whole message; `data` is copied. */
+export function encodeMessage(fields: Fields, data?: Uint8Array): Uint8Array {
+  const draft = draftMessage(fields, data?.length);
+  if (data !== undefined) draft.data.set(data);
+  return sealMessage(draft);
+}
+
+/**
+ * Reads one message. Nothing of it may be trusted beyond its form: see `fields.ts`.
+ * @throws BAD_MESSAGE if it is malformed or truncated, BAD_CHECKSUM if a bit has changed,
+ * BAD_VERSION if it is of another protocol version.
+ */
+export function decodeMessage(bytes: Uint8Array): Message {
+  if (!hasEnvelope(bytes)) {
+    throw new PserverError(
+      "BAD_MESSAGE",
+      `expected a msgpack map that begins with "crc"; received ${bytes.length} bytes that do not`,
+      { receivedBytes: bytes.length },
+    );
+  }
+  const expected = readCrc(bytes);
+  const received = messageCrc(bytes);
+  if (expected !== received) {
+    throw new PserverError(
+      "BAD_CHECKSUM",
+      `checksum: the message says ${hex(expected)}, its bytes give ${hex(received)}`,
+      { expected, received },
+    );
+  }
+  const { crc: _crc, v, data, ...fields } = readMsgpack(bytes) as Record<string, unknown>;
+  if (v !== PROTOCOL_VERSION) {
+    throw new PserverError(
+      "BAD_VERSION",
+      `protocol version: expected ${PROTOCOL_VERSION}; received ${String(v)}`,
+      { expected: PROTOCOL_VERSION, received: String(v) },
+    );
+  }
+  if (data === undefined) return { fields, data: NO_BYTES };
+  if (!(data instanceof Uint8Array)) {
+    throw new PserverError("BAD_MESSAGE", `data: expected bytes; received a ${typeof data}`);
+  }
+  if (data.byteOffset + data.length !== bytes.byteOffset + bytes.length) {
+    throw new PserverError("BAD_MESSAGE", "data: expected the last entry; received more after it");
+  }
+  return { fields, data };
+}
+
+/** The checksum written in a message that has the envelope; what identifies a journal record. */
+export function readCrc(bytes: Uint8Array): number {
+  return new DataView(bytes.buffer, bytes.byteOffset).getUint32(CRC_OFFSET);
+}
+
+/** Any plain value as msgpack, as the state in a snapshot. The bytes are the caller's own. */
+export function packValue(value: unknown): Uint8Array {
+  return Uint8Array.from(writeMsgpack(value));
+}
+
+/**
+ * The value that {@link packValue} wrote.
+ * @throws BAD_MESSAGE if the bytes are no msgpack.
+ */
+export function unpackValue(bytes: Uint8Array): unknown {
+  return readMsgpack(bytes);
+}
+
+function messageCrc(bytes: Uint8Array): number {
+  return checksum(bytes.subarray(CRC_END), checksum(bytes.subarray(0, CRC_OFFSET)));
+}
+
+function hasEnvelope(bytes: Uint8Array): boolean {
+  const first = bytes[0] ?? 0;
+  return (
+    bytes.length > CRC_END &&
+    first >= 0x82 &&
+    first <= 0x80 + ENTRIES_MAX &&
+    CRC_KEY.every((byte, i) => bytes[1 + i] === byte)
+  );
+}
+
+/** The entries as they are written: the version first, and none that is undefined. */
+function toEntries(fields: Fields): Record<string, unknown> {
+  const entries: Record<string, unknown> = { v: PROTOCOL_VERSION };
+  for (const [key, value] of Object.entries(fields)) {
+    if (value === undefined) continue;
+    if ((RESERVED as readonly string[]).includes(key)) {
+      throw new PserverError("INTERNAL", `the entry ${key} is the envelope's own`, { key });
+    }
+    checkWritable(value, key);
+    entries[key] = value;
+  }
+  return entries;
+}
+
+function hex(crc: number): string {
+  return `0x${crc.toString(16).padStart(8, "0")}`;
+}

@@ -1,0 +1,179 @@
+import { COUNT, FINITE, NOT_NEGATIVE, POSITIVE, Settings, UNIT, wholeRange } from "./settings.ts";
+
+/**
+ * The learning rate of update n of a block; n is 1 for the first one.
+ *
+ *     constant              rate
+ *     linear                max(rate − a·n, b)
+ *     polynomial            rate · (1 + a·n)^−b
+ *     exponential           rate · a^(n/b)
+ *     discrete-exponential  rate · a^floor(n/b)
+ *     cosine                min + (rate − min) · (1 + cos(π · min(n, steps)/steps)) / 2
+ *     step                  the rate of the last row of the table whose `from` is at most n
+ *
+ * The first five are PaddlePaddle's (its n counted samples in some versions), cosine is of Loshchilov
+ * and Hutter, "SGDR" (2017), without restarts. While n < warmup.steps, the rate is multiplied by
+ * from + (1 − from) · n / steps.
+ */
+export type LearningRate = (
+  | { readonly schedule: "constant"; readonly rate: number }
+  | {
+      readonly schedule: "linear" | "polynomial" | "exponential" | "discrete-exponential";
+      readonly rate: number;
+      readonly a: number;
+      readonly b: number;
+    }
+  | {
+      readonly schedule: "cosine";
+      readonly rate: number;
+      readonly min: number;
+      readonly steps: number;
+    }
+  | {
+      readonly schedule: "step";
+      readonly table: readonly (readonly [from: number, rate: number])[];
+    }
+) & { readonly warmup?: Warmup };
+
+/** How a rate grows at the beginning. */
+export interface Warmup {
+  /** Updates until the rate is the schedule's. */
+  readonly steps: number;
+  /** Part of the rate, 0 to 1, that it grows from. */
+  readonly from: number;
+}
+
+/** What callers give: a constant rate as a number, or a schedule with some of its numbers. */
+export type LearningRateInput =
+  | number
+  | ((
+      | { readonly schedule?: "constant"; readonly rate: number }
+      | {
+          readonly schedule: "linear";
+          readonly rate: number;
+          readonly a: number;
+          readonly b?: number;
+        }
+      | {
+          readonly schedule: "polynomial" | "exponential" | "discrete-exponential";
+          readonly rate: number;
+          readonly a: number;
+          readonly b: number;
+        }
+      | {
+          readonly schedule: "cosine";
+          readonly rate: number;
+          readonly min?: number;
+          readonly steps: number;
+        }
+      | {
+          readonly schedule: "step";
+          readonly table: readonly (readonly [from: number, rate: number])[];
+        }
+    ) & { readonly warmup?: { readonly steps: number; readonly from?: number } });
+
+/** Rows of a step table: a configuration is in the header of a record, which is bounded. */
+export const STEP_ROWS_MAX = 32;
+
+const SCHEDULES = [
+  "constant",
+  "linear",
+  "polynomial",
+  "exponential",
+  "discrete-exponential",
+  "cosine",
+  "step",
+] as const;
+
+const WHAT = "config.learningRate";
+const ENTRIES: Readonly<Record<LearningRate["schedule"], readonly string[]>> = {
+  constant: ["rate"],
+  linear: ["rate", "a", "b"],
+  polynomial: ["rate", "a", "b"],
+  exponential: ["rate", "a", "b"],
+  "discrete-exponential": ["rate", "a", "b"],
+  cosine: ["rate", "min", "steps"],
+  step: ["table"],
+};
+
+/** @throws BAD_CONFIG for an unknown schedule or entry, a number that is missing or out of range. */
+export function toLearningRate(input: unknown): LearningRate {
+  const given = typeof input === "number" ? { rate: input } : input;
+  const every = ["schedule", "warmup", ...Object.values(ENTRIES).flat()];
+  const schedule = new Settings(given, WHAT, every).word("schedule", SCHEDULES, "constant");
+  const settings = new Settings(given, `${WHAT} ${schedule}`, [
+    "schedule",
+    "warmup",
+    ...ENTRIES[schedule],
+  ]);
+  const warmup = settings.get("warmup");
+  return {
+    ...readSchedule(schedule, settings),
+    ...(warmup === undefined ? {} : { warmup: toWarmup(warmup) }),
+  };
+}
+
+function readSchedule(schedule: LearningRate["schedule"], settings: Settings): LearningRate {
+  if (schedule === "step") return { schedule, table: toTable(settings) };
+  const rate = settings.number("rate", FINITE);
+  switch (schedule) {
+    case "constant":
+      return { schedule, rate };
+    case "linear": {
+      const a = settings.number("a", FINITE);
+      return { schedule, rate, a, b: settings.number("b", FINITE, 0) };
+    }
+    case "polynomial": {
+      const a = settings.number("a", NOT_NEGATIVE);
+      return { schedule, rate, a, b: settings.number("b", FINITE) };
+    }
+    case "exponential":
+    case "discrete-exponential": {
+      const a = settings.number("a", POSITIVE);
+      return { schedule, rate, a, b: settings.number("b", POSITIVE) };
+    }
+    case "cosine": {
+      const min = settings.number("min", FINITE, 0);
+      return { schedule, rate, min, steps: settings.number("steps", COUNT) };
+    }
+  }
+}
+
+function toTable(settings: Settings): readonly (readonly [number, number])[] {
+  const rows = settings.get("table");
+  if (!Array.isArray(rows) || rows.length === 0 || rows.length > STEP_ROWS_MAX) {
+    throw settings.refusal("table", `a list of 1 to ${STEP_ROWS_MAX} rows`, rows);
+  }
+  let next = 0;
+  return rows.map((row: unknown, i) => {
+    if (!Array.isArray(row) || row.length !== 2) {
+      throw settings.refusal(`table, row ${i}`, "a list of two numbers, from and rate", row);
+    }
+    const entry = new Settings({ from: row[0], rate: row[1] }, `${WHAT}.table, row ${i}`, [
+      "from",
+      "rate",
+    ]);
+    const from = entry.number("from", i === 0 ? wholeRange(0, 0) : wholeRange(next));
+    next = from + 1;
+    return [from, entry.number("rate", FINITE)] as const;
+  });
+}
+
+function toWarmup(input: unknown): Warmup {
+  const settings = new Settings(input, `${WHAT}.warmup`, ["steps", "from"]);
+  return { steps: settings.number("steps", COUNT), from: settings.number("from", UNIT, 0) };
+}
+
+/** The smallest of the numbers that decide whether a rate can be zero or less. */
+export function lowestRate(schedule: LearningRate): number {
+  switch (schedule.schedule) {
+    case "step":
+      return Math.min(...schedule.table.map(([, rate]) => rate));
+    case "linear":
+      return schedule.a > 0 ? schedule.b : schedule.rate;
+    case "cosine":
+      return Math.min(schedule.rate, schedule.min);
+    default:
+      return schedule.rate;
+  }
+}

@@ -1,0 +1,48 @@
+import type { LearningRate, LearningRateInput } from "./learning-rate.ts";
+import type { Optimizer, OptimizerInput } from "./optimizer.ts";
+import type { PaddleConfigs } from "./paddle/from-paddle.ts";
+
+/**
+ * How a parameter is updated, fixed when it is initialized: the normalized form, which records,
+ * snapshots and the job's state carry. What is absent is really absent, and no number is −0.
+ *
+ * Of a gradient: first its elements are multiplied by `gradientScale`, then clipped by norm, then by
+ * value; then coupled L2 is added, the optimizer's rule runs with the learning rate and decoupled L2,
+ * and L1 is taken off the new value.
+ */
+export interface ParameterConfig {
+  readonly optimizer: Optimizer;
+  /** Where the call gives none. Without either, a gradient is refused, but by `none`. */
+  readonly learningRate?: LearningRate;
+  /** Proximal L1, per unit of learning rate; ≥ 0. */
+  readonly l1: number;
+  /** Weight decay, ≥ 0: added to the gradient as l2 · value, or taken off the value. */
+  readonly l2: number;
+  /** Whether L2 goes through the rule (coupled) or past it (decoupled, as in AdamW). */
+  readonly l2Mode: "coupled" | "decoupled";
+  /** The L2 norm that the scaled gradient of the whole parameter is scaled down to; > 0. */
+  readonly clipNorm?: number;
+  /** The magnitude that each element is cut to; > 0. */
+  readonly clipValue?: number;
+  readonly gradientScale: number;
+  /** Whether gradients may come for some rows only. */
+  readonly sparse: boolean;
+  /** Whether the parameter keeps its first values: every update is refused. */
+  readonly static: boolean;
+  /** Whether a gradient's learning rate is divided by the number of versions it is behind. */
+  readonly stalenessScaling: boolean;
+  /** Whether updates may hold NaN and infinities; refused by default. */
+  readonly allowNonFinite: boolean;
+}
+
+/** The settings as an object: every entry has a default, and null is as good as absent. */
+export type ParameterSettings = Partial<Omit<ParameterConfig, "optimizer" | "learningRate">> & {
+  readonly optimizer?: OptimizerInput;
+  readonly learningRate?: LearningRateInput;
+};
+
+/**
+ * What callers give: an object, the same as JSON or YAML text, or PaddlePaddle's serialized messages,
+ * bytes alone being an `OptimizerConfig`. The same settings in any form are the same configuration.
+ */
+export type ParameterConfigInput = ParameterSettings | string | Uint8Array | PaddleConfigs;

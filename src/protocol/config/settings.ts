@@ -1,0 +1,123 @@
+import { PserverError } from "../errors.ts";
+
+/** What a number must be, in words and as a test. */
+export interface Range {
+  readonly expected: string;
+  readonly holds: (value: number) => boolean;
+}
+
+export const FINITE: Range = { expected: "a finite number", holds: Number.isFinite };
+export const NOT_NEGATIVE: Range = {
+  expected: "a finite number from 0 on",
+  holds: (value) => Number.isFinite(value) && value >= 0,
+};
+export const POSITIVE: Range = {
+  expected: "a finite number above 0",
+  holds: (value) => Number.isFinite(value) && value > 0,
+};
+/** How much of the past is kept: 1 would keep all of it and learn nothing. */
+export const DECAY: Range = {
+  expected: "a number from 0 to below 1",
+  holds: (value) => value >= 0 && value < 1,
+};
+export const UNIT: Range = {
+  expected: "a number from 0 to 1",
+  holds: (value) => value >= 0 && value <= 1,
+};
+/** Smaller ones are no normal float32: an optimizer would divide by zero. */
+export const EPSILON: Range = {
+  expected: "a finite number from 2^-126 on",
+  holds: (value) => Number.isFinite(value) && value >= 2 ** -126,
+};
+/** Numbers of updates, steps or trainers. */
+export const COUNT: Range = wholeRange(1);
+
+/** Whole numbers from `min` to `max`, both included. */
+export function wholeRange(min: number, max: number = Number.MAX_SAFE_INTEGER): Range {
+  const upTo = max === Number.MAX_SAFE_INTEGER ? "on" : `to ${max}`;
+  return {
+    expected: `a whole number from ${min} ${upTo}`,
+    holds: (value) => Number.isSafeInteger(value) && value >= min && value <= max,
+  };
+}
+
+/**
+ * A map of settings as somebody gave it, read entry by entry. An entry that is null or undefined is
+ * one that is absent. Numbers come out without a negative zero, which messages cannot carry.
+ */
+export class Settings {
+  readonly #what: string;
+  readonly #entries: ReadonlyMap<string, unknown>;
+
+  /** @throws BAD_CONFIG unless `value` is a plain map with none but the `known` entries. */
+  constructor(value: unknown, what: string, known: readonly string[]) {
+    if (!isPlainMap(value)) throw badConfig(what, "a map of settings", value);
+    const entries = Object.entries(value).filter(([, entry]) => entry != null);
+    const unknown = entries.find(([key]) => !known.includes(key));
+    if (unknown !== undefined) {
+      throw badConfig(what, `no entries but ${known.join(", ") || "none"}`, unknown[0]);
+    }
+    this.#what = what;
+    this.#entries = new Map(entries);
+  }
+
+  /** The entry as it was given; undefined if absent. */
+  get(key: string): unknown {
+    return this.#entries.get(key);
+  }
+
+  /** @throws BAD_CONFIG if the number is not in its range, or absent without a `fallback`. */
+  number(key: string, range: Range, fallback?: number): number {
+    const value = this.#entries.get(key) ?? fallback;
+    if (typeof value === "number" && range.holds(value)) return value + 0;
+    throw this.refusal(key, range.expected, value);
+  }
+
+  /** As {@link number}; undefined if absent. */
+  optionalNumber(key: string, range: Range): number | undefined {
+    return this.#entries.has(key) ? this.number(key, range) : undefined;
+  }
+
+  /** False if absent. @throws BAD_CONFIG unless it is true or false. */
+  flag(key: string): boolean {
+    const value = this.#entries.get(key) ?? false;
+    if (typeof value === "boolean") return value;
+    throw this.refusal(key, "true or false", value);
+  }
+
+  /** @throws BAD_CONFIG unless it is one of `words`. */
+  word<Word extends string>(key: string, words: readonly Word[], fallback?: Word): Word {
+    const value = this.#entries.get(key) ?? fallback;
+    const word = words.find((known) => known === value);
+    if (word !== undefined) return word;
+    throw this.refusal(key, words.join(", "), value);
+  }
+
+  /** The error for an entry that is not as it has to be. */
+  refusal(key: string, expected: string, received: unknown): PserverError {
+    return badConfig(`${this.#what}.${key}`, expected, received);
+  }
+}
+
+/** BAD_CONFIG that names expected and received. */
+export function badConfig(what: string, expected: string, received: unknown): PserverError {
+  const shown = show(received);
+  return new PserverError("BAD_CONFIG", `${what}: expected ${expected}; received ${shown}`, {
+    expected,
+    received: shown,
+  });
+}
+
+function isPlainMap(value: unknown): value is object {
+  if (typeof value !== "object" || value === null) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || Object.getPrototypeOf(prototype) === null;
+}
+
+function show(value: unknown): string {
+  if (value === undefined) return "nothing";
+  if (typeof value === "string") return JSON.stringify(value.slice(0, 200));
+  if (typeof value !== "object" || value === null) return String(value).slice(0, 200);
+  if (value instanceof Uint8Array) return `${value.length} bytes`;
+  return Array.isArray(value) ? `a list of ${value.length}` : "a map";
+}

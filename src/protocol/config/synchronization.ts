@@ -1,0 +1,79 @@
+import { MEMBERS_MAX } from "../limits.ts";
+import { badConfig, Settings, wholeRange } from "./settings.ts";
+
+/**
+ * How the trainers of a job keep step; of the whole job and never changed.
+ *
+ * - `async`: each gradient is applied when it comes.
+ * - `sync`: a step applies the mean or sum of one gradient of each of `trainers` trainers; `backups`
+ *   more may take part, whose gradients are left out where they are the last.
+ * - `ssp` (stale synchronous parallel, Ho et al. 2013): gradients are applied when they come, but a
+ *   pull waits while the slowest of `trainers` trainers is more than `staleness` steps behind.
+ */
+export type Synchronization =
+  | { readonly mode: "async" }
+  | {
+      readonly mode: "sync";
+      readonly trainers: number;
+      readonly backups: number;
+      readonly reduce: "mean" | "sum";
+    }
+  | { readonly mode: "ssp"; readonly trainers: number; readonly staleness: number };
+
+/** What callers give: `async` is the default, as are no backups and the mean. */
+export type SynchronizationInput =
+  | "async"
+  | { readonly mode?: "async" }
+  | {
+      readonly mode: "sync";
+      readonly trainers: number;
+      readonly backups?: number;
+      readonly reduce?: "mean" | "sum";
+    }
+  | { readonly mode: "ssp"; readonly trainers: number; readonly staleness: number };
+
+const WHAT = "synchronization";
+const ENTRIES = {
+  async: [],
+  sync: ["trainers", "backups", "reduce"],
+  ssp: ["trainers", "staleness"],
+} as const;
+
+/**
+ * A whole synchronization from what a caller or a message gave.
+ * @throws BAD_CONFIG for an unknown mode, an entry the mode does not have, or a number out of range:
+ * trainers and backups together are 1 to `MEMBERS_MAX`.
+ */
+export function toSynchronization(input: unknown = {}): Synchronization {
+  const given = typeof input === "string" ? { mode: input } : input;
+  const every = ["mode", ...Object.values(ENTRIES).flat()];
+  const modes = Object.keys(ENTRIES) as (keyof typeof ENTRIES)[];
+  const mode = new Settings(given, WHAT, every).word("mode", modes, "async");
+  const settings = new Settings(given, `${WHAT} ${mode}`, ["mode", ...ENTRIES[mode]]);
+  if (mode === "async") return { mode };
+  const trainers = settings.number("trainers", wholeRange(1, MEMBERS_MAX));
+  if (mode === "ssp") {
+    return { mode, trainers, staleness: settings.number("staleness", wholeRange(0)) };
+  }
+  const backups = settings.number("backups", wholeRange(0, MEMBERS_MAX), 0);
+  if (trainers + backups > MEMBERS_MAX) {
+    const expected = `at most ${MEMBERS_MAX} trainers and backups together`;
+    throw badConfig(WHAT, expected, trainers + backups);
+  }
+  return { mode, trainers, backups, reduce: settings.word("reduce", ["mean", "sum"], "mean") };
+}
+
+/** The synchronization in words: `sync of 4 trainers and 1 backup, mean`. */
+export function synchronizationText(synchronization: Synchronization): string {
+  const { mode } = synchronization;
+  if (mode === "async") return mode;
+  const trainers = counted(synchronization.trainers, "trainer");
+  if (mode === "ssp") return `ssp of ${trainers}, staleness ${synchronization.staleness}`;
+  const { backups, reduce } = synchronization;
+  const more = backups === 0 ? "" : ` and ${counted(backups, "backup")}`;
+  return `sync of ${trainers}${more}, ${reduce}`;
+}
+
+function counted(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? "" : "s"}`;
+}

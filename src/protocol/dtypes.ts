@@ -1,0 +1,73 @@
+import { PserverError } from "./errors.ts";
+
+/**
+ * The six element types. `code` is the number of PaddlePaddle's `paddle_element_type` and of the C
+ * header; elements are little-endian everywhere.
+ */
+export const DTYPES = {
+  int32: { code: 0, bytes: 4, float: false },
+  uint32: { code: 1, bytes: 4, float: false },
+  int64: { code: 2, bytes: 8, float: false },
+  uint64: { code: 3, bytes: 8, float: false },
+  float32: { code: 4, bytes: 4, float: true },
+  float64: { code: 5, bytes: 8, float: true },
+} as const satisfies Record<string, { code: number; bytes: number; float: boolean }>;
+
+/** Name of an element type, as in messages, numpy and the C header. */
+export type Dtype = keyof typeof DTYPES;
+
+/** The typed arrays that hold elements, one per {@link Dtype}. */
+export type TensorData =
+  | Int32Array
+  | Uint32Array
+  | BigInt64Array
+  | BigUint64Array
+  | Float32Array
+  | Float64Array;
+
+/** Whether `text` names an element type. */
+export function isDtype(text: unknown): text is Dtype {
+  return typeof text === "string" && Object.hasOwn(DTYPES, text);
+}
+
+/**
+ * The element type of a typed array.
+ * @throws BAD_DTYPE for any other value.
+ */
+export function dtypeOf(data: unknown): Dtype {
+  if (data instanceof Float32Array) return "float32";
+  if (data instanceof Float64Array) return "float64";
+  if (data instanceof Int32Array) return "int32";
+  if (data instanceof Uint32Array) return "uint32";
+  if (data instanceof BigInt64Array) return "int64";
+  if (data instanceof BigUint64Array) return "uint64";
+  const received = data === null ? "null" : (data?.constructor?.name ?? typeof data);
+  throw new PserverError(
+    "BAD_DTYPE",
+    `expected a typed array of ${Object.keys(DTYPES).join(", ")}; received ${received}`,
+    { expected: Object.keys(DTYPES), received },
+  );
+}
+
+/** A new, zeroed typed array of `elements` elements. */
+export function allocateData(dtype: Dtype, elements: number): TensorData {
+  switch (dtype) {
+    case "float32":
+      return new Float32Array(elements);
+    case "float64":
+      return new Float64Array(elements);
+    case "int32":
+      return new Int32Array(elements);
+    case "uint32":
+      return new Uint32Array(elements);
+    case "int64":
+      return new BigInt64Array(elements);
+    case "uint64":
+      return new BigUint64Array(elements);
+  }
+}
+
+/** The bytes of a typed array: a view, not a copy. */
+export function bytesOf(data: TensorData): Uint8Array {
+  return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+}

@@ -1,0 +1,91 @@
+import type { Encoding } from "./encodings.ts";
+import { ENCODING_WASM_BASE64 } from "./wasm.ts";
+
+/** Converts `n` elements at `from` into as many at `to`; see assembly/index.ts. */
+type ConvertKernel = (to: number, from: number, n: number) => void;
+
+/** The same, and the sum of the squares of what was encoded; not finite if an element is not. */
+type SummingKernel = (to: number, from: number, n: number) => number;
+
+/** What assembly/index.ts exports. */
+interface EncodingKernels {
+  readonly widenBf16: ConvertKernel;
+  readonly widenF16: ConvertKernel;
+  readonly narrowBf16: ConvertKernel;
+  readonly narrowF16: ConvertKernel;
+  readonly narrowSquaresBf16: SummingKernel;
+  readonly narrowSquaresF16: SummingKernel;
+  readonly squaresF32: (from: number, n: number) => number;
+}
+
+/** Elements that are converted at a time: few enough that they stay in a near cache. */
+export const CHUNK_ELEMENTS = 16_384;
+
+const PAGE_BYTES = 65_536;
+// The module's constants have the first page.
+const FLOATS = PAGE_BYTES;
+const HALVES = FLOATS + CHUNK_ELEMENTS * 4;
+
+/** The memory that elements go through, a chunk at a time, and what is done to the chunk. */
+export class EncodingChunk {
+  /** The float32 elements of the chunk, at most {@link CHUNK_ELEMENTS}. */
+  readonly floats: Float32Array;
+  /** The encoded elements of the chunk. */
+  readonly halves: Uint8Array;
+  readonly #narrow: Readonly<Record<Encoding, ConvertKernel>>;
+  readonly #narrowSquares: Readonly<Record<Encoding, SummingKernel>>;
+  readonly #widen: Readonly<Record<Encoding, ConvertKernel>>;
+  readonly #squares: EncodingKernels["squaresF32"];
+
+  constructor() {
+    const pages = Math.ceil((HALVES + CHUNK_ELEMENTS * 2) / PAGE_BYTES);
+    const memory = new WebAssembly.Memory({ initial: pages, maximum: pages });
+    const module = new WebAssembly.Module(Buffer.from(ENCODING_WASM_BASE64, "base64"));
+    const { exports } = new WebAssembly.Instance(module, { env: { memory } });
+    const kernels = exports as unknown as EncodingKernels;
+    this.floats = new Float32Array(memory.buffer, FLOATS, CHUNK_ELEMENTS);
+    this.halves = new Uint8Array(memory.buffer, HALVES, CHUNK_ELEMENTS * 2);
+    this.#narrow = { bfloat16: kernels.narrowBf16, float16: kernels.narrowF16 };
+    this.#narrowSquares = {
+      bfloat16: kernels.narrowSquaresBf16,
+      float16: kernels.narrowSquaresF16,
+    };
+    this.#widen = { bfloat16: kernels.widenBf16, float16: kernels.widenF16 };
+    this.#squares = kernels.squaresF32;
+  }
+
+  /** Makes the first `n` encoded elements of the first `n` floats. */
+  narrow(encoding: Encoding, n: number): void {
+    this.#narrow[encoding](HALVES, FLOATS, n);
+  }
+
+  /**
+   * Does as {@link narrow} and gives the sum of the squares of what was encoded. Afterwards the
+   * floats are the first `n` as they were or as they were encoded.
+   */
+  narrowSquares(encoding: Encoding, n: number): number {
+    const sum = this.#narrowSquares[encoding](HALVES, FLOATS, n);
+    if (Number.isFinite(sum)) return sum;
+    // The kernel tells that an element is not finite, not whether it is NaN.
+    this.widen(encoding, n);
+    return this.sumOfSquares(n);
+  }
+
+  /** Makes the first `n` floats of the first `n` encoded elements. */
+  widen(encoding: Encoding, n: number): void {
+    this.#widen[encoding](FLOATS, HALVES, n);
+  }
+
+  /** The sum of the squares of the first `n` floats, in f64; NaN or infinite exactly if one is. */
+  sumOfSquares(n: number): number {
+    return this.#squares(FLOATS, n);
+  }
+}
+
+let ofThread: EncodingChunk | undefined;
+
+/** The one chunk of this thread, made when it is first asked for. No caller keeps anything in it. */
+export function encodingChunk(): EncodingChunk {
+  ofThread ??= new EncodingChunk();
+  return ofThread;
+}

@@ -1,0 +1,101 @@
+import { PserverError } from "../errors.ts";
+import { CHUNK_ELEMENTS, encodingChunk } from "./chunk.ts";
+import { ENCODINGS, type Encoding } from "./encodings.ts";
+
+/**
+ * Encodes elements, each rounded to nearest, ties to even; what is too large becomes an infinity and
+ * a NaN the canonical quiet one, 0x7fc0 or 0x7e00. The two ranges must not overlap.
+ * @param to little-endian, two bytes an element, at any alignment.
+ * @throws BAD_LENGTH if `to` is not as long as the encoded elements are.
+ */
+export function encodeElements(encoding: Encoding, from: Float32Array, to: Uint8Array): void {
+  checkBytes(encoding, to, from.length);
+  const { bytes } = ENCODINGS[encoding];
+  const chunk = encodingChunk();
+  eachChunk(from.length, (start, n) => {
+    chunk.floats.set(from.subarray(start, start + n));
+    chunk.narrow(encoding, n);
+    to.set(chunk.halves.subarray(0, n * bytes), start * bytes);
+  });
+}
+
+/**
+ * Does as {@link encodeElements} and gives the norm of what was encoded, as {@link encodedNorm} of `to`
+ * would, in the same pass.
+ * @throws BAD_LENGTH if `to` is not as long as the encoded elements are.
+ */
+export function encodeWithNorm(encoding: Encoding, from: Float32Array, to: Uint8Array): number {
+  checkBytes(encoding, to, from.length);
+  const { bytes } = ENCODINGS[encoding];
+  const chunk = encodingChunk();
+  let sum = 0;
+  eachChunk(from.length, (start, n) => {
+    chunk.floats.set(from.subarray(start, start + n));
+    sum += chunk.narrowSquares(encoding, n);
+    to.set(chunk.halves.subarray(0, n * bytes), start * bytes);
+  });
+  return Math.sqrt(sum);
+}
+
+/**
+ * The float32 elements that were encoded: exact, and a NaN keeps its sign and fraction. The two
+ * ranges must not overlap.
+ * @param from little-endian, two bytes an element, at any alignment.
+ * @throws BAD_LENGTH if `from` is not as long as the encoded elements are.
+ */
+export function decodeElements(encoding: Encoding, from: Uint8Array, to: Float32Array): void {
+  checkBytes(encoding, from, to.length);
+  const { bytes } = ENCODINGS[encoding];
+  const chunk = encodingChunk();
+  eachChunk(to.length, (start, n) => {
+    chunk.halves.set(from.subarray(start * bytes, (start + n) * bytes));
+    chunk.widen(encoding, n);
+    to.set(chunk.floats.subarray(0, n), start);
+  });
+}
+
+/**
+ * The L2 norm of encoded elements, in float64; NaN or infinite exactly if an element is.
+ * @param encoded little-endian, two bytes an element, at any alignment.
+ * @throws BAD_LENGTH unless it is a whole number of elements.
+ */
+export function encodedNorm(encoding: Encoding, encoded: Uint8Array): number {
+  const { bytes } = ENCODINGS[encoding];
+  const elements = Math.floor(encoded.length / bytes);
+  checkBytes(encoding, encoded, elements);
+  const chunk = encodingChunk();
+  let sum = 0;
+  eachChunk(elements, (start, n) => {
+    chunk.halves.set(encoded.subarray(start * bytes, (start + n) * bytes));
+    chunk.widen(encoding, n);
+    sum += chunk.sumOfSquares(n);
+  });
+  return Math.sqrt(sum);
+}
+
+/** The L2 norm of float32 elements as they are, in float64; NaN or infinite exactly if one is. */
+export function float32Norm(elements: Float32Array): number {
+  const chunk = encodingChunk();
+  let sum = 0;
+  eachChunk(elements.length, (start, n) => {
+    chunk.floats.set(elements.subarray(start, start + n));
+    sum += chunk.sumOfSquares(n);
+  });
+  return Math.sqrt(sum);
+}
+
+function eachChunk(elements: number, visit: (start: number, n: number) => void): void {
+  for (let start = 0; start < elements; start += CHUNK_ELEMENTS) {
+    visit(start, Math.min(CHUNK_ELEMENTS, elements - start));
+  }
+}
+
+function checkBytes(encoding: Encoding, encoded: Uint8Array, elements: number): void {
+  const expected = elements * ENCODINGS[encoding].bytes;
+  if (encoded.length === expected) return;
+  throw new PserverError(
+    "BAD_LENGTH",
+    `${elements} ${encoding} elements take ${expected} bytes; received ${encoded.length}`,
+    { expected, received: encoded.length },
+  );
+}

@@ -1,0 +1,38 @@
+import { DTYPES, type Dtype } from "../dtypes.ts";
+import { PserverError } from "../errors.ts";
+
+/**
+ * Shorter forms in which float32 elements can travel; blocks stay float32. `bfloat16` is the upper
+ * half of a float32: its range, but 8 bits of precision. `float16` is IEEE 754's binary16: 11 bits of
+ * precision, from 6e-8 to 65504.
+ */
+export const ENCODINGS = {
+  bfloat16: { bytes: 2 },
+  float16: { bytes: 2 },
+} as const satisfies Record<string, { bytes: 2 }>;
+
+/** Name of an encoding, as in messages; an absent one means elements as their type has them. */
+export type Encoding = keyof typeof ENCODINGS;
+
+/** Whether `text` names an encoding. */
+export function isEncoding(text: unknown): text is Encoding {
+  return typeof text === "string" && Object.hasOwn(ENCODINGS, text);
+}
+
+/**
+ * Bytes of `elements` elements of a type as they travel.
+ * @throws UNSUPPORTED for an encoding of another type than float32.
+ */
+export function encodedBytes(
+  dtype: Dtype,
+  encoding: Encoding | undefined,
+  elements: number,
+): number {
+  if (encoding === undefined) return elements * DTYPES[dtype].bytes;
+  if (dtype === "float32") return elements * ENCODINGS[encoding].bytes;
+  throw new PserverError(
+    "UNSUPPORTED",
+    `encoding: ${encoding} is for float32 elements; received ${dtype}`,
+    { expected: "float32", received: dtype },
+  );
+}

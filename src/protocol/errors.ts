@@ -1,0 +1,267 @@
+/**
+ * Every error code of the system: one table for TypeScript, C and Python.
+ *
+ * `number` is the stable number of the C enum, `retryable` says whether the same call can
+ * succeed later without being changed, `meaning` is the line the documentation prints.
+ * Numbers are never reused.
+ */
+export const ERROR_CODES = {
+  // What the sender got wrong.
+  BAD_MESSAGE: { number: 1, retryable: false, meaning: "the message is malformed or truncated" },
+  BAD_CHECKSUM: { number: 2, retryable: false, meaning: "the checksum does not match the bytes" },
+  BAD_VERSION: { number: 3, retryable: false, meaning: "the protocol version is not spoken here" },
+  BAD_NAME: { number: 4, retryable: false, meaning: "a name is empty, too long or not valid" },
+  BAD_DTYPE: { number: 5, retryable: false, meaning: "the element type is wrong or unknown" },
+  BAD_SHAPE: { number: 6, retryable: false, meaning: "the shape is wrong or not valid" },
+  BAD_LENGTH: { number: 7, retryable: false, meaning: "the number of bytes is wrong" },
+  BAD_VALUE: { number: 8, retryable: false, meaning: "an argument is out of its range" },
+  BAD_CONFIG: { number: 9, retryable: false, meaning: "the parameter configuration is not valid" },
+  BAD_REPLY: {
+    number: 10,
+    retryable: false,
+    meaning: "the reply subject is not under the trainer's inbox",
+  },
+  NON_FINITE: {
+    number: 11,
+    retryable: false,
+    meaning: "the update holds a NaN or an infinity and the parameter does not allow them",
+  },
+  NO_LEARNING_RATE: {
+    number: 12,
+    retryable: false,
+    meaning: "neither the parameter nor the call gives a learning rate",
+  },
+  UNSUPPORTED: {
+    number: 13,
+    retryable: false,
+    meaning: "the element type does not take this update",
+  },
+  EMPTY: { number: 14, retryable: false, meaning: "the list is empty" },
+  TOO_LARGE: { number: 15, retryable: false, meaning: "more than a stated limit allows" },
+  UNKNOWN_PARAMETER: { number: 16, retryable: false, meaning: "no parameter has this name" },
+  STATIC: { number: 17, retryable: false, meaning: "the parameter is static: it takes no update" },
+  BAD_INDEX: { number: 18, retryable: false, meaning: "an index is out of range or out of order" },
+
+  // Lifecycle.
+  NOT_INITIALIZED: { number: 20, retryable: true, meaning: "the job is not initialized yet" },
+  ALREADY_INITIALIZED: { number: 21, retryable: false, meaning: "it is initialized already" },
+  NOT_SELECTED: {
+    number: 22,
+    retryable: false,
+    meaning: "this trainer is not the one selected to initialize",
+  },
+  STALE_EPOCH: {
+    number: 23,
+    retryable: false,
+    meaning: "the message belongs to an initialization that has been replaced",
+  },
+  INCOMPLETE: {
+    number: 24,
+    retryable: false,
+    meaning: "declared blocks have not been initialized",
+  },
+  NO_SPACE: {
+    number: 25,
+    retryable: false,
+    meaning: "the broker cannot hold the journals and state",
+  },
+  JOB_EXISTS: {
+    number: 26,
+    retryable: false,
+    meaning: "a job of this name exists with other settings",
+  },
+
+  // Sessions.
+  SUPERSEDED: {
+    number: 30,
+    retryable: false,
+    meaning: "a newer session of this trainer has joined",
+  },
+  REJOIN: { number: 31, retryable: false, meaning: "the session has ended; join again" },
+  SETTLED: {
+    number: 32,
+    retryable: false,
+    meaning: "the record was settled before and its outcome has been forgotten",
+  },
+  WINDOW: { number: 33, retryable: true, meaning: "too many unsettled records of one trainer" },
+  LATE: { number: 35, retryable: false, meaning: "the step has closed, or has this gradient" },
+  EARLY: { number: 36, retryable: true, meaning: "the step before has not closed yet" },
+  NOT_MEMBER: {
+    number: 37,
+    retryable: false,
+    meaning: "the trainer is not a member of the job's steps",
+  },
+  TOO_MANY_TRAINERS: { number: 34, retryable: false, meaning: "the shard's trainer table is full" },
+
+  // Journal.
+  JOURNAL_FULL: { number: 40, retryable: true, meaning: "the journal has reached its limit" },
+  JOURNAL_DAMAGED: {
+    number: 41,
+    retryable: false,
+    meaning: "the journal lost or changed a record",
+  },
+  JOURNAL_LOST: { number: 42, retryable: false, meaning: "the journal lost its newest records" },
+  JOURNAL_REPLACED: {
+    number: 43,
+    retryable: false,
+    meaning: "the position is of a journal that has been replaced",
+  },
+  SNAPSHOT_DAMAGED: {
+    number: 44,
+    retryable: false,
+    meaning: "a piece of a snapshot is lost or changed",
+  },
+  UNKNOWN_RULES: {
+    number: 45,
+    retryable: false,
+    meaning: "this host does not have the rules the journal is written under",
+  },
+
+  // Hosts.
+  NO_OWNER: { number: 50, retryable: true, meaning: "no host serves the shard at the moment" },
+  NOT_OWNER: { number: 51, retryable: true, meaning: "this host no longer owns the shard" },
+  BUSY: { number: 52, retryable: true, meaning: "the host has too much work queued" },
+  NO_HOST: { number: 53, retryable: true, meaning: "no host of the job answers" },
+
+  // Calls.
+  TIMEOUT: { number: 60, retryable: true, meaning: "the call did not finish in its time" },
+  OUTCOME_UNKNOWN: {
+    number: 61,
+    retryable: false,
+    meaning: "each piece was applied once or not at all; which is not known",
+  },
+  ABORTED: { number: 62, retryable: false, meaning: "the caller aborted the call" },
+  CLOSED: { number: 63, retryable: false, meaning: "the client or host is closed" },
+
+  // Broker.
+  NO_BROKER: { number: 70, retryable: true, meaning: "the broker cannot be reached" },
+  NO_JETSTREAM: { number: 71, retryable: false, meaning: "the broker runs without JetStream" },
+  BROKER_TOO_OLD: { number: 72, retryable: false, meaning: "the broker's version is too old" },
+  PAYLOAD_TOO_SMALL: {
+    number: 73,
+    retryable: false,
+    meaning: "the broker's max_payload is too small",
+  },
+  DENIED: {
+    number: 74,
+    retryable: false,
+    meaning: "the broker refused the credentials or a subject",
+  },
+  NO_ETCD: { number: 75, retryable: true, meaning: "etcd cannot be reached or does not answer" },
+
+  // Files.
+  BAD_PATH: {
+    number: 80,
+    retryable: false,
+    meaning: "the path leaves the model directory or is not valid",
+  },
+  BAD_FILE: { number: 81, retryable: false, meaning: "the file is not a valid model file" },
+  MISSING_SHARD: {
+    number: 82,
+    retryable: false,
+    meaning: "a sparse parameter lacks one of its shards",
+  },
+  IO: { number: 83, retryable: false, meaning: "the operating system refused a file operation" },
+  DISK_FULL: { number: 84, retryable: false, meaning: "no space is left on the device" },
+  STORE_IN_USE: {
+    number: 85,
+    retryable: false,
+    meaning: "another process uses the store directory",
+  },
+
+  INTERNAL: { number: 99, retryable: false, meaning: "a defect of this program" },
+} as const satisfies Record<string, { number: number; retryable: boolean; meaning: string }>;
+
+/** Code of a {@link PserverError}; the same words in C (`PSERVER_ERR_…`) and Python. */
+export type ErrorCode = keyof typeof ERROR_CODES;
+
+/** What an error is about: the parties and the expected and received values, by name. */
+export interface ErrorDetails {
+  readonly [name: string]: unknown;
+}
+
+/** An error as it travels in a reply: `{error: {code, message, details?}}`. */
+export interface WireError {
+  readonly code: string;
+  readonly message: string;
+  readonly details?: ErrorDetails;
+}
+
+/** The one error class: the code is for programs, the message for people. */
+export class PserverError extends Error {
+  override readonly name: string = "PserverError";
+  readonly code: ErrorCode;
+  readonly details: ErrorDetails;
+
+  constructor(
+    code: ErrorCode,
+    message: string,
+    details: ErrorDetails = {},
+    options?: { cause?: unknown },
+  ) {
+    super(message, options);
+    this.code = code;
+    this.details = details;
+  }
+
+  /** Whether the same call can succeed later without being changed. */
+  get retryable(): boolean {
+    return ERROR_CODES[this.code].retryable;
+  }
+
+  /** The form of this error that replies carry: whatever the details hold, a message can. */
+  toWire(): WireError {
+    const message = toText(this.message);
+    return { code: this.code, message, details: toPlainMap(this.details, 1) };
+  }
+}
+
+/** Characters of one text, entries of one list or map, and depth of details that travel. */
+const WIRE_TEXT_MAX = 2_000;
+const WIRE_ENTRIES_MAX = 64;
+const WIRE_DEPTH_MAX = 6;
+
+/** The value as a reply can carry it: cut where it is long or deep, told where it is no plain one. */
+function toPlain(value: unknown, depth: number): unknown {
+  if (typeof value === "string") return toText(value);
+  if (typeof value === "number" || typeof value === "boolean" || value == null) return value;
+  if (typeof value !== "object" || ArrayBuffer.isView(value) || depth > WIRE_DEPTH_MAX) {
+    return toText(Object.prototype.toString.call(value));
+  }
+  if (!Array.isArray(value)) return toPlainMap(value, depth);
+  return value.slice(0, WIRE_ENTRIES_MAX).map((entry) => toPlain(entry, depth + 1));
+}
+
+function toPlainMap(value: object, depth: number): ErrorDetails {
+  const entries = Object.entries(value).slice(0, WIRE_ENTRIES_MAX);
+  return Object.fromEntries(
+    entries
+      .filter(([key, entry]) => key !== "__proto__" && entry !== undefined)
+      .map(([key, entry]) => [toText(key), toPlain(entry, depth + 1)]),
+  );
+}
+
+function toText(text: string): string {
+  return text.slice(0, WIRE_TEXT_MAX).toWellFormed();
+}
+
+/** Whether `text` is a code of the table. */
+export function isErrorCode(text: string): text is ErrorCode {
+  return Object.hasOwn(ERROR_CODES, text);
+}
+
+/**
+ * The error that a reply carried. A code this version does not know becomes `INTERNAL` with the
+ * sender's code kept in `details.code`, so that newer servers can be talked to.
+ */
+export function errorFromWire(wire: WireError): PserverError {
+  if (isErrorCode(wire.code)) return new PserverError(wire.code, wire.message, wire.details ?? {});
+  return new PserverError("INTERNAL", wire.message, { ...wire.details, code: wire.code });
+}
+
+/** `error` itself if it is one of ours, else an `INTERNAL` error caused by it. */
+export function ensureError(error: unknown): PserverError {
+  if (error instanceof PserverError) return error;
+  const text = error instanceof Error ? error.message : String(error);
+  return new PserverError("INTERNAL", text, {}, { cause: error });
+}

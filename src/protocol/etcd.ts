@@ -1,0 +1,130 @@
+import { PserverError } from "./errors.ts";
+import { checkJobName } from "./names.ts";
+
+/** Where etcd is, what the keys there begin with, and what trainers are told there. */
+export interface EtcdSettings {
+  /** `http://host:port` or `https://host:port`, tried in turn; all of one etcd. */
+  readonly endpoints: readonly string[];
+  /** What every key begins with, so that several jobs can share one etcd; nothing by default. */
+  readonly prefix?: string;
+  /** The broker's addresses as trainers reach them; by default as the host does. */
+  readonly advertise?: readonly string[];
+}
+
+/** Port of etcd, and of the broker, where an address names none. */
+const ETCD_PORT = 2379;
+const BROKER_PORT = 4222;
+
+const ENDPOINTS_MAX = 16;
+const ADDRESS_BYTES_MAX = 255;
+const PREFIX = /^(?:\/[A-Za-z0-9._-]{1,64}){1,4}$/;
+const BROKER_URL = /^(?:(nats|tls|ws|wss):\/\/)?(?:[^@/\s]*@)?([^@/\s?#]+)\/?$/i;
+const SPACE_ID = /^[0-9a-f-]{8,64}$/;
+
+/** The keys in etcd, the same for every client: see "Discovery through etcd" in docs/protocol.md. */
+export class EtcdKeys {
+  /** Number of hosts that are published, in decimal. */
+  readonly desired: string;
+  /** What the keys of the published hosts, and `job`, begin with. */
+  readonly servers: string;
+  /** The job that the hosts serve. */
+  readonly job: string;
+  /** Held with the lease of the trainer that is selected to initialize. */
+  readonly lock: string;
+  /** "1" once the job is initialized. */
+  readonly done: string;
+  /** Tells this etcd and prefix from any other. */
+  readonly id: string;
+  /** What the keys of all leases of the job begin with. */
+  readonly leases: string;
+
+  /** @throws BAD_VALUE for a prefix that is none, BAD_NAME for such a job. */
+  constructor(job: string, prefix = "") {
+    checkPrefix(prefix);
+    this.desired = `${prefix}/ps_desired`;
+    this.servers = `${prefix}/ps/`;
+    this.job = `${prefix}/ps/job`;
+    this.lock = `${prefix}/init_ps/lock`;
+    this.done = `${prefix}/init_ps/done`;
+    this.id = `${prefix}/ps_id`;
+    this.leases = `${prefix}/leases/${checkJobName(job)}/`;
+  }
+
+  /** The index in the key of a published host; undefined for another key. */
+  serverIndex(key: string): number | undefined {
+    const index = key.startsWith(this.servers) ? key.slice(this.servers.length) : "";
+    return /^(?:0|[1-9]\d{0,5})$/.test(index) ? Number(index) : undefined;
+  }
+}
+
+/**
+ * The addresses of one etcd, each as `http://host:port`, from a list or from text with commas.
+ * @throws BAD_VALUE unless each is `http://` or `https://`, host and port only, all alike.
+ */
+export function parseEtcdEndpoints(given: string | readonly string[]): string[] {
+  const entries = toList(given);
+  const endpoints = entries.map((entry) => {
+    const url = URL.canParse(entry) ? new URL(entry) : undefined;
+    const bare = url?.pathname === "/" && !/[?#@]/.test(entry) && url.hostname !== "";
+    if (url === undefined || !bare || !/^https?:$/.test(url.protocol)) {
+      throw badValue("etcd address", "http://host:port or https://host:port", withoutUser(entry));
+    }
+    // The default ports of HTTP are no place for etcd, but whoever names one means it.
+    const port = url.port || (/:\d+\/?$/.exec(entry)?.[0].replace(/\D/g, "") ?? ETCD_PORT);
+    return `${url.protocol}//${url.hostname}:${port}`;
+  });
+  if (endpoints.length === 0 || endpoints.length > ENDPOINTS_MAX) {
+    throw badValue("etcd addresses", `1 to ${ENDPOINTS_MAX}`, String(endpoints.length));
+  }
+  if (new Set(endpoints.map((endpoint) => new URL(endpoint).protocol)).size > 1) {
+    throw badValue("etcd addresses", "all http:// or all https://", endpoints.join(","));
+  }
+  return endpoints;
+}
+
+/** The prefix itself; @throws BAD_VALUE unless it is empty or like `/a` or `/a/b`. */
+export function checkPrefix(prefix: string): string {
+  if (prefix === "" || PREFIX.test(prefix)) return prefix;
+  throw badValue("etcd prefix", "nothing, or names with a / before each", prefix);
+}
+
+/**
+ * Broker addresses as they may be told to anybody: with scheme and port, without credentials.
+ * @throws BAD_VALUE for what is no address.
+ */
+export function toAdvertised(given: string | readonly string[]): string[] {
+  const urls = toList(given).map((entry) => {
+    const match = BROKER_URL.exec(entry);
+    const address = match?.[2];
+    if (match === null || address === undefined || entry.length > ADDRESS_BYTES_MAX) {
+      throw badValue("broker address", "nats://host:port", withoutUser(entry));
+    }
+    const port = /:\d+$/.test(address) ? "" : `:${BROKER_PORT}`;
+    return `${(match[1] ?? "nats").toLowerCase()}://${address}${port}`;
+  });
+  if (urls.length === 0) throw badValue("broker addresses", "at least one", "none");
+  return urls;
+}
+
+/** The identity in the record of {@link EtcdKeys.id}; @throws BAD_VALUE if it cannot be one. */
+export function checkSpaceId(id: string, key: string): string {
+  if (SPACE_ID.test(id)) return id;
+  throw badValue(`etcd key ${key}`, "an identity of 8 to 64 hexadecimal digits and -", id);
+}
+
+function toList(given: string | readonly string[]): string[] {
+  const list = typeof given === "string" ? given.split(",") : given;
+  return list.map((entry) => entry.trim()).filter((entry) => entry !== "");
+}
+
+function withoutUser(address: string): string {
+  return address.replace(/[^/]*@/, "…@");
+}
+
+function badValue(what: string, expected: string, given: string): PserverError {
+  const received = JSON.stringify(given.slice(0, ADDRESS_BYTES_MAX).toWellFormed());
+  return new PserverError("BAD_VALUE", `${what}: expected ${expected}; received ${received}`, {
+    expected,
+    received,
+  });
+}

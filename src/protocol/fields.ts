@@ -1,0 +1,126 @@
+import type { Fields } from "./codec.ts";
+import { DTYPES, type Dtype, isDtype } from "./dtypes.ts";
+import { ENCODINGS, type Encoding, isEncoding } from "./encoding/encodings.ts";
+import { PserverError } from "./errors.ts";
+
+/** Checked reading of a message's entries: the boundary where external values become ours. */
+
+/**
+ * The whole number under `key`.
+ * @throws BAD_MESSAGE unless it is a safe integer in `min..max`.
+ */
+export function integerField(
+  fields: Fields,
+  key: string,
+  min = 0,
+  max: number = Number.MAX_SAFE_INTEGER,
+): number {
+  const value = fields[key];
+  if (typeof value === "number" && Number.isSafeInteger(value) && value >= min && value <= max) {
+    return value;
+  }
+  throw badField(key, `a whole number from ${min} to ${max}`, value);
+}
+
+/** The number under `key`, NaN and infinities included; @throws BAD_MESSAGE if it is none. */
+export function numberField(fields: Fields, key: string): number {
+  const value = fields[key];
+  if (typeof value === "number") return value;
+  throw badField(key, "a number", value);
+}
+
+/** The text under `key`; @throws BAD_MESSAGE if it is none or longer than `lengthMax`. */
+export function textField(fields: Fields, key: string, lengthMax = 1024): string {
+  const value = fields[key];
+  if (typeof value === "string" && value.length <= lengthMax) return value;
+  throw badField(key, `text of at most ${lengthMax} characters`, value);
+}
+
+/** The one of `words` under `key`; @throws BAD_MESSAGE if it is another value. */
+export function wordField<Word extends string>(
+  fields: Fields,
+  key: string,
+  words: readonly Word[],
+): Word {
+  const value = fields[key];
+  const word = words.find((known) => known === value);
+  if (word !== undefined) return word;
+  throw badField(key, words.join(" or "), value);
+}
+
+/** The truth value under `key`, false if absent; @throws BAD_MESSAGE if it is another type. */
+export function flagField(fields: Fields, key: string): boolean {
+  const value = fields[key];
+  if (value === undefined || typeof value === "boolean") return value ?? false;
+  throw badField(key, "true or false", value);
+}
+
+/** The element type under `key`; @throws BAD_DTYPE if it names none. */
+export function dtypeField(fields: Fields, key = "dtype"): Dtype {
+  const value = fields[key];
+  if (isDtype(value)) return value;
+  const expected = Object.keys(DTYPES);
+  throw new PserverError(
+    "BAD_DTYPE",
+    `${key}: expected ${expected.join(", ")}; received ${describe(value)}`,
+    { expected, received: describe(value) },
+  );
+}
+
+/** The encoding under `encoding`, undefined if absent; @throws BAD_DTYPE if it names none. */
+export function encodingField(fields: Fields): Encoding | undefined {
+  const value = fields["encoding"];
+  if (value === undefined || isEncoding(value)) return value;
+  const expected = Object.keys(ENCODINGS);
+  throw new PserverError(
+    "BAD_DTYPE",
+    `encoding: expected ${expected.join(", ")} or none; received ${describe(value)}`,
+    { expected, received: describe(value) },
+  );
+}
+
+/** The list under `key`; @throws BAD_MESSAGE if it is none or longer than `lengthMax`. */
+export function listField(fields: Fields, key: string, lengthMax: number): readonly unknown[] {
+  const value: unknown = fields[key];
+  if (Array.isArray(value) && value.length <= lengthMax) return value as readonly unknown[];
+  throw badField(key, `a list of at most ${lengthMax}`, value);
+}
+
+/** The map under `key`; @throws BAD_MESSAGE if it is none. */
+export function mapField(fields: Fields, key: string): Fields {
+  return asMap(fields[key], key);
+}
+
+/** `value` as a map; @throws BAD_MESSAGE if it is none. */
+export function asMap(value: unknown, what: string): Fields {
+  if (isMap(value)) return value;
+  throw badField(what, "a map", value);
+}
+
+function isMap(value: unknown): value is Fields {
+  return (
+    typeof value === "object" &&
+    value !== null &&
+    !Array.isArray(value) &&
+    !(value instanceof Uint8Array)
+  );
+}
+
+function badField(key: string, expected: string, value: unknown): PserverError {
+  const received = describe(value);
+  return new PserverError("BAD_MESSAGE", `${key}: expected ${expected}; received ${received}`, {
+    field: key,
+    expected,
+    received,
+  });
+}
+
+function describe(value: unknown): string {
+  if (value === undefined) return "nothing";
+  if (typeof value === "string") return JSON.stringify(value.slice(0, 60));
+  if (typeof value === "number" || typeof value === "boolean" || value === null) {
+    return String(value);
+  }
+  if (Array.isArray(value)) return `a list of ${value.length}`;
+  return value instanceof Uint8Array ? `${value.length} bytes` : `a ${typeof value}`;
+}

@@ -1,0 +1,38 @@
+import { PserverError } from "./errors.ts";
+
+/**
+ * The result of a file operation, with the operating system's errors made ours.
+ * @throws DISK_FULL if the device or quota is full, else IO; both name `path`, with the cause kept.
+ */
+export async function io<T>(action: string, path: string, operation: Promise<T>): Promise<T> {
+  try {
+    return await operation;
+  } catch (cause) {
+    throw fileError(action, path, cause);
+  }
+}
+
+/**
+ * A refusal of the operating system as our error: DISK_FULL if no space or quota is left, else IO.
+ * `action` completes "cannot …".
+ */
+export function fileError(action: string, path: string, cause: unknown): PserverError {
+  if (cause instanceof PserverError) return cause;
+  const errno = errnoCode(cause);
+  const full = errno === "ENOSPC" || errno === "EDQUOT";
+  // Node's text ends in the call and the path, which stand before it already.
+  const text = cause instanceof Error ? cause.message : String(cause);
+  const reason = errno === undefined ? text : text.split(", ", 1)[0];
+  return new PserverError(
+    full ? "DISK_FULL" : "IO",
+    `cannot ${action} ${path}: ${reason}`,
+    { path, errno },
+    { cause },
+  );
+}
+
+/** The operating system's name of an error, such as `ENOENT`; `undefined` for other errors. */
+export function errnoCode(error: unknown): string | undefined {
+  if (!(error instanceof Error) || !("code" in error)) return undefined;
+  return typeof error.code === "string" ? error.code : undefined;
+}

@@ -1,0 +1,25 @@
+// The messages, names and rules that clients and hosts share: everything a client in another
+// language needs, and nothing that does I/O.
+export * from "./codec.ts";
+export * from "./config/index.ts";
+export * from "./crc.ts";
+export * from "./defined.ts";
+export * from "./dtypes.ts";
+export * from "./encoding/elements.ts";
+export * from "./encoding/encodings.ts";
+export * from "./errors.ts";
+export * from "./etcd.ts";
+export * from "./fields.ts";
+export * from "./file-errors.ts";
+export * from "./layout.ts";
+export * from "./lifecycle-messages.ts";
+export * from "./limits.ts";
+export * from "./names.ts";
+export * from "./outcomes.ts";
+export * from "./parts.ts";
+export * from "./pulls.ts";
+export * from "./records.ts";
+export * from "./status-pages.ts";
+export * from "./steps.ts";
+export * from "./subjects.ts";
+export * from "./tensor.ts";

@@ -1,0 +1,137 @@
+import { DTYPES, type Dtype } from "./dtypes.ts";
+import { PserverError } from "./errors.ts";
+import { asMap, integerField } from "./fields.ts";
+import { CUT_BLOCK_BYTES, HEADER_BYTES_MAX, SINGLE_BLOCK_BYTES_MAX } from "./limits.ts";
+import { quoteName } from "./names.ts";
+import { elementCount } from "./tensor.ts";
+
+/** What the number of a row takes in a message. */
+const ROW_NUMBER_BYTES = 4;
+
+/**
+ * How a parameter is cut into blocks. Every block but the last has `blockElements` elements, in C
+ * order; block `i` lives on shard `(firstShard + i) mod shards`. Computed by the host that
+ * declares the parameter and stored: nobody else computes it.
+ */
+export interface Layout {
+  readonly elements: number;
+  readonly blockElements: number;
+  readonly blocks: number;
+  readonly firstShard: number;
+  readonly shards: number;
+}
+
+/** One block's place: its shard and its elements `start .. start + count` of the parameter. */
+export interface BlockPlace {
+  readonly index: number;
+  readonly shard: number;
+  readonly start: number;
+  readonly count: number;
+}
+
+/** FNV-1a, 32 bits, of the name's UTF-8 bytes: the ancestor's placement hash. */
+export function hashName(name: string): number {
+  let hash = 0x811c9dc5;
+  for (const byte of new TextEncoder().encode(name)) {
+    hash = Math.imul(hash ^ byte, 0x01000193) >>> 0;
+  }
+  return hash;
+}
+
+/**
+ * Cuts a parameter into blocks: one block up to 4 MiB, else blocks of at most 1 MiB by whole rows
+ * of axis 0, or flat where a row is longer. A broker's smaller `maxPayloadBytes` lowers both.
+ * `wholeRows`, for sparse parameters: no row is cut, and all rows of a block fit into one message
+ * together with their numbers.
+ * @throws TOO_LARGE if `wholeRows` and a row does not fit into a block.
+ */
+export function computeLayout(options: {
+  readonly name: string;
+  readonly dtype: Dtype;
+  readonly shape: readonly number[];
+  readonly shards: number;
+  readonly maxPayloadBytes: number;
+  readonly wholeRows?: boolean;
+}): Layout {
+  const { name, dtype, shape, shards, wholeRows = false } = options;
+  const elements = elementCount(shape);
+  const rows = shape[0] ?? 1;
+  const rowElements = elements / rows;
+  const rowBytes = rowElements * DTYPES[dtype].bytes;
+  const messageRowBytes = rowBytes + (wholeRows ? ROW_NUMBER_BYTES : 0);
+  const roomBytes = options.maxPayloadBytes - HEADER_BYTES_MAX;
+  const firstShard = hashName(name) % shards;
+  if (rows * rowBytes <= SINGLE_BLOCK_BYTES_MAX && rows * messageRowBytes <= roomBytes) {
+    return { elements, blockElements: elements, blocks: 1, firstShard, shards };
+  }
+  const blockRows = Math.floor(Math.min(CUT_BLOCK_BYTES / rowBytes, roomBytes / messageRowBytes));
+  if (blockRows === 0 && wholeRows) throw rowTooLarge(name, messageRowBytes, roomBytes);
+  const cutBytes = Math.min(CUT_BLOCK_BYTES, roomBytes);
+  const blockElements =
+    blockRows > 0 ? blockRows * rowElements : Math.floor(cutBytes / DTYPES[dtype].bytes);
+  return {
+    elements,
+    blockElements,
+    blocks: Math.ceil(elements / blockElements),
+    firstShard,
+    shards,
+  };
+}
+
+function rowTooLarge(name: string, rowBytes: number, roomBytes: number): PserverError {
+  const expected = Math.min(CUT_BLOCK_BYTES + ROW_NUMBER_BYTES, roomBytes);
+  return new PserverError(
+    "TOO_LARGE",
+    `${quoteName(name)}: expected rows of at most ${expected} bytes with their numbers, because the ` +
+      `parameter is sparse; received ${rowBytes}`,
+    { parameter: name, expected, received: rowBytes },
+  );
+}
+
+/**
+ * Where block `index` of a layout lies.
+ * @throws BAD_VALUE if there is no such block.
+ */
+export function blockPlace(layout: Layout, index: number): BlockPlace {
+  if (!Number.isSafeInteger(index) || index < 0 || index >= layout.blocks) {
+    throw new PserverError(
+      "BAD_VALUE",
+      `block: expected 0 to ${layout.blocks - 1}; received ${index}`,
+      { expected: layout.blocks, received: index },
+    );
+  }
+  const start = index * layout.blockElements;
+  return {
+    index,
+    shard: (layout.firstShard + index) % layout.shards,
+    start,
+    count: Math.min(layout.blockElements, layout.elements - start),
+  };
+}
+
+/** The places of all blocks, in order. */
+export function blockPlaces(layout: Layout): BlockPlace[] {
+  return Array.from({ length: layout.blocks }, (_, index) => blockPlace(layout, index));
+}
+
+/** A layout read from a reply or record; @throws BAD_MESSAGE if it contradicts itself. */
+export function layoutFromWire(value: unknown): Layout {
+  const fields = asMap(value, "layout");
+  const elements = integerField(fields, "elements", 1);
+  const blockElements = integerField(fields, "blockElements", 1, elements);
+  const shards = integerField(fields, "shards", 1);
+  const blocks = integerField(fields, "blocks", 1);
+  if (blocks !== Math.ceil(elements / blockElements)) {
+    throw new PserverError(
+      "BAD_MESSAGE",
+      `layout: ${blocks} blocks of ${blockElements} do not make ${elements} elements`,
+    );
+  }
+  return {
+    elements,
+    blockElements,
+    blocks,
+    firstShard: integerField(fields, "firstShard", 0, shards - 1),
+    shards,
+  };
+}

@@ -1,0 +1,105 @@
+import { PserverError } from "./errors.ts";
+import { ID_BYTES_MAX, NAME_BYTES_MAX } from "./limits.ts";
+
+const encoder = new TextEncoder();
+// A name may begin with U+FEFF, which a decoder drops unless told not to.
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+const JOB_NAME = /^[A-Za-z0-9-]{1,40}$/;
+const PLAIN = /^[A-Za-z0-9_-]+$/;
+const TOKEN = /^(?:[A-Za-z0-9_-]|=[0-9A-F]{2})+$/;
+
+/**
+ * The job name itself.
+ * @throws BAD_NAME unless it is 1 to 40 of `[A-Za-z0-9-]`.
+ */
+export function checkJobName(job: string): string {
+  if (typeof job === "string" && JOB_NAME.test(job)) return job;
+  throw new PserverError(
+    "BAD_NAME",
+    `job name: expected 1 to 40 characters of A-Z a-z 0-9 -; received ${quoteName(job)}`,
+    { expected: JOB_NAME.source, received: quoteName(job) },
+  );
+}
+
+/**
+ * A name as one subject token: `[A-Za-z0-9_-]` stay, every other byte of its UTF-8 form becomes
+ * `=HH`. Legal in subjects and in KV keys; different names never meet.
+ * @throws BAD_NAME if it is empty, has a lone surrogate, or takes more than `bytesMax` bytes.
+ */
+export function escapeName(
+  name: string,
+  what = "parameter",
+  bytesMax: number = NAME_BYTES_MAX,
+): string {
+  if (typeof name !== "string" || name.length === 0 || !name.isWellFormed()) {
+    throw badName(what, "a non-empty, well-formed string", name);
+  }
+  if (name.length > bytesMax) throw badName(what, `at most ${bytesMax} bytes once escaped`, name);
+  if (PLAIN.test(name)) return name;
+  let token = "";
+  for (const byte of encoder.encode(name)) {
+    const character = String.fromCharCode(byte);
+    token += PLAIN.test(character)
+      ? character
+      : `=${byte.toString(16).toUpperCase().padStart(2, "0")}`;
+  }
+  if (token.length > bytesMax) throw badName(what, `at most ${bytesMax} bytes once escaped`, name);
+  return token;
+}
+
+/** A trainer's or host's id as one subject token; see {@link escapeName}. */
+export function escapeId(id: string): string {
+  return escapeName(id, "trainer id", ID_BYTES_MAX);
+}
+
+/**
+ * The name that {@link escapeName} made `token` of.
+ * @throws BAD_NAME if no name has this token.
+ */
+export function unescapeName(token: string, bytesMax: number = NAME_BYTES_MAX): string {
+  if (token.length > bytesMax) throw badName("token", `at most ${bytesMax} bytes`, token);
+  if (!TOKEN.test(token)) throw badName("token", "letters, digits, _ - and =HH", token);
+  if (!token.includes("=")) return token;
+  const bytes: number[] = [];
+  for (let i = 0; i < token.length; i++) {
+    if (token[i] === "=") {
+      bytes.push(Number.parseInt(token.slice(i + 1, i + 3), 16));
+      i += 2;
+    } else {
+      bytes.push(token.charCodeAt(i));
+    }
+  }
+  let name: string;
+  try {
+    name = decoder.decode(Uint8Array.from(bytes));
+  } catch (cause) {
+    throw new PserverError(
+      "BAD_NAME",
+      `token ${token} is not UTF-8`,
+      { received: token },
+      { cause },
+    );
+  }
+  // One name, one token: an escape that was not needed would be a second token for the same name.
+  if (escapeName(name) !== token) throw badName("token", escapeName(name), token);
+  return name;
+}
+
+/** The trainer's or host's id that {@link escapeId} made `token` of; @throws BAD_NAME if none. */
+export function unescapeId(token: string): string {
+  return unescapeName(token, ID_BYTES_MAX);
+}
+
+/** A name for messages: quoted, and cut when long. */
+export function quoteName(name: unknown): string {
+  if (typeof name !== "string") return name === undefined ? "nothing" : `a ${typeof name}`;
+  return JSON.stringify(name.length > 60 ? `${name.slice(0, 60)}…` : name);
+}
+
+function badName(what: string, expected: string, received: unknown): PserverError {
+  return new PserverError(
+    "BAD_NAME",
+    `${what} name: expected ${expected}; received ${quoteName(received)}`,
+    { expected, received: quoteName(received) },
+  );
+}

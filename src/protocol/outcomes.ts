@@ -1,0 +1,128 @@
+import { encodeMessage, type Fields, type Message } from "./codec.ts";
+import { type ErrorCode, errorFromWire, isErrorCode, PserverError } from "./errors.ts";
+import { asMap, integerField, listField, textField } from "./fields.ts";
+
+/** A place in a shard's journal. The generation rises when its stream had to be made anew. */
+export interface Position {
+  readonly generation: number;
+  readonly seq: number;
+}
+
+/**
+ * How the fold settled one record: applied, giving the block's `version`, or rejected with a code.
+ * `seq` is the journal sequence of the record that settled it.
+ */
+export interface Outcome {
+  readonly n: number;
+  readonly seq: number;
+  readonly version: number;
+  readonly code?: ErrorCode;
+  readonly message?: string;
+}
+
+/** The outcomes of one trainer's records in one shard, as a message to its inbox. */
+export interface Answers {
+  readonly shard: number;
+  readonly generation: number;
+  readonly session: number;
+  readonly outcomes: readonly Outcome[];
+}
+
+/** Asks what became of records, once the shard has folded up to a position. */
+export interface OutcomeRequest {
+  readonly session: number;
+  readonly numbers: readonly number[];
+  readonly generation: number;
+  readonly seq: number;
+}
+
+/** Records one answer or outcome request speaks of at most: the window of a session. */
+const OUTCOMES_MAX = 1024;
+
+/** Answers as a message. */
+export function encodeAnswers(answers: Answers): Uint8Array {
+  const { outcomes, ...head } = answers;
+  return encodeMessage({ ...head, outcomes: outcomes.map(outcomeRow) });
+}
+
+/** @throws BAD_MESSAGE if the message is no answers, or the error that it carries instead. */
+export function parseAnswers(message: Message): Answers {
+  throwIfError(message.fields);
+  const { fields } = message;
+  return {
+    shard: integerField(fields, "shard"),
+    generation: integerField(fields, "generation", 1),
+    session: integerField(fields, "session", 1),
+    outcomes: listField(fields, "outcomes", OUTCOMES_MAX).map(parseOutcomeRow),
+  };
+}
+
+/** An outcome request as a message. */
+export function encodeOutcomeRequest(request: OutcomeRequest): Uint8Array {
+  return encodeMessage({ ...request });
+}
+
+/** @throws BAD_MESSAGE if the message is no outcome request. */
+export function parseOutcomeRequest(fields: Fields): OutcomeRequest {
+  const numbers = listField(fields, "numbers", OUTCOMES_MAX);
+  return {
+    session: integerField(fields, "session", 1),
+    numbers: numbers.map((value) => integerField({ n: value }, "n", 1)),
+    ...parsePosition(fields),
+  };
+}
+
+/** The position in a message; @throws BAD_MESSAGE if it has none. */
+export function parsePosition(fields: Fields): Position {
+  return { generation: integerField(fields, "generation", 1), seq: integerField(fields, "seq") };
+}
+
+/** Which of two positions of one shard is later; undefined counts as the beginning. */
+export function laterPosition(a: Position | undefined, b: Position): Position {
+  if (a === undefined || b.generation > a.generation) return b;
+  if (b.generation < a.generation) return a;
+  return b.seq > a.seq ? b : a;
+}
+
+/** An error as a reply. */
+export function encodeError(error: PserverError): Uint8Array {
+  return encodeMessage({ error: error.toWire() });
+}
+
+/** Throws the error that a reply carries, if it carries one. */
+export function throwIfError(fields: Fields): void {
+  const error = fields["error"];
+  if (error === undefined) return;
+  const wire = asMap(error, "error");
+  const { details } = wire;
+  throw errorFromWire({
+    code: textField(wire, "code"),
+    message: textField(wire, "message", Number.POSITIVE_INFINITY),
+    details: details === undefined || details === null ? {} : asMap(details, "error details"),
+  });
+}
+
+/** An outcome as messages and snapshots hold it: `[n, seq, version]`, a rejection with code and text. */
+export function outcomeRow(outcome: Outcome): readonly (number | string)[] {
+  const { n, seq, version, code, message } = outcome;
+  return code === undefined ? [n, seq, version] : [n, seq, version, code, message ?? ""];
+}
+
+/** The outcome of a row; @throws BAD_MESSAGE if it is none. */
+export function parseOutcomeRow(row: unknown): Outcome {
+  if (!Array.isArray(row)) throw new PserverError("BAD_MESSAGE", "outcome: expected a list");
+  const [n, seq, version, code, message] = row as unknown[];
+  const entry: Fields = { n, seq, version, code, message };
+  const outcome = {
+    n: integerField(entry, "n", 1),
+    seq: integerField(entry, "seq"),
+    version: integerField(entry, "version"),
+  };
+  if (code === undefined) return outcome;
+  const text = textField(entry, "code");
+  return {
+    ...outcome,
+    code: isErrorCode(text) ? text : "INTERNAL",
+    message: textField(entry, "message", 4096),
+  };
+}

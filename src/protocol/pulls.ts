@@ -1,0 +1,101 @@
+import {
+  type Allocate,
+  type DraftMessage,
+  draftMessage,
+  encodeMessage,
+  type Fields,
+  type Message,
+  sealMessage,
+} from "./codec.ts";
+import type { Dtype } from "./dtypes.ts";
+import type { Encoding } from "./encoding/encodings.ts";
+import { dtypeField, encodingField, integerField } from "./fields.ts";
+import { type Position, parsePosition, throwIfError } from "./outcomes.ts";
+import {
+  type PartCounts,
+  type PartIndex,
+  parsePartEntry,
+  partEntry,
+  partIndexBytes,
+  writePartIndex,
+} from "./parts.ts";
+
+/**
+ * Asks a block actor for its values under an epoch. It answers once the shard has folded up to
+ * the position (generation 1, seq 0 for "whatever is there"), or with TIMEOUT after `waitMs`.
+ */
+export interface PullRequest {
+  readonly epoch: number;
+  readonly generation: number;
+  readonly seq: number;
+  readonly waitMs: number;
+  /** The step that must have closed in the shard; absent for none. */
+  readonly step?: number;
+  /** How the elements are to be written, if not as the block's type says. */
+  readonly encoding?: Encoding;
+  /** If only some elements are wanted: their index is the request's bytes. */
+  readonly part?: PartCounts;
+}
+
+/** A block's values, as its reply carries them; `data` is a view of the received buffer. */
+export interface PullReply extends Position {
+  readonly epoch: number;
+  /** Element type of the block. */
+  readonly dtype: Dtype;
+  /** How the elements are written, if not as the type says. */
+  readonly encoding?: Encoding;
+  readonly version: number;
+  /** The elements asked for, in the order of the index. */
+  readonly data: Uint8Array;
+}
+
+/** The longest a request may wait at the server; clients repeat it until their own deadline. */
+export const PULL_WAIT_MS_MAX = 10_000;
+
+/** A pull as a message; `index` belongs to `request.part`. */
+export function encodePullRequest(request: PullRequest, index?: PartIndex): Uint8Array {
+  const { part, ...entries } = request;
+  if (part === undefined || index === undefined) return encodeMessage(entries);
+  const draft = draftMessage({ ...entries, part: partEntry(part) }, partIndexBytes(part));
+  writePartIndex(draft.data, index);
+  return sealMessage(draft);
+}
+
+/** @throws BAD_MESSAGE if the entries are no pull. */
+export function parsePullRequest(fields: Fields): PullRequest {
+  const encoding = encodingField(fields);
+  const part = parsePartEntry(fields);
+  return {
+    epoch: integerField(fields, "epoch", 1),
+    ...parsePosition(fields),
+    waitMs: integerField(fields, "waitMs", 0, PULL_WAIT_MS_MAX),
+    ...(fields["step"] === undefined ? {} : { step: integerField(fields, "step") }),
+    ...(encoding === undefined ? {} : { encoding }),
+    ...(part === undefined ? {} : { part }),
+  };
+}
+
+/** A reply with room for the values; fill and seal it as {@link DraftMessage} says. */
+export function draftPullReply(
+  reply: Omit<PullReply, "data">,
+  dataBytes: number,
+  allocate?: Allocate,
+): DraftMessage {
+  const { epoch, dtype, encoding, generation, seq, version } = reply;
+  return draftMessage({ epoch, dtype, encoding, generation, seq, version }, dataBytes, allocate);
+}
+
+/** @throws BAD_MESSAGE if the message is no pull reply, or the error that it carries instead. */
+export function parsePullReply(message: Message): PullReply {
+  throwIfError(message.fields);
+  const { fields, data } = message;
+  const encoding = encodingField(fields);
+  return {
+    epoch: integerField(fields, "epoch", 1),
+    dtype: dtypeField(fields),
+    ...(encoding === undefined ? {} : { encoding }),
+    ...parsePosition(fields),
+    version: integerField(fields, "version"),
+    data,
+  };
+}

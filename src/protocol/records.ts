@@ -1,0 +1,299 @@
+import {
+  type Allocate,
+  type DraftMessage,
+  draftMessage,
+  encodeMessage,
+  type Fields,
+  type Message,
+} from "./codec.ts";
+import {
+  type ParameterConfig,
+  type Synchronization,
+  toConfig,
+  toSynchronization,
+} from "./config/index.ts";
+import { DTYPES, type Dtype } from "./dtypes.ts";
+import { type Encoding, encodedBytes } from "./encoding/encodings.ts";
+import { PserverError } from "./errors.ts";
+import {
+  dtypeField,
+  encodingField,
+  flagField,
+  integerField,
+  listField,
+  mapField,
+  numberField,
+  textField,
+  wordField,
+} from "./fields.ts";
+import { MEMBERS_MAX } from "./limits.ts";
+import { escapeId, unescapeId } from "./names.ts";
+import { type PartCounts, parsePartEntry, partEntry } from "./parts.ts";
+import type { TrainerVerb } from "./subjects.ts";
+import { checkShape, elementCount } from "./tensor.ts";
+
+/**
+ * What every record of a trainer begins with. `n` counts 1, 2, 3, … per session and shard; `done`
+ * promises that no number up to it will be sent again; `reply` is where the outcome goes, or "".
+ */
+export interface RecordHead {
+  readonly session: number;
+  readonly n: number;
+  readonly done: number;
+  readonly reply: string;
+}
+
+/** Creates a block, or replaces it under a higher epoch; carries all that later records need. */
+export interface InitRecord extends RecordHead {
+  readonly verb: "init";
+  readonly epoch: number;
+  readonly dtype: Dtype;
+  /** Shape of the whole parameter. */
+  readonly shape: readonly number[];
+  /** First element of the block in the parameter, in C order. */
+  readonly start: number;
+  /** Elements of the block. */
+  readonly count: number;
+  readonly config: ParameterConfig;
+}
+
+/** What a push does with its elements. */
+export type PushOperation =
+  /** value = alpha · value + beta · new. */
+  | { readonly op: "mix"; readonly alpha: number; readonly beta: number }
+  /**
+   * One step of the block's optimizer; `lr` overrides its learning rate. `step` is the trainer's, in
+   * a job that is synchronized by steps; `seen` the block's version that the gradient was made from.
+   */
+  | { readonly op: "grad"; readonly lr?: number; readonly step?: number; readonly seen?: number };
+
+/** Updates a block, or a part of it. */
+export interface PushRecord extends RecordHead {
+  readonly verb: "push";
+  readonly epoch: number;
+  /** Element type of the block. */
+  readonly dtype: Dtype;
+  /** How the elements are written, if not as the type says. */
+  readonly encoding?: Encoding;
+  /** L2 norm of the trainer's whole tensor as encoded, not of this piece. */
+  readonly norm: number;
+  readonly operation: PushOperation;
+  /** If only some elements come: the tensor bytes then begin with an index. */
+  readonly part?: PartCounts;
+}
+
+/** Overwrites a block's values. */
+export interface SetRecord extends RecordHead {
+  readonly verb: "set";
+  readonly epoch: number;
+  readonly dtype: Dtype;
+}
+
+/** Tells a shard that the trainer has sent it all it will send of its steps up to this one. */
+export interface ClockRecord extends RecordHead {
+  readonly verb: "clock";
+  readonly step: number;
+}
+
+/** A trainer's journal record about a block, without its tensor bytes. */
+export type TrainerRecord = InitRecord | PushRecord | SetRecord;
+
+/** From here on the shard is folded under these rules. */
+export interface RulesRecord {
+  readonly verb: "rules";
+  readonly rules: number;
+  /** How the job's trainers go together; absent: not at all. */
+  readonly synchronization?: Synchronization;
+}
+
+/**
+ * Who takes part in the job's steps from here on. A lower revision than one before says nothing.
+ * `started`: enough of them have come at one time; no step closes before.
+ */
+export interface MembersRecord {
+  readonly verb: "members";
+  readonly revision: number;
+  readonly started: boolean;
+  /** Ids, ascending, each once. */
+  readonly trainers: readonly string[];
+}
+
+/** Removes the blocks of a parameter up to this epoch. */
+export interface DropRecord {
+  readonly verb: "drop";
+  readonly parameter: string;
+  readonly epoch: number;
+}
+
+/** Ends every session up to this one: they must join again. */
+export interface FloorRecord {
+  readonly verb: "floor";
+  readonly session: number;
+}
+
+/** A host's journal record. */
+export type HostRecord = RulesRecord | MembersRecord | DropRecord | FloorRecord;
+
+/** A record with room for its tensor bytes; fill and seal it as {@link DraftMessage} says. */
+export function draftRecord(
+  record: TrainerRecord,
+  dataBytes: number,
+  allocate?: Allocate,
+): DraftMessage {
+  const { verb: _verb, ...entries } = record;
+  if (!("operation" in entries)) return draftMessage({ ...entries }, dataBytes, allocate);
+  const { operation, part, ...rest } = entries;
+  const flat = { ...rest, ...operation, part: part === undefined ? undefined : partEntry(part) };
+  return draftMessage(flat, dataBytes, allocate);
+}
+
+/** A trainer's clock as a message. */
+export function encodeClock(record: ClockRecord): Uint8Array {
+  const { verb: _verb, ...entries } = record;
+  return encodeMessage(entries);
+}
+
+/** A host's record as a message. The members' ids are its bytes: a header has no room for them. */
+export function encodeHostRecord(record: HostRecord): Uint8Array {
+  const { verb: _verb, ...entries } = record;
+  if (!("trainers" in entries)) return encodeMessage({ ...entries });
+  const { trainers, ...rest } = entries;
+  const ids = trainers.map(escapeId).join("\n");
+  return encodeMessage(rest, new TextEncoder().encode(ids));
+}
+
+/**
+ * Session, number and `done` of a trainer's record, which decide whether it counts at all.
+ * @throws BAD_MESSAGE if one is missing or not a number.
+ */
+export function parseHead(fields: Fields): RecordHead {
+  const n = integerField(fields, "n", 1);
+  return {
+    session: integerField(fields, "session", 1),
+    n,
+    done: integerField(fields, "done", 0, n - 1),
+    reply: textField(fields, "reply", 512),
+  };
+}
+
+/**
+ * A trainer's record of a verb, checked in itself; whether it fits its block is the fold's matter.
+ * @throws BAD_MESSAGE, BAD_DTYPE, BAD_SHAPE, BAD_LENGTH or BAD_CONFIG naming what is wrong.
+ */
+export function parseTrainerRecord(verb: TrainerVerb, message: Message): TrainerRecord {
+  const { fields, data } = message;
+  const head = {
+    ...parseHead(fields),
+    epoch: integerField(fields, "epoch", 1),
+    dtype: dtypeField(fields),
+  };
+  if (verb === "push") return parsePush(head, message);
+  checkWholeElements(data, DTYPES[head.dtype].bytes);
+  if (verb === "set") return { verb, ...head };
+  const shape = checkShape(listField(fields, "shape", 64));
+  const elements = elementCount(shape);
+  const start = integerField(fields, "start", 0, elements - 1);
+  const count = integerField(fields, "count", 1, elements - start);
+  const expected = count * DTYPES[head.dtype].bytes;
+  if (data.length !== expected) throw badLength(String(expected), data.length);
+  return { verb, ...head, shape, start, count, config: toConfig(mapField(fields, "config")) };
+}
+
+/** @throws BAD_MESSAGE if the entries, whose head has been read, are no clock. */
+export function parseClock(fields: Fields): ClockRecord {
+  return { verb: "clock", ...parseHead(fields), step: integerField(fields, "step", 1) };
+}
+
+/**
+ * A host's record of a verb.
+ * @throws BAD_MESSAGE naming what is wrong.
+ */
+export function parseHostRecord(verb: HostRecord["verb"], message: Message): HostRecord {
+  const { fields } = message;
+  switch (verb) {
+    case "rules":
+      return parseRules(fields);
+    case "members":
+      return {
+        verb,
+        revision: integerField(fields, "revision", 1),
+        started: flagField(fields, "started"),
+        trainers: parseMembers(message.data),
+      };
+    case "drop":
+      return {
+        verb,
+        parameter: textField(fields, "parameter"),
+        epoch: integerField(fields, "epoch"),
+      };
+    case "floor":
+      return { verb, session: integerField(fields, "session") };
+  }
+}
+
+function parseRules(fields: Fields): RulesRecord {
+  const rules = integerField(fields, "rules", 1);
+  if (fields["synchronization"] === undefined) return { verb: "rules", rules };
+  const synchronization = toSynchronization(mapField(fields, "synchronization"));
+  return { verb: "rules", rules, synchronization };
+}
+
+function parsePush(
+  head: RecordHead & { readonly epoch: number; readonly dtype: Dtype },
+  { fields, data }: Message,
+): PushRecord {
+  const encoding = encodingField(fields);
+  const part = parsePartEntry(fields);
+  if (part === undefined) checkWholeElements(data, encodedBytes(head.dtype, encoding, 1));
+  return {
+    verb: "push",
+    ...head,
+    ...(encoding === undefined ? {} : { encoding }),
+    norm: numberField(fields, "norm"),
+    operation: parseOperation(fields),
+    ...(part === undefined ? {} : { part }),
+  };
+}
+
+function checkWholeElements(data: Uint8Array, elementBytes: number): void {
+  if (data.length === 0 || data.length % elementBytes !== 0) {
+    throw badLength(`a positive multiple of ${elementBytes}`, data.length);
+  }
+}
+
+function parseMembers(data: Uint8Array): string[] {
+  if (data.length === 0) return [];
+  const ids = new TextDecoder().decode(data).split("\n");
+  if (ids.length > MEMBERS_MAX) throw badLength(`at most ${MEMBERS_MAX} members`, ids.length);
+  return ids.map(unescapeId);
+}
+
+function parseOperation(fields: Fields): PushOperation {
+  const op = wordField(fields, "op", ["mix", "grad"]);
+  if (op === "mix") {
+    return { op, alpha: finiteField(fields, "alpha"), beta: finiteField(fields, "beta") };
+  }
+  return {
+    op,
+    ...(fields["lr"] === undefined ? {} : { lr: finiteField(fields, "lr") }),
+    ...(fields["step"] === undefined ? {} : { step: integerField(fields, "step", 1) }),
+    ...(fields["seen"] === undefined ? {} : { seen: integerField(fields, "seen", 1) }),
+  };
+}
+
+function finiteField(fields: Fields, key: string): number {
+  const value = numberField(fields, key);
+  if (Number.isFinite(value)) return value;
+  throw new PserverError("BAD_VALUE", `${key}: expected a finite number; received ${value}`);
+}
+
+function badLength(expected: string, received: number): PserverError {
+  return new PserverError(
+    "BAD_LENGTH",
+    `tensor bytes: expected ${expected}; received ${received}`,
+    {
+      expected,
+      received,
+    },
+  );
+}
