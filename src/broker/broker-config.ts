@@ -1,0 +1,77 @@
+import { join, relative, resolve } from "node:path";
+import { PserverError } from "../protocol/errors.ts";
+import { packageRoot } from "./package-root.ts";
+
+/** What a broker is to be configured with, beyond its address. */
+export interface BrokerSettings {
+  /** Where JetStream, the lock and the written configuration go; made if needed. */
+  readonly storeDir: string;
+  /** Replaces the package's `nats.conf`. It must enable JetStream and not name a `store_dir`. */
+  readonly configFile?: string;
+  /**
+   * Whether an acknowledged update survives a power loss, at the price of a disk sync each; false
+   * by default. Needs nats-server 2.10. Not with `configFile`, which can say it itself.
+   */
+  readonly durable?: boolean;
+  /** Lines for the `jetstream` block, such as limits. Not with `configFile`. */
+  readonly jetstreamConfig?: string;
+  /** Lines at the end of the configuration; a later setting replaces an earlier one. */
+  readonly extraConfig?: string;
+}
+
+/** Text of the file a broker is started with, and the flags that go with it. */
+export interface WrittenConfig {
+  readonly text: string;
+  readonly flags: readonly string[];
+}
+
+/** Nothing in a path may end the quoted string that it stands in. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it finds
+const UNSAFE = /["\\\u0000-\u001f]/;
+
+/**
+ * The configuration to be written into the store directory: it includes a file, then sets anew.
+ *
+ * Of the package's own file the `jetstream` block is replaced, because every version of the
+ * broker refuses the `-sd` flag beside a `store_dir`. A file of the user's is never replaced in
+ * part, for its block may hold what must not get lost silently, such as `sync_interval`: there
+ * the flag is used, and the broker refuses a file that names a `store_dir` too.
+ * @throws BAD_PATH if a path holds a quote, a backslash or a control character.
+ * @throws BAD_VALUE if `configFile` is given with `durable` or `jetstreamConfig`.
+ */
+export function writeBrokerConfig(settings: BrokerSettings): WrittenConfig {
+  const storeDir = resolve(settings.storeDir);
+  const included = settings.configFile ?? join(packageRoot(), "nats.conf");
+  const lines = [
+    "# Written at each start of the broker; changes are lost.",
+    // An include is relative to the file it stands in, even when it begins with a slash.
+    `include ${quoted(`./${relative(storeDir, resolve(included))}`)}`,
+  ];
+  const flags: string[] = [];
+  if (settings.configFile === undefined) {
+    lines.push("jetstream {", `  store_dir: ${quoted(storeDir)}`);
+    if (settings.durable === true) lines.push("  sync_interval: always");
+    if (settings.jetstreamConfig !== undefined) lines.push(settings.jetstreamConfig);
+    lines.push("}");
+  } else {
+    if (settings.durable !== undefined || settings.jetstreamConfig !== undefined) {
+      throw new PserverError(
+        "BAD_VALUE",
+        `expected the settings of JetStream in ${settings.configFile}; received them beside it`,
+        { configFile: settings.configFile },
+      );
+    }
+    flags.push("-sd", storeDir);
+  }
+  if (settings.extraConfig !== undefined) lines.push(settings.extraConfig);
+  return { text: `${lines.join("\n")}\n`, flags };
+}
+
+function quoted(path: string): string {
+  if (!UNSAFE.test(path)) return `"${path}"`;
+  throw new PserverError(
+    "BAD_PATH",
+    `expected a path without quotes, backslashes and control characters; received ${JSON.stringify(path)}`,
+    { received: path },
+  );
+}

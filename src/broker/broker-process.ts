@@ -1,0 +1,126 @@
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
+import { PserverError } from "../protocol/errors.ts";
+
+/** How a broker ended: with a code, or by a signal. */
+export interface BrokerExit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+const STOP_TIMEOUT_MS = 15_000;
+
+/** Lines of the log kept for the message of a failed start. */
+const LINES_KEPT = 8;
+
+/** Runs a program with a signal to be sent when its parent ends; part of util-linux. */
+const SETPRIV = ["/usr/bin/setpriv", "/bin/setpriv"].find((path) => existsSync(path));
+
+/** Brokers to be ended when this process exits without stopping them. */
+const running = new Set<BrokerProcess>();
+let exitHooked = false;
+
+/** One running nats-server process and the end of its log. */
+export class BrokerProcess {
+  readonly pid: number;
+  readonly exited: Promise<BrokerExit>;
+  readonly #child: ChildProcessByStdio<null, null, Readable>;
+  readonly #lines: string[] = [];
+  #hasExited = false;
+
+  private constructor(
+    child: ChildProcessByStdio<null, null, Readable>,
+    pid: number,
+    afterExit: () => Promise<void>,
+    onLog: (line: string) => void,
+  ) {
+    this.#child = child;
+    this.pid = pid;
+    createInterface({ input: child.stderr }).on("line", (line) => {
+      this.#lines.push(line);
+      if (this.#lines.length > LINES_KEPT) this.#lines.shift();
+      onLog(line);
+    });
+    const exited = new Promise<BrokerExit>((resolve) => {
+      child.once("close", (code, signal) => {
+        this.#hasExited = true;
+        running.delete(this);
+        resolve({ code, signal });
+      });
+    });
+    // Tidying up is best effort: a file that stays behind is removed by the next start.
+    this.exited = exited.then((exit) =>
+      afterExit().then(
+        () => exit,
+        () => exit,
+      ),
+    );
+    running.add(this);
+  }
+
+  /**
+   * Starts the program. It gets a process group of its own, so that Ctrl-C reaches only us and
+   * the broker can be stopped after what depends on it.
+   * @throws NO_BROKER if the program cannot be run.
+   */
+  static async spawn(
+    program: string,
+    args: readonly string[],
+    afterExit: () => Promise<void>,
+    onLog: (line: string) => void = () => {},
+  ): Promise<BrokerProcess> {
+    const command =
+      SETPRIV === undefined
+        ? [program, ...args]
+        : [SETPRIV, "--pdeathsig", "TERM", program, ...args];
+    const [file = program, ...rest] = command;
+    const child = spawn(file, rest, { stdio: ["ignore", "ignore", "pipe"], detached: true });
+    await new Promise<void>((resolve, reject) => {
+      child.once("spawn", resolve);
+      child.once("error", (cause) => {
+        const message = `cannot run ${program}: ${cause.message}`;
+        reject(new PserverError("NO_BROKER", message, { program }, { cause }));
+      });
+    });
+    hookExit();
+    return new BrokerProcess(child, child.pid ?? 0, afterExit, onLog);
+  }
+
+  get hasExited(): boolean {
+    return this.#hasExited;
+  }
+
+  /** The last lines of the log, oldest first. */
+  lastLines(): readonly string[] {
+    return [...this.#lines];
+  }
+
+  /** SIGTERM, and SIGKILL when it has not ended in 15 s; settles when it has. */
+  async stop(): Promise<void> {
+    this.signal("SIGTERM");
+    const timer = setTimeout(() => this.signal("SIGKILL"), STOP_TIMEOUT_MS);
+    await this.exited;
+    clearTimeout(timer);
+  }
+
+  /** SIGKILL; settles when it has ended. */
+  async kill(): Promise<void> {
+    this.signal("SIGKILL");
+    await this.exited;
+  }
+
+  /** Sends a signal unless the process has ended. */
+  signal(signal: NodeJS.Signals): void {
+    if (!this.#hasExited) this.#child.kill(signal);
+  }
+}
+
+function hookExit(): void {
+  if (exitHooked) return;
+  exitHooked = true;
+  process.once("exit", () => {
+    for (const broker of running) broker.signal("SIGTERM");
+  });
+}

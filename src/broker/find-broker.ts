@@ -1,0 +1,95 @@
+import { execFile } from "node:child_process";
+import { constants } from "node:fs";
+import { access } from "node:fs/promises";
+import { delimiter, join } from "node:path";
+import { promisify } from "node:util";
+import { PserverError } from "../protocol/errors.ts";
+import { checkBrokerVersion } from "./broker-version.ts";
+import { packageRoot } from "./package-root.ts";
+
+/** A nats-server program on this machine. */
+export interface FoundBroker {
+  readonly path: string;
+  /** Such as `2.12.15`. */
+  readonly version: string;
+}
+
+const PROGRAM = "nats-server";
+
+/** Debian installs the broker in a directory that is not on the PATH of ordinary users. */
+const SYSTEM_DIRECTORIES = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin"];
+
+const VERSION_TIMEOUT_MS = 10_000;
+
+const run = promisify(execFile);
+
+/**
+ * The broker to start, in this order: `PSERVER_NATS_SERVER`, then `.tools/bin` of the package,
+ * then `PATH`, then the system's directories. Programs that are too old are passed over; the one
+ * that `PSERVER_NATS_SERVER` names is taken or refused.
+ * @throws NO_BROKER if there is none, or the named one cannot be run.
+ * @throws BROKER_TOO_OLD if every one found is.
+ */
+export async function findBroker(
+  environment: Readonly<Record<string, string | undefined>> = process.env,
+): Promise<FoundBroker> {
+  const named = environment["PSERVER_NATS_SERVER"];
+  if (named !== undefined && named !== "") {
+    const broker = { path: named, version: await readVersion(named) };
+    checkBrokerVersion(broker.version);
+    return broker;
+  }
+  let tooOld: unknown;
+  for (const path of candidates(environment["PATH"] ?? "")) {
+    if (!(await isExecutable(path))) continue;
+    const broker = { path, version: await readVersion(path) };
+    try {
+      checkBrokerVersion(broker.version);
+      return broker;
+    } catch (error) {
+      tooOld ??= error;
+    }
+  }
+  if (tooOld !== undefined) throw tooOld;
+  throw new PserverError(
+    "NO_BROKER",
+    `no ${PROGRAM} found in PSERVER_NATS_SERVER, .tools/bin or PATH: run "make setup" in a ` +
+      "checkout of this project, or install nats-server 2.12 and set PSERVER_NATS_SERVER to it",
+    { expected: PROGRAM },
+  );
+}
+
+function candidates(path: string): string[] {
+  const directories = [
+    join(packageRoot(), ".tools", "bin"),
+    ...path.split(delimiter).filter((directory) => directory !== ""),
+    ...SYSTEM_DIRECTORIES,
+  ];
+  return [...new Set(directories)].map((directory) => join(directory, PROGRAM));
+}
+
+async function isExecutable(path: string): Promise<boolean> {
+  try {
+    await access(path, constants.X_OK);
+    return true;
+  } catch {
+    // Absent or not ours to run: the search goes on.
+    return false;
+  }
+}
+
+async function readVersion(path: string): Promise<string> {
+  let output: string;
+  try {
+    output = (await run(path, ["--version"], { timeout: VERSION_TIMEOUT_MS })).stdout;
+  } catch (cause) {
+    throw new PserverError("NO_BROKER", `cannot run ${path} --version`, { path }, { cause });
+  }
+  const version = /v(\d+\.\d+\.\d+\S*)/.exec(output)?.[1];
+  if (version !== undefined) return version;
+  throw new PserverError(
+    "NO_BROKER",
+    `${path} is not nats-server: expected a version, received ${JSON.stringify(output.slice(0, 80))}`,
+    { path, received: output.slice(0, 80) },
+  );
+}

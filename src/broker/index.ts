@@ -1,0 +1,9 @@
+/** The launcher: finds nats-server, checks its version, runs it on a locked store directory. */
+export type { BrokerSettings } from "./broker-config.ts";
+export { type BrokerInfo, readBrokerInfo } from "./broker-info.ts";
+export type { BrokerExit } from "./broker-process.ts";
+export { type BrokerStanding, brokerLacks, checkBrokerVersion } from "./broker-version.ts";
+export { type FoundBroker, findBroker } from "./find-broker.ts";
+export { packageRoot } from "./package-root.ts";
+export { type Broker, type BrokerOptions, startBroker } from "./start-broker.ts";
+export { lockStore, type StoreLock } from "./store-lock.ts";

@@ -1,0 +1,158 @@
+import { createConnection, type Socket } from "node:net";
+import type { TLSSocket } from "node:tls";
+import {
+  type NatsConnection,
+  NatsConnectionImpl,
+  type NodeConnectionOptions,
+  setTransportFactory,
+} from "@nats-io/transport-node";
+// The package has no entry of its own for this class; its version is pinned.
+import { NodeTransport, nodeResolveHost } from "@nats-io/transport-node/lib/node_transport.js";
+import { FrameAssembler } from "./frame-assembler.ts";
+
+/** Payloads from this size on are handed to the socket as they are. */
+const BULK_BYTES = 16 * 1024;
+
+const LINE_END = Buffer.from("\r\n");
+
+type Address = Parameters<NodeTransport["dial"]>[0] & Parameters<NodeTransport["connect"]>[0];
+
+/** Options of a connection that carries tensors. */
+export interface BulkConnectionOptions extends NodeConnectionOptions {
+  /**
+   * Large messages on subjects that begin so are valid during the callback of their subscription
+   * only: their buffers are used again. Without it every message may be kept.
+   */
+  readonly lentPrefix?: string;
+}
+
+/**
+ * The transport of nats.js for large messages: the kernel reads a payload straight into its own
+ * buffer, and writes it straight from the caller's. The stock transport copies each payload about
+ * three times on the way in and once on the way out.
+ *
+ * Everything but plain TCP reading is left to the stock transport, TLS above all.
+ */
+class BulkTransport extends NodeTransport {
+  #address: Address | undefined;
+  #assembler: FrameAssembler | undefined;
+  readonly #lent: Set<Buffer> = new Set();
+  #lentPrefix: string | undefined;
+  #gathering: Socket | undefined;
+
+  /** Connects as the stock transport does, and takes note of what may be lent. */
+  override connect(address: Address, options: BulkConnectionOptions): Promise<void> {
+    this.#lentPrefix = options.lentPrefix;
+    return super.connect(address, options);
+  }
+
+  /** Dials a socket that reads whole messages and otherwise behaves as any. */
+  override dial(address: Address): Promise<Socket> {
+    this.#address = address;
+    return new Promise((resolve, reject) => {
+      const assembler = new FrameAssembler(({ bytes, lent }) => {
+        if (lent) this.#lent.add(bytes);
+        // The stock transport listens to this event, which `onread` takes the place of.
+        socket.emit("data", bytes);
+      }, this.#lentPrefix);
+      this.#assembler = assembler;
+      const socket: Socket = createConnection({
+        host: address.hostname,
+        port: address.port,
+        noDelay: true,
+        onread: {
+          buffer: () => assembler.target(),
+          callback: (bytes) => {
+            assembler.took(bytes);
+            return true;
+          },
+        },
+      });
+      const failed = (error: Error): void => reject(error);
+      socket.once("error", failed);
+      socket.once("connect", () => {
+        socket.off("error", failed);
+        resolve(socket);
+      });
+    });
+  }
+
+  /** TLS reads the socket itself, so it gets an ordinary one. */
+  override async startTLS(): Promise<TLSSocket> {
+    if (this.#address === undefined) return super.startTLS();
+    this.socket.destroy();
+    this.socket = await super.dial(this.#address);
+    // The greeting comes again with the new socket, and is to be read once.
+    this.yields = [];
+    await this.peekInfo();
+    return super.startTLS();
+  }
+
+  /** What was read, chunk by chunk; when the next is asked for, the last one has been handled. */
+  override async *iterate(): AsyncGenerator<Uint8Array, void, undefined> {
+    for await (const chunk of super.iterate()) {
+      yield chunk;
+      if (this.#lent.delete(chunk as Buffer)) this.#assembler?.giveBack(chunk as Buffer);
+    }
+  }
+
+  /** Writes one message after what was sent before; the payload must not change any more. */
+  sendMessage(line: string, payload: Uint8Array): void {
+    if (this.isClosed || this.socket === undefined) return;
+    this.#gather(this.socket);
+    this.socket.write(line, "latin1");
+    this.socket.write(payload);
+    // Errors of writing show in reading, or as a peer that answers no ping.
+    this.socket.write(LINE_END);
+  }
+
+  /** What is written in one turn of the event loop goes to the kernel in one call. */
+  #gather(socket: Socket): void {
+    if (this.#gathering === socket) return;
+    this.#gathering = socket;
+    socket.cork();
+    process.nextTick(() => {
+      this.#gathering = undefined;
+      socket.uncork();
+    });
+  }
+}
+
+/** Connects as nats.js's own `connect` does, with a transport made for large messages. */
+export function connectForBulk(options: BulkConnectionOptions): Promise<NatsConnection> {
+  // Set before each connection, as nats.js does it: the last one set serves all reconnects. What
+  // differs between connections is in their options.
+  setTransportFactory({ factory: () => new BulkTransport(), dnsResolveFn: nodeResolveHost });
+  return NatsConnectionImpl.connect(options);
+}
+
+/**
+ * Publishes as `connection.publish` does, but writes a large payload from where it lies. It must
+ * not be changed until the broker has answered to it, or to a later flush.
+ */
+export function publishBulk(
+  connection: NatsConnection,
+  subject: string,
+  payload: Uint8Array,
+  reply?: string,
+): void {
+  const transport = payload.length < BULK_BYTES ? undefined : bulkTransportOf(connection);
+  const bytesMax = connection.info?.max_payload ?? 0;
+  // nats.js knows what to do where the message is small, too large, or there is no connection.
+  if (transport === undefined || payload.length > bytesMax) {
+    connection.publish(subject, payload, reply === undefined ? {} : { reply });
+    return;
+  }
+  const to = reply === undefined ? subject : `${subject} ${reply}`;
+  transport.sendMessage(`PUB ${to} ${payload.length}\r\n`, payload);
+}
+
+/** The transport of a connection that stands, after what nats.js had still to send through it. */
+function bulkTransportOf(connection: NatsConnection): BulkTransport | undefined {
+  if (!(connection instanceof NatsConnectionImpl) || connection.isClosed()) return undefined;
+  const { protocol } = connection;
+  if (connection.isDraining() || !protocol.connected || !protocol.infoReceived) return undefined;
+  // Private in the types alone: it sends at once what would follow in a microtask.
+  (protocol as unknown as { flushPending(): void }).flushPending();
+  return protocol.transport instanceof BulkTransport ? protocol.transport : undefined;
+}

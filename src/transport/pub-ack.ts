@@ -1,0 +1,43 @@
+import { asMap, integerField, PserverError, textField } from "../protocol/index.ts";
+
+/** JetStream's answer to a published message: where it is stored, or why it is not. */
+export type PubAck =
+  | { readonly stream: string; readonly seq: number }
+  | { readonly error: PubAckError };
+
+/** Why a message is not stored: `code` as of HTTP, `errorCode` one of `JETSTREAM_ERRORS`, 0 if none. */
+export interface PubAckError {
+  readonly code: number;
+  readonly errorCode: number;
+  readonly description: string;
+}
+
+const text = new TextDecoder();
+
+/**
+ * Reads JetStream's answer: JSON `{stream, seq}` or `{error}`.
+ * @throws BAD_MESSAGE if it is neither.
+ */
+export function parsePubAck(bytes: Uint8Array): PubAck {
+  const ack = asMap(parseJson(bytes), "PubAck");
+  if (ack["error"] === undefined) {
+    return { stream: textField(ack, "stream"), seq: integerField(ack, "seq", 1) };
+  }
+  // Every part of an error may be left out.
+  const error = { code: 0, err_code: 0, description: "", ...asMap(ack["error"], "PubAck error") };
+  return {
+    error: {
+      code: integerField(error, "code"),
+      errorCode: integerField(error, "err_code"),
+      description: textField(error, "description", Number.POSITIVE_INFINITY),
+    },
+  };
+}
+
+function parseJson(bytes: Uint8Array): unknown {
+  try {
+    return JSON.parse(text.decode(bytes));
+  } catch (cause) {
+    throw new PserverError("BAD_MESSAGE", "PubAck: expected JSON", {}, { cause });
+  }
+}

@@ -1,0 +1,75 @@
+import { JetStreamApiError } from "@nats-io/jetstream";
+import {
+  createInbox,
+  type Msg,
+  type NatsConnection,
+  NoRespondersError,
+  TimeoutError,
+} from "@nats-io/transport-node";
+import { publishBulk } from "./bulk-transport.ts";
+import { parsePubAck } from "./pub-ack.ts";
+
+interface Waiting {
+  readonly resolve: (seq: number) => void;
+  readonly reject: (error: Error) => void;
+  readonly timer: NodeJS.Timeout;
+}
+
+/**
+ * Stores large messages in streams, each written from where it lies. JetStream's own client copies
+ * every message once more, which for snapshots of a whole model is much.
+ */
+export class StreamPublisher {
+  readonly #connection: NatsConnection;
+  readonly #inbox: string;
+  readonly #waiting: Map<string, Waiting> = new Map();
+  #tokens = 0;
+
+  /** `inboxPrefix`: where the connection may receive, without a final dot. */
+  constructor(connection: NatsConnection, inboxPrefix: string) {
+    this.#connection = connection;
+    this.#inbox = createInbox(inboxPrefix);
+    connection.subscribe(`${this.#inbox}.*`, {
+      callback: (error, message) => {
+        // Refused permission to listen: each publish then ends at its timeout.
+        if (error === null) this.#receive(message);
+      },
+    });
+  }
+
+  /**
+   * Stores a message and gives its sequence. The bytes must not change until then; after an error
+   * they may still be on their way.
+   * @throws nats.js's errors: no stream, no answer in time, or what JetStream says; BAD_MESSAGE.
+   */
+  publish(subject: string, bytes: Uint8Array, timeoutMs: number): Promise<number> {
+    const token = (++this.#tokens).toString(36);
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        this.#waiting.delete(token);
+        reject(new TimeoutError());
+      }, timeoutMs);
+      this.#waiting.set(token, { resolve, reject, timer });
+      publishBulk(this.#connection, subject, bytes, `${this.#inbox}.${token}`);
+    });
+  }
+
+  #receive(message: Msg): void {
+    const token = message.subject.slice(message.subject.lastIndexOf(".") + 1);
+    const waiting = this.#waiting.get(token);
+    if (waiting === undefined) return;
+    this.#waiting.delete(token);
+    clearTimeout(waiting.timer);
+    try {
+      if (message.headers?.code === 503) throw new NoRespondersError(message.subject);
+      const ack = parsePubAck(message.data);
+      if ("error" in ack) {
+        const { code, errorCode, description } = ack.error;
+        throw new JetStreamApiError({ code, err_code: errorCode, description });
+      }
+      waiting.resolve(ack.seq);
+    } catch (error) {
+      waiting.reject(error instanceof Error ? error : new Error(String(error)));
+    }
+  }
+}
