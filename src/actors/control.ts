@@ -1,0 +1,121 @@
+import {
+  CONTROL_VERBS,
+  ensureError,
+  type Fields,
+  isOneOf,
+  type Message,
+  PserverError,
+  type Synchronization,
+  textField,
+  unescapeName,
+} from "../protocol/index.ts";
+import type { Leases } from "./leases.ts";
+import { TRAINER_KEYS } from "./lifecycle/keys.ts";
+import { toJournalRecord } from "./lifecycle/members-record.ts";
+import type { LifecycleService } from "./lifecycle/service.ts";
+import type { OwnersClient } from "./owners-client.ts";
+import type { Saver } from "./saver.ts";
+import { HOST_LEASES, SHARD_LEASES } from "./shard-claims.ts";
+
+/** How long one shard's owner may take to tell its status. */
+const STATUS_MS = 2_000;
+
+/** How long a shard's owner may take for a snapshot of gigabytes. */
+const SNAPSHOT_MS = 300_000;
+
+/** What operators and trainers may ask of whichever host answers. */
+export class ControlService {
+  readonly #saver: Saver;
+  readonly #owners: OwnersClient;
+  readonly #leases: Leases;
+  readonly #shards: number;
+  readonly #service: Pick<LifecycleService, "members">;
+  readonly #synchronization: Synchronization;
+
+  constructor(options: {
+    readonly service: Pick<LifecycleService, "members">;
+    readonly synchronization: Synchronization;
+    readonly saver: Saver;
+    readonly owners: OwnersClient;
+    readonly leases: Leases;
+    readonly shards: number;
+  }) {
+    this.#saver = options.saver;
+    this.#owners = options.owners;
+    this.#leases = options.leases;
+    this.#shards = options.shards;
+    this.#service = options.service;
+    this.#synchronization = options.synchronization;
+  }
+
+  /** The reply to a control request; @throws what the reply is to carry. */
+  async handle(verb: string, message: Message): Promise<Fields> {
+    if (!isOneOf(CONTROL_VERBS, verb)) {
+      throw new PserverError(
+        "BAD_MESSAGE",
+        `control: expected ${CONTROL_VERBS.join(", ")}; received ${verb}`,
+      );
+    }
+    switch (verb) {
+      case "save":
+        return await this.#saver.save(textField(message.fields, "path", 4_096));
+      case "snapshot":
+        return { shards: await this.#each((shard) => this.#snapshot(shard)) };
+      case "hosts":
+        return await this.#hosts();
+    }
+  }
+
+  async #snapshot(shard: number): Promise<Fields> {
+    return (await this.#owners.ask(shard, "snapshot", {}, SNAPSHOT_MS, SNAPSHOT_MS)).fields;
+  }
+
+  async #hosts(): Promise<Fields> {
+    const [hosts, claims, trainers, shards, steps] = await Promise.all([
+      this.#leases.list(HOST_LEASES),
+      this.#leases.list(SHARD_LEASES),
+      this.#leases.keys(TRAINER_KEYS),
+      this.#each((shard) => this.#status(shard)),
+      this.#steps(),
+    ]);
+    const owned = [...claims].map(([key, { host }]) => ({
+      shard: Number(key.slice(SHARD_LEASES.length)),
+      host,
+    }));
+    return {
+      hosts: [...hosts.values()].map(({ owner: _owner, ...host }) => ({
+        ...host,
+        shards: owned
+          .filter((claim) => claim.host === host["host"])
+          .map(({ shard }) => shard)
+          .sort((a, b) => a - b),
+      })),
+      trainers: [...trainers].map((key) => unescapeName(key.slice(TRAINER_KEYS.length))).sort(),
+      shards,
+      ...steps,
+    };
+  }
+
+  async #steps(): Promise<Fields> {
+    const synchronization = this.#synchronization;
+    if (synchronization.mode === "async") return { synchronization };
+    const { verb: _verb, ...members } = toJournalRecord(await this.#service.members());
+    return { synchronization, members };
+  }
+
+  /** A shard that does not answer is shown as what its silence means. */
+  async #status(shard: number): Promise<Fields> {
+    try {
+      return (await this.#owners.ask(shard, "status", {}, STATUS_MS)).fields;
+    } catch (error) {
+      const found = ensureError(error);
+      // An owner that has failed answers everything with what it failed for.
+      const state = found.code === "NO_OWNER" ? "unowned" : "failed";
+      return { shard, state, error: found.toWire() };
+    }
+  }
+
+  #each<Result>(run: (shard: number) => Promise<Result>): Promise<Result[]> {
+    return Promise.all(Array.from({ length: this.#shards }, (_, shard) => run(shard)));
+  }
+}

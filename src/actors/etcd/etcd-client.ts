@@ -1,0 +1,260 @@
+import type { Etcd3, ICompare, IKeyValue, IOptions, IRequestOp } from "etcd3";
+import { PserverError } from "../../protocol/index.ts";
+
+/** A key as it stands. */
+export interface EtcdEntry {
+  readonly key: string;
+  readonly value: string;
+  /** Changes with every write to the key. */
+  readonly revision: string;
+  /** Id of the lease that the key goes with; "0" for none. */
+  readonly lease: string;
+}
+
+/** A condition of a {@link EtcdClient.swap}: the key is of this revision, or absent. */
+export interface EtcdGuard {
+  readonly key: string;
+  readonly revision: string | undefined;
+}
+
+/** A change by a {@link EtcdClient.swap}. */
+export type EtcdWrite =
+  | { readonly put: string; readonly value: string; readonly lease?: string }
+  | { readonly remove: string };
+
+/** How to reach etcd. */
+export interface EtcdClientOptions {
+  /** As `parseEtcdEndpoints` gives them. */
+  readonly endpoints: readonly string[];
+  /** How long one call may take, over all addresses together. */
+  readonly timeoutMs: number;
+}
+
+type EtcdModule = typeof import("etcd3");
+type FaultHandling = NonNullable<IOptions["faultHandling"]>;
+type Policy = NonNullable<FaultHandling["global"]>;
+
+/** What fails is tried again here, at the next address; a breaker would outlast a lease. */
+const NO_POLICY = {
+  execute: async (run: (context: { signal: AbortSignal }) => unknown) =>
+    await run({ signal: new AbortController().signal }),
+} as unknown as Policy;
+
+const GRPC_OPTIONS = {
+  "grpc.use_local_subchannel_pool": 1,
+  "grpc.initial_reconnect_backoff_ms": 100,
+  "grpc.max_reconnect_backoff_ms": 500,
+};
+
+const MS_PER_SECOND = 1_000;
+
+/** Of etcd's own refusals, which the client gives no class: nothing is allowed without a user. */
+const DENIED = /permission denied|user name is empty|auth(entication|orization)/i;
+
+/**
+ * A small part of etcd's interface, with all errors typed and every call bounded: each address is
+ * tried once, beginning with the one that answered last. Reads see every write that was answered
+ * before they began.
+ *
+ * Every method throws NO_ETCD if no address answers in time, and DENIED. A write that ended in
+ * NO_ETCD may have happened or may yet happen.
+ */
+export class EtcdClient {
+  readonly endpoints: readonly string[];
+  readonly #module: EtcdModule;
+  readonly #clients: readonly Etcd3[];
+  #preferred = 0;
+  #tryMs = 0;
+  #lost = false;
+  #onTurn: (lost: PserverError | undefined) => void = () => undefined;
+
+  private constructor(options: EtcdClientOptions, module: EtcdModule) {
+    this.endpoints = options.endpoints;
+    this.#module = module;
+    this.limit(options.timeoutMs);
+    this.#clients = options.endpoints.map(
+      (hosts) =>
+        new module.Etcd3({
+          hosts,
+          defaultCallOptions: () => ({ deadline: Date.now() + this.#tryMs }),
+          grpcOptions: GRPC_OPTIONS,
+          faultHandling: { global: NO_POLICY, host: () => NO_POLICY },
+        }),
+    );
+  }
+
+  /** A client; nothing is connected before the first call. Loads the package that it stands on. */
+  static async open(options: EtcdClientOptions): Promise<EtcdClient> {
+    return new EtcdClient(options, await import("etcd3"));
+  }
+
+  /** Has `onTurn` told when no address answers any more, and with undefined when one does again. */
+  watch(onTurn: (lost: PserverError | undefined) => void): void {
+    this.#onTurn = onTurn;
+  }
+
+  /** From now on a call may take this long, over all addresses together. */
+  limit(timeoutMs: number): void {
+    this.#tryMs = Math.ceil(timeoutMs / this.endpoints.length);
+  }
+
+  /** The key as it stands; undefined if there is none. */
+  async read(key: string): Promise<EtcdEntry | undefined> {
+    return await this.#call(`reading ${key}`, async ({ kv }) => {
+      const { kvs } = await kv.range({ key: Buffer.from(key) });
+      return kvs[0] && toEntry(kvs[0]);
+    });
+  }
+
+  /** Every key that begins with `prefix`, which is not empty, in order. */
+  async list(prefix: string): Promise<EtcdEntry[]> {
+    return await this.#range(prefix, false);
+  }
+
+  /** As {@link EtcdClient.list}, without the values. */
+  async keys(prefix: string): Promise<string[]> {
+    return (await this.#range(prefix, true)).map(({ key }) => key);
+  }
+
+  /** All writes in one step if all guards hold, else none and false; false too for a lease that ended. */
+  async swap(guards: readonly EtcdGuard[], writes: readonly EtcdWrite[]): Promise<boolean> {
+    const compare = guards.map(toCompare);
+    const success = writes.map(toRequest);
+    return await this.#call("writing", async ({ kv }) => {
+      try {
+        return (await kv.txn({ compare, success })).succeeded;
+      } catch (error) {
+        if (error instanceof this.#module.EtcdLeaseInvalidError) return false;
+        throw error;
+      }
+    });
+  }
+
+  /** Id of a new lease, which lasts for at least `leaseMs` and whole seconds unless kept alive. */
+  async grant(leaseMs: number): Promise<string> {
+    return await this.#call("asking for a lease", async ({ leaseClient }) => {
+      return (await leaseClient.leaseGrant({ TTL: Math.ceil(leaseMs / MS_PER_SECOND) })).ID;
+    });
+  }
+
+  /** Makes a lease last for its time from now on; false if it has ended. */
+  async keepAlive(lease: string): Promise<boolean> {
+    return await this.#call("renewing a lease", async ({ leaseClient }) => {
+      const stream = await leaseClient.leaseKeepAlive();
+      try {
+        const ttl = await new Promise<string>((resolve, reject) => {
+          stream.on("data", (reply) => resolve(reply.TTL));
+          stream.on("error", reject);
+          stream.on("end", () => reject(new this.#module.GRPCUnavailableError("stream ended")));
+          stream.write({ ID: lease });
+        });
+        return Number(ttl) > 0;
+      } finally {
+        stream.end();
+      }
+    });
+  }
+
+  /** Ends a lease and removes all keys that go with it; nothing happens if it has ended. */
+  async revoke(lease: string): Promise<void> {
+    await this.#call("ending a lease", async ({ leaseClient }) => {
+      try {
+        await leaseClient.leaseRevoke({ ID: lease });
+      } catch (error) {
+        if (!(error instanceof this.#module.EtcdLeaseInvalidError)) throw error;
+      }
+    });
+  }
+
+  /** Closes all connections; calls under way fail. */
+  close(): void {
+    for (const client of this.#clients) client.close();
+  }
+
+  async #range(prefix: string, keysOnly: boolean): Promise<EtcdEntry[]> {
+    return await this.#call(`listing ${prefix}`, async ({ kv }) => {
+      const { kvs } = await kv.range({
+        key: Buffer.from(prefix),
+        range_end: prefixEnd(prefix),
+        keys_only: keysOnly,
+      });
+      return kvs.map(toEntry);
+    });
+  }
+
+  async #call<Result>(action: string, run: (client: Etcd3) => Promise<Result>): Promise<Result> {
+    let last: PserverError | undefined;
+    const first = this.#preferred;
+    for (let i = 0; i < this.#clients.length; i++) {
+      const at = (first + i) % this.#clients.length;
+      try {
+        const result = await run(this.#clients[at] as Etcd3);
+        this.#preferred = at;
+        this.#turn(undefined);
+        return result;
+      } catch (error) {
+        last = this.#toError(error, action);
+        if (last.code !== "NO_ETCD") throw last;
+      }
+    }
+    this.#turn(last);
+    throw last;
+  }
+
+  #turn(lost: PserverError | undefined): void {
+    if (this.#lost === (lost !== undefined)) return;
+    this.#lost = lost !== undefined;
+    this.#onTurn(lost);
+  }
+
+  #toError(error: unknown, action: string): PserverError {
+    if (error instanceof PserverError) return error;
+    const text = error instanceof Error ? error.message : String(error);
+    const where = this.endpoints.join(", ");
+    const details = { endpoints: this.endpoints };
+    const cause = { cause: error };
+    const { ClientClosedError, EtcdError, GRPCGenericError, GRPCUnauthenticatedError } =
+      this.#module;
+    if (error instanceof ClientClosedError) {
+      return new PserverError("CLOSED", `etcd, ${action}: the client is closed`, details, cause);
+    }
+    if (error instanceof GRPCUnauthenticatedError || DENIED.test(text)) {
+      return new PserverError("DENIED", `etcd at ${where}, ${action}: ${text}`, details, cause);
+    }
+    if (error instanceof GRPCGenericError || error instanceof EtcdError) {
+      const message = `etcd at ${where} does not answer, ${action}: ${text}`;
+      return new PserverError("NO_ETCD", message, details, cause);
+    }
+    return new PserverError("INTERNAL", `etcd, ${action}: ${text}`, details, cause);
+  }
+}
+
+function toEntry(found: IKeyValue): EtcdEntry {
+  return {
+    key: found.key.toString(),
+    value: found.value.toString(),
+    revision: found.mod_revision,
+    lease: found.lease,
+  };
+}
+
+function toCompare({ key, revision }: EtcdGuard): ICompare {
+  const common = { key: Buffer.from(key), result: "Equal" } as const;
+  return revision === undefined
+    ? { ...common, target: "Create", create_revision: 0 }
+    : { ...common, target: "Mod", mod_revision: revision };
+}
+
+function toRequest(write: EtcdWrite): IRequestOp {
+  if ("remove" in write) return { request_delete_range: { key: Buffer.from(write.remove) } };
+  const { put, value, lease } = write;
+  const request = { key: Buffer.from(put), value: Buffer.from(value) };
+  return { request_put: lease === undefined ? request : { ...request, lease } };
+}
+
+/** The key after the last one that begins with `prefix`, whose last character is below 0x7f. */
+function prefixEnd(prefix: string): Buffer {
+  const end = Buffer.from(prefix);
+  end.writeUInt8((end.at(-1) ?? 0) + 1, end.length - 1);
+  return end;
+}

@@ -1,0 +1,69 @@
+import { randomUUID } from "node:crypto";
+import {
+  checkSpaceId,
+  EtcdKeys,
+  type EtcdSettings,
+  PserverError,
+  parseEtcdEndpoints,
+} from "../../protocol/index.ts";
+import { EtcdClient } from "./etcd-client.ts";
+
+/** What a job has to itself in one etcd: the keys under one prefix. */
+export interface EtcdSpace {
+  readonly client: EtcdClient;
+  readonly keys: EtcdKeys;
+  /** Unlike that of any other etcd or prefix, and the same for all who use this one. */
+  readonly id: string;
+}
+
+const TRIES_MAX = 8;
+
+/**
+ * Reaches etcd and finds out, or for the first time says, which one it is. An address does not tell:
+ * `127.0.0.1` is another etcd on every machine.
+ * @throws BAD_VALUE for settings that are none, NO_ETCD if none answers in the time, DENIED,
+ * JOB_EXISTS if hosts of another job are published there.
+ */
+export async function openEtcdSpace(
+  settings: EtcdSettings,
+  job: string,
+  timeoutMs: number,
+): Promise<EtcdSpace> {
+  const keys = new EtcdKeys(job, settings.prefix);
+  const endpoints = parseEtcdEndpoints(settings.endpoints);
+  const client = await EtcdClient.open({ endpoints, timeoutMs });
+  try {
+    checkPublishedJob((await client.read(keys.job))?.value, job, keys);
+    return { client, keys, id: await identify(client, keys.id) };
+  } catch (error) {
+    client.close();
+    throw error;
+  }
+}
+
+async function identify(client: EtcdClient, key: string): Promise<string> {
+  for (let tries = 1; tries <= TRIES_MAX; tries++) {
+    const found = await client.read(key);
+    if (found !== undefined) return checkSpaceId(found.value, key);
+    const id = randomUUID();
+    if (await client.swap([{ key, revision: undefined }], [{ put: key, value: id }])) return id;
+  }
+  throw new PserverError("BUSY", `etcd key ${key}: changed by others ${TRIES_MAX} times in a row`, {
+    key,
+  });
+}
+
+/** Passes if `published` is the job or nothing; @throws JOB_EXISTS otherwise. */
+export function checkPublishedJob(
+  published: string | undefined,
+  job: string,
+  { job: key }: EtcdKeys,
+): void {
+  if (published === undefined || published === job) return;
+  throw new PserverError(
+    "JOB_EXISTS",
+    `etcd key ${key}: hosts of job ${JSON.stringify(published)} are alive under this prefix; ` +
+      `received job ${JSON.stringify(job)}. Give each job an --etcd-prefix of its own.`,
+    { expected: published, received: job },
+  );
+}

@@ -1,0 +1,63 @@
+import { PserverError } from "../../protocol/index.ts";
+import { JOB_KEY, trainerKey } from "../lifecycle/keys.ts";
+import { parseLifecycleRecord } from "../lifecycle/lifecycle-record.ts";
+import type { Lifecycle } from "../lifecycle/machine.ts";
+import type { Records } from "../records.ts";
+import type { EtcdEntry, EtcdWrite } from "./etcd-client.ts";
+import type { EtcdSpace } from "./etcd-space.ts";
+
+const TRIES_MAX = 8;
+
+/**
+ * Shows in etcd what the job's record says: `/init_ps/lock` goes with the lease of the trainer that is
+ * selected, `/init_ps/done` is "1" once the job is initialized. Nothing is decided there: whoever
+ * reads the record later writes later, because the keys are read before it and swapped after.
+ */
+export class InitializationKeys {
+  readonly #space: EtcdSpace;
+  readonly #records: Records;
+
+  constructor(space: EtcdSpace, records: Records) {
+    this.#space = space;
+    this.#records = records;
+  }
+
+  /** Makes the keys say what the record says now; @throws NO_ETCD, BUSY, and as `Records` does. */
+  async show(): Promise<void> {
+    const { client, keys } = this.#space;
+    for (let tries = 1; tries <= TRIES_MAX; tries++) {
+      const [lock, done] = [await client.read(keys.lock), await client.read(keys.done)];
+      const record = await this.#records.read(JOB_KEY);
+      const job = parseLifecycleRecord(record?.value, JOB_KEY);
+      const writes = [...(await this.#lockWrites(job, lock)), ...this.#doneWrites(job, done)];
+      const guards = [
+        { key: keys.lock, revision: lock?.revision },
+        { key: keys.done, revision: done?.revision },
+      ];
+      if (writes.length === 0 || (await client.swap(guards, writes))) return;
+    }
+    throw new PserverError("BUSY", `etcd key ${keys.lock}: changed ${TRIES_MAX} times in a row`, {
+      key: keys.lock,
+    });
+  }
+
+  async #lockWrites(job: Lifecycle, lock: EtcdEntry | undefined): Promise<EtcdWrite[]> {
+    const { client, keys } = this.#space;
+    const { trainer, session, epoch } = job.context;
+    const holder =
+      job.state === "initializing"
+        ? await client.read(`${keys.leases}${trainerKey(trainer)}`)
+        : undefined;
+    // Nobody is selected, or nobody who is alive.
+    if (holder === undefined) return lock === undefined ? [] : [{ remove: keys.lock }];
+    const value = JSON.stringify({ trainer, session, epoch });
+    if (lock?.value === value && lock.lease === holder.lease) return [];
+    return [{ put: keys.lock, value, lease: holder.lease }];
+  }
+
+  #doneWrites(job: Lifecycle, done: EtcdEntry | undefined): EtcdWrite[] {
+    const { keys } = this.#space;
+    if (job.state === "ready") return done?.value === "1" ? [] : [{ put: keys.done, value: "1" }];
+    return done === undefined ? [] : [{ remove: keys.done }];
+  }
+}

@@ -1,0 +1,95 @@
+import type { ShardMemory } from "../shard-memory.ts";
+import { type Block, type BlockHeader, StoredBlock } from "./block.ts";
+import type { SlotPlan } from "./slots.ts";
+
+/** What a host wants to know of a shard's blocks, at the moment it happens. */
+export interface ShardHooks {
+  /** A block was created, or created anew under a higher epoch, and holds its values. */
+  blockAdded?(block: Block): void;
+  /** A block is gone, or about to be replaced; its bytes can no longer be read. */
+  blockRemoved?(block: Block): void;
+  /** Called before the bytes change or vanish: the last moment to copy them for a snapshot. */
+  beforeChange?(block: Block): void;
+}
+
+/** The blocks of a shard by parameter and index, and the sum of their bytes. */
+export class BlockTable {
+  readonly #memory: ShardMemory;
+  readonly #hooks: ShardHooks;
+  readonly #parameters: Map<string, Map<number, StoredBlock>> = new Map();
+  #count = 0;
+  #bytes = 0;
+
+  constructor(memory: ShardMemory, hooks: ShardHooks) {
+    this.#memory = memory;
+    this.#hooks = hooks;
+  }
+
+  /** How many blocks there are. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** Bytes of all values and slots. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  get(parameter: string, index: number): StoredBlock | undefined {
+    return this.#parameters.get(parameter)?.get(index);
+  }
+
+  *all(): IterableIterator<StoredBlock> {
+    for (const blocks of this.#parameters.values()) yield* blocks.values();
+  }
+
+  /** All blocks by name, in order of UTF-16 code units, and index: the order of saved states. */
+  sorted(): StoredBlock[] {
+    return [...this.all()].sort((a, b) => {
+      if (a.parameter === b.parameter) return a.index - b.index;
+      return a.parameter < b.parameter ? -1 : 1;
+    });
+  }
+
+  /**
+   * Puts a block with these values and slots in the place of the one that is there, if any.
+   * @throws TOO_LARGE if the memory is full: the shard is of no use afterwards.
+   */
+  put(header: BlockHeader, plan: SlotPlan, fill: (block: StoredBlock) => void): StoredBlock {
+    const { parameter, index } = header;
+    const previous = this.get(parameter, index);
+    // Freed first, so that a shard near its limit can be initialized again.
+    if (previous !== undefined) this.#remove(previous);
+    const block = new StoredBlock(this.#memory, header, plan);
+    fill(block);
+    const blocks = this.#parameters.get(parameter) ?? new Map<number, StoredBlock>();
+    this.#parameters.set(parameter, blocks.set(index, block));
+    this.#count += 1;
+    this.#bytes += block.heldBytes;
+    this.#hooks.blockAdded?.(block);
+    return block;
+  }
+
+  /** To be called before the values or slots of a block are changed in place. */
+  beforeChange(block: StoredBlock): void {
+    this.#hooks.beforeChange?.(block);
+  }
+
+  /** Removes the blocks of a parameter whose epoch is at most `epoch`. */
+  drop(parameter: string, epoch: number): void {
+    for (const block of [...(this.#parameters.get(parameter)?.values() ?? [])]) {
+      if (block.epoch <= epoch) this.#remove(block);
+    }
+  }
+
+  #remove(block: StoredBlock): void {
+    this.#hooks.beforeChange?.(block);
+    const blocks = this.#parameters.get(block.parameter);
+    blocks?.delete(block.index);
+    if (blocks?.size === 0) this.#parameters.delete(block.parameter);
+    this.#count -= 1;
+    this.#bytes -= block.heldBytes;
+    block.free();
+    this.#hooks.blockRemoved?.(block);
+  }
+}

@@ -1,0 +1,49 @@
+import { DTYPES, type Dtype } from "../../protocol/dtypes.ts";
+import { ENCODINGS, type Encoding } from "../../protocol/encoding/encodings.ts";
+import type { Kernels } from "../kernel/kernels.ts";
+import type { ShardMemory } from "../shard-memory.ts";
+
+// The tensor bytes of a record are an unaligned view outside the shard's memory. They pass through
+// its scratch in chunks that stay in the processor's cache, and are widened there.
+
+/** Elements as a record carries them. */
+export interface Payload {
+  /** The element type of the block, and of the elements once they are in the scratch. */
+  readonly dtype: Dtype;
+  /** How they are written, if not as the type says. */
+  readonly encoding?: Encoding | undefined;
+  readonly bytes: Uint8Array;
+}
+
+const WIDEN = { bfloat16: "widenBf16", float16: "widenF16" } as const satisfies Record<
+  Encoding,
+  keyof Kernels
+>;
+
+/**
+ * Puts the elements of a payload chunk by chunk, in order, where the scratch begins, and calls `visit`
+ * with the number of each chunk's elements. It may change what is in the scratch; false ends it.
+ * `chunkBytes`: of the elements in the scratch, a multiple of 8, the whole scratch by default.
+ * @returns whether the end was reached.
+ */
+export function eachChunk(
+  memory: ShardMemory,
+  payload: Payload,
+  visit: (n: number) => boolean | undefined,
+  chunkBytes: number = memory.scratchBytes,
+): boolean {
+  const { dtype, encoding, bytes } = payload;
+  const elementBytes = DTYPES[dtype].bytes;
+  const wireBytes = encoding === undefined ? elementBytes : ENCODINGS[encoding].bytes;
+  const stepBytes = (chunkBytes / elementBytes) * wireBytes;
+  for (let at = 0; at < bytes.length; at += stepBytes) {
+    const chunk = bytes.subarray(at, at + stepBytes);
+    const n = chunk.length / wireBytes;
+    // Where encoded elements end, the widened ones end too: so they may be widened in place.
+    const staged = memory.scratch + n * (elementBytes - wireBytes);
+    memory.bytes(staged, chunk.length).set(chunk);
+    if (encoding !== undefined) memory.kernels[WIDEN[encoding]](memory.scratch, staged, n);
+    if (visit(n) === false) return false;
+  }
+  return true;
+}

@@ -1,0 +1,92 @@
+import { DTYPES, type Dtype } from "../../protocol/dtypes.ts";
+import { ENCODINGS, type Encoding, encodedBytes } from "../../protocol/encoding/encodings.ts";
+import { blockRows, type PartIndex } from "../../protocol/parts.ts";
+import type { Kernels } from "../kernel/kernels.ts";
+import type { ShardMemory } from "../shard-memory.ts";
+import type { Block } from "./block.ts";
+import { ElementRanges } from "./element-ranges.ts";
+
+/** Which elements of a block are read, and how they are written. */
+export interface ReadChoice {
+  /** The elements; undefined: all. */
+  readonly part?: PartIndex | undefined;
+  /** How they are written, if not as the block's type says. */
+  readonly encoding?: Encoding | undefined;
+}
+
+const NARROW = { bfloat16: "narrowBf16", float16: "narrowF16" } as const satisfies Record<
+  Encoding,
+  keyof Kernels
+>;
+
+/** Words that are copied one by one; from this many on a call of its own is faster. */
+const FEW_WORDS = 16;
+const WORD_BYTES = 4;
+
+/** Elements of a block that are to be read: first how many bytes they take, then the bytes. */
+export class ElementReader {
+  /** Bytes they take as they are written. */
+  readonly bytes: number;
+  readonly #memory: ShardMemory;
+  readonly #block: Block;
+  readonly #choice: ReadChoice;
+  readonly #ranges: ElementRanges;
+
+  /**
+   * `memory`: that of the block's shard.
+   * @throws UNSUPPORTED for an encoding that is not for the block's type.
+   */
+  constructor(memory: ShardMemory, block: Block, choice: ReadChoice) {
+    this.#memory = memory;
+    this.#block = block;
+    this.#choice = choice;
+    this.#ranges = ElementRanges.of(blockRows(block), choice.part);
+    this.bytes = encodedBytes(block.dtype, choice.encoding, this.#ranges.total);
+  }
+
+  /** Writes the elements as they are now, in order, to {@link bytes} bytes. To be called once. */
+  read(target: Uint8Array): void {
+    const { part, encoding } = this.#choice;
+    if (part === undefined && encoding === undefined) {
+      target.set(this.#block.values());
+      return;
+    }
+    const { dtype } = this.#block;
+    const elementBytes = DTYPES[dtype].bytes;
+    const wireBytes = encoding === undefined ? elementBytes : ENCODINGS[encoding].bytes;
+    const { scratch, scratchBytes, kernels } = this.#memory;
+    // The scratch holds a chunk and behind it, where that is needed, its encoded form.
+    const chunkElements = Math.floor(scratchBytes / (elementBytes + wireBytes));
+    for (let at = 0; at < target.length; ) {
+      const n = this.#gather(Math.min(chunkElements, (target.length - at) / wireBytes));
+      const encoded = encoding === undefined ? scratch : scratch + n * elementBytes;
+      if (encoding !== undefined) kernels[NARROW[encoding]](encoded, scratch, n);
+      target.set(this.#memory.bytes(encoded, n * wireBytes), at);
+      at += n * wireBytes;
+    }
+  }
+
+  /** Copies the next `n` elements to where the scratch begins; gives their number. */
+  #gather(n: number): number {
+    const { buffer, byteOffset } = this.#block.values();
+    const words = new Uint32Array(buffer);
+    const elementWords = wordsOf(this.#block.dtype);
+    const ranges = this.#ranges;
+    let to = this.#memory.scratch / WORD_BYTES;
+    for (let left = n; left > 0 && ranges.next(left); left -= ranges.count) {
+      const from = byteOffset / WORD_BYTES + ranges.start * elementWords;
+      const length = ranges.count * elementWords;
+      if (length < FEW_WORDS) {
+        for (let i = 0; i < length; i++) words[to + i] = words[from + i] as number;
+      } else {
+        words.copyWithin(to, from, from + length);
+      }
+      to += length;
+    }
+    return n;
+  }
+}
+
+function wordsOf(dtype: Dtype): number {
+  return DTYPES[dtype].bytes / WORD_BYTES;
+}

@@ -1,0 +1,88 @@
+import { DTYPES } from "../../protocol/dtypes.ts";
+import { learningRateAt } from "../optimizer/learning-rate.ts";
+import type { FloatDtype, UpdateRule } from "../optimizer/update-rule.ts";
+import type { ShardMemory } from "../shard-memory.ts";
+import type { StoredBlock } from "./block.ts";
+import { nextCount, rowCounts } from "./row-counts.ts";
+
+/** Which learning rate an update has. */
+export interface RateChoice {
+  /** In place of the configuration's. */
+  readonly learningRate?: number | undefined;
+  /** What the rate is divided by; 1 or more. */
+  readonly divisor: number;
+}
+
+/**
+ * One update of a block by its optimizer's rule, range by range. A row of a sparse parameter counts
+ * its own updates; the block's count is that of all its elements otherwise.
+ */
+export class RuleRun {
+  readonly #memory: ShardMemory;
+  readonly #block: StoredBlock;
+  readonly #rate: RateChoice;
+  readonly #rule: UpdateRule;
+  readonly #elementBytes: number;
+  readonly #counts: Uint32Array | undefined;
+  /** Where the rule's slots begin, and where those of the present range do. */
+  readonly #slots: readonly number[];
+  readonly #rangeSlots: number[];
+  readonly #step = { count: 0, learningRate: 0 };
+
+  constructor(memory: ShardMemory, block: StoredBlock, dtype: FloatDtype, rate: RateChoice) {
+    this.#memory = memory;
+    this.#block = block;
+    this.#rate = rate;
+    this.#rule = block.rule(dtype);
+    this.#elementBytes = DTYPES[dtype].bytes;
+    this.#counts = rowCounts(block);
+    this.#slots = Array.from({ length: block.plan.rule }, (_, i) => block.slotPointer(i + 1));
+    this.#rangeSlots = [...this.#slots];
+  }
+
+  /** Updates `n` elements from `start` on with the gradient at a pointer, which may be overwritten. */
+  run(start: number, n: number, gradient: number): void {
+    const counts = this.#counts;
+    if (counts === undefined) {
+      this.#begin(this.#block.updates + 1);
+      this.#runRange(start, n, gradient);
+      return;
+    }
+    const { rowElements } = this.#block.rows;
+    const end = start + n;
+    for (let at = start; at < end; ) {
+      let row = Math.floor(at / rowElements);
+      const count = counts[row] ?? 0;
+      // Rows of the same age are updated together.
+      do row += 1;
+      while (row * rowElements < end && counts[row] === count);
+      const stop = Math.min(row * rowElements, end);
+      this.#begin(nextCount(count));
+      this.#runRange(at, stop - at, gradient + (at - start) * this.#elementBytes);
+      at = stop;
+    }
+  }
+
+  #begin(count: number): void {
+    if (this.#step.count === count) return;
+    this.#step.count = count;
+    this.#step.learningRate = this.#rateAt(count) / this.#rate.divisor;
+    this.#rule.begin(this.#memory.kernels, this.#step);
+  }
+
+  #rateAt(count: number): number {
+    const { learningRate } = this.#block.config;
+    if (this.#rate.learningRate !== undefined) return this.#rate.learningRate;
+    // Only `none` gets here without a schedule; it has no use for a rate.
+    if (learningRate === undefined) return 1;
+    return learningRateAt(this.#memory.kernels, learningRate, count);
+  }
+
+  #runRange(start: number, n: number, gradient: number): void {
+    const offset = start * this.#elementBytes;
+    for (let i = 0; i < this.#slots.length; i++) {
+      this.#rangeSlots[i] = (this.#slots[i] as number) + offset;
+    }
+    this.#rule.run(this.#block.pointer + offset, gradient, this.#rangeSlots, n);
+  }
+}

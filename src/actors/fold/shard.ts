@@ -1,0 +1,461 @@
+import { createHash } from "node:crypto";
+import { type Message, packValue, readCrc } from "../../protocol/codec.ts";
+import type { Synchronization } from "../../protocol/config/index.ts";
+import { ensureError, PserverError } from "../../protocol/errors.ts";
+import type { Outcome, OutcomeRequest } from "../../protocol/outcomes.ts";
+import {
+  parseClock,
+  parseHead,
+  parseHostRecord,
+  parseTrainerRecord,
+  type RecordHead,
+  type RulesRecord,
+} from "../../protocol/records.ts";
+import type { HostVerb, JobSubjects, LogSubject } from "../../protocol/subjects.ts";
+import { ShardMemory } from "../shard-memory.ts";
+import { applyChange, type Change, checkRecord, checkReply } from "./apply-record.ts";
+import { type Block, type BlockHeader, blockLabel } from "./block.ts";
+import { BlockTable, type ShardHooks } from "./block-table.ts";
+import { damaged, type FoldState, parseFoldState, toFoldState } from "./fold-state.ts";
+import { readable, readRecordMessage } from "./read-record.ts";
+import { rejection } from "./rejection.ts";
+import { KNOWN_RULES, type KnownRules, type Rules } from "./rules.ts";
+import { heldBytes, slotPlan } from "./slots.ts";
+import { closeStep } from "./step-gradient.ts";
+import type { StepState } from "./step-state.ts";
+import { type StepProgress, StepTable } from "./steps.ts";
+import { TrainerTable } from "./trainer-table.ts";
+
+/** One record of a shard's journal, as the stream gives it. `payload` is not kept. */
+export interface JournalRecord {
+  readonly seq: number;
+  readonly subject: string;
+  readonly payload: Uint8Array;
+  /**
+   * False if the payload could be read again from the stream: an unreadable one is then refused
+   * with BAD_CHECKSUM instead of being folded, because it may have been hurt on the way here.
+   */
+  readonly reread?: boolean;
+}
+
+/** The answer to a trainer's record. */
+export interface Settled {
+  readonly trainer: string;
+  readonly session: number;
+  /** Where the answer goes: a subject under the trainer's inbox, or "" if it is not to be sent. */
+  readonly reply: string;
+  readonly outcome: Outcome;
+}
+
+/** The subject of a record that is answered. */
+type TrainerSubject = Exclude<LogSubject, { by: "host" }>;
+
+/** What a {@link Shard} is made with. */
+export interface ShardOptions {
+  readonly subjects: JobSubjects;
+  /** The shard's number: records of another are unreadable to it. */
+  readonly shard: number;
+  /** Where the values are kept; by default a memory of the shard's own. */
+  readonly memory?: ShardMemory;
+  readonly hooks?: ShardHooks;
+  /** Versions of the fold; by default all this program has. */
+  readonly knownRules?: KnownRules;
+}
+
+/**
+ * The state of a shard: the fold of its journal, record by record. Pure and synchronous: what
+ * becomes of a record depends on the records before it, its subject and its payload, on nothing
+ * else. A rejected record changes no block.
+ */
+export class Shard {
+  readonly memory: ShardMemory;
+  readonly #subjects: JobSubjects;
+  readonly #shard: number;
+  readonly #knownRules: KnownRules;
+  readonly #blocks: BlockTable;
+  readonly #trainers: TrainerTable = new TrainerTable();
+  readonly #steps: StepTable = new StepTable();
+  /** Slots of restored blocks whose bytes are still to come. */
+  readonly #unloaded: Map<Block, Set<number>> = new Map();
+  #rules: Rules | undefined;
+  #seq = 0;
+  #crc = 0;
+  #unreadable = 0;
+  #failure: PserverError | undefined;
+
+  constructor(options: ShardOptions) {
+    this.#subjects = options.subjects;
+    this.#shard = options.shard;
+    this.memory = options.memory ?? new ShardMemory();
+    this.#knownRules = options.knownRules ?? KNOWN_RULES;
+    this.#blocks = new BlockTable(this.memory, options.hooks ?? {});
+  }
+
+  /** Sequence of the last record folded; 0 before the first. */
+  get seq(): number {
+    return this.#seq;
+  }
+
+  /** Version of the rules in force; 0 before the first `rules` record. */
+  get rules(): number {
+    return this.#rules?.version ?? 0;
+  }
+
+  /** How the job's trainers go together, as the first `rules` record says. */
+  get synchronization(): Synchronization {
+    return this.#steps.synchronization;
+  }
+
+  /** How far the steps of the job's trainers are here. A live view. */
+  get steps(): StepProgress {
+    return this.#steps;
+  }
+
+  /** Checksum in the envelope of record {@link seq}; 0 before the first, and where it was passed over. */
+  get lastCrc(): number {
+    return this.#crc;
+  }
+
+  /** Bytes of all values and slots. */
+  get valueBytes(): number {
+    return this.#blocks.bytes;
+  }
+
+  /** Records that named no one to answer: damaged, malformed, or of another shard. */
+  get unreadable(): number {
+    return this.#unreadable;
+  }
+
+  /**
+   * Folds the next record. Gives the answer to a trainer's record, also to one that is a repeat or
+   * is rejected; undefined for a host's record and for one that nobody can be answered for.
+   * After an error the shard is of no use: every later call throws the same error.
+   * @throws BAD_CHECKSUM for an unreadable record with `reread: false`; this error alone leaves the
+   * shard as it was.
+   * @throws JOURNAL_DAMAGED unless the record is the one after {@link seq}.
+   * @throws UNKNOWN_RULES for a `rules` record of a version this program lacks.
+   * @throws TOO_LARGE if this process has no memory for a block that the rules allow.
+   */
+  apply(record: JournalRecord): Settled | undefined {
+    if (this.#failure !== undefined) throw this.#failure;
+    try {
+      this.#checkOrder(record.seq);
+      return this.#fold(record, this.#read(record));
+    } catch (error) {
+      const found = ensureError(error);
+      if (found.code !== "BAD_CHECKSUM") this.#failure = found;
+      throw found;
+    }
+  }
+
+  /** The block of this name, if it exists. */
+  block(parameter: string, index: number): Block | undefined {
+    return this.#blocks.get(parameter, index);
+  }
+
+  /** All blocks, in no particular order. */
+  blocks(): Iterable<Block> {
+    return this.#blocks.all();
+  }
+
+  /**
+   * What became of a trainer's records, in the order asked. For an asker whose record has been
+   * folded: a number that has not been seen is BAD_CHECKSUM, because its record was unreadable.
+   */
+  outcomes(trainer: string, request: Pick<OutcomeRequest, "session" | "numbers">): Outcome[] {
+    if (this.#failure !== undefined) throw this.#failure;
+    const rules = this.#rules;
+    if (rules === undefined) return request.numbers.map((n) => noRules(n, this.#seq));
+    return request.numbers.map((n) =>
+      this.#trainers.outcome(trainer, request.session, n, this.#seq, rules),
+    );
+  }
+
+  /** The state without values and slots. Equal shards give equal bytes of it. */
+  saveState(): FoldState {
+    const { synchronization } = this;
+    const parts = {
+      seq: this.#seq,
+      crc: this.#crc,
+      rules: this.rules,
+      synchronization,
+      ...(synchronization.mode === "async" ? {} : { steps: this.#steps.save() }),
+      floor: this.#trainers.floor,
+      unreadable: this.#unreadable,
+      blocks: this.#blocks.sorted().map((block) => block.header()),
+    };
+    return toFoldState(parts, this.#trainers.sorted());
+  }
+
+  /** SHA-256, in hex, of the state, all values and slots: equal exactly if two shards are. */
+  digest(): string {
+    const hash = createHash("sha256").update(packValue(this.saveState()));
+    for (const block of this.#blocks.sorted()) {
+      for (let slot = 0; slot <= block.slots; slot++) hash.update(block.slotBytes(slot));
+    }
+    return hash.digest("hex");
+  }
+
+  /**
+   * The next record is the first of a journal that was made anew; all else stays. Outcomes that
+   * are known keep their meaning, but are of record 0: with a sequence of the old journal an asker
+   * would wait for a record of the new one.
+   */
+  restartJournal(): void {
+    this.#trainers.restartJournal();
+    this.#seq = 0;
+    this.#crc = 0;
+  }
+
+  /**
+   * Passes over the records after {@link seq} up to `seq`: the journal does not hold them and
+   * nobody has folded them, so the next record is the one after `seq`. All else stays.
+   * @throws INTERNAL if records up to `seq` have been folded.
+   */
+  skipTo(seq: number): void {
+    if (this.#failure !== undefined) throw this.#failure;
+    if (seq <= this.#seq) {
+      throw new PserverError(
+        "INTERNAL",
+        `journal of shard ${this.#shard}: record ${this.#seq} is folded; cannot pass over up to ${seq}`,
+        { shard: this.#shard, expected: this.#seq + 1, received: seq },
+      );
+    }
+    this.#seq = seq;
+    // No record is at this place that could be known again.
+    this.#crc = 0;
+  }
+
+  /**
+   * The shard that {@link saveState} was called on. `readSlot` gives the bytes of each block's values,
+   * slot 0, and slots, which are copied. `hooks.blockAdded` is called for every block.
+   * @throws SNAPSHOT_DAMAGED if the state contradicts itself or the bytes.
+   * @throws UNKNOWN_RULES if this program lacks the rules of the state.
+   */
+  static restore(
+    options: ShardOptions,
+    state: unknown,
+    readSlot: (block: Block, slot: number) => Uint8Array,
+  ): Shard {
+    const shard = Shard.restoreEmpty(options, state);
+    for (const block of shard.blocks()) {
+      for (let slot = 0; slot <= block.slots; slot++) {
+        shard.loadSlot(block.parameter, block.index, slot, readSlot(block, slot));
+      }
+    }
+    return shard;
+  }
+
+  /**
+   * As {@link restore}, but the bytes come later, block by block, through {@link loadSlot}; until
+   * {@link checkLoaded} passes the shard must not be used for anything else.
+   */
+  static restoreEmpty(options: ShardOptions, state: unknown): Shard {
+    const shard = new Shard(options);
+    const restored = parseFoldState(state);
+    shard.#seq = restored.seq;
+    shard.#crc = restored.crc;
+    shard.#unreadable = restored.unreadable;
+    if (restored.rules === 0) {
+      if (restored.trainers.length + restored.blocks.length + restored.floor === 0) return shard;
+      throw damaged("the fold's state: expected nothing before the first rules");
+    }
+    const rules = shard.#takeRules(restored);
+    shard.#restoreSteps(restored.steps);
+    shard.#trainers.raiseFloor(restored.floor);
+    for (const [trainer, entry] of restored.trainers) {
+      shard.#trainers.restore(trainer, entry, rules);
+    }
+    for (const header of restored.blocks) shard.#restoreBlock(header, rules);
+    return shard;
+  }
+
+  /**
+   * Copies the bytes of a slot of a restored block into it.
+   * @throws SNAPSHOT_DAMAGED if there is no such block or they are not as many as it has.
+   */
+  loadSlot(parameter: string, index: number, slot: number, bytes: Uint8Array): void {
+    const block = this.#blocks.get(parameter, index);
+    const label = blockLabel(parameter, index);
+    if (block === undefined) throw damaged(`${label}: received bytes of a block that is not there`);
+    if (slot > block.slots) {
+      throw damaged(`${label}: expected slots up to ${block.slots}; received slot ${slot}`);
+    }
+    const target = block.slotBytes(slot);
+    if (bytes.length !== target.length) {
+      throw damaged(
+        `${label} slot ${slot}: expected ${target.length} bytes; received ${bytes.length}`,
+      );
+    }
+    target.set(bytes);
+    const unloaded = this.#unloaded.get(block);
+    unloaded?.delete(slot);
+    if (unloaded?.size === 0) this.#unloaded.delete(block);
+  }
+
+  /** @throws SNAPSHOT_DAMAGED if bytes of a restored block have not been loaded. */
+  checkLoaded(): void {
+    for (const [{ parameter, index }, slots] of this.#unloaded) {
+      const label = blockLabel(parameter, index);
+      throw damaged(
+        `${label}: the bytes of slots ${[...slots].join(", ")} are not in the snapshot`,
+      );
+    }
+  }
+
+  #restoreSteps(steps: StepState | undefined): void {
+    const expected = this.synchronization.mode !== "async";
+    if (expected !== (steps !== undefined)) {
+      throw damaged(`the fold's state: expected ${expected ? "steps" : "no steps"}`);
+    }
+    if (steps !== undefined) this.#steps.restore(steps);
+  }
+
+  #restoreBlock(header: BlockHeader, rules: Rules): void {
+    const label = blockLabel(header.parameter, header.index);
+    if (this.#blocks.get(header.parameter, header.index) !== undefined) {
+      throw damaged(`${label}: expected once; received twice`);
+    }
+    const plan = slotPlan(header, this.synchronization);
+    if (header.open !== undefined && plan.accumulator === undefined) {
+      throw damaged(`${label}: expected no open step in a job without steps`);
+    }
+    if (
+      this.valueBytes + heldBytes(header, plan) > rules.shardBytesMax ||
+      this.#blocks.count >= rules.blocksMax
+    ) {
+      throw damaged(`${label}: more than a shard may hold`);
+    }
+    const block = this.#blocks.put(header, plan, () => undefined);
+    this.#unloaded.set(block, new Set(Array.from({ length: 1 + block.slots }, (_, slot) => slot)));
+  }
+
+  #checkOrder(seq: number): void {
+    const expected = this.#seq + 1;
+    if (seq === expected) return;
+    throw new PserverError(
+      "JOURNAL_DAMAGED",
+      `journal of shard ${this.#shard}: expected record ${expected}; found ${seq}`,
+      { shard: this.#shard, expected, found: seq },
+    );
+  }
+
+  /** The record's message, undefined if it is unreadable. */
+  #read(record: JournalRecord): Message | undefined {
+    const message = readRecordMessage(record.payload);
+    if (message !== undefined || record.reread !== false) return message;
+    throw new PserverError(
+      "BAD_CHECKSUM",
+      `record ${record.seq} of shard ${this.#shard}: expected an intact message; received ` +
+        `${record.payload.length} bytes that are none`,
+      { shard: this.#shard, seq: record.seq },
+    );
+  }
+
+  #fold(record: JournalRecord, message: Message | undefined): Settled | undefined {
+    const subject = readable(() => this.#subjects.parseLog(record.subject));
+    let settled: Settled | undefined;
+    if (message === undefined || subject?.shard !== this.#shard) this.#unreadable += 1;
+    else if (subject.by === "host") this.#foldHost(subject.verb, message);
+    else settled = this.#foldTrainer(record.seq, subject, message);
+    this.#closeStep();
+    this.#seq = record.seq;
+    this.#crc = message === undefined ? 0 : readCrc(record.payload);
+    return settled;
+  }
+
+  #foldHost(verb: HostVerb, message: Message): void {
+    const record = readable(() => parseHostRecord(verb, message));
+    if (record === undefined) this.#unreadable += 1;
+    else if (record.verb === "rules") this.#takeRules(record);
+    else if (this.#rules === undefined) return;
+    else if (record.verb === "members") this.#steps.takeMembers(record);
+    else if (record.verb === "drop") this.#blocks.drop(record.parameter, record.epoch);
+    else if (record.verb === "floor") this.#trainers.raiseFloor(record.session);
+  }
+
+  #foldTrainer(seq: number, subject: TrainerSubject, message: Message): Settled | undefined {
+    const { trainer } = subject;
+    const head = readable(() => parseHead(message.fields));
+    if (head === undefined) {
+      this.#unreadable += 1;
+      return undefined;
+    }
+    const outcome = this.#settle(seq, subject, head, message);
+    const reply = this.#subjects.isTrainerInbox(head.reply, trainer) ? head.reply : "";
+    return { trainer, session: head.session, reply, outcome };
+  }
+
+  #settle(seq: number, subject: TrainerSubject, head: RecordHead, message: Message): Outcome {
+    const rules = this.#rules;
+    if (rules === undefined) return noRules(head.n, seq);
+    const answer = this.#trainers.refuse(subject.trainer, head, seq, rules);
+    if (answer !== undefined) return answer;
+    const outcome = this.#applyOnce(seq, subject, head, message, rules);
+    this.#trainers.note(subject.trainer, head, outcome);
+    return outcome;
+  }
+
+  #applyOnce(
+    seq: number,
+    subject: TrainerSubject,
+    head: RecordHead,
+    message: Message,
+    rules: Rules,
+  ): Outcome {
+    const { trainer } = subject;
+    const context = {
+      memory: this.memory,
+      blocks: this.#blocks,
+      rules,
+      steps: this.#steps,
+      trainer,
+      isReply: (reply: string) => this.#subjects.isTrainerInbox(reply, trainer),
+    };
+    let change: Change;
+    try {
+      if (subject.by === "clock") {
+        const { step } = parseClock(message.fields);
+        checkReply(context, head.reply);
+        this.#steps.takeClock(trainer, step);
+        return { n: head.n, seq, version: 0 };
+      }
+      const record = parseTrainerRecord(subject.verb, message);
+      const { parameter, index } = subject;
+      change = checkRecord(context, { parameter, index }, record, message.data);
+    } catch (cause) {
+      const error = ensureError(cause);
+      if (error.code === "INTERNAL") throw error;
+      return rejection(head.n, seq, error.code, error.message);
+    }
+    return { n: head.n, seq, version: applyChange(context, change) };
+  }
+
+  /** Applies the open step if the record that was folded has ended it. */
+  #closeStep(): void {
+    const closed = this.#steps.close();
+    if (closed === undefined) return;
+    closeStep({ memory: this.memory, blocks: this.#blocks }, this.#blocks.all(), closed.divisor);
+  }
+
+  /** Later records change the version; the slots of blocks follow from the first synchronization. */
+  #takeRules(record: Pick<RulesRecord, "rules" | "synchronization">): Rules {
+    const { rules: version, synchronization = { mode: "async" } } = record;
+    const rules = this.#knownRules.get(version);
+    if (rules === undefined) {
+      const known = [...this.#knownRules.keys()];
+      throw new PserverError(
+        "UNKNOWN_RULES",
+        `journal of shard ${this.#shard}: expected rules ${known.join(", ")}; found ${version}`,
+        { shard: this.#shard, expected: known, found: version },
+      );
+    }
+    if (this.#rules === undefined) this.#steps.synchronization = synchronization;
+    this.#rules = rules;
+    return rules;
+  }
+}
+
+function noRules(n: number, seq: number): Outcome {
+  return rejection(n, seq, "UNKNOWN_RULES", "the journal has no rules yet: no host has begun it");
+}

@@ -1,0 +1,89 @@
+import { DTYPES, type Dtype } from "../../protocol/dtypes.ts";
+import type { Kernels } from "../kernel/kernels.ts";
+import { accumulate } from "../optimizer/gradient.ts";
+import type { FloatDtype } from "../optimizer/update-rule.ts";
+import type { ShardMemory } from "../shard-memory.ts";
+import type { ElementRanges } from "./element-ranges.ts";
+import { eachChunk, type Payload } from "./payload.ts";
+
+const MIX = {
+  int32: "mixI32",
+  uint32: "mixU32",
+  int64: "mixI64",
+  uint64: "mixU64",
+  float32: "mixF32",
+  float64: "mixF64",
+} as const satisfies Record<Dtype, keyof Kernels>;
+
+const FINITE = { float32: "finiteF32", float64: "finiteF64" } as const;
+const CANONICAL = { float32: "canonicalF32", float64: "canonicalF64" } as const;
+
+/** Whether elements of this type are floating point numbers. */
+export function isFloat(dtype: Dtype): dtype is FloatDtype {
+  return DTYPES[dtype].float;
+}
+
+/** Whether no element of a record's tensor is a NaN or an infinity. Integers never are. */
+export function allFinite(memory: ShardMemory, payload: Payload): boolean {
+  const { dtype } = payload;
+  if (!isFloat(dtype)) return true;
+  const finite = memory.kernels[FINITE[dtype]];
+  return eachChunk(memory, payload, (n) => finite(memory.scratch, n) === 1);
+}
+
+/** `values = alpha · values + beta · payload` in these ranges, the block's values being at `pointer`. */
+export function mix(
+  memory: ShardMemory,
+  pointer: number,
+  ranges: ElementRanges,
+  payload: Payload,
+  alpha: number,
+  beta: number,
+): void {
+  const kernel = memory.kernels[MIX[payload.dtype]];
+  eachRange(memory, pointer, ranges, payload, (to, from, n) => kernel(to, from, n, alpha, beta));
+}
+
+/** `values = values + payload` in these ranges; integers wrap around. */
+export function add(
+  memory: ShardMemory,
+  pointer: number,
+  ranges: ElementRanges,
+  payload: Payload,
+): void {
+  const { dtype } = payload;
+  eachRange(memory, pointer, ranges, payload, (to, from, n) =>
+    accumulate(memory.kernels, dtype, to, from, n),
+  );
+}
+
+/** `values = data`, every NaN made the canonical one. */
+export function overwrite(
+  memory: ShardMemory,
+  dtype: Dtype,
+  pointer: number,
+  data: Uint8Array,
+): void {
+  memory.bytes(pointer, data.length).set(data);
+  if (isFloat(dtype)) {
+    memory.kernels[CANONICAL[dtype]](pointer, data.length / DTYPES[dtype].bytes);
+  }
+}
+
+/** Calls `kernel` with each range in the block, the payload's elements for it, and their number. */
+function eachRange(
+  memory: ShardMemory,
+  pointer: number,
+  ranges: ElementRanges,
+  payload: Payload,
+  kernel: (to: number, from: number, n: number) => void,
+): void {
+  const elementBytes = DTYPES[payload.dtype].bytes;
+  eachChunk(memory, payload, (n) => {
+    for (let done = 0; done < n && ranges.next(n - done); done += ranges.count) {
+      const from = memory.scratch + done * elementBytes;
+      kernel(pointer + ranges.start * elementBytes, from, ranges.count);
+    }
+    return true;
+  });
+}

@@ -1,0 +1,183 @@
+import { PserverError } from "../../protocol/errors.ts";
+import { quoteName } from "../../protocol/names.ts";
+import type { Outcome } from "../../protocol/outcomes.ts";
+import type { RecordHead } from "../../protocol/records.ts";
+import { rejection } from "./rejection.ts";
+import type { Rules } from "./rules.ts";
+
+/** What a shard remembers of one trainer. */
+export interface TrainerEntry {
+  readonly session: number;
+  /** No number up to it will be sent again; the outcomes up to it are forgotten. */
+  readonly done: number;
+  /** First outcomes of numbers above `done`, in the order in which they were settled. */
+  readonly outcomes: ReadonlyMap<number, Outcome>;
+}
+
+interface Entry extends TrainerEntry {
+  done: number;
+  readonly outcomes: Map<number, Outcome>;
+}
+
+/**
+ * Which records of which trainers have been settled: what makes a repeat harmless.
+ *
+ * A record is admitted at most once. Whatever became of an admitted record, applied or rejected, is
+ * noted and answered to every repeat. A record that is not admitted changes nothing here.
+ */
+export class TrainerTable {
+  readonly #entries: Map<string, Entry> = new Map();
+  #floor = 0;
+
+  /** Every session up to this one has ended. */
+  get floor(): number {
+    return this.#floor;
+  }
+
+  /** All entries by trainer, in order of the UTF-16 code units of the ids. */
+  sorted(): [trainer: string, entry: TrainerEntry][] {
+    return [...this.#entries].sort(([a], [b]) => (a < b ? -1 : 1));
+  }
+
+  /**
+   * Undefined if the record is to be applied, else its answer: the first outcome of a repeat, or
+   * SETTLED, SUPERSEDED, REJOIN, WINDOW or TOO_MANY_TRAINERS. Only the first two tell what became
+   * of an earlier copy of the record.
+   */
+  refuse(trainer: string, head: RecordHead, seq: number, rules: Rules): Outcome | undefined {
+    const { session, n } = head;
+    const settled = this.#settled(trainer, session, n, seq);
+    if (settled !== undefined) return settled;
+    const entry = this.#entries.get(trainer);
+    // The record's own `done` counts too, or a sender whose earlier records were lost would be
+    // refused although it keeps to its window.
+    const done = Math.max(head.done, entry?.session === session ? entry.done : 0);
+    if (n > done + rules.windowRecords) {
+      return rejection(
+        n,
+        seq,
+        "WINDOW",
+        `record: expected a number of at most ${done + rules.windowRecords}; received ${n}`,
+      );
+    }
+    if (entry === undefined && this.#entries.size >= rules.trainersMax) {
+      return tooMany(n, seq, this.#entries.size);
+    }
+    return undefined;
+  }
+
+  /** Remembers the outcome of a record that was admitted and forgets those up to its `done`. */
+  note(trainer: string, head: RecordHead, outcome: Outcome): void {
+    let entry = this.#entries.get(trainer);
+    if (entry?.session !== head.session) {
+      entry = { session: head.session, done: 0, outcomes: new Map() };
+      this.#entries.set(trainer, entry);
+    }
+    entry.outcomes.set(head.n, outcome);
+    if (head.done > entry.done) forget(entry, head.done);
+  }
+
+  /** What became of one record, seen from record `seq` on; see `Shard.outcomes`. */
+  outcome(trainer: string, session: number, n: number, seq: number, rules: Rules): Outcome {
+    const settled = this.#settled(trainer, session, n, seq);
+    if (settled !== undefined) return settled;
+    if (!this.#entries.has(trainer) && this.#entries.size >= rules.trainersMax) {
+      return tooMany(n, seq, this.#entries.size);
+    }
+    return rejection(
+      n,
+      seq,
+      "BAD_CHECKSUM",
+      `no readable record ${n} of session ${session} of trainer ${quoteName(trainer)} up to ${seq}`,
+    );
+  }
+
+  /** Ends every session up to `session`. The floor never falls. */
+  raiseFloor(session: number): void {
+    if (session <= this.#floor) return;
+    this.#floor = session;
+    for (const [trainer, entry] of this.#entries) {
+      if (entry.session <= session) this.#entries.delete(trainer);
+    }
+  }
+
+  /** Sequences begin anew: what was settled was settled before the first. */
+  restartJournal(): void {
+    for (const { outcomes } of this.#entries.values()) {
+      for (const [n, outcome] of outcomes) outcomes.set(n, { ...outcome, seq: 0 });
+    }
+  }
+
+  /**
+   * Puts an entry of a snapshot back.
+   * @throws SNAPSHOT_DAMAGED if no fold can have left it.
+   */
+  restore(trainer: string, entry: TrainerEntry, rules: Rules): void {
+    const { session, done, outcomes } = entry;
+    const numbers = [...outcomes.keys()];
+    const fits =
+      !this.#entries.has(trainer) &&
+      this.#entries.size < rules.trainersMax &&
+      session > this.#floor &&
+      numbers.every((n) => n > done && n <= done + rules.windowRecords);
+    if (!fits) {
+      throw new PserverError(
+        "SNAPSHOT_DAMAGED",
+        `trainer ${quoteName(trainer)}: expected one entry of at most ${rules.trainersMax}, with a ` +
+          `session above ${this.#floor} and numbers from ${done + 1} to ${done + rules.windowRecords}; ` +
+          `received session ${session} and numbers ${numbers.slice(0, 20).join(" ")}`,
+        { trainer, session, done },
+      );
+    }
+    this.#entries.set(trainer, { session, done, outcomes: new Map(outcomes) });
+  }
+
+  /** The answer to a number that was settled or to a session that has ended. */
+  #settled(trainer: string, session: number, n: number, seq: number): Outcome | undefined {
+    const entry = this.#entries.get(trainer);
+    if (session <= this.#floor) {
+      return rejection(
+        n,
+        seq,
+        "REJOIN",
+        `session: expected one above ${this.#floor}; received ${session}`,
+      );
+    }
+    if (entry === undefined || session > entry.session) return undefined;
+    if (session < entry.session) {
+      return rejection(
+        n,
+        seq,
+        "SUPERSEDED",
+        `session: expected ${entry.session}; received ${session}`,
+      );
+    }
+    if (n > entry.done) return entry.outcomes.get(n);
+    return rejection(
+      n,
+      seq,
+      "SETTLED",
+      `record: expected a number above ${entry.done}; received ${n}`,
+    );
+  }
+}
+
+/** Raises `done`, stepping through whichever is fewer: the numbers passed or those known. */
+function forget(entry: Entry, done: number): void {
+  const passed = done - entry.done;
+  if (passed <= entry.outcomes.size) {
+    for (let n = entry.done + 1; n <= done; n++) entry.outcomes.delete(n);
+  } else {
+    for (const n of entry.outcomes.keys()) if (n <= done) entry.outcomes.delete(n);
+  }
+  entry.done = done;
+}
+
+function tooMany(n: number, seq: number, trainers: number): Outcome {
+  return rejection(
+    n,
+    seq,
+    "TOO_MANY_TRAINERS",
+    `the shard remembers ${trainers} trainers and takes no other`,
+  );
+}

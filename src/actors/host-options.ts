@@ -1,0 +1,69 @@
+import type {
+  EtcdSettings,
+  Fields,
+  PserverError,
+  SynchronizationInput,
+} from "../protocol/index.ts";
+import type { ConnectionSettings } from "../transport/connection.ts";
+import type { StoredSettings } from "./job.ts";
+
+/** How a host is started. */
+export interface HostOptions {
+  readonly connection: ConnectionSettings;
+  /**
+   * For the connections that answer trainers, by default as `connection`. With a user of its own,
+   * which may publish nothing but inboxes, no request can make a host write anywhere else.
+   */
+  readonly answerConnection?: ConnectionSettings;
+  readonly job: string;
+  /** Unlike that of any other host of the job; by default made of machine, process and chance. */
+  readonly id?: string;
+  /** Worker threads; by default one less than the processors, at least one. */
+  readonly workers?: number;
+  /** For a new job; for an existing one they must agree with it or be left out. */
+  readonly shards?: number;
+  readonly journal?: "file" | "memory";
+  readonly journalBytesMax?: number;
+  readonly leaseMs?: number;
+  readonly replicas?: number;
+  /** How the trainers of the job keep step; by default not at all. */
+  readonly synchronization?: SynchronizationInput;
+  /** Journal that each shard keeps for replaying the past; 1 GiB by default. */
+  readonly retainBytes?: number;
+  /** Journal after which a shard is snapshotted; 256 MiB by default. */
+  readonly snapshotBytes?: number;
+  /** Where `save` may write; without it this host saves nothing. */
+  readonly modelDirectory?: string;
+  /** Where the job's leases are kept and its hosts are published; without it in JetStream KV. */
+  readonly etcd?: EtcdSettings;
+  readonly onEvent?: (event: HostEvent) => void;
+}
+
+/** What happens in a host that an operator may want to know. */
+export type HostEvent =
+  | { readonly type: "serving" | "released"; readonly shard: number }
+  | {
+      readonly type: "shard-failed" | "snapshot-failed";
+      readonly shard: number;
+      readonly error: PserverError;
+    }
+  | { readonly type: "disconnected" | "reconnected" | "etcd-back" }
+  /** `etcd-lost`: no call is answered until `etcd-back`; what failed meanwhile is not told. */
+  | { readonly type: "error" | "etcd-lost"; readonly error: PserverError };
+
+/** A host as it stands. */
+export interface HostStatus {
+  readonly id: string;
+  readonly shards: readonly Fields[];
+}
+
+/** A running host. */
+export interface Host {
+  readonly id: string;
+  readonly settings: StoredSettings;
+  status(): HostStatus;
+  /** Settles when the host has stopped: with the reason, or undefined after `close`. */
+  readonly stopped: Promise<PserverError | undefined>;
+  /** Hands the shards over and stops; nothing acknowledged is lost. */
+  close(): Promise<void>;
+}

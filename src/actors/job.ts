@@ -1,0 +1,226 @@
+import type { JetStreamManager } from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/transport-node";
+import {
+  asMap,
+  integerField,
+  type JobSubjects,
+  LEASE_MS,
+  PserverError,
+  SHARDS_DEFAULT,
+  SHARDS_MAX,
+  type Synchronization,
+  synchronizationText,
+  textField,
+  toSynchronization,
+} from "../protocol/index.ts";
+import { BrokerBoundLeases, BrokerProbe } from "./etcd/broker-bound-leases.ts";
+import { EtcdLeases } from "./etcd/etcd-leases.ts";
+import type { EtcdSpace } from "./etcd/etcd-space.ts";
+import { type Leases, RecordLeases } from "./leases.ts";
+import { openRecords, type Records } from "./records.ts";
+import { hasRoom } from "./room.ts";
+import { ensureSnapshotStream } from "./snapshot/store.ts";
+
+/** What is settled when a job is made and never changes; in KV as plain JSON. */
+export interface StoredSettings {
+  readonly format: 1;
+  readonly shards: number;
+  readonly journal: "file" | "memory";
+  readonly leaseMs: number;
+  /** Where the leases are: `kv`, or `etcd` and the identity of the one that holds them. */
+  readonly leases: string;
+  /** The most bytes of one shard's journal. */
+  readonly journalBytesMax: number;
+  readonly replicas: number;
+  /** How the trainers keep step. */
+  readonly synchronization: Synchronization;
+}
+
+/** What a host asks for; where it asks for nothing, the job's settings or defaults hold. */
+export type WantedSettings = Partial<Omit<StoredSettings, "format" | "leases">>;
+
+/** What is asked for with where the leases are, which no host leaves open. */
+type Wanted = WantedSettings & Pick<StoredSettings, "leases">;
+
+/** A job's settings, the bucket that holds its records, and its leases. */
+export interface OpenedJob {
+  readonly settings: StoredSettings;
+  readonly records: Records;
+  readonly leases: Leases;
+}
+
+/** The least time that the broker gets for one request about a lease. */
+const LEASE_TIMEOUT_MS_MIN = 1_000;
+
+/** The leases of a job that uses no etcd. */
+const LEASES_IN_KV = "kv";
+
+/** Key of the settings in the job's bucket. */
+const SETTINGS_KEY = "settings";
+
+/** The journal limit of a shard where the broker has room for it, and the least worth starting. */
+const JOURNAL_BYTES_MAX = 2 * 1024 ** 3;
+const JOURNAL_BYTES_MIN = 16 * 1024 ** 2;
+
+/** The share of the broker's room that journals may take; snapshots need the rest. */
+const JOURNAL_SHARE = 0.6;
+
+/**
+ * Opens a job, which is made with the wanted settings if it does not exist.
+ * @throws JOB_EXISTS if it exists with other settings than those asked for, NO_SPACE if the
+ * broker has no room for it.
+ */
+export async function openJob(options: {
+  readonly connection: NatsConnection;
+  readonly manager: JetStreamManager;
+  readonly subjects: JobSubjects;
+  readonly wanted: WantedSettings;
+  /** Where the leases are to be; without it in JetStream KV. */
+  readonly etcd?: EtcdSpace | undefined;
+}): Promise<OpenedJob> {
+  const { connection, manager, subjects, etcd } = options;
+  const leasesAt = etcd === undefined ? LEASES_IN_KV : `etcd ${etcd.id}`;
+  const wanted: Wanted = { ...options.wanted, leases: leasesAt };
+  const records = await openRecords({
+    connection,
+    bucket: subjects.bucket(),
+    storage: "file",
+    // Of a job that exists the settings in the bucket say how many.
+    ...(wanted.replicas === undefined ? {} : { replicas: wanted.replicas }),
+  });
+  const settings = await settle(records, manager, subjects, wanted);
+  const leases =
+    etcd === undefined
+      ? await openKvLeases(connection, subjects, settings)
+      : openEtcdLeases(connection, etcd, settings.leaseMs);
+  await ensureSnapshotStream(manager, subjects, settings.replicas);
+  return { settings, records, leases };
+}
+
+/** How long one question about a lease may take: it must be given up in time to ask again. */
+export function leaseTimeoutMs(leaseMs: number): number {
+  return Math.max(LEASE_TIMEOUT_MS_MIN, leaseMs / 3);
+}
+
+function openEtcdLeases(connection: NatsConnection, etcd: EtcdSpace, leaseMs: number): Leases {
+  const timeoutMs = leaseTimeoutMs(leaseMs);
+  etcd.client.limit(timeoutMs);
+  const leases = new EtcdLeases(etcd.client, etcd.keys.leases, leaseMs);
+  return new BrokerBoundLeases(leases, new BrokerProbe(connection, timeoutMs));
+}
+
+async function openKvLeases(
+  connection: NatsConnection,
+  subjects: JobSubjects,
+  settings: StoredSettings,
+): Promise<Leases> {
+  const records = await openRecords({
+    connection,
+    bucket: subjects.leaseBucket(),
+    storage: "file",
+    replicas: settings.replicas,
+    ttlMs: settings.leaseMs,
+    timeoutMs: leaseTimeoutMs(settings.leaseMs),
+  });
+  return new RecordLeases(records);
+}
+
+async function settle(
+  records: Records,
+  manager: JetStreamManager,
+  subjects: JobSubjects,
+  wanted: Wanted,
+): Promise<StoredSettings> {
+  const stored = await records.read(SETTINGS_KEY);
+  if (stored !== undefined) return agree(subjects.job, parseSettings(stored.value), wanted);
+  const shards = wanted.shards ?? SHARDS_DEFAULT;
+  if (!Number.isSafeInteger(shards) || shards < 1 || shards > SHARDS_MAX) {
+    throw new PserverError("BAD_VALUE", `shards: expected 1 to ${SHARDS_MAX}; received ${shards}`, {
+      expected: SHARDS_MAX,
+      received: shards,
+    });
+  }
+  const journal = wanted.journal ?? "file";
+  const journalBytesMax =
+    wanted.journalBytesMax ?? (await findJournalBytes(manager, subjects, journal, shards));
+  const settings: StoredSettings = {
+    format: 1,
+    shards,
+    journal,
+    leaseMs: wanted.leaseMs ?? LEASE_MS,
+    leases: wanted.leases,
+    journalBytesMax,
+    replicas: wanted.replicas ?? 1,
+    synchronization: wanted.synchronization ?? { mode: "async" },
+  };
+  if ((await records.create(SETTINGS_KEY, settings)) !== undefined) return settings;
+  const other = await records.read(SETTINGS_KEY);
+  return agree(subjects.job, parseSettings(other?.value), wanted);
+}
+
+/** The settings of an existing job, if they are those that are wanted. */
+function agree(job: string, settings: StoredSettings, wanted: Wanted): StoredSettings {
+  const present = inWords(settings);
+  for (const [name, received] of Object.entries(inWords(wanted))) {
+    const expected = present[name];
+    if (received === undefined || received === expected) continue;
+    throw new PserverError(
+      "JOB_EXISTS",
+      `job ${job} exists with ${name} ${expected}; received ${name} ${received}. ` +
+        (name === "leases" ? LEASES_ELSEWHERE : SETTING_DIFFERS),
+      { job, setting: name, expected, received },
+    );
+  }
+  return settings;
+}
+
+const SETTING_DIFFERS = "Leave the setting out to join the job, or choose another job name.";
+
+/** Two places would be two truths about who is alive. */
+const LEASES_ELSEWHERE =
+  "All hosts of a job keep their leases in one place: give --etcd and --etcd-prefix as the others do. " +
+  "If that etcd has lost its data, put the expected identity back: see docs/operations.md.";
+
+/** The settings as values that can be compared and shown. */
+function inWords({
+  synchronization,
+  ...settings
+}: Partial<StoredSettings>): Record<string, unknown> {
+  if (synchronization === undefined) return settings;
+  return { ...settings, synchronization: synchronizationText(synchronization) };
+}
+
+function parseSettings(value: unknown): StoredSettings {
+  const fields = asMap(value, SETTINGS_KEY);
+  integerField(fields, "format", 1, 1);
+  return {
+    format: 1,
+    shards: integerField(fields, "shards", 1, SHARDS_MAX),
+    journal: fields["journal"] === "memory" ? "memory" : "file",
+    leaseMs: integerField(fields, "leaseMs", 1),
+    // Jobs of before there was a choice say nothing.
+    leases: fields["leases"] === undefined ? LEASES_IN_KV : textField(fields, "leases"),
+    journalBytesMax: integerField(fields, "journalBytesMax", 1),
+    replicas: integerField(fields, "replicas", 1),
+    synchronization: toSynchronization(fields["synchronization"]),
+  };
+}
+
+/** The largest limit, halving from the default, that the broker has room for on every shard. */
+async function findJournalBytes(
+  manager: JetStreamManager,
+  subjects: JobSubjects,
+  storage: "file" | "memory",
+  shards: number,
+): Promise<number> {
+  for (let bytes = JOURNAL_BYTES_MAX; bytes >= JOURNAL_BYTES_MIN; bytes /= 2) {
+    if (await hasRoom(manager, subjects, storage, Math.ceil((bytes * shards) / JOURNAL_SHARE))) {
+      return bytes;
+    }
+  }
+  throw new PserverError(
+    "NO_SPACE",
+    `the broker has no room for ${shards} journals of ${JOURNAL_BYTES_MIN} bytes`,
+    { expected: shards * JOURNAL_BYTES_MIN },
+  );
+}

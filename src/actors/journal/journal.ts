@@ -1,0 +1,182 @@
+import {
+  DiscardPolicy,
+  type JetStreamClient,
+  type JetStreamManager,
+  RetentionPolicy,
+  StorageType,
+  type StreamState,
+} from "@nats-io/jetstream";
+import {
+  encodeHostRecord,
+  type HostRecord,
+  type JobSubjects,
+  type Position,
+  type Synchronization,
+} from "../../protocol/index.ts";
+import {
+  fromBrokerError,
+  JETSTREAM_ERRORS,
+  jetStreamErrorCode,
+} from "../../transport/broker-error.ts";
+import type { JournalRecord } from "../fold/shard.ts";
+
+/** The state of a shard's journal stream. */
+export interface JournalInfo {
+  /** When the stream was made: a stream made anew has another time. */
+  readonly created: string;
+  readonly firstSeq: number;
+  /** The last sequence given out; a record that could not be written may have had it. */
+  readonly lastSeq: number;
+  /**
+   * Sequences from the first to the last that the stream says hold no record, ascending. A record
+   * that was damaged in the store is mostly not among them: the stream still counts it.
+   */
+  readonly missing: readonly number[];
+  /**
+   * What the broker says it has lost since its start: the sequences it knows of. Empty although it
+   * has found damage if it cannot name them; undefined if it knows of no loss.
+   */
+  readonly lost: readonly number[] | undefined;
+  readonly bytes: number;
+  readonly bytesMax: number;
+}
+
+/** How a job's journals are kept. */
+export interface JournalSettings {
+  readonly storage: "file" | "memory";
+  /** The most bytes of one shard's journal; then the broker refuses records. */
+  readonly bytesMax: number;
+  readonly replicas: number;
+  /** Of the job's trainers; told in the first record. */
+  readonly synchronization: Synchronization;
+}
+
+/** The journal stream of one shard: what is done to it but reading it in order. */
+export class Journal {
+  readonly #streams: JetStreamManager["streams"];
+  readonly #client: JetStreamClient;
+  readonly #subjects: JobSubjects;
+  readonly #settings: JournalSettings;
+  readonly shard: number;
+
+  constructor(options: {
+    readonly manager: JetStreamManager;
+    readonly client: JetStreamClient;
+    readonly subjects: JobSubjects;
+    readonly settings: JournalSettings;
+    readonly shard: number;
+  }) {
+    this.#streams = options.manager.streams;
+    this.#client = options.client;
+    this.#subjects = options.subjects;
+    this.#settings = options.settings;
+    this.shard = options.shard;
+  }
+
+  /** Name of the stream of a generation. */
+  stream(generation: number): string {
+    return this.#subjects.journalStream(this.shard, generation);
+  }
+
+  /** The stream's state, undefined if there is none; @throws TIMEOUT, NO_JETSTREAM, …. */
+  async info(generation: number): Promise<JournalInfo | undefined> {
+    try {
+      return await this.#info(this.stream(generation));
+    } catch (error) {
+      if (jetStreamErrorCode(error) === JETSTREAM_ERRORS.STREAM_NOT_FOUND) return undefined;
+      throw fromBrokerError(error, `journal of shard ${this.shard}`, { shard: this.shard });
+    }
+  }
+
+  /**
+   * Makes the stream of a generation, or completes one whose making was interrupted. With `rules`
+   * its first record, before any trainer can publish, is a `rules` record of that version and of the
+   * job's synchronization.
+   * @throws NO_SPACE if the broker cannot hold it.
+   */
+  async open(generation: number, rules?: number): Promise<JournalInfo> {
+    const { storage, bytesMax, replicas, synchronization } = this.#settings;
+    const name = this.stream(generation);
+    const hostsOnly = { subjects: [this.#subjects.hostLog(this.shard, "rules")] };
+    try {
+      if ((await this.info(generation)) === undefined) {
+        await this.#streams.add({
+          name,
+          ...hostsOnly,
+          storage: storage === "file" ? StorageType.File : StorageType.Memory,
+          retention: RetentionPolicy.Limits,
+          // A full journal refuses the new record; dropping the oldest would be a silent hole.
+          discard: DiscardPolicy.New,
+          max_bytes: bytesMax,
+          num_replicas: replicas,
+          allow_direct: false,
+        });
+      }
+      if (rules !== undefined) await this.append({ verb: "rules", rules, synchronization });
+      await this.#streams.update(name, { subjects: [this.#subjects.shardLog(this.shard)] });
+      return await this.#info(name);
+    } catch (error) {
+      throw fromBrokerError(error, `making the journal of shard ${this.shard}`, {
+        shard: this.shard,
+        bytesMax,
+      });
+    }
+  }
+
+  /** One record, read from the leader; undefined if the stream does not hold it. */
+  async record(generation: number, seq: number): Promise<JournalRecord | undefined> {
+    try {
+      const stored = await this.#streams.getMessage(this.stream(generation), { seq });
+      return stored === null
+        ? undefined
+        : { seq: stored.seq, subject: stored.subject, payload: stored.data };
+    } catch (error) {
+      if (jetStreamErrorCode(error) === JETSTREAM_ERRORS.MESSAGE_NOT_FOUND) return undefined;
+      throw fromBrokerError(error, `record ${seq} of shard ${this.shard}`, {
+        shard: this.shard,
+        seq,
+      });
+    }
+  }
+
+  /** Appends a host's record. A repeat after a lost answer is harmless: all of them are idempotent. */
+  async append(record: HostRecord): Promise<Position> {
+    const subject = this.#subjects.hostLog(this.shard, record.verb);
+    try {
+      const ack = await this.#client.publish(subject, encodeHostRecord(record), { retries: 3 });
+      return { generation: this.#subjects.parseJournalStream(ack.stream).generation, seq: ack.seq };
+    } catch (error) {
+      throw fromBrokerError(error, `appending ${record.verb} to shard ${this.shard}`, {
+        shard: this.shard,
+      });
+    }
+  }
+
+  /** Forgets the records below `seq`, from the head only: a hole would look like damage. */
+  async purgeBelow(generation: number, seq: number): Promise<void> {
+    // Nothing lies below record 1; and asked to purge below 0 the broker purges everything.
+    if (seq <= 1) return;
+    try {
+      await this.#streams.purge(this.stream(generation), { seq });
+    } catch (error) {
+      throw fromBrokerError(error, `purging shard ${this.shard} below ${seq}`, {
+        shard: this.shard,
+      });
+    }
+  }
+
+  async #info(stream: string): Promise<JournalInfo> {
+    const info = await this.#streams.info(stream, { deleted_details: true });
+    const { created, config } = info;
+    const state: StreamState & { lost?: { msgs: number[] | null } } = info.state;
+    return {
+      created,
+      firstSeq: state.first_seq,
+      lastSeq: state.last_seq,
+      missing: state.deleted ?? [],
+      lost: state.lost && (state.lost.msgs ?? []),
+      bytes: state.bytes,
+      bytesMax: config.max_bytes,
+    };
+  }
+}

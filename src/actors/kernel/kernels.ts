@@ -1,0 +1,244 @@
+import { KERNELS_WASM_BASE64 } from "./wasm.ts";
+
+/** `value = alpha * value + beta * piece` over `n` elements, in place. */
+export type MixKernel = (
+  value: number,
+  piece: number,
+  n: number,
+  alpha: number,
+  beta: number,
+) => void;
+
+/** `value -= lr · gradient` over `n` elements, in place. */
+export type SgdKernel = (value: number, gradient: number, n: number, lr: number) => void;
+
+/** `target += source` over `n` elements, in place. */
+export type AddKernel = (target: number, source: number, n: number) => void;
+
+/** `target += scale · source` over `n` elements, in place. */
+export type AddScaledKernel = (target: number, source: number, n: number, scale: number) => void;
+
+/** Changes `n` elements in place as one number says. */
+export type ElementKernel = (target: number, n: number, by: number) => void;
+
+/** A momentum rule; `decay` is what the value loses of itself, lr · l2. */
+export type MomentumKernel = (
+  value: number,
+  gradient: number,
+  momentum: number,
+  n: number,
+  lr: number,
+  mu: number,
+  decay: number,
+) => void;
+
+/** Adagrad. */
+export type AdagradKernel = (
+  value: number,
+  gradient: number,
+  squares: number,
+  n: number,
+  lr: number,
+  epsilon: number,
+  decay: number,
+) => void;
+
+/** RMSProp. */
+export type RmspropKernel = (
+  value: number,
+  gradient: number,
+  squares: number,
+  n: number,
+  lr: number,
+  rho: number,
+  epsilon: number,
+  decay: number,
+) => void;
+
+/** Adadelta. */
+export type AdadeltaKernel = (
+  value: number,
+  gradient: number,
+  squares: number,
+  deltas: number,
+  n: number,
+  lr: number,
+  rho: number,
+  epsilon: number,
+  decay: number,
+) => void;
+
+/** Adam and AdamW; what bias correction there is, is in `lr` and `epsilon`. */
+export type AdamKernel = (
+  value: number,
+  gradient: number,
+  first: number,
+  second: number,
+  n: number,
+  beta1: number,
+  beta2: number,
+  lr: number,
+  epsilon: number,
+  decay: number,
+) => void;
+
+/** AMSGrad: as {@link AdamKernel}, `most` being the largest second moment so far. */
+export type AmsgradKernel = (
+  value: number,
+  gradient: number,
+  first: number,
+  second: number,
+  most: number,
+  n: number,
+  beta1: number,
+  beta2: number,
+  lr: number,
+  epsilon: number,
+  decay: number,
+) => void;
+
+/** FTRL-Proximal; `alpha` must not be 0. */
+export type FtrlKernel = (
+  value: number,
+  gradient: number,
+  linear: number,
+  squares: number,
+  n: number,
+  alpha: number,
+  beta: number,
+  l1: number,
+  l2: number,
+) => void;
+
+/** `n` elements from one width to another. */
+export type ConvertKernel = (to: number, from: number, n: number) => void;
+
+/**
+ * Arithmetic on elements in one WebAssembly memory.
+ *
+ * Pointers are byte addresses in that memory, multiples of the element's size (of 16 for speed); `n`
+ * counts elements and may be 0. The operands of a kernel are the same range or do not overlap.
+ * Nothing checks the range: a range outside the memory traps after part of it has been written, so
+ * callers pass what `ShardMemory` gave them.
+ *
+ * Results are the same bits on every machine. `float32` is computed in f32, with the coefficients
+ * rounded to f32 first, `float64` in f64; every operation rounds to nearest even on its own and none
+ * is fused. Whatever a float kernel stores as NaN is the canonical quiet NaN, `0x7fc00000` or
+ * `0x7ff8000000000000`. Each kernel's formula stands above it in `assembly/`.
+ *
+ * Denormals. Mixing, adding and clipping keep them as IEEE 754 has them. The rules, `addScaled` and
+ * `scale` take an operand as +0 where a product with it would be denormal, because processors
+ * multiply, divide and take roots of denormals 2 to 10 times slower, and moments that decay while
+ * gradients are 0 end there. With m = 2⁻¹²⁶ for float32 and 2⁻¹⁰²² for float64, the smallest normal
+ * number, what counts as 0 is:
+ * - an operand x of a product c·x, if |x| < m or |x| < m/|c|;
+ * - a gradient that is squared with weight c, if |x| < √(m/c): 3.4e-18 for Adam in float32;
+ * - a first moment of Adam below √m, the least root of a second moment that gradients can make: 1.1e-19;
+ * - in FTRL, gradients, values, growths of the root and what L1 leaves of z, below √m;
+ * - a coefficient below m, and then, outside steps that are divided by a root, the whole
+ *   term, even if it multiplies an infinity or a NaN.
+ *
+ * Measured by `bench/rules.ts` on an AMD EPYC, 1 MiB of float32: no rule takes more than 1.1 times as
+ * long with denormal gradients, values, slots, products or squares as with ordinary numbers.
+ */
+export interface Kernels {
+  readonly mixF32: MixKernel;
+  readonly mixF64: MixKernel;
+  /**
+   * Integer mixes compute in f64 (64-bit elements are rounded to f64 first), cut the fraction off
+   * and hold the result at the ends of the type's range; a NaN gives 0. Where C and numpy define the
+   * conversion the result is theirs, and where they leave it open this is our rule.
+   */
+  readonly mixI32: MixKernel;
+  /** As {@link Kernels.mixI32}: below 0 gives 0. */
+  readonly mixU32: MixKernel;
+  /** As {@link Kernels.mixI32}. */
+  readonly mixI64: MixKernel;
+  /** As {@link Kernels.mixI32}: below 0 gives 0. */
+  readonly mixU64: MixKernel;
+
+  readonly addF32: AddKernel;
+  readonly addF64: AddKernel;
+  /** Modulo 2³², for int32 and uint32. */
+  readonly addI32: AddKernel;
+  /** Modulo 2⁶⁴, for int64 and uint64. */
+  readonly addI64: AddKernel;
+  readonly addScaledF32: AddScaledKernel;
+  readonly addScaledF64: AddScaledKernel;
+  /** Multiplies every element. */
+  readonly scaleF32: ElementKernel;
+  /** As {@link Kernels.scaleF32}. */
+  readonly scaleF64: ElementKernel;
+  /** Holds every element between −`by` and `by`, which is positive; a NaN stays. */
+  readonly clipF32: ElementKernel;
+  /** As {@link Kernels.clipF32}. */
+  readonly clipF64: ElementKernel;
+  /** Brings every element nearer to 0 by `by`, which is positive, and to +0 at most; a NaN stays. */
+  readonly proximalF32: ElementKernel;
+  /** As {@link Kernels.proximalF32}. */
+  readonly proximalF64: ElementKernel;
+
+  readonly sgdF32: SgdKernel;
+  readonly sgdF64: SgdKernel;
+  readonly momentumF32: MomentumKernel;
+  readonly momentumF64: MomentumKernel;
+  readonly nesterovF32: MomentumKernel;
+  readonly nesterovF64: MomentumKernel;
+  readonly adagradF32: AdagradKernel;
+  readonly adagradF64: AdagradKernel;
+  readonly rmspropF32: RmspropKernel;
+  readonly rmspropF64: RmspropKernel;
+  readonly adadeltaF32: AdadeltaKernel;
+  readonly adadeltaF64: AdadeltaKernel;
+  /** The epsilon is added under the root. */
+  readonly adamF32: AdamKernel;
+  /** As {@link Kernels.adamF32}. */
+  readonly adamF64: AdamKernel;
+  /** The epsilon is added to the root. */
+  readonly adamwF32: AdamKernel;
+  /** As {@link Kernels.adamwF32}. */
+  readonly adamwF64: AdamKernel;
+  readonly amsgradF32: AmsgradKernel;
+  readonly amsgradF64: AmsgradKernel;
+  readonly ftrlF32: FtrlKernel;
+  readonly ftrlF64: FtrlKernel;
+
+  /** `base` to the power `exponent`: the same bits everywhere, unlike `Math.pow`. */
+  readonly powF64: (base: number, exponent: number) => number;
+  /** The cosine of radians: the same bits everywhere, unlike `Math.cos`. */
+  readonly cosF64: (angle: number) => number;
+
+  /** 1 if no element is a NaN or an infinity, else 0. Takes the same time either way. */
+  readonly finiteF32: (pointer: number, n: number) => number;
+  /** As {@link Kernels.finiteF32}. */
+  readonly finiteF64: (pointer: number, n: number) => number;
+  /** Replaces every NaN by the canonical one, in place; all other bits stay. */
+  readonly canonicalF32: (pointer: number, n: number) => void;
+  /** As {@link Kernels.canonicalF32}. */
+  readonly canonicalF64: (pointer: number, n: number) => void;
+
+  /**
+   * float32 from bfloat16, exactly; NaNs are not made canonical. `from` needs no alignment and may
+   * lie inside `to` if it ends where `to` ends.
+   */
+  readonly widenBf16: ConvertKernel;
+  /** float32 from float16, as {@link Kernels.widenBf16}. */
+  readonly widenF16: ConvertKernel;
+  /** bfloat16 from float32, rounded to nearest even; `to` needs no alignment; no overlap. */
+  readonly narrowBf16: ConvertKernel;
+  /** float16 from float32, as {@link Kernels.narrowBf16}. */
+  readonly narrowF16: ConvertKernel;
+}
+
+let compiled: WebAssembly.Module | undefined;
+
+/**
+ * The kernels bound to `memory`, which needs at least one page; its first page is the module's own.
+ * The module is compiled once per thread; an instance takes microseconds; no call leaves anything to the next.
+ */
+export function instantiateKernels(memory: WebAssembly.Memory): Kernels {
+  compiled ??= new WebAssembly.Module(Buffer.from(KERNELS_WASM_BASE64, "base64"));
+  const instance = new WebAssembly.Instance(compiled, { env: { memory } });
+  // The names and signatures are those of assembly/index.ts; the tests call every one of them.
+  return instance.exports as unknown as Kernels;
+}

@@ -1,0 +1,123 @@
+import {
+  blockPlaces,
+  type FinishRequest,
+  laterPosition,
+  type Position,
+  PserverError,
+  quoteName,
+  SHARD_BYTES_MAX,
+} from "../../protocol/index.ts";
+import { mapConcurrently } from "../concurrent.ts";
+import type { ShardPosition } from "./machine.ts";
+import type { Parameter } from "./parameter-record.ts";
+import type { Surroundings, WantedBlock } from "./settings.ts";
+import { shardBytes } from "./shard-bytes.ts";
+
+/** Blocks asked for in one request: their names fit the smallest payload a broker may have. */
+const BLOCKS_PER_CHECK = 1000;
+const MISSING_NAMED_MAX = 20;
+
+/** Where a client's records have been published to, by shard. */
+export type Published = FinishRequest["at"];
+
+/**
+ * Asks the owners for every block of some parameters, at the epochs they are declared under, and
+ * gives where the journals then stood, by shard number: on `shards`, or where the blocks lie.
+ * @throws INCOMPLETE naming the blocks that are missing, BAD_VALUE for a shard that is none.
+ */
+export async function requireBlocks(
+  around: Surroundings,
+  parameters: readonly Parameter[],
+  published: Published,
+  shards: readonly number[],
+): Promise<readonly ShardPosition[]> {
+  const publishedAt = lastPublished(around, published);
+  const wanted = blocksByShard(parameters, shards);
+  const checks = await mapConcurrently([...wanted], async ([shard, blocks]) => {
+    const at = publishedAt.get(shard);
+    let position = at;
+    const missing: (readonly [string, number])[] = [];
+    // Blocks or none, each shard is asked once at least: for where it stands.
+    for (let from = 0; from === 0 || from < blocks.length; from += BLOCKS_PER_CHECK) {
+      const batch = blocks.slice(from, from + BLOCKS_PER_CHECK);
+      const answer = await around.owners.check(shard, {
+        blocks: batch,
+        ...(at === undefined ? {} : { at }),
+      });
+      position = laterPosition(position, answer.position);
+      missing.push(...answer.missing);
+    }
+    return { shard, position, missing };
+  });
+  const missing = checks.flatMap((check) => check.missing);
+  if (missing.length > 0) throw incomplete(missing, parameters);
+  return checks
+    .map(({ shard, position }) => ({ shard, generation: 1, seq: 0, ...position }))
+    .sort((a, b) => a.shard - b.shard);
+}
+
+/**
+ * Passes if shards and broker can hold the parameters.
+ * @throws TOO_LARGE naming the first shard that cannot, NO_SPACE if the broker cannot.
+ */
+export async function requireRoom(
+  around: Surroundings,
+  parameters: readonly Parameter[],
+): Promise<void> {
+  const bytes = shardBytes(parameters, around.job);
+  const shard = bytes.findIndex((held) => held > SHARD_BYTES_MAX);
+  if (shard >= 0) {
+    throw new PserverError(
+      "TOO_LARGE",
+      `shard ${shard}: ${bytes[shard]} bytes of values and slots are declared; a shard holds at most ${SHARD_BYTES_MAX}`,
+      { shard, expected: SHARD_BYTES_MAX, received: bytes[shard] },
+    );
+  }
+  await around.owners.checkSpace(bytes.reduce((sum, held) => sum + held, 0));
+}
+
+function blocksByShard(
+  parameters: readonly Parameter[],
+  shards: readonly number[],
+): Map<number, WantedBlock[]> {
+  const wanted = new Map<number, WantedBlock[]>(shards.map((shard) => [shard, []]));
+  for (const { declaration, layout, lifecycle } of parameters) {
+    for (const { shard, index } of blockPlaces(layout)) {
+      const block: WantedBlock = [declaration.name, index, lifecycle.context.epoch];
+      const blocks = wanted.get(shard);
+      if (blocks === undefined) wanted.set(shard, [block]);
+      else blocks.push(block);
+    }
+  }
+  return wanted;
+}
+
+function lastPublished(around: Surroundings, published: Published): Map<number, Position> {
+  const last = new Map<number, Position>();
+  for (const { shard, ...position } of published) {
+    if (shard >= around.job.shards) {
+      throw new PserverError(
+        "BAD_VALUE",
+        `at: expected shards 0 to ${around.job.shards - 1}; received ${shard}`,
+        { expected: around.job.shards, received: shard },
+      );
+    }
+    last.set(shard, laterPosition(last.get(shard), position));
+  }
+  return last;
+}
+
+function incomplete(
+  missing: readonly (readonly [string, number])[],
+  parameters: readonly Parameter[],
+): PserverError {
+  const declared = parameters.reduce((sum, { layout }) => sum + layout.blocks, 0);
+  const named = missing.slice(0, MISSING_NAMED_MAX);
+  const list = named.map(([name, index]) => `${quoteName(name)} block ${index}`).join(", ");
+  const rest = missing.length > named.length ? " …" : "";
+  return new PserverError(
+    "INCOMPLETE",
+    `expected ${declared} initialized blocks; ${missing.length} are missing: ${list}${rest}`,
+    { expected: declared, missing: missing.length, blocks: named },
+  );
+}

@@ -1,0 +1,110 @@
+import { assign, setup, transition } from "xstate";
+import type { LifecycleState, Position } from "../../protocol/index.ts";
+
+/** Where one shard's journal stood. */
+export interface ShardPosition extends Position {
+  readonly shard: number;
+}
+
+/** The lifecycle of a job or of one parameter, as plain data. */
+export interface Lifecycle {
+  readonly state: LifecycleState;
+  readonly context: LifecycleContext;
+}
+
+/** What the machine remembers. `trainer` and `session` are of the present or last initializer. */
+export interface LifecycleContext {
+  /** Number of initializations so far. */
+  readonly epoch: number;
+  readonly trainer: string;
+  readonly session: number;
+  /** Where the journals stood at the finish; empty before. */
+  readonly at: readonly ShardPosition[];
+  /** Revision up to which parameter records belong to the finished job; 0 before. */
+  readonly sealed: number;
+}
+
+/** What can happen to a lifecycle. */
+export type LifecycleEvent =
+  /** `replace`: whoever initializes at the moment is known to be gone. */
+  | {
+      readonly type: "BEGIN";
+      readonly trainer: string;
+      readonly session: number;
+      readonly replace: boolean;
+    }
+  | {
+      readonly type: "FINISH";
+      readonly session: number;
+      readonly epoch: number;
+      readonly at: readonly ShardPosition[];
+      readonly sealed: number;
+    }
+  | {
+      readonly type: "ABORT";
+      readonly session: number;
+      readonly epoch: number;
+      readonly replace: boolean;
+    };
+
+const machine = setup({
+  types: { context: {} as LifecycleContext, events: {} as LifecycleEvent },
+  guards: {
+    isHolder: ({ context, event }) =>
+      event.type !== "BEGIN" && event.session === context.session && event.epoch === context.epoch,
+    mayReplace: ({ context, event }) =>
+      event.type === "BEGIN" &&
+      (event.replace || (event.trainer === context.trainer && event.session > context.session)),
+    mayAbort: ({ context, event }) =>
+      event.type === "ABORT" &&
+      event.epoch === context.epoch &&
+      (event.replace || event.session === context.session),
+  },
+  actions: {
+    select: assign(({ context, event }) =>
+      event.type === "BEGIN"
+        ? { epoch: context.epoch + 1, trainer: event.trainer, session: event.session }
+        : {},
+    ),
+    conclude: assign(({ event }) =>
+      event.type === "FINISH" ? { at: event.at, sealed: event.sealed } : {},
+    ),
+  },
+}).createMachine({
+  id: "lifecycle",
+  context: { epoch: 0, trainer: "", session: 0, at: [], sealed: 0 },
+  initial: "uninitialized",
+  states: {
+    uninitialized: { on: { BEGIN: { target: "initializing", actions: "select" } } },
+    initializing: {
+      on: {
+        BEGIN: { guard: "mayReplace", target: "initializing", reenter: true, actions: "select" },
+        FINISH: { guard: "isHolder", target: "ready", actions: "conclude" },
+        ABORT: { guard: "mayAbort", target: "uninitialized" },
+      },
+    },
+    ready: {},
+  },
+});
+
+/** A lifecycle in which nothing has happened. */
+export const UNINITIALIZED: Lifecycle = {
+  state: "uninitialized",
+  context: { epoch: 0, trainer: "", session: 0, at: [], sealed: 0 },
+};
+
+/**
+ * The lifecycle after an event: pure, the given one is not changed. An event that the state or a
+ * guard refuses gives back the very lifecycle that was given.
+ */
+export function step(lifecycle: Lifecycle, event: LifecycleEvent): Lifecycle {
+  const { state, context } = lifecycle;
+  const before = machine.resolveState({ value: state, context });
+  const [after] = transition(machine, before, event);
+  return after === before ? lifecycle : { state: after.value, context: after.context };
+}
+
+/** Whether this session is the one that initializes. */
+export function isSelected(lifecycle: Lifecycle, session: number): boolean {
+  return lifecycle.state === "initializing" && lifecycle.context.session === session;
+}

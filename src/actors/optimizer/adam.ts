@@ -1,0 +1,72 @@
+import type { AdamKernel, AmsgradKernel, Kernels } from "../kernel/kernels.ts";
+import { type FloatDtype, type StepRate, slotAt, type UpdateRule } from "./rule.ts";
+
+/** The numbers of Adam and its kin. */
+export interface AdamNumbers {
+  readonly name: "adam" | "adamw" | "amsgrad";
+  readonly beta1: number;
+  readonly beta2: number;
+  readonly epsilon: number;
+}
+
+/**
+ * m = β₁·m + (1−β₁)·g; v = β₂·v + (1−β₂)·g² (Kingma and Ba, 2015). Of update n:
+ * - adam: value −= lr·√(1−β₂ⁿ)/(1−β₁ⁿ) · m / √(v + ε), with ε under the root as in PaddlePaddle;
+ * - adamw: value −= lr · m̂ / (√v̂ + ε) with m̂ = m/(1−β₁ⁿ) and v̂ = v/(1−β₂ⁿ) (Loshchilov and
+ *   Hutter, 2019), computed as lr·√(1−β₂ⁿ)/(1−β₁ⁿ) · m / (√v + ε·√(1−β₂ⁿ));
+ * - amsgrad: as adamw with the largest v so far (Reddi and others, 2018).
+ *
+ * `l2` is decoupled: the value also loses lr·l2·value, under adam with the corrected rate of its step,
+ * as in PaddlePaddle. Slots: m, v, and of amsgrad the largest v.
+ */
+export class AdamRule implements UpdateRule {
+  readonly slots: number;
+  readonly #step: AdamKernel;
+  readonly #largestStep: AmsgradKernel;
+  readonly #numbers: AdamNumbers;
+  readonly #l2: number;
+  #count = 0;
+  #learningRate = 0;
+  /** √(1−β₂ⁿ) and √(1−β₂ⁿ)/(1−β₁ⁿ). */
+  #root = 1;
+  #correction = 1;
+
+  constructor(kernels: Kernels, dtype: FloatDtype, numbers: AdamNumbers, l2: number) {
+    const isFloat32 = dtype === "float32";
+    const isAdam = numbers.name === "adam";
+    this.slots = numbers.name === "amsgrad" ? 3 : 2;
+    if (isAdam) this.#step = isFloat32 ? kernels.adamF32 : kernels.adamF64;
+    else this.#step = isFloat32 ? kernels.adamwF32 : kernels.adamwF64;
+    this.#largestStep = isFloat32 ? kernels.amsgradF32 : kernels.amsgradF64;
+    this.#numbers = numbers;
+    this.#l2 = l2;
+  }
+
+  begin(kernels: Kernels, { count, learningRate }: StepRate): void {
+    this.#learningRate = learningRate;
+    if (count === this.#count) return;
+    this.#count = count;
+    const { beta1, beta2 } = this.#numbers;
+    this.#root = Math.sqrt(1 - kernels.powF64(beta2, count));
+    this.#correction = this.#root / (1 - kernels.powF64(beta1, count));
+  }
+
+  run(value: number, gradient: number, slots: readonly number[], n: number): void {
+    const { name, beta1, beta2, epsilon } = this.#numbers;
+    const rate = this.#learningRate * this.#correction;
+    const decay = (name === "adam" ? rate : this.#learningRate) * this.#l2;
+    const first = slotAt(slots, 0);
+    const second = slotAt(slots, 1);
+    if (name === "adam") {
+      this.#step(value, gradient, first, second, n, beta1, beta2, rate, epsilon, decay);
+      return;
+    }
+    const eps = epsilon * this.#root;
+    if (name === "adamw") {
+      this.#step(value, gradient, first, second, n, beta1, beta2, rate, eps, decay);
+      return;
+    }
+    const most = slotAt(slots, 2);
+    this.#largestStep(value, gradient, first, second, most, n, beta1, beta2, rate, eps, decay);
+  }
+}

@@ -1,0 +1,87 @@
+import type { AdadeltaKernel, AdagradKernel, Kernels, RmspropKernel } from "../kernel/kernels.ts";
+import { type FloatDtype, type StepRate, slotAt, type UpdateRule } from "./rule.ts";
+
+// Steps that are divided by a root of the squares of past gradients. `l2` is decoupled everywhere:
+// the value also loses lr·l2·value.
+
+/** G += g²; value −= lr·g / √(G + ε) (Duchi and others, 2011; ε under the root as in PaddlePaddle). */
+export class AdagradRule implements UpdateRule {
+  readonly slots = 1;
+  readonly #step: AdagradKernel;
+  readonly #epsilon: number;
+  readonly #l2: number;
+  #learningRate = 0;
+
+  constructor(kernels: Kernels, dtype: FloatDtype, epsilon: number, l2: number) {
+    this.#step = kernels[dtype === "float32" ? "adagradF32" : "adagradF64"];
+    this.#epsilon = epsilon;
+    this.#l2 = l2;
+  }
+
+  begin(_kernels: Kernels, { learningRate }: StepRate): void {
+    this.#learningRate = learningRate;
+  }
+
+  run(value: number, gradient: number, slots: readonly number[], n: number): void {
+    const lr = this.#learningRate;
+    this.#step(value, gradient, slotAt(slots, 0), n, lr, this.#epsilon, lr * this.#l2);
+  }
+}
+
+/** E = ρ·E + (1−ρ)·g²; value −= lr·g / (√E + ε) (Tieleman and Hinton, 2012). */
+export class RmspropRule implements UpdateRule {
+  readonly slots = 1;
+  readonly #step: RmspropKernel;
+  readonly #rho: number;
+  readonly #epsilon: number;
+  readonly #l2: number;
+  #learningRate = 0;
+
+  constructor(kernels: Kernels, dtype: FloatDtype, rho: number, epsilon: number, l2: number) {
+    this.#step = kernels[dtype === "float32" ? "rmspropF32" : "rmspropF64"];
+    this.#rho = rho;
+    this.#epsilon = epsilon;
+    this.#l2 = l2;
+  }
+
+  begin(_kernels: Kernels, { learningRate }: StepRate): void {
+    this.#learningRate = learningRate;
+  }
+
+  run(value: number, gradient: number, slots: readonly number[], n: number): void {
+    const lr = this.#learningRate;
+    const decay = lr * this.#l2;
+    this.#step(value, gradient, slotAt(slots, 0), n, lr, this.#rho, this.#epsilon, decay);
+  }
+}
+
+/**
+ * E = ρ·E + (1−ρ)·g²; d = √(D + ε) / √(E + ε) · g; D = ρ·D + (1−ρ)·d²; value −= lr·d (Zeiler, 2012).
+ * Slot 0 is E, slot 1 is D.
+ */
+export class AdadeltaRule implements UpdateRule {
+  readonly slots = 2;
+  readonly #step: AdadeltaKernel;
+  readonly #rho: number;
+  readonly #epsilon: number;
+  readonly #l2: number;
+  #learningRate = 0;
+
+  constructor(kernels: Kernels, dtype: FloatDtype, rho: number, epsilon: number, l2: number) {
+    this.#step = kernels[dtype === "float32" ? "adadeltaF32" : "adadeltaF64"];
+    this.#rho = rho;
+    this.#epsilon = epsilon;
+    this.#l2 = l2;
+  }
+
+  begin(_kernels: Kernels, { learningRate }: StepRate): void {
+    this.#learningRate = learningRate;
+  }
+
+  run(value: number, gradient: number, slots: readonly number[], n: number): void {
+    const lr = this.#learningRate;
+    const squares = slotAt(slots, 0);
+    const deltas = slotAt(slots, 1);
+    this.#step(value, gradient, squares, deltas, n, lr, this.#rho, this.#epsilon, lr * this.#l2);
+  }
+}

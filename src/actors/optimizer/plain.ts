@@ -1,0 +1,37 @@
+import type { AddKernel, Kernels, SgdKernel } from "../kernel/kernels.ts";
+import type { FloatDtype, StepRate, UpdateRule } from "./rule.ts";
+
+/** value += gradient: the trainer has optimized and sends the difference. */
+export class NoneRule implements UpdateRule {
+  readonly slots = 0;
+  readonly #add: AddKernel;
+
+  constructor(kernels: Kernels, dtype: FloatDtype) {
+    this.#add = kernels[dtype === "float32" ? "addF32" : "addF64"];
+  }
+
+  begin(): void {}
+
+  run(value: number, gradient: number, _slots: readonly number[], n: number): void {
+    this.#add(value, gradient, n);
+  }
+}
+
+/** value −= lr · gradient. */
+export class SgdRule implements UpdateRule {
+  readonly slots = 0;
+  readonly #step: SgdKernel;
+  #learningRate = 0;
+
+  constructor(kernels: Kernels, dtype: FloatDtype) {
+    this.#step = kernels[dtype === "float32" ? "sgdF32" : "sgdF64"];
+  }
+
+  begin(_kernels: Kernels, { learningRate }: StepRate): void {
+    this.#learningRate = learningRate;
+  }
+
+  run(value: number, gradient: number, _slots: readonly number[], n: number): void {
+    this.#step(value, gradient, n, this.#learningRate);
+  }
+}

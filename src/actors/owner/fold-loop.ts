@@ -1,0 +1,174 @@
+import type { JetStreamManager } from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/transport-node";
+import { ensureError, type PserverError } from "../../protocol/index.ts";
+import type { JournalRecord, Settled, Shard } from "../fold/shard.ts";
+import type { Credit } from "../journal/credit.ts";
+import type { Journal } from "../journal/journal.ts";
+import { isFinal, JournalReader } from "../journal/reader.ts";
+import { type Hole, journalDamaged } from "./hole.ts";
+
+/** Bytes that the broker stores for a record beside its subject and payload. */
+const RECORD_OVERHEAD_BYTES = 30;
+
+/** What a {@link FoldLoop} tells its owner. */
+export interface FoldLoopEvents {
+  /** Says, before each reading, where the journal continues; may replace the journal. */
+  readonly locate: () => Promise<{ stream: string; generation: number }>;
+  /** Whether the fold may go on; asked before each record, and again after {@link FoldLoop.poke}. */
+  readonly mayFold: () => boolean;
+  readonly onSettled: (settled: Settled) => void;
+  /** Called once after the records of one tick, with the bytes they have in the journal. */
+  readonly onAdvanced: (bytes: number) => void;
+  /**
+   * Called when records are missing before the next one. Once it settles they have been passed over
+   * and the fold goes on; a final error ends it, any other has the journal read anew.
+   */
+  readonly onHole: (hole: Hole) => Promise<void>;
+  /** Called once when folding cannot go on. */
+  readonly onFailure: (error: PserverError) => void;
+}
+
+/** Feeds a shard the records of its journal, in order, and tells what became of them. */
+export class FoldLoop {
+  readonly #shard: Shard;
+  readonly #journal: Journal;
+  readonly #events: FoldLoopEvents;
+  readonly #reader: JournalReader;
+  #generation = 0;
+  #queue: JournalRecord[] = [];
+  /** Whether something else has to end before the next record. */
+  #held = false;
+  #stopped = false;
+  #tick: NodeJS.Immediate | undefined;
+  #tickBytes = 0;
+
+  constructor(options: {
+    readonly shard: Shard;
+    readonly journal: Journal;
+    readonly connection: NatsConnection;
+    readonly manager: JetStreamManager;
+    readonly inboxPrefix: string;
+    readonly credit: Credit;
+    readonly events: FoldLoopEvents;
+  }) {
+    const { connection, manager, inboxPrefix, credit } = options;
+    this.#shard = options.shard;
+    this.#journal = options.journal;
+    this.#events = options.events;
+    this.#reader = new JournalReader({
+      connection,
+      manager,
+      inboxPrefix,
+      credit,
+      locate: () => this.#locate(),
+      onRecord: (record) => {
+        this.#queue.push(record);
+        this.poke();
+        // The payload is valid during this call only.
+        if (this.#queue.at(-1) === record) {
+          this.#queue[this.#queue.length - 1] = {
+            ...record,
+            payload: Uint8Array.from(record.payload),
+          };
+        }
+      },
+      onFailure: (error) => this.#fail(error),
+    });
+  }
+
+  /** Starts to read. */
+  start(): Promise<void> {
+    return this.#reader.reset();
+  }
+
+  /** Reads anew after the connection was lost. */
+  reconnected(): Promise<void> {
+    return this.#reader.reconnected();
+  }
+
+  /** Folds what is queued as far as it may. */
+  poke(): void {
+    if (this.#held || this.#stopped) return;
+    let folded = 0;
+    for (const record of this.#queue) {
+      if (!this.#events.mayFold()) break;
+      if (record.seq > this.#shard.seq + 1) {
+        const hole = { from: this.#shard.seq + 1, to: record.seq - 1 };
+        void this.#hold(() => this.#events.onHole(hole));
+        break;
+      }
+      if (!this.#fold(record, false)) break;
+      folded++;
+    }
+    this.#queue = folded === this.#queue.length ? [] : this.#queue.slice(folded);
+    if (folded > 0 && !this.#stopped) this.#reader.taken(folded);
+  }
+
+  /** Stops folding at once. */
+  stop(): void {
+    this.#stopped = true;
+    this.#reader.stop();
+    this.#queue = [];
+    if (this.#tick !== undefined) clearImmediate(this.#tick);
+  }
+
+  async #locate(): Promise<{ stream: string; startSeq: number }> {
+    // What is queued was read from a journal that is about to be checked: read it again.
+    this.#queue = [];
+    const { stream, generation } = await this.#events.locate();
+    this.#generation = generation;
+    return { stream, startSeq: this.#shard.seq + 1 };
+  }
+
+  /** Folds one record; false if it must be read again, or folding has ended. */
+  #fold(record: JournalRecord, reread: boolean): boolean {
+    try {
+      const settled = this.#shard.apply({ ...record, reread });
+      if (settled !== undefined) this.#events.onSettled(settled);
+    } catch (error) {
+      const found = ensureError(error);
+      if (found.code === "BAD_CHECKSUM" && !reread) {
+        void this.#hold(() => this.#reread(record.seq));
+      } else this.#fail(found);
+      return false;
+    }
+    this.#tickBytes += record.payload.length + record.subject.length + RECORD_OVERHEAD_BYTES;
+    this.#tick ??= setImmediate(() => {
+      this.#tick = undefined;
+      const bytes = this.#tickBytes;
+      this.#tickBytes = 0;
+      this.#events.onAdvanced(bytes);
+    });
+    return true;
+  }
+
+  /** A record whose checksum is wrong may have been hurt on the way: the stream's copy decides. */
+  async #reread(seq: number): Promise<void> {
+    const record = await this.#journal.record(this.#generation, seq);
+    if (record === undefined) throw journalDamaged(this.#journal.shard, seq, undefined);
+    if (this.#stopped || this.#shard.seq !== seq - 1) return;
+    this.#queue = this.#queue.filter((queued) => queued.seq !== seq);
+    if (this.#fold(record, true)) this.#reader.taken(1);
+  }
+
+  /** Folds nothing until `work` is done. */
+  async #hold(work: () => Promise<void>): Promise<void> {
+    this.#held = true;
+    try {
+      await work();
+    } catch (error) {
+      const found = ensureError(error);
+      if (found.retryable && !isFinal(found)) void this.#reader.reset();
+      else this.#fail(found);
+    } finally {
+      this.#held = false;
+      this.poke();
+    }
+  }
+
+  #fail(error: PserverError): void {
+    if (this.#stopped) return;
+    this.stop();
+    this.#events.onFailure(error);
+  }
+}

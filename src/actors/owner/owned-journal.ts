@@ -1,0 +1,141 @@
+import { randomUUID } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import { ensureError, type PserverError } from "../../protocol/index.ts";
+import { CURRENT_RULES } from "../fold/rules.ts";
+import type { Shard } from "../fold/shard.ts";
+import type { Journal, JournalInfo } from "../journal/journal.ts";
+import type { CutHead } from "../snapshot/snapshotter.ts";
+import { checkJournal, journalLost } from "./holding.ts";
+import { checkHole, findHead, type Hole, journalDamaged, lastRecordSeq } from "./hole.ts";
+import type { ShardSnapshots } from "./shard-snapshots.ts";
+
+/** Pause after a hole could not be passed over because the broker could not store the snapshot. */
+const RETRY_MS = 500;
+
+/** What an {@link OwnedJournal} works with. */
+export interface OwnedJournalOptions {
+  readonly host: string;
+  readonly journal: Journal;
+  readonly storage: "file" | "memory";
+  readonly shard: Shard;
+  readonly snapshots: ShardSnapshots;
+  /** The journal was replaced by one of the next generation. */
+  readonly onReplaced: () => void;
+  /** A hole could not be passed over yet; it is tried again. */
+  readonly onHoleStays: (error: PserverError) => void;
+}
+
+/** The journal of a shard as its owner keeps it: made, checked, replaced, and led across holes. */
+export class OwnedJournal {
+  readonly #options: OwnedJournalOptions;
+  /** The last record there was when this owner first saw the journal of a generation. */
+  #taken: { readonly generation: number; readonly headSeq: number } | undefined;
+  #headSeq = 0;
+  #closed = false;
+
+  constructor(options: OwnedJournalOptions) {
+    this.#options = options;
+  }
+
+  /** Where the fold has to get to before it has caught up. */
+  get headSeq(): number {
+    return this.#headSeq;
+  }
+
+  /**
+   * Where the journal continues; in memory mode a journal that is gone is made anew.
+   * @throws JOURNAL_LOST, JOURNAL_DAMAGED if it is not the one that was folded.
+   */
+  async locate(): Promise<{ stream: string; generation: number }> {
+    const { journal, storage, shard, snapshots } = this.#options;
+    const { generation, created } = snapshots.head();
+    const found = await checkJournal(journal, generation, created, shard);
+    if (found !== undefined && created !== "") await this.#noteHead(generation, found);
+    else if (found !== undefined) await this.#open();
+    else {
+      if (storage === "file" && created !== "") {
+        throw journalLost(journal, 1, shard.seq, "stream is gone");
+      }
+      await this.replace();
+    }
+    const now = snapshots.head().generation;
+    return { stream: journal.stream(now), generation: now };
+  }
+
+  /**
+   * Makes the journal anew under the next generation: first the manifest of what is held, so that
+   * nobody goes on under the old one, then the stream, then the manifest that knows the stream.
+   */
+  async replace(): Promise<void> {
+    const { host, shard, snapshots } = this.#options;
+    const previous = snapshots.newest?.manifest;
+    const head: CutHead = {
+      term: previous?.term ?? 1,
+      host,
+      owner: previous?.owner ?? randomUUID(),
+      generation: (previous?.generation ?? 0) + 1,
+      created: "",
+    };
+    await snapshots.commit(() => {
+      shard.restartJournal();
+      return head;
+    });
+    this.#options.onReplaced();
+    await this.#open();
+  }
+
+  /**
+   * Passes over records that were never written, once a snapshot says so: whoever takes the shard
+   * over from then on begins behind the hole. Until the broker can store it, it is tried again.
+   * @throws JOURNAL_DAMAGED if the hole may be a loss, NOT_OWNER if another owner has taken over.
+   */
+  async passOver(hole: Hole): Promise<void> {
+    const { journal, shard, snapshots, onHoleStays } = this.#options;
+    const { generation } = snapshots.head();
+    const info = await journal.info(generation);
+    if (info === undefined || this.#taken?.generation !== generation) {
+      throw journalDamaged(journal.shard, hole.from, hole.to + 1);
+    }
+    checkHole(journal.shard, hole, this.#taken.headSeq, info);
+    while (!this.#closed) {
+      try {
+        await snapshots.commitAcrossHole(() => {
+          if (shard.seq < hole.to) shard.skipTo(hole.to);
+          return snapshots.head();
+        });
+        return;
+      } catch (error) {
+        const found = ensureError(error);
+        if (found.code === "NOT_OWNER") throw found;
+        onHoleStays(found);
+        await delay(RETRY_MS);
+      }
+    }
+  }
+
+  /** Ends an attempt to pass over a hole. */
+  close(): void {
+    this.#closed = true;
+  }
+
+  /** Makes the stream of the present generation, or completes it, and says so in a manifest. */
+  async #open(): Promise<void> {
+    const { journal, shard, snapshots } = this.#options;
+    const head = snapshots.head();
+    const rules = shard.rules === 0 ? CURRENT_RULES : undefined;
+    const info = await journal.open(head.generation, rules);
+    await snapshots.commit(() => ({ ...head, created: info.created }));
+    await this.#noteHead(head.generation, info);
+  }
+
+  async #noteHead(generation: number, info: JournalInfo): Promise<void> {
+    const { journal, shard, snapshots } = this.#options;
+    snapshots.journalIs(info);
+    if (this.#taken?.generation === generation) {
+      this.#headSeq = lastRecordSeq(info);
+      return;
+    }
+    this.#headSeq = await findHead(journal, generation, shard.seq, info);
+    this.#taken = { generation, headSeq: this.#headSeq };
+  }
+}

@@ -1,0 +1,39 @@
+import type { JetStreamManager } from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/transport-node";
+import type { JobSubjects, PserverError } from "../../protocol/index.ts";
+import type { Credit } from "../journal/credit.ts";
+import type { Journal } from "../journal/journal.ts";
+import type { SnapshotBudget } from "../snapshot/snapshot-budget.ts";
+import type { SnapshotStore } from "../snapshot/store.ts";
+import type { Responder } from "./responder.ts";
+
+/** What one shard's owner needs; connections belong to the worker. */
+export interface ShardOwnerOptions {
+  readonly shard: number;
+  readonly host: string;
+  readonly subjects: JobSubjects;
+  readonly journal: Journal;
+  readonly journalStorage: "file" | "memory";
+  readonly store: SnapshotStore;
+  readonly journalConnection: NatsConnection;
+  readonly manager: JetStreamManager;
+  readonly inboxPrefix: string;
+  readonly dataConnection: NatsConnection;
+  readonly responder: Responder;
+  readonly credit: Credit;
+  /** Bytes of journal after which a snapshot is made. */
+  readonly snapshotBytes: number;
+  readonly retainBytes: number;
+  readonly partBytesMax: number;
+  /** Shared by the shards of the worker. */
+  readonly snapshotBudget: SnapshotBudget;
+  /** Whether the lease has not run out on this host's own clock. */
+  readonly mayAnswer: () => boolean;
+  readonly onServing: () => void;
+  /** A snapshot could not be made; the shard goes on and tries again later. */
+  readonly onSnapshotFailed: (error: PserverError) => void;
+  readonly onFailure: (error: PserverError) => void;
+}
+
+/** Where an owner stands. */
+export type OwnerState = "taking-over" | "catching-up" | "serving" | "failed" | "closed";

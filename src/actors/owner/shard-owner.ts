@@ -1,0 +1,289 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { ensureError, type Fields, type Position, PserverError } from "../../protocol/index.ts";
+import type { Block } from "../fold/block.ts";
+import { Shard } from "../fold/shard.ts";
+import { isFinal } from "../journal/reader.ts";
+import { AnswerBatch } from "./answers.ts";
+import { FoldLoop } from "./fold-loop.ts";
+import { type Holding, isDeposed, takeShardOver } from "./holding.ts";
+import { OwnedJournal } from "./owned-journal.ts";
+import { PositionQueue } from "./position-queue.ts";
+import type { OwnerState, ShardOwnerOptions } from "./shard-owner-options.ts";
+import { ShardRequests } from "./shard-requests.ts";
+import { ShardSnapshots } from "./shard-snapshots.ts";
+import { StepQueue } from "./step-queue.ts";
+
+/** Pause after an attempt to take the shard over that the broker kept from success. */
+const RETRY_MS = 500;
+
+/** Owns one shard: takes it over, folds its journal, answers for its blocks, snapshots it. */
+export class ShardOwner {
+  readonly #options: ShardOwnerOptions;
+  readonly #answers: AnswerBatch;
+  readonly #positions: PositionQueue;
+  readonly #steps: StepQueue;
+  #state: OwnerState = "taking-over";
+  #failure: PserverError | undefined;
+  #trouble: PserverError | undefined;
+  #closed = false;
+  #shard: Shard | undefined;
+  #loop: FoldLoop | undefined;
+  #requests: ShardRequests | undefined;
+  #snapshots: ShardSnapshots | undefined;
+  #journal: OwnedJournal | undefined;
+
+  constructor(options: ShardOwnerOptions) {
+    this.#options = options;
+    this.#answers = new AnswerBatch(options.dataConnection, options.shard);
+    this.#positions = new PositionQueue(options.shard);
+    this.#steps = new StepQueue(options.shard);
+  }
+
+  /** Takes the shard over and starts to fold; `onServing` is called when it has caught up. */
+  async start(): Promise<void> {
+    while (!this.#closed) {
+      try {
+        await this.#takeOver();
+        return;
+      } catch (error) {
+        this.#trouble = ensureError(error);
+        // Somebody else who takes it over at the same time has no lease: it is taken from them.
+        if (isFinal(this.#trouble) && this.#trouble.code !== "NOT_OWNER") {
+          this.#fail(this.#trouble);
+          return;
+        }
+        await delay(RETRY_MS);
+      }
+    }
+  }
+
+  async #takeOver(): Promise<void> {
+    const { shard, host, subjects, store } = this.#options;
+    const holding = await takeShardOver({ subjects, shard, host, store, hooks: this.#hooks() });
+    if (this.#closed) return;
+    const loop = await this.#hold(holding);
+    if (this.#closed) {
+      loop.stop();
+      return;
+    }
+    this.#loop = loop;
+    this.#trouble = undefined;
+    this.#state = "catching-up";
+    await loop.start();
+  }
+
+  /** Checks the journal and reads on after the connection was lost. */
+  async reconnected(): Promise<void> {
+    this.#snapshots?.abort();
+    await this.#loop?.reconnected();
+  }
+
+  /** Whether it has caught up and answers. */
+  get isServing(): boolean {
+    return this.#state === "serving";
+  }
+
+  /** Where the fold stands; generation 0 before the shard is taken over. */
+  position(): Position {
+    return {
+      generation: this.#snapshots?.newest?.manifest.generation ?? 0,
+      seq: this.#shard?.seq ?? 0,
+    };
+  }
+
+  /** What `status` shows of the shard. */
+  status(): Fields {
+    const shard = this.#shard;
+    const manifest = this.#snapshots?.newest?.manifest;
+    const blocks = shard === undefined ? 0 : [...shard.blocks()].length;
+    return {
+      shard: this.#options.shard,
+      state: this.#state,
+      ...this.position(),
+      term: manifest?.term ?? 0,
+      snapshotSeq: manifest?.seq ?? 0,
+      oldestSeq: this.#snapshots?.oldestSeq ?? 0,
+      blocks,
+      valueBytes: shard?.valueBytes ?? 0,
+      journalBytes: this.#snapshots?.journalBytes ?? 0,
+      refused: this.#requests?.refused ?? 0,
+      ...stepEntries(shard),
+      ...errorEntry(this.#failure ?? this.#trouble),
+    };
+  }
+
+  /** Makes a snapshot of the shard as it is now, after one that is being made. */
+  async snapshot(): Promise<Fields> {
+    if (this.#snapshots === undefined) throw this.#notTakenOver();
+    const { manifest } = await this.#snapshots.make();
+    return { shard: this.#options.shard, generation: manifest.generation, seq: manifest.seq };
+  }
+
+  /** Stops folding and answering at once; nothing is lost, the journal holds it. */
+  close(): void {
+    this.#closed = true;
+    if (this.#state !== "failed") this.#state = "closed";
+    this.#loop?.stop();
+    this.#journal?.close();
+    this.#snapshots?.close();
+    this.#requests?.close();
+    this.#answers.clear();
+    const { shard } = this.#options;
+    this.#refuseAll(new PserverError("NOT_OWNER", `shard ${shard} is being handed over`));
+  }
+
+  #refuseAll(error: PserverError): void {
+    this.#positions.refuseAll(error);
+    this.#steps.refuseAll(error);
+  }
+
+  async #hold(holding: Holding): Promise<FoldLoop> {
+    const { shard } = holding;
+    this.#shard = shard;
+    const snapshots = new ShardSnapshots(this.#options, {
+      holding,
+      kept: await this.#options.store.manifests(),
+      onProgress: () => this.#loop?.poke(),
+      onDeposed: (error) => this.#fail(error),
+    });
+    this.#snapshots = snapshots;
+    const { host, journal, journalStorage: storage } = this.#options;
+    const owned = new OwnedJournal({
+      host,
+      journal,
+      storage,
+      shard,
+      snapshots,
+      onReplaced: () => this.#positions.advance(this.position()),
+      onHoleStays: this.#options.onSnapshotFailed,
+    });
+    this.#journal = owned;
+    await snapshots.tidy();
+    if (holding.manifest === undefined) await owned.replace();
+    this.#requests = this.#requestsOf(shard);
+    const { journalConnection: connection, manager, inboxPrefix, credit } = this.#options;
+    return new FoldLoop({
+      shard,
+      journal,
+      connection,
+      manager,
+      inboxPrefix,
+      credit,
+      events: {
+        locate: async () => {
+          const place = await owned.locate();
+          if (shard.seq >= owned.headSeq) this.#serve();
+          return place;
+        },
+        mayFold: () => !snapshots.holdsUp,
+        onSettled: (settled) => {
+          if (this.#state === "serving") this.#answers.add(settled);
+        },
+        onAdvanced: (bytes) => this.#advanced(bytes),
+        onHole: async (hole) => {
+          await owned.passOver(hole);
+          this.#positions.advance(this.position());
+        },
+        onFailure: (error) => this.#fail(error),
+      },
+    });
+  }
+
+  #requestsOf(shard: Shard): ShardRequests {
+    const { dataConnection: connection, subjects, responder, shard: number } = this.#options;
+    return new ShardRequests({
+      connection,
+      subjects,
+      responder,
+      owner: {
+        number,
+        shard,
+        positions: this.#positions,
+        steps: this.#steps,
+        position: () => this.position(),
+        failure: () => this.#failure,
+        mayAnswer: this.#options.mayAnswer,
+        snapshot: () => this.snapshot(),
+        status: () => this.status(),
+      },
+    });
+  }
+
+  #hooks(): {
+    blockAdded(b: Block): void;
+    blockRemoved(b: Block): void;
+    beforeChange(b: Block): void;
+  } {
+    return {
+      blockAdded: (block) => this.#requests?.blockAdded(block),
+      blockRemoved: (block) => {
+        this.#requests?.blockRemoved(block);
+        this.#snapshots?.blockRemoved(block);
+      },
+      beforeChange: (block) => this.#snapshots?.beforeChange(block),
+    };
+  }
+
+  #advanced(bytes: number): void {
+    const [shard, journal, snapshots] = [this.#shard, this.#journal, this.#snapshots];
+    if (this.#state === "closed" || this.#state === "failed") return;
+    if (shard === undefined || journal === undefined || snapshots === undefined) return;
+    if (shard.seq >= journal.headSeq) this.#serve();
+    if (this.#options.mayAnswer()) this.#answers.flush(this.position().generation);
+    else this.#answers.clear();
+    this.#positions.advance(this.position());
+    this.#steps.advance();
+    snapshots.advanced(bytes);
+  }
+
+  #serve(): void {
+    if (this.#state !== "catching-up") return;
+    this.#state = "serving";
+    this.#requests?.open();
+    this.#options.onServing();
+  }
+
+  #notTakenOver(): PserverError {
+    return new PserverError("NOT_OWNER", `shard ${this.#options.shard} is not taken over yet`);
+  }
+
+  #fail(error: PserverError): void {
+    if (this.#state === "closed" || this.#state === "failed") return;
+    this.#state = "failed";
+    this.#loop?.stop();
+    this.#journal?.close();
+    this.#snapshots?.close();
+    this.#answers.clear();
+    const { shard, store } = this.#options;
+    void isDeposed(error, store, this.#snapshots?.newest?.manifest.owner).then((deposed) => {
+      const message = `shard ${shard}: another host has taken it over, and forgets records since`;
+      this.#report(deposed ? new PserverError("NOT_OWNER", message, { shard }) : error);
+    });
+  }
+
+  #report(error: PserverError): void {
+    this.#failure = error;
+    if (this.#closed) return;
+    this.#refuseAll(error);
+    if (error.code === "NOT_OWNER") {
+      this.#requests?.close();
+    } else {
+      // A damaged shard answers with what is wrong instead of leaving its askers in the dark.
+      const { subjects, shard } = this.#options;
+      this.#requests ??= this.#requestsOf(new Shard({ subjects, shard }));
+      this.#requests.open();
+    }
+    this.#options.onFailure(error);
+  }
+}
+
+/** What `status` shows of the steps of a job that has some. */
+function stepEntries(shard: Shard | undefined): Fields {
+  if (shard === undefined || shard.synchronization.mode === "async") return {};
+  const { revision, closed, memberCount } = shard.steps;
+  return { steps: { revision, members: memberCount, closed } };
+}
+
+function errorEntry(error: PserverError | undefined): Fields {
+  return error === undefined ? {} : { error: error.toWire() };
+}

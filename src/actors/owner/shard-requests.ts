@@ -1,0 +1,358 @@
+import type { Msg, NatsConnection, Subscription } from "@nats-io/transport-node";
+import {
+  type Allocate,
+  asMap,
+  blockRows,
+  decodeMessage,
+  draftPullReply,
+  encodeAnswers,
+  encodeError,
+  encodeMessage,
+  encodeStepReply,
+  ensureError,
+  type Fields,
+  integerField,
+  type JobSubjects,
+  listField,
+  type Outcome,
+  type Position,
+  PserverError,
+  PULL_WAIT_MS_MAX,
+  type PullRequest,
+  parseOutcomeRequest,
+  parsePosition,
+  parsePullRequest,
+  parseStepRequest,
+  readPartRequest,
+  sealMessage,
+  textField,
+  WAITING_FOR_MAX,
+} from "../../protocol/index.ts";
+import type { Block } from "../fold/block.ts";
+import { ElementReader } from "../fold/read-elements.ts";
+import type { Shard } from "../fold/shard.ts";
+import { KnownChecksums } from "./known-checksums.ts";
+import type { PositionQueue } from "./position-queue.ts";
+import type { Responder } from "./responder.ts";
+import type { StepQueue, WantedStep } from "./step-queue.ts";
+import { WantedParts } from "./wanted-parts.ts";
+
+/** Blocks one `check` may ask for; a longer list comes in parts. */
+const CHECK_BLOCKS_MAX = 16_384;
+
+/** The shard as its requests see it. */
+export interface RequestedShard {
+  readonly number: number;
+  readonly shard: Shard;
+  readonly positions: PositionQueue;
+  readonly steps: StepQueue;
+  /** Where the fold stands. */
+  position(): Position;
+  /** The error that ended the fold, if one did. */
+  failure(): PserverError | undefined;
+  /** Whether this host may answer: its lease has not run out. */
+  mayAnswer(): boolean;
+  /** Makes a snapshot now. */
+  snapshot(): Promise<Fields>;
+  status(): Fields;
+}
+
+/** A request that may wait for a position. */
+type Waiting = Position & { readonly waitMs: number };
+
+/** What is pulled of which block. */
+interface Pull {
+  readonly parameter: string;
+  readonly index: number;
+  readonly request: PullRequest;
+  /** The index of the part that is wanted, if the request wants one. */
+  readonly part: Uint8Array;
+}
+
+/** Answers the requests to one shard and its block actors. */
+export class ShardRequests {
+  readonly #connection: NatsConnection;
+  readonly #subjects: JobSubjects;
+  readonly #responder: Responder;
+  readonly #owner: RequestedShard;
+  readonly #blocks: Map<string, Subscription> = new Map();
+  readonly #parts: WantedParts;
+  #fixed: Subscription[] = [];
+  readonly #checksums: KnownChecksums = new KnownChecksums();
+  #refused = 0;
+
+  constructor(options: {
+    readonly connection: NatsConnection;
+    readonly subjects: JobSubjects;
+    readonly responder: Responder;
+    readonly owner: RequestedShard;
+  }) {
+    this.#connection = options.connection;
+    this.#subjects = options.subjects;
+    this.#responder = options.responder;
+    this.#owner = options.owner;
+    this.#parts = new WantedParts(options.owner.number);
+  }
+
+  /** Requests that named a reply subject outside the asker's inbox, and so got no answer. */
+  get refused(): number {
+    return this.#refused;
+  }
+
+  /** Subscribes for the shard and all its blocks. */
+  open(): void {
+    if (this.#fixed.length > 0) return;
+    const { outcome, step, owner } = this.#subjects.shardRequests(this.#owner.number);
+    this.#fixed = [
+      this.#subscribe(outcome, (message, trainer) => this.#outcome(message, trainer)),
+      this.#subscribe(step, (message, trainer) => this.#step(message, trainer)),
+      this.#subscribe(owner, (message, _host, verb) => this.#ownerVerb(message, verb), "host"),
+    ];
+    for (const block of this.#owner.shard.blocks()) this.blockAdded(block);
+  }
+
+  /** A block actor appears: requests to it are answered from now on. */
+  blockAdded(block: Block): void {
+    const subject = this.#subjects.block(block.parameter, block.index);
+    if (this.#fixed.length === 0 || this.#blocks.has(subject)) return;
+    const { parameter, index } = block;
+    this.#blocks.set(
+      subject,
+      this.#subscribe(subject, (message) => this.#pull(message, parameter, index)),
+    );
+  }
+
+  /** A block actor is gone. */
+  blockRemoved(block: Block): void {
+    const subject = this.#subjects.block(block.parameter, block.index);
+    this.#blocks.get(subject)?.unsubscribe();
+    this.#blocks.delete(subject);
+  }
+
+  /** Answers nothing any more. */
+  close(): void {
+    for (const subscription of [...this.#fixed, ...this.#blocks.values()])
+      subscription.unsubscribe();
+    this.#fixed = [];
+    this.#blocks.clear();
+  }
+
+  #subscribe(
+    subject: string,
+    handle: (message: Msg, id: string, verb: string) => void,
+    from: "trainer" | "host" = "trainer",
+  ): Subscription {
+    return this.#connection.subscribe(subject, {
+      callback: (error, message) => {
+        if (error !== null || !this.#owner.mayAnswer()) return;
+        const reply = message.reply ?? "";
+        const sender = this.#sender(message.subject, reply, from);
+        if (sender === undefined) {
+          this.#refused++;
+          return;
+        }
+        try {
+          const failure = this.#owner.failure();
+          if (failure !== undefined) throw failure;
+          handle(message, sender.id, sender.verb);
+        } catch (error) {
+          this.#refuse(reply, ensureError(error));
+        }
+      },
+    });
+  }
+
+  /**
+   * Who asks for what; undefined if the answer would not go to the asker's own inbox. Answering
+   * elsewhere would let the asker write where only this host may.
+   */
+  #sender(
+    subject: string,
+    reply: string,
+    from: "trainer" | "host",
+  ): { id: string; verb: string } | undefined {
+    try {
+      const sender = this.#subjects.parseSender(subject);
+      const allowed =
+        from === "host"
+          ? this.#subjects.isHostInbox(reply, sender.id)
+          : this.#subjects.mayAnswer(reply, sender.id);
+      return allowed ? sender : undefined;
+    } catch {
+      // The subject names nobody.
+      return undefined;
+    }
+  }
+
+  #pull(message: Msg, parameter: string, index: number): void {
+    const { fields, data } = decodeMessage(message.data);
+    const request = parsePullRequest(fields);
+    this.#pullBlock(message.reply ?? "", { parameter, index, request, part: data });
+  }
+
+  /** `part`: the request's bytes. */
+  #pullBlock(reply: string, pull: Pull): void {
+    const { request } = pull;
+    const { index, release } = this.#parts.hold(pull.part);
+    const answer = (): void => {
+      const willAnswer = this.#responder.respond(reply, (allocate) => {
+        release();
+        return this.#values({ ...pull, part: index }, allocate);
+      });
+      if (!willAnswer) release();
+    };
+    const refuse = (error: PserverError): void => {
+      release();
+      this.#refuse(reply, error);
+    };
+    const { step } = request;
+    // Step 0 has always closed, and a job without steps has no other.
+    if (step === undefined || step === 0) this.#afterPosition(request, answer, refuse);
+    else this.#afterStep(request, { revision: 0, step }, answer, refuse);
+  }
+
+  #values({ parameter, index, request, part }: Pull, allocate: Allocate): Uint8Array {
+    const { shard } = this.#owner;
+    const { epoch, encoding } = request;
+    const block = shard.block(parameter, index);
+    if (block?.epoch !== epoch) {
+      throw new PserverError(
+        "STALE_EPOCH",
+        `${parameter} block ${index}: expected epoch ${block?.epoch ?? "none"}; received ${epoch}`,
+        { parameter, block: index, expected: block?.epoch, received: epoch },
+      );
+    }
+    const { dtype, version } = block;
+    const reader = new ElementReader(shard.memory, block, {
+      part: request.part && readPartRequest(request.part, part, blockRows(block)),
+      encoding,
+    });
+    const head = { epoch, dtype, version, ...this.#owner.position() };
+    const reply = encoding === undefined ? head : { ...head, encoding };
+    const draft = draftPullReply(reply, reader.bytes, allocate);
+    // A copy: the block changes while the broker takes the message.
+    reader.read(draft.data);
+    const isWhole = request.part === undefined && encoding === undefined;
+    return sealMessage(draft, isWhole ? this.#checksums.of(block, draft.data) : undefined);
+  }
+
+  #outcome(message: Msg, trainer: string): void {
+    const reply = message.reply ?? "";
+    const request = parseOutcomeRequest(decodeMessage(message.data).fields);
+    const answer = (): void => {
+      this.#responder.respond(reply, () => {
+        const { generation } = this.#owner.position();
+        const outcomes = this.#owner.shard.outcomes(trainer, request);
+        const replaced = request.generation < generation;
+        return encodeAnswers({
+          shard: this.#owner.number,
+          generation,
+          session: request.session,
+          outcomes: replaced ? outcomes.map(lostIfUnseen) : outcomes,
+        });
+      });
+    };
+    this.#afterPosition({ ...request, waitMs: PULL_WAIT_MS_MAX }, answer, (error) => {
+      // What was folded from a journal that has been replaced since is known still; what was not
+      // folded is lost, and no waiting brings it.
+      if (error.code === "JOURNAL_REPLACED") answer();
+      else this.#refuse(reply, error);
+    });
+  }
+
+  #step(message: Msg, trainer: string): void {
+    const reply = message.reply ?? "";
+    const request = parseStepRequest(decodeMessage(message.data).fields);
+    const { revision, step } = request;
+    const answer = (): void => {
+      this.#responder.respond(reply, () => {
+        const { steps } = this.#owner.shard;
+        return encodeStepReply({
+          ...this.#owner.position(),
+          revision: steps.revision,
+          step: steps.closed,
+          waitingFor: steps.waitingFor(WAITING_FOR_MAX),
+        });
+      });
+    };
+    this.#afterStep(request, { revision, step, trainer }, answer, (error) =>
+      this.#refuse(reply, error),
+    );
+  }
+
+  #ownerVerb(message: Msg, verb: string): void {
+    const reply = message.reply ?? "";
+    const { fields, data } = decodeMessage(message.data);
+    if (verb === "pull") {
+      const parameter = textField(fields, "parameter");
+      const index = integerField(fields, "index");
+      this.#pullBlock(reply, { parameter, index, request: parsePullRequest(fields), part: data });
+    } else if (verb === "check") {
+      const request = { ...parsePosition(fields), waitMs: PULL_WAIT_MS_MAX };
+      const wanted = listField(fields, "blocks", CHECK_BLOCKS_MAX);
+      const answer = (): void => {
+        this.#responder.respond(reply, () => encodeMessage(this.#check(wanted)));
+      };
+      this.#afterPosition(request, answer, (error) => this.#refuse(reply, error));
+    } else if (verb === "status") {
+      this.#responder.respond(reply, () => encodeMessage(this.#owner.status()));
+    } else if (verb === "snapshot") {
+      this.#owner.snapshot().then(
+        (entries) => this.#responder.respond(reply, () => encodeMessage(entries)),
+        (error: unknown) => this.#refuse(reply, ensureError(error)),
+      );
+    } else {
+      throw new PserverError("BAD_MESSAGE", `no request to an owner: ${verb}`);
+    }
+  }
+
+  /** Which of the wanted blocks are missing or of another epoch. */
+  #check(wanted: readonly unknown[]): Fields {
+    const missing: [string, number][] = [];
+    for (const value of wanted) {
+      const row = Array.isArray(value) ? (value as unknown[]) : [];
+      const fields = asMap({ parameter: row[0], index: row[1], epoch: row[2] }, "block");
+      const parameter = textField(fields, "parameter");
+      const index = integerField(fields, "index");
+      const block = this.#owner.shard.block(parameter, index);
+      if (block?.epoch !== integerField(fields, "epoch", 1)) missing.push([parameter, index]);
+    }
+    return { ...this.#owner.position(), missing };
+  }
+
+  /** Calls `run` once the shard is folded so far, or else `refuse`. */
+  #afterPosition(
+    { generation, seq, waitMs }: Waiting,
+    run: () => void,
+    refuse: (error: PserverError) => void,
+  ): void {
+    const visit = { wanted: { generation, seq }, waitMs, run, refuse };
+    this.#owner.positions.at(this.#owner.position(), visit);
+  }
+
+  /** Calls `run` once the shard is folded so far and its steps are, both in the request's time. */
+  #afterStep(
+    request: Waiting,
+    wanted: WantedStep,
+    run: () => void,
+    refuse: (error: PserverError) => void,
+  ): void {
+    const deadline = performance.now() + request.waitMs;
+    const arrived = (): void => {
+      const waitMs = Math.max(0, Math.ceil(deadline - performance.now()));
+      this.#owner.steps.at(this.#owner.shard.steps, { wanted, waitMs, run, refuse });
+    };
+    this.#afterPosition(request, arrived, refuse);
+  }
+
+  #refuse(reply: string, error: PserverError): void {
+    this.#responder.respond(reply, () => encodeError(error));
+  }
+}
+
+/** The fold has not seen the record, and the journal that held it is gone. */
+function lostIfUnseen(outcome: Outcome): Outcome {
+  if (outcome.code !== "BAD_CHECKSUM") return outcome;
+  const message = "the record was stored in a journal that was lost before it was folded";
+  return { ...outcome, code: "JOURNAL_REPLACED", message };
+}

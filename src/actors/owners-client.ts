@@ -1,0 +1,134 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { JetStreamManager } from "@nats-io/jetstream";
+import { type NatsConnection, TimeoutError } from "@nats-io/transport-node";
+import {
+  decodeMessage,
+  encodeMessage,
+  type Fields,
+  type HostRecord,
+  integerField,
+  type JobSubjects,
+  listField,
+  type Message,
+  type OwnerVerb,
+  type Position,
+  PserverError,
+  parsePosition,
+  textField,
+  throwIfError,
+} from "../protocol/index.ts";
+import { fromBrokerError, isNoResponders } from "../transport/broker-error.ts";
+import type { Journal } from "./journal/journal.ts";
+import type { Owners, WantedBlock } from "./lifecycle/settings.ts";
+import { hasRoom } from "./room.ts";
+
+/** How long one request waits for an answer before it is repeated. */
+const ATTEMPT_MS = 2_000;
+
+/** How long an owner may be missing: longer than a lease, so that a successor can take over. */
+const PATIENCE_MS = 20_000;
+
+/** Pause before an owner that is missing is asked again. */
+const RETRY_MS = 100;
+
+/** Snapshots need room beside the state while an old one is kept: design, snapshots. */
+const STATE_ROOM = 2.5;
+
+/** Asks the owners of shards, wherever they are, and appends host records to journals. */
+export class OwnersClient implements Owners {
+  readonly #connection: NatsConnection;
+  readonly #manager: JetStreamManager;
+  readonly #subjects: JobSubjects;
+  readonly #host: string;
+  readonly #journalOf: (shard: number) => Journal;
+
+  constructor(options: {
+    readonly connection: NatsConnection;
+    readonly manager: JetStreamManager;
+    readonly subjects: JobSubjects;
+    readonly host: string;
+    readonly journalOf: (shard: number) => Journal;
+  }) {
+    this.#connection = options.connection;
+    this.#manager = options.manager;
+    this.#subjects = options.subjects;
+    this.#host = options.host;
+    this.#journalOf = options.journalOf;
+  }
+
+  /**
+   * Asks the owner of a shard, again and again while none answers.
+   * @throws NO_OWNER if none does in 20 s (or `patienceMs`), or the error that the owner answers.
+   * What takes an owner long needs more than 2 s (`attemptMs`) before it is asked again.
+   */
+  async ask(
+    shard: number,
+    verb: OwnerVerb,
+    fields: Fields,
+    patienceMs: number = PATIENCE_MS,
+    attemptMs: number = ATTEMPT_MS,
+  ): Promise<Message> {
+    const subject = this.#subjects.owner(shard, this.#host, verb);
+    const payload = encodeMessage(fields);
+    const deadline = performance.now() + patienceMs;
+    for (;;) {
+      try {
+        const timeout = Math.max(1, Math.min(attemptMs, deadline - performance.now()));
+        const reply = await this.#connection.request(subject, payload, { timeout });
+        const message = decodeMessage(reply.data);
+        throwIfError(message.fields);
+        return message;
+      } catch (error) {
+        if (!isUnanswered(error) && !isMoving(error))
+          throw fromBrokerError(error, `asking shard ${shard}`);
+        if (performance.now() >= deadline) throw this.#noOwner(shard, patienceMs, error);
+        await delay(RETRY_MS);
+      }
+    }
+  }
+
+  async check(
+    shard: number,
+    want: { readonly blocks: readonly WantedBlock[]; readonly at?: Position },
+  ): Promise<{ position: Position; missing: readonly (readonly [string, number])[] }> {
+    const at = want.at ?? { generation: 1, seq: 0 };
+    const { fields } = await this.ask(shard, "check", { ...at, blocks: want.blocks });
+    const missing = listField(fields, "missing", want.blocks.length).map((row) => {
+      const [parameter, index] = Array.isArray(row) ? (row as unknown[]) : [];
+      const block = { parameter, index };
+      return [textField(block, "parameter"), integerField(block, "index")] as const;
+    });
+    return { position: parsePosition(fields), missing };
+  }
+
+  append(shard: number, record: HostRecord): Promise<Position> {
+    return this.#journalOf(shard).append(record);
+  }
+
+  async checkSpace(stateBytes: number): Promise<void> {
+    const bytes = Math.ceil(stateBytes * STATE_ROOM);
+    if (await hasRoom(this.#manager, this.#subjects, "file", bytes)) return;
+    throw new PserverError(
+      "NO_SPACE",
+      `the broker cannot hold snapshots of ${stateBytes} bytes of values: they take ${bytes} bytes`,
+      { expected: bytes },
+    );
+  }
+
+  #noOwner(shard: number, patienceMs: number, cause: unknown): PserverError {
+    return new PserverError(
+      "NO_OWNER",
+      `shard ${shard}: no host has answered for ${patienceMs} ms; start one with "pserver host"`,
+      { shard },
+      { cause },
+    );
+  }
+}
+
+function isUnanswered(error: unknown): boolean {
+  return error instanceof TimeoutError || isNoResponders(error);
+}
+
+function isMoving(error: unknown): boolean {
+  return error instanceof PserverError && (error.code === "NOT_OWNER" || error.code === "BUSY");
+}

@@ -1,0 +1,85 @@
+import type { Msg, NatsConnection, Subscription } from "@nats-io/transport-node";
+import {
+  decodeMessage,
+  encodeError,
+  encodeMessage,
+  ensureError,
+  type Fields,
+  type JobSubjects,
+  type Message,
+  PserverError,
+} from "../protocol/index.ts";
+
+/** Requests that one host works on at one time; more are told BUSY and ask again. */
+const AT_ONCE_MAX = 1_024;
+
+/** Works on one request: gives the entries of the reply, or throws what the reply carries. */
+export type RequestHandler = (id: string, verb: string, message: Message) => Promise<Fields>;
+
+/** Answers requests that any host of the job may answer, each by one of them. */
+export class RequestServer {
+  readonly #connection: NatsConnection;
+  readonly #subjects: JobSubjects;
+  readonly #handle: RequestHandler;
+  readonly #subscription: Subscription;
+  #active = 0;
+  #idle: (() => void) | undefined;
+
+  constructor(options: {
+    readonly connection: NatsConnection;
+    readonly subjects: JobSubjects;
+    /** Subject with the asker's id and the verb as its last tokens. */
+    readonly subject: string;
+    readonly handle: RequestHandler;
+  }) {
+    this.#connection = options.connection;
+    this.#subjects = options.subjects;
+    this.#handle = options.handle;
+    this.#subscription = options.connection.subscribe(options.subject, {
+      queue: "hosts",
+      callback: (error, message) => {
+        if (error === null) void this.#receive(message);
+      },
+    });
+  }
+
+  /** Takes no more requests and waits for those under way. */
+  async close(): Promise<void> {
+    this.#subscription.unsubscribe();
+    if (this.#active === 0) return;
+    await new Promise<void>((resolve) => {
+      this.#idle = resolve;
+    });
+  }
+
+  async #receive(message: Msg): Promise<void> {
+    const reply = message.reply ?? "";
+    this.#active++;
+    try {
+      const { id, verb } = this.#subjects.parseSender(message.subject);
+      // Answered elsewhere, the asker could write where only this host may.
+      if (!this.#subjects.mayAnswer(reply, id)) return;
+      this.#respond(reply, await this.#reply(id, verb, message.data));
+    } catch {
+      // The subject names no asker: there is nobody to answer.
+    } finally {
+      this.#active--;
+      if (this.#active === 0) this.#idle?.();
+    }
+  }
+
+  async #reply(id: string, verb: string, data: Uint8Array): Promise<Uint8Array> {
+    try {
+      if (this.#active > AT_ONCE_MAX) {
+        throw new PserverError("BUSY", `the host works on ${AT_ONCE_MAX} requests already`);
+      }
+      return encodeMessage(await this.#handle(id, verb, decodeMessage(data)));
+    } catch (error) {
+      return encodeError(ensureError(error));
+    }
+  }
+
+  #respond(reply: string, bytes: Uint8Array): void {
+    if (!this.#connection.isClosed()) this.#connection.publish(reply, bytes);
+  }
+}

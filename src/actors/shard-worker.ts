@@ -1,0 +1,191 @@
+import { type JetStreamClient, type JetStreamManager, jetstream } from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/transport-node";
+import { HEADER_BYTES_MAX, JobSubjects, type PserverError } from "../protocol/index.ts";
+import { fromBrokerError, isRefusedSubscription } from "../transport/broker-error.ts";
+import { BufferPool } from "../transport/buffer-pool.ts";
+import { openConnection } from "../transport/connection.ts";
+import { StreamPublisher } from "../transport/stream-publisher.ts";
+import { Credit } from "./journal/credit.ts";
+import { Journal } from "./journal/journal.ts";
+import { LeaseClock } from "./lease-clock.ts";
+import { Responder } from "./owner/responder.ts";
+import { ShardOwner } from "./owner/shard-owner.ts";
+import { SnapshotBudget } from "./snapshot/snapshot-budget.ts";
+import { SnapshotStore } from "./snapshot/store.ts";
+import type { FromWorker, WorkerSetup } from "./worker-messages.ts";
+
+/** How long one request of a worker to the broker may take. */
+const BROKER_TIMEOUT_MS = 5_000;
+
+/** How often an owner that was deposed looks whether the lease is held again. */
+const RETAKE_MS = 200;
+
+/** How often the main thread learns how the shards stand. */
+const STATUS_MS = 500;
+
+/**
+ * The shards of one worker thread and the two connections they share: one reads journals and
+ * writes snapshots, the other answers. Kept apart, a request never waits behind bulk, and the one
+ * that answers needs no permission to write anything but inboxes.
+ */
+export class ShardWorker {
+  readonly #setup: WorkerSetup;
+  readonly #send: (message: FromWorker) => void;
+  readonly #subjects: JobSubjects;
+  readonly #leases: LeaseClock;
+  readonly #owners: Map<number, ShardOwner> = new Map();
+  readonly #journalConnection: NatsConnection;
+  readonly #dataConnection: NatsConnection;
+  readonly #client: JetStreamClient;
+  readonly #manager: JetStreamManager;
+  readonly #responder: Responder;
+  readonly #publisher: StreamPublisher;
+  readonly #snapshotBudget: SnapshotBudget;
+  readonly #statusTimer: NodeJS.Timeout;
+
+  private constructor(
+    setup: WorkerSetup,
+    send: (message: FromWorker) => void,
+    journalConnection: NatsConnection,
+    dataConnection: NatsConnection,
+    manager: JetStreamManager,
+  ) {
+    this.#setup = setup;
+    this.#send = send;
+    this.#subjects = new JobSubjects(setup.job);
+    this.#leases = new LeaseClock(setup.shards, setup.leases);
+    this.#journalConnection = journalConnection;
+    this.#dataConnection = dataConnection;
+    this.#client = jetstream(journalConnection, { timeout: BROKER_TIMEOUT_MS });
+    this.#manager = manager;
+    // One for both: a worker that answers much and one that snapshots much need the same memory.
+    const pool = new BufferPool();
+    this.#responder = new Responder(dataConnection, pool);
+    this.#snapshotBudget = new SnapshotBudget(pool);
+    this.#publisher = new StreamPublisher(journalConnection, this.#subjects.hostInbox(setup.host));
+    this.#statusTimer = setInterval(() => this.#sendStatuses(), STATUS_MS);
+  }
+
+  /** Connects; @throws NO_BROKER, DENIED or NO_JETSTREAM. */
+  static async open(setup: WorkerSetup, send: (message: FromWorker) => void): Promise<ShardWorker> {
+    const subjects = new JobSubjects(setup.job);
+    const inboxPrefix = subjects.hostInbox(setup.host);
+    const name = `pserver ${setup.job} host ${setup.host} worker ${setup.index}`;
+    const journal = await openConnection(setup.connection, {
+      name: `${name} journal`,
+      inboxPrefix,
+      // A record is folded as it comes; one that has to wait is copied.
+      lentPrefix: subjects.logPrefix(),
+    });
+    const data = await openConnection(setup.answerConnection, {
+      name: `${name} data`,
+      inboxPrefix,
+    });
+    const manager = await jetstream(journal, { timeout: BROKER_TIMEOUT_MS }).jetstreamManager(
+      false,
+    );
+    const worker = new ShardWorker(setup, send, journal, data, manager);
+    void worker.#watchReconnects();
+    void worker.#watchRefusals();
+    return worker;
+  }
+
+  /** Takes a shard over; its lease must be held. */
+  own(shard: number): void {
+    // Whoever still holds the shard goes on: its lease had run out, but nobody has taken it.
+    const owner = this.#owners.get(shard);
+    if (owner === undefined) this.#takeOver(shard);
+    else if (owner.isServing) this.#tellServing(shard);
+  }
+
+  #takeOver(shard: number): void {
+    const { journal: settings, host, retainBytes, snapshotBytes, creditBytes } = this.#setup;
+    const [manager, client, subjects] = [this.#manager, this.#client, this.#subjects];
+    const payloadBytesMax = this.#journalConnection.info?.max_payload ?? 0;
+    const owner = new ShardOwner({
+      shard,
+      host,
+      subjects,
+      journal: new Journal({ manager, client, subjects, settings, shard }),
+      journalStorage: settings.storage,
+      store: new SnapshotStore({ manager, client, publisher: this.#publisher, subjects, shard }),
+      journalConnection: this.#journalConnection,
+      manager,
+      inboxPrefix: subjects.hostInbox(host),
+      dataConnection: this.#dataConnection,
+      responder: this.#responder,
+      credit: new Credit(creditBytes, payloadBytesMax),
+      snapshotBytes,
+      retainBytes,
+      partBytesMax: payloadBytesMax - HEADER_BYTES_MAX,
+      snapshotBudget: this.#snapshotBudget,
+      mayAnswer: () => this.#leases.held(shard),
+      onServing: () => this.#tellServing(shard),
+      onSnapshotFailed: (error) => this.#tell("snapshot-failed", shard, error),
+      onFailure: (error) => {
+        this.#tell("failed", shard, error);
+        if (error.code === "NOT_OWNER") this.#retake(shard, owner);
+      },
+    });
+    this.#owners.get(shard)?.close();
+    this.#owners.set(shard, owner);
+    void owner.start();
+  }
+
+  /** Stops owning a shard, at once. */
+  disown(shard: number): void {
+    this.#owners.get(shard)?.close();
+    this.#owners.delete(shard);
+    this.#send({ type: "disowned", shard });
+  }
+
+  /** Stops owning all shards and closes the connections. */
+  async close(): Promise<void> {
+    clearInterval(this.#statusTimer);
+    for (const owner of this.#owners.values()) owner.close();
+    this.#owners.clear();
+    await Promise.all([this.#journalConnection.close(), this.#dataConnection.close()]);
+  }
+
+  async #watchReconnects(): Promise<void> {
+    for await (const status of this.#journalConnection.status()) {
+      if (status.type !== "reconnect") continue;
+      for (const owner of this.#owners.values()) void owner.reconnected();
+    }
+  }
+
+  /** Ends the thread, and so the host, by not being caught: blocks that nobody hears serve nobody. */
+  async #watchRefusals(): Promise<void> {
+    for await (const status of this.#dataConnection.status()) {
+      if (status.type === "error" && isRefusedSubscription(status.error)) {
+        throw fromBrokerError(status.error, `host ${this.#setup.host} listening`);
+      }
+    }
+  }
+
+  /** Another host has owned the shard meanwhile: it is taken over anew if its lease is ours again. */
+  #retake(shard: number, deposed: ShardOwner): void {
+    setTimeout(() => {
+      if (this.#owners.get(shard) !== deposed) return;
+      if (this.#leases.held(shard)) this.#takeOver(shard);
+      else this.#retake(shard, deposed);
+    }, RETAKE_MS);
+  }
+
+  #tellServing(shard: number): void {
+    // First, so that whoever hears of it knows how the shard stands.
+    this.#sendStatuses();
+    this.#send({ type: "serving", shard });
+  }
+
+  #tell(type: "failed" | "snapshot-failed", shard: number, error: PserverError): void {
+    this.#send({ type, shard, error: error.toWire() });
+  }
+
+  #sendStatuses(): void {
+    this.#send({
+      type: "statuses",
+      statuses: [...this.#owners.values()].map((owner) => owner.status()),
+    });
+  }
+}
