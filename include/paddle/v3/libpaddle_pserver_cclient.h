@@ -1,0 +1,18 @@
+/**
+ * The header under the name, and with the functions, that PaddlePaddle shipped: there, gradients went
+ * as an array of pointers. For trainers that were built with that library.
+ */
+#ifndef LIBPADDLE_PSERVER_CCLIENT_H
+#define LIBPADDLE_PSERVER_CCLIENT_H
+
+#include "paddle_pserver_client.h"
+
+#define PSERVER_ERROR -1
+/* pserver.h has this as a constant, of the same value. */
+#ifndef PSERVER_H
+#define PSERVER_OK 0
+#endif
+
+#define paddle_send_grads paddle_send_grads_v
+
+#endif

@@ -1,0 +1,348 @@
+/**
+ * libpserver: trains with a parameter server on NATS.
+ *
+ * Every function may be called from any thread at any time, also several on one client at once, and
+ * blocks its thread until it is done or its time is over. Updates of different threads are applied
+ * in any order; those of one thread in the order of its calls. What callers pass in is theirs and
+ * must not change during the call; what calls allocate is released with the function they name.
+ *
+ * A call that fails returns a code of pserver_errors.h and changes no result; pserver_last_error()
+ * tells more. NULL where a value is needed, a client that is closed, and one that another process
+ * has opened (the child after a fork) are errors, not crashes.
+ */
+#ifndef PSERVER_H
+#define PSERVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pserver_errors.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define PSERVER_EXPORT __attribute__((visibility("default")))
+#else
+#define PSERVER_EXPORT
+#endif
+
+#define PSERVER_VERSION "0.1.0"
+
+/** Dimensions of a tensor. */
+#define PSERVER_RANK_MAX 32
+
+/** As a timeout: the client's own, see pserver_options.call_timeout_ms. */
+#define PSERVER_TIMEOUT_DEFAULT ((int64_t)-1)
+
+/** As a rank of values that are passed in: whatever shape the parameter has. */
+#define PSERVER_RANK_OF_PARAMETER ((int32_t)-1)
+
+/** Element types; little-endian. The numbers are those of the protocol. */
+typedef enum pserver_dtype {
+  PSERVER_INT32 = 0,
+  PSERVER_UINT32 = 1,
+  PSERVER_INT64 = 2,
+  PSERVER_UINT64 = 3,
+  PSERVER_FLOAT32 = 4,
+  PSERVER_FLOAT64 = 5
+} pserver_dtype;
+
+/** How float32 elements travel: as they are, or in two bytes each, rounded to nearest. */
+typedef enum pserver_encoding {
+  PSERVER_AS_IS = 0,
+  PSERVER_BFLOAT16 = 1,
+  PSERVER_FLOAT16 = 2
+} pserver_encoding;
+
+/** A tensor in C order. Rank 0 is a scalar of one element. */
+typedef struct pserver_tensor {
+  pserver_dtype dtype;
+  int32_t rank;
+  uint64_t shape[PSERVER_RANK_MAX];
+  /** Any alignment. */
+  void *data;
+  uint64_t bytes;
+} pserver_tensor;
+
+/**
+ * How a parameter is updated. Give text, or Paddle's messages, or nothing: SGD without a learning
+ * rate, so that every gradient must bring one.
+ */
+typedef struct pserver_config {
+  /** JSON or YAML of the configuration, as the TypeScript client takes it; NULL for none. */
+  const char *text;
+  /** Serialized paddle.OptimizerConfig; NULL for none. */
+  const void *optimizer_config;
+  size_t optimizer_config_bytes;
+  /** Serialized paddle.ParameterConfig; NULL for none. */
+  const void *parameter_config;
+  size_t parameter_config_bytes;
+} pserver_config;
+
+/** A client of one job: one trainer. Opaque; never to be dereferenced. */
+typedef struct pserver_client pserver_client;
+
+/** How to reach the broker and the job. Fill it with pserver_options_init() first. */
+typedef struct pserver_options {
+  /** Set by pserver_options_init(): lets later versions add entries. */
+  size_t struct_size;
+  /** Addresses separated by commas, `nats://host:port`, `tls://…` or `host:port`, credentials before
+   * an `@`. NULL: PSERVER_URL, else NATS_URL, else nats://127.0.0.1:4222. */
+  const char *url;
+  /** The first of these sources that names any counts: url, these entries, NATS_USER, NATS_PASSWORD,
+   * NATS_TOKEN, NATS_CREDS, NATS_NKEY and NATS_NKEY_PUBLIC. */
+  const char *user;
+  const char *password;
+  const char *token;
+  /** File with the credentials of a JWT user. */
+  const char *creds_file;
+  /** File with the seed of an nkey, and the public key that belongs to it. */
+  const char *nkey_file;
+  const char *nkey_public;
+  /** Files in PEM form; if all are NULL: NATS_CA, NATS_CERT and NATS_KEY. */
+  const char *tls_ca;
+  const char *tls_cert;
+  const char *tls_key;
+  /** Name of the job: 1 to 40 of A-Z a-z 0-9 and -. */
+  const char *job;
+  /** Id of this trainer, the same after a restart to take over what it was doing. Two processes with
+   * one id end each other's sessions. NULL: one that is used once. */
+  const char *trainer;
+  /** Token of this life's inbox below `_INBOX_<job>.<trainer>.`; NULL: a random one. */
+  const char *inbox_token;
+  /** Time of pserver_connect() in all, 10,000 by default, and of one attempt, 5,000. */
+  int64_t connect_timeout_ms;
+  int64_t attempt_timeout_ms;
+  /** Time of calls that are given PSERVER_TIMEOUT_DEFAULT; 30,000 by default. */
+  int64_t call_timeout_ms;
+  /** Bytes that may be on their way to the journals unacknowledged, and from the hosts; 16 MiB by
+   * default. The client's own memory is about twice as much. */
+  size_t in_flight_bytes;
+} pserver_options;
+
+/** Writes the defaults. NULL is ignored. */
+PSERVER_EXPORT void pserver_options_init(pserver_options *options);
+
+/**
+ * Connects and joins the job. The connection is kept for ever: what is lost with it is repeated.
+ * `*client` must be closed. Must not have been called in a process before it forks to be usable
+ * in the child.
+ * BAD_NAME, BAD_VALUE, IO for wrong options; NO_BROKER, DENIED; NO_HOST if no host answers in time.
+ */
+PSERVER_EXPORT pserver_status pserver_connect(const pserver_options *options,
+                                              pserver_client **client);
+
+/**
+ * Refuses new calls, waits for those under way, ends those that are left with CLOSED, gives the lease
+ * back and closes the connection. A client that is closed already is CLOSED.
+ */
+PSERVER_EXPORT pserver_status pserver_close(pserver_client *client, int64_t timeout_ms);
+
+/* Initialization */
+
+/**
+ * Asks to initialize the job. `*selected` true: this trainer calls pserver_init_param() for every
+ * parameter, then pserver_finish_init(). False: another one has done so, or, with `wait` false, is
+ * doing so. A selected trainer that dies is replaced by one that asks. TIMEOUT names who is waited for.
+ */
+PSERVER_EXPORT pserver_status pserver_begin_init(pserver_client *client, bool wait,
+                                                 int64_t timeout_ms, bool *selected);
+
+/**
+ * Declares a parameter and stores its first values. `config` may be NULL.
+ * NOT_SELECTED unless this trainer is selected; BAD_NAME, BAD_DTYPE, BAD_SHAPE, BAD_LENGTH, BAD_CONFIG,
+ * NON_FINITE for what is wrong with it.
+ */
+PSERVER_EXPORT pserver_status pserver_init_param(pserver_client *client, const char *name,
+                                                 const pserver_tensor *value,
+                                                 const pserver_config *config, int64_t timeout_ms);
+
+/** Ends the initialization. INCOMPLETE names blocks that are declared but not stored. */
+PSERVER_EXPORT pserver_status pserver_finish_init(pserver_client *client, int64_t timeout_ms);
+
+/**
+ * Creates a parameter with this value unless it exists; waits for whoever is doing so. `settled`, if
+ * not NULL, gets the value that holds now, allocated; see pserver_tensor_release().
+ * BAD_DTYPE or BAD_SHAPE if it exists with another type or shape.
+ */
+PSERVER_EXPORT pserver_status pserver_create(pserver_client *client, const char *name,
+                                             const pserver_tensor *value,
+                                             const pserver_config *config, int64_t timeout_ms,
+                                             pserver_tensor *settled);
+
+/* Updates */
+
+/** A gradient of one parameter: of all of it, or of some of its rows. */
+typedef struct pserver_gradient {
+  const char *name;
+  /** With `rows`: the values of these rows, one after the other. */
+  pserver_tensor values;
+  /** Row numbers of the first dimension, negative ones from its end; repeated ones are added up in
+   * order. NULL: all of the parameter. Needs a parameter configured `sparse`. */
+  const int64_t *rows;
+  size_t row_count;
+} pserver_gradient;
+
+/** How gradients are sent; NULL where it is taken stands for all defaults. */
+typedef struct pserver_grad_options {
+  size_t struct_size;
+  /** Overrides the parameters' own rate if `has_learning_rate`. */
+  bool has_learning_rate;
+  double learning_rate;
+  pserver_encoding encoding;
+  /** Content with the journal's acknowledgement: whether an owner later rejects a piece is not told. */
+  bool stored_is_enough;
+  /** Whether this ends the trainer's step, in a job that is synchronized by steps; true by default. */
+  bool end_step;
+  /** If not NULL, gets how many blocks' gradients were left out because their step had closed: in a job
+   * with backup trainers, or in the first step after this trainer has entered. */
+  size_t *late_blocks;
+} pserver_grad_options;
+
+/** Writes the defaults. NULL is ignored. */
+PSERVER_EXPORT void pserver_grad_options_init(pserver_grad_options *options);
+
+/**
+ * One step of each parameter's optimizer. All gradients are checked before any is sent: EMPTY,
+ * BAD_NAME, UNKNOWN_PARAMETER, NOT_INITIALIZED, BAD_DTYPE, BAD_SHAPE, BAD_LENGTH, BAD_INDEX, NON_FINITE,
+ * NO_LEARNING_RATE, UNSUPPORTED. In a job that is synchronized by steps the first gradient makes this
+ * trainer a member, and one of a new step waits until the step before has closed. OUTCOME_UNKNOWN at the deadline: pieces that were sent are applied
+ * once or not at all.
+ */
+PSERVER_EXPORT pserver_status pserver_send_grads(pserver_client *client,
+                                                 const pserver_gradient *grads, size_t count,
+                                                 const pserver_grad_options *options,
+                                                 int64_t timeout_ms);
+
+/**
+ * Ends the trainer's step, in a job that is synchronized by steps, once all its gradients are stored;
+ * does nothing in another. pserver_send_grads() does it itself unless told otherwise.
+ */
+PSERVER_EXPORT pserver_status pserver_end_step(pserver_client *client, int64_t timeout_ms);
+
+/** Takes part in no later step, so that nobody waits for this trainer; its next gradient enters anew. */
+PSERVER_EXPORT pserver_status pserver_exit_steps(pserver_client *client, int64_t timeout_ms);
+
+/** Overwrites values. Errors as of pserver_send_grads(). */
+PSERVER_EXPORT pserver_status pserver_set(pserver_client *client, const char *const *names,
+                                          const pserver_tensor *values, size_t count,
+                                          int64_t timeout_ms);
+
+/** value = alpha · value + beta · tensor. Errors as of pserver_send_grads(). */
+PSERVER_EXPORT pserver_status pserver_push(pserver_client *client, const char *name,
+                                           const pserver_tensor *value, double alpha, double beta,
+                                           pserver_encoding encoding, int64_t timeout_ms);
+
+/* Reading */
+
+/**
+ * The values of parameters; waits until they are initialized. Where `tensors[i].data` is NULL memory
+ * is allocated, see pserver_tensor_release(); else its `dtype` and `bytes` must be the parameter's
+ * (BAD_DTYPE, BAD_LENGTH, before anything is read) and the values go there; what is there is undefined
+ * if the call fails. Sees every update of this client that was acknowledged before, and never an
+ * older state than an earlier read did.
+ */
+PSERVER_EXPORT pserver_status pserver_get(pserver_client *client, const char *const *names,
+                                          pserver_tensor *tensors, size_t count,
+                                          pserver_encoding encoding, int64_t timeout_ms);
+
+/** Frees `data` that a call allocated and makes it NULL. NULL, and a tensor without data, is ignored. */
+PSERVER_EXPORT void pserver_tensor_release(pserver_tensor *tensor);
+
+/* Parts */
+
+/** Indices of one dimension; negative ones count from its end, repeats and any order are allowed. */
+typedef struct pserver_indices {
+  const int64_t *values;
+  size_t count;
+} pserver_indices;
+
+/**
+ * The elements at the cartesian product of `indices`, one list for each of the `rank` dimensions, into
+ * a tensor whose shape is the lists' lengths: as pserver_get(). An empty list gives an empty tensor.
+ * BAD_INDEX.
+ */
+PSERVER_EXPORT pserver_status pserver_pull_part(pserver_client *client, const char *name,
+                                                const pserver_indices *indices, size_t rank,
+                                                pserver_tensor *part, int64_t timeout_ms);
+
+/**
+ * value = alpha · value + beta · part for these elements; the others stay. Of an element named
+ * repeatedly the last value counts. An empty list does nothing. BAD_INDEX.
+ */
+PSERVER_EXPORT pserver_status pserver_push_part(pserver_client *client, const char *name,
+                                                const pserver_tensor *part,
+                                                const pserver_indices *indices, size_t rank,
+                                                double alpha, double beta, int64_t timeout_ms);
+
+/* The job */
+
+/** What a job is doing. */
+typedef enum pserver_state {
+  PSERVER_UNINITIALIZED = 0,
+  PSERVER_INITIALIZING = 1,
+  PSERVER_READY = 2
+} pserver_state;
+
+/** The state of a job. */
+typedef struct pserver_job_info {
+  pserver_state state;
+  uint64_t epoch;
+  uint32_t shards;
+  /** The trainer that initializes or initialized, "" if none. */
+  char by[65];
+  /** Number of this life of the trainer. */
+  uint64_t session;
+} pserver_job_info;
+
+PSERVER_EXPORT pserver_status pserver_job_status(pserver_client *client, pserver_job_info *info,
+                                                 int64_t timeout_ms);
+
+/** A parameter of a job. */
+typedef struct pserver_parameter_info {
+  /** Cut at a NUL, which a name can hold. */
+  char *name;
+  pserver_dtype dtype;
+  int32_t rank;
+  uint64_t shape[PSERVER_RANK_MAX];
+  uint64_t elements;
+  uint64_t blocks;
+  uint64_t epoch;
+  bool ready;
+} pserver_parameter_info;
+
+/** Every parameter in the order of names; `*list` is released with pserver_list_release(). */
+PSERVER_EXPORT pserver_status pserver_list(pserver_client *client, pserver_parameter_info **list,
+                                           size_t *count, int64_t timeout_ms);
+PSERVER_EXPORT void pserver_list_release(pserver_parameter_info *list, size_t count);
+
+/**
+ * Has a host write the model to a file below its model directory; by default it may take 10 minutes.
+ * BAD_PATH, IO or DISK_FULL as the host says.
+ */
+PSERVER_EXPORT pserver_status pserver_save(pserver_client *client, const char *path,
+                                           int64_t timeout_ms);
+
+/* Errors */
+
+/** Code of the last call of this thread that failed, and its message if `message` is not NULL: valid
+ * until the next call that fails. PSERVER_OK and "" before the first. */
+PSERVER_EXPORT pserver_status pserver_last_error(const char **message);
+
+/** The code's name in the protocol, such as "BAD_NAME"; "OK" for 0, "UNKNOWN" for no code. */
+PSERVER_EXPORT const char *pserver_status_name(pserver_status status);
+
+/** Whether the same call can succeed later without being changed. */
+PSERVER_EXPORT bool pserver_is_retryable(pserver_status status);
+
+/** Version of the library that runs; PSERVER_VERSION is that of the header. */
+PSERVER_EXPORT const char *pserver_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,151 @@
+/* One block, or part of one, is read: asked for at the position that was seen last, and copied once,
+ * from the message to its place. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client.h"
+#include "dtypes.h"
+#include "encodings.h"
+#include "outcomes.h"
+#include "part-plan.h"
+#include "puller.h"
+#include "requests.h"
+
+/** How long a block may be without an owner before its parameter is looked up again. */
+#define PATIENCE_MS 1000
+/** The server gives up just before a request is repeated, so that it never holds two of one. */
+#define WAIT_MS 900
+/** What a request counts at least in the window: thousands of tiny blocks are work, too. */
+#define REQUEST_BYTES_MIN 16384
+
+static unsigned shard_of(const struct block_read *read) {
+  const struct layout *layout = &read->parameter->layout;
+  return (unsigned)((layout->first_shard + read->index) % layout->shards);
+}
+
+static pserver_status write_pull(struct call *call, struct ask *ask, struct draft *draft) {
+  const struct block_read *read = ask->context;
+  int64_t left = call_remaining_ms(call);
+  pthread_mutex_lock(&call->client->lock);
+  struct position position = position_of(call->client, shard_of(read));
+  uint64_t step = step_of_pulls(call->client);
+  pthread_mutex_unlock(&call->client->lock);
+  draft_whole(draft, "epoch", read->parameter->epoch);
+  draft_whole(draft, "generation", position.generation);
+  draft_whole(draft, "seq", position.seq);
+  draft_whole(draft, "waitMs", (uint64_t)(left < WAIT_MS ? left : WAIT_MS));
+  if (step > 0) draft_whole(draft, "step", step);
+  if (read->encoding != PSERVER_AS_IS) draft_text(draft, "encoding", encoding_name(read->encoding));
+  if (read->part == NULL || part_is_whole_block(read->part)) return draft_end(draft);
+  return write_part_request(draft, read->part);
+}
+
+static uint64_t elements_of(const struct block_read *read) {
+  return read->part == NULL ? block_elements(read->parameter, read->index)
+                            : part_elements(read->part);
+}
+
+static void copy_values(const struct block_read *read, const uint8_t *data, uint64_t elements) {
+  size_t bytes = dtype_bytes(read->parameter->dtype);
+  uint8_t *target = read->target + read->index * read->parameter->layout.block_elements * bytes;
+  if (read->encoding == PSERVER_AS_IS) memcpy(target, data, elements * bytes);
+  else decode_elements(read->encoding, data, elements, target);
+}
+
+static pserver_status bad_reply(const struct block_read *read) {
+  return fail(PSERVER_ERR_BAD_MESSAGE,
+              "\"%s\" block %u: expected %" PRIu64 " elements of %s at epoch %" PRIu64
+              "; received another reply",
+              read->parameter->name, (unsigned)read->index, elements_of(read),
+              dtype_name(read->parameter->dtype), read->parameter->epoch);
+}
+
+static pserver_status read_pull(struct call *call, struct ask *ask, const struct message *message) {
+  const struct block_read *read = ask->context;
+  const struct parameter *parameter = read->parameter;
+  const struct value *fields = &message->fields;
+  struct value dtype;
+  struct value encoding;
+  struct position position;
+  uint64_t epoch;
+  uint64_t version;
+  uint64_t elements = elements_of(read);
+  const char *expected = encoding_name(read->encoding);
+  bool has_encoding = map_find(fields, "encoding", &encoding);
+  bool is_valid = map_whole(fields, "epoch", &epoch) && epoch == parameter->epoch &&
+                  map_find(fields, "dtype", &dtype) &&
+                  value_is_text(&dtype, dtype_name(parameter->dtype)) &&
+                  has_encoding == (expected != NULL) &&
+                  (expected == NULL || value_is_text(&encoding, expected)) &&
+                  map_whole(fields, "generation", &position.generation) &&
+                  map_whole(fields, "seq", &position.seq) && map_whole(fields, "version", &version) &&
+                  message->data_bytes == elements * encoded_bytes(parameter->dtype, read->encoding);
+  if (!is_valid) return bad_reply(read);
+  if (read->part == NULL) copy_values(read, message->data, elements);
+  else scatter_part(read->part, dtype_bytes(parameter->dtype), message->data, read->target);
+  pthread_mutex_lock(&call->client->lock);
+  note_position(call->client, shard_of(read), position);
+  if (parameter->seen != NULL) {
+    __atomic_store_n(&parameter->seen[read->index], version, __ATOMIC_RELAXED);
+  }
+  pthread_mutex_unlock(&call->client->lock);
+  return PSERVER_OK;
+}
+
+static pserver_status no_owner(struct call *call, struct ask *ask) {
+  (void)call;
+  const struct block_read *read = ask->context;
+  return fail(PSERVER_ERR_NO_OWNER, "\"%s\" block %u: no host serves shard %u", read->parameter->name,
+              (unsigned)read->index, shard_of(read));
+}
+
+/** The parameter may be another than it was: looks it up. OK if it is the same. */
+static pserver_status look_again(struct call *call, struct block_read *read) {
+  struct parameter *fresh = NULL;
+  const char *name = read->parameter->name;
+  forget_parameters(call->client, &read->parameter, 1);
+  pserver_status status = find_parameters(call, &name, 1, true, &fresh);
+  bool is_same = fresh != NULL && fresh->epoch == read->parameter->epoch;
+  give_back_parameters(call->client, &fresh, 1);
+  if (status != PSERVER_OK || is_same) return status;
+  *read->is_replaced = true;
+  return fail(PSERVER_ERR_STALE_EPOCH, "\"%s\" was initialized anew while it was read", name);
+}
+
+static pserver_status refused(struct call *call, struct ask *ask, pserver_status status,
+                              const struct message *message) {
+  struct block_read *read = ask->context;
+  if (status == PSERVER_ERR_JOURNAL_REPLACED && message != NULL) {
+    pthread_mutex_lock(&call->client->lock);
+    note_replaced(call->client, shard_of(read), message);
+    pthread_mutex_unlock(&call->client->lock);
+    return PSERVER_OK;
+  }
+  if (status != PSERVER_ERR_STALE_EPOCH && !heals_with_time(status)) return status;
+  return look_again(call, read);
+}
+
+static void make_ask(struct client *client, struct block_read *read, struct ask *ask) {
+  size_t bytes = elements_of(read) * encoded_bytes(read->parameter->dtype, read->encoding);
+  *ask = (struct ask){.write = write_pull,
+                      .read = read_pull,
+                      .nobody = no_owner,
+                      .refused = refused,
+                      .context = read,
+                      .patience_ms = PATIENCE_MS,
+                      .window_bytes = bytes < REQUEST_BYTES_MIN ? REQUEST_BYTES_MIN : bytes};
+  snprintf(ask->subject, sizeof ask->subject, "ps.%s.block.%s.%u.%s.pull", client->job,
+           read->parameter->token, (unsigned)read->index, client->id);
+}
+
+pserver_status read_blocks(struct call *call, struct block_read *reads, size_t count) {
+  if (count == 0) return PSERVER_OK;
+  struct ask *asks = calloc(count, sizeof *asks);
+  if (asks == NULL) return fail(PSERVER_ERR_INTERNAL, "no memory for %zu requests", count);
+  for (size_t i = 0; i < count; i++) make_ask(call->client, &reads[i], &asks[i]);
+  pserver_status status = run_asks(call, asks, count);
+  free(asks);
+  return status;
+}

@@ -1,0 +1,257 @@
+/* Clients and their handles: a handle is a number that is looked up, so that one that was closed, or
+ * never was one, is an error. */
+#include "client.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "call.h"
+#include "clock.h"
+#include "connection.h"
+
+#define CONNECT_MS 10000
+#define ATTEMPT_MS 5000
+#define CALL_MS 30000
+#define CLOSE_MS 10000
+#define IN_FLIGHT_BYTES ((size_t)16 * 1024 * 1024)
+/** How long the threads of a call that was ended may take to leave it. */
+#define ENDING_MS 10000
+
+static pthread_mutex_t registry = PTHREAD_MUTEX_INITIALIZER;
+static struct client *clients;
+static uint64_t clients_made;
+/** The process that has made the first client; 0 before. */
+static _Atomic pid_t owner;
+
+/** cnats and our threads do not live on in a child: nothing there can work, or even be locked. */
+static pserver_status check_process(const char *what) {
+  pid_t expected = 0;
+  pid_t here = getpid();
+  if (owner == here || (owner == 0 && __atomic_compare_exchange_n(
+                                          (pid_t *)&owner, &expected, here, false,
+                                          __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))) {
+    return PSERVER_OK;
+  }
+  return fail(PSERVER_ERR_CLOSED,
+              "%s: this process was forked from %d, which had connected: connect after the fork, not "
+              "before",
+              what, (int)owner);
+}
+
+static void destroy(struct client *client) {
+  outbox_release(&client->outbox);
+  parameters_release(&client->parameters);
+  pool_release(&client->pool);
+  pthread_cond_destroy(&client->idle);
+  pthread_mutex_destroy(&client->lock);
+  free(client);
+}
+
+void client_retain(struct client *client) {
+  pthread_mutex_lock(&registry);
+  client->references++;
+  pthread_mutex_unlock(&registry);
+}
+
+void client_release(struct client *client) {
+  pthread_mutex_lock(&registry);
+  bool is_last = --client->references == 0;
+  pthread_mutex_unlock(&registry);
+  if (is_last) destroy(client);
+}
+
+pserver_status client_acquire(pserver_client *handle, const char *what, struct client **client) {
+  pserver_status status = check_process(what);
+  if (status != PSERVER_OK) return status;
+  if (handle == NULL) return fail(PSERVER_ERR_CLOSED, "%s: expected a client; received NULL", what);
+  pthread_mutex_lock(&registry);
+  struct client *found = clients;
+  while (found != NULL && (uintptr_t)handle != (uintptr_t)found->number) found = found->next;
+  if (found != NULL) found->references++;
+  pthread_mutex_unlock(&registry);
+  *client = found;
+  if (found != NULL) return PSERVER_OK;
+  return fail(PSERVER_ERR_CLOSED, "%s: the client is closed, or is none", what);
+}
+
+void client_fail(struct client *client, pserver_status code, const char *text) {
+  if (client->failure.code != PSERVER_OK) return;
+  set_failure(&client->failure, code, "%s", text);
+  wake_all(client);
+}
+
+void note_position(struct client *client, uint64_t shard, struct position position) {
+  if (shard >= SHARDS_MAX || !is_later(position, client->positions[shard])) return;
+  client->positions[shard] = position;
+}
+
+struct position position_of(const struct client *client, uint64_t shard) {
+  struct position seen = client->positions[shard];
+  return seen.generation == 0 ? (struct position){1, 0} : seen;
+}
+
+void pserver_options_init(pserver_options *options) {
+  if (options == NULL) return;
+  *options = (pserver_options){.struct_size = sizeof *options,
+                               .connect_timeout_ms = CONNECT_MS,
+                               .attempt_timeout_ms = ATTEMPT_MS,
+                               .call_timeout_ms = CALL_MS,
+                               .in_flight_bytes = IN_FLIGHT_BYTES};
+}
+
+static pserver_status check_options(const pserver_options *options) {
+  if (options == NULL) {
+    return fail(PSERVER_ERR_BAD_VALUE, "pserver_connect: expected options; received NULL");
+  }
+  if (options->struct_size != sizeof *options) {
+    return fail(PSERVER_ERR_BAD_VALUE,
+                "pserver_connect: struct_size: expected %zu; received %zu: fill the options with "
+                "pserver_options_init",
+                sizeof *options, options->struct_size);
+  }
+  if (options->connect_timeout_ms <= 0 || options->attempt_timeout_ms <= 0 ||
+      options->call_timeout_ms <= 0 || options->in_flight_bytes == 0) {
+    return fail(PSERVER_ERR_BAD_VALUE,
+                "pserver_connect: expected timeouts and in_flight_bytes of more than 0");
+  }
+  return check_job_name(options->job);
+}
+
+/** Host name, process and a random part: used once. */
+static void unique_trainer(char id[ID_ROOM]) {
+  char host[ID_ROOM];
+  if (gethostname(host, sizeof host - 32) != 0) host[0] = '\0';
+  host[sizeof host - 32] = '\0';
+  for (char *c = host; *c != '\0'; c++) {
+    bool is_plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9');
+    if (!is_plain) *c = '-';
+  }
+  snprintf(id, ID_ROOM, "%.31s-%d-%08" PRIx64, host, (int)getpid(), random_bits() & UINT32_MAX);
+}
+
+static pserver_status name_client(struct client *client, const pserver_options *options) {
+  char made[ID_ROOM];
+  char token[ID_ROOM];
+  unique_trainer(made);
+  const char *trainer = options->trainer == NULL ? made : options->trainer;
+  pserver_status status = escape_id(trainer, client->id);
+  if (status != PSERVER_OK) return status;
+  snprintf(client->trainer, sizeof client->trainer, "%s", trainer);
+  snprintf(client->job, sizeof client->job, "%s", options->job);
+  snprintf(token, sizeof token, "%08" PRIx64, random_bits() & UINT32_MAX);
+  if (options->inbox_token != NULL) status = escape_id(options->inbox_token, token);
+  if (status != PSERVER_OK) return fail_about("inbox_token: ");
+  snprintf(client->inbox, sizeof client->inbox, "_INBOX_%s.%s.%s", client->job, client->id, token);
+  return PSERVER_OK;
+}
+
+static pserver_status make_client(const pserver_options *options, struct client **made) {
+  struct client *client = calloc(1, sizeof *client);
+  if (client == NULL) return fail(PSERVER_ERR_INTERNAL, "no memory for a client");
+  client->references = 1;
+  client->call_timeout_ms = options->call_timeout_ms;
+  client->in_flight_max = options->in_flight_bytes;
+  client->outbox.is_paused = true;
+  pserver_status status = name_client(client, options);
+  if (status != PSERVER_OK) {
+    free(client);
+    return status;
+  }
+  if (pthread_mutex_init(&client->lock, NULL) != 0 || condition_init(&client->idle) != 0) {
+    free(client);
+    return fail(PSERVER_ERR_INTERNAL, "no room for a lock");
+  }
+  keep_freed_memory(client->in_flight_max);
+  *made = client;
+  return PSERVER_OK;
+}
+
+static pserver_status join(struct client *client, int64_t ends_at_ms) {
+  struct call call;
+  int64_t left = ends_at_ms - now_ms();
+  pserver_status status =
+      call_begin_inner(&call, client, "pserver_connect", left > 0 ? left : 1);
+  if (status != PSERVER_OK) return status;
+  status = session_join(&call);
+  call_end_inner(&call);
+  return status == PSERVER_OK ? session_start(client) : status;
+}
+
+static pserver_client *publish_handle(struct client *client) {
+  pthread_mutex_lock(&registry);
+  client->number = ++clients_made;
+  client->next = clients;
+  clients = client;
+  pthread_mutex_unlock(&registry);
+  return (pserver_client *)(uintptr_t)client->number;
+}
+
+pserver_status pserver_connect(const pserver_options *options, pserver_client **handle) {
+  struct client *client = NULL;
+  pserver_status status = check_process("pserver_connect");
+  if (status == PSERVER_OK) status = check_options(options);
+  if (status != PSERVER_OK) return status;
+  if (handle == NULL) {
+    return fail(PSERVER_ERR_BAD_VALUE, "pserver_connect: client: expected a place; received NULL");
+  }
+  int64_t ends_at_ms = now_ms() + options->connect_timeout_ms;
+  status = make_client(options, &client);
+  if (status != PSERVER_OK) return status;
+  status = connect_broker(client, options, ends_at_ms);
+  if (status == PSERVER_OK) {
+    status = join(client, ends_at_ms);
+    struct failure failure = *last_failure();
+    if (status != PSERVER_OK) {
+      disconnect(client);
+      fail_as(&failure);
+    }
+  }
+  if (status == PSERVER_OK) *handle = publish_handle(client);
+  else client_release(client);
+  return status;
+}
+
+/** Takes a client out of the registry; false if another thread was faster. */
+static bool unpublish(struct client *client) {
+  pthread_mutex_lock(&registry);
+  struct client **link = &clients;
+  while (*link != NULL && *link != client) link = &(*link)->next;
+  bool is_ours = *link != NULL;
+  if (is_ours) *link = client->next;
+  pthread_mutex_unlock(&registry);
+  return is_ours;
+}
+
+static void await_idle(struct client *client, int64_t until_ms) {
+  while (client->running > 0 && now_ms() < until_ms) {
+    condition_wait(&client->idle, &client->lock, until_ms);
+  }
+}
+
+pserver_status pserver_close(pserver_client *handle, int64_t timeout_ms) {
+  struct client *client;
+  pserver_status status = client_acquire(handle, "pserver_close", &client);
+  if (status != PSERVER_OK) return status;
+  if (timeout_ms == PSERVER_TIMEOUT_DEFAULT) timeout_ms = CLOSE_MS;
+  if (timeout_ms < 0 || !unpublish(client)) {
+    client_release(client);
+    return timeout_ms < 0 ? fail(PSERVER_ERR_BAD_VALUE, "pserver_close: timeout_ms: expected 0 or more")
+                          : fail(PSERVER_ERR_CLOSED, "pserver_close: the client is closed");
+  }
+  pthread_mutex_lock(&client->lock);
+  client->is_closing = true;
+  await_idle(client, now_ms() + (timeout_ms < INT32_MAX ? timeout_ms : INT32_MAX));
+  client_fail(client, PSERVER_ERR_CLOSED, "the client is closed");
+  /* Ended calls leave at once, but for one that publishes to a broker that takes nothing. */
+  await_idle(client, now_ms() + ENDING_MS);
+  pthread_mutex_unlock(&client->lock);
+  session_stop(client);
+  session_leave(client);
+  disconnect(client);
+  client_release(client);
+  client_release(client);
+  return PSERVER_OK;
+}

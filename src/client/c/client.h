@@ -1,0 +1,86 @@
+#ifndef CLIENT_H
+#define CLIENT_H
+
+#include <nats/nats.h>
+#include <pserver.h>
+#include <pthread.h>
+
+#include "buffer-pool.h"
+#include "call.h"
+#include "errors.h"
+#include "names.h"
+#include "outbox.h"
+#include "parameters.h"
+#include "position.h"
+#include "session.h"
+#include "steps.h"
+
+#define SHARDS_MAX 256
+#define INBOX_ROOM 192
+/** Room for a subject: job, shard, escaped trainer and parameter, and the words between. */
+#define SUBJECT_ROOM 384
+
+/**
+ * A client behind a handle. `lock` guards everything that changes but the connection, and is never
+ * held while something is published: that can block, and the broker's messages need the lock.
+ * Messages and events of the broker come on threads of cnats; the lease has a thread of its own;
+ * everything else happens on the threads that call.
+ */
+struct client {
+  /** What the handle says; never used again. */
+  uint64_t number;
+  struct client *next;
+  unsigned references;
+
+  char job[JOB_BYTES_MAX + 1];
+  char trainer[ID_ROOM];
+  /** The trainer's id as a token. */
+  char id[ID_ROOM];
+  char inbox[INBOX_ROOM];
+  int64_t call_timeout_ms;
+  size_t in_flight_max;
+
+  natsConnection *connection;
+  natsSubscription *subscription;
+
+  pthread_mutex_t lock;
+  /** Signalled when the last call has left. */
+  pthread_cond_t idle;
+  /** What the client has died of; code OK while it lives. */
+  struct failure failure;
+  bool is_closing;
+  bool is_connected;
+  /** How often the connection was made: whoever sees another number repeats what it waits for. */
+  uint64_t connections;
+  struct call *calls;
+  unsigned running;
+  uint64_t calls_made;
+  uint64_t tokens;
+  /** Epoch of the initialization this trainer was selected for; 0 if it is not. */
+  uint64_t init_epoch;
+  /** Bytes of replies asked for. */
+  size_t pull_bytes;
+
+  struct position positions[SHARDS_MAX];
+  struct session session;
+  struct outbox outbox;
+  struct steps steps;
+  struct parameters parameters;
+  struct buffer_pool pool;
+};
+
+/** The client of a handle, to be given back with client_release(). CLOSED, with a message. */
+pserver_status client_acquire(pserver_client *handle, const char *what, struct client **client);
+void client_retain(struct client *client);
+void client_release(struct client *client);
+
+/** Ends every call, now and later, with this error; only the first counts. Lock held. */
+void client_fail(struct client *client, pserver_status code, const char *text);
+
+/** Takes a position into account. Lock held. */
+void note_position(struct client *client, uint64_t shard, struct position position);
+
+/** The position in a shard, its beginning if nothing was seen. Lock held. */
+struct position position_of(const struct client *client, uint64_t shard);
+
+#endif

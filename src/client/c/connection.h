@@ -1,0 +1,24 @@
+#ifndef CONNECTION_H
+#define CONNECTION_H
+
+#include "client.h"
+
+/**
+ * Connects to the broker and subscribes to the inbox; tries again until the time has come.
+ * NO_BROKER, DENIED, BAD_VALUE, IO. The connection keeps the client alive until disconnect().
+ */
+pserver_status connect_broker(struct client *client, const pserver_options *options,
+                              int64_t ends_at_ms);
+
+/** Closes the connection. Lock not held. */
+void disconnect(struct client *client);
+
+/**
+ * Hands a message to the connection; it is copied. Lock not held: it may block for as long as the
+ * broker takes nothing, at most 5 s. NO_BROKER while there is no connection, IO if it broke meanwhile,
+ * so that part of the message may have gone; TOO_LARGE, CLOSED.
+ */
+pserver_status publish(struct client *client, const char *subject, const char *reply,
+                       const void *bytes, size_t count);
+
+#endif

@@ -1,0 +1,71 @@
+#ifndef ENVELOPE_H
+#define ENVELOPE_H
+
+#include <msgpack.h>
+#include <pserver_errors.h>
+
+#include "msgpack-reader.h"
+
+/**
+ * A message that is being written: one map, `crc` first, `v` second, the tensor bytes last. Entries
+ * are written between draft_begin() and draft_end(); text must be UTF-8. All of it is released by
+ * draft_release(). A draft that ran out of memory is found by draft_end().
+ */
+struct draft {
+  msgpack_sbuffer buffer;
+  msgpack_packer packer;
+  uint32_t entries;
+  bool has_no_memory;
+};
+
+void draft_begin(struct draft *draft);
+void draft_whole(struct draft *draft, const char *key, uint64_t value);
+void draft_number(struct draft *draft, const char *key, double value);
+void draft_flag(struct draft *draft, const char *key, bool value);
+void draft_text(struct draft *draft, const char *key, const char *text);
+
+/** The key alone; what is packed after it with the pack_ functions is its value. */
+void draft_key(struct draft *draft, const char *key);
+void pack_text(struct draft *draft, const char *text, size_t bytes);
+void pack_bytes(struct draft *draft, const void *bytes, size_t count);
+void pack_whole(struct draft *draft, uint64_t value);
+void pack_number(struct draft *draft, double value);
+void pack_list(struct draft *draft, size_t count);
+void pack_map(struct draft *draft, size_t count);
+/** A value as it is written already. */
+void pack_raw(struct draft *draft, const void *bytes, size_t count);
+
+/** Ends the message; seals it if it has no tensor bytes. INTERNAL if memory has run out. */
+pserver_status draft_end(struct draft *draft);
+
+/**
+ * Ends a message that goes on with so many tensor bytes; they are not in the draft. The checksum is
+ * written by draft_seal(). INTERNAL if memory has run out.
+ */
+pserver_status draft_end_with_data(struct draft *draft, size_t data_bytes);
+
+/** Ends and seals a message with these tensor bytes. INTERNAL if memory has run out. */
+pserver_status draft_end_and_append(struct draft *draft, const void *data, size_t bytes);
+
+/** The checksum of the draft's bytes; goes on with crc32_update() over the tensor bytes. */
+uint32_t draft_crc(const struct draft *draft);
+
+/** Writes a checksum into a message. */
+void seal_message(uint8_t *message, uint32_t crc);
+
+void draft_release(struct draft *draft);
+
+/** A message that was received: views of its bytes. */
+struct message {
+  struct value fields;
+  const uint8_t *data;
+  size_t data_bytes;
+};
+
+/** Reads a message. BAD_MESSAGE, BAD_CHECKSUM, BAD_VERSION. */
+pserver_status open_message(const uint8_t *bytes, size_t count, struct message *message);
+
+/** The error that a message carries as the last error; OK if it carries none. */
+pserver_status error_in_message(const struct message *message);
+
+#endif

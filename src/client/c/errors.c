@@ -1,0 +1,92 @@
+/* The last error of each thread, and the table of codes. */
+#include "errors.h"
+
+#include <pserver.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static _Thread_local struct failure last;
+
+struct row {
+  pserver_status code;
+  const char *name;
+  bool retryable;
+};
+
+#define ROW(code, name, retryable) {code, name, retryable},
+static const struct row rows[] = {{PSERVER_OK, "OK", false}, PSERVER_ERROR_TABLE(ROW)};
+#undef ROW
+
+static const struct row *find_row(pserver_status status) {
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    if (rows[i].code == status) return &rows[i];
+  }
+  return NULL;
+}
+
+pserver_status fail(pserver_status code, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  last.code = code;
+  vsnprintf(last.text, sizeof last.text, format, arguments);
+  va_end(arguments);
+  return code;
+}
+
+pserver_status fail_as(const struct failure *failure) {
+  if (failure != &last) last = *failure;
+  return last.code;
+}
+
+const struct failure *last_failure(void) { return &last; }
+
+pserver_status fail_about(const char *format, ...) {
+  char text[MESSAGE_BYTES];
+  va_list arguments;
+  va_start(arguments, format);
+  int length = vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  if (length < 0 || (size_t)length >= sizeof text) length = (int)sizeof text - 1;
+  size_t kept = strnlen(last.text, sizeof last.text - 1 - (size_t)length);
+  memmove(last.text + length, last.text, kept);
+  memcpy(last.text, text, (size_t)length);
+  last.text[(size_t)length + kept] = '\0';
+  return last.code;
+}
+
+void set_failure(struct failure *failure, pserver_status code, const char *format, ...) {
+  char text[MESSAGE_BYTES];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  failure->code = code;
+  memcpy(failure->text, text, sizeof text);
+}
+
+pserver_status status_from_name(const char *name, size_t bytes) {
+  for (size_t i = 1; i < sizeof rows / sizeof rows[0]; i++) {
+    if (strlen(rows[i].name) == bytes && memcmp(rows[i].name, name, bytes) == 0) {
+      return rows[i].code;
+    }
+  }
+  return PSERVER_ERR_INTERNAL;
+}
+
+pserver_status pserver_last_error(const char **message) {
+  if (message != NULL) *message = last.text;
+  return last.code;
+}
+
+const char *pserver_status_name(pserver_status status) {
+  const struct row *row = find_row(status);
+  return row == NULL ? "UNKNOWN" : row->name;
+}
+
+bool pserver_is_retryable(pserver_status status) {
+  const struct row *row = find_row(status);
+  return row != NULL && row->retryable;
+}
+
+const char *pserver_version(void) { return PSERVER_VERSION; }

@@ -1,0 +1,37 @@
+#ifndef ERRORS_H
+#define ERRORS_H
+
+#include <pserver_errors.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/** Bytes of a message, the final zero included; longer ones are cut. */
+#define MESSAGE_BYTES 1024
+
+/** An error with its message. */
+struct failure {
+  pserver_status code;
+  char text[MESSAGE_BYTES];
+};
+
+/** Makes this the last error of the thread and returns its code. */
+pserver_status fail(pserver_status code, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/** The same of an error that was kept. */
+pserver_status fail_as(const struct failure *failure);
+
+/** The last error of the thread. */
+const struct failure *last_failure(void);
+
+/** Puts text before the message of the last error and returns its code. */
+pserver_status fail_about(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/** Replaces an error by another. */
+void set_failure(struct failure *failure, pserver_status code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/** The code with this name of so many bytes; INTERNAL if this version does not know it. */
+pserver_status status_from_name(const char *name, size_t bytes);
+
+#endif

@@ -1,0 +1,18 @@
+#ifndef GRADIENTS_H
+#define GRADIENTS_H
+
+#include "update.h"
+
+/** UNSUPPORTED if the encoding is not for the parameter's type; BAD_VALUE if it is none. */
+pserver_status check_encoding(const struct parameter *parameter, pserver_encoding encoding);
+
+/** STATIC if the parameter takes no update. */
+pserver_status check_changeable(const struct parameter *parameter);
+
+/** BAD_VALUE unless both are finite. */
+pserver_status check_factors(double alpha, double beta);
+
+/** Takes the norm of an update's data. NON_FINITE if it is not finite and the parameter minds. */
+pserver_status finish_update(struct update *update, uint64_t elements);
+
+#endif

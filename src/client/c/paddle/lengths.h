@@ -1,0 +1,34 @@
+#ifndef PADDLE_LENGTHS_H
+#define PADDLE_LENGTHS_H
+
+#include <pserver.h>
+#include <pthread.h>
+#include <stdbool.h>
+
+/** Type and length of a parameter. */
+struct length {
+  pserver_dtype dtype;
+  uint64_t elements;
+};
+
+/** Lengths by name, of what was declared, and of what the job has: that stays as it is for ever. */
+struct lengths {
+  pthread_mutex_t lock;
+  /** A tree of search.h. */
+  void *root;
+};
+
+/** False without memory. */
+bool lengths_init(struct lengths *lengths);
+void lengths_release(struct lengths *lengths);
+
+/** Whether the length of a parameter is known. */
+bool lengths_find(struct lengths *lengths, const char *name, struct length *found);
+
+/** Replaces what is known. False without memory. */
+bool lengths_note(struct lengths *lengths, const char *name, struct length length);
+
+/** Bytes of an element; 0 for what is no element type. */
+uint64_t element_bytes(int element_type);
+
+#endif

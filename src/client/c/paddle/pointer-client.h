@@ -1,0 +1,11 @@
+#ifndef PADDLE_POINTER_CLIENT_H
+#define PADDLE_POINTER_CLIENT_H
+
+#include "trainer.h"
+
+struct paddle_pserver_client;
+
+/** The number of the trainer that a client stands for. */
+uint32_t number_of(const struct paddle_pserver_client *client);
+
+#endif

@@ -1,0 +1,129 @@
+/* Reading parameters into memory of the trainer, or into memory of its own. */
+#include "read.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "failures.h"
+#include "initialize.h"
+#include "tensor.h"
+
+void free_content(void *content) {
+  pserver_tensor tensor = {.data = content};
+  pserver_tensor_release(&tensor);
+}
+
+/** Whether a parameter of so many bytes fits its target, and into an int; false with a message. */
+static bool check_room(const char *function, const struct target *target, uint64_t bytes) {
+  if (bytes > INT_MAX) {
+    refuse(function, PSERVER_ERR_TOO_LARGE,
+           "\"%s\": expected at most %d bytes, as int counts no more; it has %" PRIu64, target->name,
+           INT_MAX, bytes);
+    return false;
+  }
+  if (target->content == NULL || target->room == (int64_t)bytes) return true;
+  if (target->may_exceed && target->room > (int64_t)bytes) return true;
+  refuse(function, PSERVER_ERR_BAD_LENGTH,
+         "\"%s\": expected room for %" PRIu64 " bytes; received %" PRId64, target->name, bytes,
+         target->room);
+  return false;
+}
+
+/** Where libpserver is to write to: into the target if its length is known, else into new memory. */
+static bool aim(const char *function, struct trainer *trainer, const struct target *target,
+                pserver_tensor *tensor) {
+  struct length length;
+  if (!check_name(function, target->name)) return false;
+  *tensor = (pserver_tensor){0};
+  if (target->content == NULL || !lengths_find(&trainer->lengths, target->name, &length)) return true;
+  uint64_t bytes = length.elements * element_bytes((int)length.dtype);
+  if (!check_room(function, target, bytes)) return false;
+  tensor->dtype = length.dtype;
+  tensor->data = target->content;
+  tensor->bytes = bytes;
+  return true;
+}
+
+/** Hands over what was read. */
+static void deliver(struct trainer *trainer, struct target *target, pserver_tensor *tensor) {
+  struct length length = {tensor->dtype, tensor->bytes / element_bytes((int)tensor->dtype)};
+  /* Without memory it is only not remembered. */
+  lengths_note(&trainer->lengths, target->name, length);
+  target->element_type = (int)tensor->dtype;
+  target->length = (int)tensor->bytes;
+  if (target->content == NULL) {
+    target->content = tensor->data;
+  } else if (target->content != tensor->data) {
+    memcpy(target->content, tensor->data, tensor->bytes);
+    pserver_tensor_release(tensor);
+  }
+}
+
+static void drop(const struct target *targets, pserver_tensor *tensors, int total) {
+  for (int i = 0; i < total; i++) {
+    if (tensors[i].data != targets[i].content) pserver_tensor_release(&tensors[i]);
+  }
+}
+
+static int read_tensors(const char *function, struct trainer *trainer, struct target *targets,
+                        const char **names, pserver_tensor *tensors, int total) {
+  for (int i = 0; i < total; i++) {
+    names[i] = targets[i].name;
+    if (!aim(function, trainer, &targets[i], &tensors[i])) return -1;
+  }
+  if (await_ready(function, trainer) != 0) return -1;
+  int64_t timeout_ms = trainer->is_ready ? calling_ms(trainer) : waiting_ms(trainer);
+  pserver_status status = pserver_get(trainer->core, names, tensors, (size_t)total, PSERVER_AS_IS,
+                                      timeout_ms);
+  if (status != PSERVER_OK) return refuse_as_core(function);
+  trainer->is_ready = true;
+  for (int i = 0; i < total; i++) {
+    if (check_room(function, &targets[i], tensors[i].bytes)) continue;
+    drop(targets, tensors, total);
+    return -1;
+  }
+  for (int i = 0; i < total; i++) deliver(trainer, &targets[i], &tensors[i]);
+  return 0;
+}
+
+int read_values(const char *function, struct trainer *trainer, struct target *targets, int total) {
+  const char **names = calloc((size_t)total, sizeof *names);
+  pserver_tensor *tensors = calloc((size_t)total, sizeof *tensors);
+  int result = names == NULL || tensors == NULL
+                   ? refuse(function, PSERVER_ERR_INTERNAL, "no memory for %d parameters", total)
+                   : read_tensors(function, trainer, targets, names, tensors, total);
+  free(names);
+  free(tensors);
+  return result;
+}
+
+/** Notes the lengths of what the job has. */
+static bool learn_lengths(const char *function, struct trainer *trainer) {
+  pserver_parameter_info *list;
+  size_t count;
+  if (pserver_list(trainer->core, &list, &count, calling_ms(trainer)) != PSERVER_OK) {
+    refuse_as_core(function);
+    return false;
+  }
+  for (size_t i = 0; i < count; i++) {
+    struct length length = {list[i].dtype, list[i].elements};
+    if (list[i].ready) lengths_note(&trainer->lengths, list[i].name, length);
+  }
+  pserver_list_release(list, count);
+  return true;
+}
+
+bool look_up_length(const char *function, struct trainer *trainer, const char *name,
+                    struct length *length) {
+  if (!check_name(function, name)) return false;
+  if (lengths_find(&trainer->lengths, name, length)) return true;
+  if (!learn_lengths(function, trainer)) return false;
+  if (lengths_find(&trainer->lengths, name, length)) return true;
+  refuse(function, PSERVER_ERR_UNKNOWN_PARAMETER,
+         "\"%s\": its length is not known: the job has no such parameter yet, so declare it first, "
+         "paddle_declare_param(client, \"%s\", element_type, num_elements)",
+         name, name);
+  return false;
+}

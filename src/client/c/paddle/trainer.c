@@ -1,0 +1,147 @@
+/* The trainers of a process, by number: one that was closed, or never was, is found to be none. */
+#include "trainer.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "environment.h"
+#include "failures.h"
+
+/** As the pserver command has it. */
+#define JOB_DEFAULT "default"
+#define WAITING_MS 3600000
+#define CLOSE_MS 10000
+#define NUMBER_MAX INT32_MAX
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/** Signalled when a call has left. */
+static pthread_cond_t left = PTHREAD_COND_INITIALIZER;
+static struct trainer *trainers;
+static uint32_t trainers_made;
+/** The process that has opened the first; 0 before. */
+static atomic_int owner;
+
+/* The lock may have been held when the process was forked, so this comes before it is taken. */
+static bool is_other_process(const char *function) {
+  int expected = 0;
+  int here = (int)getpid();
+  if (atomic_compare_exchange_strong(&owner, &expected, here) || expected == here) return false;
+  refuse(function, PSERVER_ERR_CLOSED,
+         "this process was forked from %d, which had made a client: make clients after the fork",
+         expected);
+  return true;
+}
+
+static void destroy(struct trainer *trainer) {
+  lengths_release(&trainer->lengths);
+  pthread_mutex_destroy(&trainer->config_lock);
+  free(trainer->config);
+  free(trainer);
+}
+
+static struct trainer *make(const char *function) {
+  struct trainer *trainer = calloc(1, sizeof *trainer);
+  if (trainer != NULL && lengths_init(&trainer->lengths)) {
+    if (pthread_mutex_init(&trainer->config_lock, NULL) == 0) return trainer;
+    lengths_release(&trainer->lengths);
+  }
+  free(trainer);
+  refuse(function, PSERVER_ERR_INTERNAL, "no memory for a client");
+  return NULL;
+}
+
+static bool connect_core(const char *function, struct trainer *trainer, struct place place) {
+  trainer->timeout_ms = environment_timeout_ms(function);
+  if (trainer->timeout_ms < 0) return false;
+  pserver_options options;
+  pserver_options_init(&options);
+  const char *job = place.job == NULL ? environment_value("PSERVER_JOB") : place.job;
+  options.url = place.url;
+  options.job = job == NULL ? JOB_DEFAULT : job;
+  options.trainer = environment_value("PSERVER_TRAINER");
+  if (pserver_connect(&options, &trainer->core) == PSERVER_OK) return true;
+  refuse_as_core(function);
+  return false;
+}
+
+/** Whether there was a number left. */
+static bool enlist(struct trainer *trainer) {
+  pthread_mutex_lock(&lock);
+  bool is_free = trainers_made < NUMBER_MAX;
+  if (is_free) {
+    trainer->number = trainers_made++;
+    trainer->next = trainers;
+    trainers = trainer;
+  }
+  pthread_mutex_unlock(&lock);
+  return is_free;
+}
+
+uint32_t trainer_open(const char *function, struct place place, bool is_selectable) {
+  if (is_other_process(function)) return NO_TRAINER;
+  struct trainer *trainer = make(function);
+  if (trainer == NULL) return NO_TRAINER;
+  trainer->is_selectable = is_selectable;
+  if (!connect_core(function, trainer, place)) {
+    destroy(trainer);
+    return NO_TRAINER;
+  }
+  if (enlist(trainer)) return trainer->number;
+  pserver_close(trainer->core, CLOSE_MS);
+  destroy(trainer);
+  refuse(function, PSERVER_ERR_TOO_LARGE, "no number is left for a client in this process");
+  return NO_TRAINER;
+}
+
+static struct trainer **find(uint32_t number) {
+  struct trainer **link = &trainers;
+  while (*link != NULL && (*link)->number != number) link = &(*link)->next;
+  return link;
+}
+
+static void refuse_unknown(const char *function) {
+  refuse(function, PSERVER_ERR_CLOSED, "the client is released, or is none");
+}
+
+void trainer_close(const char *function, uint32_t number) {
+  if (is_other_process(function)) return;
+  pthread_mutex_lock(&lock);
+  struct trainer **link = find(number);
+  struct trainer *trainer = *link;
+  if (trainer != NULL) *link = trainer->next;
+  pthread_mutex_unlock(&lock);
+  if (trainer == NULL) {
+    refuse_unknown(function);
+    return;
+  }
+  /* Its calls end with this at the latest. */
+  if (pserver_close(trainer->core, CLOSE_MS) != PSERVER_OK) refuse_as_core(function);
+  pthread_mutex_lock(&lock);
+  while (trainer->users > 0) pthread_cond_wait(&left, &lock);
+  pthread_mutex_unlock(&lock);
+  destroy(trainer);
+}
+
+struct trainer *trainer_enter(const char *function, uint32_t number) {
+  if (is_other_process(function)) return NULL;
+  pthread_mutex_lock(&lock);
+  struct trainer *trainer = *find(number);
+  if (trainer != NULL) trainer->users++;
+  pthread_mutex_unlock(&lock);
+  if (trainer == NULL) refuse_unknown(function);
+  return trainer;
+}
+
+void trainer_leave(struct trainer *trainer) {
+  pthread_mutex_lock(&lock);
+  if (--trainer->users == 0) pthread_cond_broadcast(&left);
+  pthread_mutex_unlock(&lock);
+}
+
+int64_t waiting_ms(const struct trainer *trainer) {
+  return trainer->timeout_ms == 0 ? WAITING_MS : trainer->timeout_ms;
+}
+
+int64_t calling_ms(const struct trainer *trainer) {
+  return trainer->timeout_ms == 0 ? PSERVER_TIMEOUT_DEFAULT : trainer->timeout_ms;
+}

@@ -1,0 +1,38 @@
+/* Revision 1: initialization. */
+#include "../initialize.h"
+
+#include <paddle/v1/paddle_pserver_client.h>
+
+#include "../failures.h"
+#include "../pointer-client.h"
+#include "values.h"
+
+int paddle_begin_init_param(paddle_pserver_client *client) {
+  struct trainer *trainer = trainer_enter(__func__, number_of(client));
+  if (trainer == NULL) return -1;
+  int result = begin(__func__, trainer, true);
+  trainer_leave(trainer);
+  return result;
+}
+
+int paddle_init_param(paddle_pserver_client *client, const char *name, int element_type,
+                      const void *content) {
+  /* An OptimizerConfig without bytes: SGD with a learning rate of 1.0. */
+  static const pserver_config config = {.optimizer_config = "", .optimizer_config_bytes = 0};
+  struct trainer *trainer = trainer_enter(__func__, number_of(client));
+  if (trainer == NULL) return -1;
+  struct values values;
+  int result = measure(__func__, trainer, name, element_type, content, &values)
+                   ? initialize(__func__, trainer, &values, &config, REPETITION_FAILS)
+                   : -1;
+  trainer_leave(trainer);
+  return result;
+}
+
+int paddle_finish_init_param(paddle_pserver_client *client) {
+  struct trainer *trainer = trainer_enter(__func__, number_of(client));
+  if (trainer == NULL) return -1;
+  int result = finish(__func__, trainer, REPETITION_FAILS);
+  trainer_leave(trainer);
+  return result;
+}

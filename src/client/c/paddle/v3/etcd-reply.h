@@ -1,0 +1,26 @@
+#ifndef PADDLE_V3_ETCD_REPLY_H
+#define PADDLE_V3_ETCD_REPLY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/** Room for a decoded key or value, the final zero included. */
+#define ETCD_TEXT_ROOM 4096
+
+/** A place in the JSON of a reply to a range request of etcd's HTTP gateway. */
+struct etcd_reply {
+  const char *at;
+};
+
+/** False if the text is no reply; one without entries is. */
+bool etcd_reply_open(struct etcd_reply *reply, const char *json);
+
+/** Reads the next entry; false after the last, or at one that is malformed. Text that is longer than
+ * the room or holds a zero byte is read as "". */
+bool etcd_reply_next(struct etcd_reply *reply, char key[ETCD_TEXT_ROOM],
+                     char value[ETCD_TEXT_ROOM]);
+
+/** Writes text in base64; false if there is no room. */
+bool base64_encode(const char *text, char *target, size_t room);
+
+#endif

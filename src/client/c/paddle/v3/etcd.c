@@ -1,0 +1,194 @@
+/* Finding broker and job in etcd: see "Discovery through etcd" in docs/protocol.md. */
+#include "etcd.h"
+
+#include <pserver.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+#include "../environment.h"
+#include "../failures.h"
+#include "etcd-http.h"
+#include "etcd-reply.h"
+
+#define DISCOVERY_MS 10000
+#define REQUEST_MS 2000
+#define PAUSE_MS 250
+#define PORT_DEFAULT "2379"
+#define ENDPOINT_ROOM 300
+
+struct search {
+  char keys[256];
+  char keys_end[256];
+  /** Why the last attempt found nothing. */
+  char reason[600];
+  pserver_status code;
+  struct discovery *found;
+};
+
+static int64_t now_ms(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
+}
+
+static void pause_ms(int64_t delay_ms) {
+  struct timespec delay = {delay_ms / 1000, delay_ms % 1000 * 1000000};
+  nanosleep(&delay, NULL);
+}
+
+/** Whether a text, which is not terminated, is in a list that is separated by commas. */
+static bool is_listed(const char *list, const char *text, size_t length) {
+  while (*list != '\0') {
+    size_t entry = strcspn(list, ",");
+    if (entry == length && memcmp(list, text, length) == 0) return true;
+    list += entry + (list[entry] == ',');
+  }
+  return false;
+}
+
+/** Adds those addresses that libpserver can use and that are not there yet. */
+static void add_addresses(struct discovery *found, const char *addresses) {
+  while (*addresses != '\0') {
+    size_t length = strcspn(addresses, ",");
+    size_t used = strlen(found->url);
+    bool is_usable = strncmp(addresses, "nats://", 7) == 0 || strncmp(addresses, "tls://", 6) == 0;
+    if (is_usable && !is_listed(found->url, addresses, length) &&
+        used + length + 2 <= sizeof found->url) {
+      snprintf(found->url + used, sizeof found->url - used, "%s%.*s", used > 0 ? "," : "",
+               (int)length, addresses);
+    }
+    addresses += length + (addresses[length] == ',');
+  }
+}
+
+static bool is_number(const char *text) {
+  return *text != '\0' && text[strspn(text, "0123456789")] == '\0';
+}
+
+/** Whether the entries name a broker and a job. */
+static bool read_entries(struct search *search, const char *json) {
+  char key[ETCD_TEXT_ROOM];
+  char value[ETCD_TEXT_ROOM];
+  struct etcd_reply reply;
+  struct discovery *found = search->found;
+  *found = (struct discovery){0};
+  if (!etcd_reply_open(&reply, json)) {
+    search->code = PSERVER_ERR_NO_ETCD;
+    snprintf(search->reason, sizeof search->reason, "what answers is not etcd");
+    return false;
+  }
+  size_t prefix = strlen(search->keys);
+  while (etcd_reply_next(&reply, key, value)) {
+    if (strncmp(key, search->keys, prefix) != 0) continue;
+    if (is_number(key + prefix)) add_addresses(found, value);
+    if (strcmp(key + prefix, "job") == 0 && strlen(value) < sizeof found->job) {
+      memcpy(found->job, value, strlen(value) + 1);
+    }
+  }
+  if (found->url[0] != '\0' && found->job[0] != '\0') return true;
+  search->code = PSERVER_ERR_NO_HOST;
+  snprintf(search->reason, sizeof search->reason,
+           "no host is published below %s: start one with --etcd", search->keys);
+  return false;
+}
+
+/** Bytes of `http://` or `https://` that an entry begins with. */
+static size_t scheme_bytes(const char *entry) {
+  if (strncasecmp(entry, "http://", 7) == 0) return 7;
+  return strncasecmp(entry, "https://", 8) == 0 ? 8 : 0;
+}
+
+/** Writes `http://host:port` of an entry such as `host`; false if it is none or does not fit. */
+static bool to_endpoint(const char *entry, size_t length, char *endpoint, size_t room) {
+  while (length > 0 && strchr(" /", entry[length - 1]) != NULL) length--;
+  size_t scheme = scheme_bytes(entry);
+  if (length <= scheme || memchr(entry, '@', length) != NULL) return false;
+  if (memmem(entry + scheme, length - scheme, "://", 3) != NULL) return false;
+  /* The last colon, unless it is in the brackets of an IPv6 address, is before a port. */
+  const char *colon = memrchr(entry + scheme, ':', length - scheme);
+  const char *bracket = memrchr(entry + scheme, ']', length - scheme);
+  bool has_port = colon != NULL && (bracket == NULL || colon > bracket);
+  int written = snprintf(endpoint, room, "%s%.*s%s", scheme > 0 ? "" : "http://", (int)length, entry,
+                         has_port ? "" : ":" PORT_DEFAULT);
+  return written > 0 && (size_t)written < room;
+}
+
+static bool ask(struct search *search, const char *endpoint, int64_t timeout_ms) {
+  char reason[256];
+  char *json = etcd_range(endpoint, search->keys, search->keys_end, timeout_ms, reason, sizeof reason);
+  if (json == NULL) {
+    search->code = PSERVER_ERR_NO_ETCD;
+    snprintf(search->reason, sizeof search->reason, "%s: %s", endpoint, reason);
+    return false;
+  }
+  bool is_found = read_entries(search, json);
+  free(json);
+  return is_found;
+}
+
+/** Whether all entries are addresses, and there are any; false with a message, which does not repeat
+ * them: they may hold a password. */
+static bool check_endpoints(const char *function, const char *endpoints) {
+  int count = 0;
+  bool are_valid = endpoints != NULL;
+  for (const char *entry = endpoints; are_valid && *entry != '\0';) {
+    char endpoint[ENDPOINT_ROOM];
+    entry += strspn(entry, " ,");
+    size_t length = strcspn(entry, ",");
+    if (length > 0) {
+      are_valid = to_endpoint(entry, length, endpoint, sizeof endpoint);
+      count++;
+    }
+    entry += length;
+  }
+  if (are_valid && count > 0) return true;
+  refuse(function, PSERVER_ERR_BAD_VALUE,
+         "expected addresses of etcd like http://host:port, with commas between them; received %s",
+         endpoints == NULL ? "NULL" : "something else");
+  return false;
+}
+
+/** Asks each endpoint until one knows broker and job. */
+static bool ask_each(struct search *search, const char *endpoints, int64_t until_ms) {
+  for (const char *entry = endpoints; *entry != '\0';) {
+    entry += strspn(entry, " ,");
+    size_t length = strcspn(entry, ",");
+    char endpoint[ENDPOINT_ROOM];
+    int64_t left_ms = until_ms - now_ms();
+    if (length == 0 || left_ms <= 0) break;
+    if (to_endpoint(entry, length, endpoint, sizeof endpoint) &&
+        ask(search, endpoint, left_ms < REQUEST_MS ? left_ms : REQUEST_MS)) {
+      return true;
+    }
+    entry += length;
+  }
+  return false;
+}
+
+bool discover(const char *function, const char *endpoints, struct discovery *found) {
+  struct search search = {.code = PSERVER_ERR_NO_ETCD, .found = found};
+  const char *prefix = environment_value("PSERVER_ETCD_PREFIX");
+  if (prefix == NULL) prefix = "";
+  if (!check_endpoints(function, endpoints)) return false;
+  if (strlen(prefix) > sizeof search.keys - 8) {
+    refuse(function, PSERVER_ERR_BAD_VALUE, "PSERVER_ETCD_PREFIX is too long");
+    return false;
+  }
+  snprintf(search.keys, sizeof search.keys, "%s/ps/", prefix);
+  /* The keys with this prefix end before the next character. */
+  snprintf(search.keys_end, sizeof search.keys_end, "%s/ps0", prefix);
+  int64_t until_ms = now_ms() + DISCOVERY_MS;
+  while (!ask_each(&search, endpoints, until_ms)) {
+    if (now_ms() + PAUSE_MS < until_ms) {
+      pause_ms(PAUSE_MS);
+      continue;
+    }
+    refuse(function, search.code, "within %d ms: %s", DISCOVERY_MS, search.reason);
+    return false;
+  }
+  return true;
+}

@@ -1,0 +1,16 @@
+#ifndef PADDLE_V3_ETCD_H
+#define PADDLE_V3_ETCD_H
+
+#include <stdbool.h>
+
+/** What hosts publish in etcd. */
+struct discovery {
+  /** The broker's addresses, separated by commas; of more than fit the first. */
+  char url[4096];
+  char job[64];
+};
+
+/** Finds broker and job in etcd, waiting for both up to 10 seconds. False with a message. */
+bool discover(const char *function, const char *endpoints, struct discovery *found);
+
+#endif

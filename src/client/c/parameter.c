@@ -1,0 +1,122 @@
+/* One parameter as replies describe it. */
+#include "parameter.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "dtypes.h"
+#include "errors.h"
+
+static bool read_shape(const struct value *fields, struct parameter *parameter) {
+  struct value list;
+  struct value size;
+  const uint8_t *at = NULL;
+  if (!map_find(fields, "shape", &list) || list.type != VALUE_LIST) return false;
+  if (list.count > PSERVER_RANK_MAX) return false;
+  parameter->rank = (int32_t)list.count;
+  for (int32_t axis = 0; list_next(&list, &at, &size); axis++) {
+    if (!value_whole(&size, &parameter->shape[axis])) return false;
+  }
+  return element_count(parameter->shape, parameter->rank) > 0;
+}
+
+static bool read_layout(const struct value *fields, struct parameter *parameter) {
+  struct value map;
+  struct layout *layout = &parameter->layout;
+  if (!map_find(fields, "layout", &map) || !map_whole(&map, "elements", &layout->elements) ||
+      !map_whole(&map, "blockElements", &layout->block_elements) ||
+      !map_whole(&map, "blocks", &layout->blocks) ||
+      !map_whole(&map, "firstShard", &layout->first_shard) ||
+      !map_whole(&map, "shards", &layout->shards)) {
+    return false;
+  }
+  uint64_t elements = element_count(parameter->shape, parameter->rank);
+  return layout->elements == elements && layout->block_elements > 0 &&
+         layout->block_elements <= elements && layout->shards > 0 && layout->shards <= 256 &&
+         layout->first_shard < layout->shards && layout->blocks <= UINT32_MAX &&
+         layout->blocks == (elements + layout->block_elements - 1) / layout->block_elements;
+}
+
+static bool read_flag(const struct value *map, const char *key) {
+  struct value flag;
+  return map_find(map, key, &flag) && flag.type == VALUE_BOOLEAN && flag.boolean;
+}
+
+static bool read_config(const struct value *fields, struct parameter *parameter) {
+  struct value config;
+  struct value entry;
+  struct value name;
+  if (!map_find(fields, "config", &config) || config.type != VALUE_MAP) return false;
+  parameter->config = malloc(config.raw_bytes);
+  if (parameter->config == NULL) return false;
+  memcpy(parameter->config, config.raw, config.raw_bytes);
+  parameter->config_bytes = config.raw_bytes;
+  parameter->has_rate = map_find(&config, "learningRate", &entry);
+  parameter->has_optimizer = !map_find(&config, "optimizer", &entry) ||
+                             !map_find(&entry, "name", &name) || !value_is_text(&name, "none");
+  parameter->is_sparse = read_flag(&config, "sparse");
+  parameter->is_static = read_flag(&config, "static");
+  parameter->allows_non_finite = read_flag(&config, "allowNonFinite");
+  parameter->scales_staleness = read_flag(&config, "stalenessScaling");
+  return true;
+}
+
+static bool read_name(const struct value *fields, struct parameter *parameter) {
+  struct value name;
+  if (!map_find(fields, "name", &name) || name.type != VALUE_TEXT) return false;
+  parameter->name = malloc(name.content_bytes + 1);
+  if (parameter->name == NULL) return false;
+  memcpy(parameter->name, name.content, name.content_bytes);
+  parameter->name[name.content_bytes] = '\0';
+  parameter->name_bytes = name.content_bytes;
+  return escape_name(parameter->name, parameter->name_bytes, parameter->token) == PSERVER_OK;
+}
+
+pserver_status read_parameter(const struct value *value, struct parameter **parameter) {
+  struct value dtype;
+  struct value ready;
+  struct parameter *read = calloc(1, sizeof *read);
+  if (read == NULL) return fail(PSERVER_ERR_INTERNAL, "no memory for a parameter");
+  read->references = 1;
+  bool is_valid = read_name(value, read) && map_find(value, "dtype", &dtype) &&
+                  dtype.type == VALUE_TEXT &&
+                  dtype_from_name((const char *)dtype.content, dtype.content_bytes, &read->dtype) &&
+                  read_shape(value, read) && read_layout(value, read) && read_config(value, read) &&
+                  map_whole(value, "epoch", &read->epoch) && map_find(value, "ready", &ready) &&
+                  ready.type == VALUE_BOOLEAN;
+  if (is_valid && read->scales_staleness) {
+    read->seen = calloc(read->layout.blocks, sizeof(uint64_t));
+    is_valid = read->seen != NULL;
+  }
+  if (is_valid) {
+    read->is_ready = ready.boolean;
+    *parameter = read;
+    return PSERVER_OK;
+  }
+  fail(PSERVER_ERR_BAD_MESSAGE, "a reply describes the parameter %s in a way that is not understood",
+       read->name == NULL ? "without a name" : read->name);
+  parameter_unref(read);
+  return PSERVER_ERR_BAD_MESSAGE;
+}
+
+void parameter_unref(struct parameter *parameter) {
+  if (parameter == NULL || --parameter->references > 0) return;
+  free(parameter->name);
+  free(parameter->config);
+  free(parameter->seen);
+  free(parameter);
+}
+
+uint64_t block_elements(const struct parameter *parameter, uint64_t index) {
+  const struct layout *layout = &parameter->layout;
+  uint64_t left = layout->elements - index * layout->block_elements;
+  return left < layout->block_elements ? left : layout->block_elements;
+}
+
+uint64_t row_elements(const struct parameter *parameter) {
+  return parameter->rank == 0 ? 1 : parameter->layout.elements / parameter->shape[0];
+}
+
+bool is_cut_between_rows(const struct parameter *parameter) {
+  return parameter->layout.block_elements % row_elements(parameter) == 0;
+}

@@ -1,0 +1,245 @@
+/* What is known of the job's parameters, looked up where nothing is. */
+#include "parameters.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "client.h"
+#include "clock.h"
+#include "session.h"
+
+#define PAUSE_MS 50
+#define PAUSE_MS_MAX 500
+
+/** FNV-1a. */
+static size_t bucket_of(const char *name, size_t bytes) {
+  uint32_t hash = 2166136261u;
+  for (size_t i = 0; i < bytes; i++) hash = (hash ^ (uint8_t)name[i]) * 16777619u;
+  return hash % BUCKETS;
+}
+
+static struct parameter **find_known(struct parameters *known, const char *name, size_t bytes) {
+  struct parameter **link = &known->buckets[bucket_of(name, bytes)];
+  while (*link != NULL) {
+    if ((*link)->name_bytes == bytes && memcmp((*link)->name, name, bytes) == 0) break;
+    link = &(*link)->next;
+  }
+  return link;
+}
+
+static void forget(struct parameters *known, const char *name, size_t bytes) {
+  struct parameter **link = find_known(known, name, bytes);
+  struct parameter *parameter = *link;
+  if (parameter == NULL) return;
+  *link = parameter->next;
+  parameter_unref(parameter);
+}
+
+/** Takes over a reference. */
+static void remember(struct parameters *known, struct parameter *parameter) {
+  forget(known, parameter->name, parameter->name_bytes);
+  struct parameter **link = find_known(known, parameter->name, parameter->name_bytes);
+  parameter->next = NULL;
+  *link = parameter;
+}
+
+void forget_parameters(struct client *client, struct parameter *const *parameters, size_t count) {
+  pthread_mutex_lock(&client->lock);
+  for (size_t i = 0; i < count; i++) {
+    if (parameters[i] == NULL) continue;
+    forget(&client->parameters, parameters[i]->name, parameters[i]->name_bytes);
+  }
+  pthread_mutex_unlock(&client->lock);
+}
+
+void give_back_parameters(struct client *client, struct parameter **parameters, size_t count) {
+  pthread_mutex_lock(&client->lock);
+  for (size_t i = 0; i < count; i++) {
+    parameter_unref(parameters[i]);
+    parameters[i] = NULL;
+  }
+  pthread_mutex_unlock(&client->lock);
+}
+
+pserver_status read_state(const struct value *fields, pserver_state *state) {
+  struct value text;
+  if (map_find(fields, "state", &text)) {
+    static const char *const names[] = {"uninitialized", "initializing", "ready"};
+    for (int i = 0; i < 3; i++) {
+      if (!value_is_text(&text, names[i])) continue;
+      *state = (pserver_state)i;
+      return PSERVER_OK;
+    }
+  }
+  return fail(PSERVER_ERR_BAD_MESSAGE, "state: expected a state of the lifecycle; received none");
+}
+
+pserver_status read_parameter_list(const struct message *message, struct parameter **parameters,
+                                   size_t capacity, size_t *count) {
+  struct value list;
+  struct value entry;
+  const uint8_t *at = NULL;
+  *count = 0;
+  if (!map_find(&message->fields, "parameters", &list) || list.type != VALUE_LIST ||
+      list.count > capacity) {
+    return fail(PSERVER_ERR_BAD_MESSAGE, "parameters: expected at most %zu of them", capacity);
+  }
+  while (list_next(&list, &at, &entry)) {
+    parameters[*count] = NULL;
+    if (entry.type != VALUE_NIL) {
+      pserver_status status = read_parameter(&entry, &parameters[*count]);
+      if (status != PSERVER_OK) return status;
+    }
+    (*count)++;
+  }
+  return PSERVER_OK;
+}
+
+struct status_request {
+  const char *const *names;
+  size_t count;
+  const char *after;
+  struct job_status *status;
+};
+
+static void write_status(void *context, struct draft *draft) {
+  const struct status_request *request = context;
+  if (request->names != NULL && request->count > 0) {
+    draft_key(draft, "names");
+    pack_list(draft, request->count);
+    for (size_t i = 0; i < request->count; i++) {
+      pack_text(draft, request->names[i], strlen(request->names[i]));
+    }
+  } else if (request->status->capacity > 0) {
+    draft_whole(draft, "limit", request->status->capacity);
+    if (request->after != NULL) draft_text(draft, "after", request->after);
+  }
+}
+
+/** Positions where the journals stood when these became ready: pulls see no less. */
+static void note_positions(struct client *client, const struct value *fields) {
+  struct value list;
+  struct value entry;
+  const uint8_t *at = NULL;
+  if (!map_find(fields, "at", &list)) return;
+  pthread_mutex_lock(&client->lock);
+  for (uint64_t shard = 0; list_next(&list, &at, &entry); shard++) {
+    struct position position;
+    if (map_whole(&entry, "generation", &position.generation) &&
+        map_whole(&entry, "seq", &position.seq)) {
+      note_position(client, shard, position);
+    }
+  }
+  pthread_mutex_unlock(&client->lock);
+}
+
+static pserver_status read_status(struct call *call, void *context, const struct message *message) {
+  struct status_request *request = context;
+  struct job_status *status = request->status;
+  struct value more;
+  const struct value *fields = &message->fields;
+  pserver_status read = read_state(fields, &status->state);
+  if (read != PSERVER_OK) return read;
+  if (!map_whole(fields, "epoch", &status->epoch) || !map_whole(fields, "shards", &status->shards) ||
+      !map_copy_text(fields, "by", status->by, sizeof status->by) ||
+      !map_find(fields, "more", &more)) {
+    return fail(PSERVER_ERR_BAD_MESSAGE, "status: expected the state of a job; received another reply");
+  }
+  status->has_more = more.type == VALUE_BOOLEAN && more.boolean;
+  note_positions(call->client, fields);
+  return read_parameter_list(message, status->parameters, status->capacity, &status->count);
+}
+
+pserver_status ask_status(struct call *call, const char *const *names, size_t count,
+                          const char *after, struct job_status *status) {
+  struct status_request request = {names, count, after, status};
+  return session_request(call, "status", write_status, read_status, &request);
+}
+
+static pserver_status not_ready(const char *name, const struct parameter *parameter,
+                                const struct job_status *status) {
+  if (parameter != NULL) {
+    return fail(PSERVER_ERR_NOT_INITIALIZED,
+                "\"%s\" is declared, but its initialization has not been finished", name);
+  }
+  if (status->state == PSERVER_READY) {
+    return fail(PSERVER_ERR_UNKNOWN_PARAMETER, "no parameter is called \"%s\"", name);
+  }
+  bool is_initializing = status->state == PSERVER_INITIALIZING;
+  return fail(PSERVER_ERR_NOT_INITIALIZED,
+              "\"%s\": the job is %s%s; one trainer initializes it, with begin, init and finish", name,
+              is_initializing ? "being initialized by " : "uninitialized",
+              is_initializing ? status->by : "");
+}
+
+/** Looks up to 256 names up; the last error says what is wrong with the first that is not ready. */
+static pserver_status look_up(struct call *call, const char *const *names, size_t count) {
+  struct parameter *listed[PARAMETERS_PER_REQUEST_MAX] = {NULL};
+  struct job_status status = {.parameters = listed, .capacity = PARAMETERS_PER_REQUEST_MAX};
+  struct client *client = call->client;
+  pserver_status asked = ask_status(call, names, count, NULL, &status);
+  if (asked == PSERVER_OK && status.count != count) {
+    asked = fail(PSERVER_ERR_BAD_MESSAGE, "status: expected %zu parameters; received %zu", count,
+                 status.count);
+  }
+  pthread_mutex_lock(&client->lock);
+  for (size_t i = 0; i < status.count; i++) {
+    bool is_ready = asked != PSERVER_ERR_BAD_MESSAGE && listed[i] != NULL && listed[i]->is_ready;
+    if (!is_ready && asked == PSERVER_OK) asked = not_ready(names[i], listed[i], &status);
+    if (is_ready) remember(&client->parameters, listed[i]);
+    else parameter_unref(listed[i]);
+  }
+  pthread_mutex_unlock(&client->lock);
+  return asked;
+}
+
+/** Fills in what is known, and lists up to 256 names that are not. */
+static size_t take_known(struct client *client, const char *const *names, size_t count,
+                         struct parameter **found, const char **missing) {
+  size_t lacking = 0;
+  pthread_mutex_lock(&client->lock);
+  for (size_t i = 0; i < count; i++) {
+    if (found[i] != NULL) continue;
+    found[i] = *find_known(&client->parameters, names[i], strlen(names[i]));
+    if (found[i] != NULL) found[i]->references++;
+    else if (lacking < PARAMETERS_PER_REQUEST_MAX) missing[lacking++] = names[i];
+  }
+  pthread_mutex_unlock(&client->lock);
+  return lacking;
+}
+
+pserver_status find_parameters(struct call *call, const char *const *names, size_t count, bool waits,
+                               struct parameter **found) {
+  const char *missing[PARAMETERS_PER_REQUEST_MAX];
+  char token[TOKEN_ROOM];
+  int64_t pause_ms = PAUSE_MS;
+  memset(found, 0, count * sizeof(struct parameter *));
+  for (size_t i = 0; i < count; i++) {
+    pserver_status status = escape_name(names[i], names[i] == NULL ? 0 : strlen(names[i]), token);
+    if (status != PSERVER_OK) return fail_about("%s: ", call->what);
+  }
+  while (true) {
+    size_t lacking = take_known(call->client, names, count, found, missing);
+    if (lacking == 0) return PSERVER_OK;
+    pserver_status status = look_up(call, missing, lacking);
+    if (status == PSERVER_OK) continue;
+    int64_t delay_ms = varied_ms(pause_ms);
+    bool can_wait = waits && status == PSERVER_ERR_NOT_INITIALIZED;
+    if (!can_wait || call_remaining_ms(call) <= delay_ms) return status;
+    pause_ms = doubled_ms(pause_ms, PAUSE_MS_MAX);
+    struct failure failure = *last_failure();
+    status = call_sleep(call, delay_ms);
+    if (status == PSERVER_ERR_TIMEOUT) return fail_as(&failure);
+    if (status != PSERVER_OK) return status;
+  }
+}
+
+void parameters_release(struct parameters *parameters) {
+  for (size_t i = 0; i < BUCKETS; i++) {
+    while (parameters->buckets[i] != NULL) {
+      struct parameter *parameter = parameters->buckets[i];
+      parameters->buckets[i] = parameter->next;
+      parameter_unref(parameter);
+    }
+  }
+}

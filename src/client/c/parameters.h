@@ -1,0 +1,59 @@
+#ifndef PARAMETERS_H
+#define PARAMETERS_H
+
+#include <pserver.h>
+
+#include "envelope.h"
+#include "parameter.h"
+#include "position.h"
+
+struct call;
+struct client;
+
+#define BUCKETS 1024
+/** Parameters named in one request. */
+#define PARAMETERS_PER_REQUEST_MAX 256
+
+/** What is known of the job's parameters that are ready, by name. */
+struct parameters {
+  struct parameter *buckets[BUCKETS];
+};
+
+/** The job's state, and parameters, as a host has told them. */
+struct job_status {
+  pserver_state state;
+  uint64_t epoch;
+  uint64_t shards;
+  char by[ID_ROOM];
+  bool has_more;
+  /** One each, NULL where nothing is known; `capacity` of them. */
+  struct parameter **parameters;
+  size_t capacity;
+  size_t count;
+};
+
+/**
+ * The parameters with these names, in order, one reference each: to be given back with
+ * give_back_parameters(), also after an error. BAD_NAME, UNKNOWN_PARAMETER; NOT_INITIALIZED while the
+ * job or a parameter is not, at once, or, if it `waits`, at the end of the call.
+ */
+pserver_status find_parameters(struct call *call, const char *const *names, size_t count, bool waits,
+                               struct parameter **found);
+void give_back_parameters(struct client *client, struct parameter **parameters, size_t count);
+
+/** Forgets parameters: their epochs may be others than those known here. */
+void forget_parameters(struct client *client, struct parameter *const *parameters, size_t count);
+
+/** Asks for parameters: those named, or if `names` is NULL a page of `capacity` after a name. */
+pserver_status ask_status(struct call *call, const char *const *names, size_t count,
+                          const char *after, struct job_status *status);
+
+/** Parameters in a reply into a list with room for `capacity`. BAD_MESSAGE. */
+pserver_status read_parameter_list(const struct message *message, struct parameter **parameters,
+                                   size_t capacity, size_t *count);
+
+pserver_status read_state(const struct value *fields, pserver_state *state);
+
+void parameters_release(struct parameters *parameters);
+
+#endif

@@ -1,0 +1,33 @@
+#ifndef PART_PUSH_H
+#define PART_PUSH_H
+
+#include "part-plan.h"
+#include "update.h"
+
+/** An update of a part, cut into what messages have room for. */
+struct part_push {
+  const struct update *update;
+  struct part_plan plan;
+  struct part_slice *slices;
+  /** The block of each slice. */
+  uint32_t *blocks;
+  size_t count;
+  size_t capacity;
+  /** What the slices point into. */
+  uint64_t *row_from;
+  uint64_t *inner_from;
+};
+
+/** Cuts an update of whole rows, of a parameter cut between rows; release it also after an error. */
+pserver_status prepare_row_push(const struct update *update, const uint64_t *rows, size_t count,
+                                struct part_push *push);
+
+/** The same of the elements of a plan that is there in `push` already. */
+pserver_status prepare_part_push(const struct update *update, struct part_push *push);
+
+/** The pieces; there is room for `push->count` of them. */
+void cut_part_push(const struct part_push *push, struct piece *pieces);
+
+void part_push_release(struct part_push *push);
+
+#endif

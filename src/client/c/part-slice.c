@@ -1,0 +1,58 @@
+/* Parts of blocks in messages. */
+#include "part-slice.h"
+
+#include <string.h>
+
+#include "dtypes.h"
+#include "encodings.h"
+
+#define NUMBER_BYTES 4
+#define ALIGN_BYTES 8
+
+size_t part_index_bytes(size_t row_count, size_t inner_count) {
+  size_t bytes = (row_count + inner_count) * NUMBER_BYTES;
+  return (bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
+}
+
+void write_part_entry(struct draft *draft, const struct part_slice *slice) {
+  draft_key(draft, "part");
+  pack_list(draft, slice->inner == NULL ? 1 : 2);
+  pack_whole(draft, slice->row_count);
+  if (slice->inner != NULL) pack_whole(draft, slice->inner_count);
+}
+
+size_t write_part_index(const struct part_slice *slice, uint8_t *target) {
+  size_t bytes = part_index_bytes(slice->row_count, slice->inner_count);
+  memset(target + bytes - ALIGN_BYTES, 0, ALIGN_BYTES);
+  memcpy(target, slice->rows, slice->row_count * NUMBER_BYTES);
+  if (slice->inner != NULL) {
+    memcpy(target + slice->row_count * NUMBER_BYTES, slice->inner, slice->inner_count * NUMBER_BYTES);
+  }
+  return bytes;
+}
+
+static void write_elements(const struct update *update, const uint8_t *from, uint64_t elements,
+                           uint8_t *target) {
+  if (update->encoding == PSERVER_AS_IS) {
+    memcpy(target, from, elements * dtype_bytes(update->parameter->dtype));
+  } else {
+    encode_elements(update->encoding, from, elements, target);
+  }
+}
+
+void write_part(const struct part_slice *slice, const struct update *update, uint8_t *target) {
+  size_t from_bytes = dtype_bytes(update->parameter->dtype);
+  size_t to_bytes = encoded_bytes(update->parameter->dtype, update->encoding);
+  target += write_part_index(slice, target);
+  for (size_t i = 0; i < slice->row_count; i++) {
+    const uint8_t *row = update->data + slice->row_from[i] * from_bytes;
+    if (slice->inner == NULL) {
+      write_elements(update, row, slice->width, target);
+      target += slice->width * to_bytes;
+      continue;
+    }
+    for (size_t j = 0; j < slice->inner_count; j++, target += to_bytes) {
+      write_elements(update, row + slice->inner_from[j] * from_bytes, 1, target);
+    }
+  }
+}

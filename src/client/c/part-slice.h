@@ -1,0 +1,36 @@
+#ifndef PART_SLICE_H
+#define PART_SLICE_H
+
+#include "envelope.h"
+#include "update.h"
+
+/**
+ * Some elements of one block, as one message carries them: rows of the block, and of these all elements
+ * or those at some offsets. An element of the caller's tensor is found for each: that of row i and
+ * offset j is element `row_from[i] + inner_from[j]` of it, or `row_from[i] + j` with whole rows.
+ */
+struct part_slice {
+  /** Numbers of rows, and offsets in a row, ascending, as they travel; `inner` NULL: whole rows. */
+  const uint32_t *rows;
+  size_t row_count;
+  const uint32_t *inner;
+  size_t inner_count;
+  const uint64_t *row_from;
+  const uint64_t *inner_from;
+  /** Elements that a row of the slice has. */
+  uint64_t width;
+};
+
+/** Bytes before the elements of a part. */
+size_t part_index_bytes(size_t row_count, size_t inner_count);
+
+/** The entry `part` of a message. */
+void write_part_entry(struct draft *draft, const struct part_slice *slice);
+
+/** The index where tensor bytes begin; returns the bytes it took. */
+size_t write_part_index(const struct part_slice *slice, uint8_t *target);
+
+/** Index and elements as they travel. */
+void write_part(const struct part_slice *slice, const struct update *update, uint8_t *target);
+
+#endif

@@ -1,0 +1,127 @@
+/* Whole parameters are read, all blocks of all names in one window. */
+#include "puller.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client.h"
+#include "dtypes.h"
+
+pserver_status prepare_target(const struct parameter *parameter, const uint64_t *shape, int32_t rank,
+                              uint64_t elements, pserver_tensor *tensor, bool *was_allocated) {
+  uint64_t bytes = elements * dtype_bytes(parameter->dtype);
+  *was_allocated = false;
+  if (tensor->data != NULL && tensor->dtype != parameter->dtype) {
+    const char *received = dtype_name(tensor->dtype);
+    return fail(PSERVER_ERR_BAD_DTYPE, "\"%s\": expected %s; received %s", parameter->name,
+                dtype_name(parameter->dtype), received == NULL ? "no element type" : received);
+  }
+  if (tensor->data != NULL && tensor->bytes != bytes) {
+    return fail(PSERVER_ERR_BAD_LENGTH, "\"%s\": expected %" PRIu64 " bytes; received %" PRIu64,
+                parameter->name, bytes, tensor->bytes);
+  }
+  if (tensor->data == NULL) {
+    tensor->data = malloc(bytes == 0 ? 1 : bytes);
+    if (tensor->data == NULL) {
+      return fail(PSERVER_ERR_INTERNAL, "\"%s\": no memory for %" PRIu64 " bytes", parameter->name,
+                  bytes);
+    }
+    *was_allocated = true;
+  }
+  tensor->dtype = parameter->dtype;
+  tensor->rank = rank;
+  tensor->bytes = bytes;
+  memcpy(tensor->shape, shape, (size_t)rank * sizeof shape[0]);
+  return PSERVER_OK;
+}
+
+static void release_allocated(pserver_tensor *tensors, const bool *was_allocated, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    if (was_allocated[i]) pserver_tensor_release(&tensors[i]);
+  }
+}
+
+static pserver_status read_all(struct call *call, struct parameter **found, pserver_tensor *tensors,
+                               size_t count, pserver_encoding encoding, bool *is_replaced) {
+  size_t total = 0;
+  for (size_t i = 0; i < count; i++) total += found[i]->layout.blocks;
+  struct block_read *reads = calloc(total, sizeof *reads);
+  if (reads == NULL) return fail(PSERVER_ERR_INTERNAL, "no memory for %zu blocks", total);
+  struct block_read *next = reads;
+  for (size_t i = 0; i < count; i++) {
+    for (uint32_t index = 0; index < found[i]->layout.blocks; index++) {
+      *next++ = (struct block_read){.parameter = found[i],
+                                    .index = index,
+                                    .encoding = encoding,
+                                    .target = tensors[i].data,
+                                    .is_replaced = is_replaced};
+    }
+  }
+  pserver_status status = read_blocks(call, reads, total);
+  free(reads);
+  return status;
+}
+
+static pserver_status prepare_all(struct parameter **found, pserver_tensor *tensors,
+                                  bool *was_allocated, size_t count, pserver_encoding encoding) {
+  pserver_status status = PSERVER_OK;
+  for (size_t i = 0; i < count && status == PSERVER_OK; i++) {
+    if (encoding != PSERVER_AS_IS && found[i]->dtype != PSERVER_FLOAT32) {
+      return fail(PSERVER_ERR_UNSUPPORTED, "\"%s\": encodings are for float32; it is %s",
+                  found[i]->name, dtype_name(found[i]->dtype));
+    }
+    status = prepare_target(found[i], found[i]->shape, found[i]->rank, found[i]->layout.elements,
+                            &tensors[i], &was_allocated[i]);
+  }
+  return status;
+}
+
+static pserver_status pull_once(struct call *call, const char *const *names, pserver_tensor *tensors,
+                                size_t count, pserver_encoding encoding, bool *is_replaced) {
+  struct parameter **found = calloc(count, sizeof *found);
+  bool *was_allocated = calloc(count, sizeof *was_allocated);
+  *is_replaced = false;
+  pserver_status status = found == NULL || was_allocated == NULL
+                              ? fail(PSERVER_ERR_INTERNAL, "no memory for %zu names", count)
+                              : find_parameters(call, names, count, true, found);
+  if (status == PSERVER_OK) status = prepare_all(found, tensors, was_allocated, count, encoding);
+  if (status == PSERVER_OK) status = read_all(call, found, tensors, count, encoding, is_replaced);
+  if (status != PSERVER_OK && was_allocated != NULL) release_allocated(tensors, was_allocated, count);
+  if (found != NULL) give_back_parameters(call->client, found, count);
+  free(found);
+  free(was_allocated);
+  return status;
+}
+
+pserver_status pull_parameters(struct call *call, const char *const *names, pserver_tensor *tensors,
+                               size_t count, pserver_encoding encoding) {
+  bool is_replaced = true;
+  pserver_status status = PSERVER_OK;
+  while (is_replaced) status = pull_once(call, names, tensors, count, encoding, &is_replaced);
+  return status;
+}
+
+pserver_status pserver_get(pserver_client *handle, const char *const *names, pserver_tensor *tensors,
+                           size_t count, pserver_encoding encoding, int64_t timeout_ms) {
+  struct call call;
+  pserver_status status = call_begin(&call, handle, "pserver_get", timeout_ms, 0);
+  if (status != PSERVER_OK) return status;
+  if (count == 0) {
+    status = fail(PSERVER_ERR_EMPTY, "pserver_get: expected at least one name; received none");
+  } else if (names == NULL || tensors == NULL) {
+    status = fail(PSERVER_ERR_BAD_VALUE, "pserver_get: expected names and tensors; received NULL");
+  } else if (encoding != PSERVER_AS_IS && encoding_name(encoding) == NULL) {
+    status = fail(PSERVER_ERR_BAD_VALUE, "pserver_get: expected an encoding; received %d",
+                  (int)encoding);
+  } else {
+    status = pull_parameters(&call, names, tensors, count, encoding);
+  }
+  return call_end(&call, status);
+}
+
+void pserver_tensor_release(pserver_tensor *tensor) {
+  if (tensor == NULL) return;
+  free(tensor->data);
+  tensor->data = NULL;
+}

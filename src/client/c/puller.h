@@ -1,0 +1,34 @@
+#ifndef PULLER_H
+#define PULLER_H
+
+#include "call.h"
+#include "parameter.h"
+
+struct part_block;
+
+/** One block to be read. */
+struct block_read {
+  struct parameter *parameter;
+  uint32_t index;
+  pserver_encoding encoding;
+  /** Where the tensor's values begin; the block's own place follows from its index or the part. */
+  uint8_t *target;
+  /** NULL: the whole block. */
+  const struct part_block *part;
+  /** Set if the parameter was initialized anew while it was read: all must be read again. */
+  bool *is_replaced;
+};
+
+/** Reads blocks, as many at once as the window admits. */
+pserver_status read_blocks(struct call *call, struct block_read *reads, size_t count);
+
+/** pserver_get() within a call. */
+pserver_status pull_parameters(struct call *call, const char *const *names, pserver_tensor *tensors,
+                               size_t count, pserver_encoding encoding);
+
+/** A tensor for values of a parameter: allocated if `data` is NULL, else BAD_DTYPE, BAD_LENGTH unless it
+ * fits. `was_allocated` says which. */
+pserver_status prepare_target(const struct parameter *parameter, const uint64_t *shape, int32_t rank,
+                              uint64_t elements, pserver_tensor *tensor, bool *was_allocated);
+
+#endif

@@ -1,0 +1,249 @@
+/* The life of a trainer: it joins, renews its lease, joins anew, or is superseded. */
+#include "session.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "call.h"
+#include "client.h"
+#include "clock.h"
+#include "requests.h"
+
+#define REJOIN_MS 30000
+#define LEAVE_MS 1000
+/** How often one request may find its session ended before its error counts. */
+#define REJOINS_MAX 3
+
+struct lifecycle_request {
+  const char *verb;
+  write_entries write;
+  read_reply read;
+  void *context;
+  /** Session it was written under; 0 if it has none. */
+  uint64_t session;
+  bool has_session;
+};
+
+static pserver_status write_request(struct call *call, struct ask *ask, struct draft *draft) {
+  struct lifecycle_request *request = ask->context;
+  if (request->has_session) {
+    pthread_mutex_lock(&call->client->lock);
+    request->session = call->client->session.number;
+    pthread_mutex_unlock(&call->client->lock);
+    draft_whole(draft, "session", request->session);
+  }
+  if (request->write != NULL) request->write(request->context, draft);
+  return draft_end(draft);
+}
+
+static pserver_status read_request(struct call *call, struct ask *ask,
+                                   const struct message *message) {
+  struct lifecycle_request *request = ask->context;
+  return request->read == NULL ? PSERVER_OK : request->read(call, request->context, message);
+}
+
+static pserver_status no_host(struct call *call, struct ask *ask) {
+  (void)ask;
+  return fail(PSERVER_ERR_NO_HOST,
+              "no host of job \"%s\" answers: start one on this broker, or check the name of the job "
+              "and the broker's address",
+              call->client->job);
+}
+
+static pserver_status ask_once(struct call *call, struct lifecycle_request *request) {
+  struct ask ask = {.write = write_request,
+                    .read = read_request,
+                    .nobody = no_host,
+                    .context = request};
+  snprintf(ask.subject, sizeof ask.subject, "ps.%s.lifecycle.%s.%s", call->client->job,
+           call->client->id, request->verb);
+  pserver_status status = run_asks(call, &ask, 1);
+  if (status != PSERVER_ERR_TIMEOUT || call_remaining_ms(call) > 0) return status;
+  char text[MESSAGE_BYTES / 2];
+  snprintf(text, sizeof text, "%.500s", last_failure()->text);
+  status = no_host(call, &ask);
+  fail_about("%s; ", text);
+  return status;
+}
+
+/** Waits until there is another session than this one. */
+static pserver_status await_session(struct call *call, uint64_t ended) {
+  struct client *client = call->client;
+  pserver_status status;
+  pthread_mutex_lock(&client->lock);
+  if (client->session.number == ended) session_ended(client, PSERVER_ERR_REJOIN);
+  while ((status = call_check(call)) == PSERVER_OK &&
+         (client->session.number == ended || client->session.is_ended)) {
+    call_wait(call, NEVER_MS);
+  }
+  pthread_mutex_unlock(&client->lock);
+  return status;
+}
+
+pserver_status session_request(struct call *call, const char *verb, write_entries write,
+                               read_reply read, void *context) {
+  struct lifecycle_request request = {.verb = verb,
+                                      .write = write,
+                                      .read = read,
+                                      .context = context,
+                                      .has_session = strcmp(verb, "status") != 0};
+  for (int attempt = 1;; attempt++) {
+    pserver_status status = ask_once(call, &request);
+    if (status == PSERVER_ERR_SUPERSEDED) {
+      pthread_mutex_lock(&call->client->lock);
+      session_ended(call->client, status);
+      pthread_mutex_unlock(&call->client->lock);
+    }
+    if (status != PSERVER_ERR_REJOIN || attempt > REJOINS_MAX || call->is_inner) return status;
+    status = await_session(call, request.session);
+    if (status != PSERVER_OK) return status;
+  }
+}
+
+static void write_join(void *context, struct draft *draft) { draft_text(draft, "token", context); }
+
+static void read_synchronization(const struct value *fields, struct session *session) {
+  struct value map;
+  struct value mode;
+  session->synchronization = TOGETHER_ASYNC;
+  if (!map_find(fields, "synchronization", &map) || !map_find(&map, "mode", &mode)) return;
+  if (value_is_text(&mode, "sync")) session->synchronization = TOGETHER_SYNC;
+  if (value_is_text(&mode, "ssp")) session->synchronization = TOGETHER_SSP;
+  map_whole(&map, "staleness", &session->staleness);
+  map_whole(&map, "backups", &session->backups);
+}
+
+static pserver_status read_join(struct call *call, void *context, const struct message *message) {
+  (void)context;
+  struct client *client = call->client;
+  struct session read = {0};
+  uint64_t lease_ms;
+  uint64_t payload;
+  const struct value *fields = &message->fields;
+  bool is_valid = map_whole(fields, "session", &read.number) && read.number > 0 &&
+                  map_whole(fields, "shards", &read.shards) && read.shards > 0 &&
+                  read.shards <= SHARDS_MAX && map_whole(fields, "leaseMs", &lease_ms) &&
+                  lease_ms > 0 && map_whole(fields, "maxPayloadBytes", &payload);
+  if (!is_valid) {
+    return fail(PSERVER_ERR_BAD_MESSAGE, "join: expected a session; received another reply");
+  }
+  read_synchronization(fields, &read);
+  pthread_mutex_lock(&client->lock);
+  struct session *session = &client->session;
+  session->number = read.number;
+  session->shards = read.shards;
+  session->lease_ms = (int64_t)lease_ms;
+  session->max_payload_bytes = (int64_t)payload;
+  session->synchronization = read.synchronization;
+  session->staleness = read.staleness;
+  session->backups = read.backups;
+  session->is_ended = false;
+  outbox_start(client);
+  wake_all(client);
+  pthread_mutex_unlock(&client->lock);
+  return PSERVER_OK;
+}
+
+pserver_status session_join(struct call *call) {
+  char token[40];
+  snprintf(token, sizeof token, "%016" PRIx64 "%016" PRIx64, random_bits(), random_bits());
+  struct lifecycle_request request = {
+      .verb = "join", .write = write_join, .read = read_join, .context = token};
+  return ask_once(call, &request);
+}
+
+void session_ended(struct client *client, pserver_status status) {
+  struct session *session = &client->session;
+  if (session->is_stopped) return;
+  if (status == PSERVER_ERR_REJOIN) {
+    if (session->is_ended) return;
+    session->is_ended = true;
+    client->outbox.is_paused = true;
+    wake_all(client);
+    return;
+  }
+  char text[MESSAGE_BYTES];
+  snprintf(text, sizeof text,
+           "trainer \"%s\": a newer session has joined under this id, so this client can do nothing "
+           "more; give every process an id of its own",
+           client->trainer);
+  client_fail(client, PSERVER_ERR_SUPERSEDED, text);
+}
+
+/** Runs one request of the thread's own; what it found becomes the last error. */
+static pserver_status in_background(struct client *client, const char *what, int64_t timeout_ms) {
+  struct call call;
+  pserver_status status = call_begin_inner(&call, client, what, timeout_ms);
+  if (status != PSERVER_OK) return status;
+  bool is_join = strcmp(what, "join") == 0;
+  status = is_join ? session_join(&call) : session_request(&call, what, NULL, NULL, NULL);
+  call_end_inner(&call);
+  return status;
+}
+
+/** What is to be done now is done; how long to wait for the next. Lock held, and let go of meanwhile. */
+static int64_t keep_alive(struct client *client) {
+  struct session *session = &client->session;
+  bool is_ended = session->is_ended;
+  int64_t lease_ms = session->lease_ms;
+  pthread_mutex_unlock(&client->lock);
+  pserver_status status = is_ended ? in_background(client, "join", REJOIN_MS)
+                                   : in_background(client, "renew", lease_ms);
+  pthread_mutex_lock(&client->lock);
+  if (session->is_stopped) return 0;
+  if (status == PSERVER_ERR_REJOIN || status == PSERVER_ERR_SUPERSEDED) {
+    session_ended(client, status);
+  } else if (status != PSERVER_OK && !pserver_is_retryable(status)) {
+    client_fail(client, status, last_failure()->text);
+  }
+  /* Without a host or broker the next time tries again, and calls say so themselves. */
+  return session->is_ended ? 0 : session->lease_ms / 3;
+}
+
+static void *live(void *closure) {
+  struct client *client = closure;
+  struct call waiting;
+  if (call_begin_inner(&waiting, client, "lease", INT32_MAX) != PSERVER_OK) {
+    pthread_mutex_lock(&client->lock);
+    client_fail(client, PSERVER_ERR_INTERNAL, last_failure()->text);
+    pthread_mutex_unlock(&client->lock);
+    return NULL;
+  }
+  pthread_mutex_lock(&client->lock);
+  int64_t due_ms = now_ms() + client->session.lease_ms / 3;
+  while (!client->session.is_stopped && client->failure.code == PSERVER_OK) {
+    waiting.ends_at_ms = NEVER_MS;
+    if (client->session.is_ended || now_ms() >= due_ms) due_ms = now_ms() + keep_alive(client);
+    else call_wait(&waiting, due_ms);
+  }
+  pthread_mutex_unlock(&client->lock);
+  call_end_inner(&waiting);
+  nats_ReleaseThreadMemory();
+  return NULL;
+}
+
+pserver_status session_start(struct client *client) {
+  int error = pthread_create(&client->session.thread, NULL, live, client);
+  if (error != 0) return fail(PSERVER_ERR_INTERNAL, "no thread for the lease: error %d", error);
+  client->session.has_thread = true;
+  return PSERVER_OK;
+}
+
+void session_stop(struct client *client) {
+  pthread_mutex_lock(&client->lock);
+  client->session.is_stopped = true;
+  wake_all(client);
+  pthread_mutex_unlock(&client->lock);
+  if (client->session.has_thread) pthread_join(client->session.thread, NULL);
+  client->session.has_thread = false;
+}
+
+void session_leave(struct client *client) {
+  struct call call;
+  if (client->session.number == 0) return;
+  if (call_begin_inner(&call, client, "leave", LEAVE_MS) != PSERVER_OK) return;
+  call.is_last = true;
+  session_request(&call, "leave", NULL, NULL, NULL);
+  call_end_inner(&call);
+}

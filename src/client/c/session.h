@@ -1,0 +1,58 @@
+#ifndef SESSION_H
+#define SESSION_H
+
+#include <pserver.h>
+#include <pthread.h>
+
+#include "envelope.h"
+
+struct call;
+struct client;
+
+/** How the job's trainers go together. */
+enum synchronization { TOGETHER_ASYNC, TOGETHER_SYNC, TOGETHER_SSP };
+
+/** One life of a trainer. */
+struct session {
+  /** 0 before the first. */
+  uint64_t number;
+  uint64_t shards;
+  int64_t lease_ms;
+  int64_t max_payload_bytes;
+  enum synchronization synchronization;
+  uint64_t staleness;
+  uint64_t backups;
+  /** A host has said that it is over: the thread joins anew. */
+  bool is_ended;
+  bool is_stopped;
+  bool has_thread;
+  pthread_t thread;
+};
+
+/** Writes the entries of a request, after `session`. */
+typedef void (*write_entries)(void *context, struct draft *draft);
+/** Reads the reply. */
+typedef pserver_status (*read_reply)(struct call *call, void *context, const struct message *message);
+
+/** Joins the job under a new session. NO_HOST if no host answers in time. */
+pserver_status session_join(struct call *call);
+
+/**
+ * A lifecycle request. Waits for a new session and asks again if this one has ended. The error in the
+ * reply; NO_HOST if nobody answers in time. `read` may be NULL.
+ */
+pserver_status session_request(struct call *call, const char *verb, write_entries write,
+                               read_reply read, void *context);
+
+/** A host says, by the last error, that the session is over: REJOIN has the thread begin a new one,
+ * SUPERSEDED ends the client. Lock held. */
+void session_ended(struct client *client, pserver_status status);
+
+/** Starts and stops the thread that renews the lease every third of its time and rejoins. */
+pserver_status session_start(struct client *client);
+void session_stop(struct client *client);
+
+/** Gives the lease back. Without an answer it runs out by itself. */
+void session_leave(struct client *client);
+
+#endif

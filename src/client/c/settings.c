@@ -1,0 +1,182 @@
+/* How to reach and convince the broker: options, else environment, else localhost. */
+#include "settings.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "errors.h"
+
+#define DEFAULT_URL "nats://127.0.0.1:4222"
+#define SERVERS_MAX 32
+/** A dead broker is noticed after two missed pings. */
+#define PING_INTERVAL_MS 10000
+#define RECONNECT_WAIT_MS 250
+/** A broker that takes nothing for so long is as good as gone; a call may be late by as much. */
+#define WRITE_DEADLINE_MS 5000
+/** One system call for each message of a block, not thirty. */
+#define IO_BUFFER_BYTES (256 * 1024)
+/** What is published while disconnected is repeated by us: cnats need not keep it. */
+#define RECONNECT_BUFFER_BYTES 1024
+
+struct credentials {
+  const char *user;
+  const char *password;
+  const char *token;
+  const char *creds_file;
+  const char *nkey_file;
+  const char *nkey_public;
+};
+
+static const char *from_environment(const char *name) {
+  const char *value = getenv(name);
+  return value == NULL || value[0] == '\0' ? NULL : value;
+}
+
+static const char *address_of(const pserver_options *options) {
+  if (options->url != NULL) return options->url;
+  const char *url = from_environment("PSERVER_URL");
+  if (url == NULL) url = from_environment("NATS_URL");
+  return url == NULL ? DEFAULT_URL : url;
+}
+
+static struct credentials credentials_of(const pserver_options *options) {
+  struct credentials given = {options->user,       options->password,  options->token,
+                              options->creds_file, options->nkey_file, options->nkey_public};
+  if (given.user || given.token || given.creds_file || given.nkey_file) {
+    if (given.user != NULL && given.password == NULL) {
+      /* Only a password may be left to the environment, unless it is another user's. */
+      const char *user = from_environment("NATS_USER");
+      if (user == NULL || strcmp(user, given.user) == 0) {
+        given.password = from_environment("NATS_PASSWORD");
+      }
+    }
+    return given;
+  }
+  return (struct credentials){from_environment("NATS_USER"),  from_environment("NATS_PASSWORD"),
+                              from_environment("NATS_TOKEN"), from_environment("NATS_CREDS"),
+                              from_environment("NATS_NKEY"),  from_environment("NATS_NKEY_PUBLIC")};
+}
+
+static pserver_status nats_failure(natsStatus status, pserver_status code, const char *what) {
+  if (status == NATS_OK) return PSERVER_OK;
+  const char *detail = nats_GetLastError(NULL);
+  return fail(code, "%s: %s%s%s", what, natsStatus_GetText(status), detail == NULL ? "" : ": ",
+              detail == NULL ? "" : detail);
+}
+
+static pserver_status check_readable(const char *path, const char *what) {
+  if (path == NULL || access(path, R_OK) == 0) return PSERVER_OK;
+  return fail(PSERVER_ERR_IO, "%s: cannot read the file %s", what, path);
+}
+
+static pserver_status set_servers(natsOptions *made, const char *address) {
+  char *list = strdup(address);
+  if (list == NULL) return fail(PSERVER_ERR_INTERNAL, "no memory for the addresses");
+  const char *servers[SERVERS_MAX];
+  int count = 0;
+  char *rest = NULL;
+  for (char *server = strtok_r(list, ", ", &rest); server != NULL && count < SERVERS_MAX;
+       server = strtok_r(NULL, ", ", &rest)) {
+    servers[count++] = server;
+  }
+  pserver_status status = PSERVER_OK;
+  if (count == 0) {
+    status = fail(PSERVER_ERR_BAD_VALUE, "url: expected nats://host:port; received \"%s\"", address);
+  } else {
+    status = nats_failure(natsOptions_SetServers(made, servers, count), PSERVER_ERR_BAD_VALUE,
+                          "url: expected nats://host:port");
+  }
+  free(list);
+  return status;
+}
+
+static pserver_status set_credentials(natsOptions *made, const struct credentials *with) {
+  pserver_status status = check_readable(with->creds_file, "credentials");
+  if (status == PSERVER_OK) status = check_readable(with->nkey_file, "nkey");
+  if (status != PSERVER_OK) return status;
+  natsStatus set = NATS_OK;
+  if (with->creds_file != NULL) {
+    set = natsOptions_SetUserCredentialsFromFiles(made, with->creds_file, NULL);
+  } else if (with->nkey_file != NULL) {
+    if (with->nkey_public == NULL) {
+      return fail(PSERVER_ERR_BAD_VALUE, "nkey_file: expected its public key as nkey_public, too");
+    }
+    set = natsOptions_SetNKeyFromSeed(made, with->nkey_public, with->nkey_file);
+  } else if (with->user != NULL) {
+    set = natsOptions_SetUserInfo(made, with->user, with->password == NULL ? "" : with->password);
+  } else if (with->token != NULL) {
+    set = natsOptions_SetToken(made, with->token);
+  }
+  return nats_failure(set, PSERVER_ERR_BAD_VALUE, "credentials");
+}
+
+static pserver_status set_tls(natsOptions *made, const pserver_options *options) {
+  const char *ca = options->tls_ca;
+  const char *cert = options->tls_cert;
+  const char *key = options->tls_key;
+  if (ca == NULL && cert == NULL && key == NULL) {
+    ca = from_environment("NATS_CA");
+    cert = from_environment("NATS_CERT");
+    key = from_environment("NATS_KEY");
+  }
+  if (ca == NULL && cert == NULL && key == NULL) return PSERVER_OK;
+  if ((cert == NULL) != (key == NULL)) {
+    return fail(PSERVER_ERR_BAD_VALUE, "tls_cert and tls_key: expected both or none; received one");
+  }
+  pserver_status status = check_readable(ca, "tls_ca");
+  if (status == PSERVER_OK) status = check_readable(cert, "tls_cert");
+  if (status == PSERVER_OK) status = check_readable(key, "tls_key");
+  if (status != PSERVER_OK) return status;
+  natsStatus set = natsOptions_SetSecure(made, true);
+  if (set == NATS_OK && ca != NULL) set = natsOptions_LoadCATrustedCertificates(made, ca);
+  if (set == NATS_OK && cert != NULL) set = natsOptions_LoadCertificatesChain(made, cert, key);
+  return nats_failure(set, PSERVER_ERR_BAD_VALUE, "TLS");
+}
+
+static natsStatus set_behaviour(natsOptions *made, const pserver_options *options,
+                                const char *name) {
+  natsStatus set = natsOptions_SetName(made, name);
+  if (set == NATS_OK) set = natsOptions_SetTimeout(made, options->attempt_timeout_ms);
+  if (set == NATS_OK) set = natsOptions_SetMaxReconnect(made, -1);
+  if (set == NATS_OK) set = natsOptions_SetReconnectWait(made, RECONNECT_WAIT_MS);
+  if (set == NATS_OK) set = natsOptions_SetReconnectJitter(made, RECONNECT_WAIT_MS, RECONNECT_WAIT_MS);
+  if (set == NATS_OK) set = natsOptions_SetReconnectBufSize(made, RECONNECT_BUFFER_BYTES);
+  if (set == NATS_OK) set = natsOptions_SetPingInterval(made, PING_INTERVAL_MS);
+  if (set == NATS_OK) set = natsOptions_SetWriteDeadline(made, WRITE_DEADLINE_MS);
+  if (set == NATS_OK) set = natsOptions_SetIOBufSize(made, IO_BUFFER_BYTES);
+  return set;
+}
+
+pserver_status make_nats_options(const pserver_options *options, const char *name,
+                                 natsOptions **made) {
+  struct credentials credentials = credentials_of(options);
+  if (natsOptions_Create(made) != NATS_OK) {
+    return fail(PSERVER_ERR_INTERNAL, "no memory for the connection");
+  }
+  pserver_status status = set_servers(*made, address_of(options));
+  if (status == PSERVER_OK) status = set_credentials(*made, &credentials);
+  if (status == PSERVER_OK) status = set_tls(*made, options);
+  if (status == PSERVER_OK) {
+    status = nats_failure(set_behaviour(*made, options, name), PSERVER_ERR_BAD_VALUE, "options");
+  }
+  if (status == PSERVER_OK) return status;
+  natsOptions_Destroy(*made);
+  *made = NULL;
+  return status;
+}
+
+void shown_address(const pserver_options *options, char *target, size_t room) {
+  const char *from = address_of(options);
+  size_t used = 0;
+  while (*from != '\0' && used + 1 < room) {
+    size_t entry = strcspn(from, ",");
+    const char *at = memrchr(from, '@', entry);
+    for (const char *c = at == NULL ? from : at + 1; c < from + entry && used + 1 < room; c++) {
+      target[used++] = *c;
+    }
+    from += entry;
+    if (*from == ',' && used + 1 < room) target[used++] = *from++;
+  }
+  target[used] = '\0';
+}

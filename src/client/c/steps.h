@@ -1,0 +1,57 @@
+#ifndef STEPS_H
+#define STEPS_H
+
+#include <pserver.h>
+
+#include "outbox.h"
+
+struct call;
+struct client;
+
+/**
+ * A trainer's part in the steps of a `sync` or `ssp` job. It becomes a member at its first gradient,
+ * from the largest step that is closed in any shard on. Steps are ended in the order of the calls.
+ */
+struct steps {
+  /** Whether a call has its turn: only one enters, waits or ends at a time. */
+  bool is_taken;
+  /** Calls whose gradients of the open step are on their way. */
+  unsigned sending;
+  /** The last step known to be closed, by shard. */
+  uint64_t closed[LANES_MAX];
+  /** The session that is a member, 0 for none, and the members' revision that has it. */
+  uint64_t member;
+  uint64_t revision;
+  /** Steps this trainer has ended, those before it entered included. */
+  uint64_t ended;
+  /** Whether a gradient of the step after that has been sent. */
+  bool is_open;
+  bool entered_in_step;
+};
+
+/** How the gradients of one call take part. */
+struct step_place {
+  /** Whether the job has steps. */
+  bool is_in_steps;
+  bool has_turn;
+  /** The step they belong to; 0 unless the job is synchronous. */
+  uint64_t step;
+  /** Whether those that come after their step has closed are counted, not refused. */
+  bool counts_late;
+};
+
+/**
+ * Before gradients are sent to the shards of pieces: enters, and waits until the step before theirs has
+ * closed. If OK, to be followed by steps_sent(). TIMEOUT naming members that are waited for.
+ */
+pserver_status steps_join_in(struct call *call, const struct piece *pieces, size_t count,
+                             bool ends_step, struct step_place *place);
+
+/** After they were sent: ends the step if the call does. Returns what came of it all. */
+pserver_status steps_sent(struct call *call, const struct step_place *place, bool ends_step,
+                          pserver_status status, size_t late);
+
+/** The step that must have closed before the client reads; 0 for none. Lock held. */
+uint64_t step_of_pulls(const struct client *client);
+
+#endif

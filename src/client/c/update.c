@@ -1,0 +1,117 @@
+/* Updates of whole parameters: checked, cut at the borders of blocks, sent. */
+#include "update.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "call.h"
+#include "client.h"
+#include "dtypes.h"
+
+static pserver_status bad_bytes(const char *name, uint64_t expected, uint64_t received) {
+  return fail(PSERVER_ERR_BAD_LENGTH, "\"%s\": expected %" PRIu64 " bytes; received %" PRIu64, name,
+              expected, received);
+}
+
+pserver_status check_tensor(const char *name, const pserver_tensor *tensor) {
+  if (name == NULL) return fail(PSERVER_ERR_BAD_NAME, "expected a name; received NULL");
+  if (tensor == NULL) return fail(PSERVER_ERR_BAD_VALUE, "\"%s\": expected a tensor; received NULL", name);
+  if (dtype_name(tensor->dtype) == NULL) {
+    return fail(PSERVER_ERR_BAD_DTYPE, "\"%s\": expected an element type; received %d", name,
+                (int)tensor->dtype);
+  }
+  if (tensor->data == NULL && tensor->bytes > 0) {
+    return fail(PSERVER_ERR_BAD_VALUE, "\"%s\": expected data; received NULL", name);
+  }
+  if (tensor->rank == PSERVER_RANK_OF_PARAMETER) return PSERVER_OK;
+  if (tensor->rank < 0 || tensor->rank > PSERVER_RANK_MAX) {
+    return fail(PSERVER_ERR_BAD_SHAPE, "\"%s\": expected at most %d dimensions; received %d", name,
+                PSERVER_RANK_MAX, (int)tensor->rank);
+  }
+  return PSERVER_OK;
+}
+
+static bool has_shape(const pserver_tensor *tensor, const uint64_t *shape, int32_t rank) {
+  if (tensor->rank == PSERVER_RANK_OF_PARAMETER) return true;
+  if (tensor->rank != rank) return false;
+  for (int32_t axis = 0; axis < rank; axis++) {
+    if (tensor->shape[axis] != shape[axis]) return false;
+  }
+  return true;
+}
+
+pserver_status fit_tensor(const struct parameter *parameter, const pserver_tensor *tensor,
+                          const uint64_t *shape, int32_t rank, uint64_t elements) {
+  pserver_status status = check_tensor(parameter->name, tensor);
+  if (status != PSERVER_OK) return status;
+  if (tensor->dtype != parameter->dtype) {
+    return fail(PSERVER_ERR_BAD_DTYPE, "\"%s\": expected %s; received %s", parameter->name,
+                dtype_name(parameter->dtype), dtype_name(tensor->dtype));
+  }
+  if (!has_shape(tensor, shape, rank)) {
+    return fail(PSERVER_ERR_BAD_SHAPE, "\"%s\": expected another shape, of %" PRIu64 " elements",
+                parameter->name, elements);
+  }
+  uint64_t expected = elements * dtype_bytes(parameter->dtype);
+  return tensor->bytes == expected ? PSERVER_OK : bad_bytes(parameter->name, expected, tensor->bytes);
+}
+
+pserver_status check_norm(const char *name, bool allows_non_finite, pserver_encoding encoding,
+                          double norm) {
+  if (isfinite(norm) || allows_non_finite) return PSERVER_OK;
+  return fail(PSERVER_ERR_NON_FINITE,
+              "\"%s\": expected finite values; received a norm of %g%s%s. Declare it with "
+              "allowNonFinite to take them",
+              name, norm, encoding == PSERVER_AS_IS ? "" : " as ",
+              encoding == PSERVER_AS_IS ? "" : encoding_name(encoding));
+}
+
+void cut_into_pieces(const struct update *update, struct piece *pieces) {
+  const struct parameter *parameter = update->parameter;
+  const struct layout *layout = &parameter->layout;
+  size_t element = dtype_bytes(parameter->dtype);
+  for (uint64_t i = 0; i < layout->blocks; i++) {
+    uint64_t start = i * layout->block_elements;
+    uint64_t elements = block_elements(parameter, i);
+    pieces[i] = (struct piece){
+        .update = update,
+        .index = (uint32_t)i,
+        .shard = (unsigned)((layout->first_shard + i) % layout->shards),
+        .values = update->data + start * element,
+        .start = start,
+        .elements = elements,
+        .data_bytes = elements * encoded_bytes(parameter->dtype, update->encoding),
+    };
+  }
+}
+
+pserver_status send_pieces(struct call *call, struct sending *sending) {
+  if (sending->count == 0) return PSERVER_OK;
+  pserver_status status = outbox_send(call, sending);
+  if (status != PSERVER_ERR_STALE_EPOCH) return status;
+  /* Initialized anew since it was looked up: the next call is to look again. */
+  struct failure failure = *last_failure();
+  for (size_t i = 0; i < sending->count; i++) {
+    struct parameter *parameter = sending->pieces[i].update->parameter;
+    forget_parameters(call->client, &parameter, 1);
+  }
+  return fail_as(&failure);
+}
+
+pserver_status send_updates(struct call *call, struct update *updates, size_t count,
+                            bool stored_is_enough) {
+  size_t total = 0;
+  for (size_t i = 0; i < count; i++) total += updates[i].parameter->layout.blocks;
+  struct sending sending = {.count = total, .stored_is_enough = stored_is_enough};
+  sending.pieces = calloc(total, sizeof(struct piece));
+  if (sending.pieces == NULL) return fail(PSERVER_ERR_INTERNAL, "no memory for %zu pieces", total);
+  struct piece *pieces = sending.pieces;
+  for (size_t i = 0; i < count; i++) {
+    cut_into_pieces(&updates[i], pieces);
+    pieces += updates[i].parameter->layout.blocks;
+  }
+  pserver_status status = send_pieces(call, &sending);
+  free(sending.pieces);
+  return status;
+}

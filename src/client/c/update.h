@@ -1,0 +1,52 @@
+#ifndef UPDATE_H
+#define UPDATE_H
+
+#include <pserver.h>
+
+#include "outbox.h"
+#include "parameter.h"
+
+enum operation { UPDATE_INIT, UPDATE_SET, UPDATE_MIX, UPDATE_GRADIENT, UPDATE_CLOCK };
+
+/** What a call does to one parameter; a clock, which tells shards of a step, has none. */
+struct update {
+  enum operation operation;
+  struct parameter *parameter;
+  /** All elements of the tensor, or of the part; any alignment. */
+  const uint8_t *data;
+  pserver_encoding encoding;
+  /** L2 norm of all elements that the call sends of the parameter, as they travel. */
+  double norm;
+  double alpha;
+  double beta;
+  bool has_rate;
+  double rate;
+  /** The trainer's step; 0 in a job without. */
+  uint64_t step;
+  /** Versions of the blocks at the last pull, 0 where none was; NULL if they do not matter. */
+  const uint64_t *seen;
+};
+
+/**
+ * Checks a tensor that a caller gave for a parameter. BAD_VALUE, BAD_DTYPE, BAD_SHAPE, BAD_LENGTH. With a
+ * `parameter`, it must fit that; `shape` and `rank` then are what is expected.
+ */
+pserver_status check_tensor(const char *name, const pserver_tensor *tensor);
+pserver_status fit_tensor(const struct parameter *parameter, const pserver_tensor *tensor,
+                          const uint64_t *shape, int32_t rank, uint64_t elements);
+
+/** NON_FINITE if the norm is none and the parameter does not allow that. */
+pserver_status check_norm(const char *name, bool allows_non_finite, pserver_encoding encoding,
+                          double norm);
+
+/** The piece of each block of the update's parameter; `pieces` has room for them. */
+void cut_into_pieces(const struct update *update, struct piece *pieces);
+
+/** Sends all blocks of updates. STALE_EPOCH forgets their parameters. */
+pserver_status send_updates(struct call *call, struct update *updates, size_t count,
+                            bool stored_is_enough);
+
+/** Sends pieces that were cut already; as outbox_send(). */
+pserver_status send_pieces(struct call *call, struct sending *sending);
+
+#endif

@@ -1,0 +1,106 @@
+/* The calls that change whole parameters, and rows of them. All is checked before any is sent. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client.h"
+#include "dtypes.h"
+#include "gradients.h"
+#include "norm.h"
+#include "update.h"
+
+void pserver_grad_options_init(pserver_grad_options *options) {
+  if (options == NULL) return;
+  *options = (pserver_grad_options){.struct_size = sizeof *options, .end_step = true};
+}
+
+pserver_status check_encoding(const struct parameter *parameter, pserver_encoding encoding) {
+  if (encoding == PSERVER_AS_IS) return PSERVER_OK;
+  if (encoding_name(encoding) == NULL) {
+    return fail(PSERVER_ERR_BAD_VALUE, "expected an encoding; received %d", (int)encoding);
+  }
+  if (parameter->dtype == PSERVER_FLOAT32) return PSERVER_OK;
+  return fail(PSERVER_ERR_UNSUPPORTED, "\"%s\": encoding: %s is for float32 elements; it is %s",
+              parameter->name, encoding_name(encoding), dtype_name(parameter->dtype));
+}
+
+pserver_status check_changeable(const struct parameter *parameter) {
+  if (!parameter->is_static) return PSERVER_OK;
+  return fail(PSERVER_ERR_STATIC, "\"%s\" is static: it takes no update", parameter->name);
+}
+
+pserver_status finish_update(struct update *update, uint64_t elements) {
+  const struct parameter *parameter = update->parameter;
+  update->norm = l2_norm(parameter->dtype, update->encoding, update->data, elements);
+  return check_norm(parameter->name, parameter->allows_non_finite, update->encoding, update->norm);
+}
+
+/** An update of all of a parameter. */
+static pserver_status whole_update(struct update *update, const pserver_tensor *tensor) {
+  const struct parameter *parameter = update->parameter;
+  pserver_status status = check_changeable(parameter);
+  if (status == PSERVER_OK) status = check_encoding(parameter, update->encoding);
+  if (status == PSERVER_OK) {
+    status = fit_tensor(parameter, tensor, parameter->shape, parameter->rank,
+                        parameter->layout.elements);
+  }
+  if (status != PSERVER_OK) return status;
+  update->data = tensor->data;
+  return finish_update(update, parameter->layout.elements);
+}
+
+static pserver_status send_whole(struct call *call, const char *const *names,
+                                 const pserver_tensor *values, size_t count,
+                                 const struct update *kind) {
+  struct parameter **found = calloc(count, sizeof *found);
+  struct update *updates = calloc(count, sizeof *updates);
+  pserver_status status = found == NULL || updates == NULL
+                              ? fail(PSERVER_ERR_INTERNAL, "no memory for %zu updates", count)
+                              : find_parameters(call, names, count, false, found);
+  for (size_t i = 0; i < count && status == PSERVER_OK; i++) {
+    updates[i] = *kind;
+    updates[i].parameter = found[i];
+    status = whole_update(&updates[i], &values[i]);
+  }
+  if (status == PSERVER_OK) status = send_updates(call, updates, count, false);
+  if (found != NULL) give_back_parameters(call->client, found, count);
+  free(found);
+  free(updates);
+  return status;
+}
+
+pserver_status pserver_set(pserver_client *handle, const char *const *names,
+                           const pserver_tensor *values, size_t count, int64_t timeout_ms) {
+  struct call call;
+  struct update kind = {.operation = UPDATE_SET};
+  pserver_status status = call_begin(&call, handle, "pserver_set", timeout_ms, 0);
+  if (status != PSERVER_OK) return status;
+  if (count == 0) {
+    status = fail(PSERVER_ERR_EMPTY, "pserver_set: expected at least one tensor; received none");
+  } else if (names == NULL || values == NULL) {
+    status = fail(PSERVER_ERR_BAD_VALUE, "pserver_set: expected names and values; received NULL");
+  } else {
+    status = send_whole(&call, names, values, count, &kind);
+  }
+  return call_end(&call, status);
+}
+
+pserver_status check_factors(double alpha, double beta) {
+  if (isfinite(alpha) && isfinite(beta)) return PSERVER_OK;
+  return fail(PSERVER_ERR_BAD_VALUE, "alpha and beta: expected finite numbers; received %g and %g",
+              alpha, beta);
+}
+
+pserver_status pserver_push(pserver_client *handle, const char *name, const pserver_tensor *value,
+                            double alpha, double beta, pserver_encoding encoding,
+                            int64_t timeout_ms) {
+  struct call call;
+  struct update kind = {
+      .operation = UPDATE_MIX, .alpha = alpha, .beta = beta, .encoding = encoding};
+  pserver_status status = call_begin(&call, handle, "pserver_push", timeout_ms, 0);
+  if (status != PSERVER_OK) return status;
+  status = check_factors(alpha, beta);
+  if (status == PSERVER_OK) status = check_tensor(name, value);
+  if (status == PSERVER_OK) status = send_whole(&call, &name, value, 1, &kind);
+  return call_end(&call, status);
+}
