@@ -1,0 +1,368 @@
+import type { NatsConnection } from "@nats-io/transport-node";
+import type { ParameterConfigInput, Synchronization } from "../protocol/config/index.ts";
+import type { TensorData } from "../protocol/dtypes.ts";
+import { ensureError, PserverError } from "../protocol/errors.ts";
+import type { ParameterInfo, StatusReply, StatusRequest } from "../protocol/lifecycle-messages.ts";
+import { quoteName } from "../protocol/names.ts";
+import { readStatusPages } from "../protocol/status-pages.ts";
+import { JobSubjects } from "../protocol/subjects.ts";
+import type { Tensor, TensorLike } from "../protocol/tensor.ts";
+import type {
+  BeginOptions,
+  GradOptions,
+  PullOptions,
+  PushOptions,
+  ReadOptions,
+  UpdateOptions,
+} from "./call-options.ts";
+import { Calls } from "./calls.ts";
+import { type ClientParts, makeClientParts } from "./client-parts.ts";
+import { type CallOptions, Deadline } from "./deadline.ts";
+import type { GradientRecord } from "./gradients.ts";
+import type { IndexList } from "./part-index.ts";
+import type { NamedTensor, PullMode } from "./puller.ts";
+import { type SavedModel, saveModel } from "./saved-model.ts";
+import type { GradResult } from "./steps.ts";
+import type { TensorRecord } from "./updates.ts";
+import { NatsWire } from "./wire.ts";
+
+/** Writing a large model takes longer than other calls. */
+const SAVE_TIMEOUT_MS = 600_000;
+const CLOSE_TIMEOUT_MS = 10_000;
+const LEAVE_TIMEOUT_MS = 1_000;
+
+/**
+ * A trainer of a job, made by `connect`. All calls take `timeoutMs` (30 s unless said otherwise)
+ * and an abort `signal`, and may run at the same time; updates that are not awaited may be applied
+ * in any order. Every error is a `PserverError`. Arrays given to a call must not change until its
+ * promise settles: they are copied only when their turn comes.
+ *
+ * A tensor is `{dtype, shape, data}`, or a bare typed array, which takes the parameter's shape.
+ */
+export class Client {
+  readonly job: string;
+  readonly trainer: string;
+  readonly #connection: NatsConnection;
+  readonly #subjects: JobSubjects;
+  readonly #calls = new Calls();
+  readonly #parts: ClientParts;
+  #closed: Promise<void> | undefined;
+
+  private constructor(options: {
+    connection: NatsConnection;
+    subjects: JobSubjects;
+    trainer: string;
+    inbox: string;
+  }) {
+    const { connection, subjects, trainer, inbox } = options;
+    this.job = subjects.job;
+    this.trainer = trainer;
+    this.#connection = connection;
+    this.#subjects = subjects;
+    const fail = (error: PserverError): void => this.#fail(error);
+    const wire = new NatsWire(connection, inbox, fail);
+    this.#parts = makeClientParts({ wire, subjects, trainer, fail });
+  }
+
+  /** A client that has joined its job, on a connection that becomes the client's own. */
+  static async join(options: {
+    connection: NatsConnection;
+    job: string;
+    trainer: string;
+    inbox: string;
+    deadline: Deadline;
+  }): Promise<Client> {
+    const { connection, job, trainer, inbox, deadline } = options;
+    const client = new Client({ connection, subjects: new JobSubjects(job), trainer, inbox });
+    connection.closed().then(
+      (error) => client.#fail(connectionClosed(error)),
+      (error: unknown) => client.#fail(ensureError(error)),
+    );
+    await client.#parts.session.join(deadline);
+    return client;
+  }
+
+  /** Number of this life of the trainer. */
+  get session(): number {
+    return this.#parts.session.number;
+  }
+
+  /** How the trainers of the job keep step: `async`, `sync` or `ssp`, with the job's numbers. */
+  get synchronization(): Synchronization {
+    return this.#parts.session.synchronization;
+  }
+
+  /** Steps this trainer has ended, those that closed before it entered included. */
+  get stepsEnded(): number {
+    return this.#parts.steps.ended;
+  }
+
+  /**
+   * Asks to initialize the job. True: this trainer is selected; it calls {@link initParam} for
+   * every parameter and then {@link finishInit}. False: another one has done so, or, with
+   * `wait: false`, is doing so. A selected trainer that dies is replaced by one that waits.
+   * @throws TIMEOUT, naming the trainer waited for.
+   */
+  beginInit(options: BeginOptions = {}): Promise<boolean> {
+    const { wait = true } = options;
+    return this.#calls.run("beginInit", options, (deadline) =>
+      this.#parts.lifecycle.begin(wait, deadline),
+    );
+  }
+
+  /**
+   * Declares a parameter and stores its first values. Calls may run at the same time.
+   * @throws NOT_SELECTED unless {@link beginInit} returned true; BAD_NAME, BAD_DTYPE, BAD_SHAPE,
+   * BAD_CONFIG or NON_FINITE for what is wrong with it.
+   */
+  initParam(
+    name: string,
+    tensor: TensorLike,
+    config?: ParameterConfigInput,
+    options?: CallOptions,
+  ): Promise<void> {
+    return this.#calls.run(`initParam(${quoteName(name)})`, options, (deadline) =>
+      this.#parts.lifecycle.initParam(name, tensor, config, deadline),
+    );
+  }
+
+  /**
+   * Ends the initialization: from now on the parameters can be read and updated.
+   * @throws INCOMPLETE, naming blocks that are declared but not stored; NO_SPACE if the broker
+   * cannot hold the job.
+   */
+  finishInit(options?: CallOptions): Promise<void> {
+    return this.#calls.run("finishInit", options, (deadline) =>
+      this.#parts.lifecycle.finish(deadline),
+    );
+  }
+
+  /**
+   * One step of each parameter's optimizer with these gradients, of whole parameters or, if they are
+   * configured `sparse`, of some rows; an empty list of rows sends nothing. A parameter of one block
+   * (up to 4 MiB) is updated in one transaction, a larger one block by block.
+   *
+   * In a `sync` job the gradients are added to those of the other trainers, and applied when the
+   * step closes; the call waits until the step before has closed. In a `sync` or `ssp` job it ends
+   * the trainer's step, unless `endStep` is false.
+   * @throws NO_LEARNING_RATE, UNKNOWN_PARAMETER, NOT_INITIALIZED, BAD_DTYPE, BAD_SHAPE, BAD_INDEX,
+   * NON_FINITE, STATIC, UNSUPPORTED or EMPTY before anything is sent; OUTCOME_UNKNOWN at the deadline,
+   * naming the pieces that were applied once or not at all; LATE for blocks whose step had closed, if
+   * that is not to be expected; NOT_MEMBER if the trainer lost its place in the steps: the next call
+   * enters again.
+   */
+  sendGrads(grads: GradientRecord, options: GradOptions = {}): Promise<GradResult> {
+    return this.#calls.run("sendGrads", options, (deadline) =>
+      this.#parts.updates.sendGrads(grads, deadline, options),
+    );
+  }
+
+  /**
+   * Ends this trainer's step, once the gradients it has sent are stored: for a step of several calls
+   * of {@link sendGrads}, or of none. Does nothing in an `async` job.
+   */
+  endStep(options?: CallOptions): Promise<void> {
+    return this.#calls.run("endStep", options, (deadline) => this.#parts.steps.endStep(deadline));
+  }
+
+  /**
+   * Leaves the steps of the job, so that the other trainers wait for this one no more; its next
+   * gradient enters again. {@link close} does the same. Does nothing in an `async` job.
+   */
+  exitSteps(options?: CallOptions): Promise<void> {
+    return this.#calls.run("exitSteps", options, (deadline) => this.#parts.steps.exit(deadline));
+  }
+
+  /**
+   * The values of parameters, in request order; waits until the job is initialized. They are in new
+   * arrays, or in those of `into`, which spares a training loop the memory; what is in these is
+   * undefined until the call has ended well. Sees every update of this client that was acknowledged
+   * before, and never an older state than an earlier read did. A member of a `sync` job waits until
+   * the steps that it has ended have closed, one of an `ssp` job until all but the last `staleness`.
+   * @throws UNKNOWN_PARAMETER naming the parameter; EMPTY; NOT_INITIALIZED at the deadline, or TIMEOUT
+   * naming trainers waited for; BAD_DTYPE or BAD_LENGTH for an array of `into` that does not fit;
+   * UNSUPPORTED for an encoding of another type than float32.
+   */
+  getParams(names: readonly string[], options: PullOptions = {}): Promise<NamedTensor[]> {
+    return this.#calls.run("getParams", options, (deadline) => {
+      if (names.length > 0) return this.#pull(names, deadline, options);
+      throw new PserverError("EMPTY", "getParams: expected at least one name; received none");
+    });
+  }
+
+  /** Overwrites the values of parameters. @throws as {@link sendGrads} does. */
+  setParams(tensors: TensorRecord, options: UpdateOptions = {}): Promise<void> {
+    return this.#calls.run("setParams", options, (deadline) =>
+      this.#parts.updates.setParams(tensors, deadline, options),
+    );
+  }
+
+  /** The values of one parameter; as {@link getParams}, with the array itself as `into`. */
+  pullFull(name: string, options: ReadOptions & { into?: TensorData } = {}): Promise<Tensor> {
+    const { into, encoding } = options;
+    const mode = { encoding, ...(into === undefined ? {} : { into: { [name]: into } }) };
+    return this.#calls.run(`pullFull(${quoteName(name)})`, options, (deadline) =>
+      this.#pullOne(name, deadline, mode),
+    );
+  }
+
+  /**
+   * The elements at the cartesian product of index lists, one for each dimension, as numpy's
+   * `a[np.ix_(…)]`: a tensor as long in each dimension as its list, which may be in any order, repeat
+   * numbers, and count from the end with negative ones. With an empty list the result has no elements
+   * and a 0 in its shape. Only these elements travel; otherwise as {@link getParams}.
+   * @throws BAD_INDEX for a wrong number of lists or a number outside its dimension.
+   */
+  pullPart(
+    name: string,
+    indices: readonly IndexList[],
+    options: ReadOptions = {},
+  ): Promise<Tensor> {
+    return this.#calls.run(`pullPart(${quoteName(name)})`, options, (deadline) => {
+      const { puller, steps } = this.#parts;
+      const mode = { encoding: options.encoding, step: steps.readStep };
+      return puller.pullPart(name, indices, deadline, mode);
+    });
+  }
+
+  /** value = alpha · value + beta · tensor. @throws as {@link sendGrads} does. */
+  pushFull(
+    name: string,
+    tensor: TensorLike,
+    alpha: number,
+    beta: number,
+    options: PushOptions = {},
+  ): Promise<void> {
+    return this.#calls.run(`pushFull(${quoteName(name)})`, options, (deadline) =>
+      this.#parts.updates.pushFull(name, tensor, { alpha, beta }, deadline, options),
+    );
+  }
+
+  /**
+   * value = alpha · value + beta · tensor for the elements that {@link pullPart} would give, as numpy's
+   * `a[np.ix_(…)] = alpha * a[np.ix_(…)] + beta * tensor`: of an element that is named repeatedly the
+   * last one counts. Only these elements travel. Nothing is sent if a list is empty. Each block is
+   * updated in one transaction, unless its elements and their numbers are too large for a message.
+   * @param tensor of the shape that the lists' lengths give, or a bare array of as many elements.
+   * @throws BAD_INDEX as {@link pullPart} does; else as {@link sendGrads} does.
+   */
+  pushAsPart(
+    name: string,
+    tensor: TensorLike,
+    indices: readonly IndexList[],
+    alpha: number,
+    beta: number,
+    options: PushOptions = {},
+  ): Promise<void> {
+    const part = { name, tensor, indices };
+    return this.#calls.run(`pushAsPart(${quoteName(name)})`, options, (deadline) =>
+      this.#parts.updates.pushAsPart(part, { alpha, beta }, deadline, options),
+    );
+  }
+
+  /**
+   * Creates a parameter with this value, unless it exists; either way the value that holds now.
+   * Of several trainers that call it at once, one is selected and the others wait for it.
+   * @throws BAD_DTYPE or BAD_SHAPE if it exists with another type or shape.
+   */
+  createIfNotAlreadyCreated(
+    name: string,
+    tensor: TensorLike,
+    config?: ParameterConfigInput,
+    options?: CallOptions,
+  ): Promise<Tensor> {
+    const what = `createIfNotAlreadyCreated(${quoteName(name)})`;
+    return this.#calls.run(what, options, async (deadline) => {
+      await this.#parts.lifecycle.create(name, tensor, config, deadline);
+      return this.#pullOne(name, deadline);
+    });
+  }
+
+  /**
+   * Has a host write the model to a file below its model directory; takes up to 10 minutes.
+   * @throws BAD_PATH, IO or DISK_FULL as the host says.
+   */
+  saveModel(path: string, options?: CallOptions): Promise<SavedModel> {
+    return this.#calls.run(
+      "saveModel",
+      options,
+      (deadline) => {
+        const { requests } = this.#parts;
+        const { trainer } = this;
+        return saveModel({ requests, subjects: this.#subjects, trainer }, path, deadline);
+      },
+      SAVE_TIMEOUT_MS,
+    );
+  }
+
+  /** The state of the job: whether it is initialized, by whom, and where its journals stood then. */
+  status(options?: CallOptions): Promise<Omit<StatusReply, "parameters" | "more">> {
+    return this.#calls.run("status", options, async (deadline) => {
+      const { state, epoch, by, shards, at } = await this.#parts.parameters.status({}, deadline);
+      return { state, epoch, by, shards, at };
+    });
+  }
+
+  /** Every parameter of the job, in the order of names, whether ready or not. */
+  listParams(options?: CallOptions): Promise<ParameterInfo[]> {
+    return this.#calls.run("listParams", options, async (deadline) => {
+      const ask = (request: StatusRequest): Promise<StatusReply> =>
+        this.#parts.parameters.status(request, deadline);
+      return (await readStatusPages(ask)).parameters;
+    });
+  }
+
+  /**
+   * Waits for calls under way (10 s unless `timeoutMs` says otherwise), ends those that are left
+   * with CLOSED, gives the lease back and closes the connection. May be called again.
+   */
+  close(options: CallOptions = {}): Promise<void> {
+    this.#closed ??= this.#close(options);
+    return this.#closed;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async #close(options: CallOptions): Promise<void> {
+    const deadline = new Deadline("close", options, CLOSE_TIMEOUT_MS);
+    await this.#calls.close(deadline);
+    deadline.dispose();
+    const leaving = new Deadline("leave", { timeoutMs: LEAVE_TIMEOUT_MS });
+    // Without an answer the lease runs out by itself.
+    await this.#parts.session.leave(leaving).catch(() => {});
+    leaving.dispose();
+    this.#parts.session.stop();
+    this.#parts.outbox.close();
+    if (!this.#connection.isClosed()) await this.#connection.close();
+  }
+
+  #pull(names: readonly string[], deadline: Deadline, mode: PullMode): Promise<NamedTensor[]> {
+    const { puller, steps } = this.#parts;
+    const { into, encoding } = mode;
+    return puller.pull(names, deadline, { into, encoding, step: steps.readStep });
+  }
+
+  async #pullOne(name: string, deadline: Deadline, mode: PullMode = {}): Promise<Tensor> {
+    const [tensor] = await this.#pull([name], deadline, mode);
+    if (tensor === undefined) throw new PserverError("INTERNAL", "a pull returned no tensor");
+    return tensor;
+  }
+
+  #fail(error: PserverError): void {
+    this.#calls.fail(error);
+    this.#parts.session.stop();
+    this.#parts.outbox.close();
+  }
+}
+
+function connectionClosed(cause: unknown): PserverError {
+  if (!(cause instanceof Error)) return new PserverError("CLOSED", "the client is closed");
+  return new PserverError(
+    "NO_BROKER",
+    `the connection to the broker is lost for good: ${cause.message}`,
+    {},
+    { cause },
+  );
+}

@@ -1,0 +1,147 @@
+import { sealMessage } from "../protocol/codec.ts";
+import { bytesOf, type TensorData } from "../protocol/dtypes.ts";
+import { encodeElements } from "../protocol/encoding/elements.ts";
+import { type Encoding, encodedBytes } from "../protocol/encoding/encodings.ts";
+import { type BlockPlace, blockPlaces } from "../protocol/layout.ts";
+import type { ParameterInfo } from "../protocol/lifecycle-messages.ts";
+import { type PartIndex, partCounts, partIndexBytes, writePartIndex } from "../protocol/parts.ts";
+import {
+  draftRecord,
+  type PushOperation,
+  type RecordHead,
+  type TrainerRecord,
+} from "../protocol/records.ts";
+import type { JobSubjects } from "../protocol/subjects.ts";
+import type { Tensor } from "../protocol/tensor.ts";
+import type { Piece } from "./batch.ts";
+import { gatherPart, type PartSlice } from "./part-values.ts";
+
+/** Who sends, and what the records of a tensor do. */
+interface Sender {
+  readonly subjects: JobSubjects;
+  readonly trainer: string;
+}
+
+/** What a push does. */
+export interface Push {
+  /** L2 norm of all elements that the call sends of the parameter, as encoded. */
+  readonly norm: number;
+  readonly encoding?: Encoding;
+  /** What it does to the block with this index; asked when the message is made. */
+  readonly operation: (block: number) => PushOperation;
+}
+
+/** A record but for its numbers. */
+type RecordBody = TrainerRecord extends infer Each
+  ? Each extends RecordHead
+    ? Omit<Each, keyof RecordHead>
+    : never
+  : never;
+
+/** Elements that go to one block in one message. */
+interface Load {
+  readonly place: BlockPlace;
+  readonly index?: PartIndex | undefined;
+  readonly encoding?: Encoding | undefined;
+  readonly elements: number;
+  /** Called when the message is made: what waits is not copied. */
+  readonly values: () => TensorData;
+}
+
+/** Records that initialize every block of a parameter. */
+export function initPieces(sender: Sender, info: ParameterInfo, tensor: Tensor): Piece[] {
+  const { epoch, dtype, shape, config } = info;
+  return wholeBlocks(info, tensor).map((load) => {
+    const { start, count } = load.place;
+    const body = { verb: "init" as const, epoch, dtype, shape, start, count, config };
+    return toPiece(sender, info, load, "init", () => body);
+  });
+}
+
+/** Records that overwrite every block of a parameter. */
+export function setPieces(sender: Sender, info: ParameterInfo, tensor: Tensor): Piece[] {
+  const { epoch, dtype } = info;
+  return wholeBlocks(info, tensor).map((load) =>
+    toPiece(sender, info, load, "set", () => ({ verb: "set", epoch, dtype })),
+  );
+}
+
+/** Records that update every block of a parameter. */
+export function pushPieces(
+  sender: Sender,
+  info: ParameterInfo,
+  tensor: Tensor,
+  push: Push,
+): Piece[] {
+  return wholeBlocks(info, tensor).map((load) => toPushPiece(sender, info, load, push));
+}
+
+/** Records that update parts of blocks with the elements that `data` has for them. */
+export function partPieces(
+  sender: Sender,
+  info: ParameterInfo,
+  slices: readonly PartSlice[],
+  data: TensorData,
+  push: Push,
+): Piece[] {
+  return slices.map((slice) => {
+    const { index, elements, part } = slice;
+    const load = { place: part.place, index, elements, values: () => gatherPart(slice, data) };
+    return toPushPiece(sender, info, load, push);
+  });
+}
+
+function wholeBlocks(info: ParameterInfo, { data }: Tensor): Load[] {
+  return blockPlaces(info.layout).map((place) => ({
+    place,
+    elements: place.count,
+    values: () => data.subarray(place.start, place.start + place.count),
+  }));
+}
+
+function toPushPiece(
+  sender: Sender,
+  info: ParameterInfo,
+  load: Load,
+  { norm, encoding, operation }: Push,
+): Piece {
+  const { epoch, dtype } = info;
+  const body = {
+    verb: "push" as const,
+    epoch,
+    dtype,
+    norm,
+    ...(encoding === undefined ? {} : { encoding }),
+    ...(load.index === undefined ? {} : { part: partCounts(load.index) }),
+  };
+  const toBody = (): RecordBody => ({ ...body, operation: operation(load.place.index) });
+  return toPiece(sender, info, { ...load, encoding }, "push", toBody);
+}
+
+function toPiece(
+  { subjects, trainer }: Sender,
+  { name, dtype }: ParameterInfo,
+  { place, index, elements, values, encoding }: Load,
+  verb: TrainerRecord["verb"],
+  toBody: () => RecordBody,
+): Piece {
+  const indexBytes = index === undefined ? 0 : partIndexBytes(partCounts(index));
+  const dataBytes = indexBytes + encodedBytes(dtype, encoding, elements);
+  return {
+    subject: subjects.log(place.shard, trainer, verb, name, place.index),
+    shard: place.shard,
+    topic: { parameter: name, index: place.index },
+    dataBytes,
+    draft: (head, allocate) => {
+      const draft = draftRecord({ ...head, ...toBody() }, dataBytes, allocate);
+      if (index !== undefined) writePartIndex(draft.data, index);
+      writeElements(draft.data.subarray(indexBytes), values(), encoding);
+      return sealMessage(draft);
+    },
+  };
+}
+
+function writeElements(target: Uint8Array, values: TensorData, encoding?: Encoding): void {
+  if (encoding === undefined) target.set(bytesOf(values));
+  else if (values instanceof Float32Array) encodeElements(encoding, values, target);
+}

@@ -1,0 +1,39 @@
+import type { PserverError } from "../protocol/errors.ts";
+import { laterPosition, type Position } from "../protocol/outcomes.ts";
+
+/**
+ * The highest position seen in each shard, from PubAcks, answers, pull replies and the `at` of the
+ * job. Pulls carry it, so that reads see the trainer's own writes and never go back.
+ */
+export class Positions {
+  readonly #byShard = new Map<number, Position>();
+
+  /** Takes a position into account; a lower one changes nothing. */
+  note(shard: number, { generation, seq }: Position): void {
+    // Of a reply only its position is kept: the rest holds the bytes of a block.
+    this.#byShard.set(shard, laterPosition(this.#byShard.get(shard), { generation, seq }));
+  }
+
+  /** The position in a shard; its beginning if nothing was seen. */
+  get(shard: number): Position {
+    return this.#byShard.get(shard) ?? { generation: 1, seq: 0 };
+  }
+
+  /** Every position seen, as `finish` sends them. */
+  list(): (Position & { readonly shard: number })[] {
+    return [...this.#byShard]
+      .map(([shard, { generation, seq }]) => ({ shard, generation, seq }))
+      .sort((a, b) => a.shard - b.shard);
+  }
+}
+
+/**
+ * After JOURNAL_REPLACED: positions of the old generation mean nothing any more. The error names
+ * where the new journal stands.
+ */
+export function noteReplaced(positions: Positions, shard: number, error: PserverError): void {
+  const { expected } = error.details;
+  if (typeof expected !== "object" || expected === null) return;
+  const { generation } = expected as Partial<Position>;
+  if (typeof generation === "number") positions.note(shard, { generation, seq: 0 });
+}

@@ -1,0 +1,197 @@
+import { checkFinite, checkLearningRate } from "../protocol/config/index.ts";
+import { type Encoding, encodedBytes } from "../protocol/encoding/encodings.ts";
+import { ensureError, PserverError } from "../protocol/errors.ts";
+import type { ParameterInfo } from "../protocol/lifecycle-messages.ts";
+import { HEADER_BYTES_MAX } from "../protocol/limits.ts";
+import { quoteName } from "../protocol/names.ts";
+import type { JobSubjects } from "../protocol/subjects.ts";
+import type { TensorLike } from "../protocol/tensor.ts";
+import type { Piece } from "./batch.ts";
+import type { Deadline } from "./deadline.ts";
+import { checkedNorm, fitData, fitTensor } from "./fit-tensor.ts";
+import { type GradientRecord, gradientPieces } from "./gradients.ts";
+import type { Outbox } from "./outbox.ts";
+import type { Parameters } from "./parameters.ts";
+import type { IndexList } from "./part-index.ts";
+import { planPart } from "./part-plan.ts";
+import { slicePart } from "./part-values.ts";
+import { type Push, partPieces, pushPieces, setPieces } from "./pieces.ts";
+import type { SeenVersions } from "./seen-versions.ts";
+import type { GradResult, Steps } from "./steps.ts";
+
+/** Tensors by parameter name. */
+export type TensorRecord = Readonly<Record<string, TensorLike>> | ReadonlyMap<string, TensorLike>;
+
+/** When an update is done: folded by the shard's owner, or stored in the journal. */
+export type Ack = "applied" | "stored";
+
+/** What updates belong to. */
+export interface UpdatesOptions {
+  readonly outbox: Outbox;
+  readonly parameters: Parameters;
+  readonly subjects: JobSubjects;
+  readonly trainer: string;
+  readonly seen: SeenVersions;
+  readonly steps: Steps;
+  /** The largest message the broker takes. */
+  readonly payloadBytesMax: () => number;
+}
+
+/** How the records of an update travel. */
+export interface UpdateMode {
+  readonly ack?: Ack | undefined;
+  readonly encoding?: Encoding | undefined;
+}
+
+/** value = alpha · value + beta · tensor. */
+export interface Mix {
+  readonly alpha: number;
+  readonly beta: number;
+}
+
+/** Changes of initialized parameters. All tensors of a call are checked before any is sent. */
+export class Updates {
+  readonly #options: UpdatesOptions;
+
+  constructor(options: UpdatesOptions) {
+    this.#options = options;
+  }
+
+  /** One optimizer step of each parameter; see `Client.sendGrads`. */
+  async sendGrads(
+    grads: GradientRecord,
+    deadline: Deadline,
+    options: UpdateMode & { learningRate?: number; endStep?: boolean },
+  ): Promise<GradResult> {
+    const { learningRate, encoding, endStep = true } = options;
+    if (learningRate !== undefined) checkLearningRate(learningRate);
+    const { subjects, trainer, seen, steps, outbox } = this.#options;
+    let step: number | undefined;
+    const mode = { subjects, trainer, learningRate, encoding, seen, step: () => step };
+    return this.#update(
+      grads,
+      deadline,
+      (info, given) => gradientPieces(info, given, mode),
+      (pieces) => {
+        const shards = pieces.map(({ shard }) => shard);
+        return steps.gradients({ shards, endStep }, deadline, (place) => {
+          step = place.step;
+          const { countsLate } = place;
+          return outbox.send(pieces, { deadline, stored: options.ack === "stored", countsLate });
+        });
+      },
+    );
+  }
+
+  /** value = alpha · value + beta · tensor; see `Client.pushFull`. */
+  async pushFull(
+    name: string,
+    given: TensorLike,
+    mix: Mix,
+    deadline: Deadline,
+    mode: UpdateMode,
+  ): Promise<void> {
+    const toPush = mixPush(mix, mode.encoding);
+    await this.#send(new Map([[name, given]]), deadline, mode, (info, value) => {
+      const tensor = fitTensor(info, value);
+      const norm = checkedNorm(info, tensor.data, mode.encoding);
+      return pushPieces(this.#options, info, tensor, toPush(norm));
+    });
+  }
+
+  /** The same for some elements; see `Client.pushAsPart`. */
+  async pushAsPart(
+    part: {
+      readonly name: string;
+      readonly tensor: TensorLike;
+      readonly indices: readonly IndexList[];
+    },
+    mix: Mix,
+    deadline: Deadline,
+    mode: UpdateMode,
+  ): Promise<void> {
+    const { encoding } = mode;
+    const toPush = mixPush(mix, encoding);
+    const { name, tensor, indices } = part;
+    await this.#send(new Map([[name, tensor]]), deadline, mode, (info, given) => {
+      const { shape, elements, blocks } = planPart(info, indices);
+      const data = fitData(info, given, shape, elements);
+      const norm = checkedNorm(info, data, encoding);
+      const bytesMax = this.#options.payloadBytesMax() - HEADER_BYTES_MAX;
+      const elementBytes = encodedBytes(info.dtype, encoding, 1);
+      const slices = blocks.flatMap((block) => slicePart(block, elementBytes, bytesMax));
+      return partPieces(this.#options, info, slices, data, toPush(norm));
+    });
+  }
+
+  /** Overwrites parameters; see `Client.setParams`. */
+  async setParams(tensors: TensorRecord, deadline: Deadline, mode: UpdateMode): Promise<void> {
+    await this.#send(tensors, deadline, mode, (info, given) => {
+      const tensor = fitTensor(info, given);
+      checkedNorm(info, tensor.data);
+      return setPieces(this.#options, info, tensor);
+    });
+  }
+
+  async #send(
+    tensors: TensorRecord,
+    deadline: Deadline,
+    { ack }: UpdateMode,
+    toPieces: (info: ParameterInfo, given: TensorLike) => Piece[],
+  ): Promise<void> {
+    const options = { deadline, stored: ack === "stored" };
+    await this.#update(tensors, deadline, toPieces, (pieces) =>
+      this.#options.outbox.send(pieces, options),
+    );
+  }
+
+  async #update<Given, Result>(
+    tensors: Readonly<Record<string, Given>> | ReadonlyMap<string, Given>,
+    deadline: Deadline,
+    toPieces: (info: ParameterInfo, given: Given) => Piece[],
+    send: (pieces: readonly Piece[]) => Promise<Result>,
+  ): Promise<Result> {
+    const { parameters } = this.#options;
+    const entries: (readonly [string, Given])[] =
+      tensors instanceof Map ? [...tensors] : Object.entries(tensors);
+    if (entries.length === 0) {
+      throw new PserverError(
+        "EMPTY",
+        `${deadline.what}: expected at least one tensor; received none`,
+      );
+    }
+    const names = entries.map(([name]) => name);
+    const infos = await parameters.require(names, deadline);
+    const pieces = infos.flatMap((info, i) => {
+      if (info.config.static) throw isStatic(info.name);
+      const entry = entries[i];
+      return entry === undefined ? [] : toPieces(info, entry[1]);
+    });
+    try {
+      return await send(pieces);
+    } catch (caught) {
+      const error = ensureError(caught);
+      // Initialized anew since it was looked up: the next call is to look again.
+      if (error.code === "STALE_EPOCH") for (const name of names) parameters.forget(name);
+      throw error;
+    }
+  }
+}
+
+function mixPush(mix: Mix, encoding: Encoding | undefined): (norm: number) => Push {
+  const alpha = checkFinite(mix.alpha, "alpha");
+  const beta = checkFinite(mix.beta, "beta");
+  return (norm) => ({
+    norm,
+    ...(encoding === undefined ? {} : { encoding }),
+    operation: () => ({ op: "mix", alpha, beta }),
+  });
+}
+
+function isStatic(parameter: string): PserverError {
+  return new PserverError(
+    "STATIC",
+    `${quoteName(parameter)} keeps its first values: its config says static`,
+    { parameter },
+  );
+}
