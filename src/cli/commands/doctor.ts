@@ -1,0 +1,54 @@
+import type { Command } from "commander";
+import { type CliContext, openOutput } from "../context.ts";
+import type { Check, CheckStatus } from "../doctor/check.ts";
+import { runDoctor } from "../doctor/run-doctor.ts";
+import { EXIT } from "../exit-codes.ts";
+import { helpText } from "../help-text.ts";
+import {
+  addJobOptions,
+  addTrainerOption,
+  type TrainerFlags,
+} from "../options/connection-options.ts";
+import { addOutputOptions } from "../options/output-options.ts";
+import type { Paint } from "../output/colors.ts";
+import type { OutputFlags } from "../output/output.ts";
+import { visible } from "../output/table.ts";
+
+const TIMEOUT_MS = 5_000;
+
+/** `pserver doctor`: checks what a job needs, and says what to do about the rest. */
+export function registerDoctor(program: Command, context: CliContext): void {
+  const command = program
+    .command("doctor")
+    .description("check broker, permissions and hosts, and say what to do");
+  addOutputOptions(addTrainerOption(addJobOptions(command, TIMEOUT_MS)))
+    .action(async (flags: TrainerFlags & OutputFlags) => {
+      const output = openOutput(context, flags);
+      const checks = await runDoctor(context, flags);
+      const failed = checks.some(({ status }) => status === "fail");
+      if (output.json) output.value({ ok: !failed, checks });
+      else output.lines(checks.flatMap((check) => describeCheck(check, output.paint)));
+      if (failed) context.setExitCode(EXIT.failure);
+    })
+    .addHelpText(
+      "after",
+      helpText({
+        "Exit code": ["  1 if a check fails, else 0; a warning is no failure. Nothing is changed."],
+        "With --json": [
+          '  {"ok","checks":[{"name","status","message","advice"}]}; status is ok, warn or fail.',
+        ],
+        Examples: [
+          "  pserver doctor",
+          "  pserver doctor --url nats://broker:4222 --creds host.creds --job mnist",
+        ],
+      }),
+    );
+}
+
+const MARKS: Readonly<Record<CheckStatus, string>> = { ok: "ok  ", warn: "warn", fail: "FAIL" };
+
+/** A check for people: one line, and one with what to do. */
+export function describeCheck({ name, status, message, advice }: Check, paint: Paint): string[] {
+  const line = `${paint(status, MARKS[status])}  ${name}: ${visible(message)}`;
+  return advice === undefined ? [line] : [line, `      -> ${advice}`];
+}

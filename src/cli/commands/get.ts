@@ -1,0 +1,76 @@
+import type { Command } from "commander";
+import { tensorBytes } from "../../protocol/tensor.ts";
+import { type CliContext, openOutput } from "../context.ts";
+import { helpText } from "../help-text.ts";
+import { withHosts, withTrainer } from "../job/open-job.ts";
+import {
+  addJobOptions,
+  addTrainerOption,
+  type TrainerFlags,
+} from "../options/connection-options.ts";
+import { addOutputOptions } from "../options/output-options.ts";
+import { formatBytes } from "../output/amounts.ts";
+import type { OutputFlags } from "../output/output.ts";
+import { summarizeTensor } from "../output/tensor-summary.ts";
+import { encodeJsonTensor } from "../tensor-files/json-tensor.ts";
+import { writeTensorFile } from "../tensor-files/write-tensor.ts";
+
+const TIMEOUT_MS = 60_000;
+
+interface GetFlags extends TrainerFlags, OutputFlags {
+  readonly out?: string;
+}
+
+/** `pserver get`: the values of one parameter. */
+export function registerGet(program: Command, context: CliContext): void {
+  const command = program
+    .command("get")
+    .description("print the values of a parameter, or write them to a file")
+    .argument("<name>", "the parameter")
+    .option("--out <file>", "write to .npy, .json, or else the little-endian bytes in C order");
+  addOutputOptions(addTrainerOption(addJobOptions(command, TIMEOUT_MS)))
+    .action((name: string, flags: GetFlags) => runGet(context, name, flags))
+    .addHelpText(
+      "after",
+      helpText({
+        "With --json": [
+          '  {"name","dtype","shape","values"}, all values flat in C order; 64-bit integers, NaN and',
+          '  infinities as strings. With --out: {"file","bytes"}.',
+        ],
+        Examples: [
+          "  pserver get w                     # the first and last values, as numpy prints them",
+          "  pserver get w --json > w.json",
+          "  pserver get w --out w.npy         # numpy.load('w.npy')",
+        ],
+      }),
+    );
+}
+
+async function runGet(context: CliContext, name: string, flags: GetFlags): Promise<void> {
+  const output = openOutput(context, flags);
+  const { signal } = context;
+  // The client waits for a job that is not initialized; who asks by hand wants to be told.
+  const info = await withHosts(context, flags, ({ requests }) => requests.parameter(name));
+  const bytes = tensorBytes(info.dtype, info.shape);
+  const tensor = await output
+    .progress(`reading ${formatBytes(bytes)}`)
+    .during(
+      withTrainer(context, flags, (client) =>
+        client.pullFull(name, { timeoutMs: flags.timeout, signal }),
+      ),
+    );
+  if (flags.out !== undefined) {
+    const progress = output.progress("writing");
+    const onProgress = (doneBytes: number): void => progress.update(doneBytes, bytes);
+    const options = { signal, onProgress };
+    const written = await writeTensorFile(flags.out, name, tensor, options).finally(() =>
+      progress.clear(),
+    );
+    if (output.json) output.value({ file: flags.out, bytes: written });
+    else output.message(`wrote ${formatBytes(written)} to ${flags.out}`);
+  } else if (output.json) {
+    await output.stream(encodeJsonTensor(name, tensor), signal);
+  } else {
+    output.lines(summarizeTensor(name, tensor));
+  }
+}

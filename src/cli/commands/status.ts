@@ -1,0 +1,133 @@
+import type { Command } from "commander";
+import { synchronizationText } from "../../protocol/config/index.ts";
+import type { ParameterInfo, StatusReply } from "../../protocol/lifecycle-messages.ts";
+import { tensorBytes } from "../../protocol/tensor.ts";
+import { type CliContext, openOutput } from "../context.ts";
+import { helpText } from "../help-text.ts";
+import { withHosts } from "../job/open-job.ts";
+import { closedSteps, idleShards, type Participants } from "../job/participants.ts";
+import {
+  addJobOptions,
+  addTrainerOption,
+  type TrainerFlags,
+} from "../options/connection-options.ts";
+import { addOutputOptions } from "../options/output-options.ts";
+import { formatBytes, formatCount, formatRanges } from "../output/amounts.ts";
+import type { Paint } from "../output/colors.ts";
+import type { OutputFlags } from "../output/output.ts";
+import { formatTable, visible } from "../output/table.ts";
+
+const TIMEOUT_MS = 5_000;
+
+/** The job at one moment, as `--json` prints it. */
+export interface JobStatus extends Participants {
+  readonly job: string;
+  readonly state: StatusReply["state"];
+  readonly epoch: number;
+  /** The trainer that initializes or initialized the job; "" if none. */
+  readonly by: string;
+  readonly parameters: {
+    readonly count: number;
+    readonly ready: number;
+    readonly blocks: number;
+    readonly bytes: number;
+  };
+}
+
+/** `pserver status`: the job, its hosts and trainers. */
+export function registerStatus(program: Command, context: CliContext): void {
+  const command = program
+    .command("status")
+    .description("show the state of a job, its hosts, parameters and trainers");
+  addOutputOptions(addTrainerOption(addJobOptions(command, TIMEOUT_MS)))
+    .action(async (flags: TrainerFlags & OutputFlags) => {
+      const output = openOutput(context, flags);
+      const status = await withHosts(context, flags, async ({ requests }) => {
+        const [{ status, parameters }, participants] = await Promise.all([
+          requests.everything(),
+          requests.participants(),
+        ]);
+        return summarize(flags.job, status, parameters, participants);
+      });
+      if (output.json) output.value(status);
+      else output.lines(describeStatus(status, output.paint));
+    })
+    .addHelpText(
+      "after",
+      helpText({
+        "With --json": [
+          '  {"job","state","epoch","by","parameters":{"count","ready","blocks","bytes"},',
+          '  "hosts":[{"id","shards",…}],"trainers":[…],"shards":[{"shard","state",…}],',
+          '  "synchronization":{"mode",…},"members":{"revision","started","trainers"}}; the job is',
+          "  uninitialized, initializing or ready, a shard is serving, catching-up, unowned, ….",
+          '  Where trainers keep step, each shard has "steps":{"revision","members","closed"}.',
+        ],
+        Examples: ["  pserver status", "  pserver status --job mnist --json"],
+      }),
+    );
+}
+
+/** What hosts answered, put together. */
+export function summarize(
+  job: string,
+  { state, epoch, by }: StatusReply,
+  parameters: readonly ParameterInfo[],
+  participants: Participants,
+): JobStatus {
+  const sum = (of: (info: ParameterInfo) => number): number =>
+    parameters.reduce((total, info) => total + of(info), 0);
+  return {
+    ...{ job, state, epoch, by },
+    parameters: {
+      count: parameters.length,
+      ready: sum(({ ready }) => (ready ? 1 : 0)),
+      blocks: sum(({ layout }) => layout.blocks),
+      bytes: sum(({ dtype, shape }) => tensorBytes(dtype, shape)),
+    },
+    ...participants,
+  };
+}
+
+/** The status for people. */
+export function describeStatus(status: JobStatus, paint: Paint): string[] {
+  const { parameters, hosts, trainers, shards } = status;
+  const row = (title: string, text: string): string =>
+    `  ${paint("faint", title.padEnd(10))} ${text}`;
+  const bytes = `${formatBytes(parameters.bytes)} in ${formatCount(parameters.blocks, "block")}`;
+  const unready = parameters.count - parameters.ready;
+  const notReady = unready === 0 ? "" : `, ${unready} not initialized yet`;
+  const names = trainers.map(visible).join(", ");
+  const lines = [
+    `job ${paint("strong", status.job)}: ${describeState(status, paint)}`,
+    row("parameters", `${parameters.count}, ${bytes}${notReady}`),
+    row("shards", `${shards.length} on ${formatCount(hosts.length, "host")}`),
+    row("trainers", trainers.length === 0 ? "none" : `${trainers.length}: ${names}`),
+  ];
+  if (status.synchronization.mode !== "async") lines.push(row("steps", describeSteps(status)));
+  for (const [state, numbers] of idleShards(shards)) {
+    lines.push(row("", paint("warn", `${state} at the moment: ${formatRanges(numbers)}`)));
+  }
+  const columns = [{ title: "HOST" }, { title: "SHARDS" }];
+  const rows = hosts.map((host) => [host.id, formatRanges(host.shards) || "none"]);
+  return [...lines, "", ...formatTable(columns, rows, paint)];
+}
+
+function describeSteps({ synchronization, members, shards }: JobStatus): string {
+  const { started = false, trainers = [] } = members ?? {};
+  const text = [synchronizationText(synchronization)];
+  text.push(`${formatCount(trainers.length, "member")}${started ? "" : ", not enough yet"}`);
+  const closed = closedSteps(shards);
+  if (closed !== undefined) {
+    const { everywhere, anywhere } = closed;
+    const range = everywhere === anywhere ? "" : ` to ${anywhere}`;
+    text.push(`step ${everywhere}${range} closed`);
+  }
+  return text.join("; ");
+}
+
+function describeState({ state, epoch, by }: JobStatus, paint: Paint): string {
+  if (state === "uninitialized") return paint("warn", state);
+  const who = `by ${visible(by)}, epoch ${epoch}`;
+  if (state === "initializing") return `${paint("warn", state)} ${who}`;
+  return `${paint("ok", state)}, initialized ${who}`;
+}

@@ -1,0 +1,52 @@
+import { type Command, Option } from "commander";
+import { type CliContext, openOutput } from "../context.ts";
+import { helpText } from "../help-text.ts";
+import { addJobOption } from "../options/connection-options.ts";
+import { addHostOptions } from "../options/host-options.ts";
+import { addOutputOptions } from "../options/output-options.ts";
+import { wholeNumber } from "../options/parse-values.ts";
+import { runUp, type UpFlags } from "../up/run-up.ts";
+
+const PORT_DEFAULT = 4222;
+const HOSTS_MAX = 64;
+
+/** `pserver up`: a broker and hosts on this machine, until Ctrl-C. */
+export function registerUp(program: Command, context: CliContext): void {
+  const command = program
+    .command("up")
+    .description("start a broker and one or more hosts on this machine, until Ctrl-C")
+    .addOption(
+      new Option("--port <n>", "port of the broker; 0 takes any free one")
+        .argParser(wholeNumber(0, 65_535))
+        .default(PORT_DEFAULT),
+    )
+    .option("--store <dir>", "directory of all data", ".pserver")
+    .addOption(
+      new Option("--hosts <n>", "hosts: the first here, each other in a process of its own")
+        .argParser(wholeNumber(1, HOSTS_MAX))
+        .default(1),
+    )
+    .option("--durable", "acknowledged updates survive a power loss too; slower");
+  addOutputOptions(addHostOptions(addJobOption(command), "STORE/models"))
+    .action((flags: UpFlags) => runUp(context, openOutput(context, flags), flags))
+    .addHelpText(
+      "after",
+      helpText({
+        "When it ends": [
+          "  Ctrl-C stops the hosts, then the broker, and exits with 0; a second Ctrl-C stops at",
+          "  once. A broker that dies is started again, up to five times. A host that dies is",
+          "  reported, and its shards go to the others; without any host left it exits.",
+        ],
+        "With --json": [
+          '  One line once it serves: {"ready":true,"url","job","hosts","store",',
+          '  "modelDirectory","broker":{"pid","version"}}.',
+        ],
+        Examples: [
+          "  pserver up",
+          "  pserver up --job mnist --port 0 --store /data/mnist --hosts 3 --json",
+          "  pserver up --durable --shards 32",
+          "  pserver up --job mnist --sync sync --trainers 4 --backups 1",
+        ],
+      }),
+    );
+}

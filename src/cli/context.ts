@@ -1,0 +1,22 @@
+import type { ExitCode } from "./exit-codes.ts";
+import { Output, type OutputFlags, type OutputStream } from "./output/output.ts";
+
+/** The process that a command runs in. */
+export interface CliProcess {
+  readonly stdout: OutputStream;
+  readonly stderr: OutputStream;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Aborted by the first Ctrl-C or SIGTERM. */
+  readonly signal: AbortSignal;
+}
+
+/** What a command gets to work with. */
+export interface CliContext extends CliProcess {
+  /** Ends the command with a code other than 0 although it has run to its end. */
+  setExitCode(code: ExitCode): void;
+}
+
+/** The printer of one command. */
+export function openOutput(context: CliContext, flags: OutputFlags): Output {
+  return new Output(context, context.environment, flags);
+}

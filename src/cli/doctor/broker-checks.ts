@@ -1,0 +1,53 @@
+import { brokerLacks, checkBrokerVersion } from "../../broker/broker-version.ts";
+import { ensureError } from "../../protocol/errors.ts";
+import {
+  HEADER_BYTES_MAX,
+  PAYLOAD_BYTES_MIN,
+  SINGLE_BLOCK_BYTES_MAX,
+} from "../../protocol/limits.ts";
+import { formatBytes } from "../output/amounts.ts";
+import { type Check, fail, ok, warn } from "./check.ts";
+
+/** With less, a parameter of 4 MiB is cut into blocks and is no single transaction. */
+const PAYLOAD_BYTES_WHOLE = SINGLE_BLOCK_BYTES_MAX + HEADER_BYTES_MAX;
+
+const INSTALL = "install nats-server 2.12";
+
+/** The Node.js that runs this command; `needed` is the version of package.json's `engines`. */
+export function checkNode(version: string, needed: readonly [number, number]): Check {
+  const [major = 0, minor = 0] = version.split(".").map(Number);
+  const enough = major > needed[0] || (major === needed[0] && minor >= needed[1]);
+  if (enough) return ok("node", `Node.js ${version}`);
+  const expected = needed.join(".");
+  return fail(
+    "node",
+    `Node.js ${version}; ${expected} is needed`,
+    `install Node.js ${expected} or newer`,
+  );
+}
+
+/** The broker's version: whether it may be used, and what it lacks. */
+export function checkVersion(version: string): Check {
+  const name = "broker version";
+  try {
+    const standing = checkBrokerVersion(version);
+    if (standing !== "warned") return ok(name, `nats-server ${version}, ${standing}`);
+  } catch (error) {
+    return fail(name, ensureError(error).message, INSTALL);
+  }
+  const lacks = brokerLacks(version).join("; ");
+  return warn(name, `nats-server ${version} works for a single node; it lacks: ${lacks}`, INSTALL);
+}
+
+/** The largest message the broker takes. */
+export function checkMaxPayload(maxPayloadBytes: number): Check {
+  const name = "max_payload";
+  const size = formatBytes(maxPayloadBytes);
+  const advice = "set max_payload: 8MB in the broker's configuration";
+  if (maxPayloadBytes < PAYLOAD_BYTES_MIN) {
+    return fail(name, `${size}; at least ${formatBytes(PAYLOAD_BYTES_MIN)} is needed`, advice);
+  }
+  if (maxPayloadBytes >= PAYLOAD_BYTES_WHOLE) return ok(name, size);
+  const found = `${size}: parameters above ${formatBytes(maxPayloadBytes - HEADER_BYTES_MAX)} are cut`;
+  return warn(name, `${found} into blocks, each updated by itself`, advice);
+}

@@ -1,0 +1,27 @@
+/** How a check came out: `warn` works, but not as it should. */
+export type CheckStatus = "ok" | "warn" | "fail";
+
+/** One line of the doctor's report. */
+export interface Check {
+  readonly name: string;
+  readonly status: CheckStatus;
+  /** What was found. */
+  readonly message: string;
+  /** What to do about it; absent when all is well. */
+  readonly advice?: string;
+}
+
+/** A check that passed. */
+export function ok(name: string, message: string): Check {
+  return { name, status: "ok", message };
+}
+
+/** A check that found something that works, but not as it should. */
+export function warn(name: string, message: string, advice: string): Check {
+  return { name, status: "warn", message, advice };
+}
+
+/** A check that found what keeps the job from working. */
+export function fail(name: string, message: string, advice: string): Check {
+  return { name, status: "fail", message, advice };
+}

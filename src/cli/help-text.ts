@@ -1,0 +1,6 @@
+/** Sections for the end of a command's help: a title, and its lines as they are. */
+export function helpText(sections: Readonly<Record<string, readonly string[]>>): string {
+  return Object.entries(sections)
+    .map(([title, lines]) => `\n${title}:\n${lines.join("\n")}`)
+    .join("\n");
+}

@@ -1,0 +1,28 @@
+import type { ErrorCode } from "../protocol/errors.ts";
+
+/** What a person can do about an error, where that is not plain from its message. */
+const HINTS: Readonly<Partial<Record<ErrorCode, string>>> = {
+  NO_BROKER: '"pserver up" starts one on this machine',
+  NO_HOST: 'start a host with "pserver host", and check --job',
+  NO_OWNER: "a host may be taking the shard over: try again in a few seconds",
+  NO_JETSTREAM: "start the broker with the nats.conf of this package",
+  BROKER_TOO_OLD: 'install nats-server 2.12, or let "pserver up" start one',
+  NO_ETCD: "check --etcd, and that etcd runs: etcdctl --endpoints=URL endpoint health",
+  PAYLOAD_TOO_SMALL: "raise max_payload in the broker's configuration to 8MB",
+  DENIED: "check the user's credentials and permissions: see docs/operations.md",
+  UNKNOWN_PARAMETER: 'list the parameters with "pserver ls"',
+  NOT_INITIALIZED: 'load a model with "pserver load", or let a trainer initialize the job',
+  ALREADY_INITIALIZED: 'overwrite single parameters with "pserver set", or use another --job',
+  STORE_IN_USE: "stop that process, or choose another directory with --store",
+  TIMEOUT: "give it longer with --timeout",
+  OUTCOME_UNKNOWN: 'look at the values with "pserver get" before you send them again',
+  JOURNAL_FULL: "wait for a snapshot, or give the broker more room",
+  NO_SPACE: "free space in the broker's store, or raise its limits",
+  BAD_PATH: "models lie below the model directory of a host: give a path relative to it",
+  INTERNAL: "this is a defect: please report it with the command that you gave",
+};
+
+/** The hint for an error code, if there is one. */
+export function hintFor(code: ErrorCode): string | undefined {
+  return HINTS[code];
+}

@@ -1,0 +1,35 @@
+import type { HostEvent } from "../../actors/host.ts";
+import type { Output } from "../output/output.ts";
+
+/** Tells the operator what happens in a host; nothing of a shard's ordinary comings and goings. */
+export function tellHostEvent(event: HostEvent, output: Output): void {
+  switch (event.type) {
+    case "serving":
+    case "released":
+      return;
+    case "shard-failed":
+      output.warning(
+        `shard ${event.shard} has failed: ${event.error.code}: ${event.error.message}`,
+      );
+      return;
+    case "snapshot-failed":
+      output.warning(
+        `snapshot of shard ${event.shard}: ${event.error.code}: ${event.error.message}`,
+      );
+      return;
+    case "disconnected":
+      output.warning("the connection to the broker is lost; trying to get it back");
+      return;
+    case "reconnected":
+      output.message("the connection to the broker is back");
+      return;
+    case "etcd-lost":
+      output.warning(`${event.error.message}; trying to get it back`);
+      return;
+    case "etcd-back":
+      output.message("etcd answers again");
+      return;
+    case "error":
+      output.warning(`${event.error.code}: ${event.error.message}`);
+  }
+}

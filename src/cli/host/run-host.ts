@@ -1,0 +1,79 @@
+import { resolve } from "node:path";
+import { checkBrokerVersion } from "../../broker/broker-version.ts";
+import { resolveSettings } from "../../client/settings.ts";
+import { makeDirectories } from "../../model-files/atomic-write.ts";
+import { PserverError } from "../../protocol/errors.ts";
+import { type ConnectionSettings, openConnection } from "../../transport/connection.ts";
+import type { CliContext } from "../context.ts";
+import { unlessAborted, untilAborted } from "../interrupts.ts";
+import { type AnswerFlags, toAnswerConnection } from "../options/answer-options.ts";
+import { type ConnectionFlags, toOverrides } from "../options/connection-options.ts";
+import { type HostFlags, toHostSettings } from "../options/host-options.ts";
+import type { Output, OutputFlags } from "../output/output.ts";
+import { tellHostEvent } from "./host-events.ts";
+
+/** Flags of `pserver host`. */
+export interface RunHostFlags extends HostFlags, ConnectionFlags, AnswerFlags, OutputFlags {
+  readonly job: string;
+  readonly id?: string;
+  readonly replicas?: number;
+}
+
+const MODEL_DIRECTORY = ".pserver/models";
+
+/**
+ * Runs one host until it is interrupted.
+ * @throws what the start failed for or the host died of; ABORTED if it is interrupted before it
+ * serves.
+ */
+export async function runHost(
+  context: CliContext,
+  output: Output,
+  flags: RunHostFlags,
+): Promise<void> {
+  const { signal } = context;
+  const modelDirectory = resolve(flags.modelDir ?? MODEL_DIRECTORY);
+  const connection = resolveSettings(toOverrides(flags), context.environment);
+  const answerConnection = toAnswerConnection(flags, connection);
+  const { id: wantedId, replicas } = flags;
+  if (replicas !== undefined && replicas > 1) await checkReplicated(connection);
+  await makeDirectories(modelDirectory);
+  // Loaded here, so that the other commands start without it.
+  const { startHost } = await import("../../actors/host.ts");
+  const host = await unlessAborted(
+    signal,
+    startHost({
+      connection,
+      ...toHostSettings({ ...flags, modelDir: modelDirectory }),
+      ...(answerConnection === undefined ? {} : { answerConnection }),
+      ...(wantedId === undefined ? {} : { id: wantedId }),
+      ...(replicas === undefined ? {} : { replicas }),
+      onEvent: (event) => tellHostEvent(event, output),
+    }),
+  );
+  const { id } = host;
+  const { shards } = host.settings;
+  const { job } = flags;
+  if (output.json) output.value({ ready: true, id, job, shards });
+  else output.lines([`host ${id} serves job ${job} (${shards} shards in all); Ctrl-C stops it`]);
+  const reason = await Promise.race([untilAborted(signal), host.stopped]);
+  if (reason !== undefined) throw reason;
+  output.message("stopping; Ctrl-C again stops at once");
+  await host.close();
+}
+
+/** @throws BROKER_TOO_OLD if the broker cannot be trusted with a job that has replicas. */
+async function checkReplicated(settings: ConnectionSettings): Promise<void> {
+  const connection = await openConnection(settings, {
+    name: "pserver host version check",
+    inboxPrefix: "_INBOX",
+  });
+  const version = connection.info?.version ?? "";
+  await connection.close();
+  if (checkBrokerVersion(version) !== "warned") return;
+  const expected = "nats-server 2.10.28 or newer of 2.10, 2.11.2 or newer, for replicas";
+  throw new PserverError("BROKER_TOO_OLD", `expected ${expected}; received ${version}`, {
+    expected,
+    received: version,
+  });
+}

@@ -1,0 +1,48 @@
+import { setMaxListeners } from "node:events";
+import { PserverError } from "../protocol/errors.ts";
+import { EXIT } from "./exit-codes.ts";
+
+const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+
+/** The part of the process that is watched. */
+export type InterruptSource = Pick<NodeJS.Process, "on" | "exit" | "connected" | "channel">;
+
+/**
+ * Aborts at the first Ctrl-C, SIGTERM or SIGHUP, or when the process that started this one with a
+ * channel is gone; ends the process at once at the second.
+ */
+export function watchInterrupts(source: InterruptSource): AbortSignal {
+  const controller = new AbortController();
+  // Every call under way listens; what bounds their number is the command.
+  setMaxListeners(0, controller.signal);
+  const interrupt = (reason: string): void => {
+    if (controller.signal.aborted) source.exit(EXIT.interrupted);
+    controller.abort(new PserverError("ABORTED", `interrupted by ${reason}`));
+  };
+  for (const signal of SIGNALS) source.on(signal, () => interrupt(signal));
+  if (source.connected) {
+    source.on("disconnect", () => interrupt("the end of the process that started this one"));
+    // Listening must not keep a process alive whose work is done.
+    source.channel?.unref();
+  }
+  return controller.signal;
+}
+
+/** Settles when the signal is aborted. */
+export function untilAborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}
+
+/**
+ * The result of `work`, unless the signal is aborted first; `work` itself goes on.
+ * @throws the signal's reason.
+ */
+export async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+  const aborted = untilAborted(signal).then((): never => {
+    throw signal.reason;
+  });
+  return await Promise.race([work, aborted]);
+}

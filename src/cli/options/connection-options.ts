@@ -1,0 +1,85 @@
+import { type Command, Option } from "commander";
+import type { ConnectionOverrides } from "../../client/settings.ts";
+import { defined } from "../../protocol/defined.ts";
+import { parseId, parseJob, parseTimeout } from "./parse-values.ts";
+
+/** Flags that say how to reach the broker; each is undefined unless given. */
+export interface ConnectionFlags {
+  readonly url?: string;
+  readonly user?: string;
+  readonly password?: string;
+  readonly token?: string;
+  readonly creds?: string;
+  readonly nkey?: string;
+  readonly tlscert?: string;
+  readonly tlskey?: string;
+  readonly tlsca?: string;
+  readonly context?: string;
+}
+
+/** Flags of a command that works with a job. */
+export interface JobFlags extends ConnectionFlags {
+  readonly job: string;
+  /** Longest wait in milliseconds; what for is the command's to say. */
+  readonly timeout: number;
+}
+
+/** Flags of a command that speaks to hosts as a trainer does. */
+export interface TrainerFlags extends JobFlags {
+  readonly trainer?: string;
+}
+
+/** The job that is meant where none is named. */
+export const JOB_DEFAULT = "default";
+
+/** Adds the flags that say how to reach the broker. */
+export function addConnectionOptions(command: Command): Command {
+  return command
+    .option("--url <urls>", "the broker, or several with commas (PSERVER_URL, NATS_URL)")
+    .option("--user <name>", "user name (NATS_USER)")
+    .option("--password <password>", "password (NATS_PASSWORD, which others cannot see)")
+    .option("--token <token>", "token (NATS_TOKEN, which others cannot see)")
+    .option("--creds <file>", "credentials file (NATS_CREDS)")
+    .option("--nkey <file>", "file with an nkey seed (NATS_NKEY)")
+    .option("--tlscert <file>", "certificate of this client (NATS_CERT)")
+    .option("--tlskey <file>", "its private key (NATS_KEY)")
+    .option("--tlsca <file>", "certificates to trust (NATS_CA)")
+    .option("--context <name>", "a context of the nats command (NATS_CONTEXT)");
+}
+
+/** The flags under the names that the client gives its settings; those not given are absent. */
+export function toOverrides(flags: ConnectionFlags): ConnectionOverrides {
+  const { url, user, password, token, creds, nkey, tlscert, tlskey, tlsca, context } = flags;
+  return defined({
+    ...{ url, user, password, token, creds, nkey, context },
+    ...{ tlsCert: tlscert, tlsKey: tlskey, tlsCa: tlsca },
+  });
+}
+
+/** Adds `--job`. */
+export function addJobOption(command: Command): Command {
+  return command.addOption(
+    new Option("--job <name>", "the job")
+      .argParser(parseJob)
+      .env("PSERVER_JOB")
+      .default(JOB_DEFAULT),
+  );
+}
+
+/** Adds the flags of a command that works with a job; `timeoutMs` is the default of `--timeout`. */
+export function addJobOptions(command: Command, timeoutMs: number): Command {
+  return addJobOption(addConnectionOptions(command)).addOption(
+    new Option("--timeout <duration>", "longest wait for an answer: 500ms, 5s, 2m")
+      .argParser(parseTimeout)
+      .default(timeoutMs, `${timeoutMs / 1000}s`),
+  );
+}
+
+/** Adds `--trainer`, the id that the broker's permissions may be bound to. */
+export function addTrainerOption(command: Command): Command {
+  return command.addOption(
+    new Option("--trainer <id>", "the id to appear under (default: cli-HOST-PID)").argParser(
+      parseId,
+    ),
+  );
+}

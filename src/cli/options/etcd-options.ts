@@ -1,0 +1,57 @@
+import { type Command, Option } from "commander";
+import { defined } from "../../protocol/defined.ts";
+import { PserverError } from "../../protocol/errors.ts";
+import type { EtcdSettings } from "../../protocol/etcd.ts";
+import { parseAdvertised, parseEndpoints, parsePrefix } from "./parse-values.ts";
+
+/** Flags of a host that keeps its leases in etcd; each is undefined unless given. */
+export interface EtcdFlags {
+  readonly etcd?: readonly string[];
+  readonly etcdPrefix?: string;
+  readonly advertise?: readonly string[];
+}
+
+/** Adds the flags that say where etcd is and what is told there. */
+export function addEtcdOptions(command: Command): Command {
+  return command
+    .addOption(
+      new Option(
+        "--etcd <urls>",
+        "keep the leases of the job in this etcd, http://host:2379,…, and publish its hosts there",
+      ).argParser(parseEndpoints),
+    )
+    .addOption(
+      new Option(
+        "--etcd-prefix <prefix>",
+        "what all keys in etcd begin with, one for each job (default: none)",
+      ).argParser(parsePrefix),
+    )
+    .addOption(
+      new Option(
+        "--advertise <urls>",
+        "the broker as trainers reach it, for etcd (default: as this host does)",
+      ).argParser(parseAdvertised),
+    );
+}
+
+/** The flags again, for the arguments of a child process. */
+export function etcdEntries(flags: EtcdFlags): Record<string, string | undefined> {
+  return {
+    "--etcd": flags.etcd?.join(","),
+    "--etcd-prefix": flags.etcdPrefix,
+    "--advertise": flags.advertise?.join(","),
+  };
+}
+
+/** The flags as a host's setting; undefined without `--etcd`. @throws BAD_VALUE for the others alone. */
+export function toEtcdSetting(flags: EtcdFlags): EtcdSettings | undefined {
+  const { etcd, etcdPrefix, advertise } = flags;
+  if (etcd !== undefined) {
+    return { endpoints: etcd, ...defined({ prefix: etcdPrefix, advertise }) };
+  }
+  const name = etcdPrefix === undefined ? "--advertise" : "--etcd-prefix";
+  if (etcdPrefix === undefined && advertise === undefined) return undefined;
+  throw new PserverError("BAD_VALUE", `${name}: expected --etcd with it; received none`, {
+    expected: "--etcd",
+  });
+}

@@ -1,0 +1,97 @@
+import { type Command, Option } from "commander";
+import type { Synchronization } from "../../protocol/config/index.ts";
+import type { EtcdSettings } from "../../protocol/etcd.ts";
+import { SHARDS_DEFAULT, SHARDS_MAX } from "../../protocol/limits.ts";
+import { addEtcdOptions, type EtcdFlags, etcdEntries, toEtcdSetting } from "./etcd-options.ts";
+import { parseSize, wholeNumber } from "./parse-values.ts";
+import {
+  addSynchronizationOptions,
+  type SynchronizationFlags,
+  synchronizationEntries,
+  toSynchronizationSetting,
+} from "./synchronization-options.ts";
+
+const WORKERS_MAX = 256;
+
+/** Settings of a host and, on its first start, of its job; each is undefined unless given. */
+export interface HostFlags extends SynchronizationFlags, EtcdFlags {
+  readonly workers?: number;
+  readonly shards?: number;
+  readonly journal?: "file" | "memory";
+  readonly retain?: number;
+  readonly modelDir?: string;
+}
+
+/** Adds the flags of a host. The defaults of a job are the host's, so that none is passed on. */
+export function addHostOptions(command: Command, modelDirectory: string): Command {
+  addEtcdOptions(addSynchronizationOptions(command));
+  return command
+    .addOption(
+      new Option(
+        "--workers <n>",
+        "worker threads of a host (default: one less than processors)",
+      ).argParser(wholeNumber(1, WORKERS_MAX)),
+    )
+    .addOption(
+      new Option(
+        "--shards <n>",
+        `shards of a new job, fixed from then on (default: ${SHARDS_DEFAULT})`,
+      ).argParser(wholeNumber(1, SHARDS_MAX)),
+    )
+    .addOption(
+      new Option(
+        "--journal <kind>",
+        "journals of a new job: file outlives the broker, memory does not (default: file)",
+      ).choices(["file", "memory"]),
+    )
+    .addOption(
+      new Option("--retain <size>", "journal kept for each shard (default: 1GiB)").argParser(
+        parseSize,
+      ),
+    )
+    .option("--model-dir <dir>", `where models are saved (default: ${modelDirectory})`);
+}
+
+/** The flags again, as arguments for a child process. */
+export function hostArguments(flags: HostFlags): string[] {
+  const entries = {
+    "--workers": flags.workers,
+    "--shards": flags.shards,
+    "--journal": flags.journal,
+    "--retain": flags.retain,
+    "--model-dir": flags.modelDir,
+    ...synchronizationEntries(flags),
+    ...etcdEntries(flags),
+  };
+  return Object.entries(entries).flatMap(([flag, value]) =>
+    value === undefined ? [] : [flag, String(value)],
+  );
+}
+
+/** What the flags say, under the names that the host gives its settings. */
+export interface HostSettings {
+  readonly job: string;
+  readonly workers?: number;
+  readonly shards?: number;
+  readonly journal?: "file" | "memory";
+  readonly retainBytes?: number;
+  readonly modelDirectory?: string;
+  readonly synchronization?: Synchronization;
+  readonly etcd?: EtcdSettings;
+}
+
+/** The flags as settings; what was not given stays the host's to choose. */
+export function toHostSettings(flags: HostFlags & { readonly job: string }): HostSettings {
+  const synchronization = toSynchronizationSetting(flags);
+  const etcd = toEtcdSetting(flags);
+  return {
+    job: flags.job,
+    ...(flags.workers === undefined ? {} : { workers: flags.workers }),
+    ...(flags.shards === undefined ? {} : { shards: flags.shards }),
+    ...(flags.journal === undefined ? {} : { journal: flags.journal }),
+    ...(flags.retain === undefined ? {} : { retainBytes: flags.retain }),
+    ...(flags.modelDir === undefined ? {} : { modelDirectory: flags.modelDir }),
+    ...(synchronization === undefined ? {} : { synchronization }),
+    ...(etcd === undefined ? {} : { etcd }),
+  };
+}

@@ -1,0 +1,82 @@
+import { InvalidArgumentError } from "commander";
+import { parseDuration } from "../../client/duration.ts";
+import { PserverError } from "../../protocol/errors.ts";
+import { checkPrefix, parseEtcdEndpoints, toAdvertised } from "../../protocol/etcd.ts";
+import { checkJobName, escapeId } from "../../protocol/names.ts";
+
+const SIZE = /^(\d+(?:\.\d+)?)\s*(?:([KMGT])(i?)B?|B)?$/i;
+const SIZE_EXPONENTS = { K: 1, M: 2, G: 3, T: 4 } as const;
+
+/** The longest that a timer of the runtime can wait. */
+const DURATION_MS_MAX = 2 ** 31 - 1;
+
+/** A parser of whole numbers from `min` to `max`. */
+export function wholeNumber(min: number, max: number): (text: string) => number {
+  return (text) => {
+    const number = Number(text);
+    if (/^\d+$/.test(text) && number >= min && number <= max) return number;
+    throw expected(`a whole number from ${min} to ${max}`, text);
+  };
+}
+
+/** Bytes, as `1048576`, `512MB` (powers of 1000) or `1GiB` (powers of 1024). */
+export function parseSize(text: string): number {
+  const match = SIZE.exec(text);
+  const letter = match?.[2]?.toUpperCase() as keyof typeof SIZE_EXPONENTS | undefined;
+  const base = match?.[3] ? 1024 : 1000;
+  const factor = letter === undefined ? 1 : base ** SIZE_EXPONENTS[letter];
+  const bytes = Math.round(Number(match?.[1]) * factor);
+  if (match !== null && Number.isSafeInteger(bytes) && bytes > 0) return bytes;
+  throw expected("a size such as 1048576, 512MB or 1GiB", text);
+}
+
+/** Milliseconds, from `500ms`, `5s`, `1m30s` or a bare number of seconds. */
+export function parseTimeout(text: string): number {
+  const durationMs = checked(() =>
+    parseDuration(/^\d+(?:\.\d+)?$/.test(text) ? `${text}s` : text, "duration"),
+  );
+  if (durationMs >= 1 && durationMs <= DURATION_MS_MAX) return Math.round(durationMs);
+  throw expected("a duration from 1ms to 24 days", text);
+}
+
+/** The name of a job. */
+export function parseJob(text: string): string {
+  return checked(() => checkJobName(text));
+}
+
+/** The id of a trainer or host. */
+export function parseId(text: string): string {
+  return checked(() => {
+    escapeId(text);
+    return text;
+  });
+}
+
+/** Addresses of one etcd, with commas between them. */
+export function parseEndpoints(text: string): string[] {
+  return checked(() => parseEtcdEndpoints(text));
+}
+
+/** What keys in etcd begin with. */
+export function parsePrefix(text: string): string {
+  return checked(() => checkPrefix(text));
+}
+
+/** Addresses of the broker that may be told to anybody. */
+export function parseAdvertised(text: string): string[] {
+  return checked(() => toAdvertised(text));
+}
+
+/** A refused argument; commander puts the option's name before it. */
+function expected(what: string, received: string): InvalidArgumentError {
+  return new InvalidArgumentError(`expected ${what}; received ${JSON.stringify(received)}`);
+}
+
+function checked<T>(check: () => T): T {
+  try {
+    return check();
+  } catch (error) {
+    if (error instanceof PserverError) throw new InvalidArgumentError(error.message);
+    throw error;
+  }
+}

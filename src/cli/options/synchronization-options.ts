@@ -1,0 +1,113 @@
+import { type Command, Option } from "commander";
+import { type Synchronization, toSynchronization } from "../../protocol/config/index.ts";
+import { defined } from "../../protocol/defined.ts";
+import { ensureError, PserverError } from "../../protocol/errors.ts";
+import { MEMBERS_MAX } from "../../protocol/limits.ts";
+import { wholeNumber } from "./parse-values.ts";
+
+const STALENESS_MAX = 1_000_000;
+
+/** How the trainers of a new job keep step; each is undefined unless given. */
+export interface SynchronizationFlags {
+  readonly sync?: Synchronization["mode"];
+  readonly trainers?: number;
+  readonly backups?: number;
+  readonly reduce?: "mean" | "sum";
+  readonly staleness?: number;
+}
+
+/** Flags beside `--sync` that each mode must have, and may have. */
+const OTHERS = {
+  async: { needed: [], possible: [] },
+  sync: { needed: ["trainers"], possible: ["backups", "reduce"] },
+  ssp: { needed: ["trainers", "staleness"], possible: [] },
+} as const;
+const ALL_OTHERS = ["trainers", "backups", "reduce", "staleness"] as const;
+
+/** Adds the flags; whoever uses them wrongly is told before anything starts. */
+export function addSynchronizationOptions(command: Command): Command {
+  return command
+    .addOption(
+      new Option(
+        "--sync <mode>",
+        "how trainers of a new job keep step: async not at all, sync by applying one gradient of " +
+          "each together, ssp by bounding how far one gets ahead (default: async)",
+      ).choices(Object.keys(OTHERS)),
+    )
+    .addOption(
+      new Option(
+        "--trainers <n>",
+        "of sync and ssp: trainers that must have entered before a step ends",
+      ).argParser(wholeNumber(1, MEMBERS_MAX)),
+    )
+    .addOption(
+      new Option(
+        "--backups <n>",
+        "of sync: trainers beyond those, of whom the last of a step are left out (default: 0)",
+      ).argParser(wholeNumber(0, MEMBERS_MAX)),
+    )
+    .addOption(
+      new Option(
+        "--reduce <how>",
+        "of sync: whether a step applies the mean or the sum of its gradients (default: mean)",
+      ).choices(["mean", "sum"]),
+    )
+    .addOption(
+      new Option(
+        "--staleness <n>",
+        "of ssp: steps that a trainer may be ahead of the slowest",
+      ).argParser(wholeNumber(0, STALENESS_MAX)),
+    )
+    .hook("preAction", (_program, action) => {
+      try {
+        toSynchronizationSetting(action.opts<SynchronizationFlags>());
+      } catch (error) {
+        action.error(`error: ${ensureError(error).message}`);
+      }
+    });
+}
+
+/**
+ * The flags as a setting of the job; undefined if none is given.
+ * @throws BAD_CONFIG for flags that do not belong together.
+ */
+export function toSynchronizationSetting(flags: SynchronizationFlags): Synchronization | undefined {
+  const { sync: mode, trainers, backups, reduce, staleness } = flags;
+  const given = ALL_OTHERS.filter((flag) => flags[flag] !== undefined);
+  if (mode === undefined) {
+    if (given.length === 0) return undefined;
+    throw wrong(`expected --sync sync or ssp with ${list(given)}; received no --sync`);
+  }
+  const { needed, possible } = OTHERS[mode];
+  const known: readonly string[] = [...needed, ...possible];
+  const missing = needed.filter((flag) => flags[flag] === undefined);
+  if (missing.length > 0) throw wrong(`--sync ${mode}: expected ${list(missing)}; received none`);
+  const foreign = given.filter((flag) => !known.includes(flag));
+  if (foreign.length > 0) {
+    const expected = known.length === 0 ? "no other flag" : `only ${list(known)}`;
+    throw wrong(`--sync ${mode}: expected ${expected}; received ${list(foreign)}`);
+  }
+  return toSynchronization(defined({ mode, trainers, backups, reduce, staleness }));
+}
+
+/** The flags again, by name. */
+export function synchronizationEntries(
+  flags: SynchronizationFlags,
+): Record<string, string | number | undefined> {
+  const { sync, trainers, backups, reduce, staleness } = flags;
+  return {
+    "--sync": sync,
+    "--trainers": trainers,
+    "--backups": backups,
+    "--reduce": reduce,
+    "--staleness": staleness,
+  };
+}
+
+function list(flags: readonly string[]): string {
+  return flags.map((flag) => `--${flag}`).join(" and ");
+}
+
+function wrong(message: string): PserverError {
+  return new PserverError("BAD_CONFIG", message);
+}

@@ -1,0 +1,51 @@
+const BYTE_UNITS = ["KiB", "MiB", "GiB", "TiB", "PiB"] as const;
+
+/** Bytes for people: `512 B`, `1.5 KiB`, `12 MiB`. */
+export function formatBytes(bytes: number): string {
+  if (bytes < 1024) return `${bytes} B`;
+  let amount = bytes / 1024;
+  let unit = 0;
+  // From 1023.5 on the whole number shown would be 1024 of the smaller unit.
+  while (amount >= 1023.5 && unit < BYTE_UNITS.length - 1) {
+    amount /= 1024;
+    unit++;
+  }
+  return `${shortNumber(amount)} ${BYTE_UNITS[unit]}`;
+}
+
+/** A duration for people: `850 ms`, `4.2 s`, `3 min 5 s`, `2 h 10 min`. */
+export function formatDuration(durationMs: number): string {
+  if (durationMs < 1000) return `${Math.round(durationMs)} ms`;
+  if (durationMs < 59_950) return `${shortNumber(durationMs / 1000)} s`;
+  const seconds = Math.round(durationMs / 1000);
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min${rest(seconds % 60, "s")}`;
+  const minutes = Math.round(seconds / 60);
+  return `${Math.floor(minutes / 60)} h${rest(minutes % 60, "min")}`;
+}
+
+/** A count with its noun: `1 host`, `2 hosts`. */
+export function formatCount(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}
+
+/** Whole numbers as ranges: `0-3, 7`. Sorts a copy. */
+export function formatRanges(numbers: readonly number[]): string {
+  const ranges: string[] = [];
+  const sorted = [...numbers].sort((a, b) => a - b);
+  let first = sorted[0];
+  for (const [i, number] of sorted.entries()) {
+    if (first === undefined || sorted[i + 1] === number + 1) continue;
+    ranges.push(first === number ? String(number) : `${first}-${number}`);
+    first = sorted[i + 1];
+  }
+  return ranges.join(", ");
+}
+
+/** One decimal below 100, none above or where it is zero. */
+function shortNumber(amount: number): string {
+  return amount < 99.95 ? amount.toFixed(1).replace(/\.0$/, "") : amount.toFixed(0);
+}
+
+function rest(amount: number, unit: string): string {
+  return amount === 0 ? "" : ` ${amount} ${unit}`;
+}

@@ -1,0 +1,39 @@
+import { styleText } from "node:util";
+
+/** What a piece of text means; how that looks is decided here only. */
+export type Style = "ok" | "warn" | "fail" | "strong" | "faint";
+
+const FORMATS = {
+  ok: "green",
+  warn: "yellow",
+  fail: "red",
+  strong: "bold",
+  faint: "gray",
+} as const;
+
+/** Marks text with a style, or leaves it alone. */
+export type Paint = (style: Style, text: string) => string;
+
+/** A {@link Paint} that uses colours or not. */
+export function makePaint(colored: boolean): Paint {
+  // Node's own check looks at process.stdout; ours has looked at the stream that is written to.
+  return (style, text) =>
+    colored ? styleText(FORMATS[style], text, { validateStream: false }) : text;
+}
+
+/** Whether text for a stream may be coloured. `isTTY` is that stream's. */
+export function wantsColor(
+  isTTY: boolean,
+  environment: Readonly<Record<string, string | undefined>>,
+  noColorFlag: boolean,
+): boolean {
+  return isTTY && !noColorFlag && !environment["NO_COLOR"] && environment["TERM"] !== "dumb";
+}
+
+/** Whether a stream may show text that is written over. */
+export function wantsAnimation(
+  isTTY: boolean,
+  environment: Readonly<Record<string, string | undefined>>,
+): boolean {
+  return isTTY && environment["TERM"] !== "dumb" && !environment["CI"];
+}

@@ -1,0 +1,77 @@
+import { once } from "node:events";
+import type { Writable } from "node:stream";
+import { makePaint, type Paint, wantsAnimation, wantsColor } from "./colors.ts";
+import { Progress } from "./progress.ts";
+
+/** A stream that may be a terminal. */
+export type OutputStream = Writable & { readonly isTTY?: boolean };
+
+/** Flags of every command that say how it prints. */
+export interface OutputFlags {
+  readonly json?: boolean;
+  /** False with `--no-color`. */
+  readonly color?: boolean;
+}
+
+/** Where a command prints: data on one stream, messages for people on the other. */
+export class Output {
+  /** Whether data is to be JSON, one value a line. */
+  readonly json: boolean;
+  /** Styles text for the data stream. */
+  readonly paint: Paint;
+  /** Styles text for the message stream. */
+  readonly paintMessage: Paint;
+  readonly #data: OutputStream;
+  readonly #messages: OutputStream;
+  readonly #animated: boolean;
+
+  constructor(
+    streams: { readonly stdout: OutputStream; readonly stderr: OutputStream },
+    environment: Readonly<Record<string, string | undefined>>,
+    flags: OutputFlags,
+  ) {
+    this.json = flags.json === true;
+    this.#data = streams.stdout;
+    this.#messages = streams.stderr;
+    const noColor = flags.color === false;
+    this.paint = makePaint(wantsColor(streams.stdout.isTTY === true, environment, noColor));
+    this.paintMessage = makePaint(wantsColor(streams.stderr.isTTY === true, environment, noColor));
+    this.#animated = wantsAnimation(streams.stderr.isTTY === true, environment);
+  }
+
+  /** Prints lines of data. */
+  lines(lines: readonly string[]): void {
+    if (lines.length > 0) this.#data.write(`${lines.join("\n")}\n`);
+  }
+
+  /** Prints one JSON value on one line of data. */
+  value(value: unknown): void {
+    this.#data.write(`${JSON.stringify(value)}\n`);
+  }
+
+  /** Prints pieces of data as they are, never more at a time than the reader takes. */
+  async stream(pieces: Iterable<string | Uint8Array>, signal: AbortSignal): Promise<void> {
+    for (const piece of pieces) {
+      if (!this.#data.write(piece)) await once(this.#data, "drain", { signal });
+    }
+  }
+
+  /** Prints a message for people; with `--json` none, unless it must be seen. */
+  message(text: string): void {
+    if (!this.json) this.#messages.write(`${text}\n`);
+  }
+
+  /** Prints a warning for people, with `--json` as an object on the message stream. */
+  warning(text: string): void {
+    const line = this.json
+      ? JSON.stringify({ warning: text })
+      : `${this.paintMessage("warn", "warning:")} ${text}`;
+    this.#messages.write(`${line}\n`);
+  }
+
+  /** Progress of long work on the message stream; silent where that is no terminal. */
+  progress(what: string): Progress {
+    const animated = this.#animated && !this.json;
+    return new Progress(what, animated ? (text) => this.#messages.write(text) : undefined);
+  }
+}

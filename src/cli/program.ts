@@ -1,0 +1,88 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { Command } from "commander";
+import { packageRoot } from "../broker/package-root.ts";
+import { PserverError } from "../protocol/errors.ts";
+import { registerCompletion } from "./commands/completion.ts";
+import { registerDoctor } from "./commands/doctor.ts";
+import { registerGet } from "./commands/get.ts";
+import { registerHost } from "./commands/host.ts";
+import { registerLoad } from "./commands/load.ts";
+import { registerLs } from "./commands/ls.ts";
+import { registerSave } from "./commands/save.ts";
+import { registerSet } from "./commands/set.ts";
+import { registerStatus } from "./commands/status.ts";
+import { registerUp } from "./commands/up.ts";
+import type { CliContext } from "./context.ts";
+import { EXIT_MEANINGS } from "./exit-codes.ts";
+import { helpText } from "./help-text.ts";
+import type { Paint } from "./output/colors.ts";
+import { jsonError } from "./output/report-error.ts";
+
+/** How errors of the command line are told. */
+export interface ErrorStyle {
+  readonly json: boolean;
+  readonly paint: Paint;
+}
+
+const DESCRIPTION = "A parameter server made of actors on NATS.";
+
+/** The whole command; parsing runs the sub-command. Errors of the command line are thrown. */
+export function createProgram(context: CliContext, style: ErrorStyle): Command {
+  const program = new Command("pserver")
+    .description(DESCRIPTION)
+    .version(packageVersion(), "-V, --version", "print the version")
+    .helpOption("-h, --help", "print this help")
+    .helpCommand("help [command]", "print the help of a command")
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => context.stdout.write(text),
+      writeErr: (text) => context.stderr.write(text),
+      outputError: (text, write) => write(`${wrongArguments(text, style)}\n`),
+    });
+  program.showHelpAfterError(
+    style.json ? false : 'hint: "pserver help COMMAND" lists what it takes',
+  );
+  registerUp(program, context);
+  registerHost(program, context);
+  registerStatus(program, context);
+  registerLs(program, context);
+  registerGet(program, context);
+  registerSet(program, context);
+  registerSave(program, context);
+  registerLoad(program, context);
+  registerDoctor(program, context);
+  registerCompletion(program, context);
+  program.addHelpText("after", programHelp());
+  return program;
+}
+
+function wrongArguments(text: string, { json, paint }: ErrorStyle): string {
+  const message = text.replace(/^error: /, "").trim();
+  if (json) return jsonError(new PserverError("BAD_VALUE", message));
+  return `${paint("fail", "pserver:")} ${message}`;
+}
+
+function programHelp(): string {
+  const codes = Object.entries(EXIT_MEANINGS).map(
+    ([code, meaning]) => `  ${code.padStart(3)}  ${meaning}`,
+  );
+  return helpText({
+    Output: [
+      "  Data goes to stdout, messages and errors to stderr. With --json both are one JSON value a",
+      '  line; an error is {"error":{"code","message","details"}} on stderr. NO_COLOR is respected.',
+    ],
+    "Exit codes": codes,
+    Examples: [
+      "  pserver up                          # a broker and a host on this machine",
+      "  pserver status",
+      "  pserver load model.safetensors && pserver ls",
+    ],
+  });
+}
+
+function packageVersion(): string {
+  const text = readFileSync(join(packageRoot(), "package.json"), "utf8");
+  const { version } = JSON.parse(text) as { readonly version: string };
+  return version;
+}

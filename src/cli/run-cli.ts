@@ -1,0 +1,32 @@
+import { CommanderError } from "commander";
+import type { CliProcess } from "./context.ts";
+import { EXIT, type ExitCode } from "./exit-codes.ts";
+import { makePaint, wantsColor } from "./output/colors.ts";
+import { reportError } from "./output/report-error.ts";
+import { createProgram } from "./program.ts";
+
+/** Runs one command line, without the program's name; answers the exit code and never throws. */
+export async function runCli(args: readonly string[], cliProcess: CliProcess): Promise<ExitCode> {
+  const { stderr, environment } = cliProcess;
+  // Wrong arguments are reported before anything is parsed, so the flags are looked for here.
+  const json = args.some((arg) => arg === "--json" || arg === "-j");
+  const colored = wantsColor(stderr.isTTY === true, environment, args.includes("--no-color"));
+  const paint = makePaint(colored);
+  let exitCode: ExitCode = EXIT.ok;
+  const context = {
+    ...cliProcess,
+    setExitCode: (code: ExitCode): void => {
+      exitCode = code;
+    },
+  };
+  try {
+    await createProgram(context, { json, paint }).parseAsync([...args], { from: "user" });
+    return exitCode;
+  } catch (error) {
+    // Commander has printed what is wrong; help and version end as errors too.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.badArguments;
+    const report = reportError(error, json, paint);
+    stderr.write(`${report.text}\n`);
+    return report.exitCode;
+  }
+}

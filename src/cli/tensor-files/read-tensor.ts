@@ -1,0 +1,84 @@
+import { badFile } from "../../model-files/bad-file.ts";
+import { ModelFile } from "../../model-files/model-file.ts";
+import { NPY_PREFIX_BYTES, npyTextRange, parseNpyText } from "../../model-files/npy-header.ts";
+import { PserverError } from "../../protocol/errors.ts";
+import { sameShape, type Tensor, tensorBytes, tensorView, zeros } from "../../protocol/tensor.ts";
+import { type ExpectedTensor, mismatch } from "./expected-tensor.ts";
+import { tensorFileKind } from "./file-kind.ts";
+import { decodeJsonTensor } from "./json-tensor.ts";
+
+/** JSON is read as one string, and the longest that the runtime can hold is 512 MiB. */
+const JSON_BYTES_MAX = 256 * 1024 * 1024;
+
+/**
+ * The tensor in a file: `.npy`, `.json`, or else the little-endian bytes in C order.
+ * @throws IO; BAD_FILE; BAD_DTYPE, BAD_SHAPE, BAD_LENGTH or BAD_VALUE if it does not fit the
+ * parameter; TOO_LARGE for JSON above 256 MiB.
+ */
+export async function readTensorFile(path: string, expected: ExpectedTensor): Promise<Tensor> {
+  const file = await ModelFile.open(path);
+  try {
+    const kind = tensorFileKind(path);
+    if (kind === "json") return await readJson(file, expected);
+    const begin = kind === "npy" ? await checkNpyHeader(file, expected) : 0;
+    return await readBytes(file, begin, expected);
+  } finally {
+    await file.close();
+  }
+}
+
+/** Where the elements begin, once type and shape are known to fit. */
+async function checkNpyHeader(file: ModelFile, expected: ExpectedTensor): Promise<number> {
+  const what = "the array";
+  const prefix = await file.read(0, NPY_PREFIX_BYTES, what);
+  const range = npyTextRange(file.path, what, prefix);
+  const text = await file.read(range.begin, range.end - range.begin, what);
+  const header = parseNpyText(file.path, what, Buffer.from(text).toString("latin1"));
+  if (header.dtype !== expected.dtype) {
+    throw mismatch("BAD_DTYPE", "dtype", expected.dtype, header.dtype, expected);
+  }
+  if (!sameShape(header.shape, expected.shape)) {
+    throw mismatch("BAD_SHAPE", "shape", `[${expected.shape}]`, `[${header.shape}]`, expected);
+  }
+  return range.end;
+}
+
+async function readBytes(
+  file: ModelFile,
+  begin: number,
+  expected: ExpectedTensor,
+): Promise<Tensor> {
+  const expectedBytes = tensorBytes(expected.dtype, expected.shape);
+  const received = file.bytes - begin;
+  if (received !== expectedBytes) {
+    throw mismatch("BAD_LENGTH", "bytes", String(expectedBytes), String(received), expected);
+  }
+  const { dtype, shape } = expected;
+  const tensor = zeros(dtype, shape);
+  const target = tensorView(tensor);
+  let filled = 0;
+  for await (const chunk of file.stream(begin, expectedBytes, "the elements")) {
+    target.set(chunk, filled);
+    filled += chunk.length;
+  }
+  return tensor;
+}
+
+async function readJson(file: ModelFile, expected: ExpectedTensor): Promise<Tensor> {
+  if (file.bytes > JSON_BYTES_MAX) {
+    throw new PserverError(
+      "TOO_LARGE",
+      `${file.path}: expected at most ${JSON_BYTES_MAX} bytes of JSON; received ${file.bytes}`,
+      { path: file.path, expected: JSON_BYTES_MAX, received: file.bytes },
+    );
+  }
+  const text = Buffer.from(await file.read(0, file.bytes, "the JSON")).toString("utf8");
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw badFile(file.path, "text", "JSON", reason, cause);
+  }
+  return decodeJsonTensor(value, expected);
+}

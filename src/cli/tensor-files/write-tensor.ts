@@ -1,0 +1,86 @@
+import { open, realpath, stat } from "node:fs/promises";
+import { writeFileAtomically } from "../../model-files/atomic-write.ts";
+import { encodeNpyHeader } from "../../model-files/npy-header.ts";
+import { errnoCode, fileError, io } from "../../protocol/file-errors.ts";
+import { type Tensor, tensorView } from "../../protocol/tensor.ts";
+import { tensorFileKind } from "./file-kind.ts";
+import { encodeJsonTensor } from "./json-tensor.ts";
+
+/** Bytes written at a time, so that an interrupt is seen soon. */
+const CHUNK_BYTES = 16 * 1024 * 1024;
+
+/** What may happen while a tensor is written. */
+export interface WriteOptions {
+  readonly signal: AbortSignal;
+  /** Gets the bytes of elements written so far; not for JSON, whose length is not known. */
+  readonly onProgress?: (doneBytes: number) => void;
+}
+
+/**
+ * Writes a tensor into a file: `.npy`, `.json`, or else the little-endian bytes in C order. A file
+ * appears whole or not at all, a link is followed, and what is no file, such as a pipe or device,
+ * is written to and never replaced. Answers the number of bytes.
+ * @throws IO or DISK_FULL; the reason of `signal`.
+ */
+export async function writeTensorFile(
+  path: string,
+  name: string,
+  tensor: Tensor,
+  options: WriteOptions,
+): Promise<number> {
+  const pieces = chunks(path, name, tensor, options);
+  const target = await findTarget(path);
+  if (target.isFile) return await writeFileAtomically(target.path, pieces);
+  return await writeThrough(path, pieces);
+}
+
+/** What lies at a path, or is to: a file, by its real path, or something else. */
+async function findTarget(path: string): Promise<{ path: string; isFile: boolean }> {
+  try {
+    const isFile = (await stat(path)).isFile();
+    return { path: isFile ? await realpath(path) : path, isFile };
+  } catch (error) {
+    if (errnoCode(error) === "ENOENT") return { path, isFile: true };
+    throw fileError("examine", path, error);
+  }
+}
+
+async function writeThrough(path: string, pieces: AsyncIterable<Uint8Array>): Promise<number> {
+  const handle = await io("open", path, open(path, "w"));
+  let bytes = 0;
+  try {
+    for await (const piece of pieces) {
+      for (let written = 0; written < piece.length; ) {
+        const part = await io("write", path, handle.write(piece, written));
+        written += part.bytesWritten;
+      }
+      bytes += piece.length;
+    }
+  } finally {
+    await io("close", path, handle.close());
+  }
+  return bytes;
+}
+
+async function* chunks(
+  path: string,
+  name: string,
+  tensor: Tensor,
+  { signal, onProgress }: WriteOptions,
+): AsyncGenerator<Uint8Array, void> {
+  const kind = tensorFileKind(path);
+  if (kind === "json") {
+    for (const text of encodeJsonTensor(name, tensor)) {
+      signal.throwIfAborted();
+      yield Buffer.from(text);
+    }
+    return;
+  }
+  if (kind === "npy") yield encodeNpyHeader(tensor.dtype, tensor.shape);
+  const bytes = tensorView(tensor);
+  for (let start = 0; start < bytes.length; start += CHUNK_BYTES) {
+    signal.throwIfAborted();
+    yield bytes.subarray(start, start + CHUNK_BYTES);
+    onProgress?.(Math.min(start + CHUNK_BYTES, bytes.length));
+  }
+}

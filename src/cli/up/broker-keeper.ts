@@ -1,0 +1,90 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { Broker } from "../../broker/index.ts";
+import { ensureError, PserverError } from "../../protocol/errors.ts";
+
+/** Starts in a row that may fail, or end within {@link STEADY_MS}, before the keeper gives up. */
+const RESTARTS_MAX = 5;
+
+/** A broker that ran this long has proved itself: earlier failures are forgotten. */
+const STEADY_MS = 60_000;
+
+const RESTART_DELAY_MS = 500;
+
+/** How a {@link BrokerKeeper} starts brokers and tells what it does. */
+export interface BrokerKeeperOptions {
+  /** Starts the broker: the first time with no port, then on the port that it had. */
+  readonly start: (port?: number) => Promise<Broker>;
+  readonly onMessage: (text: string) => void;
+  readonly restartDelayMs?: number;
+}
+
+/** Keeps a broker running: one that ends unasked is started again on its port and store. */
+export class BrokerKeeper {
+  /** Settles with the reason when the broker ended and could not be started again. */
+  readonly failed: Promise<PserverError>;
+  readonly #options: BrokerKeeperOptions;
+  readonly #stopping = new AbortController();
+  #broker: Broker;
+  #fail: (error: PserverError) => void = () => {};
+  #restarting: Promise<void> = Promise.resolve();
+
+  private constructor(broker: Broker, options: BrokerKeeperOptions) {
+    this.#broker = broker;
+    this.#options = options;
+    this.failed = new Promise((resolve) => {
+      this.#fail = resolve;
+    });
+    this.#watch(0);
+  }
+
+  /** @throws as `options.start` does: the first start is not repeated. */
+  static async start(options: BrokerKeeperOptions): Promise<BrokerKeeper> {
+    return new BrokerKeeper(await options.start(), options);
+  }
+
+  /** The broker that runs now, or ran last. */
+  get broker(): Broker {
+    return this.#broker;
+  }
+
+  /** Stops the broker in order; it is not started again. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#restarting;
+    await this.#broker.stop();
+  }
+
+  #watch(failures: number): void {
+    const startedMs = performance.now();
+    const { exited } = this.#broker;
+    void exited.then(({ code, signal }) => {
+      if (this.#stopping.signal.aborted) return;
+      const steady = performance.now() - startedMs >= STEADY_MS;
+      const reason = signal === null ? `with exit code ${code}` : `by ${signal}`;
+      this.#restarting = this.#restart(`the broker ended ${reason}`, steady ? 0 : failures);
+    });
+  }
+
+  async #restart(firstReason: string, firstFailures: number): Promise<void> {
+    const { start, onMessage, restartDelayMs = RESTART_DELAY_MS } = this.#options;
+    let reason = firstReason;
+    let cause: PserverError | undefined;
+    for (let failures = firstFailures + 1; failures <= RESTARTS_MAX; failures++) {
+      onMessage(`${reason}; starting it again (${failures} of ${RESTARTS_MAX})`);
+      try {
+        await delay(restartDelayMs * failures, undefined, { signal: this.#stopping.signal });
+        this.#broker = await start(this.#broker.port);
+      } catch (error) {
+        if (this.#stopping.signal.aborted) return;
+        cause = ensureError(error);
+        reason = cause.message;
+        continue;
+      }
+      onMessage(`the broker is back at ${this.#broker.url}`);
+      this.#watch(failures);
+      return;
+    }
+    const message = `${reason}; it was started again ${RESTARTS_MAX} times`;
+    this.#fail(new PserverError(cause?.code ?? "NO_BROKER", message, {}, { cause }));
+  }
+}

@@ -1,0 +1,56 @@
+import { PserverError } from "../protocol/errors.ts";
+
+/**
+ * The same chunks, until `signal` aborts: then it throws at once, though the next chunk may never
+ * come, and tells the source to stop.
+ * @throws ABORTED with the signal's reason as cause; what `chunks` throws.
+ */
+export async function* abortable(
+  chunks: AsyncIterable<Uint8Array>,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  if (signal === undefined) {
+    yield* chunks;
+    return;
+  }
+  throwIfAborted(signal);
+  const { promise: aborted, stop } = whenAborted(signal);
+  const iterator = chunks[Symbol.asyncIterator]();
+  let finished = false;
+  try {
+    for (;;) {
+      const result = await Promise.race([iterator.next(), aborted]);
+      if (result.done === true) break;
+      yield result.value;
+    }
+    finished = true;
+  } finally {
+    stop();
+    // Not awaited: a source that hangs never answers. Its errors matter no more than its chunks.
+    if (!finished) iterator.return?.()?.catch(() => undefined);
+  }
+}
+
+/**
+ * Refuses to go on after an abort.
+ * @throws ABORTED with the signal's reason as cause.
+ */
+export function throwIfAborted(signal: AbortSignal | undefined): void {
+  if (signal?.aborted) throw abortedError(signal);
+}
+
+function whenAborted(signal: AbortSignal): { promise: Promise<never>; stop: () => void } {
+  let stop = (): void => undefined;
+  const promise = new Promise<never>((_resolve, reject) => {
+    const onAbort = (): void => reject(abortedError(signal));
+    signal.addEventListener("abort", onAbort, { once: true });
+    stop = () => signal.removeEventListener("abort", onAbort);
+  });
+  // It may reject between two races, when nobody listens; the next race sees it.
+  promise.catch(() => undefined);
+  return { promise, stop };
+}
+
+function abortedError(signal: AbortSignal): PserverError {
+  return new PserverError("ABORTED", "the caller aborted the save", {}, { cause: signal.reason });
+}

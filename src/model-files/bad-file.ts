@@ -1,0 +1,31 @@
+import { PserverError } from "../protocol/errors.ts";
+
+/** A BAD_FILE: `what` of the file was not as it must be. */
+export function badFile(
+  path: string,
+  what: string,
+  expected: string | number,
+  received: string | number,
+  cause?: unknown,
+): PserverError {
+  return new PserverError(
+    "BAD_FILE",
+    `${path}: ${what}: expected ${expected}; received ${received}`,
+    { path, what, expected, received },
+    cause === undefined ? undefined : { cause },
+  );
+}
+
+/** A BAD_DTYPE for an element type of a file that no parameter has. */
+export function badFileDtype(
+  path: string,
+  what: string,
+  expected: string,
+  received: string,
+): PserverError {
+  return new PserverError(
+    "BAD_DTYPE",
+    `${path}: dtype of ${what}: expected ${expected}; received ${received}`,
+    { path, what, expected, received },
+  );
+}

@@ -1,0 +1,169 @@
+import { lstat, mkdir, readdir, rename, rm } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { DTYPES } from "../protocol/dtypes.ts";
+import { ensureError, PserverError } from "../protocol/errors.ts";
+import { errnoCode, fileError, io } from "../protocol/file-errors.ts";
+import { quoteName } from "../protocol/names.ts";
+import {
+  syncDirectory,
+  temporaryNameBeside,
+  withoutLeftover,
+  writeFileDurably,
+} from "./atomic-write.ts";
+import { badFile } from "./bad-file.ts";
+import {
+  encodeManifest,
+  MANIFEST_FILE,
+  parameterFileName,
+  readManifest,
+} from "./directory-manifest.ts";
+import { ModelFile } from "./model-file.ts";
+import { badPath } from "./model-path.ts";
+import { decodePaddleHeader, PADDLE_HEADER_BYTES, writeParameterFile } from "./paddle-header.ts";
+import type { IncomingModel, OutgoingModel, TensorHeader, TensorSource } from "./tensor.ts";
+
+/**
+ * Writes a model as a directory: a file per parameter in PaddlePaddle's form, 16 bytes of header and
+ * the elements, and `manifest.json`, which tells names, dtypes, shapes and metadata. The directory
+ * takes its name once all of it is on disk; a model directory of this name is replaced. Between two
+ * steps of that, for a moment, there is none: a crash then leaves the old one under a temporary name.
+ * Returns the number of bytes.
+ * @throws BAD_PATH as {@link checkReplaceable}; DISK_FULL, IO, and what `model.chunks` throws.
+ */
+export async function writeDirectoryModel(
+  directory: string,
+  model: OutgoingModel,
+): Promise<number> {
+  const temporary = temporaryNameBeside(directory);
+  try {
+    await io("create", temporary, mkdir(temporary));
+    let bytes = 0;
+    for (const tensor of model.tensors) {
+      const file = join(temporary, parameterFileName(tensor.name));
+      bytes += await writeFileDurably(file, writeParameterFile(model, tensor));
+    }
+    bytes += await writeFileDurably(join(temporary, MANIFEST_FILE), encodeManifest(model));
+    await syncDirectory(temporary);
+    await replaceDirectory(directory, temporary);
+    return bytes;
+  } catch (error) {
+    throw await withoutLeftover(temporary, error);
+  }
+}
+
+/**
+ * Refuses to replace what is not a model directory: removing the old one must not remove anything
+ * that a save did not write.
+ * @throws BAD_PATH if there is something else than a directory, or one that holds other files than
+ * its manifest lists; IO; BAD_FILE if its manifest is damaged.
+ */
+export async function checkReplaceable(directory: string): Promise<void> {
+  const expected = "a name that is free or that of a saved model directory";
+  if ((await kindOf(directory)) === "absent") return;
+  if ((await kindOf(directory)) !== "directory")
+    throw badPath(expected, `the file ${directory}`, directory);
+  const names = await io("list", directory, readdir(directory));
+  if (names.length === 0) return;
+  if (!names.includes(MANIFEST_FILE)) {
+    throw badPath(expected, `${directory}, a directory without ${MANIFEST_FILE}`, directory);
+  }
+  const { tensors } = await readManifest(directory);
+  const own = new Set([MANIFEST_FILE, ...tensors.map((tensor) => parameterFileName(tensor.name))]);
+  const foreign = names.find((name) => !own.has(name));
+  if (foreign === undefined) return;
+  throw badPath(expected, `${directory}, which also holds ${quoteName(foreign)}`, directory);
+}
+
+/**
+ * Reads the manifest of a model directory and the header of each of its files. Elements have no
+ * checksum.
+ * @throws BAD_FILE, BAD_DTYPE, IO.
+ */
+export async function readDirectoryModel(directory: string): Promise<IncomingModel> {
+  const { tensors, metadata } = await readManifest(directory);
+  const sources: TensorSource[] = [];
+  for (const header of tensors) {
+    const path = join(directory, parameterFileName(header.name));
+    // Each file is open only while it is read: a model may have more than a process can open.
+    const file = await openParameter(path, header);
+    await file.close();
+    sources.push({ header, chunks: () => readParameter(path, header) });
+  }
+  return { tensors: sources, metadata };
+}
+
+/** What a name stands for, a symbolic link counted as a file. */
+export async function kindOf(path: string): Promise<"absent" | "directory" | "file"> {
+  try {
+    return (await lstat(path)).isDirectory() ? "directory" : "file";
+  } catch (error) {
+    if (errnoCode(error) === "ENOENT") return "absent";
+    throw fileError("examine", path, error);
+  }
+}
+
+async function replaceDirectory(directory: string, replacement: string): Promise<void> {
+  await checkReplaceable(directory);
+  if ((await kindOf(directory)) === "absent") {
+    await io("rename to", directory, rename(replacement, directory));
+    await syncDirectory(dirname(directory));
+    return;
+  }
+  const aside = temporaryNameBeside(directory);
+  await io("move aside", directory, rename(directory, aside));
+  try {
+    await io("replace", directory, rename(replacement, directory));
+  } catch (error) {
+    await putBack(aside, directory, error);
+    throw error;
+  }
+  await syncDirectory(dirname(directory));
+  await io("remove the replaced model", aside, rm(aside, { recursive: true }));
+}
+
+async function putBack(aside: string, directory: string, error: unknown): Promise<void> {
+  try {
+    await rename(aside, directory);
+  } catch (cause) {
+    throw new PserverError(
+      "IO",
+      `${ensureError(error).message}; the model that was there is now ${aside}`,
+      { path: directory, aside },
+      { cause },
+    );
+  }
+}
+
+async function openParameter(path: string, header: TensorHeader): Promise<ModelFile> {
+  const file = await ModelFile.open(path);
+  try {
+    const what = `parameter ${quoteName(header.name)}`;
+    const head = await file.read(0, PADDLE_HEADER_BYTES, what);
+    const { valueBytes, elements } = decodePaddleHeader(path, what, head, file.bytes);
+    const expected = DTYPES[header.dtype].bytes;
+    if (valueBytes !== expected)
+      throw badFile(path, `bytes of a ${header.dtype}`, expected, valueBytes);
+    const counted = header.shape.reduce((product, dimension) => product * dimension, 1);
+    if (elements !== counted) throw badFile(path, `elements of ${what}`, counted, elements);
+    return file;
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
+}
+
+async function* readParameter(
+  path: string,
+  header: TensorHeader,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  const file = await openParameter(path, header);
+  try {
+    yield* file.stream(
+      PADDLE_HEADER_BYTES,
+      file.bytes - PADDLE_HEADER_BYTES,
+      quoteName(header.name),
+    );
+  } finally {
+    await file.close();
+  }
+}

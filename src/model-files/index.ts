@@ -1,0 +1,15 @@
+/** Models on disk: saving and opening them in four formats. Depends on src/protocol alone. */
+
+// Model files: read and write safetensors, npz and tar, and merge sparse shards.
+export type { MergedTensor } from "./merge-sparse.ts";
+export { mergeSparse } from "./merge-sparse.ts";
+export type { Metadata } from "./metadata.ts";
+export type { ModelFormat } from "./model-format.ts";
+export { formatOf } from "./model-format.ts";
+export { resolveModelPath } from "./model-path.ts";
+export type { OpenModel } from "./open-model.ts";
+export { openModel } from "./open-model.ts";
+export type { SavedModel, SaveModelOptions } from "./save-model.ts";
+export { saveModel } from "./save-model.ts";
+export type { TensorHeader, TensorSource } from "./tensor.ts";
+export { dataBytes } from "./tensor.ts";

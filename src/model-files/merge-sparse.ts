@@ -1,0 +1,122 @@
+import { PserverError } from "../protocol/errors.ts";
+import { quoteName } from "../protocol/names.ts";
+import type { TensorHeader } from "./tensor.ts";
+import { badName, checkHeaders, dataBytes, showShape } from "./tensor.ts";
+
+const SHARD_NAME = /^(.+):sparse-(0|[1-9]\d{0,8})$/s;
+const LISTED_MAX = 10;
+
+/** A tensor of the file and the parameters its bytes are made of, in order along axis 0. */
+export interface MergedTensor {
+  readonly header: TensorHeader;
+  readonly parts: readonly TensorHeader[];
+}
+
+interface Shard {
+  readonly index: number;
+  readonly header: TensorHeader;
+}
+
+/**
+ * Joins the parameters `<name>:sparse-0` … `<name>:sparse-<n-1>` along axis 0 into one tensor
+ * `<name>`, in the place of the first of them; every other parameter stays as it is.
+ * @throws MISSING_SHARD listing the numbers that lack below the highest; BAD_NAME if `<name>` is a
+ * parameter too; BAD_DTYPE, BAD_SHAPE if shards differ in more than their rows; and what
+ * {@link checkHeaders} refuses.
+ */
+export function mergeSparse(headers: readonly TensorHeader[]): MergedTensor[] {
+  checkHeaders(headers);
+  const shardsByName = new Map<string, Shard[]>();
+  const order = new Map<string, TensorHeader | undefined>();
+  for (const header of headers) {
+    const match = SHARD_NAME.exec(header.name);
+    const name = match?.[1] ?? header.name;
+    if (match === null) {
+      if (order.has(name)) throw nameTaken(name);
+      order.set(name, header);
+      continue;
+    }
+    const shard = { index: Number(match[2]), header };
+    const shards = shardsByName.get(name);
+    if (shards !== undefined) {
+      shards.push(shard);
+      continue;
+    }
+    if (order.has(name)) throw nameTaken(name);
+    order.set(name, undefined);
+    shardsByName.set(name, [shard]);
+  }
+  return [...order].map(([name, header]) =>
+    header === undefined
+      ? mergeShards(name, shardsByName.get(name) ?? [])
+      : { header, parts: [header] },
+  );
+}
+
+function mergeShards(name: string, unordered: readonly Shard[]): MergedTensor {
+  const shards = [...unordered].sort((a, b) => a.index - b.index);
+  checkComplete(name, shards);
+  const parts = shards.map((shard) => shard.header);
+  const [first] = parts;
+  if (first === undefined) throw new PserverError("INTERNAL", `no shards of ${quoteName(name)}`);
+  const row = JSON.stringify(first.shape.slice(1));
+  let rows = 0;
+  for (const part of parts) {
+    if (part.dtype !== first.dtype) {
+      throw differs(
+        "BAD_DTYPE",
+        part,
+        `dtype ${first.dtype} as ${quoteName(first.name)}`,
+        part.dtype,
+      );
+    }
+    const [partRows] = part.shape;
+    if (partRows === undefined)
+      throw differs("BAD_SHAPE", part, "at least one dimension", "a scalar");
+    if (JSON.stringify(part.shape.slice(1)) !== row) {
+      const expected = `rows of shape ${row} as ${quoteName(first.name)}`;
+      throw differs("BAD_SHAPE", part, expected, `shape ${showShape(part.shape)}`);
+    }
+    rows += partRows;
+  }
+  const header = { name, dtype: first.dtype, shape: [rows, ...first.shape.slice(1)] };
+  dataBytes(header);
+  return { header, parts };
+}
+
+/** Walks the gaps between shards, not the numbers: a shard may claim any number. */
+function checkComplete(name: string, shards: readonly Shard[]): void {
+  const missing: number[] = [];
+  let expected = 0;
+  let missingCount = 0;
+  for (const { index } of shards) {
+    missingCount += index - expected;
+    while (expected < index && missing.length < LISTED_MAX) missing.push(expected++);
+    expected = index + 1;
+  }
+  if (missingCount === 0) return;
+  const listed = missing.map((index) => `${name}:sparse-${index}`);
+  const more = missingCount > missing.length ? ` and ${missingCount - missing.length} more` : "";
+  throw new PserverError(
+    "MISSING_SHARD",
+    `shards of ${quoteName(name)}: expected 0 to ${expected - 1}; missing ${listed.map(quoteName).join(", ")}${more}`,
+    { parameter: name, expected, received: shards.length, missing },
+  );
+}
+
+function nameTaken(name: string): PserverError {
+  return badName(name, `no parameter of this name beside shards ${quoteName(`${name}:sparse-…`)}`);
+}
+
+function differs(
+  code: "BAD_DTYPE" | "BAD_SHAPE",
+  part: TensorHeader,
+  expected: string,
+  received: string,
+): PserverError {
+  return new PserverError(
+    code,
+    `shard ${quoteName(part.name)}: expected ${expected}; received ${received}`,
+    { parameter: part.name, expected, received },
+  );
+}

@@ -1,0 +1,93 @@
+import { lstat, realpath } from "node:fs/promises";
+import { isAbsolute, join, sep } from "node:path";
+import { PserverError } from "../protocol/errors.ts";
+import { errnoCode, fileError, io } from "../protocol/file-errors.ts";
+import { quoteName } from "../protocol/names.ts";
+
+const PATH_CHARACTERS_MAX = 4096;
+const EXPECTED =
+  "a relative path of names separated by /, without .. and \\, inside the model directory";
+
+/**
+ * Where a path given by a user lies: an absolute path inside `directory`, with the symbolic links of
+ * what exists followed. The last parts may not exist yet; nothing is created.
+ *
+ * The check holds for the moment it is made: the model directory must not be writable by people who
+ * may not write elsewhere.
+ * @throws BAD_PATH if the path is empty, absolute, holds `..`, `\` or NUL, names the model directory
+ * itself, or meets a symbolic link that leaves it or leads nowhere; IO if `directory` is absent.
+ */
+export async function resolveModelPath(directory: string, path: string): Promise<string> {
+  const parts = partsOf(path);
+  const root = await io("resolve the model directory", directory, realpath(directory));
+  let current = root;
+  for (const [index, part] of parts.entries()) {
+    const real = await realPathOf(join(current, part), path);
+    if (real === undefined) return join(current, ...parts.slice(index));
+    if (real !== root && !real.startsWith(root.endsWith(sep) ? root : root + sep)) {
+      throw badPath(EXPECTED, `${quoteName(path)}, where a symbolic link leads out`, path);
+    }
+    current = real;
+  }
+  if (current === root) throw badPath(EXPECTED, `${quoteName(path)}, the directory itself`, path);
+  return current;
+}
+
+/** A BAD_PATH about a path a user gave. */
+export function badPath(
+  expected: string,
+  received: string,
+  path: unknown,
+  cause?: unknown,
+): PserverError {
+  return new PserverError(
+    "BAD_PATH",
+    `model path: expected ${expected}; received ${received}`,
+    { expected, received: path },
+    cause === undefined ? undefined : { cause },
+  );
+}
+
+function partsOf(path: string): string[] {
+  const valid =
+    typeof path === "string" &&
+    path.length <= PATH_CHARACTERS_MAX &&
+    path.isWellFormed() &&
+    !isAbsolute(path) &&
+    !/[\0\\]/.test(path);
+  const parts = valid ? path.split("/").filter((part) => part !== "" && part !== ".") : [];
+  if (parts.length === 0 || parts.includes("..")) throw badPath(EXPECTED, quoteName(path), path);
+  return parts;
+}
+
+/** The real path of `file`, or `undefined` if there is nothing of this name. */
+async function realPathOf(file: string, path: string): Promise<string | undefined> {
+  try {
+    await lstat(file);
+  } catch (error) {
+    if (errnoCode(error) === "ENOENT") return undefined;
+    if (errnoCode(error) === "ENOTDIR") {
+      throw badPath(
+        "directories before the last name",
+        `${quoteName(path)}, through a file`,
+        path,
+        error,
+      );
+    }
+    throw fileError("examine", file, error);
+  }
+  try {
+    return await realpath(file);
+  } catch (error) {
+    const errno = errnoCode(error);
+    if (errno === "ENOENT" || errno === "ELOOP") {
+      throw badPath(
+        EXPECTED,
+        `${quoteName(path)}, where a symbolic link leads nowhere`,
+        path,
+        error,
+      );
+    }
+    throw fileError("resolve", file, error);
+  }
+}

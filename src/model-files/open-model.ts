@@ -1,0 +1,71 @@
+import { stat } from "node:fs/promises";
+import { basename } from "node:path";
+import { io } from "../protocol/file-errors.ts";
+import { badFile } from "./bad-file.ts";
+import { readDirectoryModel } from "./directory-model.ts";
+import { ModelFile } from "./model-file.ts";
+import { formatOf } from "./model-format.ts";
+import { readNpz } from "./npz.ts";
+import { readPaddleTar } from "./paddle-tar.ts";
+import { readSafetensors } from "./safetensors-reader.ts";
+import type { IncomingModel } from "./tensor.ts";
+
+/** A model file open for reading. */
+export interface OpenModel extends IncomingModel {
+  /** Closes the file; chunks asked for later fail with CLOSED. Again: does nothing. */
+  close(): Promise<void>;
+}
+
+/**
+ * Opens a model that {@link saveModel} or another program wrote: safetensors, npz (stored or
+ * deflated), PaddlePaddle's `model.tar`, or a model directory with its manifest. Everything the file
+ * says of its tensors is checked here; their bytes are read, as often as asked, by `chunks`. The
+ * caller closes it.
+ * @throws IO if it cannot be read, naming the path; BAD_FILE naming what was expected and received;
+ * BAD_DTYPE for an element type that no parameter has.
+ * @example
+ * const model = await openModel("models/mnist.safetensors");
+ * try {
+ *   for (const tensor of model.tensors) {
+ *     for await (const chunk of tensor.chunks()) hash.update(chunk);
+ *   }
+ * } finally {
+ *   await model.close();
+ * }
+ */
+export async function openModel(path: string): Promise<OpenModel> {
+  const stats = await io("open", path, stat(path));
+  if (stats.isDirectory()) {
+    return { ...(await readDirectoryModel(path)), close: async () => undefined };
+  }
+  const format = formatOf(basename(path));
+  if (format === "directory") {
+    throw badFile(
+      path,
+      "model file",
+      "a directory, or a name ending in .safetensors, .npz or .tar",
+      "a file of another name",
+    );
+  }
+  const file = await ModelFile.open(path);
+  try {
+    return { ...(await readFormat(file, format)), close: async () => await file.close() };
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
+}
+
+async function readFormat(
+  file: ModelFile,
+  format: "safetensors" | "npz" | "tar",
+): Promise<IncomingModel> {
+  switch (format) {
+    case "safetensors":
+      return await readSafetensors(file);
+    case "npz":
+      return await readNpz(file);
+    case "tar":
+      return await readPaddleTar(file);
+  }
+}

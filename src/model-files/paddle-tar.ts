@@ -1,0 +1,178 @@
+import { encodeParameterConfig } from "../protocol/config/paddle/messages.ts";
+import type { Dtype } from "../protocol/dtypes.ts";
+import { DTYPES, isDtype } from "../protocol/dtypes.ts";
+import type { PserverError } from "../protocol/errors.ts";
+import { quoteName } from "../protocol/names.ts";
+import { badFile, badFileDtype } from "./bad-file.ts";
+import { encodeMetadata, parseMetadata } from "./metadata.ts";
+import type { ModelFile } from "./model-file.ts";
+import { decodePaddleHeader, PADDLE_HEADER_BYTES, writeParameterFile } from "./paddle-header.ts";
+import type { ParameterConfig } from "./parameter-config.ts";
+import { decodeParameterConfig } from "./parameter-config.ts";
+import type { TarEntry } from "./tar-reader.ts";
+import { readTar } from "./tar-reader.ts";
+import type { TarMember } from "./tar-writer.ts";
+import { writeTar } from "./tar-writer.ts";
+import type { IncomingModel, OutgoingModel, TensorHeader, TensorSource } from "./tensor.ts";
+import { badName, dataBytes, elementsOf, showShape, TENSORS_MAX } from "./tensor.ts";
+
+const CONFIG_SUFFIX = ".protobuf";
+const CONFIG_BYTES_MAX = 1024 * 1024;
+/** Our pax records. Programs that do not know them pass over them. */
+const ATTRIBUTES = {
+  dtype: "PSERVER.dtype",
+  shape: "PSERVER.shape",
+  metadata: "PSERVER.metadata",
+} as const;
+
+/**
+ * The bytes of a `model.tar` as PaddlePaddle's v2 API reads it: for each tensor a member `<name>`,
+ * a 16-byte header and the elements, and a member `<name>.protobuf`, its `ParameterConfig`.
+ *
+ * The format knows float32 with one dimension or more. Another dtype is named by the pax record
+ * `PSERVER.dtype` before the member, a scalar's shape by `PSERVER.shape=[]`, and metadata is the
+ * global pax record `PSERVER.metadata`, a JSON object. PaddlePaddle would read other dtypes wrongly.
+ * @throws BAD_NAME for a name ending in `.protobuf` or with NUL; what `model.chunks` throws.
+ */
+export async function* writePaddleTar(
+  model: OutgoingModel,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  for (const { name } of model.tensors) {
+    if (name.endsWith(CONFIG_SUFFIX)) throw badName(name, `a name not ending in ${CONFIG_SUFFIX}`);
+    if (name.includes("\0")) throw badName(name, "no NUL character");
+  }
+  const metadata = encodeMetadata(model.metadata);
+  const members = model.tensors.flatMap((tensor) => membersOf(model, tensor));
+  yield* writeTar(members, metadata === "" ? {} : { [ATTRIBUTES.metadata]: metadata });
+}
+
+function membersOf(model: OutgoingModel, tensor: TensorHeader): TarMember[] {
+  const { name, dtype, shape } = tensor;
+  const size = elementsOf(shape) ?? 0;
+  const config = encodeParameterConfig({ name, size, dims: shape });
+  return [
+    {
+      name,
+      bytes: PADDLE_HEADER_BYTES + dataBytes(tensor),
+      attributes: {
+        ...(dtype === "float32" ? {} : { [ATTRIBUTES.dtype]: dtype }),
+        ...(shape.length > 0 ? {} : { [ATTRIBUTES.shape]: "[]" }),
+      },
+      chunks: () => writeParameterFile(model, tensor),
+    },
+    {
+      name: name + CONFIG_SUFFIX,
+      bytes: config.byteLength,
+      attributes: {},
+      chunks: async function* () {
+        yield config;
+      },
+    },
+  ];
+}
+
+/**
+ * Reads the table of contents and the parameter configurations of a `model.tar`. A parameter without
+ * `dims` has the shape `[1, size]`, as PaddlePaddle gives it; one of 8-byte values without
+ * `PSERVER.dtype` is float64. The format has no checksum of elements.
+ * @throws BAD_FILE, BAD_DTYPE, IO.
+ */
+export async function readPaddleTar(file: ModelFile): Promise<IncomingModel> {
+  const { entries, globalAttributes } = await readTar(file);
+  const values = new Map<string, TarEntry>();
+  const configs = new Map<string, TarEntry>();
+  for (const entry of entries) {
+    const isConfig = entry.name.endsWith(CONFIG_SUFFIX);
+    const target = isConfig ? configs : values;
+    const name = isConfig ? entry.name.slice(0, -CONFIG_SUFFIX.length) : entry.name;
+    if (name === "" || target.has(name)) {
+      throw badFile(file.path, "members", "each name once, none empty", quoteName(entry.name));
+    }
+    target.set(name, entry);
+  }
+  if (values.size > TENSORS_MAX) {
+    throw badFile(file.path, "parameters", `at most ${TENSORS_MAX}`, values.size);
+  }
+  const tensors: TensorSource[] = [];
+  for (const [name, entry] of values) {
+    const config = configs.get(name);
+    if (config === undefined) throw lonely(file.path, entry.name, name + CONFIG_SUFFIX);
+    tensors.push(await readTensor(file, entry, config));
+  }
+  for (const [name, config] of configs) {
+    if (!values.has(name)) throw lonely(file.path, config.name, name);
+  }
+  const metadata = parseMetadata(globalAttributes.get(ATTRIBUTES.metadata) ?? "{}");
+  if (metadata === undefined) {
+    throw badFile(file.path, ATTRIBUTES.metadata, "a JSON object of texts", "other text");
+  }
+  return { tensors, metadata };
+}
+
+function lonely(path: string, name: string, partner: string): PserverError {
+  return badFile(path, `members beside ${quoteName(name)}`, quoteName(partner), "none");
+}
+
+async function readTensor(
+  file: ModelFile,
+  entry: TarEntry,
+  configEntry: TarEntry,
+): Promise<TensorSource> {
+  const { name, bytes, dataAt } = entry;
+  const what = `parameter ${quoteName(name)}`;
+  if (bytes < PADDLE_HEADER_BYTES) {
+    throw badFile(file.path, `bytes of ${what}`, `at least ${PADDLE_HEADER_BYTES}`, bytes);
+  }
+  const head = await file.read(dataAt, PADDLE_HEADER_BYTES, what);
+  const { valueBytes, elements } = decodePaddleHeader(file.path, what, head, bytes);
+  const dtype = dtypeFrom(file.path, what, entry, valueBytes);
+  const config = await readConfig(file, what, configEntry);
+  if (config.name !== name) {
+    throw badFile(
+      file.path,
+      `name in the configuration of ${what}`,
+      quoteName(name),
+      quoteName(config.name),
+    );
+  }
+  const isScalar = entry.attributes.get(ATTRIBUTES.shape) === "[]" && config.dims.length === 0;
+  const withoutDims = isScalar ? [] : [1, elements];
+  const shape = config.dims.length > 0 ? config.dims : withoutDims;
+  if (config.size !== elements || elementsOf(shape) !== elements) {
+    const received = `size ${config.size}, dims ${showShape(config.dims)}`;
+    throw badFile(file.path, `configuration of ${what}`, `${elements} elements`, received);
+  }
+  return {
+    header: { name, dtype, shape },
+    chunks: () => file.stream(dataAt + PADDLE_HEADER_BYTES, bytes - PADDLE_HEADER_BYTES, what),
+  };
+}
+
+function dtypeFrom(path: string, what: string, entry: TarEntry, valueBytes: number): Dtype {
+  const dtype =
+    entry.attributes.get(ATTRIBUTES.dtype) ?? (valueBytes === 4 ? "float32" : "float64");
+  if (!isDtype(dtype)) {
+    throw badFileDtype(path, what, Object.keys(DTYPES).join(", "), quoteName(dtype));
+  }
+  if (DTYPES[dtype].bytes !== valueBytes) {
+    throw badFile(path, `bytes of a ${dtype} of ${what}`, DTYPES[dtype].bytes, valueBytes);
+  }
+  return dtype;
+}
+
+async function readConfig(
+  file: ModelFile,
+  what: string,
+  entry: TarEntry,
+): Promise<ParameterConfig> {
+  if (entry.bytes > CONFIG_BYTES_MAX) {
+    throw badFile(
+      file.path,
+      `configuration of ${what}`,
+      `at most ${CONFIG_BYTES_MAX} bytes`,
+      entry.bytes,
+    );
+  }
+  const bytes = await file.read(entry.dataAt, entry.bytes, `configuration of ${what}`);
+  return decodeParameterConfig(file.path, `configuration of ${what}`, bytes);
+}

@@ -1,0 +1,135 @@
+import type { Dtype } from "../protocol/dtypes.ts";
+import { isDtype } from "../protocol/dtypes.ts";
+import { quoteName } from "../protocol/names.ts";
+import { badFile, badFileDtype } from "./bad-file.ts";
+import { decodeFileText, parseFileJson } from "./file-text.ts";
+import { isRecord, recordOf } from "./json-record.ts";
+import type { Metadata } from "./metadata.ts";
+import { metadataFrom } from "./metadata.ts";
+import type { ModelFile } from "./model-file.ts";
+import { METADATA_KEY, SAFETENSORS_DTYPES } from "./safetensors-writer.ts";
+import type { IncomingModel, TensorHeader, TensorSource } from "./tensor.ts";
+import { DESCRIPTION_BYTES_MAX, dataBytes, isShape, showShape, TENSORS_MAX } from "./tensor.ts";
+
+const TENSOR_FIELDS = ["data_offsets", "dtype", "shape"];
+const dtypesByName = new Map<string, Dtype>(
+  Object.entries(SAFETENSORS_DTYPES).flatMap(([dtype, name]) =>
+    isDtype(dtype) ? [[name, dtype]] : [],
+  ),
+);
+
+interface PlacedTensor {
+  readonly header: TensorHeader;
+  readonly begin: number;
+  readonly end: number;
+}
+
+/**
+ * Reads the header of a safetensors file and checks all of it: the tensors must fill the file without
+ * gap or overlap. The format has no checksum, so changed elements go unnoticed.
+ * @throws BAD_FILE, BAD_DTYPE, IO.
+ */
+export async function readSafetensors(file: ModelFile): Promise<IncomingModel> {
+  const prefix = await file.read(0, 8, "header length");
+  const headerBytes = Number(new DataView(prefix.buffer).getBigUint64(0, true));
+  if (headerBytes < 2 || headerBytes > DESCRIPTION_BYTES_MAX) {
+    const expected = `2 to ${DESCRIPTION_BYTES_MAX}`;
+    throw badFile(file.path, "header length", expected, headerBytes);
+  }
+  const dataStart = 8 + headerBytes;
+  const fields = parseHeader(file.path, await file.read(8, headerBytes, "header"));
+  const placed: PlacedTensor[] = [];
+  let metadata: Metadata = {};
+  for (const [name, value] of fields) {
+    if (name !== METADATA_KEY) {
+      placed.push(parseTensor(file.path, name, value));
+      continue;
+    }
+    const found = metadataFrom(value);
+    if (found === undefined)
+      throw badFile(file.path, METADATA_KEY, "an object of texts", "other values");
+    metadata = found;
+  }
+  checkLayout(file.path, placed, file.bytes - dataStart);
+  const tensors = placed.map(
+    ({ header, begin, end }): TensorSource => ({
+      header,
+      chunks: () => file.stream(dataStart + begin, end - begin, `tensor ${quoteName(header.name)}`),
+    }),
+  );
+  return { tensors, metadata };
+}
+
+function parseHeader(path: string, bytes: Uint8Array): [string, unknown][] {
+  const text = decodeFileText(path, "header", bytes);
+  const parsed = parseFileJson(path, "header", text);
+  if (!text.startsWith("{") || !isRecord(parsed)) {
+    throw badFile(path, "header", "a JSON object from the first byte", quoteName(text));
+  }
+  const fields = Object.entries(parsed);
+  if (fields.length > TENSORS_MAX) {
+    throw badFile(path, "tensors", `at most ${TENSORS_MAX}`, fields.length);
+  }
+  let keys = fields.length;
+  for (const [name, value] of fields) {
+    if (!isRecord(value))
+      throw badFile(path, `header of ${quoteName(name)}`, "an object", typeof value);
+    keys += Object.keys(value).length;
+  }
+  // JSON.parse keeps the last of two equal keys; the text has one colon for each it was given.
+  const colons = countColons(text);
+  if (colons !== keys)
+    throw badFile(path, "header", "each key once, in flat objects", `${colons} keys`);
+  return fields;
+}
+
+/** Colons of valid JSON text that are not inside strings: the keys of all its objects. */
+function countColons(text: string): number {
+  let colons = 0;
+  let quoted = false;
+  for (let i = 0; i < text.length; i++) {
+    const character = text.charCodeAt(i);
+    if (character === 0x22) quoted = !quoted;
+    else if (quoted && character === 0x5c) i++;
+    else if (!quoted && character === 0x3a) colons++;
+  }
+  return colons;
+}
+
+function parseTensor(path: string, name: string, value: unknown): PlacedTensor {
+  const what = `tensor ${quoteName(name)}`;
+  if (name === "" || !name.isWellFormed()) throw badFile(path, what, "a well-formed name", "none");
+  const fields = recordOf(value);
+  const names = Object.keys(fields).sort();
+  if (names.join() !== TENSOR_FIELDS.join()) {
+    throw badFile(path, `fields of ${what}`, TENSOR_FIELDS.join(", "), quoteName(names.join(", ")));
+  }
+  const { dtype: dtypeName, shape, data_offsets: offsets } = fields;
+  const dtype = typeof dtypeName === "string" ? dtypesByName.get(dtypeName) : undefined;
+  if (dtype === undefined) {
+    throw badFileDtype(path, what, [...dtypesByName.keys()].join(", "), quoteName(dtypeName));
+  }
+  if (!isShape(shape))
+    throw badFile(path, `shape of ${what}`, "a list of counts", showShape(shape));
+  const [begin, end] = Array.isArray(offsets) && offsets.length === 2 ? offsets : [];
+  const header = { name, dtype, shape };
+  const bytes = dataBytes(header);
+  if (!Number.isSafeInteger(begin) || begin < 0 || end !== begin + bytes) {
+    const expected = `${bytes} bytes for ${dtype} of shape ${showShape(shape)}`;
+    throw badFile(path, `offsets of ${what}`, expected, showShape(offsets));
+  }
+  return { header, begin, end };
+}
+
+function checkLayout(path: string, tensors: readonly PlacedTensor[], dataBytes: number): void {
+  const inOrder = [...tensors].sort((a, b) => a.begin - b.begin || a.end - b.end);
+  let position = 0;
+  for (const { header, begin, end } of inOrder) {
+    if (begin !== position) {
+      const what = `offset of tensor ${quoteName(header.name)}, without gap or overlap`;
+      throw badFile(path, what, position, begin);
+    }
+    position = end;
+  }
+  if (position !== dataBytes) throw badFile(path, "bytes after the header", position, dataBytes);
+}

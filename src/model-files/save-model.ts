@@ -1,0 +1,116 @@
+import { realpath } from "node:fs/promises";
+import { basename, dirname } from "node:path";
+import { io } from "../protocol/file-errors.ts";
+import { abortable, throwIfAborted } from "./abortable.ts";
+import { makeDirectories, writeFileAtomically } from "./atomic-write.ts";
+import { checkReplaceable, kindOf, writeDirectoryModel } from "./directory-model.ts";
+import type { MergedTensor } from "./merge-sparse.ts";
+import { mergeSparse } from "./merge-sparse.ts";
+import type { Metadata } from "./metadata.ts";
+import { checkMetadata } from "./metadata.ts";
+import type { ModelFormat } from "./model-format.ts";
+import { formatOf } from "./model-format.ts";
+import { badPath, resolveModelPath } from "./model-path.ts";
+import { writeNpz } from "./npz.ts";
+import { writePaddleTar } from "./paddle-tar.ts";
+import { writeSafetensors } from "./safetensors-writer.ts";
+import type { OutgoingModel, TensorHeader } from "./tensor.ts";
+import { exactly } from "./tensor.ts";
+
+/** What to save, and where. */
+export interface SaveModelOptions {
+  /** The model directory: nothing is written outside it. It must exist. */
+  readonly directory: string;
+  /** Where in it, as the user gave it; its ending chooses the format. */
+  readonly path: string;
+  readonly tensors: readonly TensorHeader[];
+  /**
+   * The bytes of one of `tensors`, little-endian, in C order; asked for once each, one after the
+   * other, in the order of the file. A chunk may be used again once the next is asked for.
+   */
+  readonly chunks: (header: TensorHeader) => AsyncIterable<Uint8Array>;
+  readonly metadata?: Metadata;
+  readonly signal?: AbortSignal;
+}
+
+/** A saved model: its absolute path, all its bytes on disk, and their layout. */
+export interface SavedModel {
+  readonly file: string;
+  readonly bytes: number;
+  readonly format: ModelFormat;
+}
+
+/**
+ * Writes a model in the format of its name: `*.safetensors`, `*.npz`, `*.tar` (PaddlePaddle's
+ * `model.tar`), or a directory. Sparse shards are merged. What was there before is replaced when
+ * everything new is on disk, and stays if anything fails. Memory holds a chunk at a time. A process
+ * that is killed may leave a `.pserver-save-….tmp` beside the model.
+ * @throws before anything is written: BAD_PATH; EMPTY, TOO_LARGE, BAD_NAME, BAD_DTYPE, BAD_SHAPE,
+ * MISSING_SHARD for the tensors; BAD_VALUE, TOO_LARGE for the metadata. Later: BAD_LENGTH if `chunks`
+ * yields other than a tensor's bytes, and what it throws; DISK_FULL, IO; ABORTED.
+ * @example
+ * await saveModel({
+ *   directory: "models",
+ *   path: "mnist/epoch-3.safetensors",
+ *   tensors: [{ name: "w", dtype: "float32", shape: [784, 10] }],
+ *   chunks: (header) => pullBlocks(header.name),
+ * });
+ */
+export async function saveModel(options: SaveModelOptions): Promise<SavedModel> {
+  const { directory, path, signal, metadata = {} } = options;
+  const merged = mergeSparse(options.tensors);
+  checkMetadata(metadata);
+  const file = await resolveModelPath(directory, path);
+  const format = formatOf(basename(file));
+  await checkTarget(file, format, path);
+  throwIfAborted(signal);
+  await makeParent(file, path);
+  const model = outgoing(merged, metadata, options);
+  return { file, bytes: await write(file, format, model), format };
+}
+
+function outgoing(
+  merged: readonly MergedTensor[],
+  metadata: Metadata,
+  { chunks, signal }: SaveModelOptions,
+): OutgoingModel {
+  const partsByName = new Map(merged.map(({ header, parts }) => [header.name, parts]));
+  return {
+    tensors: merged.map(({ header }) => header),
+    metadata,
+    chunks: async function* (header) {
+      for (const part of partsByName.get(header.name) ?? []) {
+        yield* exactly(part, abortable(chunks(part), signal));
+      }
+    },
+  };
+}
+
+async function write(file: string, format: ModelFormat, model: OutgoingModel): Promise<number> {
+  switch (format) {
+    case "safetensors":
+      return await writeFileAtomically(file, writeSafetensors(model));
+    case "npz":
+      return await writeFileAtomically(file, writeNpz(model));
+    case "tar":
+      return await writeFileAtomically(file, writePaddleTar(model));
+    case "directory":
+      return await writeDirectoryModel(file, model);
+  }
+}
+
+async function checkTarget(file: string, format: ModelFormat, path: string): Promise<void> {
+  if (format === "directory") {
+    await checkReplaceable(file);
+  } else if ((await kindOf(file)) === "directory") {
+    throw badPath("a name that is free or a file's", `the directory ${file}`, path);
+  }
+}
+
+/** The directories above the file; none of them may have become a link since they were resolved. */
+async function makeParent(file: string, path: string): Promise<void> {
+  const parent = dirname(file);
+  await makeDirectories(parent);
+  const real = await io("resolve", parent, realpath(parent));
+  if (real !== parent) throw badPath(parent, `${real}, where a symbolic link leads`, path);
+}

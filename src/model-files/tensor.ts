@@ -1,0 +1,155 @@
+import type { Dtype } from "../protocol/dtypes.ts";
+import { DTYPES, isDtype } from "../protocol/dtypes.ts";
+import { PserverError } from "../protocol/errors.ts";
+import { RANK_MAX } from "../protocol/limits.ts";
+import { escapeName, quoteName } from "../protocol/names.ts";
+import type { Metadata } from "./metadata.ts";
+
+/** Tensors one model file may hold; bounds what the headers of a hostile file can allocate. */
+export const TENSORS_MAX = 100_000;
+
+/**
+ * Bytes of names, shapes and metadata that a reader accepts from one file: the limit of the
+ * safetensors implementation, for every format.
+ */
+export const DESCRIPTION_BYTES_MAX = 100_000_000;
+
+/** What a model file says of a tensor besides its bytes. `shape` is `[]` for a scalar. */
+export interface TensorHeader {
+  readonly name: string;
+  readonly dtype: Dtype;
+  readonly shape: readonly number[];
+}
+
+/** A tensor of an open model file. */
+export interface TensorSource {
+  readonly header: TensorHeader;
+  /**
+   * The tensor's bytes, little-endian, in C order, from the start at each call. Chunks belong to the
+   * receiver and may end inside an element. Their sum is checked: a loop that ends had them all.
+   */
+  chunks(): AsyncIterable<Uint8Array>;
+}
+
+/** A model on its way into a file: checked headers, and where the bytes of each come from. */
+export interface OutgoingModel {
+  readonly tensors: readonly TensorHeader[];
+  readonly metadata: Metadata;
+  /** Yields exactly `dataBytes(header)` bytes; a chunk is not used after the next is asked for. */
+  readonly chunks: (header: TensorHeader) => AsyncIterable<Uint8Array>;
+}
+
+/** What a reader finds in a model file. */
+export interface IncomingModel {
+  readonly tensors: readonly TensorSource[];
+  readonly metadata: Metadata;
+}
+
+/** Whether a tensor can have this shape. */
+export function isShape(value: unknown): value is readonly number[] {
+  return elementsOf(value) !== undefined;
+}
+
+/**
+ * Elements of a tensor of this shape, or `undefined` if no tensor can have it. A dimension may be 0
+ * here, which a parameter's may not be: files of other programs hold such tensors.
+ */
+export function elementsOf(shape: unknown): number | undefined {
+  if (!Array.isArray(shape) || shape.length > RANK_MAX) return undefined;
+  let elements = 1;
+  for (const dimension of shape) {
+    if (!Number.isSafeInteger(dimension) || dimension < 0 || Object.is(dimension, -0))
+      return undefined;
+    elements *= dimension;
+    // Bytes must be exact numbers too, and no element is longer than 8 bytes.
+    if (elements * 8 > Number.MAX_SAFE_INTEGER) return undefined;
+  }
+  return elements;
+}
+
+/**
+ * Bytes of the tensor's elements.
+ * @throws BAD_SHAPE if the shape is not valid.
+ */
+export function dataBytes(header: TensorHeader): number {
+  const elements = elementsOf(header.shape);
+  if (elements !== undefined) return elements * DTYPES[header.dtype].bytes;
+  const expected = `at most ${RANK_MAX} dimensions, whole and not negative, with a product that can be counted`;
+  const received = showShape(header.shape);
+  throw new PserverError(
+    "BAD_SHAPE",
+    `shape of ${quoteName(header.name)}: expected ${expected}; received ${received}`,
+    { parameter: header.name, expected, received },
+  );
+}
+
+/**
+ * Refuses headers that no file may be made of.
+ * @throws EMPTY, TOO_LARGE for the list; BAD_NAME for a name no parameter can have, or one given
+ * twice; BAD_DTYPE, BAD_SHAPE.
+ */
+export function checkHeaders(headers: readonly TensorHeader[]): void {
+  if (headers.length === 0) {
+    throw new PserverError("EMPTY", "a model needs at least one parameter; received none");
+  }
+  if (headers.length > TENSORS_MAX) {
+    throw new PserverError(
+      "TOO_LARGE",
+      `parameters of a model file: expected at most ${TENSORS_MAX}; received ${headers.length}`,
+      { expected: TENSORS_MAX, received: headers.length },
+    );
+  }
+  const names = new Set<string>();
+  for (const header of headers) {
+    escapeName(header.name);
+    if (names.has(header.name)) throw badName(header.name, "each name once");
+    names.add(header.name);
+    if (!isDtype(header.dtype)) {
+      const expected = Object.keys(DTYPES);
+      throw new PserverError(
+        "BAD_DTYPE",
+        `dtype of ${quoteName(header.name)}: expected ${expected.join(", ")}; received ${quoteName(header.dtype)}`,
+        { parameter: header.name, expected, received: header.dtype },
+      );
+    }
+    dataBytes(header);
+  }
+}
+
+/**
+ * The same chunks, counted.
+ * @throws BAD_LENGTH as soon as there are more bytes than the header says, or at the end, if fewer.
+ */
+export async function* exactly(
+  header: TensorHeader,
+  chunks: AsyncIterable<Uint8Array>,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  const expected = dataBytes(header);
+  let received = 0;
+  for await (const chunk of chunks) {
+    received += chunk.byteLength;
+    if (received > expected) break;
+    if (chunk.byteLength > 0) yield chunk;
+  }
+  if (received === expected) return;
+  throw new PserverError(
+    "BAD_LENGTH",
+    `bytes of ${quoteName(header.name)}: expected ${expected}; received ${received > expected ? "at least " : ""}${received}`,
+    { parameter: header.name, expected, received },
+  );
+}
+
+/** A BAD_NAME about a parameter that cannot be saved under its name. */
+export function badName(name: string, expected: string): PserverError {
+  return new PserverError(
+    "BAD_NAME",
+    `parameter name: expected ${expected}; received ${quoteName(name)}`,
+    { parameter: name, expected, received: quoteName(name) },
+  );
+}
+
+/** A shape for messages, cut when long. */
+export function showShape(shape: unknown): string {
+  const text = JSON.stringify(shape) ?? String(shape);
+  return text.length > 200 ? `${text.slice(0, 200)}…` : text;
+}
