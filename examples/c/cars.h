@@ -1,0 +1,42 @@
+/* Fuel consumption of cars, and a linear model of it: what the trainers in this directory share. */
+#ifndef CARS_H
+#define CARS_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CARS_MAX 512
+#define FEATURES 5
+
+/** Cars: what is known of each, scaled to mean 0 and deviation 1, and its miles per gallon. */
+struct cars {
+  int count;
+  float features[CARS_MAX][FEATURES];
+  float mpg[CARS_MAX];
+};
+
+/** The part of one of several trainers: every car whose number leaves this rest. */
+struct part {
+  int rank;
+  int trainers;
+};
+
+/** Reads data/auto-mpg.csv, and from `arguments` rank and number of trainers; 0, or -1 with a message. */
+int read_cars(int count, char **arguments, struct cars *cars, struct part *part);
+
+/** Mean squared error of the model over all cars. */
+double mean_squared_error(const struct cars *cars, const float weights[FEATURES], float bias);
+
+/** Gradient of half of the mean squared error over a part of the cars. */
+void gradient(const struct cars *cars, struct part part, const float weights[FEATURES], float bias,
+              float weight_gradient[FEATURES], float *bias_gradient);
+
+/** Prints the error; 0 if the model has been learned, which the least possible error of 5.09 tells. */
+int report(const struct cars *cars, const float weights[FEATURES], float bias);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,137 @@
+import { basename } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { loadDigits } from "./dataset.ts";
+import { amount, Display, percent, seconds } from "./display.ts";
+import { Family } from "./family.ts";
+import { Observer } from "./observer.ts";
+import { Servers } from "./servers.ts";
+import { Team } from "./team.ts";
+import { Watch } from "./watch.ts";
+
+// The demo: three to four trainer processes teach a network to read digits through a parameter
+// server that loses a trainer and a host on the way. Nothing acknowledged may be lost or doubled.
+
+const JOB = "digits";
+const ACCURACY_MIN = 0.93;
+
+/** Updates after which something happens. */
+const LATE_TRAINER_AT = 400;
+const TRAINER_KILLED_AT = 800;
+const HOST_KILLED_AT = 1_200;
+
+/** Training ends after so many updates or, on a slow machine, after so long with fewer. */
+const UPDATES = 2_400;
+const UPDATES_MIN = 1_500;
+const TRAINING_MS = 75_000;
+
+const TIMEOUT_MS = 300_000;
+const POLL_MS = 20;
+
+// Placement gives a host of this name shards of the model whatever the name of the first one is,
+// but for one run in ten thousand.
+const DOOMED_HOST = "blue";
+const SPARE_HOST = "red";
+
+// The broker is our own and asks for nothing: settings for another one would only confuse.
+for (const name of Object.keys(process.env)) if (name.startsWith("NATS_")) delete process.env[name];
+
+const startedMs = performance.now();
+const display = new Display(process.stdout);
+const family = new Family(TIMEOUT_MS);
+try {
+  await Promise.race([run(), family.failed]);
+} catch (error) {
+  display.finish();
+  display.tell(`The demo failed: ${error instanceof Error ? error.message : String(error)}`);
+  process.exitCode = 1;
+}
+await family.end();
+process.exit();
+
+async function run(): Promise<void> {
+  display.tell("Starting a broker, two hosts and three trainers");
+  const [servers, { test }] = await Promise.all([Servers.start(family, JOB), loadDigits()]);
+  const observer = await Observer.join(servers.url, JOB, test);
+  const doomed = await servers.addHost(DOOMED_HOST);
+  display.tell(`nats-server ${servers.brokerVersion} runs at ${servers.url}, and two hosts`);
+  const team = new Team((name, args, onMessage) => {
+    const all = ["--url", servers.url, "--job", JOB, ...args];
+    return family.start(name, "trainer", all, onMessage);
+  });
+  for (const seed of [1, 2, 3]) team.add(`trainer-${seed}`, seed);
+  const watch = new Watch({ display, team, observer, family, updatesWanted: UPDATES });
+
+  await until(() => team.updates >= LATE_TRAINER_AT);
+  display.tell("trainer-4 joins late");
+  team.add("trainer-4", 4);
+
+  await until(() => team.updates >= TRAINER_KILLED_AT);
+  display.tell("trainer-2 gets SIGKILL; the others go on");
+  await team.kill("trainer-2");
+
+  await until(() => team.updates >= HOST_KILLED_AT);
+  const recoveryMs = await killHost();
+  await servers.addHost(SPARE_HOST);
+  const moved = await servers.shardsOf(SPARE_HOST);
+  display.tell(`host ${SPARE_HOST} has joined and taken over ${moved.length} shards in order`);
+
+  await until(
+    () =>
+      team.updates >= UPDATES || (team.updates >= UPDATES_MIN && watch.elapsedMs >= TRAINING_MS),
+  );
+  await team.finish();
+  const { evaluation, applied } = await observer.observe();
+  watch.end(evaluation);
+
+  const known = team.updates;
+  const unanswered = team.unanswered;
+  display.tell(`
+updates   ${amount(known)} acknowledged, ${unanswered} under way when trainer-2 was killed
+          ${range(applied)} applied to each parameter`);
+  for (const count of applied) {
+    check(
+      known <= count && count <= known + unanswered,
+      `expected ${known} to ${known + unanswered} applied updates; found ${applied}`,
+    );
+  }
+  display.tell("          none lost, none doubled");
+  display.tell(`accuracy  ${percent(evaluation)} of ${amount(observer.digits)} digits never seen`);
+  check(evaluation.accuracy >= ACCURACY_MIN, `expected an accuracy of ${ACCURACY_MIN} or more`);
+  const saved = await observer.saveAndScore("digits.safetensors");
+  const same =
+    saved.evaluation.loss === evaluation.loss && saved.evaluation.accuracy === evaluation.accuracy;
+  check(same, `the saved model scores differently: ${JSON.stringify(saved.evaluation)}`);
+  display.tell(`model     ${basename(saved.file)}, ${amount(saved.bytes)} bytes; read by a new process: the same loss
+recovery  ${seconds(recoveryMs)} from the kill of the host until every trainer trained again
+total     ${seconds(performance.now() - startedMs)}`);
+  await observer.close();
+
+  /** Kills the doomed host; how long it takes until every trainer has done a round since. */
+  async function killHost(): Promise<number> {
+    const shards = await servers.shardsOf(DOOMED_HOST);
+    const parameters = await observer.parametersIn(shards);
+    check(parameters.length > 0, `no block of the model lies on host ${DOOMED_HOST}: try again`);
+    const what = `${shards.length} shards with ${parameters.join(", ")}`;
+    display.tell(`host ${DOOMED_HOST}, which owns ${what}, gets SIGKILL;
+training waits until its lease of 5 s has run out and the other host has taken over`);
+    const killedMs = Date.now();
+    await doomed.kill();
+    await until(() => team.allTrainedSince(killedMs));
+    const tookMs = Date.now() - killedMs;
+    display.tell(`recovered in ${seconds(tookMs)}: its shards have a new owner, all train again`);
+    return tookMs;
+  }
+}
+
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await delay(POLL_MS);
+}
+
+function range(counts: readonly number[]): string {
+  const [lowest, highest] = [Math.min(...counts), Math.max(...counts)];
+  return lowest === highest ? amount(lowest) : `${amount(lowest)} to ${amount(highest)}`;
+}
+
+function check(good: boolean, message: string): void {
+  if (!good) throw new Error(message);
+}
