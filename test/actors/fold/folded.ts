@@ -1,0 +1,81 @@
+import { createHash } from "node:crypto";
+import type { Block } from "../../../src/actors/fold/block.ts";
+import { Shard, type ShardOptions } from "../../../src/actors/fold/shard.ts";
+import { packValue, unpackValue } from "../../../src/protocol/codec.ts";
+import type { SynchronizationInput } from "../../../src/protocol/config/index.ts";
+import { toSynchronization } from "../../../src/protocol/config/index.ts";
+import type { TensorData } from "../../../src/protocol/dtypes.ts";
+import type { Outcome } from "../../../src/protocol/outcomes.ts";
+import { JournalWriter, SHARD, SUBJECTS } from "./journal-writer.ts";
+
+/** A shard and its journal, folded as far as {@link run} has been called. */
+export class Folded {
+  readonly journal: JournalWriter = new JournalWriter();
+  readonly shard: Shard;
+
+  constructor(synchronization?: SynchronizationInput, options: Partial<ShardOptions> = {}) {
+    this.shard = new Shard({ subjects: SUBJECTS, shard: SHARD, ...options });
+    const settings =
+      synchronization === undefined ? {} : { synchronization: toSynchronization(synchronization) };
+    this.journal.host({ verb: "rules", rules: 1, ...settings });
+  }
+
+  /** Folds the records not folded yet; gives the outcomes of trainers' ones. */
+  run(): Outcome[] {
+    const settled = this.journal.records
+      .slice(this.shard.seq)
+      .map((record) => this.shard.apply(record)?.outcome);
+    return settled.filter((outcome) => outcome !== undefined);
+  }
+
+  /** As {@link run}, where every record must be applied. */
+  apply(): void {
+    for (const { code, message } of this.run()) {
+      if (code !== undefined) throw new Error(`${code}: ${message}`);
+    }
+  }
+
+  block(parameter = "w", index = 0): Block {
+    const block = this.shard.block(parameter, index);
+    if (block === undefined) throw new Error(`no block ${index} of ${parameter}`);
+    return block;
+  }
+
+  /** Everything but where the journal and the trainers are: what a refused record must leave. */
+  content(): string {
+    const { seq: _seq, crc: _crc, trainers: _trainers, ...rest } = this.shard.saveState();
+    const hash = createHash("sha256").update(packValue(rest));
+    for (const block of this.shard.blocks()) {
+      for (const bytes of slotsOf(block)) hash.update(bytes);
+    }
+    return hash.digest("hex");
+  }
+
+  /** The shard from its saved state and bytes, through their encoding. */
+  restored(): Shard {
+    const state = unpackValue(packValue(this.shard.saveState()));
+    const bytes = new Map(
+      [...this.shard.blocks()].map((block) => [
+        `${block.parameter} ${block.index}`,
+        slotsOf(block).map((slot) => slot.slice()),
+      ]),
+    );
+    return Shard.restore({ subjects: SUBJECTS, shard: SHARD }, state, (block, slot) => {
+      const slots = bytes.get(`${block.parameter} ${block.index}`);
+      return slots?.[slot] ?? new Uint8Array(0);
+    });
+  }
+}
+
+/** The values and all slots of a block: live views. */
+export function slotsOf(block: Block): Uint8Array<ArrayBuffer>[] {
+  return Array.from({ length: 1 + block.slots }, (_, slot) => block.slotBytes(slot));
+}
+
+/** The bytes of a slot as elements, copied. */
+export function elementsOf<Data extends TensorData>(
+  bytes: Uint8Array<ArrayBuffer>,
+  Type: new (buffer: ArrayBuffer) => Data,
+): Data {
+  return new Type(bytes.slice().buffer);
+}

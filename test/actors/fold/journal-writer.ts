@@ -1,0 +1,138 @@
+import type { JournalRecord } from "../../../src/actors/fold/shard.ts";
+import { sealMessage } from "../../../src/protocol/codec.ts";
+import { toConfig } from "../../../src/protocol/config/index.ts";
+import { bytesOf, dtypeOf, type TensorData } from "../../../src/protocol/dtypes.ts";
+import { encodedNorm, encodeElements } from "../../../src/protocol/encoding/elements.ts";
+import { ENCODINGS, type Encoding } from "../../../src/protocol/encoding/encodings.ts";
+import {
+  type PartIndex,
+  partCounts,
+  partIndexBytes,
+  writePartIndex,
+} from "../../../src/protocol/parts.ts";
+import {
+  draftRecord,
+  encodeHostRecord,
+  type HostRecord,
+  type InitRecord,
+  type PushOperation,
+  type TrainerRecord,
+} from "../../../src/protocol/records.ts";
+import { JobSubjects } from "../../../src/protocol/subjects.ts";
+import { l2Norm } from "../../../src/protocol/tensor.ts";
+
+/** The job and shard of all fold tests. */
+export const SUBJECTS: JobSubjects = new JobSubjects("test");
+export const SHARD = 3;
+
+/** Who sends a record, and which; what is left out is the trainer's next number, nothing done. */
+export interface Sender {
+  readonly trainer?: string;
+  readonly session?: number;
+  readonly n?: number;
+  readonly done?: number;
+  readonly reply?: string;
+  readonly parameter?: string;
+  readonly index?: number;
+  readonly epoch?: number;
+}
+
+/** An `init` of a whole parameter of one dimension unless it says otherwise. */
+export type InitInput = Sender &
+  Partial<Pick<InitRecord, "shape" | "start" | "count">> & {
+    readonly config?: unknown;
+  };
+
+/** A push of a whole block unless it says otherwise. */
+export type PushInput = Sender & {
+  readonly norm?: number;
+  readonly encoding?: Encoding;
+  readonly part?: PartIndex;
+};
+
+/** The bytes of float32 elements in an encoding. */
+export function encoded(encoding: Encoding, data: TensorData): Uint8Array {
+  const bytes = new Uint8Array(data.length * ENCODINGS[encoding].bytes);
+  encodeElements(encoding, Float32Array.from(data as Float32Array), bytes);
+  return bytes;
+}
+
+/** Elements with the index of the part that they are before them. */
+function withIndex(part: PartIndex | undefined, elements: Uint8Array): Uint8Array {
+  if (part === undefined) return elements;
+  const indexBytes = partIndexBytes(partCounts(part));
+  const bytes = new Uint8Array(indexBytes + elements.length);
+  writePartIndex(bytes, part);
+  bytes.set(elements, indexBytes);
+  return bytes;
+}
+
+/** Writes a journal: gives its records their sequences, and trainers their numbers. */
+export class JournalWriter {
+  readonly records: JournalRecord[] = [];
+  readonly #numbers: Map<string, number> = new Map();
+
+  append(subject: string, payload: Uint8Array): JournalRecord {
+    const record = { seq: this.records.length + 1, subject, payload };
+    this.records.push(record);
+    return record;
+  }
+
+  host(record: HostRecord): JournalRecord {
+    return this.append(SUBJECTS.hostLog(SHARD, record.verb), encodeHostRecord(record));
+  }
+
+  init(data: TensorData, input: InitInput = {}): JournalRecord {
+    const { shape = [data.length], start = 0, count = data.length, config } = input;
+    const settings = { shape, start, count, config: toConfig(config) };
+    return this.trainer(input, bytesOf(data), (head) => {
+      return { verb: "init", ...head, dtype: dtypeOf(data), ...settings };
+    });
+  }
+
+  push(data: TensorData, operation: PushOperation, input: PushInput = {}): JournalRecord {
+    const { encoding, part } = input;
+    const elements = encoding === undefined ? bytesOf(data) : encoded(encoding, data);
+    const norm = input.norm ?? (encoding ? encodedNorm(encoding, elements) : l2Norm(data));
+    return this.trainer(input, withIndex(part, elements), (head) => {
+      return {
+        verb: "push",
+        ...head,
+        dtype: dtypeOf(data),
+        ...(encoding === undefined ? {} : { encoding }),
+        norm,
+        operation,
+        ...(part === undefined ? {} : { part: partCounts(part) }),
+      };
+    });
+  }
+
+  set(data: TensorData, input: Sender = {}): JournalRecord {
+    return this.trainer(input, bytesOf(data), (head) => {
+      return { verb: "set", ...head, dtype: dtypeOf(data) };
+    });
+  }
+
+  trainer(
+    sender: Sender,
+    data: Uint8Array,
+    record: (head: {
+      session: number;
+      n: number;
+      done: number;
+      reply: string;
+      epoch: number;
+    }) => TrainerRecord,
+  ): JournalRecord {
+    const { trainer = "alice", session = 1, parameter = "w", index = 0 } = sender;
+    const counter = `${trainer}/${session}`;
+    const n = sender.n ?? (this.#numbers.get(counter) ?? 0) + 1;
+    this.#numbers.set(counter, Math.max(n, this.#numbers.get(counter) ?? 0));
+    const { done = 0, reply = `${SUBJECTS.inbox(trainer)}.1`, epoch = 1 } = sender;
+    const built = record({ session, n, done, reply, epoch });
+    const draft = draftRecord(built, data.length);
+    draft.data.set(data);
+    const subject = SUBJECTS.log(SHARD, trainer, built.verb, parameter, index);
+    return this.append(subject, sealMessage(draft));
+  }
+}

@@ -1,0 +1,90 @@
+import type { ParameterConfigInput } from "../../../../src/protocol/config/index.ts";
+import { bytesOf, dtypeOf, type TensorData } from "../../../../src/protocol/dtypes.ts";
+import { encodedNorm, encodeElements } from "../../../../src/protocol/encoding/elements.ts";
+import type { Encoding } from "../../../../src/protocol/encoding/encodings.ts";
+import { partCounts, partIndexBytes, writePartIndex } from "../../../../src/protocol/parts.ts";
+import { encodeClock, type PushOperation } from "../../../../src/protocol/records.ts";
+import { l2Norm } from "../../../../src/protocol/tensor.ts";
+import { JournalWriter, type Sender, SHARD, SUBJECTS } from "../journal-writer.ts";
+
+/** Where an update goes and how it is written. */
+export interface Update {
+  /** By default `alice`. */
+  readonly trainer?: string;
+  readonly parameter: string;
+  readonly data: TensorData;
+  /** By default a gradient that says no more. */
+  readonly operation?: PushOperation;
+  readonly encoding?: Encoding;
+  readonly part?: { readonly rows: readonly number[]; readonly inner?: readonly number[] };
+}
+
+/** Writes the records of one journal as trainers and hosts send them. */
+export class SceneWriter {
+  readonly #journal: JournalWriter = new JournalWriter();
+  /** The last number of each trainer. */
+  readonly #numbers: Map<string, number> = new Map();
+
+  get journal(): JournalWriter {
+    return this.#journal;
+  }
+
+  /** The first record of a block that is a whole parameter. */
+  init(
+    parameter: string,
+    data: TensorData,
+    config: ParameterConfigInput,
+    shape: readonly number[] = [data.length],
+  ): void {
+    this.#journal.init(data, { ...this.#sender("alice"), parameter, config, shape });
+  }
+
+  push(update: Update): void {
+    const { trainer = "alice", parameter, data, operation = { op: "grad" }, encoding } = update;
+    const elements = encoding === undefined ? bytesOf(data) : encoded(encoding, data);
+    const norm = encoding === undefined ? l2Norm(data) : encodedNorm(encoding, elements);
+    const index = update.part && {
+      rows: Uint32Array.from(update.part.rows),
+      ...(update.part.inner === undefined ? {} : { inner: Uint32Array.from(update.part.inner) }),
+    };
+    const part = index && partCounts(index);
+    const payload = new Uint8Array((part ? partIndexBytes(part) : 0) + elements.length);
+    payload.set(elements, index ? writePartIndex(payload, index) : 0);
+    const sender = { ...this.#sender(trainer), trainer, parameter };
+    this.#journal.trainer(sender, payload, (head) => ({
+      verb: "push",
+      ...head,
+      dtype: dtypeOf(data),
+      norm,
+      operation,
+      ...(encoding === undefined ? {} : { encoding }),
+      ...(part === undefined ? {} : { part }),
+    }));
+  }
+
+  set(parameter: string, data: TensorData): void {
+    this.#journal.set(data, { ...this.#sender("alice"), parameter });
+  }
+
+  /** Tells that a trainer has ended a step. */
+  clock(trainer: string, step: number): void {
+    const { n, done } = this.#sender(trainer);
+    const reply = `${SUBJECTS.inbox(trainer)}.1`;
+    const payload = encodeClock({ verb: "clock", session: 1, n, done, reply, step });
+    this.#journal.append(SUBJECTS.clock(SHARD, trainer), payload);
+  }
+
+  /** A trainer's next number; it has seen all outcomes before, so the shard forgets them. */
+  #sender(trainer: string): Required<Pick<Sender, "n" | "done">> {
+    const done = this.#numbers.get(trainer) ?? 0;
+    this.#numbers.set(trainer, done + 1);
+    return { n: done + 1, done };
+  }
+}
+
+function encoded(encoding: Encoding, data: TensorData): Uint8Array {
+  if (!(data instanceof Float32Array)) throw new Error(`${encoding} is of float32 only`);
+  const bytes = new Uint8Array(2 * data.length);
+  encodeElements(encoding, data, bytes);
+  return bytes;
+}

@@ -1,0 +1,204 @@
+import { Random } from "../../../../examples/digits/random.ts";
+import {
+  OPTIMIZERS,
+  type Optimizer,
+  type ParameterSettings,
+  type SynchronizationInput,
+  toSynchronization,
+} from "../../../../src/protocol/config/index.ts";
+import { SceneWriter } from "./scene-writer.ts";
+
+/** What happens in a recorded journal. */
+export type Scene = (writer: SceneWriter) => void;
+
+const random = new Random(2026);
+
+function floats(count: number): Float32Array {
+  return Float32Array.from({ length: count }, () => random.normal());
+}
+
+function doubles(count: number): Float64Array {
+  return Float64Array.from({ length: count }, () => random.normal());
+}
+
+function rules(writer: SceneWriter, synchronization?: SynchronizationInput): void {
+  const settings =
+    synchronization === undefined ? {} : { synchronization: toSynchronization(synchronization) };
+  writer.journal.host({ verb: "rules", rules: 1, ...settings });
+}
+
+const RATES: readonly ParameterSettings["learningRate"][] = [
+  0.05,
+  { schedule: "linear", rate: 0.1, a: 0.01, b: 0.02 },
+  { schedule: "polynomial", rate: 0.1, a: 0.1, b: 0.5 },
+  { schedule: "exponential", rate: 0.1, a: 0.9, b: 3 },
+  { schedule: "discrete-exponential", rate: 0.1, a: 0.5, b: 4 },
+  { schedule: "cosine", rate: 0.1, min: 0.01, steps: 10, warmup: { steps: 3, from: 0.1 } },
+  {
+    schedule: "step",
+    table: [
+      [0, 0.1],
+      [4, 0.05],
+    ],
+  },
+];
+
+/** One optimizer: plain in float64, with all that can go with it in float32. */
+function optimizerScene(optimizer: Optimizer["name"], place: number): Scene {
+  return (writer) => {
+    rules(writer);
+    const learningRate = RATES[place % RATES.length] ?? 0.05;
+    const clips = { clipNorm: 6, clipValue: 1.5, gradientScale: 0.75 };
+    if (optimizer === "none") {
+      writer.init("plain", doubles(5), { optimizer });
+      writer.init("full", floats(13), { optimizer, ...clips });
+    } else {
+      const penalties = { l1: 0.01, l2: 0.02, stalenessScaling: true };
+      writer.init("plain", doubles(5), { optimizer, learningRate: 0.1 });
+      writer.init("full", floats(13), { optimizer, learningRate, ...clips, ...penalties });
+    }
+    for (let step = 0; step < 8; step++) {
+      writer.push({ parameter: "plain", data: doubles(5) });
+      writer.push({ parameter: "full", data: floats(13) });
+    }
+    if (optimizer === "none") return;
+    writer.push({ parameter: "full", data: floats(13), operation: { op: "grad", lr: 0.2 } });
+    writer.push({ parameter: "full", data: floats(13), operation: { op: "grad", seen: 4 } });
+    writer.push({
+      parameter: "full",
+      data: floats(13),
+      operation: { op: "mix", alpha: 0.5, beta: 0.25 },
+    });
+    writer.push({ parameter: "full", data: floats(13) });
+  };
+}
+
+/** Decoupled L2 under every rule that may have it. */
+const decoupled: Scene = (writer) => {
+  rules(writer);
+  const names = OPTIMIZERS.filter((name) => name !== "none" && name !== "ftrl");
+  for (const optimizer of names) {
+    const settings = { optimizer, learningRate: 0.1, l2: 0.05, l2Mode: "decoupled" } as const;
+    writer.init(optimizer, floats(5), settings);
+    for (let step = 0; step < 3; step++) writer.push({ parameter: optimizer, data: floats(5) });
+  }
+};
+
+const sparse: Scene = (writer) => {
+  rules(writer);
+  const shape = [9, 3];
+  for (const optimizer of ["adam", "ftrl", "momentum"] as const) {
+    const settings = { optimizer, learningRate: 0.1, l1: 0.01, l2: 0.01, sparse: true };
+    writer.init(optimizer, floats(27), settings, shape);
+    for (const rows of [[0], [2, 3, 8], [0, 1, 2, 3, 4, 5, 6, 7, 8], [3, 7]]) {
+      writer.push({ parameter: optimizer, data: floats(3 * rows.length), part: { rows } });
+    }
+    writer.push({ parameter: optimizer, data: floats(27) });
+    writer.push({ parameter: optimizer, data: floats(6), part: { rows: [1, 8] } });
+    // Refused, and so without a trace: rows that are not there or not ascending.
+    writer.push({ parameter: optimizer, data: floats(3), part: { rows: [9] } });
+    writer.push({ parameter: optimizer, data: floats(6), part: { rows: [3, 3] } });
+  }
+};
+
+const partsAndEncodings: Scene = (writer) => {
+  rules(writer);
+  writer.init("dense", floats(28), { optimizer: "rmsprop", learningRate: 0.01 }, [7, 4]);
+  writer.init(
+    "rows",
+    floats(28),
+    { optimizer: "adagrad", learningRate: 0.1, sparse: true },
+    [7, 4],
+  );
+  const mix = { op: "mix", alpha: 0.5, beta: -2 } as const;
+  for (const encoding of ["bfloat16", "float16"] as const) {
+    writer.push({ parameter: "dense", data: floats(28), encoding });
+    writer.push({ parameter: "dense", data: floats(28), encoding, operation: mix });
+    writer.push({ parameter: "rows", data: floats(12), encoding, part: { rows: [0, 2, 6] } });
+    const part = { rows: [1, 5, 6], inner: [0, 3] };
+    writer.push({ parameter: "dense", data: floats(6), encoding, part, operation: mix });
+  }
+  writer.push({
+    parameter: "dense",
+    data: floats(6),
+    part: { rows: [0, 3], inner: [1, 2, 3] },
+    operation: { op: "mix", alpha: 0, beta: 1 },
+  });
+};
+
+const integers: Scene = (writer) => {
+  rules(writer);
+  writer.init("int32", Int32Array.of(2 ** 31 - 1, -1, 0, 7), { optimizer: "none" });
+  writer.init("int64", BigInt64Array.of(2n ** 63n - 1n, -1n, 0n), { optimizer: "none" });
+  writer.init("fixed", Int32Array.of(1, 2, 3), { static: true });
+  for (let step = 0; step < 3; step++) {
+    writer.push({ parameter: "int32", data: Int32Array.of(1, -5, 2 ** 30, step) });
+    writer.push({ parameter: "int64", data: BigInt64Array.of(1n, -5n, 2n ** 62n) });
+  }
+  const mix = { op: "mix", alpha: 1.5, beta: 0.5 } as const;
+  writer.push({ parameter: "int32", data: Int32Array.of(3, 3, 3, 3), operation: mix });
+  writer.push({ parameter: "fixed", data: Int32Array.of(3, 3, 3), operation: mix });
+  writer.set("int64", BigInt64Array.of(4n, 5n, 6n));
+  writer.init("gone", floats(3), {});
+  writer.journal.host({ verb: "drop", parameter: "gone", epoch: 1 });
+  writer.push({ parameter: "int64", data: BigInt64Array.of(1n, 1n, 1n) });
+};
+
+/** Three trainers in steps; the last of three backups comes late, one goes and comes again. */
+function stepsScene(synchronization: SynchronizationInput): Scene {
+  return (writer) => {
+    rules(writer, synchronization);
+    const members = (revision: number, trainers: readonly string[]): void => {
+      const started = revision > 1;
+      writer.journal.host({ verb: "members", revision, started, trainers });
+    };
+    const isSync = toSynchronization(synchronization).mode === "sync";
+    const gradient = (trainer: string, step: number): void => {
+      const operation = { op: "grad", ...(isSync ? { step } : {}) } as const;
+      writer.push({ trainer, parameter: "w", data: floats(6), operation });
+      const part = { rows: [step % 3, 3] };
+      writer.push({ trainer, parameter: "rows", data: floats(4), part, operation });
+    };
+    const adam = { optimizer: "adam", learningRate: 0.1, clipNorm: 2 } as const;
+    writer.init("w", floats(6), adam);
+    writer.init("rows", floats(8), { ...adam, sparse: true }, [4, 2]);
+    members(1, ["alice", "bob"]);
+    gradient("alice", 1);
+    writer.clock("alice", 1);
+    members(2, ["alice", "bob", "carol"]);
+    for (let step = 1; step <= 4; step++) {
+      for (const trainer of ["alice", "bob", "carol"]) {
+        if (step === 1 && trainer === "alice") continue;
+        if (step === 3 && trainer === "bob") {
+          members(3, ["alice", "carol"]);
+          continue;
+        }
+        gradient(trainer, step);
+        writer.clock(trainer, step);
+      }
+      if (step === 3) members(4, ["alice", "bob", "carol"]);
+    }
+    gradient("dave", 5);
+    gradient("alice", 7);
+    gradient("bob", 5);
+  };
+}
+
+/** All scenes by the names of their files. */
+export const SCENES: Readonly<Record<string, Scene>> = {
+  ...Object.fromEntries(OPTIMIZERS.map((name, i) => [name, optimizerScene(name, i)])),
+  sparse,
+  "parts-and-encodings": partsAndEncodings,
+  integers,
+  "sync-mean": stepsScene({ mode: "sync", trainers: 3, backups: 0 }),
+  "sync-backup": stepsScene({ mode: "sync", trainers: 2, backups: 1, reduce: "sum" }),
+  ssp: stepsScene({ mode: "ssp", trainers: 3, staleness: 1 }),
+  decoupled,
+};
+
+/** The records of a scene. */
+export function writeScene(scene: Scene): SceneWriter {
+  const writer = new SceneWriter();
+  scene(writer);
+  return writer;
+}

@@ -1,0 +1,53 @@
+// Proves that a lifecycle comes back from its record as it was, that the record is plain JSON, and
+// that a record of another format or a damaged one is refused by name instead of guessed at.
+import { expect, test } from "vitest";
+import {
+  parseLifecycleRecord,
+  toLifecycleRecord,
+} from "../../../src/actors/lifecycle/lifecycle-record.ts";
+import { type Lifecycle, step, UNINITIALIZED } from "../../../src/actors/lifecycle/machine.ts";
+import { refused } from "./rig.ts";
+
+const selected = step(UNINITIALIZED, { type: "BEGIN", trainer: "a", session: 3, replace: false });
+const at = [{ shard: 0, generation: 2, seq: 9 }];
+const ready = step(selected, { type: "FINISH", session: 3, epoch: 1, at, sealed: 12 });
+
+test.each([UNINITIALIZED, selected, ready])("$state survives its record", (lifecycle) => {
+  const stored: unknown = JSON.parse(JSON.stringify(toLifecycleRecord(lifecycle)));
+  expect(parseLifecycleRecord(stored, "job")).toEqual(lifecycle);
+});
+
+test("the record says what it is in readable JSON", () => {
+  expect(toLifecycleRecord(ready)).toEqual({
+    format: 1,
+    value: "ready",
+    context: { epoch: 1, trainer: "a", session: 3, at, sealed: 12 },
+  });
+});
+
+test("no record is a lifecycle in which nothing has happened", () => {
+  expect(parseLifecycleRecord(undefined, "job")).toBe(UNINITIALIZED);
+});
+
+test("a record of another format is refused, naming both", async () => {
+  const newer = { ...(toLifecycleRecord(ready) as object), format: 2 };
+  const read = async (): Promise<Lifecycle> => parseLifecycleRecord(newer, "param.w");
+  await refused("BAD_VERSION", read(), "param.w", "expected format 1", "received 2");
+});
+
+test.each([
+  { value: "lease" },
+  { context: { epoch: 0, trainer: "a", session: 3, at: [], sealed: 0 } },
+  { context: { epoch: 1, trainer: "a", session: -3, at: [], sealed: 0 } },
+  { context: { epoch: 1, trainer: "a", session: 3, at: [{ seq: 1 }], sealed: 0 } },
+  { context: [] },
+])("a damaged record is refused: %j", async (damage) => {
+  const damaged = { ...(toLifecycleRecord(ready) as object), ...damage };
+  const read = async (): Promise<Lifecycle> => parseLifecycleRecord(damaged, "job");
+  await refused("INTERNAL", read(), "record job is damaged");
+});
+
+test("what is no record at all is refused", async () => {
+  const read = async (): Promise<Lifecycle> => parseLifecycleRecord([1], "job");
+  await refused("INTERNAL", read(), "record job is damaged");
+});

@@ -1,0 +1,207 @@
+// Proves the rules of sessions: a token stands for one life, a newer life supersedes an older one
+// for good, a lease comes and goes without ending a session. Two hosts on records in memory.
+import { describe, expect, test } from "vitest";
+import { MemoryRecords, type RecordsCall } from "../../support/memory-records.ts";
+import { LEASE_MS, Rig, refused } from "./rig.ts";
+
+describe("join", () => {
+  test("tells what a trainer must know", async () => {
+    const reply = await new Rig().ask("t", "join", { token: "a" });
+    expect(reply).toMatchObject({
+      session: 1,
+      shards: 4,
+      leaseMs: LEASE_MS,
+      journal: "file",
+      maxPayloadBytes: 8 * 1024 * 1024,
+    });
+  });
+
+  test("numbers sessions over all trainers and hosts", async () => {
+    const rig = new Rig();
+    const sessions = [
+      await rig.join("a"),
+      await rig.join("b", "x", 1),
+      await rig.join("c", "x"),
+      await rig.join("a"),
+    ];
+    expect(sessions).toEqual([1, 2, 3, 4]);
+  });
+
+  test("repeated with the same token gives the same session, even without the lease", async () => {
+    const rig = new Rig();
+    expect(await rig.join("t", "a")).toBe(1);
+    expect(await rig.join("t", "a", 1)).toBe(1);
+    await rig.clock.advance(2 * LEASE_MS);
+    expect(await rig.join("t", "a")).toBe(1);
+    expect(await rig.leaseRecords.read("trainer.t")).toMatchObject({ value: { session: 1 } });
+  });
+
+  test("of 300 trainers at once over two hosts gives 300 sessions", async () => {
+    const between = (): Promise<unknown> => new Promise(setImmediate);
+    const rig = new Rig({ records: new MemoryRecords({ between }) });
+    const joins = Array.from({ length: 300 }, (_, i) => rig.join(`t${i}`, "a", i % 2));
+    expect(new Set(await Promise.all(joins)).size).toBe(300);
+  });
+
+  test("that fails for one host fails for all who wait there, and the next one succeeds", async () => {
+    const rig = new Rig();
+    rig.records.losesRequest = ({ key }) => key === "session";
+    const joins = await Promise.allSettled(["a", "b", "c"].map((trainer) => rig.join(trainer)));
+    expect(joins.map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
+    rig.records.losesRequest = () => false;
+    expect(await rig.join("a")).toBe(1);
+  });
+
+  test("of one process through two hosts at once is one session", async () => {
+    const rig = new Rig();
+    const sessions = await Promise.all([rig.join("t", "a", 0), rig.join("t", "a", 1)]);
+    expect(new Set(sessions).size).toBe(1);
+  });
+
+  test("of two processes at once leaves the newer one as the only session", async () => {
+    const rig = new Rig();
+    const joins = await Promise.allSettled([rig.join("t", "a", 0), rig.join("t", "b", 1)]);
+    const sessions = joins.flatMap((join) => (join.status === "fulfilled" ? [join.value] : []));
+    const newest = Math.max(...sessions);
+    await rig.ask("t", "renew", { session: newest });
+    for (const older of sessions.filter((session) => session < newest)) {
+      await refused("SUPERSEDED", rig.ask("t", "renew", { session: older }));
+    }
+  });
+
+  test("that a newer process overtakes before its record is written is superseded", async () => {
+    let overtaken = false;
+    const between = async (call: RecordsCall): Promise<void> => {
+      if (overtaken || call.key !== "trainer.t" || call.action !== "create") return;
+      overtaken = true;
+      await rig.join("t", "newer", 1);
+    };
+    const rig = new Rig({ records: new MemoryRecords({ between }) });
+    await refused("SUPERSEDED", rig.join("t", "older"), "session 2", "session 1");
+    await rig.ask("t", "renew", { session: 2 });
+  });
+
+  test("that a newer process overtakes before its lease is written is superseded", async () => {
+    const rig = new Rig();
+    let overtaken = false;
+    const read = rig.leaseRecords.read.bind(rig.leaseRecords);
+    rig.leaseRecords.read = async (key) => {
+      if (!overtaken) {
+        overtaken = true;
+        await rig.join("t", "newer", 1);
+      }
+      return await read(key);
+    };
+    await refused("SUPERSEDED", rig.join("t", "older"), "session 2", "session 1");
+    expect((await read("trainer.t"))?.value).toMatchObject({ session: 2 });
+  });
+
+  test("survives lost answers at every write", async () => {
+    for (const key of ["session", "trainer.t"]) {
+      const rig = new Rig();
+      let lost = 0;
+      const once = (call: { action: string; key: string }): boolean =>
+        call.key === key && call.action === "create" && lost++ === 0;
+      rig.records.losesAnswer = once;
+      const session = await rig.join("t", "a");
+      expect(lost).toBeGreaterThan(0);
+      await rig.ask("t", "renew", { session });
+    }
+  });
+
+  test("a lost answer of the lease ends in TIMEOUT and the repeat succeeds", async () => {
+    const rig = new Rig();
+    let lost = 0;
+    rig.leaseRecords.losesAnswer = (call) => call.action === "create" && lost++ === 0;
+    await refused("TIMEOUT", rig.join("t", "a"));
+    expect(await rig.join("t", "a")).toBe(1);
+  });
+
+  test("without a token is refused and changes nothing", async () => {
+    const rig = new Rig();
+    await refused("BAD_MESSAGE", rig.ask("t", "join", {}), "token");
+    expect(rig.records.calls).toEqual([]);
+  });
+});
+
+describe("a new session", () => {
+  test("supersedes the old one in every verb that names a session", async () => {
+    const rig = new Rig();
+    const old = await rig.join("t");
+    const fresh = await rig.join("t", "second", 1);
+    const parameter = { name: "w", dtype: "float32", shape: [1], config: {} };
+    const requests = {
+      renew: {},
+      begin: {},
+      declare: { epoch: 1, parameters: [parameter] },
+      create: { parameter },
+      finish: { epoch: 1, at: [] },
+      abort: { epoch: 1 },
+    } as const;
+    for (const [verb, fields] of Object.entries(requests)) {
+      const asked = rig.ask("t", verb as keyof typeof requests, { session: old, ...fields });
+      await refused("SUPERSEDED", asked, '"t"', `session ${fresh}`, `session ${old}`);
+    }
+  });
+
+  test("takes the lease at once, and the old one does not get it back", async () => {
+    const rig = new Rig();
+    const old = await rig.join("t");
+    const fresh = await rig.join("t");
+    expect((await rig.leaseRecords.read("trainer.t"))?.value).toMatchObject({ session: fresh });
+    await rig.clock.advance(2 * LEASE_MS);
+    // The new process is dead and its lease has run out: the old one stays superseded.
+    await refused("SUPERSEDED", rig.ask("t", "renew", { session: old }));
+    expect(await rig.leaseRecords.read("trainer.t")).toBeUndefined();
+  });
+
+  test("of another trainer supersedes nobody", async () => {
+    const rig = new Rig();
+    const session = await rig.join("a");
+    await rig.join("b");
+    expect(await rig.ask("a", "renew", { session })).toMatchObject({ session });
+  });
+});
+
+describe("renew", () => {
+  test("makes the lease last, and takes it again once it has run out", async () => {
+    const rig = new Rig();
+    const session = await rig.join("t");
+    await rig.clock.advance(LEASE_MS - 1);
+    await rig.ask("t", "renew", { session });
+    await rig.clock.advance(LEASE_MS - 1);
+    expect(await rig.leaseRecords.read("trainer.t")).toBeDefined();
+    await rig.clock.advance(1);
+    expect(await rig.leaseRecords.read("trainer.t")).toBeUndefined();
+    await rig.ask("t", "renew", { session }, 1);
+    expect(await rig.leaseRecords.read("trainer.t")).toBeDefined();
+  });
+
+  test("of a session nobody knows asks to join again", async () => {
+    const rig = new Rig();
+    await refused("REJOIN", rig.ask("t", "renew", { session: 1 }), '"t"', "session 1");
+    const session = await rig.join("t");
+    await refused("REJOIN", rig.ask("t", "renew", { session: session + 1 }));
+  });
+});
+
+describe("leave", () => {
+  test("ends the session and its lease; a repeat is harmless; the next join is a new session", async () => {
+    const rig = new Rig();
+    const session = await rig.join("t", "a");
+    await rig.ask("t", "leave", { session });
+    await rig.ask("t", "leave", { session }, 1);
+    expect(await rig.leaseRecords.read("trainer.t")).toBeUndefined();
+    await refused("REJOIN", rig.ask("t", "renew", { session }));
+    expect(await rig.join("t", "a")).toBeGreaterThan(session);
+  });
+
+  test("of an old session leaves the new one alone", async () => {
+    const rig = new Rig();
+    const old = await rig.join("t");
+    const fresh = await rig.join("t");
+    await rig.ask("t", "leave", { session: old });
+    await rig.ask("t", "renew", { session: fresh });
+    expect(await rig.leaseRecords.read("trainer.t")).toBeDefined();
+  });
+});

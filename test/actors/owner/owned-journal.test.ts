@@ -1,0 +1,147 @@
+// Proves what an owner does about its journal: what it takes for the head when it takes over, which
+// holes it passes over, and that it goes on behind one only when a snapshot says so. The journal is a
+// state that the test sets; snapshots are made in memory and fail when told to.
+import { beforeEach, describe, expect, test } from "vitest";
+import { Shard } from "../../../src/actors/fold/shard.ts";
+import type { Journal, JournalInfo } from "../../../src/actors/journal/journal.ts";
+import { OwnedJournal } from "../../../src/actors/owner/owned-journal.ts";
+import type { ShardSnapshots } from "../../../src/actors/owner/shard-snapshots.ts";
+import type { CutHead } from "../../../src/actors/snapshot/snapshotter.ts";
+import { PserverError } from "../../../src/protocol/index.ts";
+import { JournalWriter, SHARD, SUBJECTS } from "../fold/journal-writer.ts";
+
+const HEAD: CutHead = { term: 2, host: "h", owner: "o", generation: 1, created: "now" };
+const FOLDED = 4;
+
+let shard: Shard;
+let info: JournalInfo;
+let records: JournalWriter["records"];
+/** What became of each attempt to store a snapshot across a hole; then none fails. */
+let failures: PserverError[];
+let attempts: number;
+let told: string[];
+/** Where the fold was in each snapshot that was stored across a hole. */
+let committed: number[];
+let owned: OwnedJournal;
+
+beforeEach(() => {
+  const writer = new JournalWriter();
+  writer.host({ verb: "rules", rules: 1 });
+  while (writer.records.length < FOLDED) writer.init(Float32Array.of(1));
+  records = writer.records;
+  shard = new Shard({ subjects: SUBJECTS, shard: SHARD });
+  for (const record of records) shard.apply(record);
+  const size = { bytes: 9, bytesMax: 99 };
+  info = { created: "now", firstSeq: 1, lastSeq: 4, missing: [], lost: undefined, ...size };
+  [failures, attempts, told, committed] = [[], 0, [], []];
+  const journal = {
+    shard: SHARD,
+    stream: (generation: number) => `stream ${generation}`,
+    info: () => Promise.resolve(info),
+    record: (_generation: number, seq: number) => Promise.resolve(records[seq - 1]),
+  } as unknown as Journal;
+  const snapshots = {
+    head: () => HEAD,
+    journalIs: () => undefined,
+    commitAcrossHole: (head: () => CutHead) => {
+      head();
+      attempts += 1;
+      const failure = failures.shift();
+      if (failure !== undefined) return Promise.reject(failure);
+      committed.push(shard.seq);
+      return Promise.resolve();
+    },
+  } as unknown as ShardSnapshots;
+  owned = new OwnedJournal({
+    host: "h",
+    journal,
+    storage: "file",
+    shard,
+    snapshots,
+    onReplaced: () => told.push("replaced"),
+    onHoleStays: ({ code }) => told.push(code),
+  });
+});
+
+/** The stream has used up sequences 5 to 8 without records, and holds record 9 if it `goesOn`. */
+function makeHole(goesOn: boolean): void {
+  info = { ...info, lastSeq: goesOn ? 9 : 8, missing: [5, 6, 7, 8] };
+}
+
+describe("a take-over", () => {
+  test("has caught up at the last record, whatever sequences were used up after it", async () => {
+    makeHole(false);
+    expect(await owned.locate()).toEqual({ stream: "stream 1", generation: 1 });
+    expect(owned.headSeq).toBe(FOLDED);
+  });
+
+  test("finds out that its last record is damaged instead of waiting for it", async () => {
+    info = { ...info, lastSeq: 5 };
+    await expect(owned.locate()).rejects.toMatchObject({ code: "JOURNAL_DAMAGED" });
+  });
+});
+
+describe("a hole", () => {
+  test("that came later is passed over, and a snapshot says so before the fold goes on", async () => {
+    await owned.locate();
+    makeHole(true);
+    await owned.passOver({ from: 5, to: 8 });
+    expect([shard.seq, shard.lastCrc]).toEqual([8, 0]);
+    expect(committed).toEqual([8]);
+  });
+
+  test("at the end of the journal that was taken over is passed over, too", async () => {
+    makeHole(false);
+    await owned.locate();
+    makeHole(true);
+    await owned.passOver({ from: 5, to: 8 });
+    expect(committed).toEqual([8]);
+  });
+
+  test("that is found when taking over is a loss: the former owner may have folded it", async () => {
+    makeHole(true);
+    records[8] = { seq: 9, subject: "", payload: new Uint8Array() };
+    await owned.locate();
+    expect(owned.headSeq).toBe(9);
+    await expect(owned.passOver({ from: 5, to: 8 })).rejects.toMatchObject({
+      code: "JOURNAL_DAMAGED",
+      details: { expected: 5, found: 9 },
+    });
+    expect([shard.seq, attempts]).toEqual([FOLDED, 0]);
+  });
+
+  test("is judged by the first look at the journal, not by one after a reconnect", async () => {
+    await owned.locate();
+    makeHole(true);
+    await owned.locate();
+    await owned.passOver({ from: 5, to: 8 });
+    expect(committed).toEqual([8]);
+  });
+
+  test("is tried again while the broker cannot store the snapshot", async () => {
+    await owned.locate();
+    makeHole(true);
+    failures = [new PserverError("JOURNAL_FULL", "no space left on device")];
+    await owned.passOver({ from: 5, to: 8 });
+    expect(told).toEqual(["JOURNAL_FULL"]);
+    expect([attempts, committed]).toEqual([2, [8]]);
+  });
+
+  test("is left to another owner that has taken over", async () => {
+    await owned.locate();
+    makeHole(true);
+    failures = [new PserverError("NOT_OWNER", "another has taken over")];
+    await expect(owned.passOver({ from: 5, to: 8 })).rejects.toMatchObject({ code: "NOT_OWNER" });
+    expect(committed).toEqual([]);
+  });
+
+  test("is not tried again once the owner is closed", async () => {
+    await owned.locate();
+    makeHole(true);
+    failures = [new PserverError("JOURNAL_FULL", "no space left on device")];
+    const passed = owned.passOver({ from: 5, to: 8 });
+    owned.close();
+    await passed;
+    expect(committed).toEqual([]);
+  });
+});

@@ -1,0 +1,149 @@
+// Proves which snapshots and which journal are kept, on a journal and a store that only count: the
+// newest two always, older ones while the journal back to them is small enough, all but the newest
+// given up when the journal is nearly full; and that no purge ever reaches the newest.
+import { describe, expect, test } from "vitest";
+import type { Journal, JournalInfo } from "../../../src/actors/journal/journal.ts";
+import { Retention } from "../../../src/actors/owner/retention.ts";
+import type { StoredManifest } from "../../../src/actors/snapshot/manifest.ts";
+import type { SnapshotStore } from "../../../src/actors/snapshot/store.ts";
+
+/** A journal of records of one byte, and the messages of a snapshot stream. */
+class Shelf {
+  firstSeq = 1;
+  lastSeq = 0;
+  bytesMax = 1_000;
+  messages: number[] = [];
+  #next = 1;
+
+  readonly journal = {
+    info: (): Promise<JournalInfo> =>
+      Promise.resolve({
+        created: "now",
+        firstSeq: this.firstSeq,
+        lastSeq: this.lastSeq,
+        missing: [],
+        lost: undefined,
+        bytes: this.lastSeq - this.firstSeq + 1,
+        bytesMax: this.bytesMax,
+      }),
+    purgeBelow: (_generation: number, seq: number): Promise<void> => {
+      this.firstSeq = Math.max(this.firstSeq, seq);
+      return Promise.resolve();
+    },
+  } as unknown as Journal;
+
+  readonly store = {
+    list: () => Promise.resolve([...this.messages]),
+    remove: (gone: Iterable<number>) => {
+      const set = new Set(gone);
+      this.messages = this.messages.filter((seq) => !set.has(seq));
+      return Promise.resolve();
+    },
+  } as unknown as SnapshotStore;
+
+  message(): number {
+    const seq = this.#next++;
+    this.messages.push(seq);
+    return seq;
+  }
+
+  /** A manifest at the end of the journal, with a state part and a piece of its own. */
+  manifest(generation = 1): StoredManifest {
+    const state = [{ seq: this.message(), crc: 0 }];
+    const pieces = [this.message()];
+    const head = { term: 1, host: "h", owner: "o", created: "now", recordCrc: 0 };
+    return {
+      seq: this.message(),
+      manifest: { ...head, generation, seq: this.lastSeq, state, pieces },
+    };
+  }
+}
+
+function retention(shelf: Shelf, retainBytes: number, kept: StoredManifest[] = []): Retention {
+  return new Retention({ journal: shelf.journal, store: shelf.store, retainBytes, kept });
+}
+
+describe("retention", () => {
+  test("keeps the newest two snapshots whatever the journal's size", async () => {
+    const shelf = new Shelf();
+    const kept = retention(shelf, 10);
+    for (let i = 0; i < 5; i++) {
+      shelf.lastSeq += 100;
+      await kept.committed(shelf.manifest());
+    }
+    expect(kept.oldestSeq).toBe(400);
+    expect(shelf.firstSeq).toBe(400);
+    expect(shelf.messages).toEqual([10, 11, 12, 13, 14, 15]);
+  });
+
+  test("keeps older ones while the journal back to them is small enough", async () => {
+    const shelf = new Shelf();
+    const kept = retention(shelf, 350);
+    for (let i = 0; i < 6; i++) {
+      shelf.lastSeq += 100;
+      await kept.committed(shelf.manifest());
+    }
+    expect(kept.oldestSeq).toBe(300);
+    expect(shelf.firstSeq).toBe(300);
+  });
+
+  test("gives up all but the newest when the journal is nearly full", async () => {
+    const shelf = new Shelf();
+    const kept = retention(shelf, 1_000_000);
+    shelf.lastSeq = 100;
+    await kept.committed(shelf.manifest());
+    shelf.lastSeq = 760;
+    await kept.committed(shelf.manifest());
+    expect(kept.oldestSeq).toBe(760);
+    expect(shelf.firstSeq).toBe(760);
+    expect(shelf.messages).toEqual([4, 5, 6]);
+  });
+
+  test("forgets the snapshots of a journal that was replaced, and unnamed pieces", async () => {
+    const shelf = new Shelf();
+    const kept = retention(shelf, 1_000);
+    shelf.lastSeq = 10;
+    await kept.committed(shelf.manifest(1));
+    shelf.message();
+    shelf.lastSeq = 0;
+    await kept.committed(shelf.manifest(2));
+    expect(shelf.messages).toEqual([5, 6, 7]);
+  });
+
+  test("leaves alone what is newer than the newest snapshot: another's may be under way", async () => {
+    const shelf = new Shelf();
+    const kept = retention(shelf, 1_000);
+    const manifest = shelf.manifest();
+    const newer = shelf.message();
+    await kept.committed(manifest);
+    expect(shelf.messages).toContain(newer);
+  });
+
+  test("keeps nothing from before a hole: no replay leads across it", async () => {
+    const shelf = new Shelf();
+    const kept = retention(shelf, 1_000_000);
+    shelf.lastSeq = 100;
+    await kept.committed(shelf.manifest());
+    shelf.lastSeq = 200;
+    await kept.committedAcrossHole(shelf.manifest());
+    expect(kept.oldestSeq).toBe(200);
+    expect(shelf.firstSeq).toBe(200);
+    expect(shelf.messages).toEqual([4, 5, 6]);
+    shelf.lastSeq = 300;
+    await kept.committed(shelf.manifest());
+    expect(kept.oldestSeq).toBe(200);
+  });
+
+  test("finishes what an owner that died had begun", async () => {
+    const shelf = new Shelf();
+    const manifests = [1, 2, 3].map(() => {
+      shelf.lastSeq += 300;
+      return shelf.manifest();
+    });
+    shelf.message();
+    const kept = retention(shelf, 1_000_000, manifests);
+    await kept.enforce();
+    expect(shelf.firstSeq).toBe(600);
+    expect(shelf.messages).toEqual([4, 5, 6, 7, 8, 9, 10]);
+  });
+});

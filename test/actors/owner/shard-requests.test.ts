@@ -1,0 +1,202 @@
+// Proves what pulls of parts and encodings are answered, over a connection that only hands messages on:
+// the elements asked for, as the fold has them when it has got to the position; errors for an index or
+// an encoding that does not fit; BUSY before the indices of waiting pulls take too much memory.
+import type { Msg, NatsConnection } from "@nats-io/transport-node";
+import { beforeEach, describe, expect, test } from "vitest";
+import { PositionQueue } from "../../../src/actors/owner/position-queue.ts";
+import { Responder } from "../../../src/actors/owner/responder.ts";
+import { ShardRequests } from "../../../src/actors/owner/shard-requests.ts";
+import { StepQueue } from "../../../src/actors/owner/step-queue.ts";
+import {
+  decodeElements,
+  decodeMessage,
+  type Encoding,
+  encodeMessage,
+  encodePullRequest,
+  type PartIndex,
+  PserverError,
+  type PullReply,
+  type PullRequest,
+  parsePullReply,
+  partCounts,
+  partIndexBytes,
+} from "../../../src/protocol/index.ts";
+import { BufferPool } from "../../../src/transport/buffer-pool.ts";
+import { Folded } from "../fold/folded.ts";
+import { SHARD, SUBJECTS } from "../fold/journal-writer.ts";
+
+const REPLY = `${SUBJECTS.inbox("alice")}.7`;
+const ANY = { epoch: 1, generation: 1, seq: 0, waitMs: 5_000 };
+const VALUES = Float32Array.from({ length: 12 }, (_, i) => i / 3);
+
+type Handler = (error: null, message: Msg) => void;
+
+/** Hands requests to whom they concern and keeps what is published. */
+class HandedOn {
+  readonly published: Uint8Array[] = [];
+  readonly #handlers: Map<string, Handler> = new Map();
+
+  /** What the actors use of a connection. */
+  readonly connection: NatsConnection = {
+    subscribe: (subject: string, { callback }: { callback: Handler }) => {
+      this.#handlers.set(subject, callback);
+      return { unsubscribe: () => this.#handlers.delete(subject) };
+    },
+    publish: (subject: string, bytes: Uint8Array) => {
+      expect(subject).toBe(REPLY);
+      this.published.push(bytes);
+    },
+    isClosed: () => false,
+    flush: () => Promise.resolve(),
+    info: { max_payload: 1024 * 1024 },
+  } as unknown as NatsConnection;
+
+  /** A pull of "w" block 0 by alice. */
+  ask(data: Uint8Array): void {
+    const subject = SUBJECTS.pull("w", 0, "alice");
+    const handler = this.#handlers.get(SUBJECTS.block("w", 0));
+    handler?.(null, { subject, reply: REPLY, data } as Msg);
+  }
+}
+
+let net: HandedOn;
+let folded: Folded;
+let positions: PositionQueue;
+
+beforeEach(() => {
+  net = new HandedOn();
+  folded = new Folded();
+  folded.journal.init(VALUES, { shape: [4, 3], config: { learningRate: 1 } });
+  folded.apply();
+  positions = new PositionQueue(SHARD);
+  const requests = new ShardRequests({
+    connection: net.connection,
+    subjects: SUBJECTS,
+    responder: new Responder(net.connection, new BufferPool()),
+    owner: {
+      number: SHARD,
+      shard: folded.shard,
+      positions,
+      steps: new StepQueue(SHARD),
+      position: () => ({ generation: 1, seq: folded.shard.seq }),
+      failure: () => undefined,
+      mayAnswer: () => true,
+      snapshot: () => Promise.reject(new PserverError("CLOSED", "no snapshots here")),
+      status: () => ({}),
+    },
+  });
+  requests.open();
+});
+
+function ask(request: Partial<PullRequest> = {}, index?: PartIndex): void {
+  const part = index === undefined ? {} : { part: partCounts(index) };
+  net.ask(encodePullRequest({ ...ANY, ...part, ...request }, index));
+}
+
+/** The answer to the only pull. */
+function answer(): PullReply {
+  expect(net.published).toHaveLength(1);
+  return parsePullReply(decodeMessage(net.published[0] ?? new Uint8Array(0)));
+}
+
+function floats(data: Uint8Array): number[] {
+  return [...new Float32Array(Uint8Array.from(data).buffer)];
+}
+
+const numbers = (...list: number[]): Uint32Array => Uint32Array.from(list);
+const at = (...elements: number[]): number[] => elements.map((i) => VALUES[i] as number);
+
+describe("a pull", () => {
+  test("without part and encoding gets the block", () => {
+    ask();
+    const reply = answer();
+    expect(reply).toMatchObject({ epoch: 1, dtype: "float32", version: 1, generation: 1, seq: 2 });
+    expect(reply.encoding).toBeUndefined();
+    expect(floats(reply.data)).toEqual([...VALUES]);
+  });
+
+  test("of rows, and of some elements of rows, gets these in order", () => {
+    ask({}, { rows: numbers(1, 3) });
+    ask({}, { rows: numbers(0, 2), inner: numbers(0, 2) });
+    const replies = net.published.map((bytes) => parsePullReply(decodeMessage(bytes)));
+    expect(replies.map(({ data }) => floats(data))).toEqual([
+      at(3, 4, 5, 9, 10, 11),
+      at(0, 2, 6, 8),
+    ]);
+  });
+
+  test.each(["bfloat16", "float16"] as const)(
+    "in %s says so and gets half the bytes",
+    (encoding) => {
+      const index = { rows: numbers(1), inner: numbers(1, 2) };
+      ask({ encoding }, index);
+      const reply = answer();
+      expect(reply.encoding).toBe(encoding);
+      const decoded = new Float32Array(2);
+      decodeElements(encoding, reply.data, decoded);
+      for (const [i, value] of at(4, 5).entries()) expect(decoded[i]).toBeCloseTo(value, 1);
+      expect(reply.data).toHaveLength(4);
+    },
+  );
+
+  test("that waits for a position is of the block as it is then, whatever became of its buffer", () => {
+    const request = { ...ANY, seq: 3, part: { rows: 1 } };
+    const bytes = encodePullRequest(request, { rows: numbers(2) });
+    net.ask(bytes);
+    bytes.fill(0xff);
+    expect(net.published).toHaveLength(0);
+    folded.journal.push(new Float32Array(12).fill(1), { op: "grad" });
+    folded.apply();
+    positions.advance({ generation: 1, seq: 3 });
+    const reply = answer();
+    expect(reply).toMatchObject({ version: 2, seq: 3 });
+    expect(floats(reply.data)).toEqual(at(6, 7, 8).map((value) => Math.fround(value - 1)));
+  });
+});
+
+describe("a pull is refused", () => {
+  const refused: [string, Partial<PullRequest>, PartIndex | undefined, string][] = [
+    ["of a row that is not there", {}, { rows: numbers(4) }, "BAD_INDEX"],
+    ["of rows out of order", {}, { rows: numbers(2, 1) }, "BAD_INDEX"],
+    ["of an element beyond its row", {}, { rows: numbers(0), inner: numbers(3) }, "BAD_INDEX"],
+    ["of another epoch", { epoch: 2 }, { rows: numbers(0) }, "STALE_EPOCH"],
+  ];
+
+  test.each(refused)("%s", (_what, request, index, code) => {
+    ask(request, index);
+    expect(() => answer()).toThrow(expect.objectContaining({ code }));
+  });
+
+  test.each([
+    [9, 8, "expected at least 40 bytes of index; received 8"],
+    [1, 16, "expected 8 bytes of index; received 16"],
+  ])("that says %d rows in %d bytes", (rows, bytes, message) => {
+    net.ask(encodeMessage({ ...ANY, part: [rows] }, new Uint8Array(bytes)));
+    expect(() => answer()).toThrow(
+      expect.objectContaining({ code: "BAD_LENGTH", message: expect.stringContaining(message) }),
+    );
+  });
+
+  test("in an encoding that is not for the block's type", () => {
+    folded.journal.init(Int32Array.of(1, 2), { epoch: 2 });
+    folded.apply();
+    ask({ epoch: 2, encoding: "bfloat16" satisfies Encoding });
+    expect(() => answer()).toThrow(expect.objectContaining({ code: "UNSUPPORTED" }));
+  });
+
+  test("while those that wait hold 64 MiB of indices, and not once they are gone", () => {
+    const rows = Uint32Array.from({ length: 4 * 1024 * 1024 }, (_, i) => i);
+    const bytes = encodePullRequest({ ...ANY, seq: 3, part: { rows: rows.length } }, { rows });
+    expect(partIndexBytes({ rows: rows.length })).toBe(16 * 1024 * 1024);
+    for (let i = 0; i < 4; i++) net.ask(bytes);
+    expect(net.published).toHaveLength(0);
+    net.ask(bytes);
+    expect(() => answer()).toThrow(expect.objectContaining({ code: "BUSY" }));
+    positions.refuseAll(new PserverError("CLOSED", "over"));
+    net.published.length = 0;
+    net.ask(bytes);
+    expect(net.published).toHaveLength(0);
+    positions.refuseAll(new PserverError("CLOSED", "over"));
+    expect(() => answer()).toThrow(expect.objectContaining({ code: "CLOSED" }));
+  });
+});

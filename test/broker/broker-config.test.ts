@@ -1,0 +1,65 @@
+// Proves the text of the configuration a broker is started with: what is included, what is set
+// anew, and that a path which could break out of its quotes is refused. That a broker accepts the
+// text is proved by test/e2e/broker.test.ts.
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { writeBrokerConfig } from "../../src/broker/broker-config.ts";
+import { packageRoot } from "../../src/broker/package-root.ts";
+
+describe("writeBrokerConfig", () => {
+  test("includes the package's file and replaces its jetstream block", () => {
+    const root = packageRoot();
+    const { text, flags } = writeBrokerConfig({ storeDir: join(root, "a", "store") });
+    expect(text.split("\n").slice(1)).toEqual([
+      'include "./../../nats.conf"',
+      "jetstream {",
+      `  store_dir: "${join(root, "a", "store")}"`,
+      "}",
+      "",
+    ]);
+    expect(flags).toEqual([]);
+  });
+
+  test("adds the sync of each record, limits and further lines in their places", () => {
+    const { text } = writeBrokerConfig({
+      storeDir: "/data",
+      durable: true,
+      jetstreamConfig: "max_file: 1GB",
+      extraConfig: "max_connections: 5",
+    });
+    const lines = text.split("\n").slice(2);
+    expect(lines).toEqual([
+      "jetstream {",
+      '  store_dir: "/data"',
+      "  sync_interval: always",
+      "max_file: 1GB",
+      "}",
+      "max_connections: 5",
+      "",
+    ]);
+  });
+
+  test("keeps the jetstream block of a file of the user's, and sets the directory by flag", () => {
+    const { text, flags } = writeBrokerConfig({
+      storeDir: "/data/store",
+      configFile: "/etc/mine.conf",
+    });
+    expect(text).toContain('include "./../../etc/mine.conf"');
+    expect(text).not.toContain("jetstream");
+    expect(flags).toEqual(["-sd", "/data/store"]);
+  });
+
+  test.each([{ durable: true }, { durable: false }, { jetstreamConfig: "max_file: 1GB" }])(
+    "refuses a file of the user's with %j, which would be ignored",
+    (settings) => {
+      const call = () => writeBrokerConfig({ storeDir: "/d", configFile: "/c", ...settings });
+      expect(call).toThrow(expect.objectContaining({ code: "BAD_VALUE" }));
+    },
+  );
+
+  test.each(['/a"b', "/a\\b", "/a\nb", "/a\u0000b"])("refuses the path %j", (path) => {
+    const badPath = expect.objectContaining({ code: "BAD_PATH" });
+    expect(() => writeBrokerConfig({ storeDir: path })).toThrow(badPath);
+    expect(() => writeBrokerConfig({ storeDir: "/data", configFile: path })).toThrow(badPath);
+  });
+});

@@ -1,0 +1,272 @@
+/** Conversations between a trainer and a job, as fuzz inputs. */
+import {
+  ASYNC,
+  applied,
+  BROKEN_PIPE,
+  begun,
+  EMBEDDING,
+  ENCODED_BYTES,
+  ERROR,
+  event,
+  failed,
+  finished,
+  input,
+  message,
+  NOBODY,
+  pulled,
+  RECONNECT,
+  refused,
+  reply,
+  SCRIPTED_JOIN,
+  SSP,
+  SYNC,
+  SYNC_WITH_BACKUPS,
+  status,
+  stepped,
+  stored,
+  W,
+  W_BYTES,
+} from "./events.ts";
+
+/** Conversations that go well, and those that go wrong in the ways the protocol knows. */
+export function conversations(): [string, Buffer][] {
+  const declared = { parameters: [{ ...W, ready: false }] };
+  const rejected = [1, 3, 0, "STALE_EPOCH", "expected epoch 2; received 1"];
+  const replaced = { shard: 15, expected: { generation: 2, seq: 3 } };
+  return [
+    [
+      "initialize",
+      input(
+        "initialize",
+        ASYNC,
+        begun(true),
+        reply(declared),
+        stored(15, 3),
+        applied(15, [1, 3, 1]),
+        finished(),
+      ),
+    ],
+    ["wait", input("initialize", ASYNC, begun(false), begun(false, { state: "ready" }))],
+    [
+      "create",
+      input(
+        "create",
+        ASYNC,
+        begun(true, declared),
+        stored(15, 3),
+        applied(15, [1, 3, 1]),
+        finished(),
+        status(W),
+        pulled(),
+      ),
+    ],
+    ["look", input("look", ASYNC, status(), status(W, EMBEDDING), reply({ file: "model" }))],
+    [
+      "look-again",
+      input("look", ASYNC, failed("BUSY"), event(NOBODY), status(), failed("NO_HOST")),
+    ],
+    ["get", input("get", ASYNC, status(W), pulled(), status(EMBEDDING), pulled(), pulled())],
+    [
+      "get-unknown",
+      input("get", ASYNC, status(null), event(NOBODY), event(RECONNECT), status(EMBEDDING)),
+    ],
+    [
+      "get-replaced",
+      input(
+        "get",
+        ASYNC,
+        status(W),
+        failed("JOURNAL_REPLACED", replaced),
+        failed("STALE_EPOCH"),
+        status(W),
+        pulled(),
+      ),
+    ],
+    [
+      "get-encoded",
+      input("get-encoded", ASYNC, status(W), pulled({ encoding: "float16" }, ENCODED_BYTES)),
+    ],
+    [
+      "send",
+      input(
+        "send-gradients",
+        ASYNC,
+        status(W),
+        stored(15, 3),
+        applied(15, [1, 3, 1]),
+        stored(15, 4),
+        stored(15, 5),
+        applied(15, [2, 4, 2], [3, 5, 3]),
+      ),
+    ],
+    [
+      "send-refused",
+      input(
+        "send-gradients",
+        ASYNC,
+        status(W),
+        refused(503, 10077),
+        stored(15, 3),
+        applied(15, rejected),
+        refused(400, 10054),
+      ),
+    ],
+    [
+      "send-asked",
+      input(
+        "send-gradients",
+        ASYNC,
+        status(W),
+        event(BROKEN_PIPE),
+        event(NOBODY),
+        stored(15, 3),
+        message("outcome.15", { shard: 15, generation: 1, session: 41, outcomes: [[1, 3, 1]] }),
+      ),
+    ],
+    [
+      "send-rejoin",
+      input(
+        "send-gradients",
+        ASYNC,
+        status(W),
+        stored(15, 3),
+        applied(15, [1, 3, 0, "REJOIN", "lease"]),
+        reply({ session: 42, shards: 16, leaseMs: 5000, maxPayloadBytes: 8388608 }),
+        stored(15, 4),
+      ),
+    ],
+    [
+      "send-superseded",
+      input(
+        "send-gradients",
+        ASYNC,
+        status(W),
+        stored(15, 3),
+        message("outcome.15", { error: { code: "SUPERSEDED", message: "newer", details: {} } }),
+      ),
+    ],
+    [
+      "send-denied",
+      input(
+        "send-gradients",
+        ASYNC,
+        status(W),
+        event(ERROR, 'Permissions Violation for Publish to "ps.mnist.shard.15.worker=2F1.op"'),
+      ),
+    ],
+    [
+      "rows",
+      input(
+        "send-rows",
+        ASYNC,
+        status(EMBEDDING),
+        stored(15, 3),
+        stored(0, 3),
+        applied(15, [1, 3, 1]),
+        applied(0, [1, 3, 1]),
+      ),
+    ],
+    [
+      "overwrite",
+      input(
+        "overwrite",
+        ASYNC,
+        status(W),
+        stored(15, 3),
+        applied(15, [1, 3, 1]),
+        stored(15, 4),
+        applied(15, [2, 4, 2]),
+      ),
+    ],
+    [
+      "parts",
+      input(
+        "use-parts",
+        ASYNC,
+        status(EMBEDDING),
+        pulled({}, W_BYTES.subarray(0, 4)),
+        stored(0, 3),
+        applied(0, [1, 3, 1]),
+      ),
+    ],
+    [
+      "sync",
+      input(
+        "keep-step",
+        SYNC,
+        status(W),
+        reply({ revision: 3 }),
+        ...Array.from({ length: 16 }, () => stepped(0)),
+        stepped(0),
+        stored(15, 3),
+        ...Array.from({ length: 16 }, (_, shard) => stored(shard, 9)),
+      ),
+    ],
+    [
+      "sync-backups",
+      input(
+        "keep-step",
+        SYNC_WITH_BACKUPS,
+        status(W),
+        reply({ revision: 3 }),
+        ...Array.from({ length: 17 }, () => stepped(1)),
+      ),
+    ],
+    [
+      "ssp",
+      input("keep-step", SSP, status(W), reply({ revision: 3 }), failed("BUSY"), stored(15, 3)),
+    ],
+  ];
+}
+
+/** What no host would say: each breaks one limit, and nothing else. */
+export function excesses(): [string, Buffer][] {
+  const w = (more: Record<string, unknown>) => status({ ...W, ...more });
+  const layout = { elements: 2, blockElements: 2, blocks: 1, firstShard: 15, shards: 16 };
+  const joined = { session: 41, shards: 16, leaseMs: 5000, maxPayloadBytes: 8388608 };
+  const join = (more: Record<string, unknown>) =>
+    input("get", SCRIPTED_JOIN, reply({ ...joined, ...more }), status(W), pulled());
+  const get = (...events: Buffer[]) => input("get", ASYNC, ...events);
+  return [
+    ["rank-33", get(w({ shape: [2, ...Array.from({ length: 40 }, () => 1)] }))],
+    ["huge-shape", get(w({ shape: [2 ** 31, 2 ** 22], layout: { ...layout, elements: 2 ** 53 } }))],
+    ["empty-shape", get(w({ shape: [0] }))],
+    [
+      "many-blocks",
+      get(
+        w({
+          shape: [2 ** 32],
+          layout: { ...layout, elements: 2 ** 32, blockElements: 1, blocks: 2 ** 32 },
+        }),
+      ),
+    ],
+    ["shards-257", get(w({ layout: { ...layout, firstShard: 256, shards: 257 } }), pulled())],
+    ["first-shard", get(w({ layout: { ...layout, firstShard: 16 } }), pulled())],
+    ["long-name", get(status({ ...W, name: "w".repeat(2000) }))],
+    ["many-parameters", get(status(...Array.from({ length: 300 }, () => null)))],
+    ["short-data", get(status(W), pulled({}, Uint8Array.of(1, 2, 3, 4)))],
+    [
+      "join-shards-300",
+      input(
+        "keep-step",
+        SCRIPTED_JOIN,
+        reply({ ...joined, shards: 300, synchronization: { mode: "sync" } }),
+        status(W),
+        reply({ revision: 3 }),
+      ),
+    ],
+    ["join-lease-0", join({ leaseMs: 0 })],
+    [
+      "answer-shard-300",
+      input(
+        "send-gradients",
+        ASYNC,
+        status(W),
+        stored(15, 3),
+        applied(300, [1, 3, 1]),
+        applied(15, [1, 3, 1]),
+      ),
+    ],
+    ["ack-shard-300", input("send-gradients", ASYNC, status(W), stored(300, 3), stored(15, 3))],
+  ];
+}

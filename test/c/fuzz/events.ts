@@ -1,0 +1,99 @@
+/** What a fuzz input is made of: the events of fake-broker.h, with what well-behaved hosts say. */
+import { encodeMessage } from "../../../src/protocol/codec.ts";
+
+/** The kinds of calls in replies.c, in its order. */
+export const CALLS = [
+  "initialize",
+  "create",
+  "look",
+  "get",
+  "get-encoded",
+  "send-gradients",
+  "send-rows",
+  "overwrite",
+  "use-parts",
+  "keep-step",
+] as const;
+export type Calls = (typeof CALLS)[number];
+
+/** The kinds of events in fake-broker.h. */
+export const REPLY = 0;
+export const RAW_REPLY = 1;
+export const NOBODY = 2;
+export const MESSAGE = 3;
+export const BROKEN_PIPE = 5;
+export const RECONNECT = 6;
+export const ERROR = 7;
+
+export const ASYNC = 0;
+export const SYNC = 1;
+export const SSP = 2;
+export const SYNC_WITH_BACKUPS = 4;
+export const SCRIPTED_JOIN = 0x80;
+
+export const W_BYTES = Uint8Array.of(0, 0, 0x80, 0x3f, 0, 0, 0x20, 0xc0);
+export const ENCODED_BYTES = Uint8Array.of(0, 0x3c, 0, 0xc1);
+
+export type Fields = Record<string, unknown>;
+
+export function event(kind: number, content: Uint8Array | string = ""): Buffer {
+  const bytes = Buffer.from(content as string);
+  return Buffer.concat([Buffer.of(kind, bytes.length & 255, bytes.length >> 8), bytes]);
+}
+
+export const reply = (fields: Fields, data?: Uint8Array) =>
+  event(REPLY, encodeMessage(fields, data));
+
+export function message(place: string, fields: Fields): Buffer {
+  return event(MESSAGE, Buffer.concat([Buffer.from(`${place}\n`), encodeMessage(fields)]));
+}
+
+export function input(calls: Calls, mode: number, ...events: Buffer[]): Buffer {
+  return Buffer.concat([Buffer.of(CALLS.indexOf(calls), mode), ...events]);
+}
+
+export function parameter(name: string, shape: readonly number[], more: Fields = {}): Fields {
+  const elements = shape.reduce((product, size) => product * size, 1);
+  const config = {
+    optimizer: { name: "sgd" },
+    sparse: shape[1] === 2,
+    stalenessScaling: shape[1] === 2,
+  };
+  const layout = { elements, blockElements: 2, blocks: elements / 2, firstShard: 15, shards: 16 };
+  return { name, dtype: "float32", shape, config, epoch: 2, ready: true, layout, ...more };
+}
+
+export const W = parameter("w", [2, 1]);
+export const EMBEDDING = parameter("emb:sparse-0", [2, 2]);
+
+export function status(...parameters: (Fields | null)[]): Buffer {
+  const at = [{ generation: 1, seq: 3 }];
+  const job = { state: "ready", epoch: 2, by: "worker/1", shards: 16 };
+  return reply({ ...job, parameters, more: false, at });
+}
+
+export const stored = (shard: number, seq: number) =>
+  event(RAW_REPLY, JSON.stringify({ stream: `PS_mnist_${shard}`, seq, domain: "x" }));
+
+export const refused = (code: number, number: number) =>
+  event(RAW_REPLY, JSON.stringify({ error: { code, err_code: number, description: "no" } }));
+
+export const applied = (shard: number, ...outcomes: unknown[][]) =>
+  message("applied", { shard, generation: 1, session: 41, outcomes });
+
+export function pulled(more: Fields = {}, data = W_BYTES): Buffer {
+  const fields = { epoch: 2, dtype: "float32", ...more, generation: 1, seq: 900, version: 17 };
+  return reply(fields, data);
+}
+
+export const failed = (code: string, details: Fields = {}) =>
+  reply({ error: { code, message: `${code} it is`, details } });
+
+export const stepped = (step: number) =>
+  reply({ generation: 1, seq: 900, revision: 3, step, waitingFor: ["a", "b:1"] });
+
+export const begun = (isSelected: boolean, more: Fields = {}) =>
+  reply({ selected: isSelected, state: "initializing", epoch: 2, by: "worker/1", ...more });
+
+export const finished = () =>
+  reply({ state: "ready", epoch: 2, at: [{ shard: 15, generation: 1, seq: 3 }] });

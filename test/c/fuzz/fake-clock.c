@@ -1,0 +1,80 @@
+/* Time that goes on while somebody waits, and a lease without a thread. */
+#include "fake-clock.h"
+
+#include <stdlib.h>
+
+#include "fake-broker.h"
+
+/** A little for every look at the clock: whoever only looks must come to an end, too. */
+#define LOOK_US 20
+
+static int64_t now_us;
+static uint64_t bits;
+static bool is_joining;
+
+void set_clock(void) {
+  now_us = 0;
+  bits = 0;
+  is_joining = false;
+}
+
+int64_t now_ms(void) {
+  now_us += LOOK_US;
+  return now_us / 1000;
+}
+
+int condition_init(pthread_cond_t *condition) { return pthread_cond_init(condition, NULL); }
+
+/** Does what the lease's thread would do in this moment: joins anew once the session is over. */
+static void join_anew(struct client *client) {
+  struct call call;
+  is_joining = true;
+  if (call_begin_inner(&call, client, "join", 1000) != PSERVER_OK) abort();
+  session_join(&call);
+  call_end_inner(&call);
+  is_joining = false;
+}
+
+/** A wait without an end, for something that cannot happen any more, is a call that never returns. */
+void condition_wait(pthread_cond_t *condition, pthread_mutex_t *mutex, int64_t until_ms) {
+  (void)condition;
+  struct client *client = connected_client();
+  bool must_join = client != NULL && !is_joining && client->session.is_ended &&
+                   client->session.has_thread && !client->session.is_stopped;
+  pthread_mutex_unlock(mutex);
+  if (must_join) join_anew(client);
+  else if (something_happens()) now_us += 1000;
+  else if (until_ms == NEVER_MS) abort();
+  else if (until_ms * 1000 > now_us) now_us = until_ms * 1000;
+  pthread_mutex_lock(mutex);
+}
+
+uint64_t random_bits(void) { return ++bits * UINT64_C(0x9e3779b97f4a7c15); }
+
+int64_t doubled_ms(int64_t delay_ms, int64_t max_ms) {
+  return delay_ms * 2 < max_ms ? delay_ms * 2 : max_ms;
+}
+
+int64_t varied_ms(int64_t delay_ms) { return delay_ms; }
+
+void nats_Sleep(int64_t sleep_ms) { now_us += sleep_ms * 1000; }
+
+/* The library is compiled with these names in place of those of the system. */
+int fake_thread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                       void *(*run)(void *), void *argument);
+int fake_thread_join(pthread_t thread, void **result);
+
+int fake_thread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
+                       void *argument) {
+  (void)attributes;
+  (void)run;
+  (void)argument;
+  *thread = pthread_self();
+  return 0;
+}
+
+int fake_thread_join(pthread_t thread, void **result) {
+  (void)thread;
+  (void)result;
+  return 0;
+}

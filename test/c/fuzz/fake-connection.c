@@ -1,0 +1,147 @@
+/* What the library calls of cnats and for its options, as far as it calls it. */
+#include "fake-connection.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "settings.h"
+
+char fake_object[1];
+
+pserver_status make_nats_options(const pserver_options *options, const char *name,
+                                 natsOptions **made) {
+  (void)options;
+  (void)name;
+  *made = OPTIONS;
+  return PSERVER_OK;
+}
+
+void shown_address(const pserver_options *options, char *target, size_t room) {
+  snprintf(target, room, "%s", options->url);
+}
+
+natsStatus natsOptions_SetTimeout(natsOptions *options, int64_t timeout) {
+  (void)options;
+  (void)timeout;
+  return NATS_OK;
+}
+
+natsStatus natsOptions_SetClosedCB(natsOptions *options, natsConnectionHandler handler, void *closure) {
+  (void)options;
+  broker.on_closed = handler;
+  broker.client = closure;
+  return NATS_OK;
+}
+
+natsStatus natsOptions_SetDisconnectedCB(natsOptions *options, natsConnectionHandler handler,
+                                         void *closure) {
+  (void)options;
+  (void)closure;
+  broker.on_disconnected = handler;
+  return NATS_OK;
+}
+
+natsStatus natsOptions_SetReconnectedCB(natsOptions *options, natsConnectionHandler handler,
+                                        void *closure) {
+  (void)options;
+  (void)closure;
+  broker.on_reconnected = handler;
+  return NATS_OK;
+}
+
+natsStatus natsOptions_SetErrorHandler(natsOptions *options, natsErrHandler handler, void *closure) {
+  (void)options;
+  (void)closure;
+  broker.on_error = handler;
+  return NATS_OK;
+}
+
+void natsOptions_Destroy(natsOptions *options) { (void)options; }
+
+natsStatus natsConnection_Connect(natsConnection **connection, natsOptions *options) {
+  (void)options;
+  *connection = CONNECTION;
+  return NATS_OK;
+}
+
+natsStatus natsConnection_Subscribe(natsSubscription **subscription, natsConnection *connection,
+                                    const char *subject, natsMsgHandler handler, void *closure) {
+  (void)connection;
+  (void)subject;
+  (void)closure;
+  *subscription = SUBSCRIPTION;
+  broker.on_message = handler;
+  return NATS_OK;
+}
+
+natsStatus natsSubscription_SetOnCompleteCB(natsSubscription *subscription, natsOnCompleteCB handler,
+                                            void *closure) {
+  (void)subscription;
+  (void)closure;
+  broker.on_complete = handler;
+  return NATS_OK;
+}
+
+natsStatus natsSubscription_SetPendingLimits(natsSubscription *subscription, int messages, int bytes) {
+  (void)subscription;
+  (void)messages;
+  (void)bytes;
+  return NATS_OK;
+}
+
+natsStatus natsConnection_Flush(natsConnection *connection) {
+  (void)connection;
+  return NATS_OK;
+}
+
+int64_t natsConnection_GetMaxPayload(natsConnection *connection) {
+  (void)connection;
+  return 8 * 1024 * 1024;
+}
+
+natsStatus natsConnection_GetLastError(natsConnection *connection, const char **text) {
+  (void)connection;
+  *text = broker.error;
+  return NATS_OK;
+}
+
+natsStatus natsConnection_PublishRequest(natsConnection *connection, const char *subject,
+                                         const char *reply, const void *data, int bytes) {
+  (void)connection;
+  return broker_takes(subject, reply, data, (size_t)bytes);
+}
+
+void natsConnection_Close(natsConnection *connection) {
+  struct client *client = broker.client;
+  broker.client = NULL;
+  broker.on_closed(connection, client);
+  if (broker.on_complete != NULL) broker.on_complete(client);
+}
+
+void natsConnection_Destroy(natsConnection *connection) { (void)connection; }
+
+void natsSubscription_Destroy(natsSubscription *subscription) { (void)subscription; }
+
+const char *natsMsg_GetSubject(const natsMsg *message) { return message->subject; }
+
+const char *natsMsg_GetData(const natsMsg *message) { return (const char *)message->data; }
+
+int natsMsg_GetDataLength(const natsMsg *message) { return message->bytes; }
+
+bool natsMsg_IsNoResponders(natsMsg *message) { return message->is_nobody; }
+
+void natsMsg_Destroy(natsMsg *message) {
+  if (message == NULL) return;
+  free(message->subject);
+  free(message->data);
+  free(message);
+}
+
+const char *natsStatus_GetText(natsStatus status) { return status == NATS_OK ? "OK" : "Error"; }
+
+const char *nats_GetLastError(natsStatus *status) {
+  (void)status;
+  return NULL;
+}
+
+void nats_ReleaseThreadMemory(void) {}

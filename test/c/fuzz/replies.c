@@ -1,0 +1,173 @@
+/*
+ * Fuzz target: a trainer makes one kind of call after the other, and what it is told by broker and
+ * hosts is up to the input. No answer may make the library read or write where it must not, wait
+ * without an end, say something malformed, leak, or count bytes as under way that are not.
+ *
+ * Input: a byte that chooses the calls, one that chooses how the job is synchronized and whether the
+ * answer to `join` comes from the input, too; then the script of fake-broker.h.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "envelope.h"
+#include "fake-broker.h"
+
+#define TIMEOUT_MS 3000
+#define SCRIPTED_JOIN 0x80
+
+int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes);
+
+static float values[4] = {1, -2.5f, 3, 0};
+
+static pserver_tensor tensor_of(uint64_t rows, uint64_t columns) {
+  return (pserver_tensor){
+      PSERVER_FLOAT32, 2, {rows, columns}, values, rows * columns * sizeof(float)};
+}
+
+/** What a call gave must be there, all of it. */
+static void expect_tensor(pserver_status status, pserver_tensor *tensor) {
+  if (status != PSERVER_OK) {
+    if (tensor->data != NULL) abort();
+    return;
+  }
+  uint64_t sum = 0;
+  for (uint64_t i = 0; i < tensor->bytes; i++) sum += ((uint8_t *)tensor->data)[i];
+  if (tensor->data == NULL || sum == UINT64_MAX) abort();
+  pserver_tensor_release(tensor);
+}
+
+static void initialize(pserver_client *client) {
+  bool is_selected = false;
+  pserver_tensor value = tensor_of(2, 1);
+  pserver_config config = {.text = "learningRate: 0.5"};
+  pserver_begin_init(client, true, -1, &is_selected);
+  pserver_init_param(client, "w", &value, &config, -1);
+  pserver_finish_init(client, -1);
+}
+
+static void create(pserver_client *client) {
+  pserver_tensor value = tensor_of(2, 1);
+  pserver_tensor settled = {0};
+  expect_tensor(pserver_create(client, "w", &value, NULL, -1, &settled), &settled);
+}
+
+static void look(pserver_client *client) {
+  pserver_job_info info = {0};
+  pserver_parameter_info *list = NULL;
+  size_t count = 0;
+  pserver_job_status(client, &info, -1);
+  if (memchr(info.by, '\0', sizeof info.by) == NULL) abort();
+  if (pserver_list(client, &list, &count, -1) == PSERVER_OK) pserver_list_release(list, count);
+  pserver_save(client, "model", -1);
+}
+
+static void get_as(pserver_client *client, pserver_encoding encoding) {
+  const char *names[2] = {"w", "emb:sparse-0"};
+  for (size_t i = 0; i < 2; i++) {
+    pserver_tensor got = {0};
+    expect_tensor(pserver_get(client, &names[i], &got, 1, encoding, -1), &got);
+  }
+}
+
+static void get(pserver_client *client) { get_as(client, PSERVER_AS_IS); }
+
+static void get_encoded(pserver_client *client) { get_as(client, PSERVER_FLOAT16); }
+
+static void send_gradients(pserver_client *client) {
+  pserver_gradient grads[2] = {{"w", tensor_of(2, 1), NULL, 0}, {"w", tensor_of(2, 1), NULL, 0}};
+  pserver_grad_options options;
+  pserver_grad_options_init(&options);
+  options.has_learning_rate = true;
+  options.learning_rate = 0.1;
+  for (size_t count = 1; count <= 2; count++) pserver_send_grads(client, grads, count, &options, -1);
+}
+
+static void send_rows(pserver_client *client) {
+  int64_t rows[2] = {1, -1};
+  pserver_gradient grad = {"emb:sparse-0", tensor_of(2, 2), rows, 2};
+  pserver_grad_options options;
+  pserver_grad_options_init(&options);
+  options.has_learning_rate = true;
+  options.learning_rate = 0.1;
+  pserver_send_grads(client, &grad, 1, &options, -1);
+}
+
+static void overwrite(pserver_client *client) {
+  const char *name = "w";
+  pserver_tensor value = tensor_of(2, 1);
+  pserver_set(client, &name, &value, 1, -1);
+  pserver_push(client, "w", &value, 0.5, 2, PSERVER_BFLOAT16, -1);
+}
+
+static void use_parts(pserver_client *client) {
+  int64_t row = -1;
+  int64_t columns[2] = {0, 0};
+  pserver_indices indices[2] = {{&row, 1}, {columns, 2}};
+  pserver_tensor part = tensor_of(1, 2);
+  pserver_tensor got = {0};
+  expect_tensor(pserver_pull_part(client, "emb:sparse-0", indices, 2, &got, -1), &got);
+  pserver_push_part(client, "emb:sparse-0", &part, indices, 2, 1, 1, -1);
+}
+
+static void keep_step(pserver_client *client) {
+  send_gradients(client);
+  pserver_end_step(client, -1);
+  get(client);
+  pserver_exit_steps(client, -1);
+}
+
+static void (*const calls[])(pserver_client *) = {
+    initialize, create,    look,      get,      get_encoded, send_gradients,
+    send_rows,  overwrite, use_parts, keep_step};
+
+/** The answer to `join` of a job in the mode that the input chooses. */
+static void write_join_reply(struct draft *draft, unsigned choice) {
+  static const char *const modes[] = {"async", "sync", "ssp"};
+  draft_begin(draft);
+  draft_whole(draft, "session", 41);
+  draft_whole(draft, "shards", 16);
+  draft_whole(draft, "leaseMs", 5000);
+  draft_key(draft, "synchronization");
+  pack_map(draft, 2);
+  pack_text(draft, "mode", 4);
+  pack_text(draft, modes[choice % 3], strlen(modes[choice % 3]));
+  pack_text(draft, "backups", 7);
+  pack_whole(draft, choice / 3 % 2);
+  draft_whole(draft, "maxPayloadBytes", 8388608);
+  if (draft_end(draft) != PSERVER_OK) abort();
+}
+
+/** Every call has returned: nothing is under way. */
+static void expect_idle(const struct client *client) {
+  if (client->calls != NULL || client->running != 0) abort();
+  if (client->pull_bytes != 0 || client->outbox.in_flight != 0) abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes) {
+  if (bytes < 2) return 0;
+  struct draft join_reply;
+  pserver_options options;
+  pserver_client *client = NULL;
+  pserver_options_init(&options);
+  options.url = "nats://broker";
+  options.job = "mnist";
+  options.trainer = "worker/1";
+  options.inbox_token = "7f3a";
+  options.connect_timeout_ms = TIMEOUT_MS;
+  options.call_timeout_ms = TIMEOUT_MS;
+  options.in_flight_bytes = 65536;
+  write_join_reply(&join_reply, input[1] & ~SCRIPTED_JOIN);
+  play(input + 2, bytes - 2);
+  if ((input[1] & SCRIPTED_JOIN) == 0) {
+    answer_join_with((const uint8_t *)join_reply.buffer.data, join_reply.buffer.size);
+  }
+  if (pserver_connect(&options, &client) == PSERVER_OK) {
+    calls[input[0] % (sizeof calls / sizeof calls[0])](client);
+    expect_idle(connected_client());
+    if (pserver_close(client, -1) != PSERVER_OK) abort();
+  }
+  const char *message = NULL;
+  if (pserver_last_error(&message) != PSERVER_OK && strlen(message) == 0) abort();
+  draft_release(&join_reply);
+  return 0;
+}

@@ -1,0 +1,52 @@
+// Proves what `pserver status` says of a job's steps, and that it says nothing where there are none.
+import { expect, test } from "vitest";
+import { describeStatus, type JobStatus } from "../../../src/cli/commands/status.ts";
+import { makePaint } from "../../../src/cli/output/colors.ts";
+import { toSynchronization } from "../../../src/protocol/config/index.ts";
+
+const STATUS: JobStatus = {
+  job: "j",
+  state: "ready",
+  epoch: 1,
+  by: "a",
+  parameters: { count: 1, ready: 1, blocks: 1, bytes: 8 },
+  hosts: [{ id: "h", shards: [0, 1] }],
+  trainers: ["a"],
+  shards: [
+    { shard: 0, state: "serving" },
+    { shard: 1, state: "serving" },
+  ],
+  synchronization: { mode: "async" },
+};
+
+/** The line about steps, without its title. */
+function steps(status: JobStatus): string | undefined {
+  const line = describeStatus(status, makePaint(false)).find((text) => /^ {2}steps/.test(text));
+  return line?.replace(/^ {2}steps +/, "");
+}
+
+function closed(...all: number[]): JobStatus["shards"] {
+  return all.map((step, shard) => {
+    return { shard, state: "serving", steps: { revision: 3, members: 2, closed: step } };
+  });
+}
+
+test("a job without steps has no line about them", () => {
+  expect(steps(STATUS)).toBeUndefined();
+});
+
+test("mode, members and the closed steps are told", () => {
+  const synchronization = toSynchronization({ mode: "sync", trainers: 2, backups: 1 });
+  const members = { revision: 3, started: true, trainers: ["a", "b"] };
+  const job = { ...STATUS, synchronization, members, shards: closed(7, 7) };
+  expect(steps(job)).toBe("sync of 2 trainers and 1 backup, mean; 2 members; step 7 closed");
+  expect(steps({ ...job, shards: closed(8, 7) })).toMatch(/step 7 to 8 closed$/);
+});
+
+test("that not enough have entered is told, and that no shard answers is no error", () => {
+  const synchronization = toSynchronization({ mode: "ssp", trainers: 2, staleness: 3 });
+  const members = { revision: 1, started: false, trainers: ["a"] };
+  expect(steps({ ...STATUS, synchronization, members })).toBe(
+    "ssp of 2 trainers, staleness 3; 1 member, not enough yet",
+  );
+});

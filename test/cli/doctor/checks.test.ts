@@ -1,0 +1,102 @@
+// Proves the doctor's judgements at their borders, each with advice unless all is well.
+import type { NatsConnection } from "@nats-io/transport-node";
+import { describe, expect, test } from "vitest";
+import { describeCheck } from "../../../src/cli/commands/doctor.ts";
+import { checkMaxPayload, checkNode, checkVersion } from "../../../src/cli/doctor/broker-checks.ts";
+import { checkShards } from "../../../src/cli/doctor/host-checks.ts";
+import {
+  checkJetStream,
+  checkJournals,
+  checkRoom,
+} from "../../../src/cli/doctor/jetstream-checks.ts";
+import { makePaint } from "../../../src/cli/output/colors.ts";
+import { HEADER_BYTES_MAX } from "../../../src/protocol/limits.ts";
+
+const KIB = 1024;
+const MIB = 1024 * KIB;
+
+test.each([
+  ["20.19.0", "ok"],
+  ["20.18.9", "fail"],
+  ["18.20.0", "fail"],
+  ["24.0.1", "ok"],
+])("Node.js %s: %s", (version, status) => {
+  expect(checkNode(version, [20, 19]).status).toBe(status);
+});
+
+test.each([
+  ["2.12.15", "ok"],
+  ["2.10.28", "ok"],
+  ["2.9.10", "warn"],
+  ["2.9.3", "fail"],
+  ["", "fail"],
+])("nats-server %s: %s", (version, status) => {
+  expect(checkVersion(version).status).toBe(status);
+});
+
+test.each([
+  [8 * MIB, "ok"],
+  [4 * MIB + HEADER_BYTES_MAX, "ok"],
+  [4 * MIB, "warn"],
+  [256 * KIB, "warn"],
+  [256 * KIB - 1, "fail"],
+])("max_payload of %d: %s", (bytes, status) => {
+  expect(checkMaxPayload(bytes).status).toBe(status);
+});
+
+test.each([
+  [5, -1, "ok"],
+  [79, 100, "ok"],
+  [80, 100, "warn"],
+  [95, 100, "fail"],
+  [0, 0, "fail"],
+])("%d bytes of %d: %s", (used, limit, status) => {
+  expect(checkRoom("file storage", used, limit).status).toBe(status);
+});
+
+test("names the fullest journal once it is three quarters full", () => {
+  const journals = [
+    { name: "PS_j_0", bytes: 10, limitBytes: 100 },
+    { name: "PS_j_1", bytes: 75, limitBytes: 100 },
+    { name: "PS_j_2", bytes: 1000, limitBytes: -1 },
+  ];
+  const check = checkJournals("j", journals);
+  expect(check.status).toBe("warn");
+  expect(check.message).toContain("PS_j_1 is 75 % full");
+  expect(checkJournals("j", journals.slice(0, 1)).status).toBe("ok");
+  expect(checkJournals("j", []).status).toBe("ok");
+});
+
+test("a broker without JetStream is a failure", async () => {
+  const connection = { info: { jetstream: false } } as unknown as NatsConnection;
+  expect(await checkJetStream(connection, "j", 1000)).toMatchObject([{ status: "fail" }]);
+});
+
+describe("shards", () => {
+  const serving = { shard: 0, state: "serving" };
+
+  test("that are all served are well", () => {
+    expect(checkShards([serving]).status).toBe("ok");
+  });
+
+  test("that wait for an owner are a warning", () => {
+    const check = checkShards([serving, { shard: 1, state: "unowned" }]);
+    expect(check).toMatchObject({ status: "warn" });
+    expect(check.message).toContain("unowned: 1");
+  });
+
+  test("that failed are a failure, with the reason", () => {
+    const error = { code: "JOURNAL_LOST", message: "from 3 to 7" };
+    const check = checkShards([serving, { shard: 4, state: "failed", error }]);
+    expect(check.status).toBe("fail");
+    expect(check.message).toContain("shard 4: JOURNAL_LOST: from 3 to 7");
+  });
+});
+
+test("a check takes one line, and one with what to do", () => {
+  const paint = makePaint(false);
+  expect(describeCheck({ name: "n", status: "ok", message: "m" }, paint)).toEqual(["ok    n: m"]);
+  expect(
+    describeCheck({ name: "n", status: "fail", message: "m\u001b", advice: "do it" }, paint),
+  ).toEqual(["FAIL  n: m\\x1b", "      -> do it"]);
+});

@@ -1,0 +1,126 @@
+// Proves, with a client that only records, that a load sends every tensor once and then finishes,
+// keeps bounded work at a time, refuses a job that has parameters before it sends anything, and
+// stops at the first failure without finishing.
+import { expect, test } from "vitest";
+import {
+  type LoadingClient,
+  type LoadOptions,
+  loadModel,
+} from "../../../src/cli/job/load-model.ts";
+import type { TensorSource } from "../../../src/model-files/index.ts";
+import { PserverError } from "../../../src/protocol/errors.ts";
+import type { ParameterInfo } from "../../../src/protocol/lifecycle-messages.ts";
+import { type TensorLike, toTensor } from "../../../src/protocol/tensor.ts";
+
+interface FakeOptions {
+  readonly existing?: readonly Partial<ParameterInfo>[];
+  readonly selected?: boolean;
+  readonly state?: "initializing" | "ready";
+  readonly failAt?: string;
+}
+
+class FakeClient {
+  readonly sent = new Map<string, number[]>();
+  atOnceMax = 0;
+  finished = false;
+  #atOnce = 0;
+  readonly #options: FakeOptions;
+
+  constructor(options: FakeOptions = {}) {
+    this.#options = options;
+  }
+
+  async listParams(): Promise<ParameterInfo[]> {
+    return (this.#options.existing ?? []) as ParameterInfo[];
+  }
+
+  async beginInit(): Promise<boolean> {
+    return this.#options.selected ?? true;
+  }
+
+  async status(): ReturnType<LoadingClient["status"]> {
+    return { state: this.#options.state ?? "ready", epoch: 1, by: "other", shards: 1, at: [] };
+  }
+
+  async initParam(name: string, tensor: TensorLike): Promise<void> {
+    this.atOnceMax = Math.max(this.atOnceMax, ++this.#atOnce);
+    await new Promise(setImmediate);
+    this.#atOnce--;
+    if (name === this.#options.failAt) throw new PserverError("NON_FINITE", name);
+    this.sent.set(name, Array.from(toTensor(tensor).data, Number));
+  }
+
+  async finishInit(): Promise<void> {
+    this.finished = true;
+  }
+}
+
+function source(name: string, values: readonly number[]): TensorSource {
+  const bytes = new Uint8Array(Float32Array.from(values).buffer);
+  return {
+    header: { name, dtype: "float32", shape: [values.length] },
+    async *chunks() {
+      // Chunks may end inside an element.
+      yield bytes.slice(0, 3);
+      yield bytes.slice(3);
+    },
+  };
+}
+
+const sources = Array.from({ length: 50 }, (_, i) => source(`p${i}`, [i, i + 0.5]));
+
+function options(onProgress: LoadOptions["onProgress"] = () => {}): LoadOptions {
+  return { config: {}, timeoutMs: 10_000, signal: new AbortController().signal, onProgress };
+}
+
+test("sends every tensor once, several at a time, and finishes", async () => {
+  const client = new FakeClient();
+  const progress: number[] = [];
+  const loaded = await loadModel(
+    client,
+    sources,
+    options((done) => progress.push(done)),
+  );
+  expect(loaded).toEqual({ parameters: 50, bytes: 400 });
+  expect(client.sent.size).toBe(50);
+  expect(client.sent.get("p7")).toEqual([7, 7.5]);
+  expect(client.finished).toBe(true);
+  expect(progress).toEqual(Array.from({ length: 50 }, (_, i) => (i + 1) * 8));
+  expect(client.atOnceMax).toBeGreaterThan(1);
+  expect(client.atOnceMax).toBeLessThanOrEqual(16);
+});
+
+test("refuses a job that has a parameter", async () => {
+  const client = new FakeClient({ existing: [{ name: "w", ready: true }] });
+  await expect(loadModel(client, sources, options())).rejects.toMatchObject({
+    code: "ALREADY_INITIALIZED",
+  });
+  expect(client.sent.size).toBe(0);
+});
+
+test.each([
+  ["ready", "ALREADY_INITIALIZED"],
+  ["initializing", "NOT_SELECTED"],
+] as const)("refuses a job that is %s", async (state, code) => {
+  const client = new FakeClient({ selected: false, state });
+  await expect(loadModel(client, sources, options())).rejects.toMatchObject({ code });
+  expect(client.sent.size).toBe(0);
+});
+
+test("stops at a failure and does not finish", async () => {
+  const client = new FakeClient({ failAt: "p3" });
+  await expect(loadModel(client, sources, options())).rejects.toMatchObject({ code: "NON_FINITE" });
+  expect(client.finished).toBe(false);
+  expect(client.sent.size).toBeLessThan(40);
+});
+
+test("an interrupt ends it before the next tensor", async () => {
+  const client = new FakeClient();
+  const controller = new AbortController();
+  const interrupted = loadModel(client, sources, {
+    ...options(() => controller.abort(new PserverError("ABORTED", "interrupted"))),
+    signal: controller.signal,
+  });
+  await expect(interrupted).rejects.toMatchObject({ code: "ABORTED" });
+  expect(client.finished).toBe(false);
+});

@@ -1,0 +1,49 @@
+// Proves that the hosts' reply is read with what a newer host may add, and refused if malformed.
+import { expect, test } from "vitest";
+import { closedSteps, idleShards, parseParticipants } from "../../../src/cli/job/participants.ts";
+
+test("reads hosts, trainers and shards", () => {
+  const reply = {
+    hosts: [{ host: "a", pid: 7, shards: [0, 1] }],
+    trainers: ["t"],
+    shards: [
+      { shard: 0, state: "serving", seq: 3 },
+      { shard: 1, state: "unowned" },
+      { shard: 2, state: "unowned" },
+    ],
+  };
+  const participants = parseParticipants(reply);
+  expect(participants.hosts).toEqual([{ id: "a", pid: 7, shards: [0, 1] }]);
+  expect(participants.trainers).toEqual(["t"]);
+  expect(participants.shards).toEqual(reply.shards);
+  expect([...idleShards(participants.shards)]).toEqual([["unowned", [1, 2]]]);
+});
+
+test("reads who keeps step, and how far the shards are", () => {
+  const members = { revision: 4, started: true, trainers: ["a", "b"] };
+  const shards = [
+    { shard: 0, state: "serving", steps: { revision: 4, members: 2, closed: 7 } },
+    { shard: 1, state: "unowned" },
+    { shard: 2, state: "serving", steps: { revision: 4, members: 2, closed: 5 } },
+  ];
+  const synchronization = { mode: "ssp", trainers: 2, staleness: 1 };
+  const reply = { hosts: [], trainers: [], shards, synchronization, members };
+  const participants = parseParticipants(reply);
+  expect(participants).toMatchObject({ synchronization, members });
+  expect(closedSteps(participants.shards)).toEqual({ everywhere: 5, anywhere: 7 });
+  expect(closedSteps(shards.slice(1, 2))).toBeUndefined();
+  const older = parseParticipants({ hosts: [], trainers: [], shards: [] });
+  expect(older.synchronization).toEqual({ mode: "async" });
+  expect(older.members).toBeUndefined();
+});
+
+test.each([
+  { hosts: [], trainers: [], shards: [], members: { revision: 1, started: true } },
+  {},
+  { hosts: [{ host: 1, shards: [] }], trainers: [], shards: [] },
+  { hosts: [{ host: "a", shards: [-1] }], trainers: [], shards: [] },
+  { hosts: [], trainers: [{}], shards: [] },
+  { hosts: [], trainers: [], shards: [{ shard: 0 }] },
+])("refuses %j", (reply) => {
+  expect(() => parseParticipants(reply)).toThrow(expect.objectContaining({ code: "BAD_MESSAGE" }));
+});

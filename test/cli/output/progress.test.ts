@@ -1,0 +1,77 @@
+// Proves that progress is redrawn on one line and not too often, taken away at the end, and that
+// nothing at all is written where there is no terminal.
+import { PassThrough } from "node:stream";
+import { expect, test } from "vitest";
+import { Output } from "../../../src/cli/output/output.ts";
+import { Progress } from "../../../src/cli/output/progress.ts";
+
+const ERASE = "\r\u001b[2K";
+
+test("redraws one line at most ten times a second", () => {
+  const written: string[] = [];
+  let now = 0;
+  const progress = new Progress(
+    "saving",
+    (text) => written.push(text),
+    () => now,
+  );
+  progress.update(0, 2048);
+  now = 50;
+  progress.update(512, 2048);
+  now = 1000;
+  progress.update(1024, 2048);
+  progress.clear();
+  progress.clear();
+  expect(written).toEqual([
+    `${ERASE}saving 0 %  0 B of 2 KiB  0 ms, 0 B/s`,
+    `${ERASE}saving 50 %  1 KiB of 2 KiB  1 s, 1 KiB/s`,
+    ERASE,
+  ]);
+});
+
+test("says how long it takes where the total is not known", () => {
+  const written: string[] = [];
+  let now = 0;
+  const progress = new Progress(
+    "saving",
+    (text) => written.push(text),
+    () => now,
+  );
+  now = 2500;
+  progress.update(0);
+  expect(written).toEqual([`${ERASE}saving 2.5 s`]);
+});
+
+test.each([
+  ["a terminal", true, {}, false, true],
+  ["no terminal", false, {}, false, false],
+  ["a dumb terminal", true, { TERM: "dumb" }, false, false],
+  ["JSON on a terminal", true, {}, true, false],
+])("is shown on %s or not", (_what, isTTY, environment, json, shown) => {
+  const stderr = Object.assign(new PassThrough(), { isTTY });
+  const output = new Output({ stdout: new PassThrough(), stderr }, environment, { json });
+  const progress = output.progress("saving");
+  progress.update(1, 2);
+  progress.clear();
+  expect(stderr.read() !== null).toBe(shown);
+});
+
+test("data goes to one stream, messages to the other", () => {
+  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+  const output = new Output({ stdout, stderr }, {}, {});
+  output.lines(["a", "b"]);
+  output.lines([]);
+  output.value({ c: 1 });
+  output.message("hello");
+  output.warning("careful");
+  expect(String(stdout.read())).toBe('a\nb\n{"c":1}\n');
+  expect(String(stderr.read())).toBe("hello\nwarning: careful\n");
+});
+
+test("with JSON messages are left out and warnings are objects", () => {
+  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+  const output = new Output({ stdout, stderr }, {}, { json: true });
+  output.message("hello");
+  output.warning("careful");
+  expect(String(stderr.read())).toBe('{"warning":"careful"}\n');
+});

@@ -1,0 +1,59 @@
+// Proves how errors are told: text with a hint, or one line of JSON, each with the exit code of
+// the table; and that the table maps every error code to a documented exit code.
+import { expect, test } from "vitest";
+import { EXIT, EXIT_CODES, EXIT_MEANINGS } from "../../../src/cli/exit-codes.ts";
+import { makePaint } from "../../../src/cli/output/colors.ts";
+import { reportError } from "../../../src/cli/output/report-error.ts";
+import { ERROR_CODES, PserverError } from "../../../src/protocol/errors.ts";
+
+const plain = makePaint(false);
+
+test("maps every error code to an exit code other than 0, and documents each of those", () => {
+  expect(Object.keys(EXIT_CODES).sort()).toEqual(Object.keys(ERROR_CODES).sort());
+  const documented = Object.keys(EXIT_MEANINGS).map(Number);
+  expect(documented).toEqual(Object.values(EXIT));
+  for (const exitCode of Object.values(EXIT_CODES)) {
+    expect(documented).toContain(exitCode);
+    expect(exitCode).not.toBe(EXIT.ok);
+    // Wrong arguments are no error of the system.
+    expect(exitCode).not.toBe(EXIT.badArguments);
+  }
+});
+
+test.each([
+  ["NO_BROKER", 2],
+  ["NO_HOST", 2],
+  ["UNKNOWN_PARAMETER", 3],
+  ["BAD_PATH", 3],
+  ["DENIED", 4],
+  ["ABORTED", 5],
+  ["DISK_FULL", 6],
+  ["OUTCOME_UNKNOWN", 7],
+  ["INTERNAL", 1],
+] as const)("%s exits with %d", (code, exitCode) => {
+  expect(reportError(new PserverError(code, "text"), false, plain).exitCode).toBe(exitCode);
+});
+
+test("tells people the code, the message and what to do", () => {
+  const error = new PserverError("NO_BROKER", "nobody at\n\u001b[2Jhome");
+  expect(reportError(error, false, plain).text.split("\n")).toEqual([
+    "pserver: NO_BROKER: nobody at",
+    "\\x1b[2Jhome",
+    'hint: "pserver up" starts one on this machine',
+  ]);
+});
+
+test("tells programs everything on one line", () => {
+  const error = new PserverError("BAD_VALUE", "two\nlines", { received: 7 });
+  const { text } = reportError(error, true, plain);
+  expect(text).not.toContain("\n");
+  expect(JSON.parse(text)).toEqual({
+    error: { code: "BAD_VALUE", message: "two\nlines", details: { received: 7 } },
+  });
+});
+
+test("tells foreign errors as defects", () => {
+  const { text, exitCode } = reportError(new TypeError("x is not a function"), false, plain);
+  expect(text).toContain("pserver: INTERNAL: x is not a function");
+  expect(exitCode).toBe(EXIT.failure);
+});

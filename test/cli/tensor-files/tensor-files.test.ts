@@ -1,0 +1,179 @@
+// Proves that a tensor written to a file of any kind is read back bit for bit, and that a file
+// that does not fit the parameter is refused with what was expected and received.
+import { lstat, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import fc from "fast-check";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { decodeJsonTensor, encodeJsonTensor } from "../../../src/cli/tensor-files/json-tensor.ts";
+import { readTensorFile } from "../../../src/cli/tensor-files/read-tensor.ts";
+import { writeTensorFile } from "../../../src/cli/tensor-files/write-tensor.ts";
+import { allocateData, DTYPES, type Dtype } from "../../../src/protocol/dtypes.ts";
+import { type Tensor, tensorView } from "../../../src/protocol/tensor.ts";
+
+const { signal } = new AbortController();
+
+let dir: string;
+beforeAll(async () => {
+  dir = await mkdtemp(join(tmpdir(), "pserver-files-"));
+});
+afterAll(() => rm(dir, { recursive: true, force: true }));
+
+const dtypes = Object.keys(DTYPES) as Dtype[];
+
+/** Tensors of every type with any bits in them; NaNs made canonical, as the server stores them. */
+const tensors: fc.Arbitrary<Tensor> = fc
+  .tuple(fc.constantFrom(...dtypes), fc.array(fc.integer({ min: 1, max: 4 }), { maxLength: 3 }))
+  .chain(([dtype, shape]) => {
+    const elements = shape.reduce((product, size) => product * size, 1);
+    const bytes = elements * DTYPES[dtype].bytes;
+    return fc.uint8Array({ minLength: bytes, maxLength: bytes }).map((bits) => {
+      const data = allocateData(dtype, elements);
+      tensorView({ dtype, shape, data }).set(bits);
+      for (const [i, value] of data.entries()) if (Number.isNaN(value)) data[i] = Number.NaN;
+      return { dtype, shape, data };
+    });
+  });
+
+test.each([".npy", ".json", ".bin"])("reads what it wrote: %s", async (ending) => {
+  const path = join(dir, `tensor${ending}`);
+  await fc.assert(
+    fc.asyncProperty(tensors, async (tensor) => {
+      const written = await writeTensorFile(path, "w", tensor, { signal });
+      expect((await readFile(path)).length).toBe(written);
+      const back = await readTensorFile(path, { name: "w", ...tensor });
+      expect(tensorView(back)).toEqual(tensorView(tensor));
+    }),
+    { numRuns: 60 },
+  );
+  expect((await readdir(dir)).filter((name) => name.includes("tmp"))).toEqual([]);
+});
+
+test("an interrupt leaves the old file, and nothing else", async () => {
+  const home = await mkdtemp(join(dir, "interrupt-"));
+  const path = join(home, "w.npy");
+  await writeFile(path, "old");
+  const tensor: Tensor = { dtype: "float32", shape: [4], data: new Float32Array(4) };
+  const aborted = AbortSignal.abort(new Error("interrupted"));
+  await expect(writeTensorFile(path, "w", tensor, { signal: aborted })).rejects.toThrow();
+  expect(await readFile(path, "utf8")).toBe("old");
+  expect(await readdir(home)).toEqual(["w.npy"]);
+});
+
+test("a link is followed, and a directory is no file", async () => {
+  const home = await mkdtemp(join(dir, "link-"));
+  await writeFile(join(home, "file.bin"), "old");
+  await symlink("file.bin", join(home, "link.bin"));
+  const tensor: Tensor = { dtype: "float32", shape: [1], data: Float32Array.of(1) };
+  expect(await writeTensorFile(join(home, "link.bin"), "w", tensor, { signal })).toBe(4);
+  expect((await lstat(join(home, "link.bin"))).isSymbolicLink()).toBe(true);
+  expect((await readFile(join(home, "file.bin"))).length).toBe(4);
+  await expect(writeTensorFile(home, "w", tensor, { signal })).rejects.toMatchObject({
+    code: "IO",
+  });
+});
+
+describe("a file that does not fit", () => {
+  const expected = { name: "w", dtype: "float32", shape: [2, 3] } as const;
+  const read = async (name: string, tensor: Tensor): Promise<unknown> => {
+    await writeTensorFile(join(dir, name), "w", tensor, { signal });
+    return readTensorFile(join(dir, name), expected).catch((error: unknown) => error);
+  };
+
+  test("by its shape", async () => {
+    const tensor: Tensor = { dtype: "float32", shape: [3, 2], data: new Float32Array(6) };
+    expect(await read("shape.npy", tensor)).toMatchObject({
+      code: "BAD_SHAPE",
+      message: "w: shape: expected [2,3]; received [3,2]",
+    });
+    expect(await read("shape.json", tensor)).toMatchObject({ code: "BAD_SHAPE" });
+  });
+
+  test("by its type", async () => {
+    const tensor: Tensor = { dtype: "int32", shape: [2, 3], data: new Int32Array(6) };
+    expect(await read("type.npy", tensor)).toMatchObject({
+      code: "BAD_DTYPE",
+      message: "w: dtype: expected float32; received int32",
+    });
+    expect(await read("type.json", tensor)).toMatchObject({ code: "BAD_DTYPE" });
+  });
+
+  test("by its length", async () => {
+    const tensor: Tensor = { dtype: "float32", shape: [5], data: new Float32Array(5) };
+    expect(await read("length.bin", tensor)).toMatchObject({
+      code: "BAD_LENGTH",
+      message: "w: bytes: expected 24; received 20",
+    });
+    await writeFile(join(dir, "cut.npy"), "\x93NUMPY");
+    await expect(readTensorFile(join(dir, "cut.npy"), expected)).rejects.toMatchObject({
+      code: "BAD_FILE",
+    });
+  });
+
+  test("because it is no JSON, or not there", async () => {
+    await writeFile(join(dir, "text.json"), "[1, 2");
+    await expect(readTensorFile(join(dir, "text.json"), expected)).rejects.toMatchObject({
+      code: "BAD_FILE",
+    });
+    await expect(readTensorFile(join(dir, "none.npy"), expected)).rejects.toMatchObject({
+      code: "IO",
+    });
+  });
+});
+
+describe("JSON", () => {
+  const w = { name: "w", dtype: "float32", shape: [2, 2] } as const;
+  const whole = { name: "n", dtype: "int32", shape: [2] } as const;
+  const wide = { name: "n", dtype: "int64", shape: [2] } as const;
+
+  test("may be flat, nested or the printed object", () => {
+    const data = Float32Array.of(1, 2, 3, 4);
+    for (const value of [
+      [1, 2, 3, 4],
+      [
+        [1, 2],
+        [3, 4],
+      ],
+      { values: [1, 2, 3, 4] },
+      JSON.parse([...encodeJsonTensor("w", { ...w, data })].join("")),
+    ]) {
+      expect(decodeJsonTensor(value, w).data).toEqual(data);
+    }
+    expect(decodeJsonTensor(2.5, { ...w, shape: [] }).data).toEqual(Float32Array.of(2.5));
+  });
+
+  test.each([
+    ["too few", [1, 2, 3], w, "BAD_LENGTH"],
+    ["uneven rows", [[1, 2, 3], [4]], w, "BAD_LENGTH"],
+    ["too flat", [[1, 2], 3], w, "BAD_SHAPE"],
+    [
+      "too many rows",
+      [
+        [1, 2],
+        [3, 4],
+        [5, 6],
+      ],
+      w,
+      "BAD_SHAPE",
+    ],
+    ["another shape", { shape: [4], values: [1, 2, 3, 4] }, w, "BAD_SHAPE"],
+    ["no values", { dtype: "float32" }, w, "BAD_VALUE"],
+    ["text", ["a", 1, 2, 3], w, "BAD_VALUE"],
+    ["null", [null, 1, 2, 3], w, "BAD_VALUE"],
+    ["a float that overflows", [1e39, 1, 2, 3], w, "BAD_VALUE"],
+    ["a fraction", [1.5, 1], whole, "BAD_VALUE"],
+    ["an integer that wraps", [2 ** 31, 1], whole, "BAD_VALUE"],
+    ["a 64-bit integer that was rounded", [2 ** 60, 1], wide, "BAD_VALUE"],
+    ["a 64-bit integer that wraps", [String(2n ** 63n), 1], wide, "BAD_VALUE"],
+  ])("refuses %s", (_what, value, expected, code) => {
+    expect(() => decodeJsonTensor(value, expected)).toThrow(expect.objectContaining({ code }));
+  });
+
+  test("holds 64-bit integers as strings, and takes safe ones as numbers", () => {
+    const data = BigInt64Array.of(-(2n ** 63n), 5n);
+    const text = [...encodeJsonTensor("n", { ...wide, data })].join("");
+    expect(text).toContain('"-9223372036854775808"');
+    expect(decodeJsonTensor(JSON.parse(text), wide).data).toEqual(data);
+    expect(decodeJsonTensor([1, "2"], wide).data).toEqual(BigInt64Array.of(1n, 2n));
+  });
+});

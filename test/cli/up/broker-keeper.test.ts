@@ -1,0 +1,126 @@
+// Proves, with brokers that only pretend, that one that ends is started again on its port, that
+// this has an end, that failed starts count, and that a stop in between wins.
+import { expect, test } from "vitest";
+import type { Broker, BrokerExit } from "../../../src/broker/index.ts";
+import { BrokerKeeper } from "../../../src/cli/up/broker-keeper.ts";
+import { PserverError } from "../../../src/protocol/errors.ts";
+
+interface FakeBroker extends Broker {
+  end(exit: BrokerExit): void;
+}
+
+const KILLED: BrokerExit = { code: null, signal: "SIGKILL" };
+
+/** Brokers on port 4333; `fails` says of which start, counted from 1, nothing comes. */
+class Brokers {
+  readonly started: FakeBroker[] = [];
+  readonly ports: (number | undefined)[] = [];
+  readonly messages: string[] = [];
+  readonly #fails: (start: number) => boolean;
+  #wake: () => void = () => {};
+
+  constructor(fails: (start: number) => boolean = () => false) {
+    this.#fails = fails;
+  }
+
+  keep(): Promise<BrokerKeeper> {
+    return BrokerKeeper.start({
+      start: async (port) => {
+        this.ports.push(port);
+        if (this.#fails(this.ports.length)) throw new PserverError("IO", "no start");
+        const broker = fakeBroker();
+        this.started.push(broker);
+        this.#wake();
+        return broker;
+      },
+      onMessage: (text) => {
+        this.messages.push(text);
+        this.#wake();
+      },
+      restartDelayMs: 0,
+    });
+  }
+
+  async until(condition: () => boolean): Promise<void> {
+    while (!condition()) {
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+  }
+}
+
+function fakeBroker(): FakeBroker {
+  let end: (exit: BrokerExit) => void = () => {};
+  const exited = new Promise<BrokerExit>((resolve) => {
+    end = resolve;
+  });
+  const stop = async (): Promise<void> => end({ code: 0, signal: null });
+  const facts = {
+    url: "nats://127.0.0.1:4333",
+    port: 4333,
+    pid: 1,
+    storeDir: "",
+    version: "2.12.0",
+  };
+  return { ...facts, exited, end, stop, kill: stop };
+}
+
+test("starts a broker that ended again, on its port", async () => {
+  const brokers = new Brokers();
+  const keeper = await brokers.keep();
+  brokers.started[0]?.end(KILLED);
+  await brokers.until(() => brokers.messages.length === 2);
+  expect(brokers.ports).toEqual([undefined, 4333]);
+  expect(keeper.broker).toBe(brokers.started[1]);
+  expect(brokers.messages).toEqual([
+    "the broker ended by SIGKILL; starting it again (1 of 5)",
+    "the broker is back at nats://127.0.0.1:4333",
+  ]);
+});
+
+test("gives up after five times in a row", async () => {
+  const brokers = new Brokers();
+  const keeper = await brokers.keep();
+  for (let i = 0; i < 6; i++) {
+    await brokers.until(() => brokers.started.length === i + 1);
+    brokers.started[i]?.end({ code: 3, signal: null });
+  }
+  expect(await keeper.failed).toMatchObject({
+    code: "NO_BROKER",
+    message: "the broker ended with exit code 3; it was started again 5 times",
+  });
+  expect(brokers.ports).toHaveLength(6);
+});
+
+test("counts starts that fail, and ends with their reason", async () => {
+  const brokers = new Brokers((start) => start > 1);
+  const keeper = await brokers.keep();
+  brokers.started[0]?.end(KILLED);
+  expect(await keeper.failed).toMatchObject({ code: "IO" });
+  expect(brokers.ports).toHaveLength(6);
+});
+
+test("does not start a broker again that it stopped", async () => {
+  const brokers = new Brokers();
+  const keeper = await brokers.keep();
+  await keeper.stop();
+  await brokers.started[0]?.exited;
+  expect(brokers.ports).toHaveLength(1);
+  expect(brokers.messages).toEqual([]);
+});
+
+test("a stop while it starts again wins", async () => {
+  const brokers = new Brokers((start) => start > 1);
+  const keeper = await brokers.keep();
+  brokers.started[0]?.end(KILLED);
+  await brokers.until(() => brokers.messages.length === 1);
+  await keeper.stop();
+  expect(brokers.ports.length).toBeLessThanOrEqual(2);
+});
+
+test("a first start that fails is not repeated", async () => {
+  const brokers = new Brokers(() => true);
+  await expect(brokers.keep()).rejects.toMatchObject({ code: "IO" });
+  expect(brokers.ports).toHaveLength(1);
+});

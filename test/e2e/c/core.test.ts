@@ -1,0 +1,104 @@
+// Proves that the C library does what its header says against real hosts and a real broker, under
+// address and undefined behaviour sanitizers: every call as it is meant and wrongly; updates exactly
+// once while a host is killed and replaced and while the broker crashes; several threads on one
+// client; steps of a synchronized job; C and TypeScript trainers on one job.
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { BuiltLibrary, RunningProgram, runProgram, SANITIZED } from "../../c/toolchain.ts";
+import { TestJob } from "../../support/host.ts";
+
+const BUILD_MS = 240_000;
+const RUN_MS = 120_000;
+
+let library: BuiltLibrary;
+let calls: string;
+let train: string;
+let steps: string;
+let models: string;
+let job: TestJob | undefined;
+let running: RunningProgram | undefined;
+
+beforeAll(async () => {
+  models = await mkdtemp(join(tmpdir(), "pserver-models-"));
+  library = await BuiltLibrary.build(SANITIZED);
+  calls = await library.program("calls");
+  train = await library.program("train");
+  steps = await library.program("steps");
+}, BUILD_MS);
+
+afterEach(async () => {
+  running?.kill();
+  running = undefined;
+  await job?.remove();
+  job = undefined;
+});
+
+afterAll(async () => {
+  await library?.remove();
+  await rm(models, { recursive: true, force: true });
+});
+
+/** Starts two threads that add one, `rounds` times each. */
+function start({ broker, job: name }: TestJob, rounds: number): RunningProgram {
+  running = new RunningProgram(train, [broker.url, name, "c", `${rounds}`, "2"]);
+  return running;
+}
+
+/** Every one of the rounds of two threads was applied once. */
+async function expectExactlyOnce(of: TestJob, rounds: number): Promise<void> {
+  const client = await of.trainer("reader");
+  const [steps, wide] = await client.getParams(["steps", "wide"]);
+  expect(steps?.data).toEqual(Float32Array.of(2 * rounds));
+  expect(new Set(wide?.data as Float32Array)).toEqual(new Set([2 * rounds]));
+}
+
+describe("C library", () => {
+  test("does every call, and refuses every wrong one by name", { timeout: RUN_MS }, async () => {
+    job = await TestJob.start({ modelDirectory: models });
+    await job.host();
+    await runProgram(calls, [job.broker.url, job.job]);
+  });
+
+  test("applies each update once while a host is replaced", { timeout: RUN_MS }, async () => {
+    job = await TestJob.start();
+    const host = await job.host();
+    const program = start(job, 20);
+    await program.lines("round", 6);
+    await host.kill();
+    await job.host();
+    await program.end();
+    await expectExactlyOnce(job, 20);
+  });
+
+  test("applies each update once while the broker crashes", { timeout: RUN_MS }, async () => {
+    job = await TestJob.start();
+    await job.host();
+    const program = start(job, 20);
+    await program.lines("round", 6);
+    await job.broker.kill();
+    await job.broker.start();
+    await program.end();
+    await expectExactlyOnce(job, 20);
+  });
+
+  test("keeps step with another trainer", { timeout: RUN_MS }, async () => {
+    const synchronization = { mode: "sync", trainers: 2, backups: 0, reduce: "mean" } as const;
+    job = await TestJob.start({ synchronization });
+    await job.host();
+    const args = [job.broker.url, job.job];
+    await Promise.all(["a", "b"].map((trainer) => runProgram(steps, [...args, trainer, "7"])));
+  });
+
+  test("trains beside a TypeScript trainer", { timeout: RUN_MS }, async () => {
+    job = await TestJob.start();
+    await job.host();
+    const program = start(job, 5);
+    await program.lines("ready", 1);
+    const other = await job.trainer("ts");
+    for (let round = 0; round < 5; round++) await other.pushFull("steps", Float32Array.of(1), 1, 1);
+    await program.end();
+    expect((await other.pullFull("steps")).data).toEqual(Float32Array.of(15));
+  });
+});

@@ -1,0 +1,169 @@
+// Proves that the libraries are usable as they are built and as they are installed: the trainers of
+// examples/c, found with pkg-config alone, learn as one process and as four, in C and in C++, and
+// TypeScript reads what they have learned; programs are found by CMake, shared and static; each
+// library exports the published names only.
+import { execFile } from "node:child_process";
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { runWith } from "../../c/paddle/programs.ts";
+import { BuiltLibrary } from "../../c/toolchain.ts";
+import { TestJob } from "../../support/host.ts";
+
+const run = promisify(execFile);
+const ROOT = join(import.meta.dirname, "../../..");
+const EXAMPLES = join(ROOT, "examples/c");
+const DATA = join(EXAMPLES, "data/auto-mpg.csv");
+const BUILD_MS = 300_000;
+const RUN_MS = 120_000;
+const REVISIONS = [1, 2, 3];
+
+let directory: string;
+let built: BuiltLibrary;
+let job: TestJob | undefined;
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), "pserver-c-examples-"));
+  built = await BuiltLibrary.build(["-O2"]);
+  const path = `PKG_CONFIG_PATH=${join(built.directory, "lib/pkgconfig")}`;
+  await run("make", ["-s", "-C", EXAMPLES, `OUT=${directory}`, path]);
+}, BUILD_MS);
+
+afterEach(async () => {
+  await job?.remove();
+  job = undefined;
+});
+
+afterAll(async () => {
+  await built?.remove();
+  await rm(directory, { recursive: true, force: true });
+});
+
+test("the minimal trainer of the core library learns its line", { timeout: RUN_MS }, async () => {
+  job = await TestJob.start();
+  await job.host();
+  const variables = { PSERVER_URL: job.broker.url };
+  for (let times = 0; times < 2; times++) {
+    await runWith(join(directory, "minimal"), [job.job], variables);
+  }
+  const client = await job.trainer("reader");
+  const { data } = await client.pullFull("line");
+  expect(data[0]).toBeCloseTo(2, 1);
+  expect(data[1]).toBeCloseTo(1, 1);
+});
+
+describe.each(["revision-1", "revision-2", "revision-3"])("%s", (revision) => {
+  test.each([
+    [revision, 1],
+    [revision, 4],
+    [`${revision}-cc`, 1],
+    [`${revision}-cc`, 4],
+  ])("%s learns as %i processes", { timeout: RUN_MS }, async (program, trainers) => {
+    job = await TestJob.start();
+    await job.host();
+    const variables = { PSERVER_URL: job.broker.url, PSERVER_JOB: job.job };
+    const runs = Array.from({ length: trainers }, (_, rank) =>
+      runWith(join(directory, program), [DATA, String(rank), String(trainers)], variables),
+    );
+    for (const { output } of await Promise.all(runs)) {
+      expect(output).toMatch(/^mean squared error: 5\.\d{3}\n$/);
+    }
+    const client = await job.trainer("reader");
+    const [weights, bias] = await client.getParams(["weights", "bias"]);
+    expect(weights?.data).toHaveLength(5);
+    // The mean consumption of these cars; trainers that work at once stay a little beside it.
+    expect(bias?.data[0]).toBeCloseTo(18.4758, 0);
+  });
+});
+
+test("export the published names only", async () => {
+  const lib = join(built.directory, "lib");
+  for (const revision of REVISIONS) {
+    for (const args of [
+      ["-D", "--defined-only", join(lib, `libpaddle_pserver_client.so.${revision}`)],
+      [
+        "-g",
+        "--defined-only",
+        join(lib, `paddle-pserver-client-${revision}/libpaddle_pserver_client.a`),
+      ],
+    ]) {
+      const { stdout } = await run("nm", args);
+      const names = [...stdout.matchAll(/^[0-9a-f]+ \w (\S+)$/gm)].map((match) => match[1] ?? "");
+      expect(names).toContain("paddle_save_model");
+      expect(names.filter((name) => !name.startsWith("paddle_"))).toEqual([]);
+    }
+  }
+});
+
+describe("installed", () => {
+  const stage = (): string => join(directory, "stage");
+
+  beforeAll(async () => {
+    const settings = [`BUILD=${built.directory}`, "CFLAGS=-O2 -Werror", `PREFIX=${stage()}`];
+    await run("make", ["-s", "-C", join(ROOT, "src/client/c"), "install", ...settings]);
+  }, BUILD_MS);
+
+  test("headers, libraries and packages are complete", async () => {
+    const lib = await readdir(join(stage(), "lib"));
+    for (const revision of REVISIONS) {
+      const headers = await readdir(join(stage(), `include/paddle/v${revision}`));
+      expect(headers).toContain("paddle_pserver_client.h");
+      expect(lib).toContain(`libpaddle_pserver_client.so.${revision}`);
+      const name = `paddle-pserver-client-${revision}`;
+      const pc = await readFile(join(stage(), `lib/pkgconfig/${name}.pc`), "utf8");
+      expect(pc).not.toContain(built.directory);
+      expect(pc).not.toContain("-rpath,");
+    }
+  });
+
+  test("trainers are built with pkg-config", { timeout: RUN_MS }, async () => {
+    const out = join(directory, "with-pkg-config");
+    await mkdir(out);
+    const path = `PKG_CONFIG_PATH=${join(stage(), "lib/pkgconfig")}`;
+    await run("make", ["-s", "-C", EXAMPLES, `OUT=${out}`, path]);
+    job = await TestJob.start();
+    await job.host();
+    const { output } = await runWith(join(out, "revision-3"), [DATA], {
+      PSERVER_URL: job.broker.url,
+      PSERVER_JOB: job.job,
+      LD_LIBRARY_PATH: join(stage(), "lib"),
+    });
+    expect(output).toContain("mean squared error: 5.");
+  });
+
+  test("trainers are built with CMake, shared and static", { timeout: RUN_MS }, async () => {
+    const source = join(directory, "with-cmake");
+    await mkdir(source);
+    const targets = REVISIONS.flatMap((revision) => {
+      const name = `paddle-pserver-client-${revision}`;
+      const files = `${EXAMPLES}/revision-${revision}.c ${EXAMPLES}/cars.c`;
+      return [
+        `find_package(${name} 0.1 CONFIG REQUIRED)`,
+        ...["", "-static"].flatMap((kind) => [
+          `add_executable(revision-${revision}${kind} ${files})`,
+          `target_link_libraries(revision-${revision}${kind} ${name}::${name}${kind} m)`,
+        ]),
+      ];
+    });
+    const text = ["cmake_minimum_required(VERSION 3.16)", "project(trainers C)", ...targets, ""];
+    await writeFile(join(source, "CMakeLists.txt"), text.join("\n"));
+    const build = join(source, "build");
+    await run("cmake", ["-S", source, "-B", build, `-DCMAKE_PREFIX_PATH=${stage()}`]);
+    await run("cmake", ["--build", build]);
+    for (const revision of REVISIONS) {
+      job = await TestJob.start();
+      await job.host();
+      const variables = { PSERVER_URL: job.broker.url, PSERVER_JOB: job.job };
+      for (const kind of ["", "-static"]) {
+        const program = join(build, `revision-${revision}${kind}`);
+        const { stdout } = await run("readelf", ["-d", program]);
+        expect(stdout.includes("libpaddle_pserver_client")).toBe(kind === "");
+        const { output } = await runWith(program, [DATA], variables);
+        expect(output).toContain("mean squared error: 5.");
+      }
+      await job.remove();
+    }
+  });
+});

@@ -1,0 +1,324 @@
+// Proves the command as people use it, by running the compiled program: `up` serves, every other
+// command works against it and fails with its documented exit code, and whatever ends `up` (Ctrl-C,
+// Ctrl-C twice, SIGKILL) leaves no process behind and loses nothing that was acknowledged.
+import { execFileSync } from "node:child_process";
+import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import { startBroker } from "../../src/broker/index.ts";
+import { identifyProcess } from "../../src/broker/process-identity.ts";
+import { openModel, saveModel } from "../../src/model-files/index.ts";
+import { bytesOf, type TensorData } from "../../src/protocol/dtypes.ts";
+import { type Finished, run, start } from "../cli/spawn-command.ts";
+
+const WAIT = { timeout: 30_000, interval: 50 };
+
+/** Values of the model that the tests load. */
+const W = Float32Array.from({ length: 12 }, (_, i) => i / 10);
+const STEPS = BigInt64Array.of(2n ** 60n, -1n);
+
+interface Up {
+  readonly url: string;
+  readonly store: string;
+  readonly pid: number;
+  readonly brokerPid: number;
+  readonly hosts: readonly string[];
+  /** Runs another command against it, in its directory. */
+  run(...args: string[]): Promise<Finished>;
+  signal(signal: NodeJS.Signals): void;
+  readonly finished: Promise<Finished>;
+  errors(): string;
+}
+
+let home: string;
+beforeAll(async () => {
+  home = await mkdtemp(join(tmpdir(), "pserver-cli-"));
+  const data: Readonly<Record<string, TensorData>> = { w: W, steps: STEPS };
+  await saveModel({
+    directory: home,
+    path: "model.safetensors",
+    tensors: [
+      { name: "w", dtype: "float32", shape: [3, 4] },
+      { name: "steps", dtype: "int64", shape: [2] },
+    ],
+    chunks: async function* ({ name }) {
+      yield bytesOf(data[name] ?? W);
+    },
+  });
+});
+afterAll(() => rm(home, { recursive: true, force: true }));
+
+/** Starts `pserver up` on a free port; what it started ends with the test. */
+async function up(store: string, ...args: string[]): Promise<Up> {
+  const command = ["up", "--port", "0", "--store", store, "--shards", "4", "--json", ...args];
+  const running = start(command, { cwd: home });
+  const { child, finished } = running;
+  onTestFinished(async () => {
+    // A second signal ends at once what the test has not ended.
+    child.kill("SIGTERM");
+    child.kill("SIGTERM");
+    await finished;
+  });
+  const ready = JSON.parse(await running.firstLine);
+  return {
+    url: ready.url,
+    store,
+    pid: child.pid ?? 0,
+    brokerPid: ready.broker.pid,
+    hosts: ready.hosts,
+    run: (...others) => run(others, { cwd: home, environment: { PSERVER_URL: ready.url } }),
+    signal: (signal) => child.kill(signal),
+    finished,
+    errors: running.errors,
+  };
+}
+
+/** Pids of the hosts of a job, as they say themselves. */
+async function hostPids(served: Up): Promise<number[]> {
+  const { hosts } = JSON.parse((await served.run("status", "--json")).stdout);
+  return hosts.map(({ pid }: { pid: number }) => pid);
+}
+
+async function untilGone(pids: readonly number[]): Promise<void> {
+  await vi.waitFor(() => expect(pids.filter((pid) => identifyProcess(pid))).toEqual([]), WAIT);
+}
+
+describe("a job on this machine", () => {
+  test("is served, filled, read, changed, saved, stopped, and goes on where it was", async () => {
+    const store = join(home, "whole");
+    const first = await up(store, "--hosts", "2");
+    expect(first.hosts).toHaveLength(2);
+    const pids = [first.brokerPid, ...(await hostPids(first))];
+    expect(new Set(pids).size).toBe(3);
+
+    expect(await first.run("get", "w")).toMatchObject({
+      code: 1,
+      stdout: "",
+      stderr: expect.stringMatching(/^pserver: NOT_INITIALIZED: .*\nhint: /),
+    });
+    const loaded = await first.run("load", "model.safetensors", "--learning-rate", "0.5", "--json");
+    expect(loaded).toMatchObject({ code: 0, stderr: "" });
+    expect(JSON.parse(loaded.stdout)).toEqual({ parameters: 2, bytes: 64 });
+    expect(await first.run("load", "model.safetensors")).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("ALREADY_INITIALIZED"),
+    });
+
+    const status = JSON.parse((await first.run("status", "--json")).stdout);
+    expect(status).toMatchObject({
+      job: "default",
+      state: "ready",
+      parameters: { count: 2, ready: 2, blocks: 2, bytes: 64 },
+    });
+    expect(status.shards).toHaveLength(4);
+    expect((await first.run("status")).stdout).toMatch(/^job default: ready/);
+
+    const listed = JSON.parse((await first.run("ls", "--json")).stdout);
+    expect(listed).toMatchObject([
+      { name: "steps", dtype: "int64", shape: [2], bytes: 16, blocks: 1, ready: true },
+      { name: "w", dtype: "float32", shape: [3, 4], config: { learningRate: { rate: 0.5 } } },
+    ]);
+    expect((await first.run("ls")).stdout.split("\n")[0]).toMatch(/^NAME +DTYPE +SHAPE +SIZE/);
+
+    expect((await first.run("get", "w")).stdout).toBe(
+      "w  float32 (3, 4)  48 B\n[[  0 0.1 0.2 0.3]\n [0.4 0.5 0.6 0.7]\n [0.8 0.9   1 1.1]]\n",
+    );
+    expect(JSON.parse((await first.run("get", "steps", "--json")).stdout)).toEqual({
+      name: "steps",
+      dtype: "int64",
+      shape: [2],
+      values: ["1152921504606846976", "-1"],
+    });
+
+    await writeFile(join(home, "new.json"), "[[1,2,3,4],[5,6,7,8],[9,10,11,12.5]]");
+    expect(await first.run("set", "w", "new.json")).toMatchObject({ code: 0 });
+    expect(await first.run("get", "w", "--out", "w.npy")).toMatchObject({ code: 0, stdout: "" });
+    expect((await readFile(join(home, "w.npy"))).subarray(1, 6).toString()).toBe("NUMPY");
+    expect(await first.run("set", "w", "w.npy")).toMatchObject({ code: 0 });
+
+    const saved = JSON.parse((await first.run("save", "runs/1.npz", "--json")).stdout);
+    expect(saved).toMatchObject({ file: join(store, "models", "runs", "1.npz"), format: "npz" });
+    const model = await openModel(saved.file);
+    expect(model.tensors.map(({ header }) => header.name).sort()).toEqual(["steps", "w"]);
+    await model.close();
+
+    expect(await first.run("doctor")).toMatchObject({ code: 0 });
+
+    first.signal("SIGINT");
+    expect(await first.finished).toMatchObject({ code: 0 });
+    await untilGone(pids);
+
+    const again = await up(store);
+    expect(JSON.parse((await again.run("ls", "--json")).stdout)).toEqual(listed);
+    expect(JSON.parse((await again.run("get", "w", "--json")).stdout).values).toEqual([
+      ...[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12.5],
+    ]);
+  });
+
+  test("outlives its broker and one of its hosts", async () => {
+    const served = await up(join(home, "crash"), "--hosts", "2");
+    expect(await served.run("load", "model.safetensors")).toMatchObject({ code: 0 });
+    process.kill(served.brokerPid, "SIGKILL");
+    await vi.waitFor(() => expect(served.errors()).toContain("the broker is back"), WAIT);
+    expect(await served.run("get", "w", "--timeout", "30s")).toMatchObject({ code: 0 });
+
+    const [other] = (await hostPids(served)).filter((pid) => pid !== served.pid);
+    process.kill(other ?? 0, "SIGKILL");
+    await vi.waitFor(() => expect(served.errors()).toContain("has ended"), WAIT);
+    await vi.waitFor(async () => {
+      const { hosts, shards } = JSON.parse((await served.run("status", "--json")).stdout);
+      expect(hosts).toHaveLength(1);
+      expect(shards.map(({ state }: { state: string }) => state)).toEqual(Array(4).fill("serving"));
+    }, WAIT);
+    expect((await served.run("get", "w", "--json")).stdout).toContain('"values":[0,0.1,');
+  });
+
+  test("ends with its parent, and at the second Ctrl-C at once", async () => {
+    const killed = await up(join(home, "killed"), "--hosts", "2");
+    const pids = [killed.brokerPid, ...(await hostPids(killed))];
+    killed.signal("SIGKILL");
+    await untilGone(pids);
+
+    const hurried = await up(join(home, "killed"), "--hosts", "2");
+    const hurriedPids = [hurried.brokerPid, ...(await hostPids(hurried))];
+    hurried.signal("SIGINT");
+    await vi.waitFor(() => {
+      // The first may have done it all before the second comes.
+      hurried.signal("SIGINT");
+      expect(identifyProcess(hurried.pid)).toBeUndefined();
+    }, WAIT);
+    expect([0, 5]).toContain((await hurried.finished).code);
+    await untilGone(hurriedPids);
+  });
+
+  test("refuses settings that contradict it, and a store in use", async () => {
+    const ssp = ["--sync", "ssp", "--trainers", "2", "--staleness", "1"];
+    const served = await up(join(home, "settings"), "--hosts", "2", ...ssp);
+    const { stdout } = await served.run("status");
+    expect(stdout).toMatch(
+      /steps +ssp of 2 trainers, staleness 1; 0 members, not enough yet; step 0/,
+    );
+    const inUse = await run(["up", "--port", "0", "--store", served.store]);
+    expect(inUse).toMatchObject({ code: 6, stderr: expect.stringContaining("STORE_IN_USE") });
+    served.signal("SIGTERM");
+    expect(await served.finished).toMatchObject({ code: 0 });
+
+    const other = await run(["up", "--port", "0", "--store", served.store, "--shards", "8"]);
+    expect(other).toMatchObject({ code: 3, stdout: "" });
+    expect(other.stderr).toMatch(/JOB_EXISTS: .*\b4\b.*\b8\b/);
+    const async = await run(["up", "--port", "0", "--store", served.store, "--sync", "async"]);
+    expect(async.stderr).toMatch(
+      /JOB_EXISTS: .* ssp of 2 trainers, staleness 1; received .* async/,
+    );
+  });
+});
+
+describe("failures", () => {
+  test.each(["status", "ls", "doctor"])("%s without a broker", async (command) => {
+    const args = [command, "--url", "nats://127.0.0.1:1", "--timeout", "500ms"];
+    const { code, stdout, stderr } = await run(args);
+    expect(code).toBe(command === "doctor" ? 1 : 2);
+    expect(stdout + stderr).toContain("NO_BROKER");
+  });
+
+  test("a job without a host, and errors as JSON", async () => {
+    const broker = await startBroker({ storeDir: join(home, "bare") });
+    onTestFinished(() => broker.kill());
+    const { code, stdout, stderr } = await run(["get", "w", "--url", broker.url, "--json"]);
+    expect([code, stdout]).toEqual([2, ""]);
+    expect(JSON.parse(stderr)).toMatchObject({ error: { code: "NO_HOST" } });
+  });
+
+  test("names, paths and files", async () => {
+    const served = await up(join(home, "failures"), "--job", "j-1");
+    const j1 = ["--job", "j-1"];
+    expect(await served.run("load", "model.safetensors", ...j1)).toMatchObject({ code: 0 });
+    await writeFile(join(home, "short.bin"), new Uint8Array(44));
+    for (const [args, code, text] of [
+      [["get", "nope"], 3, 'UNKNOWN_PARAMETER: no parameter is called "nope"'],
+      [["set", "w", "short.bin"], 3, "BAD_LENGTH: w: bytes: expected 48; received 44"],
+      [["set", "w", "none.npy"], 6, "IO: "],
+      [["save", "../out.npz"], 3, "BAD_PATH: "],
+      [["save", "/tmp/out.npz"], 3, "BAD_PATH: "],
+      [["load", "none.safetensors"], 6, "IO: "],
+      [["get", "w", "--out", "no/such/dir/w.npy"], 6, "IO: "],
+    ] as const) {
+      const end = await served.run(...args, ...j1);
+      expect(end, args.join(" ")).toMatchObject({ code, stdout: "" });
+      expect(end.stderr).toContain(`pserver: ${text}`);
+    }
+    // A pipe is written to, not replaced by a file.
+    const pipe = join(home, "pipe");
+    execFileSync("mkfifo", [pipe]);
+    const [piped, end] = await Promise.all([
+      readFile(pipe),
+      served.run("get", "w", "--out", "pipe", ...j1),
+    ]);
+    expect(end).toMatchObject({ code: 0 });
+    expect(piped).toEqual(Buffer.from(bytesOf(W)));
+    expect((await stat(pipe)).isFIFO()).toBe(true);
+    // What was refused has changed nothing.
+    expect((await served.run("get", "w", "--json", ...j1)).stdout).toContain('"values":[0,0.1,');
+  });
+
+  test("credentials and permissions", async () => {
+    const broker = await startBroker({
+      storeDir: join(home, "users"),
+      extraConfig: `authorization { users = [
+        { user: host, password: h }
+        { user: trainer, password: t, permissions: {
+          publish: [
+            "ps.j.log.*.trainer.t1.>", "ps.j.block.*.*.t1.pull", "ps.j.shard.*.t1.*"
+            "ps.j.lifecycle.t1.*"
+          ]
+          subscribe: ["_INBOX_j.t1.>"] } } ] }`,
+    });
+    onTestFinished(() => broker.kill());
+    const at = ["--url", broker.url, "--job", "j", "--timeout", "2s"];
+    expect(await run(["status", ...at, "--user", "host", "--password", "x"])).toMatchObject({
+      code: 4,
+      stderr: expect.stringContaining("pserver: DENIED: "),
+    });
+
+    const asHost = await run(["doctor", ...at, "--json"], {
+      environment: { NATS_USER: "host", NATS_PASSWORD: "h" },
+    });
+    expect(statuses(asHost)).toMatchObject({
+      "trainer permissions": "ok",
+      "host permissions": "ok",
+      hosts: "fail",
+    });
+    const user = ["--user", "trainer", "--password", "t"];
+    const asTrainer = await run(["doctor", ...at, ...user, "--trainer", "t1", "--json"]);
+    expect(statuses(asTrainer)).toMatchObject({
+      "trainer permissions": "ok",
+      "host permissions": "warn",
+    });
+    const asAnother = await run(["doctor", ...at, ...user, "--trainer", "t2", "--json"]);
+    expect(statuses(asAnother)).toMatchObject({ "trainer permissions": "fail" });
+    expect(asAnother.code).toBe(1);
+  });
+});
+
+test("bash completes commands, flags and choices", async () => {
+  const { stdout } = await run(["completion", "bash"]);
+  const complete = (...words: string[]): string[] => {
+    const list = words.map((word) => `'${word}'`).join(" ");
+    const asked = `COMP_WORDS=(${list}); COMP_CWORD=${words.length - 1}; _pserver`;
+    const script = `${stdout}\n${asked}; echo "\${COMPREPLY[@]}"`;
+    return execFileSync("bash", ["-c", script], { encoding: "utf8" }).trim().split(" ");
+  };
+  expect(complete("pserver", "st")).toEqual(["status"]);
+  expect(complete("pserver", "up", "--jo")).toEqual(["--job", "--journal"]);
+  expect(complete("pserver", "up", "--journal", "")).toEqual(["file", "memory"]);
+  expect(complete("pserver", "completion", "z")).toEqual(["zsh"]);
+});
+
+/** The doctor's statuses by the name of the check. */
+function statuses({ stdout }: Finished): Record<string, string> {
+  const { checks } = JSON.parse(stdout);
+  return Object.fromEntries(
+    checks.map(({ name, status }: { name: string; status: string }) => [name, status]),
+  );
+}

@@ -1,0 +1,137 @@
+// Proves through a real host that encoded values take half the bytes both ways, arrive as the encoding
+// rounds them, and are refused where they are not what the call or the parameter takes.
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Client, Encoding } from "../../../src/client/index.ts";
+import { TestJob } from "../../support/host.ts";
+import { bytesOfAll, Traffic } from "../../support/traffic.ts";
+
+/** Values and what the encodings make of them: 8 and 11 bits of precision, ties to even. */
+const VALUES = Float32Array.of(
+  1,
+  -2.5,
+  1 + 2 ** -8,
+  1 + 3 * 2 ** -8,
+  1 + 2 ** -10,
+  1 + 2 ** -11,
+  3e-8,
+);
+const ROUNDED: Readonly<Record<Encoding, Float32Array>> = {
+  bfloat16: Float32Array.of(1, -2.5, 1, 1 + 2 ** -6, 1, 1, 258 * 2 ** -33),
+  float16: Float32Array.of(1, -2.5, 1 + 2 ** -8, 1 + 3 * 2 ** -8, 1 + 2 ** -10, 1, 2 ** -24),
+};
+const ENCODINGS = Object.keys(ROUNDED) as Encoding[];
+const N = VALUES.length;
+const zeros = { dtype: "float32", shape: [N], data: new Float32Array(N) } as const;
+const MIB = 1024 * 1024;
+
+let job: TestJob;
+let client: Client;
+
+beforeAll(async () => {
+  job = await TestJob.start();
+  await job.host();
+  client = await job.trainer("a");
+  await client.beginInit();
+  await client.initParam("w", zeros, { learningRate: 1 });
+  await client.initParam("rows", { ...zeros, shape: [N, 1] }, { learningRate: 1, sparse: true });
+  await client.initParam("large", new Float32Array(3 * MIB), { learningRate: 1 });
+  await client.initParam("free", new Float32Array(2), { learningRate: 1, allowNonFinite: true });
+  await client.initParam("f64", new Float64Array(2), { learningRate: 1 });
+  await client.finishInit();
+});
+
+afterAll(() => job.remove());
+
+describe.each(ENCODINGS)("%s", (encoding) => {
+  const rounded = ROUNDED[encoding];
+  const negative = rounded.map((value) => -value);
+
+  test("gradients arrive rounded", async () => {
+    await client.setParams({ w: zeros });
+    await client.sendGrads({ w: VALUES }, { encoding });
+    expect((await client.pullFull("w")).data).toEqual(negative);
+  });
+
+  test("gradients of rows arrive rounded, summed before", async () => {
+    await client.setParams({ rows: new Float32Array(N) });
+    const rows = [...VALUES.keys(), 0];
+    await client.sendGrads({ rows: { rows, values: Float32Array.of(...VALUES, 2) } }, { encoding });
+    expect((await client.pullFull("rows")).data).toEqual(negative.with(0, -3));
+  });
+
+  test("values and parts are pushed and pulled rounded", async () => {
+    await client.setParams({ w: zeros });
+    await client.pushFull("w", VALUES, 0, 1, { encoding });
+    expect((await client.pullFull("w")).data).toEqual(rounded);
+    await client.setParams({ w: VALUES });
+    expect((await client.pullFull("w", { encoding })).data).toEqual(rounded);
+    const into = new Float32Array(N);
+    const [pulled] = await client.getParams(["w"], { encoding, into: { w: into } });
+    expect(pulled?.data).toBe(into);
+    expect(into).toEqual(rounded);
+    const backwards = [...VALUES.keys()].reverse();
+    expect((await client.pullPart("w", [backwards], { encoding })).data).toEqual(
+      rounded.toReversed(),
+    );
+    expect((await client.pullFull("w")).data).toEqual(VALUES);
+    await client.pushAsPart("w", VALUES.toReversed(), [backwards], 0, 1, { encoding });
+    expect((await client.pullFull("w")).data).toEqual(rounded);
+  });
+
+  test("large tensors take half the bytes, both ways", async () => {
+    const large = Float32Array.from({ length: 3 * MIB }, (_, i) => (i % 256) - 128);
+    await client.setParams({ large: new Float32Array(3 * MIB) });
+    await using traffic = await Traffic.listen(job.broker.url, "ps.j.log.>", "_INBOX_j.a.>");
+    await client.sendGrads({ large }, { encoding });
+    const sent = (await traffic.take()).filter(({ subject }) => subject.startsWith("ps.j.log"));
+    expect(sent.length).toBe(12);
+    expect(bytesOfAll(sent)).toBeGreaterThan(6 * MIB);
+    expect(bytesOfAll(sent)).toBeLessThan(6 * MIB + 12 * 500);
+    const { data } = await client.pullFull("large", { encoding });
+    const received = await traffic.take();
+    expect(bytesOfAll(received)).toBeGreaterThan(6 * MIB);
+    expect(bytesOfAll(received)).toBeLessThan(6 * MIB + 12 * 500);
+    expect(data.every((value, i) => value === -(large[i] as number))).toBe(true);
+  });
+
+  test("what becomes infinite is refused, unless the parameter takes it", async () => {
+    const huge = encoding === "float16" ? 65_520 : 3.4e38;
+    const values = Float32Array.of(1, huge);
+    await expect(
+      client.sendGrads({ w: new Float32Array(N).fill(huge) }, { encoding }),
+    ).rejects.toMatchObject({ code: "NON_FINITE", message: expect.stringContaining(encoding) });
+    await client.setParams({ free: new Float32Array(2) });
+    await client.pushFull("free", values, 1, 1, { encoding });
+    expect((await client.pullFull("free")).data).toEqual(
+      Float32Array.of(1, Number.POSITIVE_INFINITY),
+    );
+  });
+
+  test("other element types have no encoding", async () => {
+    const f64 = new Float64Array(2);
+    const calls = [
+      client.sendGrads({ f64 }, { encoding }),
+      client.pushFull("f64", f64, 1, 1, { encoding }),
+      client.pushAsPart("f64", f64, [[0, 1]], 1, 1, { encoding }),
+      client.getParams(["w", "f64"], { encoding }),
+      client.pullPart("f64", [[0]], { encoding }),
+    ];
+    for (const call of calls) {
+      await expect(call).rejects.toMatchObject({
+        code: "UNSUPPORTED",
+        details: { parameter: "f64" },
+      });
+    }
+  });
+});
+
+test("an unknown encoding is refused by name", async () => {
+  const encoding = "int8" as Encoding;
+  await expect(client.pullFull("w", { encoding })).rejects.toMatchObject({
+    code: "BAD_VALUE",
+    message: expect.stringContaining("bfloat16 or float16; received int8"),
+  });
+  await expect(client.sendGrads({ w: VALUES }, { encoding })).rejects.toMatchObject({
+    code: "BAD_VALUE",
+  });
+});

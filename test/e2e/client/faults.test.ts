@@ -1,0 +1,264 @@
+// Proves that calls survive what brokers and hosts do, and say what happened where they cannot: the
+// broker dies and comes back, answers are lost, hosts are away, sessions end, the journal is full.
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { type Client, type ConnectOptions, connect } from "../../../src/client/index.ts";
+import { PserverError } from "../../../src/protocol/errors.ts";
+import { startTestBroker, type TestBroker } from "../../support/broker.ts";
+import { type FakeHost, startFakeHost } from "../../support/fake-host.ts";
+
+const cleanUp: (() => Promise<void>)[] = [];
+
+afterEach(async () => {
+  for (const clean of cleanUp.splice(0).reverse()) await clean();
+});
+
+async function start(
+  options: Partial<Parameters<typeof startFakeHost>[0]> = {},
+): Promise<{ broker: TestBroker; host: FakeHost; client: Client }> {
+  const broker = await startTestBroker();
+  cleanUp.push(() => broker.remove());
+  const host = await startFakeHost({ url: broker.url, job: "j", ...options });
+  cleanUp.push(() => host.close());
+  return { broker, host, client: await join(broker, { trainer: "t1" }) };
+}
+
+async function join(broker: TestBroker, options: Partial<ConnectOptions>): Promise<Client> {
+  const client = await connect({ url: broker.url, job: "j", ...options });
+  cleanUp.push(() => client.close({ timeoutMs: 100 }));
+  return client;
+}
+
+async function initialize(client: Client, elements = 4): Promise<void> {
+  await client.beginInit();
+  await client.initParam("w", new Float32Array(elements), { learningRate: 1 });
+  await client.finishInit();
+  // From now on the client knows the parameter and need not ask for it.
+  await client.pullFull("w");
+}
+
+const ones = (elements = 4): Float32Array => new Float32Array(elements).fill(-1);
+
+describe("a broker that dies", () => {
+  test("while pushing: each update is applied exactly once", async () => {
+    const { broker, client } = await start();
+    await initialize(client, 64 * 1024);
+    const pushes: Promise<unknown>[] = [];
+    const push = (count: number): void => {
+      for (let i = 0; i < count; i++) pushes.push(client.sendGrads({ w: ones(64 * 1024) }));
+    };
+    push(100);
+    await pushes[10];
+    await broker.kill();
+    push(50);
+    await broker.start();
+    push(50);
+    await pushes[150];
+    await broker.kill();
+    await broker.start();
+    await Promise.all(pushes);
+    const { data } = await client.pullFull("w");
+    expect(new Set<unknown>(data)).toEqual(new Set([200]));
+  });
+
+  test("for good: the call ends at its deadline, and says that nothing was stored", async () => {
+    const { broker, client } = await start();
+    await initialize(client);
+    await broker.kill();
+    await vi.waitFor(async () => {
+      const error = await client.sendGrads({ w: ones() }, { timeoutMs: 300 }).catch((e) => e);
+      expect(error).toMatchObject({ code: "NO_BROKER" });
+      expect(error.message).toContain("nothing was applied");
+    });
+    await expect(client.pullFull("w", { timeoutMs: 300 })).rejects.toMatchObject({
+      code: "NO_BROKER",
+    });
+    await broker.start();
+    await client.sendGrads({ w: ones() });
+  });
+});
+
+describe("a host", () => {
+  test("whose answers are lost is asked for the outcome", async () => {
+    const { host, client } = await start();
+    await initialize(client);
+    host.mute = true;
+    await Promise.all([client.sendGrads({ w: ones() }), client.sendGrads({ w: ones() })]);
+    expect(host.received.get("outcome")).toBe(1);
+    expect((await client.pullFull("w")).data).toEqual(new Float32Array(4).fill(2));
+  });
+
+  test("that folds nothing leaves the outcome unknown at the deadline; the update is applied once", async () => {
+    const { host, client } = await start();
+    await initialize(client);
+    host.stalled = true;
+    await expect(client.sendGrads({ w: ones() }, { timeoutMs: 300 })).rejects.toMatchObject({
+      code: "OUTCOME_UNKNOWN",
+      details: { pieces: [{ parameter: "w", index: 0, n: 2 }], unsent: 0 },
+    });
+    await client.sendGrads({ w: ones() }, { ack: "stored" });
+    // The read waits for the position of the update that is only stored.
+    const reading = client.pullFull("w");
+    host.stalled = false;
+    expect((await reading).data).toEqual(new Float32Array(4).fill(2));
+  });
+
+  test("that is away is waited for; at the deadline the error says what to do", async () => {
+    const { host, client } = await start();
+    await initialize(client);
+    await host.deaf(true);
+    const reading = client.pullFull("w");
+    await expect(client.pullFull("w", { timeoutMs: 300 })).rejects.toMatchObject({
+      code: "NO_OWNER",
+    });
+    await expect(client.status({ timeoutMs: 300 })).rejects.toMatchObject({
+      code: "NO_HOST",
+      message: expect.stringMatching(/start one on this broker/),
+    });
+    await host.deaf(false);
+    expect((await reading).data).toEqual(new Float32Array(4));
+  });
+
+  test("that is busy or moves is asked again; other errors are the caller's", async () => {
+    const { host, client } = await start();
+    await initialize(client);
+    host.refuse.set("pull", [new PserverError("BUSY", "busy"), new PserverError("NOT_OWNER", "x")]);
+    await client.pullFull("w");
+    host.refuse.set("pull", [new PserverError("JOURNAL_LOST", "records 7 to 9 are lost")]);
+    await expect(client.pullFull("w")).rejects.toMatchObject({
+      code: "JOURNAL_LOST",
+      message: "records 7 to 9 are lost",
+    });
+  });
+
+  test("that has initialized a parameter anew: reads follow, updates are refused once", async () => {
+    const { host, client } = await start();
+    await initialize(client);
+    await host.reinitialize("w", new Float32Array(4).fill(9));
+    await expect(client.sendGrads({ w: ones() })).rejects.toMatchObject({
+      code: "STALE_EPOCH",
+      details: { parameter: "w", block: 0, trainer: "t1" },
+    });
+    await client.sendGrads({ w: ones() });
+    expect((await client.pullFull("w")).data).toEqual(new Float32Array(4).fill(10));
+    await host.reinitialize("w", new Float32Array(4).fill(3));
+    expect((await client.pullFull("w")).data).toEqual(new Float32Array(4).fill(3));
+  });
+});
+
+describe("a session", () => {
+  test("that a host ends by `floor` is begun anew, and the push that found out is sent again", async () => {
+    const { host, client } = await start();
+    await initialize(client);
+    const { session } = client;
+    await host.floor(session);
+    await client.sendGrads({ w: ones() });
+    expect(client.session).toBeGreaterThan(session);
+    expect((await client.pullFull("w")).data).toEqual(new Float32Array(4).fill(1));
+  });
+
+  test("that must rejoin does so from any request", async () => {
+    const { host, client } = await start();
+    const { session } = client;
+    host.refuse.set("begin", [new PserverError("REJOIN", "gone")]);
+    expect(await client.beginInit()).toBe(true);
+    expect(client.session).toBe(session + 1);
+  });
+
+  test("that is superseded is over for good", async () => {
+    const { host, client } = await start({ leaseMs: 90 });
+    // An answer that comes after its renewal's time is not heard: so every renewal gets one.
+    const newer = new PserverError("SUPERSEDED", "newer");
+    host.refuse.set("renew", new Array<PserverError>(1_000).fill(newer));
+    const pending = client.getParams(["w"]);
+    await expect(pending).rejects.toMatchObject({
+      code: "SUPERSEDED",
+      message: expect.stringContaining('"t1"'),
+    });
+    await expect(client.beginInit()).rejects.toMatchObject({ code: "SUPERSEDED" });
+  });
+});
+
+describe("the journal", () => {
+  test("that is full is an error that says so; nothing was applied", async () => {
+    const { client } = await start({ shards: 1, journalBytesMax: 256 * 1024 });
+    await initialize(client);
+    await client.beginInit({ wait: false });
+    const big = { dtype: "float32" as const, shape: [4], data: ones() };
+    let error: PserverError | undefined;
+    while (error === undefined) {
+      await Promise.all(
+        Array.from({ length: 200 }, () => client.sendGrads({ w: big }, { timeoutMs: 1_000 })),
+      ).catch((caught: PserverError) => {
+        error = caught;
+      });
+    }
+    expect(error).toMatchObject({
+      code: "JOURNAL_FULL",
+      message: expect.stringContaining("nothing was applied"),
+    });
+  });
+
+  test("on a broker that stands still: memory is bounded, whatever is pushed", async () => {
+    const { broker, client } = await start();
+    const elements = 32 * 1024 * 1024;
+    await initialize(client, elements);
+    const gradient = ones(elements);
+    const { pid } = broker.current;
+    process.kill(pid, "SIGSTOP");
+    const before = process.memoryUsage().arrayBuffers;
+    try {
+      await expect(client.sendGrads({ w: gradient }, { timeoutMs: 500 })).rejects.toMatchObject({
+        code: "OUTCOME_UNKNOWN",
+      });
+      // 16 MiB of messages, and nats.js's copies of those that the socket has not taken.
+      expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(48 * 1024 * 1024);
+    } finally {
+      process.kill(pid, "SIGCONT");
+    }
+  });
+});
+
+describe("connect", () => {
+  test("says where no broker answers", async () => {
+    const start = connect({ url: "nats://127.0.0.1:9", job: "j", timeoutMs: 300 });
+    await expect(start).rejects.toMatchObject({
+      code: "NO_BROKER",
+      message: expect.stringContaining("nats://127.0.0.1:9"),
+    });
+  });
+
+  test("waits for a broker and a host that are started later", async () => {
+    const broker = await startTestBroker();
+    cleanUp.push(() => broker.remove());
+    await broker.stop();
+    const connecting = connect({ url: broker.url, job: "j" });
+    await broker.start();
+    const host = await startFakeHost({ url: broker.url, job: "j" });
+    cleanUp.push(() => host.close());
+    await using client = await connecting;
+    expect(client.trainer).toMatch(/-\d+-[0-9a-f]{8}$/);
+    expect(client.session).toBe(1);
+  });
+
+  test("says that no host answers", async () => {
+    const broker = await startTestBroker();
+    cleanUp.push(() => broker.remove());
+    await expect(connect({ url: broker.url, job: "lonely", timeoutMs: 300 })).rejects.toMatchObject(
+      {
+        code: "NO_HOST",
+        message: expect.stringContaining('"lonely"'),
+      },
+    );
+  });
+
+  test("refuses a wrong name before it connects", async () => {
+    await expect(connect({ job: "a.b" })).rejects.toMatchObject({ code: "BAD_NAME" });
+    await expect(connect({ job: "a", trainer: "" })).rejects.toMatchObject({ code: "BAD_NAME" });
+  });
+
+  test("an abort ends it", async () => {
+    const abort = AbortSignal.timeout(50);
+    const connecting = connect({ url: "nats://127.0.0.1:9", job: "j", signal: abort });
+    await expect(connecting).rejects.toMatchObject({ code: "ABORTED" });
+  });
+});

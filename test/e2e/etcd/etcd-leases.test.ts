@@ -1,0 +1,210 @@
+// Proves that leases in a real etcd keep the promises of the interface: one holder, known by its owner,
+// until it is released or runs out; that calls end in typed errors in bounded time when etcd is away,
+// frozen or not etcd at all; and that a restart of etcd loses nothing.
+import { createServer, type Server } from "node:net";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { EtcdClient } from "../../../src/actors/etcd/etcd-client.ts";
+import { EtcdLeases } from "../../../src/actors/etcd/etcd-leases.ts";
+import { LeaseView } from "../../../src/actors/lease-view.ts";
+import { TestEtcd } from "../../support/etcd.ts";
+
+const LEASE_MS = 2_000;
+const ROOT = "/leases/j/";
+const a = { owner: "a", host: "h1" };
+const b = { owner: "b" };
+
+let etcd: TestEtcd;
+
+beforeEach(async () => {
+  etcd = await TestEtcd.start();
+});
+
+afterEach(async () => {
+  await etcd.remove();
+});
+
+async function open(
+  options: { endpoints?: string[]; timeoutMs?: number } = {},
+): Promise<{ client: EtcdClient; leases: EtcdLeases }> {
+  const { endpoints = [etcd.url], timeoutMs = 2_000 } = options;
+  const client = await EtcdClient.open({ endpoints, timeoutMs });
+  onTestFinished(() => client.close());
+  return { client, leases: new EtcdLeases(client, ROOT, LEASE_MS) };
+}
+
+async function gone(key: string): Promise<void> {
+  await etcd.until(ROOT + key, (entries) => entries.length === 0);
+}
+
+test("one of many at once claims a lease, and may claim it again", async () => {
+  const { leases } = await open();
+  const owners = Array.from({ length: 20 }, (_, i) => ({ owner: `o${i}` }));
+  const claims = await Promise.all(owners.map((value) => leases.claim("shard.1", value)));
+  const holder = owners[claims.indexOf(true)];
+  expect(claims.filter(Boolean)).toHaveLength(1);
+  expect(await leases.read("shard.1")).toEqual(holder);
+  expect(holder && (await leases.claim("shard.1", holder))).toBe(true);
+});
+
+test("only the holder renews, with another value too; a lease that ran out can be claimed", async () => {
+  const { leases } = await open();
+  await leases.claim("k", a);
+  const [before] = await etcd.list(`${ROOT}k`);
+  expect(await leases.renew("k", b)).toBe(false);
+  expect(await leases.renew("k", { ...a, host: "h2" })).toBe(true);
+  expect(await leases.read("k")).toEqual({ ...a, host: "h2" });
+  const [after] = await etcd.list(`${ROOT}k`);
+  expect(after?.lease).toBe(before?.lease);
+  await gone("k");
+  expect(await leases.renew("k", a)).toBe(false);
+  expect(await leases.read("k")).toBeUndefined();
+  expect(await leases.claim("k", b)).toBe(true);
+});
+
+test("only the holder releases, and its lease ends with the key", async () => {
+  const { client, leases } = await open();
+  await leases.claim("k", a);
+  const [entry] = await etcd.list(`${ROOT}k`);
+  await leases.release("k", b);
+  expect(await leases.read("k")).toEqual(a);
+  await leases.release("k", a);
+  await leases.release("k", a);
+  expect(await client.keepAlive(entry?.lease ?? "0")).toBe(false);
+  expect(await leases.claim("k", b)).toBe(true);
+});
+
+test("lists what is held under a prefix, and nothing beside it", async () => {
+  const { leases } = await open();
+  await Promise.all([
+    leases.claim("host.one", a),
+    leases.claim("host.two", b),
+    leases.claim("hosts.no", b),
+    leases.claim("shard.1", b),
+  ]);
+  expect(await leases.keys("host.")).toEqual(new Set(["host.one", "host.two"]));
+  expect(await leases.list("host.")).toEqual(
+    new Map([
+      ["host.one", a],
+      ["host.two", b],
+    ]),
+  );
+});
+
+test("a key without a lease, or of another kind, is refused by name", async () => {
+  const { client, leases } = await open();
+  await etcd.put(`${ROOT}k`, JSON.stringify(a));
+  await expect(leases.claim("k", a)).rejects.toMatchObject({ code: "BAD_MESSAGE" });
+  const lease = await client.grant(LEASE_MS);
+  for (const value of ["{", "1", '{"owner":1}']) {
+    await client.swap([], [{ put: `${ROOT}k`, value, lease }]);
+    await expect(leases.read("k"), value).rejects.toMatchObject({ code: "BAD_MESSAGE" });
+  }
+});
+
+test("swaps all or nothing, and not with a lease that has ended", async () => {
+  const { client } = await open();
+  const absent = (key: string): { key: string; revision: undefined } => ({
+    key,
+    revision: undefined,
+  });
+  expect(await client.swap([absent("/a")], [{ put: "/a", value: "1" }])).toBe(true);
+  const writes = [{ put: "/b", value: "2" }, { remove: "/a" }];
+  expect(await client.swap([absent("/b"), absent("/a")], writes)).toBe(false);
+  expect((await client.list("/")).map(({ key }) => key)).toEqual(["/a"]);
+  const revision = (await client.read("/a"))?.revision;
+  expect(await client.swap([{ key: "/a", revision }, absent("/b")], writes)).toBe(true);
+  expect((await client.list("/")).map(({ key }) => key)).toEqual(["/b"]);
+  const lease = await client.grant(LEASE_MS);
+  await client.revoke(lease);
+  await client.revoke(lease);
+  expect(await client.swap([], [{ put: "/c", value: "3", lease }])).toBe(false);
+});
+
+describe("without an answer", () => {
+  test("nothing listens: NO_ETCD names the addresses", async () => {
+    const { leases } = await open();
+    await etcd.kill();
+    await expect(leases.claim("k", a)).rejects.toMatchObject({
+      code: "NO_ETCD",
+      retryable: true,
+      message: expect.stringContaining(etcd.url),
+    });
+  });
+
+  test("etcd is frozen: NO_ETCD in the time of a call; afterwards it goes on", async () => {
+    const { leases } = await open({ timeoutMs: 300 });
+    expect(await leases.claim("k", a)).toBe(true);
+    etcd.signal("SIGSTOP");
+    await expect(leases.renew("k", a)).rejects.toMatchObject({ code: "NO_ETCD" });
+    await expect(leases.keys("k")).rejects.toMatchObject({ code: "NO_ETCD" });
+    etcd.signal("SIGCONT");
+    await expect
+      .poll(() => leases.claim("k", a).catch(() => false), { timeout: 10_000 })
+      .toBe(true);
+  });
+
+  test("something else listens, that says nothing or speaks another language", async () => {
+    for (const greeting of ["", "INFO {}\r\n", "HTTP/1.1 400 Bad Request\r\n\r\n"]) {
+      const port = await listen(greeting);
+      const { client } = await open({ endpoints: [`http://127.0.0.1:${port}`], timeoutMs: 300 });
+      await expect(client.read("k"), greeting).rejects.toMatchObject({ code: "NO_ETCD" });
+    }
+  });
+
+  test("a silent address before a good one costs a part of the time, and once", async () => {
+    const port = await listen("");
+    const endpoints = [`http://127.0.0.1:${port}`, etcd.url];
+    const { leases } = await open({ endpoints, timeoutMs: 600 });
+    expect(await leases.claim("k", a)).toBe(true);
+    expect(await leases.renew("k", a)).toBe(true);
+    await leases.release("k", a);
+  });
+});
+
+test("an etcd that asks for a user: DENIED, which no retry helps", async () => {
+  const { leases } = await open();
+  await etcd.post("/v3/auth/user/add", { name: "root", password: "secret" });
+  await etcd.post("/v3/auth/role/add", { name: "root" });
+  await etcd.post("/v3/auth/user/grant", { user: "root", role: "root" });
+  await etcd.post("/v3/auth/enable", {});
+  const refused = { code: "DENIED", retryable: false };
+  await expect(leases.claim("k", a)).rejects.toMatchObject(refused);
+  await expect(leases.keys("k")).rejects.toMatchObject(refused);
+});
+
+test("a restart keeps leases and their holders, and a view calls nobody lost meanwhile", async () => {
+  const { client, leases } = await open({ timeoutMs: 500 });
+  const turns: (string | undefined)[] = [];
+  client.watch((lost) => turns.push(lost?.code));
+  const view = new LeaseView({ leases, prefix: "host.", leaseMs: LEASE_MS });
+  onTestFinished(() => view.stop());
+  expect(await leases.claim("host.a", a)).toBe(true);
+  await view.start();
+  await etcd.kill();
+  await expect.poll(() => turns, { timeout: 10_000 }).toEqual(["NO_ETCD"]);
+  expect(view.settled).toBe(false);
+  expect(view.isLost("host.b")).toBe(false);
+  await etcd.start();
+  await expect
+    .poll(() => leases.renew("host.a", a).catch(() => false), { timeout: 10_000 })
+    .toBe(true);
+  expect(turns).toEqual(["NO_ETCD", undefined]);
+  await expect.poll(() => view.isLost("host.b"), { timeout: 10_000 }).toBe(true);
+});
+
+/** A server that greets, and says nothing else. */
+async function listen(greeting: string): Promise<number> {
+  const sockets = new Set<{ destroy(): void }>();
+  const server: Server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on("error", () => undefined);
+    if (greeting !== "") socket.write(greeting);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(async () => {
+    for (const socket of sockets) socket.destroy();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  const address = server.address();
+  return typeof address === "object" && address !== null ? address.port : 0;
+}

@@ -1,0 +1,103 @@
+// Proves that the examples do what they say, by running the compiled programs: the demo survives
+// its own kills and checks itself, and however it ends it leaves neither a process nor a file; the
+// minimal example learns its line, by several processes at once.
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Readable } from "node:stream";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { packageRoot } from "../../src/broker/package-root.ts";
+import { start } from "../cli/spawn-command.ts";
+
+const WAIT = { timeout: 60_000, interval: 50 };
+const DEMO_TIMEOUT_MS = 300_000;
+
+interface Run {
+  readonly child: ChildProcessByStdio<null, Readable, Readable>;
+  /** All that it has printed so far. */
+  output(): string;
+  readonly exitCode: Promise<number | null>;
+}
+
+function run(program: string, environment: Readonly<Record<string, string>>): Run {
+  const file = join(packageRoot(), "build", "programs", "examples", program);
+  const child = spawn(process.execPath, [file], {
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { ...process.env, ...environment },
+  });
+  onTestFinished(() => {
+    child.kill("SIGTERM");
+  });
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding("utf8").on("data", (text: string) => {
+      output += text;
+    });
+  }
+  return { child, output: () => output, exitCode: once(child, "close").then(([code]) => code) };
+}
+
+async function temporaryDirectory(): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), "pserver-examples-"));
+  onTestFinished(() => rm(directory, { recursive: true, force: true }));
+  return directory;
+}
+
+/** Pids of the processes that were given this directory for temporary files. */
+async function processesOf(directory: string): Promise<number[]> {
+  const pids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
+  const found = await Promise.all(
+    pids.map(async (pid) => {
+      // One that ends meanwhile cannot be read, nor can those of other users.
+      const environment = await readFile(`/proc/${pid}/environ`, "latin1").catch(() => "");
+      return environment.split("\0").includes(`TMPDIR=${directory}`) ? [Number(pid)] : [];
+    }),
+  );
+  return found.flat();
+}
+
+test.skipIf(process.platform !== "linux")(
+  "the demo trains through a killed trainer and a killed host, and leaves nothing",
+  async () => {
+    const directory = await temporaryDirectory();
+    const demo = run("digits/main.js", { TMPDIR: directory, NATS_CONTEXT: "of another broker" });
+    const exitCode = await demo.exitCode;
+    expect(demo.output()).toContain("none lost, none doubled");
+    expect(demo.output()).toMatch(/^trainer-2 gets SIGKILL/m);
+    expect(demo.output()).toMatch(/^host blue, which owns \d+ shards with .*, gets SIGKILL;$/m);
+    expect(demo.output()).toMatch(/^recovered in \d+\.\d s/m);
+    expect(demo.output()).toContain("the same loss");
+    expect(exitCode).toBe(0);
+    expect(await processesOf(directory)).toEqual([]);
+    expect(await readdir(directory)).toEqual([]);
+  },
+  DEMO_TIMEOUT_MS,
+);
+
+test.skipIf(process.platform !== "linux")("an interrupted demo leaves nothing", async () => {
+  const directory = await temporaryDirectory();
+  const demo = run("digits/main.js", { TMPDIR: directory });
+  await vi.waitFor(() => expect(demo.output()).toContain("updates  loss"), WAIT);
+  expect((await processesOf(directory)).length).toBeGreaterThan(5);
+  demo.child.kill("SIGINT");
+  expect(await demo.exitCode).toBe(1);
+  expect(demo.output()).toContain("interrupted by SIGINT");
+  expect(await processesOf(directory)).toEqual([]);
+  expect(await readdir(directory)).toEqual([]);
+});
+
+test("the minimal example learns its line, by two processes at once", async () => {
+  const store = await temporaryDirectory();
+  const up = start(["up", "--json", "--port", "0", "--shards", "2", "--store", store]);
+  const { url } = JSON.parse(await up.firstLine);
+  const runs = [1, 2].map(() => run("typescript/minimal.js", { PSERVER_URL: url }));
+  for (const { exitCode, output } of runs) {
+    expect(await exitCode).toBe(0);
+    expect(output().split("\n")).toHaveLength(6);
+    expect(output()).toMatch(/^y = (?:2\.9|3\.0)\d+ x \+ (?:0\.9|1\.0)\d+\n$/m);
+  }
+  up.child.kill("SIGTERM");
+  expect(await up.finished).toMatchObject({ code: 0 });
+});

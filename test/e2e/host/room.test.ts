@@ -1,0 +1,52 @@
+// Proves, on a broker, that asking it for room leaves no stream behind: not after an answer, not when
+// several hosts ask at one time, and not that of a host that died as it asked.
+import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream";
+import { connect, type NatsConnection } from "@nats-io/transport-node";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { hasRoom } from "../../../src/actors/room.ts";
+import { JobSubjects } from "../../../src/protocol/index.ts";
+import { startTestBroker, type TestBroker } from "../../support/broker.ts";
+
+const MIB = 1024 ** 2;
+const SUBJECTS = new JobSubjects("j");
+
+let broker: TestBroker;
+let connection: NatsConnection;
+let manager: JetStreamManager;
+
+beforeEach(async () => {
+  broker = await startTestBroker({ jetstreamConfig: "max_file_store: 64MB" });
+  connection = await connect({ servers: broker.url });
+  manager = await jetstreamManager(connection);
+});
+
+afterEach(async () => {
+  await connection.close();
+  await broker.remove();
+});
+
+async function streams(): Promise<string[]> {
+  const names: string[] = [];
+  for await (const name of manager.streams.names()) names.push(name);
+  return names;
+}
+
+test("the broker says whether it has room", async () => {
+  expect(await hasRoom(manager, SUBJECTS, "file", 32 * MIB)).toBe(true);
+  expect(await hasRoom(manager, SUBJECTS, "file", 128 * MIB)).toBe(false);
+  expect(await streams()).toEqual([]);
+});
+
+test("several that ask at one time all get their answer", async () => {
+  const sizes = [16, 16, 24, 24, 128].map((size) => size * MIB);
+  const answers = sizes.map((bytes) => hasRoom(manager, SUBJECTS, "file", bytes));
+  expect(await Promise.all(answers)).toEqual([true, true, true, true, false]);
+  expect(await streams()).toEqual([]);
+});
+
+test.each([8, 48])("a probe of %i MiB that a host left behind is removed", async (size) => {
+  const left = { name: SUBJECTS.roomStream(), subjects: [SUBJECTS.room()], max_bytes: size * MIB };
+  await manager.streams.add(left);
+  expect(await hasRoom(manager, SUBJECTS, "file", 40 * MIB, 100)).toBe(true);
+  expect(await streams()).toEqual([]);
+});

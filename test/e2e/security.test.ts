@@ -1,0 +1,428 @@
+// Proves on a real broker, configured with the very files of examples/nats that operations.md
+// explains, that their users suffice for everything a job does and for nothing else: each forbidden
+// act is tried on a raw connection, requests whose answers are aimed at what only hosts may write
+// leave every stream and bucket as it was, and certificates are checked by client and host.
+import { execFile } from "node:child_process";
+import { mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { jetstreamManager } from "@nats-io/jetstream";
+import {
+  connect as connectRaw,
+  type NatsConnection,
+  PermissionViolationError,
+} from "@nats-io/transport-node";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { HostOptions } from "../../src/actors/host.ts";
+import {
+  decodeMessage,
+  encodeMessage,
+  encodeStepRequest,
+  JobSubjects,
+  parseStepReply,
+} from "../../src/protocol/index.ts";
+import type { ConnectionSettings } from "../../src/transport/connection.ts";
+import { TestJob } from "../support/host.ts";
+
+const run = promisify(execFile);
+const EXAMPLES = join(import.meta.dirname, "../../examples/nats");
+const JOB = "mnist";
+const SUBJECTS = new JobSubjects(JOB);
+const [SHARDS, PASSWORD] = [2, "word"];
+
+const PASSWORDS = ["HOST", "ANSWERS", "TRAINER_1", "TRAINER_2", "OBSERVER"];
+for (const name of PASSWORDS) process.env[`PSERVER_${name}_PASSWORD`] = PASSWORD;
+
+/** How long a test waits for what the broker says on another connection. */
+const WAIT = { timeout: 10_000, interval: 20 };
+
+let home: string;
+let job: TestJob;
+const raw: NatsConnection[] = [];
+
+beforeAll(async () => {
+  home = await mkdtemp(join(tmpdir(), "pserver-security-"));
+  await mkdir(join(home, "models"));
+  await certificates(home);
+  process.env["PSERVER_TLS_CERT"] = join(home, "server.pem");
+  process.env["PSERVER_TLS_KEY"] = join(home, "server.key");
+  const files = ["accounts.conf", "tls.conf"].map((name) => readFile(join(EXAMPLES, name), "utf8"));
+  job = await TestJob.start({}, { extraConfig: (await Promise.all(files)).join("\n") });
+  await startHost("h1");
+});
+
+afterAll(async () => {
+  await Promise.all(raw.map((connection) => connection.close()));
+  await job.remove();
+  await rm(home, { recursive: true, force: true });
+});
+
+/** How a host, or a trainer, trusts the broker. */
+const tls = (authority = "ca"): { caFile: string } => ({ caFile: join(home, `${authority}.pem`) });
+
+/** How a user of a host connects. */
+const as = (user: string, authority = "ca"): ConnectionSettings => ({
+  servers: [job.broker.url],
+  timeoutMs: 5_000,
+  tls: tls(authority),
+  user,
+  password: PASSWORD,
+});
+
+const hostOptions = (id: string, user: string, answers: string): Partial<HostOptions> => ({
+  ...{ job: JOB, id, shards: SHARDS, modelDirectory: join(home, "models") },
+  // Trainers enter, wait for what hosts tell, and send clocks, yet hold nobody up.
+  synchronization: { mode: "ssp", trainers: 1, staleness: 1_000 },
+  // Long leases: a takeover on a busy machine would write where a test watches for writes.
+  leaseMs: 5_000,
+  connection: as(user),
+  answerConnection: as(answers),
+});
+
+const startHost = (id: string, options: Partial<HostOptions> = {}): ReturnType<TestJob["host"]> =>
+  job.host({ ...hostOptions(id, "host", "answers"), ...options });
+
+const trainer = (id: string, user = id): ReturnType<TestJob["trainer"]> =>
+  job.trainer(id, { job: JOB, user, password: PASSWORD, tlsCa: tls().caFile });
+
+/** A connection that does what it is told, without the client's good manners. */
+async function rawUser(user: string, inboxPrefix: string): Promise<NatsConnection> {
+  const options = { servers: job.broker.url, user, pass: PASSWORD, inboxPrefix };
+  const connection = await connectRaw({ ...options, tls: tls() });
+  raw.push(connection);
+  return connection;
+}
+
+/** What the broker says that it refuses. */
+const REFUSAL = /Violation for (Publish(?: with Reply)?|Subscription) (?:to|of) "([^"]*)"/;
+
+/** What the broker refuses on a connection, as `publish SUBJECT` or `subscription SUBJECT`. */
+function refusals(connection: NatsConnection): Set<string> {
+  const refused = new Set<string>();
+  const watch = async (): Promise<void> => {
+    for await (const status of connection.status()) {
+      if (status.type !== "error" || !(status.error instanceof PermissionViolationError)) continue;
+      const [, what = "", subject] = REFUSAL.exec(status.error.message) ?? [];
+      refused.add(`${what.toLowerCase()} ${subject}`);
+    }
+  };
+  void watch();
+  return refused;
+}
+
+test("the users of the sample suffice for a job's whole life", async () => {
+  const first = await trainer("trainer-1");
+  expect(await first.beginInit()).toBe(true);
+  // Large enough for blocks on every shard.
+  await first.initParam("w", new Float32Array(2_000_000), { learningRate: 1 });
+  await first.finishInit();
+  const second = await trainer("trainer-2");
+  expect(await second.beginInit()).toBe(false);
+  await Promise.all(
+    [first, second].map((ps) => ps.sendGrads({ w: new Float32Array(2_000_000).fill(-1) })),
+  );
+  const { data } = await second.pullFull("w");
+  expect(new Set<unknown>(data)).toEqual(new Set([2]));
+  await second.createIfNotAlreadyCreated("own", Float32Array.of(1));
+  await second.pushFull("own", Float32Array.of(3), 0.5, 0.5);
+  expect((await first.pullFull("own")).data).toEqual(Float32Array.of(2));
+  // All of it had to keep step to get here: to enter, to ask how far shards are, to send clocks.
+  const connection = await rawUser("trainer-1", `${SUBJECTS.inbox("trainer-1")}.raw`);
+  const wanted = encodeStepRequest({ generation: 1, seq: 0, revision: 2, step: 1, waitMs: 5_000 });
+  const subject = SUBJECTS.step(0, "trainer-1");
+  const { data: reply } = await connection.request(subject, wanted, { timeout: 5_000 });
+  expect(parseStepReply(decodeMessage(reply))).toMatchObject({ revision: 2, step: 1 });
+  const saved = await first.saveModel("m.safetensors");
+  expect(saved).toMatchObject({ format: "safetensors" });
+  // Another host takes over with the same two users, and purges and deletes what it need not keep.
+  await job.hosts[0]?.kill();
+  await startHost("h2", { snapshotBytes: 1_000_000, retainBytes: 1 });
+  for (let i = 0; i < 4; i++) await first.sendGrads({ w: new Float32Array(2_000_000).fill(-1) });
+  expect(new Set<unknown>((await first.pullFull("w")).data)).toEqual(new Set([6]));
+  const control = await rawUser("host", `${SUBJECTS.hostInbox("test")}`);
+  const manager = await jetstreamManager(control);
+  await expect
+    .poll(async () => {
+      const stream = SUBJECTS.journalStream(0, 1);
+      return (await manager.streams.info(stream)).state.first_seq;
+    }, WAIT)
+    .toBeGreaterThan(1);
+  const told = job.hosts.flatMap(({ lines }) => lines);
+  expect(told.filter(({ type }) => /failed|error/.test(type))).toEqual([]);
+});
+
+test("an observer reads and cannot write", async () => {
+  const connection = await rawUser("observer", SUBJECTS.inbox("observer"));
+  const refused = refusals(connection);
+  const ask = async (subject: string): Promise<number> =>
+    (await connection.request(subject, encodeMessage({}), { timeout: 5_000 })).data.length;
+  expect(await ask(SUBJECTS.lifecycle("observer", "status"))).toBeGreaterThan(10);
+  expect(await ask(SUBJECTS.control("observer", "hosts"))).toBeGreaterThan(10);
+  expect(await ask(SUBJECTS.pull("own", 0, "observer"))).toBeGreaterThan(10);
+  const forbidden = [
+    SUBJECTS.log(0, "observer", "push", "w", 0),
+    SUBJECTS.lifecycle("observer", "join"),
+    SUBJECTS.control("observer", "save"),
+  ];
+  for (const subject of forbidden) connection.publish(subject);
+  await expect
+    .poll(() => [...refused], WAIT)
+    .toEqual(forbidden.map((subject) => `publish ${subject}`));
+});
+
+describe("denied", () => {
+  test("a trainer, whatever is not its own", async () => {
+    const connection = await rawUser("trainer-1", SUBJECTS.inbox("trainer-1"));
+    const refused = refusals(connection);
+    const publish = [
+      SUBJECTS.log(0, "trainer-2", "push", "w", 0),
+      SUBJECTS.pull("w", 0, "trainer-2"),
+      SUBJECTS.clock(0, "trainer-2"),
+      SUBJECTS.outcome(0, "trainer-2"),
+      SUBJECTS.step(0, "trainer-2"),
+      SUBJECTS.lifecycle("trainer-2", "leave"),
+      SUBJECTS.control("trainer-2", "save"),
+      SUBJECTS.hostLog(0, "rules"),
+      SUBJECTS.hostLog(0, "floor"),
+      SUBJECTS.owner(0, "h2", "snapshot"),
+      SUBJECTS.manifest(0),
+      `$KV.${SUBJECTS.bucket()}.settings`,
+      `$KV.${SUBJECTS.leaseBucket()}.shard.0`,
+      "$JS.API.INFO",
+      `$JS.API.STREAM.PURGE.${SUBJECTS.journalStream(0, 1)}`,
+      `$JS.API.CONSUMER.CREATE.${SUBJECTS.journalStream(0, 1)}.spy`,
+      `${SUBJECTS.inbox("trainer-2")}.x`,
+      `${SUBJECTS.hostInbox("h2")}.x`,
+      "_R_.guess",
+      new JobSubjects("other").log(0, "trainer-1", "push", "w", 0),
+    ];
+    const subscribe = [
+      `${SUBJECTS.inbox("trainer-2")}.>`,
+      `${SUBJECTS.hostInbox("h2")}.>`,
+      "_INBOX_mnist.>",
+      "_INBOX.>",
+      SUBJECTS.shardLog(0),
+      SUBJECTS.allLifecycle(),
+      "$KV.>",
+      "$JS.>",
+      ">",
+    ];
+    for (const subject of publish) connection.publish(subject);
+    for (const subject of subscribe) connection.subscribe(subject, { callback: () => undefined });
+    // A refused subscription ends by itself; a refused publication is only told.
+    await expect
+      .poll(() => refused.size, WAIT)
+      .toBeGreaterThanOrEqual(publish.length + subscribe.length);
+    expect([...refused].sort()).toEqual(
+      [
+        ...publish.map((subject) => `publish ${subject}`),
+        ...subscribe.map((subject) => `subscription ${subject}`),
+      ].sort(),
+    );
+  });
+
+  test("what answers, to write anything but answers; what writes, to answer", async () => {
+    const answers = await rawUser("answers", SUBJECTS.hostInbox("x"));
+    const control = await rawUser("host", SUBJECTS.hostInbox("x"));
+    const [asAnswers, asControl] = [refusals(answers), refusals(control)];
+    const journal = SUBJECTS.hostLog(0, "rules");
+    const purge = `$JS.API.STREAM.PURGE.${SUBJECTS.journalStream(0, 1)}`;
+    const settings = `$KV.${SUBJECTS.bucket()}.settings`;
+    for (const subject of [journal, purge, settings]) answers.publish(subject);
+    const others = [`${SUBJECTS.inbox("trainer-1")}.x`, SUBJECTS.log(0, "a", "push", "w", 0)];
+    for (const subject of others) control.publish(subject);
+    const expected = [journal, purge, settings].map((subject) => `publish ${subject}`);
+    await expect.poll(() => [...asAnswers], WAIT).toEqual(expected);
+    await expect
+      .poll(() => [...asControl], WAIT)
+      .toEqual(others.map((subject) => `publish ${subject}`));
+  });
+
+  test("is told by the client, with what was denied", async () => {
+    await expect(trainer("trainer-2", "trainer-1")).rejects.toMatchObject({
+      code: "DENIED",
+      message: expect.stringContaining("trainer-2"),
+    });
+    await expect(
+      job.trainer("trainer-1", {
+        job: JOB,
+        user: "trainer-1",
+        password: "no",
+        tlsCa: tls().caFile,
+      }),
+    ).rejects.toMatchObject({ code: "DENIED" });
+    await expect(trainer("observer")).rejects.toMatchObject({
+      code: "DENIED",
+      message: expect.stringContaining("lifecycle.observer.join"),
+    });
+  });
+
+  test("is told by a host, with what was denied", async () => {
+    for (const [user, answers, subject] of [
+      ["answers", "answers", "_INBOX_mnist.=host"],
+      ["host", "trainer-1", "ps.mnist"],
+    ] as const) {
+      const host = job.spawnHost(hostOptions("denied", user, answers));
+      const line = await host.line(({ error }) => error !== undefined);
+      expect(line.error).toMatchObject({
+        code: "DENIED",
+        message: expect.stringContaining(subject),
+      });
+      await host.exited;
+    }
+  });
+});
+
+/** Replies by which a host, or the broker, would write where the asker must not. */
+const AIMS = [
+  `$KV.${SUBJECTS.bucket()}.settings`,
+  `$KV.${SUBJECTS.bucket()}.job`,
+  `$KV.${SUBJECTS.leaseBucket()}.shard.0`,
+  SUBJECTS.log(0, "trainer-2", "push", "w", 0),
+  SUBJECTS.hostLog(0, "rules"),
+  SUBJECTS.manifest(0),
+  `$JS.API.STREAM.PURGE.${SUBJECTS.journalStream(0, 1)}`,
+  `$JS.API.STREAM.DELETE.KV_${SUBJECTS.bucket()}`,
+  `${SUBJECTS.hostInbox("h2")}.x`,
+  SUBJECTS.lifecycle("trainer-2", "leave"),
+  SUBJECTS.control("trainer-2", "snapshot"),
+];
+
+describe("answers aimed elsewhere", () => {
+  test("write nothing, and the host goes on", async () => {
+    await using ps = await trainer("trainer-1");
+    const control = await rawUser("host", SUBJECTS.hostInbox("witness"));
+    const connection = await rawUser("trainer-1", SUBJECTS.inbox("trainer-1"));
+    const before = await standing(control);
+    const own = await ownRecords(control, "trainer-1");
+    const requests = [
+      SUBJECTS.pull("own", 0, "trainer-1"),
+      SUBJECTS.outcome(0, "trainer-1"),
+      SUBJECTS.step(0, "trainer-1"),
+      SUBJECTS.lifecycle("trainer-1", "status"),
+      SUBJECTS.control("trainer-1", "hosts"),
+    ];
+    const bytes = encodeMessage({});
+    for (const reply of AIMS) {
+      for (const subject of requests) connection.publish(subject, bytes, { reply });
+      // The broker itself acknowledges a record wherever the sender says.
+      connection.publish(SUBJECTS.log(0, "trainer-1", "push", "w", 0), bytes, { reply });
+    }
+    await connection.flush();
+    // All were heard: the records are stored, and requests made later are answered.
+    await expect
+      .poll(async () => await ownRecords(control, "trainer-1"), WAIT)
+      .toBe(own + AIMS.length);
+    expect((await ps.pullFull("own")).data).toEqual(Float32Array.of(2));
+    await ps.pushFull("own", Float32Array.of(2), 0, 1);
+    expect(await standing(control)).toEqual(before);
+  });
+
+  test("cannot pretend to come from another account", async () => {
+    const connection = await rawUser("trainer-1", SUBJECTS.inbox("trainer-1"));
+    const refused = refusals(connection);
+    for (const reply of ["_R_.guess.guess", "_GR_.guess.guess"]) {
+      connection.publish(SUBJECTS.lifecycle("trainer-1", "status"), encodeMessage({}), { reply });
+    }
+    await expect
+      .poll(() => [...refused], WAIT)
+      .toEqual(["publish with reply _R_.guess.guess", "publish with reply _GR_.guess.guess"]);
+  });
+});
+
+/** Every record of the job, and who has written how often to the journals but trainer-1. */
+async function standing(control: NatsConnection): Promise<unknown> {
+  const manager = await jetstreamManager(control);
+  const bucket = `KV_${SUBJECTS.bucket()}`;
+  const { state } = await manager.streams.info(bucket, { subjects_filter: ">" });
+  const records = Object.keys(state.subjects ?? {}).filter(
+    (subject) => !/trainer\.|session$/.test(subject),
+  );
+  const values = records.sort().map(async (last_by_subj) => {
+    const stored = await manager.streams.getMessage(bucket, { last_by_subj });
+    return [last_by_subj, stored?.seq, stored?.string()];
+  });
+  const journal = await manager.streams.info(SUBJECTS.journalStream(0, 1), {
+    subjects_filter: "ps.mnist.log.0.*.>",
+  });
+  const others = Object.entries(journal.state.subjects ?? {}).filter(
+    ([subject]) => !subject.includes(".trainer-1."),
+  );
+  const snapshots = await manager.streams.info(SUBJECTS.snapshotStream());
+  const { streams } = await manager.getAccountInfo();
+  const { first_seq } = journal.state;
+  return [await Promise.all(values), others, snapshots.state.last_seq, streams, first_seq];
+}
+
+async function ownRecords(control: NatsConnection, id: string): Promise<number> {
+  const manager = await jetstreamManager(control);
+  const { state } = await manager.streams.info(SUBJECTS.journalStream(0, 1), {
+    subjects_filter: `ps.mnist.log.0.trainer.${id}.>`,
+  });
+  return Object.values(state.subjects ?? {}).reduce((sum, count) => sum + count, 0);
+}
+
+describe("certificates", () => {
+  test("a client that trusts another authority is refused", async () => {
+    const options = { job: JOB, user: "trainer-1", password: PASSWORD, timeoutMs: 3_000 };
+    for (const trust of [{ tlsCa: tls("other-ca").caFile }, {}]) {
+      // The last attempt may be cut off by the deadline, so that the message may name only that.
+      await expect(job.trainer("trainer-1", { ...options, ...trust })).rejects.toMatchObject({
+        code: "NO_BROKER",
+      });
+    }
+  });
+
+  test("a host that trusts another authority is told so", async () => {
+    const host = job.spawnHost({ job: JOB, id: "h3", connection: as("host", "other-ca") });
+    const line = await host.line(({ type }) => type === "refused");
+    expect(line.error).toMatchObject({
+      code: "NO_BROKER",
+      message: expect.stringMatching(/certificate/),
+    });
+    await host.exited;
+  });
+});
+
+/** An authority, a certificate of it for this machine, and an authority that signed nothing. */
+async function certificates(directory: string): Promise<void> {
+  const openssl = (...args: string[]): Promise<unknown> => run("openssl", args, { cwd: directory });
+  const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
+  for (const name of ["ca", "other-ca"]) {
+    await openssl(
+      "req",
+      "-x509",
+      ...key,
+      "-days",
+      "1",
+      "-subj",
+      `/CN=${name}`,
+      "-keyout",
+      `${name}.key`,
+      "-out",
+      `${name}.pem`,
+    );
+  }
+  await openssl(
+    "req",
+    "-x509",
+    ...key,
+    "-days",
+    "1",
+    "-subj",
+    "/CN=broker",
+    "-addext",
+    "subjectAltName=DNS:localhost,IP:127.0.0.1",
+    "-addext",
+    "basicConstraints=critical,CA:FALSE",
+    "-CA",
+    "ca.pem",
+    "-CAkey",
+    "ca.key",
+    "-keyout",
+    "server.key",
+    "-out",
+    "server.pem",
+  );
+}

@@ -1,0 +1,222 @@
+// Proves the envelope: what is encoded comes back, the tensor bytes untouched and in place; one
+// changed bit, one lost byte or one more is always found out, tried for every bit and length of a
+// message; and nothing is encoded that a reader would see otherwise.
+import { crc32 } from "node:zlib";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import {
+  decodeMessage,
+  draftMessage,
+  encodeMessage,
+  type Fields,
+  packValue,
+  readCrc,
+  sealMessage,
+  unpackValue,
+} from "../../src/protocol/codec.ts";
+import { checksum } from "../../src/protocol/crc.ts";
+import { PROTOCOL_VERSION } from "../../src/protocol/limits.ts";
+import { codeOf, refusalOf } from "./refusal.ts";
+
+const FIELDS = { session: 3, n: 1, done: 0, reply: "_INBOX_j.t.x", epoch: 300, norm: 1.5 };
+const DATA = Uint8Array.from({ length: 40 }, (_, i) => 255 - i);
+
+const key = fc
+  .string({ unit: "grapheme", maxLength: 40 })
+  .filter((text) => !["__proto__", "crc", "v", "data"].includes(text));
+
+/** Any value that a message can carry. −0 travels as 0, and nothing as nil. */
+const value: fc.Arbitrary<unknown> = fc.letrec((tie) => ({
+  value: fc.oneof(
+    { depthSize: "small", maxDepth: 8, withCrossShrink: true },
+    fc.constant(null),
+    fc.boolean(),
+    fc.double().map((number) => (number === 0 ? 0 : number)),
+    fc.maxSafeInteger(),
+    fc.string({ unit: "grapheme", maxLength: 80 }),
+    fc.uint8Array({ maxLength: 300 }),
+    fc.array(tie("value"), { maxLength: 20 }),
+    fc.dictionary(key, tie("value"), { maxKeys: 20, noNullPrototype: true }),
+  ),
+})).value;
+
+const fields = fc.dictionary(key, value, { maxKeys: 12, noNullPrototype: true });
+
+describe("a message", () => {
+  test("comes back as it was encoded", () => {
+    fc.assert(
+      fc.property(fields, fc.option(fc.uint8Array({ maxLength: 500 })), (entries, data) => {
+        const bytes = encodeMessage(entries, data ?? undefined);
+        const message = decodeMessage(bytes);
+        expect(message.fields).toEqual(entries);
+        expect([...message.data]).toEqual([...(data ?? [])]);
+      }),
+    );
+  });
+
+  test("comes back from the middle of a larger buffer at any offset", () => {
+    const bytes = encodeMessage(FIELDS, DATA);
+    for (let offset = 0; offset < 9; offset++) {
+      const buffer = new Uint8Array(bytes.length + 20).fill(0xa5);
+      buffer.set(bytes, offset);
+      const view = buffer.subarray(offset, offset + bytes.length);
+      expect(decodeMessage(view).fields).toEqual(FIELDS);
+      expect([...decodeMessage(view).data]).toEqual([...DATA]);
+      expect(readCrc(view)).toBe(readCrc(bytes));
+    }
+  });
+
+  test("begins with the checksum and the version and ends with the tensor bytes", () => {
+    const bytes = Buffer.from(encodeMessage({ a: 5 }, DATA));
+    expect(bytes.subarray(0, 6).toString("hex")).toBe("84a3637263ce");
+    expect(bytes.subarray(10, 16).toString("hex")).toBe("a17601a16105");
+    expect(bytes.subarray(16, 26).toString("hex")).toBe("a464617461c600000028");
+    expect([...bytes.subarray(26)]).toEqual([...DATA]);
+    const covered = Buffer.concat([bytes.subarray(0, 6), bytes.subarray(10)]);
+    expect(readCrc(bytes)).toBe(crc32(covered));
+  });
+
+  test("gives a view of the received bytes, not a copy", () => {
+    const bytes = encodeMessage(FIELDS, DATA);
+    expect(decodeMessage(bytes).data.buffer).toBe(bytes.buffer);
+  });
+
+  test("tells no tensor bytes from none, but gives an empty view for both", () => {
+    expect(encodeMessage({})).not.toEqual(encodeMessage({}, new Uint8Array(0)));
+    expect(decodeMessage(encodeMessage({})).data).toHaveLength(0);
+    expect(decodeMessage(encodeMessage({}, new Uint8Array(0))).data).toHaveLength(0);
+  });
+
+  test("can be filled after it was drafted, and sealed again", () => {
+    const draft = draftMessage(FIELDS, 4);
+    draft.data.set([1, 2, 3, 4]);
+    expect([...decodeMessage(sealMessage(draft)).data]).toEqual([1, 2, 3, 4]);
+    draft.data.set([5]);
+    expect(codeOf(() => decodeMessage(draft.bytes))).toBe("BAD_CHECKSUM");
+    expect([...decodeMessage(sealMessage(draft)).data]).toEqual([5, 2, 3, 4]);
+  });
+
+  test("does not share its bytes with later ones", () => {
+    const first = encodeMessage({ a: 1 });
+    const copy = Uint8Array.from(first);
+    for (let i = 0; i < 100; i++) encodeMessage({ a: i, text: "x".repeat(100) });
+    expect(first).toEqual(copy);
+    const packed = packValue([1]);
+    packValue([2]);
+    expect([...packed]).toEqual([0x91, 1]);
+  });
+});
+
+describe("damage", () => {
+  test.each([
+    ["with tensor bytes", encodeMessage(FIELDS, DATA)],
+    ["without", encodeMessage(FIELDS)],
+  ])("of any one bit is found out, %s", (_what, bytes) => {
+    for (let bit = 0; bit < 8 * bytes.length; bit++) {
+      const changed = Uint8Array.from(bytes);
+      changed[bit >> 3] = (changed[bit >> 3] ?? 0) ^ (1 << (bit & 7));
+      expect(["BAD_CHECKSUM", "BAD_MESSAGE"]).toContain(codeOf(() => decodeMessage(changed)));
+    }
+  });
+
+  test("by losing bytes at the end, or at the beginning, or by one more, is found out", () => {
+    const bytes = encodeMessage(FIELDS, DATA);
+    for (let length = 0; length < bytes.length; length++) {
+      const codes = ["BAD_CHECKSUM", "BAD_MESSAGE"];
+      expect(codes).toContain(codeOf(() => decodeMessage(bytes.subarray(0, length))));
+      expect(codes).toContain(codeOf(() => decodeMessage(bytes.subarray(length + 1))));
+    }
+    const longer = Buffer.concat([bytes, new Uint8Array(1)]);
+    expect(codeOf(() => decodeMessage(longer))).toBe("BAD_CHECKSUM");
+    expect(codeOf(() => decodeMessage(sealMessage({ bytes: longer, data: longer })))).toBe(
+      "BAD_MESSAGE",
+    );
+  });
+
+  test("says what was expected and received", () => {
+    const bytes = encodeMessage(FIELDS);
+    const last = bytes.length - 1;
+    bytes[last] = (bytes[last] ?? 0) ^ 1;
+    const { code, message, details } = refusalOf(() => decodeMessage(bytes));
+    expect(code).toBe("BAD_CHECKSUM");
+    expect(message).toMatch(/says 0x[0-9a-f]{8}, its bytes give 0x[0-9a-f]{8}/);
+    expect(details["expected"]).not.toBe(details["received"]);
+  });
+});
+
+test.each([0, 2, 127])("version %i is refused", (version) => {
+  const draft = draftMessage({ a: 1 });
+  draft.bytes[12] = version;
+  const { code, details } = refusalOf(() => decodeMessage(sealMessage(draft)));
+  expect(code).toBe("BAD_VERSION");
+  expect(details["expected"]).toBe(PROTOCOL_VERSION);
+});
+
+describe("what no message can carry is not encoded", () => {
+  test.each([
+    ["a Float32Array", new Float32Array([1.5])],
+    ["an Int8Array", new Int8Array([1])],
+    ["a Uint8ClampedArray", new Uint8ClampedArray([1])],
+    ["a DataView", new DataView(new ArrayBuffer(2))],
+    ["an ArrayBuffer", new ArrayBuffer(2)],
+    ["a Date", new Date(0)],
+    ["a Set", new Set([1])],
+    ["a Map", new Map([["a", 1]])],
+    ["an Error", new Error("x")],
+    ["a bigint", 5n],
+    ["a function", () => 1],
+    ["a symbol", Symbol("x")],
+    ["a list in itself", circular()],
+  ])("%s, at any depth", (_what, odd) => {
+    for (const entries of [{ a: odd }, { a: [odd] }, { a: { b: [{ c: odd }] } }]) {
+      expect(codeOf(() => encodeMessage(entries))).toBe("INTERNAL");
+    }
+  });
+
+  test.each(["\ud800", "a\udc00", `${"x".repeat(100)}\ud800`])(
+    "half a surrogate pair: %j",
+    (text) => {
+      for (const entries of [{ a: text }, { a: [text] }, { a: { [text]: 1 } }]) {
+        expect(codeOf(() => encodeMessage(entries))).toBe("BAD_VALUE");
+      }
+    },
+  );
+
+  test("an entry of the envelope's own", () => {
+    for (const name of ["crc", "v", "data"]) {
+      expect(codeOf(() => encodeMessage({ [name]: 1 }))).toBe("INTERNAL");
+    }
+  });
+
+  test("more than 15 entries, of which two or three are the envelope's", () => {
+    const entries = (count: number): Fields =>
+      Object.fromEntries(Array.from({ length: count }, (_, i) => [`k${i}`, i]));
+    expect(decodeMessage(encodeMessage(entries(13))).fields).toEqual(entries(13));
+    expect(decodeMessage(encodeMessage(entries(12), DATA)).fields).toEqual(entries(12));
+    expect(codeOf(() => encodeMessage(entries(14)))).toBe("INTERNAL");
+    expect(codeOf(() => encodeMessage(entries(13), DATA))).toBe("INTERNAL");
+  });
+
+  test("an entry that is undefined is left out", () => {
+    expect(encodeMessage({ a: undefined, b: 1 })).toEqual(encodeMessage({ b: 1 }));
+  });
+});
+
+test("a packed value comes back", () => {
+  fc.assert(
+    fc.property(value, (given) => {
+      expect(unpackValue(packValue(given))).toEqual(given);
+    }),
+  );
+});
+
+test("the checksum is CRC-32 as in zlib, and can be continued", () => {
+  expect(checksum(new TextEncoder().encode("123456789"))).toBe(0xcbf43926);
+  expect(checksum(DATA.subarray(7), checksum(DATA.subarray(0, 7)))).toBe(checksum(DATA));
+});
+
+function circular(): unknown[] {
+  const list: unknown[] = [];
+  list.push(list);
+  return list;
+}

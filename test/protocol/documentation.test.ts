@@ -1,0 +1,52 @@
+// Proves that docs/protocol.md says what is: the error table is the one in the code, the limits have
+// their values, the worked example is a message with the entries that it names.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { renderErrorTable, replaceErrorTable } from "../../scripts/write-error-table.mjs";
+import { decodeMessage } from "../../src/protocol/codec.ts";
+import { ERROR_CODES } from "../../src/protocol/errors.ts";
+import * as limits from "../../src/protocol/limits.ts";
+import { PULL_WAIT_MS_MAX } from "../../src/protocol/pulls.ts";
+import { parseTrainerRecord } from "../../src/protocol/records.ts";
+import { hex } from "./raw-message.ts";
+
+const TEXT = readFileSync(join(import.meta.dirname, "../../docs/protocol.md"), "utf8");
+
+test("the error table is that of the code: else run scripts/write-error-table.mjs", () => {
+  expect(TEXT).toBe(replaceErrorTable(TEXT, renderErrorTable(ERROR_CODES)));
+  expect(TEXT).toContain("| 41 | `JOURNAL_DAMAGED` | no |");
+});
+
+test.each(Object.entries({ ...limits, PULL_WAIT_MS_MAX }))("the limit %s is %i", (name, value) => {
+  expect(TEXT).toContain(`| \`${name}\` | ${value} |`);
+});
+
+test("the worked example is a message", () => {
+  const [, example = ""] = /<!-- example -->\n```\n([^`]+)```/.exec(TEXT) ?? [];
+  const lines = example.trim().split("\n");
+  const digits = lines.map((line) => line.split(/ {2,}/)[0] ?? "");
+  const message = decodeMessage(hex(digits.join("")));
+  expect(parseTrainerRecord("set", message)).toEqual({
+    verb: "set",
+    session: 1,
+    n: 1,
+    done: 0,
+    reply: "",
+    epoch: 1,
+    dtype: "float32",
+  });
+  expect(new Float32Array(Uint8Array.from(message.data).buffer)).toEqual(Float32Array.of(1, -2.5));
+});
+
+test("its links lead somewhere", () => {
+  const anchors = [...TEXT.matchAll(/^#+ (.+)$/gm)].map(([, title = ""]) =>
+    title
+      .toLowerCase()
+      .replaceAll(/[^a-z0-9 -]/g, "")
+      .replaceAll(" ", "-"),
+  );
+  const links = [...TEXT.matchAll(/\]\(#([^)]+)\)/g)].map(([, anchor = ""]) => anchor);
+  expect(links.length).toBeGreaterThan(20);
+  expect(links.filter((anchor) => !anchors.includes(anchor))).toEqual([]);
+});

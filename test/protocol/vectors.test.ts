@@ -1,0 +1,118 @@
+// Proves that the implementation still gives the bytes of the shared vectors, which clients in other
+// languages are tested with, and that the files can be used: everything in them is encoded and read
+// from the files alone. After an intended change of the format, run `vitest run test/protocol/vectors.test.ts -u`
+// and review every line that changed.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { decodeMessage, encodeMessage, readCrc } from "../../src/protocol/codec.ts";
+import { bytesOf } from "../../src/protocol/dtypes.ts";
+import { decodeElements, encodeElements } from "../../src/protocol/encoding/elements.ts";
+import { isErrorCode } from "../../src/protocol/errors.ts";
+import { elementEncodingCases } from "./encoding/encoding-vectors.ts";
+import { codeOf } from "./refusal.ts";
+import {
+  answerCases,
+  encodingCases,
+  layoutCases,
+  lifecycleCases,
+  nameCases,
+  recordCases,
+  refusedCases,
+  subjectCases,
+} from "./vector-cases.ts";
+import { fromJson, toFile, toHex } from "./vector-json.ts";
+
+const DIRECTORY = join(import.meta.dirname, "..", "vectors");
+
+const FILES = [
+  [
+    "names",
+    "Names as subject tokens; ids of trainers; job names (code empty: allowed).",
+    nameCases,
+  ],
+  ["subjects", "Subjects, streams and inboxes of the job mnist.", subjectCases],
+  ["encoding", "msgpack values as they are written, and other forms that are read.", encodingCases],
+  [
+    "encodings",
+    "float32 elements in bfloat16 and float16, rounded to nearest even, and elements of these read.",
+    elementEncodingCases,
+  ],
+  ["records", "Journal records of trainers and hosts.", recordCases],
+  ["answers", "Answers, outcome requests, pulls, and errors as replies.", answerCases],
+  ["lifecycle", "Requests of the lifecycle and their replies.", lifecycleCases],
+  ["layout", "FNV-1a hashes of names and layouts of parameters.", layoutCases],
+  ["refused", "Bytes that every reader refuses, with the code.", refusedCases],
+] as const;
+
+interface MessageCase {
+  readonly what: string;
+  readonly hex: string;
+  readonly fields: Record<string, unknown>;
+  readonly data?: string;
+  readonly crc: number;
+}
+
+function sections(name: string): Record<string, readonly unknown[]> {
+  const { about: _about, ...rest } = JSON.parse(
+    readFileSync(join(DIRECTORY, `${name}.json`), "utf8"),
+  );
+  return rest;
+}
+
+/** All cases of a section. */
+function cases<Case>(name: string, section: string): readonly Case[] {
+  return (sections(name)[section] ?? []) as readonly Case[];
+}
+
+describe("the implementation gives", () => {
+  test.each(FILES)("%s.json", async (name, about, build) => {
+    await expect(toFile(about, build())).toMatchFileSnapshot(join(DIRECTORY, `${name}.json`));
+  });
+});
+
+const messages = ["records", "answers", "lifecycle"].flatMap((name) =>
+  Object.keys(sections(name)).flatMap((section) =>
+    cases<MessageCase>(name, section).map((entry) => [`${name}, ${entry.what}`, entry] as const),
+  ),
+);
+
+test("there are messages of every kind", () => {
+  expect(messages.length).toBeGreaterThan(35);
+});
+
+test.each(messages)("%s is encoded and read", (_what, { fields, data, crc, hex }) => {
+  const bytes = Uint8Array.from(Buffer.from(hex, "hex"));
+  const entries = fromJson(fields) as Record<string, unknown>;
+  const tensor = data === undefined ? undefined : Uint8Array.from(Buffer.from(data, "hex"));
+  expect(toHex(encodeMessage(entries, tensor))).toBe(hex);
+  const message = decodeMessage(bytes);
+  expect(message.fields).toEqual(entries);
+  expect(toHex(message.data)).toBe(data ?? "");
+  expect(readCrc(bytes)).toBe(crc);
+});
+
+test.each(["bfloat16", "float16"] as const)("elements are encoded as %s and read", (encoding) => {
+  const bytes = (hex: string | undefined) => Uint8Array.from(Buffer.from(hex ?? "", "hex"));
+  for (const entry of cases<Record<string, string>>("encodings", "encoded")) {
+    const encoded = new Uint8Array(2);
+    encodeElements(encoding, new Float32Array(bytes(entry["float32"]).buffer), encoded);
+    expect(toHex(encoded), entry["float32"]).toBe(entry[encoding]);
+  }
+  for (const entry of cases<Record<string, string>>("encodings", "decoded")) {
+    const element = new Float32Array(1);
+    decodeElements(encoding, bytes(entry["hex"]), element);
+    expect(toHex(bytesOf(element)), entry["hex"]).toBe(entry[encoding]);
+  }
+});
+
+test("what is refused is refused with its code", () => {
+  const refused = cases<{ what: string; hex: string; code: string }>("refused", "messages");
+  for (const { what, hex, code } of refused) {
+    expect(isErrorCode(code), what).toBe(true);
+    expect(
+      codeOf(() => decodeMessage(Buffer.from(hex, "hex"))),
+      what,
+    ).toBe(code);
+  }
+});

@@ -1,0 +1,78 @@
+import type { BlockHeader } from "../../src/actors/fold/block.ts";
+import type { Rules } from "../../src/actors/fold/rules.ts";
+import { Shard, type ShardOptions } from "../../src/actors/fold/shard.ts";
+import { ShardMemory } from "../../src/actors/shard-memory.ts";
+import { SHARD, SUBJECTS } from "./intents.ts";
+
+/** What the simulation uses of a shard; planted bugs put something of their own behind it. */
+export type Fold = Pick<
+  Shard,
+  "seq" | "lastCrc" | "apply" | "skipTo" | "outcomes" | "block" | "blocks" | "saveState" | "digest"
+>;
+
+export type ReadValues = (block: BlockHeader, slot: number) => Uint8Array;
+
+/** How owners and oracles come by a fold. */
+export interface FoldMaker {
+  create(options: ShardOptions): Fold;
+  restore(options: ShardOptions, state: unknown, readValues: ReadValues): Fold;
+}
+
+/** The fold as it is. */
+export const SOUND_FOLD: FoldMaker = {
+  create: (options) => new Shard(options),
+  restore: (options, state, readValues) => Shard.restore(options, state, readValues),
+};
+
+/** Small limits, so that short schedules reach them. */
+export const WINDOW = 4;
+const RULES: Rules = {
+  version: 1,
+  windowRecords: WINDOW,
+  trainersMax: 64,
+  shardBytesMax: 1024 * 1024,
+  blocksMax: 8,
+};
+
+/**
+ * Memories to be used again: a process can address only so many WebAssembly memories, and thousands
+ * of shards come and go here.
+ */
+export class MemoryPool {
+  readonly #free: PooledMemory[] = [];
+  readonly #used: PooledMemory[] = [];
+
+  /** Settings of a shard with a memory of the pool. */
+  options(hooks: ShardOptions["hooks"] = {}): ShardOptions {
+    const memory = this.#free.pop() ?? new PooledMemory();
+    this.#used.push(memory);
+    return { subjects: SUBJECTS, shard: SHARD, knownRules: new Map([[1, RULES]]), memory, hooks };
+  }
+
+  /** Takes all memories back; the shards that used them must not be used any more. */
+  reclaim(): void {
+    for (const memory of this.#used.splice(0)) {
+      memory.freeAll();
+      this.#free.push(memory);
+    }
+  }
+}
+
+class PooledMemory extends ShardMemory {
+  readonly #allocated: Map<number, number> = new Map();
+
+  override allocate(bytes: number): number {
+    const pointer = super.allocate(bytes);
+    this.#allocated.set(pointer, bytes);
+    return pointer;
+  }
+
+  override free(pointer: number, bytes: number): void {
+    super.free(pointer, bytes);
+    this.#allocated.delete(pointer);
+  }
+
+  freeAll(): void {
+    for (const [pointer, bytes] of [...this.#allocated]) this.free(pointer, bytes);
+  }
+}

@@ -1,0 +1,56 @@
+import type { JournalRecord } from "../../src/actors/fold/shard.ts";
+import type { Intent, Publication } from "./intents.ts";
+
+export interface Entry extends JournalRecord {
+  readonly intent: Intent;
+}
+
+/**
+ * The stream of the shard: append order is the order; only the head is ever purged. A record that
+ * the broker cannot write uses up a sequence all the same.
+ */
+export class Journal {
+  /** Every record there ever was, for the oracles. */
+  readonly history: Entry[] = [];
+  /** By sequence, from 1; undefined where none was written. */
+  readonly #entries: (Entry | undefined)[] = [];
+  #first = 1;
+
+  /** The last sequence, whether it has a record or not. */
+  get last(): number {
+    return this.#entries.length;
+  }
+
+  /** The sequence of the last record. */
+  get lastRecord(): number {
+    return this.history.at(-1)?.seq ?? 0;
+  }
+
+  append(publication: Publication): number {
+    const entry = { seq: this.last + 1, ...publication };
+    this.history.push(entry);
+    this.#entries.push(entry);
+    return entry.seq;
+  }
+
+  /** The disk is full. */
+  refuse(): void {
+    this.#entries.push(undefined);
+  }
+
+  /** Whether the journal says that it was never given records from `from` to `to`. */
+  isHole(from: number, to: number): boolean {
+    if (from < this.#first) return false;
+    return this.#entries.slice(from - 1, to).every((entry) => entry === undefined);
+  }
+
+  /** The record at `seq`, or the first one left after it, as a consumer gives it. */
+  readFrom(seq: number): Entry | undefined {
+    const left = this.#entries.slice(Math.max(seq, this.#first) - 1);
+    return left.find((entry) => entry !== undefined);
+  }
+
+  purgeBelow(seq: number): void {
+    this.#first = Math.max(this.#first, seq);
+  }
+}

@@ -1,0 +1,109 @@
+import type { Block } from "../../src/actors/fold/block.ts";
+import type { Fold, FoldMaker, MemoryPool } from "./fold-maker.ts";
+import { ELEMENTS, PARAMETER } from "./intents.ts";
+import type { Entry, Journal } from "./journal.ts";
+import { type Effect, Reference } from "./reference.ts";
+import type { Verdicts } from "./verdicts.ts";
+import { promise } from "./violation.ts";
+
+/** The whole journal folded anew and compared, record by record, with the plain rules. */
+export interface Replay {
+  /** The state after each record asked for. */
+  readonly digests: ReadonlyMap<number, string>;
+  /** How often each push changed a value, by its element. */
+  readonly applied: ReadonlyMap<number, number>;
+}
+
+/**
+ * Folds the journal from its first record. Every record must change exactly the bytes that the
+ * reference says, and be answered as the owners answered it.
+ */
+export function replayAll(
+  journal: Journal,
+  maker: FoldMaker,
+  pool: MemoryPool,
+  verdicts: Verdicts,
+  digestsAt: ReadonlySet<number>,
+): Replay {
+  const changed = new Map<number, BigInt64Array>();
+  const created = new Set<number>();
+  const removed = new Set<number>();
+  const fold = maker.create(
+    pool.options({
+      beforeChange: (block) => changed.set(block.index, elements(block)),
+      blockAdded: (block) => created.add(block.index),
+      blockRemoved: (block) => removed.add(block.index),
+    }),
+  );
+  const reference = new Reference();
+  const applied = new Map<number, number>();
+  const digests = new Map<number, string>();
+  if (digestsAt.has(0)) digests.set(0, fold.digest());
+  for (const entry of journal.history) {
+    for (const set of [changed, created, removed]) set.clear();
+    if (skipHole(fold, entry) && digestsAt.has(fold.seq)) digests.set(fold.seq, fold.digest());
+    verdicts.noteSettled(entry.seq, fold.apply(entry));
+    const effect = reference.step(entry);
+    const seen = observe(fold, changed, created, removed, applied);
+    const wanted = expectation(effect);
+    promise(
+      seen === wanted,
+      () => `record ${entry.seq} (${JSON.stringify(entry.intent)}) does ${seen}, not ${wanted}`,
+    );
+    if (digestsAt.has(entry.seq)) digests.set(entry.seq, fold.digest());
+  }
+  return { digests, applied };
+}
+
+/** Passes over the sequences before a record that have none; false if there are none. */
+export function skipHole(fold: Fold, entry: Entry): boolean {
+  if (entry.seq === fold.seq + 1) return false;
+  fold.skipTo(entry.seq - 1);
+  return true;
+}
+
+/** What a record did to the blocks, seen in their bytes. */
+function observe(
+  fold: Fold,
+  changed: ReadonlyMap<number, BigInt64Array>,
+  created: ReadonlySet<number>,
+  removed: ReadonlySet<number>,
+  applied: Map<number, number>,
+): string {
+  const gone = [...removed].filter((index) => !created.has(index)).sort();
+  const words = gone.map((index) => `remove ${index}`);
+  for (const index of created) {
+    const block = fold.block(PARAMETER, index);
+    const empty = block !== undefined && elements(block).every((element) => element === 0n);
+    words.push(empty ? `create ${index}` : `create ${index} with values`);
+  }
+  for (const [index, before] of changed) {
+    const block = fold.block(PARAMETER, index);
+    if (block === undefined || created.has(index)) continue;
+    const after = elements(block);
+    for (let element = 0; element < ELEMENTS; element++) {
+      const difference = Number((after[element] ?? 0n) - (before[element] ?? 0n));
+      if (difference === 0) continue;
+      applied.set(element, (applied.get(element) ?? 0) + difference);
+      words.push(`add ${difference} to ${index}:${element}`);
+    }
+  }
+  return words.join(", ") || "nothing";
+}
+
+function expectation(effect: Effect): string {
+  switch (effect.kind) {
+    case "none":
+      return "nothing";
+    case "add":
+      return `add 1 to ${effect.index}:${effect.element}`;
+    case "create":
+      return `create ${effect.index}`;
+    case "remove":
+      return effect.indexes.map((index) => `remove ${index}`).join(", ") || "nothing";
+  }
+}
+
+function elements(block: Block): BigInt64Array {
+  return new BigInt64Array(Uint8Array.from(block.values()).buffer);
+}

@@ -1,0 +1,396 @@
+import type { Settled } from "../../src/actors/fold/shard.ts";
+import type { FoldMaker, MemoryPool } from "./fold-maker.ts";
+import { SOUND_FOLD, WINDOW } from "./fold-maker.ts";
+import { BLOCKS, ELEMENTS, PARAMETER, type Publication, publishHost, SHARD } from "./intents.ts";
+import { Journal } from "./journal.ts";
+import { Network } from "./network.ts";
+import { Owner, type OwnerFaults, restoreFold, type Snapshot } from "./owner.ts";
+import { Random } from "./random.ts";
+import { replayAll, skipHole } from "./replay.ts";
+import { type TrainerFaults, TrainerProcess, type TrainerWorld } from "./trainer.ts";
+import { describe, Verdicts } from "./verdicts.ts";
+import { promise } from "./violation.ts";
+
+/** What is under test: the fold, and optionally parts that break the protocol on purpose. */
+export interface Variant {
+  readonly maker?: FoldMaker;
+  readonly owner?: OwnerFaults;
+  readonly trainer?: TrainerFaults;
+}
+
+/** What a schedule came to; the tests want to know that the rare things happened. */
+export interface ScheduleReport {
+  readonly records: number;
+  readonly takeOvers: number;
+  readonly snapshots: number;
+  readonly holes: number;
+  readonly told: Record<"applied" | "rejected", number>;
+}
+
+const TRAINERS = ["alice", "bob", "carol"];
+const STEPS = 400;
+const OWNERS_MAX = 3;
+const SNAPSHOTS_KEPT = 2;
+const SNAPSHOTS_MAX = 6;
+
+/** Rounds in which everything must be settled once nothing fails any more. */
+const CALM_ROUNDS = 12;
+
+/** Pushes kept for the calm after the storm: more than twice the window, for each trainer. */
+const CALM_PUSHES = 2 * WINDOW + 1;
+const STORM_ELEMENTS = ELEMENTS - TRAINERS.length * CALM_PUSHES;
+
+/** Runs one schedule, decided by its seed alone. @throws Violation if a promise is broken. */
+export function runSchedule(seed: number, pool: MemoryPool, variant: Variant = {}): ScheduleReport {
+  try {
+    const schedule = new Schedule(seed, pool, variant);
+    schedule.storm();
+    schedule.calm();
+    return schedule.judge();
+  } finally {
+    pool.reclaim();
+  }
+}
+
+class Schedule implements TrainerWorld {
+  readonly verdicts: Verdicts = new Verdicts();
+  readonly #random: Random;
+  readonly #network: Network;
+  readonly #pool: MemoryPool;
+  readonly #variant: Variant;
+  readonly #maker: FoldMaker;
+  readonly #journal: Journal = new Journal();
+  readonly #loss: number;
+
+  /** Every life of every trainer, and by reply subject; the newest of each trainer by name. */
+  readonly #lives: TrainerProcess[] = [];
+  readonly #current: Map<string, TrainerProcess> = new Map();
+  #owners: Owner[] = [];
+  #term = 0;
+  #takeOvers = 0;
+  #holes = 0;
+  readonly #snapshots: Snapshot[] = [];
+  #kept: Snapshot[] = [];
+  /** States that owners had, by the record they had folded last. */
+  readonly #states: { who: string; seq: number; digest: string }[] = [];
+  #sessions = 0;
+  #epoch = 0;
+  #elements = 0;
+
+  constructor(seed: number, pool: MemoryPool, variant: Variant) {
+    this.#random = new Random(seed);
+    this.#network = new Network(this.#random);
+    this.#pool = pool;
+    this.#variant = variant;
+    this.#maker = variant.maker ?? SOUND_FOLD;
+    this.#loss = this.#random.below(4) / 10;
+    this.#journal.append(publishHost({ verb: "rules", rules: 1 }));
+    for (const trainer of TRAINERS) this.#join(trainer);
+    this.#initialize();
+    this.#takeOver();
+  }
+
+  /** Everything happens in any order, and much of it fails. */
+  storm(): void {
+    const actions: readonly (readonly [weight: number, act: () => void])[] = [
+      [50, () => this.#network.deliverOne(this.#loss)],
+      [26, () => this.#foldSome(this.#random.pick(this.#owners))],
+      [14, () => this.#push(this.#random.pick([...this.#current.values()]))],
+      [7, () => this.#random.pick(this.#lives)?.timeOut(this.#random)],
+      [6, () => this.#random.pick(this.#owners)?.beginSnapshot()],
+      [5, () => this.#commit(this.#random.pick(this.#owners))],
+      [2, () => this.#takeOver()],
+      [1, () => this.#random.pick(this.#owners)?.kill()],
+      [2, () => this.#random.pick(this.#lives)?.giveUp(this.#random)],
+      [1, () => this.#restart()],
+      [1, () => this.#initialize()],
+      [1, () => this.#host()],
+      [2, () => this.#fillDisk()],
+    ];
+    const total = actions.reduce((sum, [weight]) => sum + weight, 0);
+    for (let step = 0; step < STEPS; step++) {
+      let ticket = this.#random.below(total);
+      const chosen = actions.find(([weight]) => {
+        ticket -= weight;
+        return ticket < 0;
+      });
+      chosen?.[1]();
+      this.#owners = this.#owners.filter((owner) => owner.alive);
+    }
+  }
+
+  /** Nothing fails any more: all that is pending must settle, and new pushes must get through. */
+  calm(): void {
+    for (const owner of this.#owners) this.#noteState(owner);
+    this.#takeOver();
+    this.#settleAll("what the storm left");
+    // The first ones chosen may only learn now that their sessions have ended.
+    for (let attempt = 0; attempt === 0 || !this.#initialized(); attempt++) {
+      promise(attempt <= TRAINERS.length, () => "no initialization gets through in the calm");
+      this.#initialize();
+      this.#settleAll("an initialization in the calm");
+    }
+    for (let push = 0; push < CALM_PUSHES; push++) {
+      for (const process of this.#current.values()) {
+        promise(process.ready, () => `the window of ${process.trainer} is shut for ever`);
+        process.submit(this.#wish(this.#elements++));
+      }
+      this.#settleAll("a push in the calm");
+    }
+    for (const process of this.#current.values()) {
+      const last = [...process.told].slice(-CALM_PUSHES);
+      for (const [intent, verdict] of last) {
+        promise(verdict === "applied", () => `${describe(intent)} is ${verdict} in the calm`);
+      }
+    }
+  }
+
+  /** Holds the end against the journal. */
+  judge(): ScheduleReport {
+    for (const owner of this.#owners) this.#noteState(owner);
+    const applied = this.#replay();
+    const told = { applied: 0, rejected: 0 };
+    for (const [intent, verdict] of this.#lives.flatMap((life) => [...life.told])) {
+      told[verdict] += 1;
+      if (intent.verb === "init") continue;
+      const times = applied.get(intent.element) ?? 0;
+      const wanted = verdict === "applied" ? 1 : 0;
+      promise(
+        times === wanted,
+        () => `${describe(intent)}: ${verdict}, yet applied ${times} times`,
+      );
+    }
+    for (const [element, times] of applied) {
+      promise(times === 1, () => `element ${element} was added to ${times} times`);
+    }
+    const { length: records } = this.#journal.history;
+    const { length: snapshots } = this.#snapshots;
+    return { records, takeOvers: this.#takeOvers, snapshots, holes: this.#holes, told };
+  }
+
+  /** Folds all anew, from the first record and from every snapshot, and compares every state noted. */
+  #replay(): ReadonlyMap<number, number> {
+    const { lastRecord: last } = this.#journal;
+    const seqs = [
+      last,
+      ...this.#states.map(({ seq }) => seq),
+      ...this.#snapshots.map(({ seq }) => seq),
+    ];
+    const { digests, applied } = replayAll(
+      this.#journal,
+      this.#maker,
+      this.#pool,
+      this.verdicts,
+      new Set(seqs),
+    );
+    for (const { who, seq, digest } of this.#states) {
+      promise(
+        digest === digests.get(seq),
+        () => `${who} holds another state at ${seq} than its journal`,
+      );
+    }
+    for (const snapshot of this.#snapshots) {
+      const fold = restoreFold(this.#maker, this.#pool, snapshot);
+      promise(
+        fold.digest() === digests.get(snapshot.seq),
+        () => `the snapshot at ${snapshot.seq} holds another state than its journal`,
+      );
+      for (const entry of this.#journal.history.filter(({ seq }) => seq > snapshot.seq)) {
+        skipHole(fold, entry);
+        this.verdicts.noteSettled(entry.seq, fold.apply(entry));
+      }
+      promise(
+        fold.digest() === digests.get(last),
+        () => `the snapshot at ${snapshot.seq} replays differently`,
+      );
+    }
+    return applied;
+  }
+
+  /** Keeps the state of an owner, to be compared in the end. */
+  #noteState({ term, fold }: Owner): void {
+    const who = `the owner of term ${term}`;
+    this.#states.push({ who, seq: fold.seq, digest: fold.digest() });
+  }
+
+  publish(publication: Publication, stored: (seq: number) => void): void {
+    this.#network.send(() => {
+      const seq = this.#append(publication);
+      this.#network.send(() => stored(seq));
+    });
+  }
+
+  ask(process: TrainerProcess, request: { session: number; numbers: number[] }, seq: number): void {
+    this.#network.send(() => {
+      for (const owner of this.#owners) {
+        for (const outcome of owner.ask(process.trainer, request, seq)) {
+          this.#network.send(() => process.receive(outcome));
+        }
+      }
+    });
+  }
+
+  fenced(process: TrainerProcess): void {
+    if (this.#current.get(process.trainer) === process) this.#join(process.trainer);
+  }
+
+  #join(trainer: string): void {
+    this.#sessions += 1;
+    const process = new TrainerProcess(this, trainer, this.#sessions, this.#variant.trainer ?? {});
+    this.#lives.push(process);
+    this.#current.set(trainer, process);
+  }
+
+  /** A trainer begins a new life; the old one may not know that it is over. */
+  #restart(): void {
+    const old = this.#random.pick([...this.#current.values()]);
+    if (old === undefined) return;
+    if (this.#random.chance(0.7)) old.kill();
+    this.#join(old.trainer);
+  }
+
+  /** Some trainer initializes all blocks under a new epoch. */
+  #initialize(): void {
+    const process = this.#random.pick([...this.#current.values()].filter((one) => one.ready));
+    if (process === undefined) return;
+    this.#epoch += 1;
+    for (let index = 0; index < BLOCKS && process.ready; index++) {
+      const epoch = this.#epoch;
+      process.submit({ verb: "init", index, epoch, element: -1, flaw: "none" });
+    }
+  }
+
+  /** Whether somebody was told that every block is initialized under the newest epoch. */
+  #initialized(): boolean {
+    const told = this.#lives.flatMap((life) => [...life.told]);
+    const inits = told.filter(([{ verb, epoch }]) => verb === "init" && epoch === this.#epoch);
+    return inits.filter(([, verdict]) => verdict === "applied").length === BLOCKS;
+  }
+
+  #push(process: TrainerProcess | undefined): void {
+    if (process?.ready !== true || this.#elements >= STORM_ELEMENTS) return;
+    const flaw =
+      this.#random.pick(["damaged", "unfit", ...Array(14).fill("none")] as const) ?? "none";
+    // Some trainers have not heard of the newest epoch, and one has dreamt of the next.
+    const epoch = Math.max(1, this.#epoch + (this.#random.pick([0, 0, 0, 0, 0, 0, -1, 1]) ?? 0));
+    process.submit({ ...this.#wish(this.#elements++), epoch, flaw });
+  }
+
+  #wish(element: number) {
+    return {
+      verb: "push",
+      index: element % BLOCKS,
+      epoch: this.#epoch,
+      element,
+      flaw: "none",
+    } as const;
+  }
+
+  /** A host drops blocks, or ends sessions. */
+  #host(): void {
+    const record = this.#random.chance(0.5)
+      ? ({ verb: "floor", session: this.#random.below(this.#sessions + 1) } as const)
+      : ({
+          verb: "drop",
+          parameter: PARAMETER,
+          epoch: Math.max(0, this.#epoch - this.#random.below(2)),
+        } as const);
+    this.#network.send(() => this.#append(publishHost(record)));
+  }
+
+  #foldSome(owner: Owner | undefined): void {
+    for (let left = 1 + this.#random.below(4); left > 0; left--) this.#fold(owner);
+  }
+
+  /** Records are refused, and use up sequences; their senders send them again. */
+  #fillDisk(): void {
+    for (let left = 1 + this.#random.below(3); left > 0; left--) this.#journal.refuse();
+  }
+
+  /**
+   * The journal takes a record. If the disk was full before it, the owner passes over the hole before
+   * anybody else takes over: who finds it then has to take it for a loss.
+   */
+  #append(publication: Publication): number {
+    const isBehindHole = this.#journal.last > this.#journal.lastRecord;
+    if (isBehindHole && this.#newestOwner === undefined) this.#takeOver();
+    const seq = this.#journal.append(publication);
+    const owner = this.#newestOwner;
+    while (isBehindHole && owner !== undefined && owner.behind > 0) this.#fold(owner);
+    return seq;
+  }
+
+  get #newestOwner(): Owner | undefined {
+    return this.#owners.find((owner) => owner.alive && owner.term === this.#term);
+  }
+
+  /** An owner finds records missing before its next one. */
+  #passOver(owner: Owner, gap: { from: number; to: number }): void {
+    // A newer owner has purged them, or will not let it commit.
+    if (owner.term !== this.#term) {
+      owner.kill();
+      return;
+    }
+    const snapshot = owner.passOver(gap);
+    this.#holes += 1;
+    if (snapshot === undefined) return;
+    this.#snapshots.push(snapshot);
+    this.#kept = [snapshot];
+    this.#journal.purgeBelow(snapshot.seq);
+  }
+
+  #fold(owner: Owner | undefined): void {
+    if (owner?.alive === true && owner.gap !== undefined) this.#passOver(owner, owner.gap);
+    const settled = owner?.foldNext((seq, answer) => this.verdicts.noteSettled(seq, answer));
+    if (settled !== undefined && settled.reply !== "") this.#answer(settled);
+  }
+
+  #answer({ reply, outcome }: Settled): void {
+    const process = this.#lives.find((life) => life.reply === reply);
+    promise(process !== undefined, () => `an answer to ${reply}, where nobody ever listened`);
+    this.#network.send(() => process.receive(outcome));
+  }
+
+  /** A new owner takes over, whether the old ones know it or not. */
+  #takeOver(): void {
+    if (this.#owners.length >= OWNERS_MAX) this.#owners.shift()?.kill();
+    this.#term += 1;
+    this.#takeOvers += 1;
+    const newest = this.#kept.at(-1);
+    const from = this.#random.chance(0.8) ? newest : (this.#kept.at(0) ?? newest);
+    const { owner: faults = {} } = this.#variant;
+    const verifies = this.#maker === SOUND_FOLD && faults.skipsRecord !== true;
+    const parts = { journal: this.#journal, maker: this.#maker, pool: this.#pool };
+    const settings = { ...parts, from, faults, verifies };
+    this.#owners.push(new Owner({ term: this.#term, ...settings }));
+  }
+
+  /** An owner commits the snapshot it began, unless a later owner has fenced it off. */
+  #commit(owner: Owner | undefined): void {
+    if (owner?.alive !== true || this.#snapshots.length >= SNAPSHOTS_MAX) return;
+    if (owner.term !== this.#term) {
+      owner.kill();
+      return;
+    }
+    const snapshot = owner.finishSnapshot();
+    if (snapshot === undefined) return;
+    this.#snapshots.push(snapshot);
+    this.#kept = [...this.#kept, snapshot].slice(-SNAPSHOTS_KEPT);
+    if (this.#kept.length === SNAPSHOTS_KEPT) {
+      this.#journal.purgeBelow(Math.min(...this.#kept.map(({ seq }) => seq)));
+    }
+  }
+
+  #settleAll(what: string): void {
+    for (let round = 0; round < CALM_ROUNDS; round++) {
+      this.#network.deliverAll();
+      for (const owner of this.#owners) while (owner.alive && owner.behind > 0) this.#fold(owner);
+      this.#network.deliverAll();
+      this.#owners = this.#owners.filter((owner) => owner.alive);
+      if (this.#lives.every((life) => life.pending === 0) && this.#network.count === 0) return;
+      for (const life of this.#lives) life.timeOutAll();
+    }
+    const stuck = this.#lives.filter((life) => life.pending > 0).map((life) => life.reply);
+    promise(false, () => `${what} of shard ${SHARD} never settles: ${stuck.join(", ")}`);
+  }
+}

@@ -1,0 +1,99 @@
+import type { FoldState } from "../../../src/actors/fold/fold-state.ts";
+import { Shard } from "../../../src/actors/fold/shard.ts";
+import { packValue, unpackValue } from "../../../src/protocol/codec.ts";
+import type { Outcome } from "../../../src/protocol/outcomes.ts";
+import type { MemoryPool } from "../fold-maker.ts";
+import { type Entry, PARAMETER } from "./records.ts";
+
+/** A snapshot: the state packed, and all slots of the one block, if there is one. */
+export interface Snapshot {
+  readonly seq: number;
+  readonly state: Uint8Array;
+  readonly slots: readonly Uint8Array[];
+}
+
+/** Deviations of an owner, for proving that the oracles find them. */
+export interface OwnerFaults {
+  /** Says that a step has closed when its members have only begun it. */
+  readonly closesEarly?: boolean;
+  /** Leaves what gradients of the open step add up to out of its snapshots. */
+  readonly forgetsSums?: boolean;
+  /** Leaves the clocks of members out of its snapshots. */
+  readonly forgetsClocks?: boolean;
+}
+
+/** How far a shard is, as an owner answers. */
+export interface StepAnswer {
+  readonly closed: number;
+  readonly isMember: boolean;
+}
+
+/** The fold as a snapshot left it. */
+export function restoreFold(pool: MemoryPool, shard: number, { state, slots }: Snapshot): Shard {
+  const options = { ...pool.options(), shard };
+  return Shard.restore(options, unpackValue(state.slice()), (_block, slot) => {
+    return slots[slot] ?? new Uint8Array(0);
+  });
+}
+
+/** A host that owns a shard, or still believes so. */
+export class Owner {
+  readonly fold: Shard;
+  readonly #journal: readonly Entry[];
+  readonly #faults: OwnerFaults;
+
+  constructor(options: {
+    readonly shard: number;
+    readonly journal: readonly Entry[];
+    readonly pool: MemoryPool;
+    readonly from: Snapshot | undefined;
+    readonly faults: OwnerFaults;
+  }) {
+    const { shard, pool, from } = options;
+    this.#journal = options.journal;
+    this.#faults = options.faults;
+    this.fold =
+      from === undefined ? new Shard({ ...pool.options(), shard }) : restoreFold(pool, shard, from);
+  }
+
+  /** Folds some records; the answer to each goes to `settle`. */
+  foldSome(count: number, settle: (entry: Entry, outcome: Outcome | undefined) => void): void {
+    for (let left = count; left > 0; left--) {
+      const entry = this.#journal[this.fold.seq];
+      if (entry === undefined) return;
+      settle(entry, this.fold.apply(entry)?.outcome);
+    }
+  }
+
+  snapshot(): Snapshot {
+    const block = this.fold.block(PARAMETER, 0);
+    const slots = Array.from({ length: block === undefined ? 0 : 1 + block.slots }, (_, slot) =>
+      (block as NonNullable<typeof block>).slotBytes(slot).slice(),
+    );
+    if (this.#faults.forgetsSums === true) for (const sums of slots.slice(1)) sums.fill(0);
+    return { seq: this.fold.seq, state: packValue(this.#state()), slots };
+  }
+
+  #state(): FoldState {
+    const state = this.fold.saveState();
+    if (this.#faults.forgetsClocks !== true || state.steps === undefined) return state;
+    const { closed, members } = state.steps;
+    const forgotten = members.map(([id]) => [id, closed] as const);
+    return { ...state, steps: { ...state.steps, members: forgotten } };
+  }
+
+  /** What became of a record, once it is folded so far. */
+  outcome(trainer: string, session: number, n: number, seq: number): Outcome | undefined {
+    if (this.fold.seq < seq) return undefined;
+    return this.fold.outcomes(trainer, { session, numbers: [n] })[0];
+  }
+
+  /** How far the steps are, once they are so far or cannot get there for this trainer. */
+  step(trainer: string, revision: number, step: number, seq: number): StepAnswer | undefined {
+    const { steps } = this.fold;
+    if (this.fold.seq < seq || steps.revision < revision) return undefined;
+    const isMember = steps.isMember(trainer);
+    const closed = steps.closed + (this.#faults.closesEarly === true ? 1 : 0);
+    return closed >= step || !isMember ? { closed, isMember } : undefined;
+  }
+}

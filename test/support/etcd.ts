@@ -1,0 +1,201 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+
+const START_MS = 20_000;
+const POLL_MS = 20;
+
+/** Etcds to be ended when the test process exits without ending them. */
+const running = new Set<ChildProcess>();
+process.once("exit", () => {
+  for (const child of running) child.kill("SIGKILL");
+});
+
+/** A key as etcd's HTTP gateway tells it. */
+export interface GatewayEntry {
+  readonly key: string;
+  readonly value: string;
+  /** Id of the lease that the key goes with; undefined for none. */
+  readonly lease: string | undefined;
+}
+
+/** An etcd of one test: on free ports, in a temporary directory that goes with it. */
+export class TestEtcd {
+  /** Stays the same when it is started again. */
+  readonly url: string;
+  readonly #home: string;
+  readonly #peerUrl: string;
+  #child: ChildProcess | undefined;
+
+  private constructor(home: string, port: number, peerPort: number) {
+    this.#home = home;
+    this.url = `http://127.0.0.1:${port}`;
+    this.#peerUrl = `http://127.0.0.1:${peerPort}`;
+  }
+
+  /** Starts an etcd and waits until it answers. */
+  static async start(): Promise<TestEtcd> {
+    const home = await mkdtemp(join(tmpdir(), "pserver-etcd-"));
+    const [port, peerPort] = await freePorts(2);
+    const etcd = new TestEtcd(home, port ?? 0, peerPort ?? 0);
+    try {
+      await etcd.start();
+      return etcd;
+    } catch (error) {
+      await etcd.remove();
+      throw error;
+    }
+  }
+
+  /** Starts it on the same ports and data, after `kill`; waits until it answers. */
+  async start(): Promise<void> {
+    const child = spawn(
+      findEtcd(),
+      [
+        ...["--name", "test", "--data-dir", join(this.#home, "data")],
+        ...["--listen-client-urls", this.url, "--advertise-client-urls", this.url],
+        ...["--listen-peer-urls", this.#peerUrl, "--initial-advertise-peer-urls", this.#peerUrl],
+        ...["--initial-cluster", `test=${this.#peerUrl}`],
+        // Little is written and nothing lasts: the disk need not be waited for.
+        "--unsafe-no-fsync",
+      ],
+      { stdio: "ignore" },
+    );
+    running.add(child);
+    child.once("exit", () => running.delete(child));
+    this.#child = child;
+    const failed = new Promise<never>((_, reject) => {
+      child.once("error", reject);
+    });
+    failed.catch(() => undefined);
+    await Promise.race([failed, this.#untilHealthy(child)]);
+  }
+
+  /** Ends it as a crash does and keeps its data. */
+  async kill(): Promise<void> {
+    const child = this.#child;
+    this.#child = undefined;
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    const exited = new Promise((resolve) => child.once("exit", resolve));
+    child.kill("SIGKILL");
+    await exited;
+  }
+
+  /** Removes its data, after `kill`: the next start is that of a new etcd. */
+  async forget(): Promise<void> {
+    await rm(join(this.#home, "data"), { recursive: true, force: true });
+  }
+
+  /** Stops it from doing anything, with its connections open, or lets it go on. */
+  signal(signal: "SIGSTOP" | "SIGCONT"): void {
+    this.#child?.kill(signal);
+  }
+
+  /** Ends it and removes its data. Put it in `afterEach` or `onTestFinished`. */
+  async remove(): Promise<void> {
+    await this.kill();
+    await rm(this.#home, { recursive: true, force: true });
+  }
+
+  /** Asks the HTTP gateway; @throws for any status but 200. */
+  async post(path: string, body: unknown): Promise<Record<string, unknown>> {
+    const answer = await fetch(this.url + path, { method: "POST", body: JSON.stringify(body) });
+    if (!answer.ok) throw new Error(`${path}: ${answer.status} ${await answer.text()}`);
+    return (await answer.json()) as Record<string, unknown>;
+  }
+
+  /** Every key that begins with `prefix`, asked as a trainer in another language asks. */
+  async list(prefix: string): Promise<GatewayEntry[]> {
+    const end = Buffer.from(prefix);
+    end.writeUInt8((end.at(-1) ?? 0) + 1, end.length - 1);
+    const reply = await this.post("/v3/kv/range", {
+      key: base64(prefix),
+      range_end: end.toString("base64"),
+    });
+    const kvs = (reply["kvs"] ?? []) as Record<string, string>[];
+    return kvs.map(({ key = "", value = "", lease }) => ({
+      key: text(key),
+      value: text(value),
+      lease,
+    }));
+  }
+
+  /** The value of one key; undefined if there is none. */
+  async read(key: string): Promise<string | undefined> {
+    return (await this.list(key)).find((entry) => entry.key === key)?.value;
+  }
+
+  /** Writes a key, without a lease. */
+  async put(key: string, value: string): Promise<void> {
+    await this.post("/v3/kv/put", { key: base64(key), value: base64(value) });
+  }
+
+  /** Removes a key. */
+  async delete(key: string): Promise<void> {
+    await this.post("/v3/kv/deleterange", { key: base64(key) });
+  }
+
+  /** Waits until the keys that begin with `prefix` are as wanted; @throws with them otherwise. */
+  async until(prefix: string, holds: (entries: GatewayEntry[]) => boolean): Promise<void> {
+    const deadline = performance.now() + START_MS;
+    for (;;) {
+      const entries = await this.list(prefix);
+      if (holds(entries)) return;
+      if (performance.now() > deadline) {
+        throw new Error(`waited in vain; ${prefix} holds ${JSON.stringify(entries)}`);
+      }
+      await delay(POLL_MS);
+    }
+  }
+
+  async #untilHealthy(child: ChildProcess): Promise<void> {
+    const deadline = performance.now() + START_MS;
+    for (;;) {
+      const answer = await fetch(`${this.url}/health`).catch(() => undefined);
+      const health = answer?.ok === true ? await answer.text() : "";
+      if (health.includes('"true"')) return;
+      if (child.exitCode !== null) throw new Error(`etcd has ended with ${child.exitCode}`);
+      if (performance.now() > deadline) throw new Error(`etcd does not answer at ${this.url}`);
+      await delay(POLL_MS);
+    }
+  }
+}
+
+/** As `scripts/setup.sh --for-tests` provides it: its own before that of the machine. */
+function findEtcd(): string {
+  const local = join(import.meta.dirname, "../../.tools/bin/etcd");
+  const path = (process.env["PATH"] ?? "").split(delimiter).map((place) => join(place, "etcd"));
+  const found = [local, ...path, "/usr/bin/etcd", "/usr/local/bin/etcd"].find(existsSync);
+  if (found === undefined) throw new Error("no etcd: run scripts/setup.sh --for-tests");
+  return found;
+}
+
+/** Ports that nothing listens on at the moment. */
+async function freePorts(count: number): Promise<number[]> {
+  const servers = await Promise.all(
+    Array.from({ length: count }, async () => {
+      const server = createServer();
+      await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+      return server;
+    }),
+  );
+  return await Promise.all(
+    servers.map(async (server) => {
+      const address = server.address();
+      await new Promise((resolve) => server.close(resolve));
+      return typeof address === "object" && address !== null ? address.port : 0;
+    }),
+  );
+}
+
+function base64(plain: string): string {
+  return Buffer.from(plain).toString("base64");
+}
+
+function text(encoded: string): string {
+  return Buffer.from(encoded, "base64").toString();
+}

@@ -1,0 +1,187 @@
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import type { Readable, Writable } from "node:stream";
+import type { HostOptions } from "../../src/actors/host.ts";
+import type { BrokerOptions } from "../../src/broker/index.ts";
+import { type Client, type ConnectOptions, connect } from "../../src/client/index.ts";
+import type { WireError } from "../../src/protocol/index.ts";
+import { startTestBroker, type TestBroker } from "./broker.ts";
+
+/** The compiled program; `make programs` makes it. */
+const PROGRAM = join(import.meta.dirname, "../../build/programs/test/e2e/programs/host-process.js");
+
+/** How long a test waits for an event of a host. */
+const EVENT_MS = 20_000;
+
+/** Short, so that tests are. */
+const LEASE_MS = 1_000;
+
+/** What a host process tells: the events of a host, and how it started and stopped. */
+export interface HostLine {
+  readonly type: string;
+  readonly shard?: number;
+  readonly error?: WireError;
+  readonly [entry: string]: unknown;
+}
+
+/** Hosts to be ended when the test process exits without ending them. */
+const running = new Set<TestHost>();
+process.once("exit", () => {
+  for (const host of running) host.signal("SIGKILL");
+});
+
+/** A host of one test, a process of its own. */
+export class TestHost {
+  readonly lines: HostLine[] = [];
+  readonly exited: Promise<void>;
+  readonly #child: ChildProcessByStdio<Writable, Readable, Readable>;
+  #listeners: (() => void)[] = [];
+  #ended = false;
+  #errors = "";
+
+  constructor(options: Omit<HostOptions, "onEvent">) {
+    this.#child = spawn(process.execPath, [PROGRAM, JSON.stringify(options)], {
+      stdio: ["pipe", "pipe", "pipe"],
+    });
+    running.add(this);
+    this.#child.stdin.on("error", () => undefined);
+    createInterface({ input: this.#child.stdout }).on("line", (line) => {
+      this.lines.push(JSON.parse(line) as HostLine);
+      this.#wake();
+    });
+    this.#child.stderr.on("data", (chunk: Buffer) => {
+      this.#errors += chunk.toString();
+    });
+    this.exited = new Promise((resolve) => {
+      this.#child.once("close", () => {
+        this.#ended = true;
+        running.delete(this);
+        this.#wake();
+        resolve();
+      });
+    });
+  }
+
+  get pid(): number {
+    return this.#child.pid ?? 0;
+  }
+
+  /** The shards that it serves now. */
+  get serving(): number[] {
+    const shards = new Set<number>();
+    for (const { type, shard } of this.lines) {
+      if (shard === undefined) continue;
+      if (type === "serving") shards.add(shard);
+      if (type === "released" || type === "shard-failed") shards.delete(shard);
+    }
+    return [...shards].sort((a, b) => a - b);
+  }
+
+  /** The first line from number `from` on that `matches`; waits for it. */
+  async line(matches: (line: HostLine) => boolean, from = 0): Promise<HostLine> {
+    await this.until(() => this.lines.slice(from).some(matches));
+    return this.lines.slice(from).find(matches) as HostLine;
+  }
+
+  /** Waits until a condition on what it told holds. */
+  async until(holds: () => boolean): Promise<void> {
+    const deadline = performance.now() + EVENT_MS;
+    while (!holds()) {
+      const told = `it told ${this.lines.map((line) => JSON.stringify(line)).join("\n")}`;
+      if (this.#ended) throw new Error(`the host has ended; ${told}\n${this.#errors}`);
+      if (performance.now() > deadline) throw new Error(`waited in vain; ${told}`);
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, 1_000);
+        this.#listeners.push(() => {
+          clearTimeout(timer);
+          resolve();
+        });
+      });
+    }
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    if (!this.#ended) this.#child.kill(signal);
+  }
+
+  /** Ends it in order. */
+  async stop(): Promise<void> {
+    this.signal("SIGTERM");
+    await this.exited;
+  }
+
+  /** Ends it as a crash does. */
+  async kill(): Promise<void> {
+    this.signal("SIGKILL");
+    await this.exited;
+  }
+
+  #wake(): void {
+    for (const listener of this.#listeners.splice(0)) listener();
+  }
+}
+
+/** A broker with one job, its hosts and trainers; all of them end with it. */
+export class TestJob {
+  readonly broker: TestBroker;
+  readonly job: string;
+  readonly hosts: TestHost[] = [];
+  readonly #defaults: Partial<HostOptions>;
+  readonly #clients: Client[] = [];
+
+  private constructor(broker: TestBroker, job: string, defaults: Partial<HostOptions>) {
+    this.broker = broker;
+    this.job = job;
+    this.#defaults = defaults;
+  }
+
+  /** Starts the broker; `defaults` are options of every host. */
+  static async start(
+    defaults: Partial<HostOptions> = {},
+    broker: Partial<BrokerOptions> = {},
+  ): Promise<TestJob> {
+    return new TestJob(await startTestBroker(broker), "j", defaults);
+  }
+
+  /** A host that has started, or a process whose start is still to be judged. */
+  spawnHost(options: Partial<HostOptions> = {}): TestHost {
+    const host = new TestHost({
+      connection: { servers: [this.broker.url], timeoutMs: 2_000 },
+      job: this.job,
+      shards: 4,
+      leaseMs: LEASE_MS,
+      ...this.#defaults,
+      ...options,
+    });
+    this.hosts.push(host);
+    return host;
+  }
+
+  /** Starts a host and waits until it serves its share. */
+  async host(options: Partial<HostOptions> = {}): Promise<TestHost> {
+    const host = this.spawnHost(options);
+    await host.line(({ type }) => type === "started");
+    return host;
+  }
+
+  /** A trainer in this process. */
+  async trainer(trainer: string, options: Partial<ConnectOptions> = {}): Promise<Client> {
+    const client = await connect({
+      url: this.broker.url,
+      job: this.job,
+      trainer,
+      timeoutMs: 20_000,
+      ...options,
+    });
+    this.#clients.push(client);
+    return client;
+  }
+
+  /** Ends everything and removes the data. */
+  async remove(): Promise<void> {
+    await Promise.all(this.#clients.map((client) => client.close({ timeoutMs: 1 })));
+    await Promise.all(this.hosts.map((host) => host.kill()));
+    await this.broker.remove();
+  }
+}

@@ -1,0 +1,76 @@
+import type { Owners, WantedBlock } from "../../src/actors/lifecycle/settings.ts";
+import {
+  blockPlaces,
+  type HostRecord,
+  type ParameterInfo,
+  type Position,
+  PserverError,
+} from "../../src/protocol/index.ts";
+
+/** The shards of a job in memory: which blocks are there, and what hosts have appended. */
+export class MemoryOwners implements Owners {
+  readonly #blocks = new Map<number, Map<string, number>>();
+  readonly #seqs = new Map<number, number>();
+  /** Every host record, in order. */
+  readonly appended: { readonly shard: number; readonly record: HostRecord }[] = [];
+  /** Every position that a check had to wait for. */
+  readonly awaited: { readonly shard: number; readonly at: Position | undefined }[] = [];
+  /** Bytes the broker can hold. */
+  roomBytes: number = Number.POSITIVE_INFINITY;
+  /** True while no owner answers. */
+  silent = false;
+
+  /** Puts blocks of a parameter there, as its initializer's records do; all of them by default. */
+  initialize(parameter: ParameterInfo, indices?: readonly number[]): void {
+    for (const { index, shard } of blockPlaces(parameter.layout)) {
+      if (indices?.includes(index) === false) continue;
+      this.#advance(shard);
+      this.#shard(shard).set(`${parameter.name} ${index}`, parameter.epoch);
+    }
+  }
+
+  /** Where a shard's journal stands. */
+  position(shard: number): Position {
+    return { generation: 1, seq: this.#seqs.get(shard) ?? 0 };
+  }
+
+  async check(
+    shard: number,
+    want: { readonly blocks: readonly WantedBlock[]; readonly at?: Position },
+  ): Promise<{ position: Position; missing: [string, number][] }> {
+    if (this.silent) throw new PserverError("NO_OWNER", `shard ${shard} has no owner`, { shard });
+    this.awaited.push({ shard, at: want.at });
+    const held = this.#shard(shard);
+    const missing = want.blocks.filter(
+      ([name, index, epoch]) => held.get(`${name} ${index}`) !== epoch,
+    );
+    return {
+      position: this.position(shard),
+      missing: missing.map(([name, index]): [string, number] => [name, index]),
+    };
+  }
+
+  async append(shard: number, record: HostRecord): Promise<Position> {
+    this.appended.push({ shard, record });
+    this.#advance(shard);
+    return this.position(shard);
+  }
+
+  async checkSpace(stateBytes: number): Promise<void> {
+    if (stateBytes <= this.roomBytes) return;
+    throw new PserverError("NO_SPACE", `room for ${this.roomBytes} bytes; received ${stateBytes}`, {
+      expected: this.roomBytes,
+      received: stateBytes,
+    });
+  }
+
+  #shard(shard: number): Map<string, number> {
+    const held = this.#blocks.get(shard) ?? new Map<string, number>();
+    this.#blocks.set(shard, held);
+    return held;
+  }
+
+  #advance(shard: number): void {
+    this.#seqs.set(shard, (this.#seqs.get(shard) ?? 0) + 1);
+  }
+}

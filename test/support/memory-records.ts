@@ -1,0 +1,109 @@
+import type { Clock } from "../../src/actors/clock.ts";
+import { type Leases, RecordLeases } from "../../src/actors/leases.ts";
+import type { Records, StoredRecord } from "../../src/actors/records.ts";
+import { PserverError } from "../../src/protocol/index.ts";
+
+/** One call that {@link MemoryRecords} got. */
+export interface RecordsCall {
+  readonly action: "read" | "create" | "update" | "remove" | "keys";
+  readonly key: string;
+}
+
+/** How {@link MemoryRecords} behaves; each hook may be changed at any time. */
+export interface MemoryRecordsOptions {
+  /** Records not written for this long are gone; needs a clock. */
+  readonly ttlMs?: number;
+  readonly clock?: Clock;
+  /** Awaited before and after each call's effect, so that tests decide what overtakes what. */
+  readonly between?: (call: RecordsCall) => Promise<unknown>;
+}
+
+/** Records in memory, with what a broker does to them: races, lost requests and lost answers. */
+export class MemoryRecords implements Records {
+  readonly #entries = new Map<string, { json: string; revision: number; writtenAtMs: number }>();
+  readonly #options: MemoryRecordsOptions;
+  #revision = 0;
+  /** Every call, in the order of their effects. */
+  readonly calls: RecordsCall[] = [];
+  /** True for a call that is to have its effect but to end in TIMEOUT. */
+  losesAnswer: (call: RecordsCall) => boolean = () => false;
+  /** True for a call that is to end in TIMEOUT without effect. */
+  losesRequest: (call: RecordsCall) => boolean = () => false;
+
+  constructor(options: MemoryRecordsOptions = {}) {
+    this.#options = options;
+  }
+
+  read(key: string): Promise<StoredRecord | undefined> {
+    return this.#call({ action: "read", key }, () => {
+      const entry = this.#entries.get(key);
+      return entry && { value: JSON.parse(entry.json) as unknown, revision: entry.revision };
+    });
+  }
+
+  create(key: string, value: unknown): Promise<number | undefined> {
+    return this.#call({ action: "create", key }, () =>
+      this.#entries.has(key) ? undefined : this.#write(key, value),
+    );
+  }
+
+  update(key: string, value: unknown, revision: number): Promise<number | undefined> {
+    return this.#call({ action: "update", key }, () =>
+      this.#entries.get(key)?.revision === revision ? this.#write(key, value) : undefined,
+    );
+  }
+
+  remove(key: string, revision: number): Promise<boolean> {
+    return this.#call({ action: "remove", key }, () => {
+      if (this.#entries.get(key)?.revision !== revision) return false;
+      return this.#entries.delete(key);
+    });
+  }
+
+  keys(prefix: string): Promise<string[]> {
+    return this.#call({ action: "keys", key: prefix }, () =>
+      [...this.#entries.keys()].filter((key) => key.startsWith(prefix)),
+    );
+  }
+
+  #write(key: string, value: unknown): number {
+    this.#revision += 1;
+    const writtenAtMs = this.#options.clock?.now() ?? 0;
+    this.#entries.set(key, { json: JSON.stringify(value), revision: this.#revision, writtenAtMs });
+    return this.#revision;
+  }
+
+  async #call<Result>(call: RecordsCall, effect: () => Result): Promise<Result> {
+    await this.#options.between?.(call);
+    if (this.losesRequest(call)) throw timeout(call);
+    this.#expire();
+    this.calls.push(call);
+    const result = effect();
+    await this.#options.between?.(call);
+    if (this.losesAnswer(call)) throw timeout(call);
+    return result;
+  }
+
+  #expire(): void {
+    const { ttlMs, clock } = this.#options;
+    if (ttlMs === undefined || clock === undefined) return;
+    for (const [key, { writtenAtMs }] of this.#entries) {
+      if (clock.now() - writtenAtMs >= ttlMs) this.#entries.delete(key);
+    }
+  }
+}
+
+/** Leases in memory that last `leaseMs` on a clock. */
+export function memoryLeases(
+  leaseMs: number,
+  clock: Clock,
+): { leases: Leases; records: MemoryRecords } {
+  const records = new MemoryRecords({ ttlMs: leaseMs, clock });
+  return { leases: new RecordLeases(records), records };
+}
+
+function timeout({ action, key }: RecordsCall): PserverError {
+  return new PserverError("TIMEOUT", `${action} ${key}: the broker did not answer in time`, {
+    key,
+  });
+}

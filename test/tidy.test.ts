@@ -1,0 +1,175 @@
+// Proves the house rules that no compiler or linter checks, by reading every file of the checkout
+// that is not built or fetched: size, doc comments, the one direction of imports, no console in
+// the library, clean text, nothing of the machine it was written on, each dependency explained.
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, extname, join, relative, resolve, sep } from "node:path";
+import { describe, expect, test } from "vitest";
+
+const ROOT = resolve(import.meta.dirname, "..");
+
+/** What .gitignore names, and files that are data of tests. */
+const SKIPPED = new Set([
+  ".git",
+  ".pserver",
+  ".tools",
+  "build",
+  "corpus",
+  "coverage",
+  "dist",
+  "fixtures",
+  "node_modules",
+  "vectors",
+  "__pycache__",
+]);
+
+const TEXT = new Set([
+  "",
+  ".c",
+  ".conf",
+  ".h",
+  ".json",
+  ".md",
+  ".py",
+  ".sh",
+  ".toml",
+  ".ts",
+  ".yml",
+]);
+
+const LINES_MAX = 500;
+
+/** What each directory of src may import besides itself. A new one must be given its place here. */
+const ARROWS: Readonly<Record<string, readonly string[]>> = {
+  protocol: [],
+  transport: ["protocol"],
+  client: ["protocol", "transport"],
+  actors: ["protocol", "transport", "model-files"],
+  "model-files": ["protocol"],
+  broker: ["protocol"],
+  cli: ["protocol", "transport", "client", "actors", "model-files", "broker"],
+};
+
+/** Names that say nothing about what a file holds. */
+const EMPTY_NAMES = /^(utils?|helpers?|common|misc|shared)\b/;
+
+/** Directories of one person, and hosts that packages are fetched from. */
+const MACHINE = [
+  /(?<!\w)\/(?:home|Users)\/\w/,
+  /(?<!\w)\/root\//,
+  /\bregistry\.[a-z]+\.(?:com|dev|io|org)\b/,
+  /^\s*"resolved"\s*:/,
+];
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it finds
+const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f]/;
+
+interface SourceFile {
+  /** Relative to the checkout, with `/`. */
+  readonly path: string;
+  readonly lines: readonly string[];
+}
+
+const files = listFiles(ROOT).map(readSource);
+const sources = files.filter((file) => file.path.startsWith("src/"));
+const modules = sources.filter(
+  (file) => file.path.endsWith(".ts") && !file.path.includes("/assembly/"),
+);
+
+test("the rules see the files", () => {
+  expect(files.map((file) => file.path)).toContain("package.json");
+  expect(modules.length).toBeGreaterThan(20);
+});
+
+describe("sources", () => {
+  test(`have at most ${LINES_MAX} lines`, () => {
+    const long = sources.filter((file) => file.lines.length > LINES_MAX);
+    expect(long.map((file) => `${file.path}: ${file.lines.length}`)).toEqual([]);
+  });
+
+  test("have a doc comment, or begin with a comment if they only re-export", () => {
+    const bare = modules.filter(
+      (file) => !file.lines[0]?.startsWith("/") && !file.lines.some((line) => line.includes("/**")),
+    );
+    expect(bare.map((file) => file.path)).toEqual([]);
+  });
+
+  test("are named after what they hold", () => {
+    const vague = files.filter((file) => EMPTY_NAMES.test(file.path.split("/").at(-1) ?? ""));
+    expect(vague.map((file) => file.path)).toEqual([]);
+  });
+
+  test("print only in the command", () => {
+    const library = modules.filter((file) => !file.path.startsWith("src/cli/"));
+    expect(find(library, (line) => /^\s*[^*/\s].*\bconsole\./.test(line))).toEqual([]);
+  });
+
+  test("import in one direction", () => {
+    const wrong = modules.flatMap((file) =>
+      importedDirectories(file)
+        .filter((target) => !mayImport(directoryOf(file.path), target))
+        .map((target) => `${file.path} imports ${target}`),
+    );
+    expect(wrong).toEqual([]);
+  });
+});
+
+describe("all files", () => {
+  test("hold no control characters and no blanks at the ends of lines", () => {
+    expect(find(files, (line) => CONTROL.test(line) || /[ \t]$/.test(line))).toEqual([]);
+  });
+
+  test("name nothing of the machine they were written on", () => {
+    expect(find(files, (line) => MACHINE.some((pattern) => pattern.test(line)))).toEqual([]);
+  });
+});
+
+test("docs/dependencies.md explains every dependency at its version", () => {
+  const text = readSource(join(ROOT, "docs", "dependencies.md")).lines.join("\n");
+  const manifest = JSON.parse(readSource(join(ROOT, "package.json")).lines.join("\n"));
+  const named = Object.entries({ ...manifest.dependencies, ...manifest.devDependencies });
+  expect(named.length).toBeGreaterThan(5);
+  const missing = named.filter(([name, version]) => !text.includes(`\`${name}\` ${version}`));
+  expect(missing).toEqual([]);
+});
+
+function listFiles(directory: string): string[] {
+  return readdirSync(directory, { withFileTypes: true }).flatMap((entry) => {
+    // A directory that is being compiled into is .dist-new or .build-new.
+    if (SKIPPED.has(entry.name) || entry.name.endsWith("-new")) return [];
+    const path = join(directory, entry.name);
+    if (entry.isDirectory()) return listFiles(path);
+    return entry.isFile() && TEXT.has(extname(entry.name)) ? [path] : [];
+  });
+}
+
+function readSource(path: string): SourceFile {
+  const text = readFileSync(path, "utf8");
+  const lines = text.split("\n");
+  if (lines.at(-1) === "") lines.pop();
+  return { path: relative(ROOT, path).split(sep).join("/"), lines };
+}
+
+/** `path:line` of each line that `matches`. */
+function find(among: readonly SourceFile[], matches: (line: string) => boolean): string[] {
+  return among.flatMap((file) =>
+    file.lines.flatMap((line, i) => (matches(line) ? [`${file.path}:${i + 1}: ${line}`] : [])),
+  );
+}
+
+/** Directories below src that a module imports from, by relative specifiers. */
+function importedDirectories(file: SourceFile): string[] {
+  const specifiers = file.lines.join("\n").matchAll(/\b(?:from|import)\s*\(?\s*"(\.[^"]+)"/g);
+  const targets = [...specifiers].map((match) =>
+    relative(ROOT, resolve(ROOT, dirname(file.path), match[1] ?? "")),
+  );
+  return [...new Set(targets.map((target) => directoryOf(target.split(sep).join("/"))))];
+}
+
+/** The directory below src that a file lies in; the path itself outside src. */
+function directoryOf(path: string): string {
+  return /^src\/([^/]+)\//.exec(path)?.[1] ?? path;
+}
+
+function mayImport(from: string, target: string): boolean {
+  return from === target || (ARROWS[from]?.includes(target) ?? false);
+}
