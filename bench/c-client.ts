@@ -1,0 +1,171 @@
+import { Bed } from "./bed.ts";
+import { buildCPrograms, type CProgram, cProgramPath, missingForC } from "./c-programs.ts";
+import { LineProcess } from "./line-process.ts";
+import { type NamedModel, parameterBytes } from "./models.ts";
+import { type BenchOptions, isWanted } from "./options.ts";
+import { type Measurement, type Moved, measureRounds, type Throughput } from "./rounds.ts";
+
+/** The least share of the raw figure, of cnats, that a pull and an applied push are to reach. */
+const RATIO = 0.85;
+
+/** Bytes of the models that the C client is measured on. */
+const MODEL_BYTES = 40e6;
+
+const STREAM = "BENCH-C";
+const JOB = "bench-c";
+
+const OPERATIONS = { pull: "pull, 1 trainer", grad: "push sgd, 1 trainer" } as const;
+const RAWS = { core: "raw core", journal: "raw JetStream" } as const;
+
+/** The C library next to C programs that use the broker without it, on file journals. */
+export async function benchC(
+  options: BenchOptions & { readonly log: (line: string) => void },
+): Promise<Throughput[]> {
+  const models = options.models
+    .filter((model) => model.parameters * parameterBytes(model) === MODEL_BYTES)
+    .filter((model) => wanted(model, options).length > 0);
+  if (models.length === 0) return [];
+  const missing = await missingForC();
+  if (missing !== undefined) {
+    options.log(`c: left out, because this machine lacks ${missing}`);
+    return [];
+  }
+  await buildCPrograms();
+  const bed = await Bed.open(options.profileDirectory);
+  try {
+    const host = await bed.startHost(JOB, "file");
+    const raw = await CRaw.start(bed);
+    const trainer = startProgram(bed, "trainer");
+    await trainer.call("open", bed.broker.url, JOB, "trainer-1");
+    const throughput: Throughput[] = [];
+    for (const model of models) {
+      const { prefix, parameters, shape } = model;
+      await trainer.call("create", prefix, parameters, shape.join(","));
+      const measurements = wanted(model, options).flatMap(([kind, operation]) => [
+        raw.measurement(model, kind),
+        trainerMeasurement(bed, host, trainer, model, kind, operation),
+      ]);
+      throughput.push(...(await measureRounds(measurements, options)));
+    }
+    return throughput;
+  } finally {
+    await bed.close();
+  }
+}
+
+/** What is asked for of a model: raw measurements, each with what is compared with it. */
+function wanted(
+  model: NamedModel,
+  options: BenchOptions,
+): [keyof typeof RAWS, keyof typeof OPERATIONS][] {
+  const pairs: ReturnType<typeof wanted> = [
+    ["core", "pull"],
+    ["journal", "grad"],
+  ];
+  return pairs.filter(
+    ([kind, operation]) =>
+      isWanted(options, nameOf(model, RAWS[kind])) ||
+      isWanted(options, nameOf(model, OPERATIONS[operation])),
+  );
+}
+
+function nameOf(model: NamedModel, what: string): string {
+  return `c, ${model.name}, ${what}`;
+}
+
+/** A program of `bench/c` that ends with the bed. */
+function startProgram(bed: Bed, program: CProgram): LineProcess {
+  const started = LineProcess.start(cProgramPath(program));
+  bed.adopt(started);
+  return started;
+}
+
+function trainerMeasurement(
+  bed: Bed,
+  host: { readonly pid: number },
+  trainer: LineProcess,
+  model: NamedModel,
+  kind: keyof typeof RAWS,
+  operation: keyof typeof OPERATIONS,
+): Measurement {
+  return {
+    name: nameOf(model, OPERATIONS[operation]),
+    baseline: nameOf(model, RAWS[kind]),
+    target: RATIO,
+    processes: [
+      { role: "broker", pid: bed.broker.pid },
+      { role: "host", pid: host.pid },
+      { role: "trainer", pid: trainer.pid },
+    ],
+    run: async (durationMs) => {
+      // Of the model that was created last.
+      const [bytes = 0, startMs = 0, endMs = 0] = await trainer.numbers(
+        "run",
+        operation,
+        durationMs,
+      );
+      return { bytes, seconds: (endMs - startMs) / 1e3 };
+    },
+  };
+}
+
+/** The C programs that send and receive without a parameter server. */
+class CRaw {
+  readonly #bed: Bed;
+  readonly #senders: Record<keyof typeof RAWS, LineProcess>;
+  readonly #receivers: Record<keyof typeof RAWS, LineProcess>;
+
+  private constructor(bed: Bed) {
+    this.#bed = bed;
+    this.#senders = {
+      core: startProgram(bed, "core-sender"),
+      journal: startProgram(bed, "journal-sender"),
+    };
+    this.#receivers = {
+      core: startProgram(bed, "core-receiver"),
+      journal: startProgram(bed, "journal-receiver"),
+    };
+  }
+
+  /** Starts and connects them. */
+  static async start(bed: Bed): Promise<CRaw> {
+    const raw = new CRaw(bed);
+    const { url } = bed.broker;
+    for (const { core, journal } of [raw.#senders, raw.#receivers]) {
+      await core.call("open", url, "bench.core");
+      await journal.call("open", url);
+    }
+    return raw;
+  }
+
+  measurement(model: NamedModel, kind: keyof typeof RAWS): Measurement {
+    return {
+      name: nameOf(model, RAWS[kind]),
+      processes: [
+        { role: "broker", pid: this.#bed.broker.pid },
+        { role: "sender", pid: this.#senders[kind].pid },
+        { role: "receiver", pid: this.#receivers[kind].pid },
+      ],
+      run: (durationMs) =>
+        kind === "core" ? this.#core(model, durationMs) : this.#journal(model, durationMs),
+    };
+  }
+
+  async #core(model: NamedModel, durationMs: number): Promise<Moved> {
+    const bytes = model.blockBytes;
+    const args = [bytes, model.parameters * parameterBytes(model), durationMs];
+    const [messages = 0, startMs = 0] = await this.#senders.core.numbers("run", ...args);
+    const [endMs = 0] = await this.#receivers.core.numbers("last", messages);
+    return { bytes: messages * bytes, seconds: (endMs - startMs) / 1e3 };
+  }
+
+  async #journal(model: NamedModel, durationMs: number): Promise<Moved> {
+    const subject = "bench.journal";
+    const bytes = model.blockBytes;
+    await this.#receivers.journal.call("read", STREAM, subject, bytes);
+    const args = [subject, bytes, parameterBytes(model), durationMs];
+    const [messages = 0, startMs = 0] = await this.#senders.journal.numbers("run", ...args);
+    const [endMs = 0] = await this.#receivers.journal.numbers("last", messages, STREAM);
+    return { bytes: messages * bytes, seconds: (endMs - startMs) / 1e3 };
+  }
+}

@@ -1,0 +1,65 @@
+import { execFile } from "node:child_process";
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+
+const run = promisify(execFile);
+
+/** This file lies in build/programs/bench. */
+const ROOT = join(import.meta.dirname, "../../..");
+const SOURCES = join(ROOT, "bench/c");
+const OUTPUT = join(ROOT, "build/bench-c");
+const FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-pthread"];
+/** What every program is linked with. */
+const PARTS = ["agent.c", "counter.c", "payloads.c"];
+const PROGRAMS = [
+  "core-sender",
+  "core-receiver",
+  "journal-sender",
+  "journal-receiver",
+  "trainer",
+] as const;
+
+/** A program of `bench/c`. */
+export type CProgram = (typeof PROGRAMS)[number];
+
+/** Where {@link buildCPrograms} puts a program. */
+export function cProgramPath(program: CProgram): string {
+  return join(OUTPUT, program);
+}
+
+/** Whether this machine has what the C programs are built with; if not, what is missing. */
+export async function missingForC(): Promise<string | undefined> {
+  const needs: [string, string, string[]][] = [
+    ["a C compiler (cc)", "cc", ["--version"]],
+    ["make", "make", ["--version"]],
+    ["libnats (pkg-config libnats)", "pkg-config", ["--exists", "libnats"]],
+    ["msgpack-c", "sh", ["-c", "pkg-config --exists msgpack-c || pkg-config --exists msgpack"]],
+  ];
+  for (const [what, command, args] of needs) {
+    const found = await run(command, args).then(
+      () => true,
+      () => false,
+    );
+    if (!found) return what;
+  }
+  return undefined;
+}
+
+/** Compiles the C library, which is built apart from that of `make build`, and the programs. */
+export async function buildCPrograms(): Promise<void> {
+  await mkdir(OUTPUT, { recursive: true });
+  const library = join(OUTPUT, "lib/libpserver.so");
+  await run("make", ["-s", "-j2", "-C", join(ROOT, "src/client/c"), `BUILD=${OUTPUT}`, library]);
+  const { stdout } = await run("pkg-config", ["--cflags", "--libs", "libnats"]);
+  const parts = PARTS.map((part) => join(SOURCES, part));
+  const ours = [
+    ["-I", join(ROOT, "include"), "-L", join(OUTPUT, "lib")],
+    ["-lpserver", `-Wl,-rpath,${join(OUTPUT, "lib")}`],
+  ].flat();
+  for (const program of PROGRAMS) {
+    const inputs = [join(SOURCES, `${program}.c`), ...parts];
+    const libraries = [...(program === "trainer" ? ours : []), ...stdout.trim().split(/\s+/)];
+    await run("cc", [...FLAGS, ...inputs, ...libraries, "-o", cProgramPath(program)]);
+  }
+}

@@ -1,0 +1,152 @@
+import { mkdir } from "node:fs/promises";
+import { cpus, loadavg } from "node:os";
+import { Bed, type Storage } from "./bed.ts";
+import { benchC } from "./c-client.ts";
+import { type HostMemory, measureHostMemory } from "./host-memory.ts";
+import { benchKernels } from "./kernels.ts";
+import type { NamedModel } from "./models.ts";
+import { type BenchOptions, isWanted, readOptions } from "./options.ts";
+import {
+  type BenchJob,
+  jobMeasurement,
+  jobMeasurementName,
+  type Latency,
+  latencyName,
+  measureLatency,
+  startJob,
+} from "./ours.ts";
+import type { Operation } from "./programs/trainer.ts";
+import { type Raw, rawName, startRaw } from "./raw.ts";
+import { reportText, targetsOf } from "./report.ts";
+import { type Measurement, measureRounds, type Throughput } from "./rounds.ts";
+import { benchRules } from "./rules.ts";
+import { benchTraffic } from "./traffic.ts";
+
+/** The least share of the raw figure that a pull, and a push that is applied, are to reach. */
+const RATIO = 0.8;
+
+async function main(): Promise<void> {
+  let options: ReturnType<typeof readOptions>;
+  try {
+    options = readOptions(process.argv.slice(2));
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : String(error));
+    process.exitCode = 2;
+    return;
+  }
+  if ("help" in options) {
+    console.log(options.help);
+    return;
+  }
+  if (options.profileDirectory !== undefined) {
+    await mkdir(options.profileDirectory, { recursive: true });
+  }
+  const [cpu] = cpus();
+  const machine = `${new Date().toISOString().slice(0, 10)}, ${cpus().length} × ${cpu?.model}, Node ${process.version}, load ${loadavg()[0]?.toFixed(1)} at the start`;
+  // First, in a process that has done nothing yet.
+  const kernels = isWanted(options, "kernels") ? benchKernels() : [];
+  const rules = isWanted(options, "rules") ? benchRules(options.ruleBytes) : [];
+  const throughput: Throughput[] = [];
+  const latency: Latency[] = [];
+  for (const storage of ["file", "memory"] as const) {
+    const found = await benchStorage(storage, options);
+    throughput.push(...found.throughput);
+    latency.push(...found.latency);
+  }
+  throughput.push(...(await benchC({ ...options, log: progress })));
+  const traffic = await benchTraffic({ ...options, log: progress });
+  throughput.push(...traffic.throughput);
+  const memory: HostMemory[] = [];
+  for (const bytes of options.memoryModelBytes) {
+    if (!isWanted(options, `host memory, ${bytes / 1e6} MB held`)) continue;
+    memory.push(await measureHostMemory(bytes, options.profileDirectory));
+  }
+  const { sparse } = traffic;
+  const findings = { machine, throughput, latency, sparse, memory, kernels, rules };
+  const targets = targetsOf(findings);
+  if (options.json) {
+    console.log(JSON.stringify({ ...findings, targets }, null, 2));
+    return;
+  }
+  console.log(reportText(findings));
+  const missed = targets.filter(({ met }) => !met).length;
+  console.log(`\n${targets.length - missed} of ${targets.length} targets met, ${missed} missed`);
+}
+
+/** What is to be measured on one model, on a broker with journals of one kind. */
+interface Plan {
+  readonly model: NamedModel;
+  readonly throughput: readonly Group[];
+  readonly latency: readonly Operation[];
+}
+
+/** Measurements next to a raw one that they are compared with. */
+interface Group {
+  readonly raw: "core" | "journal";
+  readonly ours: readonly { readonly operation: Operation; readonly trainers: number }[];
+}
+
+/** Everything on a broker with journals of one kind. */
+async function benchStorage(
+  storage: Storage,
+  options: BenchOptions,
+): Promise<{ throughput: Throughput[]; latency: Latency[] }> {
+  const throughput: Throughput[] = [];
+  const latency: Latency[] = [];
+  const plans = options.models
+    .map((model) => planOf(storage, model, options))
+    .filter((plan) => plan.throughput.length + plan.latency.length > 0);
+  if (plans.length === 0) return { throughput, latency };
+  const bed = await Bed.open(options.profileDirectory);
+  try {
+    const raw = await startRaw(bed, storage);
+    const job = await startJob(bed, storage, Math.max(...options.trainers));
+    for (const plan of plans) {
+      await job.trainers[0]?.call("create", plan.model);
+      const measurements = measurementsOf(raw, job, plan);
+      throughput.push(...(await measureRounds(measurements, { ...options, log: progress })));
+      for (const operation of plan.latency) {
+        latency.push(await measureLatency(job, plan.model, operation, options.latencyMs));
+      }
+    }
+  } finally {
+    await bed.close();
+  }
+  return { throughput, latency };
+}
+
+/** What is asked for of one model. A pull has nothing to do with the journal: once is enough. */
+function planOf(storage: Storage, model: NamedModel, options: BenchOptions): Plan {
+  const groups: [Group["raw"], readonly Operation[]][] = [["journal", ["mix", "grad"]]];
+  if (storage === "file") groups.unshift(["core", ["pull"]]);
+  const throughput = groups.flatMap(([raw, operations]) => {
+    const ours = options.trainers
+      .flatMap((trainers) => operations.map((operation) => ({ operation, trainers })))
+      .filter(({ operation, trainers }) =>
+        isWanted(options, jobMeasurementName(storage, model, operation, trainers)),
+      );
+    const alone = isWanted(options, rawName(storage, model, raw));
+    return ours.length > 0 || alone ? [{ raw, ours }] : [];
+  });
+  const latency = groups
+    .flatMap(([, operations]) => operations)
+    .filter((operation) => isWanted(options, latencyName(storage, model, operation)));
+  return { model, throughput, latency };
+}
+
+function measurementsOf(raw: Raw, job: BenchJob, { model, throughput }: Plan): Measurement[] {
+  return throughput.flatMap((group) => {
+    const base = raw[group.raw](model);
+    const around = { model, baseline: base.name, target: RATIO };
+    return [base, ...group.ours.map((what) => jobMeasurement(job, { ...what, ...around }))];
+  });
+}
+
+function progress(line: string): void {
+  console.error(line);
+}
+
+// Leaving in order lets what was started be ended and its files be removed.
+process.once("SIGINT", () => process.exit(130));
+process.once("SIGTERM", () => process.exit(143));
+await main();

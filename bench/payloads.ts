@@ -1,0 +1,23 @@
+/**
+ * The messages of a raw measurement: pieces of one array, one after the other and again from its
+ * beginning, so that as many bytes are read from memory as a trainer or host would read.
+ */
+export class Payloads {
+  readonly #source: Uint8Array;
+  readonly #bytes: number;
+  #at = 0;
+
+  /** Messages of `bytes` out of at least `sourceBytes`. */
+  constructor(bytes: number, sourceBytes: number) {
+    this.#bytes = bytes;
+    // Filled: pages that nobody has written to are all one page.
+    this.#source = new Uint8Array(Math.ceil(sourceBytes / bytes) * bytes).fill(1);
+  }
+
+  /** The next message; a view. */
+  next(): Uint8Array {
+    const payload = this.#source.subarray(this.#at, this.#at + this.#bytes);
+    this.#at = (this.#at + this.#bytes) % this.#source.length;
+    return payload;
+  }
+}

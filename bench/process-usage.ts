@@ -1,0 +1,56 @@
+import { readFileSync, writeFileSync } from "node:fs";
+
+/** Ticks per second in `/proc/<pid>/stat`: 100 on every Linux that Node runs on. */
+const TICKS_PER_SECOND = 100;
+
+/** CPU time a process and its threads have used so far, in user and kernel mode. */
+export function cpuSeconds(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  // The name, in brackets, may hold blanks.
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
+}
+
+/** The most memory a process has had resident since {@link resetPeak} (VmHWM). */
+export function peakBytes(pid: number): number {
+  const line = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"));
+  return Number(line?.[1] ?? Number.NaN) * 1024;
+}
+
+/** Lets the peak of a process begin anew at what it holds now. */
+export function resetPeak(pid: number): void {
+  writeFileSync(`/proc/${pid}/clear_refs`, "5");
+}
+
+/** A process that a measurement watches, under the name of its part. */
+export interface Watched {
+  readonly role: string;
+  readonly pid: number;
+}
+
+/** What the processes of one role used. */
+export interface Usage {
+  /** Of all of them. */
+  readonly cpuSeconds: number;
+  /** Of the largest of them. */
+  readonly peakBytes: number;
+}
+
+/** Runs `work` and tells what each role used meanwhile. */
+export async function watch<Result>(
+  processes: readonly Watched[],
+  work: () => Promise<Result>,
+): Promise<{ result: Result; usage: Map<string, Usage> }> {
+  for (const { pid } of processes) resetPeak(pid);
+  const before = processes.map(({ pid }) => cpuSeconds(pid));
+  const result = await work();
+  const usage = new Map<string, Usage>();
+  processes.forEach(({ role, pid }, i) => {
+    const other = usage.get(role) ?? { cpuSeconds: 0, peakBytes: 0 };
+    usage.set(role, {
+      cpuSeconds: other.cpuSeconds + cpuSeconds(pid) - (before[i] ?? 0),
+      peakBytes: Math.max(other.peakBytes, peakBytes(pid)),
+    });
+  });
+  return { result, usage };
+}

@@ -1,0 +1,60 @@
+import { connect, type NatsConnection } from "@nats-io/transport-node";
+import { machineMs, serveAgent } from "../agent.ts";
+import { Payloads } from "../payloads.ts";
+import { WINDOW_BYTES } from "../window.ts";
+
+/** Publishes to core NATS; the receiver's reports keep what is under way within the window. */
+const commands = {
+  async open({ url, subject }: { url: string; subject: string }): Promise<void> {
+    connection = await connect({ servers: [url], timeout: 10_000, name: "bench core sender" });
+    connection.subscribe(`${subject}.received`, {
+      callback: (_error, message) => {
+        received = Number(message.string());
+        onReceived();
+      },
+    });
+    await connection.flush();
+    target = subject;
+  },
+
+  /** Sends messages for so long; tells how many, and when the first left. */
+  async run({ bytes, sourceBytes, durationMs }: Sending): Promise<Sent> {
+    if (connection === undefined) throw new Error("not open");
+    const payloads = new Payloads(bytes, sourceBytes);
+    const window = Math.max(1, Math.floor(WINDOW_BYTES / bytes));
+    received = 0;
+    const startMs = machineMs();
+    let messages = 0;
+    while (messages === 0 || machineMs() - startMs < durationMs) {
+      while (messages - received >= window) await new Promise<void>((go) => (onReceived = go));
+      connection.publish(target, payloads.next());
+      messages += 1;
+    }
+    await connection.flush();
+    return { messages, startMs };
+  },
+};
+
+/** What a sender is to send, and for how long. */
+export interface Sending {
+  /** Of one message. */
+  readonly bytes: number;
+  /** Of the array that the messages are cut from. */
+  readonly sourceBytes: number;
+  readonly durationMs: number;
+}
+
+/** What one run of a sender did. */
+export interface Sent {
+  readonly messages: number;
+  readonly startMs: number;
+}
+
+export type CoreSender = typeof commands;
+
+let connection: NatsConnection | undefined;
+let target = "";
+let received = 0;
+let onReceived: () => void = () => {};
+
+serveAgent(commands);

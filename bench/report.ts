@@ -1,0 +1,221 @@
+import type { HostMemory } from "./host-memory.ts";
+import type { KernelResult } from "./kernels.ts";
+import type { Latency } from "./ours.ts";
+import type { Throughput } from "./rounds.ts";
+import type { RuleResult } from "./rules.ts";
+import type { Spread } from "./statistics.ts";
+import type { SparseTraffic } from "./traffic.ts";
+
+/** All that a run found. */
+export interface Findings {
+  readonly machine: string;
+  readonly throughput: readonly Throughput[];
+  readonly latency: readonly Latency[];
+  readonly sparse: readonly SparseTraffic[];
+  readonly memory: readonly HostMemory[];
+  readonly kernels: readonly KernelResult[];
+  readonly rules: readonly RuleResult[];
+}
+
+/** Something aimed for, and what was found. */
+export interface Target {
+  readonly name: string;
+  readonly aim: string;
+  readonly found: string;
+  readonly met: boolean;
+}
+
+const SGD_RATIO = 3;
+
+/** The least share of the speed of a copy that a rule on 1 MiB is to reach. */
+const COPY_RATIOS: Readonly<Record<string, number>> = { sgd: 0.6, adam: 0.5 };
+
+/** The share of a whole push's bytes that a push of a hundredth of the rows is to stay below. */
+const SPARSE_SHARE = 0.03;
+
+/** How many times longer denormals may make a rule. */
+const DENORMAL_SLOWDOWN = 2;
+
+/** The targets that a run's findings tell about. Met or missed is decided by the median. */
+export function targetsOf(findings: Findings): Target[] {
+  const ratios = findings.throughput.flatMap(({ name, baseline, ratio, target }) =>
+    ratio === undefined || target === undefined
+      ? []
+      : [
+          {
+            name,
+            aim: `≥ ${Number(target.toFixed(2))} of ${baseline?.split(", ").at(-1)}`,
+            found: range(ratio, 2),
+            met: ratio.median >= target,
+          },
+        ],
+  );
+  const memory = findings.memory.map(({ name, peakMb, targetMb }) => ({
+    name,
+    aim: `< ${targetMb.toFixed(0)} MB`,
+    found: `${peakMb.toFixed(0)} MB`,
+    met: peakMb < targetMb,
+  }));
+  const kernels = findings.kernels
+    .filter(({ name }) => name === "sgdF32")
+    .map(({ name, ratioToPlainJs }) => ({
+      name: `kernels, ${name}`,
+      aim: `≥ ${SGD_RATIO} times plain JS`,
+      found: ratioToPlainJs.toFixed(1),
+      met: ratioToPlainJs >= SGD_RATIO,
+    }));
+  const sparse = findings.sparse.map(({ name, fullBytes, sparseBytes }) => ({
+    name,
+    aim: `< ${100 * SPARSE_SHARE} % of a whole push's bytes`,
+    found: `${((100 * sparseBytes) / fullBytes).toFixed(2)} %`,
+    met: sparseBytes < SPARSE_SHARE * fullBytes,
+  }));
+  return [...ratios, ...sparse, ...memory, ...kernels, ...ruleTargets(findings.rules)];
+}
+
+function ruleTargets(rules: readonly RuleResult[]): Target[] {
+  const copies = rules.flatMap(({ name, bytes, ratioToCopy }) => {
+    const aim = COPY_RATIOS[name];
+    return aim === undefined || bytes > 1024 ** 2
+      ? []
+      : [
+          {
+            name: `rules, ${name}, ${mebibytes(bytes)}`,
+            aim: `≥ ${aim} of a copy`,
+            found: ratioToCopy.toFixed(2),
+            met: ratioToCopy >= aim,
+          },
+        ];
+  });
+  if (rules.length === 0) return copies;
+  const worst = Math.max(...rules.map(({ denormalSlowdown }) => denormalSlowdown));
+  const denormals = {
+    name: "rules, denormals, the worst rule",
+    aim: `≤ ${DENORMAL_SLOWDOWN} times ordinary numbers`,
+    found: worst.toFixed(2),
+    met: worst <= DENORMAL_SLOWDOWN,
+  };
+  return [...copies, denormals];
+}
+
+/** The findings as tables that are Markdown, too. */
+export function reportText(findings: Findings): string {
+  const sections: [string, string[][]][] = [
+    ["Throughput: median (min–max) of the rounds", throughputRows(findings.throughput)],
+    ["Latency of one call at a time, ms", latencyRows(findings.latency)],
+    ["Bytes in the journals", sparseRows(findings.sparse)],
+    ["Memory of a host, MB", memoryRows(findings.memory)],
+    ["Kernels, float32, a block of 1 MiB in cache", kernelRows(findings.kernels)],
+    ["Rules, float32: bytes read and written", ruleRows(findings.rules)],
+    ["Targets", targetRows(targetsOf(findings))],
+  ];
+  const tables = sections
+    .filter(([, rows]) => rows.length > 1)
+    .map(([title, rows]) => `${title}\n\n${table(rows)}`);
+  return `${findings.machine}\n\n${tables.join("\n\n")}`;
+}
+
+function throughputRows(found: readonly Throughput[]): string[][] {
+  const head = ["measurement", "MB/s", "ratio to raw", "CPU to raw", "CPU s per GB", "peak MB"];
+  return [
+    head,
+    ...found.map(({ name, mbPerSecond, ratio, cpuRatio, cpuSecondsPerGb, peakMb }) => [
+      name,
+      range(mbPerSecond, 0),
+      ratio === undefined ? "" : range(ratio, 2),
+      cpuRatio?.toFixed(2) ?? "",
+      roles(cpuSecondsPerGb, 2),
+      roles(peakMb, 0),
+    ]),
+  ];
+}
+
+function latencyRows(found: readonly Latency[]): string[][] {
+  return [
+    ["measurement", "calls", "p50", "p95", "p99", "MB/s at p50"],
+    ...found.map(({ name, calls, bytes, p50Ms, p95Ms, p99Ms }) => [
+      name,
+      String(calls),
+      ...[p50Ms, p95Ms, p99Ms].map((ms) => ms.toFixed(2)),
+      (bytes / p50Ms / 1e3).toFixed(0),
+    ]),
+  ];
+}
+
+function sparseRows(found: readonly SparseTraffic[]): string[][] {
+  return [
+    ["measurement", "whole push", "sparse push"],
+    ...found.map(({ name, fullBytes, sparseBytes }) => [
+      name,
+      String(fullBytes),
+      String(sparseBytes),
+    ]),
+  ];
+}
+
+function memoryRows(found: readonly HostMemory[]): string[][] {
+  return [
+    ["measurement", "empty", "initialized", "peak", "target"],
+    ...found.map(({ name, emptyMb, initializedMb, peakMb, targetMb }) => [
+      name,
+      ...[emptyMb, initializedMb, peakMb, targetMb].map((mb) => mb.toFixed(0)),
+    ]),
+  ];
+}
+
+function kernelRows(found: readonly KernelResult[]): string[][] {
+  return [
+    ["kernel", "GB/s", "times plain JS"],
+    ...found.map(({ name, gbPerSecond, ratioToPlainJs }) => [
+      name,
+      gbPerSecond.toFixed(1),
+      ratioToPlainJs.toFixed(1),
+    ]),
+  ];
+}
+
+function ruleRows(found: readonly RuleResult[]): string[][] {
+  return [
+    ["rule", "parameter", "GB/s", "ratio to a copy", "times longer with denormals"],
+    ...found.map(({ name, bytes, gbPerSecond, ratioToCopy, denormalSlowdown }) => [
+      name,
+      mebibytes(bytes),
+      gbPerSecond.toFixed(1),
+      ratioToCopy.toFixed(2),
+      denormalSlowdown.toFixed(2),
+    ]),
+  ];
+}
+
+function mebibytes(bytes: number): string {
+  return `${bytes / 1024 ** 2} MiB`;
+}
+
+function targetRows(targets: readonly Target[]): string[][] {
+  return [
+    ["target", "aim", "found", "met"],
+    ...targets.map(({ name, aim, found, met }) => [name, aim, found, met ? "yes" : "MISSED"]),
+  ];
+}
+
+function range({ median, min, max }: Spread, digits: number): string {
+  const text = median.toFixed(digits);
+  return min === max ? text : `${text} (${min.toFixed(digits)}–${max.toFixed(digits)})`;
+}
+
+function roles(values: Readonly<Record<string, number>>, digits: number): string {
+  return Object.entries(values)
+    .map(([role, value]) => `${role} ${value.toFixed(digits)}`)
+    .join(", ");
+}
+
+function table(rows: readonly string[][]): string {
+  const widths = (rows[0] ?? []).map((_, column) =>
+    Math.max(...rows.map((row) => (row[column] ?? "").length)),
+  );
+  const lines = rows.map(
+    (row) => `| ${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(" | ")} |`,
+  );
+  lines.splice(1, 0, `|${widths.map((width) => "-".repeat(width + 2)).join("|")}|`);
+  return lines.join("\n");
+}

@@ -1,0 +1,97 @@
+import { jetstreamManager } from "@nats-io/jetstream";
+import { connect } from "@nats-io/transport-node";
+import { Bed } from "./bed.ts";
+import { MODELS, type NamedModel } from "./models.ts";
+import { type BenchOptions, isWanted } from "./options.ts";
+import { startJob, stepMeasurement, stepName } from "./ours.ts";
+import { measureRounds, type Throughput } from "./rounds.ts";
+
+/** Bytes that a push takes in the journals, next to those of a whole gradient. */
+export interface SparseTraffic {
+  readonly name: string;
+  readonly fullBytes: number;
+  readonly sparseBytes: number;
+}
+
+/** A step with elements of half the size is to take at most this share of the time. */
+const STEP_TIME_SHARE = 0.65;
+
+const SPARSE_NAME = "sparse push, 1 % of 100,000 rows";
+const SPARSE_SHAPE = [100_000, 64] as const;
+const SPARSE_ROWS = 1_000;
+
+/** What shorter elements and fewer rows save. */
+export async function benchTraffic(
+  options: BenchOptions & { readonly log: (line: string) => void },
+): Promise<{ throughput: Throughput[]; sparse: SparseTraffic[] }> {
+  const models = MODELS.filter(
+    (model) => model.blockBytes >= 1024 ** 2 && isWanted(options, stepName(model, "bfloat16")),
+  ).slice(0, options.quick ? 1 : 2);
+  const throughput: Throughput[] = [];
+  if (models.length > 0) {
+    await inNewBed(options, async (bed) => {
+      const job = await startJob(bed, "file", 1);
+      for (const model of models) {
+        await job.trainers[0]?.call("create", model);
+        throughput.push(...(await measureRounds(stepsOf(job, model), options)));
+      }
+    });
+  }
+  const sparse: SparseTraffic[] = [];
+  if (isWanted(options, SPARSE_NAME)) {
+    await inNewBed(options, async (bed) => {
+      sparse.push(await measureSparse(bed));
+    });
+  }
+  return { throughput, sparse };
+}
+
+function stepsOf(job: Parameters<typeof stepMeasurement>[0], model: NamedModel) {
+  const plain = stepMeasurement(job, model, undefined, undefined);
+  const comparison = { baseline: plain.name, target: 1 / STEP_TIME_SHARE };
+  return [plain, stepMeasurement(job, model, "bfloat16", comparison)];
+}
+
+/** Pushes all rows of a parameter, then a hundredth of them, spread evenly. */
+async function measureSparse(bed: Bed): Promise<SparseTraffic> {
+  const { trainers } = await startJob(bed, "file", 1);
+  const task = { name: "rows", shape: SPARSE_SHAPE };
+  const distance = SPARSE_SHAPE[0] / SPARSE_ROWS;
+  const rows = Array.from({ length: SPARSE_ROWS }, (_, i) => i * distance);
+  const taken = async (send: object): Promise<number> => {
+    const before = await journalBytes(bed);
+    await trainers[0]?.call("sendRows", { ...task, ...send });
+    return (await journalBytes(bed)) - before;
+  };
+  // The first one creates the parameter, which is not to be counted.
+  await taken({ rows: [0] });
+  return {
+    name: SPARSE_NAME,
+    fullBytes: await taken({}),
+    sparseBytes: await taken({ rows }),
+  };
+}
+
+/** Bytes in all journals of the broker. */
+async function journalBytes(bed: Bed): Promise<number> {
+  const connection = await connect({ servers: [bed.broker.url], timeout: 10_000 });
+  try {
+    const manager = await jetstreamManager(connection);
+    let bytes = 0;
+    for await (const { config, state } of manager.streams.list()) {
+      if (/^PS_bench-file_[0-9]+$/.test(config.name)) bytes += state.bytes;
+    }
+    return bytes;
+  } finally {
+    await connection.close();
+  }
+}
+
+async function inNewBed(options: BenchOptions, run: (bed: Bed) => Promise<void>): Promise<void> {
+  const bed = await Bed.open(options.profileDirectory);
+  try {
+    await run(bed);
+  } finally {
+    await bed.close();
+  }
+}
