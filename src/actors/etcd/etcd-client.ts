@@ -144,7 +144,8 @@ export class EtcdClient {
       try {
         const ttl = await new Promise<string>((resolve, reject) => {
           stream.on("data", (reply) => resolve(reply.TTL));
-          stream.on("error", reject);
+          // Of streams, unlike calls, the package passes gRPC's errors on without a class.
+          stream.on("error", (error: Error) => reject(this.#module.castGrpcError(error)));
           stream.on("end", () => reject(new this.#module.GRPCUnavailableError("stream ended")));
           stream.write({ ID: lease });
         });

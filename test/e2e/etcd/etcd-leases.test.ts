@@ -132,9 +132,11 @@ describe("without an answer", () => {
   });
 
   test("etcd is frozen: NO_ETCD in the time of a call; afterwards it goes on", async () => {
-    const { leases } = await open({ timeoutMs: 300 });
+    const { client, leases } = await open({ timeoutMs: 300 });
     expect(await leases.claim("k", a)).toBe(true);
+    const lease = await client.grant(LEASE_MS);
     etcd.signal("SIGSTOP");
+    await expect(client.keepAlive(lease)).rejects.toMatchObject({ code: "NO_ETCD" });
     await expect(leases.renew("k", a)).rejects.toMatchObject({ code: "NO_ETCD" });
     await expect(leases.keys("k")).rejects.toMatchObject({ code: "NO_ETCD" });
     etcd.signal("SIGCONT");
