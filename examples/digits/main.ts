@@ -15,13 +15,13 @@ const JOB = "digits";
 const ACCURACY_MIN = 0.93;
 
 /** Updates after which something happens. */
-const LATE_TRAINER_AT = 400;
-const TRAINER_KILLED_AT = 800;
-const HOST_KILLED_AT = 1_200;
+const LATE_TRAINER_AT = 300;
+const TRAINER_KILLED_AT = 600;
+const HOST_KILLED_AT = 900;
 
 /** Training ends after so many updates or, on a slow machine, after so long with fewer. */
-const UPDATES = 2_400;
-const UPDATES_MIN = 1_500;
+const UPDATES = 2_000;
+const UPDATES_MIN = 1_400;
 const TRAINING_MS = 75_000;
 
 const TIMEOUT_MS = 300_000;

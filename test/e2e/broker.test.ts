@@ -220,7 +220,7 @@ describe("startBroker", () => {
     expect(identifyProcess(pid)).toBeDefined();
     await expect(startBroker({ storeDir })).rejects.toMatchObject({ code: "STORE_IN_USE" });
     parent.kill("SIGKILL");
-    await vi.waitFor(() => expect(identifyProcess(pid)).toBeUndefined(), { timeout: 20_000 });
+    await vi.waitFor(() => expect(identifyProcess(pid)).toBeUndefined(), { timeout: 40_000 });
     const broker = await startBroker({ storeDir });
     await broker.stop();
   });

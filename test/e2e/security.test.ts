@@ -35,7 +35,7 @@ const PASSWORDS = ["HOST", "ANSWERS", "TRAINER_1", "TRAINER_2", "OBSERVER"];
 for (const name of PASSWORDS) process.env[`PSERVER_${name}_PASSWORD`] = PASSWORD;
 
 /** How long a test waits for what the broker says on another connection. */
-const WAIT = { timeout: 10_000, interval: 20 };
+const WAIT = { timeout: 40_000, interval: 20 };
 
 let home: string;
 let job: TestJob;
@@ -131,7 +131,7 @@ test("the users of the sample suffice for a job's whole life", async () => {
   const connection = await rawUser("trainer-1", `${SUBJECTS.inbox("trainer-1")}.raw`);
   const wanted = encodeStepRequest({ generation: 1, seq: 0, revision: 2, step: 1, waitMs: 5_000 });
   const subject = SUBJECTS.step(0, "trainer-1");
-  const { data: reply } = await connection.request(subject, wanted, { timeout: 5_000 });
+  const { data: reply } = await connection.request(subject, wanted, { timeout: 40_000 });
   expect(parseStepReply(decodeMessage(reply))).toMatchObject({ revision: 2, step: 1 });
   const saved = await first.saveModel("m.safetensors");
   expect(saved).toMatchObject({ format: "safetensors" });
@@ -156,7 +156,7 @@ test("an observer reads and cannot write", async () => {
   const connection = await rawUser("observer", SUBJECTS.inbox("observer"));
   const refused = refusals(connection);
   const ask = async (subject: string): Promise<number> =>
-    (await connection.request(subject, encodeMessage({}), { timeout: 5_000 })).data.length;
+    (await connection.request(subject, encodeMessage({}), { timeout: 40_000 })).data.length;
   expect(await ask(SUBJECTS.lifecycle("observer", "status"))).toBeGreaterThan(10);
   expect(await ask(SUBJECTS.control("observer", "hosts"))).toBeGreaterThan(10);
   expect(await ask(SUBJECTS.pull("own", 0, "observer"))).toBeGreaterThan(10);

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 
-const START_MS = 20_000;
+const START_MS = 40_000;
 const POLL_MS = 20;
 
 /** Etcds to be ended when the test process exits without ending them. */

@@ -203,7 +203,7 @@ class Host implements FakeHost {
   async append(shard: number, record: Parameters<typeof encodeHostRecord>[0]): Promise<Position> {
     const subject = this.subjects.hostLog(shard, record.verb);
     const reply = await this.#connection.request(subject, encodeHostRecord(record), {
-      timeout: 5_000,
+      timeout: 40_000,
     });
     const { seq } = reply.json<{ seq: number }>();
     return { generation: 1, seq };
@@ -251,7 +251,7 @@ class Host implements FakeHost {
         { ...entries, count: values.length, config },
         new Uint8Array(values.buffer, values.byteOffset, values.byteLength),
       ),
-      { timeout: 5_000 },
+      { timeout: 40_000 },
     );
     // A pull asks for no position that its trainer has not seen, so it could be answered before.
     const { seq } = ack.json<{ seq: number }>();

@@ -12,7 +12,7 @@ import { startTestBroker, type TestBroker } from "./broker.ts";
 const PROGRAM = join(import.meta.dirname, "../../build/programs/test/e2e/programs/host-process.js");
 
 /** How long a test waits for an event of a host. */
-const EVENT_MS = 20_000;
+const EVENT_MS = 40_000;
 
 /** Short, so that tests are. */
 const LEASE_MS = 1_000;
@@ -171,7 +171,7 @@ export class TestJob {
       url: this.broker.url,
       job: this.job,
       trainer,
-      timeoutMs: 20_000,
+      timeoutMs: 40_000,
       ...options,
     });
     this.#clients.push(client);

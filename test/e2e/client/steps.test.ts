@@ -203,7 +203,7 @@ async function enterAndDie(trainer: string): Promise<void> {
     const { data } = await connection.request(
       subjects.lifecycle(trainer, verb),
       encodeMessage(entries),
-      { timeout: 5_000 },
+      { timeout: 40_000 },
     );
     return decodeMessage(data).fields;
   };

@@ -47,7 +47,7 @@ test("up publishes all its hosts under the prefix, and takes them back", async (
   command.child.kill("SIGINT");
   expect((await command.finished).code).toBe(0);
   expect((await etcd.list("/team/a/")).map(({ key }) => key)).toEqual(["/team/a/ps_id"]);
-}, 60_000);
+});
 
 test("no etcd there: the code for what cannot be reached, with its address", async () => {
   const command = start(up("two", "--etcd", "http://127.0.0.1:1"));
@@ -55,7 +55,7 @@ test("no etcd there: the code for what cannot be reached, with its address", asy
   expect(code).toBe(2);
   expect(stderr).toContain("NO_ETCD");
   expect(stderr).toContain("http://127.0.0.1:1");
-}, 60_000);
+});
 
 test.each([
   [["--etcd", "127.0.0.1:2379"], 128, "http://host:port"],
@@ -63,12 +63,8 @@ test.each([
   [["--etcd", "http://a:1", "--advertise", "http://b"], 128, "nats://host:port"],
   [["--etcd-prefix", "/a"], 3, "--etcd"],
   [["--advertise", "nats://b"], 3, "--etcd"],
-])(
-  "%j is refused",
-  async (flags, code, says) => {
-    const finished = await start(["host", "--url", "nats://127.0.0.1:1", ...flags]).finished;
-    expect(finished.code).toBe(code);
-    expect(finished.stderr).toContain(says);
-  },
-  60_000,
-);
+])("%j is refused", async (flags, code, says) => {
+  const finished = await start(["host", "--url", "nats://127.0.0.1:1", ...flags]).finished;
+  expect(finished.code).toBe(code);
+  expect(finished.stderr).toContain(says);
+});

@@ -141,7 +141,7 @@ describe("without an answer", () => {
     await expect(leases.keys("k")).rejects.toMatchObject({ code: "NO_ETCD" });
     etcd.signal("SIGCONT");
     await expect
-      .poll(() => leases.claim("k", a).catch(() => false), { timeout: 10_000 })
+      .poll(() => leases.claim("k", a).catch(() => false), { timeout: 40_000 })
       .toBe(true);
   });
 
@@ -183,15 +183,15 @@ test("a restart keeps leases and their holders, and a view calls nobody lost mea
   expect(await leases.claim("host.a", a)).toBe(true);
   await view.start();
   await etcd.kill();
-  await expect.poll(() => turns, { timeout: 10_000 }).toEqual(["NO_ETCD"]);
+  await expect.poll(() => turns, { timeout: 40_000 }).toEqual(["NO_ETCD"]);
   expect(view.settled).toBe(false);
   expect(view.isLost("host.b")).toBe(false);
   await etcd.start();
   await expect
-    .poll(() => leases.renew("host.a", a).catch(() => false), { timeout: 10_000 })
+    .poll(() => leases.renew("host.a", a).catch(() => false), { timeout: 40_000 })
     .toBe(true);
   expect(turns).toEqual(["NO_ETCD", undefined]);
-  await expect.poll(() => view.isLost("host.b"), { timeout: 10_000 }).toBe(true);
+  await expect.poll(() => view.isLost("host.b"), { timeout: 40_000 }).toBe(true);
 });
 
 /** A server that greets, and says nothing else. */

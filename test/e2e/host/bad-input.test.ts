@@ -94,7 +94,7 @@ function record(changes: Fields = {}, values = new Float32Array(4).fill(-1_000))
 
 /** What the broker answers to a record. */
 async function store(subject: string, bytes: Uint8Array, header?: MsgHdrs): Promise<unknown> {
-  const options = { timeout: 5_000, ...(header === undefined ? {} : { headers: header }) };
+  const options = { timeout: 40_000, ...(header === undefined ? {} : { headers: header }) };
   const { data } = await raw.request(subject, bytes, options);
   return JSON.parse(new TextDecoder().decode(data));
 }
@@ -110,7 +110,7 @@ async function rejection(bytes: Uint8Array, subject = LOG): Promise<string | und
 
 /** The code of the error in the reply to a request. */
 async function refusal(subject: string, bytes: Uint8Array): Promise<string> {
-  const { data } = await raw.request(subject, bytes, { timeout: 5_000 });
+  const { data } = await raw.request(subject, bytes, { timeout: 40_000 });
   try {
     throwIfError(decodeMessage(data).fields);
     return "";

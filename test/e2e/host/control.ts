@@ -10,7 +10,7 @@ import {
 } from "../../../src/protocol/index.ts";
 import type { TestJob } from "../../support/host.ts";
 
-const WAIT_MS = 20_000;
+const WAIT_MS = 40_000;
 const POLL_MS = 20;
 
 /** Asks whichever host answers, as the command does. @throws the error in the reply. */

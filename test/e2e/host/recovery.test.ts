@@ -63,4 +63,4 @@ test("under load, whoever is killed, three trainers lose nothing and nothing cou
   }
   await training.progress();
   await checkValues(job, first, await training.end());
-}, 60_000);
+});

@@ -54,7 +54,7 @@ test("a joining host gets its share; a killed and a closed one lose theirs", asy
   await servesAll(one);
   await training.progress();
   await checkValues(job, first, await training.end());
-}, 60_000);
+});
 
 test("a host that sleeps past its lease is deposed, and takes its share again", async () => {
   job = await TestJob.start({ snapshotBytes: 100_000, retainBytes: 1_000_000_000 });
@@ -80,4 +80,4 @@ test("a host that sleeps past its lease is deposed, and takes its share again", 
     ({ type, error }) => type === "shard-failed" && error?.code !== "NOT_OWNER",
   );
   expect(wrong).toEqual([]);
-}, 60_000);
+});

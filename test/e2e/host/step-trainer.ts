@@ -26,7 +26,7 @@ import {
 } from "../../../src/protocol/index.ts";
 import type { TestJob } from "../../support/host.ts";
 
-const WAIT_MS = 20_000;
+const WAIT_MS = 40_000;
 const POLL_MS = 20;
 
 /** Codes of answers that say "not now". */

@@ -109,7 +109,7 @@ test("four trainers in step compute what one does with the mean of their gradien
   for (const shard of shards as Fields[]) {
     expect(shard).toMatchObject({ steps: { closed: 6, members: 4 } });
   }
-}, 60_000);
+});
 
 describe("a step of which a trainer dies", () => {
   test("closes after its lease without it, and keeps what it has sent", async () => {
@@ -311,7 +311,7 @@ test("trainers keep step while the hosts under them die", async () => {
   await job.host({ id: "second" });
   await training;
   expect(await firstOf(client)).toBe(1 - 6 * STEPS);
-}, 60_000);
+});
 
 test("a journal that missed a change of members is told it by the host that serves its shard", async () => {
   const job = await startJob({ mode: "sync", trainers: 2 });

@@ -42,7 +42,7 @@ async function echo(options: Parameters<typeof connectForBulk>[0]): Promise<void
     connection.subscribe("echo", { callback: (_error, { data }) => void received.push(data) });
     const sent = SIZES.flatMap((size, i) => [bytes(size, i), bytes(11, i)]);
     for (const data of sent) connection.publish("echo", data);
-    await vi.waitFor(() => expect(received).toHaveLength(sent.length), { timeout: 20_000 });
+    await vi.waitFor(() => expect(received).toHaveLength(sent.length), { timeout: 40_000 });
     // Only now: a buffer that is written to again would have changed the first messages.
     expect(received.map(digest)).toEqual(sent.map(digest));
   } finally {
