@@ -28,20 +28,23 @@ export class AdagradRule implements UpdateRule {
   }
 }
 
+/** The numbers of the rules that keep averages: ρ, ε and the decay. */
+interface AverageNumbers {
+  readonly rho: number;
+  readonly epsilon: number;
+  readonly l2: number;
+}
+
 /** E = ρ·E + (1−ρ)·g²; value −= lr·g / (√E + ε) (Tieleman and Hinton, 2012). */
 export class RmspropRule implements UpdateRule {
   readonly slots = 1;
   readonly #step: RmspropKernel;
-  readonly #rho: number;
-  readonly #epsilon: number;
-  readonly #l2: number;
+  readonly #numbers: AverageNumbers;
   #learningRate = 0;
 
   constructor(kernels: Kernels, dtype: FloatDtype, rho: number, epsilon: number, l2: number) {
     this.#step = kernels[dtype === "float32" ? "rmspropF32" : "rmspropF64"];
-    this.#rho = rho;
-    this.#epsilon = epsilon;
-    this.#l2 = l2;
+    this.#numbers = { rho, epsilon, l2 };
   }
 
   begin(_kernels: Kernels, { learningRate }: StepRate): void {
@@ -49,9 +52,9 @@ export class RmspropRule implements UpdateRule {
   }
 
   run(value: number, gradient: number, slots: readonly number[], n: number): void {
+    const { rho, epsilon, l2 } = this.#numbers;
     const lr = this.#learningRate;
-    const decay = lr * this.#l2;
-    this.#step(value, gradient, slotAt(slots, 0), n, lr, this.#rho, this.#epsilon, decay);
+    this.#step(value, gradient, slotAt(slots, 0), n, lr, rho, epsilon, lr * l2);
   }
 }
 
@@ -62,16 +65,12 @@ export class RmspropRule implements UpdateRule {
 export class AdadeltaRule implements UpdateRule {
   readonly slots = 2;
   readonly #step: AdadeltaKernel;
-  readonly #rho: number;
-  readonly #epsilon: number;
-  readonly #l2: number;
+  readonly #numbers: AverageNumbers;
   #learningRate = 0;
 
   constructor(kernels: Kernels, dtype: FloatDtype, rho: number, epsilon: number, l2: number) {
     this.#step = kernels[dtype === "float32" ? "adadeltaF32" : "adadeltaF64"];
-    this.#rho = rho;
-    this.#epsilon = epsilon;
-    this.#l2 = l2;
+    this.#numbers = { rho, epsilon, l2 };
   }
 
   begin(_kernels: Kernels, { learningRate }: StepRate): void {
@@ -79,9 +78,10 @@ export class AdadeltaRule implements UpdateRule {
   }
 
   run(value: number, gradient: number, slots: readonly number[], n: number): void {
-    const lr = this.#learningRate;
     const squares = slotAt(slots, 0);
     const deltas = slotAt(slots, 1);
-    this.#step(value, gradient, squares, deltas, n, lr, this.#rho, this.#epsilon, lr * this.#l2);
+    const { rho, epsilon, l2 } = this.#numbers;
+    const lr = this.#learningRate;
+    this.#step(value, gradient, squares, deltas, n, lr, rho, epsilon, lr * l2);
   }
 }
