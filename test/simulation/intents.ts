@@ -18,6 +18,8 @@ export const BLOCKS = 2;
 /** Elements of a block: each push adds 1 to an element of its own, which shows how often it was applied. */
 export const ELEMENTS = 128;
 
+const CONFIG = toConfig();
+
 /** What a trainer means by a record; the simulation's own knowledge, which the fold never sees. */
 export interface TrainerIntent {
   readonly by: "trainer";
@@ -74,5 +76,5 @@ function toRecord(intent: TrainerIntent): TrainerRecord {
     return { verb, ...head, norm: 0, operation: { op: "mix", alpha: 1, beta: 1 } };
   }
   const place = { shape: [BLOCKS * ELEMENTS], start: index * ELEMENTS, count: ELEMENTS };
-  return { verb, ...head, ...place, config: toConfig() };
+  return { verb, ...head, ...place, config: CONFIG };
 }
