@@ -25,6 +25,16 @@ export class Random {
     return items[this.below(items.length)];
   }
 
+  /** One of a list in which an item of twice the weight, a whole number, is chosen twice as often. */
+  pickWeighted<Item>(items: readonly (readonly [weight: number, item: Item])[]): Item | undefined {
+    let ticket = this.below(items.reduce((sum, [weight]) => sum + weight, 0));
+    const chosen = items.find(([weight]) => {
+      ticket -= weight;
+      return ticket < 0;
+    });
+    return chosen?.[1];
+  }
+
   #next(): number {
     const sum = (this.#a + this.#b + this.#counter) | 0;
     this.#counter = (this.#counter + 1) | 0;

@@ -5,6 +5,7 @@ import { BLOCKS, ELEMENTS, PARAMETER, type Publication, publishHost, SHARD } fro
 import { Journal } from "./journal.ts";
 import { Network } from "./network.ts";
 import { Owner, type OwnerFaults, restoreFold, type Snapshot } from "./owner.ts";
+import { type Phases, runPhases } from "./phases.ts";
 import { Random } from "./random.ts";
 import { replayAll, skipHole } from "./replay.ts";
 import { type TrainerFaults, TrainerProcess, type TrainerWorld } from "./trainer.ts";
@@ -42,17 +43,10 @@ const STORM_ELEMENTS = ELEMENTS - TRAINERS.length * CALM_PUSHES;
 
 /** Runs one schedule, decided by its seed alone. @throws Violation if a promise is broken. */
 export function runSchedule(seed: number, pool: MemoryPool, variant: Variant = {}): ScheduleReport {
-  try {
-    const schedule = new Schedule(seed, pool, variant);
-    schedule.storm();
-    schedule.calm();
-    return schedule.judge();
-  } finally {
-    pool.reclaim();
-  }
+  return runPhases(pool, () => new Schedule(seed, pool, variant));
 }
 
-class Schedule implements TrainerWorld {
+class Schedule implements TrainerWorld, Phases<ScheduleReport> {
   readonly verdicts: Verdicts = new Verdicts();
   readonly #random: Random;
   readonly #network: Network;
@@ -107,14 +101,8 @@ class Schedule implements TrainerWorld {
       [1, () => this.#host()],
       [2, () => this.#fillDisk()],
     ];
-    const total = actions.reduce((sum, [weight]) => sum + weight, 0);
     for (let step = 0; step < STEPS; step++) {
-      let ticket = this.#random.below(total);
-      const chosen = actions.find(([weight]) => {
-        ticket -= weight;
-        return ticket < 0;
-      });
-      chosen?.[1]();
+      this.#random.pickWeighted(actions)?.();
       this.#owners = this.#owners.filter((owner) => owner.alive);
     }
   }

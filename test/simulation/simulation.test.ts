@@ -9,51 +9,23 @@
 // schedule alone, SIMULATION_SCHEDULES=<count> runs more. And the oracles are proved in turn: they
 // find each of the defects of planted-bugs.ts.
 import { expect, test } from "vitest";
-import { ensureError } from "../../src/protocol/errors.ts";
 import { MemoryPool } from "./fold-maker.ts";
-import { PLANTED_BUGS, type PlantedBug } from "./planted-bugs.ts";
-import { runSchedule, type ScheduleReport } from "./schedule.ts";
+import { PLANTED_BUGS } from "./planted-bugs.ts";
+import { runSchedule } from "./schedule.ts";
+import { findings, RUNS_ONE_SEED, runSeeds, scheduleCount, scheduleTimeoutMs } from "./seeds.ts";
 
-const ONLY_SEED = process.env["SIMULATION_SEED"];
-const SCHEDULES = Number(process.env["SIMULATION_SCHEDULES"] ?? 3000);
+const SCHEDULES = scheduleCount(2000);
 
 /** Schedules within which every planted defect must show. */
 const DEFECT_SCHEDULES = 300;
-const TIMEOUT_MS = 60_000 + SCHEDULES * 100;
+const TIMEOUT_MS = scheduleTimeoutMs(SCHEDULES);
 
 const pool = new MemoryPool();
 
-function run(seed: number): ScheduleReport {
-  try {
-    return runSchedule(seed, pool);
-  } catch (cause) {
-    const text = cause instanceof Error ? cause.message : String(cause);
-    throw new Error(`SIMULATION_SEED=${seed}: ${text}`, { cause });
-  }
-}
-
-/** What the oracles say of a defect: all that they found up to what is expected, newest last. */
-function findings({ variant, found }: PlantedBug): string[] {
-  const messages: string[] = [];
-  for (let seed = 1; seed <= DEFECT_SCHEDULES; seed++) {
-    try {
-      runSchedule(seed, pool, variant);
-    } catch (error) {
-      messages.push(ensureError(error).message);
-      if (found.test(messages.at(-1) ?? "")) break;
-    }
-  }
-  return messages;
-}
-
 test("no schedule breaks a promise", { timeout: TIMEOUT_MS }, () => {
-  const seeds =
-    ONLY_SEED === undefined
-      ? Array.from({ length: SCHEDULES }, (_, i) => i + 1)
-      : [Number(ONLY_SEED)];
+  const reports = runSeeds(SCHEDULES, (seed) => runSchedule(seed, pool));
   const sum = { records: 0, takeOvers: 0, snapshots: 0, holes: 0, applied: 0, rejected: 0 };
-  for (const seed of seeds) {
-    const { records, takeOvers, snapshots, holes, told } = run(seed);
+  for (const { records, takeOvers, snapshots, holes, told } of reports) {
     sum.records += records;
     sum.takeOvers += takeOvers;
     sum.snapshots += snapshots;
@@ -62,14 +34,16 @@ test("no schedule breaks a promise", { timeout: TIMEOUT_MS }, () => {
     sum.rejected += told.rejected;
   }
   // Schedules in which nothing goes wrong would prove nothing.
-  if (ONLY_SEED !== undefined) return;
-  for (const count of Object.values(sum)) expect(count).toBeGreaterThan(seeds.length);
+  if (RUNS_ONE_SEED) return;
+  for (const count of Object.values(sum)) expect(count).toBeGreaterThan(reports.length);
 });
 
 test("a seed decides its schedule", () => {
-  expect(run(7)).toEqual(run(7));
+  expect(runSchedule(7, pool)).toEqual(runSchedule(7, pool));
 });
 
 test.each(Object.entries(PLANTED_BUGS))("%s is found", { timeout: TIMEOUT_MS }, (_what, bug) => {
-  expect(findings(bug).at(-1)).toMatch(bug.found);
+  const { variant, found } = bug;
+  const messages = findings(DEFECT_SCHEDULES, found, (seed) => runSchedule(seed, pool, variant));
+  expect(messages.at(-1)).toMatch(found);
 });

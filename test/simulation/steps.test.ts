@@ -8,46 +8,32 @@
 // seed: SIMULATION_SEED=<seed> runs that schedule alone, SIMULATION_SCHEDULES=<count> runs more. And the
 // oracles find each of a few planted defects.
 import { expect, test } from "vitest";
-import { ensureError } from "../../src/protocol/errors.ts";
 import { MemoryPool } from "./fold-maker.ts";
+import { findings, RUNS_ONE_SEED, runSeeds, scheduleCount, scheduleTimeoutMs } from "./seeds.ts";
 import { runSchedule, type ScheduleReport, type Variant } from "./steps/schedule.ts";
 
-const ONLY_SEED = process.env["SIMULATION_SEED"];
-const SCHEDULES = Number(process.env["SIMULATION_SCHEDULES"] ?? 600);
+const SCHEDULES = scheduleCount(600);
 
 /** Schedules within which every planted defect must show. */
 const DEFECT_SCHEDULES = 200;
-const TIMEOUT_MS = 60_000 + SCHEDULES * 100;
+const TIMEOUT_MS = scheduleTimeoutMs(SCHEDULES);
 
 const pool = new MemoryPool();
 
-function run(seed: number): ScheduleReport {
-  try {
-    return runSchedule(seed, pool);
-  } catch (cause) {
-    const text = cause instanceof Error ? cause.message : String(cause);
-    throw new Error(`SIMULATION_SEED=${seed}: ${text}`, { cause });
-  }
-}
-
 test("no schedule breaks a promise", { timeout: TIMEOUT_MS }, () => {
-  const seeds =
-    ONLY_SEED === undefined
-      ? Array.from({ length: SCHEDULES }, (_, i) => i + 1)
-      : [Number(ONLY_SEED)];
+  const reports = runSeeds(SCHEDULES, (seed) => runSchedule(seed, pool));
   const sum = { records: 0, stormSteps: 0, restarts: 0, takeOvers: 0, revisions: 0, late: 0 };
-  for (const seed of seeds) {
-    const report = run(seed);
+  for (const report of reports) {
     for (const key of Object.keys(sum) as (keyof ScheduleReport)[]) sum[key] += report[key];
   }
   // Schedules in which nothing goes wrong would prove nothing.
-  if (ONLY_SEED !== undefined) return;
+  if (RUNS_ONE_SEED) return;
   for (const [what, count] of Object.entries(sum))
-    expect(count, what).toBeGreaterThan(seeds.length);
+    expect(count, what).toBeGreaterThan(reports.length);
 });
 
 test("a seed decides its schedule", () => {
-  expect(run(7)).toEqual(run(7));
+  expect(runSchedule(7, pool)).toEqual(runSchedule(7, pool));
 });
 
 const PLANTED: Readonly<Record<string, readonly [variant: Variant, found: RegExp]>> = {
@@ -68,14 +54,6 @@ const PLANTED: Readonly<Record<string, readonly [variant: Variant, found: RegExp
 
 test.each(Object.entries(PLANTED))("%s is found", { timeout: TIMEOUT_MS }, (_what, planted) => {
   const [variant, found] = planted;
-  const findings: string[] = [];
-  for (let seed = 1; seed <= DEFECT_SCHEDULES; seed++) {
-    try {
-      runSchedule(seed, pool, variant);
-    } catch (error) {
-      findings.push(ensureError(error).message);
-      if (found.test(findings.at(-1) ?? "")) break;
-    }
-  }
-  expect(findings.at(-1)).toMatch(found);
+  const messages = findings(DEFECT_SCHEDULES, found, (seed) => runSchedule(seed, pool, variant));
+  expect(messages.at(-1)).toMatch(found);
 });

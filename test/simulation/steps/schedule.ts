@@ -2,6 +2,7 @@ import { toSynchronization } from "../../../src/protocol/config/index.ts";
 import type { Outcome } from "../../../src/protocol/outcomes.ts";
 import type { MemoryPool } from "../fold-maker.ts";
 import { Network } from "../network.ts";
+import { type Phases, runPhases } from "../phases.ts";
 import { Random } from "../random.ts";
 import { promise } from "../violation.ts";
 import { Owner, type OwnerFaults, restoreFold, type Snapshot } from "./owner.ts";
@@ -48,17 +49,10 @@ const CALM_ELEMENTS = NAMES.length * SHARDS * CALM_ROUNDS * 0.2;
 
 /** Runs one schedule, decided by its seed alone. @throws Violation if a promise is broken. */
 export function runSchedule(seed: number, pool: MemoryPool, variant: Variant = {}): ScheduleReport {
-  try {
-    const schedule = new Schedule(seed, pool, variant);
-    schedule.storm();
-    schedule.calm();
-    return schedule.judge();
-  } finally {
-    pool.reclaim();
-  }
+  return runPhases(pool, () => new Schedule(seed, pool, variant));
 }
 
-class Schedule implements TrainerWorld {
+class Schedule implements TrainerWorld, Phases<ScheduleReport> {
   readonly shards = SHARDS;
   readonly synchronization: Stepped;
   readonly #random: Random;
@@ -111,15 +105,7 @@ class Schedule implements TrainerWorld {
       [1, () => this.#exit()],
       [6, () => this.#repair(this.#random.below(SHARDS))],
     ];
-    const total = actions.reduce((sum, [weight]) => sum + weight, 0);
-    for (let step = 0; step < ACTIONS; step++) {
-      let ticket = this.#random.below(total);
-      const chosen = actions.find(([weight]) => {
-        ticket -= weight;
-        return ticket < 0;
-      });
-      chosen?.[1]();
-    }
+    for (let step = 0; step < ACTIONS; step++) this.#random.pickWeighted(actions)?.();
   }
 
   /** Steps that have closed so far. */

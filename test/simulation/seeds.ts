@@ -1,0 +1,53 @@
+import { ensureError } from "../../src/protocol/errors.ts";
+
+const ONLY_SEED = process.env["SIMULATION_SEED"];
+
+/** Whether SIMULATION_SEED asks for a single schedule, which need not show the rare things. */
+export const RUNS_ONE_SEED: boolean = ONLY_SEED !== undefined;
+
+/** How many schedules to run: SIMULATION_SCHEDULES, or as many as usual. */
+export function scheduleCount(usual: number): number {
+  return Number(process.env["SIMULATION_SCHEDULES"] ?? usual);
+}
+
+/** How long a test of so many schedules may take. */
+export function scheduleTimeoutMs(schedules: number): number {
+  return 60_000 + schedules * 100;
+}
+
+/**
+ * Runs the schedules of the seeds from 1 to `schedules`, or the only one asked for. What it throws
+ * says how to run the schedule that failed alone.
+ */
+export function runSeeds<Report>(schedules: number, run: (seed: number) => Report): Report[] {
+  const seeds =
+    ONLY_SEED === undefined
+      ? Array.from({ length: schedules }, (_, i) => i + 1)
+      : [Number(ONLY_SEED)];
+  return seeds.map((seed) => {
+    try {
+      return run(seed);
+    } catch (cause) {
+      const text = cause instanceof Error ? cause.message : String(cause);
+      throw new Error(`SIMULATION_SEED=${seed}: ${text}`, { cause });
+    }
+  });
+}
+
+/** What the oracles say of a defect: all that they found up to what is expected, newest last. */
+export function findings(
+  schedules: number,
+  found: RegExp,
+  run: (seed: number) => unknown,
+): readonly string[] {
+  const messages: string[] = [];
+  for (let seed = 1; seed <= schedules; seed++) {
+    try {
+      run(seed);
+    } catch (error) {
+      messages.push(ensureError(error).message);
+      if (found.test(messages.at(-1) ?? "")) break;
+    }
+  }
+  return messages;
+}
