@@ -11,7 +11,8 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { renderErrorHeader } from "../../scripts/write-c-errors.mjs";
 import { renderVectors } from "../../scripts/write-c-vectors.mjs";
 import { ERROR_CODES } from "../../src/protocol/errors.ts";
-import { BuiltLibrary, findClang, runProgram, SANITIZED } from "./toolchain.ts";
+import { runProgram } from "./running-program.ts";
+import { BuiltLibrary, findClang, SANITIZED } from "./toolchain.ts";
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, "../..");

@@ -1,9 +1,8 @@
 /** Compiles the C library and programs that use it, with the compilers of the machine. */
-import { execFile, spawn } from "node:child_process";
-import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { execFile } from "node:child_process";
+import { mkdir, mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { createInterface } from "node:readline";
+import { basename, join } from "node:path";
 import { promisify } from "node:util";
 
 const run = promisify(execFile);
@@ -11,39 +10,51 @@ const ROOT = join(import.meta.dirname, "../..");
 const SOURCES = join(ROOT, "src/client/c");
 const PROGRAMS = join(import.meta.dirname, "programs");
 const WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"];
-const OUTPUT_BYTES_MAX = 16 * 1024 * 1024;
+
+/** A directory for each compiler and its flags. */
+const BUILDS = join(ROOT, "build/tests");
+
+/** Flags for a library and programs that end with an error when one of these sanitizers finds one. */
+export function sanitizedBy(sanitizers: string): string[] {
+  return ["-O1", "-g", `-fsanitize=${sanitizers}`, "-fno-omit-frame-pointer"];
+}
 
 /** Finds bad memory accesses, leaks and undefined behaviour while a program runs. */
-export const SANITIZED = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-omit-frame-pointer"];
+export const SANITIZED = sanitizedBy("address,undefined");
 
-/** A library that was built in a directory of its own. */
+/** A library that all test files share which build it alike, and the programs of one of them. */
 export class BuiltLibrary {
+  /** Holds lib/ and objects/. Shared: nothing may be written to it. */
   readonly directory: string;
-  readonly #flags: readonly string[];
+  /** Flags of the compiler that the library was built with. */
+  readonly flags: readonly string[];
+  /** Where programs are compiled to. */
+  readonly programs: string;
   readonly #compiler: string;
 
-  private constructor(directory: string, compiler: string, flags: readonly string[]) {
+  private constructor(
+    directory: string,
+    programs: string,
+    compiler: string,
+    flags: readonly string[],
+  ) {
     this.directory = directory;
+    this.programs = programs;
     this.#compiler = compiler;
-    this.#flags = flags;
+    this.flags = flags;
   }
 
-  /** Builds it; warnings are errors. Remove it in `afterAll`. */
+  /** Brings it up to date; warnings are errors. Remove its programs in `afterAll`. */
   static async build(flags: readonly string[], compiler = "gcc"): Promise<BuiltLibrary> {
-    const directory = await mkdtemp(join(tmpdir(), "pserver-c-"));
-    const library = new BuiltLibrary(directory, compiler, flags);
-    try {
-      const settings = [
-        `BUILD=${directory}`,
-        `CC=${compiler}`,
-        `CFLAGS=${flags.join(" ")} -Werror`,
-      ];
-      await run("make", ["-s", "-j2", "-C", SOURCES, ...settings]);
-      return library;
-    } catch (error) {
-      await library.remove();
-      throw error;
-    }
+    const name = [basename(compiler), ...flags].join("").replaceAll(/[^a-zA-Z0-9]+/g, "-");
+    const directory = join(BUILDS, name);
+    await mkdir(directory, { recursive: true });
+    const settings = [`BUILD=${directory}`, `CC=${compiler}`, `CFLAGS=${flags.join(" ")} -Werror`];
+    const make = ["make", "-s", "-j2", "-C", SOURCES, ...settings];
+    // Test files run at the same time: the first builds, the others wait for it.
+    await run("flock", [join(directory, "lock"), ...make]);
+    const programs = await mkdtemp(join(tmpdir(), "pserver-c-"));
+    return new BuiltLibrary(directory, programs, compiler, flags);
   }
 
   /** Compiles a program of test/c/programs against the shared library; its path. */
@@ -55,15 +66,16 @@ export class BuiltLibrary {
 
   /** Compiles one that uses the library's inner parts; headers are looked for in `include`, too. */
   async innerProgram(name: string, include: string): Promise<string> {
-    const objects = join(this.directory, "objects");
-    const names = (await readdir(objects)).filter((file) => file.endsWith(".o"));
-    const inputs = names.map((file) => join(objects, file));
+    // By the names of the sources: the objects of some that are gone may still be there.
+    const sources = (await readdir(SOURCES)).filter((file) => file.endsWith(".c"));
+    const objects = sources.map((file) => join(this.directory, "objects", `${file.slice(0, -1)}o`));
     const headers = ["-I", SOURCES, "-I", include];
-    return await this.#link(name, [...inputs, ...headers], await innerLibraries());
+    return await this.#link(name, [...objects, ...headers], await innerLibraries());
   }
 
+  /** Removes the programs; the library is kept for others. */
   async remove(): Promise<void> {
-    await rm(this.directory, { recursive: true, force: true });
+    await rm(this.programs, { recursive: true, force: true });
   }
 
   async #link(
@@ -71,12 +83,12 @@ export class BuiltLibrary {
     inputs: readonly string[],
     libraries: readonly string[],
   ): Promise<string> {
-    const target = join(this.directory, name);
+    const target = join(this.programs, name);
     const language = ["-std=c11", "-D_GNU_SOURCE", ...WARNINGS, "-Wno-overlength-strings"];
     const headers = ["-I", join(ROOT, "include"), "-I", PROGRAMS];
     const source = join(PROGRAMS, `${name}.c`);
     const end = [...libraries, "-lm", "-pthread", "-o", target];
-    await run(this.#compiler, [...language, ...this.#flags, ...headers, source, ...inputs, ...end]);
+    await run(this.#compiler, [...language, ...this.flags, ...headers, source, ...inputs, ...end]);
     return target;
   }
 }
@@ -92,95 +104,4 @@ async function innerLibraries(): Promise<string[]> {
   const command = "pkg-config --libs libnats msgpack-c || pkg-config --libs libnats msgpack";
   const { stdout } = await run("sh", ["-c", command]);
   return stdout.trim().split(/\s+/);
-}
-
-/** Runs a program; @throws what it wrote to standard error unless it succeeds. */
-export async function runProgram(path: string, args: readonly string[] = []): Promise<string> {
-  const { stdout } = await run(path, args, { maxBuffer: OUTPUT_BYTES_MAX });
-  return stdout;
-}
-
-/** A program under way, whose lines can be waited for. */
-export class RunningProgram {
-  readonly #lines: string[] = [];
-  readonly #child;
-  readonly #ended: Promise<number | null>;
-  #wake: (() => void)[] = [];
-  #errors = "";
-  #hasEnded = false;
-
-  constructor(
-    path: string,
-    args: readonly string[],
-    variables: Readonly<Record<string, string>> = {},
-  ) {
-    const env = { ...process.env, ...variables };
-    this.#child = spawn(path, args, { env, stdio: ["pipe", "pipe", "pipe"] });
-    createInterface({ input: this.#child.stdout }).on("line", (line) => {
-      this.#lines.push(line);
-      this.#notify();
-    });
-    // It may end before it has read all.
-    this.#child.stdin.on("error", () => undefined);
-    this.#child.stderr.on("data", (chunk: Buffer) => {
-      this.#errors += chunk.toString();
-    });
-    this.#ended = new Promise((resolve) => {
-      this.#child.once("close", (code) => {
-        this.#hasEnded = true;
-        this.#notify();
-        resolve(code);
-      });
-    });
-  }
-
-  /** Waits until so many lines begin with a text. */
-  async lines(start: string, count: number): Promise<void> {
-    while (this.#lines.filter((line) => line.startsWith(start)).length < count) {
-      if (this.#hasEnded) throw new Error(`it ended after ${this.#lines.at(-1)}\n${this.#errors}`);
-      await new Promise<void>((resolve) => this.#wake.push(resolve));
-    }
-  }
-
-  /** The newest line that begins with a text; "" if there is none. */
-  text(start: string): string {
-    return this.#lines.findLast((line) => line.startsWith(start)) ?? "";
-  }
-
-  /** The line with this number, from 0 on; waits for it. */
-  async line(number: number): Promise<string> {
-    await this.lines("", number + 1);
-    return this.#lines[number] ?? "";
-  }
-
-  /** Writes a line to its standard input. */
-  say(line: string): void {
-    this.#child.stdin.write(`${line}\n`);
-  }
-
-  /** Writes a line to its standard input, and gives the line that it answers. */
-  async ask(line: string): Promise<string> {
-    const before = this.#lines.length;
-    this.say(line);
-    return await this.line(before);
-  }
-
-  /** Ends its standard input. */
-  finish(): void {
-    this.#child.stdin.end();
-  }
-
-  /** Waits for its end; @throws what it wrote to standard error unless it succeeded. */
-  async end(): Promise<void> {
-    const code = await this.#ended;
-    if (code !== 0) throw new Error(`it ended with ${code}\n${this.#errors}`);
-  }
-
-  kill(): void {
-    this.#child.kill("SIGKILL");
-  }
-
-  #notify(): void {
-    for (const wake of this.#wake.splice(0)) wake();
-  }
 }

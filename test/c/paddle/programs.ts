@@ -2,7 +2,7 @@
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { BuiltLibrary } from "../toolchain.ts";
+import { BuiltLibrary, sanitizedBy } from "../toolchain.ts";
 
 const run = promisify(execFile);
 const PROGRAMS = join(import.meta.dirname, "programs");
@@ -11,39 +11,45 @@ const WARNINGS = ["-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Wpedantic",
 /** The sanitizers that programs are compiled with, unless SANITIZE names others. */
 const SANITIZERS = process.env["SANITIZE"] ?? "address,undefined";
 
-function flagsOf(names: string): string[] {
-  return ["-O1", "-g", "-fno-omit-frame-pointer", `-fsanitize=${names}`];
-}
-
-/** The libraries and test programs of all revisions, in a directory of their own. */
+/** The libraries of all revisions, and test programs of them. */
 export class PaddlePrograms {
   readonly #library: BuiltLibrary;
-  readonly #sanitizers: readonly string[];
+  /** By name; what is under way as well. */
+  readonly #paths = new Map<string, Promise<string>>();
 
-  private constructor(library: BuiltLibrary, sanitizers: readonly string[]) {
+  private constructor(library: BuiltLibrary) {
     this.#library = library;
-    this.#sanitizers = sanitizers;
   }
 
-  /** Builds the libraries, with these sanitizers. Remove them in `afterAll`. */
+  /** Builds the libraries, with these sanitizers. Remove the programs in `afterAll`. */
   static async build(sanitizers = SANITIZERS): Promise<PaddlePrograms> {
-    const flags = flagsOf(sanitizers);
-    return new PaddlePrograms(await BuiltLibrary.build(flags), flags);
+    return new PaddlePrograms(await BuiltLibrary.build(sanitizedBy(sanitizers)));
   }
 
-  /** Compiles a program, whose name begins with its revision, such as `v1-scenario`; its path. */
+  /** Compiles a program once, whose name begins with its revision, such as `v1-scenario`; its path. */
   async program(name: string): Promise<string> {
+    const path = this.#paths.get(name) ?? this.#compile(name);
+    this.#paths.set(name, path);
+    return await path;
+  }
+
+  async remove(): Promise<void> {
+    await this.#library.remove();
+  }
+
+  async #compile(name: string): Promise<string> {
+    const packages = join(this.#library.directory, "lib/pkgconfig");
     const { stdout } = await run(
       "pkg-config",
       ["--cflags", "--libs", `paddle-pserver-client-${name[1]}`],
-      { env: { ...process.env, PKG_CONFIG_PATH: this.pkgConfigPath } },
+      { env: { ...process.env, PKG_CONFIG_PATH: packages } },
     );
-    const target = join(this.#library.directory, name);
+    const target = join(this.#library.programs, name);
     const source = join(PROGRAMS, `${name}.c`);
     const flags = stdout.trim().split(/\s+/);
     await run("gcc", [
       ...WARNINGS,
-      ...this.#sanitizers,
+      ...this.#library.flags,
       source,
       ...flags,
       "-pthread",
@@ -52,16 +58,10 @@ export class PaddlePrograms {
     ]);
     return target;
   }
-
-  /** Where pkg-config finds the libraries that were built. */
-  get pkgConfigPath(): string {
-    return join(this.#library.directory, "lib/pkgconfig");
-  }
-
-  async remove(): Promise<void> {
-    await this.#library.remove();
-  }
 }
+
+/** How long a program may run; it is killed then. */
+const RUN_MS = 100_000;
 
 /** What a program wrote. */
 export interface ProgramOutput {
@@ -75,6 +75,10 @@ export async function runWith(
   args: readonly string[],
   variables: Readonly<Record<string, string>>,
 ): Promise<ProgramOutput> {
-  const { stdout, stderr } = await run(path, args, { env: { ...process.env, ...variables } });
+  const { stdout, stderr } = await run(path, args, {
+    env: { ...process.env, ...variables },
+    timeout: RUN_MS,
+    killSignal: "SIGKILL",
+  });
   return { output: stdout, errors: stderr };
 }

@@ -5,9 +5,11 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { BuiltLibrary, RunningProgram, runProgram, SANITIZED } from "../../c/toolchain.ts";
-import { TestJob } from "../../support/host.ts";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type RunningProgram, runProgram } from "../../c/running-program.ts";
+import { startJob, startProgram, startServedJob } from "../../c/test-job.ts";
+import { BuiltLibrary, SANITIZED } from "../../c/toolchain.ts";
+import type { TestJob } from "../../support/host.ts";
 
 const BUILD_MS = 240_000;
 const RUN_MS = 120_000;
@@ -17,8 +19,6 @@ let calls: string;
 let train: string;
 let steps: string;
 let models: string;
-let job: TestJob | undefined;
-let running: RunningProgram | undefined;
 
 beforeAll(async () => {
   models = await mkdtemp(join(tmpdir(), "pserver-models-"));
@@ -28,13 +28,6 @@ beforeAll(async () => {
   steps = await library.program("steps");
 }, BUILD_MS);
 
-afterEach(async () => {
-  running?.kill();
-  running = undefined;
-  await job?.remove();
-  job = undefined;
-});
-
 afterAll(async () => {
   await library?.remove();
   await rm(models, { recursive: true, force: true });
@@ -42,8 +35,7 @@ afterAll(async () => {
 
 /** Starts two threads that add one, `rounds` times each. */
 function start({ broker, job: name }: TestJob, rounds: number): RunningProgram {
-  running = new RunningProgram(train, [broker.url, name, "c", `${rounds}`, "2"]);
-  return running;
+  return startProgram(train, [broker.url, name, "c", `${rounds}`, "2"]);
 }
 
 /** Every one of the rounds of two threads was applied once. */
@@ -56,13 +48,12 @@ async function expectExactlyOnce(of: TestJob, rounds: number): Promise<void> {
 
 describe("C library", () => {
   test("does every call, and refuses every wrong one by name", { timeout: RUN_MS }, async () => {
-    job = await TestJob.start({ modelDirectory: models });
-    await job.host();
+    const job = await startServedJob({ modelDirectory: models });
     await runProgram(calls, [job.broker.url, job.job]);
   });
 
   test("applies each update once while a host is replaced", { timeout: RUN_MS }, async () => {
-    job = await TestJob.start();
+    const job = await startJob();
     const host = await job.host();
     const program = start(job, 20);
     await program.lines("round", 6);
@@ -73,8 +64,7 @@ describe("C library", () => {
   });
 
   test("applies each update once while the broker crashes", { timeout: RUN_MS }, async () => {
-    job = await TestJob.start();
-    await job.host();
+    const job = await startServedJob();
     const program = start(job, 20);
     await program.lines("round", 6);
     await job.broker.kill();
@@ -85,15 +75,13 @@ describe("C library", () => {
 
   test("keeps step with another trainer", { timeout: RUN_MS }, async () => {
     const synchronization = { mode: "sync", trainers: 2, backups: 0, reduce: "mean" } as const;
-    job = await TestJob.start({ synchronization });
-    await job.host();
+    const job = await startServedJob({ synchronization });
     const args = [job.broker.url, job.job];
     await Promise.all(["a", "b"].map((trainer) => runProgram(steps, [...args, trainer, "7"])));
   });
 
   test("trains beside a TypeScript trainer", { timeout: RUN_MS }, async () => {
-    job = await TestJob.start();
-    await job.host();
+    const job = await startServedJob();
     const program = start(job, 5);
     await program.lines("ready", 1);
     const other = await job.trainer("ts");

@@ -4,10 +4,11 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { renderVectors } from "../../../scripts/write-c-vectors.mjs";
-import { BuiltLibrary, RunningProgram, runProgram } from "../../c/toolchain.ts";
-import { TestJob } from "../../support/host.ts";
+import { runProgram } from "../../c/running-program.ts";
+import { startJob, startProgram, startServedJob } from "../../c/test-job.ts";
+import { BuiltLibrary } from "../../c/toolchain.ts";
 
 const BUILD_MS = 240_000;
 const RUN_MS = 180_000;
@@ -25,20 +26,11 @@ const VALGRIND = [
 
 let directory: string;
 let library: BuiltLibrary;
-let job: TestJob | undefined;
-let running: RunningProgram | undefined;
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), "pserver-memory-"));
-  library = await BuiltLibrary.build(["-O1", "-g"]);
+  library = await BuiltLibrary.build(["-O2", "-g"]);
 }, BUILD_MS);
-
-afterEach(async () => {
-  running?.kill();
-  running = undefined;
-  await job?.remove();
-  job = undefined;
-});
 
 afterAll(async () => {
   await library?.remove();
@@ -52,18 +44,17 @@ test("the parts that need no broker", { timeout: RUN_MS }, async () => {
 });
 
 test("every call", { timeout: RUN_MS }, async () => {
-  job = await TestJob.start({ modelDirectory: directory });
-  await job.host();
+  const job = await startServedJob({ modelDirectory: directory });
   const program = await library.program("calls");
   await runProgram("valgrind", [...VALGRIND, program, job.broker.url, job.job]);
 });
 
 test("a host that is replaced", { timeout: RUN_MS }, async () => {
-  job = await TestJob.start();
+  const job = await startJob();
   const host = await job.host();
   const program = await library.program("train");
   const args = [program, job.broker.url, job.job, "c", "4", "2"];
-  running = new RunningProgram("valgrind", [...VALGRIND, ...args]);
+  const running = startProgram("valgrind", [...VALGRIND, ...args]);
   await running.lines("round", 2);
   await host.kill();
   await job.host();

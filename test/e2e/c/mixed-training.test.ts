@@ -4,10 +4,12 @@
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Client } from "../../../src/client/index.ts";
-import { BuiltLibrary, RunningProgram, SANITIZED } from "../../c/toolchain.ts";
-import { TestJob } from "../../support/host.ts";
+import type { RunningProgram } from "../../c/running-program.ts";
+import { startProgram, startServedJob } from "../../c/test-job.ts";
+import { BuiltLibrary, SANITIZED } from "../../c/toolchain.ts";
+import type { TestJob } from "../../support/host.ts";
 
 const BUILD_MS = 240_000;
 const RUN_MS = 120_000;
@@ -18,21 +20,12 @@ const RATE = 0.1;
 let library: BuiltLibrary;
 let program: string;
 let directory: string;
-let job: TestJob | undefined;
-let running: RunningProgram[] = [];
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), "pserver-mixed-"));
   library = await BuiltLibrary.build(SANITIZED);
   program = await library.program("mixed");
 }, BUILD_MS);
-
-afterEach(async () => {
-  for (const trainer of running) trainer.kill();
-  running = [];
-  await job?.remove();
-  job = undefined;
-});
 
 afterAll(async () => {
   await library?.remove();
@@ -43,9 +36,7 @@ afterAll(async () => {
 function startInC(of: TestJob, trainer: string, target: number, rounds = ROUNDS): RunningProgram {
   const file = join(directory, trainer);
   const args = [of.broker.url, of.job, trainer, `${target}`, `${rounds}`, file];
-  const started = new RunningProgram(program, args);
-  running.push(started);
-  return started;
+  return startProgram(program, args);
 }
 
 /** The same in TypeScript, as far as its last round. */
@@ -97,8 +88,7 @@ describe.each([
   ["sync", SYNC, 2.5 * (1 - (1 - RATE) ** ROUNDS), 1e-4],
 ])("%s", (_, synchronization, expected, tolerance) => {
   test("C and TypeScript train together", { timeout: RUN_MS }, async () => {
-    job = await TestJob.start(synchronization === undefined ? {} : { synchronization });
-    await job.host();
+    const job = await startServedJob(synchronization === undefined ? {} : { synchronization });
     const inC = [startInC(job, "c-1", 1), startInC(job, "c-2", 2)];
     const clients = [await job.trainer("ts-3"), await job.trainer("ts-4")];
     await Promise.all(clients.map((client, i) => train(client, 3 + i)));
@@ -114,8 +104,7 @@ describe.each([
 });
 
 test("TypeScript replaces a C trainer that dies", { timeout: RUN_MS }, async () => {
-  job = await TestJob.start();
-  await job.host();
+  const job = await startServedJob();
   const dying = startInC(job, "worker", 2, 1000);
   const other = startInC(job, "other", 2);
   await dying.lines("round", 3);
@@ -126,8 +115,7 @@ test("TypeScript replaces a C trainer that dies", { timeout: RUN_MS }, async () 
 });
 
 test("a TypeScript session under its id ends a C trainer", { timeout: RUN_MS }, async () => {
-  job = await TestJob.start();
-  await job.host();
+  const job = await startServedJob();
   const older = startInC(job, "worker", 2, 100_000);
   await older.lines("round", 2);
   const client = await job.trainer("worker");

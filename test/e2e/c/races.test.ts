@@ -3,45 +3,35 @@
 // broker crashes, while clients are closed, and in a job that keeps step; and those of the Paddle client
 // libraries. What cnats does by itself is not watched: it was compiled without the sanitizer. Every other
 // test of the Paddle libraries runs under it, too, with SANITIZE=thread.
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { PaddlePrograms, runWith } from "../../c/paddle/programs.ts";
-import { BuiltLibrary, RunningProgram, runProgram } from "../../c/toolchain.ts";
-import { TestJob } from "../../support/host.ts";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { ServedPrograms } from "../../c/paddle/served-programs.ts";
+import { type RunningProgram, runProgram } from "../../c/running-program.ts";
+import { startJob, startProgram, startServedJob } from "../../c/test-job.ts";
+import { BuiltLibrary, sanitizedBy } from "../../c/toolchain.ts";
+import type { TestJob } from "../../support/host.ts";
 
 const BUILD_MS = 240_000;
 const RUN_MS = 120_000;
 const ROUNDS = 8;
 
 /** A program in which threads have raced ends with an error, after telling where. */
-const THREADS = ["-O1", "-g", "-fsanitize=thread", "-fno-omit-frame-pointer"];
+const SANITIZER = "thread";
 
+const paddle = ServedPrograms.forThisFile(SANITIZER);
 let library: BuiltLibrary;
-let paddle: PaddlePrograms;
-let job: TestJob | undefined;
-let running: RunningProgram | undefined;
 
 beforeAll(async () => {
-  library = await BuiltLibrary.build(THREADS);
-  paddle = await PaddlePrograms.build("thread");
+  library = await BuiltLibrary.build(sanitizedBy(SANITIZER));
 }, BUILD_MS);
-
-afterEach(async () => {
-  running?.kill();
-  running = undefined;
-  await job?.remove();
-  job = undefined;
-});
 
 afterAll(async () => {
   await library?.remove();
-  await paddle?.remove();
 });
 
 /** Starts two threads that add one, in rounds. */
 async function train({ broker, job: name }: TestJob): Promise<RunningProgram> {
   const program = await library.program("train");
-  running = new RunningProgram(program, [broker.url, name, "c", `${ROUNDS}`, "2"]);
-  return running;
+  return startProgram(program, [broker.url, name, "c", `${ROUNDS}`, "2"]);
 }
 
 async function expectExactlyOnce(of: TestJob): Promise<void> {
@@ -50,7 +40,7 @@ async function expectExactlyOnce(of: TestJob): Promise<void> {
 }
 
 test("while a host is replaced", { timeout: RUN_MS }, async () => {
-  job = await TestJob.start();
+  const job = await startJob();
   const host = await job.host();
   const program = await train(job);
   await program.lines("round", 4);
@@ -61,8 +51,7 @@ test("while a host is replaced", { timeout: RUN_MS }, async () => {
 });
 
 test("while the broker crashes", { timeout: RUN_MS }, async () => {
-  job = await TestJob.start();
-  await job.host();
+  const job = await startServedJob();
   const program = await train(job);
   await program.lines("round", 4);
   await job.broker.kill();
@@ -72,29 +61,24 @@ test("while the broker crashes", { timeout: RUN_MS }, async () => {
 });
 
 test("while clients are closed", { timeout: RUN_MS }, async () => {
-  job = await TestJob.start();
-  await job.host();
+  const job = await startServedJob();
   await runProgram(await library.program("close"), [job.broker.url, job.job, "3"]);
 });
 
 test("while trainers keep step", { timeout: RUN_MS }, async () => {
   const synchronization = { mode: "sync", trainers: 2, backups: 0, reduce: "mean" } as const;
-  job = await TestJob.start({ synchronization });
-  await job.host();
+  const job = await startServedJob({ synchronization });
   const program = await library.program("steps");
   const args = [job.broker.url, job.job];
   await Promise.all(["a", "b"].map((trainer) => runProgram(program, [...args, trainer, "7"])));
 });
 
-test.each([
+// The last waits ten seconds for calls under way; the others run meanwhile.
+test.concurrent.each([
   ["v1-waiting", []],
   ["v2-waiting", ["dies"]],
   ["v3-waiting", ["restart"]],
   ["v3-waiting", ["release"]],
 ])("in %s %s", { timeout: RUN_MS }, async (name, what) => {
-  job = await TestJob.start();
-  await job.host();
-  const variables = { PSERVER_URL: job.broker.url, PSERVER_JOB: job.job };
-  const address = name.startsWith("v3") ? [job.broker.url] : [];
-  await runWith(await paddle.program(name), [...what, ...address], variables);
+  await paddle.run(name, ...what);
 });

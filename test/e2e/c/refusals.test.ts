@@ -1,11 +1,12 @@
 // Proves that the C library says by name what keeps its calls from being done, and ends them in their
 // time: a broker that refuses credentials or subjects, one that answers nothing any more, a newer
 // session under the same id, a session that has ended, a client that is closed while it is used.
-import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
-import { BuiltLibrary, RunningProgram, runProgram, SANITIZED } from "../../c/toolchain.ts";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { type RunningProgram, runProgram } from "../../c/running-program.ts";
+import { startProgram, startServedJob } from "../../c/test-job.ts";
+import { BuiltLibrary, SANITIZED } from "../../c/toolchain.ts";
 import { startTestBroker } from "../../support/broker.ts";
 import { startFakeHost } from "../../support/fake-host.ts";
-import { TestJob } from "../../support/host.ts";
 
 const BUILD_MS = 240_000;
 const RUN_MS = 120_000;
@@ -21,7 +22,6 @@ const READER = `{
 let library: BuiltLibrary;
 let probe: string;
 let close: string;
-let job: TestJob | undefined;
 
 beforeAll(async () => {
   library = await BuiltLibrary.build(SANITIZED);
@@ -29,19 +29,12 @@ beforeAll(async () => {
   close = await library.program("close");
 }, BUILD_MS);
 
-afterEach(async () => {
-  await job?.remove();
-  job = undefined;
-});
-
 afterAll(async () => {
   await library?.remove();
 });
 
 function start(url: string, trainer: string, timeoutMs = 20_000): RunningProgram {
-  const program = new RunningProgram(probe, [url, "j", trainer, `${timeoutMs}`]);
-  onTestFinished(() => program.kill());
-  return program;
+  return startProgram(probe, [url, "j", trainer, `${timeoutMs}`]);
 }
 
 test("the broker refuses credentials and subjects", { timeout: RUN_MS }, async () => {
@@ -68,8 +61,7 @@ test("the broker refuses credentials and subjects", { timeout: RUN_MS }, async (
 });
 
 test("the broker answers nothing for a while", { timeout: RUN_MS }, async () => {
-  job = await TestJob.start();
-  await job.host();
+  const job = await startServedJob();
   const program = start(job.broker.url, "c", 2_000);
   await program.line(0);
   expect(await program.ask("create")).toMatch(/^OK/);
@@ -89,8 +81,7 @@ test("the broker answers nothing for a while", { timeout: RUN_MS }, async () => 
 });
 
 test("a newer session joins under the same id", { timeout: RUN_MS }, async () => {
-  job = await TestJob.start();
-  await job.host();
+  const job = await startServedJob();
   const older = start(job.broker.url, "same");
   await older.line(0);
   expect(await older.ask("create")).toMatch(/^OK/);
@@ -106,7 +97,6 @@ test("a newer session joins under the same id", { timeout: RUN_MS }, async () =>
 });
 
 test("closing ends the calls of other threads", { timeout: RUN_MS }, async () => {
-  job = await TestJob.start();
-  await job.host();
+  const job = await startServedJob();
   await runProgram(close, [job.broker.url, job.job, "5"]);
 });
