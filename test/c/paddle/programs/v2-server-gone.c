@@ -13,12 +13,14 @@ static void print_failure(const char *what) {
   fflush(stdout);
 }
 
-static void *read_on(void *closure) {
+static void *read_and_save(void *closure) {
   paddle_pserver_client *client = closure;
   static float room[1000];
   paddle_parameter got = {NULL, 0, room, sizeof room};
   while (paddle_get_params(client, names, &got, 1) == 0) continue;
   print_failure("get");
+  EXPECT(paddle_save_model(client, "gone") == -1);
+  print_failure("save");
   return NULL;
 }
 
@@ -29,17 +31,16 @@ int main(void) {
   EXPECT(paddle_begin_init_params(client, NULL) == 1);
   EXPECT(paddle_init_param(client, w) == 0);
   EXPECT(paddle_finish_init_params(client) == 0);
-  EXPECT(pthread_create(&thread, NULL, read_on, client) == 0);
+  EXPECT(pthread_create(&thread, NULL, read_and_save, client) == 0);
   for (int round = 0; paddle_send_grads(client, &w, 1, 0.1) == 0; round++) {
     if (round % 10 == 0) printf("round %d\n", round);
     fflush(stdout);
   }
   print_failure("send");
-  EXPECT(pthread_join(thread, NULL) == 0);
-  EXPECT(paddle_save_model(client, "gone") == -1);
-  print_failure("save");
-  paddle_pserver_client_release(client);
+  /* While the thread still waits: each of these takes its whole timeout. */
   EXPECT(paddle_new_pserver_client() == NULL);
   print_failure("new");
+  EXPECT(pthread_join(thread, NULL) == 0);
+  paddle_pserver_client_release(client);
   return 0;
 }
