@@ -4,40 +4,56 @@
 // hosts, or with something else at the address, clients are refused in bounded time with the reason.
 import { createServer, type Server } from "node:http";
 import { type AddressInfo, createServer as createSilentServer } from "node:net";
-import { afterAll, afterEach, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, type TestContext, test } from "vitest";
 import { PaddlePrograms, runWith } from "../../c/paddle/programs.ts";
 import { TestEtcd } from "../../support/etcd.ts";
-import { TestJob } from "../../support/host.ts";
+import { type TestHost, TestJob } from "../../support/host.ts";
 
 const BUILD_MS = 300_000;
 const RUN_MS = 120_000;
 
 let programs: PaddlePrograms;
 let discover: string;
-let etcd: TestEtcd;
-let job: TestJob;
+let wait: string;
 
 beforeAll(async () => {
   programs = await PaddlePrograms.build();
   discover = await programs.program("v3-discover");
+  wait = await programs.program("v3-waiting");
 }, BUILD_MS);
-
-beforeEach(async () => {
-  etcd = await TestEtcd.start();
-  job = await TestJob.start();
-});
-
-afterEach(async () => {
-  await job?.remove();
-  await etcd?.remove();
-});
 
 afterAll(async () => {
   await programs?.remove();
 });
 
-async function startHost(prefix = ""): Promise<void> {
-  await job.host({ etcd: { endpoints: [etcd.url], prefix } });
+/** An etcd that ends with the test. */
+async function startEtcd({ onTestFinished }: TestContext): Promise<TestEtcd> {
+  const etcd = await TestEtcd.start();
+  onTestFinished(() => etcd.remove());
+  return etcd;
+}
+
+/** A job that ends with the test, and an etcd for its hosts. */
+async function startJob(context: TestContext): Promise<{ etcd: TestEtcd; job: TestJob }> {
+  const etcd = await startEtcd(context);
+  const job = await TestJob.start();
+  context.onTestFinished(() => job.remove());
+  return { etcd, job };
+}
+
+/** Adds a host that publishes its job in the etcd. */
+async function publishHost(job: TestJob, etcd: TestEtcd, prefix = ""): Promise<TestHost> {
+  return await job.host({ etcd: { endpoints: [etcd.url], prefix } });
+}
+
+/** The same with a host that publishes it. */
+async function startServedJob(
+  context: TestContext,
+  prefix = "",
+): Promise<{ etcd: TestEtcd; host: TestHost; job: TestJob }> {
+  const { etcd, job } = await startJob(context);
+  const host = await publishHost(job, etcd, prefix);
+  return { etcd, host, job };
 }
 
 /** What a client says that looks for the job at an address; PSERVER_JOB must not matter. */
@@ -50,72 +66,93 @@ async function discovered(
 }
 
 /** The port of a server that is closed after the test. */
-async function listen(server: Server | ReturnType<typeof createSilentServer>): Promise<number> {
+async function listen(
+  { onTestFinished }: TestContext,
+  server: Server | ReturnType<typeof createSilentServer>,
+): Promise<number> {
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   onTestFinished(() => void server.close());
   return (server.address() as AddressInfo).port;
 }
 
-test("one is selected, others wait for it", { timeout: RUN_MS }, async () => {
-  await startHost();
-  const path = await programs.program("v3-waiting");
-  expect(await runWith(path, ["restart", "etcd", etcd.url], {})).toMatchObject({ output: "" });
+test("one is selected, others wait for it", { timeout: RUN_MS }, async (context) => {
+  const { etcd } = await startServedJob(context);
+  expect(await runWith(wait, ["restart", "etcd", etcd.url], {})).toMatchObject({ output: "" });
   await etcd.until("/init_ps/done", (entries) => entries[0]?.value === "1");
 });
 
-test("one that waits is told when it is its turn", { timeout: RUN_MS }, async () => {
-  await startHost();
-  const path = await programs.program("v3-waiting");
-  expect(await runWith(path, ["take-over", "etcd", etcd.url], {})).toMatchObject({ output: "" });
+test("one that waits is told when it is its turn", { timeout: RUN_MS }, async (context) => {
+  const { etcd } = await startServedJob(context);
+  expect(await runWith(wait, ["take-over", "etcd", etcd.url], {})).toMatchObject({ output: "" });
 });
 
-test("a prefix, and addresses without a scheme", { timeout: RUN_MS }, async () => {
-  await startHost("/team/a");
-  const address = new URL(etcd.url).host;
-  expect(await discovered(address, { PSERVER_ETCD_PREFIX: "/team/a" })).toBe("selected 1");
-  expect(await discovered(address)).toContain(": NO_HOST: ");
-});
-
-test("silent and dead addresses beside a good one", { timeout: RUN_MS }, async () => {
-  await startHost();
-  const silent = await listen(createSilentServer());
+test("silent and dead addresses beside a good one", { timeout: RUN_MS }, async (context) => {
+  const { etcd } = await startServedJob(context);
+  const silent = await listen(context, createSilentServer());
   const addresses = ["http://127.0.0.1:1", `127.0.0.1:${silent}`, `${etcd.url}/`];
   expect(await discovered(addresses.join(", "))).toBe("selected 1");
 });
 
-test("something else at the address", { timeout: RUN_MS }, async () => {
-  const answers = ["<html></html>", "{}", '{"header":{}', ""];
-  let requests = 0;
-  const server = createServer((_request, response) => {
-    response.end(answers[requests++ % answers.length]);
-  });
-  const refused = await discovered(`http://127.0.0.1:${await listen(server)}`);
-  expect(refused).toMatch(/^paddle_new_etcd_pserver_client: NO_ETCD: /);
-  expect(requests).toBeGreaterThan(answers.length);
-});
-
-test("no etcd, and no hosts in it", { timeout: RUN_MS }, async () => {
-  expect(await discovered(etcd.url)).toMatch(/: NO_HOST: .*start one with --etcd/);
-  await etcd.kill();
-  expect(await discovered(etcd.url)).toMatch(/: NO_ETCD: /);
-  expect(await discovered("http://user:secret@127.0.0.1:1")).toMatch(/: BAD_VALUE: (?!.*secret)/);
-});
-
-test("a host that comes late, and one that died", { timeout: RUN_MS }, async () => {
+test("a host that comes late", { timeout: RUN_MS }, async (context) => {
+  const { etcd, job } = await startJob(context);
   const waiting = discovered(etcd.url);
-  await startHost();
+  await publishHost(job, etcd);
   expect(await waiting).toBe("selected 1");
-  await job.hosts[0]?.kill();
-  await etcd.until("/ps/", (entries) => entries.length === 0);
-  expect(await discovered(etcd.url)).toContain(": NO_HOST: ");
-  await startHost();
-  expect(await discovered(etcd.url)).toBe("selected 1");
 });
 
-test("an etcd that restarts", { timeout: RUN_MS }, async () => {
-  await startHost();
+test("an etcd that restarts", { timeout: RUN_MS }, async (context) => {
+  const { etcd } = await startServedJob(context);
   await etcd.kill();
   const waiting = discovered(etcd.url);
   await etcd.start();
   expect(await waiting).toBe("selected 1");
+});
+
+// A client looks for ten seconds before it is refused: these do so at the same time.
+describe.concurrent("refused, after looking for long enough", { timeout: RUN_MS }, () => {
+  test("below another prefix than the host's", async (context) => {
+    const { etcd } = await startServedJob(context, "/team/a");
+    // Addresses without a scheme are as good.
+    const address = new URL(etcd.url).host;
+    const refused = discovered(address);
+    expect(await discovered(address, { PSERVER_ETCD_PREFIX: "/team/a" })).toBe("selected 1");
+    expect(await refused).toContain(": NO_HOST: ");
+  });
+
+  test("when something else is at the address", async (context) => {
+    const answers = ["<html></html>", "{}", '{"header":{}', ""];
+    let requests = 0;
+    const server = createServer((_request, response) => {
+      response.end(answers[requests++ % answers.length]);
+    });
+    const refused = await discovered(`http://127.0.0.1:${await listen(context, server)}`);
+    expect(refused).toMatch(/^paddle_new_etcd_pserver_client: NO_ETCD: /);
+    expect(requests).toBeGreaterThan(answers.length);
+  });
+
+  test("without hosts in etcd", async (context) => {
+    const etcd = await startEtcd(context);
+    expect(await discovered(etcd.url)).toMatch(/: NO_HOST: .*start one with --etcd/);
+  });
+
+  test("without etcd", async (context) => {
+    const etcd = await startEtcd(context);
+    await etcd.kill();
+    expect(await discovered(etcd.url)).toMatch(/: NO_ETCD: /);
+  });
+
+  test("after the host has died, until there is another", async (context) => {
+    const { etcd, host, job } = await startServedJob(context);
+    expect(await discovered(etcd.url)).toBe("selected 1");
+    await host.kill();
+    await etcd.until("/ps/", (entries) => entries.length === 0);
+    expect(await discovered(etcd.url)).toContain(": NO_HOST: ");
+    await publishHost(job, etcd);
+    expect(await discovered(etcd.url)).toBe("selected 1");
+  });
+});
+
+test("an address with a password is refused, and not repeated", async () => {
+  const refused = await discovered("http://user:secret@127.0.0.1:1");
+  expect(refused).toMatch(/: BAD_VALUE: (?!.*secret)/);
 });
