@@ -7,7 +7,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promis
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { runWith } from "../../c/paddle/programs.ts";
 import { BuiltLibrary } from "../../c/toolchain.ts";
 import { TestJob } from "../../support/host.ts";
@@ -19,36 +19,55 @@ const DATA = join(EXAMPLES, "data/auto-mpg.csv");
 const BUILD_MS = 300_000;
 const RUN_MS = 120_000;
 const REVISIONS = [1, 2, 3];
+const FLAGS = ["-O2", "-g"];
+
+/** So little that the broker has room for the journals of all jobs. */
+const JOURNAL_BYTES = 8 * 1024 * 1024;
 
 let directory: string;
 let built: BuiltLibrary;
-let job: TestJob | undefined;
+let shared: TestJob;
+let jobs = 0;
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), "pserver-c-examples-"));
-  built = await BuiltLibrary.build(["-O2"]);
-  const path = `PKG_CONFIG_PATH=${join(built.directory, "lib/pkgconfig")}`;
-  await run("make", ["-s", "-C", EXAMPLES, `OUT=${directory}`, path]);
+  built = await BuiltLibrary.build(FLAGS);
+  await makeExamples(directory, built.directory);
+  shared = await TestJob.start({ journalBytesMax: JOURNAL_BYTES });
 }, BUILD_MS);
 
-afterEach(async () => {
-  await job?.remove();
-  job = undefined;
-});
-
 afterAll(async () => {
+  await shared?.remove();
   await built?.remove();
   await rm(directory, { recursive: true, force: true });
 });
 
+/** Compiles the examples with the libraries below a prefix. */
+async function makeExamples(out: string, prefix: string): Promise<void> {
+  const packages = `PKG_CONFIG_PATH=${join(prefix, "lib/pkgconfig")}`;
+  await run("make", ["-s", "-j2", "-C", EXAMPLES, `OUT=${out}`, packages]);
+}
+
+/** A new job on the broker of all tests, with a host that ends with the test. */
+async function startJob(): Promise<string> {
+  const job = `examples-${++jobs}`;
+  const host = await shared.host({ job });
+  onTestFinished(() => host.kill());
+  return job;
+}
+
+/** Where a trainer finds its job. */
+function variablesOf(job: string): Record<string, string> {
+  return { PSERVER_URL: shared.broker.url, PSERVER_JOB: job };
+}
+
 test("the minimal trainer of the core library learns its line", { timeout: RUN_MS }, async () => {
-  job = await TestJob.start();
-  await job.host();
-  const variables = { PSERVER_URL: job.broker.url };
+  const job = await startJob();
+  const variables = { PSERVER_URL: shared.broker.url };
   for (let times = 0; times < 2; times++) {
-    await runWith(join(directory, "minimal"), [job.job], variables);
+    await runWith(join(directory, "minimal"), [job], variables);
   }
-  const client = await job.trainer("reader");
+  const client = await shared.trainer("reader", { job });
   const { data } = await client.pullFull("line");
   expect(data[0]).toBeCloseTo(2, 1);
   expect(data[1]).toBeCloseTo(1, 1);
@@ -61,16 +80,14 @@ describe.each(["revision-1", "revision-2", "revision-3"])("%s", (revision) => {
     [`${revision}-cc`, 1],
     [`${revision}-cc`, 4],
   ])("%s learns as %i processes", { timeout: RUN_MS }, async (program, trainers) => {
-    job = await TestJob.start();
-    await job.host();
-    const variables = { PSERVER_URL: job.broker.url, PSERVER_JOB: job.job };
+    const job = await startJob();
     const runs = Array.from({ length: trainers }, (_, rank) =>
-      runWith(join(directory, program), [DATA, String(rank), String(trainers)], variables),
+      runWith(join(directory, program), [DATA, `${rank}`, `${trainers}`], variablesOf(job)),
     );
     for (const { output } of await Promise.all(runs)) {
       expect(output).toMatch(/^mean squared error: 5\.\d{3}\n$/);
     }
-    const client = await job.trainer("reader");
+    const client = await shared.trainer("reader", { job });
     const [weights, bias] = await client.getParams(["weights", "bias"]);
     expect(weights?.data).toHaveLength(5);
     // The mean consumption of these cars; trainers that work at once stay a little beside it.
@@ -101,7 +118,7 @@ describe("installed", () => {
   const stage = (): string => join(directory, "stage");
 
   beforeAll(async () => {
-    const settings = [`BUILD=${built.directory}`, "CFLAGS=-O2 -Werror", `PREFIX=${stage()}`];
+    const settings = [`BUILD=${built.directory}`, `CFLAGS=${FLAGS.join(" ")}`, `PREFIX=${stage()}`];
     await run("make", ["-s", "-C", join(ROOT, "src/client/c"), "install", ...settings]);
   }, BUILD_MS);
 
@@ -121,13 +138,9 @@ describe("installed", () => {
   test("trainers are built with pkg-config", { timeout: RUN_MS }, async () => {
     const out = join(directory, "with-pkg-config");
     await mkdir(out);
-    const path = `PKG_CONFIG_PATH=${join(stage(), "lib/pkgconfig")}`;
-    await run("make", ["-s", "-C", EXAMPLES, `OUT=${out}`, path]);
-    job = await TestJob.start();
-    await job.host();
+    await makeExamples(out, stage());
     const { output } = await runWith(join(out, "revision-3"), [DATA], {
-      PSERVER_URL: job.broker.url,
-      PSERVER_JOB: job.job,
+      ...variablesOf(await startJob()),
       LD_LIBRARY_PATH: join(stage(), "lib"),
     });
     expect(output).toContain("mean squared error: 5.");
@@ -151,11 +164,9 @@ describe("installed", () => {
     await writeFile(join(source, "CMakeLists.txt"), text.join("\n"));
     const build = join(source, "build");
     await run("cmake", ["-S", source, "-B", build, `-DCMAKE_PREFIX_PATH=${stage()}`]);
-    await run("cmake", ["--build", build]);
+    await run("cmake", ["--build", build, "--parallel", "2"]);
     for (const revision of REVISIONS) {
-      job = await TestJob.start();
-      await job.host();
-      const variables = { PSERVER_URL: job.broker.url, PSERVER_JOB: job.job };
+      const variables = variablesOf(await startJob());
       for (const kind of ["", "-static"]) {
         const program = join(build, `revision-${revision}${kind}`);
         const { stdout } = await run("readelf", ["-d", program]);
@@ -163,7 +174,6 @@ describe("installed", () => {
         const { output } = await runWith(program, [DATA], variables);
         expect(output).toContain("mean squared error: 5.");
       }
-      await job.remove();
     }
   });
 });
