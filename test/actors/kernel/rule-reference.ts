@@ -156,12 +156,15 @@ export function adam(
   decay: number,
 ): ScalarStep {
   const s = new Scalars(arithmetic);
-  const least = Math.max(s.squareFloor(1 - beta2), arithmetic.smallest / (1 - beta1));
+  const { smallest } = arithmetic;
+  const least = Math.max(s.squareFloor(1 - beta2), smallest / (1 - beta1));
+  const keepFirst = beta1 * least < smallest ? 0 : beta1;
+  const leastSecond = s.round((2 * smallest) / beta2);
   return ([p = 0, gradient = 0, first = 0, second = 0, most]) => {
     const g = s.above(least, gradient);
     const share = s.round(s.factor(1 - beta1) * g);
-    const m = s.round(s.product(beta1, first, s.squareFloor(1)) + share);
-    const v = s.average(beta2, second, g);
+    const m = s.round(s.product(keepFirst, first, least) + share);
+    const v = s.average(beta2, Math.max(second, leastSecond), g);
     const before = s.operand(1, Math.max(most ?? 0, 0));
     const largest = most === undefined || before < v ? v : before;
     const eps = s.round(epsilon);

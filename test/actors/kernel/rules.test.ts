@@ -37,7 +37,7 @@ const rate = fc.oneof(
   fc.double({ min: -10, max: 10, noNaN: true }),
 );
 const share = fc.oneof(
-  fc.constantFrom(0, 0.9, 0.999, 0.5, 1e-40),
+  fc.constantFrom(0, 0.9, 0.999, 0.5, 1e-30, 1e-40),
   fc.double({ min: 0, max: 0.9999, noNaN: true }),
 );
 const epsilon = fc.constantFrom(1e-8, 1e-5, 1, 1e-30, 1e-40);

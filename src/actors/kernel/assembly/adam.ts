@@ -5,22 +5,37 @@ import {
 
 // Adam, AdamW and AMSGrad. `decay` is lr·l2 where L2 is decoupled. Without one its terms are left
 // out: they would cost a third more.
+//
+// The root and the quotient keep the processor's divider busy for three quarters of the time, and each
+// other operation delays them: so first moments and gradients have one floor, and second moments are
+// raised to theirs by one operation where replacing them by 0 takes two.
 
-/** Writes down the coefficients. */
-function prepare<T>(beta1: f64, beta2: f64, lr: f64, epsilon: f64, decay: f64): void {
+/**
+ * Writes down the coefficients. Moments that are not to be kept at all are cleared: their product with
+ * a coefficient of 0 would be NaN if they were infinite.
+ */
+function prepare<T>(
+  first: usize, second: usize, n: u32, beta1: f64, beta2: f64, lr: f64, epsilon: f64, decay: f64,
+): void {
+  const least = max(leastSquared<T>(1 - beta2), smallest<T>() / (1 - beta1));
+  const bytes = <usize>n * sizeof<T>();
+  const keepsFirst = beta1 * least >= smallest<T>();
+  if (!keepsFirst) memory.fill(first, 0, bytes);
+  const keepsSecond = beta2 >= smallest<T>();
+  if (!keepsSecond) memory.fill(second, 0, bytes);
   pin(0, magnitudeMask<T>());
-  pin(1, factor<T>(beta1));
-  pin(2, floorOf<T>(beta1, leastSquared<T>(1)));
-  pin(3, factor<T>(1 - beta1));
-  pin(4, factor<T>(beta2));
-  pin(5, floorOf<T>(beta2, 0));
-  pin(6, factor<T>(1 - beta2));
-  pin(7, floorAt<T>(max(leastSquared<T>(1 - beta2), smallest<T>() / (1 - beta1))));
-  pin(8, factor<T>(lr));
-  pin(9, v128.splat<T>(<T>epsilon));
-  pin(10, factor<T>(decay));
-  pin(11, floorOf<T>(decay, 0));
-  pin(12, floorOf<T>(1, 0));
+  pin(1, factor<T>(keepsFirst ? beta1 : 0));
+  pin(2, factor<T>(1 - beta1));
+  pin(3, factor<T>(beta2));
+  // Twice, so that the product is normal after rounding too.
+  pin(4, v128.splat<T>(keepsSecond ? <T>((2 * smallest<T>()) / beta2) : <T>0));
+  pin(5, factor<T>(1 - beta2));
+  pin(6, floorAt<T>(least));
+  pin(7, factor<T>(lr));
+  pin(8, v128.splat<T>(<T>epsilon));
+  pin(9, factor<T>(decay));
+  pin(10, floorOf<T>(decay, 0));
+  pin(11, floorOf<T>(1, 0));
 }
 
 /**
@@ -35,27 +50,26 @@ function descend<T, Inside, Largest, Decays>(
   const filled = whole<T>(n);
   const mask = pinned(0);
   const keepFirst = pinned(1);
-  const firstFloor = pinned(2);
-  const shareFirst = pinned(3);
-  const keepSecond = pinned(4);
-  const secondFloor = pinned(5);
-  const shareSecond = pinned(6);
-  const gradientFloor = pinned(7);
-  const rate = pinned(8);
-  const addend = pinned(9);
-  const loss = is<Decays>() ? pinned(10) : mask;
-  const lossFloor = is<Decays>() ? pinned(11) : mask;
-  const mostFloor = is<Largest>() ? pinned(12) : mask;
+  const shareFirst = pinned(2);
+  const keepSecond = pinned(3);
+  const leastSecond = pinned(4);
+  const shareSecond = pinned(5);
+  const floor = pinned(6);
+  const rate = pinned(7);
+  const addend = pinned(8);
+  const loss = is<Decays>() ? pinned(9) : mask;
+  const lossFloor = is<Decays>() ? pinned(10) : mask;
+  const mostFloor = is<Largest>() ? pinned(11) : mask;
   let sum = v128.splat<T>(<T>0);
   const end = <usize>filled * sizeof<T>();
   for (let at: usize = 0; at < end; at += 16) {
-    const g = kept<T>(v128.load(gradient + at), gradientFloor, mask);
+    const g = kept<T>(v128.load(gradient + at), floor, mask);
     const m = v128.add<T>(
-      v128.mul<T>(keepFirst, kept<T>(v128.load(first + at), firstFloor, mask)),
+      v128.mul<T>(keepFirst, kept<T>(v128.load(first + at), floor, mask)),
       v128.mul<T>(shareFirst, g),
     );
     const v = v128.add<T>(
-      v128.mul<T>(keepSecond, keptPositive<T>(v128.load(second + at), secondFloor)),
+      v128.mul<T>(keepSecond, v128.pmax<T>(v128.load(second + at), leastSecond)),
       v128.mul<T>(v128.mul<T>(shareSecond, g), g),
     );
     v128.store(first + at, m);
@@ -98,7 +112,7 @@ export function adamF32(
   value: usize, gradient: usize, first: usize, second: usize, n: u32,
   beta1: f64, beta2: f64, lr: f64, epsilon: f64, decay: f64,
 ): void {
-  prepare<f32>(beta1, beta2, lr, epsilon, decay);
+  prepare<f32>(first, second, n, beta1, beta2, lr, epsilon, decay);
   if (decay == 0) descend<f32, Yes, No, No>(value, gradient, first, second, 0, n);
   else descend<f32, Yes, No, Yes>(value, gradient, first, second, 0, n);
 }
@@ -108,7 +122,7 @@ export function adamF64(
   value: usize, gradient: usize, first: usize, second: usize, n: u32,
   beta1: f64, beta2: f64, lr: f64, epsilon: f64, decay: f64,
 ): void {
-  prepare<f64>(beta1, beta2, lr, epsilon, decay);
+  prepare<f64>(first, second, n, beta1, beta2, lr, epsilon, decay);
   if (decay == 0) descend<f64, Yes, No, No>(value, gradient, first, second, 0, n);
   else descend<f64, Yes, No, Yes>(value, gradient, first, second, 0, n);
 }
@@ -118,7 +132,7 @@ export function adamwF32(
   value: usize, gradient: usize, first: usize, second: usize, n: u32,
   beta1: f64, beta2: f64, lr: f64, epsilon: f64, decay: f64,
 ): void {
-  prepare<f32>(beta1, beta2, lr, epsilon, decay);
+  prepare<f32>(first, second, n, beta1, beta2, lr, epsilon, decay);
   if (decay == 0) descend<f32, No, No, No>(value, gradient, first, second, 0, n);
   else descend<f32, No, No, Yes>(value, gradient, first, second, 0, n);
 }
@@ -128,7 +142,7 @@ export function adamwF64(
   value: usize, gradient: usize, first: usize, second: usize, n: u32,
   beta1: f64, beta2: f64, lr: f64, epsilon: f64, decay: f64,
 ): void {
-  prepare<f64>(beta1, beta2, lr, epsilon, decay);
+  prepare<f64>(first, second, n, beta1, beta2, lr, epsilon, decay);
   if (decay == 0) descend<f64, No, No, No>(value, gradient, first, second, 0, n);
   else descend<f64, No, No, Yes>(value, gradient, first, second, 0, n);
 }
@@ -138,7 +152,7 @@ export function amsgradF32(
   value: usize, gradient: usize, first: usize, second: usize, most: usize, n: u32,
   beta1: f64, beta2: f64, lr: f64, epsilon: f64, decay: f64,
 ): void {
-  prepare<f32>(beta1, beta2, lr, epsilon, decay);
+  prepare<f32>(first, second, n, beta1, beta2, lr, epsilon, decay);
   if (decay == 0) descend<f32, No, Yes, No>(value, gradient, first, second, most, n);
   else descend<f32, No, Yes, Yes>(value, gradient, first, second, most, n);
 }
@@ -148,7 +162,7 @@ export function amsgradF64(
   value: usize, gradient: usize, first: usize, second: usize, most: usize, n: u32,
   beta1: f64, beta2: f64, lr: f64, epsilon: f64, decay: f64,
 ): void {
-  prepare<f64>(beta1, beta2, lr, epsilon, decay);
+  prepare<f64>(first, second, n, beta1, beta2, lr, epsilon, decay);
   if (decay == 0) descend<f64, No, Yes, No>(value, gradient, first, second, most, n);
   else descend<f64, No, Yes, Yes>(value, gradient, first, second, most, n);
 }

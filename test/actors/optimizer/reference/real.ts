@@ -121,6 +121,12 @@ export class Real {
     return new Real(this.value, Math.abs(this.value), this.precision);
   }
 
+  /** This number, which is not negative; an implementation may take it as `limit` if it is less. */
+  orRaisedTo(limit: number): Real {
+    const raise = Math.max(limit - (this.value - this.error), 0);
+    return new Real(this.value, Math.max(this.error, raise), this.precision);
+  }
+
   /** Whether the implementation's number may be nearer to zero than `limit`. */
   maybeBelow(limit: number): boolean {
     return Math.abs(this.value) - this.error < limit;

@@ -126,8 +126,8 @@ const RULES: Rules = {
     const second = decayingAverage(optimizer.beta2, precision);
     return (p, gradient, [m, v]) => {
       const g = vanishing(gradient, 1 - optimizer.beta2);
-      const mean = first(vanishing(at(m)), g);
-      const variance = second(at(v), g.squared());
+      const mean = first(vanishing(at(m), 1 - optimizer.beta2), g);
+      const variance = second(raised(at(v), optimizer.beta2), g.squared());
       return [p.minus(lr.times(mean).over(variance.plus(epsilon).root())), mean, variance];
     };
   },
@@ -140,8 +140,8 @@ const RULES: Rules = {
     const correct = correctedStep(step);
     return (p, gradient, [m, v]) => {
       const g = vanishing(gradient, 1 - optimizer.beta2);
-      const mean = first(vanishing(at(m)), g);
-      const variance = second(at(v), g.squared());
+      const mean = first(vanishing(at(m), 1 - optimizer.beta2), g);
+      const variance = second(raised(at(v), optimizer.beta2), g.squared());
       return [p.minus(correct(mean, variance)), mean, variance];
     };
   },
@@ -154,8 +154,8 @@ const RULES: Rules = {
     const correct = correctedStep(step);
     return (p, gradient, [m, v, largest]) => {
       const g = vanishing(gradient, 1 - optimizer.beta2);
-      const mean = first(vanishing(at(m)), g);
-      const variance = second(at(v), g.squared());
+      const mean = first(vanishing(at(m), 1 - optimizer.beta2), g);
+      const variance = second(raised(at(v), optimizer.beta2), g.squared());
       const most = at(largest).max(variance);
       return [p.minus(correct(mean, most)), mean, variance, most];
     };
@@ -189,6 +189,11 @@ function double(value: number): Real {
  */
 function vanishing(number: Real, weight = 1): Real {
   return number.orZeroBelow(Math.sqrt(number.precision.leastNormal / weight));
+}
+
+/** A second moment, which the kernels take as twice what makes its product with `decay` normal at least. */
+function raised(moment: Real, decay: number): Real {
+  return moment.orRaisedTo((2 * moment.precision.leastNormal) / decay);
 }
 
 /** 1 − decay^n: the weight that an average from zero on has gathered. */
