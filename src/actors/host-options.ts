@@ -28,7 +28,7 @@ export interface HostOptions {
   readonly replicas?: number;
   /** How the trainers of the job keep step; by default not at all. */
   readonly synchronization?: SynchronizationInput;
-  /** Journal that each shard keeps for replaying the past; 1 GiB by default. */
+  /** Journal that each shard keeps for replaying the past; 1 GiB by default, 64 MiB in memory. */
   readonly retainBytes?: number;
   /** Journal after which a shard is snapshotted; 256 MiB by default. */
   readonly snapshotBytes?: number;

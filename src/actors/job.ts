@@ -59,7 +59,7 @@ const LEASES_IN_KV = "kv";
 const SETTINGS_KEY = "settings";
 
 /** The journal limit of a shard where the broker has room for it, and the least worth starting. */
-const JOURNAL_BYTES_MAX = 2 * 1024 ** 3;
+const JOURNAL_BYTES_MAX = { file: 2 * 1024 ** 3, memory: 256 * 1024 ** 2 } as const;
 const JOURNAL_BYTES_MIN = 16 * 1024 ** 2;
 
 /** The share of the broker's room that journals may take; snapshots need the rest. */
@@ -213,7 +213,7 @@ async function findJournalBytes(
   storage: "file" | "memory",
   shards: number,
 ): Promise<number> {
-  for (let bytes = JOURNAL_BYTES_MAX; bytes >= JOURNAL_BYTES_MIN; bytes /= 2) {
+  for (let bytes: number = JOURNAL_BYTES_MAX[storage]; bytes >= JOURNAL_BYTES_MIN; bytes /= 2) {
     if (await hasRoom(manager, subjects, storage, Math.ceil((bytes * shards) / JOURNAL_SHARE))) {
       return bytes;
     }

@@ -28,7 +28,8 @@ import type { RequestServer } from "./request-server.ts";
 import { hostKey, ShardClaims } from "./shard-claims.ts";
 import { WorkerPool } from "./worker-pool.ts";
 
-const RETAIN_BYTES = 1024 ** 3;
+/** Journal kept of each shard; that in memory is the broker's, next to all other shards'. */
+const RETAIN_BYTES = { file: 1024 ** 3, memory: 64 * 1024 ** 2 } as const;
 const SNAPSHOT_BYTES = 256 * 1024 ** 2;
 
 /** Journal bytes under way to one worker's connection, shared by its shards. */
@@ -232,7 +233,7 @@ export class RunningHost implements Host {
       shards,
       leases: this.#clock.buffer,
       journal,
-      retainBytes: options.retainBytes ?? RETAIN_BYTES,
+      retainBytes: options.retainBytes ?? RETAIN_BYTES[journal.storage],
       snapshotBytes: Math.min(options.snapshotBytes ?? SNAPSHOT_BYTES, journal.bytesMax / 4),
       creditBytes: Math.floor((CREDIT_BYTES * workers) / shards),
     });

@@ -62,6 +62,7 @@ describe("a wrong command line", () => {
       "at most 4096 trainers and backups together",
     ],
     [["up", "--trainers", "0"], 'a whole number from 1 to 4096; received "0"'],
+    [["up", "--journal-limit", "15MiB"], 'a size of 16MiB or more; received "15MiB"'],
     [["up", "--retain", "much"], 'a size such as 1048576, 512MB or 1GiB; received "much"'],
     [["up", "--journal", "disk"], "Allowed choices are file, memory."],
     [["status", "--timeout", "soon"], 'received "soon"'],

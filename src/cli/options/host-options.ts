@@ -3,7 +3,7 @@ import type { Synchronization } from "../../protocol/config/index.ts";
 import type { EtcdSettings } from "../../protocol/etcd.ts";
 import { SHARDS_DEFAULT, SHARDS_MAX } from "../../protocol/limits.ts";
 import { addEtcdOptions, type EtcdFlags, etcdEntries, toEtcdSetting } from "./etcd-options.ts";
-import { parseSize, wholeNumber } from "./parse-values.ts";
+import { parseSize, sizeOfAtLeast, wholeNumber } from "./parse-values.ts";
 import {
   addSynchronizationOptions,
   type SynchronizationFlags,
@@ -13,11 +13,15 @@ import {
 
 const WORKERS_MAX = 256;
 
+/** A record of a large block, and what is stored while a snapshot is made, must fit. */
+const JOURNAL_LIMIT_MIN_MIB = 16;
+
 /** Settings of a host and, on its first start, of its job; each is undefined unless given. */
 export interface HostFlags extends SynchronizationFlags, EtcdFlags {
   readonly workers?: number;
   readonly shards?: number;
   readonly journal?: "file" | "memory";
+  readonly journalLimit?: number;
   readonly retain?: number;
   readonly modelDir?: string;
 }
@@ -45,9 +49,16 @@ export function addHostOptions(command: Command, modelDirectory: string): Comman
       ).choices(["file", "memory"]),
     )
     .addOption(
-      new Option("--retain <size>", "journal kept for each shard (default: 1GiB)").argParser(
-        parseSize,
-      ),
+      new Option(
+        "--journal-limit <size>",
+        "the most that each journal of a new job may hold (default: 2GiB, 256MiB in memory; less if the broker has less room)",
+      ).argParser(sizeOfAtLeast(JOURNAL_LIMIT_MIN_MIB)),
+    )
+    .addOption(
+      new Option(
+        "--retain <size>",
+        "journal kept for each shard (default: 1GiB, 64MiB in memory)",
+      ).argParser(parseSize),
     )
     .option("--model-dir <dir>", `where models are saved (default: ${modelDirectory})`);
 }
@@ -58,6 +69,7 @@ export function hostArguments(flags: HostFlags): string[] {
     "--workers": flags.workers,
     "--shards": flags.shards,
     "--journal": flags.journal,
+    "--journal-limit": flags.journalLimit,
     "--retain": flags.retain,
     "--model-dir": flags.modelDir,
     ...synchronizationEntries(flags),
@@ -74,6 +86,7 @@ export interface HostSettings {
   readonly workers?: number;
   readonly shards?: number;
   readonly journal?: "file" | "memory";
+  readonly journalBytesMax?: number;
   readonly retainBytes?: number;
   readonly modelDirectory?: string;
   readonly synchronization?: Synchronization;
@@ -89,6 +102,7 @@ export function toHostSettings(flags: HostFlags & { readonly job: string }): Hos
     ...(flags.workers === undefined ? {} : { workers: flags.workers }),
     ...(flags.shards === undefined ? {} : { shards: flags.shards }),
     ...(flags.journal === undefined ? {} : { journal: flags.journal }),
+    ...(flags.journalLimit === undefined ? {} : { journalBytesMax: flags.journalLimit }),
     ...(flags.retain === undefined ? {} : { retainBytes: flags.retain }),
     ...(flags.modelDir === undefined ? {} : { modelDirectory: flags.modelDir }),
     ...(synchronization === undefined ? {} : { synchronization }),

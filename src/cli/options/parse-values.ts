@@ -30,6 +30,15 @@ export function parseSize(text: string): number {
   throw expected("a size such as 1048576, 512MB or 1GiB", text);
 }
 
+/** As {@link parseSize}, of so many MiB or more. */
+export function sizeOfAtLeast(mib: number): (text: string) => number {
+  return (text) => {
+    const bytes = parseSize(text);
+    if (bytes >= mib * 1024 ** 2) return bytes;
+    throw expected(`a size of ${mib}MiB or more`, text);
+  };
+}
+
 /** Milliseconds, from `500ms`, `5s`, `1m30s` or a bare number of seconds. */
 export function parseTimeout(text: string): number {
   const durationMs = checked(() =>

@@ -64,18 +64,26 @@ test("names are checked as the protocol has them", () => {
 });
 
 test("flags of a host become its settings, and arguments of another", () => {
-  const flags = { job: "j", shards: 8, journal: "memory", retain: 1024, modelDir: "/m" } as const;
+  const flags = {
+    job: "j",
+    shards: 8,
+    journal: "memory",
+    journalLimit: 2 ** 24,
+    retain: 1024,
+    modelDir: "/m",
+  } as const;
   expect(toHostSettings(flags)).toEqual({
     job: "j",
     shards: 8,
     journal: "memory",
+    journalBytesMax: 2 ** 24,
     retainBytes: 1024,
     modelDirectory: "/m",
   });
   expect(toHostSettings({ job: "j" })).toEqual({ job: "j" });
   expect(hostArguments(flags)).toEqual([
     ...["--shards", "8", "--journal", "memory"],
-    ...["--retain", "1024", "--model-dir", "/m"],
+    ...["--journal-limit", "16777216", "--retain", "1024", "--model-dir", "/m"],
   ]);
 });
 
