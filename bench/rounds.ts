@@ -42,7 +42,8 @@ interface Round {
 
 /**
  * Measures everything once a round, so that what is compared was measured within seconds of each
- * other: the machine's speed changes while others use it.
+ * other: the machine's speed changes while others use it. A baseline is measured before and after
+ * what is compared with it, and counts with the mean of both.
  */
 export async function measureRounds(
   measurements: readonly Measurement[],
@@ -51,10 +52,18 @@ export async function measureRounds(
   const rounds = new Map<string, Round[]>(measurements.map(({ name }) => [name, []]));
   for (const { run } of measurements) await run(options.warmUpMs);
   for (let round = 1; round <= options.rounds; round++) {
-    for (const measurement of measurements) {
+    const once = async (measurement: Measurement): Promise<Round> => {
       const found = await measureOnce(measurement, options.durationMs);
-      rounds.get(measurement.name)?.push(found);
       options.log(`${measurement.name}: ${found.mbPerSecond.toFixed(0)} MB/s (${round})`);
+      return found;
+    };
+    for (const measurement of measurements) {
+      if (measurement.baseline !== undefined) continue;
+      const before = await once(measurement);
+      const compared = measurements.filter(({ baseline }) => baseline === measurement.name);
+      for (const each of compared) rounds.get(each.name)?.push(await once(each));
+      const after = compared.length === 0 ? before : await once(measurement);
+      rounds.get(measurement.name)?.push(meanOf(before, after));
     }
   }
   return measurements.map((measurement) => summary(measurement, rounds));
@@ -69,6 +78,16 @@ async function measureOnce(measurement: Measurement, durationMs: number): Promis
     ]),
   );
   return { mbPerSecond: result.bytes / result.seconds / 1e6, roles };
+}
+
+function meanOf(before: Round, after: Round): Round {
+  const mean = (a: number, b: number): number => (a + b) / 2;
+  const roles = [...before.roles].map(([role, a]) => {
+    const b = after.roles.get(role) ?? a;
+    const cpuSecondsPerGb = mean(a.cpuSecondsPerGb, b.cpuSecondsPerGb);
+    return [role, { cpuSecondsPerGb, peakMb: Math.max(a.peakMb, b.peakMb) }] as const;
+  });
+  return { mbPerSecond: mean(before.mbPerSecond, after.mbPerSecond), roles: new Map(roles) };
 }
 
 function summary(measurement: Measurement, all: ReadonlyMap<string, Round[]>): Throughput {
