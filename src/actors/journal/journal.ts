@@ -100,6 +100,7 @@ export class Journal {
     const hostsOnly = { subjects: [this.#subjects.hostLog(this.shard, "rules")] };
     try {
       if ((await this.info(generation)) === undefined) {
+        if (storage === "memory") await this.#removeOlder(generation);
         await this.#streams.add({
           name,
           ...hostsOnly,
@@ -162,6 +163,17 @@ export class Journal {
       throw fromBrokerError(error, `purging shard ${this.shard} below ${seq}`, {
         shard: this.shard,
       });
+    }
+  }
+
+  /**
+   * Removes the streams of older generations: one that an owner made after it had been deposed would
+   * keep the subjects from the one that counts.
+   */
+  async #removeOlder(generation: number): Promise<void> {
+    for await (const name of this.#streams.names(this.#subjects.hostLog(this.shard, "rules"))) {
+      const found = this.#subjects.parseJournalStream(name);
+      if (found.generation < generation) await this.#streams.delete(name);
     }
   }
 

@@ -51,13 +51,12 @@ export class OwnedJournal {
     const { generation, created } = snapshots.head();
     const found = await checkJournal(journal, generation, created, shard);
     if (found !== undefined && created !== "") await this.#noteHead(generation, found);
-    else if (found !== undefined) await this.#open();
-    else {
-      if (storage === "file" && created !== "") {
-        throw journalLost(journal, 1, shard.seq, "stream is gone");
-      }
-      await this.replace();
-    }
+    // One that was never finished. Another owner, deposed meanwhile, may be making it at this moment:
+    // it has to be the same stream, because there is room for one only.
+    else if (found !== undefined || (storage === "file" && created === "")) await this.#open();
+    else if (storage === "file") throw journalLost(journal, 1, shard.seq, "stream is gone");
+    // Records that it held may have gone with it, though nobody knows of any.
+    else await this.replace();
     const now = snapshots.head().generation;
     return { stream: journal.stream(now), generation: now };
   }

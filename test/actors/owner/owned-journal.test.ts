@@ -12,9 +12,10 @@ import { JournalWriter, SHARD, SUBJECTS } from "../fold/journal-writer.ts";
 
 const HEAD: CutHead = { term: 2, host: "h", owner: "o", generation: 1, created: "now" };
 const FOLDED = 4;
+const SIZE = { bytes: 9, bytesMax: 99 };
 
 let shard: Shard;
-let info: JournalInfo;
+let info: JournalInfo | undefined;
 let records: JournalWriter["records"];
 /** What became of each attempt to store a snapshot across a hole; then none fails. */
 let failures: PserverError[];
@@ -23,26 +24,34 @@ let told: string[];
 /** Where the fold was in each snapshot that was stored across a hole. */
 let committed: number[];
 let owned: OwnedJournal;
+/** What the newest manifest says, the generations that were opened, and what was committed of them. */
+let manifest: CutHead;
+let opened: number[];
+let heads: CutHead[];
 
-beforeEach(() => {
-  const writer = new JournalWriter();
-  writer.host({ verb: "rules", rules: 1 });
-  while (writer.records.length < FOLDED) writer.init(Float32Array.of(1));
-  records = writer.records;
-  shard = new Shard({ subjects: SUBJECTS, shard: SHARD });
-  for (const record of records) shard.apply(record);
-  const size = { bytes: 9, bytesMax: 99 };
-  info = { created: "now", firstSeq: 1, lastSeq: 4, missing: [], lost: undefined, ...size };
-  [failures, attempts, told, committed] = [[], 0, [], []];
+function own(storage: "file" | "memory"): OwnedJournal {
   const journal = {
     shard: SHARD,
     stream: (generation: number) => `stream ${generation}`,
     info: () => Promise.resolve(info),
     record: (_generation: number, seq: number) => Promise.resolve(records[seq - 1]),
+    open: (generation: number) => {
+      opened.push(generation);
+      info = { created: "now", firstSeq: 1, lastSeq: 0, missing: [], lost: undefined, ...SIZE };
+      return Promise.resolve(info);
+    },
   } as unknown as Journal;
   const snapshots = {
-    head: () => HEAD,
+    head: () => manifest,
+    get newest() {
+      return { seq: 1, manifest };
+    },
     journalIs: () => undefined,
+    commit: (head: () => CutHead) => {
+      manifest = head();
+      heads.push(manifest);
+      return Promise.resolve();
+    },
     commitAcrossHole: (head: () => CutHead) => {
       head();
       attempts += 1;
@@ -52,20 +61,33 @@ beforeEach(() => {
       return Promise.resolve();
     },
   } as unknown as ShardSnapshots;
-  owned = new OwnedJournal({
+  return new OwnedJournal({
     host: "h",
     journal,
-    storage: "file",
+    storage,
     shard,
     snapshots,
     onReplaced: () => told.push("replaced"),
     onHoleStays: ({ code }) => told.push(code),
   });
+}
+
+beforeEach(() => {
+  const writer = new JournalWriter();
+  writer.host({ verb: "rules", rules: 1 });
+  while (writer.records.length < FOLDED) writer.init(Float32Array.of(1));
+  records = writer.records;
+  shard = new Shard({ subjects: SUBJECTS, shard: SHARD });
+  for (const record of records) shard.apply(record);
+  info = { created: "now", firstSeq: 1, lastSeq: 4, missing: [], lost: undefined, ...SIZE };
+  [failures, attempts, told, committed] = [[], 0, [], []];
+  [manifest, opened, heads] = [HEAD, [], []];
+  owned = own("file");
 });
 
 /** The stream has used up sequences 5 to 8 without records, and holds record 9 if it `goesOn`. */
 function makeHole(goesOn: boolean): void {
-  info = { ...info, lastSeq: goesOn ? 9 : 8, missing: [5, 6, 7, 8] };
+  info = { ...(info as JournalInfo), lastSeq: goesOn ? 9 : 8, missing: [5, 6, 7, 8] };
 }
 
 describe("a take-over", () => {
@@ -76,8 +98,36 @@ describe("a take-over", () => {
   });
 
   test("finds out that its last record is damaged instead of waiting for it", async () => {
-    info = { ...info, lastSeq: 5 };
+    info = { ...(info as JournalInfo), lastSeq: 5 };
     await expect(owned.locate()).rejects.toMatchObject({ code: "JOURNAL_DAMAGED" });
+  });
+});
+
+describe("a journal that was announced and is not there", () => {
+  beforeEach(() => {
+    shard = new Shard({ subjects: SUBJECTS, shard: SHARD });
+    info = undefined;
+    manifest = { ...HEAD, created: "" };
+  });
+
+  test("is made on file under its own generation: a deposed owner may be making it, too", async () => {
+    expect(await own("file").locate()).toEqual({ stream: "stream 1", generation: 1 });
+    expect(opened).toEqual([1]);
+    expect(heads).toEqual([HEAD]);
+    expect(told).toEqual([]);
+  });
+
+  test("is replaced in memory, where it may have held records", async () => {
+    expect(await own("memory").locate()).toEqual({ stream: "stream 2", generation: 2 });
+    expect(opened).toEqual([2]);
+    expect(heads.map(({ created }) => created)).toEqual(["", "now"]);
+    expect(told).toEqual(["replaced"]);
+  });
+
+  test("is lost on file if it had been made", async () => {
+    manifest = HEAD;
+    await expect(own("file").locate()).rejects.toMatchObject({ code: "JOURNAL_LOST" });
+    expect(opened).toEqual([]);
   });
 });
 
