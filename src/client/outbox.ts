@@ -18,6 +18,11 @@ const ACK_TIMEOUT_MS = 2_000;
 const RETRY_MAX_MS = 1_000;
 /** How often records without an answer are looked through. */
 const TICK_MS = 100;
+/**
+ * Buffers kept for messages, of the bytes in flight: PubAcks come in bursts, and all that was in
+ * flight may be free at one time. The rest is what buffers are larger than their messages.
+ */
+const POOL_SHARE = 1.25;
 
 /** What the outbox belongs to. */
 export interface OutboxOptions {
@@ -45,7 +50,7 @@ export class Outbox {
   readonly #lanes = new Map<number, Lane>();
   readonly #inFlight: InFlight;
   readonly #desk: OutcomeDesk;
-  readonly #pool = new BufferPool();
+  readonly #pool: BufferPool;
   #turn = 0;
   #session = 0;
   #sendings = 0;
@@ -56,7 +61,9 @@ export class Outbox {
 
   constructor(options: OutboxOptions) {
     this.#options = options;
-    this.#inFlight = new InFlight(options.inFlightBytesMax ?? IN_FLIGHT_BYTES_MAX);
+    const { inFlightBytesMax = IN_FLIGHT_BYTES_MAX } = options;
+    this.#inFlight = new InFlight(inFlightBytesMax);
+    this.#pool = new BufferPool(POOL_SHARE * inFlightBytesMax);
     this.#desk = new OutcomeDesk(options, {
       session: () => this.#session,
       lane: (shard) => this.#lanes.get(shard),
@@ -221,8 +228,7 @@ export class Outbox {
   #stored(record: OpenRecord, position: NonNullable<OpenRecord["stored"]>, now: number): void {
     const lane = this.#lane(record.piece.shard);
     lane.ackedSendNumber = Math.max(lane.ackedSendNumber, record.sendNumber);
-    // The broker has it whole; only of a repeated record a copy may still be on its way.
-    if (record.bytes !== undefined && record.sends === 1) this.#pool.giveBack(record.bytes);
+    this.#reuseBytes(record);
     this.#inFlight.landed(record);
     record.stored = position;
     record.askAtMs = now + this.#desk.askAfterMs;
@@ -232,7 +238,14 @@ export class Outbox {
     }
   }
 
+  /** Of a record that the broker has whole; only of a repeated one a copy may still be on its way. */
+  #reuseBytes(record: OpenRecord): void {
+    if (record.bytes !== undefined && record.sends === 1) this.#pool.giveBack(record.bytes);
+  }
+
   #settle(record: OpenRecord, outcome: Outcome): void {
+    // The outcome may be faster than the PubAck.
+    this.#reuseBytes(record);
     this.#close(record);
     const name = nameOf(record);
     if (outcome.code === undefined) record.batch?.applied(name);

@@ -1,7 +1,7 @@
 /** Buffers are made in multiples of this, so that messages of nearly one size share them. */
 const STEP_BYTES = 64 * 1024;
 
-/** Bytes kept for later; what is given back beyond is left to the collector. */
+/** Bytes kept for later unless the pool's owner says otherwise. */
 const KEPT_BYTES_MAX = 8 * 1024 * 1024;
 
 /**
@@ -13,7 +13,13 @@ const KEPT_BYTES_MAX = 8 * 1024 * 1024;
 export class BufferPool {
   /** By capacity; the one used last comes last. */
   readonly #free: Map<number, ArrayBuffer[]> = new Map();
+  readonly #keptBytesMax: number;
   #keptBytes = 0;
+
+  /** `keptBytesMax`: what is given back beyond is left to the collector. */
+  constructor(keptBytesMax: number = KEPT_BYTES_MAX) {
+    this.#keptBytesMax = keptBytesMax;
+  }
 
   /** A buffer of so many bytes, with whatever it held before. */
   take(bytes: number): Buffer {
@@ -33,7 +39,7 @@ export class BufferPool {
     if (capacity % STEP_BYTES !== 0) return;
     const free = this.#freshest(capacity);
     this.#makeRoom(capacity);
-    if (this.#keptBytes + capacity > KEPT_BYTES_MAX) return;
+    if (this.#keptBytes + capacity > this.#keptBytesMax) return;
     this.#keptBytes += capacity;
     free.push(memory);
   }
@@ -50,7 +56,7 @@ export class BufferPool {
   #makeRoom(capacity: number): void {
     for (const [other, free] of this.#free) {
       if (other === capacity) return;
-      while (free.length > 0 && this.#keptBytes + capacity > KEPT_BYTES_MAX) {
+      while (free.length > 0 && this.#keptBytes + capacity > this.#keptBytesMax) {
         free.pop();
         this.#keptBytes -= other;
       }

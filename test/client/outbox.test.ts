@@ -7,6 +7,7 @@ import { Outbox } from "../../src/client/outbox.ts";
 import { Positions } from "../../src/client/positions.ts";
 import {
   decodeMessage,
+  draftMessage,
   encodeAnswers,
   encodeError,
   encodeMessage,
@@ -14,6 +15,7 @@ import {
   JobSubjects,
   type Outcome,
   PserverError,
+  sealMessage,
 } from "../../src/protocol/index.ts";
 import { FakeWire, type Published } from "../support/fake-wire.ts";
 
@@ -138,6 +140,29 @@ describe("outcomes", () => {
     expect(call.state).toBe("done");
     expect(positions.get(0)).toEqual({ generation: 1, seq: 7 });
     expect(outbox.inFlightBytes).toBe(0);
+  });
+
+  test("the memory of a message is used again after its PubAck, or its outcome if that is faster", async () => {
+    const { wire, outbox } = setUp();
+    const taken: ArrayBufferLike[] = [];
+    const large: Piece = {
+      ...piece(0),
+      draft: (head, allocate) => {
+        const draft = draftMessage({ ...head }, 100_000, allocate);
+        taken.push(draft.bytes.buffer);
+        return sealMessage(draft);
+      },
+    };
+    for (const [i, isFaster] of [false, true, false].entries()) {
+      const done = outbox.send([large], { deadline: deadline() });
+      const published = wire.published[i];
+      if (!isFaster) ack(wire, published, i + 1);
+      answer(wire, [applied(i + 1)]);
+      if (isFaster) ack(wire, published, i + 1);
+      await done;
+    }
+    expect(new Set(taken).size).toBe(1);
+    expect(taken).toHaveLength(3);
   });
 
   test("pieces that come too late for their step are counted if the call says so, else refused", async () => {
