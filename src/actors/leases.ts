@@ -37,6 +37,8 @@ const TRIES_MAX = 8;
 /** Leases in a bucket whose records expire: see `ttlMs` of `openRecords`. */
 export class RecordLeases implements Leases {
   readonly #records: Records;
+  /** What was last written here of each key: a renewal that follows it need not read first. */
+  readonly #written: Map<string, { readonly owner: string; readonly revision: number }> = new Map();
 
   constructor(records: Records) {
     this.#records = records;
@@ -44,7 +46,7 @@ export class RecordLeases implements Leases {
 
   async claim(key: string, value: LeaseValue): Promise<boolean> {
     return await settleLease(key, async () => {
-      if ((await this.#records.create(key, value)) !== undefined) return true;
+      if (this.#note(key, value, await this.#records.create(key, value))) return true;
       const held = await this.#records.read(key);
       // Undefined: it expired between the two, so try again.
       return held && parseLease(key, held.value).owner === value.owner;
@@ -53,14 +55,17 @@ export class RecordLeases implements Leases {
 
   async renew(key: string, value: LeaseValue): Promise<boolean> {
     return await settleLease(key, async () => {
-      const held = await this.#heldBy(key, value.owner);
+      const written = this.#written.get(key);
+      const held = written?.owner === value.owner ? written : await this.#heldBy(key, value.owner);
       if (held === undefined) return false;
-      const written = await this.#records.update(key, value, held.revision);
-      return written === undefined ? undefined : true;
+      const revision = await this.#records.update(key, value, held.revision);
+      // Undefined: somebody else has written since, or it expired; the next try reads.
+      return this.#note(key, value, revision) || undefined;
     });
   }
 
   async release(key: string, value: LeaseValue): Promise<void> {
+    this.#written.delete(key);
     await settleLease(key, async () => {
       const held = await this.#heldBy(key, value.owner);
       if (held === undefined) return true;
@@ -86,6 +91,13 @@ export class RecordLeases implements Leases {
 
   async keys(prefix: string): Promise<ReadonlySet<string>> {
     return new Set(await this.#records.keys(prefix));
+  }
+
+  /** Keeps the revision of a write; false if there was none. */
+  #note(key: string, { owner }: LeaseValue, revision: number | undefined): boolean {
+    if (revision === undefined) this.#written.delete(key);
+    else this.#written.set(key, { owner, revision });
+    return revision !== undefined;
   }
 
   async #heldBy(key: string, owner: string): Promise<StoredRecord | undefined> {

@@ -1,6 +1,7 @@
 // Proves that a lease has one holder, known by its owner, until it is released or runs out: leases
 // over records in memory with a clock moved by hand, two processes at once and lost answers.
 import { expect, test } from "vitest";
+import { RecordLeases } from "../../src/actors/leases.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { memoryLeases } from "../support/memory-records.ts";
 
@@ -44,6 +45,25 @@ test("only the holder renews, and an expired lease cannot be renewed but claimed
   expect(await leases.read("k")).toBeUndefined();
   expect(await leases.renew("k", a)).toBe(false);
   expect(await leases.claim("k", b)).toBe(true);
+});
+
+test("a renewal is one request, and reads only what it did not write last", async () => {
+  const { leases, records } = setUp();
+  const other = new RecordLeases(records);
+  const asked = async (renewed: Promise<boolean>): Promise<string[]> => {
+    records.calls.length = 0;
+    expect(await renewed).toBe(true);
+    return records.calls.map(({ action }) => action);
+  };
+  await leases.claim("k", a);
+  expect(await asked(leases.renew("k", a))).toEqual(["update"]);
+  expect(await asked(leases.renew("k", a))).toEqual(["update"]);
+  expect(await asked(other.renew("k", a))).toEqual(["read", "update"]);
+  expect(await asked(leases.renew("k", a))).toEqual(["update", "read", "update"]);
+  records.losesAnswer = ({ action }) => action === "update";
+  await expect(leases.renew("k", a)).rejects.toMatchObject({ code: "TIMEOUT" });
+  records.losesAnswer = () => false;
+  expect(await asked(leases.renew("k", a))).toEqual(["update", "read", "update"]);
 });
 
 test("only the holder releases", async () => {

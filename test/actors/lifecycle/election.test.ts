@@ -132,7 +132,7 @@ describe("three trainers at once and a late one", () => {
 
 test("a selected trainer that dies anywhere is replaced, and the job becomes ready once", async () => {
   const endings = new Set<boolean>();
-  for (let seed = 1; seed <= 60; seed++) {
+  for (let seed = 1; seed <= 240; seed++) {
     const shuffle = new Shuffle(seed);
     const records = new MemoryRecords({ between: shuffle.between });
     const rig = new Rig({ records });
