@@ -8,6 +8,7 @@ import { StreamPublisher } from "../transport/stream-publisher.ts";
 import { Credit } from "./journal/credit.ts";
 import { Journal } from "./journal/journal.ts";
 import { LeaseClock } from "./lease-clock.ts";
+import { Pace } from "./owner/pace.ts";
 import { Responder } from "./owner/responder.ts";
 import { ShardOwner } from "./owner/shard-owner.ts";
 import { SnapshotBudget } from "./snapshot/snapshot-budget.ts";
@@ -41,6 +42,7 @@ export class ShardWorker {
   readonly #responder: Responder;
   readonly #publisher: StreamPublisher;
   readonly #snapshotBudget: SnapshotBudget;
+  readonly #pace = new Pace();
   readonly #statusTimer: NodeJS.Timeout;
 
   private constructor(
@@ -115,6 +117,7 @@ export class ShardWorker {
       dataConnection: this.#dataConnection,
       responder: this.#responder,
       credit: new Credit(creditBytes, payloadBytesMax),
+      pace: this.#pace,
       snapshotBytes,
       retainBytes,
       partBytesMax: payloadBytesMax - HEADER_BYTES_MAX,

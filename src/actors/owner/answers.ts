@@ -12,7 +12,7 @@ interface Batch {
   readonly outcomes: Outcome[];
 }
 
-/** Collects the outcomes of one tick and sends each trainer its own in one message. */
+/** Collects outcomes and sends each trainer its own in one message. */
 export class AnswerBatch {
   readonly #connection: NatsConnection;
   readonly #shard: number;

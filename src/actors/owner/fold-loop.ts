@@ -6,6 +6,7 @@ import type { Credit } from "../journal/credit.ts";
 import type { Journal } from "../journal/journal.ts";
 import { isFinal, JournalReader } from "../journal/reader.ts";
 import { type Hole, journalDamaged } from "./hole.ts";
+import type { Pace } from "./pace.ts";
 
 /** Bytes that the broker stores for a record beside its subject and payload. */
 const RECORD_OVERHEAD_BYTES = 30;
@@ -17,7 +18,7 @@ export interface FoldLoopEvents {
   /** Whether the fold may go on; asked before each record, and again after {@link FoldLoop.poke}. */
   readonly mayFold: () => boolean;
   readonly onSettled: (settled: Settled) => void;
-  /** Called once after the records of one tick, with the bytes they have in the journal. */
+  /** Called soon after records, once for several, with the bytes they have in the journal. */
   readonly onAdvanced: (bytes: number) => void;
   /**
    * Called when records are missing before the next one. Once it settles they have been passed over
@@ -39,8 +40,9 @@ export class FoldLoop {
   /** Whether something else has to end before the next record. */
   #held = false;
   #stopped = false;
-  #tick: NodeJS.Immediate | undefined;
-  #tickBytes = 0;
+  readonly #pace: Pace;
+  /** Bytes of the records that the owner has not been told of; undefined for no records. */
+  #untoldBytes: number | undefined;
 
   constructor(options: {
     readonly shard: Shard;
@@ -49,12 +51,14 @@ export class FoldLoop {
     readonly manager: JetStreamManager;
     readonly inboxPrefix: string;
     readonly credit: Credit;
+    readonly pace: Pace;
     readonly events: FoldLoopEvents;
   }) {
     const { connection, manager, inboxPrefix, credit } = options;
     this.#shard = options.shard;
     this.#journal = options.journal;
     this.#events = options.events;
+    this.#pace = options.pace;
     this.#reader = new JournalReader({
       connection,
       manager,
@@ -109,7 +113,6 @@ export class FoldLoop {
     this.#stopped = true;
     this.#reader.stop();
     this.#queue = [];
-    if (this.#tick !== undefined) clearImmediate(this.#tick);
   }
 
   async #locate(): Promise<{ stream: string; startSeq: number }> {
@@ -132,14 +135,16 @@ export class FoldLoop {
       } else this.#fail(found);
       return false;
     }
-    this.#tickBytes += record.payload.length + record.subject.length + RECORD_OVERHEAD_BYTES;
-    this.#tick ??= setImmediate(() => {
-      this.#tick = undefined;
-      const bytes = this.#tickBytes;
-      this.#tickBytes = 0;
-      this.#events.onAdvanced(bytes);
-    });
+    const bytes = record.payload.length + record.subject.length + RECORD_OVERHEAD_BYTES;
+    if (this.#untoldBytes === undefined) this.#pace.soon(() => this.#tell());
+    this.#untoldBytes = (this.#untoldBytes ?? 0) + bytes;
     return true;
+  }
+
+  #tell(): void {
+    const bytes = this.#untoldBytes ?? 0;
+    this.#untoldBytes = undefined;
+    if (!this.#stopped) this.#events.onAdvanced(bytes);
   }
 
   /** A record whose checksum is wrong may have been hurt on the way: the stream's copy decides. */

@@ -5,6 +5,7 @@ import type { Credit } from "../journal/credit.ts";
 import type { Journal } from "../journal/journal.ts";
 import type { SnapshotBudget } from "../snapshot/snapshot-budget.ts";
 import type { SnapshotStore } from "../snapshot/store.ts";
+import type { Pace } from "./pace.ts";
 import type { Responder } from "./responder.ts";
 
 /** What one shard's owner needs; connections belong to the worker. */
@@ -21,6 +22,8 @@ export interface ShardOwnerOptions {
   readonly dataConnection: NatsConnection;
   readonly responder: Responder;
   readonly credit: Credit;
+  /** Of all shards of the worker. */
+  readonly pace: Pace;
   /** Bytes of journal after which a snapshot is made. */
   readonly snapshotBytes: number;
   readonly retainBytes: number;

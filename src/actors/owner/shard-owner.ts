@@ -161,7 +161,7 @@ export class ShardOwner {
     await snapshots.tidy();
     if (holding.manifest === undefined) await owned.replace();
     this.#requests = this.#requestsOf(shard);
-    const { journalConnection: connection, manager, inboxPrefix, credit } = this.#options;
+    const { journalConnection: connection, manager, inboxPrefix, credit, pace } = this.#options;
     return new FoldLoop({
       shard,
       journal,
@@ -169,6 +169,7 @@ export class ShardOwner {
       manager,
       inboxPrefix,
       credit,
+      pace,
       events: {
         locate: async () => {
           const place = await owned.locate();
