@@ -1,5 +1,8 @@
-/** Buffers are made in multiples of this, so that messages of nearly one size share them. */
-const STEP_BYTES = 64 * 1024;
+/** Smaller buffers cost nothing worth saving. */
+const POOLED_BYTES_MIN = 16 * 1024;
+
+/** Capacities between two powers of two, so that messages of nearly one size share buffers. */
+const STEPS = 16;
 
 /** Bytes kept for later unless the pool's owner says otherwise. */
 const KEPT_BYTES_MAX = 8 * 1024 * 1024;
@@ -23,8 +26,8 @@ export class BufferPool {
 
   /** A buffer of so many bytes, with whatever it held before. */
   take(bytes: number): Buffer {
-    if (bytes < STEP_BYTES) return Buffer.allocUnsafeSlow(bytes);
-    const capacity = Math.ceil(bytes / STEP_BYTES) * STEP_BYTES;
+    if (bytes < POOLED_BYTES_MIN) return Buffer.allocUnsafeSlow(bytes);
+    const capacity = capacityFor(bytes);
     const kept = this.#freshest(capacity).pop();
     if (kept === undefined) return Buffer.allocUnsafeSlow(capacity).subarray(0, bytes);
     this.#keptBytes -= capacity;
@@ -35,8 +38,8 @@ export class BufferPool {
   giveBack(buffer: Uint8Array): void {
     const memory = buffer.buffer;
     const capacity = memory.byteLength;
-    if (!(memory instanceof ArrayBuffer) || capacity < STEP_BYTES) return;
-    if (capacity % STEP_BYTES !== 0) return;
+    if (!(memory instanceof ArrayBuffer) || capacity < POOLED_BYTES_MIN) return;
+    if (capacity !== capacityFor(capacity)) return;
     const free = this.#freshest(capacity);
     this.#makeRoom(capacity);
     if (this.#keptBytes + capacity > this.#keptBytesMax) return;
@@ -64,4 +67,10 @@ export class BufferPool {
       this.#free.delete(other);
     }
   }
+}
+
+/** The least capacity that holds so many bytes, less than a sixteenth more. */
+function capacityFor(bytes: number): number {
+  const step = 2 ** Math.floor(Math.log2(bytes)) / STEPS;
+  return Math.ceil(bytes / step) * step;
 }

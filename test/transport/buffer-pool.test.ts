@@ -53,7 +53,7 @@ test("keeps at most 8 MiB, whatever is given back", () => {
       for (const buffer of given) pool.giveBack(buffer);
       const kept = sizes.map((bytes) => memoryOf(pool.take(bytes)));
       const bytes = [...new Set(kept)]
-        .filter((memory) => known.has(memory) && memory.byteLength >= 64 * KIB)
+        .filter((memory) => known.has(memory) && memory.byteLength >= 16 * KIB)
         .reduce((sum, memory) => sum + memory.byteLength, 0);
       expect(bytes).toBeLessThanOrEqual(8 * MIB);
     }),

@@ -3,7 +3,7 @@ const RECORDS_MIN = 2;
 const RECORDS_MAX = 512;
 
 /** Weight of a smaller record in the estimate: large ones must not be forgotten at once. */
-const DECAY = 0.98;
+const DECAY = 0.95;
 
 /**
  * How many records a reader may have under way so that they stay within a number of bytes. Sizes
