@@ -1,4 +1,5 @@
-import { dtypeOf, type TensorData } from "../protocol/dtypes.ts";
+import type { Allocate } from "../protocol/codec.ts";
+import { bytesOf, dtypeOf, type TensorData } from "../protocol/dtypes.ts";
 import { encodeWithNorm } from "../protocol/encoding/elements.ts";
 import {
   ENCODINGS,
@@ -71,6 +72,33 @@ export function checkedNorm(
     encoding !== undefined && data instanceof Float32Array
       ? normAsEncoded(encoding, data)
       : l2Norm(data);
+  return passedNorm(parameter, norm, encoding);
+}
+
+/**
+ * Elements as they travel, in memory of `allocate` if they are encoded, and their L2 norm, as
+ * {@link checkedNorm} gives it; one pass over them, and none when a message is made.
+ * @throws as {@link checkedNorm}.
+ */
+export function encodeChecked(
+  parameter: Pick<Declaration, "name" | "dtype" | "config">,
+  data: TensorData,
+  encoding: Encoding | undefined,
+  allocate: Allocate,
+): { readonly bytes: Uint8Array; readonly norm: number } {
+  checkEncoding(parameter, encoding);
+  if (encoding === undefined || !(data instanceof Float32Array)) {
+    return { bytes: bytesOf(data), norm: checkedNorm(parameter, data) };
+  }
+  const bytes = allocate(data.length * ENCODINGS[encoding].bytes);
+  return { bytes, norm: passedNorm(parameter, encodeWithNorm(encoding, data, bytes), encoding) };
+}
+
+function passedNorm(
+  parameter: Pick<Declaration, "name" | "config">,
+  norm: number,
+  encoding: Encoding | undefined,
+): number {
   if (Number.isFinite(norm) || parameter.config.allowNonFinite) return norm;
   const form = encoding === undefined ? "" : ` as ${encoding}`;
   throw new PserverError(

@@ -1,3 +1,4 @@
+import type { Allocate } from "../protocol/codec.ts";
 import { checkTakesGradients } from "../protocol/config/index.ts";
 import type { Encoding } from "../protocol/encoding/encodings.ts";
 import { PserverError } from "../protocol/errors.ts";
@@ -7,7 +8,7 @@ import type { PushOperation } from "../protocol/records.ts";
 import type { JobSubjects } from "../protocol/subjects.ts";
 import type { TensorLike } from "../protocol/tensor.ts";
 import type { Piece } from "./batch.ts";
-import { checkedNorm, fitData, fitTensor } from "./fit-tensor.ts";
+import { checkedNorm, encodeChecked, fitData, fitTensor } from "./fit-tensor.ts";
 import { type IndexList, normalizeList } from "./part-index.ts";
 import { planRows } from "./part-plan.ts";
 import { slicePart } from "./part-values.ts";
@@ -37,6 +38,8 @@ export interface GradientMode {
   readonly trainer: string;
   readonly learningRate: number | undefined;
   readonly encoding: Encoding | undefined;
+  /** Gives memory that lasts until the call ends. */
+  readonly allocate: Allocate;
   readonly seen: SeenVersions;
   /** The step they belong to, asked when a message is made. */
   readonly step: () => number | undefined;
@@ -54,8 +57,8 @@ export function gradientPieces(info: ParameterInfo, given: Gradient, mode: Gradi
   if (!hasRate && config.optimizer.name !== "none") throw noRate(name);
   if (isRowGradient(given)) return rowPieces(info, given, mode);
   const tensor = fitTensor(info, given);
-  const norm = checkedNorm(info, tensor.data, mode.encoding);
-  return pushPieces(mode, info, tensor, toPush(info, norm, mode));
+  const { bytes, norm } = encodeChecked(info, tensor.data, mode.encoding, mode.allocate);
+  return pushPieces(mode, info, bytes, toPush(info, norm, mode));
 }
 
 function rowPieces(info: ParameterInfo, given: RowGradient, mode: GradientMode): Piece[] {

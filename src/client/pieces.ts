@@ -44,14 +44,14 @@ interface Load {
   readonly index?: PartIndex | undefined;
   readonly encoding?: Encoding | undefined;
   readonly elements: number;
-  /** Called when the message is made: what waits is not copied. */
-  readonly values: () => TensorData;
+  /** Writes the elements as they travel; called when the message is made: what waits is not copied. */
+  readonly write: (target: Uint8Array) => void;
 }
 
 /** Records that initialize every block of a parameter. */
 export function initPieces(sender: Sender, info: ParameterInfo, tensor: Tensor): Piece[] {
   const { epoch, dtype, shape, config } = info;
-  return wholeBlocks(info, tensor).map((load) => {
+  return wholeBlocks(info, bytesOf(tensor.data)).map((load) => {
     const { start, count } = load.place;
     const body = { verb: "init" as const, epoch, dtype, shape, start, count, config };
     return toPiece(sender, info, load, "init", () => body);
@@ -61,19 +61,19 @@ export function initPieces(sender: Sender, info: ParameterInfo, tensor: Tensor):
 /** Records that overwrite every block of a parameter. */
 export function setPieces(sender: Sender, info: ParameterInfo, tensor: Tensor): Piece[] {
   const { epoch, dtype } = info;
-  return wholeBlocks(info, tensor).map((load) =>
+  return wholeBlocks(info, bytesOf(tensor.data)).map((load) =>
     toPiece(sender, info, load, "set", () => ({ verb: "set", epoch, dtype })),
   );
 }
 
-/** Records that update every block of a parameter. */
+/** Records that update every block of a parameter with these elements, as they travel. */
 export function pushPieces(
   sender: Sender,
   info: ParameterInfo,
-  tensor: Tensor,
+  elements: Uint8Array,
   push: Push,
 ): Piece[] {
-  return wholeBlocks(info, tensor).map((load) => toPushPiece(sender, info, load, push));
+  return wholeBlocks(info, elements).map((load) => toPushPiece(sender, info, load, push));
 }
 
 /** Records that update parts of blocks with the elements that `data` has for them. */
@@ -86,17 +86,20 @@ export function partPieces(
 ): Piece[] {
   return slices.map((slice) => {
     const { index, elements, part } = slice;
-    const load = { place: part.place, index, elements, values: () => gatherPart(slice, data) };
-    return toPushPiece(sender, info, load, push);
+    const write = (target: Uint8Array): void =>
+      writeElements(target, gatherPart(slice, data), push.encoding);
+    return toPushPiece(sender, info, { place: part.place, index, elements, write }, push);
   });
 }
 
-function wholeBlocks(info: ParameterInfo, { data }: Tensor): Load[] {
-  return blockPlaces(info.layout).map((place) => ({
-    place,
-    elements: place.count,
-    values: () => data.subarray(place.start, place.start + place.count),
-  }));
+function wholeBlocks({ layout }: ParameterInfo, elements: Uint8Array): Load[] {
+  const elementBytes = elements.length / layout.elements;
+  return blockPlaces(layout).map((place) => {
+    const start = place.start * elementBytes;
+    const end = start + place.count * elementBytes;
+    const write = (target: Uint8Array): void => target.set(elements.subarray(start, end));
+    return { place, elements: place.count, write };
+  });
 }
 
 function toPushPiece(
@@ -121,7 +124,7 @@ function toPushPiece(
 function toPiece(
   { subjects, trainer }: Sender,
   { name, dtype }: ParameterInfo,
-  { place, index, elements, values, encoding }: Load,
+  { place, index, elements, write, encoding }: Load,
   verb: TrainerRecord["verb"],
   toBody: () => RecordBody,
 ): Piece {
@@ -135,7 +138,7 @@ function toPiece(
     draft: (head, allocate) => {
       const draft = draftRecord({ ...head, ...toBody() }, dataBytes, allocate);
       if (index !== undefined) writePartIndex(draft.data, index);
-      writeElements(draft.data.subarray(indexBytes), values(), encoding);
+      write(draft.data.subarray(indexBytes));
       return sealMessage(draft);
     },
   };

@@ -1,14 +1,16 @@
+import type { Allocate } from "../protocol/codec.ts";
 import { checkFinite, checkLearningRate } from "../protocol/config/index.ts";
 import { type Encoding, encodedBytes } from "../protocol/encoding/encodings.ts";
 import { ensureError, PserverError } from "../protocol/errors.ts";
 import type { ParameterInfo } from "../protocol/lifecycle-messages.ts";
-import { HEADER_BYTES_MAX } from "../protocol/limits.ts";
+import { HEADER_BYTES_MAX, IN_FLIGHT_BYTES_MAX } from "../protocol/limits.ts";
 import { quoteName } from "../protocol/names.ts";
 import type { JobSubjects } from "../protocol/subjects.ts";
 import type { TensorLike } from "../protocol/tensor.ts";
+import { BufferPool } from "../transport/buffer-pool.ts";
 import type { Piece } from "./batch.ts";
 import type { Deadline } from "./deadline.ts";
-import { checkedNorm, fitData, fitTensor } from "./fit-tensor.ts";
+import { checkedNorm, encodeChecked, fitData, fitTensor } from "./fit-tensor.ts";
 import { type GradientRecord, gradientPieces } from "./gradients.ts";
 import type { Outbox } from "./outbox.ts";
 import type { Parameters } from "./parameters.ts";
@@ -52,6 +54,8 @@ export interface Mix {
 /** Changes of initialized parameters. All tensors of a call are checked before any is sent. */
 export class Updates {
   readonly #options: UpdatesOptions;
+  /** For elements as they travel, where that is not as the caller has them. */
+  readonly #pool = new BufferPool(IN_FLIGHT_BYTES_MAX);
 
   constructor(options: UpdatesOptions) {
     this.#options = options;
@@ -71,7 +75,7 @@ export class Updates {
     return this.#update(
       grads,
       deadline,
-      (info, given) => gradientPieces(info, given, mode),
+      (info, given, allocate) => gradientPieces(info, given, { ...mode, allocate }),
       (pieces) => {
         const shards = pieces.map(({ shard }) => shard);
         return steps.gradients({ shards, endStep }, deadline, (place) => {
@@ -92,10 +96,10 @@ export class Updates {
     mode: UpdateMode,
   ): Promise<void> {
     const toPush = mixPush(mix, mode.encoding);
-    await this.#send(new Map([[name, given]]), deadline, mode, (info, value) => {
-      const tensor = fitTensor(info, value);
-      const norm = checkedNorm(info, tensor.data, mode.encoding);
-      return pushPieces(this.#options, info, tensor, toPush(norm));
+    await this.#send(new Map([[name, given]]), deadline, mode, (info, value, allocate) => {
+      const { data } = fitTensor(info, value);
+      const { bytes, norm } = encodeChecked(info, data, mode.encoding, allocate);
+      return pushPieces(this.#options, info, bytes, toPush(norm));
     });
   }
 
@@ -137,7 +141,7 @@ export class Updates {
     tensors: TensorRecord,
     deadline: Deadline,
     { ack }: UpdateMode,
-    toPieces: (info: ParameterInfo, given: TensorLike) => Piece[],
+    toPieces: (info: ParameterInfo, given: TensorLike, allocate: Allocate) => Piece[],
   ): Promise<void> {
     const options = { deadline, stored: ack === "stored" };
     await this.#update(tensors, deadline, toPieces, (pieces) =>
@@ -148,7 +152,7 @@ export class Updates {
   async #update<Given, Result>(
     tensors: Readonly<Record<string, Given>> | ReadonlyMap<string, Given>,
     deadline: Deadline,
-    toPieces: (info: ParameterInfo, given: Given) => Piece[],
+    toPieces: (info: ParameterInfo, given: Given, allocate: Allocate) => Piece[],
     send: (pieces: readonly Piece[]) => Promise<Result>,
   ): Promise<Result> {
     const { parameters } = this.#options;
@@ -162,18 +166,27 @@ export class Updates {
     }
     const names = entries.map(([name]) => name);
     const infos = await parameters.require(names, deadline);
-    const pieces = infos.flatMap((info, i) => {
-      if (info.config.static) throw isStatic(info.name);
-      const entry = entries[i];
-      return entry === undefined ? [] : toPieces(info, entry[1]);
-    });
+    const borrowed: Buffer[] = [];
+    const allocate = (bytes: number): Buffer => {
+      const buffer = this.#pool.take(bytes);
+      borrowed.push(buffer);
+      return buffer;
+    };
     try {
+      const pieces = infos.flatMap((info, i) => {
+        if (info.config.static) throw isStatic(info.name);
+        const entry = entries[i];
+        return entry === undefined ? [] : toPieces(info, entry[1], allocate);
+      });
       return await send(pieces);
     } catch (caught) {
       const error = ensureError(caught);
       // Initialized anew since it was looked up: the next call is to look again.
       if (error.code === "STALE_EPOCH") for (const name of names) parameters.forget(name);
       throw error;
+    } finally {
+      // Messages hold copies, and none is made any more.
+      for (const buffer of borrowed) this.#pool.giveBack(buffer);
     }
   }
 }
