@@ -17,6 +17,11 @@ export function renderErrorHeader(codes) {
 #ifndef PSERVER_ERRORS_H
 #define PSERVER_ERRORS_H
 
+/* PaddlePaddle's shipped header had this as a macro, of the same value. */
+#ifdef PSERVER_OK
+#undef PSERVER_OK
+#endif
+
 /** What came of a call. The numbers are the protocol's; none is ever used for another meaning. */
 typedef enum pserver_status {
   /** the call did what it says */

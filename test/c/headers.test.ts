@@ -49,3 +49,20 @@ test.each(headers)("%s stands alone", { timeout: COMPILE_MS }, async (header) =>
     }
   }
 });
+
+test.each([
+  ["before", ["paddle/v3/libpaddle_pserver_cclient.h", "pserver.h"]],
+  ["after", ["pserver.h", "paddle/v3/libpaddle_pserver_cclient.h"]],
+])(
+  "the header that was shipped goes %s the core library's",
+  { timeout: COMPILE_MS },
+  async (order, both) => {
+    const source = join(directory, `${order}.c`);
+    const lines = both.map((header) => `#include "${join(INCLUDE, header)}"\n`);
+    await writeFile(source, `${lines.join("")}int something[PSERVER_OK + 1];\n`);
+    for (const language of LANGUAGES) {
+      const { stderr } = await run("gcc", [...language, ...WARNINGS, source]);
+      expect(stderr).toBe("");
+    }
+  },
+);
