@@ -1,4 +1,3 @@
-import { DTYPES } from "../protocol/dtypes.ts";
 import { type Encoding, encodedBytes } from "../protocol/encoding/encodings.ts";
 import { type ErrorCode, ensureError, PserverError } from "../protocol/errors.ts";
 import type { BlockPlace } from "../protocol/layout.ts";
@@ -101,7 +100,8 @@ export class BlockReader {
     mode: ReadMode,
     deadline: Deadline,
   ): Promise<number> {
-    const windowBytes = Math.max(REQUEST_BYTES_MIN, read.elements * DTYPES[info.dtype].bytes);
+    const replyBytes = encodedBytes(info.dtype, mode.encoding, read.elements);
+    const windowBytes = Math.max(REQUEST_BYTES_MIN, replyBytes);
     await this.#window.acquire(windowBytes, deadline);
     try {
       while (true) {
