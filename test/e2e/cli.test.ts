@@ -310,7 +310,7 @@ test("bash completes commands, flags and choices", async () => {
     return execFileSync("bash", ["-c", script], { encoding: "utf8" }).trim().split(" ");
   };
   expect(complete("pserver", "st")).toEqual(["status"]);
-  expect(complete("pserver", "up", "--jo")).toEqual(["--job", "--journal"]);
+  expect(complete("pserver", "up", "--jo")).toEqual(["--job", "--journal", "--journal-limit"]);
   expect(complete("pserver", "up", "--journal", "")).toEqual(["file", "memory"]);
   expect(complete("pserver", "completion", "z")).toEqual(["zsh"]);
 });
