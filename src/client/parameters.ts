@@ -53,8 +53,14 @@ export class Parameters {
    */
   async waitFor(names: readonly string[], deadline: Deadline): Promise<ParameterInfo[]> {
     const backoff = new Backoff();
+    let problem: PserverError | undefined;
     while (true) {
-      const problem = await this.#fill(names, deadline);
+      try {
+        problem = await this.#fill(names, deadline);
+      } catch (error) {
+        // What was heard before says more than that the last question had no time for its answer.
+        throw deadline.ended?.code === "TIMEOUT" ? (problem ?? error) : error;
+      }
       if (problem === undefined) return this.#known(names);
       const delayMs = backoff.nextMs();
       if (problem.code !== "NOT_INITIALIZED" || !deadline.allows(delayMs)) throw problem;
