@@ -132,7 +132,7 @@ describe("without an answer", () => {
   });
 
   test("etcd is frozen: NO_ETCD in the time of a call; afterwards it goes on", async () => {
-    const { client, leases } = await open({ timeoutMs: 300 });
+    const { client, leases } = await open({ timeoutMs: 1_000 });
     expect(await leases.claim("k", a)).toBe(true);
     const lease = await client.grant(LEASE_MS);
     etcd.signal("SIGSTOP");
@@ -175,7 +175,7 @@ test("an etcd that asks for a user: DENIED, which no retry helps", async () => {
 });
 
 test("a restart keeps leases and their holders, and a view calls nobody lost meanwhile", async () => {
-  const { client, leases } = await open({ timeoutMs: 500 });
+  const { client, leases } = await open({ timeoutMs: 1_000 });
   const turns: (string | undefined)[] = [];
   client.watch((lost) => turns.push(lost?.code));
   const view = new LeaseView({ leases, prefix: "host.", leaseMs: LEASE_MS });

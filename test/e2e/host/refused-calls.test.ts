@@ -62,10 +62,10 @@ function refused(call: Promise<unknown>, code: string, ...texts: string[]): Prom
 test("before and during the initialization", async () => {
   await refused(client.initParam("w", good), "NOT_SELECTED", "beginInit");
   await refused(client.finishInit(), "NOT_SELECTED");
-  await refused(client.getParams(["w"], { timeoutMs: 300 }), "NOT_INITIALIZED", "beginInit");
-  await refused(client.sendGrads({ w: good }, { timeoutMs: 300 }), "NOT_INITIALIZED");
-  await refused(client.setParams({ w: good }, { timeoutMs: 300 }), "NOT_INITIALIZED");
-  await refused(client.pushFull("w", good, 1, 1, { timeoutMs: 300 }), "NOT_INITIALIZED");
+  await refused(client.getParams(["w"], { timeoutMs: 2_000 }), "NOT_INITIALIZED", "beginInit");
+  await refused(client.sendGrads({ w: good }, { timeoutMs: 2_000 }), "NOT_INITIALIZED");
+  await refused(client.setParams({ w: good }, { timeoutMs: 2_000 }), "NOT_INITIALIZED");
+  await refused(client.pushFull("w", good, 1, 1, { timeoutMs: 2_000 }), "NOT_INITIALIZED");
 
   expect(await client.beginInit()).toBe(true);
   for (const name of ["", "\ud800", ...TOO_LONG]) {
