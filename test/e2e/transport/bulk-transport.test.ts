@@ -77,10 +77,11 @@ describe("plain", () => {
     });
     await broker.kill();
     await broker.start();
-    await vi.waitFor(() => {
+    const heard = (): void => {
       connection.publish("again", "here");
       expect(received).toContain("here");
-    });
+    };
+    await vi.waitFor(heard, { timeout: 40_000 });
     await connection.close();
   });
 
