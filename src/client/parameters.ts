@@ -19,12 +19,19 @@ interface LookUp {
   readonly infos: readonly (ParameterInfo | null)[];
 }
 
+/** A look-up under way. */
+interface Refreshing {
+  readonly found: Promise<ParameterInfo>;
+  /** The end of the call that began it. */
+  readonly deadline: Deadline;
+}
+
 /** What is known of the job's parameters: type, shape, layout and epoch of those that are ready. */
 export class Parameters {
   readonly #session: Session;
   readonly #positions: Positions;
   readonly #ready = new Map<string, ParameterInfo>();
-  readonly #refreshing = new Map<string, Promise<ParameterInfo>>();
+  readonly #refreshing = new Map<string, Refreshing>();
 
   constructor(session: Session, positions: Positions) {
     this.#session = session;
@@ -68,20 +75,33 @@ export class Parameters {
     }
   }
 
-  /** The parameter as it is now; several askers share one request. */
-  refresh(name: string, deadline: Deadline): Promise<ParameterInfo> {
-    let refreshing = this.#refreshing.get(name);
-    if (refreshing === undefined) {
-      this.forget(name);
-      refreshing = this.waitFor([name], deadline).then(([info]) => {
-        if (info !== undefined) return info;
-        throw new PserverError("INTERNAL", `${quoteName(name)}: waited for, but not found`);
-      });
-      this.#refreshing.set(name, refreshing);
-      const done = (): boolean => this.#refreshing.delete(name);
-      refreshing.then(done, done);
+  /**
+   * The parameter as it is now. Several askers share one look-up; when the time of the one who began
+   * it is over, another goes on with it.
+   */
+  async refresh(name: string, deadline: Deadline): Promise<ParameterInfo> {
+    while (true) {
+      const refreshing = this.#refreshing.get(name) ?? this.#refresh(name, deadline);
+      try {
+        return await deadline.race(refreshing.found);
+      } catch (error) {
+        const itsOwn = refreshing.deadline === deadline || deadline.ended !== undefined;
+        if (itsOwn || refreshing.deadline.ended === undefined) throw error;
+      }
     }
-    return deadline.race(refreshing);
+  }
+
+  #refresh(name: string, deadline: Deadline): Refreshing {
+    this.forget(name);
+    const found = this.waitFor([name], deadline).then(([info]) => {
+      if (info !== undefined) return info;
+      throw new PserverError("INTERNAL", `${quoteName(name)}: waited for, but not found`);
+    });
+    const refreshing = { found, deadline };
+    this.#refreshing.set(name, refreshing);
+    const done = (): boolean => this.#refreshing.delete(name);
+    found.then(done, done);
+    return refreshing;
   }
 
   /** State of the job, and parameters: those named, or a page in the order of names. */
