@@ -10,7 +10,7 @@ export interface KernelModule {
   readonly holds: string;
 }
 
-/** All modules: the kernels of hosts, and the encodings of elements that clients need too. */
+/** All modules: the kernels of hosts, the encodings of elements and the checksum, which clients need too. */
 export declare const KERNEL_MODULES: readonly KernelModule[];
 
 /** The compiled module: the same bytes for the same sources and compiler. Throws if it does not compile. */

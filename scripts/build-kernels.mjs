@@ -22,6 +22,12 @@ export const KERNEL_MODULES = [
     constant: "ENCODING_WASM_BASE64",
     holds: "The encodings of elements",
   },
+  {
+    assembly: "src/protocol/checksum/assembly",
+    target: "src/protocol/checksum/wasm.ts",
+    constant: "CHECKSUM_WASM_BASE64",
+    holds: "The shortening of what is summed",
+  },
 ];
 
 export async function compileModule({ assembly }) {

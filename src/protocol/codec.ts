@@ -1,4 +1,4 @@
-import { checksum, joinChecksums } from "./crc.ts";
+import { checksum, joinChecksums } from "./checksum/crc.ts";
 import { PserverError } from "./errors.ts";
 import { PROTOCOL_VERSION } from "./limits.ts";
 import { readMsgpack } from "./msgpack-reader.ts";

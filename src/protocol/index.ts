@@ -1,8 +1,9 @@
 // The messages, names and rules that clients and hosts share: everything a client in another
 // language needs, and nothing that does I/O.
+
+export * from "./checksum/crc.ts";
 export * from "./codec.ts";
 export * from "./config/index.ts";
-export * from "./crc.ts";
 export * from "./defined.ts";
 export * from "./dtypes.ts";
 export * from "./encoding/elements.ts";

@@ -4,6 +4,7 @@
 import { crc32 } from "node:zlib";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { checksum } from "../../src/protocol/checksum/crc.ts";
 import {
   decodeMessage,
   draftMessage,
@@ -14,7 +15,6 @@ import {
   sealMessage,
   unpackValue,
 } from "../../src/protocol/codec.ts";
-import { checksum } from "../../src/protocol/crc.ts";
 import { PROTOCOL_VERSION } from "../../src/protocol/limits.ts";
 import { codeOf, refusalOf } from "./refusal.ts";
 
