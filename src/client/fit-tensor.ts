@@ -1,6 +1,5 @@
-import type { Allocate } from "../protocol/codec.ts";
-import { bytesOf, dtypeOf, type TensorData } from "../protocol/dtypes.ts";
-import { encodeWithNorm } from "../protocol/encoding/elements.ts";
+import { dtypeOf, type TensorData } from "../protocol/dtypes.ts";
+import { encodeWithNorm, staysFinite } from "../protocol/encoding/elements.ts";
 import {
   ENCODINGS,
   type Encoding,
@@ -58,53 +57,57 @@ export function fitData(
 }
 
 /**
- * The L2 norm of elements as they travel, one pass over them.
- * @throws NON_FINITE if one is a NaN or an infinity, maybe only once encoded, and the parameter does
- * not allow them; what {@link checkEncoding} throws.
+ * Passes if elements are finite, also as they travel, or the parameter allows them not to be.
+ * @throws NON_FINITE naming the first that is not; what {@link checkEncoding} throws.
+ */
+export function checkFiniteElements(
+  parameter: Pick<Declaration, "name" | "dtype" | "config">,
+  data: TensorData,
+  encoding?: Encoding,
+): void {
+  checkEncoding(parameter, encoding);
+  if (parameter.config.allowNonFinite || allFinite(data, encoding)) return;
+  throw nonFinite(parameter.name, data, encoding);
+}
+
+/**
+ * What {@link checkFiniteElements} checks of a gradient, and its L2 norm as it travels if the
+ * parameter clips by it: every piece carries the norm of the whole.
+ * @throws as {@link checkFiniteElements}.
  */
 export function checkedNorm(
   parameter: Pick<Declaration, "name" | "dtype" | "config">,
   data: TensorData,
   encoding?: Encoding,
-): number {
-  checkEncoding(parameter, encoding);
-  const norm =
-    encoding !== undefined && data instanceof Float32Array
-      ? normAsEncoded(encoding, data)
-      : l2Norm(data);
-  return passedNorm(parameter, norm, encoding);
+): number | undefined {
+  checkFiniteElements(parameter, data, encoding);
+  if (parameter.config.clipNorm === undefined) return undefined;
+  return encoding !== undefined && data instanceof Float32Array
+    ? normAsEncoded(encoding, data)
+    : l2Norm(data);
 }
 
-/**
- * Elements as they travel, in memory of `allocate` if they are encoded, and their L2 norm, as
- * {@link checkedNorm} gives it; one pass over them, and none when a message is made.
- * @throws as {@link checkedNorm}.
- */
-export function encodeChecked(
-  parameter: Pick<Declaration, "name" | "dtype" | "config">,
+function allFinite(data: TensorData, encoding: Encoding | undefined): boolean {
+  if (data instanceof Float32Array) return staysFinite(data, encoding);
+  if (!(data instanceof Float64Array)) return true;
+  for (let i = 0; i < data.length; i++) if (!Number.isFinite(data[i])) return false;
+  return true;
+}
+
+function nonFinite(
+  parameter: string,
   data: TensorData,
   encoding: Encoding | undefined,
-  allocate: Allocate,
-): { readonly bytes: Uint8Array; readonly norm: number } {
-  checkEncoding(parameter, encoding);
-  if (encoding === undefined || !(data instanceof Float32Array)) {
-    return { bytes: bytesOf(data), norm: checkedNorm(parameter, data) };
-  }
-  const bytes = allocate(data.length * ENCODINGS[encoding].bytes);
-  return { bytes, norm: passedNorm(parameter, encodeWithNorm(encoding, data, bytes), encoding) };
-}
-
-function passedNorm(
-  parameter: Pick<Declaration, "name" | "config">,
-  norm: number,
-  encoding: Encoding | undefined,
-): number {
-  if (Number.isFinite(norm) || parameter.config.allowNonFinite) return norm;
-  const form = encoding === undefined ? "" : ` as ${encoding}`;
-  throw new PserverError(
+): PserverError {
+  const bound =
+    encoding === undefined ? Number.POSITIVE_INFINITY : ENCODINGS[encoding].infiniteFrom;
+  const index = data.findIndex((value: number | bigint) => !(Math.abs(Number(value)) < bound));
+  const received = data[index];
+  const form = Number.isFinite(received) ? `, an infinity as ${encoding},` : "";
+  return new PserverError(
     "NON_FINITE",
-    `${quoteName(parameter.name)}: expected finite values; received a norm of ${norm}${form}. Declare it with allowNonFinite to take them`,
-    { parameter: parameter.name, expected: "finite values", received: String(norm) },
+    `${quoteName(parameter)}: expected finite values; received ${received}${form} as element ${index}. Declare it with allowNonFinite to take them`,
+    { parameter, expected: "finite values", received: String(received), index },
   );
 }
 
@@ -142,7 +145,7 @@ function named<T>(parameter: string, check: () => T): T {
   }
 }
 
-/** Every piece carries the norm of the whole, so the elements are encoded once for it before. */
+/** The elements are encoded for it, and once more where they are sent. */
 function normAsEncoded(encoding: Encoding, data: Float32Array): number {
   const elements = Math.min(NORM_CHUNK_ELEMENTS, data.length);
   const encoded = new Uint8Array(elements * ENCODINGS[encoding].bytes);

@@ -1,4 +1,3 @@
-import type { Allocate } from "../protocol/codec.ts";
 import { checkTakesGradients } from "../protocol/config/index.ts";
 import type { Encoding } from "../protocol/encoding/encodings.ts";
 import { PserverError } from "../protocol/errors.ts";
@@ -8,7 +7,7 @@ import type { PushOperation } from "../protocol/records.ts";
 import type { JobSubjects } from "../protocol/subjects.ts";
 import type { TensorLike } from "../protocol/tensor.ts";
 import type { Piece } from "./batch.ts";
-import { checkedNorm, encodeChecked, fitData, fitTensor } from "./fit-tensor.ts";
+import { checkedNorm, fitData, fitTensor } from "./fit-tensor.ts";
 import { type IndexList, normalizeList } from "./part-index.ts";
 import { planRows } from "./part-plan.ts";
 import { slicePart } from "./part-values.ts";
@@ -38,8 +37,6 @@ export interface GradientMode {
   readonly trainer: string;
   readonly learningRate: number | undefined;
   readonly encoding: Encoding | undefined;
-  /** Gives memory that lasts until the call ends. */
-  readonly allocate: Allocate;
   readonly seen: SeenVersions;
   /** The step they belong to, asked when a message is made. */
   readonly step: () => number | undefined;
@@ -57,8 +54,8 @@ export function gradientPieces(info: ParameterInfo, given: Gradient, mode: Gradi
   if (!hasRate && config.optimizer.name !== "none") throw noRate(name);
   if (isRowGradient(given)) return rowPieces(info, given, mode);
   const tensor = fitTensor(info, given);
-  const { bytes, norm } = encodeChecked(info, tensor.data, mode.encoding, mode.allocate);
-  return pushPieces(mode, info, bytes, toPush(info, norm, mode));
+  const norm = checkedNorm(info, tensor.data, mode.encoding);
+  return pushPieces(mode, info, tensor.data, toPush(info, norm, mode));
 }
 
 function rowPieces(info: ParameterInfo, given: RowGradient, mode: GradientMode): Piece[] {
@@ -79,7 +76,7 @@ function rowPieces(info: ParameterInfo, given: RowGradient, mode: GradientMode):
   return partPieces(mode, info, slices, values, toPush(info, norm, mode));
 }
 
-function toPush(info: ParameterInfo, norm: number, mode: GradientMode): Push {
+function toPush(info: ParameterInfo, norm: number | undefined, mode: GradientMode): Push {
   const { learningRate: lr, encoding, seen, step: currentStep } = mode;
   const seenBefore = new Map<number, number>();
   for (let block = 0; block < info.layout.blocks; block++) {
@@ -87,7 +84,7 @@ function toPush(info: ParameterInfo, norm: number, mode: GradientMode): Push {
     if (version !== undefined) seenBefore.set(block, version);
   }
   return {
-    norm,
+    ...(norm === undefined ? {} : { norm }),
     ...(encoding === undefined ? {} : { encoding }),
     operation: (block): PushOperation => {
       const [step, version] = [currentStep(), seenBefore.get(block)];

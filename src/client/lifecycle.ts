@@ -13,7 +13,7 @@ import { type Tensor, type TensorLike, toTensor } from "../protocol/tensor.ts";
 import { Backoff } from "./backoff.ts";
 import type { Deadline } from "./deadline.ts";
 import { Declarations } from "./declarations.ts";
-import { checkedNorm, fitTensor } from "./fit-tensor.ts";
+import { checkFiniteElements, fitTensor } from "./fit-tensor.ts";
 import type { Outbox } from "./outbox.ts";
 import type { Parameters } from "./parameters.ts";
 import { initPieces } from "./pieces.ts";
@@ -157,7 +157,7 @@ function declare(
   const tensor = toTensor(given);
   const { dtype, shape } = tensor;
   const declaration = { name, dtype, shape, config: toConfig(config) };
-  checkedNorm(declaration, tensor.data);
+  checkFiniteElements(declaration, tensor.data);
   return { declaration, tensor };
 }
 

@@ -24,8 +24,8 @@ interface Sender {
 
 /** What a push does. */
 export interface Push {
-  /** L2 norm of all elements that the call sends of the parameter, as encoded. */
-  readonly norm: number;
+  /** L2 norm of all elements that the call sends of the parameter, as encoded, where it is needed. */
+  readonly norm?: number;
   readonly encoding?: Encoding;
   /** What it does to the block with this index; asked when the message is made. */
   readonly operation: (block: number) => PushOperation;
@@ -51,7 +51,7 @@ interface Load {
 /** Records that initialize every block of a parameter. */
 export function initPieces(sender: Sender, info: ParameterInfo, tensor: Tensor): Piece[] {
   const { epoch, dtype, shape, config } = info;
-  return wholeBlocks(info, bytesOf(tensor.data)).map((load) => {
+  return wholeBlocks(info, tensor.data).map((load) => {
     const { start, count } = load.place;
     const body = { verb: "init" as const, epoch, dtype, shape, start, count, config };
     return toPiece(sender, info, load, "init", () => body);
@@ -61,19 +61,21 @@ export function initPieces(sender: Sender, info: ParameterInfo, tensor: Tensor):
 /** Records that overwrite every block of a parameter. */
 export function setPieces(sender: Sender, info: ParameterInfo, tensor: Tensor): Piece[] {
   const { epoch, dtype } = info;
-  return wholeBlocks(info, bytesOf(tensor.data)).map((load) =>
+  return wholeBlocks(info, tensor.data).map((load) =>
     toPiece(sender, info, load, "set", () => ({ verb: "set", epoch, dtype })),
   );
 }
 
-/** Records that update every block of a parameter with these elements, as they travel. */
+/** Records that update every block of a parameter. */
 export function pushPieces(
   sender: Sender,
   info: ParameterInfo,
-  elements: Uint8Array,
+  data: TensorData,
   push: Push,
 ): Piece[] {
-  return wholeBlocks(info, elements).map((load) => toPushPiece(sender, info, load, push));
+  return wholeBlocks(info, data, push.encoding).map((load) =>
+    toPushPiece(sender, info, load, push),
+  );
 }
 
 /** Records that update parts of blocks with the elements that `data` has for them. */
@@ -92,12 +94,10 @@ export function partPieces(
   });
 }
 
-function wholeBlocks({ layout }: ParameterInfo, elements: Uint8Array): Load[] {
-  const elementBytes = elements.length / layout.elements;
+function wholeBlocks({ layout }: ParameterInfo, data: TensorData, encoding?: Encoding): Load[] {
   return blockPlaces(layout).map((place) => {
-    const start = place.start * elementBytes;
-    const end = start + place.count * elementBytes;
-    const write = (target: Uint8Array): void => target.set(elements.subarray(start, end));
+    const write = (target: Uint8Array): void =>
+      writeElements(target, data.subarray(place.start, place.start + place.count), encoding);
     return { place, elements: place.count, write };
   });
 }
@@ -113,7 +113,7 @@ function toPushPiece(
     verb: "push" as const,
     epoch,
     dtype,
-    norm,
+    ...(norm === undefined ? {} : { norm }),
     ...(encoding === undefined ? {} : { encoding }),
     ...(load.index === undefined ? {} : { part: partCounts(load.index) }),
   };

@@ -1,16 +1,14 @@
-import type { Allocate } from "../protocol/codec.ts";
 import { checkFinite, checkLearningRate } from "../protocol/config/index.ts";
 import { type Encoding, encodedBytes } from "../protocol/encoding/encodings.ts";
 import { ensureError, PserverError } from "../protocol/errors.ts";
 import type { ParameterInfo } from "../protocol/lifecycle-messages.ts";
-import { HEADER_BYTES_MAX, IN_FLIGHT_BYTES_MAX } from "../protocol/limits.ts";
+import { HEADER_BYTES_MAX } from "../protocol/limits.ts";
 import { quoteName } from "../protocol/names.ts";
 import type { JobSubjects } from "../protocol/subjects.ts";
 import type { TensorLike } from "../protocol/tensor.ts";
-import { BufferPool } from "../transport/buffer-pool.ts";
 import type { Piece } from "./batch.ts";
 import type { Deadline } from "./deadline.ts";
-import { checkedNorm, encodeChecked, fitData, fitTensor } from "./fit-tensor.ts";
+import { checkFiniteElements, fitData, fitTensor } from "./fit-tensor.ts";
 import { type GradientRecord, gradientPieces } from "./gradients.ts";
 import type { Outbox } from "./outbox.ts";
 import type { Parameters } from "./parameters.ts";
@@ -54,8 +52,6 @@ export interface Mix {
 /** Changes of initialized parameters. All tensors of a call are checked before any is sent. */
 export class Updates {
   readonly #options: UpdatesOptions;
-  /** For elements as they travel, where that is not as the caller has them. */
-  readonly #pool = new BufferPool(IN_FLIGHT_BYTES_MAX);
 
   constructor(options: UpdatesOptions) {
     this.#options = options;
@@ -75,7 +71,7 @@ export class Updates {
     return this.#update(
       grads,
       deadline,
-      (info, given, allocate) => gradientPieces(info, given, { ...mode, allocate }),
+      (info, given) => gradientPieces(info, given, mode),
       (pieces) => {
         const shards = pieces.map(({ shard }) => shard);
         return steps.gradients({ shards, endStep }, deadline, (place) => {
@@ -95,11 +91,11 @@ export class Updates {
     deadline: Deadline,
     mode: UpdateMode,
   ): Promise<void> {
-    const toPush = mixPush(mix, mode.encoding);
-    await this.#send(new Map([[name, given]]), deadline, mode, (info, value, allocate) => {
+    const push = mixPush(mix, mode.encoding);
+    await this.#send(new Map([[name, given]]), deadline, mode, (info, value) => {
       const { data } = fitTensor(info, value);
-      const { bytes, norm } = encodeChecked(info, data, mode.encoding, allocate);
-      return pushPieces(this.#options, info, bytes, toPush(norm));
+      checkFiniteElements(info, data, mode.encoding);
+      return pushPieces(this.#options, info, data, push);
     });
   }
 
@@ -115,16 +111,16 @@ export class Updates {
     mode: UpdateMode,
   ): Promise<void> {
     const { encoding } = mode;
-    const toPush = mixPush(mix, encoding);
+    const push = mixPush(mix, encoding);
     const { name, tensor, indices } = part;
     await this.#send(new Map([[name, tensor]]), deadline, mode, (info, given) => {
       const { shape, elements, blocks } = planPart(info, indices);
       const data = fitData(info, given, shape, elements);
-      const norm = checkedNorm(info, data, encoding);
+      checkFiniteElements(info, data, encoding);
       const bytesMax = this.#options.payloadBytesMax() - HEADER_BYTES_MAX;
       const elementBytes = encodedBytes(info.dtype, encoding, 1);
       const slices = blocks.flatMap((block) => slicePart(block, elementBytes, bytesMax));
-      return partPieces(this.#options, info, slices, data, toPush(norm));
+      return partPieces(this.#options, info, slices, data, push);
     });
   }
 
@@ -132,7 +128,7 @@ export class Updates {
   async setParams(tensors: TensorRecord, deadline: Deadline, mode: UpdateMode): Promise<void> {
     await this.#send(tensors, deadline, mode, (info, given) => {
       const tensor = fitTensor(info, given);
-      checkedNorm(info, tensor.data);
+      checkFiniteElements(info, tensor.data);
       return setPieces(this.#options, info, tensor);
     });
   }
@@ -141,7 +137,7 @@ export class Updates {
     tensors: TensorRecord,
     deadline: Deadline,
     { ack }: UpdateMode,
-    toPieces: (info: ParameterInfo, given: TensorLike, allocate: Allocate) => Piece[],
+    toPieces: (info: ParameterInfo, given: TensorLike) => Piece[],
   ): Promise<void> {
     const options = { deadline, stored: ack === "stored" };
     await this.#update(tensors, deadline, toPieces, (pieces) =>
@@ -152,7 +148,7 @@ export class Updates {
   async #update<Given, Result>(
     tensors: Readonly<Record<string, Given>> | ReadonlyMap<string, Given>,
     deadline: Deadline,
-    toPieces: (info: ParameterInfo, given: Given, allocate: Allocate) => Piece[],
+    toPieces: (info: ParameterInfo, given: Given) => Piece[],
     send: (pieces: readonly Piece[]) => Promise<Result>,
   ): Promise<Result> {
     const { parameters } = this.#options;
@@ -166,17 +162,11 @@ export class Updates {
     }
     const names = entries.map(([name]) => name);
     const infos = await parameters.require(names, deadline);
-    const borrowed: Buffer[] = [];
-    const allocate = (bytes: number): Buffer => {
-      const buffer = this.#pool.take(bytes);
-      borrowed.push(buffer);
-      return buffer;
-    };
     try {
       const pieces = infos.flatMap((info, i) => {
         if (info.config.static) throw isStatic(info.name);
         const entry = entries[i];
-        return entry === undefined ? [] : toPieces(info, entry[1], allocate);
+        return entry === undefined ? [] : toPieces(info, entry[1]);
       });
       return await send(pieces);
     } catch (caught) {
@@ -184,21 +174,17 @@ export class Updates {
       // Initialized anew since it was looked up: the next call is to look again.
       if (error.code === "STALE_EPOCH") for (const name of names) parameters.forget(name);
       throw error;
-    } finally {
-      // Messages hold copies, and none is made any more.
-      for (const buffer of borrowed) this.#pool.giveBack(buffer);
     }
   }
 }
 
-function mixPush(mix: Mix, encoding: Encoding | undefined): (norm: number) => Push {
+function mixPush(mix: Mix, encoding: Encoding | undefined): Push {
   const alpha = checkFinite(mix.alpha, "alpha");
   const beta = checkFinite(mix.beta, "beta");
-  return (norm) => ({
-    norm,
+  return {
     ...(encoding === undefined ? {} : { encoding }),
     operation: () => ({ op: "mix", alpha, beta }),
-  });
+  };
 }
 
 function isStatic(parameter: string): PserverError {

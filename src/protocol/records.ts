@@ -75,8 +75,11 @@ export interface PushRecord extends RecordHead {
   readonly dtype: Dtype;
   /** How the elements are written, if not as the type says. */
   readonly encoding?: Encoding;
-  /** L2 norm of the trainer's whole tensor as encoded, not of this piece. */
-  readonly norm: number;
+  /**
+   * L2 norm of the trainer's whole tensor as encoded, not of this piece. A gradient that is clipped by
+   * its norm needs it; anything else is only refused if it is not finite.
+   */
+  readonly norm?: number;
   readonly operation: PushOperation;
   /** If only some elements come: the tensor bytes then begin with an index. */
   readonly part?: PartCounts;
@@ -249,7 +252,7 @@ function parsePush(
     verb: "push",
     ...head,
     ...(encoding === undefined ? {} : { encoding }),
-    norm: numberField(fields, "norm"),
+    ...(fields["norm"] === undefined ? {} : { norm: numberField(fields, "norm") }),
     operation: parseOperation(fields),
     ...(part === undefined ? {} : { part }),
   };

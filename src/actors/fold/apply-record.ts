@@ -67,7 +67,7 @@ export function checkRecord(
     const plan = slotPlan(record, steps.synchronization);
     checkInit(blocks, name, record, plan, rules);
     checkReply(context, record.reply);
-    checkFinite(memory, { ...name, ...record }, { dtype, bytes: data }, 0);
+    checkFinite(memory, { ...name, ...record }, { dtype, bytes: data });
     return { name, record, plan, data };
   }
   const block = checkTarget(blocks, name, record);
@@ -75,7 +75,7 @@ export function checkRecord(
     checkBytes(block, block.bytes, data.length);
     checkNotStatic(block);
     checkReply(context, record.reply);
-    checkFinite(memory, block, { dtype, bytes: data }, 0);
+    checkFinite(memory, block, { dtype, bytes: data });
     return { block, record, data };
   }
   const { operation } = record;

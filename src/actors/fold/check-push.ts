@@ -13,8 +13,8 @@ interface FittingPush {
   readonly payload: Payload;
   /** The elements of the block that the payload is for; undefined: all. */
   readonly part: PartIndex | undefined;
-  /** Of the trainer's whole tensor. */
-  readonly norm: number;
+  /** Of the trainer's whole tensor; a gradient that is clipped by its norm has one. */
+  readonly norm: number | undefined;
 }
 
 /** A push with `alpha` and `beta` that passed every check. */
@@ -44,6 +44,7 @@ export function checkPush(
   if (operation.op === "mix") return { ...push, operation };
   checkGradientPart(push);
   checkTaken(block);
+  checkNorm(block, record.norm);
   checkRate(block, operation.lr);
   return { ...push, operation, behind: versionsBehind(block, operation.seen) };
 }
@@ -79,6 +80,16 @@ function checkTaken({ dtype, config, parameter, index }: StoredBlock): void {
   throw refused(
     "UNSUPPORTED",
     `${label}: expected ${dtype} to be added as it is; received a configuration that scales or clips`,
+  );
+}
+
+/** @throws BAD_VALUE if the norm that a gradient is to be clipped by is not known. */
+function checkNorm(block: StoredBlock, norm: number | undefined): void {
+  const { clipNorm } = block.config;
+  if (clipNorm === undefined || norm !== undefined) return;
+  throw refused(
+    "BAD_VALUE",
+    `${labelOf(block)}: expected the norm of the gradient, which is clipped to ${clipNorm}; received none`,
   );
 }
 

@@ -55,19 +55,19 @@ export function checkNotStatic({ parameter, index, config }: StoredBlock): void 
 }
 
 /**
- * Passes if the elements and the norm of the whole tensor they are a piece of are finite, or need
- * not be. The norm makes all pieces of one gradient be refused alike.
+ * Passes if the elements are finite, and the norm of the whole tensor they are a piece of if it is
+ * known, or need not be. The norm makes all pieces of one gradient be refused alike.
  * @throws NON_FINITE
  */
 export function checkFinite(
   memory: ShardMemory,
   target: Pick<BlockHeader, "parameter" | "index" | "config">,
   payload: Payload,
-  norm: number,
+  norm?: number,
 ): void {
   if (target.config.allowNonFinite) return;
   const label = blockLabel(target.parameter, target.index);
-  if (!Number.isFinite(norm)) {
+  if (norm !== undefined && !Number.isFinite(norm)) {
     throw refused("NON_FINITE", `${label}: expected a finite norm; received ${norm}`);
   }
   if (allFinite(memory, payload)) return;

@@ -6,6 +6,9 @@ import type { ShardMemory } from "../shard-memory.ts";
 // The tensor bytes of a record are an unaligned view outside the shard's memory. They pass through
 // its scratch in chunks that stay in the processor's cache, and are widened there.
 
+/** What is looked at once: few enough bytes that they stay in the nearest cache. */
+const ENCODED_CHUNK_BYTES = 16 * 1024;
+
 /** Elements as a record carries them. */
 export interface Payload {
   /** The element type of the block, and of the elements once they are in the scratch. */
@@ -34,16 +37,41 @@ export function eachChunk(
 ): boolean {
   const { dtype, encoding, bytes } = payload;
   const elementBytes = DTYPES[dtype].bytes;
-  const wireBytes = encoding === undefined ? elementBytes : ENCODINGS[encoding].bytes;
-  const stepBytes = (chunkBytes / elementBytes) * wireBytes;
-  for (let at = 0; at < bytes.length; at += stepBytes) {
-    const chunk = bytes.subarray(at, at + stepBytes);
+  const wireBytes = wireBytesOf(payload);
+  return eachPiece(bytes, (chunkBytes / elementBytes) * wireBytes, (chunk) => {
     const n = chunk.length / wireBytes;
     // Where encoded elements end, the widened ones end too: so they may be widened in place.
     const staged = memory.scratch + n * (elementBytes - wireBytes);
     memory.bytes(staged, chunk.length).set(chunk);
     if (encoding !== undefined) memory.kernels[WIDEN[encoding]](memory.scratch, staged, n);
-    if (visit(n) === false) return false;
+    return visit(n);
+  });
+}
+
+/** As {@link eachChunk}, with the elements as they are written. */
+export function eachEncodedChunk(
+  memory: ShardMemory,
+  payload: Payload,
+  visit: (n: number) => boolean | undefined,
+): boolean {
+  return eachPiece(payload.bytes, ENCODED_CHUNK_BYTES, (chunk) => {
+    memory.bytes(memory.scratch, chunk.length).set(chunk);
+    return visit(chunk.length / wireBytesOf(payload));
+  });
+}
+
+/** Bytes of an element as the payload has it. */
+function wireBytesOf({ dtype, encoding }: Payload): number {
+  return encoding === undefined ? DTYPES[dtype].bytes : ENCODINGS[encoding].bytes;
+}
+
+function eachPiece(
+  bytes: Uint8Array,
+  pieceBytes: number,
+  visit: (piece: Uint8Array) => boolean | undefined,
+): boolean {
+  for (let at = 0; at < bytes.length; at += pieceBytes) {
+    if (visit(bytes.subarray(at, at + pieceBytes)) === false) return false;
   }
   return true;
 }

@@ -1,10 +1,11 @@
 import { DTYPES, type Dtype } from "../../protocol/dtypes.ts";
+import type { Encoding } from "../../protocol/encoding/encodings.ts";
 import type { Kernels } from "../kernel/kernels.ts";
 import { accumulate } from "../optimizer/gradient.ts";
 import type { FloatDtype } from "../optimizer/update-rule.ts";
 import type { ShardMemory } from "../shard-memory.ts";
 import type { ElementRanges } from "./element-ranges.ts";
-import { eachChunk, type Payload } from "./payload.ts";
+import { eachChunk, eachEncodedChunk, type Payload } from "./payload.ts";
 
 const MIX = {
   int32: "mixI32",
@@ -15,7 +16,12 @@ const MIX = {
   float64: "mixF64",
 } as const satisfies Record<Dtype, keyof Kernels>;
 
-const FINITE = { float32: "finiteF32", float64: "finiteF64" } as const;
+const FINITE = {
+  float32: "finiteF32",
+  float64: "finiteF64",
+  bfloat16: "finiteBf16",
+  float16: "finiteF16",
+} as const satisfies Record<FloatDtype | Encoding, keyof Kernels>;
 const CANONICAL = { float32: "canonicalF32", float64: "canonicalF64" } as const;
 
 /** Whether elements of this type are floating point numbers. */
@@ -25,10 +31,10 @@ export function isFloat(dtype: Dtype): dtype is FloatDtype {
 
 /** Whether no element of a record's tensor is a NaN or an infinity. Integers never are. */
 export function allFinite(memory: ShardMemory, payload: Payload): boolean {
-  const { dtype } = payload;
+  const { dtype, encoding } = payload;
   if (!isFloat(dtype)) return true;
-  const finite = memory.kernels[FINITE[dtype]];
-  return eachChunk(memory, payload, (n) => finite(memory.scratch, n) === 1);
+  const finite = memory.kernels[FINITE[encoding ?? dtype]];
+  return eachEncodedChunk(memory, payload, (n) => finite(memory.scratch, n) === 1);
 }
 
 /** `values = alpha · values + beta · payload` in these ranges, the block's values being at `pointer`. */

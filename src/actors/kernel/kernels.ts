@@ -214,6 +214,10 @@ export interface Kernels {
   readonly finiteF32: (pointer: number, n: number) => number;
   /** As {@link Kernels.finiteF32}. */
   readonly finiteF64: (pointer: number, n: number) => number;
+  /** As {@link Kernels.finiteF32}, of bfloat16, which need no alignment. */
+  readonly finiteBf16: (pointer: number, n: number) => number;
+  /** As {@link Kernels.finiteF32}, of float16, which need no alignment. */
+  readonly finiteF16: (pointer: number, n: number) => number;
   /** Replaces every NaN by the canonical one, in place; all other bits stay. */
   readonly canonicalF32: (pointer: number, n: number) => void;
   /** As {@link Kernels.canonicalF32}. */

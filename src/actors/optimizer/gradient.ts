@@ -15,13 +15,15 @@ const ADD = {
 
 /**
  * What a gradient is multiplied by before its elements are clipped: `gradientScale`, and what brings
- * its norm down to `clipNorm`. `norm` is the L2 norm of the trainer's whole gradient before scaling.
+ * its norm down to `clipNorm`. `norm` is the L2 norm of the trainer's whole gradient before scaling,
+ * known where there is a `clipNorm`.
  * An infinite norm gives 0, which makes the whole gradient 0; a NaN is not clipped.
  */
-export function gradientScale(config: ParameterConfig, norm: number): number {
+export function gradientScale(config: ParameterConfig, norm: number | undefined): number {
   const { clipNorm, gradientScale: scale } = config;
+  if (clipNorm === undefined || norm === undefined) return scale;
   const scaled = norm * Math.abs(scale);
-  return clipNorm !== undefined && scaled > clipNorm ? scale * (clipNorm / scaled) : scale;
+  return scaled > clipNorm ? scale * (clipNorm / scaled) : scale;
 }
 
 /** Multiplies the `n` elements of a gradient by `scale`, then holds them within ±`clipValue`; in place. */

@@ -12,7 +12,7 @@ pserver_status check_changeable(const struct parameter *parameter);
 /** BAD_VALUE unless both are finite. */
 pserver_status check_factors(double alpha, double beta);
 
-/** Takes the norm of an update's data. NON_FINITE if it is not finite and the parameter minds. */
+/** Checks the elements of an update, and takes their norm if the parameter clips by it. NON_FINITE. */
 pserver_status finish_update(struct update *update, uint64_t elements);
 
 #endif

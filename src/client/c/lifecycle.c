@@ -7,7 +7,6 @@
 #include "client.h"
 #include "clock.h"
 #include "dtypes.h"
-#include "norm.h"
 #include "puller.h"
 #include "session.h"
 #include "update.h"
@@ -214,10 +213,8 @@ static pserver_status fill(struct call *call, struct declaration *declaration) {
                                      declaration->parameter->shape, declaration->parameter->rank,
                                      declaration->parameter->layout.elements);
   if (status != PSERVER_OK) return status;
-  const pserver_tensor *value = declaration->value;
-  double norm = l2_norm(value->dtype, PSERVER_AS_IS, value->data,
+  status = check_finite(declaration->parameter, PSERVER_AS_IS, update.data,
                         declaration->parameter->layout.elements);
-  status = check_norm(declaration->name, declaration->parameter->allows_non_finite, PSERVER_AS_IS, norm);
   return status == PSERVER_OK ? send_updates(call, &update, 1, false) : status;
 }
 

@@ -56,6 +56,7 @@ static bool read_config(const struct value *fields, struct parameter *parameter)
                              !map_find(&entry, "name", &name) || !value_is_text(&name, "none");
   parameter->is_sparse = read_flag(&config, "sparse");
   parameter->is_static = read_flag(&config, "static");
+  parameter->clips_norm = map_find(&config, "clipNorm", &entry);
   parameter->allows_non_finite = read_flag(&config, "allowNonFinite");
   parameter->scales_staleness = read_flag(&config, "stalenessScaling");
   return true;

@@ -43,7 +43,7 @@ static void write_init_entries(struct draft *draft, const struct piece *piece) {
 static void write_push_entries(struct draft *draft, const struct piece *piece) {
   const struct update *update = piece->update;
   const char *encoding = encoding_name(update->encoding);
-  draft_number(draft, "norm", update->norm);
+  if (update->has_norm) draft_number(draft, "norm", update->norm);
   if (update->operation == UPDATE_MIX) {
     draft_text(draft, "op", "mix");
     draft_number(draft, "alpha", update->alpha);

@@ -8,6 +8,7 @@
 #include "call.h"
 #include "client.h"
 #include "dtypes.h"
+#include "finite.h"
 
 static pserver_status bad_bytes(const char *name, uint64_t expected, uint64_t received) {
   return fail(PSERVER_ERR_BAD_LENGTH, "\"%s\": expected %" PRIu64 " bytes; received %" PRIu64, name,
@@ -57,14 +58,20 @@ pserver_status fit_tensor(const struct parameter *parameter, const pserver_tenso
   return tensor->bytes == expected ? PSERVER_OK : bad_bytes(parameter->name, expected, tensor->bytes);
 }
 
-pserver_status check_norm(const char *name, bool allows_non_finite, pserver_encoding encoding,
-                          double norm) {
-  if (isfinite(norm) || allows_non_finite) return PSERVER_OK;
+pserver_status check_finite(const struct parameter *parameter, pserver_encoding encoding,
+                            const void *data, uint64_t elements) {
+  pserver_dtype dtype = parameter->dtype;
+  if (parameter->allows_non_finite || stays_finite(dtype, encoding, data, elements)) {
+    return PSERVER_OK;
+  }
+  uint64_t index;
+  double received = first_non_finite(dtype, encoding, data, &index);
+  bool is_encoded = isfinite(received);
   return fail(PSERVER_ERR_NON_FINITE,
-              "\"%s\": expected finite values; received a norm of %g%s%s. Declare it with "
-              "allowNonFinite to take them",
-              name, norm, encoding == PSERVER_AS_IS ? "" : " as ",
-              encoding == PSERVER_AS_IS ? "" : encoding_name(encoding));
+              "\"%s\": expected finite values; received %g%s%s%s as element %" PRIu64
+              ". Declare it with allowNonFinite to take them",
+              parameter->name, received, is_encoded ? ", an infinity as " : "",
+              is_encoded ? encoding_name(encoding) : "", is_encoded ? "," : "", index);
 }
 
 void cut_into_pieces(const struct update *update, struct piece *pieces) {

@@ -15,7 +15,8 @@ struct update {
   /** All elements of the tensor, or of the part; any alignment. */
   const uint8_t *data;
   pserver_encoding encoding;
-  /** L2 norm of all elements that the call sends of the parameter, as they travel. */
+  /** L2 norm of all elements that the call sends of the parameter, as they travel, if it has to be known. */
+  bool has_norm;
   double norm;
   double alpha;
   double beta;
@@ -35,9 +36,9 @@ pserver_status check_tensor(const char *name, const pserver_tensor *tensor);
 pserver_status fit_tensor(const struct parameter *parameter, const pserver_tensor *tensor,
                           const uint64_t *shape, int32_t rank, uint64_t elements);
 
-/** NON_FINITE if the norm is none and the parameter does not allow that. */
-pserver_status check_norm(const char *name, bool allows_non_finite, pserver_encoding encoding,
-                          double norm);
+/** NON_FINITE if an element is not, maybe only as it travels, and the parameter does not allow that. */
+pserver_status check_finite(const struct parameter *parameter, pserver_encoding encoding,
+                            const void *data, uint64_t elements);
 
 /** The piece of each block of the update's parameter; `pieces` has room for them. */
 void cut_into_pieces(const struct update *update, struct piece *pieces);

@@ -31,8 +31,11 @@ pserver_status check_changeable(const struct parameter *parameter) {
 
 pserver_status finish_update(struct update *update, uint64_t elements) {
   const struct parameter *parameter = update->parameter;
+  pserver_status status = check_finite(parameter, update->encoding, update->data, elements);
+  update->has_norm = update->operation == UPDATE_GRADIENT && parameter->clips_norm;
+  if (status != PSERVER_OK || !update->has_norm) return status;
   update->norm = l2_norm(parameter->dtype, update->encoding, update->data, elements);
-  return check_norm(parameter->name, parameter->allows_non_finite, update->encoding, update->norm);
+  return PSERVER_OK;
 }
 
 /** An update of all of a parameter. */

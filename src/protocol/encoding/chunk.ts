@@ -16,6 +16,7 @@ interface EncodingKernels {
   readonly narrowSquaresBf16: SummingKernel;
   readonly narrowSquaresF16: SummingKernel;
   readonly squaresF32: (from: number, n: number) => number;
+  readonly largestF32: (from: number, n: number) => number;
 }
 
 /** Elements that are converted at a time: few enough that they stay in a near cache. */
@@ -36,6 +37,7 @@ export class EncodingChunk {
   readonly #narrowSquares: Readonly<Record<Encoding, SummingKernel>>;
   readonly #widen: Readonly<Record<Encoding, ConvertKernel>>;
   readonly #squares: EncodingKernels["squaresF32"];
+  readonly #largest: EncodingKernels["largestF32"];
 
   constructor() {
     const pages = Math.ceil((HALVES + CHUNK_ELEMENTS * 2) / PAGE_BYTES);
@@ -52,6 +54,7 @@ export class EncodingChunk {
     };
     this.#widen = { bfloat16: kernels.widenBf16, float16: kernels.widenF16 };
     this.#squares = kernels.squaresF32;
+    this.#largest = kernels.largestF32;
   }
 
   /** Makes the first `n` encoded elements of the first `n` floats. */
@@ -79,6 +82,11 @@ export class EncodingChunk {
   /** The sum of the squares of the first `n` floats, in f64; NaN or infinite exactly if one is. */
   sumOfSquares(n: number): number {
     return this.#squares(FLOATS, n);
+  }
+
+  /** The bits of the largest of the first `n` floats but for their signs; those of NaN are largest. */
+  largest(n: number): number {
+    return this.#largest(FLOATS, n);
   }
 }
 

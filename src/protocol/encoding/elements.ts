@@ -84,6 +84,20 @@ export function float32Norm(elements: Float32Array): number {
   return Math.sqrt(sum);
 }
 
+/** Whether all elements are finite, also once they are encoded; undefined: as they are. */
+export function staysFinite(elements: Float32Array, encoding?: Encoding): boolean {
+  const bound =
+    encoding === undefined ? Number.POSITIVE_INFINITY : ENCODINGS[encoding].infiniteFrom;
+  const [boundBits = 0] = new Int32Array(Float32Array.of(bound).buffer);
+  const chunk = encodingChunk();
+  let largest = 0;
+  eachChunk(elements.length, (start, n) => {
+    chunk.floats.set(elements.subarray(start, start + n));
+    largest = Math.max(largest, chunk.largest(n));
+  });
+  return largest < boundBits;
+}
+
 function eachChunk(elements: number, visit: (start: number, n: number) => void): void {
   for (let start = 0; start < elements; start += CHUNK_ELEMENTS) {
     visit(start, Math.min(CHUNK_ELEMENTS, elements - start));

@@ -1,15 +1,22 @@
 import { DTYPES, type Dtype } from "../dtypes.ts";
 import { PserverError } from "../errors.ts";
 
+/** What an encoding makes of a float32. */
+interface EncodingForm {
+  readonly bytes: 2;
+  /** The least size that becomes an infinity; a float32. */
+  readonly infiniteFrom: number;
+}
+
 /**
  * Shorter forms in which float32 elements can travel; blocks stay float32. `bfloat16` is the upper
  * half of a float32: its range, but 8 bits of precision. `float16` is IEEE 754's binary16: 11 bits of
  * precision, from 6e-8 to 65504.
  */
 export const ENCODINGS = {
-  bfloat16: { bytes: 2 },
-  float16: { bytes: 2 },
-} as const satisfies Record<string, { bytes: 2 }>;
+  bfloat16: { bytes: 2, infiniteFrom: 2 ** 128 - 2 ** 119 },
+  float16: { bytes: 2, infiniteFrom: 65_520 },
+} as const satisfies Record<string, EncodingForm>;
 
 /** Name of an encoding, as in messages; an absent one means elements as their type has them. */
 export type Encoding = keyof typeof ENCODINGS;

@@ -45,7 +45,8 @@ export type InitInput = Sender &
 
 /** A push of a whole block unless it says otherwise. */
 export type PushInput = Sender & {
-  readonly norm?: number;
+  /** That of the elements unless it is given; null for none. */
+  readonly norm?: number | null;
   readonly encoding?: Encoding;
   readonly part?: PartIndex;
 };
@@ -93,14 +94,15 @@ export class JournalWriter {
   push(data: TensorData, operation: PushOperation, input: PushInput = {}): JournalRecord {
     const { encoding, part } = input;
     const elements = encoding === undefined ? bytesOf(data) : encoded(encoding, data);
-    const norm = input.norm ?? (encoding ? encodedNorm(encoding, elements) : l2Norm(data));
+    const known = encoding ? encodedNorm(encoding, elements) : l2Norm(data);
+    const { norm = known } = input;
     return this.trainer(input, withIndex(part, elements), (head) => {
       return {
         verb: "push",
         ...head,
         dtype: dtypeOf(data),
         ...(encoding === undefined ? {} : { encoding }),
-        norm,
+        ...(norm === null ? {} : { norm }),
         operation,
         ...(part === undefined ? {} : { part: partCounts(part) }),
       };

@@ -185,6 +185,15 @@ describe("a push", () => {
       { part: { rows: rows(0), inner: rows(1) }, norm: 1 },
     ],
     [
+      "that is to be clipped by its norm, without one",
+      { ...ADAM, clipNorm: 3 },
+      "BAD_VALUE",
+      /expected the norm of the gradient, which is clipped to 3; received none/,
+      VALUES,
+      GRAD,
+      { norm: null },
+    ],
+    [
       "with a norm that tells of a NaN elsewhere",
       ADAM,
       "NON_FINITE",

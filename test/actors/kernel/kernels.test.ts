@@ -250,6 +250,30 @@ describe.each(["float32", "float64"] as const)("finite of %s", (dtype) => {
   });
 });
 
+describe.each([
+  ["bfloat16", "finiteBf16", 0x7f80],
+  ["float16", "finiteF16", 0x7c00],
+] as const)("finite of %s", (_encoding, kernel, infinity) => {
+  test("one element that is not finite is found wherever it lies", () => {
+    for (const n of [0, 1, 7, 8, 15, 16, 17, 31, 33, 50]) {
+      // One element off a vector: they need no alignment.
+      const pointer = memory.scratch + 2;
+      const { buffer, byteOffset } = memory.bytes(pointer, n * 2);
+      const halves = new Uint16Array(buffer, byteOffset, n);
+      halves.fill(infinity - 1).fill(0x8000 | (infinity - 1), 0, n / 2);
+      expect(kernels[kernel](pointer, n)).toBe(1);
+      for (let at = 0; at < n; at++) {
+        for (const wrong of [infinity, 0x8000 | infinity, infinity + 1, 0xffff]) {
+          const [before] = halves.subarray(at, at + 1);
+          halves[at] = wrong;
+          expect(kernels[kernel](pointer, n), `${wrong} at ${at} of ${n}`).toBe(0);
+          halves[at] = before ?? 0;
+        }
+      }
+    }
+  });
+});
+
 describe.each(["float32", "float64"] as const)("canonical of %s", (dtype) => {
   const canonical = dtype === "float32" ? kernels.canonicalF32 : kernels.canonicalF64;
 

@@ -35,6 +35,8 @@ test("the module exports the kernels and nothing else", () => {
     "clipF32",
     "clipF64",
     "cosF64",
+    "finiteBf16",
+    "finiteF16",
     "finiteF32",
     "finiteF64",
     "ftrlF32",

@@ -49,6 +49,7 @@ static void initialize(pserver_client *client) {
   float rows[10] = {0};
   int64_t counts[3] = {1, -2, 3};
   pserver_config rate = {.text = "{\"learningRate\": 0.5}"};
+  pserver_config clip = {.text = "{\"learningRate\": 1, \"clipNorm\": 1}"};
   pserver_config sparse = {.text = "learningRate: 1\nsparse: true\n"};
   pserver_tensor tensor = {PSERVER_FLOAT32, 2, {2, 3}, w, sizeof w};
   pserver_tensor bad = tensor;
@@ -82,6 +83,7 @@ static void initialize(pserver_client *client) {
   float *large = calloc(LARGE, sizeof(float));
   tensor = (pserver_tensor){PSERVER_FLOAT32, 1, {LARGE}, large, LARGE * sizeof(float)};
   EXPECT_OK(pserver_init_param(client, "large", &tensor, &rate, -1));
+  EXPECT_OK(pserver_init_param(client, "to clip", &tensor, &clip, -1));
   tensor = (pserver_tensor){PSERVER_FLOAT32, 2, {3, LARGE / 3}, large, LARGE * sizeof(float)};
   EXPECT_OK(pserver_init_param(client, "long rows", &tensor, &rate, -1));
   tensor = (pserver_tensor){PSERVER_FLOAT32, 2, {LARGE / 256, 256}, large, LARGE * sizeof(float)};
@@ -146,6 +148,30 @@ static void update(pserver_client *client) {
   EXPECT(memcmp(got.data, (int64_t[]){12, 6, 16}, sizeof more) == 0);
   pserver_tensor_release(&got);
   EXPECT_ERROR(UNSUPPORTED, pserver_push(client, "counts", &counts, 2, 1, PSERVER_FLOAT16, -1));
+}
+
+/** A gradient is clipped by the norm of all its blocks, as it travels. */
+static void clipping(pserver_client *client) {
+  pserver_grad_options options;
+  float *gradient = calloc(LARGE, sizeof(float));
+  float *expected = calloc(LARGE, sizeof(float));
+  pserver_gradient grad = {"to clip", bare(gradient, LARGE), NULL, 0};
+  pserver_grad_options_init(&options);
+  options.encoding = PSERVER_BFLOAT16;
+  /* bfloat16 makes 3 and 4 of these: the norm is 5. */
+  gradient[0] = 3.0009765625f;
+  gradient[LARGE - 1] = -4.0009765625f;
+  EXPECT_OK(pserver_send_grads(client, &grad, 1, &options, -1));
+  expected[0] = -3 * 0.2f;
+  expected[LARGE - 1] = 4 * 0.2f;
+  expect_floats(client, "to clip", expected, LARGE);
+  gradient[0] = 3.4e38f;
+  EXPECT_ERROR(NON_FINITE, pserver_send_grads(client, &grad, 1, &options, -1));
+  const char *message = NULL;
+  pserver_last_error(&message);
+  EXPECT(strstr(message, "an infinity as bfloat16, as element 0") != NULL);
+  free(gradient);
+  free(expected);
 }
 
 static void sparse_rows(pserver_client *client) {
@@ -356,6 +382,7 @@ int main(int argc, char **argv) {
   initialize(client);
   update(client);
   reading(client);
+  clipping(client);
   sparse_rows(client);
   parts_of(client, "long rows", 3, LARGE / 3);
   parts_of(client, "many rows", LARGE / 256, 256);

@@ -93,6 +93,31 @@ describe("client", () => {
     });
   });
 
+  test("clips a gradient by the norm of all blocks, as it travels", async () => {
+    await start(async (client) => {
+      const elements = 3 * 1024 * 1024;
+      const gradient = new Float32Array(elements);
+      // In the first block and in the last; in bfloat16 (rounded to 3 and 4) the norm is 5.
+      gradient[0] = 3 + 2 ** -10;
+      gradient[elements - 1] = -4 - 2 ** -10;
+      await client.beginInit();
+      const config = { learningRate: 1, clipNorm: 1 };
+      await client.initParam("big", new Float32Array(elements), config);
+      await client.finishInit();
+      const ends = async (): Promise<number[]> => {
+        const { data } = await client.pullFull("big");
+        return [Number(data[0]), Number(data[elements - 1])];
+      };
+      await client.sendGrads({ big: gradient }, { encoding: "bfloat16" });
+      expect(await ends()).toEqual([-3, 4].map((value) => Math.fround(Math.fround(1 / 5) * value)));
+      await client.setParams({ big: new Float32Array(elements) });
+      await client.sendGrads({ big: gradient });
+      const [first = 0, last = 0] = await ends();
+      expect(Math.hypot(first, last)).toBeCloseTo(1, 6);
+      expect(last / first).toBeCloseTo(-(4 + 2 ** -10) / (3 + 2 ** -10), 5);
+    });
+  });
+
   test("cuts a large parameter into blocks and gathers them again", async () => {
     await start(async (client, host) => {
       await initialize(client);
@@ -174,7 +199,11 @@ describe("client", () => {
         [{ w: good, big: new Float32Array(5) }, "BAD_SHAPE", '"big"'],
         [{ w: new Float64Array(6) }, "BAD_DTYPE", "expected float32; received float64"],
         [{ w: { dtype: "float32", shape: [3, 2], data: good } }, "BAD_SHAPE", "[2,3]"],
-        [{ w: Float32Array.of(1, 2, 3, 4, 5, Number.NaN) }, "NON_FINITE", '"w"'],
+        [
+          { w: Float32Array.of(1, 2, 3, 4, 5, Number.NaN) },
+          "NON_FINITE",
+          '"w": expected finite values; received NaN as element 5',
+        ],
         [{ w: good, x: good }, "UNKNOWN_PARAMETER", '"x"'],
       ];
       for (const [grads, code, text] of refused) {

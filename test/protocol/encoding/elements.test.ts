@@ -10,6 +10,7 @@ import {
   encodeElements,
   encodeWithNorm,
   float32Norm,
+  staysFinite,
 } from "../../../src/protocol/encoding/elements.ts";
 import {
   ENCODINGS,
@@ -136,6 +137,30 @@ describe.each(ALL)("%s", (encoding) => {
       const encoded = new Uint8Array(values.length * 2);
       expect(encodeWithNorm(encoding, values, encoded)).toBe(expected);
       expect(encodedNorm(encoding, encoded)).toBe(expected);
+    }
+  });
+
+  test("whether elements stay finite, at any place", () => {
+    const limit = Math.fround(ENCODINGS[encoding].infiniteFrom);
+    const under = new Float32Array(1);
+    new Int32Array(under.buffer)[0] = (new Int32Array(Float32Array.of(limit).buffer)[0] ?? 0) - 1;
+    const [largest = 0] = under;
+    for (const n of [...SIZES, CHUNK_ELEMENTS + 9]) {
+      const values = new Float32Array(n).fill(largest).fill(-largest, 0, n / 2);
+      expect(staysFinite(values, encoding)).toBe(true);
+      for (const at of [0, 3, n - 1, CHUNK_ELEMENTS + 5].filter(
+        (place) => 0 <= place && place < n,
+      )) {
+        for (const special of [limit, -limit, Number.NaN, Number.NEGATIVE_INFINITY]) {
+          const broken = values.slice();
+          broken[at] = special;
+          expect(staysFinite(broken, encoding), `${special} at ${at} of ${n}`).toBe(false);
+          expect(staysFinite(broken), `${special} at ${at} of ${n}`).toBe(Number.isFinite(special));
+          const encoded = new Uint8Array(2 * n);
+          expect(Number.isFinite(encodeWithNorm(encoding, broken, encoded))).toBe(false);
+        }
+      }
+      expect(Number.isFinite(encodeWithNorm(encoding, values, new Uint8Array(2 * n)))).toBe(true);
     }
   });
 

@@ -21,7 +21,9 @@ export { clipF32, clipF64, proximalF32, proximalF64 } from "./bounds";
 export {
   narrowBf16, narrowF16, widenBf16, widenF16,
 } from "../../../protocol/encoding/assembly/index";
-export { canonicalF32, canonicalF64, finiteF32, finiteF64 } from "./check";
+export {
+  canonicalF32, canonicalF64, finiteBf16, finiteF16, finiteF32, finiteF64,
+} from "./check";
 export {
   addF32, addF64, addI32, addI64, addScaledF32, addScaledF64, scaleF32, scaleF64,
 } from "./element-wise";
