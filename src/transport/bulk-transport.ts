@@ -13,6 +13,9 @@ import { FrameAssembler } from "./frame-assembler.ts";
 /** Payloads from this size on are handed to the socket as they are. */
 const BULK_BYTES = 16 * 1024;
 
+/** What waits for the end of a turn of the event loop, which may take long, goes in parts of this size. */
+const GATHERED_BYTES_MAX = 256 * 1024;
+
 const LINE_END = Buffer.from("\r\n");
 
 type Address = Parameters<NodeTransport["dial"]>[0] & Parameters<NodeTransport["connect"]>[0];
@@ -39,6 +42,7 @@ class BulkTransport extends NodeTransport {
   readonly #lent: Set<Buffer> = new Set();
   #lentPrefix: string | undefined;
   #gathering: Socket | undefined;
+  #gatheredBytes = 0;
 
   /** Connects as the stock transport does, and takes note of what may be lent. */
   override connect(address: Address, options: BulkConnectionOptions): Promise<void> {
@@ -104,12 +108,22 @@ class BulkTransport extends NodeTransport {
     this.socket.write(payload);
     // Errors of writing show in reading, or as a peer that answers no ping.
     this.socket.write(LINE_END);
+    this.#gatheredBytes += payload.length;
+    if (this.#gatheredBytes >= GATHERED_BYTES_MAX) this.#handOver(this.socket);
   }
 
-  /** What is written in one turn of the event loop goes to the kernel in one call. */
+  /** The kernel gets what was gathered: the peer reads it while the next messages are made. */
+  #handOver(socket: Socket): void {
+    this.#gatheredBytes = 0;
+    socket.uncork();
+    socket.cork();
+  }
+
+  /** What is written in one turn of the event loop goes to the kernel in few calls. */
   #gather(socket: Socket): void {
     if (this.#gathering === socket) return;
     this.#gathering = socket;
+    this.#gatheredBytes = 0;
     socket.cork();
     process.nextTick(() => {
       this.#gathering = undefined;
