@@ -51,6 +51,7 @@ export class ShardWorker {
     journalConnection: NatsConnection,
     dataConnection: NatsConnection,
     manager: JetStreamManager,
+    pool: BufferPool,
   ) {
     this.#setup = setup;
     this.#send = send;
@@ -60,8 +61,6 @@ export class ShardWorker {
     this.#dataConnection = dataConnection;
     this.#client = jetstream(journalConnection, { timeout: BROKER_TIMEOUT_MS });
     this.#manager = manager;
-    // One for both: a worker that answers much and one that snapshots much need the same memory.
-    const pool = new BufferPool();
     this.#responder = new Responder(dataConnection, pool);
     this.#snapshotBudget = new SnapshotBudget(pool);
     this.#publisher = new StreamPublisher(journalConnection, this.#subjects.hostInbox(setup.host));
@@ -72,12 +71,14 @@ export class ShardWorker {
   static async open(setup: WorkerSetup, send: (message: FromWorker) => void): Promise<ShardWorker> {
     const subjects = new JobSubjects(setup.job);
     const inboxPrefix = subjects.hostInbox(setup.host);
+    // One for all: a worker that folds, answers or snapshots much needs the same memory.
+    const pool = new BufferPool();
     const name = `pserver ${setup.job} host ${setup.host} worker ${setup.index}`;
     const journal = await openConnection(setup.connection, {
       name: `${name} journal`,
       inboxPrefix,
       // A record is folded as it comes; one that has to wait is copied.
-      lentPrefix: subjects.logPrefix(),
+      lending: { prefix: subjects.logPrefix(), pool },
     });
     const data = await openConnection(setup.answerConnection, {
       name: `${name} data`,
@@ -86,7 +87,7 @@ export class ShardWorker {
     const manager = await jetstream(journal, { timeout: BROKER_TIMEOUT_MS }).jetstreamManager(
       false,
     );
-    const worker = new ShardWorker(setup, send, journal, data, manager);
+    const worker = new ShardWorker(setup, send, journal, data, manager, pool);
     void worker.#watchReconnects();
     void worker.#watchRefusals();
     return worker;

@@ -9,6 +9,7 @@ import {
 import { ensureError, PserverError } from "../protocol/errors.ts";
 import { ID_BYTES_MAX } from "../protocol/limits.ts";
 import { JobSubjects } from "../protocol/subjects.ts";
+import { BufferPool } from "../transport/buffer-pool.ts";
 import { connectForBulk } from "../transport/bulk-transport.ts";
 import { Backoff } from "./backoff.ts";
 import { Client } from "./client.ts";
@@ -95,7 +96,8 @@ async function connectOnce(
     1,
     Math.min(settings.timeout ?? Number.POSITIVE_INFINITY, deadline.remainingMs),
   );
-  const attempt = connectForBulk({ ...settings, timeout, lentPrefix: `${settings.inboxPrefix}.` });
+  const lending = { prefix: `${settings.inboxPrefix}.`, pool: new BufferPool() };
+  const attempt = connectForBulk({ ...settings, timeout, lending });
   try {
     return await deadline.race(attempt);
   } catch (caught) {

@@ -8,7 +8,7 @@ import {
 } from "@nats-io/transport-node";
 // The package has no entry of its own for this class; its version is pinned.
 import { NodeTransport, nodeResolveHost } from "@nats-io/transport-node/lib/node_transport.js";
-import { FrameAssembler } from "./frame-assembler.ts";
+import { FrameAssembler, type Lending } from "./frame-assembler.ts";
 
 /** Payloads from this size on are handed to the socket as they are. */
 const BULK_BYTES = 16 * 1024;
@@ -23,10 +23,10 @@ type Address = Parameters<NodeTransport["dial"]>[0] & Parameters<NodeTransport["
 /** Options of a connection that carries tensors. */
 export interface BulkConnectionOptions extends NodeConnectionOptions {
   /**
-   * Large messages on subjects that begin so are valid during the callback of their subscription
-   * only: their buffers are used again. Without it every message may be kept.
+   * These messages are valid during the callback of their subscription only: their buffers are used
+   * again. Without it every message may be kept.
    */
-  readonly lentPrefix?: string;
+  readonly lending?: Lending;
 }
 
 /**
@@ -40,13 +40,13 @@ class BulkTransport extends NodeTransport {
   #address: Address | undefined;
   #assembler: FrameAssembler | undefined;
   readonly #lent: Set<Buffer> = new Set();
-  #lentPrefix: string | undefined;
+  #lending: Lending | undefined;
   #gathering: Socket | undefined;
   #gatheredBytes = 0;
 
   /** Connects as the stock transport does, and takes note of what may be lent. */
   override connect(address: Address, options: BulkConnectionOptions): Promise<void> {
-    this.#lentPrefix = options.lentPrefix;
+    this.#lending = options.lending;
     return super.connect(address, options);
   }
 
@@ -58,7 +58,7 @@ class BulkTransport extends NodeTransport {
         if (lent) this.#lent.add(bytes);
         // The stock transport listens to this event, which `onread` takes the place of.
         socket.emit("data", bytes);
-      }, this.#lentPrefix);
+      }, this.#lending);
       this.#assembler = assembler;
       const socket: Socket = createConnection({
         host: address.hostname,

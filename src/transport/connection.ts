@@ -6,6 +6,7 @@ import {
 } from "@nats-io/transport-node";
 import { PserverError } from "../protocol/index.ts";
 import { type BulkConnectionOptions, connectForBulk } from "./bulk-transport.ts";
+import type { Lending } from "./frame-assembler.ts";
 
 /** How to reach a broker: plain data, so that worker threads and child processes can be told. */
 export interface ConnectionSettings {
@@ -33,7 +34,7 @@ export interface ConnectionRole {
   /** Without a final dot; permissions are given by it. */
   readonly inboxPrefix: string;
   /** As in {@link BulkConnectionOptions}. */
-  readonly lentPrefix?: string;
+  readonly lending?: Lending;
 }
 
 /**
@@ -72,7 +73,7 @@ export function connectionOptions(
   role: ConnectionRole,
 ): BulkConnectionOptions {
   const options: BulkConnectionOptions = {
-    ...(role.lentPrefix === undefined ? {} : { lentPrefix: role.lentPrefix }),
+    ...(role.lending === undefined ? {} : { lending: role.lending }),
     servers: [...settings.servers],
     name: role.name,
     inboxPrefix: role.inboxPrefix,

@@ -1,4 +1,4 @@
-import { BufferPool } from "./buffer-pool.ts";
+import type { BufferPool } from "./buffer-pool.ts";
 
 /** Bytes read at one time while no large message is under way; holds any control line. */
 const READ_BYTES = 128 * 1024;
@@ -12,6 +12,14 @@ const DIGIT_0 = 0x30;
 const LETTER_H = 0x48;
 const LETTER_M = 0x4d;
 const TRAILER_BYTES = 2;
+
+/** Which large messages are lent, and where their memory comes from. */
+export interface Lending {
+  /** What their subjects begin with. */
+  readonly prefix: string;
+  /** May be shared with others of the same thread. */
+  readonly pool: BufferPool;
+}
 
 /** What a {@link FrameAssembler} gives out: protocol bytes that begin and end between messages. */
 export interface Chunk {
@@ -29,8 +37,8 @@ export interface Chunk {
  */
 export class FrameAssembler {
   readonly #emit: (chunk: Chunk) => void;
-  readonly #pool: BufferPool = new BufferPool();
-  readonly #lentPrefix: Buffer | undefined;
+  readonly #lending: Lending | undefined;
+  readonly #lentPrefix: Buffer;
   #read: Buffer = Buffer.allocUnsafeSlow(READ_BYTES);
   #used = 0;
   /** The large message under way, and how much of it has come. */
@@ -38,13 +46,11 @@ export class FrameAssembler {
   #frameLent = false;
   #filled = 0;
 
-  /**
-   * `lentPrefix`: large messages on subjects that begin so are lent out of a pool; all others keep
-   * their buffers.
-   */
-  constructor(emit: (chunk: Chunk) => void, lentPrefix?: string) {
+  /** `lending`: the large messages that are lent; all others keep their buffers. */
+  constructor(emit: (chunk: Chunk) => void, lending?: Lending) {
     this.#emit = emit;
-    this.#lentPrefix = lentPrefix === undefined ? undefined : Buffer.from(lentPrefix);
+    this.#lending = lending;
+    this.#lentPrefix = Buffer.from(lending?.prefix ?? "");
   }
 
   /** Where the next bytes are to be read to. */
@@ -67,7 +73,7 @@ export class FrameAssembler {
 
   /** Takes a lent buffer back. */
   giveBack(bytes: Buffer): void {
-    this.#pool.giveBack(bytes);
+    this.#lending?.pool.giveBack(bytes);
   }
 
   #finishFrame(frame: Buffer): void {
@@ -114,9 +120,10 @@ export class FrameAssembler {
   /** Moves what has come of a large message into a buffer of its own; returns where to go on. */
   #beginFrame(at: number, newline: number, end: number): number {
     const available = Math.min(end, this.#used);
-    this.#frameLent = this.#isLent(at, newline);
     const bytes = end - at;
-    const frame = this.#frameLent ? this.#pool.take(bytes) : Buffer.allocUnsafeSlow(bytes);
+    const pool = this.#isLent(at, newline) ? this.#lending?.pool : undefined;
+    const frame = pool?.take(bytes) ?? Buffer.allocUnsafeSlow(bytes);
+    this.#frameLent = pool !== undefined;
     this.#read.copy(frame, 0, at, available);
     if (available === end) {
       this.#finishFrame(frame);
@@ -128,7 +135,6 @@ export class FrameAssembler {
   }
 
   #isLent(at: number, newline: number): boolean {
-    if (this.#lentPrefix === undefined) return false;
     const subject = this.#read.indexOf(SPACE, at) + 1;
     const end = subject + this.#lentPrefix.length;
     return end < newline && this.#read.subarray(subject, end).equals(this.#lentPrefix);

@@ -36,16 +36,17 @@ function line(text: string): Sent {
 }
 
 /** Feeds the bytes in pieces of the given sizes, and copies what comes out as it comes. */
-function feed(sent: readonly Sent[], pieces: readonly number[], lentPrefix?: string): Chunk[] {
+function feed(sent: readonly Sent[], pieces: readonly number[], prefix?: string): Chunk[] {
   const stream = Buffer.concat(sent.map(({ bytes }) => bytes));
   const chunks: Chunk[] = [];
+  const lending = prefix === undefined ? undefined : { prefix, pool: new BufferPool() };
   const assembler = new FrameAssembler(({ bytes, lent }) => {
     chunks.push({ bytes: Buffer.from(bytes), lent });
     if (lent) {
       bytes.fill(0);
       assembler.giveBack(bytes);
     }
-  }, lentPrefix);
+  }, lending);
   for (let at = 0, turn = 0; at < stream.length; turn++) {
     const target = assembler.target();
     const wanted = pieces[turn % pieces.length] ?? 1;
