@@ -1,4 +1,5 @@
 import { defineConfig } from "vitest/config";
+import { longestFirst } from "./test/support/longest-first.ts";
 
 /** Unit and property tests: no broker, no child process. */
 export default defineConfig({
@@ -9,5 +10,6 @@ export default defineConfig({
     // By default one less than there are processors, which on two is one after the other.
     maxWorkers: 2,
     testTimeout: 20_000,
+    sequence: { sequencer: longestFirst(["simulation/simulation.test.ts"]) },
   },
 });

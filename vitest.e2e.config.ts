@@ -1,12 +1,27 @@
 import { defineConfig } from "vitest/config";
+import { longestFirst } from "./test/support/longest-first.ts";
+
+const LONGEST = [
+  "c/fuzz.test.ts",
+  "c/races.test.ts",
+  "examples.test.ts",
+  "host/etcd.test.ts",
+  "c/paddle-examples.test.ts",
+  "e2e/cli.test.ts",
+  "host/journal-faults.test.ts",
+  "c/paddle-etcd.test.ts",
+  "host/many.test.ts",
+];
 
 /** End-to-end tests: every file starts brokers and processes of its own on free ports. */
 export default defineConfig({
   test: {
     include: ["test/e2e/**/*.test.ts"],
     pool: "forks",
-    maxWorkers: 2,
+    // One more than there are processors on a small machine: most tests wait for something half the time.
+    maxWorkers: 3,
     testTimeout: 120_000,
     hookTimeout: 120_000,
+    sequence: { sequencer: longestFirst(LONGEST) },
   },
 });
