@@ -86,8 +86,12 @@ export function jobMeasurement(
 }
 
 /** How measurements of whole steps are called. */
-export function stepName(model: NamedModel, encoding: Encoding | undefined): string {
-  return `steps, ${model.name}, ${encoding ?? "float32"}`;
+export function stepName(
+  storage: Storage,
+  model: NamedModel,
+  encoding: Encoding | undefined,
+): string {
+  return `steps, ${storage}, ${model.name}, ${encoding ?? "float32"}`;
 }
 
 /**
@@ -103,7 +107,7 @@ export function stepMeasurement(
   const [trainer] = job.trainers;
   if (trainer === undefined) throw new Error("a job without trainers");
   return {
-    name: stepName(model, encoding),
+    name: stepName(job.storage, model, encoding),
     ...comparison,
     processes: [
       { role: "broker", pid: job.bed.broker.pid },

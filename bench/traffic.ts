@@ -24,13 +24,15 @@ const SPARSE_ROWS = 1_000;
 export async function benchTraffic(
   options: BenchOptions & { readonly log: (line: string) => void },
 ): Promise<{ throughput: Throughput[]; sparse: SparseTraffic[] }> {
-  const models = MODELS.filter(
-    (model) => model.blockBytes >= 1024 ** 2 && isWanted(options, stepName(model, "bfloat16")),
-  ).slice(0, options.quick ? 1 : 2);
   const throughput: Throughput[] = [];
-  if (models.length > 0) {
+  for (const storage of ["file", "memory"] as const) {
+    const models = MODELS.filter(
+      (model) =>
+        model.blockBytes >= 1024 ** 2 && isWanted(options, stepName(storage, model, "bfloat16")),
+    ).slice(0, options.quick ? 1 : 2);
+    if (models.length === 0) continue;
     await inNewBed(options, async (bed) => {
-      const job = await startJob(bed, "file", 1);
+      const job = await startJob(bed, storage, 1);
       for (const model of models) {
         await job.trainers[0]?.call("create", model);
         throughput.push(...(await measureRounds(stepsOf(job, model), options)));

@@ -63,11 +63,13 @@ static void refuse(const char *json) {
 
 /* Every text in memory of its own, so that the sanitizer sees what is read beyond it. */
 static void read_copy(const char *json, size_t bytes) {
+  struct etcd_reply reply;
   char *copy = malloc(bytes + 1);
   EXPECT(copy != NULL);
   memcpy(copy, json, bytes);
   copy[bytes] = '\0';
   read_all(copy);
+  EXPECT(bytes == strlen(whole) || !etcd_reply_open(&reply, copy));
   free(copy);
 }
 
@@ -76,6 +78,11 @@ int main(void) {
   read_whole();
   encode();
   refuse("");
+  refuse("{}");
+  refuse("{\"header\":{}");
+  refuse("{\"header\":{}}}");
+  refuse("{\"header\":\"}");
+  refuse("{\"header\":\"\\");
   refuse("<html>\"header\"</html>");
   refuse("{\"header\":{},\"kvs\":null}");
   refuse("{\"header\":{},\"kvs\":[{\"key\":\"L3A=\",\"value\":\"b*==\"}]}");

@@ -72,8 +72,27 @@ static const char *read_member(const char *at, char key[ETCD_TEXT_ROOM],
   return at;
 }
 
+/** Whether what begins as an object ends as one: a reply that was cut off says nothing. */
+static bool is_whole_object(const char *json) {
+  int depth = 0;
+  json = skip_blanks(json);
+  if (*json != '{') return false;
+  do {
+    if (*json == '"') {
+      for (json++; *json != '"' && *json != '\0'; json++) {
+        if (*json == '\\' && json[1] != '\0') json++;
+      }
+    }
+    if (*json == '\0') return false;
+    if (*json == '{' || *json == '[') depth++;
+    if (*json == '}' || *json == ']') depth--;
+    json++;
+  } while (depth > 0);
+  return *skip_blanks(json) == '\0';
+}
+
 bool etcd_reply_open(struct etcd_reply *reply, const char *json) {
-  if (*skip_blanks(json) != '{' || strstr(json, "\"header\"") == NULL) return false;
+  if (!is_whole_object(json) || strstr(json, "\"header\"") == NULL) return false;
   const char *list = strstr(json, "\"kvs\"");
   reply->at = list == NULL ? "]" : strchr(list, '[');
   if (reply->at == NULL) return false;
