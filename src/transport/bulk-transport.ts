@@ -14,7 +14,7 @@ import { FrameAssembler, type Lending } from "./frame-assembler.ts";
 const BULK_BYTES = 16 * 1024;
 
 /** What waits for the end of a turn of the event loop, which may take long, goes in parts of this size. */
-const GATHERED_BYTES_MAX = 256 * 1024;
+const GATHERED_BYTES_MAX = 1024 * 1024;
 
 const LINE_END = Buffer.from("\r\n");
 

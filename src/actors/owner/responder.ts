@@ -4,10 +4,10 @@ import type { BufferPool } from "../../transport/buffer-pool.ts";
 import { publishBulk } from "../../transport/bulk-transport.ts";
 
 /** Bytes of replies on their way to the broker; nats.js itself would buffer without a bound. */
-const IN_FLIGHT_BYTES_MAX = 4 * 1024 * 1024;
+const IN_FLIGHT_BYTES_MAX = 6 * 1024 * 1024;
 
 /** After so many bytes the broker is asked whether it has taken them. */
-const PROBE_BYTES = 1024 * 1024;
+const PROBE_BYTES = 2 * 1024 * 1024;
 
 /** Replies that may wait their turn; then askers are told BUSY. */
 const QUEUE_MAX = 8_192;
