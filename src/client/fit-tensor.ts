@@ -4,6 +4,7 @@ import {
   ENCODINGS,
   type Encoding,
   encodedBytes,
+  infiniteFrom,
   isEncoding,
 } from "../protocol/encoding/encodings.ts";
 import { PserverError } from "../protocol/errors.ts";
@@ -99,8 +100,7 @@ function nonFinite(
   data: TensorData,
   encoding: Encoding | undefined,
 ): PserverError {
-  const bound =
-    encoding === undefined ? Number.POSITIVE_INFINITY : ENCODINGS[encoding].infiniteFrom;
+  const bound = infiniteFrom(encoding);
   const index = data.findIndex((value: number | bigint) => !(Math.abs(Number(value)) < bound));
   const received = data[index];
   const form = Number.isFinite(received) ? `, an infinity as ${encoding},` : "";

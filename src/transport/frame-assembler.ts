@@ -121,7 +121,7 @@ export class FrameAssembler {
   #beginFrame(at: number, newline: number, end: number): number {
     const available = Math.min(end, this.#used);
     const bytes = end - at;
-    const pool = this.#isLent(at, newline) ? this.#lending?.pool : undefined;
+    const pool = this.#poolFor(at, newline);
     const frame = pool?.take(bytes) ?? Buffer.allocUnsafeSlow(bytes);
     this.#frameLent = pool !== undefined;
     this.#read.copy(frame, 0, at, available);
@@ -134,10 +134,13 @@ export class FrameAssembler {
     return available;
   }
 
-  #isLent(at: number, newline: number): boolean {
+  /** Where the memory of a message with this line comes from, if it is lent. */
+  #poolFor(at: number, newline: number): BufferPool | undefined {
+    if (this.#lending === undefined) return undefined;
     const subject = this.#read.indexOf(SPACE, at) + 1;
     const end = subject + this.#lentPrefix.length;
-    return end < newline && this.#read.subarray(subject, end).equals(this.#lentPrefix);
+    const isLent = end < newline && this.#read.subarray(subject, end).equals(this.#lentPrefix);
+    return isLent ? this.#lending.pool : undefined;
   }
 
   /** A copy, because the read buffer is written to again. */

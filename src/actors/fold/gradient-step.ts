@@ -43,12 +43,11 @@ export function eachShaped(
 ): void {
   const scale = gradientScale(block.config, norm);
   const { clipValue } = block.config;
-  const shape = (n: number): true => {
+  const shape = (n: number): void => {
     shapeGradient(memory.kernels, dtype, memory.scratch, n, scale, clipValue);
     for (let done = 0; done < n && ranges.next(n - done); done += ranges.count) {
       visit(memory.scratch + done * DTYPES[dtype].bytes);
     }
-    return true;
   };
   eachChunk(memory, payload, shape, UPDATE_CHUNK_BYTES);
 }

@@ -6,8 +6,8 @@ import type { ShardMemory } from "../shard-memory.ts";
 // The tensor bytes of a record are an unaligned view outside the shard's memory. They pass through
 // its scratch in chunks that stay in the processor's cache, and are widened there.
 
-/** What is looked at once: few enough bytes that they stay in the nearest cache. */
-const ENCODED_CHUNK_BYTES = 16 * 1024;
+/** Elements as they are written that are worked on at a time: they stay in the nearest cache. */
+export const ENCODED_CHUNK_BYTES = 16 * 1024;
 
 /** Elements as a record carries them. */
 export interface Payload {
@@ -25,38 +25,41 @@ const WIDEN = { bfloat16: "widenBf16", float16: "widenF16" } as const satisfies 
 
 /**
  * Puts the elements of a payload chunk by chunk, in order, where the scratch begins, and calls `visit`
- * with the number of each chunk's elements. It may change what is in the scratch; false ends it.
+ * with the number of each chunk's elements. It may change what is in the scratch.
  * `chunkBytes`: of the elements in the scratch, a multiple of 8, the whole scratch by default.
- * @returns whether the end was reached.
  */
 export function eachChunk(
   memory: ShardMemory,
   payload: Payload,
-  visit: (n: number) => boolean | undefined,
+  visit: (n: number) => void,
   chunkBytes: number = memory.scratchBytes,
-): boolean {
+): void {
   const { dtype, encoding, bytes } = payload;
   const elementBytes = DTYPES[dtype].bytes;
   const wireBytes = wireBytesOf(payload);
-  return eachPiece(bytes, (chunkBytes / elementBytes) * wireBytes, (chunk) => {
+  everyPiece(bytes, (chunkBytes / elementBytes) * wireBytes, (chunk) => {
     const n = chunk.length / wireBytes;
     // Where encoded elements end, the widened ones end too: so they may be widened in place.
     const staged = memory.scratch + n * (elementBytes - wireBytes);
     memory.bytes(staged, chunk.length).set(chunk);
     if (encoding !== undefined) memory.kernels[WIDEN[encoding]](memory.scratch, staged, n);
-    return visit(n);
+    visit(n);
+    return true;
   });
 }
 
-/** As {@link eachChunk}, with the elements as they are written. */
-export function eachEncodedChunk(
+/**
+ * Whether `test` is true for every chunk; it is put into the scratch as in {@link eachChunk}, but its
+ * elements stay as they are written. The first false ends it.
+ */
+export function everyEncodedChunk(
   memory: ShardMemory,
   payload: Payload,
-  visit: (n: number) => boolean | undefined,
+  test: (n: number) => boolean,
 ): boolean {
-  return eachPiece(payload.bytes, ENCODED_CHUNK_BYTES, (chunk) => {
+  return everyPiece(payload.bytes, ENCODED_CHUNK_BYTES, (chunk) => {
     memory.bytes(memory.scratch, chunk.length).set(chunk);
-    return visit(chunk.length / wireBytesOf(payload));
+    return test(chunk.length / wireBytesOf(payload));
   });
 }
 
@@ -65,13 +68,13 @@ function wireBytesOf({ dtype, encoding }: Payload): number {
   return encoding === undefined ? DTYPES[dtype].bytes : ENCODINGS[encoding].bytes;
 }
 
-function eachPiece(
+function everyPiece(
   bytes: Uint8Array,
   pieceBytes: number,
-  visit: (piece: Uint8Array) => boolean | undefined,
+  test: (piece: Uint8Array) => boolean,
 ): boolean {
   for (let at = 0; at < bytes.length; at += pieceBytes) {
-    if (visit(bytes.subarray(at, at + pieceBytes)) === false) return false;
+    if (!test(bytes.subarray(at, at + pieceBytes))) return false;
   }
   return true;
 }

@@ -5,6 +5,7 @@ import type { Kernels } from "../kernel/kernels.ts";
 import type { ShardMemory } from "../shard-memory.ts";
 import type { Block } from "./block.ts";
 import { ElementRanges } from "./element-ranges.ts";
+import { ENCODED_CHUNK_BYTES } from "./payload.ts";
 
 /** Which elements of a block are read, and how they are written. */
 export interface ReadChoice {
@@ -18,9 +19,6 @@ const NARROW = { bfloat16: "narrowBf16", float16: "narrowF16" } as const satisfi
   Encoding,
   keyof Kernels
 >;
-
-/** Encoded bytes that are made at a time: few enough that they stay in the nearest cache. */
-const ENCODED_CHUNK_BYTES = 16 * 1024;
 
 /** Words that are copied one by one; from this many on a call of its own is faster. */
 const FEW_WORDS = 16;

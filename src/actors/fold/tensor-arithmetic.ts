@@ -5,7 +5,7 @@ import { accumulate } from "../optimizer/gradient.ts";
 import type { FloatDtype } from "../optimizer/update-rule.ts";
 import type { ShardMemory } from "../shard-memory.ts";
 import type { ElementRanges } from "./element-ranges.ts";
-import { eachChunk, eachEncodedChunk, type Payload } from "./payload.ts";
+import { eachChunk, everyEncodedChunk, type Payload } from "./payload.ts";
 
 const MIX = {
   int32: "mixI32",
@@ -34,7 +34,7 @@ export function allFinite(memory: ShardMemory, payload: Payload): boolean {
   const { dtype, encoding } = payload;
   if (!isFloat(dtype)) return true;
   const finite = memory.kernels[FINITE[encoding ?? dtype]];
-  return eachEncodedChunk(memory, payload, (n) => finite(memory.scratch, n) === 1);
+  return everyEncodedChunk(memory, payload, (n) => finite(memory.scratch, n) === 1);
 }
 
 /** `values = alpha · values + beta · payload` in these ranges, the block's values being at `pointer`. */
@@ -90,6 +90,5 @@ function eachRange(
       const from = memory.scratch + done * elementBytes;
       kernel(pointer + ranges.start * elementBytes, from, ranges.count);
     }
-    return true;
   });
 }

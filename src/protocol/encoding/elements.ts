@@ -1,6 +1,6 @@
 import { PserverError } from "../errors.ts";
 import { CHUNK_ELEMENTS, encodingChunk } from "./chunk.ts";
-import { ENCODINGS, type Encoding } from "./encodings.ts";
+import { ENCODINGS, type Encoding, infiniteFrom } from "./encodings.ts";
 
 /**
  * Encodes elements, each rounded to nearest, ties to even; what is too large becomes an infinity and
@@ -86,9 +86,7 @@ export function float32Norm(elements: Float32Array): number {
 
 /** Whether all elements are finite, also once they are encoded; undefined: as they are. */
 export function staysFinite(elements: Float32Array, encoding?: Encoding): boolean {
-  const bound =
-    encoding === undefined ? Number.POSITIVE_INFINITY : ENCODINGS[encoding].infiniteFrom;
-  const [boundBits = 0] = new Int32Array(Float32Array.of(bound).buffer);
+  const [boundBits = 0] = new Int32Array(Float32Array.of(infiniteFrom(encoding)).buffer);
   const chunk = encodingChunk();
   let largest = 0;
   eachChunk(elements.length, (start, n) => {

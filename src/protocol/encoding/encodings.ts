@@ -21,6 +21,11 @@ export const ENCODINGS = {
 /** Name of an encoding, as in messages; an absent one means elements as their type has them. */
 export type Encoding = keyof typeof ENCODINGS;
 
+/** The least size of a float32 that is an infinity as it travels; undefined: as it is. */
+export function infiniteFrom(encoding: Encoding | undefined): number {
+  return encoding === undefined ? Number.POSITIVE_INFINITY : ENCODINGS[encoding].infiniteFrom;
+}
+
 /** Whether `text` names an encoding. */
 export function isEncoding(text: unknown): text is Encoding {
   return typeof text === "string" && Object.hasOwn(ENCODINGS, text);

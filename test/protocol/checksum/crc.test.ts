@@ -1,5 +1,5 @@
-// Proves that long byte strings have the checksum that zlib gives, that checksums of two strings can be joined without the strings, and that a message sealed
-// so is the message sealed from its bytes.
+// Proves that long byte strings have the checksum that zlib gives, that checksums of two strings can be
+// joined without the strings, and that a message sealed so is the message sealed from its bytes.
 import { crc32 } from "node:zlib";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
