@@ -4,6 +4,7 @@ import { LineProcess } from "./line-process.ts";
 import { type NamedModel, parameterBytes } from "./models.ts";
 import { type BenchOptions, isWanted } from "./options.ts";
 import { type Measurement, type Moved, measureRounds, type Throughput } from "./rounds.ts";
+import { WARM_UP_MODEL } from "./warm-up.ts";
 
 /** The least share of the raw figure, of cnats, that a pull and an applied push are to reach. */
 const RATIO = 0.85;
@@ -37,10 +38,14 @@ export async function benchC(
     const raw = await CRaw.start(bed);
     const trainer = startProgram(bed, "trainer");
     await trainer.call("open", bed.broker.url, JOB, "trainer-1");
+    // For the host, which is no C program.
+    await create(trainer, WARM_UP_MODEL);
+    for (const operation of ["grad", "pull"]) {
+      await trainer.numbers("run", operation, options.compileMs);
+    }
     const throughput: Throughput[] = [];
     for (const model of models) {
-      const { prefix, parameters, shape } = model;
-      await trainer.call("create", prefix, parameters, shape.join(","));
+      await create(trainer, model);
       const measurements = wanted(model, options).flatMap(([kind, operation]) => [
         raw.measurement(model, kind),
         trainerMeasurement(bed, host, trainer, model, kind, operation),
@@ -51,6 +56,12 @@ export async function benchC(
   } finally {
     await bed.close();
   }
+}
+
+/** Creates the parameters of a model, which the trainer's runs then move. */
+async function create(trainer: LineProcess, model: NamedModel): Promise<void> {
+  const { prefix, parameters, shape } = model;
+  await trainer.call("create", prefix, parameters, shape.join(","));
 }
 
 /** What is asked for of a model: raw measurements, each with what is compared with it. */

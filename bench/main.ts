@@ -21,6 +21,7 @@ import { reportText, targetsOf } from "./report.ts";
 import { type Measurement, measureRounds, type Throughput } from "./rounds.ts";
 import { benchRules } from "./rules.ts";
 import { benchTraffic } from "./traffic.ts";
+import { warmUpJob, warmUpRaw } from "./warm-up.ts";
 
 /** The least share of the raw figure that a pull, and a push that is applied, are to reach. */
 const RATIO = 0.8;
@@ -73,6 +74,9 @@ async function main(): Promise<void> {
   console.log(`\n${targets.length - missed} of ${targets.length} targets met, ${missed} missed`);
 }
 
+/** All that trainers are measured at on a storage. */
+const WARM_UP_TASKS = [{ operation: "mix" }, { operation: "grad" }, { operation: "pull" }] as const;
+
 /** What is to be measured on one model, on a broker with journals of one kind. */
 interface Plan {
   readonly model: NamedModel;
@@ -101,6 +105,8 @@ async function benchStorage(
   try {
     const raw = await startRaw(bed, storage);
     const job = await startJob(bed, storage, Math.max(...options.trainers));
+    await warmUpRaw(raw, options.compileMs);
+    await warmUpJob(job, WARM_UP_TASKS, options.compileMs);
     for (const plan of plans) {
       await job.trainers[0]?.call("create", plan.model);
       const measurements = measurementsOf(raw, job, plan);

@@ -13,6 +13,8 @@ export interface BenchOptions {
   /** How long each measurement sends, and how long it does beforehand without being counted. */
   readonly durationMs: number;
   readonly warmUpMs: number;
+  /** How long new processes do each kind of work before anything is measured. */
+  readonly compileMs: number;
   readonly latencyMs: number;
   readonly models: readonly NamedModel[];
   /** How many trainers work at the same time. */
@@ -60,6 +62,7 @@ export function readOptions(args: readonly string[]): BenchOptions | { readonly 
     profileDirectory: values.profile,
     durationMs: quick ? 600 : 2_500,
     warmUpMs: quick ? 150 : 500,
+    compileMs: quick ? 500 : 3_000,
     latencyMs: quick ? 300 : 1_500,
     models: quick ? MODELS.filter((model) => model.quick) : MODELS,
     trainers: quick ? [1] : [1, 3],

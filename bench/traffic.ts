@@ -5,6 +5,7 @@ import { MODELS, type NamedModel } from "./models.ts";
 import { type BenchOptions, isWanted } from "./options.ts";
 import { startJob, stepMeasurement, stepName } from "./ours.ts";
 import { measureRounds, type Throughput } from "./rounds.ts";
+import { warmUpJob } from "./warm-up.ts";
 
 /** Bytes that a push takes in the journals, next to those of a whole gradient. */
 export interface SparseTraffic {
@@ -15,6 +16,8 @@ export interface SparseTraffic {
 
 /** A step with elements of half the size is to take at most this share of the time. */
 const STEP_TIME_SHARE = 0.65;
+
+const WARM_UP_TASKS = [{ operation: "step" }, { operation: "step", encoding: "bfloat16" }] as const;
 
 const SPARSE_NAME = "sparse push, 1 % of 100,000 rows";
 const SPARSE_SHAPE = [100_000, 64] as const;
@@ -33,6 +36,7 @@ export async function benchTraffic(
     if (models.length === 0) continue;
     await inNewBed(options, async (bed) => {
       const job = await startJob(bed, storage, 1);
+      await warmUpJob(job, WARM_UP_TASKS, options.compileMs);
       for (const model of models) {
         await job.trainers[0]?.call("create", model);
         throughput.push(...(await measureRounds(stepsOf(job, model), options)));

@@ -68,7 +68,10 @@ const commands = {
     await opened().sendGrads({ [name]: gradient }, options);
   },
 
-  /** Makes passes over the model for so long, and waits for all of them. */
+  /**
+   * Makes passes over the model for so long, and waits for all of them. The first run of a task also
+   * makes the tensors that the later ones use.
+   */
   async run(task: Task): Promise<Done> {
     const { pass, bytes } = prepare(task);
     const startMs = machineMs();
@@ -105,6 +108,7 @@ const commands = {
 export type Trainer = typeof commands;
 
 let client: Client | undefined;
+let tensors: Tensors | undefined;
 
 function opened(): Client {
   if (client === undefined) throw new Error("not open");
@@ -115,12 +119,12 @@ function opened(): Client {
 function prepare(task: Task): { pass: () => Promise<unknown>; bytes: number } {
   const { model, operation } = task;
   const names = namesOf(model).slice(0, task.parameters);
-  const data = floats(model);
+  const { data } = tensorsOf(model);
   const bytes = names.length * data.byteLength;
   const options = { timeoutMs: TIMEOUT_MS };
   const ps = opened();
   if (operation === "pull") {
-    const targets = Array.from({ length: PASSES }, () => arraysFor(model, names));
+    const targets = targetsOf(model);
     let turn = 0;
     const pass = (): Promise<unknown> => {
       const into = targets[turn++ % targets.length] ?? {};
@@ -134,7 +138,7 @@ function prepare(task: Task): { pass: () => Promise<unknown>; bytes: number } {
   if (operation === "step") {
     const { encoding } = task;
     const both = encoding === undefined ? options : { ...options, encoding };
-    const into = arraysFor(model, names);
+    const [into = {}] = targetsOf(model);
     const pass = async (): Promise<void> => {
       await ps.sendGrads(grads, both);
       await ps.getParams(names, { ...both, into });
@@ -146,9 +150,36 @@ function prepare(task: Task): { pass: () => Promise<unknown>; bytes: number } {
   return { bytes, pass };
 }
 
-/** What a training loop reads into, pull after pull. */
-function arraysFor(model: Model, names: readonly string[]): Record<string, Float32Array> {
-  return Object.fromEntries(names.map((name) => [name, new Float32Array(elementsOf(model))]));
+/** What a training loop has: a gradient, the same for all parameters, and what its pulls read into. */
+interface Tensors {
+  readonly prefix: string;
+  readonly data: Float32Array;
+  /** Made for the first pull. */
+  readonly targets: Record<string, Float32Array>[];
+}
+
+/**
+ * The tensors of a model. Those of the last one asked for are kept: making 40 MB of them takes a
+ * quarter of a second, which is not the client's.
+ */
+function tensorsOf(model: Model): Tensors {
+  if (tensors?.prefix !== model.prefix) {
+    tensors = { prefix: model.prefix, data: floats(model), targets: [] };
+  }
+  return tensors;
+}
+
+/** What the pulls of a model read into, one after the other. */
+function targetsOf(model: Model): Record<string, Float32Array>[] {
+  const { targets } = tensorsOf(model);
+  while (targets.length < PASSES) {
+    const arrays = namesOf(model).map((name) => [
+      name,
+      new Float32Array(elementsOf(model)).fill(1),
+    ]);
+    targets.push(Object.fromEntries(arrays));
+  }
+  return targets;
 }
 
 function namesOf({ prefix, parameters }: Model): string[] {

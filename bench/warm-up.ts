@@ -1,0 +1,33 @@
+import type { Encoding } from "../src/protocol/index.ts";
+import { MODELS, type NamedModel } from "./models.ts";
+import type { BenchJob } from "./ours.ts";
+import type { Operation } from "./programs/trainer.ts";
+import type { Raw } from "./raw.ts";
+
+/**
+ * What processes do before anything is measured. V8 compiles a program while it runs, and better
+ * the more often a function was called: a trainer that has moved some thousand messages has used
+ * more time for its compilers than for the messages. The smallest messages are the most.
+ */
+export const WARM_UP_MODEL: NamedModel = MODELS.reduce((least, model) =>
+  model.blockBytes < least.blockBytes ? model : least,
+);
+
+/** Has all trainers do each operation for so long. */
+export async function warmUpJob(
+  job: BenchJob,
+  tasks: readonly { readonly operation: Operation; readonly encoding?: Encoding }[],
+  durationMs: number,
+): Promise<void> {
+  await job.trainers[0]?.call("create", WARM_UP_MODEL);
+  for (const task of tasks) {
+    const run = { ...task, model: WARM_UP_MODEL, durationMs };
+    await Promise.all(job.trainers.map((trainer) => trainer.call("run", run)));
+  }
+}
+
+/** Has the raw senders and receivers do for so long what they do. */
+export async function warmUpRaw(raw: Raw, durationMs: number): Promise<void> {
+  await raw.core(WARM_UP_MODEL).run(durationMs);
+  await raw.journal(WARM_UP_MODEL).run(durationMs);
+}
