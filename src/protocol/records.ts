@@ -65,7 +65,12 @@ export type PushOperation =
    * One step of the block's optimizer; `lr` overrides its learning rate. `step` is the trainer's, in
    * a job that is synchronized by steps; `seen` the block's version that the gradient was made from.
    */
-  | { readonly op: "grad"; readonly lr?: number; readonly step?: number; readonly seen?: number };
+  | {
+      readonly op: "grad";
+      readonly lr?: number | undefined;
+      readonly step?: number | undefined;
+      readonly seen?: number | undefined;
+    };
 
 /** Updates a block, or a part of it. */
 export interface PushRecord extends RecordHead {
@@ -74,15 +79,15 @@ export interface PushRecord extends RecordHead {
   /** Element type of the block. */
   readonly dtype: Dtype;
   /** How the elements are written, if not as the type says. */
-  readonly encoding?: Encoding;
+  readonly encoding?: Encoding | undefined;
   /**
    * L2 norm of the trainer's whole tensor as encoded, not of this piece. A gradient that is clipped by
    * its norm needs it; anything else is only refused if it is not finite.
    */
-  readonly norm?: number;
+  readonly norm?: number | undefined;
   readonly operation: PushOperation;
   /** If only some elements come: the tensor bytes then begin with an index. */
-  readonly part?: PartCounts;
+  readonly part?: PartCounts | undefined;
 }
 
 /** Overwrites a block's values. */
@@ -183,13 +188,15 @@ export function parseHead(fields: Fields): RecordHead {
  * A trainer's record of a verb, checked in itself; whether it fits its block is the fold's matter.
  * @throws BAD_MESSAGE, BAD_DTYPE, BAD_SHAPE, BAD_LENGTH or BAD_CONFIG naming what is wrong.
  */
-export function parseTrainerRecord(verb: TrainerVerb, message: Message): TrainerRecord {
+export function parseTrainerRecord(
+  verb: TrainerVerb,
+  { session, n, done, reply }: RecordHead,
+  message: Message,
+): TrainerRecord {
   const { fields, data } = message;
-  const head = {
-    ...parseHead(fields),
-    epoch: integerField(fields, "epoch", 1),
-    dtype: dtypeField(fields),
-  };
+  const epoch = integerField(fields, "epoch", 1);
+  // Objects of one shape, written out: this runs for every record, and V8 spreads slowly.
+  const head = { session, n, done, reply, epoch, dtype: dtypeField(fields) };
   if (verb === "push") return parsePush(head, message);
   checkWholeElements(data, DTYPES[head.dtype].bytes);
   if (verb === "set") return { verb, ...head };
@@ -245,17 +252,13 @@ function parsePush(
   head: RecordHead & { readonly epoch: number; readonly dtype: Dtype },
   { fields, data }: Message,
 ): PushRecord {
+  const { session, n, done, reply, epoch, dtype } = head;
   const encoding = encodingField(fields);
   const part = parsePartEntry(fields);
-  if (part === undefined) checkWholeElements(data, encodedBytes(head.dtype, encoding, 1));
-  return {
-    verb: "push",
-    ...head,
-    ...(encoding === undefined ? {} : { encoding }),
-    ...(fields["norm"] === undefined ? {} : { norm: numberField(fields, "norm") }),
-    operation: parseOperation(fields),
-    ...(part === undefined ? {} : { part }),
-  };
+  if (part === undefined) checkWholeElements(data, encodedBytes(dtype, encoding, 1));
+  const norm = fields["norm"] === undefined ? undefined : numberField(fields, "norm");
+  const operation = parseOperation(fields);
+  return { verb: "push", session, n, done, reply, epoch, dtype, encoding, norm, operation, part };
 }
 
 function checkWholeElements(data: Uint8Array, elementBytes: number): void {
@@ -276,12 +279,10 @@ function parseOperation(fields: Fields): PushOperation {
   if (op === "mix") {
     return { op, alpha: finiteField(fields, "alpha"), beta: finiteField(fields, "beta") };
   }
-  return {
-    op,
-    ...(fields["lr"] === undefined ? {} : { lr: finiteField(fields, "lr") }),
-    ...(fields["step"] === undefined ? {} : { step: integerField(fields, "step", 1) }),
-    ...(fields["seen"] === undefined ? {} : { seen: integerField(fields, "seen", 1) }),
-  };
+  const lr = fields["lr"] === undefined ? undefined : finiteField(fields, "lr");
+  const step = fields["step"] === undefined ? undefined : integerField(fields, "step", 1);
+  const seen = fields["seen"] === undefined ? undefined : integerField(fields, "seen", 1);
+  return { op, lr, step, seen };
 }
 
 function finiteField(fields: Fields, key: string): number {

@@ -8,7 +8,7 @@ import { decodeMessage } from "../../src/protocol/codec.ts";
 import { ERROR_CODES } from "../../src/protocol/errors.ts";
 import * as limits from "../../src/protocol/limits.ts";
 import { PULL_WAIT_MS_MAX } from "../../src/protocol/pulls.ts";
-import { parseTrainerRecord } from "../../src/protocol/records.ts";
+import { parseHead, parseTrainerRecord } from "../../src/protocol/records.ts";
 import { hex } from "./raw-message.ts";
 
 const TEXT = readFileSync(join(import.meta.dirname, "../../docs/protocol.md"), "utf8");
@@ -27,7 +27,7 @@ test("the worked example is a message", () => {
   const lines = example.trim().split("\n");
   const digits = lines.map((line) => line.split(/ {2,}/)[0] ?? "");
   const message = decodeMessage(hex(digits.join("")));
-  expect(parseTrainerRecord("set", message)).toEqual({
+  expect(parseTrainerRecord("set", parseHead(message.fields), message)).toEqual({
     verb: "set",
     session: 1,
     n: 1,

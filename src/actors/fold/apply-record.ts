@@ -1,7 +1,7 @@
 import { PserverError } from "../../protocol/errors.ts";
 import type { InitRecord, SetRecord, TrainerRecord } from "../../protocol/records.ts";
 import type { ShardMemory } from "../shard-memory.ts";
-import type { StoredBlock } from "./block.ts";
+import { blockLabel, type StoredBlock } from "./block.ts";
 import type { BlockTable } from "./block-table.ts";
 import { checkInit } from "./check-init.ts";
 import { checkPush, type GradientChange, type MixChange } from "./check-push.ts";
@@ -29,8 +29,8 @@ export interface ApplyContext {
   readonly steps: StepTable;
   /** Who sent the record. */
   readonly trainer: string;
-  /** Whether a reply subject is one that may be answered. */
-  readonly isReply: (reply: string) => boolean;
+  /** Whether the record's answer goes nowhere or where it may. */
+  readonly isAnswerable: boolean;
 }
 
 /** An `init` that passed every check. */
@@ -67,7 +67,8 @@ export function checkRecord(
     const plan = slotPlan(record, steps.synchronization);
     checkInit(blocks, name, record, plan, rules);
     checkReply(context, record.reply);
-    checkFinite(memory, { ...name, ...record }, { dtype, bytes: data });
+    const label = blockLabel(name.parameter, name.index);
+    checkFinite(memory, { label, config: record.config }, { dtype, bytes: data });
     return { name, record, plan, data };
   }
   const block = checkTarget(blocks, name, record);
@@ -129,8 +130,8 @@ function mixIn(memory: ShardMemory, { block, payload, part, operation }: MixChan
 }
 
 /** @throws BAD_REPLY unless a record's answer goes nowhere or where it may. */
-export function checkReply({ isReply }: Pick<ApplyContext, "isReply">, reply: string): void {
-  if (reply === "" || isReply(reply)) return;
+export function checkReply({ isAnswerable }: ApplyContext, reply: string): void {
+  if (isAnswerable) return;
   throw new PserverError(
     "BAD_REPLY",
     `reply: expected a subject under the trainer's inbox, or none; received ${JSON.stringify(reply.slice(0, 100))}`,

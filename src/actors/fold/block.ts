@@ -71,6 +71,8 @@ export function blockLabel(parameter: string, index: number): string {
 
 /** A block that owns ranges of its shard's memory; only the shard changes it. */
 export class StoredBlock implements Block {
+  /** How messages speak of it: kept, because every record is checked by it. */
+  readonly label: string;
   readonly parameter: string;
   readonly index: number;
   readonly epoch: number;
@@ -101,6 +103,7 @@ export class StoredBlock implements Block {
    * @throws TOO_LARGE if the memory is full.
    */
   constructor(memory: ShardMemory, header: BlockHeader, plan: SlotPlan) {
+    this.label = blockLabel(header.parameter, header.index);
     this.parameter = header.parameter;
     this.index = header.index;
     this.epoch = header.epoch;
@@ -136,7 +139,7 @@ export class StoredBlock implements Block {
   slotPointer(slot: number): number {
     const pointer = this.#pointers?.[slot];
     if (pointer !== undefined) return pointer;
-    const label = blockLabel(this.parameter, this.index);
+    const { label } = this;
     if (this.#pointers === undefined) {
       throw new PserverError(
         "INTERNAL",

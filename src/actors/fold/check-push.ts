@@ -2,7 +2,7 @@ import { checkTakesGradients } from "../../protocol/config/index.ts";
 import { encodedBytes } from "../../protocol/encoding/encodings.ts";
 import { type PartIndex, partElements, readPartIndex } from "../../protocol/parts.ts";
 import type { PushOperation, PushRecord } from "../../protocol/records.ts";
-import { blockLabel, type StoredBlock } from "./block.ts";
+import type { StoredBlock } from "./block.ts";
 import { checkBytes, checkNotStatic, refused } from "./check-record.ts";
 import type { Payload } from "./payload.ts";
 import { isFloat } from "./tensor-arithmetic.ts";
@@ -41,12 +41,14 @@ export function checkPush(
   const push = placed(block, record, data);
   checkNotStatic(block);
   const { operation } = record;
-  if (operation.op === "mix") return { ...push, operation };
+  const { payload, part, norm } = push;
+  if (operation.op === "mix") return { block, payload, part, norm, operation };
   checkGradientPart(push);
   checkTaken(block);
   checkNorm(block, record.norm);
   checkRate(block, operation.lr);
-  return { ...push, operation, behind: versionsBehind(block, operation.seen) };
+  const behind = versionsBehind(block, operation.seen);
+  return { block, payload, part, norm, operation, behind };
 }
 
 /** The elements of a push and where they belong. */
@@ -66,13 +68,12 @@ function checkGradientPart({ block, part }: FittingPush): void {
   const expected = block.config.sparse ? "whole rows" : "all rows: the parameter is not sparse";
   throw refused(
     "UNSUPPORTED",
-    `${labelOf(block)}: expected a gradient of ${expected}; received one of ${received}`,
+    `${block.label}: expected a gradient of ${expected}; received one of ${received}`,
   );
 }
 
 /** @throws UNSUPPORTED if elements of this type do not take the gradients that are configured. */
-function checkTaken({ dtype, config, parameter, index }: StoredBlock): void {
-  const label = blockLabel(parameter, index);
+function checkTaken({ dtype, config, label }: StoredBlock): void {
   checkTakesGradients(dtype, config, label);
   if (isFloat(dtype)) return;
   const { gradientScale, clipNorm, clipValue } = config;
@@ -89,7 +90,7 @@ function checkNorm(block: StoredBlock, norm: number | undefined): void {
   if (clipNorm === undefined || norm !== undefined) return;
   throw refused(
     "BAD_VALUE",
-    `${labelOf(block)}: expected the norm of the gradient, which is clipped to ${clipNorm}; received none`,
+    `${block.label}: expected the norm of the gradient, which is clipped to ${clipNorm}; received none`,
   );
 }
 
@@ -98,8 +99,8 @@ function checkNorm(block: StoredBlock, norm: number | undefined): void {
  * optimizer or the gradients before it in the step exclude.
  */
 function checkRate(block: StoredBlock, rate: number | undefined): void {
+  const { label } = block;
   const { optimizer, learningRate } = block.config;
-  const label = labelOf(block);
   if (optimizer.name === "none") {
     if (rate === undefined) return;
     throw refused("BAD_VALUE", `${label}: optimizer none takes no learning rate; received ${rate}`);
@@ -128,12 +129,8 @@ function versionsBehind(block: StoredBlock, seen: number | undefined): number {
   if (seen > block.version) {
     throw refused(
       "BAD_VALUE",
-      `${labelOf(block)}: seen: expected a version of at most ${block.version}; received ${seen}`,
+      `${block.label}: seen: expected a version of at most ${block.version}; received ${seen}`,
     );
   }
   return block.config.stalenessScaling ? Math.max(1, block.version - seen) : 1;
-}
-
-function labelOf({ parameter, index }: StoredBlock): string {
-  return blockLabel(parameter, index);
 }

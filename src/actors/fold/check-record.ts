@@ -1,7 +1,7 @@
 import { type ErrorCode, PserverError } from "../../protocol/errors.ts";
 import type { PushRecord, SetRecord } from "../../protocol/records.ts";
 import type { ShardMemory } from "../shard-memory.ts";
-import { type BlockHeader, blockLabel, type StoredBlock } from "./block.ts";
+import { blockLabel, type StoredBlock } from "./block.ts";
 import type { BlockTable } from "./block-table.ts";
 import type { Payload } from "./payload.ts";
 import { allFinite } from "./tensor-arithmetic.ts";
@@ -21,14 +21,15 @@ export function checkTarget(
   { parameter, index }: BlockName,
   record: PushRecord | SetRecord,
 ): StoredBlock {
-  const label = blockLabel(parameter, index);
   const block = blocks.get(parameter, index);
   if (block === undefined) {
+    const label = blockLabel(parameter, index);
     throw refused(
       "NOT_INITIALIZED",
       `${label}: expected an init of epoch ${record.epoch} before; found none`,
     );
   }
+  const { label } = block;
   if (record.epoch !== block.epoch) {
     throw refused(
       "STALE_EPOCH",
@@ -42,16 +43,15 @@ export function checkTarget(
 }
 
 /** @throws BAD_LENGTH unless there are as many bytes as expected. */
-export function checkBytes(block: BlockName, expected: number, received: number): void {
+export function checkBytes({ label }: StoredBlock, expected: number, received: number): void {
   if (received === expected) return;
-  const label = blockLabel(block.parameter, block.index);
   throw refused("BAD_LENGTH", `${label}: expected ${expected} bytes; received ${received}`);
 }
 
 /** @throws STATIC if the parameter takes no update. */
-export function checkNotStatic({ parameter, index, config }: StoredBlock): void {
+export function checkNotStatic({ label, config }: StoredBlock): void {
   if (!config.static) return;
-  throw refused("STATIC", `${blockLabel(parameter, index)}: the parameter is static`);
+  throw refused("STATIC", `${label}: the parameter is static`);
 }
 
 /**
@@ -61,12 +61,11 @@ export function checkNotStatic({ parameter, index, config }: StoredBlock): void 
  */
 export function checkFinite(
   memory: ShardMemory,
-  target: Pick<BlockHeader, "parameter" | "index" | "config">,
+  { label, config }: Pick<StoredBlock, "label" | "config">,
   payload: Payload,
   norm?: number,
 ): void {
-  if (target.config.allowNonFinite) return;
-  const label = blockLabel(target.parameter, target.index);
+  if (config.allowNonFinite) return;
   if (norm !== undefined && !Number.isFinite(norm)) {
     throw refused("NON_FINITE", `${label}: expected a finite norm; received ${norm}`);
   }

@@ -1,4 +1,4 @@
-import { blockLabel, type StoredBlock } from "./block.ts";
+import type { StoredBlock } from "./block.ts";
 import { refused } from "./check-record.ts";
 import type { StepTable } from "./steps.ts";
 
@@ -9,7 +9,7 @@ import type { StepTable } from "./steps.ts";
  */
 export function checkStep(
   steps: StepTable,
-  { parameter, index, plan, contributors }: StoredBlock,
+  { label, plan, contributors }: StoredBlock,
   trainer: string,
   step: number | undefined,
 ): void {
@@ -18,7 +18,6 @@ export function checkStep(
   if (!contributors.has(trainer)) return;
   throw refused(
     "LATE",
-    `${blockLabel(parameter, index)}: expected one gradient of each trainer in step ${step}; ` +
-      "received another one",
+    `${label}: expected one gradient of each trainer in step ${step}; ` + "received another one",
   );
 }

@@ -25,8 +25,8 @@ export class RuleRun {
   readonly #elementBytes: number;
   readonly #counts: Uint32Array | undefined;
   /** Where the rule's slots begin, and where those of the present range do. */
-  readonly #slots: readonly number[];
-  readonly #rangeSlots: number[];
+  readonly #slots: number[] = [];
+  readonly #rangeSlots: number[] = [];
   readonly #step = { count: 0, learningRate: 0 };
 
   constructor(memory: ShardMemory, block: StoredBlock, dtype: FloatDtype, rate: RateChoice) {
@@ -36,8 +36,7 @@ export class RuleRun {
     this.#rule = block.rule(dtype);
     this.#elementBytes = DTYPES[dtype].bytes;
     this.#counts = rowCounts(block);
-    this.#slots = Array.from({ length: block.plan.rule }, (_, i) => block.slotPointer(i + 1));
-    this.#rangeSlots = [...this.#slots];
+    for (let slot = 1; slot <= block.plan.rule; slot++) this.#slots.push(block.slotPointer(slot));
   }
 
   /** Updates `n` elements from `start` on with the gradient at a pointer, which may be overwritten. */

@@ -17,6 +17,7 @@ import { applyChange, type Change, checkRecord, checkReply } from "./apply-recor
 import { type Block, type BlockHeader, blockLabel } from "./block.ts";
 import { BlockTable, type ShardHooks } from "./block-table.ts";
 import { damaged, type FoldState, parseFoldState, toFoldState } from "./fold-state.ts";
+import { LogSubjects } from "./log-subjects.ts";
 import { readable, readRecordMessage } from "./read-record.ts";
 import { rejection } from "./rejection.ts";
 import { KNOWN_RULES, type KnownRules, type Rules } from "./rules.ts";
@@ -50,6 +51,14 @@ export interface Settled {
 /** The subject of a record that is answered. */
 type TrainerSubject = Exclude<LogSubject, { by: "host" }>;
 
+/** A record of a trainer as far as it has been read. */
+interface Received {
+  readonly head: RecordHead;
+  readonly message: Message;
+  /** Whether its answer goes nowhere or where it may. */
+  readonly isAnswerable: boolean;
+}
+
 /** What a {@link Shard} is made with. */
 export interface ShardOptions {
   readonly subjects: JobSubjects;
@@ -70,6 +79,7 @@ export interface ShardOptions {
 export class Shard {
   readonly memory: ShardMemory;
   readonly #subjects: JobSubjects;
+  readonly #logSubjects: LogSubjects;
   readonly #shard: number;
   readonly #knownRules: KnownRules;
   readonly #blocks: BlockTable;
@@ -85,6 +95,7 @@ export class Shard {
 
   constructor(options: ShardOptions) {
     this.#subjects = options.subjects;
+    this.#logSubjects = new LogSubjects(options.subjects);
     this.#shard = options.shard;
     this.memory = options.memory ?? new ShardMemory();
     this.#knownRules = options.knownRules ?? KNOWN_RULES;
@@ -353,7 +364,7 @@ export class Shard {
   }
 
   #fold(record: JournalRecord, message: Message | undefined): Settled | undefined {
-    const subject = readable(() => this.#subjects.parseLog(record.subject));
+    const subject = this.#logSubjects.parse(record.subject);
     let settled: Settled | undefined;
     if (message === undefined || subject?.shard !== this.#shard) this.#unreadable += 1;
     else if (subject.by === "host") this.#foldHost(subject.verb, message);
@@ -381,17 +392,19 @@ export class Shard {
       this.#unreadable += 1;
       return undefined;
     }
-    const outcome = this.#settle(seq, subject, head, message);
-    const reply = this.#subjects.isTrainerInbox(head.reply, trainer) ? head.reply : "";
-    return { trainer, session: head.session, reply, outcome };
+    const isInbox = this.#subjects.isTrainerInbox(head.reply, trainer);
+    const isAnswerable = isInbox || head.reply === "";
+    const outcome = this.#settle(seq, subject, { head, message, isAnswerable });
+    return { trainer, session: head.session, reply: isInbox ? head.reply : "", outcome };
   }
 
-  #settle(seq: number, subject: TrainerSubject, head: RecordHead, message: Message): Outcome {
+  #settle(seq: number, subject: TrainerSubject, received: Received): Outcome {
+    const { head } = received;
     const rules = this.#rules;
     if (rules === undefined) return noRules(head.n, seq);
     const answer = this.#trainers.refuse(subject.trainer, head, seq, rules);
     if (answer !== undefined) return answer;
-    const outcome = this.#applyOnce(seq, subject, head, message, rules);
+    const outcome = this.#applyOnce(seq, subject, received, rules);
     this.#trainers.note(subject.trainer, head, outcome);
     return outcome;
   }
@@ -399,19 +412,12 @@ export class Shard {
   #applyOnce(
     seq: number,
     subject: TrainerSubject,
-    head: RecordHead,
-    message: Message,
+    { head, message, isAnswerable }: Received,
     rules: Rules,
   ): Outcome {
     const { trainer } = subject;
-    const context = {
-      memory: this.memory,
-      blocks: this.#blocks,
-      rules,
-      steps: this.#steps,
-      trainer,
-      isReply: (reply: string) => this.#subjects.isTrainerInbox(reply, trainer),
-    };
+    const [memory, blocks, steps] = [this.memory, this.#blocks, this.#steps];
+    const context = { memory, blocks, rules, steps, trainer, isAnswerable };
     let change: Change;
     try {
       if (subject.by === "clock") {
@@ -420,7 +426,7 @@ export class Shard {
         this.#steps.takeClock(trainer, step);
         return { n: head.n, seq, version: 0 };
       }
-      const record = parseTrainerRecord(subject.verb, message);
+      const record = parseTrainerRecord(subject.verb, head, message);
       const { parameter, index } = subject;
       change = checkRecord(context, { parameter, index }, record, message.data);
     } catch (cause) {

@@ -3,7 +3,7 @@ import { PserverError } from "../../protocol/errors.ts";
 import { accumulate } from "../optimizer/gradient.ts";
 import { type FloatDtype, UPDATE_CHUNK_BYTES } from "../optimizer/update-rule.ts";
 import type { ShardMemory } from "../shard-memory.ts";
-import { blockLabel, type StoredBlock } from "./block.ts";
+import type { StoredBlock } from "./block.ts";
 import type { BlockTable } from "./block-table.ts";
 import type { GradientChange } from "./check-push.ts";
 import { ElementRanges } from "./element-ranges.ts";
@@ -110,6 +110,5 @@ function openSlots(block: StoredBlock): { dtype: FloatDtype; sum: number } {
   if (isFloat(dtype) && plan.accumulator !== undefined) {
     return { dtype, sum: block.slotPointer(plan.accumulator) };
   }
-  const label = blockLabel(block.parameter, block.index);
-  throw new PserverError("INTERNAL", `${label} has no place to add gradients of a step up`);
+  throw new PserverError("INTERNAL", `${block.label} has no place to add gradients of a step up`);
 }

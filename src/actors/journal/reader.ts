@@ -194,13 +194,15 @@ export class JournalReader {
 
   #receive(message: Msg): void {
     this.#heardAt = performance.now();
+    // Decoded anew each time it is asked for.
+    const { reply } = message;
     // Told by the reply subject, not by the headers: those of a record are its sender's choice.
-    if (!message.reply?.startsWith(DELIVERY_PREFIX)) {
+    if (!reply?.startsWith(DELIVERY_PREFIX)) {
       this.#receiveStatus(message.headers?.code ?? 0, message);
       return;
     }
     this.#outstanding = Math.max(0, this.#outstanding - 1);
-    const seq = streamSequence(message.reply);
+    const seq = streamSequence(reply);
     if (seq === this.#next || (seq > this.#next && this.#gapAt === this.#next)) {
       this.#options.credit.saw(message.data.length);
       this.#next = seq + 1;

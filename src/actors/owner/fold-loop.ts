@@ -126,7 +126,8 @@ export class FoldLoop {
   /** Folds one record; false if it must be read again, or folding has ended. */
   #fold(record: JournalRecord, reread: boolean): boolean {
     try {
-      const settled = this.#shard.apply({ ...record, reread });
+      const { seq, subject, payload } = record;
+      const settled = this.#shard.apply({ seq, subject, payload, reread });
       if (settled !== undefined) this.#events.onSettled(settled);
     } catch (error) {
       const found = ensureError(error);

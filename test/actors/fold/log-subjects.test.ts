@@ -1,0 +1,22 @@
+// Proves that a remembered subject says what it said at first, and that the memory has an end.
+import { expect, test } from "vitest";
+import { LogSubjects } from "../../../src/actors/fold/log-subjects.ts";
+import { JobSubjects } from "../../../src/protocol/subjects.ts";
+
+const JOB = new JobSubjects("digits");
+
+test("a subject is read as the protocol says, however often and after however many others", () => {
+  const subjects = new LogSubjects(JOB);
+  const many = Array.from({ length: 5_000 }, (_, i) => JOB.log(3, `t.${i % 7}`, "push", "w:0", i));
+  for (const subject of [...many, ...many.slice(0, 100), ...many.slice(0, 100)]) {
+    expect(subjects.parse(subject)).toEqual(JOB.parseLog(subject));
+  }
+});
+
+test("what is no subject of the job's journals is none the second time either", () => {
+  const subjects = new LogSubjects(JOB);
+  const foreign = new JobSubjects("other").log(3, "t", "push", "w", 0);
+  for (const subject of [foreign, foreign, "ps.digits.log.3.trainer.t.push.=4.0", ""]) {
+    expect(subjects.parse(subject)).toBeUndefined();
+  }
+});
