@@ -21,7 +21,7 @@ import { reportText, targetsOf } from "./report.ts";
 import { type Measurement, measureRounds, type Throughput } from "./rounds.ts";
 import { benchRules } from "./rules.ts";
 import { benchTraffic } from "./traffic.ts";
-import { warmUpJob, warmUpRaw } from "./warm-up.ts";
+import { growMemory, warmUpJob, warmUpRaw } from "./warm-up.ts";
 
 /** The least share of the raw figure that a pull, and a push that is applied, are to reach. */
 const RATIO = 0.8;
@@ -107,6 +107,7 @@ async function benchStorage(
     const job = await startJob(bed, storage, Math.max(...options.trainers));
     await warmUpRaw(raw, options.compileMs);
     await warmUpJob(job, WARM_UP_TASKS, options.compileMs);
+    if (storage === "memory") await growMemory(raw, options.durationMs);
     for (const plan of plans) {
       await job.trainers[0]?.call("create", plan.model);
       const measurements = measurementsOf(raw, job, plan);

@@ -13,6 +13,10 @@ export const WARM_UP_MODEL: NamedModel = MODELS.reduce((least, model) =>
   model.blockBytes < least.blockBytes ? model : least,
 );
 
+const LARGEST_MODEL: NamedModel = MODELS.reduce((most, model) =>
+  model.blockBytes > most.blockBytes ? model : most,
+);
+
 /** Has all trainers do each operation for so long. */
 export async function warmUpJob(
   job: BenchJob,
@@ -24,6 +28,14 @@ export async function warmUpJob(
     const run = { ...task, model: WARM_UP_MODEL, durationMs };
     await Promise.all(job.trainers.map((trainer) => trainer.call("run", run)));
   }
+}
+
+/**
+ * Has the broker's memory grow to what it will be: a stream in memory takes it by the gigabyte, and
+ * what was deleted stays in use until the next garbage collection, so one such stream is not enough.
+ */
+export async function growMemory(raw: Raw, durationMs: number): Promise<void> {
+  for (let i = 0; i < 3; i++) await raw.journal(LARGEST_MODEL).run(durationMs);
 }
 
 /** Has the raw senders and receivers do for so long what they do. */
