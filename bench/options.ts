@@ -27,7 +27,7 @@ export interface BenchOptions {
 
 const HELP = `usage: make bench BENCH='[--quick] [--only NAME]… [--rounds N] [--json] [--profile DIR]'
 
-  --quick        under a minute: one round, short measurements, fewer sizes
+  --quick        under two minutes: one round, short measurements, fewer sizes
   --only NAME    only measurements whose name holds NAME, in whole words; may be repeated.
                  Names are such as "file, 1 MiB, push sgd, 3 trainers", "c, 10 × 4 MB, pull, 1 trainer",
                  "kernels", "rules", "steps", "sparse push", "host memory"

@@ -33,6 +33,7 @@ export interface Done {
 const PASSES = 2;
 /** But a training step ends before the next begins. */
 const STEPS = 1;
+const CREATED_AT_A_TIME = 8;
 const TIMEOUT_MS = 100_000;
 
 const commands = {
@@ -42,15 +43,15 @@ const commands = {
 
   /** Creates the parameters of a model unless they exist. */
   async create(model: Model): Promise<void> {
-    const data = floats(model);
-    for (const name of namesOf(model)) {
-      await opened().createIfNotAlreadyCreated(
-        name,
-        { dtype: "float32", shape: model.shape, data },
-        { learningRate: 1e-3 },
-        { timeoutMs: TIMEOUT_MS },
-      );
-    }
+    const tensor = { dtype: "float32", shape: model.shape, data: floats(model) } as const;
+    const names = namesOf(model);
+    const create = async (): Promise<void> => {
+      for (let name = names.pop(); name !== undefined; name = names.pop()) {
+        const options = { timeoutMs: TIMEOUT_MS };
+        await opened().createIfNotAlreadyCreated(name, tensor, { learningRate: 1e-3 }, options);
+      }
+    };
+    await Promise.all(Array.from({ length: CREATED_AT_A_TIME }, create));
   },
 
   /** Sends one gradient of some rows, or of all, to a sparse parameter, which is created first. */
