@@ -18,7 +18,7 @@ import { EtcdLeases } from "./etcd/etcd-leases.ts";
 import type { EtcdSpace } from "./etcd/etcd-space.ts";
 import { type Leases, RecordLeases } from "./leases.ts";
 import { openRecords, type Records } from "./records.ts";
-import { hasRoom } from "./room.ts";
+import { hasRoom } from "./room-probe.ts";
 import { ensureSnapshotStream } from "./snapshot/store.ts";
 
 /** What is settled when a job is made and never changes; in KV as plain JSON. */

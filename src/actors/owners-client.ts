@@ -20,7 +20,8 @@ import {
 import { fromBrokerError, isNoResponders } from "../transport/broker-error.ts";
 import type { Journal } from "./journal/journal.ts";
 import type { Owners, WantedBlock } from "./lifecycle/settings.ts";
-import { hasRoom } from "./room.ts";
+import { Room } from "./room.ts";
+import { hasRoom } from "./room-probe.ts";
 
 /** How long one request waits for an answer before it is repeated. */
 const ATTEMPT_MS = 2_000;
@@ -37,7 +38,7 @@ const STATE_ROOM = 2.5;
 /** Asks the owners of shards, wherever they are, and appends host records to journals. */
 export class OwnersClient implements Owners {
   readonly #connection: NatsConnection;
-  readonly #manager: JetStreamManager;
+  readonly #room: Room;
   readonly #subjects: JobSubjects;
   readonly #host: string;
   readonly #journalOf: (shard: number) => Journal;
@@ -50,8 +51,9 @@ export class OwnersClient implements Owners {
     readonly journalOf: (shard: number) => Journal;
   }) {
     this.#connection = options.connection;
-    this.#manager = options.manager;
-    this.#subjects = options.subjects;
+    const { manager, subjects } = options;
+    this.#room = new Room((bytes) => hasRoom(manager, subjects, "file", bytes));
+    this.#subjects = subjects;
     this.#host = options.host;
     this.#journalOf = options.journalOf;
   }
@@ -107,7 +109,7 @@ export class OwnersClient implements Owners {
 
   async checkSpace(stateBytes: number): Promise<void> {
     const bytes = Math.ceil(stateBytes * STATE_ROOM);
-    if (await hasRoom(this.#manager, this.#subjects, "file", bytes)) return;
+    if (await this.#room.has(bytes)) return;
     throw new PserverError(
       "NO_SPACE",
       `the broker cannot hold snapshots of ${stateBytes} bytes of values: they take ${bytes} bytes`,

@@ -1,94 +1,55 @@
-import { setTimeout as delay } from "node:timers/promises";
-import { type JetStreamManager, StorageType } from "@nats-io/jetstream";
-import { type JobSubjects, PserverError } from "../protocol/index.ts";
-import {
-  fromBrokerError,
-  JETSTREAM_ERRORS,
-  jetStreamErrorCode,
-} from "../transport/broker-error.ts";
-
-/** A probe stands for as long as two requests take: one that stands longer was left behind. */
-const PROBE_MS_MAX = 10_000;
-
-/** Pause while another host's probe stands. */
-const RETRY_MS = 50;
-
-const ACTION = "asking the broker for room";
+/** Somebody who asks for room. */
+interface Asker {
+  readonly bytes: number;
+  readonly resolve: (fits: boolean) => void;
+  readonly reject: (error: unknown) => void;
+}
 
 /**
- * Whether the broker can reserve so many bytes: a stream is made with that limit, and removed. The
- * job has one such stream, so that of hosts that die in between no more than that one is left,
- * which the next that asks removes.
- * @throws TIMEOUT, NO_JETSTREAM and the like if the broker does not say.
+ * The room of a broker, for all that one host asks of it: one question at a time, on behalf of all that
+ * have come meanwhile. A thousand parameters that are created at once would otherwise stand in each
+ * other's way.
  */
-export async function hasRoom(
-  manager: JetStreamManager,
-  subjects: JobSubjects,
-  storage: "file" | "memory",
-  bytes: number,
-  probeMsMax: number = PROBE_MS_MAX,
-): Promise<boolean> {
-  const name = subjects.roomStream();
-  const started = performance.now();
-  let refusals = 0;
-  try {
-    for (;;) {
-      try {
-        await manager.streams.add({
-          name,
-          subjects: [subjects.room()],
-          storage: storage === "file" ? StorageType.File : StorageType.Memory,
-          max_bytes: bytes,
-        });
-        await remove(manager, name);
-        return true;
-      } catch (error) {
-        const inTheWay = await isInTheWay(manager, name, error);
-        // Another's probe may have gone just before it was looked for: so it must be said twice.
-        refusals = inTheWay ? 0 : refusals + 1;
-        if (refusals === 2) throw error;
-      }
-      const waitedMs = performance.now() - started;
-      if (waitedMs > 2 * probeMsMax) {
-        const message = `other hosts of job ${subjects.job} ask for room all the time`;
-        throw new PserverError("TIMEOUT", message, { timeoutMs: 2 * probeMsMax });
-      }
-      if (waitedMs > probeMsMax) await remove(manager, name);
-      else await delay(RETRY_MS);
+export class Room {
+  readonly #has: (bytes: number) => Promise<boolean>;
+  #askers: Asker[] = [];
+  #asking = false;
+
+  /** `has`: asks the broker whether it can reserve so many bytes. */
+  constructor(has: (bytes: number) => Promise<boolean>) {
+    this.#has = has;
+  }
+
+  /** Whether the broker can reserve so many bytes, as it says after this call. */
+  has(bytes: number): Promise<boolean> {
+    return new Promise((resolve, reject) => {
+      this.#askers.push({ bytes, resolve, reject });
+      void this.#askForAll();
+    });
+  }
+
+  async #askForAll(): Promise<void> {
+    if (this.#asking) return;
+    this.#asking = true;
+    while (this.#askers.length > 0) {
+      const askers = this.#askers;
+      this.#askers = [];
+      await this.#ask(askers);
     }
-  } catch (error) {
-    const found = fromBrokerError(error, ACTION);
-    if (found.code === "NO_SPACE") return false;
-    throw found;
+    this.#asking = false;
   }
-}
 
-/**
- * Whether the attempt failed for a probe that stands: one with another limit, or one that takes up
- * the room. It is of a host that asks at this moment, or of one that died.
- * @throws `error` if it says something else.
- */
-async function isInTheWay(
-  manager: JetStreamManager,
-  name: string,
-  error: unknown,
-): Promise<boolean> {
-  if (jetStreamErrorCode(error) === JETSTREAM_ERRORS.STREAM_NAME_IN_USE) return true;
-  if (fromBrokerError(error, ACTION).code !== "NO_SPACE") throw error;
-  try {
-    await manager.streams.info(name);
-    return true;
-  } catch (absent) {
-    if (jetStreamErrorCode(absent) === JETSTREAM_ERRORS.STREAM_NOT_FOUND) return false;
-    throw absent;
-  }
-}
-
-/** Removes the probe; another host that asked for the same may have removed it already. */
-async function remove(manager: JetStreamManager, name: string): Promise<void> {
-  try {
-    await manager.streams.delete(name);
-  } catch (error) {
-    if (jetStreamErrorCode(error) !== JETSTREAM_ERRORS.STREAM_NOT_FOUND) throw error;
+  /** Asks for the most; where that does not fit, less may, so the others are asked for again. */
+  async #ask(askers: readonly Asker[]): Promise<void> {
+    const most = askers.reduce((bytes, asker) => Math.max(bytes, asker.bytes), 0);
+    try {
+      const fits = await this.#has(most);
+      for (const asker of askers) {
+        if (fits || asker.bytes === most) asker.resolve(fits);
+        else this.#askers.push(asker);
+      }
+    } catch (error) {
+      for (const asker of askers) asker.reject(error);
+    }
   }
 }

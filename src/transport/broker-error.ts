@@ -14,6 +14,8 @@ import { type ErrorDetails, PserverError } from "../protocol/index.ts";
 export const JETSTREAM_ERRORS = {
   STREAM_NOT_FOUND: 10059,
   STREAM_NAME_IN_USE: 10058,
+  /** The broker could not make a stream's store; its text says no more. */
+  STREAM_NOT_MADE: 10049,
   MESSAGE_NOT_FOUND: 10037,
   SEQUENCE_NOT_FOUND: 10043,
   /** Of a stream's message; what else is in words that differ by broker version. */

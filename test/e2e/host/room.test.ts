@@ -3,7 +3,7 @@
 import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { hasRoom } from "../../../src/actors/room.ts";
+import { hasRoom } from "../../../src/actors/room-probe.ts";
 import { JobSubjects } from "../../../src/protocol/index.ts";
 import { startTestBroker, type TestBroker } from "../../support/broker.ts";
 
@@ -41,6 +41,22 @@ test("several that ask at one time all get their answer", async () => {
   const sizes = [16, 16, 24, 24, 128].map((size) => size * MIB);
   const answers = sizes.map((bytes) => hasRoom(manager, SUBJECTS, "file", bytes));
   expect(await Promise.all(answers)).toEqual([true, true, true, true, false]);
+  expect(await streams()).toEqual([]);
+});
+
+test("hosts that ask for the same over and over do not fail each other", async () => {
+  const connections = await Promise.all(
+    Array.from({ length: 3 }, () => connect({ servers: broker.url })),
+  );
+  const hosts = await Promise.all(connections.map((each) => jetstreamManager(each)));
+  const ask = async (host: JetStreamManager): Promise<boolean[]> => {
+    const answers: boolean[] = [];
+    for (let i = 0; i < 40; i++) answers.push(await hasRoom(host, SUBJECTS, "file", MIB));
+    return answers;
+  };
+  const answers = (await Promise.all(hosts.map(ask))).flat();
+  await Promise.all(connections.map((each) => each.close()));
+  expect(answers).toEqual(answers.map(() => true));
   expect(await streams()).toEqual([]);
 });
 
