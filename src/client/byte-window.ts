@@ -27,8 +27,12 @@ export class ByteWindow {
   }
 
   /** Waits for room; something larger than the window goes alone. @throws what ends the call. */
-  acquire(bytes: number, deadline: Deadline): Promise<void> {
-    return new Promise((resolve, reject) => {
+  async acquire(bytes: number, deadline: Deadline): Promise<void> {
+    if (deadline.ended === undefined && this.#waiters.size === 0 && this.#fits(bytes)) {
+      this.#bytes += bytes;
+      return;
+    }
+    await new Promise<void>((resolve, reject) => {
       const waiter: Waiter = {
         bytes,
         admit: () => {
@@ -52,9 +56,13 @@ export class ByteWindow {
     if (this.#bytes <= this.#bytesMax * (1 - FREE_SHARE)) this.#admit();
   }
 
+  #fits(bytes: number): boolean {
+    return this.#bytes === 0 || this.#bytes + bytes <= this.#bytesMax;
+  }
+
   #admit(): void {
     for (const waiter of this.#waiters) {
-      if (this.#bytes > 0 && this.#bytes + waiter.bytes > this.#bytesMax) return;
+      if (!this.#fits(waiter.bytes)) return;
       this.#waiters.delete(waiter);
       this.#bytes += waiter.bytes;
       waiter.admit();

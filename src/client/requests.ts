@@ -27,6 +27,8 @@ export interface Ask<Answer> {
 const REPEAT_MS = 1_000;
 /** Repeats slow down, or a slow link would be filled with the repeats of large replies. */
 const REPEAT_MS_MAX = 4_000;
+/** How often questions without an answer are looked through: a timer for each would cost as much. */
+const TICK_MS = 100;
 const RETRIED: readonly ErrorCode[] = [
   ...(["NO_OWNER", "NOT_OWNER", "BUSY", "NO_HOST", "TIMEOUT"] as const),
   // Of a host whose leases are in etcd: another one, or the same one later, may reach it.
@@ -40,7 +42,9 @@ const RETRIED: readonly ErrorCode[] = [
 export class Requests {
   readonly #wire: Wire;
   readonly #pending = new Map<string, PendingAsk<unknown>>();
+  readonly #done = (token: string): boolean => this.#pending.delete(token);
   #tokens = 0;
+  #timer: NodeJS.Timeout | undefined;
 
   constructor(wire: Wire) {
     this.#wire = wire;
@@ -65,39 +69,52 @@ export class Requests {
   ask<Answer>(ask: Ask<Answer>): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const token = (++this.#tokens).toString(36);
-      const pending = new PendingAsk<Answer>(ask, {
-        publish: (bytes) =>
-          this.#wire.publish(ask.subject, bytes, `${this.#wire.inbox}.reply.${token}`),
-        connected: () => this.#wire.connected,
-        done: () => this.#pending.delete(token),
+      const pending = new PendingAsk<Answer>(this.#wire, token, ask, {
+        done: this.#done,
         resolve,
         reject,
       });
       this.#pending.set(token, pending as PendingAsk<unknown>);
       pending.start();
+      this.#arm();
     });
+  }
+
+  #arm(): void {
+    if (this.#timer !== undefined || this.#pending.size === 0) return;
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      const now = performance.now();
+      for (const pending of [...this.#pending.values()]) pending.repeatIfDue(now);
+      this.#arm();
+    }, TICK_MS);
+    // The deadlines of the questions keep the process.
+    this.#timer.unref();
   }
 }
 
 interface AskHooks<Answer> {
-  readonly publish: (bytes: Uint8Array) => void;
-  readonly connected: () => boolean;
-  readonly done: () => void;
+  readonly done: (token: string) => void;
   readonly resolve: (answer: Answer) => void;
   readonly reject: (error: PserverError) => void;
 }
 
 class PendingAsk<Answer> {
+  readonly #wire: Wire;
+  readonly #token: string;
   readonly #ask: Ask<Answer>;
   readonly #hooks: AskHooks<Answer>;
-  readonly #backoff = new Backoff();
-  readonly #startedAt = performance.now();
+  readonly #startedAtMs = performance.now();
+  #backoff: Backoff | undefined;
   #repeatMs = REPEAT_MS;
-  #timer: NodeJS.Timeout | undefined;
+  #repeatAtMs = Number.POSITIVE_INFINITY;
+  #retryTimer: NodeJS.Timeout | undefined;
   #stopListening: () => void = () => {};
   #last: PserverError | undefined;
 
-  constructor(ask: Ask<Answer>, hooks: AskHooks<Answer>) {
+  constructor(wire: Wire, token: string, ask: Ask<Answer>, hooks: AskHooks<Answer>) {
+    this.#wire = wire;
+    this.#token = token;
     this.#ask = ask;
     this.#hooks = hooks;
   }
@@ -112,16 +129,22 @@ class PendingAsk<Answer> {
   }
 
   send(): void {
-    clearTimeout(this.#timer);
+    clearTimeout(this.#retryTimer);
+    const wire = this.#wire;
     try {
-      this.#hooks.publish(this.#ask.body());
+      wire.publish(this.#ask.subject, this.#ask.body(), `${wire.inbox}.reply.${this.#token}`);
     } catch (error) {
       this.fail(ensureError(error));
       return;
     }
     if (this.#ask.repeat === false) return;
-    this.#timer = setTimeout(() => this.send(), this.#repeatMs);
+    this.#repeatAtMs = performance.now() + this.#repeatMs;
     this.#repeatMs = Math.min(this.#repeatMs * 2, REPEAT_MS_MAX);
+  }
+
+  /** Sends the question again if no answer has come for so long. */
+  repeatIfDue(nowMs: number): void {
+    if (nowMs >= this.#repeatAtMs) this.send();
   }
 
   receive(received: InboxMessage): void {
@@ -150,25 +173,27 @@ class PendingAsk<Answer> {
   #retry(error: PserverError): void {
     this.#last = error;
     const { patienceMs } = this.#ask;
-    if (patienceMs !== undefined && performance.now() - this.#startedAt >= patienceMs) {
+    if (patienceMs !== undefined && performance.now() - this.#startedAtMs >= patienceMs) {
       this.fail(error);
       return;
     }
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.send(), this.#backoff.nextMs());
+    this.#backoff ??= new Backoff();
+    this.#repeatAtMs = Number.POSITIVE_INFINITY;
+    clearTimeout(this.#retryTimer);
+    this.#retryTimer = setTimeout(() => this.send(), this.#backoff.nextMs());
   }
 
   /** At the end of its time a question fails as what kept it from being answered. */
   #atEnd(end: PserverError): PserverError {
-    const last = this.#hooks.connected() ? this.#last : disconnected();
+    const last = this.#wire.connected ? this.#last : disconnected();
     if (end.code !== "TIMEOUT" || last === undefined) return end;
     const { code, message, details } = last;
     return new PserverError(code, `${end.message}; last: ${message}`, details, { cause: end });
   }
 
   #stop(): void {
-    clearTimeout(this.#timer);
+    clearTimeout(this.#retryTimer);
     this.#stopListening();
-    this.#hooks.done();
+    this.#hooks.done(this.#token);
   }
 }

@@ -111,7 +111,9 @@ export function blockPlace(layout: Layout, index: number): BlockPlace {
 
 /** The places of all blocks, in order. */
 export function blockPlaces(layout: Layout): BlockPlace[] {
-  return Array.from({ length: layout.blocks }, (_, index) => blockPlace(layout, index));
+  const places: BlockPlace[] = [];
+  for (let index = 0; index < layout.blocks; index++) places.push(blockPlace(layout, index));
+  return places;
 }
 
 /** A layout read from a reply or record; @throws BAD_MESSAGE if it contradicts itself. */
