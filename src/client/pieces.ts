@@ -31,13 +31,6 @@ export interface Push {
   readonly operation: (block: number) => PushOperation;
 }
 
-/** A record but for its numbers. */
-type RecordBody = TrainerRecord extends infer Each
-  ? Each extends RecordHead
-    ? Omit<Each, keyof RecordHead>
-    : never
-  : never;
-
 /** Elements that go to one block in one message. */
 interface Load {
   readonly place: BlockPlace;
@@ -54,7 +47,7 @@ export function initPieces(sender: Sender, info: ParameterInfo, tensor: Tensor):
   return wholeBlocks(info, tensor.data).map((load) => {
     const { start, count } = load.place;
     const body = { verb: "init" as const, epoch, dtype, shape, start, count, config };
-    return toPiece(sender, info, load, "init", () => body);
+    return toPiece(sender, info, load, "init", (head) => ({ ...head, ...body }));
   });
 }
 
@@ -62,7 +55,7 @@ export function initPieces(sender: Sender, info: ParameterInfo, tensor: Tensor):
 export function setPieces(sender: Sender, info: ParameterInfo, tensor: Tensor): Piece[] {
   const { epoch, dtype } = info;
   return wholeBlocks(info, tensor.data).map((load) =>
-    toPiece(sender, info, load, "set", () => ({ verb: "set", epoch, dtype })),
+    toPiece(sender, info, load, "set", (head) => ({ verb: "set", ...head, epoch, dtype })),
   );
 }
 
@@ -109,16 +102,21 @@ function toPushPiece(
   { norm, encoding, operation }: Push,
 ): Piece {
   const { epoch, dtype } = info;
-  const body = {
-    verb: "push" as const,
+  const part = load.index && partCounts(load.index);
+  const toRecord = ({ session, n, done, reply }: RecordHead): TrainerRecord => ({
+    verb: "push",
+    session,
+    n,
+    done,
+    reply,
     epoch,
     dtype,
-    ...(norm === undefined ? {} : { norm }),
-    ...(encoding === undefined ? {} : { encoding }),
-    ...(load.index === undefined ? {} : { part: partCounts(load.index) }),
-  };
-  const toBody = (): RecordBody => ({ ...body, operation: operation(load.place.index) });
-  return toPiece(sender, info, { ...load, encoding }, "push", toBody);
+    norm,
+    encoding,
+    operation: operation(load.place.index),
+    part,
+  });
+  return toPiece(sender, info, { ...load, encoding }, "push", toRecord);
 }
 
 function toPiece(
@@ -126,7 +124,7 @@ function toPiece(
   { name, dtype }: ParameterInfo,
   { place, index, elements, write, encoding }: Load,
   verb: TrainerRecord["verb"],
-  toBody: () => RecordBody,
+  toRecord: (head: RecordHead) => TrainerRecord,
 ): Piece {
   const indexBytes = index === undefined ? 0 : partIndexBytes(partCounts(index));
   const dataBytes = indexBytes + encodedBytes(dtype, encoding, elements);
@@ -136,7 +134,7 @@ function toPiece(
     topic: { parameter: name, index: place.index },
     dataBytes,
     draft: (head, allocate) => {
-      const draft = draftRecord({ ...head, ...toBody() }, dataBytes, allocate);
+      const draft = draftRecord(toRecord(head), dataBytes, allocate);
       if (index !== undefined) writePartIndex(draft.data, index);
       write(draft.data.subarray(indexBytes));
       return sealMessage(draft);
