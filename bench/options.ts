@@ -10,7 +10,7 @@ export interface BenchOptions {
   /** Where every process leaves a CPU profile. */
   readonly profileDirectory: string | undefined;
   readonly rounds: number;
-  /** How long each measurement sends, and how long it does beforehand without being counted. */
+  /** How long each measurement sends, and how long it does before, each time, without being counted. */
   readonly durationMs: number;
   readonly warmUpMs: number;
   /** How long new processes do each kind of work before anything is measured. */
@@ -61,7 +61,7 @@ export function readOptions(args: readonly string[]): BenchOptions | { readonly 
     rounds,
     profileDirectory: values.profile,
     durationMs: quick ? 600 : 2_500,
-    warmUpMs: quick ? 150 : 500,
+    warmUpMs: quick ? 150 : 1_000,
     compileMs: quick ? 500 : 3_000,
     latencyMs: quick ? 300 : 1_500,
     models: quick ? MODELS.filter((model) => model.quick) : MODELS,
