@@ -90,9 +90,11 @@ export class TestEtcd {
     await rm(join(this.#home, "data"), { recursive: true, force: true });
   }
 
-  /** Stops it from doing anything, with its connections open, or lets it go on. */
-  signal(signal: "SIGSTOP" | "SIGCONT"): void {
-    this.#child?.kill(signal);
+  /** Its process. */
+  get pid(): number {
+    const pid = this.#child?.pid;
+    if (pid === undefined) throw new Error("etcd does not run");
+    return pid;
   }
 
   /** Ends it and removes its data. Put it in `afterEach` or `onTestFinished`. */

@@ -7,6 +7,7 @@ import { startProgram, startServedJob } from "../../c/test-job.ts";
 import { BuiltLibrary, SANITIZED } from "../../c/toolchain.ts";
 import { startTestBroker } from "../../support/broker.ts";
 import { startFakeHost } from "../../support/fake-host.ts";
+import { freeze, thaw } from "../../support/freeze.ts";
 
 const BUILD_MS = 240_000;
 const RUN_MS = 120_000;
@@ -65,13 +66,13 @@ test("the broker answers nothing for a while", { timeout: RUN_MS }, async () => 
   const program = start(job.broker.url, "c", 2_000);
   await program.line(0);
   expect(await program.ask("create")).toMatch(/^OK/);
-  process.kill(job.broker.current.pid, "SIGSTOP");
+  await freeze(job.broker.current.pid);
   try {
     expect(await program.ask("push")).toMatch(/^OUTCOME_UNKNOWN /);
     expect(await program.ask("large")).toMatch(/^(OUTCOME_UNKNOWN|NO_BROKER) /);
     expect(await program.ask("get")).toMatch(/^(NO_HOST|NO_OWNER|NO_BROKER|TIMEOUT) /);
   } finally {
-    process.kill(job.broker.current.pid, "SIGCONT");
+    thaw(job.broker.current.pid);
   }
   await expect
     .poll(() => program.ask("get"), { timeout: RUN_MS, interval: 100 })

@@ -5,6 +5,7 @@ import { type Client, type ConnectOptions, connect } from "../../../src/client/i
 import { PserverError } from "../../../src/protocol/errors.ts";
 import { startTestBroker, type TestBroker } from "../../support/broker.ts";
 import { type FakeHost, startFakeHost } from "../../support/fake-host.ts";
+import { freeze, thaw } from "../../support/freeze.ts";
 
 const cleanUp: (() => Promise<void>)[] = [];
 
@@ -205,7 +206,7 @@ describe("the journal", () => {
     await initialize(client, elements);
     const gradient = ones(elements);
     const { pid } = broker.current;
-    process.kill(pid, "SIGSTOP");
+    await freeze(pid);
     const before = process.memoryUsage().arrayBuffers;
     try {
       await expect(client.sendGrads({ w: gradient }, { timeoutMs: 1_500 })).rejects.toMatchObject({
@@ -214,7 +215,7 @@ describe("the journal", () => {
       // 16 MiB of messages, and nats.js's copies of those that the socket has not taken.
       expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(48 * 1024 * 1024);
     } finally {
-      process.kill(pid, "SIGCONT");
+      thaw(pid);
     }
   });
 });

@@ -7,6 +7,7 @@ import { EtcdClient } from "../../../src/actors/etcd/etcd-client.ts";
 import { EtcdLeases } from "../../../src/actors/etcd/etcd-leases.ts";
 import { LeaseView } from "../../../src/actors/lease-view.ts";
 import { TestEtcd } from "../../support/etcd.ts";
+import { freeze, thaw } from "../../support/freeze.ts";
 
 const LEASE_MS = 2_000;
 const ROOT = "/leases/j/";
@@ -135,11 +136,11 @@ describe("without an answer", () => {
     const { client, leases } = await open({ timeoutMs: 1_000 });
     expect(await leases.claim("k", a)).toBe(true);
     const lease = await client.grant(LEASE_MS);
-    etcd.signal("SIGSTOP");
+    await freeze(etcd.pid);
     await expect(client.keepAlive(lease)).rejects.toMatchObject({ code: "NO_ETCD" });
     await expect(leases.renew("k", a)).rejects.toMatchObject({ code: "NO_ETCD" });
     await expect(leases.keys("k")).rejects.toMatchObject({ code: "NO_ETCD" });
-    etcd.signal("SIGCONT");
+    thaw(etcd.pid);
     await expect
       .poll(() => leases.claim("k", a).catch(() => false), { timeout: 40_000 })
       .toBe(true);

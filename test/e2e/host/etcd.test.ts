@@ -12,6 +12,7 @@ import {
   type PserverError,
 } from "../../../src/protocol/index.ts";
 import { TestEtcd } from "../../support/etcd.ts";
+import { freeze, thaw } from "../../support/freeze.ts";
 import { TestHost, TestJob } from "../../support/host.ts";
 import { SilentLine } from "../../support/silent-line.ts";
 import { checkValues, initialize, Training } from "./training.ts";
@@ -199,10 +200,10 @@ test("an etcd that is frozen for less than a lease is not noticed by trainers", 
   await initialize(client, 1);
   const training = new Training([client]);
   await training.progress();
-  etcd.signal("SIGSTOP");
+  await freeze(etcd.pid);
   await one.line(({ type }) => type === "etcd-lost");
   await training.progress();
-  etcd.signal("SIGCONT");
+  thaw(etcd.pid);
   await one.line(({ type }) => type === "etcd-back");
   await training.progress();
   await checkValues(job, client, await training.end());

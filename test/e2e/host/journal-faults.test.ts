@@ -7,6 +7,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import type { HostOptions } from "../../../src/actors/host.ts";
 import type { Client } from "../../../src/client/index.ts";
 import { hashName, type PserverError } from "../../../src/protocol/index.ts";
+import { freeze, thaw } from "../../support/freeze.ts";
 import { type TestHost, TestJob } from "../../support/host.ts";
 import { control, snapshotAll } from "./control.ts";
 import { Archive } from "./journal-fold.ts";
@@ -79,7 +80,7 @@ describe("a full journal", () => {
     const elements = 8 * 1024;
     const ones = new Float32Array(elements).fill(-1);
     await client.createIfNotAlreadyCreated("w", new Float32Array(elements), { learningRate: 1 });
-    host.signal("SIGSTOP");
+    await freeze(host.pid);
     const results = await Promise.allSettled(
       Array.from({ length: 60 }, () => client.sendGrads({ w: ones }, { timeoutMs: 700 })),
     );
@@ -92,7 +93,7 @@ describe("a full journal", () => {
     expect(codes.filter((code) => code !== "JOURNAL_FULL")).toEqual(
       Array.from({ length: 60 - full }, () => "OUTCOME_UNKNOWN"),
     );
-    host.signal("SIGCONT");
+    thaw(host.pid);
     await client.sendGrads({ w: ones });
     const { data } = await client.pullFull("w");
     expect(new Set<unknown>(data)).toEqual(new Set([60 - full + 1]));

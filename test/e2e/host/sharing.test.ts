@@ -4,6 +4,7 @@
 // with a fold of the journals.
 import { afterEach, expect, test } from "vitest";
 import type { Client } from "../../../src/client/index.ts";
+import { freeze, thaw } from "../../support/freeze.ts";
 import { type TestHost, TestJob } from "../../support/host.ts";
 import { checkValues, initialize, Training } from "./training.ts";
 
@@ -64,11 +65,11 @@ test("a host that sleeps past its lease is deposed, and takes its share again", 
   const { first, training } = await startTraining();
   await training.progress();
   const before = two.serving;
-  two.signal("SIGSTOP");
+  await freeze(two.pid);
   await servesAll(one);
   await training.progress();
   const woken = two.lines.length;
-  two.signal("SIGCONT");
+  thaw(two.pid);
   for (const shard of before) {
     await two.line((line) => line.shard === shard && line.type !== "serving", woken);
     await two.line((line) => line.shard === shard && line.type === "serving", woken);

@@ -1,0 +1,25 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { vi } from "vitest";
+
+/**
+ * Has a process do nothing from when this resolves on, with its connections open, until {@link thaw}.
+ * The signal alone takes effect later: a thread that runs on another core may still answer.
+ */
+export async function freeze(pid: number): Promise<void> {
+  process.kill(pid, "SIGSTOP");
+  await vi.waitUntil(() => readdirSync(`/proc/${pid}/task`).every((task) => stops(pid, task)), {
+    interval: 2,
+    timeout: 40_000,
+  });
+}
+
+/** Lets a frozen process go on. */
+export function thaw(pid: number): void {
+  process.kill(pid, "SIGCONT");
+}
+
+/** Whether a thread is stopped; the state follows the name, which is in parentheses. */
+function stops(pid: number, task: string): boolean {
+  const stat = readFileSync(`/proc/${pid}/task/${task}/stat`, "utf8");
+  return stat.slice(stat.lastIndexOf(")") + 2).startsWith("T");
+}
