@@ -416,8 +416,14 @@ export class Shard {
     rules: Rules,
   ): Outcome {
     const { trainer } = subject;
-    const [memory, blocks, steps] = [this.memory, this.#blocks, this.#steps];
-    const context = { memory, blocks, rules, steps, trainer, isAnswerable };
+    const context = {
+      memory: this.memory,
+      blocks: this.#blocks,
+      rules,
+      steps: this.#steps,
+      trainer,
+      isAnswerable,
+    };
     let change: Change;
     try {
       if (subject.by === "clock") {

@@ -1,4 +1,5 @@
-// Proves that a remembered subject says what it said at first, and that the memory has an end.
+// Proves that a subject says what the protocol says of it, whether it is remembered, was forgotten among
+// more subjects than are remembered, or is none.
 import { expect, test } from "vitest";
 import { LogSubjects } from "../../../src/actors/fold/log-subjects.ts";
 import { JobSubjects } from "../../../src/protocol/subjects.ts";
