@@ -40,8 +40,6 @@ export interface ShardMemoryOptions {
 export class ShardMemory {
   /** The kernels that work in this memory. */
   readonly kernels: Kernels;
-  /** Pointer to {@link scratchBytes} of scratch, valid until the next who uses it; never freed. */
-  readonly scratch: number = MODULE_BYTES;
   /** Size of the scratch: 256 KiB. */
   readonly scratchBytes: number = SCRATCH_BYTES;
 
@@ -50,6 +48,8 @@ export class ShardMemory {
   readonly #free: FreeRanges = new FreeRanges();
   readonly #allocated: Map<number, number> = new Map();
   #allocatedBytes = 0;
+  /** What {@link stage} copied last, unless somebody has asked for the scratch since. */
+  #staged: Uint8Array | undefined;
 
   /**
    * @throws BAD_VALUE if `bytesMax` is out of its range.
@@ -75,6 +75,12 @@ export class ShardMemory {
       throw new PserverError("TOO_LARGE", "no room for another WebAssembly memory", {}, { cause });
     }
     this.kernels = instantiateKernels(this.#memory);
+  }
+
+  /** Pointer to {@link scratchBytes} of scratch, valid until the next who uses it; never freed. */
+  get scratch(): number {
+    this.#staged = undefined;
+    return MODULE_BYTES;
   }
 
   /** Bytes given out and not freed, each allocation rounded up to 16. */
@@ -145,6 +151,18 @@ export class ShardMemory {
       );
     }
     return new Uint8Array(this.#memory.buffer, start, length);
+  }
+
+  /**
+   * Pointer to a copy of `bytes`, at most {@link scratchBytes} of them, where the scratch begins. The
+   * same array is copied once for several calls that follow each other: it must not change meanwhile.
+   */
+  stage(bytes: Uint8Array): number {
+    if (this.#staged !== bytes) {
+      this.bytes(MODULE_BYTES, bytes.length).set(bytes);
+      this.#staged = bytes;
+    }
+    return MODULE_BYTES;
   }
 
   /** Grows the memory until its free tail has `bytes`, and takes them. */

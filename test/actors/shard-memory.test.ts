@@ -89,6 +89,18 @@ describe("allocate and free", () => {
     expect(memory.bytes(memory.scratch, memory.scratchBytes)).toHaveLength(256 * KIB);
   });
 
+  test("what is staged lies in the scratch, and is copied anew once that was used", () => {
+    const memory = new ShardMemory();
+    const [one, two] = [Uint8Array.of(1, 2, 3), Uint8Array.of(4, 5, 6)];
+    const inScratch = (): number[] => [...memory.bytes(memory.stage(one), 3)];
+    expect(inScratch()).toEqual([1, 2, 3]);
+    memory.bytes(memory.stage(two), 3);
+    expect(inScratch()).toEqual([1, 2, 3]);
+    memory.bytes(memory.scratch, 3).fill(9);
+    expect(inScratch()).toEqual([1, 2, 3]);
+    expect(memory.stage(one)).toBe(memory.scratch);
+  });
+
   test("no bytes are pointer 0, as often as asked for", () => {
     const memory = new ShardMemory();
     expect([memory.allocate(0), memory.allocate(0)]).toEqual([0, 0]);

@@ -37,6 +37,11 @@ export function eachChunk(
   const { dtype, encoding, bytes } = payload;
   const elementBytes = DTYPES[dtype].bytes;
   const wireBytes = wireBytesOf(payload);
+  if (encoding === undefined && bytes.length <= chunkBytes) {
+    memory.stage(bytes);
+    visit(bytes.length / wireBytes);
+    return;
+  }
   everyPiece(bytes, (chunkBytes / elementBytes) * wireBytes, (chunk) => {
     const n = chunk.length / wireBytes;
     // Where encoded elements end, the widened ones end too: so they may be widened in place.
@@ -49,18 +54,20 @@ export function eachChunk(
 }
 
 /**
- * Whether `test` is true for every chunk; it is put into the scratch as in {@link eachChunk}, but its
- * elements stay as they are written. The first false ends it.
+ * Whether `test` is true for every chunk, of which it gets the pointer and the number of elements, as
+ * they are written; it must not change them. The first false ends it. What fits into the scratch is one
+ * chunk and stays there, where {@link eachChunk} finds it if it comes next.
  */
 export function everyEncodedChunk(
   memory: ShardMemory,
   payload: Payload,
-  test: (n: number) => boolean,
+  test: (pointer: number, n: number) => boolean,
 ): boolean {
-  return everyPiece(payload.bytes, ENCODED_CHUNK_BYTES, (chunk) => {
-    memory.bytes(memory.scratch, chunk.length).set(chunk);
-    return test(chunk.length / wireBytesOf(payload));
-  });
+  const { encoding, bytes } = payload;
+  const isWhole = encoding === undefined && bytes.length <= memory.scratchBytes;
+  return everyPiece(bytes, isWhole ? bytes.length : ENCODED_CHUNK_BYTES, (chunk) =>
+    test(memory.stage(isWhole ? bytes : chunk), chunk.length / wireBytesOf(payload)),
+  );
 }
 
 /** Bytes of an element as the payload has it. */

@@ -34,7 +34,7 @@ export function allFinite(memory: ShardMemory, payload: Payload): boolean {
   const { dtype, encoding } = payload;
   if (!isFloat(dtype)) return true;
   const finite = memory.kernels[FINITE[encoding ?? dtype]];
-  return everyEncodedChunk(memory, payload, (n) => finite(memory.scratch, n) === 1);
+  return everyEncodedChunk(memory, payload, (pointer, n) => finite(pointer, n) === 1);
 }
 
 /** `values = alpha · values + beta · payload` in these ranges, the block's values being at `pointer`. */
@@ -86,8 +86,9 @@ function eachRange(
 ): void {
   const elementBytes = DTYPES[payload.dtype].bytes;
   eachChunk(memory, payload, (n) => {
+    const { scratch } = memory;
     for (let done = 0; done < n && ranges.next(n - done); done += ranges.count) {
-      const from = memory.scratch + done * elementBytes;
+      const from = scratch + done * elementBytes;
       kernel(pointer + ranges.start * elementBytes, from, ranges.count);
     }
   });
