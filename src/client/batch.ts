@@ -19,8 +19,14 @@ export interface Piece {
   draft(head: RecordHead, allocate?: Allocate): Uint8Array;
 }
 
+/** A piece, with its number once it was sent. */
+export interface Numbered {
+  readonly piece: Piece;
+  readonly n?: number;
+}
+
 /** A piece as errors name it. */
-export type PieceName = Topic & { readonly shard: number; readonly n?: number };
+type PieceName = Topic & { readonly shard: number; readonly n?: number };
 
 /** Names listed in an error; a large tensor has thousands of pieces. */
 const NAMES_MAX = 64;
@@ -33,11 +39,13 @@ export class Batch {
   readonly trainer: string;
   /** Whether a PubAck is enough. */
   readonly stored: boolean;
-  readonly done: Promise<void>;
-  readonly #resolve: () => void;
-  readonly #reject: (error: PserverError) => void;
-  readonly #applied: PieceName[] = [];
-  readonly #unknown: PieceName[] = [];
+  /** How many pieces came too late for their step, once every piece is settled; or the error. */
+  readonly done: Promise<{ late: number }>;
+  #resolve: (result: { late: number }) => void = () => {};
+  #reject: (error: PserverError) => void = () => {};
+  #whenOver: () => void = () => {};
+  readonly #applied: Numbered[] = [];
+  readonly #unknown: Numbered[] = [];
   readonly #countsLate: boolean;
   #late = 0;
   #unsent = 0;
@@ -54,13 +62,13 @@ export class Batch {
     /** Whether a gradient that came too late for its step is counted instead of refused. */
     countsLate?: boolean;
   }) {
-    const { promise, resolve, reject } = withResolvers();
     this.trainer = options.trainer;
     this.stored = options.stored;
     this.#countsLate = options.countsLate ?? false;
-    this.done = promise;
-    this.#resolve = resolve;
-    this.#reject = reject;
+    this.done = new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
     this.#left = options.pieces;
   }
 
@@ -69,45 +77,46 @@ export class Batch {
     return this.#rejection !== undefined;
   }
 
-  /** Pieces whose step had closed without them. */
-  get late(): number {
-    return this.#late;
+  /** Calls `listener` when every piece is settled, before {@link done} is; at once if they are. */
+  onOver(listener: () => void): void {
+    if (this.#left > 0) this.#whenOver = listener;
+    else listener();
   }
 
   /** A piece was applied, or stored if that is enough. */
-  applied(name: PieceName): void {
-    this.#applied.push(name);
+  applied(piece: Numbered): void {
+    this.#applied.push(piece);
     this.#settleOne();
   }
 
   /** A piece was rejected; the first rejection is the error of the call. */
-  rejected(name: PieceName, code: NonNullable<Outcome["code"]>, message: string): void {
+  rejected(piece: Numbered, code: NonNullable<Outcome["code"]>, message: string): void {
     if (code === "LATE" && this.#countsLate) {
       this.#late += 1;
       this.#settleOne();
       return;
     }
     this.refused(
-      name,
+      piece,
       new PserverError(code, message === "" ? ERROR_CODES[code].meaning : message),
     );
   }
 
   /** A piece will never be applied, for a reason found before the fold. */
-  refused(name: PieceName, error: PserverError): void {
+  refused(piece: Numbered, error: PserverError): void {
     const { code, message, details } = error;
     this.#rejection ??= new PserverError(
       code,
-      `${describe(name)}: ${message}`,
-      { ...details, ...detailsOf(name), trainer: this.trainer },
+      `${describe(piece)}: ${message}`,
+      { ...details, ...detailsOf(piece), trainer: this.trainer },
       { cause: error },
     );
     this.#settleOne();
   }
 
   /** A piece was given up after it may have been stored. */
-  unknown(name: PieceName): void {
-    this.#unknown.push(name);
+  unknown(piece: Numbered): void {
+    this.#unknown.push(piece);
     this.#settleOne();
   }
 
@@ -126,13 +135,16 @@ export class Batch {
   #settleOne(): void {
     this.#left -= 1;
     if (this.#left > 0) return;
+    this.#whenOver();
     const error = this.#error();
-    if (error === undefined) this.#resolve();
+    if (error === undefined) this.#resolve({ late: this.#late });
     else this.#reject(error);
   }
 
   #error(): PserverError | undefined {
-    const [applied, unknown] = [this.#applied, this.#unknown];
+    const applied = this.#applied;
+    const unknown = this.#unknown;
+    if (this.#rejection === undefined && unknown.length + this.#unsent === 0) return undefined;
     const rest = { ...listed("applied", applied), unsent: this.#unsent };
     if (this.#rejection !== undefined) {
       const { code, message, details } = this.#rejection;
@@ -146,7 +158,6 @@ export class Batch {
       );
     }
     if (unknown.length > 0) return this.#unknownError(unknown, rest);
-    if (this.#unsent === 0) return undefined;
     const end = this.#end ?? new PserverError("INTERNAL", "pieces were given up without a reason");
     const { code, message, details } = end.code === "TIMEOUT" ? (this.#obstacle ?? end) : end;
     const tail =
@@ -159,7 +170,7 @@ export class Batch {
     );
   }
 
-  #unknownError(unknown: readonly PieceName[], rest: object): PserverError {
+  #unknownError(unknown: readonly Numbered[], rest: object): PserverError {
     const end = this.#end;
     const code = end === undefined || end.code === "TIMEOUT" ? "OUTCOME_UNKNOWN" : end.code;
     const first = unknown[0];
@@ -173,32 +184,25 @@ export class Batch {
 }
 
 /** A piece in the details of an error. */
-export function detailsOf(name: PieceName): Record<string, unknown> {
+export function detailsOf(numbered: Numbered): Record<string, unknown> {
+  const name = nameOf(numbered);
   const { shard, n } = name;
   if ("step" in name) return { step: name.step, shard, n };
   return { parameter: name.parameter, block: name.index, shard, n };
 }
 
-function describe(name: PieceName): string {
-  if ("step" in name) return `end of step ${name.step} in shard ${name.shard}`;
-  return `${name.parameter} block ${name.index}`;
+function nameOf({ piece, n }: Numbered): PieceName {
+  const { topic, shard } = piece;
+  return n === undefined ? { ...topic, shard } : { ...topic, shard, n };
 }
 
-function listed(key: string, names: readonly PieceName[]): Record<string, unknown> {
-  const list = { [key]: names.slice(0, NAMES_MAX) };
-  return names.length > NAMES_MAX ? { ...list, [`${key}Count`]: names.length } : list;
+function describe({ piece }: Numbered): string {
+  const { topic, shard } = piece;
+  if ("step" in topic) return `end of step ${topic.step} in shard ${shard}`;
+  return `${topic.parameter} block ${topic.index}`;
 }
 
-function withResolvers(): {
-  promise: Promise<void>;
-  resolve: () => void;
-  reject: (error: PserverError) => void;
-} {
-  let resolve: () => void = () => {};
-  let reject: (error: PserverError) => void = () => {};
-  const promise = new Promise<void>((onResolve, onReject) => {
-    resolve = onResolve;
-    reject = onReject;
-  });
-  return { promise, resolve, reject };
+function listed(key: string, pieces: readonly Numbered[]): Record<string, unknown> {
+  const list = { [key]: pieces.slice(0, NAMES_MAX).map(nameOf) };
+  return pieces.length > NAMES_MAX ? { ...list, [`${key}Count`]: pieces.length } : list;
 }

@@ -1,9 +1,18 @@
 import type { OpenRecord } from "./open-record.ts";
 
-/** The records without a PubAck, by token, and their bytes, which stay within a bound. */
+/** Between the two numbers of a token. */
+const DASH = "-";
+
+/**
+ * The records without a PubAck, by token, and their bytes, which stay within a bound.
+ *
+ * They lie in slots, and a token begins with the number of its record's slot: a map of them, filled
+ * and emptied with every burst of PubAcks, would be made anew each time.
+ */
 export class InFlight {
   readonly #bytesMax: number;
-  readonly #records = new Map<string, OpenRecord>();
+  readonly #slots: (OpenRecord | undefined)[] = [];
+  readonly #free: number[] = [];
   #bytes = 0;
 
   constructor(bytesMax: number) {
@@ -16,16 +25,18 @@ export class InFlight {
   }
 
   get size(): number {
-    return this.#records.size;
+    return this.#slots.length - this.#free.length;
   }
 
-  /** The records; a copy, so that they may be removed meanwhile. */
+  /** The records, in the order in which they were sent; a copy, so that they may be removed. */
   list(): OpenRecord[] {
-    return [...this.#records.values()];
+    const records = this.#slots.filter((record) => record !== undefined);
+    return records.sort((a, b) => a.sendNumber - b.sendNumber);
   }
 
   get(token: string): OpenRecord | undefined {
-    return this.#records.get(token);
+    const record = this.#slots[slotOf(token)];
+    return record?.token === token ? record : undefined;
   }
 
   /** Whether there is room for so many more; something larger than the bound goes alone. */
@@ -33,19 +44,35 @@ export class InFlight {
     return this.#bytes === 0 || this.#bytes + bytes <= this.#bytesMax;
   }
 
+  /** The token of the record that is added next. `unique` differs from those of all others. */
+  nextToken(unique: number): string {
+    const slot = this.#free.at(-1) ?? this.#slots.length;
+    return `${slot}${DASH}${unique.toString(36)}`;
+  }
+
   add(record: OpenRecord): void {
-    this.#records.set(record.token, record);
+    this.#free.pop();
+    this.#slots[slotOf(record.token)] = record;
     this.#bytes += record.piece.dataBytes;
   }
 
   /** The record is in flight no more: its message can go. */
   landed(record: OpenRecord): void {
     record.bytes = undefined;
-    if (this.#records.delete(record.token)) this.#bytes -= record.piece.dataBytes;
+    if (this.get(record.token) !== record) return;
+    const slot = slotOf(record.token);
+    this.#slots[slot] = undefined;
+    this.#free.push(slot);
+    this.#bytes -= record.piece.dataBytes;
   }
 
   clear(): void {
-    this.#records.clear();
+    this.#slots.length = 0;
+    this.#free.length = 0;
     this.#bytes = 0;
   }
+}
+
+function slotOf(token: string): number {
+  return Number.parseInt(token, 10);
 }

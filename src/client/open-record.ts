@@ -1,6 +1,6 @@
 import type { PserverError } from "../protocol/errors.ts";
 import type { Position } from "../protocol/outcomes.ts";
-import type { Batch, Piece, PieceName } from "./batch.ts";
+import type { Batch, Piece } from "./batch.ts";
 
 /** The first delay after which a record is sent again that the broker did not store. */
 const RETRY_FIRST_MS = 50;
@@ -64,9 +64,4 @@ export function newRecord(
 /** Whether the broker said of every sending that it did not store it. */
 export function isStoredNowhere(record: OpenRecord): boolean {
   return record.stored === undefined && record.sends === record.refusals;
-}
-
-/** The record as errors name it. */
-export function nameOf({ piece, n }: OpenRecord): PieceName {
-  return { ...piece.topic, shard: piece.shard, n };
 }

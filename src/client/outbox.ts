@@ -8,7 +8,7 @@ import type { Deadline } from "./deadline.ts";
 import { InFlight } from "./in-flight.ts";
 import { parseJournalAck } from "./journal-ack.ts";
 import { Lane, type Waiting } from "./lane.ts";
-import { isStoredNowhere, nameOf, newRecord, type OpenRecord } from "./open-record.ts";
+import { isStoredNowhere, newRecord, type OpenRecord } from "./open-record.ts";
 import { OutcomeDesk } from "./outcome-desk.ts";
 import type { Positions } from "./positions.ts";
 import { disconnected, type InboxMessage, type Wire } from "./wire.ts";
@@ -48,6 +48,10 @@ export interface OutboxOptions {
 export class Outbox {
   readonly #options: OutboxOptions;
   readonly #lanes = new Map<number, Lane>();
+  /** The lanes, in the order of their turns. */
+  readonly #turns: Lane[] = [];
+  /** Pieces that wait, in all lanes. */
+  #waiting = 0;
   readonly #inFlight: InFlight;
   readonly #desk: OutcomeDesk;
   readonly #pool: BufferPool;
@@ -93,23 +97,19 @@ export class Outbox {
    * @throws the first rejection; OUTCOME_UNKNOWN, naming the pieces, if the call ends before; what
    * ended the call or kept the pieces from being stored if none of them can have been applied.
    */
-  async send(
+  send(
     pieces: readonly Piece[],
     options: { deadline: Deadline; stored?: boolean; countsLate?: boolean },
   ): Promise<{ late: number }> {
     const { deadline, stored = false, countsLate = false } = options;
     const { trainer } = this.#options;
+    if (pieces.length === 0) return Promise.resolve({ late: 0 });
     const batch = new Batch({ trainer, stored, countsLate, pieces: pieces.length });
-    if (pieces.length === 0) return { late: 0 };
     for (const piece of pieces) this.#lane(piece.shard).add({ piece, batch });
-    const stopListening = deadline.onEnd((error) => this.#giveUpBatch(batch, error));
+    this.#waiting += pieces.length;
+    batch.onOver(deadline.onEnd((error) => this.#giveUpBatch(batch, error)));
     this.#pump();
-    try {
-      await batch.done;
-    } finally {
-      stopListening();
-    }
-    return { late: batch.late };
+    return batch.done;
   }
 
   /** Sends under this session from now on; numbers start over. */
@@ -138,15 +138,16 @@ export class Outbox {
     if (lane === undefined) {
       lane = new Lane(shard);
       this.#lanes.set(shard, lane);
+      this.#turns.push(lane);
     }
     return lane;
   }
 
   /** Sends what the windows admit, one piece of each shard in turn. */
   #pump(): void {
-    const lanes = [...this.#lanes.values()];
+    const lanes = this.#turns;
     let idle = 0;
-    while (!this.#paused && this.#connected && idle < lanes.length) {
+    while (this.#waiting > 0 && !this.#paused && this.#connected && idle < lanes.length) {
       const lane = lanes[this.#turn % lanes.length];
       const first = lane?.hasRoom ? lane.first : undefined;
       if (lane === undefined || first === undefined) {
@@ -155,13 +156,13 @@ export class Outbox {
         continue;
       }
       if (first.batch.failed) {
-        lane.shift();
+        this.#take(lane);
         first.batch.unsent();
         continue;
       }
       // The turn is kept, so that a large piece is not overtaken for ever by small ones.
       if (!this.#inFlight.fits(first.piece.dataBytes)) break;
-      lane.shift();
+      this.#take(lane);
       this.#turn += 1;
       idle = 0;
       this.#open(lane, first);
@@ -169,10 +170,16 @@ export class Outbox {
     this.#arm();
   }
 
+  /** Takes the lane's first piece, whose turn it is. */
+  #take(lane: Lane): void {
+    lane.shift();
+    this.#waiting -= 1;
+  }
+
   #open(lane: Lane, { piece, batch }: Waiting): void {
     const n = lane.next;
     const reply = `${this.#options.wire.inbox}.applied`;
-    const token = (this.#sendings + 1).toString(36);
+    const token = this.#inFlight.nextToken(this.#sendings + 1);
     let record: OpenRecord;
     try {
       const head = { session: this.#session, n, done: lane.done, reply };
@@ -181,7 +188,7 @@ export class Outbox {
       this.#publish(record, bytes);
     } catch (error) {
       // Nothing was handed to the connection, so the number stays free.
-      batch.refused({ ...piece.topic, shard: piece.shard }, ensureError(error));
+      batch.refused({ piece }, ensureError(error));
       return;
     }
     lane.opened(record);
@@ -233,7 +240,7 @@ export class Outbox {
     record.stored = position;
     record.askAtMs = now + this.#desk.askAfterMs;
     if (record.batch?.stored) {
-      record.batch.applied(nameOf(record));
+      record.batch.applied(record);
       record.batch = undefined;
     }
   }
@@ -247,16 +254,15 @@ export class Outbox {
     // The outcome may be faster than the PubAck.
     this.#reuseBytes(record);
     this.#close(record);
-    const name = nameOf(record);
-    if (outcome.code === undefined) record.batch?.applied(name);
-    else record.batch?.rejected(name, outcome.code, outcome.message ?? "");
+    if (outcome.code === undefined) record.batch?.applied(record);
+    else record.batch?.rejected(record, outcome.code, outcome.message ?? "");
     record.batch = undefined;
     this.#pump();
   }
 
   #refuse(record: OpenRecord, error: PserverError): void {
     this.#close(record);
-    record.batch?.refused(nameOf(record), error);
+    record.batch?.refused(record, error);
     record.batch = undefined;
   }
 
@@ -274,14 +280,16 @@ export class Outbox {
     if (batch === undefined) return;
     batch.ended(reason);
     if (isStoredNowhere(record)) batch.unsent(record.obstacle);
-    else batch.unknown(nameOf(record));
+    else batch.unknown(record);
   }
 
   #giveUpBatch(batch: Batch, reason: PserverError): void {
     batch.ended(reason);
     const obstacle = this.#connected ? undefined : disconnected();
     for (const lane of this.#lanes.values()) {
-      for (let left = lane.removeWaiting(batch); left > 0; left--) batch.unsent(obstacle);
+      const removed = lane.removeWaiting(batch);
+      this.#waiting -= removed;
+      for (let i = 0; i < removed; i++) batch.unsent(obstacle);
       for (const record of lane.open.values()) {
         if (record.batch === batch) this.#giveUp(record, reason);
       }
@@ -297,11 +305,12 @@ export class Outbox {
       if (batch !== undefined && (isStoredNowhere(record) || this.#desk.isRejoined(record))) {
         again.push({ piece, batch });
       } else {
-        batch?.unknown(nameOf(record));
+        batch?.unknown(record);
       }
     }
     lane.restart();
     lane.putBack(again);
+    this.#waiting += again.length;
   }
 
   #onDisconnected(): void {
@@ -341,9 +350,7 @@ export class Outbox {
 
   #arm(): void {
     if (this.#timer !== undefined || this.#paused) return;
-    if (![...this.#lanes.values()].some((lane) => lane.open.size > 0)) {
-      if (this.#inFlight.size === 0) return;
-    }
+    if (this.#inFlight.size === 0 && !this.#turns.some((lane) => lane.open.size > 0)) return;
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
       this.#tick(performance.now());

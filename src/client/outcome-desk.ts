@@ -10,7 +10,7 @@ import {
 import type { JobSubjects } from "../protocol/subjects.ts";
 import { detailsOf } from "./batch.ts";
 import type { Lane } from "./lane.ts";
-import { nameOf, type OpenRecord } from "./open-record.ts";
+import type { OpenRecord } from "./open-record.ts";
 import { noteReplaced, type Positions } from "./positions.ts";
 import type { InboxMessage, Wire } from "./wire.ts";
 
@@ -171,7 +171,7 @@ function sessionError(record: OpenRecord, outcome: Outcome): PserverError {
   return new PserverError(
     outcome.code ?? "INTERNAL",
     outcome.message ?? "the session is over",
-    detailsOf(nameOf(record)),
+    detailsOf(record),
   );
 }
 

@@ -48,9 +48,12 @@ export class Parameters {
    * @throws BAD_NAME, UNKNOWN_PARAMETER, or NOT_INITIALIZED while the job or a parameter is not.
    */
   async require(names: readonly string[], deadline: Deadline): Promise<ParameterInfo[]> {
-    const problem = await this.#fill(names, deadline);
-    if (problem !== undefined) throw problem;
-    return this.#known(names);
+    while (true) {
+      const known = this.#known(names);
+      if (known !== undefined) return known;
+      const problem = await this.#fill(names, deadline);
+      if (problem !== undefined) throw problem;
+    }
   }
 
   /**
@@ -62,13 +65,15 @@ export class Parameters {
     const backoff = new Backoff();
     let problem: PserverError | undefined;
     while (true) {
+      const known = this.#known(names);
+      if (known !== undefined) return known;
       try {
         problem = await this.#fill(names, deadline);
       } catch (error) {
         // What was heard before says more than that the last question had no time for its answer.
         throw deadline.ended?.code === "TIMEOUT" ? (problem ?? error) : error;
       }
-      if (problem === undefined) return this.#known(names);
+      if (problem === undefined) continue;
       const delayMs = backoff.nextMs();
       if (problem.code !== "NOT_INITIALIZED" || !deadline.allows(delayMs)) throw problem;
       await deadline.sleep(delayMs);
@@ -113,8 +118,15 @@ export class Parameters {
     return reply;
   }
 
-  #known(names: readonly string[]): ParameterInfo[] {
-    return names.flatMap((name) => this.#ready.get(name) ?? []);
+  /** One for each name; undefined if one of them has to be looked up. */
+  #known(names: readonly string[]): ParameterInfo[] | undefined {
+    const infos: ParameterInfo[] = [];
+    for (const name of names) {
+      const info = this.#ready.get(name);
+      if (info === undefined) return undefined;
+      infos.push(info);
+    }
+    return infos;
   }
 
   /** Looks up what is not known; returns what is wrong with the first name that is not ready. */

@@ -1,4 +1,4 @@
-import { sealMessage } from "../protocol/codec.ts";
+import { type Allocate, sealMessage } from "../protocol/codec.ts";
 import { bytesOf, type TensorData } from "../protocol/dtypes.ts";
 import { encodeElements } from "../protocol/encoding/elements.ts";
 import { type Encoding, encodedBytes } from "../protocol/encoding/encodings.ts";
@@ -13,7 +13,7 @@ import {
 } from "../protocol/records.ts";
 import type { JobSubjects } from "../protocol/subjects.ts";
 import type { Tensor } from "../protocol/tensor.ts";
-import type { Piece } from "./batch.ts";
+import type { Piece, Topic } from "./batch.ts";
 import { gatherPart, type PartSlice } from "./part-values.ts";
 
 /** Who sends, and what the records of a tensor do. */
@@ -31,32 +31,39 @@ export interface Push {
   readonly operation: (block: number) => PushOperation;
 }
 
+/** What all messages of one tensor have in common. */
+interface Source {
+  readonly sender: Sender;
+  readonly info: ParameterInfo;
+  readonly verb: TrainerRecord["verb"];
+  readonly encoding?: Encoding | undefined;
+  readonly toRecord: (head: RecordHead, load: Load) => TrainerRecord;
+}
+
 /** Elements that go to one block in one message. */
 interface Load {
   readonly place: BlockPlace;
   readonly index?: PartIndex | undefined;
-  readonly encoding?: Encoding | undefined;
   readonly elements: number;
-  /** Writes the elements as they travel; called when the message is made: what waits is not copied. */
-  readonly write: (target: Uint8Array) => void;
+  /** Gives them when the message is made: what waits is not copied. */
+  readonly values: () => TensorData;
 }
 
 /** Records that initialize every block of a parameter. */
 export function initPieces(sender: Sender, info: ParameterInfo, tensor: Tensor): Piece[] {
   const { epoch, dtype, shape, config } = info;
-  return wholeBlocks(info, tensor.data).map((load) => {
-    const { start, count } = load.place;
-    const body = { verb: "init" as const, epoch, dtype, shape, start, count, config };
-    return toPiece(sender, info, load, "init", (head) => ({ ...head, ...body }));
-  });
+  const toRecord = (head: RecordHead, { place }: Load): TrainerRecord => {
+    const { start, count } = place;
+    return { verb: "init", ...head, epoch, dtype, shape, start, count, config };
+  };
+  return wholeBlocks({ sender, info, verb: "init", toRecord }, tensor.data);
 }
 
 /** Records that overwrite every block of a parameter. */
 export function setPieces(sender: Sender, info: ParameterInfo, tensor: Tensor): Piece[] {
   const { epoch, dtype } = info;
-  return wholeBlocks(info, tensor.data).map((load) =>
-    toPiece(sender, info, load, "set", (head) => ({ verb: "set", ...head, epoch, dtype })),
-  );
+  const toRecord = (head: RecordHead): TrainerRecord => ({ verb: "set", ...head, epoch, dtype });
+  return wholeBlocks({ sender, info, verb: "set", toRecord }, tensor.data);
 }
 
 /** Records that update every block of a parameter. */
@@ -66,9 +73,7 @@ export function pushPieces(
   data: TensorData,
   push: Push,
 ): Piece[] {
-  return wholeBlocks(info, data, push.encoding).map((load) =>
-    toPushPiece(sender, info, load, push),
-  );
+  return wholeBlocks(pushSource(sender, info, push), data);
 }
 
 /** Records that update parts of blocks with the elements that `data` has for them. */
@@ -79,67 +84,72 @@ export function partPieces(
   data: TensorData,
   push: Push,
 ): Piece[] {
+  const source = pushSource(sender, info, push);
   return slices.map((slice) => {
     const { index, elements, part } = slice;
-    const write = (target: Uint8Array): void =>
-      writeElements(target, gatherPart(slice, data), push.encoding);
-    return toPushPiece(sender, info, { place: part.place, index, elements, write }, push);
+    const values = (): TensorData => gatherPart(slice, data);
+    return new TensorPiece(source, { place: part.place, index, elements, values });
   });
 }
 
-function wholeBlocks({ layout }: ParameterInfo, data: TensorData, encoding?: Encoding): Load[] {
-  return blockPlaces(layout).map((place) => {
-    const write = (target: Uint8Array): void =>
-      writeElements(target, data.subarray(place.start, place.start + place.count), encoding);
-    return { place, elements: place.count, write };
-  });
-}
-
-function toPushPiece(
-  sender: Sender,
-  info: ParameterInfo,
-  load: Load,
-  { norm, encoding, operation }: Push,
-): Piece {
+function pushSource(sender: Sender, info: ParameterInfo, push: Push): Source {
   const { epoch, dtype } = info;
-  const part = load.index && partCounts(load.index);
-  const toRecord = ({ session, n, done, reply }: RecordHead): TrainerRecord => ({
+  const { norm, encoding, operation } = push;
+  // Written out: copying the head entry by entry takes as long as everything else here.
+  const toRecord = (head: RecordHead, { place, index }: Load): TrainerRecord => ({
     verb: "push",
-    session,
-    n,
-    done,
-    reply,
+    session: head.session,
+    n: head.n,
+    done: head.done,
+    reply: head.reply,
     epoch,
     dtype,
     norm,
     encoding,
-    operation: operation(load.place.index),
-    part,
+    operation: operation(place.index),
+    part: index && partCounts(index),
   });
-  return toPiece(sender, info, { ...load, encoding }, "push", toRecord);
+  return { sender, info, verb: "push", encoding, toRecord };
 }
 
-function toPiece(
-  { subjects, trainer }: Sender,
-  { name, dtype }: ParameterInfo,
-  { place, index, elements, write, encoding }: Load,
-  verb: TrainerRecord["verb"],
-  toRecord: (head: RecordHead) => TrainerRecord,
-): Piece {
-  const indexBytes = index === undefined ? 0 : partIndexBytes(partCounts(index));
-  const dataBytes = indexBytes + encodedBytes(dtype, encoding, elements);
-  return {
-    subject: subjects.log(place.shard, trainer, verb, name, place.index),
-    shard: place.shard,
-    topic: { parameter: name, index: place.index },
-    dataBytes,
-    draft: (head, allocate) => {
-      const draft = draftRecord(toRecord(head), dataBytes, allocate);
-      if (index !== undefined) writePartIndex(draft.data, index);
-      write(draft.data.subarray(indexBytes));
-      return sealMessage(draft);
-    },
-  };
+function wholeBlocks(source: Source, data: TensorData): Piece[] {
+  return blockPlaces(source.info.layout).map((place) => {
+    const { start, count } = place;
+    const values = (): TensorData => data.subarray(start, start + count);
+    return new TensorPiece(source, { place, elements: count, values });
+  });
+}
+
+class TensorPiece implements Piece {
+  readonly subject: string;
+  readonly shard: number;
+  readonly topic: Topic;
+  readonly dataBytes: number;
+  readonly #source: Source;
+  readonly #load: Load;
+  readonly #indexBytes: number;
+
+  constructor(source: Source, load: Load) {
+    const { sender, info, verb, encoding } = source;
+    const { place, index, elements } = load;
+    this.#source = source;
+    this.#load = load;
+    this.#indexBytes = index === undefined ? 0 : partIndexBytes(partCounts(index));
+    this.subject = sender.subjects.log(place.shard, sender.trainer, verb, info.name, place.index);
+    this.shard = place.shard;
+    this.topic = { parameter: info.name, index: place.index };
+    this.dataBytes = this.#indexBytes + encodedBytes(info.dtype, encoding, elements);
+  }
+
+  draft(head: RecordHead, allocate?: Allocate): Uint8Array {
+    const { encoding, toRecord } = this.#source;
+    const { index, values } = this.#load;
+    const draft = draftRecord(toRecord(head, this.#load), this.dataBytes, allocate);
+    if (index !== undefined) writePartIndex(draft.data, index);
+    const target = this.#indexBytes === 0 ? draft.data : draft.data.subarray(this.#indexBytes);
+    writeElements(target, values(), encoding);
+    return sealMessage(draft);
+  }
 }
 
 function writeElements(target: Uint8Array, values: TensorData, encoding?: Encoding): void {

@@ -69,7 +69,7 @@ export class Updates {
     let step: number | undefined;
     const mode = { subjects, trainer, learningRate, encoding, seen, step: () => step };
     return this.#update(
-      grads,
+      entriesOf(grads),
       deadline,
       (info, given) => gradientPieces(info, given, mode),
       (pieces) => {
@@ -92,7 +92,7 @@ export class Updates {
     mode: UpdateMode,
   ): Promise<void> {
     const push = mixPush(mix, mode.encoding);
-    await this.#send(new Map([[name, given]]), deadline, mode, (info, value) => {
+    await this.#send([[name, given]], deadline, mode, (info, value) => {
       const { data } = fitTensor(info, value);
       checkFiniteElements(info, data, mode.encoding);
       return pushPieces(this.#options, info, data, push);
@@ -113,7 +113,7 @@ export class Updates {
     const { encoding } = mode;
     const push = mixPush(mix, encoding);
     const { name, tensor, indices } = part;
-    await this.#send(new Map([[name, tensor]]), deadline, mode, (info, given) => {
+    await this.#send([[name, tensor]], deadline, mode, (info, given) => {
       const { shape, elements, blocks } = planPart(info, indices);
       const data = fitData(info, given, shape, elements);
       checkFiniteElements(info, data, encoding);
@@ -126,34 +126,32 @@ export class Updates {
 
   /** Overwrites parameters; see `Client.setParams`. */
   async setParams(tensors: TensorRecord, deadline: Deadline, mode: UpdateMode): Promise<void> {
-    await this.#send(tensors, deadline, mode, (info, given) => {
+    await this.#send(entriesOf(tensors), deadline, mode, (info, given) => {
       const tensor = fitTensor(info, given);
       checkFiniteElements(info, tensor.data);
       return setPieces(this.#options, info, tensor);
     });
   }
 
-  async #send(
-    tensors: TensorRecord,
+  #send(
+    entries: Entries<TensorLike>,
     deadline: Deadline,
     { ack }: UpdateMode,
     toPieces: (info: ParameterInfo, given: TensorLike) => Piece[],
-  ): Promise<void> {
+  ): Promise<unknown> {
     const options = { deadline, stored: ack === "stored" };
-    await this.#update(tensors, deadline, toPieces, (pieces) =>
+    return this.#update(entries, deadline, toPieces, (pieces) =>
       this.#options.outbox.send(pieces, options),
     );
   }
 
   async #update<Given, Result>(
-    tensors: Readonly<Record<string, Given>> | ReadonlyMap<string, Given>,
+    entries: Entries<Given>,
     deadline: Deadline,
     toPieces: (info: ParameterInfo, given: Given) => Piece[],
     send: (pieces: readonly Piece[]) => Promise<Result>,
   ): Promise<Result> {
     const { parameters } = this.#options;
-    const entries: (readonly [string, Given])[] =
-      tensors instanceof Map ? [...tensors] : Object.entries(tensors);
     if (entries.length === 0) {
       throw new PserverError(
         "EMPTY",
@@ -163,10 +161,11 @@ export class Updates {
     const names = entries.map(([name]) => name);
     const infos = await parameters.require(names, deadline);
     try {
-      const pieces = infos.flatMap((info, i) => {
+      const pieces: Piece[] = [];
+      infos.forEach((info, i) => {
+        const [, given] = entries[i] as Entries<Given>[number];
         if (info.config.static) throw isStatic(info.name);
-        const entry = entries[i];
-        return entry === undefined ? [] : toPieces(info, entry[1]);
+        for (const piece of toPieces(info, given)) pieces.push(piece);
       });
       return await send(pieces);
     } catch (caught) {
@@ -176,6 +175,15 @@ export class Updates {
       throw error;
     }
   }
+}
+
+/** Names and what is given for each. */
+type Entries<Given> = readonly (readonly [name: string, given: Given])[];
+
+function entriesOf<Given>(
+  tensors: Readonly<Record<string, Given>> | ReadonlyMap<string, Given>,
+): Entries<Given> {
+  return tensors instanceof Map ? [...tensors] : Object.entries(tensors);
 }
 
 function mixPush(mix: Mix, encoding: Encoding | undefined): Push {

@@ -8,6 +8,10 @@ const JOB_NAME = /^[A-Za-z0-9-]{1,40}$/;
 const PLAIN = /^[A-Za-z0-9_-]+$/;
 const TOKEN = /^(?:[A-Za-z0-9_-]|=[0-9A-F]{2})+$/;
 
+/** Tokens that were made, by name: every message needs those of the same few names again. */
+const tokens = new Map<string, string>();
+const TOKENS_MAX = 4_096;
+
 /**
  * The job name itself.
  * @throws BAD_NAME unless it is 1 to 40 of `[A-Za-z0-9-]`.
@@ -31,6 +35,15 @@ export function escapeName(
   what = "parameter",
   bytesMax: number = NAME_BYTES_MAX,
 ): string {
+  const known = tokens.get(name);
+  if (known !== undefined && known.length <= bytesMax) return known;
+  const token = makeToken(name, what, bytesMax);
+  if (tokens.size >= TOKENS_MAX) tokens.clear();
+  tokens.set(name, token);
+  return token;
+}
+
+function makeToken(name: string, what: string, bytesMax: number): string {
   if (typeof name !== "string" || name.length === 0 || !name.isWellFormed()) {
     throw badName(what, "a non-empty, well-formed string", name);
   }

@@ -359,6 +359,31 @@ describe("repeats", () => {
     expect(call.state).toBe("done");
   });
 
+  test("after a reconnect records are repeated in the order in which they were sent", () => {
+    const { wire, outbox } = setUp();
+    watch(outbox.send(pieces(0, 4), { deadline: deadline() }));
+    ack(wire, wire.published[0], 1);
+    ack(wire, wire.published[2], 3);
+    watch(outbox.send([piece(0, 4), piece(0, 5), piece(0, 6)], { deadline: deadline() }));
+    wire.disconnect();
+    wire.reconnect();
+    const again = wire.published.slice(7).map(({ subject }) => subject);
+    expect(again).toEqual(["log.0.1", "log.0.3", "log.0.4", "log.0.5", "log.0.6"]);
+  });
+
+  test("a PubAck that comes twice is not taken for that of a later record", async () => {
+    const { wire, outbox } = setUp();
+    watch(outbox.send([piece(0)], { deadline: deadline() }));
+    ack(wire, wire.published[0], 1);
+    watch(outbox.send([piece(0, 1)], { deadline: deadline() }));
+    ack(wire, wire.published[0], 1);
+    expect(outbox.inFlightBytes).toBe(8);
+    await vi.advanceTimersByTimeAsync(2_200);
+    const again = wire.published.slice(2).map(({ subject }) => subject);
+    expect(again).toContain("log.0.1");
+    expect(again).not.toContain("log.0.0");
+  });
+
   test("a missing PubAck repeats the record, until there is one and no longer", async () => {
     const { wire, outbox } = setUp();
     watch(outbox.send([piece(0)], { deadline: deadline() }));

@@ -58,6 +58,13 @@ describe("escaping", () => {
     );
   });
 
+  test("gives a name the same token however many others were escaped meanwhile", () => {
+    for (const round of [1, 2]) {
+      for (let i = 0; i < 5_000; i++)
+        expect(escapeName(`p.${i}`), `round ${round}`).toBe(`p=2E${i}`);
+    }
+  });
+
   test("never gives two names one token", () => {
     fc.assert(
       fc.property(validName, validName, (a, b) => {
@@ -103,6 +110,13 @@ describe("limits", () => {
     for (const name of ["", "a".repeat(201), "ü".repeat(34), "a".repeat(10_000)]) {
       expect(codeOf(() => escapeName(name))).toBe("BAD_NAME");
     }
+  });
+
+  test("what was escaped as a parameter may still be too long for an id", () => {
+    const name = "i".repeat(65);
+    expect(escapeName(name)).toBe(name);
+    expect(refusalOf(() => escapeId(name)).code).toBe("BAD_NAME");
+    expect(escapeName(name)).toBe(name);
   });
 
   test("a token is no longer than a name may be", () => {
