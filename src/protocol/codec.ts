@@ -1,7 +1,8 @@
+import { readUint32, writeUint32 } from "./big-endian.ts";
 import { checksum, joinChecksums } from "./checksum/crc.ts";
 import { PserverError } from "./errors.ts";
 import { PROTOCOL_VERSION } from "./limits.ts";
-import { readMsgpack } from "./msgpack-reader.ts";
+import { MsgpackReader, readMsgpack } from "./msgpack-reader.ts";
 import { checkWritable, writeMsgpack } from "./msgpack-writer.ts";
 
 /**
@@ -19,12 +20,16 @@ import { checkWritable, writeMsgpack } from "./msgpack-writer.ts";
 const CRC_OFFSET = 6;
 const CRC_END = 10;
 const ENTRIES_MAX = 15;
+/** The type of a map with no entries; each entry adds one. */
+const FIXMAP = 0x80;
 const CRC_KEY = [0xa3, 0x63, 0x72, 0x63, 0xce] as const;
 const DATA_KEY = [0xa4, 0x64, 0x61, 0x74, 0x61, 0xc6] as const;
 const NO_BYTES = new Uint8Array(0);
 
-/** Entries that are the envelope's own. */
-const RESERVED = ["crc", "v", "data"] as const;
+/** Per number of entries, the checksum of what comes before the checksum. */
+const BEGINNING_CRCS = Array.from({ length: ENTRIES_MAX + 1 }, (_, entries) =>
+  checksum(Uint8Array.of(FIXMAP + entries, ...CRC_KEY)),
+);
 
 /** The entries of a message but `crc`, `v` and `data`. */
 export type Fields = Readonly<Record<string, unknown>>;
@@ -56,10 +61,11 @@ export function draftMessage(
 ): DraftMessage {
   const withData = dataBytes !== undefined;
   const entries = toEntries(fields);
-  const total = Object.keys(entries).length + 1 + (withData ? 1 : 0);
+  const names = Object.keys(entries);
+  const total = names.length + 1 + (withData ? 1 : 0);
   if (total > ENTRIES_MAX) {
     throw new PserverError("INTERNAL", `a message takes at most ${ENTRIES_MAX} entries`, {
-      entries: Object.keys(entries),
+      entries: names,
     });
   }
   const packed = writeMsgpack(entries);
@@ -69,12 +75,13 @@ export function draftMessage(
   const buffer = allocate(dataStart + (dataBytes ?? 0));
   // A plain view: the `slice` of a Buffer would share memory instead of copying it.
   const bytes = new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.length);
-  bytes[0] = 0x80 + total;
-  bytes.set(CRC_KEY, 1);
-  bytes.set(packed.subarray(1), CRC_END);
+  // What is packed begins with a type of its own: the last byte of the checksum takes its place.
+  bytes.set(packed, CRC_END - 1);
+  bytes[0] = FIXMAP + total;
+  writeBytes(bytes, 1, CRC_KEY);
   if (withData) {
-    bytes.set(DATA_KEY, headerBytes);
-    buffer.writeUInt32BE(dataBytes, headerBytes + DATA_KEY.length);
+    writeBytes(bytes, headerBytes, DATA_KEY);
+    buffer.writeUInt32BE(dataBytes, dataStart - 4);
   }
   return { bytes, data: bytes.subarray(dataStart) };
 }
@@ -93,7 +100,7 @@ export function sealMessage(draft: DraftMessage, dataCrc?: number): Uint8Array {
           dataCrc,
           data.length,
         );
-  new DataView(bytes.buffer, bytes.byteOffset).setUint32(CRC_OFFSET, crc);
+  writeUint32(bytes, CRC_OFFSET, crc);
   return bytes;
 }
 
@@ -126,7 +133,7 @@ export function decodeMessage(bytes: Uint8Array): Message {
       { expected, received },
     );
   }
-  const { crc: _crc, v, data, ...fields } = readMsgpack(bytes) as Record<string, unknown>;
+  const { v, data, fields } = readEntries(bytes);
   if (v !== PROTOCOL_VERSION) {
     throw new PserverError(
       "BAD_VERSION",
@@ -146,7 +153,7 @@ export function decodeMessage(bytes: Uint8Array): Message {
 
 /** The checksum written in a message that has the envelope; what identifies a journal record. */
 export function readCrc(bytes: Uint8Array): number {
-  return new DataView(bytes.buffer, bytes.byteOffset).getUint32(CRC_OFFSET);
+  return readUint32(bytes, CRC_OFFSET);
 }
 
 /** Any plain value as msgpack, as the state in a snapshot. The bytes are the caller's own. */
@@ -162,32 +169,73 @@ export function unpackValue(bytes: Uint8Array): unknown {
   return readMsgpack(bytes);
 }
 
+/** The entries of bytes that have the envelope, its own apart from the others. */
+function readEntries(bytes: Uint8Array): { v: unknown; data: unknown; fields: Fields } {
+  const count = (bytes[0] as number) - FIXMAP;
+  const reader = new MsgpackReader(bytes);
+  reader.position = 1;
+  reader.enter(2 * count, 0);
+  // The first entry is the checksum, which has been compared.
+  reader.position = CRC_END;
+  const fields: Record<string, unknown> = {};
+  let v: unknown;
+  let data: unknown;
+  for (let i = 1; i < count; i++) {
+    const key = reader.key();
+    if (key === "v") {
+      if (v !== undefined) throw reader.repeated(key);
+      v = reader.value(1);
+    } else if (key === "data") {
+      if (data !== undefined) throw reader.repeated(key);
+      data = reader.value(1);
+    } else if (key === "crc") {
+      throw reader.repeated(key);
+    } else {
+      reader.entry(fields, key, 0);
+    }
+  }
+  reader.end();
+  return { v, data, fields };
+}
+
 function messageCrc(bytes: Uint8Array): number {
-  return checksum(bytes.subarray(CRC_END), checksum(bytes.subarray(0, CRC_OFFSET)));
+  const beginning = hasEnvelope(bytes)
+    ? BEGINNING_CRCS[(bytes[0] as number) - FIXMAP]
+    : checksum(bytes.subarray(0, CRC_OFFSET));
+  return checksum(bytes.subarray(CRC_END), beginning);
 }
 
 function hasEnvelope(bytes: Uint8Array): boolean {
   const first = bytes[0] ?? 0;
   return (
     bytes.length > CRC_END &&
-    first >= 0x82 &&
-    first <= 0x80 + ENTRIES_MAX &&
-    CRC_KEY.every((byte, i) => bytes[1 + i] === byte)
+    first >= FIXMAP + 2 &&
+    first <= FIXMAP + ENTRIES_MAX &&
+    bytes[1] === CRC_KEY[0] &&
+    bytes[2] === CRC_KEY[1] &&
+    bytes[3] === CRC_KEY[2] &&
+    bytes[4] === CRC_KEY[3] &&
+    bytes[5] === CRC_KEY[4]
   );
 }
 
 /** The entries as they are written: the version first, and none that is undefined. */
 function toEntries(fields: Fields): Record<string, unknown> {
   const entries: Record<string, unknown> = { v: PROTOCOL_VERSION };
-  for (const [key, value] of Object.entries(fields)) {
+  for (const key of Object.keys(fields)) {
+    const value = fields[key];
     if (value === undefined) continue;
-    if ((RESERVED as readonly string[]).includes(key)) {
+    if (key === "crc" || key === "v" || key === "data") {
       throw new PserverError("INTERNAL", `the entry ${key} is the envelope's own`, { key });
     }
     checkWritable(value, key);
     entries[key] = value;
   }
   return entries;
+}
+
+function writeBytes(target: Uint8Array, start: number, bytes: readonly number[]): void {
+  for (let i = 0; i < bytes.length; i++) target[start + i] = bytes[i] as number;
 }
 
 function hex(crc: number): string {

@@ -1,12 +1,17 @@
+import { readFloat32, readFloat64, readInt64, readUint32, readUint64 } from "./big-endian.ts";
 import { PserverError } from "./errors.ts";
+import { TextTable } from "./text-table.ts";
 
 /** How deep lists and maps may lie in each other: far deeper than any message, far from any stack. */
 export const NESTING_MAX = 16;
 
-const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+/**
+ * Slots for texts, as a power of two: enough that the some forty words of the protocol and the reply
+ * subjects of a hundred trainers seldom meet in one. They take at most 256 KiB a thread.
+ */
+const TEXT_SLOT_BITS = 11;
 
-/** Longest text that is read byte by byte; a decoder costs more to call than that. */
-const SHORT_TEXT_BYTES = 24;
+const texts = new TextTable(TEXT_SLOT_BITS);
 
 /**
  * The value that the bytes hold as msgpack, byte strings as views of them. Only what the protocol
@@ -18,33 +23,28 @@ const SHORT_TEXT_BYTES = 24;
  * @throws BAD_MESSAGE naming the place and what is wrong there.
  */
 export function readMsgpack(bytes: Uint8Array): unknown {
-  const reader = new Reader(bytes);
+  const reader = new MsgpackReader(bytes);
   const value = reader.value(0);
-  if (reader.position !== bytes.length) {
-    throw reader.refusal(`${bytes.length - reader.position} bytes after the end of the value`);
-  }
+  reader.end();
   return value;
 }
 
-class Reader {
+/**
+ * Reads msgpack piece by piece, as strictly as {@link readMsgpack}: for a map of which some entries
+ * are to be kept apart. Each piece is passed; BAD_MESSAGE is thrown for what is refused.
+ */
+export class MsgpackReader {
+  /** Where the next piece begins. */
   position = 0;
   readonly #bytes: Uint8Array;
-  readonly #view: DataView;
 
   constructor(bytes: Uint8Array) {
     this.#bytes = bytes;
-    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   }
 
-  refusal(what: string): PserverError {
-    const { position } = this;
-    return new PserverError("BAD_MESSAGE", `msgpack, byte ${position}: received ${what}`, {
-      position,
-    });
-  }
-
+  /** The next value, as one that lies in `depth` lists and maps. */
   value(depth: number): unknown {
-    const type = this.#view.getUint8(this.#take(1));
+    const type = this.#bytes[this.#take(1)] as number;
     if (type < 0x80) return type;
     if (type >= 0xe0) return type - 0x100;
     if (type < 0x90) return this.#map(type & 0x0f, depth);
@@ -62,23 +62,23 @@ class Reader {
       case 0xc6:
         return this.#binary(this.#length(type - 0xc4));
       case 0xca:
-        return this.#view.getFloat32(this.#take(4));
+        return readFloat32(this.#bytes, this.#take(4));
       case 0xcb:
-        return this.#view.getFloat64(this.#take(8));
+        return readFloat64(this.#bytes, this.#take(8));
       case 0xcc:
       case 0xcd:
       case 0xce:
         return this.#length(type - 0xcc);
       case 0xcf:
-        return Number(this.#view.getBigUint64(this.#take(8)));
+        return readUint64(this.#bytes, this.#take(8));
       case 0xd0:
-        return this.#view.getInt8(this.#take(1));
+        return (this.#length(0) << 24) >> 24;
       case 0xd1:
-        return this.#view.getInt16(this.#take(2));
+        return (this.#length(1) << 16) >> 16;
       case 0xd2:
-        return this.#view.getInt32(this.#take(4));
+        return this.#length(2) | 0;
       case 0xd3:
-        return Number(this.#view.getBigInt64(this.#take(8)));
+        return readInt64(this.#bytes, this.#take(8));
       case 0xd9:
       case 0xda:
       case 0xdb:
@@ -91,24 +91,61 @@ class Reader {
         return this.#map(this.#length(type - 0xde + 1), depth);
       default:
         this.position -= 1;
-        throw this.refusal(`the type 0x${type.toString(16)}, which the protocol does not use`);
+        throw this.#refusal(`the type 0x${type.toString(16)}, which the protocol does not use`);
     }
+  }
+
+  /** The next key of a map. */
+  key(): string {
+    const type = this.#bytes[this.position] ?? 0;
+    const isText = (type >= 0xa0 && type < 0xc0) || (type >= 0xd9 && type <= 0xdb);
+    const key = isText ? this.value(0) : undefined;
+    // Assigned to, `__proto__` would change what the map is.
+    if (typeof key === "string" && key !== "__proto__") return key;
+    throw this.#refusal(isText ? "the key __proto__" : "a key that is no text");
+  }
+
+  /** Reads the value of a key that was just read into a map. */
+  entry(map: Record<string, unknown>, key: string, depth: number): void {
+    if (Object.hasOwn(map, key)) throw this.repeated(key);
+    map[key] = this.value(depth + 1);
+  }
+
+  /** What refuses a key that was just read, and has been before. */
+  repeated(key: string): PserverError {
+    return this.#refusal(`the key ${JSON.stringify(key)} again`);
+  }
+
+  /** Refuses a list or map that lies too deep, or has more values than there are bytes. */
+  enter(values: number, depth: number): void {
+    if (depth >= NESTING_MAX) throw this.#refusal(`a list or map ${depth + 1} deep`);
+    const left = this.#bytes.length - this.position;
+    if (values > left) throw this.#refusal(`${values} values announced in ${left} bytes`);
+  }
+
+  /** Refuses bytes that are left. */
+  end(): void {
+    const left = this.#bytes.length - this.position;
+    if (left !== 0) throw this.#refusal(`${left} bytes after the end of the value`);
   }
 
   /** The place of the next `count` bytes, which are passed. */
   #take(count: number): number {
     const start = this.position;
-    if (count > this.#bytes.length - start) {
-      throw this.refusal(`${this.#bytes.length - start} bytes where ${count} are announced`);
-    }
+    const left = this.#bytes.length - start;
+    if (count > left) throw this.#refusal(`${left} bytes where ${count} are announced`);
     this.position = start + count;
     return start;
   }
 
   /** A whole number of 1, 2 or 4 bytes, for `size` 0, 1 and 2. */
   #length(size: number): number {
-    if (size === 0) return this.#view.getUint8(this.#take(1));
-    return size === 1 ? this.#view.getUint16(this.#take(2)) : this.#view.getUint32(this.#take(4));
+    const bytes = this.#bytes;
+    const at = this.#take(1 << size);
+    if (size === 0) return bytes[at] as number;
+    return size === 1
+      ? ((bytes[at] as number) << 8) | (bytes[at + 1] as number)
+      : readUint32(bytes, at);
   }
 
   #binary(length: number): Uint8Array {
@@ -118,59 +155,30 @@ class Reader {
 
   #text(length: number): string {
     const start = this.#take(length);
-    const end = start + length;
-    if (length <= SHORT_TEXT_BYTES) {
-      let text = "";
-      let at = start;
-      for (; at < end; at++) {
-        const byte = this.#bytes[at] as number;
-        if (byte >= 0x80) break;
-        text += String.fromCharCode(byte);
-      }
-      if (at === end) return text;
-    }
-    try {
-      return decoder.decode(this.#bytes.subarray(start, end));
-    } catch {
-      this.position = start;
-      throw this.refusal("text that is not UTF-8");
-    }
+    const text = texts.read(this.#bytes, start, length);
+    if (text !== undefined) return text;
+    this.position = start;
+    throw this.#refusal("text that is not UTF-8");
   }
 
   #list(length: number, depth: number): unknown[] {
-    this.#enter(length, depth);
+    this.enter(length, depth);
     const list: unknown[] = [];
     for (let i = 0; i < length; i++) list.push(this.value(depth + 1));
     return list;
   }
 
   #map(length: number, depth: number): Record<string, unknown> {
-    this.#enter(2 * length, depth);
+    this.enter(2 * length, depth);
     const map: Record<string, unknown> = {};
-    for (let i = 0; i < length; i++) {
-      const key = this.#key();
-      if (Object.hasOwn(map, key)) throw this.refusal(`the key ${JSON.stringify(key)} again`);
-      map[key] = this.value(depth + 1);
-    }
+    for (let i = 0; i < length; i++) this.entry(map, this.key(), depth);
     return map;
   }
 
-  #key(): string {
-    const type = this.#bytes[this.position] ?? 0;
-    const isText = (type >= 0xa0 && type < 0xc0) || (type >= 0xd9 && type <= 0xdb);
-    const key = isText ? this.value(0) : undefined;
-    // Assigned to, `__proto__` would change what the map is.
-    if (typeof key === "string" && key !== "__proto__") return key;
-    throw this.refusal(isText ? "the key __proto__" : "a key that is no text");
-  }
-
-  /** Refuses a list or map that lies too deep, or has more values than there are bytes. */
-  #enter(values: number, depth: number): void {
-    if (depth >= NESTING_MAX) throw this.refusal(`a list or map ${depth + 1} deep`);
-    if (values > this.#bytes.length - this.position) {
-      throw this.refusal(
-        `${values} values announced in ${this.#bytes.length - this.position} bytes`,
-      );
-    }
+  #refusal(what: string): PserverError {
+    const { position } = this;
+    return new PserverError("BAD_MESSAGE", `msgpack, byte ${position}: received ${what}`, {
+      position,
+    });
   }
 }

@@ -1,4 +1,4 @@
-import { Packr } from "msgpackr";
+import { Packr, RESET_BUFFER_MODE } from "msgpackr";
 import { PserverError } from "./errors.ts";
 import { NESTING_MAX } from "./msgpack-reader.ts";
 
@@ -6,9 +6,10 @@ import { NESTING_MAX } from "./msgpack-reader.ts";
 // otherwise become an extension type.
 const packr = new Packr({ useRecords: false, variableMapSize: true, encodeUndefinedAsNil: true });
 
-/** The value as msgpack. The bytes may share a buffer with later ones: copy them before keeping. */
+/** The value as msgpack. The next one is written over it: copy the bytes before keeping them. */
 export function writeMsgpack(value: unknown): Uint8Array {
-  return packr.pack(value);
+  // Always in the same memory, which is in the caches then.
+  return packr.pack(value, RESET_BUFFER_MODE);
 }
 
 /**
@@ -17,7 +18,7 @@ export function writeMsgpack(value: unknown): Uint8Array {
  * writes wrong bytes, of a class its fields, and of half a surrogate pair bytes that are no UTF-8.
  * @throws BAD_VALUE for text that is not well-formed, INTERNAL for anything else, naming the entry.
  */
-export function checkWritable(value: unknown, what: string, depth = 0): void {
+export function checkWritable(value: unknown, what: string | number, depth = 0): void {
   switch (typeof value) {
     case "number":
     case "boolean":
@@ -25,23 +26,36 @@ export function checkWritable(value: unknown, what: string, depth = 0): void {
       return;
     case "string":
       if (value.isWellFormed()) return;
-      throw new PserverError("BAD_VALUE", `${what}: expected text; received half a surrogate pair`);
+      throw malformed(String(what));
     case "object":
       if (value === null || value instanceof Uint8Array) return;
-      if (depth < NESTING_MAX && (Array.isArray(value) || isPlain(value))) {
-        for (const [key, entry] of Object.entries(value)) {
-          checkWritable(key, `a key of ${what}`);
-          checkWritable(entry, key, depth + 1);
-        }
-        return;
-      }
+      if (depth < NESTING_MAX && checkEntries(value, what, depth)) return;
   }
   throw new PserverError("INTERNAL", `${what}: a message cannot carry ${nameOf(value)}`);
+}
+
+/** Checks what is in a list or map; false if the value is neither. */
+function checkEntries(value: object, what: string | number, depth: number): boolean {
+  if (Array.isArray(value)) {
+    for (let i = 0; i < value.length; i++) checkWritable(value[i], i, depth + 1);
+    return true;
+  }
+  if (!isPlain(value)) return false;
+  const map = value as Readonly<Record<string, unknown>>;
+  for (const key of Object.keys(map)) {
+    if (!key.isWellFormed()) throw malformed(`a key of ${what}`);
+    checkWritable(map[key], key, depth + 1);
+  }
+  return true;
 }
 
 function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === Object.prototype || prototype === null;
+}
+
+function malformed(what: string): PserverError {
+  return new PserverError("BAD_VALUE", `${what}: expected text; received half a surrogate pair`);
 }
 
 function nameOf(value: unknown): string {

@@ -96,6 +96,23 @@ describe("a message", () => {
     expect([...decodeMessage(sealMessage(draft)).data]).toEqual([5, 2, 3, 4]);
   });
 
+  test("comes back though its texts are more than a reader keeps", () => {
+    const texts = Array.from({ length: 6000 }, (_, i) => `${"x".repeat(i % 50)}${i}é`);
+    const entries = { texts, map: Object.fromEntries(texts.map((text, i) => [text, i])) };
+    const bytes = encodeMessage(entries);
+    for (let i = 0; i < 2; i++) expect(decodeMessage(bytes).fields).toEqual(entries);
+  });
+
+  test("keeps its texts when the received bytes are overwritten", () => {
+    const texts = Array.from({ length: 50 }, (_, i) => "x".repeat(i));
+    const bytes = encodeMessage({ texts });
+    const received = Uint8Array.from(bytes);
+    const { fields } = decodeMessage(received);
+    received.fill(0x79);
+    expect(fields).toEqual({ texts });
+    expect(decodeMessage(bytes).fields).toEqual({ texts });
+  });
+
   test("does not share its bytes with later ones", () => {
     const first = encodeMessage({ a: 1 });
     const copy = Uint8Array.from(first);
@@ -182,6 +199,16 @@ describe("what no message can carry is not encoded", () => {
     },
   );
 
+  test.each<[string, unknown]>([
+    ["1: a message cannot carry a function", [1, () => 1]],
+    ["b: a message cannot carry such a Date", { b: new Date(0) }],
+    ["0: expected text; received half a surrogate pair", ["\ud800"]],
+    ["a key of a: expected text; received half a surrogate pair", { "\ud800": 1 }],
+    ["a key of 1: expected text; received half a surrogate pair", [0, { "\ud800": 1 }]],
+  ])("and is named: %s", (message, odd) => {
+    expect(refusalOf(() => encodeMessage({ a: odd })).message).toBe(message);
+  });
+
   test("an entry of the envelope's own", () => {
     for (const name of ["crc", "v", "data"]) {
       expect(codeOf(() => encodeMessage({ [name]: 1 }))).toBe("INTERNAL");
@@ -207,6 +234,31 @@ test("a packed value comes back", () => {
     fc.property(value, (given) => {
       expect(unpackValue(packValue(given))).toEqual(given);
     }),
+  );
+});
+
+test("whole numbers of every width come back", () => {
+  for (let bits = 0; bits <= 53; bits++) {
+    for (const near of [-1, 0, 1]) {
+      for (const number of [2 ** bits + near, -(2 ** bits) + near]) {
+        expect(unpackValue(packValue(number))).toBe(number);
+      }
+    }
+  }
+});
+
+test("whatever bytes are sealed, the checksum covers all but its own", () => {
+  const begun = fc.tuple(fc.integer({ min: 0x7e, max: 0x92 }), fc.uint8Array({ maxLength: 40 }));
+  const enveloped = begun.map(([type, rest]) =>
+    Uint8Array.of(type, 0xa3, 0x63, 0x72, 0x63, 0xce, 0, 0, 0, 0, ...rest),
+  );
+  const any = fc.oneof(enveloped, fc.uint8Array({ minLength: 10, maxLength: 60 }));
+  fc.assert(
+    fc.property(any, (bytes) => {
+      const covered = Buffer.concat([bytes.subarray(0, 6), bytes.subarray(10)]);
+      expect(readCrc(sealMessage({ bytes, data: bytes }))).toBe(crc32(covered));
+    }),
+    { numRuns: 1000 },
   );
 });
 

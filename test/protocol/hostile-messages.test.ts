@@ -7,7 +7,7 @@ import { describe, expect, test } from "vitest";
 import { decodeMessage, sealMessage, unpackValue } from "../../src/protocol/codec.ts";
 import { PserverError } from "../../src/protocol/errors.ts";
 import { hex, rawMessage } from "./raw-message.ts";
-import { codeOf } from "./refusal.ts";
+import { codeOf, refusalOf } from "./refusal.ts";
 
 /** Many copies of some bytes. */
 function repeat(unit: string, times: number): Uint8Array {
@@ -44,6 +44,8 @@ describe("refused as BAD_MESSAGE", () => {
     ["a key twice in a map below", 1, "a161 82 a162 01 a162 01"],
     ["a second checksum", 1, "a3637263 ce00000000"],
     ["a second version", 1, "a176 01"],
+    ["tensor bytes twice", 2, "a464617461 c40101 a464617461 c40102"],
+    ["nil and then tensor bytes", 2, "a464617461 c0 a464617461 c40102"],
     ["a missing value", 1, "a161"],
     ["a missing entry", 2, "a161 01"],
     ["an entry too many", 1, "a161 01 a162 02"],
@@ -104,10 +106,45 @@ describe("read although no encoder of ours writes it", () => {
     ["a short map with a long length", "df00000001 a162 07", { b: 7 }],
     ["lists 16 deep", `${"91".repeat(14)}90`, nested(15)],
     ["a key that objects have", "81 ab636f6e7374727563746f72 01", { constructor: 1 }],
+    ["the envelope's keys", "83 a3637263 01 a176 02 a464617461 03", { crc: 1, v: 2, data: 3 }],
     ["text that begins with U+FEFF", "a4efbbbf61", "\ufeffa"],
   ])("%s", (_what, bytes, expected) => {
     expect(decodeMessage(rawMessage(1, `a161 ${bytes}`)).fields["a"]).toEqual(expected);
   });
+});
+
+describe("a refusal says where, and what is there", () => {
+  test.each<[string, number, string]>([
+    ['byte 17: received the key "crc" again', 1, "a3637263 ce00000000"],
+    ['byte 15: received the key "v" again', 1, "a176 01"],
+    ['byte 26: received the key "data" again', 2, "a464617461 c40101 a464617461 c40102"],
+    ['byte 18: received the key "a" again', 2, "a161 01 a161 c1"],
+    ["byte 23: received the key __proto__", 1, "a9 5f5f70726f746f5f5f 01"],
+    ["byte 13: received a key that is no text", 1, "01 02"],
+    ["byte 14: received 1 bytes where 2 are announced", 1, "a261"],
+    ["byte 16: received 3 bytes where 4 are announced", 1, "a161 ca 000000"],
+    ["byte 16: received 7 bytes where 8 are announced", 1, "a161 cb 00000000000000"],
+    ["byte 16: received text that is not UTF-8", 1, "a161 a1 ff"],
+    ["byte 15: received the type 0xc1, which the protocol does not use", 1, "a161 c1"],
+    ["byte 1: received 30 values announced in 12 bytes", 13, ""],
+    ["byte 16: received 30 values announced in 0 bytes", 1, "a161 8f"],
+    ["byte 16: received 2 bytes after the end of the value", 1, "a161 01 c0c0"],
+  ])("%s", (message, count, rest) => {
+    const refusal = refusalOf(() => decodeMessage(rawMessage(count, rest)));
+    expect(refusal.message).toBe(`msgpack, ${message}`);
+    expect(message).toContain(`byte ${refusal.details["position"]}:`);
+  });
+});
+
+test("an entry may have any name that objects know, and come before the version", () => {
+  const bytes = hex(
+    "84a3637263ce00000000 ab636f6e7374727563746f72 01 a8746f537472696e67 02 a17601",
+  );
+  const { fields } = decodeMessage(sealMessage({ bytes, data: bytes }));
+  expect(Object.entries(fields)).toEqual([
+    ["constructor", 1],
+    ["toString", 2],
+  ]);
 });
 
 test("nothing that was read reaches another message", () => {
