@@ -8,6 +8,7 @@ import {
 } from "@nats-io/transport-node";
 // The package has no entry of its own for this class; its version is pinned.
 import { NodeTransport, nodeResolveHost } from "@nats-io/transport-node/lib/node_transport.js";
+import type { Lender } from "./chunk.ts";
 import { FrameAssembler, type Lending } from "./frame-assembler.ts";
 
 /** Payloads from this size on are handed to the socket as they are. */
@@ -38,8 +39,8 @@ export interface BulkConnectionOptions extends NodeConnectionOptions {
  */
 class BulkTransport extends NodeTransport {
   #address: Address | undefined;
-  #assembler: FrameAssembler | undefined;
-  readonly #lent: Set<Buffer> = new Set();
+  /** Of the chunks that have not been handled yet. */
+  readonly #lenders: Map<Uint8Array, Lender> = new Map();
   #lending: Lending | undefined;
   #gathering: Socket | undefined;
   #gatheredBytes = 0;
@@ -54,12 +55,11 @@ class BulkTransport extends NodeTransport {
   override dial(address: Address): Promise<Socket> {
     this.#address = address;
     return new Promise((resolve, reject) => {
-      const assembler = new FrameAssembler(({ bytes, lent }) => {
-        if (lent) this.#lent.add(bytes);
+      const assembler = new FrameAssembler(({ bytes, lender }) => {
+        if (lender !== undefined) this.#lenders.set(bytes, lender);
         // The stock transport listens to this event, which `onread` takes the place of.
         socket.emit("data", bytes);
       }, this.#lending);
-      this.#assembler = assembler;
       const socket: Socket = createConnection({
         host: address.hostname,
         port: address.port,
@@ -96,7 +96,8 @@ class BulkTransport extends NodeTransport {
   override async *iterate(): AsyncGenerator<Uint8Array, void, undefined> {
     for await (const chunk of super.iterate()) {
       yield chunk;
-      if (this.#lent.delete(chunk as Buffer)) this.#assembler?.giveBack(chunk as Buffer);
+      this.#lenders.get(chunk)?.giveBack(chunk);
+      this.#lenders.delete(chunk);
     }
   }
 

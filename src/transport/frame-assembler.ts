@@ -1,19 +1,26 @@
 import type { BufferPool } from "./buffer-pool.ts";
+import type { Chunk } from "./chunk.ts";
+import { bytesAfterLine, hasSubjectPrefix } from "./message-line.ts";
+import { ReadBuffer } from "./read-buffer.ts";
 
-/** Bytes read at one time while no large message is under way; holds any control line. */
+/** Bytes read at one time where messages are not lent; holds any control line. */
 const READ_BYTES = 128 * 1024;
 
-/** Messages from this size on get a buffer of their own, into which the socket is read. */
+/** Bytes read at one time where messages are lent: several of a middle size. */
+const LENDING_READ_BYTES = 512 * 1024;
+
+/** Messages from this size on are lent where they may be, or else get a buffer of their own. */
 const LARGE_BYTES = 32 * 1024;
 
-const NEWLINE = 0x0a;
-const SPACE = 0x20;
-const DIGIT_0 = 0x30;
-const LETTER_H = 0x48;
-const LETTER_M = 0x4d;
-const TRAILER_BYTES = 2;
+/**
+ * Lent messages up to this size stay in the read buffer until they are whole. What has come of one
+ * is moved when the rest does not fit: the smaller it is beside the buffer, the less is copied.
+ */
+const IN_PLACE_BYTES_MAX = 192 * 1024;
 
-/** Which large messages are lent, and where their memory comes from. */
+const NEWLINE = 0x0a;
+
+/** Which large messages are lent, and where buffers of their own come from. */
 export interface Lending {
   /** What their subjects begin with. */
   readonly prefix: string;
@@ -21,17 +28,18 @@ export interface Lending {
   readonly pool: BufferPool;
 }
 
-/** What a {@link FrameAssembler} gives out: protocol bytes that begin and end between messages. */
-export interface Chunk {
-  readonly bytes: Buffer;
-  /** Whether the buffer is lent: it is to be given back once its message has been handled. */
-  readonly lent: boolean;
+/** A large message that is read into a buffer of its own. */
+interface Frame extends Chunk {
+  /** How much of it has come. */
+  filled: number;
 }
 
 /**
  * Cuts what a broker sends at the borders of its messages, so that a large payload lies whole in
- * one buffer and is read into it by the kernel, without a copy. nats.js's parser then hands out a
- * view where it would otherwise gather the payload in a buffer that grows by doubling.
+ * one buffer. nats.js's parser then hands out a view where it would otherwise gather the payload in
+ * a buffer that grows by doubling. Lent messages of a middle size are given out where they were
+ * read, several in one chunk. Other large ones get a buffer of their own, and what has not come yet
+ * is read into it by the kernel. Small ones are copied, lent or not.
  *
  * Use: read into {@link target}, then tell {@link took} how many bytes came.
  */
@@ -39,120 +47,105 @@ export class FrameAssembler {
   readonly #emit: (chunk: Chunk) => void;
   readonly #lending: Lending | undefined;
   readonly #lentPrefix: Buffer;
-  #read: Buffer = Buffer.allocUnsafeSlow(READ_BYTES);
-  #used = 0;
-  /** The large message under way, and how much of it has come. */
-  #frame: Buffer | undefined;
-  #frameLent = false;
-  #filled = 0;
+  readonly #read: ReadBuffer;
+  /** The large message under way. */
+  #frame: Frame | undefined;
+  /** Whether the last large message had a buffer of its own: the next one may get one, too. */
+  #framed = false;
 
   /** `lending`: the large messages that are lent; all others keep their buffers. */
   constructor(emit: (chunk: Chunk) => void, lending?: Lending) {
     this.#emit = emit;
     this.#lending = lending;
     this.#lentPrefix = Buffer.from(lending?.prefix ?? "");
+    this.#read =
+      lending === undefined
+        ? new ReadBuffer(READ_BYTES, LARGE_BYTES)
+        : new ReadBuffer(LENDING_READ_BYTES, IN_PLACE_BYTES_MAX);
   }
 
   /** Where the next bytes are to be read to. */
   target(): Buffer {
-    return this.#frame === undefined
-      ? this.#read.subarray(this.#used)
-      : this.#frame.subarray(this.#filled);
+    if (this.#frame !== undefined) return this.#frame.bytes.subarray(this.#frame.filled);
+    const target = this.#read.target();
+    // What comes of a message before it has its own buffer is copied there.
+    return this.#framed ? target.subarray(0, READ_BYTES) : target;
   }
 
   /** So many bytes were read into what {@link target} gave. */
   took(bytes: number): void {
     if (this.#frame === undefined) {
-      this.#used += bytes;
+      this.#read.took(bytes);
       this.#scan();
       return;
     }
-    this.#filled += bytes;
-    if (this.#filled === this.#frame.length) this.#finishFrame(this.#frame);
+    this.#frame.filled += bytes;
+    if (this.#frame.filled === this.#frame.bytes.length) this.#finishFrame(this.#frame);
   }
 
-  /** Takes a lent buffer back. */
-  giveBack(bytes: Buffer): void {
-    this.#lending?.pool.giveBack(bytes);
-  }
-
-  #finishFrame(frame: Buffer): void {
+  #finishFrame({ bytes, lender }: Frame): void {
     this.#frame = undefined;
-    this.#emit({ bytes: frame, lent: this.#frameLent });
+    this.#emit({ bytes, lender });
   }
 
   /** Emits what is whole in the read buffer and begins the frame of a large message. */
   #scan(): void {
+    const { pending } = this.#read;
     let start = 0;
     let at = 0;
+    let isRunLent = false;
     for (;;) {
-      const newline = this.#read.subarray(0, this.#used).indexOf(NEWLINE, at);
+      const newline = pending.indexOf(NEWLINE, at);
       if (newline < 0) break;
-      const end = newline + 1 + this.#payloadBytes(at, newline);
-      if (end - at >= LARGE_BYTES) {
-        this.#emitSmall(start, at);
-        start = this.#beginFrame(at, newline, end);
-        at = start;
-      } else if (end <= this.#used) {
-        at = end;
-      } else break;
+      const end = newline + 1 + bytesAfterLine(pending, at, newline);
+      const bytes = end - at;
+      const isWhole = end <= pending.length;
+      const isLarge = bytes >= LARGE_BYTES;
+      const isLent = isLarge && this.#isLent(pending, at);
+      const isInPlace = isLent ? isWhole || bytes <= IN_PLACE_BYTES_MAX : !isLarge;
+      if (!isInPlace) {
+        this.#emitRun(start, at, isRunLent);
+        at += this.#beginFrame(pending.subarray(at, end), bytes, isLent);
+        start = at;
+        continue;
+      }
+      if (!isWhole) break;
+      if (isLent !== isRunLent) {
+        this.#emitRun(start, at, isRunLent);
+        start = at;
+        isRunLent = isLent;
+      }
+      if (isLent) this.#framed = false;
+      at = end;
     }
-    this.#emitSmall(start, at);
-    this.#read.copyWithin(0, at, this.#used);
-    this.#used -= at;
-    if (this.#used === this.#read.length) this.#grow();
+    this.#emitRun(start, at, isRunLent);
+    this.#read.pass(at);
   }
 
-  /** Bytes after the line of a message: payload and trailer; 0 for any other line. */
-  #payloadBytes(at: number, newline: number): number {
-    const first = this.#read[at];
-    if (first !== LETTER_M && first !== LETTER_H) return 0;
-    // The size is the last number of the line.
-    let size = 0;
-    let scale = 1;
-    for (let i = newline - TRAILER_BYTES; i > at && this.#read[i] !== SPACE; i--) {
-      size += ((this.#read[i] ?? DIGIT_0) - DIGIT_0) * scale;
-      scale *= 10;
+  /** Whether the large message at a position is lent. */
+  #isLent(bytes: Buffer, at: number): boolean {
+    return this.#lending !== undefined && hasSubjectPrefix(bytes, at, this.#lentPrefix);
+  }
+
+  /** Emits adjoining messages of the read buffer: a view if they are lent, otherwise a copy. */
+  #emitRun(start: number, end: number, isLent: boolean): void {
+    if (start === end) return;
+    if (isLent) this.#emit(this.#read.lend(start, end));
+    else {
+      const bytes = Buffer.from(this.#read.pending.subarray(start, end));
+      this.#emit({ bytes, lender: undefined });
     }
-    return size + TRAILER_BYTES;
   }
 
-  /** Moves what has come of a large message into a buffer of its own; returns where to go on. */
-  #beginFrame(at: number, newline: number, end: number): number {
-    const available = Math.min(end, this.#used);
-    const bytes = end - at;
-    const pool = this.#poolFor(at, newline);
-    const frame = pool?.take(bytes) ?? Buffer.allocUnsafeSlow(bytes);
-    this.#frameLent = pool !== undefined;
-    this.#read.copy(frame, 0, at, available);
-    if (available === end) {
-      this.#finishFrame(frame);
-    } else {
-      this.#frame = frame;
-      this.#filled = available - at;
-    }
-    return available;
-  }
-
-  /** Where the memory of a message with this line comes from, if it is lent. */
-  #poolFor(at: number, newline: number): BufferPool | undefined {
-    if (this.#lending === undefined) return undefined;
-    const subject = this.#read.indexOf(SPACE, at) + 1;
-    const end = subject + this.#lentPrefix.length;
-    const isLent = end < newline && this.#read.subarray(subject, end).equals(this.#lentPrefix);
-    return isLent ? this.#lending.pool : undefined;
-  }
-
-  /** A copy, because the read buffer is written to again. */
-  #emitSmall(start: number, end: number): void {
-    if (end > start)
-      this.#emit({ bytes: Buffer.from(this.#read.subarray(start, end)), lent: false });
-  }
-
-  /** A line longer than the buffer, such as the greeting of a huge cluster, still has to fit. */
-  #grow(): void {
-    const larger = Buffer.allocUnsafeSlow(this.#read.length * 2);
-    this.#read.copy(larger, 0, 0, this.#used);
-    this.#read = larger;
+  /** Moves what has come of a message into a buffer of its own; returns how much that is. */
+  #beginFrame(come: Buffer, bytes: number, isLent: boolean): number {
+    const pool = isLent ? this.#lending?.pool : undefined;
+    const memory = pool?.take(bytes) ?? Buffer.allocUnsafeSlow(bytes);
+    const frame = { bytes: memory, lender: pool, filled: come.length };
+    come.copy(memory);
+    this.#framed = true;
+    if (come.length === bytes) this.#finishFrame(frame);
+    else this.#frame = frame;
+    return come.length;
   }
 }

@@ -1,12 +1,14 @@
 // Proves that the transport with large buffers delivers the same bytes as the stock one, whatever
-// the sizes of messages, that views of old messages stay unchanged while new ones arrive, and that
-// reconnects and TLS work as without it.
+// the sizes of messages, that views of old messages stay unchanged while new ones arrive, that lent
+// ones are unchanged during their callback and their buffers go back, and that reconnects and TLS
+// work as without it.
 import { execFileSync, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { BufferPool } from "../../../src/transport/buffer-pool.ts";
 import { connectForBulk } from "../../../src/transport/bulk-transport.ts";
 import { startTestBroker, type TestBroker } from "../../support/broker.ts";
 
@@ -50,6 +52,22 @@ async function echo(options: Parameters<typeof connectForBulk>[0]): Promise<void
   }
 }
 
+/** Knows how many of its buffers are out. */
+class CountingPool extends BufferPool {
+  taken = 0;
+  back = 0;
+
+  override take(size: number): Buffer {
+    this.taken++;
+    return super.take(size);
+  }
+
+  override giveBack(buffer: Uint8Array): void {
+    this.back++;
+    super.giveBack(buffer);
+  }
+}
+
 describe("plain", () => {
   let broker: TestBroker;
 
@@ -82,6 +100,43 @@ describe("plain", () => {
       expect(received).toContain("here");
     };
     await vi.waitFor(heard, { timeout: 40_000 });
+    await connection.close();
+  });
+
+  test("delivers what it lends unchanged, before and after a reconnect", async () => {
+    const pool = new CountingPool();
+    const connection = await connectForBulk({
+      servers: broker.url,
+      maxReconnectAttempts: -1,
+      reconnectTimeWait: 20,
+      lending: { prefix: "lent.", pool },
+    });
+    const received: string[] = [];
+    connection.subscribe("lent.*", {
+      callback: (_error, { data }) => void received.push(digest(data)),
+    });
+    // Many of the sizes that share a buffer, among others.
+    const sent = [...SIZES, ...SIZES].flatMap((size, i) =>
+      [size, 60_000, 64 << 10, 100, 90_000, 64 << 10].map((one, j) => bytes(one, 6 * i + j)),
+    );
+    const deliver = async (): Promise<void> => {
+      received.length = 0;
+      for (const data of sent) connection.publish("lent.message", data);
+      await vi.waitFor(() => expect(received).toHaveLength(sent.length), { timeout: 40_000 });
+      expect(received).toEqual(sent.map(digest));
+      expect(pool.taken).toBeGreaterThan(0);
+      await vi.waitFor(() => expect(pool.back).toBe(pool.taken), { timeout: 10_000 });
+    };
+    await deliver();
+    await broker.kill();
+    await broker.start();
+    const heard = async (): Promise<void> => {
+      connection.publish("lent.hello");
+      await connection.flush();
+      expect(received.length).toBeGreaterThan(sent.length);
+    };
+    await vi.waitFor(heard, { timeout: 40_000 });
+    await deliver();
     await connection.close();
   });
 
