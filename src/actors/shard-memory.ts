@@ -165,6 +165,11 @@ export class ShardMemory {
     return MODULE_BYTES;
   }
 
+  /** Forgets the array that was staged last, which it would otherwise keep alive. */
+  unstage(): void {
+    this.#staged = undefined;
+  }
+
   /** Grows the memory until its free tail has `bytes`, and takes them. */
   #takeGrown(bytes: number): number {
     const end = this.memoryBytes;

@@ -99,6 +99,10 @@ describe("allocate and free", () => {
     memory.bytes(memory.scratch, 3).fill(9);
     expect(inScratch()).toEqual([1, 2, 3]);
     expect(memory.stage(one)).toBe(memory.scratch);
+    memory.stage(one);
+    one.fill(7);
+    memory.unstage();
+    expect(inScratch()).toEqual([7, 7, 7]);
   });
 
   test("no bytes are pointer 0, as often as asked for", () => {

@@ -369,6 +369,7 @@ export class Shard {
     if (message === undefined || subject?.shard !== this.#shard) this.#unreadable += 1;
     else if (subject.by === "host") this.#foldHost(subject.verb, message);
     else settled = this.#foldTrainer(record.seq, subject, message);
+    this.memory.unstage();
     this.#closeStep();
     this.#seq = record.seq;
     this.#crc = message === undefined ? 0 : readCrc(record.payload);
