@@ -37,17 +37,16 @@ export function eachChunk(
   const { dtype, encoding, bytes } = payload;
   const elementBytes = DTYPES[dtype].bytes;
   const wireBytes = wireBytesOf(payload);
-  if (encoding === undefined && bytes.length <= chunkBytes) {
-    memory.stage(bytes);
-    visit(bytes.length / wireBytes);
-    return;
-  }
   everyPiece(bytes, (chunkBytes / elementBytes) * wireBytes, (chunk) => {
     const n = chunk.length / wireBytes;
-    // Where encoded elements end, the widened ones end too: so they may be widened in place.
-    const staged = memory.scratch + n * (elementBytes - wireBytes);
-    memory.bytes(staged, chunk.length).set(chunk);
-    if (encoding !== undefined) memory.kernels[WIDEN[encoding]](memory.scratch, staged, n);
+    if (encoding === undefined) {
+      memory.stage(chunk);
+    } else {
+      // Where encoded elements end, the widened ones end too: so they may be widened in place.
+      const encoded = memory.scratch + n * (elementBytes - wireBytes);
+      memory.bytes(encoded, chunk.length).set(chunk);
+      memory.kernels[WIDEN[encoding]](memory.scratch, encoded, n);
+    }
     visit(n);
     return true;
   });
@@ -64,9 +63,9 @@ export function everyEncodedChunk(
   test: (pointer: number, n: number) => boolean,
 ): boolean {
   const { encoding, bytes } = payload;
-  const isWhole = encoding === undefined && bytes.length <= memory.scratchBytes;
-  return everyPiece(bytes, isWhole ? bytes.length : ENCODED_CHUNK_BYTES, (chunk) =>
-    test(memory.stage(isWhole ? bytes : chunk), chunk.length / wireBytesOf(payload)),
+  const staysWhole = encoding === undefined && bytes.length <= memory.scratchBytes;
+  return everyPiece(bytes, staysWhole ? memory.scratchBytes : ENCODED_CHUNK_BYTES, (chunk) =>
+    test(memory.stage(chunk), chunk.length / wireBytesOf(payload)),
   );
 }
 
@@ -75,13 +74,15 @@ function wireBytesOf({ dtype, encoding }: Payload): number {
   return encoding === undefined ? DTYPES[dtype].bytes : ENCODINGS[encoding].bytes;
 }
 
+/** What is no longer than a piece is given as it is: {@link ShardMemory.stage} knows it again. */
 function everyPiece(
   bytes: Uint8Array,
   pieceBytes: number,
   test: (piece: Uint8Array) => boolean,
 ): boolean {
   for (let at = 0; at < bytes.length; at += pieceBytes) {
-    if (!test(bytes.subarray(at, at + pieceBytes))) return false;
+    const piece = bytes.length <= pieceBytes ? bytes : bytes.subarray(at, at + pieceBytes);
+    if (!test(piece)) return false;
   }
   return true;
 }
