@@ -146,8 +146,7 @@ class TensorPiece implements Piece {
     const { index, values } = this.#load;
     const draft = draftRecord(toRecord(head, this.#load), this.dataBytes, allocate);
     if (index !== undefined) writePartIndex(draft.data, index);
-    const target = this.#indexBytes === 0 ? draft.data : draft.data.subarray(this.#indexBytes);
-    writeElements(target, values(), encoding);
+    writeElements(draft.data.subarray(this.#indexBytes), values(), encoding);
     return sealMessage(draft);
   }
 }

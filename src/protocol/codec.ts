@@ -81,7 +81,7 @@ export function draftMessage(
   writeBytes(bytes, 1, CRC_KEY);
   if (withData) {
     writeBytes(bytes, headerBytes, DATA_KEY);
-    buffer.writeUInt32BE(dataBytes, dataStart - 4);
+    writeUint32(bytes, dataStart - 4, dataBytes);
   }
   return { bytes, data: bytes.subarray(dataStart) };
 }
