@@ -89,6 +89,8 @@ typedef enum pserver_status {
   PSERVER_ERR_SNAPSHOT_DAMAGED = 44,
   /** this host does not have the rules the journal is written under */
   PSERVER_ERR_UNKNOWN_RULES = 45,
+  /** the broker cannot write the journal, though not for want of room */
+  PSERVER_ERR_JOURNAL_FAULT = 46,
   /** no host serves the shard at the moment */
   PSERVER_ERR_NO_OWNER = 50,
   /** this host no longer owns the shard */
@@ -174,6 +176,7 @@ typedef enum pserver_status {
   X(PSERVER_ERR_JOURNAL_REPLACED, "JOURNAL_REPLACED", 0) \
   X(PSERVER_ERR_SNAPSHOT_DAMAGED, "SNAPSHOT_DAMAGED", 0) \
   X(PSERVER_ERR_UNKNOWN_RULES, "UNKNOWN_RULES", 0) \
+  X(PSERVER_ERR_JOURNAL_FAULT, "JOURNAL_FAULT", 1) \
   X(PSERVER_ERR_NO_OWNER, "NO_OWNER", 1) \
   X(PSERVER_ERR_NOT_OWNER, "NOT_OWNER", 1) \
   X(PSERVER_ERR_BUSY, "BUSY", 1) \

@@ -65,6 +65,18 @@ export function renderVectors(directory) {
       ]),
     ),
     table(
+      "acks",
+      "const char *json; int kind; unsigned shard; uint64_t generation, seq; pserver_status code;",
+      read("acks").acks.map(({ json, kind, shard = 0, generation = 0, seq = 0, code }) => [
+        literal(json),
+        `ACK_${kind.toUpperCase()}`,
+        shard,
+        generation,
+        seq,
+        code === undefined ? "PSERVER_OK" : `PSERVER_ERR_${code}`,
+      ]),
+    ),
+    table(
       "messages",
       "const char *what, *hex;",
       messages.map(({ what, hex }) => [literal(what), literal(hex)]),

@@ -75,6 +75,7 @@ export const EXIT_CODES: Readonly<Record<ErrorCode, ExitCode>> = {
   JOURNAL_REPLACED: failure,
   SNAPSHOT_DAMAGED: failure,
   UNKNOWN_RULES: refused,
+  JOURNAL_FAULT: failure,
 
   NO_OWNER: unreachable,
   NOT_OWNER: unreachable,

@@ -17,6 +17,7 @@ const HINTS: Readonly<Partial<Record<ErrorCode, string>>> = {
   TIMEOUT: "give it longer with --timeout",
   OUTCOME_UNKNOWN: 'look at the values with "pserver get" before you send them again',
   JOURNAL_FULL: "wait for a snapshot, or give the broker more room",
+  JOURNAL_FAULT: "make room where the broker stores, and restart it: its log names the cause",
   NO_SPACE: "free space in the broker's store, or raise its limits",
   BAD_PATH: "models lie below the model directory of a host: give a path relative to it",
   INTERNAL: "this is a defect: please report it with the command that you gave",

@@ -1,7 +1,7 @@
 import { PserverError } from "../protocol/errors.ts";
 import type { Position } from "../protocol/outcomes.ts";
 import type { JobSubjects } from "../protocol/subjects.ts";
-import { JETSTREAM_ERRORS } from "../transport/broker-error.ts";
+import { isStoreFull, JETSTREAM_ERRORS } from "../transport/broker-error.ts";
 import { type PubAckError, parsePubAck } from "../transport/pub-ack.ts";
 import type { InboxMessage } from "./wire.ts";
 
@@ -14,9 +14,9 @@ export type JournalAck =
   /** It is not stored and never will be. */
   | { readonly kind: "refused"; readonly error: PserverError };
 
-/** A stream, an account or a store that is full. */
+/** An account or a store that is full. */
 const FULL: readonly number[] = [
-  JETSTREAM_ERRORS.MESSAGES_EXCEED_LIMIT,
+  JETSTREAM_ERRORS.ACCOUNT_EXCEEDED,
   JETSTREAM_ERRORS.INSUFFICIENT_STORAGE,
   JETSTREAM_ERRORS.INSUFFICIENT_RESOURCES,
 ];
@@ -41,13 +41,16 @@ export function parseJournalAck(message: InboxMessage, subjects: JobSubjects): J
   return { kind: "stored", shard, position: { generation, seq: ack.seq } };
 }
 
-function refusal({ code, errorCode, description }: PubAckError): JournalAck {
+function refusal(ack: PubAckError): JournalAck {
+  const { code, errorCode, description } = ack;
   const details = { brokerCode: errorCode, brokerMessage: description };
-  if (FULL.includes(errorCode)) {
-    return {
-      kind: "later",
-      error: new PserverError("JOURNAL_FULL", `the journal is full: ${description}`, details),
-    };
+  if (isFull(ack)) {
+    const message = `the journal is full: ${description}`;
+    return { kind: "later", error: new PserverError("JOURNAL_FULL", message, details) };
+  }
+  if (errorCode === JETSTREAM_ERRORS.STORE_FAILED) {
+    const message = `the broker cannot write the journal: ${description}`;
+    return { kind: "later", error: new PserverError("JOURNAL_FAULT", message, details) };
   }
   if (errorCode === JETSTREAM_ERRORS.MESSAGE_TOO_LARGE) {
     return {
@@ -69,4 +72,10 @@ function refusal({ code, errorCode, description }: PubAckError): JournalAck {
     kind: "refused",
     error: new PserverError("INTERNAL", `the journal refused the record: ${description}`, details),
   };
+}
+
+/** Whether the stream, the store or the account is full. */
+function isFull({ errorCode, description }: PubAckError): boolean {
+  if (errorCode === JETSTREAM_ERRORS.STORE_FAILED) return isStoreFull(description);
+  return FULL.includes(errorCode);
 }

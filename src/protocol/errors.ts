@@ -116,6 +116,11 @@ export const ERROR_CODES = {
     retryable: false,
     meaning: "this host does not have the rules the journal is written under",
   },
+  JOURNAL_FAULT: {
+    number: 46,
+    retryable: true,
+    meaning: "the broker cannot write the journal, though not for want of room",
+  },
 
   // Hosts.
   NO_OWNER: { number: 50, retryable: true, meaning: "no host serves the shard at the moment" },

@@ -21,12 +21,14 @@ export const JETSTREAM_ERRORS = {
   /** Of a stream's message; what else is in words that differ by broker version. */
   MESSAGE_NOT_REMOVED: 10057,
   MESSAGE_TOO_LARGE: 10054,
+  ACCOUNT_EXCEEDED: 10002,
   INSUFFICIENT_RESOURCES: 10023,
   INSUFFICIENT_STORAGE: 10047,
   INSUFFICIENT_MEMORY: 10028,
   NOT_ENABLED: 10076,
   NOT_ENABLED_FOR_ACCOUNT: 10039,
-  MESSAGES_EXCEED_LIMIT: 10077,
+  /** A limit of the stream, or whatever its store says; the text tells which. */
+  STORE_FAILED: 10077,
   WRONG_LAST_SEQUENCE: 10071,
   WRONG_LAST_SEQUENCE_UNKNOWN: 10164,
 } as const;
@@ -39,6 +41,15 @@ const NOT_ENABLED: readonly number[] = [
 /** The number of a JetStream API error, 0 for any other error. */
 export function jetStreamErrorCode(error: unknown): number {
   return error instanceof JetStreamApiError ? error.code : 0;
+}
+
+/**
+ * Whether a stream's store took no message because a limit or the disk is full, by the broker's text.
+ * Else it cannot write, such as "no message cache": a full disk took only half a record that began a
+ * file, and nats-server writes no other behind it until it is started again.
+ */
+export function isStoreFull(text: string): boolean {
+  return /exceeded|no space left/.test(text);
 }
 
 /** What an error of nats.js means to us; `action` says in the message what was being done. */
@@ -80,10 +91,12 @@ export function fromBrokerError(
   if (isDenied(error)) {
     return new PserverError("DENIED", `${action}: ${text}`, details, cause);
   }
-  if (code === JETSTREAM_ERRORS.MESSAGES_EXCEED_LIMIT) {
-    return new PserverError("JOURNAL_FULL", `${action}: ${text}`, details, cause);
+  if (code === JETSTREAM_ERRORS.STORE_FAILED) {
+    const refusal = isStoreFull(text) ? "JOURNAL_FULL" : "JOURNAL_FAULT";
+    return new PserverError(refusal, `${action}: ${text}`, details, cause);
   }
   if (
+    code === JETSTREAM_ERRORS.ACCOUNT_EXCEEDED ||
     code === JETSTREAM_ERRORS.INSUFFICIENT_STORAGE ||
     code === JETSTREAM_ERRORS.INSUFFICIENT_MEMORY
   ) {

@@ -9,6 +9,7 @@ import { decodeMessage, encodeMessage, readCrc } from "../../src/protocol/codec.
 import { bytesOf } from "../../src/protocol/dtypes.ts";
 import { decodeElements, encodeElements } from "../../src/protocol/encoding/elements.ts";
 import { isErrorCode } from "../../src/protocol/errors.ts";
+import { journalAckCases } from "../client/journal-ack-vectors.ts";
 import { elementEncodingCases } from "./encoding/encoding-vectors.ts";
 import { codeOf } from "./refusal.ts";
 import {
@@ -42,6 +43,7 @@ const FILES = [
   ["answers", "Answers, outcome requests, pulls, and errors as replies.", answerCases],
   ["lifecycle", "Requests of the lifecycle and their replies.", lifecycleCases],
   ["layout", "FNV-1a hashes of names and layouts of parameters.", layoutCases],
+  ["acks", "The broker's answers to records, and what a client makes of them.", journalAckCases],
   ["refused", "Bytes that every reader refuses, with the code.", refusedCases],
 ] as const;
 

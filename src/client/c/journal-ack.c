@@ -9,8 +9,9 @@
 #include "errors.h"
 #include "pub-ack.h"
 
-/** Of JetStream: limits of the stream, the store, the account; and a message that is too large. */
-enum { MESSAGES_EXCEED_LIMIT = 10077, INSUFFICIENT_STORAGE = 10047, INSUFFICIENT_RESOURCES = 10023 };
+/** Of JetStream. A limit of the stream, or whatever its store says: the text tells which. */
+enum { STORE_FAILED = 10077 };
+enum { ACCOUNT_EXCEEDED = 10002, INSUFFICIENT_STORAGE = 10047, INSUFFICIENT_RESOURCES = 10023 };
 enum { MESSAGE_TOO_LARGE = 10054, UNAVAILABLE = 503 };
 
 bool parse_journal_stream(const char *job, const char *stream, unsigned *shard,
@@ -29,19 +30,34 @@ bool parse_journal_stream(const char *job, const char *stream, unsigned *shard,
   return *generation > 0 && strcmp(spelled, stream) == 0;
 }
 
-static int refusal(const struct pub_ack *answer) {
+/** Whether a limit or the disk is full; a store that fails otherwise says so with the same code. */
+static bool is_full(const struct pub_ack *answer) {
   const char *text = answer->description;
   switch (answer->error_code) {
-    case MESSAGES_EXCEED_LIMIT:
+    case STORE_FAILED:
+      return strstr(text, "exceeded") != NULL || strstr(text, "no space left") != NULL;
+    case ACCOUNT_EXCEEDED:
     case INSUFFICIENT_STORAGE:
     case INSUFFICIENT_RESOURCES:
-      fail(PSERVER_ERR_JOURNAL_FULL, "the journal is full: %s", text);
-      return ACK_LATER;
-    case MESSAGE_TOO_LARGE:
-      fail(PSERVER_ERR_TOO_LARGE, "the journal takes no record this large: %s", text);
-      return ACK_REFUSED;
+      return true;
     default:
-      break;
+      return false;
+  }
+}
+
+static int refusal(const struct pub_ack *answer) {
+  const char *text = answer->description;
+  if (is_full(answer)) {
+    fail(PSERVER_ERR_JOURNAL_FULL, "the journal is full: %s", text);
+    return ACK_LATER;
+  }
+  if (answer->error_code == STORE_FAILED) {
+    fail(PSERVER_ERR_JOURNAL_FAULT, "the broker cannot write the journal: %s", text);
+    return ACK_LATER;
+  }
+  if (answer->error_code == MESSAGE_TOO_LARGE) {
+    fail(PSERVER_ERR_TOO_LARGE, "the journal takes no record this large: %s", text);
+    return ACK_REFUSED;
   }
   if (answer->code == UNAVAILABLE) {
     fail(PSERVER_ERR_NO_OWNER, "the journal cannot store: %s", text);

@@ -7,7 +7,7 @@
 
 /** Bytes of a stream's name and of a description that are kept, the final zeros included. */
 #define STREAM_ROOM 128
-#define DESCRIPTION_ROOM 256
+#define DESCRIPTION_ROOM 1024
 
 /** The broker's answer to what was published to a stream. */
 struct pub_ack {

@@ -4,6 +4,7 @@
 #include "crc32.h"
 #include "encodings.h"
 #include "envelope.h"
+#include "errors.h"
 #include "expect.h"
 #include "journal-ack.h"
 #include "names.h"
@@ -69,6 +70,26 @@ static void check_streams(void) {
     EXPECT(is_valid == streams[i].is_valid);
     EXPECT(!is_valid || (shard == streams[i].shard && generation == streams[i].generation));
   }
+}
+
+static void check_acks(void) {
+  EXPECT(nats_Open(-1) == NATS_OK);
+  for (size_t i = 0; i < COUNT(acks); i++) {
+    struct journal_ack ack = {0};
+    natsMsg *message = NULL;
+    EXPECT(natsMsg_Create(&message, "s", NULL, acks[i].json, (int)strlen(acks[i].json)) == NATS_OK);
+    read_journal_ack("mnist", message, &ack);
+    natsMsg_Destroy(message);
+    if ((int)ack.kind != acks[i].kind) fprintf(stderr, "%s\n", acks[i].json);
+    EXPECT((int)ack.kind == acks[i].kind);
+    if (ack.kind != ACK_STORED) {
+      EXPECT(last_failure()->code == acks[i].code);
+      continue;
+    }
+    EXPECT(ack.shard == acks[i].shard && ack.position.generation == acks[i].generation);
+    EXPECT(ack.position.seq == acks[i].seq);
+  }
+  nats_Close();
 }
 
 /** Packs a value that was read, with what the library packs its messages with. */
@@ -206,6 +227,7 @@ int main(void) {
   check_names();
   check_encodings();
   check_streams();
+  check_acks();
   check_messages();
   check_refused();
   check_written();
