@@ -69,7 +69,7 @@ export class BrokerProcess {
     program: string,
     args: readonly string[],
     afterExit: () => Promise<void>,
-    onLog: (line: string) => void = () => {},
+    onLog: (line: string) => void,
   ): Promise<BrokerProcess> {
     const command =
       SETPRIV === undefined

@@ -9,6 +9,7 @@ import { type BrokerExit, BrokerProcess } from "./broker-process.ts";
 import { checkDurable } from "./broker-version.ts";
 import { type FoundBroker, findBroker } from "./find-broker.ts";
 import { lockStore, type StoreLock } from "./store-lock.ts";
+import { StuckStore } from "./stuck-store.ts";
 
 /** How to start a broker. */
 export interface BrokerOptions extends BrokerSettings {
@@ -22,6 +23,8 @@ export interface BrokerOptions extends BrokerSettings {
   readonly startTimeoutMs?: number;
   /** Gets each line of the broker's log, as it comes. */
   readonly onLog?: (line: string) => void;
+  /** A full disk has left the store so that it cannot be written until a new start; told for each record. */
+  readonly onStoreStuck?: () => void;
   /** Ends a start that is under way; later it does nothing. */
   readonly signal?: AbortSignal;
 }
@@ -73,7 +76,7 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
       program.path,
       files.flags,
       () => afterExit(lock, files),
-      options.onLog,
+      logReader(options),
     );
     await lock.addHolder(running.pid);
     return await untilReady(running, files, storeDir, options);
@@ -82,6 +85,15 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     else await running.kill();
     throw error;
   }
+}
+
+/** Gets the lines of the broker's log. */
+function logReader({ onLog, onStoreStuck }: BrokerOptions): (line: string) => void {
+  const store = new StuckStore();
+  return (line) => {
+    onLog?.(line);
+    if (store.isToldBy(line)) onStoreStuck?.();
+  };
 }
 
 /** What is written before each start. */

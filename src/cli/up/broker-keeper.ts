@@ -1,6 +1,8 @@
+import { statfs } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Broker } from "../../broker/index.ts";
 import { ensureError, PserverError } from "../../protocol/errors.ts";
+import { fileError } from "../../protocol/file-errors.ts";
 
 /** Starts in a row that may fail, or end within {@link STEADY_MS}, before the keeper gives up. */
 const RESTARTS_MAX = 5;
@@ -10,15 +12,21 @@ const STEADY_MS = 60_000;
 
 const RESTART_DELAY_MS = 500;
 
+/** Some of the largest records, and what a broker writes when it stops and starts. */
+const ROOM_BYTES = 32 * 1024 * 1024;
+
 /** How a {@link BrokerKeeper} starts brokers and tells what it does. */
 export interface BrokerKeeperOptions {
   /** Starts the broker: the first time with no port, then on the port that it had. */
-  readonly start: (port?: number) => Promise<Broker>;
+  readonly start: (port: number | undefined, onStoreStuck: () => void) => Promise<Broker>;
   readonly onMessage: (text: string) => void;
   readonly restartDelayMs?: number;
 }
 
-/** Keeps a broker running: one that ends unasked is started again on its port and store. */
+/**
+ * Keeps a broker running: one that ends unasked is started again on its port and store, and so is one
+ * that a full disk has left unable to write, once there is room.
+ */
 export class BrokerKeeper {
   /** Settles with the reason when the broker ended and could not be started again. */
   readonly failed: Promise<PserverError>;
@@ -27,6 +35,7 @@ export class BrokerKeeper {
   #broker: Broker;
   #fail: (error: PserverError) => void = () => {};
   #restarting: Promise<void> = Promise.resolve();
+  #isRenewing = false;
 
   private constructor(broker: Broker, options: BrokerKeeperOptions) {
     this.#broker = broker;
@@ -39,7 +48,12 @@ export class BrokerKeeper {
 
   /** @throws as `options.start` does: the first start is not repeated. */
   static async start(options: BrokerKeeperOptions): Promise<BrokerKeeper> {
-    return new BrokerKeeper(await options.start(), options);
+    let keeper: BrokerKeeper | undefined;
+    const broker = await options.start(undefined, () => {
+      if (keeper !== undefined) keeper.#renew();
+    });
+    keeper = new BrokerKeeper(broker, options);
+    return keeper;
   }
 
   /** The broker that runs now, or ran last. */
@@ -65,6 +79,29 @@ export class BrokerKeeper {
     });
   }
 
+  /** Ends a broker that cannot write its store any more, so that it is started again. */
+  #renew(): void {
+    if (this.#isRenewing || this.#stopping.signal.aborted) return;
+    this.#isRenewing = true;
+    void this.#endWithRoom().finally(() => {
+      this.#isRenewing = false;
+    });
+  }
+
+  async #endWithRoom(): Promise<void> {
+    const { onMessage } = this.#options;
+    const { storeDir } = this.#broker;
+    try {
+      const { bavail, bsize } = await statfs(storeDir);
+      // Without room it would soon be where it was: it tells again with the next record.
+      if (bavail * bsize < ROOM_BYTES) return;
+      onMessage("the broker's disk was full, and since then it cannot write; there is room again");
+      await this.#broker.stop();
+    } catch (cause) {
+      onMessage(fileError("look at the disk of", storeDir, cause).message);
+    }
+  }
+
   async #restart(firstReason: string, firstFailures: number): Promise<void> {
     const { start, onMessage, restartDelayMs = RESTART_DELAY_MS } = this.#options;
     let reason = firstReason;
@@ -73,7 +110,7 @@ export class BrokerKeeper {
       onMessage(`${reason}; starting it again (${failures} of ${RESTARTS_MAX})`);
       try {
         await delay(restartDelayMs * failures, undefined, { signal: this.#stopping.signal });
-        this.#broker = await start(this.#broker.port);
+        this.#broker = await start(this.#broker.port, () => this.#renew());
       } catch (error) {
         if (this.#stopping.signal.aborted) return;
         cause = ensureError(error);

@@ -68,12 +68,13 @@ async function startKeeper(
   signal: AbortSignal,
 ): Promise<BrokerKeeper> {
   const keeper = await BrokerKeeper.start({
-    start: (port) =>
+    start: (port, onStoreStuck) =>
       startBroker({
         // Where nats.conf has it, so that a broker started by hand finds the same data.
         storeDir: join(resolve(flags.store), "store"),
         port: port ?? flags.port,
         signal,
+        onStoreStuck,
         ...(flags.durable === true ? { durable: true } : {}),
       }),
     onMessage: (text) => output.warning(text),

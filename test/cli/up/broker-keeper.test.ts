@@ -1,5 +1,7 @@
 // Proves, with brokers that only pretend, that one that ends is started again on its port, that
-// this has an end, that failed starts count, and that a stop in between wins.
+// this has an end, that failed starts count, that a stop in between wins, and that one whose store is
+// stuck is ended, once, to be started again.
+import { tmpdir } from "node:os";
 import { expect, test } from "vitest";
 import type { Broker, BrokerExit } from "../../../src/broker/index.ts";
 import { BrokerKeeper } from "../../../src/cli/up/broker-keeper.ts";
@@ -16,19 +18,24 @@ class Brokers {
   readonly started: FakeBroker[] = [];
   readonly ports: (number | undefined)[] = [];
   readonly messages: string[] = [];
+  /** What the keeper wants to be told by each start. */
+  readonly onStoreStuck: (() => void)[] = [];
   readonly #fails: (start: number) => boolean;
+  readonly #storeDir: string;
   #wake: () => void = () => {};
 
-  constructor(fails: (start: number) => boolean = () => false) {
+  constructor(fails: (start: number) => boolean = () => false, storeDir = tmpdir()) {
     this.#fails = fails;
+    this.#storeDir = storeDir;
   }
 
   keep(): Promise<BrokerKeeper> {
     return BrokerKeeper.start({
-      start: async (port) => {
+      start: async (port, onStoreStuck) => {
         this.ports.push(port);
+        this.onStoreStuck.push(onStoreStuck);
         if (this.#fails(this.ports.length)) throw new PserverError("IO", "no start");
-        const broker = fakeBroker();
+        const broker = fakeBroker(this.#storeDir);
         this.started.push(broker);
         this.#wake();
         return broker;
@@ -50,7 +57,7 @@ class Brokers {
   }
 }
 
-function fakeBroker(): FakeBroker {
+function fakeBroker(storeDir: string): FakeBroker {
   let end: (exit: BrokerExit) => void = () => {};
   const exited = new Promise<BrokerExit>((resolve) => {
     end = resolve;
@@ -60,7 +67,7 @@ function fakeBroker(): FakeBroker {
     url: "nats://127.0.0.1:4333",
     port: 4333,
     pid: 1,
-    storeDir: "",
+    storeDir,
     version: "2.12.0",
   };
   return { ...facts, exited, end, stop, kill: stop };
@@ -122,5 +129,31 @@ test("a stop while it starts again wins", async () => {
 test("a first start that fails is not repeated", async () => {
   const brokers = new Brokers(() => true);
   await expect(brokers.keep()).rejects.toMatchObject({ code: "IO" });
+  expect(brokers.ports).toHaveLength(1);
+});
+
+test("ends a broker whose store is stuck and starts it again, each time it is told", async () => {
+  const brokers = new Brokers();
+  const keeper = await brokers.keep();
+  for (let i = 0; i < 2; i++) {
+    // As often as records are refused.
+    for (let told = 0; told < 3; told++) brokers.onStoreStuck[i]?.();
+    await brokers.until(() => brokers.messages.length === 3 * (i + 1));
+    expect(brokers.messages.slice(3 * i)).toEqual([
+      "the broker's disk was full, and since then it cannot write; there is room again",
+      `the broker ended with exit code 0; starting it again (${i + 1} of 5)`,
+      "the broker is back at nats://127.0.0.1:4333",
+    ]);
+    expect(keeper.broker).toBe(brokers.started[i + 1]);
+  }
+  expect(brokers.ports).toEqual([undefined, 4333, 4333]);
+});
+
+test("leaves a broker alone of whose disk it learns nothing, and says why", async () => {
+  const brokers = new Brokers(() => false, "/nowhere/store");
+  await brokers.keep();
+  brokers.onStoreStuck[0]?.();
+  await brokers.until(() => brokers.messages.length === 1);
+  expect(brokers.messages[0]).toMatch(/^cannot look at the disk of \/nowhere\/store: ENOENT/);
   expect(brokers.ports).toHaveLength(1);
 });
