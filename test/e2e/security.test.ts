@@ -21,6 +21,7 @@ import {
   encodeStepRequest,
   JobSubjects,
   parseStepReply,
+  throwIfError,
 } from "../../src/protocol/index.ts";
 import type { ConnectionSettings } from "../../src/transport/connection.ts";
 import { TestJob } from "../support/host.ts";
@@ -294,6 +295,10 @@ describe("answers aimed elsewhere", () => {
     await using ps = await trainer("trainer-1");
     const control = await rawUser("host", SUBJECTS.hostInbox("witness"));
     const connection = await rawUser("trainer-1", SUBJECTS.inbox("trainer-1"));
+    // A snapshot still under way would write after the test has looked.
+    const snapshot = SUBJECTS.control("trainer-1", "snapshot");
+    const made = await connection.request(snapshot, encodeMessage({}), { timeout: WAIT.timeout });
+    throwIfError(decodeMessage(made.data).fields);
     const before = await standing(control);
     const own = await ownRecords(control, "trainer-1");
     const requests = [
