@@ -186,18 +186,18 @@ describe("the journal", () => {
     await initialize(client);
     await client.beginInit({ wait: false });
     const big = { dtype: "float32" as const, shape: [4], data: ones() };
-    let error: PserverError | undefined;
-    while (error === undefined) {
-      await Promise.all(
-        Array.from({ length: 200 }, () => client.sendGrads({ w: big }, { timeoutMs: 1_000 })),
-      ).catch((caught: PserverError) => {
-        error = caught;
-      });
+    const errors: PserverError[] = [];
+    while (errors.length === 0) {
+      const push = (): Promise<unknown> => client.sendGrads({ w: big }, { timeoutMs: 1_000 });
+      const results = await Promise.allSettled(Array.from({ length: 200 }, push));
+      for (const result of results) if (result.status === "rejected") errors.push(result.reason);
     }
-    expect(error).toMatchObject({
-      code: "JOURNAL_FULL",
-      message: expect.stringContaining("nothing was applied"),
-    });
+    const full = errors.filter(({ code }) => code === "JOURNAL_FULL");
+    expect(full).not.toEqual([]);
+    for (const { message } of full) expect(message).toContain("nothing was applied");
+    // Those whose last sending the broker was about to refuse when their time ended.
+    const others = errors.filter((error) => !full.includes(error));
+    expect(others.filter(({ code }) => code !== "OUTCOME_UNKNOWN")).toEqual([]);
   });
 
   test("on a broker that stands still: memory is bounded, whatever is pushed", async () => {
@@ -245,12 +245,12 @@ describe("connect", () => {
   test("says that no host answers", async () => {
     const broker = await startTestBroker();
     cleanUp.push(() => broker.remove());
-    await expect(connect({ url: broker.url, job: "lonely", timeoutMs: 300 })).rejects.toMatchObject(
-      {
-        code: "NO_HOST",
-        message: expect.stringContaining('"lonely"'),
-      },
-    );
+    await expect(
+      connect({ url: broker.url, job: "lonely", timeoutMs: 1_500 }),
+    ).rejects.toMatchObject({
+      code: "NO_HOST",
+      message: expect.stringContaining('"lonely"'),
+    });
   });
 
   test("refuses a wrong name before it connects", async () => {

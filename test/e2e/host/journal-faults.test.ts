@@ -87,16 +87,22 @@ describe("a full journal", () => {
     const codes = results.map((result) =>
       result.status === "rejected" ? (result.reason as PserverError).code : "",
     );
-    // Some are stored and not folded; of the others the error says why, and that none was applied.
+    // Some are stored and not folded; of the others the error says why, and that none was applied,
+    // unless the broker was just about to refuse it once more.
     const full = codes.filter((code) => code === "JOURNAL_FULL").length;
-    expect(full).toBeGreaterThan(20);
+    expect(full).toBeGreaterThan(0);
     expect(codes.filter((code) => code !== "JOURNAL_FULL")).toEqual(
       Array.from({ length: 60 - full }, () => "OUTCOME_UNKNOWN"),
     );
+    await using archive = await Archive.open(job.broker.url, job.job);
+    const records = await archive.records(0);
+    const stored = records.filter(({ subject }) => subject.includes(".push.w.")).length;
+    expect(stored).toBeGreaterThan(0);
+    expect(stored).toBeLessThanOrEqual(60 - full);
     thaw(host.pid);
     await client.sendGrads({ w: ones });
     const { data } = await client.pullFull("w");
-    expect(new Set<unknown>(data)).toEqual(new Set([60 - full + 1]));
+    expect(new Set<unknown>(data)).toEqual(new Set([stored + 1]));
   });
 });
 
