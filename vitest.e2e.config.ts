@@ -4,13 +4,19 @@ import { longestFirst } from "./test/support/longest-first.ts";
 const LONGEST = [
   "c/fuzz.test.ts",
   "c/races.test.ts",
-  "examples.test.ts",
-  "host/etcd.test.ts",
   "c/paddle-examples.test.ts",
+  "host/etcd.test.ts",
   "e2e/cli.test.ts",
+  "examples.test.ts",
   "host/journal-faults.test.ts",
   "c/paddle-etcd.test.ts",
   "host/many.test.ts",
+  "c/core.test.ts",
+  "c/paddle-v2.test.ts",
+  "host/full-disk.test.ts",
+  "host/steps.test.ts",
+  "c/memory.test.ts",
+  "c/mixed-training.test.ts",
 ];
 
 /** End-to-end tests: every file starts brokers and processes of its own on free ports. */
