@@ -2,7 +2,7 @@ import { statfs } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Broker } from "../../broker/index.ts";
 import { ensureError, PserverError } from "../../protocol/errors.ts";
-import { fileError } from "../../protocol/file-errors.ts";
+import { io } from "../../protocol/file-errors.ts";
 
 /** Starts in a row that may fail, or end within {@link STEADY_MS}, before the keeper gives up. */
 const RESTARTS_MAX = 5;
@@ -50,7 +50,7 @@ export class BrokerKeeper {
   static async start(options: BrokerKeeperOptions): Promise<BrokerKeeper> {
     let keeper: BrokerKeeper | undefined;
     const broker = await options.start(undefined, () => {
-      if (keeper !== undefined) keeper.#renew();
+      if (keeper !== undefined) void keeper.#renew();
     });
     keeper = new BrokerKeeper(broker, options);
     return keeper;
@@ -80,25 +80,22 @@ export class BrokerKeeper {
   }
 
   /** Ends a broker that cannot write its store any more, so that it is started again. */
-  #renew(): void {
+  async #renew(): Promise<void> {
     if (this.#isRenewing || this.#stopping.signal.aborted) return;
     this.#isRenewing = true;
-    void this.#endWithRoom().finally(() => {
-      this.#isRenewing = false;
-    });
-  }
-
-  async #endWithRoom(): Promise<void> {
-    const { onMessage } = this.#options;
     const { storeDir } = this.#broker;
     try {
-      const { bavail, bsize } = await statfs(storeDir);
+      const { bavail, bsize } = await io("look at the disk of", storeDir, statfs(storeDir));
       // Without room it would soon be where it was: it tells again with the next record.
       if (bavail * bsize < ROOM_BYTES) return;
-      onMessage("the broker's disk was full, and since then it cannot write; there is room again");
+      const told =
+        "the broker's disk was full, and since then it cannot write; there is room again";
+      this.#options.onMessage(told);
       await this.#broker.stop();
-    } catch (cause) {
-      onMessage(fileError("look at the disk of", storeDir, cause).message);
+    } catch (error) {
+      this.#options.onMessage(ensureError(error).message);
+    } finally {
+      this.#isRenewing = false;
     }
   }
 
@@ -110,7 +107,7 @@ export class BrokerKeeper {
       onMessage(`${reason}; starting it again (${failures} of ${RESTARTS_MAX})`);
       try {
         await delay(restartDelayMs * failures, undefined, { signal: this.#stopping.signal });
-        this.#broker = await start(this.#broker.port, () => this.#renew());
+        this.#broker = await start(this.#broker.port, () => void this.#renew());
       } catch (error) {
         if (this.#stopping.signal.aborted) return;
         cause = ensureError(error);
