@@ -174,7 +174,8 @@ describe("once initialized", () => {
 
   test("a second process under the same id: the first is told, the second goes on", async () => {
     // The answer to the renewal of its lease may tell the first before the shard does: then others.
-    for (let pair = 1, byShard = false; !byShard; pair++) {
+    let byShard = false;
+    for (let pair = 1; !byShard && pair <= 10; pair++) {
       const first = await job.trainer(`twin-${pair}`);
       await using second = await job.trainer(`twin-${pair}`);
       // A shard knows a session from its first record there on.
@@ -186,5 +187,6 @@ describe("once initialized", () => {
       await refused(first.pullFull("w"), "SUPERSEDED", `"twin-${pair}"`);
       await second.sendGrads({ w: good });
     }
+    expect(byShard).toBe(true);
   });
 });
