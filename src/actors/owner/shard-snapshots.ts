@@ -167,8 +167,14 @@ export class ShardSnapshots {
 
   async #cut(head: () => CutHead): Promise<StoredManifest> {
     const { shard } = this.#snapshotted.holding;
-    this.#manifest = await this.#snapshotter.cut(shard, head, () => this.#manifest?.seq ?? 0);
-    return this.#manifest;
+    return await this.#snapshotter.cut(
+      shard,
+      head,
+      () => this.#manifest?.seq ?? 0,
+      (stored) => {
+        this.#manifest = stored;
+      },
+    );
   }
 
   async #retain(forget: (retention: Retention) => Promise<JournalInfo | undefined>): Promise<void> {

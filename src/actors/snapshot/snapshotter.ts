@@ -7,7 +7,7 @@ import {
 } from "../../protocol/index.ts";
 import type { Block } from "../fold/block.ts";
 import type { Shard } from "../fold/shard.ts";
-import type { Manifest, PieceRef } from "./manifest.ts";
+import type { Manifest, PieceRef, StoredManifest } from "./manifest.ts";
 import type { SnapshotBudget } from "./snapshot-budget.ts";
 import { type BlockPieces, blockKey, type SnapshotState } from "./state.ts";
 import type { SnapshotStore } from "./store.ts";
@@ -98,16 +98,22 @@ export class Snapshotter {
 
   /**
    * Stores one cut of the shard and commits it after the manifest that `previousSeq` names. The cut
-   * is of the shard as it is when its turn among the shards of the worker has come.
-   * @returns the manifest and its sequence.
+   * is of the shard as it is when its turn among the shards of the worker has come. `onStored` gets the
+   * manifest and its sequence before the next turn: the head of the next one follows from it.
+   * @returns the same.
    * @throws NOT_OWNER if another owner has committed since.
    */
   cut(
     shard: Shard,
     head: () => CutHead,
     previousSeq: () => number,
-  ): Promise<{ seq: number; manifest: Manifest }> {
-    return this.#budget.turn(() => this.#makeCut(shard, head(), previousSeq()));
+    onStored: (stored: StoredManifest) => void,
+  ): Promise<StoredManifest> {
+    return this.#budget.turn(async () => {
+      const stored = await this.#makeCut(shard, head(), previousSeq());
+      onStored(stored);
+      return stored;
+    });
   }
 
   /**
@@ -118,11 +124,7 @@ export class Snapshotter {
     this.#cut?.abort(reason);
   }
 
-  async #makeCut(
-    shard: Shard,
-    head: CutHead,
-    previousSeq: number,
-  ): Promise<{ seq: number; manifest: Manifest }> {
+  async #makeCut(shard: Shard, head: CutHead, previousSeq: number): Promise<StoredManifest> {
     let abort: (reason: PserverError) => void = () => undefined;
     const aborted = new Promise<never>((_resolve, reject) => {
       abort = reject;
@@ -150,7 +152,7 @@ export class Snapshotter {
     shard: Shard,
     head: CutHead,
     previousSeq: number,
-  ): Promise<{ seq: number; manifest: Manifest }> {
+  ): Promise<StoredManifest> {
     // Everything up to the first await happens between two records: that is the cut.
     const stored = new Map(this.#stored);
     const fold = shard.saveState();

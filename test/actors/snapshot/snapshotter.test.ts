@@ -121,6 +121,7 @@ function cut(): Promise<unknown> {
     shard,
     () => HEAD,
     () => 0,
+    () => undefined,
   );
 }
 
@@ -289,4 +290,21 @@ describe("slots", () => {
     await cut();
     expect(store.restore().digest()).toBe(shard.digest());
   });
+});
+
+test("a cut that waited for its turn begins with what the one before has stored", async () => {
+  let head = HEAD;
+  let previousSeq = 0;
+  const next = (): Promise<unknown> =>
+    snapshotter.cut(
+      shard,
+      () => head,
+      () => previousSeq,
+      (stored) => {
+        head = { ...HEAD, generation: stored.manifest.generation + 1 };
+        previousSeq = stored.seq;
+      },
+    );
+  await Promise.all([next(), next(), next()]);
+  expect(store.manifests.map(({ generation }) => generation)).toEqual([1, 2, 3]);
 });
