@@ -77,6 +77,8 @@ typedef enum pserver_status {
   PSERVER_ERR_EARLY = 36,
   /** the trainer is not a member of the job's steps */
   PSERVER_ERR_NOT_MEMBER = 37,
+  /** more than one trainer or job may hold or waste */
+  PSERVER_ERR_QUOTA = 38,
   /** the journal has reached its limit */
   PSERVER_ERR_JOURNAL_FULL = 40,
   /** the journal lost or changed a record */
@@ -99,6 +101,8 @@ typedef enum pserver_status {
   PSERVER_ERR_BUSY = 52,
   /** no host of the job answers */
   PSERVER_ERR_NO_HOST = 53,
+  /** the host has less free memory than the shard needs */
+  PSERVER_ERR_NO_MEMORY = 54,
   /** the call did not finish in its time */
   PSERVER_ERR_TIMEOUT = 60,
   /** each piece was applied once or not at all; which is not known */
@@ -119,6 +123,12 @@ typedef enum pserver_status {
   PSERVER_ERR_DENIED = 74,
   /** etcd cannot be reached or does not answer */
   PSERVER_ERR_NO_ETCD = 75,
+  /** the broker's JetStream does not answer at the moment */
+  PSERVER_ERR_JETSTREAM_UNAVAILABLE = 76,
+  /** the broker offers no TLS, which was asked for */
+  PSERVER_ERR_NO_TLS = 77,
+  /** another process listens on the address */
+  PSERVER_ERR_ADDRESS_IN_USE = 78,
   /** the path leaves the model directory or is not valid */
   PSERVER_ERR_BAD_PATH = 80,
   /** the file is not a valid model file */
@@ -170,6 +180,7 @@ typedef enum pserver_status {
   X(PSERVER_ERR_LATE, "LATE", 0) \
   X(PSERVER_ERR_EARLY, "EARLY", 1) \
   X(PSERVER_ERR_NOT_MEMBER, "NOT_MEMBER", 0) \
+  X(PSERVER_ERR_QUOTA, "QUOTA", 0) \
   X(PSERVER_ERR_JOURNAL_FULL, "JOURNAL_FULL", 1) \
   X(PSERVER_ERR_JOURNAL_DAMAGED, "JOURNAL_DAMAGED", 0) \
   X(PSERVER_ERR_JOURNAL_LOST, "JOURNAL_LOST", 0) \
@@ -181,6 +192,7 @@ typedef enum pserver_status {
   X(PSERVER_ERR_NOT_OWNER, "NOT_OWNER", 1) \
   X(PSERVER_ERR_BUSY, "BUSY", 1) \
   X(PSERVER_ERR_NO_HOST, "NO_HOST", 1) \
+  X(PSERVER_ERR_NO_MEMORY, "NO_MEMORY", 1) \
   X(PSERVER_ERR_TIMEOUT, "TIMEOUT", 1) \
   X(PSERVER_ERR_OUTCOME_UNKNOWN, "OUTCOME_UNKNOWN", 0) \
   X(PSERVER_ERR_ABORTED, "ABORTED", 0) \
@@ -191,6 +203,9 @@ typedef enum pserver_status {
   X(PSERVER_ERR_PAYLOAD_TOO_SMALL, "PAYLOAD_TOO_SMALL", 0) \
   X(PSERVER_ERR_DENIED, "DENIED", 0) \
   X(PSERVER_ERR_NO_ETCD, "NO_ETCD", 1) \
+  X(PSERVER_ERR_JETSTREAM_UNAVAILABLE, "JETSTREAM_UNAVAILABLE", 1) \
+  X(PSERVER_ERR_NO_TLS, "NO_TLS", 0) \
+  X(PSERVER_ERR_ADDRESS_IN_USE, "ADDRESS_IN_USE", 0) \
   X(PSERVER_ERR_BAD_PATH, "BAD_PATH", 0) \
   X(PSERVER_ERR_BAD_FILE, "BAD_FILE", 0) \
   X(PSERVER_ERR_MISSING_SHARD, "MISSING_SHARD", 0) \

@@ -68,6 +68,7 @@ export const EXIT_CODES: Readonly<Record<ErrorCode, ExitCode>> = {
   EARLY: failure,
   NOT_MEMBER: failure,
   TOO_MANY_TRAINERS: failure,
+  QUOTA: failure,
 
   JOURNAL_FULL: failure,
   JOURNAL_DAMAGED: failure,
@@ -81,6 +82,7 @@ export const EXIT_CODES: Readonly<Record<ErrorCode, ExitCode>> = {
   NOT_OWNER: unreachable,
   BUSY: unreachable,
   NO_HOST: unreachable,
+  NO_MEMORY: unreachable,
 
   TIMEOUT: unknownOutcome,
   OUTCOME_UNKNOWN: unknownOutcome,
@@ -93,6 +95,9 @@ export const EXIT_CODES: Readonly<Record<ErrorCode, ExitCode>> = {
   PAYLOAD_TOO_SMALL: refused,
   DENIED: refused,
   NO_ETCD: unreachable,
+  JETSTREAM_UNAVAILABLE: unreachable,
+  NO_TLS: refused,
+  ADDRESS_IN_USE: failure,
 
   BAD_PATH: invalidInput,
   BAD_FILE: invalidInput,

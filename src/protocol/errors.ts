@@ -91,6 +91,11 @@ export const ERROR_CODES = {
     retryable: false,
     meaning: "the trainer is not a member of the job's steps",
   },
+  QUOTA: {
+    number: 38,
+    retryable: false,
+    meaning: "more than one trainer or job may hold or waste",
+  },
   TOO_MANY_TRAINERS: { number: 34, retryable: false, meaning: "the shard's trainer table is full" },
 
   // Journal.
@@ -127,6 +132,11 @@ export const ERROR_CODES = {
   NOT_OWNER: { number: 51, retryable: true, meaning: "this host no longer owns the shard" },
   BUSY: { number: 52, retryable: true, meaning: "the host has too much work queued" },
   NO_HOST: { number: 53, retryable: true, meaning: "no host of the job answers" },
+  NO_MEMORY: {
+    number: 54,
+    retryable: true,
+    meaning: "the host has less free memory than the shard needs",
+  },
 
   // Calls.
   TIMEOUT: { number: 60, retryable: true, meaning: "the call did not finish in its time" },
@@ -153,6 +163,21 @@ export const ERROR_CODES = {
     meaning: "the broker refused the credentials or a subject",
   },
   NO_ETCD: { number: 75, retryable: true, meaning: "etcd cannot be reached or does not answer" },
+  JETSTREAM_UNAVAILABLE: {
+    number: 76,
+    retryable: true,
+    meaning: "the broker's JetStream does not answer at the moment",
+  },
+  NO_TLS: {
+    number: 77,
+    retryable: false,
+    meaning: "the broker offers no TLS, which was asked for",
+  },
+  ADDRESS_IN_USE: {
+    number: 78,
+    retryable: false,
+    meaning: "another process listens on the address",
+  },
 
   // Files.
   BAD_PATH: {
