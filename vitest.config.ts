@@ -1,4 +1,5 @@
 import { defineConfig } from "vitest/config";
+import { HANG_MS } from "./test/support/limits.ts";
 import { longestFirst } from "./test/support/longest-first.ts";
 
 /** Unit and property tests: no broker, no child process. */
@@ -12,7 +13,8 @@ export default defineConfig({
     // Files share a process: to start one for each would take a third of the time. So each restores what
     // it replaces for all, such as timers.
     isolate: false,
-    testTimeout: 20_000,
+    testTimeout: HANG_MS,
+    hookTimeout: HANG_MS,
     sequence: { sequencer: longestFirst(["simulation/simulation.test.ts", "c/library.test.ts"]) },
   },
 });

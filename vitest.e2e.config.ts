@@ -1,4 +1,5 @@
 import { defineConfig } from "vitest/config";
+import { TEST_MS } from "./test/support/limits.ts";
 import { longestFirst } from "./test/support/longest-first.ts";
 
 const LONGEST = [
@@ -26,8 +27,8 @@ export default defineConfig({
     pool: "forks",
     // One more than there are processors on a small machine: most tests wait for something half the time.
     maxWorkers: 3,
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    testTimeout: TEST_MS,
+    hookTimeout: TEST_MS,
     sequence: { sequencer: longestFirst(LONGEST) },
   },
 });

@@ -20,6 +20,7 @@ import {
 } from "../../src/broker/index.ts";
 import { identifyProcess } from "../../src/broker/process-identity.ts";
 import { startTestBroker, type TestBroker } from "../support/broker.ts";
+import { HANG_MS } from "../support/limits.ts";
 
 const run = promisify(execFile);
 
@@ -220,7 +221,7 @@ describe("startBroker", () => {
     expect(identifyProcess(pid)).toBeDefined();
     await expect(startBroker({ storeDir })).rejects.toMatchObject({ code: "STORE_IN_USE" });
     parent.kill("SIGKILL");
-    await vi.waitFor(() => expect(identifyProcess(pid)).toBeUndefined(), { timeout: 40_000 });
+    await vi.waitFor(() => expect(identifyProcess(pid)).toBeUndefined(), { timeout: HANG_MS });
     const broker = await startBroker({ storeDir });
     await broker.stop();
   });

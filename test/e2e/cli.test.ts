@@ -11,8 +11,9 @@ import { identifyProcess } from "../../src/broker/process-identity.ts";
 import { openModel, saveModel } from "../../src/model-files/index.ts";
 import { bytesOf, type TensorData } from "../../src/protocol/dtypes.ts";
 import { type Finished, run, start } from "../cli/spawn-command.ts";
+import { HANG_MS } from "../support/limits.ts";
 
-const WAIT = { timeout: 30_000, interval: 50 };
+const WAIT = { timeout: HANG_MS, interval: 50 };
 
 /** Values of the model that the tests load. */
 const W = Float32Array.from({ length: 12 }, (_, i) => i / 10);

@@ -10,8 +10,9 @@ import type { Readable } from "node:stream";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { packageRoot } from "../../src/broker/package-root.ts";
 import { start } from "../cli/spawn-command.ts";
+import { HANG_MS } from "../support/limits.ts";
 
-const WAIT = { timeout: 60_000, interval: 50 };
+const WAIT = { timeout: HANG_MS, interval: 50 };
 const DEMO_TIMEOUT_MS = 300_000;
 
 interface Run {

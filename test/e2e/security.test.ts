@@ -25,6 +25,7 @@ import {
 } from "../../src/protocol/index.ts";
 import type { ConnectionSettings } from "../../src/transport/connection.ts";
 import { TestJob } from "../support/host.ts";
+import { HANG_MS } from "../support/limits.ts";
 
 const run = promisify(execFile);
 const EXAMPLES = join(import.meta.dirname, "../../examples/nats");
@@ -36,7 +37,7 @@ const PASSWORDS = ["HOST", "ANSWERS", "TRAINER_1", "TRAINER_2", "OBSERVER"];
 for (const name of PASSWORDS) process.env[`PSERVER_${name}_PASSWORD`] = PASSWORD;
 
 /** How long a test waits for what the broker says on another connection. */
-const WAIT = { timeout: 40_000, interval: 20 };
+const WAIT = { timeout: HANG_MS, interval: 20 };
 
 let home: string;
 let job: TestJob;
@@ -132,7 +133,7 @@ test("the users of the sample suffice for a job's whole life", async () => {
   const connection = await rawUser("trainer-1", `${SUBJECTS.inbox("trainer-1")}.raw`);
   const wanted = encodeStepRequest({ generation: 1, seq: 0, revision: 2, step: 1, waitMs: 5_000 });
   const subject = SUBJECTS.step(0, "trainer-1");
-  const { data: reply } = await connection.request(subject, wanted, { timeout: 40_000 });
+  const { data: reply } = await connection.request(subject, wanted, { timeout: HANG_MS });
   expect(parseStepReply(decodeMessage(reply))).toMatchObject({ revision: 2, step: 1 });
   const saved = await first.saveModel("m.safetensors");
   expect(saved).toMatchObject({ format: "safetensors" });
@@ -157,7 +158,7 @@ test("an observer reads and cannot write", async () => {
   const connection = await rawUser("observer", SUBJECTS.inbox("observer"));
   const refused = refusals(connection);
   const ask = async (subject: string): Promise<number> =>
-    (await connection.request(subject, encodeMessage({}), { timeout: 40_000 })).data.length;
+    (await connection.request(subject, encodeMessage({}), { timeout: HANG_MS })).data.length;
   expect(await ask(SUBJECTS.lifecycle("observer", "status"))).toBeGreaterThan(10);
   expect(await ask(SUBJECTS.control("observer", "hosts"))).toBeGreaterThan(10);
   expect(await ask(SUBJECTS.pull("own", 0, "observer"))).toBeGreaterThan(10);

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
 import { connect } from "../../src/client/index.ts";
 import { type Running, start } from "../cli/spawn-command.ts";
+import { HANG_MS } from "../support/limits.ts";
 import { mountObstacle, SmallDisk } from "../support/small-disk.ts";
 import { TracedPushes } from "./host/traced-pushes.ts";
 
@@ -25,7 +26,7 @@ test.skipIf(OBSTACLE !== "")(`goes on after its disk was full${OBSTACLE}`, async
   const small = ["--shards", "1", "--journal-limit", "32MiB"];
   up = start(["up", "--json", "--port", "0", "--store", join(disk.path, "up"), ...small]);
   const { url } = JSON.parse(await up.firstLine);
-  const client = await connect({ url, job: "default", trainer: "a", timeoutMs: 40_000 });
+  const client = await connect({ url, job: "default", trainer: "a", timeoutMs: HANG_MS });
   try {
     const pushes = new TracedPushes(client);
     await pushes.begin();

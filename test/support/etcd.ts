@@ -5,8 +5,8 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { HANG_MS } from "./limits.ts";
 
-const START_MS = 40_000;
 const POLL_MS = 20;
 
 /** Etcds to be ended when the test process exits without ending them. */
@@ -143,7 +143,7 @@ export class TestEtcd {
 
   /** Waits until the keys that begin with `prefix` are as wanted; @throws with them otherwise. */
   async until(prefix: string, holds: (entries: GatewayEntry[]) => boolean): Promise<void> {
-    const deadline = performance.now() + START_MS;
+    const deadline = performance.now() + HANG_MS;
     for (;;) {
       const entries = await this.list(prefix);
       if (holds(entries)) return;
@@ -155,7 +155,7 @@ export class TestEtcd {
   }
 
   async #untilHealthy(child: ChildProcess): Promise<void> {
-    const deadline = performance.now() + START_MS;
+    const deadline = performance.now() + HANG_MS;
     for (;;) {
       const answer = await fetch(`${this.url}/health`).catch(() => undefined);
       const health = answer?.ok === true ? await answer.text() : "";

@@ -32,6 +32,7 @@ import {
   toSynchronization,
   WAITING_FOR_MAX,
 } from "../../src/protocol/index.ts";
+import { HANG_MS } from "./limits.ts";
 
 /** One host that owns every shard: the real fold behind an in-memory lifecycle. */
 export interface FakeHost {
@@ -203,7 +204,7 @@ class Host implements FakeHost {
   async append(shard: number, record: Parameters<typeof encodeHostRecord>[0]): Promise<Position> {
     const subject = this.subjects.hostLog(shard, record.verb);
     const reply = await this.#connection.request(subject, encodeHostRecord(record), {
-      timeout: 40_000,
+      timeout: HANG_MS,
     });
     const { seq } = reply.json<{ seq: number }>();
     return { generation: 1, seq };
@@ -251,7 +252,7 @@ class Host implements FakeHost {
         { ...entries, count: values.length, config },
         new Uint8Array(values.buffer, values.byteOffset, values.byteLength),
       ),
-      { timeout: 40_000 },
+      { timeout: HANG_MS },
     );
     // A pull asks for no position that its trainer has not seen, so it could be answered before.
     const { seq } = ack.json<{ seq: number }>();

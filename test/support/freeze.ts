@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { vi } from "vitest";
+import { HANG_MS } from "./limits.ts";
 
 /**
  * Has a process do nothing from when this resolves on, with its connections open, until {@link thaw}.
@@ -9,7 +10,7 @@ export async function freeze(pid: number): Promise<void> {
   process.kill(pid, "SIGSTOP");
   await vi.waitUntil(() => readdirSync(`/proc/${pid}/task`).every((task) => stops(pid, task)), {
     interval: 2,
-    timeout: 40_000,
+    timeout: HANG_MS,
   });
 }
 

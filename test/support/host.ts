@@ -7,12 +7,12 @@ import type { BrokerOptions } from "../../src/broker/index.ts";
 import { type Client, type ConnectOptions, connect } from "../../src/client/index.ts";
 import type { WireError } from "../../src/protocol/index.ts";
 import { startTestBroker, type TestBroker } from "./broker.ts";
+import { HANG_MS } from "./limits.ts";
 
 /** The compiled program; `make programs` makes it. */
 const PROGRAM = join(import.meta.dirname, "../../build/programs/test/e2e/programs/host-process.js");
 
 /** How long a test waits for an event of a host. */
-const EVENT_MS = 40_000;
 
 /** Short, so that tests are. */
 const LEASE_MS = 1_000;
@@ -86,7 +86,7 @@ export class TestHost {
 
   /** Waits until a condition on what it told holds. */
   async until(holds: () => boolean): Promise<void> {
-    const deadline = performance.now() + EVENT_MS;
+    const deadline = performance.now() + HANG_MS;
     while (!holds()) {
       const told = `it told ${this.lines.map((line) => JSON.stringify(line)).join("\n")}`;
       if (this.#ended) throw new Error(`the host has ended; ${told}\n${this.#errors}`);
@@ -171,7 +171,7 @@ export class TestJob {
       url: this.broker.url,
       job: this.job,
       trainer,
-      timeoutMs: 40_000,
+      timeoutMs: HANG_MS,
       ...options,
     });
     this.#clients.push(client);

@@ -2,6 +2,7 @@
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { HANG_MS } from "../../support/limits.ts";
 import { BuiltLibrary, sanitizedBy } from "../toolchain.ts";
 
 const run = promisify(execFile);
@@ -61,7 +62,6 @@ export class PaddlePrograms {
 }
 
 /** How long a program may run; it is killed then. */
-const RUN_MS = 100_000;
 
 /** What a program wrote. */
 export interface ProgramOutput {
@@ -77,7 +77,7 @@ export async function runWith(
 ): Promise<ProgramOutput> {
   const { stdout, stderr } = await run(path, args, {
     env: { ...process.env, ...variables },
-    timeout: RUN_MS,
+    timeout: HANG_MS,
     killSignal: "SIGKILL",
   });
   return { output: stdout, errors: stderr };

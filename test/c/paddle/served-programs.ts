@@ -5,8 +5,6 @@ import { afterAll, beforeAll } from "vitest";
 import { TestJob } from "../../support/host.ts";
 import { PaddlePrograms, type ProgramOutput, runWith } from "./programs.ts";
 
-const BUILD_MS = 300_000;
-
 /** Programs of the Paddle libraries for one test file, run with a job and a host of their own. */
 export class ServedPrograms {
   #programs: PaddlePrograms | undefined;
@@ -18,7 +16,7 @@ export class ServedPrograms {
     beforeAll(async () => {
       served.#models = await mkdtemp(join(tmpdir(), "pserver-models-"));
       served.#programs = await PaddlePrograms.build(sanitizers);
-    }, BUILD_MS);
+    });
     afterAll(async () => {
       await served.#programs?.remove();
       await rm(served.#models, { recursive: true, force: true });

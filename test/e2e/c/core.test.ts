@@ -11,9 +11,6 @@ import { startJob, startProgram, startServedJob } from "../../c/test-job.ts";
 import { BuiltLibrary, SANITIZED } from "../../c/toolchain.ts";
 import type { TestJob } from "../../support/host.ts";
 
-const BUILD_MS = 240_000;
-const RUN_MS = 120_000;
-
 let library: BuiltLibrary;
 let calls: string;
 let train: string;
@@ -26,7 +23,7 @@ beforeAll(async () => {
   calls = await library.program("calls");
   train = await library.program("train");
   steps = await library.program("steps");
-}, BUILD_MS);
+});
 
 afterAll(async () => {
   await library?.remove();
@@ -47,12 +44,12 @@ async function expectExactlyOnce(of: TestJob, rounds: number): Promise<void> {
 }
 
 describe("C library", () => {
-  test("does every call, and refuses every wrong one by name", { timeout: RUN_MS }, async () => {
+  test("does every call, and refuses every wrong one by name", async () => {
     const job = await startServedJob({ modelDirectory: models });
     await runProgram(calls, [job.broker.url, job.job]);
   });
 
-  test("applies each update once while a host is replaced", { timeout: RUN_MS }, async () => {
+  test("applies each update once while a host is replaced", async () => {
     const job = await startJob();
     const host = await job.host();
     const program = start(job, 20);
@@ -63,7 +60,7 @@ describe("C library", () => {
     await expectExactlyOnce(job, 20);
   });
 
-  test("applies each update once while the broker crashes", { timeout: RUN_MS }, async () => {
+  test("applies each update once while the broker crashes", async () => {
     const job = await startServedJob();
     const program = start(job, 20);
     await program.lines("round", 6);
@@ -73,14 +70,14 @@ describe("C library", () => {
     await expectExactlyOnce(job, 20);
   });
 
-  test("keeps step with another trainer", { timeout: RUN_MS }, async () => {
+  test("keeps step with another trainer", async () => {
     const synchronization = { mode: "sync", trainers: 2, backups: 0, reduce: "mean" } as const;
     const job = await startServedJob({ synchronization });
     const args = [job.broker.url, job.job];
     await Promise.all(["a", "b"].map((trainer) => runProgram(steps, [...args, trainer, "7"])));
   });
 
-  test("trains beside a TypeScript trainer", { timeout: RUN_MS }, async () => {
+  test("trains beside a TypeScript trainer", async () => {
     const job = await startServedJob();
     const program = start(job, 5);
     await program.lines("ready", 1);

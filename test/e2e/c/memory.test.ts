@@ -10,8 +10,6 @@ import { runProgram } from "../../c/running-program.ts";
 import { startJob, startProgram, startServedJob } from "../../c/test-job.ts";
 import { BuiltLibrary } from "../../c/toolchain.ts";
 
-const BUILD_MS = 240_000;
-const RUN_MS = 180_000;
 const VECTORS = join(import.meta.dirname, "../../vectors");
 
 /** What is possibly lost is the stacks of threads that a child after a fork has not got. */
@@ -30,26 +28,26 @@ let library: BuiltLibrary;
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), "pserver-memory-"));
   library = await BuiltLibrary.build(["-O2", "-g"]);
-}, BUILD_MS);
+});
 
 afterAll(async () => {
   await library?.remove();
   await rm(directory, { recursive: true, force: true });
 });
 
-test("the parts that need no broker", { timeout: RUN_MS }, async () => {
+test("the parts that need no broker", async () => {
   await writeFile(join(directory, "vectors.h"), renderVectors(VECTORS));
   const program = await library.innerProgram("vectors", directory);
   await runProgram("valgrind", [...VALGRIND, program]);
 });
 
-test("every call", { timeout: RUN_MS }, async () => {
+test("every call", async () => {
   const job = await startServedJob({ modelDirectory: directory });
   const program = await library.program("calls");
   await runProgram("valgrind", [...VALGRIND, program, job.broker.url, job.job]);
 });
 
-test("a host that is replaced", { timeout: RUN_MS }, async () => {
+test("a host that is replaced", async () => {
   const job = await startJob();
   const host = await job.host();
   const program = await library.program("train");

@@ -11,8 +11,6 @@ import { startProgram, startServedJob } from "../../c/test-job.ts";
 import { BuiltLibrary, SANITIZED } from "../../c/toolchain.ts";
 import type { TestJob } from "../../support/host.ts";
 
-const BUILD_MS = 240_000;
-const RUN_MS = 120_000;
 const ELEMENTS = 1024 * 1024;
 const ROUNDS = 12;
 const RATE = 0.1;
@@ -25,7 +23,7 @@ beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), "pserver-mixed-"));
   library = await BuiltLibrary.build(SANITIZED);
   program = await library.program("mixed");
-}, BUILD_MS);
+});
 
 afterAll(async () => {
   await library?.remove();
@@ -87,7 +85,7 @@ describe.each([
   // Every step is one tenth of the distance of all: the rest is 0.9 to the number of rounds.
   ["sync", SYNC, 2.5 * (1 - (1 - RATE) ** ROUNDS), 1e-4],
 ])("%s", (_, synchronization, expected, tolerance) => {
-  test("C and TypeScript train together", { timeout: RUN_MS }, async () => {
+  test("C and TypeScript train together", async () => {
     const job = await startServedJob(synchronization === undefined ? {} : { synchronization });
     const inC = [startInC(job, "c-1", 1), startInC(job, "c-2", 2)];
     const clients = [await job.trainer("ts-3"), await job.trainer("ts-4")];
@@ -103,7 +101,7 @@ describe.each([
   });
 });
 
-test("TypeScript replaces a C trainer that dies", { timeout: RUN_MS }, async () => {
+test("TypeScript replaces a C trainer that dies", async () => {
   const job = await startServedJob();
   const dying = startInC(job, "worker", 2, 1000);
   const other = startInC(job, "other", 2);
@@ -114,7 +112,7 @@ test("TypeScript replaces a C trainer that dies", { timeout: RUN_MS }, async () 
   expectEqual([await bytesIn(other, "other"), await bytesOf(client)], 2, 0.5);
 });
 
-test("a TypeScript session under its id ends a C trainer", { timeout: RUN_MS }, async () => {
+test("a TypeScript session under its id ends a C trainer", async () => {
   const job = await startServedJob();
   const older = startInC(job, "worker", 2, 100_000);
   await older.lines("round", 2);

@@ -9,9 +9,6 @@ import { PaddlePrograms, runWith } from "../../c/paddle/programs.ts";
 import { TestEtcd } from "../../support/etcd.ts";
 import { type TestHost, TestJob } from "../../support/host.ts";
 
-const BUILD_MS = 300_000;
-const RUN_MS = 120_000;
-
 let programs: PaddlePrograms;
 let discover: string;
 let wait: string;
@@ -20,7 +17,7 @@ beforeAll(async () => {
   programs = await PaddlePrograms.build();
   discover = await programs.program("v3-discover");
   wait = await programs.program("v3-waiting");
-}, BUILD_MS);
+});
 
 afterAll(async () => {
   await programs?.remove();
@@ -75,32 +72,32 @@ async function listen(
   return (server.address() as AddressInfo).port;
 }
 
-test("one is selected, others wait for it", { timeout: RUN_MS }, async (context) => {
+test("one is selected, others wait for it", async (context) => {
   const { etcd } = await startServedJob(context);
   expect(await runWith(wait, ["restart", "etcd", etcd.url], {})).toMatchObject({ output: "" });
   await etcd.until("/init_ps/done", (entries) => entries[0]?.value === "1");
 });
 
-test("one that waits is told when it is its turn", { timeout: RUN_MS }, async (context) => {
+test("one that waits is told when it is its turn", async (context) => {
   const { etcd } = await startServedJob(context);
   expect(await runWith(wait, ["take-over", "etcd", etcd.url], {})).toMatchObject({ output: "" });
 });
 
-test("silent and dead addresses beside a good one", { timeout: RUN_MS }, async (context) => {
+test("silent and dead addresses beside a good one", async (context) => {
   const { etcd } = await startServedJob(context);
   const silent = await listen(context, createSilentServer());
   const addresses = ["http://127.0.0.1:1", `127.0.0.1:${silent}`, `${etcd.url}/`];
   expect(await discovered(addresses.join(", "))).toBe("selected 1");
 });
 
-test("a host that comes late", { timeout: RUN_MS }, async (context) => {
+test("a host that comes late", async (context) => {
   const { etcd, job } = await startJob(context);
   const waiting = discovered(etcd.url);
   await publishHost(job, etcd);
   expect(await waiting).toBe("selected 1");
 });
 
-test("an etcd that restarts", { timeout: RUN_MS }, async (context) => {
+test("an etcd that restarts", async (context) => {
   const { etcd } = await startServedJob(context);
   await etcd.kill();
   const waiting = discovered(etcd.url);
@@ -109,7 +106,7 @@ test("an etcd that restarts", { timeout: RUN_MS }, async (context) => {
 });
 
 // A client looks for ten seconds before it is refused: these do so at the same time.
-describe.concurrent("refused, after looking for long enough", { timeout: RUN_MS }, () => {
+describe.concurrent("refused, after looking for long enough", () => {
   test("below another prefix than the host's", async (context) => {
     const { etcd } = await startServedJob(context, "/team/a");
     // Addresses without a scheme are as good.

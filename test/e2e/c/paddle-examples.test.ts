@@ -16,8 +16,6 @@ const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, "../../..");
 const EXAMPLES = join(ROOT, "examples/c");
 const DATA = join(EXAMPLES, "data/auto-mpg.csv");
-const BUILD_MS = 300_000;
-const RUN_MS = 120_000;
 const REVISIONS = [1, 2, 3];
 const FLAGS = ["-O2", "-g"];
 
@@ -34,7 +32,7 @@ beforeAll(async () => {
   built = await BuiltLibrary.build(FLAGS);
   await makeExamples(directory, built.directory);
   shared = await TestJob.start({ journalBytesMax: JOURNAL_BYTES });
-}, BUILD_MS);
+});
 
 afterAll(async () => {
   await shared?.remove();
@@ -61,7 +59,7 @@ function variablesOf(job: string): Record<string, string> {
   return { PSERVER_URL: shared.broker.url, PSERVER_JOB: job };
 }
 
-test("the minimal trainer of the core library learns its line", { timeout: RUN_MS }, async () => {
+test("the minimal trainer of the core library learns its line", async () => {
   const job = await startJob();
   const variables = { PSERVER_URL: shared.broker.url };
   for (let times = 0; times < 2; times++) {
@@ -79,7 +77,7 @@ describe.each(["revision-1", "revision-2", "revision-3"])("%s", (revision) => {
     [revision, 4],
     [`${revision}-cc`, 1],
     [`${revision}-cc`, 4],
-  ])("%s learns as %i processes", { timeout: RUN_MS }, async (program, trainers) => {
+  ])("%s learns as %i processes", async (program, trainers) => {
     const job = await startJob();
     const runs = Array.from({ length: trainers }, (_, rank) =>
       runWith(join(directory, program), [DATA, `${rank}`, `${trainers}`], variablesOf(job)),
@@ -120,7 +118,7 @@ describe("installed", () => {
   beforeAll(async () => {
     const settings = [`BUILD=${built.directory}`, `CFLAGS=${FLAGS.join(" ")}`, `PREFIX=${stage()}`];
     await run("make", ["-s", "-C", join(ROOT, "src/client/c"), "install", ...settings]);
-  }, BUILD_MS);
+  });
 
   test("headers, libraries and packages are complete", async () => {
     const lib = await readdir(join(stage(), "lib"));
@@ -135,7 +133,7 @@ describe("installed", () => {
     }
   });
 
-  test("trainers are built with pkg-config", { timeout: RUN_MS }, async () => {
+  test("trainers are built with pkg-config", async () => {
     const out = join(directory, "with-pkg-config");
     await mkdir(out);
     await makeExamples(out, stage());
@@ -146,7 +144,7 @@ describe("installed", () => {
     expect(output).toContain("mean squared error: 5.");
   });
 
-  test("trainers are built with CMake, shared and static", { timeout: RUN_MS }, async () => {
+  test("trainers are built with CMake, shared and static", async () => {
     const source = join(directory, "with-cmake");
     await mkdir(source);
     const targets = REVISIONS.flatMap((revision) => {

@@ -4,25 +4,23 @@
 import { expect, test } from "vitest";
 import { ServedPrograms } from "../../c/paddle/served-programs.ts";
 
-const RUN_MS = 120_000;
-
 const programs = ServedPrograms.forThisFile();
 
-test("runs PaddlePaddle's own test with values", { timeout: RUN_MS }, async () => {
+test("runs PaddlePaddle's own test with values", async () => {
   await programs.run("v1-scenario");
   expect((await programs.saved()).join()).toContain("v1-scenario");
 });
 
-test("refuses everything that is wrong", { timeout: RUN_MS }, async () => {
+test("refuses everything that is wrong", async () => {
   const { errors } = await programs.run("v1-misuse");
   // Each kind of failure is printed once, not once per call.
   expect(errors.match(/: BAD_LENGTH: /g)).toHaveLength(1);
 });
 
-test("lets others wait until one has initialized", { timeout: RUN_MS }, async () => {
+test("lets others wait until one has initialized", async () => {
   expect(await programs.run("v1-waiting")).toEqual({ output: "", errors: "" });
 });
 
-test("selects another when the selected one dies", { timeout: RUN_MS }, async () => {
+test("selects another when the selected one dies", async () => {
   await programs.run("v1-waiting", "dies");
 });

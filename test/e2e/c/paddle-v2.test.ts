@@ -5,30 +5,28 @@ import { expect, test } from "vitest";
 import { jobVariables, ServedPrograms } from "../../c/paddle/served-programs.ts";
 import { startJob, startProgram, startServedJob } from "../../c/test-job.ts";
 
-const RUN_MS = 120_000;
-
 const programs = ServedPrograms.forThisFile();
 
-test("runs PaddlePaddle's own test with values", { timeout: RUN_MS }, async () => {
+test("runs PaddlePaddle's own test with values", async () => {
   await programs.run("v2-scenario");
   expect((await programs.saved()).join()).toContain("v2-scenario");
 });
 
-test("refuses everything that is wrong", { timeout: RUN_MS }, async () => {
+test("refuses everything that is wrong", async () => {
   const { errors } = await programs.run("v2-misuse");
   // Each kind of failure is printed once, not once per call.
   expect(errors.match(/: BAD_LENGTH: /g)).toHaveLength(1);
 });
 
-test("lets others wait until one has initialized", { timeout: RUN_MS }, async () => {
+test("lets others wait until one has initialized", async () => {
   expect(await programs.run("v2-waiting")).toEqual({ output: "", errors: "" });
 });
 
-test("selects another when the selected one dies", { timeout: RUN_MS }, async () => {
+test("selects another when the selected one dies", async () => {
   await programs.run("v2-waiting", "dies");
 });
 
-test("goes on when a host is killed and replaced", { timeout: RUN_MS }, async () => {
+test("goes on when a host is killed and replaced", async () => {
   const job = await startJob();
   const host = await job.host();
   const path = await programs.program("v2-server-gone");
@@ -41,7 +39,7 @@ test("goes on when a host is killed and replaced", { timeout: RUN_MS }, async ()
   expect(program.text("send") + program.text("get")).toBe("");
 });
 
-test("ends calls whose broker has gone", { timeout: RUN_MS }, async () => {
+test("ends calls whose broker has gone", async () => {
   const job = await startServedJob();
   const path = await programs.program("v2-server-gone");
   const variables = { ...jobVariables(job), PSERVER_TIMEOUT_MS: "4000" };

@@ -10,8 +10,6 @@ import { startJob, startProgram, startServedJob } from "../../c/test-job.ts";
 import { BuiltLibrary, sanitizedBy } from "../../c/toolchain.ts";
 import type { TestJob } from "../../support/host.ts";
 
-const BUILD_MS = 240_000;
-const RUN_MS = 120_000;
 const ROUNDS = 8;
 
 /** A program in which threads have raced ends with an error, after telling where. */
@@ -22,7 +20,7 @@ let library: BuiltLibrary;
 
 beforeAll(async () => {
   library = await BuiltLibrary.build(sanitizedBy(SANITIZER));
-}, BUILD_MS);
+});
 
 afterAll(async () => {
   await library?.remove();
@@ -39,7 +37,7 @@ async function expectExactlyOnce(of: TestJob): Promise<void> {
   expect((await client.getParams(["steps"]))[0]?.data).toEqual(Float32Array.of(2 * ROUNDS));
 }
 
-test("while a host is replaced", { timeout: RUN_MS }, async () => {
+test("while a host is replaced", async () => {
   const job = await startJob();
   const host = await job.host();
   const program = await train(job);
@@ -50,7 +48,7 @@ test("while a host is replaced", { timeout: RUN_MS }, async () => {
   await expectExactlyOnce(job);
 });
 
-test("while the broker crashes", { timeout: RUN_MS }, async () => {
+test("while the broker crashes", async () => {
   const job = await startServedJob();
   const program = await train(job);
   await program.lines("round", 4);
@@ -60,12 +58,12 @@ test("while the broker crashes", { timeout: RUN_MS }, async () => {
   await expectExactlyOnce(job);
 });
 
-test("while clients are closed", { timeout: RUN_MS }, async () => {
+test("while clients are closed", async () => {
   const job = await startServedJob();
   await runProgram(await library.program("close"), [job.broker.url, job.job, "3"]);
 });
 
-test("while trainers keep step", { timeout: RUN_MS }, async () => {
+test("while trainers keep step", async () => {
   const synchronization = { mode: "sync", trainers: 2, backups: 0, reduce: "mean" } as const;
   const job = await startServedJob({ synchronization });
   const program = await library.program("steps");
@@ -79,6 +77,6 @@ test.concurrent.each([
   ["v2-waiting", ["dies"]],
   ["v3-waiting", ["restart"]],
   ["v3-waiting", ["release"]],
-])("in %s %s", { timeout: RUN_MS }, async (name, what) => {
+])("in %s %s", async (name, what) => {
   await paddle.run(name, ...what);
 });

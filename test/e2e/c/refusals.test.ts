@@ -8,9 +8,7 @@ import { BuiltLibrary, SANITIZED } from "../../c/toolchain.ts";
 import { startTestBroker } from "../../support/broker.ts";
 import { startFakeHost } from "../../support/fake-host.ts";
 import { freeze, thaw } from "../../support/freeze.ts";
-
-const BUILD_MS = 240_000;
-const RUN_MS = 120_000;
+import { HANG_MS } from "../../support/limits.ts";
 
 const READER = `{
   user: reader, password: pw
@@ -28,7 +26,7 @@ beforeAll(async () => {
   library = await BuiltLibrary.build(SANITIZED);
   probe = await library.program("probe");
   close = await library.program("close");
-}, BUILD_MS);
+});
 
 afterAll(async () => {
   await library?.remove();
@@ -38,7 +36,7 @@ function start(url: string, trainer: string, timeoutMs = 20_000): RunningProgram
   return startProgram(probe, [url, "j", trainer, `${timeoutMs}`]);
 }
 
-test("the broker refuses credentials and subjects", { timeout: RUN_MS }, async () => {
+test("the broker refuses credentials and subjects", async () => {
   const broker = await startTestBroker({
     extraConfig: `authorization { users: [{ user: host, password: pw }, ${READER}] }`,
   });
@@ -61,7 +59,7 @@ test("the broker refuses credentials and subjects", { timeout: RUN_MS }, async (
   await reader.end();
 });
 
-test("the broker answers nothing for a while", { timeout: RUN_MS }, async () => {
+test("the broker answers nothing for a while", async () => {
   const job = await startServedJob();
   const program = start(job.broker.url, "c", 2_000);
   await program.line(0);
@@ -75,13 +73,13 @@ test("the broker answers nothing for a while", { timeout: RUN_MS }, async () => 
     thaw(job.broker.current.pid);
   }
   await expect
-    .poll(() => program.ask("get"), { timeout: RUN_MS, interval: 100 })
+    .poll(() => program.ask("get"), { timeout: HANG_MS, interval: 100 })
     .toMatch(/^[12] OK/);
   program.finish();
   await program.end();
 });
 
-test("a newer session joins under the same id", { timeout: RUN_MS }, async () => {
+test("a newer session joins under the same id", async () => {
   const job = await startServedJob();
   const older = start(job.broker.url, "same");
   await older.line(0);
@@ -97,7 +95,7 @@ test("a newer session joins under the same id", { timeout: RUN_MS }, async () =>
   }
 });
 
-test("closing ends the calls of other threads", { timeout: RUN_MS }, async () => {
+test("closing ends the calls of other threads", async () => {
   const job = await startServedJob();
   await runProgram(close, [job.broker.url, job.job, "5"]);
 });

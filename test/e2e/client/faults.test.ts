@@ -6,6 +6,7 @@ import { PserverError } from "../../../src/protocol/errors.ts";
 import { startTestBroker, type TestBroker } from "../../support/broker.ts";
 import { type FakeHost, startFakeHost } from "../../support/fake-host.ts";
 import { freeze, thaw } from "../../support/freeze.ts";
+import { HANG_MS } from "../../support/limits.ts";
 
 const cleanUp: (() => Promise<void>)[] = [];
 
@@ -70,7 +71,7 @@ describe("a broker that dies", () => {
       expect(error).toMatchObject({ code: "NO_BROKER" });
       expect(error.message).toContain("nothing was applied");
     };
-    await vi.waitFor(refused, { timeout: 40_000 });
+    await vi.waitFor(refused, { timeout: HANG_MS });
     await expect(client.pullFull("w", { timeoutMs: 1_500 })).rejects.toMatchObject({
       code: "NO_BROKER",
     });

@@ -15,6 +15,7 @@ import {
   type SynchronizationInput,
 } from "../../../src/protocol/index.ts";
 import { TestJob } from "../../support/host.ts";
+import { HANG_MS } from "../../support/limits.ts";
 
 /** Elements of 5 blocks, on all 4 shards. */
 const LARGE = 1_300_000;
@@ -203,7 +204,7 @@ async function enterAndDie(trainer: string): Promise<void> {
     const { data } = await connection.request(
       subjects.lifecycle(trainer, verb),
       encodeMessage(entries),
-      { timeout: 40_000 },
+      { timeout: HANG_MS },
     );
     return decodeMessage(data).fields;
   };

@@ -8,6 +8,7 @@ import { EtcdLeases } from "../../../src/actors/etcd/etcd-leases.ts";
 import { LeaseView } from "../../../src/actors/lease-view.ts";
 import { TestEtcd } from "../../support/etcd.ts";
 import { freeze, thaw } from "../../support/freeze.ts";
+import { HANG_MS } from "../../support/limits.ts";
 
 const LEASE_MS = 2_000;
 const ROOT = "/leases/j/";
@@ -142,7 +143,7 @@ describe("without an answer", () => {
     await expect(leases.keys("k")).rejects.toMatchObject({ code: "NO_ETCD" });
     thaw(etcd.pid);
     await expect
-      .poll(() => leases.claim("k", a).catch(() => false), { timeout: 40_000 })
+      .poll(() => leases.claim("k", a).catch(() => false), { timeout: HANG_MS })
       .toBe(true);
   });
 
@@ -184,15 +185,15 @@ test("a restart keeps leases and their holders, and a view calls nobody lost mea
   expect(await leases.claim("host.a", a)).toBe(true);
   await view.start();
   await etcd.kill();
-  await expect.poll(() => turns, { timeout: 40_000 }).toEqual(["NO_ETCD"]);
+  await expect.poll(() => turns, { timeout: HANG_MS }).toEqual(["NO_ETCD"]);
   expect(view.settled).toBe(false);
   expect(view.isLost("host.b")).toBe(false);
   await etcd.start();
   await expect
-    .poll(() => leases.renew("host.a", a).catch(() => false), { timeout: 40_000 })
+    .poll(() => leases.renew("host.a", a).catch(() => false), { timeout: HANG_MS })
     .toBe(true);
   expect(turns).toEqual(["NO_ETCD", undefined]);
-  await expect.poll(() => view.isLost("host.b"), { timeout: 40_000 }).toBe(true);
+  await expect.poll(() => view.isLost("host.b"), { timeout: HANG_MS }).toBe(true);
 });
 
 /** A server that greets, and says nothing else. */

@@ -23,6 +23,7 @@ import {
   throwIfError,
 } from "../../../src/protocol/index.ts";
 import { type TestHost, TestJob } from "../../support/host.ts";
+import { HANG_MS } from "../../support/limits.ts";
 import { control } from "./control.ts";
 
 const subjects = new JobSubjects("j");
@@ -94,7 +95,7 @@ function record(changes: Fields = {}, values = new Float32Array(4).fill(-1_000))
 
 /** What the broker answers to a record. */
 async function store(subject: string, bytes: Uint8Array, header?: MsgHdrs): Promise<unknown> {
-  const options = { timeout: 40_000, ...(header === undefined ? {} : { headers: header }) };
+  const options = { timeout: HANG_MS, ...(header === undefined ? {} : { headers: header }) };
   const { data } = await raw.request(subject, bytes, options);
   return JSON.parse(new TextDecoder().decode(data));
 }
@@ -110,7 +111,7 @@ async function rejection(bytes: Uint8Array, subject = LOG): Promise<string | und
 
 /** The code of the error in the reply to a request. */
 async function refusal(subject: string, bytes: Uint8Array): Promise<string> {
-  const { data } = await raw.request(subject, bytes, { timeout: 40_000 });
+  const { data } = await raw.request(subject, bytes, { timeout: HANG_MS });
   try {
     throwIfError(decodeMessage(data).fields);
     return "";

@@ -9,8 +9,8 @@ import {
   throwIfError,
 } from "../../../src/protocol/index.ts";
 import type { TestJob } from "../../support/host.ts";
+import { HANG_MS } from "../../support/limits.ts";
 
-const WAIT_MS = 40_000;
 const POLL_MS = 20;
 
 /** Asks whichever host answers, as the command does. @throws the error in the reply. */
@@ -35,10 +35,10 @@ async function request(
   subject: string,
   body: Uint8Array,
 ): Promise<Msg> {
-  const deadline = performance.now() + WAIT_MS;
+  const deadline = performance.now() + HANG_MS;
   while (true) {
     try {
-      return await connection.request(subject, body, { timeout: WAIT_MS });
+      return await connection.request(subject, body, { timeout: HANG_MS });
     } catch (error) {
       const absent = error instanceof RequestError && error.isNoResponders();
       if (!absent || performance.now() > deadline) throw error;

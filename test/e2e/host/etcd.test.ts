@@ -14,6 +14,7 @@ import {
 import { TestEtcd } from "../../support/etcd.ts";
 import { freeze, thaw } from "../../support/freeze.ts";
 import { TestHost, TestJob } from "../../support/host.ts";
+import { HANG_MS } from "../../support/limits.ts";
 import { SilentLine } from "../../support/silent-line.ts";
 import { checkValues, initialize, Training } from "./training.ts";
 
@@ -62,7 +63,7 @@ async function beginAndDie(trainer: string): Promise<void> {
   });
   const ask = async (verb: LifecycleVerb, fields: Fields): Promise<Fields> => {
     const subject = subjects.lifecycle(trainer, verb);
-    const reply = await connection.request(subject, encodeMessage(fields), { timeout: 40_000 });
+    const reply = await connection.request(subject, encodeMessage(fields), { timeout: HANG_MS });
     return decodeMessage(reply.data).fields;
   };
   const { session } = await ask("join", { token: "its-only-life" });
@@ -162,7 +163,7 @@ test("etcd dies and comes back: hosts stop answering, take their leases again an
       () => "answered",
       ({ retryable }: PserverError) => ({ retryable }),
     );
-  await expect.poll(answer, { timeout: 40_000 }).toEqual({ retryable: true });
+  await expect.poll(answer, { timeout: HANG_MS }).toEqual({ retryable: true });
   await etcd.start();
   await one.line(({ type }) => type === "etcd-back");
   await training.progress();

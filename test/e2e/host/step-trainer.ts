@@ -25,8 +25,8 @@ import {
   throwIfError,
 } from "../../../src/protocol/index.ts";
 import type { TestJob } from "../../support/host.ts";
+import { HANG_MS } from "../../support/limits.ts";
 
-const WAIT_MS = 40_000;
 const POLL_MS = 20;
 
 /** Codes of answers that say "not now". */
@@ -155,7 +155,7 @@ export class StepTrainer {
   async peek(shard: number, step: number, waitMs = 50): Promise<StepReply> {
     const subject = this.subjects.step(shard, this.id);
     const request = this.#stepRequest(shard, step, waitMs);
-    const { data } = await this.#connection.request(subject, request, { timeout: WAIT_MS });
+    const { data } = await this.#connection.request(subject, request, { timeout: HANG_MS });
     return parseStepReply(decodeMessage(data));
   }
 
@@ -185,7 +185,7 @@ export class StepTrainer {
     const { data } = await this.#connection.request(
       subject,
       make({ session, n, done: 0, reply: "" }),
-      { timeout: WAIT_MS },
+      { timeout: HANG_MS },
     );
     const ack = JSON.parse(new TextDecoder().decode(data)) as { stream: string; seq: number };
     const { generation } = this.subjects.parseJournalStream(ack.stream);
@@ -203,7 +203,7 @@ function readStep(fields: Fields): StepReply {
 
 /** The entries of the reply; what is only "not now" is asked again. @throws the error in it. */
 async function ask(connection: NatsConnection, subject: string, body: Uint8Array): Promise<Fields> {
-  const deadline = performance.now() + WAIT_MS;
+  const deadline = performance.now() + HANG_MS;
   while (true) {
     try {
       const reply = await connection.request(subject, body, { timeout: 2_000 });

@@ -11,6 +11,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { BufferPool } from "../../../src/transport/buffer-pool.ts";
 import { connectForBulk } from "../../../src/transport/bulk-transport.ts";
 import { startTestBroker, type TestBroker } from "../../support/broker.ts";
+import { HANG_MS } from "../../support/limits.ts";
 
 /** Sizes around those of socket reads, slabs and the parser's own buffers. */
 const SIZES = [
@@ -44,7 +45,7 @@ async function echo(options: Parameters<typeof connectForBulk>[0]): Promise<void
     connection.subscribe("echo", { callback: (_error, { data }) => void received.push(data) });
     const sent = SIZES.flatMap((size, i) => [bytes(size, i), bytes(11, i)]);
     for (const data of sent) connection.publish("echo", data);
-    await vi.waitFor(() => expect(received).toHaveLength(sent.length), { timeout: 40_000 });
+    await vi.waitFor(() => expect(received).toHaveLength(sent.length), { timeout: HANG_MS });
     // Only now: a buffer that is written to again would have changed the first messages.
     expect(received.map(digest)).toEqual(sent.map(digest));
   } finally {
@@ -99,7 +100,7 @@ describe("plain", () => {
       connection.publish("again", "here");
       expect(received).toContain("here");
     };
-    await vi.waitFor(heard, { timeout: 40_000 });
+    await vi.waitFor(heard, { timeout: HANG_MS });
     await connection.close();
   });
 
@@ -122,10 +123,10 @@ describe("plain", () => {
     const deliver = async (): Promise<void> => {
       received.length = 0;
       for (const data of sent) connection.publish("lent.message", data);
-      await vi.waitFor(() => expect(received).toHaveLength(sent.length), { timeout: 40_000 });
+      await vi.waitFor(() => expect(received).toHaveLength(sent.length), { timeout: HANG_MS });
       expect(received).toEqual(sent.map(digest));
       expect(pool.taken).toBeGreaterThan(0);
-      await vi.waitFor(() => expect(pool.back).toBe(pool.taken), { timeout: 10_000 });
+      await vi.waitFor(() => expect(pool.back).toBe(pool.taken), { timeout: HANG_MS });
     };
     await deliver();
     await broker.kill();
@@ -135,7 +136,7 @@ describe("plain", () => {
       await connection.flush();
       expect(received.length).toBeGreaterThan(sent.length);
     };
-    await vi.waitFor(heard, { timeout: 40_000 });
+    await vi.waitFor(heard, { timeout: HANG_MS });
     await deliver();
     await connection.close();
   });

@@ -1,0 +1,8 @@
+/**
+ * How long a test waits for something that must happen soon before it fails. Only a hang lasts so long:
+ * on a machine with nothing else to do the same things take some milliseconds to some seconds.
+ */
+export const HANG_MS = 400_000;
+
+/** How long one test may take in all: longer than what it waits for. */
+export const TEST_MS = 3 * HANG_MS;
