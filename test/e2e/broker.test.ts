@@ -34,7 +34,7 @@ describe("startBroker", () => {
   test("starts on a free port with the settings of nats.conf, and ends in order", async () => {
     const broker = await startBroker({ storeDir: dir });
     onTestFinished(() => broker.kill());
-    const info = await readBrokerInfo("127.0.0.1", broker.port, 5_000);
+    const info = await readBrokerInfo("127.0.0.1", broker.port, HANG_MS);
     expect(info).toEqual({
       version: broker.version,
       jetstream: true,
@@ -74,7 +74,7 @@ describe("startBroker", () => {
       extraConfig: "max_payload: 1MB",
     });
     onTestFinished(() => broker.remove());
-    const info = await readBrokerInfo("127.0.0.1", broker.port, 5_000);
+    const info = await readBrokerInfo("127.0.0.1", broker.port, HANG_MS);
     expect(info.maxPayloadBytes).toBe(2 ** 20);
     const connection = await connect({ servers: broker.url });
     const manager = await jetstreamManager(connection);
@@ -114,7 +114,7 @@ describe("startBroker", () => {
       onLog: (line) => log.push(line),
     });
     onTestFinished(() => broker.kill());
-    const info = await readBrokerInfo("127.0.0.1", broker.port, 5_000);
+    const info = await readBrokerInfo("127.0.0.1", broker.port, HANG_MS);
     expect(info.maxPayloadBytes).toBe(2 * 2 ** 20);
     expect(log.join("\n")).toContain(join(dir, "store", "jetstream"));
   });

@@ -68,12 +68,20 @@ async function up(store: string, ...args: string[]): Promise<Up> {
     pid: child.pid ?? 0,
     brokerPid: ready.broker.pid,
     hosts: ready.hosts,
-    run: (...others) => run(others, { cwd: home, environment: { PSERVER_URL: ready.url } }),
+    run: (...others) =>
+      run(patient(others), { cwd: home, environment: { ...PATIENT, PSERVER_URL: ready.url } }),
     signal: (signal) => child.kill(signal),
     finished,
     errors: running.errors,
   };
 }
+
+/** On a busy machine a command may wait longer for the broker, and for hosts, than a person would. */
+const PATIENT = { NATS_TIMEOUT: `${HANG_MS}ms` };
+const patient = (args: readonly string[]): string[] =>
+  args.includes("--timeout") || args[0] === "completion"
+    ? [...args]
+    : [...args, "--timeout", `${HANG_MS}ms`];
 
 /** Pids of the hosts of a job, as they say themselves. */
 async function hostPids(served: Up): Promise<number[]> {

@@ -66,7 +66,7 @@ const tls = (authority = "ca"): { caFile: string } => ({ caFile: join(home, `${a
 /** How a user of a host connects. */
 const as = (user: string, authority = "ca"): ConnectionSettings => ({
   servers: [job.broker.url],
-  timeoutMs: 5_000,
+  timeoutMs: HANG_MS,
   tls: tls(authority),
   user,
   password: PASSWORD,

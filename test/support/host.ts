@@ -147,7 +147,7 @@ export class TestJob {
   /** A host that has started, or a process whose start is still to be judged. */
   spawnHost(options: Partial<HostOptions> = {}): TestHost {
     const host = new TestHost({
-      connection: { servers: [this.broker.url], timeoutMs: 2_000 },
+      connection: { servers: [this.broker.url], timeoutMs: HANG_MS },
       job: this.job,
       shards: 4,
       leaseMs: LEASE_MS,

@@ -3,14 +3,17 @@ import type { NatsConnection } from "@nats-io/transport-node";
 import type { Client } from "../../client/client.ts";
 import { connect, connectBroker } from "../../client/connect.ts";
 import { Deadline } from "../../client/deadline.ts";
-import { resolveConnection } from "../../client/settings.ts";
+import { resolveConnection, resolveSettings } from "../../client/settings.ts";
 import { ID_BYTES_MAX } from "../../protocol/limits.ts";
 import { JobSubjects } from "../../protocol/subjects.ts";
 import type { CliContext } from "../context.ts";
 import { type TrainerFlags, toOverrides } from "../options/connection-options.ts";
 import { HostRequests } from "./host-requests.ts";
 
-/** Time to reach the broker; a command that may take long must not wait long for that. */
+/**
+ * Time to reach the broker where NATS_TIMEOUT asks for no more: a command that may take long must not
+ * wait long for that.
+ */
 const CONNECT_TIMEOUT_MS = 5_000;
 
 /** What a command asks with before it joins a job, if it does. */
@@ -40,7 +43,10 @@ export async function withHosts<T>(
     },
     context.environment,
   );
-  const deadline = new Deadline("connect", { timeoutMs: connectTimeoutMs(flags), signal });
+  const deadline = new Deadline("connect", {
+    timeoutMs: connectTimeoutMs(context, flags),
+    signal,
+  });
   const connection = await connectBroker(settings, deadline).finally(() => deadline.dispose());
   try {
     const { job, timeout: timeoutMs } = flags;
@@ -64,7 +70,7 @@ export async function withTrainer<T>(
     ...toOverrides(flags),
     job: flags.job,
     trainer: flags.trainer ?? commandId(),
-    timeoutMs: connectTimeoutMs(flags),
+    timeoutMs: connectTimeoutMs(context, flags),
     signal: context.signal,
   });
   try {
@@ -74,8 +80,9 @@ export async function withTrainer<T>(
   }
 }
 
-function connectTimeoutMs(flags: TrainerFlags): number {
-  return Math.min(flags.timeout, CONNECT_TIMEOUT_MS);
+function connectTimeoutMs({ environment }: CliContext, flags: TrainerFlags): number {
+  const { timeoutMs } = resolveSettings(toOverrides(flags), environment);
+  return Math.min(flags.timeout, Math.max(CONNECT_TIMEOUT_MS, timeoutMs));
 }
 
 /** An id that no other process of this machine has now. */

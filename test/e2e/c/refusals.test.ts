@@ -32,7 +32,7 @@ afterAll(async () => {
   await library?.remove();
 });
 
-function start(url: string, trainer: string, timeoutMs = 20_000): RunningProgram {
+function start(url: string, trainer: string, timeoutMs = HANG_MS): RunningProgram {
   return startProgram(probe, [url, "j", trainer, `${timeoutMs}`]);
 }
 

@@ -233,7 +233,7 @@ test("a host that has lost the broker, but not etcd, loses its shards", async ()
   await using line = await SilentLine.open(job.broker.port);
   const two = await job.host({
     id: "two",
-    connection: { servers: [line.url], timeoutMs: 2_000 },
+    connection: { servers: [line.url], timeoutMs: HANG_MS },
     etcd: { endpoints: [etcd.url], advertise: [job.broker.url] },
   });
   await two.until(() => two.serving.length > 0);
@@ -284,7 +284,7 @@ describe("a host is refused", () => {
     try {
       const refused = { code: "JOB_EXISTS", message: expect.stringContaining(`etcd ${id}`) };
       const kv = new TestHost({
-        connection: { servers: [job.broker.url], timeoutMs: 2_000 },
+        connection: { servers: [job.broker.url], timeoutMs: HANG_MS },
         job: job.job,
       });
       job.hosts.push(kv);

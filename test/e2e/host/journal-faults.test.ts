@@ -82,7 +82,7 @@ describe("a full journal", () => {
     await client.createIfNotAlreadyCreated("w", new Float32Array(elements), { learningRate: 1 });
     await freeze(host.pid);
     const results = await Promise.allSettled(
-      Array.from({ length: 60 }, () => client.sendGrads({ w: ones }, { timeoutMs: 700 })),
+      Array.from({ length: 60 }, () => client.sendGrads({ w: ones }, { timeoutMs: 4_000 })),
     );
     const codes = results.map((result) =>
       result.status === "rejected" ? (result.reason as PserverError).code : "",
@@ -242,7 +242,7 @@ describe("a journal in memory", () => {
     const push = async (): Promise<void> => {
       started++;
       try {
-        await client.pushFull(name, ONE, 1, 1, { timeoutMs: 5_000 });
+        await client.pushFull(name, ONE, 1, 1, { timeoutMs: 40_000 });
         applied++;
       } catch (error) {
         const { code } = error as PserverError;

@@ -10,6 +10,7 @@ import {
   JobSubjects,
   throwIfError,
 } from "../../../src/protocol/index.ts";
+import { atDeadline } from "../../support/at-deadline.ts";
 import { TestJob } from "../../support/host.ts";
 
 /** 33 emoji take 396 bytes once escaped, 16 take 192. */
@@ -62,10 +63,18 @@ function refused(call: Promise<unknown>, code: string, ...texts: string[]): Prom
 test("before and during the initialization", async () => {
   await refused(client.initParam("w", good), "NOT_SELECTED", "beginInit");
   await refused(client.finishInit(), "NOT_SELECTED");
-  await refused(client.getParams(["w"], { timeoutMs: 2_000 }), "NOT_INITIALIZED", "beginInit");
-  await refused(client.sendGrads({ w: good }, { timeoutMs: 2_000 }), "NOT_INITIALIZED");
-  await refused(client.setParams({ w: good }, { timeoutMs: 2_000 }), "NOT_INITIALIZED");
-  await refused(client.pushFull("w", good, 1, 1, { timeoutMs: 2_000 }), "NOT_INITIALIZED");
+  const early = await atDeadline("NOT_INITIALIZED", (timeoutMs) =>
+    client.getParams(["w"], { timeoutMs }),
+  );
+  expect(early).toMatchObject({ message: expect.stringContaining("beginInit") });
+  const calls: ((timeoutMs: number) => Promise<unknown>)[] = [
+    (timeoutMs) => client.sendGrads({ w: good }, { timeoutMs }),
+    (timeoutMs) => client.setParams({ w: good }, { timeoutMs }),
+    (timeoutMs) => client.pushFull("w", good, 1, 1, { timeoutMs }),
+  ];
+  for (const call of calls) {
+    expect(await atDeadline("NOT_INITIALIZED", call)).toMatchObject({ code: "NOT_INITIALIZED" });
+  }
 
   expect(await client.beginInit()).toBe(true);
   for (const name of ["", "\ud800", ...TOO_LONG]) {

@@ -9,6 +9,7 @@ import type { HostOptions } from "../../../src/actors/host.ts";
 import type { BrokerOptions } from "../../../src/broker/index.ts";
 import type { Client } from "../../../src/client/index.ts";
 import { type HostLine, TestJob } from "../../support/host.ts";
+import { HANG_MS } from "../../support/limits.ts";
 import { control } from "./control.ts";
 
 let job: TestJob;
@@ -55,7 +56,7 @@ describe("a host that cannot start", () => {
       servers: [job.broker.url],
       user: "a",
       password: "a",
-      timeoutMs: 2_000,
+      timeoutMs: HANG_MS,
     };
     expect(await refusal({ connection })).toMatchObject({
       type: "refused",

@@ -206,7 +206,7 @@ async function ask(connection: NatsConnection, subject: string, body: Uint8Array
   const deadline = performance.now() + HANG_MS;
   while (true) {
     try {
-      const reply = await connection.request(subject, body, { timeout: 2_000 });
+      const reply = await connection.request(subject, body, { timeout: 4_000 });
       const { fields } = decodeMessage(reply.data);
       throwIfError(fields);
       return fields;

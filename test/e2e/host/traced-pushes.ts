@@ -1,6 +1,7 @@
 import { expect } from "vitest";
 import type { Client } from "../../../src/client/index.ts";
 import type { PserverError } from "../../../src/protocol/index.ts";
+import { HANG_MS } from "../../support/limits.ts";
 
 /** Elements of 4 MiB: as large as a record gets, so that each begins a file of the broker's. */
 export const ELEMENTS = 1024 * 1024;
@@ -39,7 +40,7 @@ export class TracedPushes {
     });
   }
 
-  async push(timeoutMs = 20_000): Promise<void> {
+  async push(timeoutMs = HANG_MS): Promise<void> {
     const bit = 2 ** this.#next++;
     try {
       const w = new Float32Array(ELEMENTS).fill(-bit);
