@@ -53,10 +53,10 @@ export interface OpenedJob {
 const LEASE_TIMEOUT_MS_MIN = 1_000;
 
 /** The leases of a job that uses no etcd. */
-const LEASES_IN_KV = "kv";
+export const LEASES_IN_KV = "kv";
 
 /** Key of the settings in the job's bucket. */
-const SETTINGS_KEY = "settings";
+export const SETTINGS_KEY = "settings";
 
 /** The journal limit of a shard where the broker has room for it, and the least worth starting. */
 const JOURNAL_BYTES_MAX = { file: 2 * 1024 ** 3, memory: 256 * 1024 ** 2 } as const;
@@ -79,8 +79,7 @@ export async function openJob(options: {
   readonly etcd?: EtcdSpace | undefined;
 }): Promise<OpenedJob> {
   const { connection, manager, subjects, etcd } = options;
-  const leasesAt = etcd === undefined ? LEASES_IN_KV : `etcd ${etcd.id}`;
-  const wanted: Wanted = { ...options.wanted, leases: leasesAt };
+  const wanted: Wanted = { ...options.wanted, leases: leasesIn(etcd) };
   const records = await openRecords({
     connection,
     bucket: subjects.bucket(),
@@ -95,6 +94,11 @@ export async function openJob(options: {
       : openEtcdLeases(connection, etcd, settings.leaseMs);
   await ensureSnapshotStream(manager, subjects, settings.replicas);
   return { settings, records, leases };
+}
+
+/** Where a job keeps its leases, as its settings say it: in an etcd, or without one in the broker. */
+export function leasesIn(etcd: Pick<EtcdSpace, "id"> | undefined): string {
+  return etcd === undefined ? LEASES_IN_KV : `etcd ${etcd.id}`;
 }
 
 /** How long one question about a lease may take: it must be given up in time to ask again. */
@@ -132,7 +136,7 @@ async function settle(
   wanted: Wanted,
 ): Promise<StoredSettings> {
   const stored = await records.read(SETTINGS_KEY);
-  if (stored !== undefined) return agree(subjects.job, parseSettings(stored.value), wanted);
+  if (stored !== undefined) return join(subjects.job, stored.value, wanted);
   const shards = wanted.shards ?? SHARDS_DEFAULT;
   if (!Number.isSafeInteger(shards) || shards < 1 || shards > SHARDS_MAX) {
     throw new PserverError("BAD_VALUE", `shards: expected 1 to ${SHARDS_MAX}; received ${shards}`, {
@@ -155,7 +159,17 @@ async function settle(
   };
   if ((await records.create(SETTINGS_KEY, settings)) !== undefined) return settings;
   const other = await records.read(SETTINGS_KEY);
-  return agree(subjects.job, parseSettings(other?.value), wanted);
+  return join(subjects.job, other?.value, wanted);
+}
+
+/** @throws JOB_EXISTS as `openJob`, also for a job that is being removed. */
+function join(job: string, stored: unknown, wanted: Wanted): StoredSettings {
+  if (!hasRemovalMark(stored)) return agree(job, parseSettings(stored), wanted);
+  throw new PserverError(
+    "JOB_EXISTS",
+    `job ${job} is being removed: end that with "pserver remove ${job}", or choose another job name`,
+    { job },
+  );
 }
 
 /** The settings of an existing job, if they are those that are wanted. */
@@ -190,7 +204,21 @@ function inWords({
   return { ...settings, synchronization: synchronizationText(synchronization) };
 }
 
-function parseSettings(value: unknown): StoredSettings {
+/**
+ * Marks the settings of a job that is being removed: no host joins it any more, and none takes what is
+ * left of it for a new job.
+ */
+export function withRemovalMark(stored: unknown): unknown {
+  return { ...asMap(stored, SETTINGS_KEY), removing: true };
+}
+
+/** Whether stored settings bear the mark of {@link withRemovalMark}. */
+export function hasRemovalMark(stored: unknown): boolean {
+  return asMap(stored, SETTINGS_KEY)["removing"] === true;
+}
+
+/** The settings in a job's bucket; @throws BAD_MESSAGE if they are none. */
+export function parseSettings(value: unknown): StoredSettings {
   const fields = asMap(value, SETTINGS_KEY);
   integerField(fields, "format", 1, 1);
   return {

@@ -79,6 +79,22 @@ export async function openRecords(options: BucketOptions): Promise<Records> {
   }
 }
 
+/** The records in a bucket that exists; none is made. @throws INTERNAL if it does not exist. */
+export async function existingRecords(
+  connection: NatsConnection,
+  bucket: string,
+  timeoutMs = TIMEOUT_MS,
+): Promise<Records> {
+  try {
+    const client = jetstream(connection, { timeout: timeoutMs });
+    const manager = await client.jetstreamManager();
+    const kv = await new Kvm(client).open(bucket, { allow_direct: false });
+    return new KvRecords(kv, manager, bucket);
+  } catch (error) {
+    throw fromBrokerError(error, `opening the bucket ${bucket}`, { bucket });
+  }
+}
+
 function checkBucket(options: BucketOptions, status: KvStatus): void {
   const expected = {
     history: 1,

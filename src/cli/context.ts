@@ -1,8 +1,13 @@
+import type { Readable } from "node:stream";
 import type { ExitCode } from "./exit-codes.ts";
 import { Output, type OutputFlags, type OutputStream } from "./output/output.ts";
 
+/** Where answers to questions come from; a terminal, or nobody who could be asked. */
+export type InputStream = Readable & { readonly isTTY?: boolean };
+
 /** The process that a command runs in. */
 export interface CliProcess {
+  readonly stdin: InputStream;
   readonly stdout: OutputStream;
   readonly stderr: OutputStream;
   readonly environment: Readonly<Record<string, string | undefined>>;

@@ -10,6 +10,7 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
 });
 
 const exitCode = await runCli(process.argv.slice(2), {
+  stdin: process.stdin,
   stdout: process.stdout,
   stderr: process.stderr,
   environment: process.env,

@@ -12,6 +12,7 @@ export * from "./errors.ts";
 export * from "./etcd.ts";
 export * from "./fields.ts";
 export * from "./file-errors.ts";
+export * from "./job-streams.ts";
 export * from "./layout.ts";
 export * from "./lifecycle-messages.ts";
 export * from "./limits.ts";

@@ -5,13 +5,27 @@ import { describe, expect, test } from "vitest";
 import { runCli } from "../../src/cli/run-cli.ts";
 
 const COMMANDS = [
-  ...["up", "host", "status", "ls", "get", "set", "save", "load", "doctor", "completion"],
+  ...[
+    "up",
+    "host",
+    "status",
+    "ls",
+    "get",
+    "set",
+    "save",
+    "load",
+    "jobs",
+    "remove",
+    "doctor",
+    "completion",
+  ],
 ];
 
 async function run(...args: string[]): Promise<{ code: number; out: string; err: string }> {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()];
   const { signal } = new AbortController();
-  const code = await runCli(args, { stdout, stderr, environment: {}, signal });
+  const stdin = new PassThrough();
+  const code = await runCli(args, { stdin, stdout, stderr, environment: {}, signal });
   return { code, out: String(stdout.read() ?? ""), err: String(stderr.read() ?? "") };
 }
 

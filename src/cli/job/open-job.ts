@@ -4,10 +4,11 @@ import type { Client } from "../../client/client.ts";
 import { connect, connectBroker } from "../../client/connect.ts";
 import { Deadline } from "../../client/deadline.ts";
 import { resolveConnection, resolveSettings } from "../../client/settings.ts";
+import { PserverError } from "../../protocol/errors.ts";
 import { ID_BYTES_MAX } from "../../protocol/limits.ts";
 import { JobSubjects } from "../../protocol/subjects.ts";
 import type { CliContext } from "../context.ts";
-import { type TrainerFlags, toOverrides } from "../options/connection-options.ts";
+import { type JobFlags, type TrainerFlags, toOverrides } from "../options/connection-options.ts";
 import { HostRequests } from "./host-requests.ts";
 
 /**
@@ -15,6 +16,9 @@ import { HostRequests } from "./host-requests.ts";
  * wait long for that.
  */
 const CONNECT_TIMEOUT_MS = 5_000;
+
+/** Time for the broker to list jobs where that is only to help after an error. */
+const CATALOG_TIMEOUT_MS = 2_000;
 
 /** What a command asks with before it joins a job, if it does. */
 export interface OpenJob {
@@ -34,24 +38,49 @@ export async function withHosts<T>(
   use: (job: OpenJob) => Promise<T>,
 ): Promise<T> {
   const { signal } = context;
+  const { job, timeout: timeoutMs } = flags;
   const trainer = flags.trainer ?? commandId();
+  const inboxPrefix = new JobSubjects(job).inbox(trainer);
+  try {
+    return await withBroker(context, flags, { name: trainer, inboxPrefix }, async (connection) => {
+      const requests = new HostRequests({ connection, job, trainer, timeoutMs, signal });
+      return await use({ connection, requests, trainer });
+    });
+  } catch (error) {
+    throw await namingOtherJobs(context, flags, error);
+  }
+}
+
+/**
+ * Runs `use` with a connection as hosts of the job have one, for the JetStream API.
+ * @throws NO_BROKER or DENIED if the broker cannot be used; what `use` throws.
+ */
+export async function withStore<T>(
+  context: CliContext,
+  flags: JobFlags,
+  use: (connection: NatsConnection) => Promise<T>,
+): Promise<T> {
+  const name = commandId();
+  const inboxPrefix = new JobSubjects(flags.job).hostInbox(name);
+  return await withBroker(context, flags, { name, inboxPrefix }, use);
+}
+
+async function withBroker<T>(
+  context: CliContext,
+  flags: JobFlags,
+  { name, inboxPrefix }: { readonly name: string; readonly inboxPrefix: string },
+  use: (connection: NatsConnection) => Promise<T>,
+): Promise<T> {
   const settings = resolveConnection(
-    {
-      name: `pserver ${flags.job} ${trainer}`,
-      inboxPrefix: new JobSubjects(flags.job).inbox(trainer),
-      ...toOverrides(flags),
-    },
+    { name: `pserver ${flags.job} ${name}`, inboxPrefix, ...toOverrides(flags) },
     context.environment,
   );
-  const deadline = new Deadline("connect", {
-    timeoutMs: connectTimeoutMs(context, flags),
-    signal,
-  });
+  const { signal } = context;
+  const timeoutMs = connectTimeoutMs(context, flags);
+  const deadline = new Deadline("connect", { timeoutMs, signal });
   const connection = await connectBroker(settings, deadline).finally(() => deadline.dispose());
   try {
-    const { job, timeout: timeoutMs } = flags;
-    const requests = new HostRequests({ connection, job, trainer, timeoutMs, signal });
-    return await use({ connection, requests, trainer });
+    return await use(connection);
   } finally {
     await connection.close();
   }
@@ -72,6 +101,8 @@ export async function withTrainer<T>(
     trainer: flags.trainer ?? commandId(),
     timeoutMs: connectTimeoutMs(context, flags),
     signal: context.signal,
+  }).catch(async (error: unknown) => {
+    throw await namingOtherJobs(context, flags, error);
   });
   try {
     return await use(client);
@@ -80,7 +111,34 @@ export async function withTrainer<T>(
   }
 }
 
-function connectTimeoutMs({ environment }: CliContext, flags: TrainerFlags): number {
+/** The error, with the jobs that the broker holds if no host of the one that is meant answers. */
+async function namingOtherJobs(
+  context: CliContext,
+  flags: JobFlags,
+  error: unknown,
+): Promise<unknown> {
+  if (!(error instanceof PserverError) || error.code !== "NO_HOST") return error;
+  try {
+    const { jetstream } = await import("@nats-io/jetstream");
+    const { listJobStreams } = await import("../../actors/catalog/job-streams.ts");
+    const jobs = await withStore(context, flags, async (connection) => {
+      const manager = await jetstream(connection, {
+        timeout: CATALOG_TIMEOUT_MS,
+      }).jetstreamManager(false);
+      return (await listJobStreams(manager)).map(({ job }) => job);
+    });
+    const held = jobs.includes(flags.job)
+      ? `the broker holds job ${flags.job}, but no host of it runs`
+      : `the broker holds ${jobs.length === 0 ? "no job" : `these jobs: ${jobs.join(", ")}`}`;
+    const details = { ...error.details, jobs };
+    return new PserverError("NO_HOST", `${error.message}; ${held}`, details, { cause: error });
+  } catch {
+    // Users who may not use the JetStream API are told what they were told anyway.
+    return error;
+  }
+}
+
+function connectTimeoutMs({ environment }: CliContext, flags: JobFlags): number {
   const { timeoutMs } = resolveSettings(toOverrides(flags), environment);
   return Math.min(flags.timeout, Math.max(CONNECT_TIMEOUT_MS, timeoutMs));
 }

@@ -68,7 +68,12 @@ export function addJobOption(command: Command): Command {
 
 /** Adds the flags of a command that works with a job; `timeoutMs` is the default of `--timeout`. */
 export function addJobOptions(command: Command, timeoutMs: number): Command {
-  return addJobOption(addConnectionOptions(command)).addOption(
+  return addTimeoutOption(addJobOption(addConnectionOptions(command)), timeoutMs);
+}
+
+/** Adds `--timeout`, with a default. */
+export function addTimeoutOption(command: Command, timeoutMs: number): Command {
+  return command.addOption(
     new Option("--timeout <duration>", "longest wait for an answer: 500ms, 5s, 2m")
       .argParser(parseTimeout)
       .default(timeoutMs, `${timeoutMs / 1000}s`),

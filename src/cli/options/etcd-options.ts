@@ -13,6 +13,16 @@ export interface EtcdFlags {
 
 /** Adds the flags that say where etcd is and what is told there. */
 export function addEtcdOptions(command: Command): Command {
+  return addEtcdPlaceOptions(command).addOption(
+    new Option(
+      "--advertise <urls>",
+      "the broker as trainers reach it, for etcd (default: as this host does)",
+    ).argParser(parseAdvertised),
+  );
+}
+
+/** Adds the flags that say where etcd is. */
+export function addEtcdPlaceOptions(command: Command): Command {
   return command
     .addOption(
       new Option(
@@ -25,12 +35,6 @@ export function addEtcdOptions(command: Command): Command {
         "--etcd-prefix <prefix>",
         "what all keys in etcd begin with, one for each job (default: none)",
       ).argParser(parsePrefix),
-    )
-    .addOption(
-      new Option(
-        "--advertise <urls>",
-        "the broker as trainers reach it, for etcd (default: as this host does)",
-      ).argParser(parseAdvertised),
     );
 }
 

@@ -3,8 +3,10 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { start } from "../../cli/spawn-command.ts";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { connect } from "../../../src/client/index.ts";
+import { type Finished, run, start } from "../../cli/spawn-command.ts";
+import { startTestBroker } from "../../support/broker.ts";
 import { TestEtcd } from "../../support/etcd.ts";
 
 let etcd: TestEtcd;
@@ -47,6 +49,36 @@ test("up publishes all its hosts under the prefix, and takes them back", async (
   command.child.kill("SIGINT");
   expect((await command.finished).code).toBe(0);
   expect((await etcd.list("/team/a/")).map(({ key }) => key)).toEqual(["/team/a/ps_id"]);
+});
+
+test("a job whose leases are in etcd is removed with its keys, given that etcd and no other", async () => {
+  const flags = ["--etcd", etcd.url, "--etcd-prefix", "/team/r"];
+  const broker = await startTestBroker();
+  onTestFinished(() => broker.remove());
+  const at = ["--url", broker.url];
+  const host = start(["host", ...at, "--job", "r", "--shards", "1", ...flags, "--json"]);
+  await host.firstLine;
+  const client = await connect({ url: broker.url, job: "r", trainer: "a" });
+  expect(await client.beginInit()).toBe(true);
+  await client.initParam("w", new Float32Array(2));
+  await client.finishInit();
+  await client.close();
+  await etcd.until("/team/r/init_ps/done", (entries) => entries.length === 1);
+  const remove = (...more: string[]): Promise<Finished> =>
+    run(["remove", "r", ...at, "--yes", ...more]);
+  expect((await remove(...flags)).stderr).toContain("JOB_EXISTS: hosts of job r are alive");
+  host.child.kill("SIGINT");
+  expect((await host.finished).code).toBe(0);
+  for (const wrong of [[], ["--etcd", etcd.url, "--etcd-prefix", "/team/q"]]) {
+    const refused = await remove(...wrong);
+    expect(refused).toMatchObject({ code: 3, stdout: "" });
+    expect(refused.stderr).toContain("BAD_VALUE: job r keeps its leases in etcd ");
+  }
+  expect(await remove(...flags)).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining("removed etcd /team/r/init_ps/done"),
+  });
+  expect((await etcd.list("/team/r/")).map(({ key }) => key)).toEqual(["/team/r/ps_id"]);
 });
 
 test("no etcd there: the code for what cannot be reached, with its address", async () => {

@@ -1,0 +1,72 @@
+import { jetstream } from "@nats-io/jetstream";
+import type { Command } from "commander";
+import { type CliContext, openOutput } from "../context.ts";
+import { helpText } from "../help-text.ts";
+import { withStore } from "../job/open-job.ts";
+import { addJobOptions, type JobFlags } from "../options/connection-options.ts";
+import { addOutputOptions } from "../options/output-options.ts";
+import { formatBytes } from "../output/amounts.ts";
+import type { Paint } from "../output/colors.ts";
+import type { OutputFlags } from "../output/output.ts";
+import { formatTable } from "../output/table.ts";
+
+const TIMEOUT_MS = 5_000;
+
+type JobDescription = import("../../actors/catalog/describe-job.ts").JobDescription;
+
+/** `pserver jobs`: the jobs that a broker holds, served or not. */
+export function registerJobs(program: Command, context: CliContext): void {
+  const command = program.command("jobs").description("list the jobs that the broker holds");
+  addOutputOptions(addJobOptions(command, TIMEOUT_MS))
+    .action(async (flags: JobFlags & OutputFlags) => {
+      const output = openOutput(context, flags);
+      // Loaded here, so that the other commands start without it.
+      const { listJobStreams } = await import("../../actors/catalog/job-streams.ts");
+      const { describeJob } = await import("../../actors/catalog/describe-job.ts");
+      const jobs = await withStore(context, flags, async (connection) => {
+        const manager = await jetstream(connection, {
+          timeout: flags.timeout,
+        }).jetstreamManager(false);
+        const found = await listJobStreams(manager);
+        return await Promise.all(found.map((streams) => describeJob(connection, streams)));
+      });
+      if (output.json) output.value(jobs);
+      else if (jobs.length === 0) output.message("the broker holds no job");
+      else output.lines(describeJobs(jobs, output.paint));
+    })
+    .addHelpText(
+      "after",
+      helpText({
+        Permissions: [
+          "  The user needs the JetStream API, as the one has under which hosts store; its inbox is",
+          "  that of a host of --job.",
+        ],
+        "With --json": [
+          '  A list of {"job","state","shards","journal","hosts","leases","bytes","streams"}; the state is',
+          "  uninitialized, initializing, ready, removing or incomplete.",
+        ],
+        Examples: ["  pserver jobs", "  pserver jobs --json | jq -r '.[].job'"],
+      }),
+    );
+}
+
+/** The jobs as a table. */
+export function describeJobs(jobs: readonly JobDescription[], paint: Paint): string[] {
+  const columns = [
+    { title: "JOB" },
+    { title: "STATE" },
+    { title: "HOSTS", align: "right" },
+    { title: "SHARDS", align: "right" },
+    { title: "JOURNAL" },
+    { title: "STORED", align: "right" },
+  ] as const;
+  const rows = jobs.map(({ job, state, hosts, shards, journal, bytes }) => [
+    job,
+    state,
+    hosts === undefined ? "in etcd" : String(hosts.length),
+    String(shards),
+    journal ?? "",
+    formatBytes(bytes),
+  ]);
+  return formatTable(columns, rows, paint);
+}

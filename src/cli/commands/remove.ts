@@ -1,0 +1,90 @@
+import type { Command } from "commander";
+import type { EtcdSpace } from "../../actors/etcd/etcd-space.ts";
+import { PserverError } from "../../protocol/errors.ts";
+import { confirm } from "../confirm.ts";
+import { type CliContext, openOutput } from "../context.ts";
+import { helpText } from "../help-text.ts";
+import { withStore } from "../job/open-job.ts";
+import {
+  addConnectionOptions,
+  addTimeoutOption,
+  type JobFlags,
+} from "../options/connection-options.ts";
+import { addEtcdPlaceOptions, type EtcdFlags, toEtcdSetting } from "../options/etcd-options.ts";
+import { addOutputOptions } from "../options/output-options.ts";
+import { parseJob } from "../options/parse-values.ts";
+import { formatCount } from "../output/amounts.ts";
+import type { OutputFlags } from "../output/output.ts";
+
+const TIMEOUT_MS = 30_000;
+
+type RemoveFlags = Omit<JobFlags, "job"> & EtcdFlags & OutputFlags & { readonly yes?: boolean };
+
+/** `pserver remove`: removes a job for good. */
+export function registerRemove(program: Command, context: CliContext): void {
+  const command = program
+    .command("remove")
+    .description("remove a job for good, with its values, journals and history")
+    .argument("<job>", "the job", parseJob)
+    .option("-y, --yes", "do not ask");
+  addOutputOptions(addEtcdPlaceOptions(addTimeoutOption(addConnectionOptions(command), TIMEOUT_MS)))
+    .action((job: string, flags: RemoveFlags) => removeJob(context, { ...flags, job }))
+    .addHelpText(
+      "after",
+      helpText({
+        "What it does": [
+          "  It refuses while a host of the job is alive. A removal that was cut off is ended by another one:",
+          "  until then no host can join the job, or make a new one of its name. Saved models stay.",
+        ],
+        Permissions: [
+          "  The user needs the JetStream API, as the one has under which hosts store.",
+        ],
+        "With --json": ['  {"job","removed":[name, …]}: the streams and keys that were removed.'],
+        Examples: [
+          "  pserver remove mnist",
+          "  pserver remove mnist --yes",
+          "  pserver remove mnist --etcd http://127.0.0.1:2379",
+        ],
+      }),
+    );
+}
+
+async function removeJob(context: CliContext, flags: RemoveFlags & JobFlags): Promise<void> {
+  const { job, yes, timeout } = flags;
+  const output = openOutput(context, flags);
+  // Loaded here, so that the other commands start without it.
+  const { JobRemoval } = await import("../../actors/catalog/remove-job.ts");
+  await withStore(context, flags, async (connection) => {
+    const etcd = await openEtcd(flags, job);
+    try {
+      const removal = new JobRemoval({ connection, job, etcd, timeoutMs: timeout });
+      const streams = await removal.plan();
+      if (streams.length === 0) throw noSuchJob(job);
+      const question = `Remove job ${job} for good, with its ${formatCount(streams.length, "stream")}?`;
+      if (yes !== true && !(await confirm(context, question))) {
+        throw new PserverError("ABORTED", `job ${job} stays as it is`, { job });
+      }
+      const removed: string[] = [];
+      await removal.run((name) => {
+        context.signal.throwIfAborted();
+        removed.push(name);
+        if (!output.json) output.lines([`removed ${name}`]);
+      });
+      if (output.json) output.value({ job, removed });
+    } finally {
+      etcd?.client.close();
+    }
+  });
+}
+
+async function openEtcd(flags: RemoveFlags, job: string): Promise<EtcdSpace | undefined> {
+  const settings = toEtcdSetting(flags);
+  if (settings === undefined) return undefined;
+  const { openEtcdSpace } = await import("../../actors/etcd/etcd-space.ts");
+  return await openEtcdSpace(settings, job, flags.timeout);
+}
+
+function noSuchJob(job: string): PserverError {
+  const message = `the broker holds no job ${job}: "pserver jobs" lists those that it holds`;
+  return new PserverError("BAD_NAME", message, { job });
+}

@@ -1,0 +1,7 @@
+/** No job's name holds a `_`, so the first one ends it. */
+const STREAM_OF_JOB = /^(?:KV_)?PS_([A-Za-z0-9-]{1,40})(?:_.*)?$/;
+
+/** The job that a stream belongs to, by its name; undefined for a stream of somebody else. */
+export function jobOfStream(stream: string): string | undefined {
+  return STREAM_OF_JOB.exec(stream)?.[1];
+}
