@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { Command } from "commander";
 import { packageRoot } from "../broker/package-root.ts";
 import { PserverError } from "../protocol/errors.ts";
+import { registerCompleteNames } from "./commands/complete-names.ts";
 import { registerCompletion } from "./commands/completion.ts";
 import { registerDoctor } from "./commands/doctor.ts";
 import { registerGet } from "./commands/get.ts";
@@ -57,6 +58,7 @@ export function createProgram(context: CliContext, style: ErrorStyle): Command {
   registerRemove(program, context);
   registerDoctor(program, context);
   registerCompletion(program, context);
+  registerCompleteNames(program, context);
   program.addHelpText("after", programHelp());
   return program;
 }

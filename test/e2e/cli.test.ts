@@ -2,12 +2,14 @@
 // command works against it and fails with its documented exit code, and whatever ends `up` (Ctrl-C,
 // Ctrl-C twice, SIGKILL) leaves no process behind and loses nothing that was acknowledged.
 import { execFileSync } from "node:child_process";
-import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { startBroker } from "../../src/broker/index.ts";
+import { packageRoot } from "../../src/broker/package-root.ts";
 import { identifyProcess } from "../../src/broker/process-identity.ts";
+import { connect } from "../../src/client/index.ts";
 import { openModel, saveModel } from "../../src/model-files/index.ts";
 import { bytesOf, type TensorData } from "../../src/protocol/dtypes.ts";
 import { type Finished, run, start } from "../cli/spawn-command.ts";
@@ -310,18 +312,61 @@ describe("failures", () => {
   });
 });
 
-test("bash completes commands, flags and choices", async () => {
-  const { stdout } = await run(["completion", "bash"]);
-  const complete = (...words: string[]): string[] => {
+describe("completion in bash", () => {
+  let script: string;
+  let bin: string;
+  beforeAll(async () => {
+    bin = join(home, "bin");
+    await mkdir(bin);
+    const main = join(packageRoot(), "dist/cli/main.js");
+    const program = `#!/bin/sh\nexec ${process.execPath} ${main} "$@"\n`;
+    await writeFile(join(bin, "pserver"), program, { mode: 0o755 });
+    script = execFileSync(join(bin, "pserver"), ["completion", "bash"], { encoding: "utf8" });
+  });
+
+  /** What is offered for the last of the words, as it would be typed. */
+  function complete(words: readonly string[], variables: Record<string, string> = {}): string[] {
     const list = words.map((word) => `'${word}'`).join(" ");
     const asked = `COMP_WORDS=(${list}); COMP_CWORD=${words.length - 1}; _pserver`;
-    const script = `${stdout}\n${asked}; echo "\${COMPREPLY[@]}"`;
-    return execFileSync("bash", ["-c", script], { encoding: "utf8" }).trim().split(" ");
-  };
-  expect(complete("pserver", "st")).toEqual(["status"]);
-  expect(complete("pserver", "up", "--jo")).toEqual(["--job", "--journal", "--journal-limit"]);
-  expect(complete("pserver", "up", "--journal", "")).toEqual(["file", "memory"]);
-  expect(complete("pserver", "completion", "z")).toEqual(["zsh"]);
+    const text = `${script}\n${asked}; printf '%s\\n' "\${COMPREPLY[@]}"`;
+    const env = { ...variables, PATH: `${bin}:${process.env["PATH"]}` };
+    const offered = execFileSync("bash", ["--norc", "-c", text], { encoding: "utf8", env });
+    return offered.split("\n").filter((line) => line !== "");
+  }
+
+  test("of commands, flags and choices", () => {
+    expect(complete(["pserver", "st"])).toEqual(["status"]);
+    expect(complete(["pserver", "up", "--jo"])).toEqual(["--job", "--journal", "--journal-limit"]);
+    expect(complete(["pserver", "up", "--journal", ""])).toEqual(["file", "memory"]);
+    expect(complete(["pserver", "completion", "z"])).toEqual(["zsh"]);
+  });
+
+  test("of the names of jobs and parameters; nothing where they cannot be asked for", async () => {
+    const served = await up(join(home, "names"), "--job", "mnist");
+    const client = await connect({ url: served.url, job: "mnist", trainer: "a" });
+    const names = ["emb:sparse-0", "two words", "$(touch pwned)", "w", "bell\u0007"];
+    for (const name of names) await client.createIfNotAlreadyCreated(name, Float32Array.of(1));
+    await client.close();
+    const at = { PSERVER_URL: served.url };
+    // The limit of a second is for people; on a busy machine it may pass.
+    const offers = (
+      words: string[],
+      expected: string[],
+      variables: Record<string, string> = at,
+    ): Promise<void> =>
+      vi.waitFor(() => expect(complete(words, variables)).toEqual(expected), WAIT);
+    await offers(["pserver", "status", "--job", ""], ["mnist"]);
+    await offers(["pserver", "remove", "m"], ["mnist"]);
+    const all = ["\\$\\(touch\\ pwned\\)", "emb:sparse-0", "two\\ words", "w"];
+    await offers(["pserver", "get", "--job", "mnist", ""], all);
+    await offers(["pserver", "get", "e"], ["emb:sparse-0"], { ...at, PSERVER_JOB: "mnist" });
+    await offers(
+      ["pserver", "set", "--url", served.url, "--job", "mnist", "emb:"],
+      ["emb:sparse-0"],
+    );
+    expect(complete(["pserver", "set", "--job", "mnist", "w", ""], at)).toEqual([]);
+    expect(complete(["pserver", "get", ""], { PSERVER_URL: "nats://127.0.0.1:1" })).toEqual([]);
+  });
 });
 
 /** The doctor's statuses by the name of the check. */

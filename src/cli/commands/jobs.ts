@@ -2,7 +2,7 @@ import { jetstream } from "@nats-io/jetstream";
 import type { Command } from "commander";
 import { type CliContext, openOutput } from "../context.ts";
 import { helpText } from "../help-text.ts";
-import { withStore } from "../job/open-job.ts";
+import { withStore } from "../job/open-broker.ts";
 import { addJobOptions, type JobFlags } from "../options/connection-options.ts";
 import { addOutputOptions } from "../options/output-options.ts";
 import { formatBytes } from "../output/amounts.ts";

@@ -4,7 +4,7 @@ import { PserverError } from "../../protocol/errors.ts";
 import { confirm } from "../confirm.ts";
 import { type CliContext, openOutput } from "../context.ts";
 import { helpText } from "../help-text.ts";
-import { withStore } from "../job/open-job.ts";
+import { withStore } from "../job/open-broker.ts";
 import {
   addConnectionOptions,
   addTimeoutOption,

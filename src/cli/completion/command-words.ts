@@ -1,5 +1,14 @@
 import type { Command } from "commander";
 
+/** The hidden command that completion scripts ask for names. */
+export const COMPLETE_NAMES = "complete-names";
+
+/** What can be named by asking the broker or the hosts. */
+export const NAME_KINDS = ["jobs", "parameters"] as const;
+
+/** One of {@link NAME_KINDS}. */
+export type NameKind = (typeof NAME_KINDS)[number];
+
 /** A flag that can be completed. */
 export interface FlagWord {
   /** Such as `--job`. */
@@ -8,6 +17,8 @@ export interface FlagWord {
   readonly takesValue: boolean;
   /** The values it takes, where they are few. */
   readonly choices: readonly string[];
+  /** Whose names its values are, if they are any. */
+  readonly names: NameKind | undefined;
 }
 
 /** A sub-command that can be completed. */
@@ -17,11 +28,21 @@ export interface CommandWord {
   readonly flags: readonly FlagWord[];
   /** The words of its first argument, where they are few. */
   readonly choices: readonly string[];
+  /** Whose names its first argument is one of, if it is any. */
+  readonly names: NameKind | undefined;
 }
+
+/** What the arguments and flags of these names stand for. */
+const NAMED: Readonly<Record<string, NameKind>> = {
+  name: "parameters",
+  job: "jobs",
+  "--job": "jobs",
+};
 
 /** What can be completed: read from the commands themselves, so that it cannot fall behind. */
 export function commandWords(program: Command): CommandWord[] {
-  return program.commands.map((command) => ({
+  const shown = program.commands.filter((command) => command.name() !== COMPLETE_NAMES);
+  return shown.map((command) => ({
     word: command.name(),
     description: command.description(),
     flags: [
@@ -30,9 +51,17 @@ export function commandWords(program: Command): CommandWord[] {
         description,
         takesValue: required || optional,
         choices: argChoices ?? [],
+        names: NAMED[long ?? ""],
       })),
-      { word: "--help", description: "print the help", takesValue: false, choices: [] },
+      {
+        word: "--help",
+        description: "print the help",
+        takesValue: false,
+        choices: [],
+        names: undefined,
+      },
     ],
     choices: command.registeredArguments[0]?.argChoices ?? [],
+    names: NAMED[command.registeredArguments[0]?.name() ?? ""],
   }));
 }

@@ -1,4 +1,4 @@
-import type { CommandWord, FlagWord } from "./command-words.ts";
+import { COMPLETE_NAMES, type CommandWord, type FlagWord } from "./command-words.ts";
 
 /** Shells that a completion script can be made for. */
 export const SHELLS = ["bash", "zsh", "fish"] as const;
@@ -6,7 +6,10 @@ export const SHELLS = ["bash", "zsh", "fish"] as const;
 /** One of {@link SHELLS}. */
 export type Shell = (typeof SHELLS)[number];
 
-/** A completion script; it needs nothing but the shell and offers file names for the rest. */
+/**
+ * A completion script. It needs nothing but the shell, asks the command itself for names of jobs and
+ * parameters, and offers file names for the rest.
+ */
 export function completionScript(shell: Shell, commands: readonly CommandWord[]): string {
   switch (shell) {
     case "bash":
@@ -20,19 +23,50 @@ export function completionScript(shell: Shell, commands: readonly CommandWord[])
 
 function bashScript(commands: readonly CommandWord[]): string {
   const names = commands.map(({ word }) => word).join(" ");
-  const cases = commands.flatMap(({ word, flags, choices }) => [
-    `    ${word})`,
-    ...flags
-      .filter((flag) => flag.choices.length > 0)
-      .map((flag) => `      [[ $previous == ${flag.word} ]] && words="${flag.choices.join(" ")}"`),
-    `      [[ $current == -* ]] && words="${flags.map((flag) => flag.word).join(" ")}"`,
-    ...(choices.length > 0 ? [`      [[ $current != -* ]] && words="${choices.join(" ")}"`] : []),
-    "      ;;",
-  ]);
+  const cases = commands.flatMap((command) => {
+    const { word, flags, choices } = command;
+    const values = flags.filter((flag) => flag.takesValue).map((flag) => flag.word);
+    return [
+      `    ${word})`,
+      ...flags
+        .filter((flag) => flag.choices.length > 0)
+        .map(
+          (flag) => `      [[ $previous == ${flag.word} ]] && words="${flag.choices.join(" ")}"`,
+        ),
+      ...flags
+        .filter((flag) => flag.names !== undefined)
+        .map((flag) => `      [[ $previous == ${flag.word} ]] && kind=${flag.names}`),
+      `      [[ $current == -* ]] && words="${flags.map((flag) => flag.word).join(" ")}"`,
+      ...(choices.length > 0 ? [`      [[ $current != -* ]] && words="${choices.join(" ")}"`] : []),
+      ...(command.names === undefined
+        ? []
+        : [`      _pserver_is_first " ${values.join(" ")} " && kind=${command.names}`]),
+      "      ;;",
+    ];
+  });
   return [
     "# bash completion of pserver:   source <(pserver completion bash)",
+    "# Names of parameters may hold colons.",
+    "COMP_WORDBREAKS=${COMP_WORDBREAKS//:}",
+    "# Whether the word to complete is the first argument; takes the flags that have a value.",
+    "_pserver_is_first() {",
+    "  local at word",
+    "  for ((at = 2; at <= COMP_CWORD; at++)); do",
+    '    word="${COMP_WORDS[at]}"',
+    '    [[ $1 == *" $word "* ]] && { ((at++)); continue; }',
+    "    [[ $word == -* ]] && continue",
+    "    ((at == COMP_CWORD)); return",
+    "  done",
+    "  return 1",
+    "}",
+    "_pserver_names() {",
+    '  local name typed="${2//\\\\/}"',
+    "  while IFS= read -r name; do",
+    '    [[ $name == "$typed"* ]] && COMPREPLY+=("$(printf %q "$name")")',
+    `  done < <("\${COMP_WORDS[0]}" ${COMPLETE_NAMES} "$1" -- "\${COMP_WORDS[@]:2:COMP_CWORD-2}" 2>/dev/null)`,
+    "}",
     "_pserver() {",
-    `  local current="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD-1]}" words=""`,
+    `  local current="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD-1]}" words="" kind=""`,
     `  case "\${COMP_CWORD}:\${COMP_WORDS[1]}" in`,
     `    1:*) words="${names} help --help --version" ;;`,
     "    *)",
@@ -41,6 +75,8 @@ function bashScript(commands: readonly CommandWord[]): string {
     "  esac ;;",
     "  esac",
     '  COMPREPLY=($(compgen -W "$words" -- "$current"))',
+    '  [[ -n $kind ]] && _pserver_names "$kind" "$current"',
+    "  return 0",
     "}",
     "complete -o default -F _pserver pserver",
     "",
@@ -52,22 +88,33 @@ function zshScript(commands: readonly CommandWord[]): string {
     text.replace(/[[\]:\\]/g, "\\$&").replace(/'/g, "'\\''");
   const names = commands.map(({ word, description }) => `    '${word}:${describe(description)}'`);
   const flagSpec = (flag: FlagWord): string => {
-    const value = flag.choices.length > 0 ? `:value:(${flag.choices.join(" ")})` : ":value:_files";
+    const value = zshValue("value", flag) ?? ":value:_files";
     return `        '${flag.word}[${describe(flag.description)}]${flag.takesValue ? value : ""}'`;
   };
-  const cases = commands.flatMap(({ word, flags, choices }) => {
-    const rest = choices.length > 0 ? `:argument:(${choices.join(" ")})` : ":file:_files";
-    const specs = [...flags.map(flagSpec), `        '*${rest}'`];
+  const cases = commands.flatMap((command) => {
+    const { word, flags } = command;
+    const first = zshValue("argument", command);
+    const specs = [
+      ...flags.map(flagSpec),
+      ...(first === undefined ? [] : [`        '1${first}'`]),
+      "        '*:file:_files'",
+    ];
     return [`    ${word})`, `      _arguments \\\n${specs.join(" \\\n")} ;;`];
   });
   return [
     "#compdef pserver",
     "# zsh completion of pserver:   source <(pserver completion zsh)",
+    "_pserver_names() {",
+    "  local -a names",
+    `  names=("\${(@f)$(\${pserver_words[1]} ${COMPLETE_NAMES} $1 -- \${pserver_words[3,pserver_current-1]} 2>/dev/null)}")`,
+    "  compadd -- $names",
+    "}",
     "_pserver() {",
     "  local -a commands=(",
     ...names,
     "  )",
     "  if (( CURRENT == 2 )); then _describe command commands; return; fi",
+    '  local -a pserver_words=("${words[@]}")',
     "  shift words; (( CURRENT-- ))",
     "  case $words[1] in",
     ...cases,
@@ -78,21 +125,39 @@ function zshScript(commands: readonly CommandWord[]): string {
   ].join("\n");
 }
 
+/** What zsh offers where few words or names are expected; undefined for anything else. */
+function zshValue(
+  what: string,
+  { choices, names }: Pick<FlagWord, "choices" | "names">,
+): string | undefined {
+  if (choices.length > 0) return `:${what}:(${choices.join(" ")})`;
+  return names === undefined ? undefined : `:${what}:{_pserver_names ${names}}`;
+}
+
 function fishScript(commands: readonly CommandWord[]): string {
   const quote = (text: string): string => `'${text.replace(/[\\']/g, "\\$&")}'`;
-  const lines = commands.flatMap(({ word, description, flags, choices }) => {
+  const ask = (kind: string): string => quote(`(__pserver_names ${kind})`);
+  const lines = commands.flatMap(({ word, description, flags, choices, names }) => {
     const inside = `complete -c pserver -n ${quote(`__fish_seen_subcommand_from ${word}`)}`;
     return [
       `complete -c pserver -n __fish_use_subcommand -f -a ${word} -d ${quote(description)}`,
       ...(choices.length > 0 ? [`${inside} -f -a ${quote(choices.join(" "))}`] : []),
+      ...(names === undefined ? [] : [`${inside} -f -a ${ask(names)}`]),
       ...flags.map((flag) => {
-        const value = flag.choices.length > 0 ? ` -x -a ${quote(flag.choices.join(" "))}` : "";
+        const choose = flag.choices.length > 0 ? ` -x -a ${quote(flag.choices.join(" "))}` : "";
+        const value = flag.names === undefined ? choose : ` -x -a ${ask(flag.names)}`;
         const takes = flag.takesValue && value === "" ? " -r" : value;
         return `${inside} -l ${flag.word.replace(/^--/, "")}${takes} -d ${quote(flag.description)}`;
       }),
     ];
   });
-  return ["# fish completion of pserver:   pserver completion fish | source", ...lines, ""].join(
-    "\n",
-  );
+  return [
+    "# fish completion of pserver:   pserver completion fish | source",
+    "function __pserver_names",
+    "  set -l words (commandline -opc)",
+    `  $words[1] ${COMPLETE_NAMES} $argv[1] -- $words[3..-1] 2>/dev/null`,
+    "end",
+    ...lines,
+    "",
+  ].join("\n");
 }

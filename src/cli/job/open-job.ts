@@ -1,21 +1,13 @@
-import { hostname } from "node:os";
 import type { NatsConnection } from "@nats-io/transport-node";
 import type { Client } from "../../client/client.ts";
-import { connect, connectBroker } from "../../client/connect.ts";
-import { Deadline } from "../../client/deadline.ts";
-import { resolveConnection, resolveSettings } from "../../client/settings.ts";
+import { connect } from "../../client/connect.ts";
 import { PserverError } from "../../protocol/errors.ts";
-import { ID_BYTES_MAX } from "../../protocol/limits.ts";
 import { JobSubjects } from "../../protocol/subjects.ts";
 import type { CliContext } from "../context.ts";
 import { type JobFlags, type TrainerFlags, toOverrides } from "../options/connection-options.ts";
 import { HostRequests } from "./host-requests.ts";
-
-/**
- * Time to reach the broker where NATS_TIMEOUT asks for no more: a command that may take long must not
- * wait long for that.
- */
-const CONNECT_TIMEOUT_MS = 5_000;
+import { listJobs } from "./list-jobs.ts";
+import { commandId, connectTimeoutMs, withBroker } from "./open-broker.ts";
 
 /** Time for the broker to list jobs where that is only to help after an error. */
 const CATALOG_TIMEOUT_MS = 2_000;
@@ -52,41 +44,6 @@ export async function withHosts<T>(
 }
 
 /**
- * Runs `use` with a connection as hosts of the job have one, for the JetStream API.
- * @throws NO_BROKER or DENIED if the broker cannot be used; what `use` throws.
- */
-export async function withStore<T>(
-  context: CliContext,
-  flags: JobFlags,
-  use: (connection: NatsConnection) => Promise<T>,
-): Promise<T> {
-  const name = commandId();
-  const inboxPrefix = new JobSubjects(flags.job).hostInbox(name);
-  return await withBroker(context, flags, { name, inboxPrefix }, use);
-}
-
-async function withBroker<T>(
-  context: CliContext,
-  flags: JobFlags,
-  { name, inboxPrefix }: { readonly name: string; readonly inboxPrefix: string },
-  use: (connection: NatsConnection) => Promise<T>,
-): Promise<T> {
-  const settings = resolveConnection(
-    { name: `pserver ${flags.job} ${name}`, inboxPrefix, ...toOverrides(flags) },
-    context.environment,
-  );
-  const { signal } = context;
-  const timeoutMs = connectTimeoutMs(context, flags);
-  const deadline = new Deadline("connect", { timeoutMs, signal });
-  const connection = await connectBroker(settings, deadline).finally(() => deadline.dispose());
-  try {
-    return await use(connection);
-  } finally {
-    await connection.close();
-  }
-}
-
-/**
  * Runs `use` with a client that has joined the job as a trainer.
  * @throws as `connect` does; what `use` throws.
  */
@@ -119,14 +76,7 @@ async function namingOtherJobs(
 ): Promise<unknown> {
   if (!(error instanceof PserverError) || error.code !== "NO_HOST") return error;
   try {
-    const { jetstream } = await import("@nats-io/jetstream");
-    const { listJobStreams } = await import("../../actors/catalog/job-streams.ts");
-    const jobs = await withStore(context, flags, async (connection) => {
-      const manager = await jetstream(connection, {
-        timeout: CATALOG_TIMEOUT_MS,
-      }).jetstreamManager(false);
-      return (await listJobStreams(manager)).map(({ job }) => job);
-    });
+    const jobs = await listJobs(context, { ...flags, timeout: CATALOG_TIMEOUT_MS });
     const held = jobs.includes(flags.job)
       ? `the broker holds job ${flags.job}, but no host of it runs`
       : `the broker holds ${jobs.length === 0 ? "no job" : `these jobs: ${jobs.join(", ")}`}`;
@@ -136,16 +86,4 @@ async function namingOtherJobs(
     // Users who may not use the JetStream API are told what they were told anyway.
     return error;
   }
-}
-
-function connectTimeoutMs({ environment }: CliContext, flags: JobFlags): number {
-  const { timeoutMs } = resolveSettings(toOverrides(flags), environment);
-  return Math.min(flags.timeout, Math.max(CONNECT_TIMEOUT_MS, timeoutMs));
-}
-
-/** An id that no other process of this machine has now. */
-function commandId(): string {
-  const tail = `-${process.pid}`;
-  const host = hostname().replaceAll(/[^A-Za-z0-9-]/g, "-");
-  return `${`cli-${host}`.slice(0, ID_BYTES_MAX - tail.length)}${tail}`;
 }
