@@ -43,7 +43,11 @@ export interface HostOptions {
 export type HostEvent =
   | { readonly type: "serving" | "released"; readonly shard: number }
   | {
-      readonly type: "shard-failed" | "snapshot-failed";
+      /**
+       * `mark-failed`: how far the shard is folded cannot be noted outside its journal.
+       * `loss-reported`: an asker has seen a later record than the journal holds; the shard goes on.
+       */
+      readonly type: "shard-failed" | "snapshot-failed" | "mark-failed" | "loss-reported";
       readonly shard: number;
       readonly error: PserverError;
     }

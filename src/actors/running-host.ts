@@ -96,7 +96,7 @@ export class RunningHost implements Host {
         this.#members.serving(shard);
       },
       onShardFailed: (shard, error) => this.#shardFailed(shard, error),
-      onSnapshotFailed: (shard, error) => this.#emit({ type: "snapshot-failed", shard, error }),
+      onShardTrouble: (type, shard, error) => this.#emit({ type, shard, error }),
       onCrash: (error) => void this.#stop(error),
     });
     // Its own token tells this life of the host from an earlier one with the same id.
@@ -223,7 +223,7 @@ export class RunningHost implements Host {
     owners: OwnersClient,
     journal: JournalSettings,
   ): Promise<void> {
-    const { shards } = job.settings;
+    const { shards, leaseMs } = job.settings;
     const workers = Math.min(options.workers ?? Math.max(1, availableParallelism() - 1), shards);
     await this.#pool.start(workers, {
       connection: options.connection,
@@ -231,6 +231,7 @@ export class RunningHost implements Host {
       job: options.job,
       host: id,
       shards,
+      leaseMs,
       leases: this.#clock.buffer,
       journal,
       retainBytes: options.retainBytes ?? RETAIN_BYTES[journal.storage],

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { type JetStreamClient, type JetStreamManager, jetstream } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { HEADER_BYTES_MAX, JobSubjects, type PserverError } from "../protocol/index.ts";
@@ -8,12 +9,15 @@ import { StreamPublisher } from "../transport/stream-publisher.ts";
 import { Credit } from "./journal/credit.ts";
 import { Journal } from "./journal/journal.ts";
 import { LeaseClock } from "./lease-clock.ts";
+import { FailedBlocks } from "./owner/failed-blocks.ts";
+import { MarkKeeper } from "./owner/mark-keeper.ts";
 import { Pace } from "./owner/pace.ts";
 import { Responder } from "./owner/responder.ts";
 import { ShardOwner } from "./owner/shard-owner.ts";
+import { openRecords, type Records } from "./records.ts";
 import { SnapshotBudget } from "./snapshot/snapshot-budget.ts";
 import { SnapshotStore } from "./snapshot/store.ts";
-import type { FromWorker, WorkerSetup } from "./worker-messages.ts";
+import type { FromWorker, ShardEventType, WorkerSetup } from "./worker-messages.ts";
 
 /** How long one request of a worker to the broker may take. */
 const BROKER_TIMEOUT_MS = 5_000;
@@ -23,6 +27,12 @@ const RETAKE_MS = 200;
 
 /** How often the main thread learns how the shards stand. */
 const STATUS_MS = 500;
+
+/** How often in a lease time the owners note how far they have folded; as often as leases are renewed. */
+const MARKS_PER_LEASE = 3;
+
+/** How long a worker that closes waits for the last marks. */
+const LAST_MARK_MS = 2_000;
 
 /**
  * The shards of one worker thread and the two connections they share: one reads journals and
@@ -44,6 +54,11 @@ export class ShardWorker {
   readonly #snapshotBudget: SnapshotBudget;
   readonly #pace = new Pace();
   readonly #statusTimer: NodeJS.Timeout;
+  readonly #markTimer: NodeJS.Timeout;
+  readonly #records: Records;
+  readonly #failedBlocks: FailedBlocks;
+  /** Owners that are closed and still note how far they have folded. */
+  readonly #closing: Set<Promise<void>> = new Set();
 
   private constructor(
     setup: WorkerSetup,
@@ -51,6 +66,7 @@ export class ShardWorker {
     journalConnection: NatsConnection,
     dataConnection: NatsConnection,
     manager: JetStreamManager,
+    records: Records,
     pool: BufferPool,
   ) {
     this.#setup = setup;
@@ -64,7 +80,10 @@ export class ShardWorker {
     this.#responder = new Responder(dataConnection, pool);
     this.#snapshotBudget = new SnapshotBudget(pool);
     this.#publisher = new StreamPublisher(journalConnection, this.#subjects.hostInbox(setup.host));
+    this.#records = records;
+    this.#failedBlocks = new FailedBlocks(dataConnection, this.#subjects, setup.shards);
     this.#statusTimer = setInterval(() => this.#sendStatuses(), STATUS_MS);
+    this.#markTimer = setInterval(() => this.#mark(), setup.leaseMs / MARKS_PER_LEASE);
   }
 
   /** Connects; @throws NO_BROKER, DENIED or NO_JETSTREAM. */
@@ -87,7 +106,12 @@ export class ShardWorker {
     const manager = await jetstream(journal, { timeout: BROKER_TIMEOUT_MS }).jetstreamManager(
       false,
     );
-    const worker = new ShardWorker(setup, send, journal, data, manager, pool);
+    const records = await openRecords({
+      connection: journal,
+      bucket: subjects.bucket(),
+      storage: "file",
+    });
+    const worker = new ShardWorker(setup, send, journal, data, manager, records, pool);
     void worker.#watchReconnects();
     void worker.#watchRefusals();
     return worker;
@@ -112,11 +136,13 @@ export class ShardWorker {
       journal: new Journal({ manager, client, subjects, settings, shard }),
       journalStorage: settings.storage,
       store: new SnapshotStore({ manager, client, publisher: this.#publisher, subjects, shard }),
+      marks: new MarkKeeper(this.#records, shard),
       journalConnection: this.#journalConnection,
       manager,
       inboxPrefix: subjects.hostInbox(host),
       dataConnection: this.#dataConnection,
       responder: this.#responder,
+      failedBlocks: this.#failedBlocks,
       credit: new Credit(creditBytes, payloadBytesMax),
       pace: this.#pace,
       snapshotBytes,
@@ -126,29 +152,44 @@ export class ShardWorker {
       mayAnswer: () => this.#leases.held(shard),
       onServing: () => this.#tellServing(shard),
       onSnapshotFailed: (error) => this.#tell("snapshot-failed", shard, error),
+      onMarkFailed: (error) => this.#tell("mark-failed", shard, error),
+      onLossReported: (error) => this.#tell("loss-reported", shard, error),
       onFailure: (error) => {
         this.#tell("failed", shard, error);
         if (error.code === "NOT_OWNER") this.#retake(shard, owner);
       },
     });
-    this.#owners.get(shard)?.close();
+    this.#closeOwner(shard);
     this.#owners.set(shard, owner);
     void owner.start();
   }
 
   /** Stops owning a shard, at once. */
   disown(shard: number): void {
-    this.#owners.get(shard)?.close();
-    this.#owners.delete(shard);
+    this.#closeOwner(shard);
     this.#send({ type: "disowned", shard });
   }
 
   /** Stops owning all shards and closes the connections. */
   async close(): Promise<void> {
     clearInterval(this.#statusTimer);
-    for (const owner of this.#owners.values()) owner.close();
-    this.#owners.clear();
+    clearInterval(this.#markTimer);
+    for (const shard of this.#owners.keys()) this.#closeOwner(shard);
+    // Without an answer of the broker the marks stay as they are; closing ends the requests.
+    await Promise.race([Promise.all(this.#closing), delay(LAST_MARK_MS, undefined, { ref: false })]);
     await Promise.all([this.#journalConnection.close(), this.#dataConnection.close()]);
+  }
+
+  #closeOwner(shard: number): void {
+    const owner = this.#owners.get(shard);
+    if (owner === undefined) return;
+    this.#owners.delete(shard);
+    const closed = owner.close().finally(() => this.#closing.delete(closed));
+    this.#closing.add(closed);
+  }
+
+  #mark(): void {
+    for (const owner of this.#owners.values()) void owner.mark();
   }
 
   async #watchReconnects(): Promise<void> {
@@ -182,7 +223,7 @@ export class ShardWorker {
     this.#send({ type: "serving", shard });
   }
 
-  #tell(type: "failed" | "snapshot-failed", shard: number, error: PserverError): void {
+  #tell(type: ShardEventType, shard: number, error: PserverError): void {
     this.#send({ type, shard, error: error.toWire() });
   }
 

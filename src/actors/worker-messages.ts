@@ -11,6 +11,7 @@ export interface WorkerSetup {
   readonly host: string;
   readonly index: number;
   readonly shards: number;
+  readonly leaseMs: number;
   /** The buffer of the host's `LeaseClock`. */
   readonly leases: SharedArrayBuffer;
   readonly journal: JournalSettings;
@@ -26,12 +27,17 @@ export type ToWorker =
   | { readonly type: "disown"; readonly shard: number }
   | { readonly type: "close" };
 
+/**
+ * What goes wrong in a shard: it has ended; a snapshot, or the mark of how far it is folded, could not
+ * be stored; or an asker has seen a later record than the journal holds.
+ */
+export type ShardEventType = "failed" | "snapshot-failed" | "mark-failed" | "loss-reported";
+
 /** What a worker tells the main thread. */
 export type FromWorker =
   | { readonly type: "ready" }
   | { readonly type: "serving"; readonly shard: number }
   | { readonly type: "disowned"; readonly shard: number }
-  | { readonly type: "failed"; readonly shard: number; readonly error: WireError }
-  | { readonly type: "snapshot-failed"; readonly shard: number; readonly error: WireError }
+  | { readonly type: ShardEventType; readonly shard: number; readonly error: WireError }
   | { readonly type: "statuses"; readonly statuses: readonly Fields[] }
   | { readonly type: "closed" };

@@ -1,6 +1,6 @@
 import { Worker } from "node:worker_threads";
 import { ensureError, errorFromWire, type Fields, PserverError } from "../protocol/index.ts";
-import type { FromWorker, ToWorker, WorkerSetup } from "./worker-messages.ts";
+import type { FromWorker, ShardEventType, ToWorker, WorkerSetup } from "./worker-messages.ts";
 
 /** How long a worker may take to connect, and to close. */
 const START_MS = 15_000;
@@ -16,7 +16,12 @@ const YOUNG_MB_MAX = 3;
 export interface WorkerPoolEvents {
   readonly onServing: (shard: number) => void;
   readonly onShardFailed: (shard: number, error: PserverError) => void;
-  readonly onSnapshotFailed: (shard: number, error: PserverError) => void;
+  /** Something went wrong in a shard that goes on. */
+  readonly onShardTrouble: (
+    type: Exclude<ShardEventType, "failed">,
+    shard: number,
+    error: PserverError,
+  ) => void;
   /** A worker thread has ended by itself: the host cannot go on. */
   readonly onCrash: (error: PserverError) => void;
 }
@@ -109,8 +114,8 @@ export class WorkerPool {
     else if (message.type === "statuses") this.#statuses.set(worker, message.statuses);
     else if (message.type === "failed") {
       this.#events.onShardFailed(message.shard, errorFromWire(message.error));
-    } else if (message.type === "snapshot-failed") {
-      this.#events.onSnapshotFailed(message.shard, errorFromWire(message.error));
+    } else if ("error" in message) {
+      this.#events.onShardTrouble(message.type, message.shard, errorFromWire(message.error));
     }
   }
 }

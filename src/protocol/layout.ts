@@ -38,6 +38,11 @@ export function hashName(name: string): number {
   return hash;
 }
 
+/** The shard, of so many, of a parameter's block `index`. */
+export function shardOfBlock(name: string, index: number, shards: number): number {
+  return ((hashName(name) % shards) + index) % shards;
+}
+
 /**
  * Cuts a parameter into blocks: one block up to 4 MiB, else blocks of at most 1 MiB by whole rows
  * of axis 0, or flat where a row is longer. A broker's smaller `maxPayloadBytes` lowers both.

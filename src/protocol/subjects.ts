@@ -104,6 +104,23 @@ export class JobSubjects {
     return `ps.${this.job}.block.${escapeName(parameter)}.${index}.*.pull`;
   }
 
+  /** The pulls of all blocks of the job. */
+  allPulls(): string {
+    return `ps.${this.job}.block.*.*.*.pull`;
+  }
+
+  /** The block that a subject {@link allPulls} covers is of; undefined if it names none. */
+  parsePull(subject: string): { parameter: string; index: number } | undefined {
+    const [, , , name = "", number] = subject.split(".");
+    const index = parseIndex(number);
+    if (index === undefined) return undefined;
+    try {
+      return { parameter: unescapeName(name), index };
+    } catch {
+      return undefined;
+    }
+  }
+
   /** Request of a trainer for the outcomes of its records in a shard. */
   outcome(shard: number, trainer: string): string {
     return `ps.${this.job}.shard.${shard}.${escapeId(trainer)}.outcome`;

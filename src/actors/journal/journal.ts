@@ -80,12 +80,27 @@ export class Journal {
 
   /** The stream's state, undefined if there is none; @throws TIMEOUT, NO_JETSTREAM, …. */
   async info(generation: number): Promise<JournalInfo | undefined> {
+    return await this.#ifThere(() => this.#info(this.stream(generation)));
+  }
+
+  /** The last sequence given out, at a smaller price than {@link info}; undefined without a stream. */
+  async lastSeq(generation: number): Promise<number | undefined> {
+    const stream = this.stream(generation);
+    return await this.#ifThere(async () => (await this.#streams.info(stream)).state.last_seq);
+  }
+
+  /** The generations of which there is a stream, in no order. */
+  async generations(): Promise<number[]> {
+    const found: number[] = [];
     try {
-      return await this.#info(this.stream(generation));
+      for await (const name of this.#streams.names(this.#subjects.hostLog(this.shard, "rules"))) {
+        found.push(this.#subjects.parseJournalStream(name).generation);
+      }
     } catch (error) {
-      if (jetStreamErrorCode(error) === JETSTREAM_ERRORS.STREAM_NOT_FOUND) return undefined;
-      throw fromBrokerError(error, `journal of shard ${this.shard}`, { shard: this.shard });
+      const action = `looking for journals of shard ${this.shard}`;
+      throw fromBrokerError(error, action, { shard: this.shard });
     }
+    return found;
   }
 
   /**
@@ -171,9 +186,17 @@ export class Journal {
    * keep the subjects from the one that counts.
    */
   async #removeOlder(generation: number): Promise<void> {
-    for await (const name of this.#streams.names(this.#subjects.hostLog(this.shard, "rules"))) {
-      const found = this.#subjects.parseJournalStream(name);
-      if (found.generation < generation) await this.#streams.delete(name);
+    for (const older of await this.generations()) {
+      if (older < generation) await this.#streams.delete(this.stream(older));
+    }
+  }
+
+  async #ifThere<Result>(look: () => Promise<Result>): Promise<Result | undefined> {
+    try {
+      return await look();
+    } catch (error) {
+      if (jetStreamErrorCode(error) === JETSTREAM_ERRORS.STREAM_NOT_FOUND) return undefined;
+      throw fromBrokerError(error, `journal of shard ${this.shard}`, { shard: this.shard });
     }
   }
 

@@ -13,7 +13,9 @@ import type { Journal, JournalInfo } from "../journal/journal.ts";
 import type { Manifest, StoredManifest } from "../snapshot/manifest.ts";
 import { type BlockPieces, blockKey, readSnapshotState } from "../snapshot/state.ts";
 import type { SnapshotStore } from "../snapshot/store.ts";
-import { journalDamaged } from "./hole.ts";
+import type { HeadMark } from "./head-mark.ts";
+import { journalDamaged, lastRecordSeq } from "./hole.ts";
+import type { MarkKeeper } from "./mark-keeper.ts";
 
 /** A shard as its owner holds it right after taking it over: the newest snapshot, fenced. */
 export interface Holding {
@@ -33,6 +35,8 @@ export interface TakeOverOptions {
   readonly shard: number;
   readonly host: string;
   readonly store: SnapshotStore;
+  readonly journal: Pick<Journal, "shard" | "generations">;
+  readonly marks: Pick<MarkKeeper, "read">;
   readonly hooks: ShardHooks;
 }
 
@@ -41,11 +45,12 @@ export interface TakeOverOptions {
  * owner's next write is refused, and loads the snapshot that it names. Where that one is damaged
  * the one before it is as good: the journal reaches back to it.
  * @throws NOT_OWNER if somebody else takes it over at the same time, SNAPSHOT_DAMAGED if no
- * snapshot can be loaded.
+ * snapshot can be loaded, also because none is left of a shard that has a journal, JOURNAL_LOST if
+ * nothing at all is left of a shard that was folded.
  */
 export async function takeShardOver(options: TakeOverOptions): Promise<Holding> {
   const { subjects, shard: number, host, store, hooks } = options;
-  const last = await store.lastManifest();
+  const last = (await store.lastManifest()) ?? (await findOlderLife(options));
   if (last === undefined) {
     return {
       shard: new Shard({ subjects, shard: number, hooks }),
@@ -64,6 +69,31 @@ export async function takeShardOver(options: TakeOverOptions): Promise<Holding> 
     if (ensureError(error).code !== "SNAPSHOT_DAMAGED") throw error;
     return await loadOlder(options, { seq, manifest }, error);
   }
+}
+
+/**
+ * Makes sure that a shard without a manifest is new. A manifest is stored before everything else, so
+ * what there is without one belongs to a shard that has lost its snapshots. Another host may be
+ * making the shard at this moment: then its manifest is there by now.
+ * @throws SNAPSHOT_DAMAGED, JOURNAL_LOST
+ */
+async function findOlderLife(options: TakeOverOptions): Promise<StoredManifest | undefined> {
+  const { store, journal, marks } = options;
+  const generations = await journal.generations();
+  const mark = await marks.read();
+  if (generations.length === 0 && mark === undefined) return undefined;
+  const last = await store.lastManifest();
+  if (last !== undefined) return last;
+  if (generations.length === 0) {
+    throw journalLost(journal, 1, mark?.seq ?? 0, "and all snapshots are gone");
+  }
+  const { shard } = journal;
+  const generation = Math.max(...generations);
+  throw new PserverError(
+    "SNAPSHOT_DAMAGED",
+    `shard ${shard}: no snapshot is left, though there is a journal of generation ${generation}`,
+    { shard, generation },
+  );
 }
 
 /** Loads the newest older snapshot of the journal that is whole, and makes it the newest. */
@@ -116,41 +146,79 @@ async function loadBlocks(
   shard.checkLoaded();
 }
 
+/** A place in a journal that was folded, and the checksum of the record there; 0 if there is none. */
+interface FoldedHead {
+  readonly seq: number;
+  readonly crc: number;
+}
+
+/** What a journal is checked against. */
+export interface ExpectedJournal {
+  readonly generation: number;
+  /** When its stream was made; "" if that is not known yet. */
+  readonly created: string;
+  readonly shard: Pick<Shard, "seq" | "lastCrc">;
+  /** Read before the journal is looked at. One of another generation says nothing. */
+  readonly mark: HeadMark | undefined;
+}
+
 /**
- * Checks that a journal is the one a shard has folded: made at the same time, not shorter, and
- * with the last folded record unchanged, unless records were passed over up to there.
+ * Checks that a journal is the one that was folded: made at the same time, not shorter, and with the
+ * last folded record unchanged, unless records were passed over up to there. What was folded is what
+ * this owner holds, and what the mark says of its predecessors.
  * @returns undefined if there is no stream.
  * @throws JOURNAL_LOST {from, to} if its newest records are gone, JOURNAL_DAMAGED {expected, found}
  * if records in it are.
  */
 export async function checkJournal(
   journal: Journal,
-  generation: number,
-  created: string,
-  shard: Pick<Shard, "seq" | "lastCrc">,
+  { generation, created, shard, mark }: ExpectedJournal,
 ): Promise<JournalInfo | undefined> {
   const info = await journal.info(generation);
   if (info === undefined) return undefined;
-  const { seq } = shard;
+  const held = { seq: shard.seq, crc: shard.lastCrc };
+  const noted =
+    mark?.generation === generation && mark.seq > held.seq
+      ? { seq: mark.seq, crc: mark.recordCrc }
+      : held;
   if (created !== "" && info.created !== created) {
-    throw journalLost(journal, 1, seq, `was made at ${created} and again at ${info.created}`);
+    const how = `was made at ${created} and again at ${info.created}`;
+    throw journalLost(journal, 1, noted.seq, how);
   }
-  if (info.lastSeq < seq) throw journalLost(journal, info.lastSeq + 1, seq, "ends too early");
-  if (info.firstSeq > seq + 1) throw journalDamaged(journal.shard, seq + 1, info.firstSeq);
-  // Without a checksum there is no record, or one that could not be told from another.
-  if (shard.lastCrc !== 0) {
-    const record = await journal.record(generation, seq);
-    if (record === undefined) throw journalDamaged(journal.shard, seq, info.firstSeq);
-    const crc = recordCrc(record.payload);
-    if (crc !== shard.lastCrc) {
-      throw new PserverError(
-        "JOURNAL_DAMAGED",
-        `shard ${journal.shard}: record ${seq} has changed: expected checksum ${shard.lastCrc}; found ${crc}`,
-        { shard: journal.shard, seq, expected: shard.lastCrc, found: crc },
-      );
-    }
+  checkLength(journal, info, noted);
+  if (info.firstSeq > held.seq + 1) {
+    throw journalDamaged(journal.shard, held.seq + 1, info.firstSeq);
   }
+  await checkRecord(journal, generation, info, held);
+  if (noted !== held) await checkRecord(journal, generation, info, noted);
   return info;
+}
+
+/** @throws JOURNAL_LOST if the journal ends before a head. */
+function checkLength(journal: Journal, info: JournalInfo, { seq, crc }: FoldedHead): void {
+  // Where records were passed over, the sequences may be used up and without a record.
+  const last = crc === 0 ? info.lastSeq : lastRecordSeq(info);
+  if (last < seq) throw journalLost(journal, last + 1, seq, "ends too early");
+}
+
+/** @throws JOURNAL_DAMAGED if the record at a head is not there or is another. */
+async function checkRecord(
+  journal: Journal,
+  generation: number,
+  info: JournalInfo,
+  { seq, crc: expected }: FoldedHead,
+): Promise<void> {
+  // Without a checksum there is no record, or one that could not be told from another.
+  if (expected === 0) return;
+  const record = await journal.record(generation, seq);
+  if (record === undefined) throw journalDamaged(journal.shard, seq, info.firstSeq);
+  const found = recordCrc(record.payload);
+  if (found === expected) return;
+  throw new PserverError(
+    "JOURNAL_DAMAGED",
+    `shard ${journal.shard}: record ${seq} has changed: expected checksum ${expected}; found ${found}`,
+    { shard: journal.shard, seq, expected, found },
+  );
 }
 
 /**

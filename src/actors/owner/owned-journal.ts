@@ -7,6 +7,7 @@ import type { Journal, JournalInfo } from "../journal/journal.ts";
 import type { CutHead } from "../snapshot/snapshotter.ts";
 import { checkJournal, journalLost } from "./holding.ts";
 import { checkHole, findHead, type Hole, journalDamaged, lastRecordSeq } from "./hole.ts";
+import type { MarkKeeper } from "./mark-keeper.ts";
 import type { ShardSnapshots } from "./shard-snapshots.ts";
 
 /** Pause after a hole could not be passed over because the broker could not store the snapshot. */
@@ -19,6 +20,8 @@ export interface OwnedJournalOptions {
   readonly storage: "file" | "memory";
   readonly shard: Shard;
   readonly snapshots: ShardSnapshots;
+  /** How far former owners had folded, as they noted it outside the journal. */
+  readonly marks: Pick<MarkKeeper, "read">;
   /** The journal was replaced by one of the next generation. */
   readonly onReplaced: () => void;
   /** A hole could not be passed over yet; it is tried again. */
@@ -47,14 +50,20 @@ export class OwnedJournal {
    * @throws JOURNAL_LOST, JOURNAL_DAMAGED if it is not the one that was folded.
    */
   async locate(): Promise<{ stream: string; generation: number }> {
-    const { journal, storage, shard, snapshots } = this.#options;
+    const { journal, storage, shard, snapshots, marks } = this.#options;
     const { generation, created } = snapshots.head();
-    const found = await checkJournal(journal, generation, created, shard);
+    // Before the journal is looked at: a former owner that still folds may raise the mark meanwhile, and
+    // a later one could be of a record that was stored after the look.
+    const mark = await marks.read();
+    const found = await checkJournal(journal, { generation, created, shard, mark });
     if (found !== undefined && created !== "") await this.#noteHead(generation, found);
     // One that was never finished. Another owner, deposed meanwhile, may be making it at this moment:
     // it has to be the same stream, because there is room for one only.
     else if (found !== undefined || (storage === "file" && created === "")) await this.#open();
-    else if (storage === "file") throw journalLost(journal, 1, shard.seq, "stream is gone");
+    else if (storage === "file") {
+      const noted = mark?.generation === generation ? mark.seq : 0;
+      throw journalLost(journal, 1, Math.max(shard.seq, noted), "stream is gone");
+    }
     // Records that it held may have gone with it, though nobody knows of any.
     else await this.replace();
     const now = snapshots.head().generation;

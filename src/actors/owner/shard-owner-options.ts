@@ -5,7 +5,9 @@ import type { Credit } from "../journal/credit.ts";
 import type { Journal } from "../journal/journal.ts";
 import type { SnapshotBudget } from "../snapshot/snapshot-budget.ts";
 import type { SnapshotStore } from "../snapshot/store.ts";
+import type { MarkKeeper } from "./mark-keeper.ts";
 import type { Pace } from "./pace.ts";
+import type { FailedBlocks } from "./failed-blocks.ts";
 import type { Responder } from "./responder.ts";
 
 /** What one shard's owner needs; connections belong to the worker. */
@@ -16,11 +18,14 @@ export interface ShardOwnerOptions {
   readonly journal: Journal;
   readonly journalStorage: "file" | "memory";
   readonly store: SnapshotStore;
+  readonly marks: MarkKeeper;
   readonly journalConnection: NatsConnection;
   readonly manager: JetStreamManager;
   readonly inboxPrefix: string;
   readonly dataConnection: NatsConnection;
   readonly responder: Responder;
+  /** Of all shards of the worker: answers pulls of blocks that a failed shard does not know. */
+  readonly failedBlocks: FailedBlocks;
   readonly credit: Credit;
   /** Of all shards of the worker. */
   readonly pace: Pace;
@@ -35,6 +40,10 @@ export interface ShardOwnerOptions {
   readonly onServing: () => void;
   /** A snapshot could not be made; the shard goes on and tries again later. */
   readonly onSnapshotFailed: (error: PserverError) => void;
+  /** How far the shard is folded could not be noted; told once until it can be again. */
+  readonly onMarkFailed: (error: PserverError) => void;
+  /** A trainer has named a later record than the journal holds; told once a minute at most. */
+  readonly onLossReported: (error: PserverError) => void;
   readonly onFailure: (error: PserverError) => void;
 }
 

@@ -6,6 +6,9 @@ import { isFinal } from "../journal/reader.ts";
 import { AnswerBatch } from "./answers.ts";
 import { FoldLoop } from "./fold-loop.ts";
 import { type Holding, isDeposed, takeShardOver } from "./holding.ts";
+import type { HeadMark } from "./head-mark.ts";
+import { LossReports } from "./loss-reports.ts";
+import { Marking } from "./marking.ts";
 import { OwnedJournal } from "./owned-journal.ts";
 import { PositionQueue } from "./position-queue.ts";
 import type { OwnerState, ShardOwnerOptions } from "./shard-owner-options.ts";
@@ -22,6 +25,8 @@ export class ShardOwner {
   readonly #answers: AnswerBatch;
   readonly #positions: PositionQueue;
   readonly #steps: StepQueue;
+  readonly #reports: LossReports;
+  readonly #marking: Marking;
   #state: OwnerState = "taking-over";
   #failure: PserverError | undefined;
   #trouble: PserverError | undefined;
@@ -35,7 +40,13 @@ export class ShardOwner {
   constructor(options: ShardOwnerOptions) {
     this.#options = options;
     this.#answers = new AnswerBatch(options.dataConnection, options.shard);
-    this.#positions = new PositionQueue(options.shard);
+    this.#positions = new PositionQueue({
+      shard: options.shard,
+      lastSeq: (generation) => options.journal.lastSeq(generation),
+      onLost: (error, wanted) => this.#reports.add(error, wanted),
+    });
+    this.#reports = new LossReports(options.onLossReported);
+    this.#marking = new Marking(options.marks, options.onMarkFailed);
     this.#steps = new StepQueue(options.shard);
   }
 
@@ -58,8 +69,7 @@ export class ShardOwner {
   }
 
   async #takeOver(): Promise<void> {
-    const { shard, host, subjects, store } = this.#options;
-    const holding = await takeShardOver({ subjects, shard, host, store, hooks: this.#hooks() });
+    const holding = await takeShardOver({ ...this.#options, hooks: this.#hooks() });
     if (this.#closed) return;
     const loop = await this.#hold(holding);
     if (this.#closed) {
@@ -91,6 +101,11 @@ export class ShardOwner {
     };
   }
 
+  /** Notes outside the journal how far it has folded. What keeps it from that is told, not thrown. */
+  mark(): Promise<void> {
+    return this.#marking.note(this.#head());
+  }
+
   /** What `status` shows of the shard. */
   status(): Fields {
     const shard = this.#shard;
@@ -106,7 +121,9 @@ export class ShardOwner {
       blocks,
       valueBytes: shard?.valueBytes ?? 0,
       journalBytes: this.#snapshots?.journalBytes ?? 0,
+      markedSeq: this.#markedSeq(),
       refused: this.#requests?.refused ?? 0,
+      ...this.#reports.entry(),
       ...stepEntries(shard),
       ...errorEntry(this.#failure ?? this.#trouble),
     };
@@ -119,8 +136,12 @@ export class ShardOwner {
     return { shard: this.#options.shard, generation: manifest.generation, seq: manifest.seq };
   }
 
-  /** Stops folding and answering at once; nothing is lost, the journal holds it. */
-  close(): void {
+  /**
+   * Stops folding and answering at once; nothing is lost, the journal holds it. Settles when it is
+   * noted how far it has folded, or cannot be.
+   */
+  close(): Promise<void> {
+    const head = this.#head();
     this.#closed = true;
     if (this.#state !== "failed") this.#state = "closed";
     this.#loop?.stop();
@@ -130,6 +151,22 @@ export class ShardOwner {
     this.#answers.clear();
     const { shard } = this.#options;
     this.#refuseAll(new PserverError("NOT_OWNER", `shard ${shard} is being handed over`));
+    return this.#marking.finish(head);
+  }
+
+  /** The last record that is folded; undefined where none is, or none that could be known again. */
+  #head(): HeadMark | undefined {
+    if (this.#state !== "catching-up" && this.#state !== "serving") return undefined;
+    const [shard, manifest] = [this.#shard, this.#snapshots?.newest?.manifest];
+    if (shard === undefined || manifest === undefined || shard.lastCrc === 0) return undefined;
+    const { term, generation } = manifest;
+    return { term, generation, seq: shard.seq, recordCrc: shard.lastCrc };
+  }
+
+  /** The last record of the present journal that is noted outside it; 0 if none is. */
+  #markedSeq(): number {
+    const { last } = this.#options.marks;
+    return last?.generation === this.position().generation ? last.seq : 0;
   }
 
   #refuseAll(error: PserverError): void {
@@ -154,6 +191,7 @@ export class ShardOwner {
       storage,
       shard,
       snapshots,
+      marks: this.#options.marks,
       onReplaced: () => this.#positions.advance(this.position()),
       onHoleStays: this.#options.onSnapshotFailed,
     });
@@ -191,11 +229,13 @@ export class ShardOwner {
   }
 
   #requestsOf(shard: Shard): ShardRequests {
-    const { dataConnection: connection, subjects, responder, shard: number } = this.#options;
+    const { dataConnection: connection, shard: number } = this.#options;
+    const { subjects, responder, failedBlocks } = this.#options;
     return new ShardRequests({
       connection,
       subjects,
       responder,
+      failedBlocks,
       owner: {
         number,
         shard,
@@ -272,7 +312,7 @@ export class ShardOwner {
       // A damaged shard answers with what is wrong instead of leaving its askers in the dark.
       const { subjects, shard } = this.#options;
       this.#requests ??= this.#requestsOf(new Shard({ subjects, shard }));
-      this.#requests.open();
+      this.#requests.openFailed();
     }
     this.#options.onFailure(error);
   }

@@ -32,7 +32,8 @@ import type { Block } from "../fold/block.ts";
 import { ElementReader } from "../fold/read-elements.ts";
 import type { Shard } from "../fold/shard.ts";
 import { KnownChecksums } from "./known-checksums.ts";
-import type { PositionQueue } from "./position-queue.ts";
+import type { FailedBlocks } from "./failed-blocks.ts";
+import type { PositionQueue, WantedPosition } from "./position-queue.ts";
 import type { Responder } from "./responder.ts";
 import type { StepQueue, WantedStep } from "./step-queue.ts";
 import { WantedParts } from "./wanted-parts.ts";
@@ -58,10 +59,11 @@ export interface RequestedShard {
 }
 
 /** A request that may wait for a position. */
-type Waiting = Position & { readonly waitMs: number };
+type Waiting = WantedPosition & { readonly waitMs: number };
 
-/** What is pulled of which block. */
+/** What is pulled of which block, and who pulls it. */
 interface Pull {
+  readonly asker: string;
   readonly parameter: string;
   readonly index: number;
   readonly request: PullRequest;
@@ -77,7 +79,9 @@ export class ShardRequests {
   readonly #owner: RequestedShard;
   readonly #blocks: Map<string, Subscription> = new Map();
   readonly #parts: WantedParts;
+  readonly #failedBlocks: FailedBlocks;
   #fixed: Subscription[] = [];
+  #leaveFailedBlocks: () => void = () => undefined;
   readonly #checksums: KnownChecksums = new KnownChecksums();
   #refused = 0;
 
@@ -85,11 +89,13 @@ export class ShardRequests {
     readonly connection: NatsConnection;
     readonly subjects: JobSubjects;
     readonly responder: Responder;
+    readonly failedBlocks: FailedBlocks;
     readonly owner: RequestedShard;
   }) {
     this.#connection = options.connection;
     this.#subjects = options.subjects;
     this.#responder = options.responder;
+    this.#failedBlocks = options.failedBlocks;
     this.#owner = options.owner;
     this.#parts = new WantedParts(options.owner.number);
   }
@@ -102,13 +108,27 @@ export class ShardRequests {
   /** Subscribes for the shard and all its blocks. */
   open(): void {
     if (this.#fixed.length > 0) return;
+    this.#openShard();
+    for (const block of this.#owner.shard.blocks()) this.blockAdded(block);
+  }
+
+  /** Subscribes for a shard that has failed: all its blocks, also those that it does not know. */
+  openFailed(): void {
+    if (this.#fixed.length === 0) this.#openShard();
+    for (const subscription of this.#blocks.values()) subscription.unsubscribe();
+    this.#blocks.clear();
+    this.#leaveFailedBlocks = this.#failedBlocks.add(this.#owner.number, (message) =>
+      this.#receive(message, "trainer", () => undefined),
+    );
+  }
+
+  #openShard(): void {
     const { outcome, step, owner } = this.#subjects.shardRequests(this.#owner.number);
     this.#fixed = [
       this.#subscribe(outcome, (message, trainer) => this.#outcome(message, trainer)),
       this.#subscribe(step, (message, trainer) => this.#step(message, trainer)),
-      this.#subscribe(owner, (message, _host, verb) => this.#ownerVerb(message, verb), "host"),
+      this.#subscribe(owner, (message, host, verb) => this.#ownerVerb(message, host, verb), "host"),
     ];
-    for (const block of this.#owner.shard.blocks()) this.blockAdded(block);
   }
 
   /** A block actor appears: requests to it are answered from now on. */
@@ -118,7 +138,9 @@ export class ShardRequests {
     const { parameter, index } = block;
     this.#blocks.set(
       subject,
-      this.#subscribe(subject, (message) => this.#pull(message, parameter, index)),
+      this.#subscribe(subject, (message, asker) => {
+        this.#pull(message, { asker, parameter, index });
+      }),
     );
   }
 
@@ -135,6 +157,7 @@ export class ShardRequests {
       subscription.unsubscribe();
     this.#fixed = [];
     this.#blocks.clear();
+    this.#leaveFailedBlocks();
   }
 
   #subscribe(
@@ -144,22 +167,30 @@ export class ShardRequests {
   ): Subscription {
     return this.#connection.subscribe(subject, {
       callback: (error, message) => {
-        if (error !== null || !this.#owner.mayAnswer()) return;
-        const reply = message.reply ?? "";
-        const sender = this.#sender(message.subject, reply, from);
-        if (sender === undefined) {
-          this.#refused++;
-          return;
-        }
-        try {
-          const failure = this.#owner.failure();
-          if (failure !== undefined) throw failure;
-          handle(message, sender.id, sender.verb);
-        } catch (error) {
-          this.#refuse(reply, ensureError(error));
-        }
+        if (error === null) this.#receive(message, from, handle);
       },
     });
+  }
+
+  #receive(
+    message: Msg,
+    from: "trainer" | "host",
+    handle: (message: Msg, id: string, verb: string) => void,
+  ): void {
+    if (!this.#owner.mayAnswer()) return;
+    const reply = message.reply ?? "";
+    const sender = this.#sender(message.subject, reply, from);
+    if (sender === undefined) {
+      this.#refused++;
+      return;
+    }
+    try {
+      const failure = this.#owner.failure();
+      if (failure !== undefined) throw failure;
+      handle(message, sender.id, sender.verb);
+    } catch (error) {
+      this.#refuse(reply, ensureError(error));
+    }
   }
 
   /**
@@ -184,15 +215,15 @@ export class ShardRequests {
     }
   }
 
-  #pull(message: Msg, parameter: string, index: number): void {
+  #pull(message: Msg, wanted: Pick<Pull, "asker" | "parameter" | "index">): void {
     const { fields, data } = decodeMessage(message.data);
     const request = parsePullRequest(fields);
-    this.#pullBlock(message.reply ?? "", { parameter, index, request, part: data });
+    this.#pullBlock(message.reply ?? "", { ...wanted, request, part: data });
   }
 
   /** `part`: the request's bytes. */
   #pullBlock(reply: string, pull: Pull): void {
-    const { request } = pull;
+    const { request, asker } = pull;
     const { index, release } = this.#parts.hold(pull.part);
     const answer = (): void => {
       const willAnswer = this.#responder.respond(reply, (allocate) => {
@@ -207,8 +238,9 @@ export class ShardRequests {
     };
     const { step } = request;
     // Step 0 has always closed, and a job without steps has no other.
-    if (step === undefined || step === 0) this.#afterPosition(request, answer, refuse);
-    else this.#afterStep(request, { revision: 0, step }, answer, refuse);
+    const waiting = { ...request, asker };
+    if (step === undefined || step === 0) this.#afterPosition(waiting, answer, refuse);
+    else this.#afterStep(waiting, { revision: 0, step }, answer, refuse);
   }
 
   #values({ parameter, index, request, part }: Pull, allocate: Allocate): Uint8Array {
@@ -252,7 +284,8 @@ export class ShardRequests {
         });
       });
     };
-    this.#afterPosition({ ...request, waitMs: PULL_WAIT_MS_MAX }, answer, (error) => {
+    const waiting = { ...request, asker: trainer, waitMs: PULL_WAIT_MS_MAX };
+    this.#afterPosition(waiting, answer, (error) => {
       // What was folded from a journal that has been replaced since is known still; what was not
       // folded is lost, and no waiting brings it.
       if (error.code === "JOURNAL_REPLACED") answer();
@@ -275,20 +308,22 @@ export class ShardRequests {
         });
       });
     };
-    this.#afterStep(request, { revision, step, trainer }, answer, (error) =>
+    const waiting = { ...request, asker: trainer };
+    this.#afterStep(waiting, { revision, step, trainer }, answer, (error) =>
       this.#refuse(reply, error),
     );
   }
 
-  #ownerVerb(message: Msg, verb: string): void {
+  #ownerVerb(message: Msg, asker: string, verb: string): void {
     const reply = message.reply ?? "";
     const { fields, data } = decodeMessage(message.data);
     if (verb === "pull") {
       const parameter = textField(fields, "parameter");
       const index = integerField(fields, "index");
-      this.#pullBlock(reply, { parameter, index, request: parsePullRequest(fields), part: data });
+      const request = parsePullRequest(fields);
+      this.#pullBlock(reply, { asker, parameter, index, request, part: data });
     } else if (verb === "check") {
-      const request = { ...parsePosition(fields), waitMs: PULL_WAIT_MS_MAX };
+      const request = { ...parsePosition(fields), asker, waitMs: PULL_WAIT_MS_MAX };
       const wanted = listField(fields, "blocks", CHECK_BLOCKS_MAX);
       const answer = (): void => {
         this.#responder.respond(reply, () => encodeMessage(this.#check(wanted)));
@@ -322,11 +357,11 @@ export class ShardRequests {
 
   /** Calls `run` once the shard is folded so far, or else `refuse`. */
   #afterPosition(
-    { generation, seq, waitMs }: Waiting,
+    { generation, seq, asker, waitMs }: Waiting,
     run: () => void,
     refuse: (error: PserverError) => void,
   ): void {
-    const visit = { wanted: { generation, seq }, waitMs, run, refuse };
+    const visit = { wanted: { generation, seq, asker }, waitMs, run, refuse };
     this.#owner.positions.at(this.#owner.position(), visit);
   }
 

@@ -49,6 +49,16 @@ export class WaitingRoom<Wanted> {
     this.#timers.set(visit, timer);
   }
 
+  /** How many wait. */
+  get size(): number {
+    return this.#timers.size;
+  }
+
+  /** What those that wait want. */
+  *wanted(): Iterable<Wanted> {
+    for (const { wanted } of this.#timers.keys()) yield wanted;
+  }
+
   /** Asks the judge again about all that wait. */
   review(): void {
     for (const visit of this.#timers.keys()) this.#settle(visit);

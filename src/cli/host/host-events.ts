@@ -17,6 +17,17 @@ export function tellHostEvent(event: HostEvent, output: Output): void {
         `snapshot of shard ${event.shard}: ${event.error.code}: ${event.error.message}`,
       );
       return;
+    case "mark-failed":
+      output.warning(
+        `mark of shard ${event.shard}: ${event.error.code}: ${event.error.message}; ` +
+          "a loss of later records would not be noticed",
+      );
+      return;
+    case "loss-reported":
+      output.warning(
+        `shard ${event.shard} goes on, but may have lost records: ${event.error.message}`,
+      );
+      return;
     case "disconnected":
       output.warning("the connection to the broker is lost; trying to get it back");
       return;

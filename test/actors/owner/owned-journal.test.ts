@@ -4,6 +4,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { Shard } from "../../../src/actors/fold/shard.ts";
 import type { Journal, JournalInfo } from "../../../src/actors/journal/journal.ts";
+import type { HeadMark } from "../../../src/actors/owner/head-mark.ts";
 import { OwnedJournal } from "../../../src/actors/owner/owned-journal.ts";
 import type { ShardSnapshots } from "../../../src/actors/owner/shard-snapshots.ts";
 import type { CutHead } from "../../../src/actors/snapshot/snapshotter.ts";
@@ -28,6 +29,8 @@ let owned: OwnedJournal;
 let manifest: CutHead;
 let opened: number[];
 let heads: CutHead[];
+/** How far a former owner has folded, as it noted. */
+let readMark: () => Promise<HeadMark | undefined>;
 
 function own(storage: "file" | "memory"): OwnedJournal {
   const journal = {
@@ -67,6 +70,7 @@ function own(storage: "file" | "memory"): OwnedJournal {
     storage,
     shard,
     snapshots,
+    marks: { read: () => readMark() },
     onReplaced: () => told.push("replaced"),
     onHoleStays: ({ code }) => told.push(code),
   });
@@ -82,6 +86,7 @@ beforeEach(() => {
   info = { created: "now", firstSeq: 1, lastSeq: 4, missing: [], lost: undefined, ...SIZE };
   [failures, attempts, told, committed] = [[], 0, [], []];
   [manifest, opened, heads] = [HEAD, [], []];
+  readMark = () => Promise.resolve(undefined);
   owned = own("file");
 });
 

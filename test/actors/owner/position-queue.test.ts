@@ -8,7 +8,11 @@ let heard: string[];
 
 beforeEach(() => {
   vi.useFakeTimers();
-  queue = new PositionQueue(0);
+  queue = new PositionQueue({
+    shard: 0,
+    lastSeq: () => Promise.resolve(undefined),
+    onLost: () => undefined,
+  });
   heard = [];
 });
 
@@ -20,7 +24,7 @@ const at = (generation: number, seq: number): Position => ({ generation, seq });
 
 function ask(wanted: Position, folded: Position): void {
   queue.at(folded, {
-    wanted,
+    wanted: { ...wanted, asker: "alice" },
     waitMs: 100,
     run: () => heard.push("run"),
     refuse: ({ code }) => heard.push(code),

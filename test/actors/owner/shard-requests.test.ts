@@ -3,6 +3,7 @@
 // an encoding that does not fit; BUSY before the indices of waiting pulls take too much memory.
 import type { Msg, NatsConnection } from "@nats-io/transport-node";
 import { beforeEach, describe, expect, test } from "vitest";
+import { FailedBlocks } from "../../../src/actors/owner/failed-blocks.ts";
 import { PositionQueue } from "../../../src/actors/owner/position-queue.ts";
 import { Responder } from "../../../src/actors/owner/responder.ts";
 import { ShardRequests } from "../../../src/actors/owner/shard-requests.ts";
@@ -25,6 +26,7 @@ import { BufferPool } from "../../../src/transport/buffer-pool.ts";
 import { Folded } from "../fold/folded.ts";
 import { SHARD, SUBJECTS } from "../fold/journal-writer.ts";
 
+const SHARDS = 16;
 const REPLY = `${SUBJECTS.inbox("alice")}.7`;
 const ANY = { epoch: 1, generation: 1, seq: 0, waitMs: 5_000 };
 const VALUES = Float32Array.from({ length: 12 }, (_, i) => i / 3);
@@ -68,11 +70,16 @@ beforeEach(() => {
   folded = new Folded();
   folded.journal.init(VALUES, { shape: [4, 3], config: { learningRate: 1 } });
   folded.apply();
-  positions = new PositionQueue(SHARD);
+  positions = new PositionQueue({
+    shard: SHARD,
+    lastSeq: () => Promise.resolve(undefined),
+    onLost: () => undefined,
+  });
   const requests = new ShardRequests({
     connection: net.connection,
     subjects: SUBJECTS,
     responder: new Responder(net.connection, new BufferPool()),
+    failedBlocks: new FailedBlocks(net.connection, SUBJECTS, SHARDS),
     owner: {
       number: SHARD,
       shard: folded.shard,

@@ -1,6 +1,6 @@
 // Proves what a full, damaged, shortened, deleted or replaced journal does: a typed error and no
 // wrong value, never silence. Damage is done to the broker's files while it is stopped.
-import { cp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { cp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { afterEach, describe, expect, test } from "vitest";
@@ -10,6 +10,7 @@ import { hashName, type PserverError } from "../../../src/protocol/index.ts";
 import { freeze, thaw } from "../../support/freeze.ts";
 import { type TestHost, TestJob } from "../../support/host.ts";
 import { control, snapshotAll } from "./control.ts";
+import { failureOf, flipBitOf, streamDirectory } from "./damage.ts";
 import { Archive } from "./journal-fold.ts";
 
 let job: TestJob;
@@ -51,12 +52,7 @@ async function counts(client: Client): Promise<bigint[]> {
 
 /** Directory of a journal in the broker's store. */
 function journalDirectory(shard: number): string {
-  return join(job.broker.storeDir, "jetstream", "$G", "streams", `PS_${job.job}_${shard}`);
-}
-
-async function fails(host: TestHost, shard: number): Promise<string> {
-  const line = await host.line((line) => line.type === "shard-failed" && line.shard === shard);
-  return line.error?.code ?? "";
+  return streamDirectory(job, `PS_${job.job}_${shard}`);
 }
 
 describe("a full journal", () => {
@@ -119,7 +115,7 @@ describe("a journal with a changed bit", () => {
     await flipBitOf(journalDirectory(0), hurt.payload);
     await job.broker.start();
     const second = await job.host();
-    expect(await fails(second, 0)).toBe("JOURNAL_DAMAGED");
+    expect(await failureOf(second, 0)).toBe("JOURNAL_DAMAGED");
     await expect(client.pullFull(COUNTERS[0] ?? "")).rejects.toMatchObject({
       code: "JOURNAL_DAMAGED",
       details: { shard: 0, expected: hurt.seq },
@@ -149,7 +145,7 @@ describe("a journal that lost its newest records", () => {
     await rm(journalDirectory(0), { recursive: true });
     await cp(copy, journalDirectory(0), { recursive: true });
     await job.broker.start();
-    expect(await fails(host, 0)).toBe("JOURNAL_LOST");
+    expect(await failureOf(host, 0)).toBe("JOURNAL_LOST");
     await expect(client.pullFull(COUNTERS[0] ?? "")).rejects.toMatchObject({
       code: "JOURNAL_LOST",
       details: { shard: 0, from: last + 1, to: last + 5 },
@@ -172,7 +168,7 @@ describe("a journal that lost its newest records", () => {
     await cp(copy, journalDirectory(0), { recursive: true });
     await job.broker.start();
     const second = await job.host();
-    expect(await fails(second, 0)).toBe("JOURNAL_LOST");
+    expect(await failureOf(second, 0)).toBe("JOURNAL_LOST");
     await expect(client.pullFull(COUNTERS[0] ?? "")).rejects.toMatchObject({
       code: "JOURNAL_LOST",
     });
@@ -184,7 +180,7 @@ describe("a journal that lost its newest records", () => {
     await using archive = await Archive.open(job.broker.url, job.job);
     const manager = await jetstreamManager(archive.connection);
     await manager.streams.delete(archive.subjects.journalStream(0, 1));
-    expect(await fails(host, 0)).toBe("JOURNAL_LOST");
+    expect(await failureOf(host, 0)).toBe("JOURNAL_LOST");
     await expect(client.pullFull(COUNTERS[0] ?? "")).rejects.toMatchObject({
       code: "JOURNAL_LOST",
     });
@@ -207,7 +203,7 @@ describe("a snapshot with a changed bit", () => {
     await archive.close();
     await host.kill();
     await job.broker.stop();
-    const streams = join(journalDirectory(0), "..", `PS_${job.job}_SNAPSHOT`);
+    const streams = streamDirectory(job, `PS_${job.job}_SNAPSHOT`);
     for (const piece of pieces.slice(-snapshots)) await flipBitOf(streams, piece);
     await job.broker.start();
   }
@@ -226,7 +222,7 @@ describe("a snapshot with a changed bit", () => {
     const { host, client } = await start({ retainBytes: 1 });
     await damage(client, host, 2);
     const second = await job.host();
-    expect(await fails(second, 0)).toBe("SNAPSHOT_DAMAGED");
+    expect(await failureOf(second, 0)).toBe("SNAPSHOT_DAMAGED");
     expect((await client.pullFull(COUNTERS[1] ?? "")).data).toEqual(BigInt64Array.of(7n));
     expect(await control(job, "hosts", {})).toMatchObject({
       shards: [{ error: { code: "SNAPSHOT_DAMAGED" } }, { shard: 1, state: "serving" }],
@@ -298,19 +294,3 @@ describe("a journal in memory", () => {
     expect(await counts(client)).toEqual([20n, 20n]);
   });
 });
-
-/** Changes one bit of the bytes in whichever file of a directory holds them. */
-async function flipBitOf(directory: string, bytes: Uint8Array): Promise<void> {
-  for (const entry of await readdir(directory, { recursive: true, withFileTypes: true })) {
-    if (!entry.isFile()) continue;
-    const path = join(entry.parentPath, entry.name);
-    const content = await readFile(path);
-    const at = content.indexOf(bytes);
-    if (at < 0) continue;
-    const last = at + bytes.length - 1;
-    content[last] = (content[last] ?? 0) ^ 1;
-    await writeFile(path, content);
-    return;
-  }
-  throw new Error(`no file below ${directory} holds the record`);
-}

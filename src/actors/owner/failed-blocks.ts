@@ -1,0 +1,50 @@
+import type { Msg, NatsConnection, Subscription } from "@nats-io/transport-node";
+import { type JobSubjects, shardOfBlock } from "../../protocol/index.ts";
+
+/** Answers a pull of a block of one shard with what ended the shard. */
+type Refuse = (message: Msg) => void;
+
+/**
+ * Hears the pulls of all blocks of the job while a shard of this worker has failed. Such a shard may
+ * not know its blocks, because it was not folded to where they begin; whoever pulls one is to be
+ * told what is wrong, instead of waiting for an owner. One subscription serves all failed shards.
+ */
+export class FailedBlocks {
+  readonly #connection: NatsConnection;
+  readonly #subjects: JobSubjects;
+  readonly #shards: number;
+  readonly #refusals: Map<number, Refuse> = new Map();
+  #subscription: Subscription | undefined;
+
+  /** `shards`: of the job. */
+  constructor(connection: NatsConnection, subjects: JobSubjects, shards: number) {
+    this.#connection = connection;
+    this.#subjects = subjects;
+    this.#shards = shards;
+  }
+
+  /** From now on `refuse` gets the pulls of the shard's blocks; the answer ends that. */
+  add(shard: number, refuse: Refuse): () => void {
+    this.#refusals.set(shard, refuse);
+    this.#subscription ??= this.#connection.subscribe(this.#subjects.allPulls(), {
+      callback: (error, message) => {
+        if (error === null) this.#handOn(message);
+      },
+    });
+    return () => this.#remove(shard, refuse);
+  }
+
+  #remove(shard: number, refuse: Refuse): void {
+    // A later owner of the same shard may have failed as well.
+    if (this.#refusals.get(shard) === refuse) this.#refusals.delete(shard);
+    if (this.#refusals.size > 0) return;
+    this.#subscription?.unsubscribe();
+    this.#subscription = undefined;
+  }
+
+  #handOn(message: Msg): void {
+    const block = this.#subjects.parsePull(message.subject);
+    if (block === undefined) return;
+    this.#refusals.get(shardOfBlock(block.parameter, block.index, this.#shards))?.(message);
+  }
+}
