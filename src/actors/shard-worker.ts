@@ -176,7 +176,10 @@ export class ShardWorker {
     clearInterval(this.#markTimer);
     for (const shard of this.#owners.keys()) this.#closeOwner(shard);
     // Without an answer of the broker the marks stay as they are; closing ends the requests.
-    await Promise.race([Promise.all(this.#closing), delay(LAST_MARK_MS, undefined, { ref: false })]);
+    await Promise.race([
+      Promise.all(this.#closing),
+      delay(LAST_MARK_MS, undefined, { ref: false }),
+    ]);
     await Promise.all([this.#journalConnection.close(), this.#dataConnection.close()]);
   }
 

@@ -3,6 +3,7 @@ import { type ErrorCode, ensureError, PserverError } from "../protocol/errors.ts
 import {
   type Answers,
   encodeOutcomeRequest,
+  laterPosition,
   type Outcome,
   type Position,
   parseAnswers,
@@ -11,7 +12,7 @@ import type { JobSubjects } from "../protocol/subjects.ts";
 import { detailsOf } from "./batch.ts";
 import type { Lane } from "./lane.ts";
 import type { OpenRecord } from "./open-record.ts";
-import { noteReplaced, type Positions } from "./positions.ts";
+import { expectedPosition, noteReplaced, type Positions } from "./positions.ts";
 import type { InboxMessage, Wire } from "./wire.ts";
 
 /** How long an answer may take before it is asked for, and how often it is. */
@@ -154,8 +155,12 @@ export class OutcomeDesk {
         }
       }
     } else if (STOPPED.includes(error.code)) {
+      // Of a journal that ends too early, and is folded on, only what lay behind its end is lost.
+      const end = { generation: 1, seq: 0, ...expectedPosition(error) };
       for (const record of [...lane.open.values()]) {
-        if (record.stored !== undefined) this.#hooks.unknown(record, error);
+        const { stored } = record;
+        const isLost = stored !== undefined && laterPosition(end, stored) === stored;
+        if (isLost) this.#hooks.unknown(record, error);
       }
     }
     // Any other error is repeated with the question, until the call's deadline.

@@ -32,8 +32,17 @@ export class Positions {
  * where the new journal stands.
  */
 export function noteReplaced(positions: Positions, shard: number, error: PserverError): void {
-  const { expected } = error.details;
-  if (typeof expected !== "object" || expected === null) return;
-  const { generation } = expected as Partial<Position>;
-  if (typeof generation === "number") positions.note(shard, { generation, seq: 0 });
+  const { generation } = expectedPosition(error);
+  if (generation !== undefined) positions.note(shard, { generation, seq: 0 });
+}
+
+/** The position that an error says was expected, as far as it says one. */
+export function expectedPosition({ details }: PserverError): Partial<Position> {
+  const { expected } = details;
+  if (typeof expected !== "object" || expected === null) return {};
+  const { generation, seq } = expected as Partial<Position>;
+  return {
+    ...(typeof generation === "number" ? { generation } : {}),
+    ...(typeof seq === "number" ? { seq } : {}),
+  };
 }

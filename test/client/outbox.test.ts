@@ -275,6 +275,46 @@ describe("outcomes", () => {
     expect(positions.get(0)).toEqual({ generation: 2, seq: 0 });
   });
 
+  test("a journal that ends too early ends what lay behind its end, and nothing else", async () => {
+    const { wire, outbox } = setUp();
+    const kept = watch(outbox.send([piece(0)], { deadline: deadline() }));
+    const lost = watch(outbox.send([piece(0)], { deadline: deadline() }));
+    ack(wire, wire.published[0], 8);
+    ack(wire, wire.published[1], 9);
+    await vi.advanceTimersByTimeAsync(1_100);
+    wire.deliver(
+      wire.published[2]?.reply ?? "",
+      encodeError(
+        new PserverError("JOURNAL_LOST", "record 9 is lost", {
+          expected: { generation: 1, seq: 8 },
+          received: { generation: 1, seq: 9 },
+        }),
+      ),
+    );
+    await settle();
+    expect(lost.error).toMatchObject({ code: "JOURNAL_LOST", details: { pieces: [{ n: 2 }] } });
+    expect(kept.state).toBe("pending");
+    answer(wire, [applied(1)]);
+    await settle();
+    expect(kept.state).toBe("done");
+  });
+
+  test("a shard that has failed ends all that is stored in it", async () => {
+    const { wire, outbox } = setUp();
+    const calls = [8, 9].map((seq, i) => {
+      const call = watch(outbox.send([piece(0)], { deadline: deadline() }));
+      ack(wire, wire.published[i], seq);
+      return call;
+    });
+    await vi.advanceTimersByTimeAsync(1_100);
+    wire.deliver(
+      wire.published[2]?.reply ?? "",
+      encodeError(new PserverError("JOURNAL_LOST", "gone", { shard: 0, from: 3, to: 9 })),
+    );
+    await settle();
+    for (const call of calls) expect(call.error).toMatchObject({ code: "JOURNAL_LOST" });
+  });
+
   test("`stored` is done with the PubAck, and the number stays open until its outcome", async () => {
     const { wire, outbox } = setUp();
     const call = watch(outbox.send([piece(0)], { deadline: deadline(), stored: true }));

@@ -27,7 +27,9 @@ export class LossReports {
     this.#last = { asker, generation, seq, count: this.#count };
     if (this.#now() - this.#toldAtMs < TELL_AGAIN_MS) return;
     this.#toldAtMs = this.#now();
-    this.#onReport(new PserverError(code, `${message}; asker: ${quoteName(asker)}`, { ...details, asker }));
+    this.#onReport(
+      new PserverError(code, `${message}; asker: ${quoteName(asker)}`, { ...details, asker }),
+    );
   }
 
   /** What `status` shows: the last report and how many there were; nothing if there was none. */

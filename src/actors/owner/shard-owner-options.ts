@@ -5,9 +5,9 @@ import type { Credit } from "../journal/credit.ts";
 import type { Journal } from "../journal/journal.ts";
 import type { SnapshotBudget } from "../snapshot/snapshot-budget.ts";
 import type { SnapshotStore } from "../snapshot/store.ts";
+import type { FailedBlocks } from "./failed-blocks.ts";
 import type { MarkKeeper } from "./mark-keeper.ts";
 import type { Pace } from "./pace.ts";
-import type { FailedBlocks } from "./failed-blocks.ts";
 import type { Responder } from "./responder.ts";
 
 /** What one shard's owner needs; connections belong to the worker. */

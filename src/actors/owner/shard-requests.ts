@@ -31,8 +31,8 @@ import {
 import type { Block } from "../fold/block.ts";
 import { ElementReader } from "../fold/read-elements.ts";
 import type { Shard } from "../fold/shard.ts";
-import { KnownChecksums } from "./known-checksums.ts";
 import type { FailedBlocks } from "./failed-blocks.ts";
+import { KnownChecksums } from "./known-checksums.ts";
 import type { PositionQueue, WantedPosition } from "./position-queue.ts";
 import type { Responder } from "./responder.ts";
 import type { StepQueue, WantedStep } from "./step-queue.ts";

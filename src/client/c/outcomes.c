@@ -82,28 +82,43 @@ void on_answers(struct client *client, natsMsg *received) {
   }
 }
 
-void note_replaced(struct client *client, unsigned shard, const struct message *message) {
+/** The position that an error says was expected; none of it that is not there. */
+static struct position expected_position(const struct message *message) {
   struct value error;
   struct value details;
   struct value expected;
-  uint64_t generation;
+  struct position position = {0};
   if (map_find(&message->fields, "error", &error) && map_find(&error, "details", &details) &&
-      map_find(&details, "expected", &expected) && map_whole(&expected, "generation", &generation)) {
-    note_position(client, shard, (struct position){generation, 0});
+      map_find(&details, "expected", &expected)) {
+    map_whole(&expected, "generation", &position.generation);
+    map_whole(&expected, "seq", &position.seq);
   }
+  return position;
 }
 
-/** The journal was replaced: what was stored in the old one and not folded is lost. */
-static void abandon_replaced(struct client *client, struct lane *lane, unsigned shard) {
-  struct position newest = position_of(client, shard);
+void note_replaced(struct client *client, unsigned shard, const struct message *message) {
+  struct position expected = expected_position(message);
+  if (expected.generation == 0) return;
+  note_position(client, shard, (struct position){expected.generation, 0});
+}
+
+/** Gives up what is stored after `first` and before `end`: it is lost with the journal, or part of it. */
+static void abandon_lost(struct client *client, struct lane *lane, struct position first,
+                         struct position end) {
   struct failure failure = *last_failure();
   for (uint64_t n = lane->done + 1; n <= lane->last; n++) {
     struct piece *piece = lane_find(lane, n);
     if (piece == NULL || piece->stored.generation == 0) continue;
-    if (piece->stored.generation >= newest.generation) continue;
+    if (!is_later(piece->stored, first) || !is_later(end, piece->stored)) continue;
     fail_as(&failure);
     abandon_piece(client, piece);
   }
+}
+
+/** What ends a shard until somebody mends it: its records will not be folded meanwhile. */
+static bool has_stopped(pserver_status status) {
+  return status == PSERVER_ERR_JOURNAL_DAMAGED || status == PSERVER_ERR_JOURNAL_LOST ||
+         status == PSERVER_ERR_SNAPSHOT_DAMAGED || status == PSERVER_ERR_UNKNOWN_RULES;
 }
 
 void on_outcome_reply(struct client *client, unsigned shard, natsMsg *received) {
@@ -127,7 +142,12 @@ void on_outcome_reply(struct client *client, unsigned shard, natsMsg *received) 
     session_ended(client, status);
   } else if (status == PSERVER_ERR_JOURNAL_REPLACED) {
     note_replaced(client, shard, &message);
-    abandon_replaced(client, lane, shard);
+    /* What was stored in the old journal and not folded is lost. */
+    struct position newest = {position_of(client, shard).generation, 0};
+    abandon_lost(client, lane, (struct position){0}, newest);
+  } else if (has_stopped(status)) {
+    /* Of a journal that ends too early, and is folded on, only what lay behind its end is lost. */
+    abandon_lost(client, lane, expected_position(&message), (struct position){UINT64_MAX, 0});
   }
   /* Any other error is repeated with the question, until the call's deadline. */
 }

@@ -1,10 +1,11 @@
 // Proves that the C library says by name what keeps its calls from being done, and ends them in their
 // time: a broker that refuses credentials or subjects, one that answers nothing any more, a newer
-// session under the same id, a session that has ended, a client that is closed while it is used.
+// session under the same id, a session that has ended, a journal that is lost, a client that is closed while it is used.
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { type RunningProgram, runProgram } from "../../c/running-program.ts";
 import { startProgram, startServedJob } from "../../c/test-job.ts";
 import { BuiltLibrary, SANITIZED } from "../../c/toolchain.ts";
+import { PserverError } from "../../../src/protocol/index.ts";
 import { startTestBroker } from "../../support/broker.ts";
 import { startFakeHost } from "../../support/fake-host.ts";
 import { freeze, thaw } from "../../support/freeze.ts";
@@ -93,6 +94,38 @@ test("a newer session joins under the same id", async () => {
     program.finish();
     await program.end();
   }
+});
+
+test("the journal is lost or damaged", async () => {
+  const broker = await startTestBroker();
+  onTestFinished(() => broker.remove());
+  const host = await startFakeHost({ url: broker.url, job: "j", shards: 1 });
+  onTestFinished(() => host.close());
+  const program = start(broker.url, "c", 600_000);
+  await program.line(0);
+  expect(await program.ask("create")).toMatch(/^OK/);
+  const received = { generation: 1, seq: 9 };
+  const expected = { generation: 1, seq: 1 };
+  host.stalled = true;
+  for (const details of [{ expected, received }, { from: 2, to: 9 }]) {
+    host.refuse.set("outcome", [new PserverError("JOURNAL_LOST", "the end is lost", details)]);
+    expect(await program.ask("push")).toMatch(/^JOURNAL_LOST .*the end is lost/);
+  }
+  const details = { expected: 3, found: 4 };
+  host.refuse.set("outcome", [new PserverError("JOURNAL_DAMAGED", "expected record 3", details)]);
+  expect(await program.ask("push")).toMatch(/^JOURNAL_DAMAGED .*expected record 3/);
+  // Lost is only what lies behind the end of the journal: this one is folded and answered.
+  const end = { generation: 1, seq: 1_000 };
+  host.refuse.set("outcome", [new PserverError("JOURNAL_LOST", "beyond", { expected: end })]);
+  const asked = host.received.get("outcome") ?? 0;
+  const push = program.ask("push");
+  await expect.poll(() => host.received.get("outcome") ?? 0, { timeout: HANG_MS }).toBeGreaterThan(asked);
+  host.stalled = false;
+  expect(await push).toMatch(/^OK/);
+  host.refuse.set("pull", [new PserverError("JOURNAL_LOST", "the end is lost", { received })]);
+  expect(await program.ask("get")).toMatch(/^JOURNAL_LOST .*the end is lost/);
+  program.finish();
+  await program.end();
 });
 
 test("closing ends the calls of other threads", async () => {

@@ -3,19 +3,29 @@
 // the journal, tells the next owner what is missing; where the mark says nothing yet, a trainer that
 // has seen a later record than the journal holds is told so, while the shard goes on; and a shard
 // whose snapshots are all lost tells its trainers at once.
+import { setTimeout as delay } from "node:timers/promises";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
 import { afterEach, describe, expect, test } from "vitest";
 import type { HostOptions } from "../../../src/actors/host.ts";
 import type { Client } from "../../../src/client/index.ts";
+import {
+  asMap,
+  decodeMessage,
+  encodePullRequest,
+  type Fields,
+  throwIfError,
+} from "../../../src/protocol/index.ts";
 import { type TestHost, TestJob } from "../../support/host.ts";
+import { control } from "./control.ts";
 import { failureOf, flipBitOf, streamDirectory } from "./damage.ts";
 import { Archive } from "./journal-fold.ts";
 
 const PUSHES = 100;
 const ONE = BigInt64Array.of(1n);
 const WAIT_MS = 120_000;
-/** Of calls that must not wait for it: their error comes at once. */
+const POLL_MS = 20;
+/** The deadline of calls that must not come to it: their error is there at once. */
 const FAR_OFF_MS = 600_000;
 
 let job: TestJob;
@@ -32,32 +42,178 @@ async function start(
   const host = await job.host();
   const client = await job.trainer("a");
   await client.createIfNotAlreadyCreated("count", BigInt64Array.of(0n));
-  await Promise.all(Array.from({ length: PUSHES }, () => client.pushFull("count", ONE, 1, 1)));
+  await raise(client, PUSHES);
   expect((await client.pullFull("count")).data).toEqual(BigInt64Array.of(BigInt(PUSHES)));
   return { host, client };
 }
 
-/** Bytes of record `seq` of the journal, and the last sequence that it has. */
-async function record(seq: number): Promise<{ payload: Uint8Array; last: number }> {
+async function raise(client: Client, times: number): Promise<void> {
+  await Promise.all(Array.from({ length: times }, () => client.pushFull("count", ONE, 1, 1)));
+}
+
+/** What the owner of the shard says of it. */
+async function status(): Promise<Fields> {
+  const { shards } = await control(job, "hosts", {});
+  return asMap((shards as unknown[])[0], "shard");
+}
+
+/** Waits until the mark covers all that is folded. */
+async function marked(): Promise<void> {
+  const deadline = performance.now() + WAIT_MS;
+  for (let now = await status(); now["markedSeq"] !== now["seq"]; now = await status()) {
+    if (performance.now() > deadline) throw new Error(`not marked: ${JSON.stringify(now)}`);
+    await delay(POLL_MS);
+  }
+}
+
+/** Sequence and bytes of the record of push number `push`, and the last sequence of the journal. */
+async function pushed(push: number): Promise<{ seq: number; payload: Uint8Array; last: number }> {
   await using archive = await Archive.open(job.broker.url, job.job);
   const records = await archive.records(0);
-  const found = records.find((entry) => entry.seq === seq);
-  if (found === undefined) throw new Error(`no record ${seq}`);
-  return { payload: found.payload, last: records.at(-1)?.seq ?? 0 };
+  const found = records.filter(({ subject }) => subject.includes(".push."))[push - 1];
+  if (found === undefined) throw new Error(`no push ${push}`);
+  return { ...found, last: records.at(-1)?.seq ?? 0 };
+}
+
+/** Kills host and broker, changes a bit of a record, and starts the broker again. */
+async function crash(host: TestHost, { payload }: { payload: Uint8Array }): Promise<void> {
+  await host.kill();
+  await job.broker.kill();
+  await flipBitOf(streamDirectory(job, `PS_${job.job}_0`), payload);
+  await job.broker.start();
+}
+
+/** Removes what tells how far the shard was folded, as if host and broker had died before it was noted. */
+async function removeMark(): Promise<void> {
+  await using archive = await Archive.open(job.broker.url, job.job);
+  const bucket = await new Kvm(archive.connection).open(archive.subjects.bucket());
+  await bucket.purge("head.0");
 }
 
 describe("records lost with host and broker", () => {
-  test("are missed by the next owner: it fails the shard, and a new trainer is told at once", async () => {
-    const { host } = await start();
-    const { payload } = await record(49);
-    await host.kill();
-    await job.broker.kill();
-    await flipBitOf(streamDirectory(job, `PS_${job.job}_0`), payload);
-    await job.broker.start();
+  test("are missed by the next owner: it fails the shard, and every trainer is told at once", async () => {
+    const { host, client } = await start();
+    const hurt = await pushed(49);
+    await marked();
+    await crash(host, hurt);
     const second = await job.host();
-    const code = await failureOf(second, 0);
-    expect(["JOURNAL_LOST", "JOURNAL_DAMAGED"]).toContain(code);
+    expect(await failureOf(second, 0)).toBe("JOURNAL_LOST");
+    const told = { code: "JOURNAL_LOST", details: { shard: 0, from: hurt.seq, to: hurt.last } };
     const other = await job.trainer("b");
-    await expect(other.pullFull("count", { timeoutMs: FAR_OFF_MS })).rejects.toMatchObject({ code });
+    const options = { timeoutMs: FAR_OFF_MS };
+    await expect(other.pullFull("count", options)).rejects.toMatchObject(told);
+    await expect(client.pullFull("count", options)).rejects.toMatchObject(told);
+    await expect(client.pushFull("count", ONE, 1, 1, options)).rejects.toMatchObject({
+      code: "JOURNAL_LOST",
+    });
+  });
+
+  test("are missed although others have their numbers since", async () => {
+    const { host, client } = await start();
+    const hurt = await pushed(49);
+    await marked();
+    await crash(host, hurt);
+    const pushes = Array.from({ length: PUSHES }, () =>
+      client.pushFull("count", ONE, 1, 1, { timeoutMs: FAR_OFF_MS }).catch(() => undefined),
+    );
+    await using archive = await Archive.open(job.broker.url, job.job);
+    const deadline = performance.now() + WAIT_MS;
+    while ((await archive.journal(0)).last <= hurt.last) {
+      if (performance.now() > deadline) throw new Error("nothing was stored without a host");
+      await delay(POLL_MS);
+    }
+    const second = await job.host();
+    expect(await failureOf(second, 0)).toBe("JOURNAL_DAMAGED");
+    await expect(client.pullFull("count", { timeoutMs: FAR_OFF_MS })).rejects.toMatchObject({
+      code: "JOURNAL_DAMAGED",
+      details: { shard: 0, seq: hurt.last },
+    });
+    await Promise.all(pushes);
+  });
+
+  test("are missed after a host that was stopped in order, however long its lease", async () => {
+    const { host } = await start({ leaseMs: 600_000 });
+    const hurt = await pushed(49);
+    expect(await status()).toMatchObject({ markedSeq: 0 });
+    await host.stop();
+    await crash(host, hurt);
+    expect(await failureOf(await job.host(), 0)).toBe("JOURNAL_LOST");
+  });
+
+  test("stay lost for a trainer that has seen them, if nothing was noted; the shard goes on", async () => {
+    const { host, client } = await start();
+    const hurt = await pushed(49);
+    await host.kill();
+    await removeMark();
+    await crash(host, hurt);
+    const second = await job.host();
+    const options = { timeoutMs: FAR_OFF_MS };
+    await expect(client.pullFull("count", options)).rejects.toMatchObject({
+      code: "JOURNAL_LOST",
+      details: {
+        shard: 0,
+        expected: { generation: 1, seq: hurt.seq - 1 },
+        received: { generation: 1, seq: hurt.last },
+      },
+    });
+    const other = await job.trainer("b");
+    expect((await other.pullFull("count")).data).toEqual(BigInt64Array.of(48n));
+    await raise(other, 1);
+    expect((await other.pullFull("count")).data).toEqual(BigInt64Array.of(49n));
+    const report = await second.line(({ type }) => type === "loss-reported");
+    expect(report).toMatchObject({
+      shard: 0,
+      error: { code: "JOURNAL_LOST", details: { asker: "a" } },
+    });
+    expect(await status()).toMatchObject({
+      state: "serving",
+      reportedLoss: { asker: "a", generation: 1, seq: hurt.last },
+    });
+  });
+});
+
+test("a position that never was is refused at once, and nobody else notices", async () => {
+  const { client } = await start();
+  await using archive = await Archive.open(job.broker.url, job.job);
+  const { connection, subjects } = archive;
+  const request = encodePullRequest({ epoch: 1, generation: 1, seq: 10 ** 9, waitMs: 10_000 });
+  const replies = Array.from({ length: 50 }, () =>
+    connection.request(subjects.pull("count", 0, "mallory"), request, {
+      timeout: WAIT_MS,
+      noMux: true,
+      reply: `${subjects.inbox("mallory")}.${Math.random().toString(36).slice(2)}`,
+    }),
+  );
+  await raise(client, 10);
+  for (const { data } of await Promise.all(replies)) {
+    expect(() => throwIfError(decodeMessage(data).fields)).toThrow(
+      expect.objectContaining({ code: "JOURNAL_LOST" }),
+    );
+  }
+  expect((await client.pullFull("count")).data).toEqual(BigInt64Array.of(BigInt(PUSHES + 10)));
+  expect(await status()).toMatchObject({
+    state: "serving",
+    reportedLoss: { asker: "mallory", seq: 10 ** 9, count: 50 },
+  });
+});
+
+describe("a shard that has lost all its snapshots", () => {
+  test.each([
+    ["has failed with SNAPSHOT_DAMAGED if its journal is there", false, "SNAPSHOT_DAMAGED"],
+    ["has failed with JOURNAL_LOST if that is gone, too", true, "JOURNAL_LOST"],
+  ])("%s, and trainers are told at once", async (_what, withJournal, code) => {
+    const { host } = await start();
+    await marked();
+    await host.kill();
+    await using archive = await Archive.open(job.broker.url, job.job);
+    const manager = await jetstreamManager(archive.connection);
+    await manager.streams.purge(archive.subjects.snapshotStream());
+    if (withJournal) await manager.streams.delete(archive.subjects.journalStream(0, 1));
+    const second = await job.host();
+    expect(await failureOf(second, 0)).toBe(code);
+    const other = await job.trainer("b");
+    await expect(other.pullFull("count", { timeoutMs: FAR_OFF_MS })).rejects.toMatchObject({
+      code,
+    });
   });
 });
