@@ -9,6 +9,7 @@ import {
   computeLayout,
   hashName,
   layoutFromWire,
+  shardOfBlock,
 } from "../../src/protocol/layout.ts";
 import {
   CUT_BLOCK_BYTES,
@@ -137,6 +138,21 @@ describe("a layout", () => {
       '"emb": expected rows of at most 1048580 bytes with their numbers, because the parameter is ' +
         "sparse; received 1048584",
     );
+  });
+
+  test("puts each block where its name and index alone say", () => {
+    const name = "emb";
+    const place = {
+      name,
+      dtype: "float32",
+      shape: [5_000_000],
+      maxPayloadBytes: 8_000_000,
+    } as const;
+    const layout = computeLayout({ ...place, shards: 7 });
+    expect(layout.blocks).toBeGreaterThan(14);
+    for (const { index, shard } of blockPlaces(layout)) {
+      expect(shardOfBlock(name, index, 7)).toBe(shard);
+    }
   });
 
   test("has no other blocks", () => {

@@ -237,3 +237,21 @@ test("a word is one of a list or not", () => {
   expect(isOneOf(TRAINER_VERBS, "push")).toBe(true);
   expect(isOneOf(TRAINER_VERBS, "toString")).toBe(false);
 });
+
+describe("pull subjects", () => {
+  test("say which block is pulled, as those who hear all pulls need it", () => {
+    fc.assert(
+      fc.property(validName, blockIndex, validId, (parameter, index, trainer) => {
+        const subject = JOB.pull(parameter, index, trainer);
+        expect(JOB.parsePull(subject)).toEqual({ parameter, index });
+        expect(subject.split(".")).toHaveLength(JOB.allPulls().split(".").length);
+      }),
+    );
+  });
+
+  test("that name no block say nothing", () => {
+    expect(JOB.parsePull("ps.mnist.block.w.01.t.pull")).toBeUndefined();
+    expect(JOB.parsePull("ps.mnist.block.=zz.1.t.pull")).toBeUndefined();
+    expect(JOB.parsePull("ps.mnist.block")).toBeUndefined();
+  });
+});

@@ -1,4 +1,6 @@
 import {
+  AckPolicy,
+  type Consumer,
   DiscardPolicy,
   type JetStreamClient,
   type JetStreamManager,
@@ -25,6 +27,8 @@ const STORE_TIMEOUT_MS = 10_000;
 
 /** How long listing a shard's messages may take without a sign of progress. */
 const LIST_TIMEOUT_MS = 2_000;
+
+const NANOSECONDS_PER_MS = 1_000_000;
 
 /** Answers of the broker to deleting a message that is not there: not found, or deleted before. */
 const GONE: readonly number[] = [
@@ -148,23 +152,21 @@ export class SnapshotStore {
   async list(): Promise<number[]> {
     const stream = this.#subjects.snapshotStream();
     try {
-      const consumer = await this.#client.consumers.get(stream, {
-        filter_subjects: this.#subjects.shardSnapshots(this.#shard),
+      const info = await this.#manager.consumers.add(stream, {
+        filter_subject: this.#subjects.shardSnapshots(this.#shard),
         headers_only: true,
+        ack_policy: AckPolicy.None,
+        // Should it not be deleted below, it goes by itself.
+        inactive_threshold: 2 * LIST_TIMEOUT_MS * NANOSECONDS_PER_MS,
+        mem_storage: true,
+        num_replicas: 1,
       });
-      const sequences: number[] = [];
-      // A fetch ends when nothing is pending, so an empty shard ends at once.
-      for (let left = (await consumer.info()).num_pending; left > 0; ) {
-        const messages = await consumer.fetch({ max_messages: 1000, expires: LIST_TIMEOUT_MS });
-        const before = sequences.length;
-        for await (const message of messages) {
-          sequences.push(message.seq);
-          left = message.info.pending;
-          if (left === 0) break;
-        }
-        if (sequences.length === before) break;
+      try {
+        const consumer = this.#client.consumers.getConsumerFromInfo(info);
+        return await this.#sequences(consumer, info.num_pending);
+      } finally {
+        await this.#manager.consumers.delete(stream, info.name);
       }
-      return sequences;
     } catch (error) {
       throw fromBrokerError(error, `listing snapshots of shard ${this.#shard}`, {
         shard: this.#shard,
@@ -184,6 +186,22 @@ export class SnapshotStore {
         }
       }
     }
+  }
+
+  /** The sequences of the messages that a consumer has before it. */
+  async #sequences(consumer: Consumer, pending: number): Promise<number[]> {
+    const sequences: number[] = [];
+    for (let left = pending; left > 0; ) {
+      const messages = await consumer.fetch({ max_messages: 1000, expires: LIST_TIMEOUT_MS });
+      const before = sequences.length;
+      for await (const message of messages) {
+        sequences.push(message.seq);
+        left = message.info.pending;
+        if (left === 0) break;
+      }
+      if (sequences.length === before) break;
+    }
+    return sequences;
   }
 
   async #message(seq: number): Promise<Uint8Array | undefined> {

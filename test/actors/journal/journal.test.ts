@@ -1,9 +1,11 @@
 // Proves that purging below the first record asks for nothing: for the broker, "below 0" is all; and
 // that the state of a journal names the sequences without a record.
-import type { JetStreamClient, JetStreamManager } from "@nats-io/jetstream";
+import { JetStreamApiError, type JetStreamClient, type JetStreamManager } from "@nats-io/jetstream";
 import { expect, test } from "vitest";
 import { Journal } from "../../../src/actors/journal/journal.ts";
 import { JobSubjects } from "../../../src/protocol/index.ts";
+
+const NOT_FOUND = { code: 404, err_code: 10059, description: "stream not found" };
 
 function journalOn(streams: object): Journal {
   return new Journal({
@@ -51,4 +53,31 @@ test("the state of a journal names the sequences that hold no record, and what t
   expect(await journal.info(1)).toEqual({ ...expected, missing: [], lost: undefined });
   // Without the option the broker only counts them.
   expect(asked).toEqual(Array(3).fill(["PS_j_3", { deleted_details: true }]));
+});
+
+test("the last sequence is asked for without the sequences that hold no record", async () => {
+  const asked: unknown[][] = [];
+  const journal = journalOn({
+    info: (...question: unknown[]) => {
+      asked.push(question);
+      if (question[0] === "PS_j_3") return Promise.resolve({ state: { last_seq: 9 } });
+      return Promise.reject(new JetStreamApiError(NOT_FOUND));
+    },
+  });
+  expect(await journal.lastSeq(1)).toBe(9);
+  expect(await journal.lastSeq(2)).toBeUndefined();
+  expect(await journal.info(2)).toBeUndefined();
+  expect(asked.slice(0, 2)).toEqual([["PS_j_3"], ["PS_j_3_2"]]);
+});
+
+test("the generations are those of the streams that take the shard's records", async () => {
+  const asked: unknown[] = [];
+  const journal = journalOn({
+    names: (subject: string) => {
+      asked.push(subject);
+      return ["PS_j_3_12", "PS_j_3"];
+    },
+  });
+  expect(await journal.generations()).toEqual([12, 1]);
+  expect(asked).toEqual(["ps.j.log.3.host.rules"]);
 });

@@ -1,8 +1,16 @@
 // Proves what the error for a lost journal says, with and without records that had been folded; and
-// which journal a shard goes on with, on one that holds nothing where the shard has got to.
+// which journal a shard goes on with: on one that holds nothing where the shard has got to, and on
+// one that lacks what a former owner has noted; and that a shard without a manifest is new only if
+// nothing else is left of it.
 import { describe, expect, test } from "vitest";
+import { recordCrc } from "../../../src/actors/fold/read-record.ts";
 import type { Journal } from "../../../src/actors/journal/journal.ts";
-import { checkJournal, journalLost } from "../../../src/actors/owner/holding.ts";
+import type { HeadMark } from "../../../src/actors/owner/head-mark.ts";
+import { checkJournal, journalLost, takeShardOver } from "../../../src/actors/owner/holding.ts";
+import type { StoredManifest } from "../../../src/actors/snapshot/manifest.ts";
+import type { SnapshotStore } from "../../../src/actors/snapshot/store.ts";
+import { encodeMessage, PserverError } from "../../../src/protocol/index.ts";
+import { SHARD, SUBJECTS } from "../fold/journal-writer.ts";
 
 test("records that had been folded are named", () => {
   const error = journalLost({ shard: 3 }, 4, 9, "ends too early");
@@ -37,5 +45,146 @@ describe("a journal without the record where the shard has got to", () => {
       code: "JOURNAL_DAMAGED",
       details: { shard: 3, expected: 8 },
     });
+  });
+});
+
+describe("a journal is checked against the mark of a former owner", () => {
+  const PAYLOAD = encodeMessage({ n: 1 });
+  const CRC = recordCrc(PAYLOAD);
+  const mark = (seq: number, generation = 1): HeadMark => ({
+    term: 1,
+    generation,
+    seq,
+    recordCrc: CRC,
+  });
+
+  /** A journal with these records, whose checksums are all the same, up to a last sequence. */
+  function check(
+    options: { records: number[]; lastSeq: number; missing?: number[]; firstSeq?: number },
+    marked: HeadMark,
+    folded = 3,
+  ): Promise<unknown> {
+    const { records, lastSeq, missing = [], firstSeq = 1 } = options;
+    const info = { created: "now", firstSeq, lastSeq, missing, lost: undefined };
+    const journal = {
+      shard: 3,
+      info: () => Promise.resolve({ ...info, bytes: 1, bytesMax: 2 }),
+      record: (_generation: number, seq: number) =>
+        Promise.resolve(records.includes(seq) ? { seq, payload: PAYLOAD } : undefined),
+    } as unknown as Journal;
+    const shard = { seq: folded, lastCrc: CRC };
+    return checkJournal(journal, { generation: 1, created: "now", shard, mark: marked });
+  }
+
+  test("and is the one that was folded if it holds that record", async () => {
+    await expect(check({ records: [3, 8], lastSeq: 8 }, mark(8))).resolves.toBeDefined();
+    await expect(check({ records: [3, 8], lastSeq: 11 }, mark(8))).resolves.toBeDefined();
+  });
+
+  test("and has lost what lies behind its end", async () => {
+    await expect(check({ records: [3, 7], lastSeq: 7 }, mark(8))).rejects.toMatchObject({
+      code: "JOURNAL_LOST",
+      details: { shard: 3, from: 8, to: 8 },
+    });
+    await expect(check({ records: [3], lastSeq: 5 }, mark(8))).rejects.toMatchObject({
+      details: { from: 6, to: 8 },
+    });
+  });
+
+  test("and has lost what it only has sequences of at its end", async () => {
+    const holed = { records: [3, 5], lastSeq: 9, missing: [6, 7, 8, 9] };
+    await expect(check(holed, mark(8))).rejects.toMatchObject({
+      code: "JOURNAL_LOST",
+      details: { from: 6, to: 8 },
+    });
+  });
+
+  test("and is damaged if that record is not there, or another", async () => {
+    await expect(check({ records: [3], lastSeq: 9 }, mark(8))).rejects.toMatchObject({
+      code: "JOURNAL_DAMAGED",
+      details: { expected: 8 },
+    });
+    const other = { ...mark(8), recordCrc: CRC + 1 };
+    await expect(check({ records: [3, 8], lastSeq: 9 }, other)).rejects.toMatchObject({
+      code: "JOURNAL_DAMAGED",
+      details: { seq: 8, expected: CRC + 1, found: CRC },
+    });
+  });
+
+  test("and against what is folded here if that is later, whatever the mark says", async () => {
+    await expect(check({ records: [9], lastSeq: 9 }, mark(8), 9)).resolves.toBeDefined();
+    await expect(check({ records: [8], lastSeq: 8 }, mark(8), 9)).rejects.toMatchObject({
+      code: "JOURNAL_LOST",
+      details: { from: 9, to: 9 },
+    });
+    await expect(check({ records: [8], lastSeq: 8 }, mark(8), 3)).rejects.toMatchObject({
+      code: "JOURNAL_DAMAGED",
+      details: { expected: 3 },
+    });
+  });
+
+  test("unless the mark is of another journal", async () => {
+    await expect(check({ records: [3], lastSeq: 3 }, mark(8, 2))).resolves.toBeDefined();
+    await expect(check({ records: [3], lastSeq: 3 }, mark(8, 1))).rejects.toBeDefined();
+  });
+
+  test("and must reach back to what is folded here", async () => {
+    const purged = { records: [5, 8], lastSeq: 8, firstSeq: 5 };
+    await expect(check(purged, mark(8))).rejects.toMatchObject({
+      code: "JOURNAL_DAMAGED",
+      details: { expected: 4, found: 5 },
+    });
+    const bound = { records: [3, 4, 8], lastSeq: 8, firstSeq: 4 };
+    await expect(check(bound, mark(8))).resolves.toBeDefined();
+  });
+});
+
+describe("a shard without a manifest", () => {
+  const MARK: HeadMark = { term: 1, generation: 2, seq: 9, recordCrc: 7 };
+
+  function takeOver(left: {
+    manifests?: (StoredManifest | undefined)[];
+    generations?: number[];
+    mark?: HeadMark;
+  }): ReturnType<typeof takeShardOver> {
+    const manifests = [...(left.manifests ?? [])];
+    return takeShardOver({
+      subjects: SUBJECTS,
+      shard: SHARD,
+      host: "h",
+      store: {
+        lastManifest: () => Promise.resolve(manifests.shift()),
+        commit: () => Promise.reject(new PserverError("NOT_OWNER", "another was faster")),
+      } as unknown as SnapshotStore,
+      journal: { shard: SHARD, generations: () => Promise.resolve(left.generations ?? []) },
+      marks: { read: () => Promise.resolve(left.mark) },
+      hooks: {},
+    });
+  }
+
+  test("is new if nothing else is left of it", async () => {
+    const { manifest, shard } = await takeOver({});
+    expect([manifest, shard.seq]).toEqual([undefined, 0]);
+  });
+
+  test("has lost its snapshots if it has a journal", async () => {
+    const details = { shard: SHARD, generation: 3 };
+    const damaged = { code: "SNAPSHOT_DAMAGED", details };
+    await expect(takeOver({ generations: [2, 3, 1] })).rejects.toMatchObject(damaged);
+    await expect(takeOver({ generations: [3], mark: MARK })).rejects.toMatchObject(damaged);
+  });
+
+  test("has lost everything if only the mark is left", async () => {
+    await expect(takeOver({ mark: MARK })).rejects.toMatchObject({
+      code: "JOURNAL_LOST",
+      details: { shard: SHARD, from: 1, to: 9 },
+    });
+  });
+
+  test("is being made by another host if its manifest is there a moment later", async () => {
+    const made = { seq: 5, manifest: { term: 1 } } as unknown as StoredManifest;
+    await expect(
+      takeOver({ manifests: [undefined, made], generations: [1] }),
+    ).rejects.toMatchObject({ code: "NOT_OWNER" });
   });
 });

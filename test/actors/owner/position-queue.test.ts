@@ -1,19 +1,30 @@
-// Proves which requests are answered at once, which wait for the fold, and how waiting ends.
+// Proves which requests are answered at once, which wait for the fold, and how waiting ends: also that
+// whoever waits for a position that the journal does not reach is told so, at the price of few looks at
+// the journal, and only by a look that began after the request came.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { PositionQueue } from "../../../src/actors/owner/position-queue.ts";
+import { PositionQueue, type WantedPosition } from "../../../src/actors/owner/position-queue.ts";
 import type { Position } from "../../../src/protocol/index.ts";
 
 let queue: PositionQueue;
 let heard: string[];
+/** Where the journal ends, and the looks at it that wait for an answer. */
+let lastSeq: number | undefined;
+let looks: (() => void)[];
+let looked: number[];
+let reported: [Record<string, unknown>, WantedPosition][];
 
 beforeEach(() => {
   vi.useFakeTimers();
   queue = new PositionQueue({
     shard: 0,
-    lastSeq: () => Promise.resolve(undefined),
-    onLost: () => undefined,
+    lastSeq: (generation) => {
+      looked.push(generation);
+      return new Promise((resolve) => looks.push(() => resolve(lastSeq)));
+    },
+    onLost: ({ details }, wanted) => reported.push([details, wanted]),
   });
   heard = [];
+  [looks, looked, reported] = [[], [], []];
 });
 
 afterEach(() => {
@@ -22,10 +33,10 @@ afterEach(() => {
 
 const at = (generation: number, seq: number): Position => ({ generation, seq });
 
-function ask(wanted: Position, folded: Position): void {
+function ask(wanted: Position, folded: Position, waitMs = 100): void {
   queue.at(folded, {
     wanted: { ...wanted, asker: "alice" },
-    waitMs: 100,
+    waitMs,
     run: () => heard.push("run"),
     refuse: ({ code }) => heard.push(code),
   });
@@ -79,5 +90,100 @@ describe("a request", () => {
     expect(heard).toEqual([]);
     ask(at(1, 6), at(1, 5));
     expect(heard).toEqual(["BUSY"]);
+  });
+});
+
+describe("a position that the journal may not reach", () => {
+  /** Time passes until a look has begun, and it is answered. */
+  async function look(): Promise<void> {
+    await vi.advanceTimersByTimeAsync(200);
+    for (const answer of looks.splice(0)) answer();
+    await vi.advanceTimersByTimeAsync(0);
+  }
+
+  test("is lost if the journal ends before it; who wants less goes on waiting", async () => {
+    lastSeq = 7;
+    ask(at(1, 8), at(1, 5), 10_000);
+    ask(at(1, 7), at(1, 5), 10_000);
+    await look();
+    expect(looked).toEqual([1]);
+    expect(heard).toEqual(["JOURNAL_LOST"]);
+    const details = { shard: 0, expected: at(1, 7), received: at(1, 8) };
+    expect(reported).toEqual([[details, { ...at(1, 8), asker: "alice" }]]);
+    queue.advance(at(1, 7));
+    expect(heard).toEqual(["JOURNAL_LOST", "run"]);
+  });
+
+  test("is not looked for while the fold is only moments behind", async () => {
+    ask(at(1, 6), at(1, 5));
+    await vi.advanceTimersByTimeAsync(90);
+    queue.advance(at(1, 6));
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(heard).toEqual(["run"]);
+    expect(looked).toEqual([]);
+  });
+
+  test("is not lost by a look that began before it was asked for", async () => {
+    lastSeq = 5;
+    ask(at(1, 6), at(1, 5), 10_000);
+    await vi.advanceTimersByTimeAsync(200);
+    expect(looked).toEqual([1]);
+    // Stored since the broker was asked, and seen by somebody else.
+    ask(at(1, 7), at(1, 5), 10_000);
+    await look();
+    expect(heard).toEqual(["JOURNAL_LOST"]);
+    lastSeq = 7;
+    await look();
+    queue.advance(at(1, 7));
+    expect(heard).toEqual(["JOURNAL_LOST", "run"]);
+    expect(looked).toEqual([1, 1]);
+  });
+
+  test("is not looked for again once the journal is known to reach it", async () => {
+    lastSeq = 9;
+    ask(at(1, 9), at(1, 5), 10_000);
+    ask(at(1, 8), at(1, 5), 10_000);
+    await look();
+    await vi.advanceTimersByTimeAsync(9_000);
+    expect(looked).toEqual([1]);
+    expect(heard).toEqual([]);
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(heard).toEqual(["TIMEOUT", "TIMEOUT"]);
+  });
+
+  test("is looked for once for all who wait, and not before the last look is answered", async () => {
+    lastSeq = 5;
+    for (let i = 0; i < 1_000; i++) ask(at(1, 1_000 + i), at(1, 5), 10_000);
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect(looked).toEqual([1]);
+    await look();
+    expect(heard).toEqual(Array.from({ length: 1_000 }, () => "JOURNAL_LOST"));
+  });
+
+  test("waits on while the journal cannot be looked at, or is not there", async () => {
+    lastSeq = undefined;
+    ask(at(1, 6), at(1, 5), 1_000);
+    await look();
+    expect(heard).toEqual([]);
+    await look();
+    expect(looked).toEqual([1, 1]);
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(heard).toEqual(["TIMEOUT"]);
+  });
+
+  test("of a newer journal is not looked for, and that of a replaced one not judged", async () => {
+    lastSeq = 5;
+    ask(at(2, 6), at(1, 5), 10_000);
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(looked).toEqual([]);
+    queue.advance(at(2, 5));
+    ask(at(2, 9), at(2, 5), 10_000);
+    await vi.advanceTimersByTimeAsync(200);
+    expect(looked).toEqual([2]);
+    queue.advance(at(3, 0));
+    for (const answer of looks.splice(0)) answer();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(heard).toEqual(["JOURNAL_REPLACED", "JOURNAL_REPLACED"]);
+    expect(reported).toEqual([]);
   });
 });

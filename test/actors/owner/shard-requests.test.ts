@@ -1,6 +1,7 @@
 // Proves what pulls of parts and encodings are answered, over a connection that only hands messages on:
 // the elements asked for, as the fold has them when it has got to the position; errors for an index or
-// an encoding that does not fit; BUSY before the indices of waiting pulls take too much memory.
+// an encoding that does not fit; BUSY before the indices of waiting pulls take too much memory; of a shard
+// that has failed what ended it, for every block that could be its own.
 import type { Msg, NatsConnection } from "@nats-io/transport-node";
 import { beforeEach, describe, expect, test } from "vitest";
 import { FailedBlocks } from "../../../src/actors/owner/failed-blocks.ts";
@@ -14,6 +15,7 @@ import {
   type Encoding,
   encodeMessage,
   encodePullRequest,
+  hashName,
   type PartIndex,
   PserverError,
   type PullReply,
@@ -21,6 +23,7 @@ import {
   parsePullReply,
   partCounts,
   partIndexBytes,
+  throwIfError,
 } from "../../../src/protocol/index.ts";
 import { BufferPool } from "../../../src/transport/buffer-pool.ts";
 import { Folded } from "../fold/folded.ts";
@@ -53,17 +56,26 @@ class HandedOn {
     info: { max_payload: 1024 * 1024 },
   } as unknown as NatsConnection;
 
-  /** A pull of "w" block 0 by alice. */
-  ask(data: Uint8Array): void {
-    const subject = SUBJECTS.pull("w", 0, "alice");
-    const handler = this.#handlers.get(SUBJECTS.block("w", 0));
-    handler?.(null, { subject, reply: REPLY, data } as Msg);
+  /** A pull by alice, of "w" block 0 if nothing else is said. */
+  ask(data: Uint8Array, name = "w", index = 0): void {
+    const subject = SUBJECTS.pull(name, index, "alice");
+    const message = { subject, reply: REPLY, data } as Msg;
+    for (const heard of [SUBJECTS.block(name, index), SUBJECTS.allPulls()]) {
+      this.#handlers.get(heard)?.(null, message);
+    }
+  }
+
+  /** Whether anybody listens to a subject. */
+  hears(subject: string): boolean {
+    return this.#handlers.has(subject);
   }
 }
 
 let net: HandedOn;
 let folded: Folded;
 let positions: PositionQueue;
+let requests: ShardRequests;
+let failure: PserverError | undefined;
 
 beforeEach(() => {
   net = new HandedOn();
@@ -75,7 +87,8 @@ beforeEach(() => {
     lastSeq: () => Promise.resolve(undefined),
     onLost: () => undefined,
   });
-  const requests = new ShardRequests({
+  failure = undefined;
+  requests = new ShardRequests({
     connection: net.connection,
     subjects: SUBJECTS,
     responder: new Responder(net.connection, new BufferPool()),
@@ -86,7 +99,7 @@ beforeEach(() => {
       positions,
       steps: new StepQueue(SHARD),
       position: () => ({ generation: 1, seq: folded.shard.seq }),
-      failure: () => undefined,
+      failure: () => failure,
       mayAnswer: () => true,
       snapshot: () => Promise.reject(new PserverError("CLOSED", "no snapshots here")),
       status: () => ({}),
@@ -205,5 +218,60 @@ describe("a pull is refused", () => {
     expect(net.published).toHaveLength(0);
     positions.refuseAll(new PserverError("CLOSED", "over"));
     expect(() => answer()).toThrow(expect.objectContaining({ code: "CLOSED" }));
+  });
+});
+
+describe("a shard that has failed", () => {
+  /** Index of a block of this name on the shard. */
+  const own = (name: string): number => (SHARD - (hashName(name) % SHARDS) + SHARDS) % SHARDS;
+
+  beforeEach(() => {
+    failure = new PserverError("JOURNAL_LOST", "records 7 to 9 are lost", { from: 7, to: 9 });
+    requests.openFailed();
+  });
+
+  test("says so of blocks that it does not know, once", () => {
+    net.ask(encodePullRequest(ANY), "other", own("other"));
+    net.ask(encodePullRequest(ANY), "w", own("w"));
+    expect(net.published).toHaveLength(2);
+    for (const bytes of net.published) {
+      expect(() => throwIfError(decodeMessage(bytes).fields)).toThrow(
+        expect.objectContaining({ code: "JOURNAL_LOST", details: { from: 7, to: 9 } }),
+      );
+    }
+  });
+
+  test("says nothing of blocks of other shards", () => {
+    net.ask(encodePullRequest(ANY), "other", own("other") + 1);
+    expect(net.published).toHaveLength(0);
+  });
+
+  test("is silent once it is closed", () => {
+    expect(net.hears(SUBJECTS.allPulls())).toBe(true);
+    requests.close();
+    expect(net.hears(SUBJECTS.allPulls())).toBe(false);
+    net.ask(encodePullRequest(ANY), "other", own("other"));
+    expect(net.published).toHaveLength(0);
+  });
+});
+
+describe("the pulls of all blocks", () => {
+  test("are heard once, as long as a shard of the worker has failed", () => {
+    const failed = new FailedBlocks(net.connection, SUBJECTS, SHARDS);
+    const heard: number[] = [];
+    const first = failed.add(1, () => heard.push(1));
+    const second = failed.add(2, () => heard.push(2));
+    const again = failed.add(1, () => heard.push(3));
+    const index = (shard: number): number => (shard - (hashName("w") % SHARDS) + SHARDS) % SHARDS;
+    net.ask(encodePullRequest(ANY), "w", index(1));
+    net.ask(encodePullRequest(ANY), "w", index(2));
+    expect(heard).toEqual([3, 2]);
+    first();
+    net.ask(encodePullRequest(ANY), "w", index(1));
+    expect(heard).toEqual([3, 2, 3]);
+    again();
+    expect(net.hears(SUBJECTS.allPulls())).toBe(true);
+    second();
+    expect(net.hears(SUBJECTS.allPulls())).toBe(false);
   });
 });

@@ -2,10 +2,10 @@
 // time: a broker that refuses credentials or subjects, one that answers nothing any more, a newer
 // session under the same id, a session that has ended, a journal that is lost, a client that is closed while it is used.
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { PserverError } from "../../../src/protocol/index.ts";
 import { type RunningProgram, runProgram } from "../../c/running-program.ts";
 import { startProgram, startServedJob } from "../../c/test-job.ts";
 import { BuiltLibrary, SANITIZED } from "../../c/toolchain.ts";
-import { PserverError } from "../../../src/protocol/index.ts";
 import { startTestBroker } from "../../support/broker.ts";
 import { startFakeHost } from "../../support/fake-host.ts";
 import { freeze, thaw } from "../../support/freeze.ts";
@@ -107,7 +107,10 @@ test("the journal is lost or damaged", async () => {
   const received = { generation: 1, seq: 9 };
   const expected = { generation: 1, seq: 1 };
   host.stalled = true;
-  for (const details of [{ expected, received }, { from: 2, to: 9 }]) {
+  for (const details of [
+    { expected, received },
+    { from: 2, to: 9 },
+  ]) {
     host.refuse.set("outcome", [new PserverError("JOURNAL_LOST", "the end is lost", details)]);
     expect(await program.ask("push")).toMatch(/^JOURNAL_LOST .*the end is lost/);
   }

@@ -1,6 +1,8 @@
 // Proves that snapshots taken while trainers push are consistent cuts: each one that is kept,
 // restored by an independent reader, has the digest of a fold of the journal up to exactly its
-// sequence. And that what nobody needs goes: pieces that no kept manifest names, old journal.
+// sequence. And that what nobody needs goes: pieces that no kept manifest names, old journal, and the
+// consumers that looked for them.
+import { jetstreamManager } from "@nats-io/jetstream";
 import { afterEach, describe, expect, test } from "vitest";
 import type { Client } from "../../../src/client/index.ts";
 import { bytesOf } from "../../../src/protocol/index.ts";
@@ -133,4 +135,18 @@ test("old journal and pieces that no kept manifest names are gone", async () => 
   for (const host of job.hosts.splice(0)) await host.kill();
   await job.host();
   expect((await client.pullFull("w")).data).toEqual(data);
+});
+
+test("snapshots leave no consumers behind", async () => {
+  const client = await start({});
+  await client.initParam("w", new Float32Array(10), { learningRate: 1 });
+  await client.finishInit();
+  for (let i = 0; i < 20; i++) {
+    await push(client, { w: 10 }, 1);
+    await snapshotAll(job);
+  }
+  await using archive = await Archive.open(job.broker.url, job.job);
+  const manager = await jetstreamManager(archive.connection);
+  const { state } = await manager.streams.info(archive.subjects.snapshotStream());
+  expect(state.consumer_count).toBe(0);
 });

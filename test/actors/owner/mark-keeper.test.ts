@@ -1,0 +1,257 @@
+// Proves that the mark of how far a shard is folded only rises, whoever writes it in which order and
+// whatever requests and answers are lost, that an owner which was deposed writes none after its
+// successor has, and that a take-over passes exactly if the journal holds what was marked. The records
+// are a table in memory that loses what it is told to; orders are drawn by chance.
+import fc from "fast-check";
+import { beforeEach, describe, expect, test } from "vitest";
+import { recordCrc } from "../../../src/actors/fold/read-record.ts";
+import type { Journal } from "../../../src/actors/journal/journal.ts";
+import { type HeadMark, headKey, saysMore } from "../../../src/actors/owner/head-mark.ts";
+import { checkJournal } from "../../../src/actors/owner/holding.ts";
+import { MarkKeeper } from "../../../src/actors/owner/mark-keeper.ts";
+import { encodeMessage } from "../../../src/protocol/index.ts";
+import { MemoryRecords } from "../../support/memory-records.ts";
+
+const SHARD = 3;
+const KEY = headKey(SHARD);
+
+let records: MemoryRecords;
+
+beforeEach(() => {
+  records = new MemoryRecords();
+});
+
+function mark(term: number, generation: number, seq: number): HeadMark {
+  return { term, generation, seq, recordCrc: 7 * seq };
+}
+
+async function stored(): Promise<HeadMark | undefined> {
+  return await new MarkKeeper(records, SHARD).read();
+}
+
+async function keeper(): Promise<MarkKeeper> {
+  const made = new MarkKeeper(records, SHARD);
+  await made.read();
+  return made;
+}
+
+describe("a mark", () => {
+  test("is there for the next owner", async () => {
+    const first = await keeper();
+    expect(first.last).toBeUndefined();
+    await first.raise(mark(1, 1, 5));
+    await first.raise(mark(1, 1, 9));
+    expect(first.last).toEqual(mark(1, 1, 9));
+    expect(await stored()).toEqual(mark(1, 1, 9));
+    expect(records.calls.map(({ action }) => action)).toEqual([
+      ...["read", "create", "update", "read"],
+    ]);
+  });
+
+  test("is not written when it would say nothing new", async () => {
+    const owner = await keeper();
+    await owner.raise(mark(1, 2, 5));
+    const calls = records.calls.length;
+    await owner.raise(mark(1, 2, 5));
+    await owner.raise(mark(1, 2, 4));
+    await owner.raise(mark(1, 1, 99));
+    expect(records.calls).toHaveLength(calls);
+  });
+
+  test("of a new generation begins anew, however low", async () => {
+    const owner = await keeper();
+    await owner.raise(mark(1, 1, 99));
+    await owner.raise(mark(1, 2, 1));
+    expect(await stored()).toEqual(mark(1, 2, 1));
+  });
+
+  test("is raised by a former owner until its successor writes, and not after that", async () => {
+    const former = await keeper();
+    await former.raise(mark(1, 1, 5));
+    const next = await keeper();
+    await former.raise(mark(1, 1, 6));
+    await next.raise(mark(2, 1, 8));
+    await former.raise(mark(1, 1, 9));
+    expect(await stored()).toEqual(mark(2, 1, 8));
+    const calls = records.calls.length;
+    await former.raise(mark(1, 1, 10));
+    expect(records.calls).toHaveLength(calls);
+  });
+
+  test("stays where a former owner has raised it further than its successor is", async () => {
+    const former = await keeper();
+    const next = await keeper();
+    await former.raise(mark(1, 1, 9));
+    await next.raise(mark(2, 1, 8));
+    expect(await stored()).toEqual(mark(1, 1, 9));
+    await next.raise(mark(2, 1, 10));
+    expect(await stored()).toEqual(mark(2, 1, 10));
+  });
+
+  test("is raised on after a write whose answer was lost", async () => {
+    const owner = await keeper();
+    records.losesAnswer = ({ action }) => action === "create";
+    await expect(owner.raise(mark(1, 1, 5))).rejects.toMatchObject({ code: "TIMEOUT" });
+    records.losesAnswer = () => false;
+    await owner.raise(mark(1, 1, 6));
+    expect(await stored()).toEqual(mark(1, 1, 6));
+  });
+
+  test("that others write without an end is given up", async () => {
+    const owner = await keeper();
+    let revision = (await records.create(KEY, { format: 1, ...mark(1, 1, 1) })) ?? 0;
+    const raced: MemoryRecords = new MemoryRecords();
+    const busy = new MarkKeeper(
+      {
+        read: async (key) => {
+          const found = await records.read(key);
+          revision = (await records.update(key, found?.value, found?.revision ?? 0)) ?? revision;
+          return found;
+        },
+        create: (key, value) => raced.create(key, value),
+        update: (key, value, at) => records.update(key, value, at),
+      },
+      SHARD,
+    );
+    await busy.read();
+    await expect(busy.raise(mark(1, 1, 5))).rejects.toMatchObject({ code: "BUSY" });
+    expect(owner.last).toBeUndefined();
+  });
+
+  test.each([
+    [{ format: 2, ...mark(1, 1, 1) }, "BAD_VERSION"],
+    [{ format: 1, term: 1, generation: 1, seq: 0, recordCrc: 1 }, "INTERNAL"],
+    [{ format: 1, term: 1, generation: 1, seq: 1, recordCrc: 0 }, "INTERNAL"],
+    ["?", "INTERNAL"],
+  ])("that cannot be read as one is an error: %j", async (value, code) => {
+    await records.create(KEY, value);
+    await expect(stored()).rejects.toMatchObject({ code });
+  });
+});
+
+/** What may happen, in any order. Owners are named by the term under which they have taken over. */
+type Event =
+  | { readonly type: "append" }
+  | { readonly type: "fold"; readonly owner: number }
+  | {
+      readonly type: "mark";
+      readonly owner: number;
+      readonly loses: "nothing" | "request" | "answer";
+    }
+  | { readonly type: "takeOver" }
+  | { readonly type: "cut"; readonly records: number };
+
+const owner = fc.nat({ max: 3 });
+const anyEvent: fc.Arbitrary<Event> = fc.oneof(
+  { weight: 4, arbitrary: fc.constant({ type: "append" as const }) },
+  { weight: 4, arbitrary: fc.record({ type: fc.constant("fold" as const), owner }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      type: fc.constant("mark" as const),
+      owner,
+      loses: fc.constantFrom("nothing", "request", "answer"),
+    }),
+  },
+  { weight: 2, arbitrary: fc.constant({ type: "takeOver" as const }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      type: fc.constant("cut" as const),
+      records: fc.integer({ min: 1, max: 6 }),
+    }),
+  },
+);
+
+/** A journal, its owners past and present, and their marks. */
+class World {
+  readonly records = new MemoryRecords();
+  readonly #payloads: Uint8Array[] = [];
+  readonly #owners: { readonly keeper: MarkKeeper; readonly folded: Uint8Array[] }[] = [];
+  #made = 0;
+  #hasCut = false;
+  #last: HeadMark | undefined;
+
+  async step(event: Event): Promise<void> {
+    if (event.type === "append") {
+      this.#payloads.push(encodeMessage({ n: ++this.#made }));
+    } else if (event.type === "cut") {
+      this.#hasCut ||= this.#payloads.length > 0;
+      this.#payloads.splice(-event.records);
+    } else if (event.type === "takeOver") await this.#takeOver();
+    else {
+      const term = Math.max(1, this.#owners.length - event.owner);
+      const owner = this.#owners[term - 1];
+      if (owner === undefined) return;
+      if (event.type === "mark") await this.#mark(term, owner, event.loses);
+      else {
+        const next = this.#payloads[owner.folded.length];
+        if (next !== undefined) owner.folded.push(next);
+      }
+    }
+  }
+
+  async #takeOver(): Promise<void> {
+    const keeper = new MarkKeeper(this.records, SHARD);
+    const mark = await keeper.read();
+    const range = { firstSeq: 1, lastSeq: this.#payloads.length, missing: [], lost: undefined };
+    const journal = {
+      shard: SHARD,
+      info: () => Promise.resolve({ created: "now", ...range, bytes: 1, bytesMax: 2 }),
+      record: (_generation: number, seq: number) => {
+        const payload = this.#payloads[seq - 1];
+        return Promise.resolve(payload && { seq, subject: "", payload });
+      },
+    } as unknown as Journal;
+    const shard = { seq: 0, lastCrc: 0 };
+    const check = checkJournal(journal, { generation: 1, created: "now", shard, mark });
+    const marked = this.#payloads[(mark?.seq ?? 0) - 1];
+    const isWhole = mark === undefined || (marked && recordCrc(marked) === mark.recordCrc);
+    if (!this.#hasCut) expect(isWhole).toBe(true);
+    if (isWhole) {
+      await expect(check).resolves.toBeDefined();
+      this.#owners.push({ keeper, folded: [] });
+    } else {
+      await expect(check).rejects.toMatchObject({
+        code: expect.stringMatching(/^JOURNAL_(LOST|DAMAGED)$/),
+      });
+    }
+  }
+
+  async #mark(
+    term: number,
+    { keeper, folded }: { keeper: MarkKeeper; folded: Uint8Array[] },
+    loses: string,
+  ): Promise<void> {
+    const last = folded.at(-1);
+    if (last === undefined) return;
+    const isWrite = (call: { action: string }): boolean => call.action !== "read";
+    this.records.losesRequest = (call) => loses === "request" && isWrite(call);
+    this.records.losesAnswer = (call) => loses === "answer" && isWrite(call);
+    const head = { term, generation: 1, seq: folded.length, recordCrc: recordCrc(last) };
+    const before = this.#last;
+    await keeper.raise(head).catch((error: unknown) => {
+      expect(error).toMatchObject({ code: "TIMEOUT" });
+    });
+    this.records.losesRequest = () => false;
+    this.records.losesAnswer = () => false;
+    this.#last = await new MarkKeeper(this.records, SHARD).read();
+    if (this.#last?.term === before?.term && this.#last?.seq === before?.seq) return;
+    // What was written is what this owner had folded, more than before, under no older term.
+    expect(this.#last).toEqual(head);
+    expect(saysMore(head, before)).toBe(true);
+    expect(term).toBeGreaterThanOrEqual(before?.term ?? 0);
+  }
+}
+
+test("in any order of folding, marking, taking over and losing, no marked record is missed", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(anyEvent, { minLength: 5, maxLength: 60 }), async (events) => {
+      const world = new World();
+      await world.step({ type: "takeOver" });
+      for (const event of events) await world.step(event);
+      await world.step({ type: "takeOver" });
+    }),
+    { numRuns: 300 },
+  );
+});

@@ -1,0 +1,67 @@
+// Proves that heads are noted one at a time, that the last one is noted after a write under way, and
+// that failures are told once until a write succeeds again.
+import { expect, test } from "vitest";
+import type { HeadMark } from "../../../src/actors/owner/head-mark.ts";
+import { Marking } from "../../../src/actors/owner/marking.ts";
+import { PserverError } from "../../../src/protocol/index.ts";
+
+const head = (seq: number): HeadMark => ({ term: 1, generation: 1, seq, recordCrc: 9 });
+
+/** Marks whose writes end when the test says so. */
+function setUp(): {
+  marking: Marking;
+  written: number[];
+  told: string[];
+  end: (error?: PserverError) => Promise<void>;
+} {
+  const written: number[] = [];
+  const told: string[] = [];
+  const ends: ((error: PserverError | undefined) => void)[] = [];
+  const raise = ({ seq }: HeadMark): Promise<void> => {
+    written.push(seq);
+    return new Promise((resolve, reject) => {
+      ends.push((error) => (error === undefined ? resolve() : reject(error)));
+    });
+  };
+  const marking = new Marking({ raise }, ({ code }) => told.push(code));
+  const end = async (error?: PserverError): Promise<void> => {
+    ends.shift()?.(error);
+    await new Promise((resolve) => setImmediate(resolve));
+  };
+  return { marking, written, told, end };
+}
+
+test("a head is noted unless a write is under way", async () => {
+  const { marking, written, end } = setUp();
+  void marking.note(undefined);
+  void marking.note(head(1));
+  void marking.note(head(2));
+  expect(written).toEqual([1]);
+  await end();
+  void marking.note(head(3));
+  expect(written).toEqual([1, 3]);
+});
+
+test("the last head is noted after a write under way, and waited for", async () => {
+  const { marking, written, end } = setUp();
+  void marking.note(head(1));
+  let isDone = false;
+  const done = marking.finish(head(2)).then(() => {
+    isDone = true;
+  });
+  expect(written).toEqual([1]);
+  await end();
+  expect([written, isDone]).toEqual([[1, 2], false]);
+  await end();
+  await done;
+});
+
+test("failures are told once, and again after a success", async () => {
+  const { marking, told, end } = setUp();
+  const timeout = new PserverError("TIMEOUT", "the broker did not answer");
+  for (const error of [timeout, timeout, undefined, timeout]) {
+    void marking.note(head(1));
+    await end(error);
+  }
+  expect(told).toEqual(["TIMEOUT", "TIMEOUT"]);
+});
