@@ -89,20 +89,6 @@ export class Journal {
     return await this.#ifThere(async () => (await this.#streams.info(stream)).state.last_seq);
   }
 
-  /** The generations of which there is a stream, in no order. */
-  async generations(): Promise<number[]> {
-    const found: number[] = [];
-    try {
-      for await (const name of this.#streams.names(this.#subjects.hostLog(this.shard, "rules"))) {
-        found.push(this.#subjects.parseJournalStream(name).generation);
-      }
-    } catch (error) {
-      const action = `looking for journals of shard ${this.shard}`;
-      throw fromBrokerError(error, action, { shard: this.shard });
-    }
-    return found;
-  }
-
   /**
    * Makes the stream of a generation, or completes one whose making was interrupted. With `rules`
    * its first record, before any trainer can publish, is a `rules` record of that version and of the
@@ -186,8 +172,9 @@ export class Journal {
    * keep the subjects from the one that counts.
    */
   async #removeOlder(generation: number): Promise<void> {
-    for (const older of await this.generations()) {
-      if (older < generation) await this.#streams.delete(this.stream(older));
+    for await (const name of this.#streams.names(this.#subjects.hostLog(this.shard, "rules"))) {
+      const found = this.#subjects.parseJournalStream(name);
+      if (found.generation < generation) await this.#streams.delete(name);
     }
   }
 

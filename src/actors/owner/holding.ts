@@ -35,7 +35,7 @@ export interface TakeOverOptions {
   readonly shard: number;
   readonly host: string;
   readonly store: SnapshotStore;
-  readonly journal: Pick<Journal, "shard" | "generations">;
+  readonly journal: Pick<Journal, "shard" | "lastSeq">;
   readonly marks: Pick<MarkKeeper, "read">;
   readonly hooks: ShardHooks;
 }
@@ -79,16 +79,15 @@ export async function takeShardOver(options: TakeOverOptions): Promise<Holding> 
  */
 async function findOlderLife(options: TakeOverOptions): Promise<StoredManifest | undefined> {
   const { store, journal, marks } = options;
-  const generations = await journal.generations();
   const mark = await marks.read();
-  if (generations.length === 0 && mark === undefined) return undefined;
+  // The first one, if nothing was ever noted.
+  const generation = mark?.generation ?? 1;
+  const hasJournal = (await journal.lastSeq(generation)) !== undefined;
+  if (!hasJournal && mark === undefined) return undefined;
   const last = await store.lastManifest();
   if (last !== undefined) return last;
-  if (generations.length === 0) {
-    throw journalLost(journal, 1, mark?.seq ?? 0, "and all snapshots are gone");
-  }
+  if (!hasJournal) throw journalLost(journal, 1, mark?.seq ?? 0, "and all snapshots are gone");
   const { shard } = journal;
-  const generation = Math.max(...generations);
   throw new PserverError(
     "SNAPSHOT_DAMAGED",
     `shard ${shard}: no snapshot is left, though there is a journal of generation ${generation}`,

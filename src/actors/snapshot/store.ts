@@ -7,6 +7,7 @@ import {
   RetentionPolicy,
   StorageType,
 } from "@nats-io/jetstream";
+import { nuid } from "@nats-io/transport-node";
 import { decodeMessage, type JobSubjects, PserverError, readCrc } from "../../protocol/index.ts";
 import {
   fromBrokerError,
@@ -153,10 +154,11 @@ export class SnapshotStore {
     const stream = this.#subjects.snapshotStream();
     try {
       const info = await this.#manager.consumers.add(stream, {
+        // With a name its making needs no other permission than that of a journal's reader.
+        name: `list-${nuid.next()}`,
         filter_subject: this.#subjects.shardSnapshots(this.#shard),
         headers_only: true,
         ack_policy: AckPolicy.None,
-        // Should it not be deleted below, it goes by itself.
         inactive_threshold: 2 * LIST_TIMEOUT_MS * NANOSECONDS_PER_MS,
         mem_storage: true,
         num_replicas: 1,
@@ -165,7 +167,8 @@ export class SnapshotStore {
         const consumer = this.#client.consumers.getConsumerFromInfo(info);
         return await this.#sequences(consumer, info.num_pending);
       } finally {
-        await this.#manager.consumers.delete(stream, info.name);
+        // One that cannot be deleted, for want of a connection or a permission, goes by itself soon.
+        await this.#manager.consumers.delete(stream, info.name).catch(() => undefined);
       }
     } catch (error) {
       throw fromBrokerError(error, `listing snapshots of shard ${this.#shard}`, {

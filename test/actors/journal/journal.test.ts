@@ -69,15 +69,3 @@ test("the last sequence is asked for without the sequences that hold no record",
   expect(await journal.info(2)).toBeUndefined();
   expect(asked.slice(0, 2)).toEqual([["PS_j_3"], ["PS_j_3_2"]]);
 });
-
-test("the generations are those of the streams that take the shard's records", async () => {
-  const asked: unknown[] = [];
-  const journal = journalOn({
-    names: (subject: string) => {
-      asked.push(subject);
-      return ["PS_j_3_12", "PS_j_3"];
-    },
-  });
-  expect(await journal.generations()).toEqual([12, 1]);
-  expect(asked).toEqual(["ps.j.log.3.host.rules"]);
-});
