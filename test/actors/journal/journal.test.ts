@@ -1,9 +1,10 @@
-// Proves that purging below the first record asks for nothing: for the broker, "below 0" is all; and
-// that the state of a journal names the sequences without a record.
+// Proves what is asked of the broker about a journal: purging below the first record asks for nothing,
+// for "below 0" is all; the state names the sequences without a record; a journal is opened in an order
+// that lets no trainer write before its rules. The broker is a table of streams.
 import { JetStreamApiError, type JetStreamClient, type JetStreamManager } from "@nats-io/jetstream";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { Journal } from "../../../src/actors/journal/journal.ts";
-import { JobSubjects } from "../../../src/protocol/index.ts";
+import { decodeMessage, JobSubjects } from "../../../src/protocol/index.ts";
 
 const NOT_FOUND = { code: 404, err_code: 10059, description: "stream not found" };
 
@@ -68,4 +69,132 @@ test("the last sequence is asked for without the sequences that hold no record",
   expect(await journal.lastSeq(2)).toBeUndefined();
   expect(await journal.info(2)).toBeUndefined();
   expect(asked.slice(0, 2)).toEqual([["PS_j_3"], ["PS_j_3_2"]]);
+});
+
+describe("opening a journal", () => {
+  /** The streams of a broker; `calls` says what was done to them, in order. */
+  class Streams {
+    readonly calls: unknown[][] = [];
+    readonly #names: Set<string>;
+
+    constructor(...names: string[]) {
+      this.#names = new Set(names);
+    }
+
+    info(name: string): Promise<unknown> {
+      if (!this.#names.has(name)) return Promise.reject(new JetStreamApiError(NOT_FOUND));
+      const state = { first_seq: 1, last_seq: 1, bytes: 5 };
+      return Promise.resolve({ created: name, config: { max_bytes: 1 }, state });
+    }
+
+    add(config: { name: string; subjects: string[] }): Promise<void> {
+      this.calls.push(["add", config]);
+      this.#names.add(config.name);
+      return Promise.resolve();
+    }
+
+    update(name: string, { subjects }: { subjects: string[] }): Promise<void> {
+      this.calls.push(["update", name, subjects]);
+      return Promise.resolve();
+    }
+
+    delete(name: string): Promise<void> {
+      this.calls.push(["delete", name]);
+      return Promise.resolve();
+    }
+
+    names(): string[] {
+      return [...this.#names];
+    }
+  }
+
+  function journal(streams: Streams, storage: "file" | "memory"): Journal {
+    return new Journal({
+      manager: { streams } as unknown as JetStreamManager,
+      client: {
+        publish: (subject: string, bytes: Uint8Array) => {
+          const { fields } = decodeMessage(bytes);
+          streams.calls.push(["publish", subject, fields["rules"]]);
+          return Promise.resolve({ stream: "PS_j_3_2", seq: 1 });
+        },
+      } as unknown as JetStreamClient,
+      subjects: new JobSubjects("j"),
+      settings: { storage, bytesMax: 77, replicas: 3, synchronization: { mode: "async" } },
+      shard: 3,
+    });
+  }
+
+  const SUBJECTS_TAKEN = ["update", "PS_j_3_2", ["ps.j.log.3.>"]];
+
+  test("writes its rules before any trainer can write, and says what was made", async () => {
+    const streams = new Streams("PS_j_3");
+    expect((await journal(streams, "file").open(2, 1)).created).toBe("PS_j_3_2");
+    expect(streams.calls).toEqual([
+      [
+        "add",
+        {
+          name: "PS_j_3_2",
+          subjects: ["ps.j.log.3.host.rules"],
+          storage: "file",
+          retention: "limits",
+          discard: "new",
+          max_bytes: 77,
+          num_replicas: 3,
+          allow_direct: false,
+        },
+      ],
+      ["publish", "ps.j.log.3.host.rules", 1],
+      SUBJECTS_TAKEN,
+    ]);
+  });
+
+  test("that was begun goes on with it, and writes no rules that it has", async () => {
+    const streams = new Streams("PS_j_3_2");
+    await journal(streams, "file").open(2, 1);
+    await journal(streams, "file").open(2);
+    expect(streams.calls).toEqual([
+      ["publish", "ps.j.log.3.host.rules", 1],
+      SUBJECTS_TAKEN,
+      SUBJECTS_TAKEN,
+    ]);
+  });
+
+  test("in memory first removes those of older generations, which keep its subjects, and no later one", async () => {
+    const streams = new Streams("PS_j_3_3", "PS_j_3");
+    await journal(streams, "memory").open(2);
+    expect(streams.calls.map(([what, name]) => [what, name])).toEqual([
+      ["delete", "PS_j_3"],
+      ["add", expect.objectContaining({ name: "PS_j_3_2", storage: "memory" })],
+      ["update", "PS_j_3_2"],
+    ]);
+  });
+
+  test("that the broker has no room for is NO_SPACE", async () => {
+    const streams = new Streams();
+    streams.add = () =>
+      Promise.reject(
+        new JetStreamApiError({ code: 500, err_code: 10047, description: "insufficient storage" }),
+      );
+    await expect(journal(streams, "file").open(1)).rejects.toMatchObject({ code: "NO_SPACE" });
+  });
+});
+
+describe("one record", () => {
+  test("is what the stream holds, or undefined", async () => {
+    const missing = { code: 404, err_code: 10037, description: "no message found" };
+    const journal = journalOn({
+      getMessage: (stream: string, { seq }: { seq: number }) => {
+        if (seq === 8) return Promise.reject(new JetStreamApiError(missing));
+        if (seq === 9) return Promise.reject(new JetStreamApiError(NOT_FOUND));
+        return Promise.resolve({ seq, subject: stream, data: Uint8Array.of(seq) });
+      },
+    });
+    expect(await journal.record(2, 7)).toEqual({
+      seq: 7,
+      subject: "PS_j_3_2",
+      payload: Uint8Array.of(7),
+    });
+    expect(await journal.record(2, 8)).toBeUndefined();
+    await expect(journal.record(2, 9)).rejects.toBeDefined();
+  });
 });

@@ -1,0 +1,251 @@
+// Proves that a reader delivers a journal in order from where it is told to begin: what it asks the
+// broker for and when, what it makes of gaps, repeats, statuses and silence, and how it ends. The broker
+// is a connection that only notes and delivers; its silence is that of faked timers.
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { Credit } from "../../../src/actors/journal/credit.ts";
+import { JournalReader } from "../../../src/actors/journal/reader.ts";
+import { PserverError } from "../../../src/protocol/index.ts";
+import { JournalLine } from "../../support/journal-line.ts";
+
+const WINDOW = 10;
+
+let line: JournalLine;
+let reader: JournalReader;
+let delivered: number[];
+let failed: string[];
+let located: number;
+let locate: () => Promise<{ stream: string; startSeq: number }>;
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  line = new JournalLine();
+  [delivered, failed, located] = [[], [], 0];
+  let next = 5;
+  locate = () => Promise.resolve({ stream: "PS_j_3", startSeq: next });
+  reader = new JournalReader({
+    connection: line.connection,
+    manager: line.manager,
+    inboxPrefix: "_INBOX_j.=host.h",
+    credit: new Credit(WINDOW * 100, 100),
+    locate: () => {
+      located += 1;
+      return locate();
+    },
+    onRecord: ({ seq }) => {
+      delivered.push(seq);
+      next = seq + 1;
+    },
+    onFailure: ({ code }) => failed.push(code),
+  });
+});
+
+afterEach(() => {
+  reader.stop();
+  vi.useRealTimers();
+});
+
+/** Lets what can run run. */
+async function settle(ms = 0): Promise<void> {
+  await vi.advanceTimersByTimeAsync(ms);
+}
+
+const RECORD = new Uint8Array(100);
+
+describe("reading", () => {
+  test("begins where it is told to, unfiltered and without acknowledgements", async () => {
+    await reader.reset();
+    const [made] = line.consumers;
+    expect(made?.stream).toBe("PS_j_3");
+    expect(made?.config).toMatchObject({
+      ack_policy: "none",
+      deliver_policy: "by_start_sequence",
+      opt_start_seq: 5,
+      replay_policy: "instant",
+      num_replicas: 1,
+      mem_storage: true,
+    });
+    expect(made?.config).not.toHaveProperty("filter_subject");
+    const { name } = made?.config ?? {};
+    expect(line.requests).toEqual([
+      { subject: `$JS.API.CONSUMER.MSG.NEXT.PS_j_3.${name}`, batch: WINDOW },
+    ]);
+  });
+
+  test("asks for more when half of what may be under way is folded, and not before", async () => {
+    await reader.reset();
+    for (let seq = 5; seq < 15; seq++) line.record(seq, RECORD);
+    expect(delivered).toEqual([5, 6, 7, 8, 9, 10, 11, 12, 13, 14]);
+    reader.taken(4);
+    expect(line.requests).toHaveLength(1);
+    reader.taken(1);
+    expect(line.requests.map(({ batch }) => batch)).toEqual([WINDOW, 5]);
+  });
+
+  test("gives each record once: an older one is left out", async () => {
+    await reader.reset();
+    line.record(5, RECORD);
+    line.record(6, RECORD);
+    line.record(5, RECORD);
+    line.record(6, RECORD);
+    line.record(7, RECORD);
+    expect(delivered).toEqual([5, 6, 7]);
+    expect(line.consumers).toHaveLength(1);
+  });
+
+  test("asks again for a record that was lost on the way", async () => {
+    await reader.reset();
+    line.record(5, RECORD);
+    line.record(7, RECORD);
+    await settle();
+    expect(delivered).toEqual([5]);
+    expect(line.consumers.map(({ config }) => config.opt_start_seq)).toEqual([5, 6]);
+    line.record(6, RECORD);
+    line.record(7, RECORD);
+    expect(delivered).toEqual([5, 6, 7]);
+  });
+
+  test("hands a gap on that is there the second time, and asks again at the next", async () => {
+    await reader.reset();
+    line.record(7, RECORD);
+    await settle();
+    expect([delivered, line.consumers.length]).toEqual([[], 2]);
+    line.record(7, RECORD);
+    line.record(8, RECORD);
+    expect(delivered).toEqual([7, 8]);
+    line.record(11, RECORD);
+    await settle();
+    expect([delivered, line.consumers.length]).toEqual([[7, 8], 3]);
+    line.record(11, RECORD);
+    expect(delivered).toEqual([7, 8, 11]);
+  });
+});
+
+describe("the end of a request", () => {
+  test("by its time is made good by another, for what did not come", async () => {
+    await reader.reset();
+    line.record(5, RECORD);
+    line.record(6, RECORD);
+    reader.taken(2);
+    line.status(408, 8);
+    expect(line.requests.map(({ batch }) => batch)).toEqual([WINDOW, WINDOW]);
+    expect(line.consumers).toHaveLength(1);
+  });
+
+  test("by any other status has the journal read anew; a heartbeat does not", async () => {
+    await reader.reset();
+    line.status(100);
+    await settle();
+    expect(line.consumers).toHaveLength(1);
+    line.status(409);
+    await settle();
+    expect(line.consumers).toHaveLength(2);
+    expect(line.open).toBe(1);
+  });
+
+  test("without a word for three heartbeats has the journal read anew", async () => {
+    await reader.reset();
+    await settle(9_000);
+    line.status(100);
+    await settle(9_000);
+    expect(line.consumers).toHaveLength(1);
+    await settle(3_000);
+    expect(line.consumers).toHaveLength(2);
+  });
+});
+
+describe("an error", () => {
+  test("that time heals is tried again until it has healed", async () => {
+    const there = locate;
+    locate = () => {
+      if (located === 3) locate = there;
+      return Promise.reject(new PserverError("TIMEOUT", "the broker did not answer"));
+    };
+    await reader.reset();
+    line.record(5, RECORD);
+    expect([delivered, located, failed]).toEqual([[5], 4, []]);
+  });
+
+  test.each([
+    "JOURNAL_LOST",
+    "JOURNAL_DAMAGED",
+    "SNAPSHOT_DAMAGED",
+    "NOT_OWNER",
+    "UNKNOWN_RULES",
+    "TOO_LARGE",
+    "NO_SPACE",
+    "CLOSED",
+    "DENIED",
+  ] as const)("that stays, %s, ends it, once", async (code) => {
+    locate = () => Promise.reject(new PserverError(code, "for good"));
+    await reader.reset();
+    await reader.reset();
+    await settle(60_000);
+    expect(failed).toEqual([code]);
+    expect(located).toBe(1);
+  });
+
+  test("of the broker as it makes the consumer is tried again, too", async () => {
+    let failures = 1;
+    line.beforeAdd = async () => {
+      if (failures-- > 0) throw new PserverError("NO_BROKER", "away");
+    };
+    await reader.reset();
+    line.record(5, RECORD);
+    expect([delivered, line.open]).toEqual([[5], 1]);
+  });
+});
+
+describe("a reset", () => {
+  test("during another has the journal located once more at its end", async () => {
+    let go: () => void = () => undefined;
+    line.beforeAdd = () =>
+      new Promise((resolve) => {
+        go = resolve;
+      });
+    const first = reader.reset();
+    await settle();
+    const second = reader.reset();
+    const third = reader.reset();
+    line.beforeAdd = () => Promise.resolve();
+    go();
+    await Promise.all([first, second, third]);
+    expect([located, line.consumers.length, line.open]).toEqual([2, 2, 1]);
+  });
+
+  test("after a reconnect does not wait for an answer that never comes", async () => {
+    line.beforeAdd = () => new Promise(() => undefined);
+    void reader.reset();
+    await settle();
+    line.beforeAdd = () => Promise.resolve();
+    await reader.reconnected();
+    line.record(5, RECORD);
+    expect([delivered, line.open]).toEqual([[5], 1]);
+  });
+
+  test("that was overtaken listens to nothing when its answer comes at last", async () => {
+    let late: () => void = () => undefined;
+    line.beforeAdd = () =>
+      new Promise((resolve) => {
+        late = resolve;
+      });
+    void reader.reset();
+    await settle();
+    line.beforeAdd = () => Promise.resolve();
+    await reader.reconnected();
+    late();
+    await settle();
+    expect([line.open, line.requests.length]).toEqual([1, 1]);
+  });
+});
+
+test("nothing is delivered, asked for or reported once it has stopped", async () => {
+  await reader.reset();
+  reader.stop();
+  line.record(5, RECORD);
+  reader.taken(WINDOW);
+  locate = () => Promise.reject(new PserverError("JOURNAL_LOST", "gone"));
+  await reader.reset();
+  await settle(60_000);
+  expect([delivered, line.requests.length, line.open]).toEqual([[], 1, 0]);
+  expect([failed, located]).toEqual([[], 1]);
+});

@@ -1,0 +1,68 @@
+import type { ConsumerConfig, JetStreamManager } from "@nats-io/jetstream";
+import type { Msg, NatsConnection } from "@nats-io/transport-node";
+
+/** A request for records, as the broker gets it. */
+export interface RecordsRequest {
+  readonly subject: string;
+  readonly batch: number;
+}
+
+/**
+ * A connection to a broker that holds one journal: it takes down the consumers that are made and the
+ * records that are asked for, and delivers what the test says.
+ */
+export class JournalLine {
+  readonly consumers: { readonly stream: string; readonly config: Partial<ConsumerConfig> }[] = [];
+  readonly requests: RecordsRequest[] = [];
+  /** Awaited before a consumer is made; it may fail. */
+  beforeAdd: () => Promise<void> = () => Promise.resolve();
+  #inbox = "";
+  #deliver: ((error: null, message: Msg) => void) | undefined;
+  /** Subscriptions that were not ended. */
+  open = 0;
+
+  readonly connection: NatsConnection = {
+    subscribe: (subject: string, { callback }: { callback: (e: null, m: Msg) => void }) => {
+      this.#inbox = subject;
+      this.#deliver = callback;
+      this.open += 1;
+      return {
+        unsubscribe: () => {
+          this.open -= 1;
+          if (this.#deliver === callback) this.#deliver = undefined;
+        },
+      };
+    },
+    publish: (subject: string, body: string) => {
+      this.requests.push({ subject, batch: (JSON.parse(body) as { batch: number }).batch });
+    },
+  } as unknown as NatsConnection;
+
+  readonly manager: JetStreamManager = {
+    consumers: {
+      add: async (stream: string, config: Partial<ConsumerConfig>) => {
+        this.consumers.push({ stream, config });
+        await this.beforeAdd();
+      },
+    },
+  } as unknown as JetStreamManager;
+
+  /** Delivers a record to whoever listens now. */
+  record(seq: number, payload: Uint8Array = new Uint8Array(8), subject = `s.${seq}`): void {
+    const reply = `$JS.ACK.PS_j_3.owner-x.1.${seq}.1.0.0`;
+    // A sender may name headers as it likes: they make no status of a record.
+    this.#deliver?.(null, {
+      reply,
+      subject,
+      data: payload,
+      headers: { code: 409 },
+    } as unknown as Msg);
+  }
+
+  /** Sends a status; `pending`: records of the request that did not come. */
+  status(code: number, pending = 0): void {
+    const headers = { code, get: () => `${pending}` };
+    const message = { subject: this.#inbox, data: new Uint8Array(0), headers };
+    this.#deliver?.(null, message as unknown as Msg);
+  }
+}
