@@ -1,0 +1,238 @@
+// Proves how records get from the broker into the fold: in order, only while the owner allows it, with
+// copies of what has to wait; what becomes of holes, of records that were hurt on the way or in the
+// stream, and of errors. The journal is that of a writer, delivered by a connection without a broker.
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { type JournalRecord, Shard } from "../../../src/actors/fold/shard.ts";
+import { Credit } from "../../../src/actors/journal/credit.ts";
+import type { Journal } from "../../../src/actors/journal/journal.ts";
+import { FoldLoop } from "../../../src/actors/owner/fold-loop.ts";
+import type { Hole } from "../../../src/actors/owner/hole.ts";
+import { Pace } from "../../../src/actors/owner/pace.ts";
+import { PserverError } from "../../../src/protocol/index.ts";
+import { JournalLine } from "../../support/journal-line.ts";
+import { JournalWriter, SHARD, SUBJECTS } from "../fold/journal-writer.ts";
+
+let line: JournalLine;
+let shard: Shard;
+let writer: JournalWriter;
+let loop: FoldLoop;
+let mayFold: boolean;
+let settled: number[];
+let advanced: number[];
+let holes: Hole[];
+let failed: string[];
+let onHole: (hole: Hole) => Promise<void>;
+/** Records as the stream has them, where they differ from what was delivered. */
+let inStream: Map<number, JournalRecord | undefined>;
+
+beforeEach(async () => {
+  line = new JournalLine();
+  shard = new Shard({ subjects: SUBJECTS, shard: SHARD });
+  writer = new JournalWriter();
+  [mayFold, settled, advanced, holes, failed] = [true, [], [], [], []];
+  inStream = new Map();
+  onHole = (hole) => {
+    shard.skipTo(hole.to);
+    return Promise.resolve();
+  };
+  loop = new FoldLoop({
+    shard,
+    journal: {
+      shard: SHARD,
+      record: (_generation: number, seq: number) =>
+        Promise.resolve(inStream.has(seq) ? inStream.get(seq) : writer.records[seq - 1]),
+    } as unknown as Journal,
+    connection: line.connection,
+    manager: line.manager,
+    inboxPrefix: "_INBOX_j.=host.h",
+    credit: new Credit(1_000_000, 100_000),
+    pace: new Pace(),
+    events: {
+      locate: () => Promise.resolve({ stream: "PS_j_3", generation: 1 }),
+      mayFold: () => mayFold,
+      onSettled: ({ outcome }) => settled.push(outcome.seq),
+      onAdvanced: (bytes) => advanced.push(bytes),
+      onHole: (hole) => {
+        holes.push(hole);
+        return onHole(hole);
+      },
+      onFailure: ({ code }) => failed.push(code),
+    },
+  });
+  await loop.start();
+  writer.host({ verb: "rules", rules: 1 });
+});
+
+afterEach(() => {
+  loop.stop();
+});
+
+function deliver(record: JournalRecord): void {
+  line.record(record.seq, record.payload, record.subject);
+}
+
+const writtenAfter = (records: number): JournalRecord[] => writer.records.slice(records);
+
+const settle = async (): Promise<void> => {
+  for (let i = 0; i < 5; i++) await new Promise((resolve) => setImmediate(resolve));
+};
+
+describe("records", () => {
+  test("are folded as they come, and told of soon, once for several, with their bytes", async () => {
+    writer.init(Float32Array.of(1));
+    writer.push(Float32Array.of(1), { op: "mix", alpha: 1, beta: 1 });
+    for (const record of writer.records) deliver(record);
+    expect([shard.seq, settled]).toEqual([3, [2, 3]]);
+    await settle();
+    const stored = writer.records.map(
+      ({ subject, payload }) => subject.length + payload.length + 30,
+    );
+    expect(advanced).toEqual([stored.reduce((sum, bytes) => sum + bytes, 0)]);
+  });
+
+  test("wait while the fold may not go on, whatever becomes of their buffer", async () => {
+    writer.init(Float32Array.of(1, 2));
+    mayFold = false;
+    for (const record of writer.records) {
+      const payload = Uint8Array.from(record.payload);
+      line.record(record.seq, payload, record.subject);
+      payload.fill(0);
+    }
+    loop.poke();
+    expect(shard.seq).toBe(0);
+    mayFold = true;
+    loop.poke();
+    expect(shard.seq).toBe(2);
+    const block = [...shard.blocks()][0];
+    expect(block?.values()).toEqual(new Uint8Array(Float32Array.of(1, 2).buffer));
+  });
+
+  test("that wait use up the credit until they are folded", () => {
+    mayFold = false;
+    deliver(writer.records[0] as JournalRecord);
+    const asked = line.requests.length;
+    for (let i = 0; i < 20; i++) writer.init(Float32Array.of(i), { parameter: `p${i}` });
+    for (const record of writtenAfter(1)) deliver(record);
+    expect(line.requests).toHaveLength(asked);
+    mayFold = true;
+    loop.poke();
+    expect(line.requests.length).toBeGreaterThan(asked);
+  });
+
+  test("are read anew from where the fold stands after a reconnect; what waited is forgotten", async () => {
+    writer.init(Float32Array.of(1));
+    deliver(writer.records[0] as JournalRecord);
+    mayFold = false;
+    deliver(writer.records[1] as JournalRecord);
+    await loop.reconnected();
+    expect(line.consumers.at(-1)?.config.opt_start_seq).toBe(2);
+    mayFold = true;
+    loop.poke();
+    expect(shard.seq).toBe(1);
+    deliver(writer.records[1] as JournalRecord);
+    expect(shard.seq).toBe(2);
+  });
+
+  test("are not folded, nor told of, once it has stopped", async () => {
+    deliver(writer.records[0] as JournalRecord);
+    loop.stop();
+    deliver(writer.init(Float32Array.of(1)));
+    loop.poke();
+    await settle();
+    expect([shard.seq, advanced]).toEqual([1, []]);
+  });
+});
+
+describe("a hole", () => {
+  /** Records 1 and 5; the reader hands a gap on when it is there the second time. */
+  async function jump(): Promise<void> {
+    deliver(writer.records[0] as JournalRecord);
+    const { payload, subject } = writer.init(Float32Array.of(1));
+    for (let i = 0; i < 2; i++) {
+      line.record(5, payload, subject);
+      await settle();
+    }
+  }
+
+  test("is passed over first, and the fold goes on behind it", async () => {
+    await jump();
+    expect([holes, shard.seq, failed]).toEqual([[{ from: 2, to: 4 }], 5, []]);
+  });
+
+  test("holds the fold until that is done", async () => {
+    let done: () => void = () => undefined;
+    onHole = (hole) =>
+      new Promise((resolve) => {
+        done = () => {
+          shard.skipTo(hole.to);
+          resolve();
+        };
+      });
+    await jump();
+    loop.poke();
+    expect([shard.seq, holes.length]).toEqual([1, 1]);
+    done();
+    await settle();
+    expect([shard.seq, holes.length]).toEqual([5, 1]);
+  });
+
+  test("that is a loss ends the fold", async () => {
+    onHole = () => Promise.reject(new PserverError("JOURNAL_DAMAGED", "record 2 is missing"));
+    await jump();
+    loop.poke();
+    expect([failed, shard.seq]).toEqual([["JOURNAL_DAMAGED"], 1]);
+  });
+
+  test("that cannot be judged now has the journal read anew", async () => {
+    onHole = () => Promise.reject(new PserverError("TIMEOUT", "the broker did not answer"));
+    await jump();
+    expect(failed).toEqual([]);
+    expect(line.consumers.at(-1)?.config.opt_start_seq).toBe(2);
+    expect(line.consumers.length).toBeGreaterThan(2);
+  });
+});
+
+describe("a record with a wrong checksum", () => {
+  function hurt(): JournalRecord {
+    const record = writer.init(Float32Array.of(1));
+    const payload = Uint8Array.from(record.payload);
+    payload[payload.length - 1] = 77;
+    return { ...record, payload };
+  }
+
+  test("is read once more from the stream, whose copy decides", async () => {
+    deliver(writer.records[0] as JournalRecord);
+    deliver(hurt());
+    expect(shard.seq).toBe(1);
+    deliver(writer.init(Float32Array.of(2), { parameter: "q" }));
+    await settle();
+    expect([shard.seq, shard.unreadable, failed]).toEqual([3, 0, []]);
+    expect(settled).toEqual([2, 3]);
+  });
+
+  test("in the stream, too, is folded as unreadable", async () => {
+    deliver(writer.records[0] as JournalRecord);
+    const record = hurt();
+    inStream.set(2, record);
+    deliver(record);
+    await settle();
+    expect([shard.seq, shard.unreadable, failed]).toEqual([2, 1, []]);
+  });
+
+  test("that the stream does not hold any more is damage", async () => {
+    deliver(writer.records[0] as JournalRecord);
+    inStream.set(2, undefined);
+    deliver(hurt());
+    await settle();
+    expect([shard.seq, failed]).toEqual([1, ["JOURNAL_DAMAGED"]]);
+  });
+});
+
+test("an error of the fold ends it, once", async () => {
+  deliver(writer.records[0] as JournalRecord);
+  deliver(writer.host({ verb: "rules", rules: 99 }));
+  deliver(writer.init(Float32Array.of(1)));
+  await settle();
+  loop.poke();
+  expect([failed, shard.seq, line.open]).toEqual([["UNKNOWN_RULES"], 1, 0]);
+});

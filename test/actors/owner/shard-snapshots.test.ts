@@ -1,0 +1,221 @@
+// Proves when a shard is snapshotted: after so many bytes of journal, early when the journal fills, again
+// after one that failed, and not once closed or deposed; and that each commit follows the one before and
+// is told to whoever forgets old ones. The store is a list of manifests that fails when told to.
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { Shard } from "../../../src/actors/fold/shard.ts";
+import type { Journal } from "../../../src/actors/journal/journal.ts";
+import { ShardSnapshots } from "../../../src/actors/owner/shard-snapshots.ts";
+import type { Manifest, StoredManifest } from "../../../src/actors/snapshot/manifest.ts";
+import { SnapshotBudget } from "../../../src/actors/snapshot/snapshot-budget.ts";
+import type { SnapshotStore } from "../../../src/actors/snapshot/store.ts";
+import { PserverError } from "../../../src/protocol/index.ts";
+import { BufferPool } from "../../../src/transport/buffer-pool.ts";
+import { JournalWriter, SHARD, SUBJECTS } from "../fold/journal-writer.ts";
+
+const FIRST: Manifest = {
+  ...{ term: 4, host: "h", owner: "o", generation: 2, created: "now" },
+  ...{ seq: 1, recordCrc: 7, state: [], pieces: [] },
+};
+
+/** Commits: the manifest that each one follows, and the record it is of. */
+let commits: [number, number][];
+/** What the next commits end with instead. */
+let failures: PserverError[];
+/** Until when commits wait. */
+let held: Promise<void>;
+let removed: number[];
+let purged: [number, number][];
+let told: string[];
+let journal: { bytes: number; bytesMax: number };
+let shard: Shard;
+let writer: JournalWriter;
+let snapshots: ShardSnapshots;
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  [commits, failures, removed, purged, told] = [[], [], [], [], []];
+  held = Promise.resolve();
+  journal = { bytes: 0, bytesMax: 0 };
+  writer = new JournalWriter();
+  shard = new Shard({ subjects: SUBJECTS, shard: SHARD });
+  shard.apply(writer.host({ verb: "rules", rules: 1 }));
+  let next = 100;
+  const store = {
+    publish: () => Promise.resolve({ seq: ++next, crc: 1 }),
+    commit: async (manifest: Manifest, previousSeq: number) => {
+      await held;
+      const failure = failures.shift();
+      if (failure !== undefined) throw failure;
+      commits.push([previousSeq, manifest.seq]);
+      return ++next;
+    },
+    list: () => Promise.resolve([2, 9, next + 1]),
+    remove: (seqs: number[]) => {
+      removed.push(...seqs);
+      return Promise.resolve();
+    },
+  } as unknown as SnapshotStore;
+  const manifest: StoredManifest = { seq: 9, manifest: FIRST };
+  snapshots = new ShardSnapshots(
+    {
+      shard: SHARD,
+      subjects: SUBJECTS,
+      journal: {
+        info: () => Promise.resolve(journal),
+        purgeBelow: (generation: number, seq: number) => {
+          purged.push([generation, seq]);
+          return Promise.resolve();
+        },
+      } as unknown as Journal,
+      store,
+      snapshotBytes: 1_000,
+      retainBytes: 5_000,
+      partBytesMax: 1_000,
+      snapshotBudget: new SnapshotBudget(new BufferPool()),
+      onSnapshotFailed: ({ code }) => told.push(code),
+    },
+    {
+      holding: { shard, stored: new Map(), manifest },
+      kept: [manifest],
+      onProgress: () => undefined,
+      onDeposed: ({ code }) => told.push(`deposed: ${code}`),
+    },
+  );
+});
+
+afterEach(() => {
+  snapshots.close();
+  vi.useRealTimers();
+});
+
+/** Lets what can run run. */
+const settle = (ms = 0): Promise<unknown> => vi.advanceTimersByTimeAsync(ms);
+
+const LOST = new PserverError("TIMEOUT", "the broker did not answer");
+
+describe("a snapshot", () => {
+  test("is made after so many bytes of journal, and counts anew from there", async () => {
+    snapshots.advanced(999);
+    await settle();
+    expect(commits).toEqual([]);
+    snapshots.advanced(1);
+    await settle();
+    expect(commits).toEqual([[9, 1]]);
+    snapshots.advanced(999);
+    await settle();
+    expect(commits).toHaveLength(1);
+    snapshots.advanced(1);
+    await settle();
+    expect(commits).toEqual([
+      [9, 1],
+      [102, 1],
+    ]);
+  });
+
+  test("says where the fold stands, under the head of the one before", async () => {
+    shard.apply(writer.init(Float32Array.of(1)));
+    const { manifest } = await snapshots.make();
+    const { term, host, owner, generation, created } = FIRST;
+    expect(manifest).toMatchObject({ term, host, owner, generation, created });
+    expect(manifest).toMatchObject({ seq: 2, recordCrc: shard.lastCrc, state: [{}] });
+    expect(snapshots.newest?.manifest).toEqual(manifest);
+    expect(snapshots.head()).toEqual({
+      term: 4,
+      host: "h",
+      owner: "o",
+      generation: 2,
+      created: "now",
+    });
+    expect(manifest.pieces).toHaveLength(1);
+  });
+
+  test("is made early in a journal that is half full, but not after each record", async () => {
+    snapshots.journalIs({ bytes: 500, bytesMax: 1_600 });
+    snapshots.advanced(200);
+    snapshots.advanced(100);
+    await settle();
+    expect(commits).toEqual([]);
+    snapshots.advanced(1);
+    await settle();
+    expect(commits).toHaveLength(1);
+    journal = { bytes: 801, bytesMax: 1_600 };
+    snapshots.journalIs(journal);
+    snapshots.advanced(100);
+    await settle();
+    expect(commits).toHaveLength(1);
+    snapshots.advanced(1);
+    await settle();
+    expect(commits).toHaveLength(2);
+  });
+
+  test("that failed is told of and made again, of all that was folded since the last", async () => {
+    failures = [LOST, LOST];
+    snapshots.advanced(1_000);
+    await settle();
+    expect([commits, told]).toEqual([[], ["TIMEOUT"]]);
+    await settle(500);
+    expect(told).toEqual(["TIMEOUT", "TIMEOUT"]);
+    await settle(500);
+    expect(commits).toEqual([[9, 1]]);
+    await settle(60_000);
+    expect(commits).toHaveLength(1);
+  });
+
+  test("that another owner has refused is not made again", async () => {
+    failures = [new PserverError("NOT_OWNER", "another has taken over")];
+    snapshots.advanced(1_000);
+    await settle(60_000);
+    expect([commits, told]).toEqual([[], ["deposed: NOT_OWNER"]]);
+  });
+
+  test("is not made once closed", async () => {
+    failures = [LOST];
+    snapshots.advanced(1_000);
+    await settle();
+    snapshots.close();
+    snapshots.advanced(1_000);
+    await settle(60_000);
+    expect([commits, told]).toEqual([[], ["TIMEOUT"]]);
+  });
+
+  test("that was asked for is made after one under way, of what is folded then", async () => {
+    let store: () => void = () => undefined;
+    held = new Promise((resolve) => {
+      store = resolve;
+    });
+    const first = snapshots.make();
+    await settle();
+    const second = snapshots.make();
+    shard.apply(writer.init(Float32Array.of(1)));
+    store();
+    await Promise.all([first, second]);
+    expect(commits.map(([, seq]) => seq)).toEqual([1, 2]);
+  });
+
+  test("is due again at once if as much came while it was made", async () => {
+    snapshots.advanced(1_000);
+    snapshots.advanced(1_000);
+    await settle();
+    expect(commits).toHaveLength(2);
+  });
+
+  test("has what nobody names any more removed, and the journal's size is known after it", async () => {
+    journal = { bytes: 77, bytesMax: 1_000 };
+    await snapshots.make();
+    expect(removed).toEqual([2]);
+    expect(snapshots.journalBytes).toBe(77);
+    expect(snapshots.oldestSeq).toBe(1);
+  });
+
+  test("across a hole is the only one that stays, with the journal after it", async () => {
+    shard.apply(writer.init(Float32Array.of(1)));
+    await snapshots.commitAcrossHole(() => {
+      shard.skipTo(7);
+      return snapshots.head();
+    });
+    expect(commits).toEqual([[9, 7]]);
+    expect(purged).toEqual([[2, 7]]);
+    expect(snapshots.oldestSeq).toBe(7);
+    expect(removed).toEqual([2, 9]);
+  });
+});
