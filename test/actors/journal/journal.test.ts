@@ -112,10 +112,12 @@ describe("opening a journal", () => {
     return new Journal({
       manager: { streams } as unknown as JetStreamManager,
       client: {
-        publish: (subject: string, bytes: Uint8Array) => {
+        publish: async (subject: string, bytes: Uint8Array) => {
           const { fields } = decodeMessage(bytes);
+          // Only what was answered is stored.
+          await new Promise((resolve) => setImmediate(resolve));
           streams.calls.push(["publish", subject, fields["rules"]]);
-          return Promise.resolve({ stream: "PS_j_3_2", seq: 1 });
+          return { stream: "PS_j_3_2", seq: 1 };
         },
       } as unknown as JetStreamClient,
       subjects: new JobSubjects("j"),

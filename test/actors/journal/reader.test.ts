@@ -81,6 +81,13 @@ describe("reading", () => {
     expect(line.requests.map(({ batch }) => batch)).toEqual([WINDOW, 5]);
   });
 
+  test("asks anew for all that may be under way after a reset, whatever was not folded before", async () => {
+    await reader.reset();
+    for (let seq = 5; seq < 14; seq++) line.record(seq, RECORD);
+    await reader.reset();
+    expect(line.requests.map(({ batch }) => batch)).toEqual([WINDOW, WINDOW]);
+  });
+
   test("gives each record once: an older one is left out", async () => {
     await reader.reset();
     line.record(5, RECORD);

@@ -210,6 +210,14 @@ describe("a record with a wrong checksum", () => {
     expect(settled).toEqual([2, 3]);
   });
 
+  test("is not folded once the loop has stopped meanwhile", async () => {
+    deliver(writer.records[0] as JournalRecord);
+    deliver(hurt());
+    loop.stop();
+    await settle();
+    expect([shard.seq, failed]).toEqual([1, []]);
+  });
+
   test("in the stream, too, is folded as unreadable", async () => {
     deliver(writer.records[0] as JournalRecord);
     const record = hurt();

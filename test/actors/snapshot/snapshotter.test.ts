@@ -200,6 +200,20 @@ describe("a cut", () => {
     expect(store.restore().digest()).toBe(shard.digest());
   });
 
+  test("whose broker is lost when all but the manifest is stored commits nothing", async () => {
+    await cut();
+    store.hold();
+    const lost = cut();
+    lost.catch(() => undefined);
+    // Nothing has changed: only the state is stored again.
+    await waitFor(1);
+    snapshotter.abort(new PserverError("NO_BROKER", "lost"));
+    store.release();
+    await expect(lost).rejects.toMatchObject({ code: "NO_BROKER" });
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(store.manifests).toHaveLength(1);
+  });
+
   test("waits for one that is under way, and is then of its own moment", async () => {
     store.hold();
     const first = cut();

@@ -206,6 +206,11 @@ describe("manifests", () => {
     expect((await store.lastManifest())?.seq).toBe(6);
   });
 
+  test("that follow each other are all there", async () => {
+    for (const seq of [5, 6, 7]) await store.commit(manifest("a", seq), seq - 5);
+    expect((await store.manifests()).map(({ manifest }) => manifest.seq)).toEqual([5, 6, 7]);
+  });
+
   test("that cannot be read are damage", async () => {
     stream.put(MANIFEST, new Uint8Array(9));
     await expect(store.lastManifest()).rejects.toMatchObject({ code: "SNAPSHOT_DAMAGED" });

@@ -1,0 +1,164 @@
+// Proves what a take-over makes of the snapshots that it finds: the newest one under the next term, so
+// that the former owner is refused; the one before it if that is damaged; nothing of another journal.
+// And who may call a loss another owner's doing. Snapshots are made by the real code, in memory.
+import { beforeEach, describe, expect, test } from "vitest";
+import { Shard } from "../../../src/actors/fold/shard.ts";
+import { type Holding, isDeposed, takeShardOver } from "../../../src/actors/owner/holding.ts";
+import type { Manifest, StoredManifest } from "../../../src/actors/snapshot/manifest.ts";
+import { SnapshotBudget } from "../../../src/actors/snapshot/snapshot-budget.ts";
+import { type CutHead, Snapshotter } from "../../../src/actors/snapshot/snapshotter.ts";
+import { draftMessage, PserverError, packValue, sealMessage } from "../../../src/protocol/index.ts";
+import { BufferPool } from "../../../src/transport/buffer-pool.ts";
+import { MemorySnapshots } from "../../support/memory-snapshots.ts";
+import { JournalWriter, SHARD, SUBJECTS } from "../fold/journal-writer.ts";
+
+const HEAD: CutHead = { term: 4, host: "old", owner: "former", generation: 2, created: "now" };
+
+let snapshots: MemorySnapshots;
+let writer: JournalWriter;
+let shard: Shard;
+
+beforeEach(() => {
+  snapshots = new MemorySnapshots();
+  writer = new JournalWriter();
+  shard = new Shard({ subjects: SUBJECTS, shard: SHARD });
+  shard.apply(writer.host({ verb: "rules", rules: 1 }));
+});
+
+/** Stores a snapshot of the shard with one more block. */
+async function snapshot(parameter: string, head = HEAD): Promise<StoredManifest> {
+  shard.apply(writer.init(Float32Array.of(1, 2), { parameter }));
+  const previous = (await snapshots.lastManifest())?.seq ?? 0;
+  const snapshotter = new Snapshotter({
+    store: snapshots.store,
+    subjects: SUBJECTS,
+    shard: SHARD,
+    partBytesMax: 100_000,
+    budget: new SnapshotBudget(new BufferPool()),
+    onProgress: () => undefined,
+    stored: new Map(),
+  });
+  return await snapshotter.cut(
+    shard,
+    () => head,
+    () => previous,
+    () => undefined,
+  );
+}
+
+function takeOver(): Promise<Holding> {
+  return takeShardOver({
+    subjects: SUBJECTS,
+    shard: SHARD,
+    host: "new",
+    store: snapshots.store,
+    journal: { shard: SHARD, lastSeq: () => Promise.resolve(undefined) },
+    marks: { read: () => Promise.resolve(undefined) },
+    hooks: {},
+  });
+}
+
+describe("taking over", () => {
+  test("holds what the newest snapshot does, under the next term and a name of its own", async () => {
+    await snapshot("a");
+    const { manifest: newest } = await snapshot("b");
+    const held = await takeOver();
+    expect(held.shard.digest()).toBe(shard.digest());
+    expect(held.manifest?.manifest).toEqual({
+      ...newest,
+      term: 5,
+      host: "new",
+      owner: held.manifest?.manifest.owner,
+    });
+    expect(held.manifest?.manifest.owner).not.toBe("former");
+    expect([...held.stored.keys()].sort()).toEqual(["0:a", "0:b"]);
+  });
+
+  test("refuses the former owner's next commit, and leaves no second copy of its manifest", async () => {
+    await snapshot("a");
+    const newest = await snapshot("b");
+    const held = await takeOver();
+    await expect(snapshots.commit(newest.manifest, newest.seq)).rejects.toMatchObject({
+      code: "NOT_OWNER",
+    });
+    const terms = (await snapshots.manifests()).map(({ manifest }) => manifest.term);
+    expect(terms).toEqual([4, 5]);
+    expect((await snapshots.lastManifest())?.seq).toBe(held.manifest?.seq);
+  });
+
+  test("twice gives each its own term", async () => {
+    await snapshot("a");
+    const [first, second] = [await takeOver(), await takeOver()];
+    expect(first.manifest?.manifest.term).toBe(5);
+    expect(second.manifest?.manifest.term).toBe(6);
+    expect(second.manifest?.manifest.owner).not.toBe(first.manifest?.manifest.owner);
+  });
+});
+
+describe("a damaged snapshot", () => {
+  /** Loses a message that a manifest names. */
+  function lose({ manifest }: { manifest: Manifest }, what: "piece" | "state"): void {
+    const seq = what === "piece" ? manifest.pieces.at(-1) : manifest.state[0]?.seq;
+    snapshots.messages.delete(seq ?? 0);
+  }
+
+  test.each(["piece", "state"] as const)("of which a %s is lost is passed over", async (what) => {
+    const older = await snapshot("a");
+    const digest = shard.digest();
+    lose(await snapshot("b"), what);
+    const held = await takeOver();
+    expect(held.shard.digest()).toBe(digest);
+    expect(held.manifest?.manifest).toMatchObject({
+      ...{ term: 5, host: "new", seq: older.manifest.seq, pieces: older.manifest.pieces },
+    });
+    expect((await snapshots.lastManifest())?.seq).toBe(held.manifest?.seq);
+    const terms = (await snapshots.manifests()).map(({ manifest }) => manifest.term);
+    expect(terms).toEqual([4, 5]);
+  });
+
+  test.each([
+    ["generation", { ...HEAD, generation: 1 }],
+    ["creation", { ...HEAD, created: "before" }],
+  ])("is not replaced by one of a journal of another %s", async (_what, head) => {
+    await snapshot("a", head);
+    lose(await snapshot("b"), "piece");
+    await expect(takeOver()).rejects.toMatchObject({ code: "SNAPSHOT_DAMAGED" });
+  });
+
+  test("is an error if every older one is damaged, too", async () => {
+    for (const parameter of ["a", "b", "c"]) lose(await snapshot(parameter), "piece");
+    await expect(takeOver()).rejects.toMatchObject({ code: "SNAPSHOT_DAMAGED" });
+  });
+
+  test("is one whose state names no pieces of a block that it has", async () => {
+    const { manifest, seq } = await snapshot("a");
+    const bytes = packValue({ fold: shard.saveState(), pieces: [] });
+    const draft = draftMessage({ part: 0 }, bytes.length);
+    draft.data.set(bytes);
+    const state = await snapshots.publish("", sealMessage(draft));
+    await snapshots.commit({ ...manifest, state: [state] }, seq);
+    snapshots.messages.delete(seq);
+    await expect(takeOver()).rejects.toMatchObject({ code: "SNAPSHOT_DAMAGED" });
+  });
+});
+
+describe("a loss is another owner's doing", () => {
+  const LOST = new PserverError("JOURNAL_LOST", "ends too early");
+  const DAMAGED = new PserverError("JOURNAL_DAMAGED", "record 7 is missing");
+
+  test("if the newest manifest is another's", async () => {
+    await snapshot("a");
+    for (const error of [LOST, DAMAGED]) {
+      expect(await isDeposed(error, snapshots.store, "me")).toBe(true);
+      expect(await isDeposed(error, snapshots.store, "former")).toBe(false);
+    }
+  });
+
+  test("only if it is one of the journal, and the manifest can be read", async () => {
+    await snapshot("a");
+    const other = new PserverError("SNAPSHOT_DAMAGED", "a piece is lost");
+    expect(await isDeposed(other, snapshots.store, "me")).toBe(false);
+    const silent = { lastManifest: () => Promise.reject(new PserverError("TIMEOUT", "no answer")) };
+    expect(await isDeposed(LOST, silent, "me")).toBe(false);
+  });
+});
