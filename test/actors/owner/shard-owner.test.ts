@@ -1,0 +1,229 @@
+// Proves what an owner notes of how far it has folded, and when: what is folded, not what it still has to
+// catch up with, nothing once it has failed, and the last of it when it is closed; what `status` says of
+// that; and that a shard which fails tells so whoever asks. There is no broker: the journal is that
+// of a writer, snapshots and marks are in memory.
+import type { Msg, NatsConnection } from "@nats-io/transport-node";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { recordCrc } from "../../../src/actors/fold/read-record.ts";
+import { Credit } from "../../../src/actors/journal/credit.ts";
+import type { Journal } from "../../../src/actors/journal/journal.ts";
+import { FailedBlocks } from "../../../src/actors/owner/failed-blocks.ts";
+import type { HeadMark } from "../../../src/actors/owner/head-mark.ts";
+import { MarkKeeper } from "../../../src/actors/owner/mark-keeper.ts";
+import { Pace } from "../../../src/actors/owner/pace.ts";
+import { Responder } from "../../../src/actors/owner/responder.ts";
+import { ShardOwner } from "../../../src/actors/owner/shard-owner.ts";
+import { SnapshotBudget } from "../../../src/actors/snapshot/snapshot-budget.ts";
+import {
+  decodeMessage,
+  encodePullRequest,
+  hashName,
+  type PserverError,
+} from "../../../src/protocol/index.ts";
+import { BufferPool } from "../../../src/transport/buffer-pool.ts";
+import { JournalLine } from "../../support/journal-line.ts";
+import { MemoryRecords } from "../../support/memory-records.ts";
+import { MemorySnapshots } from "../../support/memory-snapshots.ts";
+import { JournalWriter, SHARD, SUBJECTS } from "../fold/journal-writer.ts";
+
+const SHARDS = 16;
+
+let line: JournalLine;
+let writer: JournalWriter;
+let records: MemoryRecords;
+let snapshots: MemorySnapshots;
+/** Records that the journal has lost at its end. */
+let lost: number;
+let failures: PserverError[];
+let markFailures: string[];
+let answered: Uint8Array[];
+let handlers: Map<string, (error: null, message: Msg) => void>;
+let owner: ShardOwner;
+
+beforeEach(() => {
+  line = new JournalLine();
+  writer = new JournalWriter();
+  records = new MemoryRecords();
+  snapshots = new MemorySnapshots();
+  [lost, failures, markFailures, answered] = [0, [], [], []];
+  handlers = new Map();
+  owner = make();
+});
+
+afterEach(async () => {
+  await owner.close();
+});
+
+/** Another owner of the same shard, as after a crash. */
+function make(): ShardOwner {
+  line = new JournalLine();
+  const dataConnection = {
+    subscribe: (subject: string, { callback }: { callback: (e: null, m: Msg) => void }) => {
+      handlers.set(subject, callback);
+      return { unsubscribe: () => handlers.delete(subject) };
+    },
+    publish: (_subject: string, bytes: Uint8Array) => answered.push(bytes),
+    isClosed: () => false,
+    flush: () => Promise.resolve(),
+  } as unknown as NatsConnection;
+  const info = (): object => {
+    const lastSeq = writer.records.length - lost;
+    const range = { firstSeq: 1, lastSeq, missing: [], lost: undefined };
+    return { created: "now", ...range, bytes: 1, bytesMax: 0 };
+  };
+  let isMade = snapshots.messages.size > 0;
+  const journal = {
+    shard: SHARD,
+    stream: () => "PS_test_3",
+    lastSeq: () => Promise.resolve(isMade ? writer.records.length - lost : undefined),
+    info: () => Promise.resolve(isMade ? info() : undefined),
+    open: (_generation: number, rules: number | undefined) => {
+      if (rules !== undefined) writer.host({ verb: "rules", rules });
+      isMade = true;
+      return Promise.resolve(info());
+    },
+    record: (_generation: number, seq: number) =>
+      Promise.resolve(seq > writer.records.length - lost ? undefined : writer.records[seq - 1]),
+    purgeBelow: () => Promise.resolve(),
+  } as unknown as Journal;
+  const pool = new BufferPool();
+  return new ShardOwner({
+    shard: SHARD,
+    host: "h",
+    subjects: SUBJECTS,
+    journal,
+    journalStorage: "file",
+    store: snapshots.store,
+    marks: new MarkKeeper(records, SHARD),
+    journalConnection: line.connection,
+    manager: line.manager,
+    inboxPrefix: "_INBOX_test.=host.h",
+    dataConnection,
+    responder: new Responder(dataConnection, pool),
+    failedBlocks: new FailedBlocks(dataConnection, SUBJECTS, SHARDS),
+    credit: new Credit(1_000_000, 1_000),
+    pace: new Pace(),
+    snapshotBytes: 1_000_000,
+    retainBytes: 1_000_000,
+    partBytesMax: 100_000,
+    snapshotBudget: new SnapshotBudget(pool),
+    mayAnswer: () => true,
+    onServing: () => undefined,
+    onSnapshotFailed: () => undefined,
+    onMarkFailed: ({ code }) => markFailures.push(code),
+    onLossReported: () => undefined,
+    onFailure: (error) => failures.push(error),
+  });
+}
+
+/** Delivers the records from `first` on. */
+function deliver(first: number): void {
+  for (const { seq, payload, subject } of writer.records.slice(first - 1)) {
+    line.record(seq, payload, subject);
+  }
+}
+
+async function stored(): Promise<HeadMark | undefined> {
+  return await new MarkKeeper(records, SHARD).read();
+}
+
+const settle = async (): Promise<void> => {
+  for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
+};
+
+/** Starts the owner of a new shard and has it fold so many records. */
+async function serve(blocks: number): Promise<void> {
+  await owner.start();
+  for (let i = 0; i < blocks; i++) writer.init(Float32Array.of(i), { parameter: `p${i}` });
+  deliver(1);
+  await settle();
+}
+
+const crcOf = (seq: number): number =>
+  recordCrc(writer.records[seq - 1]?.payload ?? new Uint8Array());
+
+describe("an owner", () => {
+  test("notes the last record that it has folded, and says so", async () => {
+    await serve(2);
+    expect(await stored()).toBeUndefined();
+    expect(owner.status()).toMatchObject({ state: "serving", seq: 3, markedSeq: 0 });
+    await owner.mark();
+    expect(await stored()).toEqual({ term: 1, generation: 1, seq: 3, recordCrc: crcOf(3) });
+    expect(owner.status()).toMatchObject({ seq: 3, markedSeq: 3 });
+  });
+
+  test("notes nothing before it has folded anything", async () => {
+    await owner.mark();
+    await owner.start();
+    await owner.mark();
+    expect(await stored()).toBeUndefined();
+    expect(markFailures).toEqual([]);
+  });
+
+  test("notes the last of it when it is closed, before that is done", async () => {
+    await serve(2);
+    await owner.close();
+    expect(await stored()).toMatchObject({ seq: 3 });
+  });
+
+  test("tells what keeps it from noting, and goes on", async () => {
+    await serve(1);
+    records.losesRequest = ({ action }) => action !== "read";
+    await owner.mark();
+    expect(markFailures).toEqual(["TIMEOUT"]);
+    expect(owner.isServing).toBe(true);
+    records.losesRequest = () => false;
+    await owner.mark();
+    expect(await stored()).toMatchObject({ seq: 2 });
+  });
+
+  test("leaves the mark alone while it catches up with it, under the next term from then on", async () => {
+    await serve(4);
+    await owner.close();
+    owner = make();
+    await owner.start();
+    deliver(1);
+    await settle();
+    await owner.mark();
+    expect(await stored()).toMatchObject({ term: 1, seq: 5 });
+    deliver(writer.init(Float32Array.of(1), { parameter: "q" }).seq);
+    await settle();
+    await owner.mark();
+    expect(await stored()).toMatchObject({ term: 2, seq: 6 });
+  });
+});
+
+describe("an owner whose predecessor had folded more than the journal holds", () => {
+  beforeEach(async () => {
+    await serve(4);
+    await owner.close();
+    lost = 2;
+    owner = make();
+    await owner.start();
+    await settle();
+  });
+
+  test("fails the shard, names what is lost, and notes nothing any more", async () => {
+    expect(failures.map(({ code, details }) => [code, details])).toEqual([
+      ["JOURNAL_LOST", { shard: SHARD, from: 4, to: 5 }],
+    ]);
+    expect(owner.status()).toMatchObject({ state: "failed", error: { code: "JOURNAL_LOST" } });
+    await owner.mark();
+    await owner.close();
+    expect(await stored()).toMatchObject({ term: 1, seq: 5 });
+  });
+
+  test("tells so those who pull a block that it has never heard of", async () => {
+    const index = (SHARD - (hashName("p0") % SHARDS) + SHARDS) % SHARDS;
+    const subject = SUBJECTS.pull("p0", index, "alice");
+    const data = encodePullRequest({ epoch: 1, generation: 1, seq: 0, waitMs: 0 });
+    const reply = `${SUBJECTS.inbox("alice")}.7`;
+    handlers.get(SUBJECTS.allPulls())?.(null, { subject, reply, data } as Msg);
+    await settle();
+    expect(answered.map((bytes) => decodeMessage(bytes).fields["error"])).toMatchObject([
+      { code: "JOURNAL_LOST" },
+    ]);
+    await owner.close();
+    expect([...handlers.keys()]).toEqual([]);
+  });
+});
