@@ -156,7 +156,6 @@ export class ShardOwner {
 
   /** The last record that is folded; undefined where none is, or none that could be known again. */
   #head(): HeadMark | undefined {
-    if (this.#state !== "catching-up" && this.#state !== "serving") return undefined;
     const [shard, manifest] = [this.#shard, this.#snapshots?.newest?.manifest];
     if (shard === undefined || manifest === undefined || shard.lastCrc === 0) return undefined;
     const { term, generation } = manifest;

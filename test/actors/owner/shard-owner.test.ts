@@ -1,5 +1,5 @@
 // Proves what an owner notes of how far it has folded, and when: what is folded, not what it still has to
-// catch up with, nothing once it has failed, and the last of it when it is closed; what `status` says of
+// catch up with, and the last of it when it is closed; when it serves; what `status` says of
 // that; and that a shard which fails tells so whoever asks. There is no broker: the journal is that
 // of a writer, snapshots and marks are in memory.
 import type { Msg, NatsConnection } from "@nats-io/transport-node";
@@ -43,7 +43,8 @@ let owner: ShardOwner;
 beforeEach(() => {
   line = new JournalLine();
   writer = new JournalWriter();
-  records = new MemoryRecords();
+  // Each call takes a turn of the event loop, as one to a broker does.
+  records = new MemoryRecords({ between: () => new Promise((resolve) => setImmediate(resolve)) });
   snapshots = new MemorySnapshots();
   [lost, failures, markFailures, answered] = [0, [], [], []];
   handlers = new Map();
@@ -127,16 +128,17 @@ async function stored(): Promise<HeadMark | undefined> {
   return await new MarkKeeper(records, SHARD).read();
 }
 
-const settle = async (): Promise<void> => {
-  for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
-};
+/** Waits until the owner says so of the shard. */
+async function until(expected: Record<string, unknown>): Promise<void> {
+  await expect.poll(() => owner.status(), { timeout: 40_000, interval: 5 }).toMatchObject(expected);
+}
 
 /** Starts the owner of a new shard and has it fold so many records. */
 async function serve(blocks: number): Promise<void> {
   await owner.start();
   for (let i = 0; i < blocks; i++) writer.init(Float32Array.of(i), { parameter: `p${i}` });
   deliver(1);
-  await settle();
+  await until({ state: "serving", seq: 1 + blocks });
 }
 
 const crcOf = (seq: number): number =>
@@ -163,6 +165,7 @@ describe("an owner", () => {
   test("notes the last of it when it is closed, before that is done", async () => {
     await serve(2);
     await owner.close();
+    expect(records.calls.map(({ action }) => action)).toContain("create");
     expect(await stored()).toMatchObject({ seq: 3 });
   });
 
@@ -183,13 +186,40 @@ describe("an owner", () => {
     owner = make();
     await owner.start();
     deliver(1);
-    await settle();
+    await until({ state: "serving", seq: 5 });
     await owner.mark();
     expect(await stored()).toMatchObject({ term: 1, seq: 5 });
     deliver(writer.init(Float32Array.of(1), { parameter: "q" }).seq);
-    await settle();
+    await until({ seq: 6 });
     await owner.mark();
     expect(await stored()).toMatchObject({ term: 2, seq: 6 });
+  });
+});
+
+describe("an owner that takes over", () => {
+  beforeEach(async () => {
+    await serve(4);
+    await owner.close();
+    owner = make();
+  });
+
+  test("serves when it has folded all that the journal held, not before", async () => {
+    await owner.start();
+    const [first, second, ...rest] = writer.records;
+    for (const record of [first, second]) {
+      if (record !== undefined) line.record(record.seq, record.payload, record.subject);
+    }
+    await until({ state: "catching-up", seq: 2 });
+    for (const { seq, payload, subject } of rest) line.record(seq, payload, subject);
+    await until({ state: "serving", seq: 5 });
+  });
+
+  test("counts no mark of another journal", async () => {
+    const marks = new MarkKeeper(records, SHARD);
+    await marks.read();
+    await marks.raise({ term: 1, generation: 9, seq: 77, recordCrc: 1 });
+    await owner.start();
+    expect(owner.status()).toMatchObject({ generation: 1, markedSeq: 0 });
   });
 });
 
@@ -200,10 +230,10 @@ describe("an owner whose predecessor had folded more than the journal holds", ()
     lost = 2;
     owner = make();
     await owner.start();
-    await settle();
+    await until({ state: "failed", error: { code: "JOURNAL_LOST" } });
   });
 
-  test("fails the shard, names what is lost, and notes nothing any more", async () => {
+  test("fails the shard, names what is lost, and leaves the mark as it is", async () => {
     expect(failures.map(({ code, details }) => [code, details])).toEqual([
       ["JOURNAL_LOST", { shard: SHARD, from: 4, to: 5 }],
     ]);
@@ -219,7 +249,6 @@ describe("an owner whose predecessor had folded more than the journal holds", ()
     const data = encodePullRequest({ epoch: 1, generation: 1, seq: 0, waitMs: 0 });
     const reply = `${SUBJECTS.inbox("alice")}.7`;
     handlers.get(SUBJECTS.allPulls())?.(null, { subject, reply, data } as Msg);
-    await settle();
     expect(answered.map((bytes) => decodeMessage(bytes).fields["error"])).toMatchObject([
       { code: "JOURNAL_LOST" },
     ]);
