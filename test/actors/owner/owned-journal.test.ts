@@ -218,6 +218,16 @@ describe("a hole", () => {
     expect(committed).toEqual([8]);
   });
 
+  test("is judged anew in a journal that was made anew", async () => {
+    owned = own("memory");
+    await owned.locate();
+    info = undefined;
+    await owned.locate();
+    info = { created: "now", firstSeq: 1, lastSeq: 9, missing: [1, 2], lost: undefined, ...SIZE };
+    await owned.passOver({ from: 1, to: 2 });
+    expect(committed).toEqual([2]);
+  });
+
   test("is tried again while the broker cannot store the snapshot", async () => {
     await owned.locate();
     makeHole(true);
