@@ -22,6 +22,7 @@ import {
 } from "../../../src/protocol/index.ts";
 import { BufferPool } from "../../../src/transport/buffer-pool.ts";
 import { JournalLine } from "../../support/journal-line.ts";
+import { HANG_MS } from "../../support/limits.ts";
 import { MemoryRecords } from "../../support/memory-records.ts";
 import { MemorySnapshots } from "../../support/memory-snapshots.ts";
 import { JournalWriter, SHARD, SUBJECTS } from "../fold/journal-writer.ts";
@@ -130,7 +131,9 @@ async function stored(): Promise<HeadMark | undefined> {
 
 /** Waits until the owner says so of the shard. */
 async function until(expected: Record<string, unknown>): Promise<void> {
-  await expect.poll(() => owner.status(), { timeout: 40_000, interval: 5 }).toMatchObject(expected);
+  await expect
+    .poll(() => owner.status(), { timeout: HANG_MS, interval: 5 })
+    .toMatchObject(expected);
 }
 
 /** Starts the owner of a new shard and has it fold so many records. */

@@ -122,7 +122,9 @@ test("the journal is lost or damaged", async () => {
   host.refuse.set("outcome", [new PserverError("JOURNAL_LOST", "beyond", { expected: end })]);
   const asked = host.received.get("outcome") ?? 0;
   const push = program.ask("push");
-  await expect.poll(() => host.received.get("outcome") ?? 0, { timeout: HANG_MS }).toBeGreaterThan(asked);
+  await expect
+    .poll(() => host.received.get("outcome") ?? 0, { timeout: HANG_MS })
+    .toBeGreaterThan(asked);
   host.stalled = false;
   expect(await push).toMatch(/^OK/);
   host.refuse.set("pull", [new PserverError("JOURNAL_LOST", "the end is lost", { received })]);
