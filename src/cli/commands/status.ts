@@ -107,6 +107,12 @@ export function describeStatus(status: JobStatus, paint: Paint): string[] {
   for (const [state, numbers] of idleShards(shards)) {
     lines.push(row("", paint("warn", `${state} at the moment: ${formatRanges(numbers)}`)));
   }
+  const doubted = shards.filter(({ reportedLoss }) => reportedLoss !== undefined);
+  if (doubted.length > 0) {
+    const numbers = formatRanges(doubted.map(({ shard }) => shard));
+    const text = `a trainer has seen later records than there are: ${numbers}`;
+    lines.push(row("", paint("warn", text)));
+  }
   const columns = [{ title: "HOST" }, { title: "SHARDS" }];
   const rows = hosts.map((host) => [host.id, formatRanges(host.shards) || "none"]);
   return [...lines, "", ...formatTable(columns, rows, paint)];

@@ -1,4 +1,5 @@
-// Proves what `pserver status` says of a job's steps, and that it says nothing where there are none.
+// Proves what `pserver status` says of a job's steps, and that it says nothing where there are none; and
+// that it names the shards of which a trainer has reported a loss.
 import { expect, test } from "vitest";
 import { describeStatus, type JobStatus } from "../../../src/cli/commands/status.ts";
 import { makePaint } from "../../../src/cli/output/colors.ts";
@@ -49,4 +50,16 @@ test("that not enough have entered is told, and that no shard answers is no erro
   expect(steps({ ...STATUS, synchronization, members })).toBe(
     "ssp of 2 trainers, staleness 3; 1 member, not enough yet",
   );
+});
+
+test("shards of which a trainer has reported a loss are named, and only those", () => {
+  const loss = /later records than there are/;
+  const told = (status: JobStatus): string | undefined =>
+    describeStatus(status, makePaint(false)).find((line) => loss.test(line));
+  expect(told(STATUS)).toBeUndefined();
+  const reportedLoss = { asker: "a", generation: 1, seq: 9, count: 2 };
+  const shards = [0, 1, 2, 3].map((shard) => {
+    return { shard, state: "serving", ...(shard % 2 === 0 ? { reportedLoss } : {}) };
+  });
+  expect(told({ ...STATUS, shards })).toMatch(/than there are: 0, ?2$/);
 });
