@@ -11,6 +11,8 @@
 #include "outcomes.h"
 #include "settings.h"
 
+/** Room in a message beside the tensor. */
+#define HEADER_BYTES_MAX 65536
 #define PAUSE_MS 50
 #define PAUSE_MS_MAX 500
 
@@ -196,6 +198,12 @@ void disconnect(struct client *client) {
   natsConnection_Destroy(client->connection);
   client->subscription = NULL;
   client->connection = NULL;
+}
+
+size_t data_bytes_max(struct client *client) {
+  int64_t most = natsConnection_GetMaxPayload(client->connection);
+  if (most <= 0) return SIZE_MAX;
+  return most > HEADER_BYTES_MAX ? (size_t)(most - HEADER_BYTES_MAX) : 0;
 }
 
 pserver_status publish(struct client *client, const char *subject, const char *reply,

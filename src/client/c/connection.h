@@ -13,6 +13,9 @@ pserver_status connect_broker(struct client *client, const pserver_options *opti
 /** Closes the connection. Lock not held. */
 void disconnect(struct client *client);
 
+/** Bytes of index and elements that a message has room for: what the broker takes, less the entries. */
+size_t data_bytes_max(struct client *client);
+
 /**
  * Hands a message to the connection; it is copied. Lock not held: it may block for as long as the
  * broker takes nothing, at most 5 s. NO_BROKER while there is no connection, IO if it broke meanwhile,

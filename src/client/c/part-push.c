@@ -6,8 +6,6 @@
 #include "dtypes.h"
 #include "errors.h"
 
-/** Room for index and elements: the least `max_payload` of a broker, less that for the entries. */
-#define SLICE_BYTES_MAX ((size_t)192 * 1024)
 #define NUMBER_BYTES 4
 
 static bool append(struct part_push *push, const struct part_slice *slice, uint32_t block) {
@@ -25,37 +23,51 @@ static bool append(struct part_push *push, const struct part_slice *slice, uint3
   return true;
 }
 
-/** Cuts what a block gets into rectangles of rows and elements. */
-static bool slice_block(struct part_push *push, const struct part_block *block,
-                        const uint64_t *row_from, const uint64_t *inner_from, size_t element) {
-  const uint32_t *inner = block->inner_numbers;
-  size_t width = (size_t)block->message_row_elements;
-  /* Half of the room for an index, at most, is enough for messages of any shape. A whole row always
-   * fits: the block does. */
-  size_t width_max = SLICE_BYTES_MAX / 2 / (element + NUMBER_BYTES);
-  if (inner != NULL && width > width_max) width = width_max;
-  size_t inner_bytes = inner == NULL ? 0 : width * NUMBER_BYTES;
+/** Cuts what a block gets, which is not all of it, into rectangles of rows and elements. */
+static bool cut_block(struct part_push *push, const struct part_block *block,
+                      const struct part_slice *all, size_t element, size_t bytes_max) {
+  size_t width = (size_t)all->width;
+  /* Half of the room for an index, at most, is enough for messages of any shape. Whole rows are not
+   * cut: the block fits, all of it. */
+  size_t width_max = bytes_max / 2 / (element + NUMBER_BYTES);
+  if (all->inner != NULL && width > width_max) width = width_max == 0 ? 1 : width_max;
+  size_t inner_bytes = all->inner == NULL ? 0 : width * NUMBER_BYTES;
   size_t row_bytes = width * element + NUMBER_BYTES;
-  size_t height = inner_bytes + row_bytes > SLICE_BYTES_MAX
-                      ? 1
-                      : (SLICE_BYTES_MAX - inner_bytes - NUMBER_BYTES) / row_bytes;
-  if (height == 0) height = 1;
-  for (size_t row = 0; row < block->row_count; row += height) {
-    size_t rows = block->row_count - row < height ? block->row_count - row : height;
-    for (size_t column = 0; column < block->message_row_elements; column += width) {
-      size_t left = (size_t)block->message_row_elements - column;
+  size_t taken_bytes = inner_bytes + NUMBER_BYTES;
+  size_t height = bytes_max < taken_bytes + row_bytes ? 1 : (bytes_max - taken_bytes) / row_bytes;
+  for (size_t row = 0; row < all->row_count; row += height) {
+    size_t rows = all->row_count - row < height ? all->row_count - row : height;
+    for (size_t column = 0; column < all->width; column += width) {
+      size_t left = (size_t)all->width - column;
       size_t columns = left < width ? left : width;
-      struct part_slice slice = {.rows = block->row_numbers + row,
+      struct part_slice slice = {.rows = all->rows + row,
                                  .row_count = rows,
-                                 .inner = inner == NULL ? NULL : inner + column,
-                                 .inner_count = inner == NULL ? 0 : columns,
-                                 .row_from = row_from + row,
-                                 .inner_from = inner_from == NULL ? NULL : inner_from + column,
+                                 .inner = all->inner == NULL ? NULL : all->inner + column,
+                                 .inner_count = all->inner == NULL ? 0 : columns,
+                                 .row_from = all->row_from + row,
+                                 .inner_from = all->inner_from == NULL ? NULL : all->inner_from + column,
                                  .width = columns};
       if (!append(push, &slice, block->index)) return false;
     }
   }
   return true;
+}
+
+/** What a block gets: one message, unless its index makes it more than `bytes_max` bytes. */
+static bool slice_block(struct part_push *push, const struct part_block *block,
+                        const uint64_t *row_from, const uint64_t *inner_from, size_t bytes_max) {
+  size_t element = encoded_bytes(push->update->parameter->dtype, push->update->encoding);
+  struct part_slice all = {.rows = block->row_numbers,
+                           .row_count = block->row_count,
+                           .inner = block->inner_numbers,
+                           .inner_count = block->inner_count,
+                           .row_from = row_from,
+                           .inner_from = inner_from,
+                           .width = block->message_row_elements,
+                           .is_whole_block = part_is_whole_block(block)};
+  size_t bytes = slice_index_bytes(&all) + (size_t)part_elements(block) * element;
+  if (all.is_whole_block || bytes <= bytes_max) return append(push, &all, block->index);
+  return cut_block(push, block, &all, element, bytes_max);
 }
 
 /** For each place in the message the last place in the tensor that goes with it, times `stride`. */
@@ -66,7 +78,8 @@ static void last_places(const struct matching *matching, uint64_t stride, uint64
   }
 }
 
-pserver_status prepare_part_push(const struct update *update, struct part_push *push) {
+pserver_status prepare_part_push(const struct update *update, size_t bytes_max,
+                                 struct part_push *push) {
   const struct part_plan *plan = &push->plan;
   size_t rows = 0;
   size_t inner = 0;
@@ -80,12 +93,12 @@ pserver_status prepare_part_push(const struct update *update, struct part_push *
   uint64_t *row_from = push->row_from;
   uint64_t *inner_from = push->inner_from;
   bool has_memory = row_from != NULL && inner_from != NULL;
-  size_t element = encoded_bytes(update->parameter->dtype, update->encoding);
   for (size_t i = 0; i < plan->count && has_memory; i++) {
     const struct part_block *block = &plan->blocks[i];
     last_places(&block->rows, block->tensor_row_elements, row_from);
     if (block->inner != NULL) last_places(block->inner, 1, inner_from);
-    has_memory = slice_block(push, block, row_from, block->inner == NULL ? NULL : inner_from, element);
+    has_memory =
+        slice_block(push, block, row_from, block->inner == NULL ? NULL : inner_from, bytes_max);
     row_from += block->row_count;
     inner_from += block->inner == NULL ? 0 : block->inner->count;
   }
@@ -95,7 +108,8 @@ pserver_status prepare_part_push(const struct update *update, struct part_push *
 pserver_status prepare_row_push(const struct update *update, const uint64_t *rows, size_t count,
                                 struct part_push *push) {
   pserver_status status = plan_rows(update->parameter, rows, count, &push->plan);
-  return status == PSERVER_OK ? prepare_part_push(update, push) : status;
+  /* The layout of a sparse parameter leaves room for the numbers of all rows of a block. */
+  return status == PSERVER_OK ? prepare_part_push(update, SIZE_MAX, push) : status;
 }
 
 void cut_part_push(const struct part_push *push, struct piece *pieces) {
@@ -112,7 +126,7 @@ void cut_part_push(const struct part_push *push, struct piece *pieces) {
         .shard = (unsigned)((layout->first_shard + push->blocks[i]) % layout->shards),
         .slice = slice,
         .elements = elements,
-        .data_bytes = part_index_bytes(slice->row_count, slice->inner_count) + elements * element,
+        .data_bytes = slice_index_bytes(slice) + elements * element,
     };
   }
 }

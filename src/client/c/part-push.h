@@ -18,12 +18,19 @@ struct part_push {
   uint64_t *inner_from;
 };
 
-/** Cuts an update of whole rows, of a parameter cut between rows; release it also after an error. */
+/**
+ * Cuts an update of whole rows, of a sparse parameter, into one message for each block; release it also
+ * after an error.
+ */
 pserver_status prepare_row_push(const struct update *update, const uint64_t *rows, size_t count,
                                 struct part_push *push);
 
-/** The same of the elements of a plan that is there in `push` already. */
-pserver_status prepare_part_push(const struct update *update, struct part_push *push);
+/**
+ * Cuts an update of the elements of a plan that is there in `push` already. A block gets several messages
+ * only if index and elements of one would be more than `bytes_max`.
+ */
+pserver_status prepare_part_push(const struct update *update, size_t bytes_max,
+                                 struct part_push *push);
 
 /** The pieces; there is room for `push->count` of them. */
 void cut_part_push(const struct part_push *push, struct piece *pieces);

@@ -14,6 +14,10 @@ size_t part_index_bytes(size_t row_count, size_t inner_count) {
   return (bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
 }
 
+size_t slice_index_bytes(const struct part_slice *slice) {
+  return slice->is_whole_block ? 0 : part_index_bytes(slice->row_count, slice->inner_count);
+}
+
 void write_part_entry(struct draft *draft, const struct part_slice *slice) {
   draft_key(draft, "part");
   pack_list(draft, slice->inner == NULL ? 1 : 2);
@@ -43,15 +47,15 @@ static void write_elements(const struct update *update, const uint8_t *from, uin
 void write_part(const struct part_slice *slice, const struct update *update, uint8_t *target) {
   size_t from_bytes = dtype_bytes(update->parameter->dtype);
   size_t to_bytes = encoded_bytes(update->parameter->dtype, update->encoding);
-  target += write_part_index(slice, target);
+  if (!slice->is_whole_block) target += write_part_index(slice, target);
   for (size_t i = 0; i < slice->row_count; i++) {
     const uint8_t *row = update->data + slice->row_from[i] * from_bytes;
-    if (slice->inner == NULL) {
+    if (slice->inner_from == NULL) {
       write_elements(update, row, slice->width, target);
       target += slice->width * to_bytes;
       continue;
     }
-    for (size_t j = 0; j < slice->inner_count; j++, target += to_bytes) {
+    for (uint64_t j = 0; j < slice->width; j++, target += to_bytes) {
       write_elements(update, row + slice->inner_from[j] * from_bytes, 1, target);
     }
   }

@@ -7,7 +7,7 @@
 /**
  * Some elements of one block, as one message carries them: rows of the block, and of these all elements
  * or those at some offsets. An element of the caller's tensor is found for each: that of row i and
- * offset j is element `row_from[i] + inner_from[j]` of it, or `row_from[i] + j` with whole rows.
+ * offset j is element `row_from[i] + inner_from[j]` of it, or `row_from[i] + j` where `inner_from` is NULL.
  */
 struct part_slice {
   /** Numbers of rows, and offsets in a row, ascending, as they travel; `inner` NULL: whole rows. */
@@ -19,10 +19,15 @@ struct part_slice {
   const uint64_t *inner_from;
   /** Elements that a row of the slice has. */
   uint64_t width;
+  /** Whether it is the block, all of it, which travels without an index. */
+  bool is_whole_block;
 };
 
 /** Bytes before the elements of a part. */
 size_t part_index_bytes(size_t row_count, size_t inner_count);
+
+/** The same of a slice as it travels: none before a whole block. */
+size_t slice_index_bytes(const struct part_slice *slice);
 
 /** The entry `part` of a message. */
 void write_part_entry(struct draft *draft, const struct part_slice *slice);

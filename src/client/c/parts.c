@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "client.h"
+#include "connection.h"
 #include "dtypes.h"
 #include "gradients.h"
 #include "part-push.h"
@@ -85,7 +86,7 @@ pserver_status pserver_push_part(pserver_client *handle, const char *name, const
     update.data = part->data;
     status = finish_update(&update, push.plan.elements);
   }
-  if (status == PSERVER_OK) status = prepare_part_push(&update, &push);
+  if (status == PSERVER_OK) status = prepare_part_push(&update, data_bytes_max(call.client), &push);
   if (status == PSERVER_OK) status = send_part(&call, &push);
   part_push_release(&push);
   give_back_parameters(call.client, &update.parameter, 1);

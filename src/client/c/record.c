@@ -57,7 +57,7 @@ static void write_push_entries(struct draft *draft, const struct piece *piece) {
     if (seen > 0) draft_whole(draft, "seen", seen);
   }
   if (encoding != NULL) draft_text(draft, "encoding", encoding);
-  if (piece->slice != NULL) write_part_entry(draft, piece->slice);
+  if (piece->slice != NULL && !piece->slice->is_whole_block) write_part_entry(draft, piece->slice);
 }
 
 void write_record_entries(struct draft *draft, const struct piece *piece,

@@ -236,6 +236,29 @@ static void parts_of(pserver_client *client, const char *name, size_t rows, size
   free(mine);
 }
 
+/** All columns, in another order, one of them twice: the last of these counts. */
+static void columns_in_another_order(pserver_client *client) {
+  const char *name = "permuted";
+  float mine[6] = {0};
+  pserver_tensor whole = {PSERVER_FLOAT32, 2, {2, 3}, mine, sizeof mine};
+  EXPECT_OK(pserver_create(client, name, &whole, NULL, -1, NULL));
+  int64_t rows[2] = {1, 0};
+  int64_t columns[4] = {2, 0, 0, 1};
+  pserver_indices indices[2] = {{rows, 2}, {columns, 4}};
+  float values[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+  float expected[6] = {7, 8, 5, 3, 4, 1};
+  pserver_tensor part = {PSERVER_FLOAT32, 2, {2, 4}, values, sizeof values};
+  EXPECT_OK(pserver_push_part(client, name, &part, indices, 2, 0, 1, -1));
+  expect_floats(client, name, expected, 6);
+  /* The same of one row: not all of the block. */
+  indices[0].count = 1;
+  part.shape[0] = 1;
+  part.bytes = 16;
+  EXPECT_OK(pserver_push_part(client, name, &part, indices, 2, 1, 1, -1));
+  float doubled[6] = {7, 8, 5, 6, 8, 2};
+  expect_floats(client, name, doubled, 6);
+}
+
 static void reading(pserver_client *client) {
   const char *names[3] = {"w", "counts", "w"};
   pserver_tensor got[3] = {0};
@@ -386,6 +409,7 @@ int main(int argc, char **argv) {
   sparse_rows(client);
   parts_of(client, "long rows", 3, LARGE / 3);
   parts_of(client, "many rows", LARGE / 256, 256);
+  columns_in_another_order(client);
   creation(client);
   looking(client);
   forked(client);
