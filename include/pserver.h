@@ -90,7 +90,9 @@ typedef struct pserver_options {
   /** Set by pserver_options_init(): lets later versions add entries. */
   size_t struct_size;
   /** Addresses separated by commas, `nats://host:port`, `tls://…` or `host:port`, credentials before
-   * an `@`. NULL: PSERVER_URL, else NATS_URL, else nats://127.0.0.1:4222. */
+   * an `@`, in which `/ @ : ? # % ,` of a password are written as %2F %40 %3A %3F %23 %25 %2C. With
+   * `tls://`, before all or before none, nothing is sent to a broker that offers no TLS. NULL:
+   * PSERVER_URL, else NATS_URL, else nats://127.0.0.1:4222. */
   const char *url;
   /** The first of these sources that names any counts: url, these entries, NATS_USER, NATS_PASSWORD,
    * NATS_TOKEN, NATS_CREDS, NATS_NKEY and NATS_NKEY_PUBLIC. */
@@ -102,7 +104,8 @@ typedef struct pserver_options {
   /** File with the seed of an nkey, and the public key that belongs to it. */
   const char *nkey_file;
   const char *nkey_public;
-  /** Files in PEM form; if all are NULL: NATS_CA, NATS_CERT and NATS_KEY. */
+  /** Files in PEM form; if all are NULL: NATS_CA, NATS_CERT and NATS_KEY. Any of them asks for TLS, too.
+   * Without an authority's the system's are trusted. */
   const char *tls_ca;
   const char *tls_cert;
   const char *tls_key;
@@ -130,7 +133,8 @@ PSERVER_EXPORT void pserver_options_init(pserver_options *options);
  * Connects and joins the job. The connection is kept for ever: what is lost with it is repeated.
  * `*client` must be closed. Must not have been called in a process before it forks to be usable
  * in the child.
- * BAD_NAME, BAD_VALUE, IO for wrong options; NO_BROKER, DENIED; NO_HOST if no host answers in time.
+ * BAD_NAME, BAD_VALUE, IO for wrong options; NO_BROKER, DENIED; NO_TLS if TLS is
+ * asked for and the broker offers none, or its certificate is refused; NO_HOST if no host answers in time.
  */
 PSERVER_EXPORT pserver_status pserver_connect(const pserver_options *options,
                                               pserver_client **client);

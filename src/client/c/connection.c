@@ -29,8 +29,15 @@ static void on_message(natsConnection *connection, natsSubscription *subscriptio
   (void)connection;
   (void)subscription;
   struct client *client = closure;
-  const char *name = natsMsg_GetSubject(message) + strlen(client->inbox) + 1;
+  size_t inbox_bytes = strlen(client->inbox);
+  const char *subject = natsMsg_GetSubject(message);
   uint64_t numbers[3] = {0};
+  /* A broker could send anything to a subscription. */
+  if (strncmp(subject, client->inbox, inbox_bytes) != 0 || subject[inbox_bytes] != '.') {
+    natsMsg_Destroy(message);
+    return;
+  }
+  const char *name = subject + inbox_bytes + 1;
   pthread_mutex_lock(&client->lock);
   if (strncmp(name, "reply.", 6) == 0) {
     const char *token = take_number(name + 6, &numbers[0]);
@@ -138,6 +145,16 @@ static pserver_status connect_failure(natsStatus status, const pserver_options *
     return fail(PSERVER_ERR_DENIED, "the broker at %s refuses the credentials: %s", address,
                 detail == NULL ? natsStatus_GetText(status) : detail);
   }
+  if (status == NATS_SECURE_CONNECTION_WANTED) {
+    return fail(PSERVER_ERR_NO_TLS,
+                "the broker at %s offers no TLS, which tls:// or a certificate file asks for: nothing "
+                "was sent to it; give nats:// if the connection may be read by others",
+                address);
+  }
+  /* Of a certificate that is refused cnats tells where in its chain. */
+  if (status == NATS_SSL_ERROR && detail != NULL && strstr(detail, ":depth=") != NULL) {
+    return fail(PSERVER_ERR_NO_TLS, "the certificate of the broker at %s is refused: %s", address, detail);
+  }
   return fail(PSERVER_ERR_NO_BROKER,
               "no broker answers at %s (%s): start nats-server with JetStream there, or give its "
               "address as url or in PSERVER_URL",
@@ -163,7 +180,8 @@ static pserver_status connect_until(struct client *client, natsOptions *made,
     if (status == NATS_OK) return PSERVER_OK;
     pserver_status failed = connect_failure(status, options);
     int64_t delay_ms = varied_ms(pause_ms);
-    if (failed == PSERVER_ERR_DENIED || now_ms() + delay_ms >= ends_at_ms) return failed;
+    bool is_final = failed == PSERVER_ERR_DENIED || failed == PSERVER_ERR_NO_TLS;
+    if (is_final || now_ms() + delay_ms >= ends_at_ms) return failed;
     pause_ms = doubled_ms(pause_ms, PAUSE_MS_MAX);
     nats_Sleep(delay_ms);
   }

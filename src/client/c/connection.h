@@ -5,7 +5,7 @@
 
 /**
  * Connects to the broker and subscribes to the inbox; tries again until the time has come.
- * NO_BROKER, DENIED, BAD_VALUE, IO. The connection keeps the client alive until disconnect().
+ * NO_BROKER, DENIED, NO_TLS, BAD_VALUE, IO. The connection keeps the client alive until disconnect().
  */
 pserver_status connect_broker(struct client *client, const pserver_options *options,
                               int64_t ends_at_ms);

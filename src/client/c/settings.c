@@ -1,14 +1,15 @@
 /* How to reach and convince the broker: options, else environment, else localhost. */
 #include "settings.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "addresses.h"
 #include "errors.h"
 
 #define DEFAULT_URL "nats://127.0.0.1:4222"
-#define SERVERS_MAX 32
 /** A dead broker is noticed after two missed pings. */
 #define PING_INTERVAL_MS 10000
 #define RECONNECT_WAIT_MS 250
@@ -40,7 +41,12 @@ static const char *address_of(const pserver_options *options) {
   return url == NULL ? DEFAULT_URL : url;
 }
 
-static struct credentials credentials_of(const pserver_options *options) {
+static struct credentials credentials_of(const pserver_options *options,
+                                         const struct addresses *addresses) {
+  if (addresses->user != NULL || addresses->token != NULL) {
+    return (struct credentials){
+        .user = addresses->user, .password = addresses->password, .token = addresses->token};
+  }
   struct credentials given = {options->user,       options->password,  options->token,
                               options->creds_file, options->nkey_file, options->nkey_public};
   if (given.user || given.token || given.creds_file || given.nkey_file) {
@@ -70,27 +76,6 @@ static pserver_status check_readable(const char *path, const char *what) {
   return fail(PSERVER_ERR_IO, "%s: cannot read the file %s", what, path);
 }
 
-static pserver_status set_servers(natsOptions *made, const char *address) {
-  char *list = strdup(address);
-  if (list == NULL) return fail(PSERVER_ERR_INTERNAL, "no memory for the addresses");
-  const char *servers[SERVERS_MAX];
-  int count = 0;
-  char *rest = NULL;
-  for (char *server = strtok_r(list, ", ", &rest); server != NULL && count < SERVERS_MAX;
-       server = strtok_r(NULL, ", ", &rest)) {
-    servers[count++] = server;
-  }
-  pserver_status status = PSERVER_OK;
-  if (count == 0) {
-    status = fail(PSERVER_ERR_BAD_VALUE, "url: expected nats://host:port; received \"%s\"", address);
-  } else {
-    status = nats_failure(natsOptions_SetServers(made, servers, count), PSERVER_ERR_BAD_VALUE,
-                          "url: expected nats://host:port");
-  }
-  free(list);
-  return status;
-}
-
 static pserver_status set_credentials(natsOptions *made, const struct credentials *with) {
   pserver_status status = check_readable(with->creds_file, "credentials");
   if (status == PSERVER_OK) status = check_readable(with->nkey_file, "nkey");
@@ -111,26 +96,52 @@ static pserver_status set_credentials(natsOptions *made, const struct credential
   return nats_failure(set, PSERVER_ERR_BAD_VALUE, "credentials");
 }
 
-static pserver_status set_tls(natsOptions *made, const pserver_options *options) {
-  const char *ca = options->tls_ca;
-  const char *cert = options->tls_cert;
-  const char *key = options->tls_key;
-  if (ca == NULL && cert == NULL && key == NULL) {
-    ca = from_environment("NATS_CA");
-    cert = from_environment("NATS_CERT");
-    key = from_environment("NATS_KEY");
+/** The files for TLS: all from the options, or all from the environment. */
+struct tls_files {
+  const char *ca;
+  const char *cert;
+  const char *key;
+};
+
+static bool are_given(const struct tls_files *files) {
+  return files->ca != NULL || files->cert != NULL || files->key != NULL;
+}
+
+static pserver_status find_tls_files(const pserver_options *options, struct tls_files *files) {
+  *files = (struct tls_files){options->tls_ca, options->tls_cert, options->tls_key};
+  if (!are_given(files)) {
+    *files = (struct tls_files){from_environment("NATS_CA"), from_environment("NATS_CERT"),
+                                from_environment("NATS_KEY")};
   }
-  if (ca == NULL && cert == NULL && key == NULL) return PSERVER_OK;
-  if ((cert == NULL) != (key == NULL)) {
+  if ((files->cert == NULL) != (files->key == NULL)) {
     return fail(PSERVER_ERR_BAD_VALUE, "tls_cert and tls_key: expected both or none; received one");
   }
-  pserver_status status = check_readable(ca, "tls_ca");
-  if (status == PSERVER_OK) status = check_readable(cert, "tls_cert");
-  if (status == PSERVER_OK) status = check_readable(key, "tls_key");
+  pserver_status status = check_readable(files->ca, "tls_ca");
+  if (status == PSERVER_OK) status = check_readable(files->cert, "tls_cert");
+  return status == PSERVER_OK ? check_readable(files->key, "tls_key") : status;
+}
+
+/**
+ * Asks for TLS where an address or a file does: cnats then refuses a broker that offers none before it
+ * sends a password, at every connection. Without the file of an authority it trusts the system's.
+ */
+static pserver_status set_tls(natsOptions *made, const pserver_options *options,
+                              const struct addresses *addresses) {
+  struct tls_files files;
+  pserver_status status = find_tls_files(options, &files);
   if (status != PSERVER_OK) return status;
+  if (!addresses->wants_tls && !are_given(&files)) return PSERVER_OK;
   natsStatus set = natsOptions_SetSecure(made, true);
-  if (set == NATS_OK && ca != NULL) set = natsOptions_LoadCATrustedCertificates(made, ca);
-  if (set == NATS_OK && cert != NULL) set = natsOptions_LoadCertificatesChain(made, cert, key);
+  if (set == NATS_OK && files.ca != NULL) {
+    set = natsOptions_LoadCATrustedCertificates(made, files.ca);
+  }
+  if (set == NATS_OK && files.cert != NULL) {
+    set = natsOptions_LoadCertificatesChain(made, files.cert, files.key);
+  }
+  /* Of several hosts cnats checks each name by itself, if it was built to; one is always checked. */
+  if (set == NATS_OK && addresses->host != NULL) {
+    set = natsOptions_SetExpectedHostname(made, addresses->host);
+  }
   return nats_failure(set, PSERVER_ERR_BAD_VALUE, "TLS");
 }
 
@@ -148,18 +159,27 @@ static natsStatus set_behaviour(natsOptions *made, const pserver_options *option
   return set;
 }
 
+static pserver_status set_all(natsOptions *made, const pserver_options *options, const char *name,
+                              struct addresses *addresses) {
+  struct credentials credentials = credentials_of(options, addresses);
+  pserver_status status =
+      nats_failure(natsOptions_SetServers(made, addresses->servers, addresses->count),
+                   PSERVER_ERR_BAD_VALUE, "url: expected nats://host:port");
+  if (status == PSERVER_OK) status = set_credentials(made, &credentials);
+  if (status == PSERVER_OK) status = set_tls(made, options, addresses);
+  if (status != PSERVER_OK) return status;
+  return nats_failure(set_behaviour(made, options, name), PSERVER_ERR_BAD_VALUE, "options");
+}
+
 pserver_status make_nats_options(const pserver_options *options, const char *name,
                                  natsOptions **made) {
-  struct credentials credentials = credentials_of(options);
-  if (natsOptions_Create(made) != NATS_OK) {
-    return fail(PSERVER_ERR_INTERNAL, "no memory for the connection");
+  struct addresses addresses;
+  pserver_status status = read_addresses(address_of(options), &addresses);
+  if (status == PSERVER_OK && natsOptions_Create(made) != NATS_OK) {
+    status = fail(PSERVER_ERR_INTERNAL, "no memory for the connection");
   }
-  pserver_status status = set_servers(*made, address_of(options));
-  if (status == PSERVER_OK) status = set_credentials(*made, &credentials);
-  if (status == PSERVER_OK) status = set_tls(*made, options);
-  if (status == PSERVER_OK) {
-    status = nats_failure(set_behaviour(*made, options, name), PSERVER_ERR_BAD_VALUE, "options");
-  }
+  if (status == PSERVER_OK) status = set_all(*made, options, name, &addresses);
+  release_addresses(&addresses);
   if (status == PSERVER_OK) return status;
   natsOptions_Destroy(*made);
   *made = NULL;
@@ -167,16 +187,15 @@ pserver_status make_nats_options(const pserver_options *options, const char *nam
 }
 
 void shown_address(const pserver_options *options, char *target, size_t room) {
-  const char *from = address_of(options);
+  struct addresses addresses;
   size_t used = 0;
-  while (*from != '\0' && used + 1 < room) {
-    size_t entry = strcspn(from, ",");
-    const char *at = memrchr(from, '@', entry);
-    for (const char *c = at == NULL ? from : at + 1; c < from + entry && used + 1 < room; c++) {
-      target[used++] = *c;
+  target[0] = '\0';
+  if (read_addresses(address_of(options), &addresses) == PSERVER_OK) {
+    for (int i = 0; i < addresses.count && used < room; i++) {
+      int length = snprintf(target + used, room - used, "%s%s", i == 0 ? "" : ",",
+                            addresses.servers[i]);
+      used += (size_t)length;
     }
-    from += entry;
-    if (*from == ',' && used + 1 < room) target[used++] = *from++;
   }
-  target[used] = '\0';
+  release_addresses(&addresses);
 }

@@ -1,6 +1,7 @@
 /*
  * Does what each line of standard input says on one client, and prints the name of the status and the
- * message of what came of it. Arguments: URL, job, trainer, timeout of a call in ms. Lines: `create`
+ * message of what came of it. Arguments: URL, job, trainer, timeout of a call in ms, and, if it is not the
+ * default, that of connecting. Lines: `create`
  * and `push` work on a parameter "p" of one element, `get` prints it; `large` pushes 40 MB to "large".
  */
 #include <pserver.h>
@@ -39,7 +40,7 @@ static pserver_status obey(pserver_client *client, const char *line) {
 }
 
 int main(int argc, char **argv) {
-  EXPECT(argc == 5);
+  EXPECT(argc == 5 || argc == 6);
   pserver_options options;
   pserver_client *client = NULL;
   char line[64];
@@ -49,6 +50,7 @@ int main(int argc, char **argv) {
   options.job = argv[2];
   options.trainer = argv[3];
   options.call_timeout_ms = atoi(argv[4]);
+  if (argc == 6) options.connect_timeout_ms = atoi(argv[5]);
   large = calloc(LARGE, sizeof(float));
   pserver_status status = pserver_connect(&options, &client);
   do {
