@@ -1,5 +1,5 @@
 import { decodeMessage } from "../protocol/codec.ts";
-import { type ErrorCode, ensureError, PserverError } from "../protocol/errors.ts";
+import { type ErrorCode, ensureError, healsWithTime, PserverError } from "../protocol/errors.ts";
 import {
   type Answers,
   encodeOutcomeRequest,
@@ -22,7 +22,6 @@ const ASK_SOON_MS = 200;
 
 /** Answers that say something of the session, not of the record. */
 const OF_THE_SESSION: readonly ErrorCode[] = ["SUPERSEDED", "REJOIN", "SETTLED"];
-const TRY_AGAIN: readonly ErrorCode[] = ["NO_OWNER", "NOT_OWNER", "BUSY", "TIMEOUT"];
 /** What ends a shard until somebody mends it: its records will not be folded meanwhile. */
 const STOPPED: readonly ErrorCode[] = [
   "JOURNAL_DAMAGED",
@@ -143,7 +142,7 @@ export class OutcomeDesk {
   }
 
   #onError(lane: Lane, error: PserverError): void {
-    if (TRY_AGAIN.includes(error.code)) {
+    if (healsWithTime(error.code)) {
       lane.askedAtMs -= ASK_AGAIN_MS - ASK_SOON_MS;
     } else if (error.code === "REJOIN" || error.code === "SUPERSEDED") {
       this.#options.onSessionEnd(error);

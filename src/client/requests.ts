@@ -1,5 +1,5 @@
 import { decodeMessage, type Message } from "../protocol/codec.ts";
-import { type ErrorCode, ensureError, PserverError } from "../protocol/errors.ts";
+import { ensureError, healsWithTime, PserverError } from "../protocol/errors.ts";
 import { throwIfError } from "../protocol/outcomes.ts";
 import { Backoff } from "./backoff.ts";
 import type { Deadline } from "./deadline.ts";
@@ -29,11 +29,6 @@ const REPEAT_MS = 1_000;
 const REPEAT_MS_MAX = 4_000;
 /** How often questions without an answer are looked through: a timer for each would cost as much. */
 const TICK_MS = 100;
-const RETRIED: readonly ErrorCode[] = [
-  ...(["NO_OWNER", "NOT_OWNER", "BUSY", "NO_HOST", "TIMEOUT"] as const),
-  // Of a host whose leases are in etcd: another one, or the same one later, may reach it.
-  "NO_ETCD",
-];
 
 /**
  * Questions under way, one token each: the first answer counts, whichever repeat it answers.
@@ -160,7 +155,7 @@ class PendingAsk<Answer> {
       this.#hooks.resolve(answer);
     } catch (caught) {
       const error = ensureError(caught);
-      if (RETRIED.includes(error.code)) this.#retry(error);
+      if (healsWithTime(error.code)) this.#retry(error);
       else this.fail(error);
     }
   }

@@ -210,6 +210,14 @@ export interface ErrorDetails {
   readonly [name: string]: unknown;
 }
 
+/**
+ * Whether a question that got this error is asked again, the same, until its deadline: time can heal
+ * it. Not so NOT_INITIALIZED, which may wait for the asker itself.
+ */
+export function healsWithTime(code: ErrorCode): boolean {
+  return ERROR_CODES[code].retryable && code !== "NOT_INITIALIZED";
+}
+
 /** An error as it travels in a reply: `{error: {code, message, details?}}`. */
 export interface WireError {
   readonly code: string;

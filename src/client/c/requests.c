@@ -30,9 +30,8 @@ struct asking {
 };
 
 bool heals_with_time(pserver_status status) {
-  return status == PSERVER_ERR_NO_OWNER || status == PSERVER_ERR_NOT_OWNER ||
-         status == PSERVER_ERR_BUSY || status == PSERVER_ERR_NO_HOST ||
-         status == PSERVER_ERR_NO_ETCD || status == PSERVER_ERR_TIMEOUT;
+  /* Initialization may wait for the asker itself. */
+  return pserver_is_retryable(status) && status != PSERVER_ERR_NOT_INITIALIZED;
 }
 
 static bool has_room(struct client *client, const struct ask *ask) {
