@@ -1,5 +1,5 @@
 import { type Encoding, encodedBytes } from "../protocol/encoding/encodings.ts";
-import { type ErrorCode, ensureError, PserverError } from "../protocol/errors.ts";
+import { ensureError, healsWithTime, PserverError } from "../protocol/errors.ts";
 import type { BlockPlace } from "../protocol/layout.ts";
 import type { ParameterInfo } from "../protocol/lifecycle-messages.ts";
 import { IN_FLIGHT_BYTES_MAX } from "../protocol/limits.ts";
@@ -50,8 +50,6 @@ const PATIENCE_MS = 1_000;
 const WAIT_MS = 900;
 /** What a request counts at least in the window: thousands of tiny blocks are work, too. */
 const REQUEST_BYTES_MIN = 16 * 1024;
-/** After these the parameter may be another than it was, so it is looked up again. */
-const LOOKED_UP: readonly ErrorCode[] = ["STALE_EPOCH", "NO_OWNER", "NOT_OWNER", "BUSY", "TIMEOUT"];
 
 /** Reads blocks and parts of blocks, those of all calls in one window of 16 MiB. */
 export class BlockReader {
@@ -154,7 +152,8 @@ export class BlockReader {
       const error = ensureError(caught);
       if (deadline.ended !== undefined) throw error;
       if (error.code === "JOURNAL_REPLACED") noteReplaced(positions, place.shard, error);
-      else if (!LOOKED_UP.includes(error.code)) throw error;
+      else if (error.code !== "STALE_EPOCH" && !healsWithTime(error.code)) throw error;
+      // The parameter may be another than it was, so it is looked up again.
       return error;
     }
   }

@@ -9,6 +9,14 @@ const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, "../..");
 const SOURCES = join(ROOT, "src/client/c");
 const PROGRAMS = join(import.meta.dirname, "programs");
+const SCRIPTED = join(import.meta.dirname, "scripted");
+
+/** A connection, a clock and threads that exist only in the process of a test. */
+export const FAKES: string = join(import.meta.dirname, "fakes");
+
+/** Sources of the library that they stand for. */
+export const REPLACED: ReadonlySet<string> = new Set(["clock.c", "settings.c"]);
+
 const WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"];
 
 /** A directory for each compiler and its flags. */
@@ -61,16 +69,34 @@ export class BuiltLibrary {
   async program(name: string): Promise<string> {
     const directory = join(this.directory, "lib");
     const flags = ["-L", directory, "-lpserver", `-Wl,-rpath,${directory}`];
-    return await this.#link(name, [], flags);
+    return await this.#link(name, [join(PROGRAMS, `${name}.c`)], flags);
   }
 
   /** Compiles one that uses the library's inner parts; headers are looked for in `include`, too. */
   async innerProgram(name: string, include: string): Promise<string> {
-    // By the names of the sources: the objects of some that are gone may still be there.
-    const sources = (await readdir(SOURCES)).filter((file) => file.endsWith(".c"));
-    const objects = sources.map((file) => join(this.directory, "objects", `${file.slice(0, -1)}o`));
-    const headers = ["-I", SOURCES, "-I", include];
-    return await this.#link(name, [...objects, ...headers], await innerLibraries());
+    const inputs = [...(await this.#objects()), "-I", SOURCES, "-I", include];
+    return await this.#link(name, [join(PROGRAMS, `${name}.c`), ...inputs], await innerLibraries());
+  }
+
+  /** Compiles the scenarios of test/c/scripted: connection, clock and threads are those of test/c/fakes. */
+  async scriptedProgram(include: string): Promise<string> {
+    const own = await Promise.all([SCRIPTED, FAKES].map(cFiles));
+    const objects = await this.#objects(REPLACED);
+    const headers = [SOURCES, SCRIPTED, FAKES, include].flatMap((path) => ["-I", path]);
+    const threads = ["pthread_create", "pthread_join"].flatMap((name) => [
+      `-Wl,--wrap=${name}`,
+      `-Wl,--defsym=__wrap_${name}=${name.replace("pthread", "fake_thread")}`,
+    ]);
+    const libraries = [...(await innerLibraries()), ...threads];
+    return await this.#link("scripted", [...own.flat(), ...objects, ...headers], libraries);
+  }
+
+  /** The library's objects, by the names of the sources: those of some that are gone may still be there. */
+  async #objects(without: ReadonlySet<string> = new Set()): Promise<string[]> {
+    const names = (await readdir(SOURCES)).filter((name) => name.endsWith(".c"));
+    return names
+      .filter((name) => !without.has(name))
+      .map((name) => join(this.directory, "objects", `${name.slice(0, -1)}o`));
   }
 
   /** Removes the programs; the library is kept for others. */
@@ -86,11 +112,16 @@ export class BuiltLibrary {
     const target = join(this.programs, name);
     const language = ["-std=c11", "-D_GNU_SOURCE", ...WARNINGS, "-Wno-overlength-strings"];
     const headers = ["-I", join(ROOT, "include"), "-I", PROGRAMS];
-    const source = join(PROGRAMS, `${name}.c`);
     const end = [...libraries, "-lm", "-pthread", "-o", target];
-    await run(this.#compiler, [...language, ...this.flags, ...headers, source, ...inputs, ...end]);
+    await run(this.#compiler, [...language, ...this.flags, ...headers, ...inputs, ...end]);
     return target;
   }
+}
+
+/** Paths of the C sources in a directory. */
+export async function cFiles(directory: string): Promise<string[]> {
+  const names = await readdir(directory);
+  return names.filter((name) => name.endsWith(".c")).map((name) => join(directory, name));
 }
 
 /** The C compiler of LLVM, which Debian may have under a versioned name only. */

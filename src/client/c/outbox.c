@@ -293,7 +293,12 @@ void outbox_on_ack(struct client *client, uint64_t session, unsigned shard, uint
   client->outbox.last_ack_ms = now;
   struct journal_ack ack;
   read_journal_ack(client->job, message, &ack);
-  if (ack.kind == ACK_STORED && ack.shard == shard) {
+  if (ack.kind == ACK_STORED && ack.shard != shard) {
+    ack.kind = ACK_REFUSED;
+    fail(PSERVER_ERR_BAD_MESSAGE, "stored in the journal of shard %u; expected that of shard %u",
+         ack.shard, shard);
+  }
+  if (ack.kind == ACK_STORED) {
     if (piece->sending_number > lane->acked_sending) lane->acked_sending = piece->sending_number;
     note_position(client, shard, ack.position);
     land(client, piece);

@@ -214,7 +214,8 @@ static void *live(void *closure) {
   int64_t due_ms = now_ms() + client->session.lease_ms / 3;
   while (!client->session.is_stopped && client->failure.code == PSERVER_OK) {
     waiting.ends_at_ms = NEVER_MS;
-    if (client->session.is_ended || now_ms() >= due_ms) due_ms = now_ms() + keep_alive(client);
+    int64_t start_ms = now_ms();
+    if (client->session.is_ended || start_ms >= due_ms) due_ms = start_ms + keep_alive(client);
     else call_wait(&waiting, due_ms);
   }
   pthread_mutex_unlock(&client->lock);

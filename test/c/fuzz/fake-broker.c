@@ -5,72 +5,57 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "crc32.h"
 #include "envelope.h"
 #include "fake-clock.h"
 #include "fake-connection.h"
 
-#define CRC_AT 6
-#define CRC_END 10
+/** Inboxes of questions that are kept; what comes beyond gets no answer. */
+#define QUESTIONS_MAX 64
 
-struct broker broker;
+static struct {
+  const uint8_t *at;
+  const uint8_t *end;
+  const uint8_t *join_reply;
+  size_t join_bytes;
+  /** Inboxes of questions without an answer, oldest first. */
+  char *questions[QUESTIONS_MAX];
+  size_t question_count;
+  natsStatus next_publication;
+  bool is_disconnected;
+} script;
 
 static void drop_questions(void) {
-  while (broker.question_count > 0) free(broker.questions[--broker.question_count]);
+  while (script.question_count > 0) free(script.questions[--script.question_count]);
 }
 
-void play(const uint8_t *script, size_t bytes) {
+void play(const uint8_t *events, size_t bytes) {
   drop_questions();
   free(broker.error);
-  broker = (struct broker){.at = script, .end = script + bytes};
+  broker = (struct broker){0};
+  memset(&script, 0, sizeof script);
+  script.at = events;
+  script.end = events + bytes;
   set_clock();
 }
 
 void answer_join_with(const uint8_t *reply, size_t bytes) {
-  broker.join_reply = reply;
-  broker.join_bytes = bytes;
-}
-
-struct client *connected_client(void) { return broker.client; }
-
-/** Bytes in memory of exactly their size, so that a read beyond them is found. */
-static void *copy_of(const void *bytes, size_t count) {
-  void *copy = malloc(count == 0 ? 1 : count);
-  if (copy == NULL) abort();
-  if (count > 0) memcpy(copy, bytes, count);
-  return copy;
-}
-
-static void seal(uint8_t *data, size_t bytes) {
-  if (bytes < CRC_END) return;
-  uint32_t crc = crc32_update(crc32_update(0, data, CRC_AT), data + CRC_END, bytes - CRC_END);
-  seal_message(data, crc);
-}
-
-static natsMsg *message_to(const char *subject, const uint8_t *data, size_t bytes) {
-  natsMsg *message = copy_of(&(natsMsg){.bytes = (int)bytes}, sizeof *message);
-  message->subject = copy_of(subject, strlen(subject) + 1);
-  message->data = copy_of(data, bytes);
-  return message;
-}
-
-static void deliver(natsMsg *message) {
-  broker.on_message(CONNECTION, SUBSCRIPTION, message, broker.client);
+  script.join_reply = reply;
+  script.join_bytes = bytes;
 }
 
 /** An answer to the oldest question, which `stays` or is done. */
 static void deliver_reply(const uint8_t *data, size_t bytes, bool is_sealed, bool is_nobody,
                           bool stays) {
-  if (broker.question_count == 0) return;
-  natsMsg *message = message_to(broker.questions[0], data, bytes);
+  if (script.question_count == 0) return;
+  natsMsg *message = make_message(script.questions[0], data, bytes);
   message->is_nobody = is_nobody;
-  if (is_sealed) seal(message->data, bytes);
+  if (is_sealed) seal_bytes(message->data, bytes);
   if (!stays) {
-    free(broker.questions[0]);
-    broker.question_count--;
-    memmove(broker.questions, broker.questions + 1, broker.question_count * sizeof(char *));
+    free(script.questions[0]);
+    script.question_count--;
+    memmove(script.questions, script.questions + 1, script.question_count * sizeof(char *));
   }
-  deliver(message);
+  deliver_message(message);
 }
 
 static void deliver_to_place(const uint8_t *content, size_t bytes) {
@@ -79,14 +64,14 @@ static void deliver_to_place(const uint8_t *content, size_t bytes) {
   if (end == NULL) return;
   snprintf(subject, sizeof subject, "%s.%.*s", broker.client->inbox,
            end - content < 60 ? (int)(end - content) : 60, (const char *)content);
-  natsMsg *message = message_to(subject, end + 1, bytes - (size_t)(end + 1 - content));
-  seal(message->data, (size_t)message->bytes);
-  deliver(message);
+  natsMsg *message = make_message(subject, end + 1, bytes - (size_t)(end + 1 - content));
+  seal_bytes(message->data, (size_t)message->bytes);
+  deliver_message(message);
 }
 
 static void break_connection(natsStatus next_publication) {
-  broker.next_publication = next_publication;
-  broker.is_disconnected = true;
+  script.next_publication = next_publication;
+  script.is_disconnected = true;
   broker.on_disconnected(CONNECTION, broker.client);
 }
 
@@ -98,15 +83,15 @@ static void tell_error(const uint8_t *text, size_t bytes) {
 }
 
 static void take_event(void) {
-  uint8_t kind = *broker.at++;
-  size_t bytes = (size_t)(broker.end - broker.at);
+  uint8_t kind = *script.at++;
+  size_t bytes = (size_t)(script.end - script.at);
   if (bytes >= 2) {
-    size_t said = (size_t)broker.at[0] | (size_t)broker.at[1] << 8;
-    broker.at += 2;
+    size_t said = (size_t)script.at[0] | (size_t)script.at[1] << 8;
+    script.at += 2;
     bytes = said < bytes - 2 ? said : bytes - 2;
   }
-  const uint8_t *content = broker.at;
-  broker.at += bytes;
+  const uint8_t *content = script.at;
+  script.at += bytes;
   switch (kind % EVENT_KINDS) {
     case EVENT_REPLY:
     case EVENT_EARLY_REPLY:
@@ -130,28 +115,30 @@ static void take_event(void) {
   }
 }
 
-bool something_happens(void) {
-  if (broker.client == NULL) return false;
-  if (broker.is_disconnected) {
-    broker.is_disconnected = false;
-    broker.next_publication = NATS_OK;
+int64_t next_event_ms(void) {
+  bool is_any = broker.client != NULL && (script.is_disconnected || script.at != script.end);
+  return is_any ? 0 : NEVER_MS;
+}
+
+void happen(void) {
+  if (script.is_disconnected) {
+    script.is_disconnected = false;
+    script.next_publication = NATS_OK;
     broker.on_reconnected(CONNECTION, broker.client);
-    return true;
+    return;
   }
-  if (broker.at == broker.end) return false;
   take_event();
-  return true;
 }
 
 natsStatus broker_takes(const char *subject, const char *reply, const void *data, size_t bytes) {
   struct message message;
   if (open_message(data, bytes, &message) != PSERVER_OK) abort();
-  if (broker.next_publication != NATS_OK) return broker.next_publication;
-  if (broker.question_count == QUESTIONS_MAX) return NATS_OK;
-  broker.questions[broker.question_count++] = copy_of(reply, strlen(reply) + 1);
-  if (broker.join_reply != NULL && strstr(subject, ".join") != NULL) {
-    deliver_reply(broker.join_reply, broker.join_bytes, true, false, false);
-    broker.join_reply = NULL;
+  if (script.next_publication != NATS_OK) return script.next_publication;
+  if (script.question_count == QUESTIONS_MAX) return NATS_OK;
+  script.questions[script.question_count++] = strdup(reply);
+  if (script.join_reply != NULL && strstr(subject, ".join") != NULL) {
+    deliver_reply(script.join_reply, script.join_bytes, true, false, false);
+    script.join_reply = NULL;
   }
   return NATS_OK;
 }

@@ -37,7 +37,4 @@ void play(const uint8_t *script, size_t bytes);
 /** The first question, a trainer's to join, is answered with these bytes, not from the script. */
 void answer_join_with(const uint8_t *reply, size_t bytes);
 
-/** The client that has connected last; NULL once its connection is closed. */
-struct client *connected_client(void);
-
 #endif

@@ -1,9 +1,8 @@
 /** Compiles and runs the fuzz target replies.c. */
 import { execFile } from "node:child_process";
-import { readdir } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { promisify } from "node:util";
-import { findClang } from "../toolchain.ts";
+import { cFiles, FAKES, findClang, REPLACED } from "../toolchain.ts";
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, "../../..");
@@ -13,9 +12,6 @@ const OUTPUT_BYTES_MAX = 64 * 1024 * 1024;
 /** Inputs worth keeping: those that together reach all that was reached, and those that found a defect. */
 export const CORPUS = join(import.meta.dirname, "corpus");
 
-/** Of the library, all but what the target has in its own way. */
-const REPLACED = new Set(["clock.c", "settings.c"]);
-
 const SANITIZERS = ["-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all"];
 
 const LIMITS = ["-max_len=4096", "-timeout=10", "-rss_limit_mb=1536"];
@@ -23,22 +19,18 @@ const LIMITS = ["-max_len=4096", "-timeout=10", "-rss_limit_mb=1536"];
 /** What a host claims to be large is refused like any memory that the system does not have. */
 const MEMORY = "allocator_may_return_null=1:max_allocation_size_mb=64";
 
-async function cFiles(directory: string): Promise<string[]> {
-  const names = await readdir(directory);
-  return names.filter((name) => name.endsWith(".c") && !REPLACED.has(name));
-}
-
 /** Compiles the target with the library's sources, the lease's thread left out, to a path. */
 export async function compileFuzzer(target: string): Promise<void> {
-  const sources = (await cFiles(SOURCES)).map((name) => join(SOURCES, name));
-  const own = (await readdir(import.meta.dirname)).filter((name) => name.endsWith(".c"));
-  const inputs = [...sources, ...own.map((name) => join(import.meta.dirname, name))];
-  const headers = [SOURCES, join(ROOT, "include"), import.meta.dirname].flatMap((at) => ["-I", at]);
+  const sources = (await cFiles(SOURCES)).filter((path) => !REPLACED.has(basename(path)));
+  const own = await Promise.all([import.meta.dirname, FAKES].map(cFiles));
+  const inputs = [...sources, ...own.flat()];
+  const headers = [SOURCES, join(ROOT, "include"), import.meta.dirname, FAKES];
+  const included = headers.flatMap((at) => ["-I", at]);
   const language = ["-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Wpedantic", "-Werror"];
   const threads = ["create", "join"].map((what) => `-Dpthread_${what}=fake_thread_${what}`);
   await run(await findClang(), [
     ...[...language, "-O1", "-g", "-fno-omit-frame-pointer", ...SANITIZERS, ...threads],
-    ...[...headers, ...inputs, "-lm", "-pthread", "-o", target],
+    ...[...included, ...inputs, "-lm", "-pthread", "-o", target],
   ]);
 }
 

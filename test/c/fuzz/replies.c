@@ -11,6 +11,7 @@
 
 #include "envelope.h"
 #include "fake-broker.h"
+#include "fake-connection.h"
 
 #define TIMEOUT_MS 3000
 #define SCRIPTED_JOIN 0x80
@@ -163,7 +164,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes) {
   }
   if (pserver_connect(&options, &client) == PSERVER_OK) {
     calls[input[0] % (sizeof calls / sizeof calls[0])](client);
-    expect_idle(connected_client());
+    expect_idle(broker.client);
     if (pserver_close(client, -1) != PSERVER_OK) abort();
   }
   const char *message = NULL;

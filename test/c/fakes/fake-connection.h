@@ -1,10 +1,7 @@
 #ifndef FAKE_CONNECTION_H
 #define FAKE_CONNECTION_H
 
-#include "fake-broker.h"
-
-/** Inboxes of questions that are kept; what comes beyond gets no answer. */
-#define QUESTIONS_MAX 64
+#include "client.h"
 
 struct __natsMsg {
   char *subject;
@@ -16,15 +13,9 @@ struct __natsMsg {
 /** What stands for the connection, its options and its subscription: all that is needed of them is
  * whom to call. */
 struct broker {
-  const uint8_t *at;
-  const uint8_t *end;
-  const uint8_t *join_reply;
-  size_t join_bytes;
-  /** Inboxes of questions without an answer, oldest first. */
-  char *questions[QUESTIONS_MAX];
-  size_t question_count;
-  natsStatus next_publication;
-  bool is_disconnected;
+  /** The largest message it takes; 0 for 8 MiB. */
+  int64_t max_payload;
+  /** The text of its last error. */
   char *error;
   natsMsgHandler on_message;
   natsConnectionHandler on_disconnected;
@@ -43,7 +34,16 @@ extern char fake_object[1];
 #define SUBSCRIPTION ((natsSubscription *)(void *)fake_object)
 #define OPTIONS ((natsOptions *)(void *)fake_object)
 
-/** Takes what the client publishes: whatever it was told before, it must be a message. */
+/** Takes what the client publishes; what the broker does then is up to the test. */
 natsStatus broker_takes(const char *subject, const char *reply, const void *data, size_t bytes);
+
+/** A message to a subject, to be destroyed or delivered: its bytes are a copy of exactly their size. */
+natsMsg *make_message(const char *subject, const void *data, size_t bytes);
+
+/** Hands a message over to the client. No lock is held. */
+void deliver_message(natsMsg *message);
+
+/** Puts the checksum of a message where it belongs. */
+void seal_bytes(uint8_t *data, size_t bytes);
 
 #endif

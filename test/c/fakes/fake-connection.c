@@ -3,10 +3,42 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "crc32.h"
+#include "envelope.h"
 #include "settings.h"
 
+#define CRC_AT 6
+#define CRC_END 10
+#define MAX_PAYLOAD (8 * 1024 * 1024)
+
 char fake_object[1];
+struct broker broker;
+
+static void *copy_of(const void *bytes, size_t count) {
+  void *copy = malloc(count == 0 ? 1 : count);
+  if (copy == NULL) abort();
+  if (count > 0) memcpy(copy, bytes, count);
+  return copy;
+}
+
+natsMsg *make_message(const char *subject, const void *data, size_t bytes) {
+  natsMsg *message = copy_of(&(natsMsg){.bytes = (int)bytes}, sizeof *message);
+  message->subject = copy_of(subject, strlen(subject) + 1);
+  message->data = copy_of(data, bytes);
+  return message;
+}
+
+void deliver_message(natsMsg *message) {
+  broker.on_message(CONNECTION, SUBSCRIPTION, message, broker.client);
+}
+
+void seal_bytes(uint8_t *data, size_t bytes) {
+  if (bytes < CRC_END) return;
+  uint32_t crc = crc32_update(crc32_update(0, data, CRC_AT), data + CRC_END, bytes - CRC_END);
+  seal_message(data, crc);
+}
 
 pserver_status make_nats_options(const pserver_options *options, const char *name,
                                  natsOptions **made) {
@@ -96,7 +128,7 @@ natsStatus natsConnection_Flush(natsConnection *connection) {
 
 int64_t natsConnection_GetMaxPayload(natsConnection *connection) {
   (void)connection;
-  return 8 * 1024 * 1024;
+  return broker.max_payload == 0 ? MAX_PAYLOAD : broker.max_payload;
 }
 
 natsStatus natsConnection_GetLastError(natsConnection *connection, const char **text) {

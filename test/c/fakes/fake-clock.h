@@ -1,0 +1,20 @@
+#ifndef FAKE_CLOCK_H
+#define FAKE_CLOCK_H
+
+#include "clock.h"
+
+/** Sets time back to its beginning. */
+void set_clock(void);
+
+/** The time since set_clock(), which goes on only while somebody waits; asking for it takes none. */
+int64_t time_ms(void);
+
+/** The test's: when the next thing happens, by time_ms(), NEVER_MS if nothing is left; and has it happen. No lock is
+ * held. */
+int64_t next_event_ms(void);
+void happen(void);
+
+/** Runs the lease's thread, which otherwise only joins anew, on this one until it ends. */
+void run_lease(void);
+
+#endif

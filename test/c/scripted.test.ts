@@ -1,0 +1,98 @@
+// Proves what the C library promises about records, outcomes, positions, sessions and errors: each scenario
+// plays broker and hosts in the process of the real library, in place of cnats, with a clock that goes on
+// only while the library waits. So it is the same on any machine, and takes no time. Under address and
+// undefined behaviour sanitizers.
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { renderVectors } from "../../scripts/write-c-vectors.mjs";
+import { runProgram } from "./running-program.ts";
+import { BuiltLibrary, SANITIZED } from "./toolchain.ts";
+
+const BUILD_MS = 240_000;
+
+/** As in the lists of test/c/scripted. */
+const SCENARIOS = {
+  records: [
+    "a record is sent again after 2, 4, 6, 8, 8 s without a PubAck, the very same bytes",
+    "a record is never sent again after its PubAck",
+    "a record that later ones of its shard have overtaken is sent again",
+    "a slow link, on which PubAcks of other shards come, is not filled with repeats",
+    "a refused record is sent again after 50 ms, doubled up to 1 s",
+    "a record that is refused for good ends the call, and what waits is not sent",
+    "after a reconnect what has no PubAck is sent at once, what has one is asked for",
+    "in a new session only what was stored nowhere is sent again, numbered anew",
+    "a shard gets no number above done + 1,024",
+    "at most the bytes of the window are in flight, something larger alone",
+    "done is the number up to which all are settled",
+    "a record that was given up is never sent again, and done passes it",
+    "PubAcks for other records, sessions and places are ignored",
+    "a PubAck of another shard's journal is an error",
+    "a call ends at its deadline, with what kept it from being done",
+    "where stored is enough the PubAck settles a record",
+    "a subject that the broker refuses ends the call",
+    "a part of a block is one message, unless the broker takes none as large",
+  ],
+  outcomes: [
+    "an outcome is asked for 1 s after the PubAck, and then each second",
+    "a question is for what is due in a shard, at the highest of their positions",
+    "answers to other sessions, numbers and shards are ignored",
+    "an answer that comes before the PubAck settles its record",
+    "a question that nobody can answer yet is asked again after 200 ms",
+    "what a replaced journal lost is told, and what the present one has is asked for",
+    "the end of a session is told from an outcome",
+    "a rejection ends the call",
+  ],
+  positions: [
+    "positions only grow, by generation and then by sequence",
+    "the first pull asks for where the job was when it became ready",
+    "after JOURNAL_REPLACED a pull asks for the start of the new journal",
+    "JOURNAL_REPLACED by an older journal changes no position",
+    "finish tells the positions of the shards that were seen",
+  ],
+  sessions: [
+    "the lease is renewed every third of its time, and SUPERSEDED ends the client",
+    "no renewal that fails for a time ends the session",
+    "a renewal that fails for good ends the client",
+    "REJOIN has the client join under another token, and renew the new session",
+    "a request whose session has ended is made again under the next",
+    "a request whose sessions all end is given up",
+    "a request without an answer is repeated after 1, 2, 4, 4 s",
+    "a request that nobody takes is asked again after 50 ms, doubled up to 500 ms",
+    "a request is repeated at once after a reconnect",
+    "a request ends at its deadline",
+    "closing gives the lease back",
+  ],
+  errors: ["every code of an error does what the shared vectors say"],
+} as const;
+
+let library: BuiltLibrary;
+let directory: string;
+let program: string;
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), "pserver-scripted-"));
+  await writeFile(
+    join(directory, "vectors.h"),
+    renderVectors(join(import.meta.dirname, "../vectors")),
+  );
+  library = await BuiltLibrary.build(SANITIZED);
+  program = await library.scriptedProgram(directory);
+}, BUILD_MS);
+
+afterAll(async () => {
+  await library?.remove();
+  await rm(directory, { recursive: true, force: true });
+});
+
+describe.each(Object.entries(SCENARIOS))("%s:", (_, titles) => {
+  test.each(titles)("%s", { timeout: 120_000 }, async (title) => {
+    await runProgram(program, [title]);
+  });
+});
+
+test("every scenario is played", async () => {
+  const listed = (await runProgram(program)).trim().split("\n");
+  expect(listed).toEqual(Object.values(SCENARIOS).flat());
+});

@@ -1,0 +1,141 @@
+/* Positions: what pulls and finish say that the trainer has seen. */
+#include "scripted.h"
+
+static uint64_t pull_generation;
+static uint64_t pull_seq;
+
+/** Pulls are answered at a position, records stored and applied at another. */
+static void answer(const struct published *message) {
+  if (serve(message)) return;
+  if (is_to(message, "pull")) pulled_after(1, message, pull_generation, pull_seq);
+  if (!is_record(message)) return;
+  stored_after(1, message, 1, 7);
+  applied_after(2, message, 7);
+}
+
+/** What the next pull asks for; it is answered at a position. */
+static void expect_pull(pserver_client *client, uint64_t generation, uint64_t seq,
+                        uint64_t answer_generation, uint64_t answer_seq) {
+  pull_generation = answer_generation;
+  pull_seq = answer_seq;
+  EXPECT_OK(get(client, 3000));
+  const struct published *pull = to("pull", count_to("pull") - 1);
+  EXPECT(number_in(pull, "generation") == generation && number_in(pull, "seq") == seq);
+}
+
+static void later(int64_t delay_ms, uint64_t session, unsigned shard, uint64_t generation, uint64_t seq) {
+  outcome_after(delay_ms, NULL, (struct outcome){session, shard, generation, 9, seq, NULL});
+}
+
+static void positions_grow(void) {
+  begin(answer);
+  pserver_client *client = connected(0);
+  expect_pull(client, 1, 0, 1, 3);
+  expect_pull(client, 1, 3, 1, 2);
+  expect_pull(client, 1, 3, 1, 4);
+  EXPECT_OK(push(client, 3000));
+  expect_pull(client, 1, 7, 1, 7);
+  /* Answers to numbers that are settled; those to others, and of other shards, say nothing. */
+  later(0, 41, 0, 1, 20);
+  later(0, 41, 0, 1, 12);
+  later(0, 40, 0, 1, 90);
+  later(0, 41, 1, 1, 90);
+  expect_pull(client, 1, 7, 1, 7);
+  expect_pull(client, 1, 20, 1, 7);
+  /* A later generation is later, whatever its sequence; the earlier one is over. */
+  later(0, 41, 0, 2, 1);
+  later(0, 41, 0, 1, 99);
+  expect_pull(client, 1, 20, 1, 7);
+  expect_pull(client, 2, 1, 1, 500);
+  expect_pull(client, 2, 1, 2, 2);
+  expect_pull(client, 2, 2, 2, 2);
+  closed(client);
+}
+
+static void positions_of_the_job(void) {
+  begin(answer);
+  job.at_generation = 3;
+  job.at_seq = 8;
+  pserver_client *client = connected(0);
+  expect_pull(client, 3, 8, 3, 8);
+  closed(client);
+}
+
+static void replace_the_journal(const struct published *message) {
+  if (serve(message)) return;
+  if (is_to(message, "step") || count_to("pull") > 2) pulled_after(1, message, 3, 0);
+  else if (count_to("pull") == 1) pulled_after(1, message, 2, 50);
+  else error_after(1, message, "JOURNAL_REPLACED", 3);
+}
+
+static void goes_on_after_a_replacement(void) {
+  begin(replace_the_journal);
+  pserver_client *client = connected(0);
+  EXPECT_OK(get(client, 3000));
+  EXPECT_OK(get(client, 3000));
+  EXPECT(number_in(to("pull", 1), "generation") == 2 && number_in(to("pull", 1), "seq") == 50);
+  EXPECT(number_in(to("pull", 2), "generation") == 3 && number_in(to("pull", 2), "seq") == 0);
+  closed(client);
+}
+
+static void replace_by_an_older(const struct published *message) {
+  if (serve(message)) return;
+  if (count_to("pull") == 2) error_after(1, message, "JOURNAL_REPLACED", 1);
+  else pulled_after(1, message, 2, 50);
+}
+
+static void never_goes_back(void) {
+  begin(replace_by_an_older);
+  pserver_client *client = connected(0);
+  EXPECT_OK(get(client, 3000));
+  EXPECT_OK(get(client, 3000));
+  EXPECT(count_to("pull") == 3);
+  EXPECT(number_in(to("pull", 2), "generation") == 2 && number_in(to("pull", 2), "seq") == 50);
+  closed(client);
+}
+
+/** The two shards of a parameter with blocks in both, of three. */
+static void store_each(const struct published *message) {
+  if (serve(message) || !is_record(message)) return;
+  stored_after(1, message, 1 + shard_in(message), 30 + shard_in(message));
+  outcome_after(2, NULL, (struct outcome){41, shard_in(message), 1 + shard_in(message), 1,
+                                          30 + shard_in(message), NULL});
+}
+
+static void finish_tells_positions(void) {
+  begin(store_each);
+  job.shards = 3;
+  job.blocks = 2;
+  pserver_client *client = connected(0);
+  bool is_selected = false;
+  float values[4] = {1, 2, 3, 4};
+  pserver_tensor value = {PSERVER_FLOAT32, 2, {2, 2}, values, sizeof values};
+  EXPECT_OK(pserver_begin_init(client, true, 3000, &is_selected));
+  EXPECT(is_selected);
+  EXPECT_ERROR(BAD_MESSAGE, pserver_init_param(client, "w", &value, NULL, 3000));
+  EXPECT_OK(push(client, 3000));
+  pserver_finish_init(client, 3000);
+  struct value list;
+  struct value entry;
+  const uint8_t *at = NULL;
+  uint64_t count = 0;
+  EXPECT(map_find(&to("finish", 0)->message.fields, "at", &list));
+  for (; list_next(&list, &at, &entry); count++) {
+    uint64_t shard;
+    uint64_t generation;
+    uint64_t seq;
+    EXPECT(map_whole(&entry, "shard", &shard) && map_whole(&entry, "generation", &generation));
+    EXPECT(map_whole(&entry, "seq", &seq));
+    EXPECT(shard == count && generation == 1 + shard && seq == 30 + shard);
+  }
+  EXPECT(count == 2);
+  closed(client);
+}
+
+const struct scenario position_scenarios[] = {
+    {"positions only grow, by generation and then by sequence", positions_grow},
+    {"the first pull asks for where the job was when it became ready", positions_of_the_job},
+    {"after JOURNAL_REPLACED a pull asks for the start of the new journal", goes_on_after_a_replacement},
+    {"JOURNAL_REPLACED by an older journal changes no position", never_goes_back},
+    {"finish tells the positions of the shards that were seen", finish_tells_positions},
+    {NULL, NULL}};

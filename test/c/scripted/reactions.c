@@ -1,0 +1,2 @@
+#include "scripted.h"
+const struct scenario reaction_scenarios[] = {{NULL, NULL}};

@@ -1,0 +1,385 @@
+/* Broker, hosts and time of a scenario. */
+#include "scripted.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define EVENTS_MAX 8192
+#define SUBJECT_BYTES 512
+
+/** What comes at a time: an action, or else a message. */
+struct event {
+  int64_t at_ms;
+  void (*act)(void);
+  natsMsg *message;
+};
+
+struct scripted_job job;
+
+static take_message take;
+static struct published *published;
+static size_t published_count;
+static size_t published_room;
+/** In the order in which they come. */
+static struct event events[EVENTS_MAX];
+static size_t event_count;
+
+void begin(take_message taker) {
+  for (size_t i = 0; i < published_count; i++) {
+    free(published[i].subject);
+    free(published[i].reply);
+    free(published[i].bytes);
+  }
+  for (size_t i = 0; i < event_count; i++) natsMsg_Destroy(events[i].message);
+  free(broker.error);
+  free(published);
+  published = NULL;
+  published_count = 0;
+  published_room = 0;
+  event_count = 0;
+  broker = (struct broker){0};
+  take = taker;
+  job = (struct scripted_job){
+      .session = 41, .shards = 2, .lease_ms = 600000, .mode = "async", .blocks = 1, .block_rows = 1};
+  set_clock();
+}
+
+pserver_client *connected(size_t in_flight_bytes) {
+  pserver_options options;
+  pserver_client *client = NULL;
+  pserver_options_init(&options);
+  options.url = "nats://broker";
+  options.job = "mnist";
+  options.trainer = "t";
+  options.inbox_token = "life";
+  if (in_flight_bytes > 0) options.in_flight_bytes = in_flight_bytes;
+  EXPECT_OK(pserver_connect(&options, &client));
+  return client;
+}
+
+void closed(pserver_client *client) {
+  EXPECT(broker.client->calls == NULL && broker.client->running == 0);
+  EXPECT(broker.client->pull_bytes == 0 && broker.client->outbox.in_flight == 0);
+  EXPECT_OK(pserver_close(client, 0));
+  begin(NULL);
+}
+
+/* Events. */
+
+static void schedule(int64_t delay_ms, struct event event) {
+  EXPECT(event_count < EVENTS_MAX);
+  event.at_ms = time_ms() + delay_ms;
+  size_t place = event_count++;
+  for (; place > 0 && events[place - 1].at_ms > event.at_ms; place--) events[place] = events[place - 1];
+  events[place] = event;
+}
+
+int64_t next_event_ms(void) { return event_count == 0 ? NEVER_MS : events[0].at_ms; }
+
+void happen(void) {
+  struct event event = events[0];
+  memmove(events, events + 1, --event_count * sizeof events[0]);
+  if (event.act != NULL) event.act();
+  else if (broker.client != NULL) deliver_message(event.message);
+  else natsMsg_Destroy(event.message);
+}
+
+void act_after(int64_t delay_ms, void (*act)(void)) { schedule(delay_ms, (struct event){.act = act}); }
+
+void bytes_after(int64_t delay_ms, const char *subject, const void *bytes, size_t count) {
+  schedule(delay_ms, (struct event){.message = make_message(subject, bytes, count)});
+}
+
+void nobody_after(int64_t delay_ms, const struct published *message) {
+  natsMsg *nobody = make_message(message->reply, NULL, 0);
+  nobody->is_nobody = true;
+  schedule(delay_ms, (struct event){.message = nobody});
+}
+
+static void draft_after(int64_t delay_ms, const char *subject, struct draft *draft) {
+  EXPECT_OK(draft_end(draft));
+  bytes_after(delay_ms, subject, draft->buffer.data, draft->buffer.size);
+  draft_release(draft);
+}
+
+void disconnect_now(void) { broker.on_disconnected(CONNECTION, broker.client); }
+
+void reconnect_now(void) { broker.on_reconnected(CONNECTION, broker.client); }
+
+/* What was published. */
+
+natsStatus broker_takes(const char *subject, const char *reply, const void *data, size_t bytes) {
+  if (published_count == published_room) {
+    published_room = published_room == 0 ? 64 : 2 * published_room;
+    published = realloc(published, published_room * sizeof *published);
+    EXPECT(published != NULL);
+  }
+  struct published *message = &published[published_count++];
+  *message = (struct published){.at_ms = time_ms(),
+                                .subject = strdup(subject),
+                                .reply = strdup(reply),
+                                .bytes = malloc(bytes),
+                                .count = bytes};
+  memcpy(message->bytes, data, bytes);
+  EXPECT_OK(open_message(message->bytes, bytes, &message->message));
+  struct published shown = *message;
+  if (take != NULL) take(&shown);
+  return NATS_OK;
+}
+
+bool is_to(const struct published *message, const char *verb) {
+  const char *last = strrchr(message->subject, '.');
+  return last != NULL && strcmp(last + 1, verb) == 0;
+}
+
+bool is_record(const struct published *message) { return strstr(message->subject, ".log.") != NULL; }
+
+uint64_t number_in(const struct published *message, const char *key) {
+  uint64_t number = 0;
+  EXPECT(map_whole(&message->message.fields, key, &number));
+  return number;
+}
+
+unsigned shard_in(const struct published *message) {
+  return (unsigned)strtoul(strstr(message->subject, ".log.") + 5, NULL, 10);
+}
+
+unsigned block_in(const struct published *message) {
+  return (unsigned)strtoul(strrchr(message->subject, '.') + 1, NULL, 10);
+}
+
+static bool is_of_kind(const struct published *message, const char *verb) {
+  return verb == NULL ? is_record(message) : is_to(message, verb);
+}
+
+size_t count_to(const char *verb) {
+  size_t count = 0;
+  for (size_t i = 0; i < published_count; i++) count += is_of_kind(&published[i], verb);
+  return count;
+}
+
+const struct published *to(const char *verb, size_t number) {
+  for (size_t i = 0; i < published_count; i++) {
+    if (is_of_kind(&published[i], verb) && number-- == 0) return &published[i];
+  }
+  fprintf(stderr, "no such message to %s\n", verb == NULL ? "a journal" : verb);
+  EXPECT(false);
+  return NULL;
+}
+
+/** What a client may be late by: its look at what is due, and what events take. */
+#define LATE_MS 160
+
+void expect_gap(const char *verb, size_t number, int64_t expected_ms) {
+  int64_t gap = to(verb, number + 1)->at_ms - to(verb, number)->at_ms;
+  if (gap < expected_ms || gap > expected_ms + LATE_MS) {
+    fprintf(stderr, "message %zu after %" PRId64 " ms, not %" PRId64 "\n", number + 1, gap, expected_ms);
+  }
+  EXPECT(gap >= expected_ms && gap <= expected_ms + LATE_MS);
+}
+
+/* What the broker says. */
+
+void stored_after(int64_t delay_ms, const struct published *record, uint64_t generation, uint64_t seq) {
+  char json[128];
+  char suffix[32] = "";
+  if (generation > 1) snprintf(suffix, sizeof suffix, "_%" PRIu64, generation);
+  int length = snprintf(json, sizeof json, "{\"stream\":\"PS_mnist_%u%s\",\"seq\":%" PRIu64 "}",
+                        shard_in(record), suffix, seq);
+  bytes_after(delay_ms, record->reply, json, (size_t)length);
+}
+
+void refused_after(int64_t delay_ms, const struct published *record, int error_code,
+                   const char *description) {
+  char json[256];
+  int length = snprintf(json, sizeof json,
+                        "{\"error\":{\"code\":%d,\"err_code\":%d,\"description\":\"%s\"}}",
+                        error_code == 10054 ? 400 : 503, error_code, description);
+  bytes_after(delay_ms, record->reply, json, (size_t)length);
+}
+
+/* What hosts say. */
+
+void error_after(int64_t delay_ms, const struct published *message, const char *code,
+                 uint64_t generation) {
+  struct draft draft;
+  draft_begin(&draft);
+  draft_key(&draft, "error");
+  pack_map(&draft, 3);
+  pack_text(&draft, "code", 4);
+  pack_text(&draft, code, strlen(code));
+  pack_text(&draft, "message", 7);
+  pack_text(&draft, "said by the scenario", 20);
+  pack_text(&draft, "details", 7);
+  pack_map(&draft, generation > 0);
+  if (generation > 0) {
+    pack_text(&draft, "expected", 8);
+    pack_map(&draft, 2);
+    pack_text(&draft, "generation", 10);
+    pack_whole(&draft, generation);
+    pack_text(&draft, "seq", 3);
+    pack_whole(&draft, 0);
+  }
+  draft_after(delay_ms, message->reply, &draft);
+}
+
+void outcome_after(int64_t delay_ms, const struct published *question, struct outcome outcome) {
+  struct draft draft;
+  draft_begin(&draft);
+  draft_whole(&draft, "shard", outcome.shard);
+  draft_whole(&draft, "generation", outcome.generation);
+  draft_whole(&draft, "session", outcome.session);
+  draft_key(&draft, "outcomes");
+  pack_list(&draft, 1);
+  pack_list(&draft, outcome.code == NULL ? 3 : 5);
+  pack_whole(&draft, outcome.n);
+  pack_whole(&draft, outcome.seq);
+  pack_whole(&draft, outcome.code == NULL ? 2 : 0);
+  if (outcome.code != NULL) {
+    pack_text(&draft, outcome.code, strlen(outcome.code));
+    pack_text(&draft, "", 0);
+  }
+  draft_after(delay_ms, question == NULL ? "_INBOX_mnist.t.life.applied" : question->reply, &draft);
+}
+
+void applied_after(int64_t delay_ms, const struct published *record, uint64_t seq) {
+  outcome_after(delay_ms, NULL,
+                (struct outcome){.session = number_in(record, "session"),
+                                 .shard = shard_in(record),
+                                 .generation = 1,
+                                 .n = number_in(record, "n"),
+                                 .seq = seq});
+}
+
+void pulled_after(int64_t delay_ms, const struct published *pull, uint64_t generation, uint64_t seq) {
+  float values[2] = {0, 0};
+  struct draft draft;
+  draft_begin(&draft);
+  draft_whole(&draft, "epoch", 2);
+  draft_text(&draft, "dtype", "float32");
+  draft_whole(&draft, "generation", generation);
+  draft_whole(&draft, "seq", seq);
+  draft_whole(&draft, "version", 1);
+  EXPECT_OK(draft_end_and_append(&draft, values, sizeof values));
+  bytes_after(delay_ms, pull->reply, draft.buffer.data, draft.buffer.size);
+  draft_release(&draft);
+}
+
+static void join_after(int64_t delay_ms, const struct published *message) {
+  struct draft draft;
+  draft_begin(&draft);
+  draft_whole(&draft, "session", job.session++);
+  draft_whole(&draft, "shards", job.shards);
+  draft_whole(&draft, "leaseMs", (uint64_t)job.lease_ms);
+  draft_key(&draft, "synchronization");
+  pack_map(&draft, 1);
+  pack_text(&draft, "mode", 4);
+  pack_text(&draft, job.mode, strlen(job.mode));
+  draft_whole(&draft, "maxPayloadBytes", 8388608);
+  draft_after(delay_ms, message->reply, &draft);
+}
+
+static void pack_layout(struct draft *draft) {
+  const char *const keys[] = {"elements", "blockElements", "blocks", "firstShard", "shards"};
+  const uint64_t values[] = {2 * job.blocks * job.block_rows, 2 * job.block_rows, job.blocks, 0,
+                             job.shards};
+  pack_map(draft, 5);
+  for (size_t i = 0; i < 5; i++) {
+    pack_text(draft, keys[i], strlen(keys[i]));
+    pack_whole(draft, values[i]);
+  }
+}
+
+/** The only parameter, "w". */
+static void pack_parameter(struct draft *draft) {
+  pack_map(draft, 7);
+  pack_text(draft, "name", 4);
+  pack_text(draft, "w", 1);
+  pack_text(draft, "dtype", 5);
+  pack_text(draft, "float32", 7);
+  pack_text(draft, "shape", 5);
+  pack_list(draft, 2);
+  pack_whole(draft, job.blocks * job.block_rows);
+  pack_whole(draft, 2);
+  pack_text(draft, "config", 6);
+  pack_map(draft, 0);
+  pack_text(draft, "epoch", 5);
+  pack_whole(draft, 2);
+  pack_text(draft, "ready", 5);
+  msgpack_pack_true(&draft->packer);
+  pack_text(draft, "layout", 6);
+  pack_layout(draft);
+}
+
+static void status_after(int64_t delay_ms, const struct published *message) {
+  struct draft draft;
+  draft_begin(&draft);
+  draft_text(&draft, "state", "ready");
+  draft_whole(&draft, "epoch", 2);
+  draft_text(&draft, "by", "t");
+  draft_whole(&draft, "shards", job.shards);
+  struct value asked;
+  bool is_asked = map_find(&message->message.fields, "names", &asked) ||
+                  map_find(&message->message.fields, "limit", &asked);
+  draft_key(&draft, "parameters");
+  pack_list(&draft, is_asked);
+  if (is_asked) pack_parameter(&draft);
+  draft_flag(&draft, "more", false);
+  draft_key(&draft, "at");
+  pack_list(&draft, job.at_generation > 0);
+  if (job.at_generation > 0) {
+    pack_map(&draft, 2);
+    pack_text(&draft, "generation", 10);
+    pack_whole(&draft, job.at_generation);
+    pack_text(&draft, "seq", 3);
+    pack_whole(&draft, job.at_seq);
+  }
+  draft_after(delay_ms, message->reply, &draft);
+}
+
+static void begun_after(int64_t delay_ms, const struct published *message) {
+  struct draft draft;
+  draft_begin(&draft);
+  draft_flag(&draft, "selected", true);
+  draft_text(&draft, "state", "initializing");
+  draft_whole(&draft, "epoch", 2);
+  draft_text(&draft, "by", "t");
+  draft_after(delay_ms, message->reply, &draft);
+}
+
+bool serve(const struct published *message) {
+  if (strstr(message->subject, ".lifecycle.") == NULL) return false;
+  if (is_to(message, "join")) {
+    join_after(1, message);
+  } else if (is_to(message, "status")) {
+    status_after(1, message);
+  } else if (is_to(message, "begin")) {
+    begun_after(1, message);
+  } else {
+    struct draft draft;
+    draft_begin(&draft);
+    draft_whole(&draft, "revision", 1);
+    draft_after(1, message->reply, &draft);
+  }
+  return true;
+}
+
+/* What the client is asked to do. */
+
+pserver_status push(pserver_client *client, int64_t timeout_ms) {
+  float *ones = malloc(2 * job.blocks * sizeof(float));
+  for (size_t i = 0; i < 2 * job.blocks; i++) ones[i] = (float)i;
+  pserver_tensor value = {
+      PSERVER_FLOAT32, PSERVER_RANK_OF_PARAMETER, {0}, ones, 2 * job.blocks * sizeof(float)};
+  pserver_status status = pserver_push(client, "w", &value, 1, 1, PSERVER_AS_IS, timeout_ms);
+  free(ones);
+  return status;
+}
+
+pserver_status get(pserver_client *client, int64_t timeout_ms) {
+  const char *name = "w";
+  pserver_tensor got = {0};
+  pserver_status status = pserver_get(client, &name, &got, 1, PSERVER_AS_IS, timeout_ms);
+  pserver_tensor_release(&got);
+  return status;
+}
