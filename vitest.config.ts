@@ -15,6 +15,12 @@ export default defineConfig({
     isolate: false,
     testTimeout: HANG_MS,
     hookTimeout: HANG_MS,
-    sequence: { sequencer: longestFirst(["simulation/simulation.test.ts", "c/library.test.ts"]) },
+    sequence: {
+      sequencer: longestFirst([
+        "simulation/simulation.test.ts",
+        "c/library.test.ts",
+        "c/scripted.test.ts",
+      ]),
+    },
   },
 });

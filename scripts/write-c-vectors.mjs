@@ -77,6 +77,16 @@ export function renderVectors(directory) {
       ]),
     ),
     table(
+      "reactions",
+      "const char *kind, *code; pserver_status status; const char *reaction;",
+      read("reactions").reactions.map(({ kind, code, reaction }) => [
+        literal(kind),
+        literal(code),
+        `PSERVER_ERR_${code}`,
+        literal(reaction),
+      ]),
+    ),
+    table(
       "messages",
       "const char *what, *hex;",
       messages.map(({ what, hex }) => [literal(what), literal(hex)]),

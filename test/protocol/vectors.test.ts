@@ -10,6 +10,7 @@ import { bytesOf } from "../../src/protocol/dtypes.ts";
 import { decodeElements, encodeElements } from "../../src/protocol/encoding/elements.ts";
 import { isErrorCode } from "../../src/protocol/errors.ts";
 import { journalAckCases } from "../client/journal-ack-vectors.ts";
+import { reactionCases } from "../client/reaction-vectors.ts";
 import { elementEncodingCases } from "./encoding/encoding-vectors.ts";
 import { codeOf } from "./refusal.ts";
 import {
@@ -44,6 +45,11 @@ const FILES = [
   ["lifecycle", "Requests of the lifecycle and their replies.", lifecycleCases],
   ["layout", "FNV-1a hashes of names and layouts of parameters.", layoutCases],
   ["acks", "The broker's answers to records, and what a client makes of them.", journalAckCases],
+  [
+    "reactions",
+    "What a client does about each error in the answer to each kind of message.",
+    reactionCases,
+  ],
   ["refused", "Bytes that every reader refuses, with the code.", refusedCases],
 ] as const;
 
