@@ -1,7 +1,7 @@
 // Proves that the TypeScript client does about each error in the answer to each kind of question what the
 // shared vectors say, which hold the C library, too. The test plays broker and hosts on a fake
 // connection, with a fake clock: the first answer is the error, later ones are as they should be.
-import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { type ClientParts, makeClientParts } from "../../src/client/client-parts.ts";
 import { Deadline } from "../../src/client/deadline.ts";
 import {
@@ -207,7 +207,6 @@ const CASES = reactionCases()["reactions"] as {
 
 beforeEach(() => {
   vi.useFakeTimers();
-  onTestFinished(() => vi.clearAllTimers());
 });
 
 afterEach(() => {
