@@ -170,12 +170,13 @@ const struct published *to(const char *verb, size_t number) {
 /** What a client may be late by: its look at what is due, and what events take. */
 #define LATE_MS 160
 
-void expect_gap(const char *verb, size_t number, int64_t expected_ms) {
-  int64_t gap = to(verb, number + 1)->at_ms - to(verb, number)->at_ms;
-  if (gap < expected_ms || gap > expected_ms + LATE_MS) {
-    fprintf(stderr, "message %zu after %" PRId64 " ms, not %" PRId64 "\n", number + 1, gap, expected_ms);
+void expect_gaps(const char *verb, size_t count, const int64_t *expected_ms) {
+  for (size_t i = 0; i < count; i++) {
+    int64_t gap = to(verb, i + 1)->at_ms - to(verb, i)->at_ms;
+    bool is_right = gap >= expected_ms[i] && gap <= expected_ms[i] + LATE_MS;
+    if (!is_right) fprintf(stderr, "%zu: %" PRId64 " ms, not %" PRId64 "\n", i, gap, expected_ms[i]);
+    EXPECT(is_right);
   }
-  EXPECT(gap >= expected_ms && gap <= expected_ms + LATE_MS);
 }
 
 /* What the broker says. */

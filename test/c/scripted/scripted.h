@@ -75,8 +75,8 @@ unsigned block_in(const struct published *message);
  * records. */
 size_t count_to(const char *verb);
 const struct published *to(const char *verb, size_t number);
-/** Times between two messages of a kind, which must not be shorter, and hardly longer. */
-void expect_gap(const char *verb, size_t number, int64_t expected_ms);
+/** The times between the messages of a kind must not be shorter than these, and hardly longer. */
+void expect_gaps(const char *verb, size_t count, const int64_t *expected_ms);
 
 /** What comes later. */
 void act_after(int64_t delay_ms, void (*act)(void));

@@ -25,6 +25,7 @@ static void supersede_at_last(const struct published *message) {
 }
 
 static void renews(void) {
+  static const int64_t waits_ms[] = {LEASE_MS / 3, LEASE_MS / 3, LEASE_MS / 3};
   begin(supersede_at_last);
   job.lease_ms = LEASE_MS;
   pserver_client *client = connected(0);
@@ -33,7 +34,7 @@ static void renews(void) {
   EXPECT(count_to("renew") == 4 && count_to("join") == 1);
   EXPECT(to("renew", 0)->at_ms - joined_ms >= LEASE_MS / 3);
   EXPECT(to("renew", 0)->at_ms - joined_ms < LEASE_MS / 3 + 100);
-  for (size_t i = 0; i < 3; i++) expect_gap("renew", i, LEASE_MS / 3);
+  expect_gaps("renew", 3, waits_ms);
   for (size_t i = 0; i < 4; i++) EXPECT(number_in(to("renew", i), "session") == 41);
   /* The client can do nothing more. */
   EXPECT_ERROR(SUPERSEDED, push(client, 3000));
@@ -145,9 +146,7 @@ static void gives_up_rejoining(void) {
 }
 
 static void be_silent(const struct published *message) {
-  if (!is_to(message, "status")) serve(message);
-  else if (count_to("status") == 6) serve(message);
-  else if (count_to("status") == 7) serve(message);
+  if (!is_to(message, "status") || count_to("status") == 6) serve(message);
 }
 
 static void repeats_silence(void) {
@@ -157,7 +156,7 @@ static void repeats_silence(void) {
   pserver_client *client = connected(0);
   EXPECT_OK(pserver_job_status(client, &info, 60000));
   EXPECT(count_to("status") == 6);
-  for (size_t i = 0; i < 5; i++) expect_gap("status", i, waits_ms[i]);
+  expect_gaps("status", 5, waits_ms);
   closed(client);
 }
 
@@ -174,7 +173,7 @@ static void pauses(void) {
   pserver_client *client = connected(0);
   EXPECT_OK(pserver_job_status(client, &info, 60000));
   EXPECT(count_to("status") == 8);
-  for (size_t i = 0; i < 7; i++) expect_gap("status", i, waits_ms[i]);
+  expect_gaps("status", 7, waits_ms);
   closed(client);
 }
 
