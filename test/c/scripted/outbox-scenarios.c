@@ -355,18 +355,10 @@ static void deadlines(void) {
 static void stored_is_enough(void) {
   begin(store);
   pserver_client *client = connected(0);
-  float values[2] = {1, 2};
-  pserver_gradient grad = {
-      "w", {PSERVER_FLOAT32, PSERVER_RANK_OF_PARAMETER, {0}, values, sizeof values}, NULL, 0};
-  pserver_grad_options options;
-  pserver_grad_options_init(&options);
-  options.has_learning_rate = true;
-  options.learning_rate = 1;
-  options.stored_is_enough = true;
-  EXPECT_OK(pserver_send_grads(client, &grad, 1, &options, 5000));
+  EXPECT_OK(send_stored(client, 5000));
   EXPECT(time_ms() < 300);
   /* Settled: the next one says so. */
-  EXPECT_OK(pserver_send_grads(client, &grad, 1, &options, 5000));
+  EXPECT_OK(send_stored(client, 5000));
   EXPECT(number_in(to(NULL, 1), "done") == 1);
   EXPECT(count_to("outcome") == 0);
   closed(client);

@@ -42,9 +42,9 @@ static void asks(void) {
   closed(client);
 }
 
-/** Stored at 10, 12, 11 and, after 700 ms, 13; number 2 gets its answer by itself. */
+/** Stored at 11, 12, 10 and, after 700 ms, 13; number 2 gets its answer by itself. */
 static void store_out_of_order(const struct published *message) {
-  static const uint64_t seqs[] = {10, 12, 11, 13};
+  static const uint64_t seqs[] = {11, 12, 10, 13};
   if (serve(message) || !is_record(message)) return;
   uint64_t n = number_in(message, "n");
   stored_after(n == 4 ? 700 : (int64_t)(100 * (n - 1) / 2), message, 1, seqs[n - 1]);
@@ -131,24 +131,24 @@ static void asks_again(void) {
   closed(client);
 }
 
-/** Number 1 was stored in a journal that has been replaced, number 2 in the present one. */
+/** Number 2 was stored in a journal that has been replaced, number 1, repeated, in the present one. */
 static void replace_the_journal(const struct published *message) {
   if (serve(message)) return;
   if (is_to(message, "pull")) {
     pulled_after(1, message, 2, 9);
   } else if (is_record(message)) {
     uint64_t n = number_in(message, "n");
-    stored_after(n == 1 ? 1 : 2, message, n, n == 1 ? 50 : 3);
+    stored_after(n == 1 ? 2 : 1, message, 3 - n, n == 1 ? 3 : 50);
   } else if (number_in(message, "generation") == 1) {
     error_after(1, message, "JOURNAL_REPLACED", 2);
   } else {
-    outcome_after(1, message, (struct outcome){41, 0, 2, 2, 3, NULL});
+    outcome_after(1, message, (struct outcome){41, 0, 2, 1, 3, NULL});
   }
 }
 
 static void replaced(void) {
-  static const uint64_t old[] = {1};
-  static const uint64_t present[] = {2};
+  static const uint64_t old[] = {2};
+  static const uint64_t present[] = {1};
   begin(replace_the_journal);
   job.shards = 1;
   job.blocks = 2;
@@ -158,6 +158,54 @@ static void replaced(void) {
   expect_question(0, 1, 50, 1, old);
   expect_question(1, 2, 3, 1, present);
   EXPECT(count_to(NULL) == 2);
+  closed(client);
+}
+
+/** Number 1 is stored; number 2 is refused for a time, until 3 s are over. The shard has stopped. */
+static void stop_the_shard(const struct published *message) {
+  if (serve(message)) return;
+  if (!is_record(message)) {
+    error_after(1, message, "JOURNAL_DAMAGED", 0);
+  } else if (number_in(message, "n") == 1) {
+    stored_after(1, message, 1, 7);
+  } else if (message->at_ms < 3000) {
+    refused_after(1, message, 10077, "bytes exceeded");
+  } else {
+    outcome_after(1, NULL, (struct outcome){41, 0, 1, 2, 8, NULL});
+  }
+}
+
+static void stopped(void) {
+  begin(stop_the_shard);
+  job.shards = 1;
+  job.blocks = 2;
+  pserver_client *client = connected(0);
+  EXPECT_ERROR(JOURNAL_DAMAGED, push(client, 30000));
+  /* What is not stored goes on: a shard that is mended takes it. */
+  EXPECT(time_ms() >= 3000 && time_ms() < 5000);
+  EXPECT(count_to("outcome") == 1);
+  closed(client);
+}
+
+/** The journal ends at 7: number 1 is the last record of it, number 2 is lost. */
+static void lose_the_end(const struct published *message) {
+  if (serve(message)) return;
+  if (is_record(message)) stored_after(1, message, 1, 6 + number_in(message, "n"));
+  else if (count_to("outcome") > 1) outcome_after(1, message, (struct outcome){41, 0, 1, 1, 7, NULL});
+  else error_at(1, message, "JOURNAL_LOST", (struct position){1, 7});
+}
+
+static void ends_too_early(void) {
+  static const uint64_t both[] = {1, 2};
+  static const uint64_t first[] = {1};
+  begin(lose_the_end);
+  job.shards = 1;
+  job.blocks = 2;
+  pserver_client *client = connected(0);
+  EXPECT_ERROR(JOURNAL_LOST, push(client, 30000));
+  EXPECT(count_to("outcome") == 2);
+  expect_question(0, 1, 8, 2, both);
+  expect_question(1, 1, 7, 1, first);
   closed(client);
 }
 
@@ -235,6 +283,8 @@ const struct scenario outcome_scenarios[] = {
     {"an answer that comes before the PubAck settles its record", answer_before_the_ack},
     {"a question that nobody can answer yet is asked again after 200 ms", asks_again},
     {"what a replaced journal lost is told, and what the present one has is asked for", replaced},
+    {"what a stopped shard has stored is given up at once, and nothing else", stopped},
+    {"of a journal that ends too early only what lay behind its end is lost", ends_too_early},
     {"the end of a session is told from an outcome", session_ends},
     {"a rejection ends the call", rejections},
     {NULL, NULL}};

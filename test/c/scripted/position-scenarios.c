@@ -52,6 +52,20 @@ static void positions_grow(void) {
   closed(client);
 }
 
+static void answer_nothing(const struct published *message) {
+  if (is_to(message, "pull")) pulled_after(1, message, 1, 9);
+  else if (!serve(message) && is_record(message)) stored_after(1, message, 1, 7);
+}
+
+static void positions_of_acks(void) {
+  begin(answer_nothing);
+  pserver_client *client = connected(0);
+  EXPECT_OK(send_stored(client, 3000));
+  EXPECT_OK(get(client, 3000));
+  EXPECT(number_in(to("pull", 0), "seq") == 7);
+  closed(client);
+}
+
 static void positions_of_the_job(void) {
   begin(answer);
   job.at_generation = 3;
@@ -134,6 +148,7 @@ static void finish_tells_positions(void) {
 
 const struct scenario position_scenarios[] = {
     {"positions only grow, by generation and then by sequence", positions_grow},
+    {"a pull asks for what has a PubAck", positions_of_acks},
     {"the first pull asks for where the job was when it became ready", positions_of_the_job},
     {"after JOURNAL_REPLACED a pull asks for the start of the new journal", goes_on_after_a_replacement},
     {"JOURNAL_REPLACED by an older journal changes no position", never_goes_back},

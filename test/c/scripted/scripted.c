@@ -203,6 +203,11 @@ void refused_after(int64_t delay_ms, const struct published *record, int error_c
 
 void error_after(int64_t delay_ms, const struct published *message, const char *code,
                  uint64_t generation) {
+  error_at(delay_ms, message, code, (struct position){generation, 0});
+}
+
+void error_at(int64_t delay_ms, const struct published *message, const char *code,
+              struct position expected) {
   struct draft draft;
   draft_begin(&draft);
   draft_key(&draft, "error");
@@ -212,14 +217,14 @@ void error_after(int64_t delay_ms, const struct published *message, const char *
   pack_text(&draft, "message", 7);
   pack_text(&draft, "said by the scenario", 20);
   pack_text(&draft, "details", 7);
-  pack_map(&draft, generation > 0);
-  if (generation > 0) {
+  pack_map(&draft, expected.generation > 0);
+  if (expected.generation > 0) {
     pack_text(&draft, "expected", 8);
     pack_map(&draft, 2);
     pack_text(&draft, "generation", 10);
-    pack_whole(&draft, generation);
+    pack_whole(&draft, expected.generation);
     pack_text(&draft, "seq", 3);
-    pack_whole(&draft, 0);
+    pack_whole(&draft, expected.seq);
   }
   draft_after(delay_ms, message->reply, &draft);
 }
@@ -375,6 +380,19 @@ pserver_status push(pserver_client *client, int64_t timeout_ms) {
   pserver_status status = pserver_push(client, "w", &value, 1, 1, PSERVER_AS_IS, timeout_ms);
   free(ones);
   return status;
+}
+
+pserver_status send_stored(pserver_client *client, int64_t timeout_ms) {
+  float values[2] = {1, 2};
+  pserver_tensor value = {
+      PSERVER_FLOAT32, PSERVER_RANK_OF_PARAMETER, {0}, values, sizeof values};
+  pserver_gradient grad = {"w", value, NULL, 0};
+  pserver_grad_options options;
+  pserver_grad_options_init(&options);
+  options.has_learning_rate = true;
+  options.learning_rate = 1;
+  options.stored_is_enough = true;
+  return pserver_send_grads(client, &grad, 1, &options, timeout_ms);
 }
 
 pserver_status get(pserver_client *client, int64_t timeout_ms) {

@@ -59,6 +59,8 @@ bool serve(const struct published *message);
 
 /** Adds one to every element of "w". */
 pserver_status push(pserver_client *client, int64_t timeout_ms);
+/** Sends a gradient of "w", one block, until it is stored. */
+pserver_status send_stored(pserver_client *client, int64_t timeout_ms);
 /** Reads "w". */
 pserver_status get(pserver_client *client, int64_t timeout_ms);
 
@@ -84,7 +86,10 @@ void nobody_after(int64_t delay_ms, const struct published *message);
 void stored_after(int64_t delay_ms, const struct published *record, uint64_t generation, uint64_t seq);
 void refused_after(int64_t delay_ms, const struct published *record, int error_code,
                    const char *description);
-/** An error as a reply; `generation` is the one that its details expect, 0 for none. */
+/** An error as a reply; its details expect a position, or none if `generation` is 0. */
+void error_at(int64_t delay_ms, const struct published *message, const char *code,
+              struct position expected);
+/** The same with the beginning of a generation. */
 void error_after(int64_t delay_ms, const struct published *message, const char *code,
                  uint64_t generation);
 /** An outcome: `code` NULL for applied. To the inbox, or as the reply to a question. */
