@@ -10,8 +10,6 @@ import { renderVectors } from "../../scripts/write-c-vectors.mjs";
 import { runProgram } from "./running-program.ts";
 import { BuiltLibrary, SANITIZED } from "./toolchain.ts";
 
-const BUILD_MS = 240_000;
-
 /** As in the lists of test/c/scripted. */
 const SCENARIOS = {
   records: [
@@ -82,7 +80,7 @@ beforeAll(async () => {
   );
   library = await BuiltLibrary.build(SANITIZED);
   program = await library.scriptedProgram(directory);
-}, BUILD_MS);
+});
 
 afterAll(async () => {
   await library?.remove();
@@ -90,7 +88,7 @@ afterAll(async () => {
 });
 
 describe.each(Object.entries(SCENARIOS))("%s:", (_, titles) => {
-  test.each(titles)("%s", { timeout: 120_000 }, async (title) => {
+  test.each(titles)("%s", async (title) => {
     await runProgram(program, [title]);
   });
 });

@@ -8,8 +8,6 @@ import { startProgram, startServedJob } from "../../c/test-job.ts";
 import { BuiltLibrary, SANITIZED } from "../../c/toolchain.ts";
 import { Traffic } from "../../support/traffic.ts";
 
-const BUILD_MS = 240_000;
-const RUN_MS = 120_000;
 const SYNC = { mode: "sync", trainers: 2, backups: 0, reduce: "mean" } as const;
 const STEPS = 3;
 const WIDTH = 32;
@@ -21,7 +19,7 @@ let program: string;
 beforeAll(async () => {
   library = await BuiltLibrary.build(SANITIZED);
   program = await library.program("rows");
-}, BUILD_MS);
+});
 
 afterAll(async () => {
   await library?.remove();
@@ -61,7 +59,7 @@ test.each([
   { rows: 20_000, named: 8_000, pieces: [8_000] },
   // 7.3 MB: 8 blocks of 8,192 rows. Two of them whole, part of a third.
   { rows: 60_000, named: 20_000, pieces: [8_192, 8_192, 3_616] },
-])("$named of $rows rows, in a job that keeps step", { timeout: RUN_MS }, async (table) => {
+])("$named of $rows rows, in a job that keeps step", async (table) => {
   const { rows, named, pieces } = table;
   const job = await startServedJob({ synchronization: SYNC });
   await using traffic = await Traffic.listen(job.broker.url, "ps.j.log.*.trainer.c.push.>");

@@ -17,10 +17,9 @@ import {
   type FakeBrokerOptions,
   startFakeBroker,
 } from "../../support/fake-broker.ts";
+import { HANG_MS } from "../../support/limits.ts";
 
-const BUILD_MS = 240_000;
-const WAIT = { timeout: 120_000, interval: 20 };
-const RUN = { timeout: 120_000 };
+const WAIT = { timeout: HANG_MS, interval: 20 };
 
 let library: BuiltLibrary;
 let probe: string;
@@ -34,7 +33,7 @@ beforeAll(async () => {
   secure = await startTestBroker({ extraConfig: tlsBlock("server") });
   library = await BuiltLibrary.build(SANITIZED);
   probe = await library.program("probe");
-}, BUILD_MS);
+});
 
 afterAll(async () => {
   await library?.remove();
@@ -61,8 +60,8 @@ async function fakeWithTls(options: FakeBrokerOptions = {}): Promise<FakeBroker>
 
 type Environment = Readonly<Record<string, string>>;
 
-function start(url: string, environment: Environment = {}, connectMs = 40_000): RunningProgram {
-  return startProgram(probe, [url, "j", "t", "20000", `${connectMs}`], environment);
+function start(url: string, environment: Environment = {}, connectMs = HANG_MS): RunningProgram {
+  return startProgram(probe, [url, "j", "t", `${HANG_MS}`, `${connectMs}`], environment);
 }
 
 /** What came of connecting. */
@@ -78,30 +77,30 @@ async function expectLetIn(url: string, environment: Environment): Promise<void>
   onTestFinished(() => connection.close());
   const joins = connection.subscribe("ps.j.lifecycle.t.join", { max: 1 });
   await connection.flush();
-  const program = start(url, environment, 120_000);
+  const program = start(url, environment);
   for await (const _ of joins) program.kill();
 }
 
 const trust = (): Environment => ({ SSL_CERT_FILE: file("ca.pem") });
 
 describe("a broker without TLS gets nothing from an address with tls://", () => {
-  test.each(["tls", "TLS"])("%s:// with a password", RUN, async (scheme) => {
+  test.each(["tls", "TLS"])("%s:// with a password", async (scheme) => {
     const plain = await fake();
     const url = `${scheme}://alice:pass-word@127.0.0.1:${plain.port}`;
     expect(await result(url)).toMatch(/^NO_TLS .*127\.0\.0\.1:\d+ offers no TLS/);
     expect([plain.dialled, plain.received]).toEqual([1, ""]);
   });
 
-  test("nor from one that brings a file of an authority", RUN, async () => {
+  test("nor from one that brings a file of an authority", async () => {
     const plain = await fake();
     const url = `nats://alice:pass-word@127.0.0.1:${plain.port}`;
     expect(await result(url, { NATS_CA: file("ca.pem") })).toMatch(/^NO_TLS /);
     expect(plain.received).toBe("");
   });
 
-  test("where a broker with TLS was before", RUN, async () => {
+  test("where a broker with TLS was before", async () => {
     const first = await fakeWithTls();
-    const program = start(`tls://alice:pass-word@127.0.0.1:${first.port}`, trust(), 120_000);
+    const program = start(`tls://alice:pass-word@127.0.0.1:${first.port}`, trust());
     await vi.waitFor(() => expect(first.received).toContain("pass-word"), WAIT);
     await vi.waitFor(() => expect(first.received).toContain("join"), WAIT);
     await first.close();
@@ -111,11 +110,11 @@ describe("a broker without TLS gets nothing from an address with tls://", () => 
     program.kill();
   });
 
-  test("where a broker with TLS has named it as another of its cluster", RUN, async () => {
+  test("where a broker with TLS has named it as another of its cluster", async () => {
     const plain = await fake();
     const info = { connect_urls: [`127.0.0.1:${plain.port}`] };
     const first = await fakeWithTls({ info });
-    const program = start(`tls://alice:pass-word@127.0.0.1:${first.port}`, trust(), 120_000);
+    const program = start(`tls://alice:pass-word@127.0.0.1:${first.port}`, trust());
     await vi.waitFor(() => expect(first.received).toContain("join"), WAIT);
     await first.close();
     await vi.waitFor(() => expect(plain.dialled).toBeGreaterThan(0), WAIT);
@@ -125,26 +124,26 @@ describe("a broker without TLS gets nothing from an address with tls://", () => 
 });
 
 describe("a certificate", () => {
-  test("of an unknown authority is refused", RUN, async () => {
+  test("of an unknown authority is refused", async () => {
     for (const environment of [{}, { NATS_CA: file("other-ca.pem") }]) {
       const text = await result(`tls://127.0.0.1:${secure.port}`, environment);
       expect(text).toMatch(/^NO_TLS the certificate of the broker at .* is refused: .*issuer/);
     }
   });
 
-  test.each(["SSL_CERT_FILE", "NATS_CA"])("of an authority in %s is trusted", RUN, async (name) => {
+  test.each(["SSL_CERT_FILE", "NATS_CA"])("of an authority in %s is trusted", async (name) => {
     for (const host of ["localhost", "127.0.0.1"]) {
       await expectLetIn(`tls://${host}:${secure.port}`, { [name]: file("ca.pem") });
     }
   });
 
-  test("is checked where the broker insists on TLS and the address does not", RUN, async () => {
+  test("is checked where the broker insists on TLS and the address does not", async () => {
     const url = `nats://127.0.0.1:${secure.port}`;
     expect(await result(url)).toMatch(/^NO_TLS the certificate/);
     await expectLetIn(url, trust());
   });
 
-  test("must name the address that was given, be it a number", RUN, async () => {
+  test("must name the address that was given, be it a number", async () => {
     const named = await startTestBroker({ extraConfig: tlsBlock("named") });
     onTestFinished(() => named.remove());
     await expectLetIn(`tls://localhost:${named.port}`, trust());
@@ -162,13 +161,13 @@ describe("no part of a password is printed", () => {
     ["nats://alice:1234,word@127.0.0.1:1", "BAD_VALUE"],
     ["nats://alice:pass%2Fword@127.0.0.1:1", "NO_BROKER"],
     ["nats://pass-word@127.0.0.1:1,nats://alice:word@127.0.0.1:2", "NO_BROKER"],
-  ])("%s", RUN, async (url, code) => {
+  ])("%s", async (url, code) => {
     const text = await result(url, {}, 300);
     expect(text).toMatch(new RegExp(`^${code} `));
     expect(text).not.toMatch(/pass-|pass%|pass,|pass\/|1234|word@|alice/);
   });
 
-  test("which is sent as it was meant", RUN, async () => {
+  test("which is sent as it was meant", async () => {
     const plain = await fake();
     const program = start(`nats://alice:p%2Fq%40%2C@127.0.0.1:${plain.port}`);
     await vi.waitFor(() => expect(plain.received).toContain('"pass":"p/q@,"'), WAIT);
