@@ -133,8 +133,8 @@ PSERVER_EXPORT void pserver_options_init(pserver_options *options);
  * Connects and joins the job. The connection is kept for ever: what is lost with it is repeated.
  * `*client` must be closed. Must not have been called in a process before it forks to be usable
  * in the child.
- * BAD_NAME, BAD_VALUE, IO for wrong options; NO_BROKER, DENIED; NO_TLS if TLS is
- * asked for and the broker offers none, or its certificate is refused; NO_HOST if no host answers in time.
+ * BAD_NAME, BAD_VALUE, IO for wrong options; NO_BROKER, DENIED; NO_TLS if TLS is asked for and the broker
+ * offers none, or its certificate is refused; NO_HOST if no host answers in time.
  */
 PSERVER_EXPORT pserver_status pserver_connect(const pserver_options *options,
                                               pserver_client **client);
