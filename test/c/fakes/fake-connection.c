@@ -126,6 +126,12 @@ natsStatus natsConnection_Flush(natsConnection *connection) {
   return NATS_OK;
 }
 
+natsStatus natsConnection_FlushTimeout(natsConnection *connection, int64_t timeout) {
+  (void)connection;
+  (void)timeout;
+  return NATS_OK;
+}
+
 int64_t natsConnection_GetMaxPayload(natsConnection *connection) {
   (void)connection;
   return broker.max_payload == 0 ? MAX_PAYLOAD : broker.max_payload;
