@@ -10,6 +10,7 @@ export * from "./encoding/elements.ts";
 export * from "./encoding/encodings.ts";
 export * from "./errors.ts";
 export * from "./etcd.ts";
+export * from "./fallback.ts";
 export * from "./fields.ts";
 export * from "./file-errors.ts";
 export * from "./job-streams.ts";

@@ -1,5 +1,6 @@
 import { encodeMessage, type Fields, type Message } from "./codec.ts";
 import { type ErrorCode, errorFromWire, isErrorCode, PserverError } from "./errors.ts";
+import { type Fallback, parseFallbacks } from "./fallback.ts";
 import { asMap, integerField, listField, textField } from "./fields.ts";
 
 /** A place in a shard's journal. The generation rises when its stream had to be made anew. */
@@ -26,6 +27,8 @@ export interface Answers {
   readonly generation: number;
   readonly session: number;
   readonly outcomes: readonly Outcome[];
+  /** To a question about an older journal: what the shard did not keep of it and of later ones. */
+  readonly fallbacks?: readonly Fallback[];
 }
 
 /** Asks what became of records, once the shard has folded up to a position. */
@@ -54,6 +57,7 @@ export function parseAnswers(message: Message): Answers {
     generation: integerField(fields, "generation", 1),
     session: integerField(fields, "session", 1),
     outcomes: listField(fields, "outcomes", OUTCOMES_MAX).map(parseOutcomeRow),
+    ...(fields["fallbacks"] === undefined ? {} : { fallbacks: parseFallbacks(fields) }),
   };
 }
 

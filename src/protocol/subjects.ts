@@ -165,6 +165,11 @@ export class JobSubjects {
     return `ps.${this.job}.control.*.*`;
   }
 
+  /** What the stream of a journal that was left captures; nobody publishes there. */
+  leftJournal(shard: number, generation: number): string {
+    return `ps.${this.job}.left.${shard}.${generation}`;
+  }
+
   /** Manifests of a shard's snapshots. */
   manifest(shard: number): string {
     return `ps.${this.job}.snap.${shard}.manifest`;
