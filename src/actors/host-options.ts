@@ -6,6 +6,7 @@ import type {
 } from "../protocol/index.ts";
 import type { ConnectionSettings } from "../transport/connection.ts";
 import type { StoredSettings } from "./job.ts";
+import type { RecoveredShard } from "./worker-messages.ts";
 
 /** How a host is started. */
 export interface HostOptions {
@@ -51,6 +52,7 @@ export type HostEvent =
       readonly shard: number;
       readonly error: PserverError;
     }
+  | ({ readonly type: "shard-recovered" } & RecoveredShard)
   | { readonly type: "disconnected" | "reconnected" | "etcd-back" }
   /** `etcd-lost`: no call is answered until `etcd-back`; what failed meanwhile is not told. */
   | { readonly type: "error" | "etcd-lost"; readonly error: PserverError };

@@ -97,6 +97,7 @@ export class RunningHost implements Host {
       },
       onShardFailed: (shard, error) => this.#shardFailed(shard, error),
       onShardTrouble: (type, shard, error) => this.#emit({ type, shard, error }),
+      onRecovered: (recovered) => this.#emit({ type: "shard-recovered", ...recovered }),
       onCrash: (error) => void this.#stop(error),
     });
     // Its own token tells this life of the host from an earlier one with the same id.

@@ -126,7 +126,14 @@ export class ShardWorker {
   }
 
   #takeOver(shard: number): void {
-    const { journal: settings, host, retainBytes, snapshotBytes, creditBytes } = this.#setup;
+    const {
+      journal: settings,
+      host,
+      leaseMs,
+      retainBytes,
+      snapshotBytes,
+      creditBytes,
+    } = this.#setup;
     const [manager, client, subjects] = [this.#manager, this.#client, this.#subjects];
     const payloadBytesMax = this.#journalConnection.info?.max_payload ?? 0;
     const owner = new ShardOwner({
@@ -149,6 +156,7 @@ export class ShardWorker {
       retainBytes,
       partBytesMax: payloadBytesMax - HEADER_BYTES_MAX,
       snapshotBudget: this.#snapshotBudget,
+      leaseMs,
       mayAnswer: () => this.#leases.held(shard),
       onServing: () => this.#tellServing(shard),
       onSnapshotFailed: (error) => this.#tell("snapshot-failed", shard, error),
@@ -157,6 +165,10 @@ export class ShardWorker {
       onFailure: (error) => {
         this.#tell("failed", shard, error);
         if (error.code === "NOT_OWNER") this.#retake(shard, owner);
+      },
+      onRecovered: ({ generation, fallbacks }) => {
+        this.#send({ type: "recovered", shard, generation, fallbacks });
+        this.#retake(shard, owner);
       },
     });
     this.#closeOwner(shard);

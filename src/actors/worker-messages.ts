@@ -1,4 +1,4 @@
-import type { Fields, WireError } from "../protocol/index.ts";
+import type { Fallback, Fields, WireError } from "../protocol/index.ts";
 import type { ConnectionSettings } from "../transport/connection.ts";
 import type { JournalSettings } from "./journal/journal.ts";
 
@@ -21,6 +21,14 @@ export interface WorkerSetup {
   readonly creditBytes: number;
 }
 
+/** A shard that had failed and goes on because an operator has accepted the loss. */
+export interface RecoveredShard {
+  readonly shard: number;
+  readonly generation: number;
+  /** What the shard did not keep of journals that were replaced, oldest first. */
+  readonly fallbacks: readonly Fallback[];
+}
+
 /** What the main thread tells a worker. */
 export type ToWorker =
   | { readonly type: "own"; readonly shard: number }
@@ -39,5 +47,6 @@ export type FromWorker =
   | { readonly type: "serving"; readonly shard: number }
   | { readonly type: "disowned"; readonly shard: number }
   | { readonly type: ShardEventType; readonly shard: number; readonly error: WireError }
+  | ({ readonly type: "recovered" } & RecoveredShard)
   | { readonly type: "statuses"; readonly statuses: readonly Fields[] }
   | { readonly type: "closed" };

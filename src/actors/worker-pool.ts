@@ -1,6 +1,12 @@
 import { Worker } from "node:worker_threads";
 import { ensureError, errorFromWire, type Fields, PserverError } from "../protocol/index.ts";
-import type { FromWorker, ShardEventType, ToWorker, WorkerSetup } from "./worker-messages.ts";
+import type {
+  FromWorker,
+  RecoveredShard,
+  ShardEventType,
+  ToWorker,
+  WorkerSetup,
+} from "./worker-messages.ts";
 
 /** How long a worker may take to connect, and to close. */
 const START_MS = 15_000;
@@ -22,6 +28,7 @@ export interface WorkerPoolEvents {
     shard: number,
     error: PserverError,
   ) => void;
+  readonly onRecovered: (recovered: RecoveredShard) => void;
   /** A worker thread has ended by itself: the host cannot go on. */
   readonly onCrash: (error: PserverError) => void;
 }
@@ -114,6 +121,9 @@ export class WorkerPool {
     else if (message.type === "statuses") this.#statuses.set(worker, message.statuses);
     else if (message.type === "failed") {
       this.#events.onShardFailed(message.shard, errorFromWire(message.error));
+    } else if (message.type === "recovered") {
+      const { shard, generation, fallbacks } = message;
+      this.#events.onRecovered({ shard, generation, fallbacks });
     } else if ("error" in message) {
       this.#events.onShardTrouble(message.type, message.shard, errorFromWire(message.error));
     }

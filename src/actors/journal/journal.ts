@@ -125,6 +125,40 @@ export class Journal {
     }
   }
 
+  /**
+   * Keeps nobody from making a journal of a later generation: of those that were left the newest that
+   * there is stays as it is, but takes nothing more, and is not in the way of the subjects; older ones
+   * are removed. What is in memory is removed as the next one is made.
+   * @returns the state of each one that there was, by generation.
+   */
+  async setAside(generations: readonly number[]): Promise<ReadonlyMap<number, JournalInfo>> {
+    const left = new Map<number, JournalInfo>();
+    if (this.#settings.storage === "memory") return left;
+    for (const generation of [...generations].sort((a, b) => b - a)) {
+      const info = await this.info(generation);
+      if (info === undefined) continue;
+      if (left.size === 0) await this.#keep(generation, info);
+      else await this.remove([generation]);
+      left.set(generation, info);
+    }
+    return left;
+  }
+
+  /** Removes the streams of generations that were left; those that are gone count as removed. */
+  async remove(generations: readonly number[]): Promise<void> {
+    for (const generation of generations) {
+      try {
+        await this.#streams.delete(this.stream(generation));
+      } catch (error) {
+        if (jetStreamErrorCode(error) === JETSTREAM_ERRORS.STREAM_NOT_FOUND) continue;
+        throw fromBrokerError(error, `removing an old journal of shard ${this.shard}`, {
+          shard: this.shard,
+          generation,
+        });
+      }
+    }
+  }
+
   /** One record, read from the leader; undefined if the stream does not hold it. */
   async record(generation: number, seq: number): Promise<JournalRecord | undefined> {
     try {
@@ -167,6 +201,21 @@ export class Journal {
     }
   }
 
+  /** The newest generation whose journal takes records, or is about to; 0 if there is none. */
+  async newestGeneration(): Promise<number> {
+    let newest = 0;
+    try {
+      for await (const name of this.#streams.names(this.#subjects.hostLog(this.shard, "rules"))) {
+        newest = Math.max(newest, this.#subjects.parseJournalStream(name).generation);
+      }
+      return newest;
+    } catch (error) {
+      throw fromBrokerError(error, `looking for journals of shard ${this.shard}`, {
+        shard: this.shard,
+      });
+    }
+  }
+
   /**
    * Removes the streams of older generations: one that an owner made after it had been deposed would
    * keep the subjects from the one that counts.
@@ -175,6 +224,22 @@ export class Journal {
     for await (const name of this.#streams.names(this.#subjects.hostLog(this.shard, "rules"))) {
       const found = this.#subjects.parseJournalStream(name);
       if (found.generation < generation) await this.#streams.delete(name);
+    }
+  }
+
+  /** Nobody publishes to the subject that the stream has then; it reserves no more than it holds. */
+  async #keep(generation: number, { bytes }: JournalInfo): Promise<void> {
+    const subjects = [this.#subjects.leftJournal(this.shard, generation)];
+    try {
+      await this.#streams.update(this.stream(generation), {
+        subjects,
+        max_bytes: Math.max(bytes, 1),
+      });
+    } catch (error) {
+      throw fromBrokerError(error, `leaving a journal of shard ${this.shard}`, {
+        shard: this.shard,
+        generation,
+      });
     }
   }
 

@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import {
   decodeMessage,
   ensureError,
@@ -34,6 +33,8 @@ export interface TakeOverOptions {
   readonly subjects: JobSubjects;
   readonly shard: number;
   readonly host: string;
+  /** Token of this taking over, unlike that of any other. */
+  readonly owner: string;
   readonly store: SnapshotStore;
   readonly journal: Pick<Journal, "shard" | "lastSeq">;
   readonly marks: Pick<MarkKeeper, "read">;
@@ -49,7 +50,7 @@ export interface TakeOverOptions {
  * nothing at all is left of a shard that was folded.
  */
 export async function takeShardOver(options: TakeOverOptions): Promise<Holding> {
-  const { subjects, shard: number, host, store, hooks } = options;
+  const { subjects, shard: number, host, owner, store, hooks } = options;
   const last = (await store.lastManifest()) ?? (await findOlderLife(options));
   if (last === undefined) {
     return {
@@ -59,12 +60,12 @@ export async function takeShardOver(options: TakeOverOptions): Promise<Holding> 
     };
   }
   const term = last.manifest.term + 1;
-  const manifest: Manifest = { ...last.manifest, term, host, owner: randomUUID() };
+  const manifest: Manifest = { ...last.manifest, term, host, owner };
   const seq = await store.commit(manifest, last.seq);
   // The copy under the older term names the same snapshot.
   await store.remove([last.seq]);
   try {
-    return await load(options, { seq, manifest });
+    return await loadSnapshot(options, { seq, manifest });
   } catch (error) {
     if (ensureError(error).code !== "SNAPSHOT_DAMAGED") throw error;
     return await loadOlder(options, { seq, manifest }, error);
@@ -108,7 +109,7 @@ async function loadOlder(
     if (!usable || older.manifest.created !== created) continue;
     try {
       const manifest: Manifest = { ...older.manifest, term, host, owner };
-      const held = await load(options, { seq: damaged.seq, manifest });
+      const held = await loadSnapshot(options, { seq: damaged.seq, manifest });
       const seq = await store.commit(manifest, damaged.seq);
       await store.remove([damaged.seq]);
       return { ...held, manifest: { seq, manifest } };
@@ -119,7 +120,14 @@ async function loadOlder(
   throw error;
 }
 
-async function load(options: TakeOverOptions, stored: StoredManifest): Promise<Holding> {
+/**
+ * The shard as the snapshot of a manifest has it.
+ * @throws SNAPSHOT_DAMAGED if a piece of it is lost or changed.
+ */
+export async function loadSnapshot(
+  options: Pick<TakeOverOptions, "subjects" | "shard" | "store" | "hooks">,
+  stored: StoredManifest,
+): Promise<Holding> {
   const { subjects, shard: number, store, hooks } = options;
   const state = await readSnapshotState(store, stored.manifest);
   const shard = Shard.restoreEmpty({ subjects, shard: number, hooks }, state.fold);

@@ -1,10 +1,15 @@
-import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import { ensureError, type PserverError } from "../../protocol/index.ts";
+import {
+  ensureError,
+  type Fallback,
+  type PserverError,
+  withFallbacks,
+} from "../../protocol/index.ts";
 import { CURRENT_RULES } from "../fold/rules.ts";
 import type { Shard } from "../fold/shard.ts";
 import type { Journal, JournalInfo } from "../journal/journal.ts";
 import type { CutHead } from "../snapshot/snapshotter.ts";
+import type { HeadMark } from "./head-mark.ts";
 import { checkJournal, journalLost } from "./holding.ts";
 import { checkHole, findHead, type Hole, journalDamaged, lastRecordSeq } from "./hole.ts";
 import type { MarkKeeper } from "./mark-keeper.ts";
@@ -16,6 +21,8 @@ const RETRY_MS = 500;
 /** What an {@link OwnedJournal} works with. */
 export interface OwnedJournalOptions {
   readonly host: string;
+  /** Token of this taking over. */
+  readonly owner: string;
   readonly journal: Journal;
   readonly storage: "file" | "memory";
   readonly shard: Shard;
@@ -65,7 +72,7 @@ export class OwnedJournal {
       throw journalLost(journal, 1, Math.max(shard.seq, noted), "stream is gone");
     }
     // Records that it held may have gone with it, though nobody knows of any.
-    else await this.replace();
+    else await this.replace([this.#leftBehind(generation, mark)]);
     const now = snapshots.head().generation;
     return { stream: journal.stream(now), generation: now };
   }
@@ -73,18 +80,24 @@ export class OwnedJournal {
   /**
    * Makes the journal anew under the next generation: first the manifest of what is held, so that
    * nobody goes on under the old one, then the stream, then the manifest that knows the stream.
+   * `left` says what is not kept of the journals that are left; by default nothing that was folded of
+   * the present one is lost.
    */
-  async replace(): Promise<void> {
-    const { host, shard, snapshots } = this.#options;
+  async replace(left?: readonly Fallback[]): Promise<void> {
+    const { host, owner, shard, snapshots } = this.#options;
     const previous = snapshots.newest?.manifest;
-    const head: CutHead = {
-      term: previous?.term ?? 1,
-      host,
-      owner: previous?.owner ?? randomUUID(),
-      generation: (previous?.generation ?? 0) + 1,
-      created: "",
-    };
+    const generation = previous?.generation ?? 0;
     await snapshots.commit(() => {
+      const folded = { generation, from: shard.seq + 1, to: shard.seq };
+      const more = left ?? (previous === undefined ? [] : [folded]);
+      const head: CutHead = {
+        term: previous?.term ?? 1,
+        host,
+        owner,
+        generation: generation + 1,
+        created: "",
+        fallbacks: withFallbacks(previous?.fallbacks ?? [], more),
+      };
       shard.restartJournal();
       return head;
     });
@@ -126,14 +139,40 @@ export class OwnedJournal {
     this.#closed = true;
   }
 
+  /** What was folded of a journal that is gone is kept; what a former owner had folded beyond is not. */
+  #leftBehind(generation: number, mark: HeadMark | undefined): Fallback {
+    const { seq } = this.#options.shard;
+    const noted = mark?.generation === generation ? mark.seq : 0;
+    return { generation, from: seq + 1, to: Math.max(seq, noted) };
+  }
+
   /** Makes the stream of the present generation, or completes it, and says so in a manifest. */
   async #open(): Promise<void> {
     const { journal, shard, snapshots } = this.#options;
     const head = snapshots.head();
     const rules = shard.rules === 0 ? CURRENT_RULES : undefined;
-    const info = await journal.open(head.generation, rules);
-    await snapshots.commit(() => ({ ...head, created: info.created }));
+    const left = await journal.setAside(head.fallbacks.map(({ generation }) => generation));
+    const info = await this.#make(head, rules);
+    const fallbacks = head.fallbacks.map((fallback) => {
+      // What trainers had stored until nobody could store there any more is lost, too.
+      const journalLeft = left.get(fallback.generation);
+      const endSeq = journalLeft === undefined ? 0 : lastRecordSeq(journalLeft);
+      return { ...fallback, to: Math.max(fallback.to, endSeq) };
+    });
+    await snapshots.commit(() => ({ ...head, created: info.created, fallbacks }));
     await this.#noteHead(head.generation, info);
+  }
+
+  /** Makes the stream of a generation. Journals that were left give way to it if there is no room. */
+  async #make({ generation, fallbacks }: CutHead, rules: number | undefined): Promise<JournalInfo> {
+    const { journal } = this.#options;
+    try {
+      return await journal.open(generation, rules);
+    } catch (error) {
+      if (ensureError(error).code !== "NO_SPACE") throw error;
+      await journal.remove(fallbacks.map((fallback) => fallback.generation));
+      return await journal.open(generation, rules);
+    }
   }
 
   async #noteHead(generation: number, info: JournalInfo): Promise<void> {

@@ -1,4 +1,9 @@
-import { type Position, PserverError } from "../../protocol/index.ts";
+import {
+  type Fallback,
+  fallbacksSince,
+  type Position,
+  PserverError,
+} from "../../protocol/index.ts";
 import type { Clock } from "../clock.ts";
 import { JournalEnd } from "./journal-end.ts";
 import { type Verdict, type Visit, WaitingRoom } from "./waiting-room.ts";
@@ -12,6 +17,8 @@ export interface WantedPosition extends Position {
 /** What a {@link PositionQueue} works with. */
 export interface PositionQueueOptions {
   readonly shard: number;
+  /** What the shard did not keep of journals that were replaced. */
+  readonly fallbacks: () => readonly Fallback[];
   /** The last sequence of the journal of a generation; undefined if there is no such stream. */
   readonly lastSeq: (generation: number) => Promise<number | undefined>;
   /** An asker was told that the journal ends before the position that it has seen. */
@@ -25,13 +32,15 @@ type Awaited = WantedPosition & { readonly looks: number };
 /** Requests that are answered once the fold of a shard has reached a position. */
 export class PositionQueue {
   readonly #shard: number;
+  readonly #fallbacks: PositionQueueOptions["fallbacks"];
   readonly #onLost: PositionQueueOptions["onLost"];
   readonly #room: WaitingRoom<Awaited>;
   readonly #end: JournalEnd;
   #folded: Position = { generation: 0, seq: 0 };
 
-  constructor({ shard, lastSeq, onLost, clock }: PositionQueueOptions) {
+  constructor({ shard, fallbacks, lastSeq, onLost, clock }: PositionQueueOptions) {
     this.#shard = shard;
+    this.#fallbacks = fallbacks;
     this.#onLost = onLost;
     this.#room = new WaitingRoom({
       shard,
@@ -124,7 +133,12 @@ export class PositionQueue {
       "JOURNAL_REPLACED",
       `shard ${this.#shard}: position ${seq} is of journal generation ${generation}; ` +
         `generation ${folded.generation} has replaced it`,
-      { shard: this.#shard, expected: folded, received: { generation, seq } },
+      {
+        shard: this.#shard,
+        expected: folded,
+        received: { generation, seq },
+        fallbacks: fallbacksSince(this.#fallbacks(), generation),
+      },
     );
   }
 }

@@ -3,6 +3,7 @@ import type { NatsConnection } from "@nats-io/transport-node";
 import type { JobSubjects, PserverError } from "../../protocol/index.ts";
 import type { Credit } from "../journal/credit.ts";
 import type { Journal } from "../journal/journal.ts";
+import type { Manifest } from "../snapshot/manifest.ts";
 import type { SnapshotBudget } from "../snapshot/snapshot-budget.ts";
 import type { SnapshotStore } from "../snapshot/store.ts";
 import type { FailedBlocks } from "./failed-blocks.ts";
@@ -35,6 +36,8 @@ export interface ShardOwnerOptions {
   readonly partBytesMax: number;
   /** Shared by the shards of the worker. */
   readonly snapshotBudget: SnapshotBudget;
+  /** How often a shard that has failed is looked at. */
+  readonly leaseMs: number;
   /** Whether the lease has not run out on this host's own clock. */
   readonly mayAnswer: () => boolean;
   readonly onServing: () => void;
@@ -45,6 +48,8 @@ export interface ShardOwnerOptions {
   /** A trainer has named a later record than the journal holds; told once a minute at most. */
   readonly onLossReported: (error: PserverError) => void;
   readonly onFailure: (error: PserverError) => void;
+  /** The shard, which had failed, was taken over by somebody else since: it can be taken over again. */
+  readonly onRecovered: (manifest: Manifest) => void;
 }
 
 /** Where an owner stands. */

@@ -1,5 +1,12 @@
+import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import { ensureError, type Fields, type Position, PserverError } from "../../protocol/index.ts";
+import {
+  ensureError,
+  type Fallback,
+  type Fields,
+  type Position,
+  PserverError,
+} from "../../protocol/index.ts";
 import type { Block } from "../fold/block.ts";
 import { Shard } from "../fold/shard.ts";
 import { isFinal } from "../journal/reader.ts";
@@ -11,6 +18,7 @@ import { LossReports } from "./loss-reports.ts";
 import { Marking } from "./marking.ts";
 import { OwnedJournal } from "./owned-journal.ts";
 import { PositionQueue } from "./position-queue.ts";
+import { RecoveryWatch } from "./recovery-watch.ts";
 import type { OwnerState, ShardOwnerOptions } from "./shard-owner-options.ts";
 import { ShardRequests } from "./shard-requests.ts";
 import { ShardSnapshots } from "./shard-snapshots.ts";
@@ -22,6 +30,8 @@ const RETRY_MS = 500;
 /** Owns one shard: takes it over, folds its journal, answers for its blocks, snapshots it. */
 export class ShardOwner {
   readonly #options: ShardOwnerOptions;
+  /** Token of the present attempt to take the shard over: what is written under another deposes. */
+  #owner = "";
   readonly #answers: AnswerBatch;
   readonly #positions: PositionQueue;
   readonly #steps: StepQueue;
@@ -36,12 +46,14 @@ export class ShardOwner {
   #requests: ShardRequests | undefined;
   #snapshots: ShardSnapshots | undefined;
   #journal: OwnedJournal | undefined;
+  #recovery: RecoveryWatch | undefined;
 
   constructor(options: ShardOwnerOptions) {
     this.#options = options;
     this.#answers = new AnswerBatch(options.dataConnection, options.shard);
     this.#positions = new PositionQueue({
       shard: options.shard,
+      fallbacks: () => this.#fallbacks,
       lastSeq: (generation) => options.journal.lastSeq(generation),
       onLost: (error, wanted) => this.#reports.add(error, wanted),
     });
@@ -69,7 +81,9 @@ export class ShardOwner {
   }
 
   async #takeOver(): Promise<void> {
-    const holding = await takeShardOver({ ...this.#options, hooks: this.#hooks() });
+    const owner = randomUUID();
+    this.#owner = owner;
+    const holding = await takeShardOver({ ...this.#options, owner, hooks: this.#hooks() });
     if (this.#closed) return;
     const loop = await this.#hold(holding);
     if (this.#closed) {
@@ -124,6 +138,7 @@ export class ShardOwner {
       markedSeq: this.#markedSeq(),
       refused: this.#requests?.refused ?? 0,
       ...this.#reports.entry(),
+      ...(this.#fallbacks.length === 0 ? {} : { fallbacks: this.#fallbacks }),
       ...stepEntries(shard),
       ...errorEntry(this.#failure ?? this.#trouble),
     };
@@ -145,6 +160,7 @@ export class ShardOwner {
     this.#closed = true;
     if (this.#state !== "failed") this.#state = "closed";
     this.#loop?.stop();
+    this.#recovery?.stop();
     this.#journal?.close();
     this.#snapshots?.close();
     this.#requests?.close();
@@ -186,6 +202,7 @@ export class ShardOwner {
     const { host, journal, journalStorage: storage } = this.#options;
     const owned = new OwnedJournal({
       host,
+      owner: this.#owner,
       journal,
       storage,
       shard,
@@ -241,6 +258,7 @@ export class ShardOwner {
         positions: this.#positions,
         steps: this.#steps,
         position: () => this.position(),
+        fallbacks: () => this.#fallbacks,
         failure: () => this.#failure,
         mayAnswer: this.#options.mayAnswer,
         snapshot: () => this.snapshot(),
@@ -283,6 +301,10 @@ export class ShardOwner {
     this.#options.onServing();
   }
 
+  get #fallbacks(): readonly Fallback[] {
+    return this.#snapshots?.newest?.manifest.fallbacks ?? [];
+  }
+
   #notTakenOver(): PserverError {
     return new PserverError("NOT_OWNER", `shard ${this.#options.shard} is not taken over yet`);
   }
@@ -312,8 +334,24 @@ export class ShardOwner {
       const { subjects, shard } = this.#options;
       this.#requests ??= this.#requestsOf(new Shard({ subjects, shard }));
       this.#requests.openFailed();
+      this.#watchForRecovery();
     }
     this.#options.onFailure(error);
+  }
+
+  #watchForRecovery(): void {
+    const { store, leaseMs: everyMs, onRecovered, shard } = this.#options;
+    this.#recovery = new RecoveryWatch({
+      store,
+      owner: this.#owner,
+      everyMs,
+      onRecovered: (manifest) => {
+        const text = `shard ${shard} was recovered under generation ${manifest.generation}`;
+        this.#failure = new PserverError("NOT_OWNER", text, { shard });
+        this.#requests?.close();
+        onRecovered(manifest);
+      },
+    });
   }
 }
 

@@ -10,7 +10,9 @@ import {
   encodeMessage,
   encodeStepReply,
   ensureError,
+  type Fallback,
   type Fields,
+  fallbacksSince,
   integerField,
   type JobSubjects,
   listField,
@@ -49,6 +51,8 @@ export interface RequestedShard {
   readonly steps: StepQueue;
   /** Where the fold stands. */
   position(): Position;
+  /** What the shard did not keep of journals that were replaced. */
+  fallbacks(): readonly Fallback[];
   /** The error that ended the fold, if one did. */
   failure(): PserverError | undefined;
   /** Whether this host may answer: its lease has not run out. */
@@ -276,11 +280,13 @@ export class ShardRequests {
         const { generation } = this.#owner.position();
         const outcomes = this.#owner.shard.outcomes(trainer, request);
         const replaced = request.generation < generation;
+        const fallbacks = fallbacksSince(this.#owner.fallbacks(), request.generation);
         return encodeAnswers({
           shard: this.#owner.number,
           generation,
           session: request.session,
           outcomes: replaced ? outcomes.map(lostIfUnseen) : outcomes,
+          ...(replaced ? { fallbacks } : {}),
         });
       });
     };

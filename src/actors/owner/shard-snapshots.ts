@@ -97,8 +97,8 @@ export class ShardSnapshots {
       const { shard } = this.#options;
       throw new PserverError("NOT_OWNER", `shard ${shard} is not taken over yet`);
     }
-    const { term, host, owner, generation, created } = manifest;
-    return { term, host, owner, generation, created };
+    const { term, host, owner, generation, created, fallbacks } = manifest;
+    return { term, host, owner, generation, created, fallbacks };
   }
 
   /** Forgets what the former owner had not. What cannot be forgotten does not hinder serving. */

@@ -2,9 +2,11 @@ import {
   asMap,
   decodeMessage,
   encodeMessage,
+  type Fallback,
   integerField,
   listField,
   PserverError,
+  parseFallbacks,
   textField,
 } from "../../protocol/index.ts";
 
@@ -26,6 +28,8 @@ export interface Manifest {
   readonly generation: number;
   /** Creation time of the journal stream, "" while the stream has still to be made. */
   readonly created: string;
+  /** What the shard did not keep of journals that were replaced, oldest first; the newest of them. */
+  readonly fallbacks: readonly Fallback[];
   /** The last record that the snapshot holds, 0 for none, and its checksum. */
   readonly seq: number;
   readonly recordCrc: number;
@@ -65,6 +69,7 @@ export function decodeManifest(bytes: Uint8Array): Manifest {
       owner: textField(fields, "owner"),
       generation: integerField(fields, "generation", 1),
       created: textField(fields, "created"),
+      fallbacks: parseFallbacks(fields),
       seq: integerField(fields, "seq"),
       recordCrc: integerField(fields, "recordCrc"),
       state: listField(fields, "state", LIST_MAX).map(toPieceRef),

@@ -16,7 +16,10 @@ import type { SnapshotStore } from "./store.ts";
 const PIECES_IN_FLIGHT = 4;
 
 /** What one cut says beside the fold: who makes it and of which journal. */
-export type CutHead = Pick<Manifest, "term" | "host" | "owner" | "generation" | "created">;
+export type CutHead = Pick<
+  Manifest,
+  "term" | "host" | "owner" | "generation" | "created" | "fallbacks"
+>;
 
 /** A block of the cut whose pieces are not stored yet; `copies` once it has changed since. */
 interface Pending {

@@ -15,6 +15,7 @@ import {
   jetStreamErrorCode,
 } from "../../transport/broker-error.ts";
 import type { StreamPublisher } from "../../transport/stream-publisher.ts";
+import { readable } from "../fold/read-record.ts";
 import {
   decodeManifest,
   encodeManifest,
@@ -95,14 +96,28 @@ export class SnapshotStore {
     return stored && { seq: stored.seq, manifest: decodeManifest(stored.data) };
   }
 
-  /** All manifests that are kept, oldest first. */
+  /**
+   * All manifests that are kept, oldest first.
+   * @throws SNAPSHOT_DAMAGED if one cannot be read.
+   */
   async manifests(): Promise<StoredManifest[]> {
+    const found = await this.#manifestMessages();
+    return found.map(({ seq, data }) => ({ seq, manifest: decodeManifest(data) }));
+  }
+
+  /** As {@link manifests}, without a manifest where one cannot be read. */
+  async manifestEntries(): Promise<{ seq: number; manifest: Manifest | undefined }[]> {
+    const found = await this.#manifestMessages();
+    return found.map(({ seq, data }) => ({ seq, manifest: readable(() => decodeManifest(data)) }));
+  }
+
+  async #manifestMessages(): Promise<{ seq: number; data: Uint8Array }[]> {
     const subject = this.#subjects.manifest(this.#shard);
-    const found: StoredManifest[] = [];
+    const found: { seq: number; data: Uint8Array }[] = [];
     for (let seq = 1; ; ) {
       const stored = await this.#get({ seq, next_by_subj: subject });
       if (stored === undefined) return found;
-      found.push({ seq: stored.seq, manifest: decodeManifest(stored.data) });
+      found.push(stored);
       seq = stored.seq + 1;
     }
   }

@@ -56,6 +56,37 @@ test("the state of a journal names the sequences that hold no record, and what t
   expect(asked).toEqual(Array(3).fill(["PS_j_3", { deleted_details: true }]));
 });
 
+test("of journals that were left the newest stays, out of the way and as large as it is; older ones go", async () => {
+  const calls: unknown[] = [];
+  const there = new Map([
+    ["PS_j_3", 10],
+    ["PS_j_3_2", 70],
+  ]);
+  const journal = journalOn({
+    info: (stream: string) => {
+      const bytes = there.get(stream);
+      if (bytes === undefined) {
+        return Promise.reject(
+          new JetStreamApiError({ code: 404, err_code: 10059, description: "" }),
+        );
+      }
+      const state = { first_seq: 2, last_seq: 9, bytes };
+      return Promise.resolve({ created: "now", config: { max_bytes: 99 }, state });
+    },
+    update: (stream: string, config: unknown) => {
+      calls.push([stream, config]);
+      return Promise.resolve();
+    },
+    delete: (stream: string) => {
+      calls.push(stream);
+      return Promise.resolve(true);
+    },
+  });
+  const left = await journal.setAside([1, 2, 3]);
+  expect([...left.keys()]).toEqual([2, 1]);
+  expect(calls).toEqual([["PS_j_3_2", { subjects: ["ps.j.left.3.2"], max_bytes: 70 }], "PS_j_3"]);
+});
+
 test("the last sequence is asked for without the sequences that hold no record", async () => {
   const asked: unknown[][] = [];
   const journal = journalOn({

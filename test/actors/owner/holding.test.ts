@@ -152,6 +152,7 @@ describe("a shard without a manifest", () => {
     return takeShardOver({
       subjects: SUBJECTS,
       shard: SHARD,
+      owner: "o",
       host: "h",
       store: {
         lastManifest: () => Promise.resolve(manifests.shift()),

@@ -12,7 +12,14 @@ import type { CutHead } from "../../../src/actors/snapshot/snapshotter.ts";
 import { PserverError } from "../../../src/protocol/index.ts";
 import { JournalWriter, SHARD, SUBJECTS } from "../fold/journal-writer.ts";
 
-const HEAD: CutHead = { term: 2, host: "h", owner: "o", generation: 1, created: "now" };
+const HEAD: CutHead = {
+  term: 2,
+  host: "h",
+  owner: "o",
+  generation: 1,
+  created: "now",
+  fallbacks: [],
+};
 const FOLDED = 4;
 const SIZE = { bytes: 9, bytesMax: 99 };
 
@@ -28,6 +35,10 @@ let committed: number[];
 let owned: OwnedJournal;
 /** What the newest manifest says, the generations that were opened, and what was committed of them. */
 let manifest: CutHead;
+/** Journals that are still there though they were left, how opening one ends, and those removed. */
+let left: Map<number, JournalInfo>;
+let openings: PserverError[];
+let removed: number[];
 let opened: number[];
 let heads: CutHead[];
 /** How far a former owner has folded, as it noted. */
@@ -38,8 +49,18 @@ function own(storage: "file" | "memory"): OwnedJournal {
     shard: SHARD,
     stream: (generation: number) => `stream ${generation}`,
     info: () => Promise.resolve(info),
+    setAside: (generations: readonly number[]) => {
+      told.push(`set aside ${generations}`);
+      return Promise.resolve(left);
+    },
+    remove: (generations: readonly number[]) => {
+      removed.push(...generations);
+      return Promise.resolve();
+    },
     record: (_generation: number, seq: number) => Promise.resolve(records[seq - 1]),
     open: (generation: number) => {
+      const failure = openings.shift();
+      if (failure !== undefined) return Promise.reject(failure);
       opened.push(generation);
       info = { created: "now", firstSeq: 1, lastSeq: 0, missing: [], lost: undefined, ...SIZE };
       return Promise.resolve(info);
@@ -67,6 +88,7 @@ function own(storage: "file" | "memory"): OwnedJournal {
   } as unknown as ShardSnapshots;
   return new OwnedJournal({
     host: "h",
+    owner: "o",
     journal,
     storage,
     shard,
@@ -87,6 +109,7 @@ beforeEach(() => {
   info = { created: "now", firstSeq: 1, lastSeq: 4, missing: [], lost: undefined, ...SIZE };
   [failures, attempts, told, committed] = [[], 0, [], []];
   [manifest, opened, heads] = [HEAD, [], []];
+  [left, openings, removed] = [new Map(), [], []];
   readMark = () => Promise.resolve(undefined);
   owned = own("file");
 });
@@ -164,20 +187,60 @@ describe("a journal that was announced and is not there", () => {
     expect(await own("file").locate()).toEqual({ stream: "stream 1", generation: 1 });
     expect(opened).toEqual([1]);
     expect(heads).toEqual([HEAD]);
-    expect(told).toEqual([]);
+    expect(told).toEqual(["set aside "]);
   });
 
   test("is replaced in memory, where it may have held records", async () => {
     expect(await own("memory").locate()).toEqual({ stream: "stream 2", generation: 2 });
     expect(opened).toEqual([2]);
     expect(heads.map(({ created }) => created)).toEqual(["", "now"]);
-    expect(told).toEqual(["replaced"]);
+    expect(told).toEqual(["replaced", "set aside 1"]);
   });
 
   test("is lost on file if it had been made", async () => {
     manifest = HEAD;
     await expect(own("file").locate()).rejects.toMatchObject({ code: "JOURNAL_LOST" });
     expect(opened).toEqual([]);
+  });
+});
+
+describe("a journal that is replaced", () => {
+  test("says what of the old one is not kept: by itself nothing that was folded", async () => {
+    await own("memory").replace();
+    expect(
+      heads.map(({ generation, created, fallbacks }) => [generation, created, fallbacks]),
+    ).toEqual([
+      [2, "", [{ generation: 1, from: FOLDED + 1, to: FOLDED }]],
+      [2, "now", [{ generation: 1, from: FOLDED + 1, to: FOLDED }]],
+    ]);
+    expect(shard.seq).toBe(0);
+  });
+
+  test("says what it is told, and what was stored until the old one was set aside", async () => {
+    left = new Map([[1, { ...(info as JournalInfo), lastSeq: 9, missing: [9] }]]);
+    manifest = { ...HEAD, fallbacks: [{ generation: 7, from: 1, to: 2 }] };
+    await own("file").replace([{ generation: 1, from: 3, to: 6 }]);
+    expect(heads.map(({ fallbacks }) => fallbacks)).toEqual([
+      [
+        { generation: 7, from: 1, to: 2 },
+        { generation: 1, from: 3, to: 6 },
+      ],
+      [
+        { generation: 7, from: 1, to: 2 },
+        { generation: 1, from: 3, to: 8 },
+      ],
+    ]);
+    // Nobody goes on under the old one before the manifest says so.
+    expect(told).toEqual(["replaced", "set aside 7,1"]);
+  });
+
+  test("makes those that were left give way if the broker has no room", async () => {
+    openings = [new PserverError("NO_SPACE", "no room")];
+    await own("file").replace();
+    expect([removed, opened]).toEqual([[1], [2]]);
+    openings = [new PserverError("TIMEOUT", "no answer")];
+    await expect(own("file").replace()).rejects.toMatchObject({ code: "TIMEOUT" });
+    expect(removed).toEqual([1]);
   });
 });
 

@@ -17,6 +17,7 @@ beforeEach(() => {
   vi.useFakeTimers();
   queue = new PositionQueue({
     shard: 0,
+    fallbacks: () => [{ generation: 1, from: 4, to: 6 }],
     lastSeq: (generation) => {
       looked.push(generation);
       return new Promise((resolve) => looks.push(() => resolve(lastSeq)));

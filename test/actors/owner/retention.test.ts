@@ -51,7 +51,7 @@ class Shelf {
   manifest(generation = 1): StoredManifest {
     const state = [{ seq: this.message(), crc: 0 }];
     const pieces = [this.message()];
-    const head = { term: 1, host: "h", owner: "o", created: "now", recordCrc: 0 };
+    const head = { term: 1, host: "h", owner: "o", created: "now", recordCrc: 0, fallbacks: [] };
     return {
       seq: this.message(),
       manifest: { ...head, generation, seq: this.lastSeq, state, pieces },

@@ -86,6 +86,7 @@ function make(): ShardOwner {
     },
     record: (_generation: number, seq: number) =>
       Promise.resolve(seq > writer.records.length - lost ? undefined : writer.records[seq - 1]),
+    setAside: () => Promise.resolve(new Map()),
     purgeBelow: () => Promise.resolve(),
   } as unknown as Journal;
   const pool = new BufferPool();
@@ -109,6 +110,8 @@ function make(): ShardOwner {
     retainBytes: 1_000_000,
     partBytesMax: 100_000,
     snapshotBudget: new SnapshotBudget(pool),
+    leaseMs: 60_000,
+    onRecovered: () => undefined,
     mayAnswer: () => true,
     onServing: () => undefined,
     onSnapshotFailed: () => undefined,

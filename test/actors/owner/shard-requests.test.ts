@@ -84,6 +84,7 @@ beforeEach(() => {
   folded.apply();
   positions = new PositionQueue({
     shard: SHARD,
+    fallbacks: () => [],
     lastSeq: () => Promise.resolve(undefined),
     onLost: () => undefined,
   });
@@ -98,6 +99,7 @@ beforeEach(() => {
       shard: folded.shard,
       positions,
       steps: new StepQueue(SHARD),
+      fallbacks: () => [],
       position: () => ({ generation: 1, seq: folded.shard.seq }),
       failure: () => failure,
       mayAnswer: () => true,

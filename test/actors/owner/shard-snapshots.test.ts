@@ -13,7 +13,7 @@ import { BufferPool } from "../../../src/transport/buffer-pool.ts";
 import { JournalWriter, SHARD, SUBJECTS } from "../fold/journal-writer.ts";
 
 const FIRST: Manifest = {
-  ...{ term: 4, host: "h", owner: "o", generation: 2, created: "now" },
+  ...{ term: 4, host: "h", owner: "o", generation: 2, created: "now", fallbacks: [] },
   ...{ seq: 1, recordCrc: 7, state: [], pieces: [] },
 };
 
@@ -125,6 +125,7 @@ describe("a snapshot", () => {
       owner: "o",
       generation: 2,
       created: "now",
+      fallbacks: [],
     });
     expect(manifest.pieces).toHaveLength(1);
   });

@@ -12,7 +12,14 @@ import { BufferPool } from "../../../src/transport/buffer-pool.ts";
 import { MemorySnapshots } from "../../support/memory-snapshots.ts";
 import { JournalWriter, SHARD, SUBJECTS } from "../fold/journal-writer.ts";
 
-const HEAD: CutHead = { term: 4, host: "old", owner: "former", generation: 2, created: "now" };
+const HEAD: CutHead = {
+  term: 4,
+  host: "old",
+  owner: "former",
+  generation: 2,
+  created: "now",
+  fallbacks: [],
+};
 
 let snapshots: MemorySnapshots;
 let writer: JournalWriter;
@@ -46,10 +53,14 @@ async function snapshot(parameter: string, head = HEAD): Promise<StoredManifest>
   );
 }
 
+let takings = 0;
+
 function takeOver(): Promise<Holding> {
+  takings += 1;
   return takeShardOver({
     subjects: SUBJECTS,
     shard: SHARD,
+    owner: `new ${takings}`,
     host: "new",
     store: snapshots.store,
     journal: { shard: SHARD, lastSeq: () => Promise.resolve(undefined) },

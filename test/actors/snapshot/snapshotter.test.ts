@@ -85,7 +85,7 @@ let shard: Shard;
 let snapshotter: Snapshotter;
 let budget: SnapshotBudget;
 
-const HEAD = { term: 1, host: "h", owner: "o", generation: 1, created: "now" };
+const HEAD = { term: 1, host: "h", owner: "o", generation: 1, created: "now", fallbacks: [] };
 const NAMES = Array.from({ length: 12 }, (_, i) => `p${i}`);
 
 beforeEach(() => {

@@ -22,7 +22,7 @@ function apiError(err_code: number): JetStreamApiError {
 }
 
 function manifest(owner: string, seq = 1): Manifest {
-  const head = { term: 2, host: "h", owner, generation: 1, created: "now" };
+  const head = { term: 2, host: "h", owner, generation: 1, created: "now", fallbacks: [] };
   return { ...head, seq, recordCrc: 7, state: [], pieces: [] };
 }
 

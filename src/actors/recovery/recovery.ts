@@ -1,0 +1,217 @@
+import { randomUUID } from "node:crypto";
+import { hostname } from "node:os";
+import { type JetStreamClient, type JetStreamManager, jetstream } from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/transport-node";
+import {
+  ensureError,
+  HEADER_BYTES_MAX,
+  integerField,
+  JobSubjects,
+  PserverError,
+  SHARDS_MAX,
+} from "../../protocol/index.ts";
+import {
+  fromBrokerError,
+  JETSTREAM_ERRORS,
+  jetStreamErrorCode,
+} from "../../transport/broker-error.ts";
+import { BufferPool } from "../../transport/buffer-pool.ts";
+import { type ConnectionSettings, openConnection } from "../../transport/connection.ts";
+import { StreamPublisher } from "../../transport/stream-publisher.ts";
+import { hasRemovalMark, parseSettings, SETTINGS_KEY, type StoredSettings } from "../job.ts";
+import { Journal } from "../journal/journal.ts";
+import { MarkKeeper } from "../owner/mark-keeper.ts";
+import { OwnersClient } from "../owners-client.ts";
+import { existingRecords, type Records } from "../records.ts";
+import { SnapshotBudget } from "../snapshot/snapshot-budget.ts";
+import { SnapshotStore } from "../snapshot/store.ts";
+import type { RecoveryChoice, ShardFindings } from "./findings.ts";
+import { initializedBlocks } from "./initialized-blocks.ts";
+import { inspectShard } from "./inspect-shard.ts";
+import { type RecoveredState, type RecoveryStep, recoverShard } from "./recover-shard.ts";
+
+/** How long a shard's owner may take to say how it stands. */
+const OWNER_MS = 2_000;
+
+/** What is asked of the owner of a shard that serves is not asked of the broker. */
+const NOTHING_LOST = { manifestSeq: 0, snapshots: [], lastKnownSeq: 0, choices: [] } as const;
+
+/** Looks at the shards of a job that have stopped, and has them go on; see `pserver recover`. */
+export class Recovery {
+  readonly settings: StoredSettings;
+  readonly #connection: NatsConnection;
+  readonly #subjects: JobSubjects;
+  readonly #host: string;
+  readonly #client: JetStreamClient;
+  readonly #manager: JetStreamManager;
+  readonly #records: Records;
+  readonly #owners: OwnersClient;
+  readonly #publisher: StreamPublisher;
+
+  private constructor(options: {
+    readonly connection: NatsConnection;
+    readonly subjects: JobSubjects;
+    readonly host: string;
+    readonly manager: JetStreamManager;
+    readonly records: Records;
+    readonly settings: StoredSettings;
+  }) {
+    const { connection, subjects, host, manager } = options;
+    this.settings = options.settings;
+    this.#connection = connection;
+    this.#subjects = subjects;
+    this.#host = host;
+    this.#client = jetstream(connection);
+    this.#manager = manager;
+    this.#records = options.records;
+    this.#publisher = new StreamPublisher(connection, subjects.hostInbox(host));
+    this.#owners = new OwnersClient({
+      connection,
+      manager,
+      subjects,
+      host,
+      journalOf: (shard) => this.#journal(shard),
+    });
+  }
+
+  /**
+   * Connects as a host does, without joining the job.
+   * @throws NO_BROKER, DENIED, NO_JETSTREAM; BAD_VALUE if the broker knows no job of the name.
+   */
+  static async open(reach: ConnectionSettings, job: string): Promise<Recovery> {
+    const subjects = new JobSubjects(job);
+    const host = `recover-${hostname().slice(0, 24)}-${process.pid}-${randomUUID().slice(0, 8)}`;
+    const inboxPrefix = subjects.hostInbox(host);
+    const connection = await openConnection(reach, {
+      name: `pserver ${job} recover`,
+      inboxPrefix,
+    });
+    try {
+      const manager = await jetstream(connection).jetstreamManager(false);
+      const bucket = subjects.bucket();
+      if (!(await hasStream(manager, `KV_${bucket}`))) throw noJob(job);
+      const records = await existingRecords(connection, bucket);
+      const stored = (await records.read(SETTINGS_KEY))?.value;
+      if (stored === undefined || hasRemovalMark(stored)) throw noJob(job);
+      const settings = parseSettings(stored);
+      return new Recovery({ connection, subjects, host, manager, records, settings });
+    } catch (error) {
+      await connection.close();
+      throw error;
+    }
+  }
+
+  /** Finds out where a shard stands; changes nothing. */
+  async inspect(shard: number): Promise<ShardFindings> {
+    const owner = await this.#owner(shard);
+    if (typeof owner === "object" && "generation" in owner) {
+      return { shard, condition: "serving", ...owner, ...NOTHING_LOST };
+    }
+    const initialized = await initializedBlocks(this.#records, shard);
+    return await inspectShard({
+      ...this.#tools(shard),
+      client: this.#client,
+      owner,
+      initialized,
+      mark: await new MarkKeeper(this.#records, shard).read(),
+    });
+  }
+
+  /** Has a shard go on from what was chosen of the findings; throws as `recoverShard` does. */
+  async recover(
+    findings: ShardFindings,
+    choice: RecoveryChoice,
+    onStep?: (step: RecoveryStep) => void,
+  ): Promise<RecoveredState> {
+    const payloadBytesMax = this.#connection.info?.max_payload ?? 0;
+    const options = {
+      ...this.#tools(findings.shard),
+      host: this.#host,
+      connection: this.#connection,
+      inboxPrefix: this.#subjects.hostInbox(this.#host),
+      initialized: await initializedBlocks(this.#records, findings.shard),
+      marks: new MarkKeeper(this.#records, findings.shard),
+      payloadBytesMax,
+      partBytesMax: payloadBytesMax - HEADER_BYTES_MAX,
+      snapshotBudget: new SnapshotBudget(new BufferPool()),
+    };
+    return await recoverShard(
+      onStep === undefined ? options : { ...options, onStep },
+      findings,
+      choice,
+    );
+  }
+
+  /** Closes the connection. */
+  async close(): Promise<void> {
+    await this.#connection.close();
+  }
+
+  #tools(shard: number) {
+    return {
+      shard,
+      subjects: this.#subjects,
+      manager: this.#manager,
+      journal: this.#journal(shard),
+      journalStorage: this.settings.journal,
+      store: this.#store(shard),
+    };
+  }
+
+  #journal(shard: number): Journal {
+    const {
+      journal: storage,
+      journalBytesMax: bytesMax,
+      replicas,
+      synchronization,
+    } = this.settings;
+    return new Journal({
+      manager: this.#manager,
+      client: this.#client,
+      subjects: this.#subjects,
+      settings: { storage, bytesMax, replicas, synchronization },
+      shard,
+    });
+  }
+
+  #store(shard: number): SnapshotStore {
+    return new SnapshotStore({
+      manager: this.#manager,
+      client: this.#client,
+      publisher: this.#publisher,
+      subjects: this.#subjects,
+      shard,
+    });
+  }
+
+  /** How the owner of a shard stands: where it serves, what it has failed for, `none` without one. */
+  async #owner(shard: number): Promise<{ generation: number } | PserverError | "none"> {
+    try {
+      const { fields } = await this.#owners.ask(shard, "status", {}, OWNER_MS);
+      return { generation: integerField(fields, "generation") };
+    } catch (error) {
+      const found = ensureError(error);
+      return found.code === "NO_OWNER" ? "none" : found;
+    }
+  }
+}
+
+/** The numbers of all shards of a job. */
+export function allShards({ shards }: StoredSettings): number[] {
+  return Array.from({ length: Math.min(shards, SHARDS_MAX) }, (_, shard) => shard);
+}
+
+async function hasStream(manager: JetStreamManager, name: string): Promise<boolean> {
+  try {
+    await manager.streams.info(name);
+    return true;
+  } catch (error) {
+    if (jetStreamErrorCode(error) === JETSTREAM_ERRORS.STREAM_NOT_FOUND) return false;
+    throw fromBrokerError(error, `looking for the stream ${name}`, { stream: name });
+  }
+}
+
+function noJob(job: string): PserverError {
+  const text = `the broker holds no job of the name ${JSON.stringify(job)}: check --job and --url`;
+  return new PserverError("BAD_VALUE", text, { job });
+}

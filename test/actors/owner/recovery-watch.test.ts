@@ -1,0 +1,69 @@
+// Proves when a failed owner takes its shard for recovered: at another owner's manifest, once it is
+// complete or stays incomplete, and at nothing else. The manifests are what the test says.
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { RecoveryWatch } from "../../../src/actors/owner/recovery-watch.ts";
+import type { Manifest, StoredManifest } from "../../../src/actors/snapshot/manifest.ts";
+import { PserverError } from "../../../src/protocol/index.ts";
+
+let last: StoredManifest | undefined | PserverError;
+let recovered: number[];
+let watch: RecoveryWatch;
+
+function manifest(owner: string, created: string, seq = 1): StoredManifest {
+  return { seq, manifest: { owner, created, generation: 2 } as Manifest };
+}
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  last = undefined;
+  recovered = [];
+  watch = new RecoveryWatch({
+    store: {
+      lastManifest: () =>
+        last instanceof PserverError ? Promise.reject(last) : Promise.resolve(last),
+    },
+    owner: "ours",
+    everyMs: 1_000,
+    onRecovered: ({ generation }) => recovered.push(generation),
+  });
+});
+
+afterEach(() => {
+  watch.stop();
+  vi.useRealTimers();
+});
+
+test("another owner's manifest is the end of the failure, and is told once", async () => {
+  last = manifest("ours", "now");
+  await vi.advanceTimersByTimeAsync(3_000);
+  expect(recovered).toEqual([]);
+  last = manifest("theirs", "now");
+  await vi.advanceTimersByTimeAsync(3_000);
+  expect(recovered).toEqual([2]);
+});
+
+test("one whose journal is still to be made is given one more look", async () => {
+  last = manifest("theirs", "");
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(recovered).toEqual([]);
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(recovered).toEqual([2]);
+});
+
+test("a broker that does not answer, or a damaged manifest, ends nothing", async () => {
+  last = new PserverError("SNAPSHOT_DAMAGED", "a manifest cannot be read");
+  await vi.advanceTimersByTimeAsync(3_000);
+  last = undefined;
+  await vi.advanceTimersByTimeAsync(3_000);
+  expect(recovered).toEqual([]);
+  last = manifest("theirs", "now");
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(recovered).toEqual([2]);
+});
+
+test("one that was stopped tells nothing", async () => {
+  last = manifest("theirs", "now");
+  watch.stop();
+  await vi.advanceTimersByTimeAsync(3_000);
+  expect(recovered).toEqual([]);
+});

@@ -1,0 +1,92 @@
+// Proves which states a shard may go on from, what each is said to lose, and which are not offered.
+import { expect, test } from "vitest";
+import { type ChoiceFacts, choicesOf } from "../../../src/actors/recovery/choices.ts";
+import type { FoundJournal, FoundSnapshot } from "../../../src/actors/recovery/findings.ts";
+
+const JOURNAL: FoundJournal = { stream: "s", firstSeq: 1, lastSeq: 20, bytes: 9, gaps: [] };
+
+function snapshot(
+  manifestSeq: number,
+  seq: number,
+  more: Partial<FoundSnapshot> = {},
+): FoundSnapshot {
+  return { manifestSeq, generation: 1, seq, recordCrc: 7, host: "h", lacks: [], ...more };
+}
+
+function facts(more: Partial<ChoiceFacts>): ChoiceFacts {
+  return {
+    generation: 1,
+    snapshots: [],
+    journal: JOURNAL,
+    prefixEnd: 0,
+    prefixLacks: [],
+    lastKnownSeq: 20,
+    lostFrom: undefined,
+    behind: (seq) => ({
+      trainers: [{ trainer: "a", records: Math.max(0, 18 - seq) }],
+      hostRecords: 1,
+    }),
+    ...more,
+  };
+}
+
+const brief = (given: Partial<ChoiceFacts>): string[] =>
+  choicesOf(facts(given)).map(
+    ({ from, seq, lost }) =>
+      `${from} ${seq}: ${lost.from}-${lost.to} ${lost.records}/${lost.unknown}`,
+  );
+
+test("the prefix comes first, then the whole snapshots, each once", () => {
+  const snapshots = [
+    snapshot(9, 12),
+    snapshot(8, 12),
+    snapshot(7, 9, { problem: "a piece is gone" }),
+    snapshot(5, 4),
+  ];
+  expect(brief({ snapshots, prefixEnd: 15 })).toEqual([
+    "prefix 15: 16-20 5/1",
+    "snapshot 12: 13-20 8/1",
+    "snapshot 4: 5-20 16/1",
+  ]);
+  expect(choicesOf(facts({ snapshots, prefixEnd: 15 }))[0]).toMatchObject({ manifestSeq: 9 });
+});
+
+test("a prefix that adds nothing to the newest whole snapshot is none", () => {
+  expect(brief({ snapshots: [snapshot(9, 12)], prefixEnd: 12 })).toEqual([
+    "snapshot 12: 13-20 8/1",
+  ]);
+});
+
+test("without a snapshot a journal is folded from its first record, and from no other", () => {
+  expect(brief({ prefixEnd: 10 })).toEqual(["prefix 10: 11-20 10/1"]);
+  expect(brief({ prefixEnd: 10, journal: { ...JOURNAL, firstSeq: 2 } })).toEqual([]);
+  // A later journal begins with a state, which only a snapshot holds.
+  expect(brief({ prefixEnd: 10, generation: 2 })).toEqual([]);
+});
+
+test("a journal that is another than the one that was folded is of no use", () => {
+  const journal = { ...JOURNAL, problem: "the stream was made again" };
+  expect(brief({ snapshots: [snapshot(9, 12)], journal, prefixEnd: 15 })).toEqual([
+    "snapshot 12: 13-20 8/1",
+  ]);
+});
+
+test("a state that lacks a block of an initialized parameter is not offered", () => {
+  const lacks = [{ parameter: "w", index: 0 }];
+  const snapshots = [snapshot(9, 0, { lacks })];
+  expect(brief({ snapshots, prefixEnd: 10 })).toEqual(["prefix 10: 11-20 10/1"]);
+  expect(brief({ snapshots, prefixEnd: 10, prefixLacks: lacks })).toEqual([]);
+});
+
+test("a snapshot of all that is known to have existed loses nothing", () => {
+  expect(brief({ snapshots: [snapshot(9, 20)], journal: undefined })).toEqual([
+    "snapshot 20: 21-20 0/0",
+  ]);
+});
+
+test("records in the place of lost ones do not hide the loss", () => {
+  expect(brief({ snapshots: [snapshot(9, 2)], prefixEnd: 18, lostFrom: 16 })).toEqual([
+    "prefix 18: 16-20 5/4",
+    "snapshot 2: 3-20 18/1",
+  ]);
+});
