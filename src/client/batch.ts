@@ -17,6 +17,11 @@ export interface Piece {
   readonly dataBytes: number;
   /** The record under these numbers, in memory of `allocate`. Copies the tensor's bytes, once. */
   draft(head: RecordHead, allocate?: Allocate): Uint8Array;
+  /**
+   * Leaves out of later drafts the version of the block that a gradient was made from; false if there
+   * is none to be left out.
+   */
+  forgetSeen?(): boolean;
 }
 
 /** A piece, with its number once it was sent. */

@@ -40,6 +40,8 @@ export interface BlockReaderOptions {
   readonly positions: Positions;
   readonly parameters: Parameters;
   readonly seen: SeenVersions;
+  /** Whether reads wait for steps now: they do not after a shard has undone some. */
+  readonly waitsForSteps: () => boolean;
   /** Called when a shard has answered a read that waited for a step. */
   readonly onClosed: (shard: number, step: number) => void;
 }
@@ -120,11 +122,10 @@ export class BlockReader {
     { encoding, step }: ReadMode,
     deadline: Deadline,
   ): Promise<number | PserverError> {
-    const { requests, subjects, trainer, positions, seen, onClosed } = this.#options;
+    const { requests, subjects, trainer, positions, seen, waitsForSteps, onClosed } = this.#options;
     const entries = {
       epoch: info.epoch,
       ...(encoding === undefined ? {} : { encoding }),
-      ...(step === undefined ? {} : { step }),
       ...(index === undefined ? {} : { part: partCounts(index) }),
     };
     const expected = encodedBytes(info.dtype, encoding, elements);
@@ -133,7 +134,9 @@ export class BlockReader {
         subject: subjects.pull(info.name, place.index, trainer),
         body: () => {
           const waitMs = Math.floor(Math.min(WAIT_MS, deadline.remainingMs));
-          return encodePullRequest({ ...entries, ...positions.get(place.shard), waitMs }, index);
+          const wanted = step !== undefined && waitsForSteps() ? { step } : {};
+          const position = positions.get(place.shard);
+          return encodePullRequest({ ...entries, ...wanted, ...position, waitMs }, index);
         },
         read: (message) => {
           const reply = parsePullReply(message);
@@ -141,7 +144,7 @@ export class BlockReader {
           take(reply.data);
           positions.note(place.shard, reply);
           seen.note(info, place.index, reply.version);
-          if (step !== undefined) onClosed(place.shard, step);
+          if (step !== undefined && waitsForSteps()) onClosed(place.shard, step);
           return reply.version;
         },
         deadline,

@@ -1,6 +1,7 @@
 import type { PserverError } from "../protocol/errors.ts";
 import type { JobSubjects } from "../protocol/subjects.ts";
 import { BlockReader } from "./block-reader.ts";
+import { Fallbacks, type ShardFallback } from "./fallbacks.ts";
 import { Lifecycle } from "./lifecycle.ts";
 import { Outbox } from "./outbox.ts";
 import { Parameters } from "./parameters.ts";
@@ -23,6 +24,7 @@ export interface ClientParts {
   readonly updates: Updates;
   readonly puller: Puller;
   readonly steps: Steps;
+  readonly fallbacks: Fallbacks;
 }
 
 /** Makes the parts of a client and joins them; `fail` is called when it can do nothing more. */
@@ -31,9 +33,10 @@ export function makeClientParts(options: {
   readonly subjects: JobSubjects;
   readonly trainer: string;
   readonly fail: (error: PserverError) => void;
+  readonly onFallback?: ((fallback: ShardFallback) => void) | undefined;
 }): ClientParts {
   const { wire, subjects, trainer, fail } = options;
-  const positions = new Positions();
+  const positions = new Positions((shard, position) => fallbacks.replaced(shard, position));
   const seen = new SeenVersions();
   const requests = new Requests(wire);
   const outbox: Outbox = new Outbox({
@@ -54,8 +57,18 @@ export function makeClientParts(options: {
   const parameters = new Parameters(session, positions);
   const shared = { requests, outbox, session, parameters, positions, subjects, trainer, seen };
   const steps = new Steps(shared);
+  const fallbacks = new Fallbacks({
+    ...shared,
+    session: () => session.number,
+    onLost: (shard) => {
+      steps.fellBack(shard);
+      seen.clear();
+    },
+    tell: options.onFallback,
+  });
   const reader = new BlockReader({
     ...shared,
+    waitsForSteps: () => steps.readStep !== undefined,
     onClosed: (shard, step) => steps.noteClosed(shard, step),
   });
   return {
@@ -64,6 +77,7 @@ export function makeClientParts(options: {
     session,
     parameters,
     steps,
+    fallbacks,
     lifecycle: new Lifecycle(shared),
     updates: new Updates({ ...shared, steps, payloadBytesMax: () => wire.payloadBytesMax }),
     puller: new Puller({ parameters, reader }),

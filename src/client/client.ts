@@ -18,6 +18,7 @@ import type {
 import { Calls } from "./calls.ts";
 import { type ClientParts, makeClientParts } from "./client-parts.ts";
 import { type CallOptions, Deadline } from "./deadline.ts";
+import type { ShardFallback } from "./fallbacks.ts";
 import type { GradientRecord } from "./gradients.ts";
 import type { IndexList } from "./part-index.ts";
 import type { NamedTensor, PullMode } from "./puller.ts";
@@ -53,15 +54,16 @@ export class Client {
     subjects: JobSubjects;
     trainer: string;
     inbox: string;
+    onFallback: ((fallback: ShardFallback) => void) | undefined;
   }) {
-    const { connection, subjects, trainer, inbox } = options;
+    const { connection, subjects, trainer, inbox, onFallback } = options;
     this.job = subjects.job;
     this.trainer = trainer;
     this.#connection = connection;
     this.#subjects = subjects;
     const fail = (error: PserverError): void => this.#fail(error);
     const wire = new NatsWire(connection, inbox, fail);
-    this.#parts = makeClientParts({ wire, subjects, trainer, fail });
+    this.#parts = makeClientParts({ wire, subjects, trainer, fail, onFallback });
   }
 
   /** A client that has joined its job, on a connection that becomes the client's own. */
@@ -71,9 +73,11 @@ export class Client {
     trainer: string;
     inbox: string;
     deadline: Deadline;
+    onFallback?: ((fallback: ShardFallback) => void) | undefined;
   }): Promise<Client> {
-    const { connection, job, trainer, inbox, deadline } = options;
-    const client = new Client({ connection, subjects: new JobSubjects(job), trainer, inbox });
+    const { connection, job, trainer, inbox, deadline, onFallback } = options;
+    const subjects = new JobSubjects(job);
+    const client = new Client({ connection, subjects, trainer, inbox, onFallback });
     connection.closed().then(
       (error) => client.#fail(connectionClosed(error)),
       (error: unknown) => client.#fail(ensureError(error)),
@@ -334,6 +338,7 @@ export class Client {
     await this.#parts.session.leave(leaving).catch(() => {});
     leaving.dispose();
     this.#parts.session.stop();
+    this.#parts.fallbacks.close();
     this.#parts.outbox.close();
     if (!this.#connection.isClosed()) await this.#connection.close();
   }
@@ -353,6 +358,7 @@ export class Client {
   #fail(error: PserverError): void {
     this.#calls.fail(error);
     this.#parts.session.stop();
+    this.#parts.fallbacks.close();
     this.#parts.outbox.close();
   }
 }

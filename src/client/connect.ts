@@ -14,6 +14,7 @@ import { connectForBulk } from "../transport/bulk-transport.ts";
 import { Backoff } from "./backoff.ts";
 import { Client } from "./client.ts";
 import { type CallOptions, Deadline } from "./deadline.ts";
+import type { ShardFallback } from "./fallbacks.ts";
 import { type ConnectionOverrides, resolveConnection } from "./settings.ts";
 
 /** What `connect` takes; connection settings not given come from the environment. */
@@ -26,6 +27,12 @@ export interface ConnectOptions extends ConnectionOverrides, CallOptions {
    * name, the process id and a random part.
    */
   readonly trainer?: string;
+  /**
+   * Hears, once for each, of the shards that have fallen back: their journal was replaced and updates
+   * that had been acknowledged are undone, as after `pserver recover`. Calls under way end as they do
+   * for a lost journal; later ones go on from what there is. Without it a warning of the process tells.
+   */
+  readonly onFallback?: (fallback: ShardFallback) => void;
 }
 
 /** Time to reach the broker and a host. */
@@ -48,7 +55,7 @@ const CONNECT_TIMEOUT_MS = 10_000;
  * const [w] = await ps.getParams(["w"]);
  */
 export async function connect(options: ConnectOptions): Promise<Client> {
-  const { job, trainer = uniqueTrainer() } = options;
+  const { job, trainer = uniqueTrainer(), onFallback } = options;
   const inbox = new JobSubjects(job).inbox(trainer);
   const deadline = new Deadline("connect", options, CONNECT_TIMEOUT_MS);
   try {
@@ -58,7 +65,7 @@ export async function connect(options: ConnectOptions): Promise<Client> {
     // The life's own token: a second process of this trainer must not receive its messages.
     const life = `${inbox}.${randomUUID().slice(0, 8)}`;
     try {
-      return await Client.join({ connection, job, trainer, inbox: life, deadline });
+      return await Client.join({ connection, job, trainer, inbox: life, deadline, onFallback });
     } catch (error) {
       await connection.close();
       throw error;

@@ -86,6 +86,7 @@ function toPush(info: ParameterInfo, norm: number | undefined, mode: GradientMod
   return {
     ...(norm === undefined ? {} : { norm }),
     ...(encoding === undefined ? {} : { encoding }),
+    forgetSeen: (block) => seenBefore.delete(block),
     operation: (block): PushOperation => {
       const [step, version] = [currentStep(), seenBefore.get(block)];
       return {

@@ -42,6 +42,7 @@ export type {
 export type { Client } from "./client.ts";
 export { type ConnectOptions, connect } from "./connect.ts";
 export type { CallOptions } from "./deadline.ts";
+export type { ShardFallback } from "./fallbacks.ts";
 export type { Gradient, GradientRecord, RowGradient } from "./gradients.ts";
 export type { IndexList } from "./part-index.ts";
 export type { NamedTensor } from "./puller.ts";

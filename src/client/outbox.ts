@@ -254,10 +254,23 @@ export class Outbox {
     // The outcome may be faster than the PubAck.
     this.#reuseBytes(record);
     this.#close(record);
+    if (outcome.code === "BAD_VALUE" && this.#sendUnseen(record)) return;
     if (outcome.code === undefined) record.batch?.applied(record);
     else record.batch?.rejected(record, outcome.code, outcome.message ?? "");
     record.batch = undefined;
     this.#pump();
+  }
+
+  /**
+   * Sends a gradient again that was rejected, without the version it was made from: a shard that has
+   * fallen back does not know the version any more. False if it named none.
+   */
+  #sendUnseen({ piece, batch }: OpenRecord): boolean {
+    if (batch === undefined || piece.forgetSeen?.() !== true) return false;
+    this.#lane(piece.shard).putBack([{ piece, batch }]);
+    this.#waiting += 1;
+    this.#pump();
+    return true;
   }
 
   #refuse(record: OpenRecord, error: PserverError): void {

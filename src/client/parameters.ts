@@ -113,7 +113,7 @@ export class Parameters {
   async status(request: StatusRequest, deadline: Deadline): Promise<StatusReply> {
     const reply = parseStatusReply(await this.#session.request("status", { ...request }, deadline));
     reply.at.forEach((position, shard) => {
-      this.#positions.note(shard, position);
+      this.#positions.await(shard, position);
     });
     return reply;
   }

@@ -29,6 +29,8 @@ export interface Push {
   readonly encoding?: Encoding;
   /** What it does to the block with this index; asked when the message is made. */
   readonly operation: (block: number) => PushOperation;
+  /** Has the operation of a block name no version of it any more; false if it named none. */
+  readonly forgetSeen?: (block: number) => boolean;
 }
 
 /** What all messages of one tensor have in common. */
@@ -38,6 +40,7 @@ interface Source {
   readonly verb: TrainerRecord["verb"];
   readonly encoding?: Encoding | undefined;
   readonly toRecord: (head: RecordHead, load: Load) => TrainerRecord;
+  readonly forgetSeen?: Push["forgetSeen"];
 }
 
 /** Elements that go to one block in one message. */
@@ -94,7 +97,7 @@ export function partPieces(
 
 function pushSource(sender: Sender, info: ParameterInfo, push: Push): Source {
   const { epoch, dtype } = info;
-  const { norm, encoding, operation } = push;
+  const { norm, encoding, operation, forgetSeen } = push;
   // Written out: copying the head entry by entry takes as long as everything else here.
   const toRecord = (head: RecordHead, { place, index }: Load): TrainerRecord => ({
     verb: "push",
@@ -109,7 +112,7 @@ function pushSource(sender: Sender, info: ParameterInfo, push: Push): Source {
     operation: operation(place.index),
     part: index && partCounts(index),
   });
-  return { sender, info, verb: "push", encoding, toRecord };
+  return { sender, info, verb: "push", encoding, toRecord, ...(forgetSeen && { forgetSeen }) };
 }
 
 function wholeBlocks(source: Source, data: TensorData): Piece[] {
@@ -148,6 +151,10 @@ class TensorPiece implements Piece {
     if (index !== undefined) writePartIndex(draft.data, index);
     writeElements(draft.data.subarray(this.#indexBytes), values(), encoding);
     return sealMessage(draft);
+  }
+
+  forgetSeen(): boolean {
+    return this.#source.forgetSeen?.(this.#load.place.index) ?? false;
   }
 }
 

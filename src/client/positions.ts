@@ -7,10 +7,27 @@ import { laterPosition, type Position } from "../protocol/outcomes.ts";
  */
 export class Positions {
   readonly #byShard = new Map<number, Position>();
+  /** Those of what this trainer has itself written or read. */
+  readonly #seen = new Map<number, Position>();
+  readonly #onReplaced: (shard: number, seen: Position) => void;
 
-  /** Takes a position into account; a lower one changes nothing. */
+  /** `onReplaced` gets the last position seen of a journal, once one of a later generation is known. */
+  constructor(onReplaced: (shard: number, seen: Position) => void = () => undefined) {
+    this.#onReplaced = onReplaced;
+  }
+
+  /** Takes a position into account that was seen; a lower one changes nothing. */
   note(shard: number, { generation, seq }: Position): void {
     // Of a reply only its position is kept: the rest holds the bytes of a block.
+    const position = { generation, seq };
+    const before = this.#seen.get(shard);
+    this.#seen.set(shard, laterPosition(before, position));
+    this.await(shard, position);
+    if (before !== undefined && generation > before.generation) this.#onReplaced(shard, before);
+  }
+
+  /** Takes a position into account that reads must have reached, though nothing of it was seen. */
+  await(shard: number, { generation, seq }: Position): void {
     this.#byShard.set(shard, laterPosition(this.#byShard.get(shard), { generation, seq }));
   }
 

@@ -18,6 +18,11 @@ export class SeenVersions {
     seen.versions.set(block, version);
   }
 
+  /** Forgets all: versions that were read have been undone, and are no versions of today's blocks. */
+  clear(): void {
+    this.#byParameter.clear();
+  }
+
   /** The version last read; undefined if there is none, or it does not matter. */
   get({ name, epoch }: ParameterInfo, block: number): number | undefined {
     const seen = this.#byParameter.get(name);

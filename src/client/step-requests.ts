@@ -22,7 +22,12 @@ const WAIT_MS = 900;
  */
 export async function askForStep(
   { requests, subjects, trainer, positions }: StepRequestsOptions,
-  wanted: { readonly shard: number; readonly revision: number; readonly step: number },
+  wanted: {
+    readonly shard: number;
+    readonly revision: number;
+    /** Asked before each question: what is waited for may have become pointless. */
+    readonly step: () => number;
+  },
   deadline: Deadline,
 ): Promise<StepReply> {
   const { shard, revision, step } = wanted;
@@ -32,7 +37,7 @@ export async function askForStep(
         subject: subjects.step(shard, trainer),
         body: () => {
           const waitMs = Math.floor(Math.min(WAIT_MS, deadline.remainingMs));
-          return encodeStepRequest({ ...positions.get(shard), revision, step, waitMs });
+          return encodeStepRequest({ ...positions.get(shard), revision, step: step(), waitMs });
         },
         read: parseStepReply,
         deadline,

@@ -74,6 +74,16 @@ export class Steps {
   }
 
   /**
+   * A shard has fallen back: steps that had closed there may be open again, and close only when this
+   * trainer tells it once more how far it is. So it enters anew at its next gradient, and until then its
+   * reads wait for no step.
+   */
+  fellBack(shard: number): void {
+    this.#closed.delete(shard);
+    this.#member = undefined;
+  }
+
+  /**
    * Sends gradients to shards as part of the open step, and ends the step if `endStep`. After an
    * error the step is still open.
    * @throws what `send` throws; TIMEOUT naming members waited for; NOT_MEMBER if the trainer has lost
@@ -91,7 +101,7 @@ export class Steps {
     return this.#inTurn(deadline, async (release) => {
       await this.#enter(deadline);
       if (synchronization.mode === "sync") await this.#waitUntilOpen(call.shards, deadline);
-      const sending = send(this.#place(synchronization));
+      const sending = this.#send(synchronization, call.shards, deadline, send);
       this.#open = true;
       this.#sending.add(sending);
       const sent = (): boolean => this.#sending.delete(sending);
@@ -128,6 +138,27 @@ export class Steps {
     return this.#member?.session === this.#options.session.number;
   }
 
+  /**
+   * Sends, and once more if a shard finds the gradients too early: it has fallen back to an older step
+   * without this trainer's knowledge. What other shards have taken already they count as late.
+   */
+  async #send(
+    synchronization: Exclude<Synchronization, { mode: "async" }>,
+    shards: readonly number[],
+    deadline: Deadline,
+    send: (place: StepPlace) => Promise<{ late: number }>,
+  ): Promise<{ late: number }> {
+    try {
+      return await send(this.#place(synchronization));
+    } catch (caught) {
+      if (ensureError(caught).code !== "EARLY") throw caught;
+      this.#member = undefined;
+      this.#closed.clear();
+      await this.#waitUntilOpen(shards, deadline);
+      return await send(this.#place(synchronization));
+    }
+  }
+
   #place({ mode, ...rest }: Exclude<Synchronization, { mode: "async" }>): StepPlace {
     const backups = "backups" in rest ? rest.backups : 0;
     return {
@@ -155,7 +186,7 @@ export class Steps {
     const { revision } = parseEnterReply(await session.request("enter", {}, deadline));
     const member = { revision, session: session.number };
     const shards = Array.from({ length: session.shards }, (_, shard) => shard);
-    const closed = await this.#ask(shards, { revision, step: 0 }, deadline);
+    const closed = await this.#ask(shards, { revision, step: () => 0 }, deadline);
     // What it has ended in an earlier membership stays ended.
     this.#ended = Math.max(this.#ended, ...closed);
     if (closed.some((step) => step < this.#ended)) await this.#sendClocks(this.#ended, deadline);
@@ -166,11 +197,15 @@ export class Steps {
   /** Waits until the step before the open one has closed where gradients are to go. */
   async #waitUntilOpen(shards: readonly number[], deadline: Deadline): Promise<void> {
     while (true) {
+      await this.#enter(deadline);
       const step = this.#ended;
       const revision = this.#member?.revision ?? 0;
       const behind = [...new Set(shards)].filter((shard) => (this.#closed.get(shard) ?? 0) < step);
       if (behind.length === 0) return;
-      const closed = await this.#ask(behind, { revision, step }, deadline);
+      // After a fallback nobody closes the step before this trainer has entered anew.
+      const wanted = { revision, step: () => (this.#isMember ? step : 0) };
+      const closed = await this.#ask(behind, wanted, deadline);
+      if (!this.#isMember) continue;
       const most = Math.max(...closed);
       if (this.#open || most <= step) return;
       // With backups, steps close without this trainer: what it could send for them comes too late.
@@ -181,7 +216,7 @@ export class Steps {
 
   async #ask(
     shards: readonly number[],
-    wanted: { readonly revision: number; readonly step: number },
+    wanted: { readonly revision: number; readonly step: () => number },
     deadline: Deadline,
   ): Promise<number[]> {
     return allOrFirstError(

@@ -61,6 +61,20 @@ function piece(shard: number, index = 0, dataBytes = 8): Piece {
   };
 }
 
+/** A gradient that names the version it was made from, until it is told to forget it. */
+function seeing(version: number): Piece {
+  let seen: number | undefined = version;
+  return {
+    ...piece(0),
+    draft: (head) => encodeMessage({ ...head, ...(seen === undefined ? {} : { seen }) }),
+    forgetSeen: () => {
+      const named = seen !== undefined;
+      seen = undefined;
+      return named;
+    },
+  };
+}
+
 function pieces(shard: number, count: number, dataBytes?: number): Piece[] {
   return Array.from({ length: count }, (_, index) => piece(shard, index, dataBytes));
 }
@@ -589,5 +603,35 @@ describe("sessions", () => {
     await settle();
     expect(call.error?.code).toBe("SUPERSEDED");
     expect(ended).toHaveLength(1);
+  });
+});
+
+describe("a gradient that names a version which its shard has undone", () => {
+  const rejected = (n: number): Outcome => {
+    return { n, seq: n, version: 0, code: "BAD_VALUE", message: "seen: expected at most 3" };
+  };
+
+  test("is sent once more without it, under a number of its own", async () => {
+    const { wire, outbox } = setUp();
+    const sent = watch(outbox.send([seeing(9)], { deadline: deadline() }));
+    expect(head(wire.published[0])).toMatchObject({ n: 1, seen: 9 });
+    ack(wire, wire.published[0], 1);
+    answer(wire, [rejected(1)]);
+    expect(head(wire.published[1])).toMatchObject({ n: 2, done: 1 });
+    expect(head(wire.published[1])["seen"]).toBeUndefined();
+    ack(wire, wire.published[1], 2);
+    answer(wire, [applied(2)]);
+    await settle();
+    expect(sent.state).toBe("done");
+  });
+
+  test("ends its call if it is rejected again", async () => {
+    const { wire, outbox } = setUp();
+    const sent = watch(outbox.send([seeing(9)], { deadline: deadline() }));
+    answer(wire, [rejected(1)]);
+    answer(wire, [rejected(2)]);
+    await settle();
+    expect(sent.error?.code).toBe("BAD_VALUE");
+    expect(wire.published).toHaveLength(2);
   });
 });
