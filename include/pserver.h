@@ -323,6 +323,27 @@ PSERVER_EXPORT pserver_status pserver_list(pserver_client *client, pserver_param
                                            size_t *count, int64_t timeout_ms);
 PSERVER_EXPORT void pserver_list_release(pserver_parameter_info *list, size_t count);
 
+/** Records of a shard's journal that were lost, and with them updates that had been acknowledged. */
+typedef struct pserver_fallback {
+  uint32_t shard;
+  /** Generation of the journal that was left; `from` and `to` are sequences of it. */
+  uint64_t generation;
+  uint64_t from;
+  uint64_t to;
+} pserver_fallback;
+
+/**
+ * What shards have lost since they were last asked, of what this client may have written or read: a shard
+ * falls back when its journal is replaced, as by `pserver recover`. Asks the shards whose journal this
+ * client knows to have been replaced; without one it costs nothing, so call it after any error, or once
+ * in a while. After an error the same is asked again. `*list`, NULL if there is nothing, is released with
+ * pserver_fallbacks_release(). Of a job whose trainers keep step the next gradient enters anew; one that a
+ * shard finds too early, PSERVER_ERR_EARLY, is to be sent again.
+ */
+PSERVER_EXPORT pserver_status pserver_fallbacks(pserver_client *client, pserver_fallback **list,
+                                                size_t *count, int64_t timeout_ms);
+PSERVER_EXPORT void pserver_fallbacks_release(pserver_fallback *list);
+
 /**
  * Has a host write the model to a file below its model directory; by default it may take 10 minutes.
  * BAD_PATH, IO or DISK_FULL as the host says.

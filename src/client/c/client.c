@@ -11,6 +11,7 @@
 #include "call.h"
 #include "clock.h"
 #include "connection.h"
+#include "fallbacks.h"
 
 #define CONNECT_MS 10000
 #define ATTEMPT_MS 5000
@@ -83,9 +84,19 @@ void client_fail(struct client *client, pserver_status code, const char *text) {
   wake_all(client);
 }
 
-void note_position(struct client *client, uint64_t shard, struct position position) {
+void await_position(struct client *client, uint64_t shard, struct position position) {
   if (shard >= SHARDS_MAX || !is_later(position, client->positions[shard])) return;
   client->positions[shard] = position;
+}
+
+void note_position(struct client *client, uint64_t shard, struct position position) {
+  await_position(client, shard, position);
+  if (shard >= SHARDS_MAX || !is_later(position, client->seen[shard])) return;
+  struct position before = client->seen[shard];
+  client->seen[shard] = position;
+  if (before.generation != 0 && position.generation > before.generation) {
+    journal_left(client, (unsigned)shard, before);
+  }
 }
 
 struct position position_of(const struct client *client, uint64_t shard) {

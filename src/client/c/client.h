@@ -62,6 +62,10 @@ struct client {
   size_t pull_bytes;
 
   struct position positions[SHARDS_MAX];
+  /** The last position of what this client has written or read itself. */
+  struct position seen[SHARDS_MAX];
+  /** The last one seen of a journal that was replaced, until what it lost has been told. */
+  struct position left[SHARDS_MAX];
   struct session session;
   struct outbox outbox;
   struct steps steps;
@@ -77,8 +81,11 @@ void client_release(struct client *client);
 /** Ends every call, now and later, with this error; only the first counts. Lock held. */
 void client_fail(struct client *client, pserver_status code, const char *text);
 
-/** Takes a position into account. Lock held. */
+/** Takes a position into account that was seen. Lock held. */
 void note_position(struct client *client, uint64_t shard, struct position position);
+
+/** The same of one that reads must have reached, though nothing of it was seen. Lock held. */
+void await_position(struct client *client, uint64_t shard, struct position position);
 
 /** The position in a shard, its beginning if nothing was seen. Lock held. */
 struct position position_of(const struct client *client, uint64_t shard);

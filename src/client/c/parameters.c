@@ -127,7 +127,7 @@ static void note_positions(struct client *client, const struct value *fields) {
     struct position position;
     if (map_whole(&entry, "generation", &position.generation) &&
         map_whole(&entry, "seq", &position.seq)) {
-      note_position(client, shard, position);
+      await_position(client, shard, position);
     }
   }
   pthread_mutex_unlock(&client->lock);
@@ -240,6 +240,16 @@ void parameters_release(struct parameters *parameters) {
       struct parameter *parameter = parameters->buckets[i];
       parameters->buckets[i] = parameter->next;
       parameter_unref(parameter);
+    }
+  }
+}
+
+void forget_seen_versions(struct parameters *parameters) {
+  for (size_t i = 0; i < BUCKETS; i++) {
+    for (struct parameter *each = parameters->buckets[i]; each != NULL; each = each->next) {
+      for (uint64_t block = 0; each->seen != NULL && block < each->layout.blocks; block++) {
+        __atomic_store_n(&each->seen[block], 0, __ATOMIC_RELAXED);
+      }
     }
   }
 }

@@ -52,6 +52,9 @@ pserver_status ask_status(struct call *call, const char *const *names, size_t co
 pserver_status read_parameter_list(const struct message *message, struct parameter **parameters,
                                    size_t capacity, size_t *count);
 
+/** Forgets the versions that blocks had when they were read. Lock held. */
+void forget_seen_versions(struct parameters *parameters);
+
 pserver_status read_state(const struct value *fields, pserver_state *state);
 
 void parameters_release(struct parameters *parameters);

@@ -25,11 +25,13 @@ static pserver_status write_question(struct call *call, struct ask *ask, struct 
   int64_t left = call_remaining_ms(call);
   pthread_mutex_lock(&call->client->lock);
   struct position position = position_of(call->client, question->shard);
+  /* After a fallback nobody closes the step before this trainer has entered anew. */
+  uint64_t step = is_member(call->client) ? question->step : 0;
   pthread_mutex_unlock(&call->client->lock);
   draft_whole(draft, "generation", position.generation);
   draft_whole(draft, "seq", position.seq);
   draft_whole(draft, "revision", question->revision);
-  draft_whole(draft, "step", question->step);
+  draft_whole(draft, "step", step);
   draft_whole(draft, "waitMs", (uint64_t)(left < WAIT_MS ? left : WAIT_MS));
   return draft_end(draft);
 }

@@ -5,7 +5,7 @@
 #include "clock.h"
 #include "step-requests.h"
 
-static bool is_member(const struct client *client) {
+bool is_member(const struct client *client) {
   return client->steps.member != 0 && client->steps.member == client->session.number;
 }
 
@@ -113,6 +113,8 @@ static pserver_status wait_until_open(struct call *call, const struct piece *pie
     bool behind[LANES_MAX] = {false};
     uint64_t most;
     uint64_t least;
+    pserver_status status = enter(call);
+    if (status != PSERVER_OK) return status;
     pthread_mutex_lock(&client->lock);
     bool is_behind = find_behind(client, pieces, count, behind);
     uint64_t step = steps->ended;
@@ -120,7 +122,11 @@ static pserver_status wait_until_open(struct call *call, const struct piece *pie
     bool is_open = steps->is_open;
     pthread_mutex_unlock(&client->lock);
     if (!is_behind) return PSERVER_OK;
-    pserver_status status = ask_for_step(call, behind, revision, step, &most, &least);
+    status = ask_for_step(call, behind, revision, step, &most, &least);
+    pthread_mutex_lock(&client->lock);
+    bool has_place = is_member(client);
+    pthread_mutex_unlock(&client->lock);
+    if (status == PSERVER_OK && !has_place) continue;
     if (status != PSERVER_OK || is_open || most <= step) return status;
     /* With backups, steps close without this trainer: what it could send for them comes too late. */
     status = send_clocks(call, most);

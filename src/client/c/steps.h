@@ -51,6 +51,9 @@ pserver_status steps_join_in(struct call *call, const struct piece *pieces, size
 pserver_status steps_sent(struct call *call, const struct step_place *place, bool ends_step,
                           pserver_status status, size_t late);
 
+/** Whether the session keeps step, as far as it knows. Lock held. */
+bool is_member(const struct client *client);
+
 /** The step that must have closed before the client reads; 0 for none. Lock held. */
 uint64_t step_of_pulls(const struct client *client);
 

@@ -2,7 +2,8 @@
  * Does what each line of standard input says on one client, and prints the name of the status and the
  * message of what came of it. Arguments: URL, job, trainer, timeout of a call in ms, and, if it is not the
  * default, that of connecting. Lines: `create`
- * and `push` work on a parameter "p" of one element, `get` prints it; `large` pushes 40 MB to "large".
+ * and `push` work on a parameter "p" of one element, `get` prints it; `large` pushes 40 MB to "large";
+ * `grad` sends a gradient of 1 to "p" at rate 1; `fallbacks` prints what shards have lost, as shard:generation:from-to.
  */
 #include <pserver.h>
 #include <string.h>
@@ -28,6 +29,25 @@ static pserver_status obey(pserver_client *client, const char *line) {
   }
   if (strcmp(line, "push\n") == 0) {
     return pserver_push(client, name, &value, 1, 1, PSERVER_AS_IS, -1);
+  }
+  if (strcmp(line, "fallbacks\n") == 0) {
+    pserver_fallback *lost = NULL;
+    size_t count = 0;
+    pserver_status status = pserver_fallbacks(client, &lost, &count, -1);
+    for (size_t i = 0; i < count; i++) {
+      printf("%u:%llu:%llu-%llu ", lost[i].shard, (unsigned long long)lost[i].generation,
+             (unsigned long long)lost[i].from, (unsigned long long)lost[i].to);
+    }
+    pserver_fallbacks_release(lost);
+    return status;
+  }
+  if (strcmp(line, "grad\n") == 0) {
+    pserver_grad_options options;
+    pserver_grad_options_init(&options);
+    options.has_learning_rate = true;
+    options.learning_rate = 1;
+    pserver_gradient gradient = {name, value, NULL, 0};
+    return pserver_send_grads(client, &gradient, 1, &options, -1);
   }
   if (strcmp(line, "large\n") == 0) {
     return pserver_push(client, "large", &many, 1, 1, PSERVER_AS_IS, -1);
