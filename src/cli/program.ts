@@ -11,6 +11,7 @@ import { registerHost } from "./commands/host.ts";
 import { registerJobs } from "./commands/jobs.ts";
 import { registerLoad } from "./commands/load.ts";
 import { registerLs } from "./commands/ls.ts";
+import { registerRecover } from "./commands/recover.ts";
 import { registerRemove } from "./commands/remove.ts";
 import { registerSave } from "./commands/save.ts";
 import { registerSet } from "./commands/set.ts";
@@ -54,6 +55,7 @@ export function createProgram(context: CliContext, style: ErrorStyle): Command {
   registerSet(program, context);
   registerSave(program, context);
   registerLoad(program, context);
+  registerRecover(program, context);
   registerJobs(program, context);
   registerRemove(program, context);
   registerDoctor(program, context);

@@ -16,6 +16,7 @@ const COMMANDS = [
     "load",
     "jobs",
     "remove",
+    "recover",
     "doctor",
     "completion",
   ],

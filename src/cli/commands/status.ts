@@ -5,7 +5,7 @@ import { tensorBytes } from "../../protocol/tensor.ts";
 import { type CliContext, openOutput } from "../context.ts";
 import { helpText } from "../help-text.ts";
 import { withHosts } from "../job/open-job.ts";
-import { closedSteps, idleShards, type Participants } from "../job/participants.ts";
+import { closedSteps, fallenBack, idleShards, type Participants } from "../job/participants.ts";
 import {
   addJobOptions,
   addTrainerOption,
@@ -14,6 +14,7 @@ import {
 import { addOutputOptions } from "../options/output-options.ts";
 import { formatBytes, formatCount, formatRanges } from "../output/amounts.ts";
 import type { Paint } from "../output/colors.ts";
+import { describeFallbacks } from "../output/fallbacks.ts";
 import type { OutputFlags } from "../output/output.ts";
 import { formatTable, visible } from "../output/table.ts";
 
@@ -106,6 +107,9 @@ export function describeStatus(status: JobStatus, paint: Paint): string[] {
   if (status.synchronization.mode !== "async") lines.push(row("steps", describeSteps(status)));
   for (const [state, numbers] of idleShards(shards)) {
     lines.push(row("", paint("warn", `${state} at the moment: ${formatRanges(numbers)}`)));
+  }
+  for (const { shard, fallbacks } of fallenBack(shards)) {
+    lines.push(row("", `shard ${shard}: ${describeFallbacks(fallbacks)}`));
   }
   const doubted = shards.filter(({ reportedLoss }) => reportedLoss !== undefined);
   if (doubted.length > 0) {

@@ -1,4 +1,5 @@
 import type { HostEvent } from "../../actors/host.ts";
+import { describeFallbacks } from "../output/fallbacks.ts";
 import type { Output } from "../output/output.ts";
 
 /** Tells the operator what happens in a host; nothing of a shard's ordinary comings and goings. */
@@ -10,6 +11,12 @@ export function tellHostEvent(event: HostEvent, output: Output): void {
     case "shard-failed":
       output.warning(
         `shard ${event.shard} has failed: ${event.error.code}: ${event.error.message}`,
+      );
+      return;
+    case "shard-recovered":
+      output.warning(
+        `shard ${event.shard} was recovered under generation ${event.generation}: ` +
+          describeFallbacks(event.fallbacks),
       );
       return;
     case "snapshot-failed":

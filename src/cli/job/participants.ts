@@ -1,5 +1,6 @@
 import type { Fields } from "../../protocol/codec.ts";
 import { type Synchronization, toSynchronization } from "../../protocol/config/index.ts";
+import { type Fallback, parseFallbacks } from "../../protocol/fallback.ts";
 import { asMap, flagField, integerField, listField, textField } from "../../protocol/fields.ts";
 import { SHARDS_MAX } from "../../protocol/limits.ts";
 
@@ -56,6 +57,16 @@ export function idleShards(shards: readonly ListedShard[]): Map<string, number[]
     if (state !== "serving") idle.set(state, [...(idle.get(state) ?? []), shard]);
   }
   return idle;
+}
+
+/** Shards whose journal was replaced and that did not keep all of it, with what they lost. */
+export function fallenBack(
+  shards: readonly ListedShard[],
+): { readonly shard: number; readonly fallbacks: readonly Fallback[] }[] {
+  return shards.flatMap((listed) => {
+    const fallbacks = parseFallbacks(listed).filter(({ from, to }) => to >= from);
+    return fallbacks.length === 0 ? [] : [{ shard: listed.shard, fallbacks }];
+  });
 }
 
 /**

@@ -1,0 +1,26 @@
+import { createInterface } from "node:readline";
+import type { CliContext } from "./context.ts";
+import { unlessAborted } from "./interrupts.ts";
+
+/**
+ * The line that a person answers a question with, without blanks around it; "" at the end of the input.
+ * The question goes to the message stream.
+ * @throws the signal's reason at Ctrl-C.
+ */
+export async function askLine(
+  { stdin, stderr, signal }: Pick<CliContext, "stdin" | "stderr" | "signal">,
+  question: string,
+): Promise<string> {
+  // The terminal edits the line and turns Ctrl-C into a signal; this only reads.
+  const lines = createInterface({ input: stdin, terminal: false });
+  try {
+    stderr.write(`${question} `);
+    const answer = new Promise<string>((resolve) => {
+      lines.once("line", resolve);
+      lines.once("close", () => resolve(""));
+    });
+    return (await unlessAborted(signal, answer)).trim();
+  } finally {
+    lines.close();
+  }
+}

@@ -1,0 +1,219 @@
+import { type Command, Option } from "commander";
+import type { RecoveryChoice, ShardFindings } from "../../actors/recovery/findings.ts";
+import type { RecoveredState } from "../../actors/recovery/recover-shard.ts";
+import type { Recovery } from "../../actors/recovery/recovery.ts";
+import { resolveSettings } from "../../client/settings.ts";
+import { PserverError } from "../../protocol/errors.ts";
+import { SHARDS_MAX } from "../../protocol/limits.ts";
+import { askLine } from "../ask-line.ts";
+import { confirm } from "../confirm.ts";
+import { type CliContext, openOutput } from "../context.ts";
+import { EXIT } from "../exit-codes.ts";
+import { helpText } from "../help-text.ts";
+import { unlessAborted } from "../interrupts.ts";
+import {
+  addConnectionOptions,
+  addJobOption,
+  type ConnectionFlags,
+  toOverrides,
+} from "../options/connection-options.ts";
+import { addOutputOptions } from "../options/output-options.ts";
+import { wholeNumber } from "../options/parse-values.ts";
+import { describeFallbacks } from "../output/fallbacks.ts";
+import type { Output, OutputFlags } from "../output/output.ts";
+import { describeChoice, describeFindings } from "../recover/describe-findings.ts";
+import { checkStopped, selectChoice } from "../recover/select-choice.ts";
+
+interface RecoverFlags extends ConnectionFlags, OutputFlags {
+  readonly job: string;
+  readonly shard?: readonly number[];
+  readonly from?: RecoveryChoice["from"];
+  readonly record?: number;
+  readonly yes?: boolean;
+}
+
+/** What is to be done with a shard. */
+interface Plan {
+  readonly findings: ShardFindings;
+  readonly choice: RecoveryChoice;
+}
+
+/** `pserver recover`: shows what shards have lost, and has them go on without it. */
+export function registerRecover(program: Command, context: CliContext): void {
+  const shards = wholeNumber(0, SHARDS_MAX - 1);
+  const command = program
+    .command("recover")
+    .description("show what stopped shards have lost, and accept it so that they go on");
+  addOutputOptions(addJobOption(addConnectionOptions(command)))
+    .addOption(
+      new Option("--shard <n>", "only this shard; may be repeated (default: all)").argParser(
+        (text: string, before: readonly number[] = []) => [...before, shards(text)],
+      ),
+    )
+    .addOption(
+      new Option("--from <state>", "what to go on from, without asking").choices([
+        "snapshot",
+        "prefix",
+      ]),
+    )
+    .addOption(
+      new Option("--record <n>", "with --from snapshot: an older one, by its record").argParser(
+        wholeNumber(0, Number.MAX_SAFE_INTEGER),
+      ),
+    )
+    .option("--yes", "accept the loss without asking; needs --from")
+    .action((flags: RecoverFlags) => runRecover(context, flags))
+    .addHelpText(
+      "after",
+      helpText({
+        "What it does": [
+          "  Without --yes it only shows, and asks where it runs in a terminal. A shard that goes on gets a",
+          "  new generation: its old positions mean nothing any more, and every trainer is told what was",
+          "  given up. Running hosts take it over within a lease time. It needs the user of a host.",
+        ],
+        "Exit code": ["  1 if shards have stopped and were not recovered, else 0."],
+        "With --json": [
+          '  {"job","shards":[{"shard","condition","error","snapshots","journal","choices",…}],',
+          '  "recovered":[{"shard","generation","fallbacks"}]}; a condition is serving, whole, stopped or',
+          "  failed.",
+        ],
+        Examples: [
+          "  pserver recover --job mnist",
+          "  pserver recover --job mnist --from prefix --yes",
+          "  pserver recover --job mnist --shard 3 --from snapshot --record 1200 --yes",
+        ],
+      }),
+    );
+}
+
+async function runRecover(context: CliContext, flags: RecoverFlags): Promise<void> {
+  checkFlags(flags);
+  const output = openOutput(context, flags);
+  // Loaded here, so that the other commands start without it.
+  const { allShards, Recovery } = await import("../../actors/recovery/recovery.ts");
+  const connection = resolveSettings(toOverrides(flags), context.environment);
+  const recovery = await unlessAborted(context.signal, Recovery.open(connection, flags.job));
+  try {
+    const shards = [...new Set(flags.shard ?? allShards(recovery.settings))];
+    const found = await inspectAll(context, recovery, shards);
+    const stopped = found.filter(({ condition }) => condition === "stopped");
+    if (!output.json) showFindings(output, flags, found, stopped);
+    if (flags.shard !== undefined && flags.from !== undefined) found.forEach(checkStopped);
+    const plans = await choose(context, output, flags, stopped);
+    const recovered = await carryOut(context, output, recovery, plans);
+    if (output.json) output.value({ job: flags.job, shards: found, recovered });
+    if (recovered.length === stopped.length) return;
+    context.setExitCode(EXIT.failure);
+    if (plans.length === 0) output.message(`nothing was changed; ${whatToGive(flags, stopped)}`);
+  } finally {
+    await recovery.close();
+  }
+}
+
+/** @throws BAD_VALUE for flags that do not go together. */
+function checkFlags({ yes, from, record }: RecoverFlags): void {
+  const problem =
+    yes === true && from === undefined
+      ? "--yes: expected --from with it; received none"
+      : record !== undefined && from !== "snapshot"
+        ? "--record: expected --from snapshot with it"
+        : undefined;
+  if (problem !== undefined) throw new PserverError("BAD_VALUE", problem);
+}
+
+async function inspectAll(
+  { signal }: CliContext,
+  recovery: Recovery,
+  shards: readonly number[],
+): Promise<ShardFindings[]> {
+  const { shards: count } = recovery.settings;
+  const wrong = shards.find((shard) => shard >= count);
+  if (wrong !== undefined) {
+    const text = `--shard: expected 0 to ${count - 1}; received ${wrong}`;
+    throw new PserverError("BAD_VALUE", text, { expected: count - 1, received: wrong });
+  }
+  const found: ShardFindings[] = [];
+  for (const shard of shards) found.push(await unlessAborted(signal, recovery.inspect(shard)));
+  return found;
+}
+
+function showFindings(
+  output: Output,
+  { job }: RecoverFlags,
+  found: readonly ShardFindings[],
+  stopped: readonly ShardFindings[],
+): void {
+  for (const findings of stopped) output.lines(describeFindings(findings, output.paint));
+  for (const { shard, condition, error } of found) {
+    if (condition !== "failed") continue;
+    const reason = `${error?.code}: ${error?.message}`;
+    output.warning(`shard ${shard} has failed, but for no loss: ${reason}`);
+  }
+  if (stopped.length === 0) output.message(`no shard of job ${job} has stopped for a loss`);
+}
+
+/** What to do with each shard: as the flags say, or as a person answers; nothing without either. */
+async function choose(
+  context: CliContext,
+  output: Output,
+  { from, record, yes }: RecoverFlags,
+  stopped: readonly ShardFindings[],
+): Promise<Plan[]> {
+  const wanted = from && { from, ...(record === undefined ? {} : { record }) };
+  const asked =
+    wanted === undefined
+      ? stopped
+      : stopped.map((findings) => ({ ...findings, choices: [selectChoice(findings, wanted)] }));
+  if (yes === true) {
+    return asked.flatMap((findings) => findings.choices.map((choice) => ({ findings, choice })));
+  }
+  if (output.json || context.stdin.isTTY !== true) return [];
+  const plans: Plan[] = [];
+  for (const findings of asked) {
+    const choice = await askForChoice(context, findings);
+    if (choice !== undefined) plans.push({ findings, choice });
+  }
+  return plans;
+}
+
+/** What a person chooses for a shard; undefined to leave it as it is. */
+async function askForChoice(
+  context: CliContext,
+  { shard, choices }: ShardFindings,
+): Promise<RecoveryChoice | undefined> {
+  const [only] = choices;
+  if (only === undefined) return undefined;
+  if (choices.length === 1) {
+    const question = `shard ${shard}: go on from ${describeChoice(only)}?`;
+    return (await confirm(context, question)) ? only : undefined;
+  }
+  const question = `shard ${shard}: go on from which? [1-${choices.length}, anything else leaves it]`;
+  const answer = await askLine(context, question);
+  return /^\d+$/.test(answer) ? choices[Number(answer) - 1] : undefined;
+}
+
+async function carryOut(
+  { signal }: CliContext,
+  output: Output,
+  recovery: Recovery,
+  plans: readonly Plan[],
+): Promise<RecoveredState[]> {
+  const recovered: RecoveredState[] = [];
+  for (const { findings, choice } of plans) {
+    const state = await unlessAborted(signal, recovery.recover(findings, choice));
+    recovered.push(state);
+    const { shard, generation, fallbacks } = state;
+    const lost = describeFallbacks(fallbacks.slice(-1));
+    output.message(
+      `shard ${shard} goes on from record ${choice.seq} under generation ${generation}: ${lost}`,
+    );
+  }
+  return recovered;
+}
+
+function whatToGive({ job, from }: RecoverFlags, stopped: readonly ShardFindings[]): string {
+  const choices = stopped.flatMap(({ choices: own }) => own.map((choice) => choice.from));
+  if (choices.length === 0) return "nothing can be saved";
+  const states = from ?? [...new Set(choices)].join("|");
+  return `to accept the loss: pserver recover --job ${job} --from ${states} --yes`;
+}

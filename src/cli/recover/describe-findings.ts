@@ -1,0 +1,91 @@
+import type {
+  FoundJournal,
+  FoundSnapshot,
+  Lost,
+  RecoveryChoice,
+  ShardFindings,
+} from "../../actors/recovery/findings.ts";
+import { formatBytes, formatCount } from "../output/amounts.ts";
+import type { Paint } from "../output/colors.ts";
+import { visible } from "../output/table.ts";
+
+/** Snapshots, gaps and trainers that are listed; `--json` has all. */
+const LISTED_MAX = 8;
+
+/** What was found of a shard that has stopped, for people. */
+export function describeFindings(findings: ShardFindings, paint: Paint): string[] {
+  const { shard, error, snapshots, journal, lastKnownSeq, generation, choices } = findings;
+  const row = (title: string, text: string): string =>
+    `  ${paint("faint", title.padEnd(10))} ${text}`;
+  const lines = [
+    `shard ${shard} ${paint("fail", "has stopped")}: ${error?.code}: ${visible(error?.message ?? "")}`,
+    row("journal", describeJournal(journal)),
+    ...gapLines(journal).map((text) => row("", text)),
+    row("existed", `record ${lastKnownSeq} of generation ${generation} is the last one known`),
+  ];
+  if (snapshots.length === 0) lines.push(row("snapshots", "none"));
+  for (const [i, snapshot] of snapshots.slice(0, LISTED_MAX).entries()) {
+    lines.push(row(i === 0 ? "snapshots" : "", describeSnapshot(snapshot)));
+  }
+  if (choices.length === 0) {
+    const text =
+      "nothing of it can be saved: remove the job with pserver remove, and load the last saved model";
+    return [...lines, row("choices", paint("fail", text))];
+  }
+  for (const [i, choice] of choices.entries()) {
+    lines.push(row(i === 0 ? "choices" : "", `${i + 1}. ${describeChoice(choice)}`));
+    lines.push(row("", `   ${describeLost(choice.lost)}`));
+  }
+  return lines;
+}
+
+/** A choice in a line: what the shard goes on from. */
+export function describeChoice(choice: RecoveryChoice): string {
+  const where = `record ${choice.seq} of generation ${choice.generation}`;
+  return choice.from === "prefix"
+    ? `prefix: the journal as far as it can be read, ${where}`
+    : `snapshot: ${where}`;
+}
+
+function describeLost({ from, to, records, trainers, hostRecords, unknown }: Lost): string {
+  if (records === 0) return "no record is known to be lost";
+  const range = from === to ? `record ${from}` : `records ${from} to ${to}`;
+  const named = trainers
+    .slice(0, LISTED_MAX)
+    .map(({ trainer, records: own }) => `${own} of ${visible(trainer)}`);
+  const others = trainers.slice(LISTED_MAX);
+  const rest = others.reduce((sum, each) => sum + each.records, 0);
+  const whose = [
+    ...named,
+    ...(rest > 0 ? [`${rest} of ${formatCount(others.length, "other trainer")}`] : []),
+    ...(hostRecords > 0 ? [`${hostRecords} of hosts`] : []),
+    ...(unknown > 0 ? [`${unknown} of whom is not known`] : []),
+  ];
+  return `gives up ${range}, ${formatCount(records, "record")}: ${whose.join(", ")}`;
+}
+
+function describeJournal(journal: FoundJournal | undefined): string {
+  if (journal === undefined) return "the stream is gone";
+  const { stream, firstSeq, lastSeq, bytes, problem } = journal;
+  const range = lastSeq < firstSeq ? "empty" : `records ${firstSeq} to ${lastSeq}`;
+  const text = `${stream}: ${range}, ${formatBytes(bytes)}`;
+  return problem === undefined ? text : `${text}; it is of no use: ${visible(problem)}`;
+}
+
+function gapLines(journal: FoundJournal | undefined): string[] {
+  const gaps = journal?.gaps ?? [];
+  const lines = gaps.slice(0, LISTED_MAX).map(({ from, to, kind }) => {
+    const range = from === to ? `record ${from}` : `records ${from} to ${to}`;
+    return kind === "empty" ? `${range}: not in the stream` : `${range}: cannot be read`;
+  });
+  const more = gaps.length - LISTED_MAX;
+  return more > 0 ? [...lines, `and ${formatCount(more, "further gap")}`] : lines;
+}
+
+function describeSnapshot({ seq, generation, problem, manifestSeq, lacks }: FoundSnapshot): string {
+  if (generation === 0) return `message ${manifestSeq}: ${visible(problem ?? "")}`;
+  const count = formatCount(lacks.length, "block");
+  const whole = lacks.length === 0 ? "whole" : `older than ${count} of initialized parameters`;
+  const state = problem === undefined ? whole : `damaged: ${visible(problem)}`;
+  return `record ${seq} of generation ${generation}: ${state}`;
+}

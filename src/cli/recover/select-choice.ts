@@ -1,0 +1,45 @@
+import type { RecoveryChoice, ShardFindings } from "../../actors/recovery/findings.ts";
+import { PserverError } from "../../protocol/errors.ts";
+
+/** What the command line asks for. */
+export interface WantedState {
+  readonly from: RecoveryChoice["from"];
+  /** The record of an older snapshot. */
+  readonly record?: number;
+}
+
+/**
+ * The choice of a shard that the command line asks for.
+ * @throws BAD_VALUE if the shard has no such choice, which names those that it has.
+ */
+export function selectChoice(findings: ShardFindings, wanted: WantedState): RecoveryChoice {
+  const { shard, choices } = findings;
+  const found = choices.find(
+    ({ from, seq }) =>
+      from === wanted.from && (wanted.record === undefined || wanted.record === seq),
+  );
+  if (found !== undefined) return found;
+  const expected = choices.map(({ from, seq }) => `${from} at record ${seq}`).join(", ");
+  const record = wanted.record === undefined ? "" : ` at record ${wanted.record}`;
+  throw new PserverError(
+    "BAD_VALUE",
+    `shard ${shard}: expected ${expected === "" ? "nothing, for nothing of it can be saved" : expected}; received ${wanted.from}${record}`,
+    { shard, expected, received: wanted.from },
+  );
+}
+
+/** @throws BAD_VALUE if a shard that was named has not stopped for a loss. */
+export function checkStopped({ shard, condition, error }: ShardFindings): void {
+  if (condition === "stopped") return;
+  const state =
+    condition === "failed"
+      ? `it has failed for another reason: ${error?.code}: ${error?.message}`
+      : condition === "serving"
+        ? "it is served"
+        : "nothing of it is lost; start a host";
+  throw new PserverError(
+    "BAD_VALUE",
+    `shard ${shard}: expected one that has stopped because something is lost; ${state}`,
+    { shard, expected: "stopped", received: condition },
+  );
+}

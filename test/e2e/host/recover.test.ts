@@ -1,0 +1,502 @@
+// Proves that an operator can accept a loss: a shard whose journal or snapshots were damaged is shown as
+// it is, and goes on from what was chosen, under a new generation, on hosts that run all the while; its
+// trainers are told what they lost. The damage is done to the broker's files while it is stopped, or
+// through its API; the command is the compiled program.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { cp, readFile, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { PassThrough } from "node:stream";
+import { jetstreamManager } from "@nats-io/jetstream";
+import { connect } from "@nats-io/transport-node";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import type { HostOptions } from "../../../src/actors/host.ts";
+import { runCli } from "../../../src/cli/run-cli.ts";
+import type { Client, ConnectOptions, ShardFallback } from "../../../src/client/index.ts";
+import { hashName, PserverError } from "../../../src/protocol/index.ts";
+import { type Finished, run } from "../../cli/spawn-command.ts";
+import { type TestHost, TestJob } from "../../support/host.ts";
+import { snapshotAll } from "./control.ts";
+import { failureOf, flipBitOf, streamDirectory } from "./damage.ts";
+import { Archive } from "./journal-fold.ts";
+
+const WAIT = { timeout: 40_000, interval: 20 };
+
+/** The compiled program; `make programs` makes it. */
+const PROGRAM = join(
+  import.meta.dirname,
+  "../../../build/programs/test/e2e/programs/recover-process.js",
+);
+
+let job: TestJob;
+/** What trainers were told, by trainer. */
+let told: Map<string, ShardFallback[]>;
+
+afterEach(async () => {
+  await job.remove();
+});
+
+/** A counter on each shard: the names differ in their hash. */
+const [HURT = "", SOUND = ""] = [0, 1].map((shard) => {
+  const names = Array.from({ length: 100 }, (_, i) => `count-${i}`);
+  return names.find((name) => hashName(name) % 2 === shard) ?? "";
+});
+const ONE = BigInt64Array.of(1n);
+
+/** A job whose counters are 0. Shard 0 holds a record with its rules and one that makes its counter. */
+async function start(
+  options: Partial<HostOptions> = {},
+): Promise<{ host: TestHost; client: Client }> {
+  job = await TestJob.start({ shards: 2, ...options });
+  told = new Map();
+  const host = await job.host();
+  const client = await trainer("a");
+  await client.beginInit();
+  for (const name of [HURT, SOUND]) await client.initParam(name, BigInt64Array.of(0n));
+  await client.finishInit();
+  return { host, client };
+}
+
+function trainer(id: string, options: Partial<ConnectOptions> = {}): Promise<Client> {
+  const heard: ShardFallback[] = [];
+  told.set(id, heard);
+  return job.trainer(id, { onFallback: (fallback) => heard.push(fallback), ...options });
+}
+
+async function raise(client: Client, times: number): Promise<void> {
+  for (let i = 0; i < times; i++) {
+    await Promise.all([HURT, SOUND].map((name) => client.pushFull(name, ONE, 1, 1)));
+  }
+}
+
+async function count(client: Client, name: string = HURT): Promise<number> {
+  return Number((await client.pullFull(name)).data[0] ?? -1);
+}
+
+function recover(...args: string[]): Promise<Finished> {
+  return run(["recover", "--job", job.job, "--url", job.broker.url, ...args]);
+}
+
+/** What the command finds of a shard. */
+async function findings(shard = 0): Promise<Record<string, unknown>> {
+  const { stdout } = await recover("--json", "--shard", String(shard));
+  return JSON.parse(stdout).shards[0];
+}
+
+/** Kills the host, and has the broker lose record `at` of shard 0's journal while it is stopped. */
+async function hurtRecord(host: TestHost, at: number): Promise<void> {
+  await using archive = await Archive.open(job.broker.url, job.job);
+  const hurt = (await archive.records(0))[at - 1];
+  if (hurt?.seq !== at) throw new Error(`expected record ${at}`);
+  await archive.close();
+  await host.kill();
+  await job.broker.stop();
+  await flipBitOf(streamDirectory(job, `PS_${job.job}_0`), hurt.payload);
+  await job.broker.start();
+}
+
+/** Twenty updates of each counter, of which the ninth is damaged; a host that has found it out. */
+async function stopped(): Promise<{ host: TestHost; client: Client }> {
+  const { host, client } = await start();
+  await raise(client, 20);
+  await hurtRecord(host, 11);
+  const second = await job.host();
+  expect(await failureOf(second, 0)).toBe("JOURNAL_DAMAGED");
+  return { host: second, client };
+}
+
+/** Waits until the host serves shard 0 again. */
+async function servedAgain(host: TestHost): Promise<void> {
+  await host.until(() => host.serving.includes(0));
+}
+
+describe("a journal with a damaged record", () => {
+  test("is shown as it is, and changed by nobody who has not said yes", async () => {
+    await stopped();
+    await using archive = await Archive.open(job.broker.url, job.job);
+    const before = await archive.snapshotMessages(0);
+    const shown = await recover();
+    expect(shown).toMatchObject({
+      code: 1,
+      stderr:
+        "nothing was changed; to accept the loss: pserver recover --job j --from prefix --yes\n",
+    });
+    const lines = shown.stdout.trimEnd().split("\n");
+    expect(lines).toEqual([
+      "shard 0 has stopped: JOURNAL_DAMAGED: shard 0: expected record 11; found 12",
+      expect.stringMatching(/^ {2}journal {4}PS_j_0: records 1 to 22, \d+ KiB$/),
+      "             record 11: cannot be read",
+      "  existed    record 22 of generation 1 is the last one known",
+      "  snapshots  record 0 of generation 1: older than 1 block of initialized parameters",
+      "             record 0 of generation 1: older than 1 block of initialized parameters",
+      "  choices    1. prefix: the journal as far as it can be read, record 10 of generation 1",
+      "                gives up records 11 to 22, 12 records: 11 of a, 1 of whom is not known",
+    ]);
+    expect(await findings()).toMatchObject({
+      condition: "stopped",
+      error: { code: "JOURNAL_DAMAGED" },
+      generation: 1,
+      lastKnownSeq: 22,
+      journal: { firstSeq: 1, lastSeq: 22, gaps: [{ from: 11, to: 11, kind: "unreadable" }] },
+      choices: [
+        { from: "prefix", generation: 1, seq: 10, lost: { from: 11, to: 22, records: 12 } },
+      ],
+    });
+    expect(await archive.snapshotMessages(0)).toEqual(before);
+    const { stderr, code } = await recover("--from", "snapshot", "--yes");
+    expect([code, stderr]).toEqual([
+      3,
+      "pserver: BAD_VALUE: shard 0: expected prefix at record 10; received snapshot\n",
+    ]);
+    expect(await archive.snapshotMessages(0)).toEqual(before);
+  });
+
+  test("goes on from its prefix on the host that runs; every trainer is told once what is lost", async () => {
+    const { host, client } = await stopped();
+    const late = await trainer("late");
+    expect(await count(late, SOUND)).toBe(20);
+    const done = await recover("--from", "prefix", "--yes");
+    expect(done).toMatchObject({
+      code: 0,
+      stderr:
+        "shard 0 goes on from record 10 under generation 2: records 11 to 22 of generation 1 are lost\n",
+    });
+    await servedAgain(host);
+    expect(await host.line(({ type }) => type === "shard-recovered")).toMatchObject({
+      shard: 0,
+      generation: 2,
+      fallbacks: [{ generation: 1, from: 11, to: 22 }],
+    });
+    expect(await count(client)).toBe(8);
+    expect(await count(late)).toBe(8);
+    await raise(client, 3);
+    expect([await count(client), await count(client, SOUND)]).toEqual([11, 23]);
+    const lost = { shard: 0, generation: 1, lost: { from: 11, to: 22 } };
+    await vi.waitFor(() => expect(told.get("a")).toEqual([lost]), WAIT);
+    // It had seen nothing of the shard that is lost.
+    expect(told.get("late")).toEqual([]);
+
+    // The new journal counts from 1; the old one is kept and takes nothing.
+    await using archive = await Archive.open(job.broker.url, job.job);
+    expect(await archive.journal(0, 2)).toMatchObject({ first: 1, last: 3 });
+    expect((await archive.records(0, 1)).at(-1)?.seq).toBe(22);
+    const status = await run(["status", "--job", "j", "--url", job.broker.url]);
+    expect(status.stdout).toContain("shard 0: records 11 to 22 of generation 1 are lost");
+    expect(await recover()).toMatchObject({
+      code: 0,
+      stdout: "",
+      stderr: "no shard of job j has stopped for a loss\n",
+    });
+    // Whoever takes it over next goes on there, and knows the same.
+    await host.kill();
+    await job.host();
+    await raise(client, 1);
+    expect(await count(client)).toBe(12);
+    expect(told.get("a")).toEqual([lost]);
+  });
+
+  test("goes on although nobody owns it, and hosts come later", async () => {
+    const { host, client } = await start();
+    await raise(client, 20);
+    await hurtRecord(host, 11);
+    expect(await findings()).toMatchObject({ error: { code: "JOURNAL_DAMAGED" } });
+    expect(await recover("--from", "prefix", "--yes", "--shard", "0")).toMatchObject({ code: 0 });
+    expect(await findings()).toMatchObject({ condition: "whole", generation: 2 });
+    await job.host();
+    expect(await count(client)).toBe(8);
+  });
+});
+
+describe("a recovery that is interrupted", () => {
+  async function killedAt(killAt: string): Promise<void> {
+    const request = { url: job.broker.url, job: job.job, shard: 0, from: "prefix", killAt };
+    const child = spawn(process.execPath, [PROGRAM, JSON.stringify(request)], { stdio: "inherit" });
+    expect(await once(child, "close")).toEqual([null, "SIGKILL"]);
+  }
+
+  test("before it is committed changes nothing, and is made again", async () => {
+    const { host, client } = await stopped();
+    for (const step of ["loaded", "folded"]) {
+      await killedAt(step);
+      expect(await findings()).toMatchObject({ condition: "stopped", generation: 1 });
+    }
+    await recover("--from", "prefix", "--yes");
+    await servedAgain(host);
+    expect(await count(client)).toBe(8);
+  });
+
+  test("after that is completed by the host", async () => {
+    const { host, client } = await stopped();
+    await killedAt("committed");
+    await servedAgain(host);
+    expect(await count(client)).toBe(8);
+    await raise(client, 2);
+    expect(await count(client)).toBe(10);
+    await using archive = await Archive.open(job.broker.url, job.job);
+    expect((await archive.manifests(0)).at(-1)?.manifest).toMatchObject({
+      generation: 2,
+      fallbacks: [{ generation: 1, from: 11, to: 22 }],
+    });
+  });
+});
+
+describe("a person who is asked", () => {
+  /** Runs the command in this process, as in a terminal, and answers its question. */
+  async function answer(act: (stdin: PassThrough, interrupt: () => void) => void): Promise<number> {
+    const stdin = Object.assign(new PassThrough(), { isTTY: true });
+    const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+    const controller = new AbortController();
+    const args = ["recover", "--job", job.job, "--url", job.broker.url];
+    const { signal } = controller;
+    const ended = runCli(args, { stdin, stdout, stderr, environment: {}, signal });
+    let asked = "";
+    for await (const text of stderr.setEncoding("utf8")) {
+      asked += text;
+      if (asked.includes("go on from")) break;
+    }
+    expect(asked).toBe(
+      "shard 0: go on from prefix: the journal as far as it can be read, record 10 of generation 1? [y/N] ",
+    );
+    act(stdin, () => controller.abort(new PserverError("ABORTED", "interrupted by SIGINT")));
+    return await ended;
+  }
+
+  test("changes nothing with Ctrl-C, with no, and by going away; recovers with yes", async () => {
+    const { host, client } = await stopped();
+    expect(await answer((_stdin, interrupt) => interrupt())).toBe(5);
+    expect(await answer((stdin) => stdin.write("\n"))).toBe(1);
+    expect(await answer((stdin) => stdin.end())).toBe(1);
+    expect(await findings()).toMatchObject({ condition: "stopped", generation: 1 });
+    expect(await answer((stdin) => stdin.write("y\n"))).toBe(0);
+    await servedAgain(host);
+    expect(await count(client)).toBe(8);
+  });
+});
+
+describe("a shard with snapshots", () => {
+  test("goes on from the last one, or an older one, where that is asked for", async () => {
+    const { host, client } = await start();
+    await raise(client, 3);
+    await snapshotAll(job);
+    await raise(client, 4);
+    await snapshotAll(job);
+    await raise(client, 5);
+    await hurtRecord(host, 13);
+    const second = await job.host();
+    expect(await failureOf(second, 0)).toBe("JOURNAL_DAMAGED");
+    expect(await findings()).toMatchObject({
+      choices: [
+        { from: "prefix", seq: 12, lost: { records: 2 } },
+        { from: "snapshot", seq: 9, lost: { from: 10, to: 14, records: 5 } },
+        { from: "snapshot", seq: 5, lost: { from: 6, to: 14, records: 9 } },
+      ],
+    });
+    const older = ["--from", "snapshot", "--record", "5", "--yes"];
+    expect(await recover(...older)).toMatchObject({ code: 0 });
+    await servedAgain(second);
+    expect([await count(client), await count(client, SOUND)]).toEqual([3, 12]);
+    const lost = { shard: 0, generation: 1, lost: { from: 6, to: 14 } };
+    await vi.waitFor(() => expect(told.get("a")).toEqual([lost]), WAIT);
+  });
+
+  test("of which none is whole cannot be saved once the journal has given up its beginning", async () => {
+    const { host, client } = await start({ retainBytes: 1 });
+    await using archive = await Archive.open(job.broker.url, job.job);
+    const pieces: Uint8Array[] = [];
+    for (let i = 0; i < 2; i++) {
+      await raise(client, 3);
+      await snapshotAll(job);
+      const newest = (await archive.manifests(0)).at(-1)?.manifest.pieces[0];
+      if (newest !== undefined) pieces.push(await archive.snapshotMessage(newest));
+    }
+    await archive.close();
+    await host.kill();
+    await job.broker.stop();
+    for (const piece of pieces) await flipBitOf(streamDirectory(job, "PS_j_SNAPSHOT"), piece);
+    await job.broker.start();
+    const second = await job.host();
+    expect(await failureOf(second, 0)).toBe("SNAPSHOT_DAMAGED");
+    const shown = await recover();
+    expect(shown.code).toBe(1);
+    expect(shown.stdout).toContain(
+      "choices    nothing of it can be saved: remove the job with pserver remove, and load the last saved model",
+    );
+    expect((await recover("--from", "prefix", "--yes")).code).toBe(3);
+  });
+
+  test("of which no manifest is left goes on from a journal that reaches back to its first record", async () => {
+    const { host, client } = await start();
+    await raise(client, 20);
+    await hurtRecord(host, 11);
+    await using archive = await Archive.open(job.broker.url, job.job);
+    const manager = await jetstreamManager(archive.connection);
+    const filter = archive.subjects.manifest(0);
+    await manager.streams.purge(archive.subjects.snapshotStream(), { filter });
+    expect(await findings()).toMatchObject({
+      condition: "stopped",
+      error: { code: "SNAPSHOT_DAMAGED" },
+      snapshots: [],
+      choices: [{ from: "prefix", generation: 1, seq: 10 }],
+    });
+    expect(await recover("--from", "prefix", "--yes")).toMatchObject({ code: 0 });
+    await job.host();
+    expect(await count(client)).toBe(8);
+  });
+});
+
+test("a journal that lost its newest records under a running host goes on from what there is", async () => {
+  const { host, client } = await start();
+  await raise(client, 5);
+  const copy = join(job.broker.storeDir, "copy");
+  const journal = streamDirectory(job, "PS_j_0");
+  await job.broker.stop();
+  await cp(journal, copy, { recursive: true });
+  await job.broker.start();
+  await raise(client, 5);
+  await job.broker.stop();
+  await rm(journal, { recursive: true });
+  await cp(copy, journal, { recursive: true });
+  await job.broker.start();
+  expect(await failureOf(host, 0)).toBe("JOURNAL_LOST");
+  expect(await findings()).toMatchObject({
+    lastKnownSeq: 12,
+    choices: [{ from: "prefix", seq: 7, lost: { from: 8, to: 12, records: 5, unknown: 5 } }],
+  });
+  expect(await recover("--from", "prefix", "--yes")).toMatchObject({ code: 0 });
+  await servedAgain(host);
+  expect([await count(client), await count(client, SOUND)]).toEqual([5, 10]);
+  const lost = { shard: 0, generation: 1, lost: { from: 8, to: 12 } };
+  await vi.waitFor(() => expect(told.get("a")).toEqual([lost]), WAIT);
+});
+
+describe("a shard that has not stopped", () => {
+  test("is left alone, whether it is named or not", async () => {
+    await start();
+    expect(await recover("--shard", "1", "--from", "prefix", "--yes")).toMatchObject({
+      code: 3,
+      stderr: expect.stringContaining(
+        "shard 1: expected one that has stopped because something is lost; it is served",
+      ),
+    });
+    expect(await recover("--from", "prefix", "--yes")).toMatchObject({ code: 0, stdout: "" });
+    expect(await recover("--shard", "7")).toMatchObject({
+      code: 3,
+      stderr: expect.stringContaining("--shard: expected 0 to 1; received 7"),
+    });
+    expect(await recover("--yes")).toMatchObject({
+      code: 3,
+      stderr: expect.stringContaining("--yes: expected --from with it; received none"),
+    });
+  });
+
+  test("of a job that is not there is no job", async () => {
+    await start();
+    const { code, stderr } = await run(["recover", "--job", "other", "--url", job.broker.url]);
+    expect(code).toBe(3);
+    expect(stderr).toContain('the broker holds no job of the name "other"');
+    await using archive = await Archive.open(job.broker.url, job.job);
+    const manager = await jetstreamManager(archive.connection);
+    await expect(manager.streams.info("KV_PS_other")).rejects.toThrow("stream not found");
+  });
+});
+
+describe("a journal in memory", () => {
+  test("that lost a record goes on from what lies before it", async () => {
+    const { host, client } = await start({ journal: "memory" });
+    await raise(client, 20);
+    await host.kill();
+    await using archive = await Archive.open(job.broker.url, job.job);
+    const manager = await jetstreamManager(archive.connection);
+    await manager.streams.deleteMessage("PS_j_0", 11);
+    const second = await job.host();
+    expect(await failureOf(second, 0)).toBe("JOURNAL_DAMAGED");
+    expect(await findings()).toMatchObject({
+      journal: { gaps: [{ from: 11, to: 11, kind: "empty" }] },
+    });
+    expect(await recover("--from", "prefix", "--yes")).toMatchObject({ code: 0 });
+    await servedAgain(second);
+    expect([await count(client), await count(client, SOUND)]).toEqual([8, 20]);
+    await expect(manager.streams.info("PS_j_0")).rejects.toThrow("stream not found");
+    const lost = { shard: 0, generation: 1, lost: { from: 11, to: 22 } };
+    await vi.waitFor(() => expect(told.get("a")).toEqual([lost]), WAIT);
+  });
+
+  test("that went with broker and host falls back to the last snapshot, and its trainer hears of it", async () => {
+    const { host, client } = await start({ journal: "memory" });
+    await raise(client, 3);
+    await snapshotAll(job);
+    await raise(client, 4);
+    await host.kill();
+    await job.broker.kill();
+    await job.broker.start();
+    await job.host();
+    expect(await count(client)).toBe(3);
+    const lost = { generation: 1, lost: { from: 6, to: 9 } };
+    await vi.waitFor(() => expect(told.get("a")).toContainEqual({ shard: 0, ...lost }), WAIT);
+  });
+
+  test("that went with the broker alone loses nothing, and nobody is told anything", async () => {
+    const { client } = await start({ journal: "memory" });
+    await raise(client, 3);
+    await job.broker.kill();
+    await job.broker.start();
+    await raise(client, 3);
+    expect(await count(client)).toBe(6);
+    expect(told.get("a")).toEqual([]);
+  });
+});
+
+describe("the broker", () => {
+  test("need not have room for two journals: the one that is left reserves no more than it holds", async () => {
+    const MIB = 1024 ** 2;
+    told = new Map();
+    const room = { jetstreamConfig: `max_file_store: ${40 * MIB}` };
+    job = await TestJob.start({ shards: 2, journalBytesMax: 16 * MIB }, room);
+    const host = await job.host();
+    const client = await trainer("a");
+    await client.createIfNotAlreadyCreated(HURT, BigInt64Array.of(0n));
+    for (let i = 0; i < 5; i++) await client.pushFull(HURT, ONE, 1, 1);
+    await hurtRecord(host, 5);
+    expect(await recover("--from", "prefix", "--yes")).toMatchObject({ code: 0 });
+    await using archive = await Archive.open(job.broker.url, job.job);
+    const manager = await jetstreamManager(archive.connection);
+    const left = await manager.streams.info("PS_j_0");
+    expect(left.config.max_bytes).toBe(left.state.bytes);
+    expect(left.config.subjects).toEqual(["ps.j.left.0.1"]);
+    expect((await manager.streams.info("PS_j_0_2")).config.max_bytes).toBe(16 * MIB);
+    await job.host();
+    expect(await count(client)).toBe(2);
+  });
+
+  test("lets the sample's user of a host recover", async () => {
+    const samples = join(import.meta.dirname, "../../../examples/nats/accounts.conf");
+    for (const name of ["HOST", "ANSWERS", "TRAINER_1", "TRAINER_2", "OBSERVER"]) {
+      process.env[`PSERVER_${name}_PASSWORD`] = "word";
+    }
+    job = await TestJob.start({}, { extraConfig: await readFile(samples, "utf8") });
+    const as = (user: string): HostOptions["connection"] => {
+      return { servers: [job.broker.url], timeoutMs: 40_000, user, password: "word" };
+    };
+    const options = { job: "mnist", shards: 1, connection: as("host") };
+    const answered = { ...options, answerConnection: as("answers") };
+    const host = await job.host(answered);
+    const client = await job.trainer("trainer-1", {
+      ...{ job: "mnist", user: "trainer-1", password: "word", onFallback: () => undefined },
+    });
+    await client.createIfNotAlreadyCreated(HURT, BigInt64Array.of(0n));
+    for (let i = 0; i < 5; i++) await client.pushFull(HURT, ONE, 1, 1);
+    await host.kill();
+    const user = { servers: job.broker.url, user: "host", pass: "word" };
+    const connection = await connect({ ...user, inboxPrefix: "_INBOX_mnist.=host.test" });
+    const manager = await jetstreamManager(connection, { checkAPI: false });
+    await manager.streams.deleteMessage("PS_mnist_0", 5);
+    await connection.close();
+    const second = await job.host(answered);
+    expect(await failureOf(second, 0)).toBe("JOURNAL_DAMAGED");
+    const asHost = ["--job", "mnist", "--url", job.broker.url, "--user", "host"];
+    const args = ["recover", ...asHost, "--password", "word", "--from", "prefix", "--yes"];
+    expect(await run(args)).toMatchObject({ code: 0 });
+    await servedAgain(second);
+    expect(await count(client)).toBe(2);
+  });
+});
