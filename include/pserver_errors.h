@@ -125,7 +125,7 @@ typedef enum pserver_status {
   PSERVER_ERR_NO_ETCD = 75,
   /** the broker's JetStream does not answer at the moment */
   PSERVER_ERR_JETSTREAM_UNAVAILABLE = 76,
-  /** the broker offers no TLS, which was asked for */
+  /** the broker offers no TLS, or none to trust, which was asked for */
   PSERVER_ERR_NO_TLS = 77,
   /** another process listens on the address */
   PSERVER_ERR_ADDRESS_IN_USE = 78,

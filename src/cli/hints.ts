@@ -1,4 +1,4 @@
-import type { ErrorCode } from "../protocol/errors.ts";
+import type { ErrorCode, PserverError } from "../protocol/errors.ts";
 
 /** What a person can do about an error, where that is not plain from its message. */
 const HINTS: Readonly<Partial<Record<ErrorCode, string>>> = {
@@ -9,6 +9,7 @@ const HINTS: Readonly<Partial<Record<ErrorCode, string>>> = {
   BROKER_TOO_OLD: 'install nats-server 2.12, or let "pserver up" start one',
   NO_ETCD: "check --etcd, and that etcd runs: etcdctl --endpoints=URL endpoint health",
   PAYLOAD_TOO_SMALL: "raise max_payload in the broker's configuration to 8MB",
+  NO_TLS: "configure TLS on the broker; with nats:// nothing is encrypted, the password neither",
   DENIED: "check the user's credentials and permissions: see docs/operations.md",
   UNKNOWN_PARAMETER: 'list the parameters with "pserver ls"',
   NOT_INITIALIZED: 'load a model with "pserver load", or let a trainer initialize the job',
@@ -23,7 +24,13 @@ const HINTS: Readonly<Partial<Record<ErrorCode, string>>> = {
   INTERNAL: "this is a defect: please report it with the command that you gave",
 };
 
-/** The hint for an error code, if there is one. */
-export function hintFor(code: ErrorCode): string | undefined {
-  return HINTS[code];
+/** What Node.js says of a certificate whose authority is not known here. */
+const UNKNOWN_AUTHORITY = /SELF_SIGNED|ISSUER|UNTRUSTED|VERIFY_LEAF/;
+
+/** The hint for an error, if there is one. */
+export function hintFor({ code, details }: PserverError): string | undefined {
+  const { certificate } = details;
+  if (typeof certificate !== "string") return HINTS[code];
+  if (!UNKNOWN_AUTHORITY.test(certificate)) return undefined;
+  return "name the file of the authority that signed it with --tlsca (NATS_CA)";
 }

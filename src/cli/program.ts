@@ -66,9 +66,19 @@ export function createProgram(context: CliContext, style: ErrorStyle): Command {
 }
 
 function wrongArguments(text: string, { json, paint }: ErrorStyle): string {
-  const message = text.replace(/^error: /, "").trim();
+  const message = withoutValues(text.replace(/^error: /, "").trim());
   if (json) return jsonError(new PserverError("BAD_VALUE", message));
   return `${paint("fail", "pserver:")} ${message}`;
+}
+
+/**
+ * Commander's message without the values that it repeats: they may hold passwords. A parser of ours
+ * says itself what it has received, as far as it may be shown.
+ */
+function withoutValues(message: string): string {
+  return message
+    .replace(/ argument '.*' is invalid\. (?=.*; received )/s, ": ")
+    .replace(/^(unknown option '[^=']*)=.*'/s, "$1'");
 }
 
 function programHelp(): string {

@@ -8,6 +8,7 @@ import {
 } from "@nats-io/transport-node";
 import { ensureError, PserverError } from "../protocol/errors.ts";
 import { ID_BYTES_MAX } from "../protocol/limits.ts";
+import { showUrl } from "../protocol/show-url.ts";
 import { JobSubjects } from "../protocol/subjects.ts";
 import { BufferPool } from "../transport/buffer-pool.ts";
 import { connectForBulk } from "../transport/bulk-transport.ts";
@@ -43,7 +44,7 @@ const CONNECT_TIMEOUT_MS = 10_000;
  * over, so that broker, host and trainers can be started in any order.
  *
  * @throws NO_BROKER, naming the address, if the broker does not answer; DENIED if it refuses the
- * credentials; NO_HOST if no host of the job answers; BAD_NAME for a wrong job or trainer.
+ * credentials; NO_TLS if it offers no TLS, or none to trust, where `tls://` asks for it; NO_HOST if no host of the job answers; BAD_NAME for a wrong job or trainer.
  *
  * @example
  * const ps = await connect({ url: "nats://127.0.0.1:4222", job: "mnist" });
@@ -134,15 +135,15 @@ function isAuthError(error: unknown): boolean {
   );
 }
 
-function addresses({ servers }: NodeConnectionOptions): string {
-  return Array.isArray(servers) ? servers.join(", ") : (servers ?? "127.0.0.1:4222");
+function addresses({ servers = [] }: NodeConnectionOptions): string[] {
+  return (typeof servers === "string" ? [servers] : servers).map(showUrl);
 }
 
 function refused(settings: NodeConnectionOptions, cause: unknown): PserverError {
   return new PserverError(
     "DENIED",
-    `the broker at ${addresses(settings)} refuses the credentials: ${ensureError(cause).message}`,
-    { servers: settings.servers },
+    `the broker at ${addresses(settings).join(", ")} refuses the credentials: ${ensureError(cause).message}`,
+    { servers: addresses(settings) },
     { cause },
   );
 }
@@ -150,8 +151,8 @@ function refused(settings: NodeConnectionOptions, cause: unknown): PserverError 
 function noBroker(settings: NodeConnectionOptions, cause: unknown): PserverError {
   return new PserverError(
     "NO_BROKER",
-    `no broker answers at ${addresses(settings)} (${ensureError(cause).message}): start nats-server with JetStream there, or give its address as url or in PSERVER_URL`,
-    { servers: settings.servers },
+    `no broker answers at ${addresses(settings).join(", ")} (${ensureError(cause).message}): start nats-server with JetStream there, or give its address as url or in PSERVER_URL`,
+    { servers: addresses(settings) },
     { cause },
   );
 }

@@ -1,13 +1,16 @@
 import type { NodeConnectionOptions } from "@nats-io/transport-node";
 import { defined } from "../protocol/defined.ts";
-import { PserverError } from "../protocol/errors.ts";
+import { asksForTls, badBrokerAddress, parseBrokerAddresses } from "../transport/broker-address.ts";
 import { type ConnectionSettings, connectionOptions } from "../transport/connection.ts";
 import { parseDuration } from "./duration.ts";
 import { readContext, selectedContext } from "./nats-context.ts";
 
 /** How to reach and convince the broker; files are given by path. */
 export interface BrokerSettings {
-  /** One address, several separated by commas, or a list; may hold `user:password@`. */
+  /**
+   * One address, several separated by commas, or a list; may hold `user:password@`. With `tls://`
+   * nothing is sent to a broker that offers no TLS; all addresses have it, or none.
+   */
   readonly url?: string | readonly string[];
   readonly user?: string;
   readonly password?: string;
@@ -121,23 +124,15 @@ function splitUrl(url: string | readonly string[]): {
   password?: string;
   token?: string;
 } {
-  const list = typeof url === "string" ? url.split(",") : url;
-  let credentials: { user?: string; password?: string; token?: string } = {};
-  const servers = list.map((entry) => {
-    const match = /^([a-z]+:\/\/)?(?:([^@/]*)@)?([^@/]+)\/?$/i.exec(entry.trim());
-    if (match === null) throw badUrl(entry);
-    const [, scheme = "", info = "", address = ""] = match;
-    if (info !== "" && Object.keys(credentials).length === 0) credentials = userInfo(info, entry);
-    return `${scheme}${address}`;
-  });
-  return { servers, ...credentials };
+  const addresses = parseBrokerAddresses(url);
+  asksForTls(addresses);
+  const userInfo = addresses.find((address) => address.userInfo !== undefined)?.userInfo;
+  const credentials = userInfo === undefined ? {} : parseUserInfo(userInfo);
+  return { servers: addresses.map(({ server }) => server), ...credentials };
 }
 
 /** As other NATS clients read it: `user:password@`, or `token@`. */
-function userInfo(
-  info: string,
-  entry: string,
-): { user: string; password: string } | { token: string } {
+function parseUserInfo(info: string): { user: string; password: string } | { token: string } {
   try {
     const colon = info.indexOf(":");
     if (colon < 0) return { token: decodeURIComponent(info) };
@@ -146,17 +141,8 @@ function userInfo(
       password: decodeURIComponent(info.slice(colon + 1)),
     };
   } catch {
-    throw badUrl(entry);
+    throw badBrokerAddress("…@…");
   }
-}
-
-function badUrl(entry: string): PserverError {
-  const received = JSON.stringify(entry.replace(/[^/]*@/, "…@"));
-  return new PserverError(
-    "BAD_VALUE",
-    `broker address: expected nats://host:port; received ${received}`,
-    { expected: "nats://host:port", received },
-  );
 }
 
 /** The password in the environment, if it can be that of a user who is named elsewhere. */

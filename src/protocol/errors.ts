@@ -171,7 +171,7 @@ export const ERROR_CODES = {
   NO_TLS: {
     number: 77,
     retryable: false,
-    meaning: "the broker offers no TLS, which was asked for",
+    meaning: "the broker offers no TLS, or none to trust, which was asked for",
   },
   ADDRESS_IN_USE: {
     number: 78,

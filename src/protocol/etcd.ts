@@ -1,5 +1,6 @@
 import { PserverError } from "./errors.ts";
 import { checkJobName } from "./names.ts";
+import { showListed } from "./show-url.ts";
 
 /** Where etcd is, what the keys there begin with, and what trainers are told there. */
 export interface EtcdSettings {
@@ -67,7 +68,11 @@ export function parseEtcdEndpoints(given: string | readonly string[]): string[] 
     const url = URL.canParse(entry) ? new URL(entry) : undefined;
     const bare = url?.pathname === "/" && !/[?#@]/.test(entry) && url.hostname !== "";
     if (url === undefined || !bare || !/^https?:$/.test(url.protocol)) {
-      throw badValue("etcd address", "http://host:port or https://host:port", withoutUser(entry));
+      throw badValue(
+        "etcd address",
+        "http://host:port or https://host:port",
+        showListed(given, entry),
+      );
     }
     // The default ports of HTTP are no place for etcd, but whoever names one means it.
     const port = url.port || (/:\d+\/?$/.exec(entry)?.[0].replace(/\D/g, "") ?? ETCD_PORT);
@@ -97,7 +102,7 @@ export function toAdvertised(given: string | readonly string[]): string[] {
     const match = BROKER_URL.exec(entry);
     const address = match?.[2];
     if (match === null || address === undefined || entry.length > ADDRESS_BYTES_MAX) {
-      throw badValue("broker address", "nats://host:port", withoutUser(entry));
+      throw badValue("broker address", "nats://host:port", showListed(given, entry));
     }
     const port = /:\d+$/.test(address) ? "" : `:${BROKER_PORT}`;
     return `${(match[1] ?? "nats").toLowerCase()}://${address}${port}`;
@@ -115,10 +120,6 @@ export function checkSpaceId(id: string, key: string): string {
 function toList(given: string | readonly string[]): string[] {
   const list = typeof given === "string" ? given.split(",") : given;
   return list.map((entry) => entry.trim()).filter((entry) => entry !== "");
-}
-
-function withoutUser(address: string): string {
-  return address.replace(/[^/]*@/, "…@");
 }
 
 function badValue(what: string, expected: string, given: string): PserverError {

@@ -22,6 +22,7 @@ export * from "./outcomes.ts";
 export * from "./parts.ts";
 export * from "./pulls.ts";
 export * from "./records.ts";
+export * from "./show-url.ts";
 export * from "./status-pages.ts";
 export * from "./steps.ts";
 export * from "./subjects.ts";

@@ -5,11 +5,13 @@ import {
   NatsConnectionImpl,
   type NodeConnectionOptions,
   setTransportFactory,
+  type TlsOptions,
 } from "@nats-io/transport-node";
 // The package has no entry of its own for this class; its version is pinned.
 import { NodeTransport, nodeResolveHost } from "@nats-io/transport-node/lib/node_transport.js";
 import type { Lender } from "./chunk.ts";
 import { FrameAssembler, type Lending } from "./frame-assembler.ts";
+import { tlsFailure, trustedCertificates } from "./tls.ts";
 
 /** Payloads from this size on are handed to the socket as they are. */
 const BULK_BYTES = 16 * 1024;
@@ -45,10 +47,17 @@ class BulkTransport extends NodeTransport {
   #gathering: Socket | undefined;
   #gatheredBytes = 0;
 
-  /** Connects as the stock transport does, and takes note of what may be lent. */
-  override connect(address: Address, options: BulkConnectionOptions): Promise<void> {
+  /**
+   * Connects as the stock transport does, and takes note of what may be lent.
+   * @throws NO_TLS where TLS is asked for and cannot be had; what the stock transport throws.
+   */
+  override async connect(address: Address, options: BulkConnectionOptions): Promise<void> {
     this.#lending = options.lending;
-    return super.connect(address, options);
+    try {
+      await super.connect(address, options);
+    } catch (error) {
+      throw tlsFailure(error, `${address.tlsName || address.hostname}:${address.port}`) ?? error;
+    }
   }
 
   /** Dials a socket that reads whole messages and otherwise behaves as any. */
@@ -81,7 +90,10 @@ class BulkTransport extends NodeTransport {
     });
   }
 
-  /** TLS reads the socket itself, so it gets an ordinary one. */
+  /**
+   * TLS reads the socket itself, so it gets an ordinary one. The certificate must be one that this
+   * machine trusts, unless options say which to trust, and must name the host that was dialled.
+   */
   override async startTLS(): Promise<TLSSocket> {
     if (this.#address === undefined) return super.startTLS();
     this.socket.destroy();
@@ -89,6 +101,16 @@ class BulkTransport extends NodeTransport {
     // The greeting comes again with the new socket, and is to be read once.
     this.yields = [];
     await this.peekInfo();
+    this.yields = [greetingIn(this.yields)];
+    const { tls } = this.options;
+    const trusted = tls?.caFile === undefined ? { ca: trustedCertificates() } : {};
+    // Without a host, and where no name was looked up, Node.js would look for "localhost" in it.
+    const named: TlsOptions & { host: string } = {
+      host: this.#address.hostname,
+      ...trusted,
+      ...tls,
+    };
+    this.options = { ...this.options, tls: named };
     return super.startTLS();
   }
 
@@ -131,6 +153,12 @@ class BulkTransport extends NodeTransport {
       socket.uncork();
     });
   }
+}
+
+/** The first line of what came unprotected: what follows it may be anybody's. */
+function greetingIn(chunks: readonly Uint8Array[]): Uint8Array {
+  const bytes = Buffer.concat(chunks);
+  return bytes.subarray(0, bytes.indexOf(LINE_END) + LINE_END.length);
 }
 
 /** Connects as nats.js's own `connect` does, with a transport made for large messages. */

@@ -4,13 +4,17 @@ import {
   type NatsConnection,
   nkeyAuthenticator,
 } from "@nats-io/transport-node";
-import { PserverError } from "../protocol/index.ts";
+import { PserverError, showUrl } from "../protocol/index.ts";
+import { asksForTls, parseBrokerAddresses } from "./broker-address.ts";
 import { type BulkConnectionOptions, connectForBulk } from "./bulk-transport.ts";
 import type { Lending } from "./frame-assembler.ts";
 
 /** How to reach a broker: plain data, so that worker threads and child processes can be told. */
 export interface ConnectionSettings {
-  /** `nats://`, `tls://` or `host:port`, tried in order. */
+  /**
+   * `nats://`, `tls://` or `host:port`, of one broker or cluster. With `tls://`, which all have or
+   * none, or with TLS files, nothing is sent to a broker that offers no TLS, now or later.
+   */
   readonly servers: readonly string[];
   readonly user?: string;
   readonly password?: string;
@@ -19,6 +23,7 @@ export interface ConnectionSettings {
   readonly credsFile?: string;
   /** Path of a file that holds an nkey seed. */
   readonly nkeyFile?: string;
+  /** Without `caFile` the certificates that this machine trusts are trusted. */
   readonly tls?: {
     readonly certFile?: string;
     readonly keyFile?: string;
@@ -39,7 +44,8 @@ export interface ConnectionRole {
 
 /**
  * Connects to the broker; the connection reconnects for ever and must be closed by the caller.
- * @throws NO_BROKER if none answers in the time, DENIED if it refuses the credentials.
+ * @throws NO_BROKER if none answers in the time, DENIED if it refuses the credentials, NO_TLS if it
+ * offers no TLS or its certificate is not trusted, BAD_VALUE for an address that is none.
  */
 export async function openConnection(
   settings: ConnectionSettings,
@@ -48,26 +54,30 @@ export async function openConnection(
   try {
     return await connectForBulk(connectionOptions(settings, role));
   } catch (cause) {
-    const where = settings.servers.join(", ");
+    if (cause instanceof PserverError) throw cause;
+    const where = settings.servers.map(showUrl).join(", ");
     const text = cause instanceof Error ? cause.message : String(cause);
     if (/authorization|authentication|permission/i.test(text)) {
       throw new PserverError(
         "DENIED",
         `${where}: the broker refused the credentials: ${text}`,
-        { servers: settings.servers },
+        { servers: settings.servers.map(showUrl) },
         { cause },
       );
     }
     throw new PserverError(
       "NO_BROKER",
       `no broker answers at ${where} within ${settings.timeoutMs} ms: ${text}`,
-      { servers: settings.servers },
+      { servers: settings.servers.map(showUrl) },
       { cause },
     );
   }
 }
 
-/** The options of nats.js that settings and role stand for. */
+/**
+ * The options of nats.js that settings and role stand for.
+ * @throws BAD_VALUE for an address that is none, IO for a file with credentials that cannot be read.
+ */
 export function connectionOptions(
   settings: ConnectionSettings,
   role: ConnectionRole,
@@ -95,7 +105,9 @@ export function connectionOptions(
   } else if (settings.nkeyFile !== undefined) {
     options.authenticator = nkeyAuthenticator(trimmed(readSecret(settings.nkeyFile)));
   }
-  if (settings.tls !== undefined) options.tls = { ...settings.tls };
+  const isSecure = asksForTls(parseBrokerAddresses(settings.servers));
+  // Given, though empty, it has nats.js refuse a broker without TLS, at reconnects too.
+  if (isSecure || settings.tls !== undefined) options.tls = { ...settings.tls };
   return options;
 }
 

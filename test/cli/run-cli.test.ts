@@ -96,6 +96,20 @@ describe("a wrong command line", () => {
     expect(err).toContain('hint: "pserver help COMMAND"');
   });
 
+  test.each([
+    [["host", "--etcd", "http://alice:pass/word@etcd:2379"]],
+    [["up", "--etcd", "http://alice:pass'word,x@etcd:2379"]],
+    [["host", "--advertise", "nats://alice:pass/word@h,nats://h2"]],
+    [["status", "--url", "nats://alice:pass/word@h"]],
+    [["status", "--url", "nats://alice:pass,word@h", "--json"]],
+    [["status", "--pasword=pass@word"]],
+  ])("%j is told without the password", async (args) => {
+    const { code, out, err } = await run(...args);
+    expect(code).toBe(args.includes("--url") ? 3 : 128);
+    expect(out + err).not.toMatch(/pass['@,/]|word@|alice/);
+    expect(err).toMatch(/received|unknown option '--pasword'/);
+  });
+
   test("is JSON where that is asked for", async () => {
     const { code, err } = await run("up", "--port", "x", "--json");
     expect(code).toBe(128);

@@ -23,6 +23,7 @@ beforeAll(() => {
     something_new: true,
   });
   context("other", { url: "nats://other:4222", creds: "/c.creds" });
+  context("secure", { url: "tls://secure" });
   context("asks-nsc", { url: "nats://x:4222", nsc: "nsc://a/b" });
   writeFileSync(join(home, "nats", "context", "broken.json"), "{");
   writeFileSync(join(home, "nats", "context.txt"), "lab\n");
@@ -59,7 +60,15 @@ describe("address", () => {
     });
   });
 
-  test.each(["", "nats://", "nats://a/b", "nats://u:%zz@h"])("refuses %j", (url) => {
+  test.each([
+    ...["", "nats://", "nats://a/b", "nats://u:%zz@h", "nats://h:65536", "nats://h:port"],
+    // Other transports would be dialled as plain TCP.
+    ...["wss://h", "ws://h", "http://h"],
+    // Servers of which one would take the password unprotected.
+    ...["tls://h1,nats://h2", "nats://h1,tls://h2", "tls://h1,h2"],
+    // What a comma in a password makes of an address.
+    ...["nats://u:12,34@h"],
+  ])("refuses %j", (url) => {
     expect(() => resolveSettings({ url }, bare())).toThrow(
       expect.objectContaining({ code: "BAD_VALUE" }),
     );
@@ -126,6 +135,21 @@ describe("credentials", () => {
     expect(resolveConnection({ nkey: join(home, "seed") }, bare()).authenticator).toBeTypeOf(
       "function",
     );
+  });
+});
+
+describe("TLS", () => {
+  test("is asked for by the scheme or by a file, whatever the source", () => {
+    const tls = (url: string, more = {}): unknown =>
+      resolveConnection({ url, ...more }, bare()).tls;
+    expect(tls("tls://h1:1,TLS://h2")).toEqual({});
+    expect(tls("tls://h", { tlsCa: "/ca" })).toEqual({ caFile: "/ca" });
+    expect(tls("nats://h", { tlsCa: "/ca" })).toEqual({ caFile: "/ca" });
+    expect(tls("nats://h")).toBeUndefined();
+    expect(tls("h")).toBeUndefined();
+    expect(resolveConnection({}, { ...bare(), NATS_URL: "tls://h" }).tls).toEqual({});
+    const env = { ...withContexts(), NATS_CONTEXT: "secure" };
+    expect(resolveConnection({}, env)).toMatchObject({ servers: ["tls://secure"], tls: {} });
   });
 });
 

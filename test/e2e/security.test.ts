@@ -2,11 +2,9 @@
 // explains, that their users suffice for everything a job does and for nothing else: each forbidden
 // act is tried on a raw connection, requests whose answers are aimed at what only hosts may write
 // leave every stream and bucket as it was, and certificates are checked by client and host.
-import { execFile } from "node:child_process";
 import { mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import { jetstreamManager } from "@nats-io/jetstream";
 import {
   connect as connectRaw,
@@ -24,10 +22,10 @@ import {
   throwIfError,
 } from "../../src/protocol/index.ts";
 import type { ConnectionSettings } from "../../src/transport/connection.ts";
+import { makeCertificates } from "../support/certificates.ts";
 import { TestJob } from "../support/host.ts";
 import { HANG_MS } from "../support/limits.ts";
 
-const run = promisify(execFile);
 const EXAMPLES = join(import.meta.dirname, "../../examples/nats");
 const JOB = "mnist";
 const SUBJECTS = new JobSubjects(JOB);
@@ -46,7 +44,7 @@ const raw: NatsConnection[] = [];
 beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), "pserver-security-"));
   await mkdir(join(home, "models"));
-  await certificates(home);
+  await makeCertificates(home);
   process.env["PSERVER_TLS_CERT"] = join(home, "server.pem");
   process.env["PSERVER_TLS_KEY"] = join(home, "server.key");
   const files = ["accounts.conf", "tls.conf"].map((name) => readFile(join(EXAMPLES, name), "utf8"));
@@ -371,11 +369,11 @@ async function ownRecords(control: NatsConnection, id: string): Promise<number> 
 
 describe("certificates", () => {
   test("a client that trusts another authority is refused", async () => {
-    const options = { job: JOB, user: "trainer-1", password: PASSWORD, timeoutMs: 3_000 };
+    const options = { job: JOB, user: "trainer-1", password: PASSWORD, timeoutMs: 40_000 };
     for (const trust of [{ tlsCa: tls("other-ca").caFile }, {}]) {
-      // The last attempt may be cut off by the deadline, so that the message may name only that.
       await expect(job.trainer("trainer-1", { ...options, ...trust })).rejects.toMatchObject({
-        code: "NO_BROKER",
+        code: "NO_TLS",
+        message: expect.stringContaining("certificate"),
       });
     }
   });
@@ -384,51 +382,9 @@ describe("certificates", () => {
     const host = job.spawnHost({ job: JOB, id: "h3", connection: as("host", "other-ca") });
     const line = await host.line(({ type }) => type === "refused");
     expect(line.error).toMatchObject({
-      code: "NO_BROKER",
+      code: "NO_TLS",
       message: expect.stringMatching(/certificate/),
     });
     await host.exited;
   });
 });
-
-/** An authority, a certificate of it for this machine, and an authority that signed nothing. */
-async function certificates(directory: string): Promise<void> {
-  const openssl = (...args: string[]): Promise<unknown> => run("openssl", args, { cwd: directory });
-  const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
-  for (const name of ["ca", "other-ca"]) {
-    await openssl(
-      "req",
-      "-x509",
-      ...key,
-      "-days",
-      "1",
-      "-subj",
-      `/CN=${name}`,
-      "-keyout",
-      `${name}.key`,
-      "-out",
-      `${name}.pem`,
-    );
-  }
-  await openssl(
-    "req",
-    "-x509",
-    ...key,
-    "-days",
-    "1",
-    "-subj",
-    "/CN=broker",
-    "-addext",
-    "subjectAltName=DNS:localhost,IP:127.0.0.1",
-    "-addext",
-    "basicConstraints=critical,CA:FALSE",
-    "-CA",
-    "ca.pem",
-    "-CAkey",
-    "ca.key",
-    "-keyout",
-    "server.key",
-    "-out",
-    "server.pem",
-  );
-}

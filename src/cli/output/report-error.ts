@@ -17,7 +17,7 @@ export function reportError(thrown: unknown, json: boolean, paint: Paint): Repor
   if (json) return { text: jsonError(error), exitCode };
   const head = paint("fail", `pserver: ${error.code}:`);
   const lines = [`${head} ${error.message.split("\n").map(visible).join("\n")}`];
-  const hint = hintFor(error.code);
+  const hint = hintFor(error);
   if (hint !== undefined) lines.push(`${paint("faint", "hint:")} ${hint}`);
   return { text: lines.join("\n"), exitCode };
 }

@@ -1,0 +1,68 @@
+import { readFileSync } from "node:fs";
+import { rootCertificates } from "node:tls";
+import { errnoCode, PserverError } from "../protocol/index.ts";
+
+/** Where systems keep the certificates that they trust, the first that is there: Debian's, Red Hat's. */
+const SYSTEM_BUNDLES = [
+  "/etc/ssl/certs/ca-certificates.crt",
+  "/etc/pki/tls/certs/ca-bundle.crt",
+  "/etc/ssl/ca-bundle.pem",
+  "/etc/ssl/cert.pem",
+];
+
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
+
+/** Of the codes that Node gives a certificate it refuses. */
+const REFUSED_CERTIFICATE =
+  /^(?!ERR_SSL_).*CERT|^INVALID_(?:CA|PURPOSE)$|^HOSTNAME_MISMATCH$|^UNABLE_TO_VERIFY_LEAF_SIGNATURE$/;
+
+/** nats.js's own text for a broker without TLS where options ask for it. */
+const NO_TLS_TEXT = /server does not support 'tls'|tls is not available/i;
+
+/**
+ * The certificates that are trusted where no file is given, each once, as PEM text: those of Node.js, of the
+ * file in `NODE_EXTRA_CA_CERTS`, and of the operating system: the file in `SSL_CERT_FILE`, else its
+ * bundle. Node.js alone does not know an authority that an administrator has installed.
+ */
+export function trustedCertificates(
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): string {
+  const system = env["SSL_CERT_FILE"] ? [env["SSL_CERT_FILE"]] : SYSTEM_BUNDLES;
+  const texts = [
+    ...rootCertificates,
+    readIfThere([env["NODE_EXTRA_CA_CERTS"] ?? ""]),
+    readIfThere(system),
+  ];
+  const found = texts.flatMap((text) => text.match(CERTIFICATE) ?? []);
+  // Lines may be of any length: what is the same without them is the same certificate.
+  return [...new Map(found.map((pem) => [pem.replaceAll(/\s/g, ""), pem])).values()].join("\n");
+}
+
+/**
+ * What kept a connection from being protected, as our error; undefined for any other failure.
+ * `where` names the broker. Of a certificate that is refused, `details.certificate` is Node's code.
+ */
+export function tlsFailure(error: unknown, where: string): PserverError | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const cause = { cause: error };
+  if (NO_TLS_TEXT.test(error.message)) {
+    const message = `the broker at ${where} offers no TLS, and nothing has been sent to it`;
+    return new PserverError("NO_TLS", message, { server: where }, cause);
+  }
+  const certificate = errnoCode(error);
+  if (certificate === undefined || !REFUSED_CERTIFICATE.test(certificate)) return undefined;
+  const message = `the certificate of the broker at ${where} is refused: ${error.message}`;
+  return new PserverError("NO_TLS", message, { server: where, certificate }, cause);
+}
+
+/** The text of the first file that is there; "" if none is. */
+function readIfThere(paths: readonly string[]): string {
+  for (const path of paths) {
+    try {
+      if (path !== "") return readFileSync(path, "latin1");
+    } catch {
+      // This system keeps them elsewhere; a broker whose certificate is then not trusted is refused.
+    }
+  }
+  return "";
+}
