@@ -12,7 +12,7 @@ import {
 import { addOutputOptions } from "../options/output-options.ts";
 import type { Paint } from "../output/colors.ts";
 import type { OutputFlags } from "../output/output.ts";
-import { visible } from "../output/table.ts";
+import { visible } from "../output/visible.ts";
 
 const TIMEOUT_MS = 5_000;
 

@@ -16,7 +16,8 @@ import { formatBytes, formatCount, formatRanges } from "../output/amounts.ts";
 import type { Paint } from "../output/colors.ts";
 import { describeFallbacks } from "../output/fallbacks.ts";
 import type { OutputFlags } from "../output/output.ts";
-import { formatTable, visible } from "../output/table.ts";
+import { formatTable } from "../output/table.ts";
+import { visible } from "../output/visible.ts";
 
 const TIMEOUT_MS = 5_000;
 

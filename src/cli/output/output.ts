@@ -2,6 +2,7 @@ import { once } from "node:events";
 import type { Writable } from "node:stream";
 import { makePaint, type Paint, wantsAnimation, wantsColor } from "./colors.ts";
 import { Progress } from "./progress.ts";
+import { visible, visibleColored, visibleJson } from "./visible.ts";
 
 /** A stream that may be a terminal. */
 export type OutputStream = Writable & { readonly isTTY?: boolean };
@@ -13,7 +14,10 @@ export interface OutputFlags {
   readonly color?: boolean;
 }
 
-/** Where a command prints: data on one stream, messages for people on the other. */
+/**
+ * Where a command prints: data on one stream, messages for people on the other. What could command a
+ * terminal is escaped here, wherever it comes from; colours are left where text may be coloured.
+ */
 export class Output {
   /** Whether data is to be JSON, one value a line. */
   readonly json: boolean;
@@ -24,6 +28,7 @@ export class Output {
   readonly #data: OutputStream;
   readonly #messages: OutputStream;
   readonly #animated: boolean;
+  readonly #isColored: boolean;
 
   constructor(
     streams: { readonly stdout: OutputStream; readonly stderr: OutputStream },
@@ -34,19 +39,21 @@ export class Output {
     this.#data = streams.stdout;
     this.#messages = streams.stderr;
     const noColor = flags.color === false;
-    this.paint = makePaint(wantsColor(streams.stdout.isTTY === true, environment, noColor));
+    this.#isColored = wantsColor(streams.stdout.isTTY === true, environment, noColor);
+    this.paint = makePaint(this.#isColored);
     this.paintMessage = makePaint(wantsColor(streams.stderr.isTTY === true, environment, noColor));
     this.#animated = wantsAnimation(streams.stderr.isTTY === true, environment);
   }
 
-  /** Prints lines of data. */
+  /** Prints lines of data; names in coloured ones must be `visible` already. */
   lines(lines: readonly string[]): void {
-    if (lines.length > 0) this.#data.write(`${lines.join("\n")}\n`);
+    const shown = lines.map(this.#isColored ? visibleColored : visible);
+    if (lines.length > 0) this.#data.write(`${shown.join("\n")}\n`);
   }
 
   /** Prints one JSON value on one line of data. */
   value(value: unknown): void {
-    this.#data.write(`${JSON.stringify(value)}\n`);
+    this.#data.write(`${visibleJson(value)}\n`);
   }
 
   /** Prints pieces of data as they are, never more at a time than the reader takes. */
@@ -58,14 +65,14 @@ export class Output {
 
   /** Prints a message for people; with `--json` none, unless it must be seen. */
   message(text: string): void {
-    if (!this.json) this.#messages.write(`${text}\n`);
+    if (!this.json) this.#messages.write(`${visible(text)}\n`);
   }
 
   /** Prints a warning for people, with `--json` as an object on the message stream. */
   warning(text: string): void {
     const line = this.json
-      ? JSON.stringify({ warning: text })
-      : `${this.paintMessage("warn", "warning:")} ${text}`;
+      ? visibleJson({ warning: text })
+      : `${this.paintMessage("warn", "warning:")} ${visible(text)}`;
     this.#messages.write(`${line}\n`);
   }
 

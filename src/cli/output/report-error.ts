@@ -2,7 +2,7 @@ import { ensureError, type PserverError } from "../../protocol/errors.ts";
 import { EXIT_CODES, type ExitCode } from "../exit-codes.ts";
 import { hintFor } from "../hints.ts";
 import type { Paint } from "./colors.ts";
-import { visible } from "./table.ts";
+import { visibleJson, visibleLines } from "./visible.ts";
 
 /** How an error is told: as `pserver: CODE: message` and a hint, or as one line of JSON. */
 export interface ReportedError {
@@ -16,7 +16,7 @@ export function reportError(thrown: unknown, json: boolean, paint: Paint): Repor
   const exitCode = EXIT_CODES[error.code];
   if (json) return { text: jsonError(error), exitCode };
   const head = paint("fail", `pserver: ${error.code}:`);
-  const lines = [`${head} ${error.message.split("\n").map(visible).join("\n")}`];
+  const lines = [`${head} ${visibleLines(error.message)}`];
   const hint = hintFor(error);
   if (hint !== undefined) lines.push(`${paint("faint", "hint:")} ${hint}`);
   return { text: lines.join("\n"), exitCode };
@@ -24,5 +24,5 @@ export function reportError(thrown: unknown, json: boolean, paint: Paint): Repor
 
 /** `{"error":{code,message,details}}`, on one line. */
 export function jsonError(error: PserverError): string {
-  return JSON.stringify({ error: error.toWire() });
+  return visibleJson({ error: error.toWire() });
 }

@@ -1,5 +1,6 @@
 import { stripVTControlCharacters } from "node:util";
 import type { Paint } from "./colors.ts";
+import { visible } from "./visible.ts";
 
 /** A column of a table; numbers are best aligned right. */
 export interface Column {
@@ -11,7 +12,7 @@ const GAP = "  ";
 
 /**
  * Rows under their titles, in columns as wide as their widest cell; no line at all without rows.
- * Control characters in cells, which come from other people's names, are shown escaped.
+ * Cells, which come from other people's names, are made {@link visible}.
  */
 export function formatTable(
   columns: readonly Column[],
@@ -29,14 +30,6 @@ export function formatTable(
       .join(GAP)
       .trimEnd();
   return [paint("strong", line(columns.map(({ title }) => title))), ...cells.map(line)];
-}
-
-/** `text` with control characters escaped, so that a name cannot command the terminal. */
-export function visible(text: string): string {
-  return text.replace(
-    /\p{Cc}/gu,
-    (character) => `\\x${character.charCodeAt(0).toString(16).padStart(2, "0")}`,
-  );
 }
 
 function pad(text: string, width: number, align: "left" | "right"): string {

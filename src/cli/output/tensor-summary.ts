@@ -1,6 +1,7 @@
 import { type Tensor, tensorBytes } from "../../protocol/tensor.ts";
 import { formatBytes } from "./amounts.ts";
 import { shortElement } from "./elements.ts";
+import { visible } from "./visible.ts";
 
 /** Elements shown at each end of a dimension that is cut. */
 const EDGE = 3;
@@ -17,7 +18,7 @@ export function formatShape(shape: readonly number[]): string {
 export function summarizeTensor(name: string, tensor: Tensor): string[] {
   const { dtype, shape, data } = tensor;
   const bytes = formatBytes(tensorBytes(dtype, shape));
-  const head = `${name}  ${dtype} ${formatShape(shape)}  ${bytes}`;
+  const head = `${visible(name)}  ${dtype} ${formatShape(shape)}  ${bytes}`;
   if (shape.length === 0) return [head, shortElement(data, 0)];
   const edge = data.length > WHOLE_MAX ? EDGE : Number.POSITIVE_INFINITY;
   const width = Math.max(

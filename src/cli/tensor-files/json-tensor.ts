@@ -1,6 +1,7 @@
 import { allocateData, type TensorData } from "../../protocol/dtypes.ts";
 import { elementCount, sameShape, type Tensor } from "../../protocol/tensor.ts";
 import { jsonElement } from "../output/elements.ts";
+import { visibleJson } from "../output/visible.ts";
 import { type ExpectedTensor, mismatch } from "./expected-tensor.ts";
 
 /** Elements printed in one piece: some hundred KiB. */
@@ -9,7 +10,7 @@ const PIECE_ELEMENTS = 16_384;
 /** `{"name":…,"dtype":…,"shape":[…],"values":[…]}`, in pieces; values flat, in C order. */
 export function* encodeJsonTensor(name: string, tensor: Tensor): Generator<string, void> {
   const { dtype, shape, data } = tensor;
-  yield `${JSON.stringify({ name, dtype, shape }).slice(0, -1)},"values":[`;
+  yield `${visibleJson({ name, dtype, shape }).slice(0, -1)},"values":[`;
   for (let start = 0; start < data.length; start += PIECE_ELEMENTS) {
     const count = Math.min(PIECE_ELEMENTS, data.length - start);
     const texts = Array.from({ length: count }, (_, i) => jsonElement(data, start + i));
