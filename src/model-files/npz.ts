@@ -1,11 +1,12 @@
 import { DTYPES } from "../protocol/dtypes.ts";
 import { quoteName } from "../protocol/names.ts";
 import { badFile } from "./bad-file.ts";
+import { checkNamesApart, memberName, trueNameOf } from "./member-name.ts";
 import { encodeMetadata, parseMetadata } from "./metadata.ts";
 import type { ModelFile } from "./model-file.ts";
 import { encodeNpyHeader, NPY_PREFIX_BYTES, npyTextRange, parseNpyText } from "./npy-header.ts";
 import type { IncomingModel, OutgoingModel, TensorHeader, TensorSource } from "./tensor.ts";
-import { badName, dataBytes, elementsOf } from "./tensor.ts";
+import { DESCRIPTION_BYTES_MAX, dataBytes, elementsOf } from "./tensor.ts";
 import { unpack, unpackHead } from "./zip-data.ts";
 import type { ZipEntry } from "./zip-reader.ts";
 import { readZip } from "./zip-reader.ts";
@@ -13,18 +14,23 @@ import { writeZip } from "./zip-writer.ts";
 
 const SUFFIX = ".npy";
 
+/** What the comment of a member begins with whose name is escaped; the true name follows, as JSON. */
+const NAME_COMMENT = "PSERVER.name=";
+
 /**
  * The bytes of an npz file, as numpy's `savez` lays it out: a zip archive with a stored member
  * `<name>.npy` per tensor. The format has no place for metadata; it becomes the archive's comment, a
- * JSON object, which numpy does not look at.
- * @throws BAD_NAME for a name with NUL, where zip programs end names; what `model.chunks` throws.
+ * JSON object, which numpy does not look at. A name that would unpack to elsewhere is escaped; the
+ * member's comment keeps it.
+ * @throws what `model.chunks` throws.
  */
 export async function* writeNpz(model: OutgoingModel): AsyncGenerator<Uint8Array, void, undefined> {
   const members = model.tensors.map((tensor) => {
-    if (tensor.name.includes("\0")) throw badName(tensor.name, "no NUL character");
+    const { name, trueName } = memberName(tensor.name);
     const head = encodeNpyHeader(tensor.dtype, tensor.shape);
     return {
-      name: tensor.name + SUFFIX,
+      name: name + SUFFIX,
+      ...(trueName === undefined ? {} : { comment: NAME_COMMENT + JSON.stringify(trueName) }),
       bytes: head.byteLength + dataBytes(tensor),
       chunks: () => startingWith(head, model.chunks(tensor)),
     };
@@ -40,16 +46,33 @@ export async function* writeNpz(model: OutgoingModel): AsyncGenerator<Uint8Array
 export async function readNpz(file: ModelFile): Promise<IncomingModel> {
   const { entries, comment } = await readZip(file);
   const tensors: TensorSource[] = [];
-  for (const entry of entries) tensors.push(await readMember(file, entry));
+  let headerBytes = 0;
+  for (const entry of entries) {
+    const { tensor, head } = await readMember(file, entry);
+    headerBytes += head;
+    if (headerBytes > DESCRIPTION_BYTES_MAX) {
+      const expected = `at most ${DESCRIPTION_BYTES_MAX}`;
+      throw badFile(file.path, "bytes of the arrays' headers", expected, headerBytes);
+    }
+    tensors.push(tensor);
+  }
+  checkNamesApart(file.path, tensors);
   return { tensors, metadata: parseMetadata(comment) ?? {} };
 }
 
-async function readMember(file: ModelFile, entry: ZipEntry): Promise<TensorSource> {
+/** A tensor, and how many bytes its header has. */
+async function readMember(
+  file: ModelFile,
+  entry: ZipEntry,
+): Promise<{ readonly tensor: TensorSource; readonly head: number }> {
   const what = `member ${quoteName(entry.name)}`;
-  const name = entry.name.slice(0, -SUFFIX.length);
-  if (!entry.name.endsWith(SUFFIX) || name === "") {
+  const member = entry.name.slice(0, -SUFFIX.length);
+  if (!entry.name.endsWith(SUFFIX) || member === "") {
     throw badFile(file.path, "members", `names ending in ${SUFFIX}`, what);
   }
+  const isNamed = entry.comment.startsWith(NAME_COMMENT);
+  const kept = isNamed ? entry.comment.slice(NAME_COMMENT.length) : undefined;
+  const name = trueNameOf(file.path, member, kept);
   const range = npyTextRange(file.path, what, await unpackHead(file, entry, NPY_PREFIX_BYTES));
   const head = await unpackHead(file, entry, range.end);
   if (head.byteLength < range.end) {
@@ -62,7 +85,7 @@ async function readMember(file: ModelFile, entry: ZipEntry): Promise<TensorSourc
   if (entry.bytes !== expected) {
     throw badFile(file.path, `bytes of ${what}`, expected, entry.bytes);
   }
-  return { header, chunks: () => unpack(file, entry, range.end) };
+  return { tensor: { header, chunks: () => unpack(file, entry, range.end) }, head: range.end };
 }
 
 async function* startingWith(

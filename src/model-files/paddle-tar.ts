@@ -4,6 +4,7 @@ import { DTYPES, isDtype } from "../protocol/dtypes.ts";
 import type { PserverError } from "../protocol/errors.ts";
 import { quoteName } from "../protocol/names.ts";
 import { badFile, badFileDtype } from "./bad-file.ts";
+import { checkNamesApart, memberName, trueNameOf } from "./member-name.ts";
 import { encodeMetadata, parseMetadata } from "./metadata.ts";
 import type { ModelFile } from "./model-file.ts";
 import { decodePaddleHeader, PADDLE_HEADER_BYTES, writeParameterFile } from "./paddle-header.ts";
@@ -23,6 +24,7 @@ const ATTRIBUTES = {
   dtype: "PSERVER.dtype",
   shape: "PSERVER.shape",
   metadata: "PSERVER.metadata",
+  name: "PSERVER.name",
 } as const;
 
 /**
@@ -32,14 +34,15 @@ const ATTRIBUTES = {
  * The format knows float32 with one dimension or more. Another dtype is named by the pax record
  * `PSERVER.dtype` before the member, a scalar's shape by `PSERVER.shape=[]`, and metadata is the
  * global pax record `PSERVER.metadata`, a JSON object. PaddlePaddle would read other dtypes wrongly.
- * @throws BAD_NAME for a name ending in `.protobuf` or with NUL; what `model.chunks` throws.
+ * A name that would unpack to elsewhere is escaped, in the configuration too; the pax record
+ * `PSERVER.name` keeps it, as JSON.
+ * @throws BAD_NAME for a name ending in `.protobuf`; what `model.chunks` throws.
  */
 export async function* writePaddleTar(
   model: OutgoingModel,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   for (const { name } of model.tensors) {
     if (name.endsWith(CONFIG_SUFFIX)) throw badName(name, `a name not ending in ${CONFIG_SUFFIX}`);
-    if (name.includes("\0")) throw badName(name, "no NUL character");
   }
   const metadata = encodeMetadata(model.metadata);
   const members = model.tensors.flatMap((tensor) => membersOf(model, tensor));
@@ -47,7 +50,8 @@ export async function* writePaddleTar(
 }
 
 function membersOf(model: OutgoingModel, tensor: TensorHeader): TarMember[] {
-  const { name, dtype, shape } = tensor;
+  const { dtype, shape } = tensor;
+  const { name, trueName } = memberName(tensor.name);
   const size = elementsOf(shape) ?? 0;
   const config = encodeParameterConfig({ name, size, dims: shape });
   return [
@@ -57,6 +61,7 @@ function membersOf(model: OutgoingModel, tensor: TensorHeader): TarMember[] {
       attributes: {
         ...(dtype === "float32" ? {} : { [ATTRIBUTES.dtype]: dtype }),
         ...(shape.length > 0 ? {} : { [ATTRIBUTES.shape]: "[]" }),
+        ...(trueName === undefined ? {} : { [ATTRIBUTES.name]: JSON.stringify(trueName) }),
       },
       chunks: () => writeParameterFile(model, tensor),
     },
@@ -102,6 +107,7 @@ export async function readPaddleTar(file: ModelFile): Promise<IncomingModel> {
   for (const [name, config] of configs) {
     if (!values.has(name)) throw lonely(file.path, config.name, name);
   }
+  checkNamesApart(file.path, tensors);
   const metadata = parseMetadata(globalAttributes.get(ATTRIBUTES.metadata) ?? "{}");
   if (metadata === undefined) {
     throw badFile(file.path, ATTRIBUTES.metadata, "a JSON object of texts", "other text");
@@ -143,7 +149,11 @@ async function readTensor(
     throw badFile(file.path, `configuration of ${what}`, `${elements} elements`, received);
   }
   return {
-    header: { name, dtype, shape },
+    header: {
+      name: trueNameOf(file.path, name, entry.attributes.get(ATTRIBUTES.name)),
+      dtype,
+      shape,
+    },
     chunks: () => file.stream(dataAt + PADDLE_HEADER_BYTES, bytes - PADDLE_HEADER_BYTES, what),
   };
 }

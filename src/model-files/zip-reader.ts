@@ -16,6 +16,8 @@ import {
 /** A member of an archive, its data known to lie in the file without meeting another's. */
 export interface ZipEntry {
   readonly name: string;
+  /** Text beside it in the table of contents, of whatever encoding, read as UTF-8. */
+  readonly comment: string;
   readonly deflated: boolean;
   /** Bytes once unpacked, and their checksum: what the archive says, checked when they are read. */
   readonly bytes: number;
@@ -107,7 +109,11 @@ function decodeCentral(
     throw badFile(path, `stored bytes of ${quoteName(name)}`, bytes, packedBytes);
   }
   const crc = view.getUint32(at + 16, true);
-  return { entry: { name, deflated, bytes, packedBytes, crc, localAt, flags, method }, next };
+  const comment = Buffer.from(central.subarray(extraEnd, next)).toString();
+  return {
+    entry: { name, comment, deflated, bytes, packedBytes, crc, localAt, flags, method },
+    next,
+  };
 }
 
 /** The 8-byte numbers of the extra field that holds them; none if it is absent. */
@@ -135,7 +141,7 @@ function readZip64Extra(path: string, name: string, extra: Uint8Array): number[]
 
 /** Where the data begins, after a local header that must tell the same of the member. */
 async function locate(file: ModelFile, entry: CentralEntry, centralAt: number): Promise<ZipEntry> {
-  const { name, deflated, bytes, packedBytes, crc, localAt } = entry;
+  const { name, comment, deflated, bytes, packedBytes, crc, localAt } = entry;
   const what = `local header of ${quoteName(name)}`;
   const local = await file.read(localAt, ZIP_BYTES.local, what);
   const view = new DataView(local.buffer);
@@ -154,7 +160,7 @@ async function locate(file: ModelFile, entry: CentralEntry, centralAt: number): 
     const room = centralAt - packedAt;
     throw badFile(file.path, `packed bytes of ${quoteName(name)}`, `at most ${room}`, packedBytes);
   }
-  return { name, deflated, bytes, packedBytes, crc, packedAt, localAt };
+  return { name, comment, deflated, bytes, packedBytes, crc, packedAt, localAt };
 }
 
 function checkApart(path: string, entries: readonly ZipEntry[]): void {

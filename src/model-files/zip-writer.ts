@@ -15,12 +15,15 @@ import {
 /** A file on its way into an archive. `chunks` yields exactly `bytes` bytes. */
 export interface ZipMember {
   readonly name: string;
+  /** Text beside it in the table of contents. */
+  readonly comment?: string;
   readonly bytes: number;
   readonly chunks: () => AsyncIterable<Uint8Array>;
 }
 
 interface WrittenMember {
   readonly name: Uint8Array;
+  readonly comment: Uint8Array;
   readonly bytes: number;
   readonly crc: number;
   readonly offset: number;
@@ -50,6 +53,8 @@ export async function* writeZip(
   for (const member of members) {
     const name = encoder.encode(member.name);
     checkTextBytes("name of a member", name.byteLength);
+    const comment = encoder.encode(member.comment ?? "");
+    checkTextBytes("comment of a member", comment.byteLength);
     const local = encodeLocal(name, member.bytes);
     yield local;
     let crc = 0;
@@ -59,7 +64,7 @@ export async function* writeZip(
     }
     const descriptor = encodeDescriptor(member.bytes, crc);
     yield descriptor;
-    written.push({ name, bytes: member.bytes, crc, offset });
+    written.push({ name, comment, bytes: member.bytes, crc, offset });
     offset += local.byteLength + member.bytes + descriptor.byteLength;
   }
   let centralBytes = 0;
@@ -118,12 +123,13 @@ function encodeDescriptor(bytes: number, crc: number): Uint8Array {
   return bytesOfView(view);
 }
 
-function encodeCentral({ name, bytes, crc, offset }: WrittenMember): Uint8Array {
+function encodeCentral({ name, comment, bytes, crc, offset }: WrittenMember): Uint8Array {
   const large = bytes >= IN_EXTRA_32;
   const far = offset >= IN_EXTRA_32;
   const extra = [...(large ? [bytes, bytes] : []), ...(far ? [offset] : [])];
   const extraBytes = extra.length === 0 ? 0 : 4 + extra.length * 8;
-  const view = new DataView(new ArrayBuffer(ZIP_BYTES.central + name.byteLength + extraBytes));
+  const commentAt = ZIP_BYTES.central + name.byteLength + extraBytes;
+  const view = new DataView(new ArrayBuffer(commentAt + comment.byteLength));
   const version = extra.length === 0 ? PLAIN_VERSION : ZIP64_VERSION;
   view.setUint32(0, ZIP_SIGNATURES.central, true);
   view.setUint16(4, MADE_BY_UNIX | version, true);
@@ -136,10 +142,12 @@ function encodeCentral({ name, bytes, crc, offset }: WrittenMember): Uint8Array 
   view.setUint32(24, large ? IN_EXTRA_32 : bytes, true);
   view.setUint16(28, name.byteLength, true);
   view.setUint16(30, extraBytes, true);
+  view.setUint16(32, comment.byteLength, true);
   view.setUint32(38, FILE_MODE * 0x10000, true);
   view.setUint32(42, far ? IN_EXTRA_32 : offset, true);
   const target = bytesOfView(view);
   target.set(name, ZIP_BYTES.central);
+  target.set(comment, commentAt);
   let at = ZIP_BYTES.central + name.byteLength;
   if (extra.length > 0) {
     view.setUint16(at, ZIP64_EXTRA, true);

@@ -33,7 +33,7 @@ const names = fc
     fc.string({ unit: "binary", minLength: 1, maxLength: 16 }),
   )
   .filter((name) => {
-    if (!name.isWellFormed() || name.includes("\0")) return false;
+    if (!name.isWellFormed()) return false;
     if (name === "__metadata__" || name.endsWith(".protobuf") || /:sparse-\d+$/.test(name))
       return false;
     return Buffer.byteLength(name) * 3 <= 200 && escapeName(name).length <= 200;
@@ -62,6 +62,14 @@ describe.each(ALL_PATHS)("%s", (path) => {
         "__proto__",
         ".",
         "..",
+        "../x",
+        "=2E=2E=2Fx",
+        "/etc/passwd",
+        "C:/x",
+        "a\\b",
+        "a//b",
+        "a/",
+        "nul\0 esc\u001b[2J\n",
         "manifest.json",
       ].map((name) => sampleTensor(name, "float32", [2])),
       sampleTensor("l".repeat(150), "float64", [1]),
@@ -142,8 +150,6 @@ test("names that a format cannot hold are refused, and nothing is written", asyn
   const refused = [
     ["m.safetensors", "__metadata__"],
     ["m.tar", "w.protobuf"],
-    ["m.tar", "a\0b"],
-    ["m.npz", "a\0b"],
   ] as const;
   await withDirectory(async (directory) => {
     for (const [path, name] of refused) {

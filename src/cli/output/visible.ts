@@ -7,8 +7,10 @@ const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
 /** As {@link UNPRINTABLE}, of what `JSON.stringify` leaves as it is. */
 const UNPRINTABLE_IN_JSON = /[\u007f-\u009f\p{Cf}\p{Zl}\p{Zp}]/gu;
 
+const ESCAPE = "\u001b";
+
 /** The sequences with which `makePaint` colours; it makes no others. */
-const COLORS = /(\u001b\[(?:1|22|3[1-3]|39|90)m)/;
+const COLORS = new RegExp(`(${ESCAPE}\\[(?:1|22|3[1-3]|39|90)m)`);
 
 /**
  * Text of other people's names, paths and messages as it can be shown: what would command a terminal

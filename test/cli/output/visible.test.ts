@@ -45,7 +45,7 @@ describe.each([true, false])("where the output is a terminal: %s", (isTTY) => {
     output.message(HOSTILE);
     output.warning(HOSTILE);
     const lines = printed()
-      .replaceAll(/\u001b\[(?:31|33|39)m/g, "")
+      .replaceAll(/\p{Cc}(?=\[(?:31|33|39)m)/gu, "")
       .trimEnd()
       .split("\n");
     expect(lines).toHaveLength(4);
