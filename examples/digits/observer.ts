@@ -1,4 +1,5 @@
 import { execFile } from "node:child_process";
+import { join } from "node:path";
 import { promisify } from "node:util";
 import { type Client, connect } from "nats-pserver";
 import { type Batch, type Samples, wholeBatch } from "./dataset.ts";
@@ -61,9 +62,11 @@ export class Observer {
       .map(({ name }) => name);
   }
 
-  /** Has the model saved and the file scored by a fresh process. */
-  async saveAndScore(path: string): Promise<SavedScore> {
-    const { file, bytes } = await this.#ps.saveModel(path, CALL);
+  /** Has the model saved and the file, below the hosts' model directory, scored by a fresh process. */
+  async saveAndScore(path: string, modelDirectory: string): Promise<SavedScore> {
+    const saved = await this.#ps.saveModel(path, CALL);
+    const { bytes } = saved;
+    const file = join(modelDirectory, saved.file);
     const { stdout } = await promisify(execFile)(
       process.execPath,
       [...process.execArgv, programFile("score"), file],

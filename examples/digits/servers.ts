@@ -44,6 +44,11 @@ export class Servers {
     return new Servers(family, job, url, broker.version);
   }
 
+  /** Where the hosts save models. */
+  get modelDirectory(): string {
+    return modelDirectory(this.#family);
+  }
+
   /** One more host, in a process of its own; settles when it has joined. */
   async addHost(id: string): Promise<Child> {
     const args = ["host", "--json", "--id", id, ...this.#hostArguments];

@@ -14,7 +14,7 @@ import { TRAINER_KEYS } from "./lifecycle/keys.ts";
 import { toJournalRecord } from "./lifecycle/members-record.ts";
 import type { LifecycleService } from "./lifecycle/service.ts";
 import type { OwnersClient } from "./owners-client.ts";
-import type { Saver } from "./saver.ts";
+import type { SaveRequest, Saver } from "./saver.ts";
 import { HOST_LEASES, SHARD_LEASES } from "./shard-claims.ts";
 
 /** How long one shard's owner may take to tell its status. */
@@ -22,6 +22,9 @@ const STATUS_MS = 2_000;
 
 /** How long a shard's owner may take for a snapshot of gigabytes. */
 const SNAPSHOT_MS = 300_000;
+
+/** Characters of the token of a save. */
+const TOKEN_MAX = 64;
 
 /** What operators and trainers may ask of whichever host answers. */
 export class ControlService {
@@ -48,8 +51,13 @@ export class ControlService {
     this.#synchronization = options.synchronization;
   }
 
-  /** The reply to a control request; @throws what the reply is to carry. */
-  async handle(verb: string, message: Message): Promise<Fields> {
+  /** The reply to a control request of `asker`; @throws what the reply is to carry. */
+  async handle(
+    asker: string,
+    verb: string,
+    message: Message,
+    tell: (entries: Fields) => void,
+  ): Promise<Fields> {
     if (!isOneOf(CONTROL_VERBS, verb)) {
       throw new PserverError(
         "BAD_MESSAGE",
@@ -58,7 +66,9 @@ export class ControlService {
     }
     switch (verb) {
       case "save":
-        return await this.#saver.save(textField(message.fields, "path", 4_096));
+        return await this.#saver.save(asker, parseSaveRequest(message.fields), tell);
+      case "stop":
+        return { stopped: this.#saver.stop(asker, textField(message.fields, "token", TOKEN_MAX)) };
       case "snapshot":
         return { shards: await this.#each((shard) => this.#snapshot(shard)) };
       case "hosts":
@@ -118,4 +128,10 @@ export class ControlService {
   #each<Result>(run: (shard: number) => Promise<Result>): Promise<Result[]> {
     return Promise.all(Array.from({ length: this.#shards }, (_, shard) => run(shard)));
   }
+}
+
+function parseSaveRequest(fields: Fields): SaveRequest {
+  const path = textField(fields, "path", 4_096);
+  if (fields["token"] === undefined) return { path };
+  return { path, token: textField(fields, "token", TOKEN_MAX) };
 }

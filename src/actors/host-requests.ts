@@ -16,15 +16,23 @@ export interface HostServices {
   readonly owners: OwnersClient;
   readonly job: OpenedJob;
   readonly jobName: string;
+  /** Id of this host. */
+  readonly host: string;
   /** Where models may be saved, if this host may. */
   readonly modelDirectory: string | undefined;
 }
 
 /** Begins to answer lifecycle and control requests; gives what is to be closed. */
 export function serveRequests(services: HostServices): RequestServer[] {
-  const { connection, subjects, lifecycle, owners, job, jobName, modelDirectory } = services;
+  const { connection, subjects, lifecycle, owners, job, jobName, host, modelDirectory } = services;
   const { synchronization, shards } = job.settings;
-  const saver = new Saver({ service: lifecycle, owners, directory: modelDirectory, job: jobName });
+  const saver = new Saver({
+    service: lifecycle,
+    owners,
+    directory: modelDirectory,
+    job: jobName,
+    host,
+  });
   const { leases } = job;
   const control = new ControlService({
     service: lifecycle,
@@ -50,7 +58,14 @@ export function serveRequests(services: HostServices): RequestServer[] {
       connection,
       subjects,
       subject: subjects.allControl(),
-      handle: (_id, verb, message) => control.handle(verb, message),
+      handle: (id, verb, message, tell) => control.handle(id, verb, message, tell),
+    }),
+    new RequestServer({
+      connection,
+      subjects,
+      subject: subjects.allStops(),
+      isForAll: true,
+      handle: (id, verb, message, tell) => control.handle(id, verb, message, tell),
     }),
   ];
 }

@@ -13,10 +13,18 @@ import {
 /** Requests that one host works on at one time; more are told BUSY and ask again. */
 const AT_ONCE_MAX = 1_024;
 
-/** Works on one request: gives the entries of the reply, or throws what the reply carries. */
-export type RequestHandler = (id: string, verb: string, message: Message) => Promise<Fields>;
+/**
+ * Works on one request: gives the entries of the reply, or throws what the reply carries. With `tell` it
+ * sends the asker messages before that.
+ */
+export type RequestHandler = (
+  id: string,
+  verb: string,
+  message: Message,
+  tell: (entries: Fields) => void,
+) => Promise<Fields>;
 
-/** Answers requests that any host of the job may answer, each by one of them. */
+/** Answers requests that any host of the job may answer, each by one of them, or by all. */
 export class RequestServer {
   readonly #connection: NatsConnection;
   readonly #subjects: JobSubjects;
@@ -31,12 +39,14 @@ export class RequestServer {
     /** Subject with the asker's id and the verb as its last tokens. */
     readonly subject: string;
     readonly handle: RequestHandler;
+    /** Whether every host is to hear each request, not one alone. */
+    readonly isForAll?: boolean;
   }) {
     this.#connection = options.connection;
     this.#subjects = options.subjects;
     this.#handle = options.handle;
     this.#subscription = options.connection.subscribe(options.subject, {
-      queue: "hosts",
+      ...(options.isForAll === true ? {} : { queue: "hosts" }),
       callback: (error, message) => {
         if (error === null) void this.#receive(message);
       },
@@ -59,7 +69,8 @@ export class RequestServer {
       const { id, verb } = this.#subjects.parseSender(message.subject);
       // Answered elsewhere, the asker could write where only this host may.
       if (!this.#subjects.mayAnswer(reply, id)) return;
-      this.#respond(reply, await this.#reply(id, verb, message.data));
+      const tell = (entries: Fields): void => this.#respond(reply, encodeMessage(entries));
+      this.#respond(reply, await this.#reply(id, verb, message.data, tell));
     } catch {
       // The subject names no asker: there is nobody to answer.
     } finally {
@@ -68,12 +79,17 @@ export class RequestServer {
     }
   }
 
-  async #reply(id: string, verb: string, data: Uint8Array): Promise<Uint8Array> {
+  async #reply(
+    id: string,
+    verb: string,
+    data: Uint8Array,
+    tell: (entries: Fields) => void,
+  ): Promise<Uint8Array> {
     try {
       if (this.#active > AT_ONCE_MAX) {
         throw new PserverError("BUSY", `the host works on ${AT_ONCE_MAX} requests already`);
       }
-      return encodeMessage(await this.#handle(id, verb, decodeMessage(data)));
+      return encodeMessage(await this.#handle(id, verb, decodeMessage(data), tell));
     } catch (error) {
       return encodeError(ensureError(error));
     }

@@ -259,6 +259,7 @@ export class RunningHost implements Host {
         owners,
         job,
         jobName: options.job,
+        host: id,
         modelDirectory: options.modelDirectory,
       }),
     );

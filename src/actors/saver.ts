@@ -1,4 +1,6 @@
-import { saveModel } from "../model-files/index.ts";
+import { realpath } from "node:fs/promises";
+import { relative } from "node:path";
+import { dataBytes, relativeError, saveModel, type TensorHeader } from "../model-files/index.ts";
 import {
   blockPlaces,
   decodeMessage,
@@ -23,12 +25,24 @@ const BLOCKS_AHEAD = 4;
 /** Name under which a host asks its own lifecycle: no trainer has it, it is never in a subject. */
 const SAVER = "=saver";
 
+/** How often the asker is told how far a save is. */
+const PROGRESS_MS = 500;
+
+/** A save as it is asked for. */
+export interface SaveRequest {
+  readonly path: string;
+  /** With one the asker is told how far the save is, and can stop it. */
+  readonly token?: string;
+}
+
 /** Writes the model of a job into a file of this host, block by block. */
 export class Saver {
   readonly #service: LifecycleService;
   readonly #owners: OwnersClient;
   readonly #directory: string | undefined;
   readonly #job: string;
+  readonly #host: string;
+  readonly #running = new Map<string, { stop: AbortController; saved: Promise<Fields> }>();
 
   constructor(options: {
     readonly service: LifecycleService;
@@ -36,19 +50,55 @@ export class Saver {
     /** Where models go; without one nothing can be saved on this host. */
     readonly directory: string | undefined;
     readonly job: string;
+    /** Id of the host that writes. */
+    readonly host: string;
   }) {
     this.#service = options.service;
     this.#owners = options.owners;
     this.#directory = options.directory;
     this.#job = options.job;
+    this.#host = options.host;
   }
 
   /**
-   * Saves every parameter that is ready under a path of the model directory.
-   * @throws BAD_PATH, NOT_INITIALIZED if there is nothing to save, DISK_FULL, IO, NO_OWNER, ….
+   * Saves every parameter that is ready under a path of the model directory. A repeat of a request with
+   * a token joins the save that it repeats.
+   * @throws BAD_PATH, NOT_INITIALIZED if there is nothing to save, DISK_FULL, IO, NO_OWNER, …; ABORTED
+   * if it was stopped. Messages name paths below the model directory only.
    */
-  async save(path: string): Promise<Fields> {
-    if (this.#directory === undefined) {
+  async save(
+    asker: string,
+    { path, token }: SaveRequest,
+    tell: (entries: Fields) => void,
+  ): Promise<Fields> {
+    const stop = new AbortController();
+    if (token === undefined) return await this.#save(path, stop.signal, undefined);
+    const key = runningKey(asker, token);
+    const running = this.#running.get(key);
+    if (running !== undefined) return await running.saved;
+    const saved = this.#save(path, stop.signal, tell);
+    this.#running.set(key, { stop, saved });
+    try {
+      return await saved;
+    } finally {
+      this.#running.delete(key);
+    }
+  }
+
+  /** Stops a save that this asker has begun here; false if there is none. */
+  stop(asker: string, token: string): boolean {
+    const running = this.#running.get(runningKey(asker, token));
+    running?.stop.abort(new PserverError("ABORTED", "the asker has stopped it"));
+    return running !== undefined;
+  }
+
+  async #save(
+    path: string,
+    signal: AbortSignal,
+    tell: ((entries: Fields) => void) | undefined,
+  ): Promise<Fields> {
+    const directory = this.#directory;
+    if (directory === undefined) {
       throw new PserverError(
         "BAD_PATH",
         `no model directory is configured on this host; received ${JSON.stringify(path)}. Start it with --model-dir`,
@@ -61,14 +111,35 @@ export class Saver {
         job: this.#job,
       });
     }
-    const { file, bytes, format } = await saveModel({
-      directory: this.#directory,
-      path,
-      tensors: [...parameters.values()].map(({ name, dtype, shape }) => ({ name, dtype, shape })),
-      chunks: (header) => this.#blocks(parameters.get(header.name), at),
-      metadata: { job: this.#job, format: "nats-pserver" },
-    });
-    return { file, bytes, format };
+    const tensors = [...parameters.values()].map(({ name, dtype, shape }) => ({
+      name,
+      dtype,
+      shape,
+    }));
+    const totalBytes = tensors.reduce((sum, header) => sum + dataBytes(header), 0);
+    let doneBytes = 0;
+    const timer = setInterval(() => tell?.({ progress: { doneBytes, totalBytes } }), PROGRESS_MS);
+    try {
+      const { file, bytes, format } = await saveModel({
+        directory,
+        path,
+        tensors,
+        chunks: async function* (this: Saver, header: TensorHeader) {
+          for await (const block of this.#blocks(parameters.get(header.name), at)) {
+            yield block;
+            doneBytes += block.byteLength;
+          }
+        }.bind(this),
+        metadata: { job: this.#job, format: "nats-pserver" },
+        signal,
+      });
+      const root = await realpath(directory);
+      return { file: relative(root, file), bytes, format, host: this.#host };
+    } catch (error) {
+      throw relativeError(error, directory);
+    } finally {
+      clearInterval(timer);
+    }
   }
 
   async #parameters(): Promise<{
@@ -119,4 +190,8 @@ export class Saver {
     });
     return parsePullReply(message).data;
   }
+}
+
+function runningKey(asker: string, token: string): string {
+  return JSON.stringify([asker, token]);
 }

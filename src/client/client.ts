@@ -22,7 +22,7 @@ import type { ShardFallback } from "./fallbacks.ts";
 import type { GradientRecord } from "./gradients.ts";
 import type { IndexList } from "./part-index.ts";
 import type { NamedTensor, PullMode } from "./puller.ts";
-import { type SavedModel, saveModel } from "./saved-model.ts";
+import { type SavedModel, type SaveOptions, saveModel } from "./saved-model.ts";
 import type { GradResult } from "./steps.ts";
 import type { TensorRecord } from "./updates.ts";
 import { NatsWire } from "./wire.ts";
@@ -283,17 +283,21 @@ export class Client {
   }
 
   /**
-   * Has a host write the model to a file below its model directory; takes up to 10 minutes.
-   * @throws BAD_PATH, IO or DISK_FULL as the host says.
+   * Has a host write the model to a file below its model directory; takes up to 10 minutes. The ending
+   * chooses the format: `.safetensors`, `.npz`, `.tar`; a name that ends in `/` or has no ending is a
+   * directory.
+   * @throws BAD_PATH, IO or DISK_FULL as the host says; TIMEOUT or ABORTED if it is ended early: the
+   * host then stops writing, and what was there before stays.
    */
-  saveModel(path: string, options?: CallOptions): Promise<SavedModel> {
+  saveModel(path: string, options?: SaveOptions): Promise<SavedModel> {
     return this.#calls.run(
       "saveModel",
       options,
       (deadline) => {
         const { requests } = this.#parts;
         const { trainer } = this;
-        return saveModel({ requests, subjects: this.#subjects, trainer }, path, deadline);
+        const subjects = this.#subjects;
+        return saveModel({ requests, subjects, trainer }, path, deadline, options?.onProgress);
       },
       SAVE_TIMEOUT_MS,
     );

@@ -46,7 +46,7 @@ export type { ShardFallback } from "./fallbacks.ts";
 export type { Gradient, GradientRecord, RowGradient } from "./gradients.ts";
 export type { IndexList } from "./part-index.ts";
 export type { NamedTensor } from "./puller.ts";
-export type { SavedModel } from "./saved-model.ts";
+export type { SavedModel, SaveOptions } from "./saved-model.ts";
 export {
   type BrokerSettings,
   type ConnectionOverrides,

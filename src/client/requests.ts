@@ -12,6 +12,8 @@ export interface Ask<Answer> {
   readonly body: () => Uint8Array;
   /** What the answer says. Called once, while its `data` is valid: copy what is to be kept. */
   readonly read: (message: Message) => Answer;
+  /** Whether a message is none yet, but tells how far the answer is; more follow. */
+  readonly isProgress?: (message: Message) => boolean;
   readonly deadline: Deadline;
   /** The error when nobody listens to the subject. */
   readonly nobody: () => PserverError;
@@ -73,6 +75,19 @@ export class Requests {
       pending.start();
       this.#arm();
     });
+  }
+
+  /** Sends what needs no answer; nothing happens once the connection is closed. */
+  tell(subject: string, body: Uint8Array): void {
+    try {
+      this.#wire.publish(
+        subject,
+        body,
+        `${this.#wire.inbox}.reply.${(++this.#tokens).toString(36)}`,
+      );
+    } catch (error) {
+      if (ensureError(error).code !== "CLOSED") throw error;
+    }
   }
 
   #arm(): void {
@@ -150,6 +165,7 @@ class PendingAsk<Answer> {
     try {
       const message = decodeMessage(received.data);
       throwIfError(message.fields);
+      if (this.#ask.isProgress?.(message) === true) return;
       const answer = this.#ask.read(message);
       this.#stop();
       this.#hooks.resolve(answer);

@@ -1,22 +1,33 @@
 import { randomUUID } from "node:crypto";
 import type { FileHandle } from "node:fs/promises";
-import { mkdir, open, rename, rm } from "node:fs/promises";
+import { mkdir, open, rename, rm, rmdir, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { ensureError, PserverError } from "../protocol/errors.ts";
-import { io } from "../protocol/file-errors.ts";
+import { errnoCode, io } from "../protocol/file-errors.ts";
+
+/** Permissions of a new file: of a model, which may be secret, or as the caller's umask leaves them. */
+export const FILE_MODES = { model: 0o600, byUmask: 0o666 } as const;
+
+/** Permissions of a directory that holds a model. */
+export const MODEL_DIRECTORY_MODE = 0o700;
+
+/** One of {@link FILE_MODES}. */
+export type FileMode = (typeof FILE_MODES)[keyof typeof FILE_MODES];
 
 /**
  * Writes a file whole or not at all: into a temporary file beside it, which takes its name once it
- * is on disk. A file of this name is replaced in one step. Returns the number of bytes.
+ * is on disk. A file of this name is replaced in one step, its permissions too. Returns the number of
+ * bytes.
  * @throws DISK_FULL, IO, and what `chunks` throws; the temporary file is gone then.
  */
 export async function writeFileAtomically(
   file: string,
   chunks: AsyncIterable<Uint8Array>,
+  mode: FileMode,
 ): Promise<number> {
   const temporary = temporaryNameBeside(file);
   try {
-    const bytes = await writeFileDurably(temporary, chunks);
+    const bytes = await writeFileDurably(temporary, chunks, mode);
     await io("replace", file, rename(temporary, file));
     await syncDirectory(dirname(file));
     return bytes;
@@ -32,8 +43,9 @@ export async function writeFileAtomically(
 export async function writeFileDurably(
   file: string,
   chunks: AsyncIterable<Uint8Array>,
+  mode: FileMode,
 ): Promise<number> {
-  const handle = await io("create", file, open(file, "wx"));
+  const handle = await io("create", file, open(file, "wx", mode));
   try {
     let bytes = 0;
     for await (const chunk of chunks) {
@@ -61,20 +73,53 @@ export async function syncDirectory(directory: string): Promise<void> {
 }
 
 /**
- * Creates a directory and the missing ones above it, so that they last.
- * @throws IO.
+ * Creates a directory and the missing ones above it, so that they last. Answers the topmost that it has
+ * created, undefined if there was nothing to do.
+ * @throws IO, DISK_FULL; what it has created is removed then.
  */
-export async function makeDirectories(directory: string): Promise<void> {
-  const first = await io("create", directory, mkdir(directory, { recursive: true }));
-  if (first === undefined) return;
-  const top = dirname(resolve(first));
-  for (
-    let above = dirname(resolve(directory));
-    above.length >= top.length;
-    above = dirname(above)
-  ) {
-    await syncDirectory(above);
-    if (above === top) return;
+export async function makeDirectories(directory: string): Promise<string | undefined> {
+  const top = await topmostMissing(resolve(directory));
+  if (top === undefined) return undefined;
+  try {
+    await io("create", directory, mkdir(directory, { recursive: true }));
+    for (let above = dirname(resolve(directory)); above.length >= dirname(top).length; ) {
+      await syncDirectory(above);
+      if (above === dirname(above)) break;
+      above = dirname(above);
+    }
+    return top;
+  } catch (error) {
+    await removeEmptyDirectories(directory, top);
+    throw error;
+  }
+}
+
+/**
+ * Removes a directory and those above it up to `top`, which {@link makeDirectories} has created, as far
+ * as nothing is in them: what somebody else has put there meanwhile stays.
+ */
+export async function removeEmptyDirectories(directory: string, top: string): Promise<void> {
+  for (let current = resolve(directory); current.length >= top.length; current = dirname(current)) {
+    try {
+      await rmdir(current);
+    } catch (error) {
+      // The error that led here is told; an empty directory that stays does no harm.
+      if (errnoCode(error) !== "ENOENT") return;
+    }
+  }
+}
+
+/** Of an absolute path and those above it, the topmost that is not there; undefined if all are. */
+async function topmostMissing(path: string): Promise<string | undefined> {
+  let missing: string | undefined;
+  for (let current = path; ; current = dirname(current)) {
+    try {
+      await stat(current);
+      return missing;
+    } catch (error) {
+      if (errnoCode(error) !== "ENOENT") return missing ?? current;
+      missing = current;
+    }
   }
 }
 

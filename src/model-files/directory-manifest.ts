@@ -2,19 +2,31 @@ import { join } from "node:path";
 import { DTYPES, isDtype } from "../protocol/dtypes.ts";
 import { escapeName, quoteName } from "../protocol/names.ts";
 import { badFile, badFileDtype } from "./bad-file.ts";
-import { decodeFileText, parseFileJson } from "./file-text.ts";
+import { parseBoundedJson } from "./json-bounds.ts";
 import { recordOf } from "./json-record.ts";
 import type { Metadata } from "./metadata.ts";
 import { metadataFrom } from "./metadata.ts";
 import { ModelFile } from "./model-file.ts";
 import type { OutgoingModel, TensorHeader } from "./tensor.ts";
-import { DESCRIPTION_BYTES_MAX, isShape, showShape, TENSORS_MAX } from "./tensor.ts";
+import {
+  DESCRIPTION_BYTES_MAX,
+  DESCRIPTION_VALUES_MAX,
+  isShape,
+  showShape,
+  TENSORS_MAX,
+} from "./tensor.ts";
 
 /** The file that lists the parameters of a model directory. */
 export const MANIFEST_FILE = "manifest.json";
 
 const FORMAT = "nats-pserver-model";
 const VERSION = 1;
+/** An object with the metadata and a list of objects, each with its shape. */
+const BOUNDS = {
+  depth: 4,
+  containers: 2 * TENSORS_MAX + 3,
+  commas: DESCRIPTION_VALUES_MAX,
+} as const;
 const SAFE_FILE_NAME = /^[A-Za-z0-9_-][A-Za-z0-9_.-]*$/;
 
 /** What the manifest of a model directory says. */
@@ -59,8 +71,8 @@ export async function readManifest(directory: string): Promise<DirectoryManifest
     if (file.bytes > DESCRIPTION_BYTES_MAX) {
       throw badFile(path, "bytes", `at most ${DESCRIPTION_BYTES_MAX}`, file.bytes);
     }
-    const text = decodeFileText(path, "the manifest", await file.read(0, file.bytes, "manifest"));
-    return checkManifest(path, parseFileJson(path, "manifest", text));
+    const bytes = await file.read(0, file.bytes, "manifest");
+    return checkManifest(path, parseBoundedJson(path, "manifest", bytes, BOUNDS).value);
   } finally {
     await file.close();
   }

@@ -5,6 +5,8 @@ import { ensureError, PserverError } from "../protocol/errors.ts";
 import { errnoCode, fileError, io } from "../protocol/file-errors.ts";
 import { quoteName } from "../protocol/names.ts";
 import {
+  FILE_MODES,
+  MODEL_DIRECTORY_MODE,
   syncDirectory,
   temporaryNameBeside,
   withoutLeftover,
@@ -36,13 +38,14 @@ export async function writeDirectoryModel(
 ): Promise<number> {
   const temporary = temporaryNameBeside(directory);
   try {
-    await io("create", temporary, mkdir(temporary));
+    await io("create", temporary, mkdir(temporary, MODEL_DIRECTORY_MODE));
     let bytes = 0;
     for (const tensor of model.tensors) {
       const file = join(temporary, parameterFileName(tensor.name));
-      bytes += await writeFileDurably(file, writeParameterFile(model, tensor));
+      bytes += await writeFileDurably(file, writeParameterFile(model, tensor), FILE_MODES.model);
     }
-    bytes += await writeFileDurably(join(temporary, MANIFEST_FILE), encodeManifest(model));
+    const manifest = join(temporary, MANIFEST_FILE);
+    bytes += await writeFileDurably(manifest, encodeManifest(model), FILE_MODES.model);
     await syncDirectory(temporary);
     await replaceDirectory(directory, temporary);
     return bytes;

@@ -6,7 +6,7 @@ export { mergeSparse } from "./merge-sparse.ts";
 export type { Metadata } from "./metadata.ts";
 export type { ModelFormat } from "./model-format.ts";
 export { formatOf } from "./model-format.ts";
-export { resolveModelPath } from "./model-path.ts";
+export { relativeError, resolveModelPath } from "./model-path.ts";
 export type { OpenModel } from "./open-model.ts";
 export { openModel } from "./open-model.ts";
 export type { SavedModel, SaveModelOptions } from "./save-model.ts";

@@ -36,8 +36,9 @@ export function encodeMetadata(metadata: Metadata): string {
   return Object.keys(metadata).length > 0 ? JSON.stringify(metadata) : "";
 }
 
-/** The metadata that JSON text holds, or `undefined` if it is not an object of texts. */
+/** The metadata that JSON text holds, or `undefined` if it is not an object of texts, or too large. */
 export function parseMetadata(text: string): Metadata | undefined {
+  if (text.length > METADATA_BYTES_MAX) return undefined;
   try {
     return metadataFrom(JSON.parse(text));
   } catch {

@@ -1,14 +1,18 @@
 /** How a model is laid out on disk. */
 export type ModelFormat = "safetensors" | "npz" | "tar" | "directory";
 
+/** The endings of files that hold a model. */
+export const MODEL_ENDINGS = [".safetensors", ".npz", ".tar"] as const;
+
 /**
- * The format that a file name asks for: `*.safetensors`, `*.npz`, `*.tar` in any case; every other
- * name is a directory with a file per parameter.
+ * The format that a name asks for: `*.safetensors`, `*.npz`, `*.tar` in any case; a directory with a
+ * file per parameter for a name that ends in `/` or holds no `.`; undefined for one of another ending.
  */
-export function formatOf(fileName: string): ModelFormat {
+export function formatOf(fileName: string): ModelFormat | undefined {
   const name = fileName.toLowerCase();
+  if (name.endsWith("/")) return "directory";
   if (name.endsWith(".safetensors")) return "safetensors";
   if (name.endsWith(".npz")) return "npz";
   if (name.endsWith(".tar")) return "tar";
-  return "directory";
+  return name.slice(name.lastIndexOf("/") + 1).includes(".") ? undefined : "directory";
 }

@@ -1,12 +1,14 @@
+import { realpathSync } from "node:fs";
 import { lstat, realpath } from "node:fs/promises";
-import { isAbsolute, join, sep } from "node:path";
-import { PserverError } from "../protocol/errors.ts";
+import { isAbsolute, join, resolve, sep } from "node:path";
+import { ensureError, PserverError } from "../protocol/errors.ts";
 import { errnoCode, fileError, io } from "../protocol/file-errors.ts";
 import { quoteName } from "../protocol/names.ts";
 
-const PATH_CHARACTERS_MAX = 4096;
-const EXPECTED =
-  "a relative path of names separated by /, without .. and \\, inside the model directory";
+/** Deeper paths would cost a host more to make than any model needs. */
+const PATH_BYTES_MAX = 1_024;
+const PATH_NAMES_MAX = 32;
+const EXPECTED = `a relative path of at most ${PATH_NAMES_MAX} names separated by / and ${PATH_BYTES_MAX} bytes, without .. and \\, inside the model directory`;
 
 /**
  * Where a path given by a user lies: an absolute path inside `directory`, with the symbolic links of
@@ -14,8 +16,8 @@ const EXPECTED =
  *
  * The check holds for the moment it is made: the model directory must not be writable by people who
  * may not write elsewhere.
- * @throws BAD_PATH if the path is empty, absolute, holds `..`, `\` or NUL, names the model directory
- * itself, or meets a symbolic link that leaves it or leads nowhere; IO if `directory` is absent.
+ * @throws BAD_PATH if the path is empty, absolute, holds `..`, `\` or NUL, has more than 32 names or
+ * 1,024 bytes, names the model directory itself, or meets a symbolic link that leaves it or leads nowhere; IO if `directory` is absent.
  */
 export async function resolveModelPath(directory: string, path: string): Promise<string> {
   const parts = partsOf(path);
@@ -31,6 +33,35 @@ export async function resolveModelPath(directory: string, path: string): Promise
   }
   if (current === root) throw badPath(EXPECTED, `${quoteName(path)}, the directory itself`, path);
   return current;
+}
+
+/**
+ * An error for somebody who may know where a model lies in the model directory, but not where that is:
+ * the same, with paths relative to it.
+ */
+export function relativeError(thrown: unknown, directory: string): PserverError {
+  const { code, message, details } = ensureError(thrown);
+  const root = resolve(directory);
+  const roots = [directory, root, realDirectory(root)].sort((a, b) => b.length - a.length);
+  const relative = (text: string): string =>
+    roots.reduce(
+      (shown, known) => shown.replaceAll(`${known}${sep}`, "").replaceAll(known, "."),
+      text,
+    );
+  const entries = Object.entries(details).map(([key, value]) => {
+    return [key, typeof value === "string" ? relative(value) : value];
+  });
+  const cause = { cause: thrown };
+  return new PserverError(code, relative(message), Object.fromEntries(entries), cause);
+}
+
+function realDirectory(directory: string): string {
+  try {
+    return realpathSync(directory);
+  } catch {
+    // It is gone: then no path was made of it.
+    return directory;
+  }
 }
 
 /** A BAD_PATH about a path a user gave. */
@@ -51,12 +82,13 @@ export function badPath(
 function partsOf(path: string): string[] {
   const valid =
     typeof path === "string" &&
-    path.length <= PATH_CHARACTERS_MAX &&
+    Buffer.byteLength(path) <= PATH_BYTES_MAX &&
     path.isWellFormed() &&
     !isAbsolute(path) &&
     !/[\0\\]/.test(path);
   const parts = valid ? path.split("/").filter((part) => part !== "" && part !== ".") : [];
-  if (parts.length === 0 || parts.includes("..")) throw badPath(EXPECTED, quoteName(path), path);
+  const isInside = parts.length > 0 && parts.length <= PATH_NAMES_MAX && !parts.includes("..");
+  if (!isInside) throw badPath(EXPECTED, quoteName(path), path);
   return parts;
 }
 

@@ -39,7 +39,7 @@ export async function openModel(path: string): Promise<OpenModel> {
     return { ...(await readDirectoryModel(path)), close: async () => undefined };
   }
   const format = formatOf(basename(path));
-  if (format === "directory") {
+  if (format === undefined || format === "directory") {
     throw badFile(
       path,
       "model file",

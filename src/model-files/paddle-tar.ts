@@ -83,7 +83,7 @@ function membersOf(model: OutgoingModel, tensor: TensorHeader): TarMember[] {
  * @throws BAD_FILE, BAD_DTYPE, IO.
  */
 export async function readPaddleTar(file: ModelFile): Promise<IncomingModel> {
-  const { entries, globalAttributes } = await readTar(file);
+  const { entries, globalAttributes } = await readTar(file, Object.values(ATTRIBUTES));
   const values = new Map<string, TarEntry>();
   const configs = new Map<string, TarEntry>();
   for (const entry of entries) {

@@ -1,9 +1,15 @@
 import { badFile } from "./bad-file.ts";
 import { decodeFileText } from "./file-text.ts";
 
+/** Bytes of one pax header, and of a long name: metadata is the longest that we write. */
+export const PAX_BYTES_MAX = 256 * 1024;
+
+/** Records of one header; other programs write about ten. */
+const RECORDS_MAX = 256;
+
 /**
  * The records of a pax header: `<length> <key>=<value>\n`, the length counting the whole record.
- * @throws BAD_FILE if one is not of this form or not UTF-8.
+ * @throws BAD_FILE if one is not of this form or not UTF-8, or if there are more than 256.
  */
 export function parsePax(path: string, what: string, data: Uint8Array): Map<string, string> {
   const records = new Map<string, string>();
@@ -19,6 +25,8 @@ export function parsePax(path: string, what: string, data: Uint8Array): Map<stri
     const text = decodeFileText(path, what, bytes.subarray(space + 1, end - 1));
     const equals = text.indexOf("=");
     if (equals < 1) throw badFile(path, `pax record in the ${what}`, "a key and a value", "no key");
+    if (records.size >= RECORDS_MAX)
+      throw badFile(path, `pax records in the ${what}`, `at most ${RECORDS_MAX}`, "more");
     records.set(text.slice(0, equals), text.slice(equals + 1));
     at = end;
   }

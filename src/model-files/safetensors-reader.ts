@@ -2,14 +2,21 @@ import type { Dtype } from "../protocol/dtypes.ts";
 import { isDtype } from "../protocol/dtypes.ts";
 import { quoteName } from "../protocol/names.ts";
 import { badFile, badFileDtype } from "./bad-file.ts";
-import { decodeFileText, parseFileJson } from "./file-text.ts";
+import { parseBoundedJson } from "./json-bounds.ts";
 import { isRecord, recordOf } from "./json-record.ts";
 import type { Metadata } from "./metadata.ts";
 import { metadataFrom } from "./metadata.ts";
 import type { ModelFile } from "./model-file.ts";
 import { METADATA_KEY, SAFETENSORS_DTYPES } from "./safetensors-writer.ts";
 import type { IncomingModel, TensorHeader, TensorSource } from "./tensor.ts";
-import { DESCRIPTION_BYTES_MAX, dataBytes, isShape, showShape, TENSORS_MAX } from "./tensor.ts";
+import {
+  DESCRIPTION_BYTES_MAX,
+  DESCRIPTION_VALUES_MAX,
+  dataBytes,
+  isShape,
+  showShape,
+  TENSORS_MAX,
+} from "./tensor.ts";
 
 const TENSOR_FIELDS = ["data_offsets", "dtype", "shape"];
 const dtypesByName = new Map<string, Dtype>(
@@ -60,9 +67,15 @@ export async function readSafetensors(file: ModelFile): Promise<IncomingModel> {
   return { tensors, metadata };
 }
 
+/** The header is an object of flat objects, whose lists are the shape and the place. */
+const BOUNDS = {
+  depth: 3,
+  containers: 3 * TENSORS_MAX + 2,
+  commas: DESCRIPTION_VALUES_MAX,
+} as const;
+
 function parseHeader(path: string, bytes: Uint8Array): [string, unknown][] {
-  const text = decodeFileText(path, "header", bytes);
-  const parsed = parseFileJson(path, "header", text);
+  const { text, value: parsed, colons } = parseBoundedJson(path, "header", bytes, BOUNDS);
   if (!text.startsWith("{") || !isRecord(parsed)) {
     throw badFile(path, "header", "a JSON object from the first byte", quoteName(text));
   }
@@ -77,23 +90,9 @@ function parseHeader(path: string, bytes: Uint8Array): [string, unknown][] {
     keys += Object.keys(value).length;
   }
   // JSON.parse keeps the last of two equal keys; the text has one colon for each it was given.
-  const colons = countColons(text);
   if (colons !== keys)
     throw badFile(path, "header", "each key once, in flat objects", `${colons} keys`);
   return fields;
-}
-
-/** Colons of valid JSON text that are not inside strings: the keys of all its objects. */
-function countColons(text: string): number {
-  let colons = 0;
-  let quoted = false;
-  for (let i = 0; i < text.length; i++) {
-    const character = text.charCodeAt(i);
-    if (character === 0x22) quoted = !quoted;
-    else if (quoted && character === 0x5c) i++;
-    else if (!quoted && character === 0x3a) colons++;
-  }
-  return colons;
 }
 
 function parseTensor(path: string, name: string, value: unknown): PlacedTensor {

@@ -1,15 +1,21 @@
 import { realpath } from "node:fs/promises";
-import { basename, dirname } from "node:path";
+import { dirname } from "node:path";
 import { io } from "../protocol/file-errors.ts";
+import { quoteName } from "../protocol/names.ts";
 import { abortable, throwIfAborted } from "./abortable.ts";
-import { makeDirectories, writeFileAtomically } from "./atomic-write.ts";
+import {
+  FILE_MODES,
+  makeDirectories,
+  removeEmptyDirectories,
+  writeFileAtomically,
+} from "./atomic-write.ts";
 import { checkReplaceable, kindOf, writeDirectoryModel } from "./directory-model.ts";
 import type { MergedTensor } from "./merge-sparse.ts";
 import { mergeSparse } from "./merge-sparse.ts";
 import type { Metadata } from "./metadata.ts";
 import { checkMetadata } from "./metadata.ts";
 import type { ModelFormat } from "./model-format.ts";
-import { formatOf } from "./model-format.ts";
+import { formatOf, MODEL_ENDINGS } from "./model-format.ts";
 import { badPath, resolveModelPath } from "./model-path.ts";
 import { writeNpz } from "./npz.ts";
 import { writePaddleTar } from "./paddle-tar.ts";
@@ -42,8 +48,10 @@ export interface SavedModel {
 
 /**
  * Writes a model in the format of its name: `*.safetensors`, `*.npz`, `*.tar` (PaddlePaddle's
- * `model.tar`), or a directory. Sparse shards are merged. What was there before is replaced when
- * everything new is on disk, and stays if anything fails. Memory holds a chunk at a time. A process
+ * `model.tar`), or a directory for a name that ends in `/`, holds no `.`, or is one already. Only the
+ * user who saves it can read it. Sparse shards are merged. What was there before is replaced when
+ * everything new is on disk, and stays if anything fails; directories that were made for it are removed
+ * then. Memory holds a chunk at a time. A process
  * that is killed may leave a `.pserver-save-….tmp` beside the model.
  * @throws before anything is written: BAD_PATH; EMPTY, TOO_LARGE, BAD_NAME, BAD_DTYPE, BAD_SHAPE,
  * MISSING_SHARD for the tensors; BAD_VALUE, TOO_LARGE for the metadata. Later: BAD_LENGTH if `chunks`
@@ -61,12 +69,29 @@ export async function saveModel(options: SaveModelOptions): Promise<SavedModel> 
   const merged = mergeSparse(options.tensors);
   checkMetadata(metadata);
   const file = await resolveModelPath(directory, path);
-  const format = formatOf(basename(file));
+  const format = await formatFor(file, path);
   await checkTarget(file, format, path);
   throwIfAborted(signal);
-  await makeParent(file, path);
-  const model = outgoing(merged, metadata, options);
-  return { file, bytes: await write(file, format, model), format };
+  const parent = dirname(file);
+  const made = await makeDirectories(parent);
+  try {
+    await checkParent(parent, path);
+    const model = outgoing(merged, metadata, options);
+    return { file, bytes: await write(file, format, model), format };
+  } catch (error) {
+    if (made !== undefined) await removeEmptyDirectories(parent, made);
+    throw error;
+  }
+}
+
+/** The format that a path asks for; a directory that is there already is asked for whatever its name. */
+async function formatFor(file: string, path: string): Promise<ModelFormat> {
+  // Without links, the name is that of the file, but a final slash is of the path alone.
+  const format = formatOf(path.endsWith("/") ? `${file}/` : file);
+  if (format !== undefined) return format;
+  if ((await kindOf(file)) === "directory") return "directory";
+  const expected = `a name ending in ${MODEL_ENDINGS.join(", ")}, or in / for a directory`;
+  throw badPath(expected, quoteName(path), path);
 }
 
 function outgoing(
@@ -89,11 +114,11 @@ function outgoing(
 async function write(file: string, format: ModelFormat, model: OutgoingModel): Promise<number> {
   switch (format) {
     case "safetensors":
-      return await writeFileAtomically(file, writeSafetensors(model));
+      return await writeFileAtomically(file, writeSafetensors(model), FILE_MODES.model);
     case "npz":
-      return await writeFileAtomically(file, writeNpz(model));
+      return await writeFileAtomically(file, writeNpz(model), FILE_MODES.model);
     case "tar":
-      return await writeFileAtomically(file, writePaddleTar(model));
+      return await writeFileAtomically(file, writePaddleTar(model), FILE_MODES.model);
     case "directory":
       return await writeDirectoryModel(file, model);
   }
@@ -107,10 +132,8 @@ async function checkTarget(file: string, format: ModelFormat, path: string): Pro
   }
 }
 
-/** The directories above the file; none of them may have become a link since they were resolved. */
-async function makeParent(file: string, path: string): Promise<void> {
-  const parent = dirname(file);
-  await makeDirectories(parent);
+/** None of the directories above the file may have become a link since they were resolved. */
+async function checkParent(parent: string, path: string): Promise<void> {
   const real = await io("resolve", parent, realpath(parent));
   if (real !== parent) throw badPath(parent, `${real}, where a symbolic link leads`, path);
 }

@@ -1,7 +1,7 @@
 import { badFile } from "./bad-file.ts";
 import { decodeFileText } from "./file-text.ts";
 import type { ModelFile } from "./model-file.ts";
-import { parsePax } from "./pax.ts";
+import { PAX_BYTES_MAX, parsePax } from "./pax.ts";
 import { TAR_BLOCK_BYTES, TAR_FIELDS, TAR_TYPES, tarChecksum, tarPadding } from "./tar-format.ts";
 import { DESCRIPTION_BYTES_MAX, TENSORS_MAX } from "./tensor.ts";
 
@@ -10,7 +10,7 @@ export interface TarEntry {
   readonly name: string;
   readonly bytes: number;
   readonly dataAt: number;
-  /** The pax records of this member alone. */
+  /** The pax records of this member alone that were asked for. */
   readonly attributes: ReadonlyMap<string, string>;
 }
 
@@ -25,10 +25,20 @@ const HEADERS_MAX = 4 * TENSORS_MAX;
 
 /**
  * The table of contents of a tar archive: ustar, pax and GNU's long names and sizes. Only regular
- * files are members of a model; the archive must end with its two blocks of zeros.
+ * files are members of a model; the archive must end with its two blocks of zeros. Of pax records only
+ * those called as in `attributeNames` are kept: others could fill the memory.
  * @throws BAD_FILE, IO.
  */
-export async function readTar(file: ModelFile): Promise<TarContents> {
+export async function readTar(
+  file: ModelFile,
+  attributeNames: readonly string[],
+): Promise<TarContents> {
+  const keep = (records: ReadonlyMap<string, string>, kept: Map<string, string>): void => {
+    for (const key of ["path", "size", ...attributeNames]) {
+      const value = records.get(key);
+      if (value !== undefined) kept.set(key, value);
+    }
+  };
   const entries: TarEntry[] = [];
   const globalAttributes = new Map<string, string>();
   let attributes = new Map<string, string>();
@@ -51,6 +61,8 @@ export async function readTar(file: ModelFile): Promise<TarContents> {
       attributes = new Map();
       continue;
     }
+    if (bytes > PAX_BYTES_MAX)
+      throw badFile(file.path, `bytes described by the ${what}`, `at most ${PAX_BYTES_MAX}`, bytes);
     descriptionBytes += bytes;
     if (descriptionBytes > DESCRIPTION_BYTES_MAX) {
       const expected = `at most ${DESCRIPTION_BYTES_MAX}`;
@@ -59,11 +71,10 @@ export async function readTar(file: ModelFile): Promise<TarContents> {
     const data = await file.read(dataAt, bytes, what);
     switch (type) {
       case TAR_TYPES.pax:
-        for (const [key, value] of parsePax(file.path, what, data)) attributes.set(key, value);
+        keep(parsePax(file.path, what, data), attributes);
         break;
       case TAR_TYPES.globalPax:
-        for (const [key, value] of parsePax(file.path, what, data))
-          globalAttributes.set(key, value);
+        keep(parsePax(file.path, what, data), globalAttributes);
         break;
       case TAR_TYPES.gnuLongName:
         attributes.set("path", textUntilNul(file.path, what, data));

@@ -14,6 +14,9 @@ export const TENSORS_MAX = 100_000;
  */
 export const DESCRIPTION_BYTES_MAX = 100_000_000;
 
+/** Values that describe the tensors of one file at most: a name, shape and place for each, and metadata. */
+export const DESCRIPTION_VALUES_MAX = TENSORS_MAX * (RANK_MAX + 8);
+
 /** What a model file says of a tensor besides its bytes. `shape` is `[]` for a scalar. */
 export interface TensorHeader {
   readonly name: string;

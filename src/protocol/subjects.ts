@@ -29,7 +29,7 @@ export const LIFECYCLE_VERBS = [
 export type LifecycleVerb = (typeof LIFECYCLE_VERBS)[number];
 
 /** Requests to whichever host answers first. */
-export const CONTROL_VERBS = ["save", "snapshot", "hosts"] as const;
+export const CONTROL_VERBS = ["save", "stop", "snapshot", "hosts"] as const;
 /** One of {@link CONTROL_VERBS}. */
 export type ControlVerb = (typeof CONTROL_VERBS)[number];
 
@@ -158,6 +158,11 @@ export class JobSubjects {
   /** Control request of a trainer or operator. */
   control(trainer: string, verb: ControlVerb): string {
     return `ps.${this.job}.control.${escapeId(trainer)}.${verb}`;
+  }
+
+  /** What every host subscribes to beside that, to hear of saves that are to end. */
+  allStops(): string {
+    return `ps.${this.job}.control.*.stop`;
   }
 
   /** What hosts subscribe to, in a queue group, for control requests. */

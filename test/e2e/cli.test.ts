@@ -149,8 +149,9 @@ describe("a job on this machine", () => {
     expect(await first.run("set", "w", "w.npy")).toMatchObject({ code: 0 });
 
     const saved = JSON.parse((await first.run("save", "runs/1.npz", "--json")).stdout);
-    expect(saved).toMatchObject({ file: join(store, "models", "runs", "1.npz"), format: "npz" });
-    const model = await openModel(saved.file);
+    expect(saved).toMatchObject({ file: "runs/1.npz", format: "npz" });
+    expect(first.hosts).toContain(saved.host);
+    const model = await openModel(join(store, "models", saved.file));
     expect(model.tensors.map(({ header }) => header.name).sort()).toEqual(["steps", "w"]);
     await model.close();
 

@@ -54,7 +54,7 @@ describe.each(["m.tar", "m.npz"])("%s", (path) => {
     await withDirectory(async (directory) => {
       const { file } = await save(directory, path, tensors);
       const opened = await ModelFile.open(file);
-      const { entries } = await (path === "m.tar" ? readTar(opened) : readZip(opened));
+      const { entries } = await (path === "m.tar" ? readTar(opened, []) : readZip(opened));
       await opened.close();
       for (const { name: member } of entries) {
         expect(

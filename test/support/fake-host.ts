@@ -395,9 +395,13 @@ class Host implements FakeHost {
   }
 
   #control(message: Msg): void {
-    this.#count("save");
+    const { verb } = this.subjects.parseSender(message.subject);
+    this.#count(verb);
+    if (verb === "stop") return;
     const path = String(decodeMessage(message.data).fields["path"]);
-    this.#answer(message, () => encodeMessage({ file: path, bytes: 3, format: "safetensors" }));
+    this.#answer(message, () =>
+      encodeMessage({ file: path, bytes: 3, format: "safetensors", host: "fake" }),
+    );
   }
 
   #lifecycle(message: Msg): void {

@@ -20,27 +20,47 @@ export function registerSave(program: Command, context: CliContext): void {
     .description("have a host save the model below its model directory")
     .argument("<path>", "relative to that directory; the ending chooses the format");
   addOutputOptions(addTrainerOption(addJobOptions(command, TIMEOUT_MS)))
-    .action(async (path: string, flags: TrainerFlags & OutputFlags) => {
-      const output = openOutput(context, flags);
-      const options = { timeoutMs: flags.timeout, signal: context.signal };
-      const saved = await output
-        .progress("saving")
-        .during(withTrainer(context, flags, (client) => client.saveModel(path, options)));
-      if (output.json) output.value(saved);
-      else output.message(`saved ${formatBytes(saved.bytes)} as ${saved.format}: ${saved.file}`);
-    })
+    .action((path: string, flags: TrainerFlags & OutputFlags) => runSave(context, path, flags))
     .addHelpText(
       "after",
       helpText({
         Formats: [
-          "  *.safetensors, *.npz (numpy), *.tar (PaddlePaddle), any other name: a directory.",
-          "  The file appears whole or not at all.",
+          "  *.safetensors, *.npz (numpy), *.tar (PaddlePaddle); a directory if the path ends in / or",
+          "  in a name without a dot. It appears whole or not at all, and only the host's user can",
+          "  read it. Ctrl-C has the host stop; what was there before stays.",
         ],
-        "With --json": ['  {"file","bytes","format"}; the file as the host sees it.'],
+        "With --json": [
+          '  {"file","bytes","format","host"}; the file below that host\'s --model-dir.',
+        ],
         Examples: [
           "  pserver save epoch-3.safetensors",
           "  pserver save --job mnist runs/7/model.npz --json",
         ],
       }),
     );
+}
+
+async function runSave(
+  context: CliContext,
+  path: string,
+  flags: TrainerFlags & OutputFlags,
+): Promise<void> {
+  const output = openOutput(context, flags);
+  const progress = output.progress("saving");
+  const saved = await withTrainer(context, flags, (client) =>
+    client.saveModel(path, {
+      timeoutMs: flags.timeout,
+      signal: context.signal,
+      onProgress: (doneBytes, totalBytes) => progress.update(doneBytes, totalBytes),
+    }),
+  )
+    .finally(() => progress.clear())
+    .catch((error: unknown) => {
+      if (context.signal.aborted) output.message("the host stops writing; what was there stays");
+      throw error;
+    });
+  const { file, bytes, format, host } = saved;
+  const where = host === undefined ? file : `${file} on host ${host}`;
+  if (output.json) output.value(saved);
+  else output.message(`saved ${formatBytes(bytes)} as ${format}: ${where}`);
 }

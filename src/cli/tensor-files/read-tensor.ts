@@ -1,8 +1,16 @@
-import { badFile } from "../../model-files/bad-file.ts";
+import { type JsonBounds, parseBoundedJson } from "../../model-files/json-bounds.ts";
 import { ModelFile } from "../../model-files/model-file.ts";
 import { NPY_PREFIX_BYTES, npyTextRange, parseNpyText } from "../../model-files/npy-header.ts";
 import { PserverError } from "../../protocol/errors.ts";
-import { sameShape, type Tensor, tensorBytes, tensorView, zeros } from "../../protocol/tensor.ts";
+import { RANK_MAX } from "../../protocol/limits.ts";
+import {
+  elementCount,
+  sameShape,
+  type Tensor,
+  tensorBytes,
+  tensorView,
+  zeros,
+} from "../../protocol/tensor.ts";
 import { type ExpectedTensor, mismatch } from "./expected-tensor.ts";
 import { tensorFileKind } from "./file-kind.ts";
 import { decodeJsonTensor } from "./json-tensor.ts";
@@ -72,13 +80,18 @@ async function readJson(file: ModelFile, expected: ExpectedTensor): Promise<Tens
       { path: file.path, expected: JSON_BYTES_MAX, received: file.bytes },
     );
   }
-  const text = Buffer.from(await file.read(0, file.bytes, "the JSON")).toString("utf8");
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw badFile(file.path, "text", "JSON", reason, cause);
-  }
-  return decodeJsonTensor(value, expected);
+  const bytes = await file.read(0, file.bytes, "JSON");
+  const bounds = jsonBounds(expected.shape);
+  return decodeJsonTensor(parseBoundedJson(file.path, "JSON", bytes, bounds).value, expected);
+}
+
+/** What the JSON of a tensor of this shape needs: nested lists or a flat one, in an object or not. */
+function jsonBounds(shape: readonly number[]): JsonBounds {
+  const outer = shape.slice(0, -1);
+  const lists = outer.map((_, axis) => elementCount(outer.slice(0, axis + 1)));
+  return {
+    depth: Math.max(2, shape.length + 1),
+    containers: 3 + lists.reduce((sum, count) => sum + count, 0),
+    commas: elementCount(shape) + RANK_MAX + 8,
+  };
 }

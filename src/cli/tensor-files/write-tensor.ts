@@ -1,5 +1,5 @@
 import { open, realpath, stat } from "node:fs/promises";
-import { writeFileAtomically } from "../../model-files/atomic-write.ts";
+import { FILE_MODES, writeFileAtomically } from "../../model-files/atomic-write.ts";
 import { encodeNpyHeader } from "../../model-files/npy-header.ts";
 import { errnoCode, fileError, io } from "../../protocol/file-errors.ts";
 import { type Tensor, tensorView } from "../../protocol/tensor.ts";
@@ -30,7 +30,7 @@ export async function writeTensorFile(
 ): Promise<number> {
   const pieces = chunks(path, name, tensor, options);
   const target = await findTarget(path);
-  if (target.isFile) return await writeFileAtomically(target.path, pieces);
+  if (target.isFile) return await writeFileAtomically(target.path, pieces, FILE_MODES.byUmask);
   return await writeThrough(path, pieces);
 }
 

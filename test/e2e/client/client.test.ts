@@ -228,6 +228,7 @@ describe("client", () => {
         file: "a/model",
         bytes: 3,
         format: "safetensors",
+        host: "fake",
       });
       expect(await client.status()).toMatchObject({ state: "ready", by: "t1", shards: 4 });
       expect((await client.listParams()).map(({ name }) => name)).toEqual([

@@ -1,0 +1,70 @@
+import { badFile } from "./bad-file.ts";
+import { decodeFileText, parseFileJson } from "./file-text.ts";
+
+/** What JSON text may hold at most; all of it is counted before anything is made of it. */
+export interface JsonBounds {
+  /** Objects and lists inside one another. */
+  readonly depth: number;
+  /** Objects and lists in all. */
+  readonly containers: number;
+  /** Commas outside of texts: as many values beside the first of each container. */
+  readonly commas: number;
+}
+
+/** JSON text of a file and what it holds. */
+export interface BoundedJson {
+  readonly text: string;
+  readonly value: unknown;
+  /** Colons outside of texts: the keys of all objects, each as often as it was given. */
+  readonly colons: number;
+}
+
+const CODES = {
+  quote: 0x22,
+  backslash: 0x5c,
+  colon: 0x3a,
+  comma: 0x2c,
+  list: 0x5b,
+  listEnd: 0x5d,
+  object: 0x7b,
+  objectEnd: 0x7d,
+} as const;
+
+/**
+ * Reads JSON of a file whose size is bounded already. A parser needs a hundred times the memory of the
+ * text for brackets in brackets; within the bounds it needs a small multiple.
+ * @throws BAD_FILE naming `what` if it is not UTF-8, not JSON, or holds more than `bounds` allow.
+ */
+export function parseBoundedJson(
+  path: string,
+  what: string,
+  bytes: Uint8Array,
+  bounds: JsonBounds,
+): BoundedJson {
+  const colons = checkBounds(path, what, bytes, bounds);
+  const text = decodeFileText(path, what, bytes);
+  return { text, value: parseFileJson(path, what, text), colons };
+}
+
+/** Counts through the text; the number of colons outside of texts. */
+function checkBounds(path: string, what: string, bytes: Uint8Array, bounds: JsonBounds): number {
+  const refuse = (name: string, limit: number): never => {
+    throw badFile(path, `${name} in the ${what}`, `at most ${limit}`, "more");
+  };
+  let [depth, containers, commas, colons] = [0, 0, 0, 0];
+  let isQuoted = false;
+  for (let i = 0; i < bytes.length; i++) {
+    const byte = bytes[i];
+    if (byte === CODES.quote) isQuoted = !isQuoted;
+    else if (isQuoted) {
+      if (byte === CODES.backslash) i++;
+    } else if (byte === CODES.colon) colons++;
+    else if (byte === CODES.comma) {
+      if (++commas > bounds.commas) refuse("values", bounds.commas);
+    } else if (byte === CODES.list || byte === CODES.object) {
+      if (++depth > bounds.depth) refuse("lists and objects inside one another", bounds.depth);
+      if (++containers > bounds.containers) refuse("lists and objects", bounds.containers);
+    } else if (byte === CODES.listEnd || byte === CODES.objectEnd) depth--;
+  }
+  return colons;
+}

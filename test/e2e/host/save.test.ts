@@ -1,0 +1,137 @@
+// Proves what whoever has a model saved is told and can do: how far it is, that it stops when the call
+// is aborted, runs out of time or the command is interrupted, that only the asker can stop it, and that no
+// reply names a directory of the host. The host reads blocks only as far as a test lets it.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readdir, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { packageRoot } from "../../../src/broker/package-root.ts";
+import type { Client } from "../../../src/client/index.ts";
+import { start as startCommand } from "../../cli/spawn-command.ts";
+import { TestJob } from "../../support/host.ts";
+import { control } from "./control.ts";
+
+const WAIT = { timeout: 120_000, interval: 20 };
+const PROGRAM = join(packageRoot(), "build/programs/test/e2e/programs/gated-host.js");
+const VALUES = Float32Array.of(1, 2, 3, 4);
+
+let job: TestJob;
+let client: Client;
+let models: string;
+
+beforeEach(async () => {
+  models = await mkdtemp(join(tmpdir(), "pserver-saved-"));
+  job = await TestJob.start();
+});
+
+afterEach(async () => {
+  await job.remove();
+  await rm(models, { recursive: true, force: true });
+});
+
+/** A host that is saving as far as it may. */
+interface GatedHost {
+  /** Settles when it waits for a block that it may not read yet. */
+  readonly waits: Promise<unknown>;
+  open(): void;
+}
+
+/** Starts the job on a host that reads `blocks` blocks of a model, and more once it is opened. */
+async function serve(blocks: number): Promise<GatedHost> {
+  const options = {
+    ...{ job: job.job, id: "h1", shards: 2, modelDirectory: models },
+    connection: { servers: [job.broker.url], timeoutMs: 40_000 },
+  };
+  const child = spawn(process.execPath, [PROGRAM, JSON.stringify(options), String(blocks)], {
+    stdio: ["pipe", "pipe", "inherit"],
+  });
+  onTestFinished(async () => {
+    const closed = once(child, "close");
+    child.stdin.end();
+    await closed;
+  });
+  const lines = createInterface({ input: child.stdout });
+  await once(lines, "line");
+  const waits = once(lines, "line");
+  client = await job.trainer("a");
+  await client.beginInit();
+  await client.initParam("v", VALUES);
+  await client.initParam("w", VALUES);
+  await client.finishInit();
+  return { waits, open: () => child.stdin.write("\n") };
+}
+
+describe("a save", () => {
+  test("tells how far it is, and then where it lies on which host", async () => {
+    const { open } = await serve(1);
+    const told: (readonly number[])[] = [];
+    const saved = await client.saveModel("runs/m.npz", {
+      onProgress: (...progress) => {
+        told.push(progress);
+        open();
+      },
+    });
+    expect(told[0]).toEqual([16, 32]);
+    const { size } = await stat(join(models, "runs", "m.npz"));
+    expect(saved).toEqual({ file: "runs/m.npz", bytes: size, format: "npz", host: "h1" });
+  });
+
+  test.each(["aborted", "out of time"])("that is %s stops, and leaves nothing", async (how) => {
+    const { waits } = await serve(1);
+    const aborting = new AbortController();
+    const options = how === "aborted" ? { signal: aborting.signal } : { timeoutMs: 1_000 };
+    const saving = client.saveModel("new/dir/m.safetensors", options);
+    const refused = expect(saving).rejects.toMatchObject({
+      code: how === "aborted" ? "ABORTED" : "TIMEOUT",
+    });
+    await waits;
+    expect(await readdir(models)).toEqual(["new"]);
+    aborting.abort();
+    await refused;
+    // The block that it waits for has not come: it is the stop that ends it.
+    await vi.waitFor(async () => expect(await readdir(models)).toEqual([]), WAIT);
+  });
+
+  test("is stopped by Ctrl-C of the command", async () => {
+    const { waits } = await serve(0);
+    const running = startCommand(["save", "m.npz", "--url", job.broker.url, "--job", job.job]);
+    await waits;
+    expect(await readdir(models)).toHaveLength(1);
+    running.child.kill("SIGINT");
+    const { code, stderr } = await running.finished;
+    expect(stderr).toMatch(/^the host stops writing; .*\npserver: ABORTED: /);
+    expect(code).toBe(5);
+    await vi.waitFor(async () => expect(await readdir(models)).toEqual([]), WAIT);
+  });
+
+  test("is not stopped by another who knows its token", async () => {
+    const { open, waits } = await serve(0);
+    const saving = control(job, "save", { path: "m.npz", token: "t" });
+    await waits;
+    const other = await job.trainer("b");
+    const stop = other.saveModel("m2.npz", { timeoutMs: 200 });
+    await expect(stop).rejects.toMatchObject({ code: "TIMEOUT" });
+    open();
+    expect(await saving).toMatchObject({ file: "m.npz" });
+  });
+});
+
+test("an error names no directory of the host", async () => {
+  await serve(0);
+  await writeFile(join(models, "file"), "");
+  await writeFile(join(models, "m.npz"), "");
+  for (const path of ["file/m.npz", "file", "../m.npz", `${"n".repeat(256)}.npz`, "m.npz/"]) {
+    const error = await client.saveModel(path).catch((thrown: unknown) => thrown);
+    expect(error, path).toMatchObject({ code: expect.stringMatching(/^(?:BAD_PATH|IO)$/) });
+    const { message, details } = error as Error & { readonly details: unknown };
+    expect(message + JSON.stringify(details)).not.toContain(tmpdir());
+  }
+  await rm(models, { recursive: true });
+  await expect(client.saveModel("m.npz")).rejects.toMatchObject({
+    code: "IO",
+    message: expect.not.stringContaining(tmpdir()),
+  });
+});
