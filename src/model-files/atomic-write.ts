@@ -5,6 +5,9 @@ import { dirname, join, resolve } from "node:path";
 import { ensureError, PserverError } from "../protocol/errors.ts";
 import { errnoCode, io } from "../protocol/file-errors.ts";
 
+/** What the operating system says of a name that is not there, or can never be. */
+const ABSENT: readonly unknown[] = ["ENOENT", "ENAMETOOLONG"];
+
 /** Permissions of a new file: of a model, which may be secret, or as the caller's umask leaves them. */
 export const FILE_MODES = { model: 0o600, byUmask: 0o666 } as const;
 
@@ -104,7 +107,7 @@ export async function removeEmptyDirectories(directory: string, top: string): Pr
       await rmdir(current);
     } catch (error) {
       // The error that led here is told; an empty directory that stays does no harm.
-      if (errnoCode(error) !== "ENOENT") return;
+      if (!ABSENT.includes(errnoCode(error))) return;
     }
   }
 }
@@ -117,7 +120,7 @@ async function topmostMissing(path: string): Promise<string | undefined> {
       await stat(current);
       return missing;
     } catch (error) {
-      if (errnoCode(error) !== "ENOENT") return missing ?? current;
+      if (!ABSENT.includes(errnoCode(error))) return missing ?? current;
       missing = current;
     }
   }

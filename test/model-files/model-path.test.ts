@@ -4,7 +4,8 @@ import { mkdir, symlink, writeFile } from "node:fs/promises";
 import { join, sep } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { resolveModelPath } from "../../src/model-files/index.ts";
+import { relativeError, resolveModelPath } from "../../src/model-files/index.ts";
+import { PserverError } from "../../src/protocol/errors.ts";
 import { codeOf, withDirectory } from "./sample-model.ts";
 
 /** `root` is the model directory; `root/out` and `root/up` lead out of it, `root/loop` nowhere. */
@@ -33,6 +34,11 @@ test("paths inside are resolved, existing or not, through links that stay inside
     expect(await resolveModelPath(root, "self/inner")).toBe(join(root, "sub"));
     expect(await resolveModelPath(join(root, "inner"), "m")).toBe(join(root, "sub", "m"));
     expect(await resolveModelPath(root, "...")).toBe(join(root, "..."));
+    const [deep, long] = [`${"d/".repeat(31)}m`, "x".repeat(1024)];
+    expect(await resolveModelPath(root, deep)).toBe(join(root, deep));
+    expect(await resolveModelPath(root, join("d", long.slice(2)))).toBe(
+      join(root, "d", long.slice(2)),
+    );
   });
 });
 
@@ -61,7 +67,9 @@ test.each([
   "dangling/m",
   "file/m",
   "inner/../m",
-  "x".repeat(5000),
+  "x".repeat(1025),
+  "ü".repeat(513),
+  "d/".repeat(32) + "m",
   "\ud800",
 ])("%j is refused", async (path) => {
   await withRoot(async (root) => {
@@ -102,5 +110,19 @@ test("no path made of hostile parts leads out", async () => {
 test("a model directory that is not there is an IO error", async () => {
   await withDirectory(async (directory) => {
     expect(await codeOf(resolveModelPath(join(directory, "absent"), "m"))).toBe("IO");
+  });
+});
+
+test("an error is told with paths relative to the model directory", async () => {
+  await withRoot(async (root) => {
+    const file = join(root, "sub", "m.npz");
+    const error = new PserverError("IO", `cannot open ${file} in ${root}`, { path: file, n: 1 });
+    expect(relativeError(error, root)).toMatchObject({
+      code: "IO",
+      message: "cannot open sub/m.npz in .",
+      details: { path: "sub/m.npz", n: 1 },
+    });
+    // Paths in errors are real ones, whatever the directory is called.
+    expect(relativeError(error, join(root, "self")).message).toBe("cannot open sub/m.npz in .");
   });
 });

@@ -1,7 +1,7 @@
 // Proves that a save is whole or has not happened: whatever fails, at whatever chunk, the model that
 // was there stays as it was, and no temporary file is left. And that nothing but a saved model is
 // ever replaced.
-import { mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { SaveModelOptions, TensorHeader } from "../../src/model-files/index.ts";
@@ -123,4 +123,74 @@ test("errors of the operating system become ours, with the cause", () => {
     expect(error.cause).toBe(cause);
   }
   expect(fileError("open", "m", Object.assign(new Error("x"), { code: "EACCES" })).code).toBe("IO");
+});
+
+const failing = async function* (): AsyncGenerator<Uint8Array, void> {
+  yield new Uint8Array(8);
+  throw new TypeError("the source failed");
+};
+
+test("directories that were made for a save that failed are removed, others stay", async () => {
+  await withDirectory(async (directory) => {
+    await mkdir(join(directory, "mine"));
+    for (const path of ["mine/a/b/m.npz", "new/m/", "new/m.tar"]) {
+      const saving = saveModel({ directory, path, tensors: [W], chunks: failing });
+      expect(await codeOf(saving)).toBe("INTERNAL");
+    }
+    // No file system takes such a name: the directories before it can be made.
+    const long = `p/q/${"n".repeat(256)}/m.npz`;
+    expect(await codeOf(save(directory, long, OLD))).toBe("IO");
+    expect(await readdir(directory)).toEqual(["mine"]);
+    expect(await readdir(join(directory, "mine"))).toEqual([]);
+  });
+});
+
+test("directories in which somebody else has put something stay", async () => {
+  await withDirectory(async (directory) => {
+    const chunks = async function* (): AsyncGenerator<Uint8Array, void> {
+      yield new Uint8Array(8);
+      await writeFile(join(directory, "a", "b", "theirs"), "");
+      throw new TypeError("the source failed");
+    };
+    const saving = saveModel({ directory, path: "a/b/c/m.npz", tensors: [W], chunks });
+    expect(await codeOf(saving)).toBe("INTERNAL");
+    expect(await readdir(join(directory, "a", "b"))).toEqual(["theirs"]);
+  });
+});
+
+test.each(ALL_PATHS)("%s can be read by its user alone, whatever was there", async (path) => {
+  await withDirectory(async (directory) => {
+    const { file } = await save(directory, path, OLD);
+    const modes = async (): Promise<number[]> => {
+      const names = await readdir(file).catch(() => []);
+      const files = [file, ...names.map((name) => join(file, name))];
+      return await Promise.all(files.map(async (name) => (await stat(name)).mode & 0o077));
+    };
+    expect(new Set(await modes())).toEqual(new Set([0]));
+    await chmod(file, 0o755);
+    await save(directory, path, OLD);
+    expect(new Set(await modes())).toEqual(new Set([0]));
+  });
+});
+
+test("an ending that is no format is refused before anything is written", async () => {
+  await withDirectory(async (directory) => {
+    for (const path of ["m.safetensor", "m.pt", "a/m.npy", "m.", ".m"]) {
+      const saving = save(directory, path, OLD);
+      await expect(saving, path).rejects.toMatchObject({
+        code: "BAD_PATH",
+        message: expect.stringContaining(".safetensors, .npz, .tar, or in / for a directory"),
+      });
+    }
+    expect(await readdir(directory)).toEqual([]);
+    for (const [path, format] of [
+      ["v1.5/", "directory"],
+      ["v1.5", "directory"],
+      ["m.npz/", "directory"],
+      ["plain", "directory"],
+      ["M.NPZ", "npz"],
+    ] as const) {
+      expect(await save(directory, path, OLD), path).toMatchObject({ format });
+    }
+  });
 });
