@@ -20,7 +20,8 @@ const HINTS: Readonly<Partial<Record<ErrorCode, string>>> = {
   JOURNAL_FULL: "wait for a snapshot, or give the broker more room",
   JOURNAL_FAULT: "make room where the broker stores, and restart it: its log names the cause",
   NO_SPACE: "free space in the broker's store, or raise its limits",
-  BAD_PATH: "models lie below the model directory of a host: give a path relative to it",
+  BAD_PATH:
+    "give a path relative to the host's model directory, such as runs/1.safetensors or runs/1/",
   INTERNAL: "this is a defect: please report it with the command that you gave",
 };
 

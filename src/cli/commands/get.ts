@@ -12,6 +12,7 @@ import { addOutputOptions } from "../options/output-options.ts";
 import { formatBytes } from "../output/amounts.ts";
 import type { OutputFlags } from "../output/output.ts";
 import { summarizeTensor } from "../output/tensor-summary.ts";
+import { tensorFileKind } from "../tensor-files/file-kind.ts";
 import { encodeJsonTensor } from "../tensor-files/json-tensor.ts";
 import { writeTensorFile } from "../tensor-files/write-tensor.ts";
 
@@ -27,7 +28,7 @@ export function registerGet(program: Command, context: CliContext): void {
     .command("get")
     .description("print the values of a parameter, or write them to a file")
     .argument("<name>", "the parameter")
-    .option("--out <file>", "write to .npy, .json, or else the little-endian bytes in C order");
+    .option("--out <file>", "write to .npy, .json, or .bin, the little-endian bytes in C order");
   addOutputOptions(addTrainerOption(addJobOptions(command, TIMEOUT_MS)))
     .action((name: string, flags: GetFlags) => runGet(context, name, flags))
     .addHelpText(
@@ -49,6 +50,8 @@ export function registerGet(program: Command, context: CliContext): void {
 async function runGet(context: CliContext, name: string, flags: GetFlags): Promise<void> {
   const output = openOutput(context, flags);
   const { signal } = context;
+  // Whether the values can be written is known before they are read.
+  if (flags.out !== undefined) tensorFileKind(flags.out);
   // The client waits for a job that is not initialized; who asks by hand wants to be told.
   const info = await withHosts(context, flags, ({ requests }) => requests.parameter(name));
   const bytes = tensorBytes(info.dtype, info.shape);

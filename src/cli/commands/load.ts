@@ -1,10 +1,17 @@
-import { type Command, InvalidArgumentError, Option } from "commander";
-import { openModel } from "../../model-files/index.ts";
-import type { ParameterConfigInput } from "../../protocol/config/index.ts";
+import type { Command } from "commander";
+import { openModel, type TensorSource } from "../../model-files/index.ts";
+import { type ParameterConfig, toConfig } from "../../protocol/config/index.ts";
+import { quoteName } from "../../protocol/names.ts";
 import { type CliContext, openOutput } from "../context.ts";
 import { helpText } from "../help-text.ts";
 import { loadModel } from "../job/load-model.ts";
 import { withTrainer } from "../job/open-job.ts";
+import {
+  addConfigOptions,
+  type ConfigFlags,
+  hasConfig,
+  toConfigs,
+} from "../options/config-options.ts";
 import {
   addJobOptions,
   addTrainerOption,
@@ -12,40 +19,42 @@ import {
 } from "../options/connection-options.ts";
 import { addOutputOptions } from "../options/output-options.ts";
 import { formatBytes, formatCount } from "../output/amounts.ts";
-import type { OutputFlags } from "../output/output.ts";
+import type { Output, OutputFlags } from "../output/output.ts";
 
 const TIMEOUT_MS = 600_000;
 
-interface LoadFlags extends TrainerFlags, OutputFlags {
-  readonly learningRate?: number;
-  readonly allowNonFinite?: boolean;
+interface LoadFlags extends TrainerFlags, ConfigFlags, OutputFlags {
+  readonly overwrite?: boolean;
 }
 
-/** `pserver load`: initializes a job from a model file. */
+/** `pserver load`: initializes a job from a model file, or gives one that is initialized its values. */
 export function registerLoad(program: Command, context: CliContext): void {
   const command = program
     .command("load")
     .description("initialize a job with the parameters of a model file")
     .argument("<path>", "a .safetensors, .npz or .tar file here, or a saved directory")
-    .addOption(
-      new Option("--learning-rate <rate>", "for gradients that come without one").argParser(
-        parseRate,
-      ),
-    )
-    .option("--allow-non-finite", "let values and updates hold NaN and infinities");
-  addOutputOptions(addTrainerOption(addJobOptions(command, TIMEOUT_MS)))
+    .option("--overwrite", "overwrite the values of a job that is initialized");
+  addOutputOptions(addTrainerOption(addJobOptions(addConfigOptions(command), TIMEOUT_MS)))
     .action((path: string, flags: LoadFlags) => runLoad(context, path, flags))
     .addHelpText(
       "after",
       helpText({
         "An initialized job": [
-          "  It is refused with ALREADY_INITIALIZED, and nothing is changed. An interrupted load",
-          "  leaves the job uninitialized: load again.",
+          "  It is refused with ALREADY_INITIALIZED, and nothing is changed. With --overwrite its",
+          "  parameters get the values of the file, one after the other; what they are updated with",
+          "  stays. An interrupted load leaves the job uninitialized: load again.",
         ],
-        "With --json": ['  {"parameters","bytes"} once the job is ready.'],
+        Configuration: [
+          "  A model file holds values alone. What gradients go through is given here, or is sgd with",
+          "  the learning rate of each gradient. A --config for one parameter goes before one for",
+          "  all, and that before the other flags. Its entries are in docs/protocol.md.",
+        ],
+        "With --json": ['  {"parameters","bytes","overwritten"} once it is done.'],
         Examples: [
-          "  pserver load model.safetensors --learning-rate 0.1",
-          "  pserver load --job mnist weights.npz",
+          "  pserver load model.safetensors --optimizer adamw --learning-rate 0.001",
+          "  pserver load --job mnist weights.npz --overwrite",
+          `  pserver load m.npz --config '{"clipNorm":1}' --config 'emb={"optimizer":"adagrad"}'`,
+          "  pserver load m.npz --config @training.yaml",
         ],
       }),
     );
@@ -53,31 +62,50 @@ export function registerLoad(program: Command, context: CliContext): void {
 
 async function runLoad(context: CliContext, path: string, flags: LoadFlags): Promise<void> {
   const output = openOutput(context, flags);
-  const config: ParameterConfigInput = {
-    ...(flags.learningRate === undefined ? {} : { learningRate: flags.learningRate }),
-    ...(flags.allowNonFinite === true ? { allowNonFinite: true } : {}),
-  };
   const model = await openModel(path);
   const progress = output.progress("loading");
   try {
+    const configs = toConfigs(
+      flags,
+      model.tensors.map(({ header }) => header.name),
+    );
     const loaded = await withTrainer(context, flags, (client) =>
       loadModel(client, model.tensors, {
-        config,
+        configs,
+        overwrite: flags.overwrite === true,
         timeoutMs: flags.timeout,
         signal: context.signal,
         onProgress: (doneBytes, totalBytes) => progress.update(doneBytes, totalBytes),
       }),
     ).finally(() => progress.clear());
-    const { parameters, bytes } = loaded;
+    const { parameters, bytes, overwritten } = loaded;
+    const what = `${formatCount(parameters, "parameter")}, ${formatBytes(bytes)}`;
     if (output.json) output.value(loaded);
-    else output.message(`loaded ${formatCount(parameters, "parameter")}, ${formatBytes(bytes)}`);
+    else output.message(`${overwritten ? "overwrote" : "loaded"} ${what}`);
+    if (overwritten && hasConfig(flags)) {
+      output.warning("the job was initialized before: its configuration stays as it was");
+    }
+    if (!overwritten) tellWithoutRate(output, model.tensors, configs);
   } finally {
     await model.close();
   }
 }
 
-function parseRate(text: string): number {
-  const rate = Number(text);
-  if (text.trim() !== "" && Number.isFinite(rate)) return rate;
-  throw new InvalidArgumentError(`expected a finite number; received ${JSON.stringify(text)}`);
+/** Says how many parameters take no gradient that brings no learning rate. */
+function tellWithoutRate(
+  output: Output,
+  tensors: readonly TensorSource[],
+  configs: ReadonlyMap<string, ParameterConfig>,
+): void {
+  const without = tensors.filter(({ header: { name, dtype } }) => {
+    const { learningRate, optimizer, static: isStatic } = configs.get(name) ?? toConfig();
+    // Integers are added to, without a rate.
+    const isTrained = dtype.startsWith("float") && optimizer.name !== "none" && !isStatic;
+    return isTrained && learningRate === undefined;
+  });
+  const [first] = without;
+  if (first === undefined) return;
+  const which =
+    without.length === 1 ? quoteName(first.header.name) : `${without.length} parameters`;
+  output.message(`no learning rate was given for ${which}: each gradient must bring one`);
 }

@@ -21,7 +21,7 @@ export function registerSet(program: Command, context: CliContext): void {
     .command("set")
     .description("overwrite the values of a parameter with those of a file")
     .argument("<name>", "the parameter")
-    .argument("<file>", ".npy, .json, or else the little-endian bytes in C order");
+    .argument("<file>", ".npy, .json, or .bin, the little-endian bytes in C order");
   addOutputOptions(addTrainerOption(addJobOptions(command, TIMEOUT_MS)))
     .action((name: string, file: string, flags: TrainerFlags & OutputFlags) =>
       runSet(context, name, file, flags),

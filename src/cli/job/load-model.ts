@@ -1,17 +1,18 @@
 import type { Client } from "../../client/client.ts";
 import type { TensorSource } from "../../model-files/index.ts";
-import type { ParameterConfigInput } from "../../protocol/config/index.ts";
-import { PserverError } from "../../protocol/errors.ts";
+import type { ParameterConfig } from "../../protocol/config/index.ts";
+import { type ErrorCode, PserverError } from "../../protocol/errors.ts";
+import type { ParameterInfo } from "../../protocol/lifecycle-messages.ts";
 import { quoteName } from "../../protocol/names.ts";
-import { type Tensor, tensorBytes, tensorView, zeros } from "../../protocol/tensor.ts";
-
-/** Tensors that are read or sent at a time, and their bytes; a larger tensor goes alone. */
-const IN_WORK_MAX = 16;
-const IN_WORK_BYTES_MAX = 64 * 1024 * 1024;
+import { sameShape, type Tensor } from "../../protocol/tensor.ts";
+import { headerBytes, inBoundedOrder, readTensor } from "./tensor-work.ts";
 
 /** How to load a model. */
 export interface LoadOptions {
-  readonly config: ParameterConfigInput;
+  /** How each parameter of a new job is updated, by name. */
+  readonly configs: ReadonlyMap<string, ParameterConfig>;
+  /** Whether the values of a job that is initialized are overwritten; its configuration stays. */
+  readonly overwrite: boolean;
   /** For the whole load. */
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
@@ -22,17 +23,21 @@ export interface LoadOptions {
 export interface LoadedModel {
   readonly parameters: number;
   readonly bytes: number;
+  /** Whether the job was initialized before, and has got other values. */
+  readonly overwritten: boolean;
 }
 
 /** The calls of the client that a load makes. */
 export type LoadingClient = Pick<
   Client,
-  "beginInit" | "initParam" | "finishInit" | "status" | "listParams"
+  "beginInit" | "initParam" | "finishInit" | "status" | "listParams" | "setParams"
 >;
 
 /**
- * Initializes a job with the tensors of a model. Memory holds a few tensors at a time.
- * @throws ALREADY_INITIALIZED if the job is ready or has parameters; NOT_SELECTED while another
+ * Initializes a job with the tensors of a model, or overwrites the values of one that is initialized.
+ * Memory holds a few tensors at a time.
+ * @throws ALREADY_INITIALIZED if the job is ready or has parameters, and is not to be overwritten;
+ * UNKNOWN_PARAMETER, BAD_DTYPE, BAD_SHAPE or STATIC before any is overwritten; NOT_SELECTED while another
  * trainer initializes it; what the client and the file's reader throw.
  */
 export async function loadModel(
@@ -47,20 +52,29 @@ export async function loadModel(
     timeoutMs: Math.max(1, deadline - performance.now()),
     signal,
   });
-  const existing = (await client.listParams(call())).find(({ ready }) => ready);
-  if (existing !== undefined) throw alreadyInitialized(`it has ${quoteName(existing.name)}`);
+  let doneBytes = 0;
+  const sendAll = (send: (name: string, tensor: Tensor) => Promise<unknown>): Promise<void> =>
+    inBoundedOrder(tensors, async (source) => {
+      signal.throwIfAborted();
+      await send(source.header.name, await readTensor(source));
+      doneBytes += headerBytes(source.header);
+      options.onProgress(doneBytes, totalBytes);
+    });
+  const existing = (await client.listParams(call())).filter(({ ready }) => ready);
+  const [first] = existing;
+  if (first !== undefined) {
+    if (!options.overwrite) throw alreadyInitialized(`it has ${quoteName(first.name)}`);
+    checkOverwritable(tensors, existing);
+    await sendAll((name, tensor) => client.setParams({ [name]: tensor }, call()));
+    return { parameters: tensors.length, bytes: totalBytes, overwritten: true };
+  }
   if (!(await client.beginInit({ ...call(), wait: false })))
     throw await notSelected(client, call());
-  let doneBytes = 0;
-  await inBoundedOrder(tensors, async (source) => {
-    signal.throwIfAborted();
-    const tensor = await readTensor(source);
-    await client.initParam(source.header.name, tensor, options.config, call());
-    doneBytes += headerBytes(source.header);
-    options.onProgress(doneBytes, totalBytes);
-  });
+  await sendAll((name, tensor) =>
+    client.initParam(name, tensor, options.configs.get(name) ?? {}, call()),
+  );
   await client.finishInit(call());
-  return { parameters: tensors.length, bytes: totalBytes };
+  return { parameters: tensors.length, bytes: totalBytes, overwritten: false };
 }
 
 async function notSelected(
@@ -79,46 +93,27 @@ function alreadyInitialized(how: string): PserverError {
   return new PserverError("ALREADY_INITIALIZED", `the job is initialized already: ${how}`);
 }
 
-/** Runs `work` for all, some at a time; the first failure ends it once those begun have ended. */
-async function inBoundedOrder(
-  sources: readonly TensorSource[],
-  work: (source: TensorSource) => Promise<void>,
-): Promise<void> {
-  const running = new Map<Promise<void>, number>();
-  let failure: { readonly error: unknown } | undefined;
-  let bytes = 0;
-  for (const source of sources) {
-    const next = headerBytes(source.header);
-    while (running.size > 0 && (running.size >= IN_WORK_MAX || bytes + next > IN_WORK_BYTES_MAX)) {
-      await Promise.race(running.keys());
-    }
-    if (failure !== undefined) break;
-    bytes += next;
-    const task: Promise<void> = work(source)
-      .catch((error: unknown) => {
-        failure ??= { error };
-      })
-      .finally(() => {
-        running.delete(task);
-        bytes -= next;
+/** Refuses tensors that do not fit the parameters of the job, before the first value is sent. */
+function checkOverwritable(
+  tensors: readonly TensorSource[],
+  existing: readonly ParameterInfo[],
+): void {
+  const byName = new Map(existing.map((info) => [info.name, info]));
+  for (const { header } of tensors) {
+    const { name, dtype, shape } = header;
+    const info = byName.get(name);
+    const refuse = (code: ErrorCode, expected: string, received: string): PserverError =>
+      new PserverError(code, `${quoteName(name)}: expected ${expected}; received ${received}`, {
+        parameter: name,
+        expected,
+        received,
       });
-    running.set(task, next);
+    if (info === undefined) {
+      throw refuse("UNKNOWN_PARAMETER", "parameters of the initialized job only", "another one");
+    }
+    if (info.dtype !== dtype) throw refuse("BAD_DTYPE", info.dtype, dtype);
+    if (!sameShape(info.shape, shape)) throw refuse("BAD_SHAPE", `[${info.shape}]`, `[${shape}]`);
+    if (info.config.static)
+      throw refuse("STATIC", "parameters that are not static", "a static one");
   }
-  await Promise.all(running.keys());
-  if (failure !== undefined) throw failure.error;
-}
-
-async function readTensor(source: TensorSource): Promise<Tensor> {
-  const tensor = zeros(source.header.dtype, source.header.shape);
-  const target = tensorView(tensor);
-  let filled = 0;
-  for await (const chunk of source.chunks()) {
-    target.set(chunk, filled);
-    filled += chunk.length;
-  }
-  return tensor;
-}
-
-function headerBytes({ dtype, shape }: TensorSource["header"]): number {
-  return tensorBytes(dtype, shape);
 }

@@ -19,8 +19,8 @@ import { decodeJsonTensor } from "./json-tensor.ts";
 const JSON_BYTES_MAX = 256 * 1024 * 1024;
 
 /**
- * The tensor in a file: `.npy`, `.json`, or else the little-endian bytes in C order.
- * @throws IO; BAD_FILE; BAD_DTYPE, BAD_SHAPE, BAD_LENGTH or BAD_VALUE if it does not fit the
+ * The tensor in a file: `.npy`, `.json`, or the little-endian bytes in C order.
+ * @throws BAD_VALUE for another ending; IO; BAD_FILE; BAD_DTYPE, BAD_SHAPE, BAD_LENGTH or BAD_VALUE if it does not fit the
  * parameter; TOO_LARGE for JSON above 256 MiB.
  */
 export async function readTensorFile(path: string, expected: ExpectedTensor): Promise<Tensor> {

@@ -17,10 +17,10 @@ export interface WriteOptions {
 }
 
 /**
- * Writes a tensor into a file: `.npy`, `.json`, or else the little-endian bytes in C order. A file
+ * Writes a tensor into a file: `.npy`, `.json`, or the little-endian bytes in C order. A file
  * appears whole or not at all, a link is followed, and what is no file, such as a pipe or device,
  * is written to and never replaced. Answers the number of bytes.
- * @throws IO or DISK_FULL; the reason of `signal`.
+ * @throws BAD_VALUE for another ending; IO or DISK_FULL; the reason of `signal`.
  */
 export async function writeTensorFile(
   path: string,

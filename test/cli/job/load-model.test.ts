@@ -8,6 +8,7 @@ import {
   loadModel,
 } from "../../../src/cli/job/load-model.ts";
 import type { TensorSource } from "../../../src/model-files/index.ts";
+import { toConfig } from "../../../src/protocol/config/index.ts";
 import { PserverError } from "../../../src/protocol/errors.ts";
 import type { ParameterInfo } from "../../../src/protocol/lifecycle-messages.ts";
 import { type TensorLike, toTensor } from "../../../src/protocol/tensor.ts";
@@ -21,6 +22,7 @@ interface FakeOptions {
 
 class FakeClient {
   readonly sent = new Map<string, number[]>();
+  readonly overwritten = new Map<string, number[]>();
   atOnceMax = 0;
   finished = false;
   #atOnce = 0;
@@ -50,6 +52,12 @@ class FakeClient {
     this.sent.set(name, Array.from(toTensor(tensor).data, Number));
   }
 
+  async setParams(tensors: Parameters<LoadingClient["setParams"]>[0]): Promise<void> {
+    for (const [name, tensor] of Object.entries(tensors)) {
+      this.overwritten.set(name, Array.from(toTensor(tensor as TensorLike).data, Number));
+    }
+  }
+
   async finishInit(): Promise<void> {
     this.finished = true;
   }
@@ -70,7 +78,13 @@ function source(name: string, values: readonly number[]): TensorSource {
 const sources = Array.from({ length: 50 }, (_, i) => source(`p${i}`, [i, i + 0.5]));
 
 function options(onProgress: LoadOptions["onProgress"] = () => {}): LoadOptions {
-  return { config: {}, timeoutMs: 10_000, signal: new AbortController().signal, onProgress };
+  return {
+    configs: new Map(),
+    overwrite: false,
+    timeoutMs: 40_000,
+    signal: new AbortController().signal,
+    onProgress,
+  };
 }
 
 test("sends every tensor once, several at a time, and finishes", async () => {
@@ -81,7 +95,7 @@ test("sends every tensor once, several at a time, and finishes", async () => {
     sources,
     options((done) => progress.push(done)),
   );
-  expect(loaded).toEqual({ parameters: 50, bytes: 400 });
+  expect(loaded).toEqual({ parameters: 50, bytes: 400, overwritten: false });
   expect(client.sent.size).toBe(50);
   expect(client.sent.get("p7")).toEqual([7, 7.5]);
   expect(client.finished).toBe(true);
@@ -123,4 +137,37 @@ test("an interrupt ends it before the next tensor", async () => {
   });
   await expect(interrupted).rejects.toMatchObject({ code: "ABORTED" });
   expect(client.finished).toBe(false);
+});
+
+const ready = (name: string, more: Partial<ParameterInfo> = {}): Partial<ParameterInfo> => ({
+  ...{ name, ready: true, dtype: "float32", shape: [2], config: toConfig() },
+  ...more,
+});
+const all = sources.map(({ header }) => ready(header.name));
+
+test("overwrites the values of a job that is initialized, and begins nothing", async () => {
+  const client = new FakeClient({ existing: [...all, ready("other")] });
+  const loaded = await loadModel(client, sources, { ...options(), overwrite: true });
+  expect(loaded).toEqual({ parameters: 50, bytes: 400, overwritten: true });
+  expect(client.overwritten.get("p7")).toEqual([7, 7.5]);
+  expect([client.overwritten.size, client.sent.size, client.finished]).toEqual([50, 0, false]);
+});
+
+test("initializes a job that is not, though it might overwrite", async () => {
+  const client = new FakeClient();
+  await loadModel(client, sources, { ...options(), overwrite: true });
+  expect([client.overwritten.size, client.sent.size, client.finished]).toEqual([0, 50, true]);
+});
+
+test.each([
+  ["UNKNOWN_PARAMETER", undefined],
+  ["BAD_DTYPE", { dtype: "float64" }],
+  ["BAD_SHAPE", { shape: [1, 2] }],
+  ["STATIC", { config: toConfig({ static: true }) }],
+] as const)("overwrites nothing where the last parameter is %s", async (code, more) => {
+  const last = more === undefined ? [] : [ready("p49", more as Partial<ParameterInfo>)];
+  const client = new FakeClient({ existing: [...all.slice(0, -1), ...last] });
+  const loading = loadModel(client, sources, { ...options(), overwrite: true });
+  await expect(loading).rejects.toMatchObject({ code, details: { parameter: "p49" } });
+  expect(client.overwritten.size).toBe(0);
 });

@@ -177,3 +177,21 @@ describe("JSON", () => {
     expect(decodeJsonTensor([1, "2"], wide).data).toEqual(BigInt64Array.of(1n, 2n));
   });
 });
+
+test("an ending that says something else is refused, and nothing is written", async () => {
+  const home = await mkdtemp(join(dir, "endings-"));
+  const tensor: Tensor = { dtype: "float32", shape: [1], data: Float32Array.of(1) };
+  for (const name of ["w.pt", "w.npz", "w.safetensors", "w."]) {
+    const path = join(home, name);
+    const expected = { code: "BAD_VALUE", message: expect.stringContaining(".npy, .json, .bin") };
+    await expect(writeTensorFile(path, "w", tensor, { signal })).rejects.toMatchObject(expected);
+    expect(await readdir(home)).toEqual([]);
+    await writeFile(path, new Uint8Array(4));
+    await expect(readTensorFile(path, { name: "w", ...tensor })).rejects.toMatchObject(expected);
+    await rm(path);
+  }
+  for (const name of ["w", "w.RAW", "w.bin", ".w"]) {
+    const path = join(home, name);
+    expect(await writeTensorFile(path, "w", tensor, { signal })).toBe(4);
+  }
+});

@@ -1,0 +1,131 @@
+import { readFileSync } from "node:fs";
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { isRecord } from "../../model-files/json-record.ts";
+import {
+  OPTIMIZERS,
+  type ParameterConfig,
+  type ParameterSettings,
+  toConfig,
+} from "../../protocol/config/index.ts";
+import { parseConfigText } from "../../protocol/config/text.ts";
+import { defined } from "../../protocol/defined.ts";
+import { PserverError } from "../../protocol/errors.ts";
+import { fileError } from "../../protocol/file-errors.ts";
+import { quoteName } from "../../protocol/names.ts";
+
+/** A configuration on the command line, for one parameter or, without a name, for all. */
+export interface GivenConfig {
+  readonly name?: string;
+  /** JSON or YAML text, or `@` and the path of a file that holds some. */
+  readonly text: string;
+}
+
+/** Flags that say how parameters are updated. */
+export interface ConfigFlags {
+  readonly config?: readonly GivenConfig[];
+  readonly optimizer?: string;
+  readonly learningRate?: number;
+  readonly allowNonFinite?: boolean;
+}
+
+const GIVEN = /^(?:(?<name>.+?)=)?(?<text>[{@].*)$/s;
+
+/** Adds the flags that say how parameters are updated. */
+export function addConfigOptions(command: Command): Command {
+  return command
+    .addOption(
+      new Option("--optimizer <name>", "the rule that gradients go through").choices(OPTIMIZERS),
+    )
+    .addOption(
+      new Option("--learning-rate <rate>", "for gradients that come without one").argParser(
+        parseRate,
+      ),
+    )
+    .option("--allow-non-finite", "let values and updates hold NaN and infinities")
+    .addOption(
+      new Option(
+        "--config <[name=]config>",
+        "JSON, or @FILE with JSON or YAML, for all parameters or the one named; may be repeated",
+      ).argParser(collectConfig),
+    );
+}
+
+/** Whether any of the flags was given. */
+export function hasConfig(flags: ConfigFlags): boolean {
+  const { config, optimizer, learningRate, allowNonFinite } = flags;
+  return [config, optimizer, learningRate, allowNonFinite].some((flag) => flag !== undefined);
+}
+
+/**
+ * The configuration of each parameter: the flags for all, then `--config` for all, then what is given
+ * for the one, each entry by itself.
+ * @throws BAD_VALUE for a name that is not among `names`; BAD_CONFIG, naming the parameter; IO.
+ */
+export function toConfigs(
+  flags: ConfigFlags,
+  names: readonly string[],
+): Map<string, ParameterConfig> {
+  const { optimizer, learningRate, allowNonFinite } = flags;
+  const given = (flags.config ?? []).map(({ name, text }) => ({ name, settings: read(text) }));
+  const unknown = given.find(({ name }) => name !== undefined && !names.includes(name));
+  if (unknown !== undefined) {
+    const received = quoteName(unknown.name);
+    throw new PserverError(
+      "BAD_VALUE",
+      `--config: expected a parameter of the model; received ${received}`,
+      { received },
+    );
+  }
+  const forAll = given.filter(({ name }) => name === undefined);
+  return new Map(
+    names.map((name) => {
+      const own = given.filter((config) => config.name === name);
+      const entries = [...forAll, ...own].map(({ settings }) => settings);
+      const all = defined({ optimizer, learningRate, allowNonFinite });
+      return [name, checked(name, Object.assign({}, all, ...entries))];
+    }),
+  );
+}
+
+function read(text: string): ParameterSettings {
+  const settings = parseConfigText(text.startsWith("@") ? contentOf(text.slice(1)) : text);
+  if (isRecord(settings)) return settings;
+  throw new PserverError(
+    "BAD_CONFIG",
+    "--config: expected a map of settings; received another value",
+  );
+}
+
+function contentOf(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (cause) {
+    throw fileError("read the configuration", path, cause);
+  }
+}
+
+function checked(name: string, settings: unknown): ParameterConfig {
+  try {
+    return toConfig(settings);
+  } catch (error) {
+    if (!(error instanceof PserverError)) throw error;
+    const details = { ...error.details, parameter: name };
+    const message = `${quoteName(name)}: ${error.message}`;
+    throw new PserverError(error.code, message, details, { cause: error });
+  }
+}
+
+function collectConfig(text: string, before: readonly GivenConfig[] = []): GivenConfig[] {
+  const { name, text: config } = GIVEN.exec(text)?.groups ?? {};
+  if (config === undefined) {
+    const expected = 'expected [NAME=]{"entry":value,…} or [NAME=]@FILE';
+    throw new InvalidArgumentError(`${expected}; received ${JSON.stringify(text)}`);
+  }
+  return [...before, { text: config, ...(name === undefined ? {} : { name }) }];
+}
+
+function parseRate(text: string): number {
+  const rate = Number(text);
+  if (text.trim() !== "" && Number.isFinite(rate)) return rate;
+  throw new InvalidArgumentError(`expected a finite number; received ${JSON.stringify(text)}`);
+}
