@@ -110,7 +110,7 @@ describe("a job on this machine", () => {
     });
     const loaded = await first.run("load", "model.safetensors", "--learning-rate", "0.5", "--json");
     expect(loaded).toMatchObject({ code: 0, stderr: "" });
-    expect(JSON.parse(loaded.stdout)).toEqual({ parameters: 2, bytes: 64 });
+    expect(JSON.parse(loaded.stdout)).toEqual({ parameters: 2, bytes: 64, overwritten: false });
     expect(await first.run("load", "model.safetensors")).toMatchObject({
       code: 1,
       stderr: expect.stringContaining("ALREADY_INITIALIZED"),
@@ -186,22 +186,38 @@ describe("a job on this machine", () => {
     expect((await served.run("get", "w", "--json")).stdout).toContain('"values":[0,0.1,');
   });
 
-  test("ends with its parent, and at the second Ctrl-C at once", async () => {
+  test("leaves no process behind when it is killed", async () => {
     const killed = await up(join(home, "killed"), "--hosts", "2");
     const pids = [killed.brokerPid, ...(await hostPids(killed))];
     killed.signal("SIGKILL");
     await untilGone(pids);
+  });
 
-    const hurried = await up(join(home, "killed"), "--hosts", "2");
-    const hurriedPids = [hurried.brokerPid, ...(await hostPids(hurried))];
+  test("ends in order at the first Ctrl-C, and at the second at once", async () => {
+    const hurried = await up(join(home, "hurried"), "--hosts", "2");
+    const pids = [hurried.brokerPid, ...(await hostPids(hurried))];
+    const [frozen = 0] = pids.filter((pid) => pid !== hurried.pid && pid !== hurried.brokerPid);
+    process.kill(frozen, "SIGSTOP");
+    onTestFinished(() => {
+      if (identifyProcess(frozen)) process.kill(frozen, "SIGKILL");
+    });
     hurried.signal("SIGINT");
-    await vi.waitFor(() => {
-      // The first may have done it all before the second comes.
-      hurried.signal("SIGINT");
-      expect(identifyProcess(hurried.pid)).toBeUndefined();
+    // It has begun to stop in order: its own host is gone, and it waits for the other one.
+    const job = ["--url", hurried.url, "--timeout", "2s", "--json"];
+    await vi.waitFor(async () => {
+      const { stdout, stderr } = await run(["status", ...job]);
+      const hosts = stdout === "" ? [] : JSON.parse(stdout).hosts;
+      expect(hosts.map(({ pid }: { pid: number }) => pid)).not.toContain(hurried.pid);
+      expect(stderr).not.toContain("NO_BROKER");
     }, WAIT);
-    expect([0, 5]).toContain((await hurried.finished).code);
-    await untilGone(hurriedPids);
+    expect(identifyProcess(hurried.pid)).toBeDefined();
+
+    hurried.signal("SIGINT");
+    expect(await hurried.finished).toMatchObject({ code: 5 });
+    // In order it would have waited for this one, and killed it at last.
+    expect(identifyProcess(frozen)).toBeDefined();
+    process.kill(frozen, "SIGCONT");
+    await untilGone(pids);
   });
 
   test("refuses settings that contradict it, and a store in use", async () => {

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { Writable } from "node:stream";
 import { makePaint, type Paint, wantsAnimation, wantsColor } from "./colors.ts";
 import { Progress } from "./progress.ts";
-import { visible, visibleColored, visibleJson } from "./visible.ts";
+import { visible, visibleColored, visibleJson, visibleLines } from "./visible.ts";
 
 /** A stream that may be a terminal. */
 export type OutputStream = Writable & { readonly isTTY?: boolean };
@@ -72,7 +72,7 @@ export class Output {
   warning(text: string): void {
     const line = this.json
       ? visibleJson({ warning: text })
-      : `${this.paintMessage("warn", "warning:")} ${visible(text)}`;
+      : `${this.paintMessage("warn", "warning:")} ${indented(text)}`;
     this.#messages.write(`${line}\n`);
   }
 
@@ -81,4 +81,9 @@ export class Output {
     const animated = this.#animated && !this.json;
     return new Progress(what, animated ? (text) => this.#messages.write(text) : undefined);
   }
+}
+
+/** Text whose further lines cannot pass for messages of their own. */
+function indented(text: string): string {
+  return visibleLines(text).replaceAll("\n", "\n  ");
 }

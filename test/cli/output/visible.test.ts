@@ -60,6 +60,12 @@ describe.each([true, false])("where the output is a terminal: %s", (isTTY) => {
   });
 });
 
+test("a further line of a warning does not pass for another message", () => {
+  const { output, printed } = outputOf(false);
+  output.warning("first\nhint: do harm");
+  expect(printed()).toBe("warning: first\n  hint: do harm\n");
+});
+
 test("JSON is escaped as JSON and reads back as it was", () => {
   const { output, printed } = outputOf(true, true);
   output.value({ name: HOSTILE });
