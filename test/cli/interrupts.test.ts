@@ -1,0 +1,94 @@
+// Proves, with a process that is an event emitter, what interrupts do: the first of any signal aborts with
+// its name, the second ends at once with the code for interrupts, and the end of the process that started
+// this one counts as one.
+import { EventEmitter } from "node:events";
+import { describe, expect, test } from "vitest";
+import {
+  type InterruptSource,
+  unlessAborted,
+  untilAborted,
+  watchInterrupts,
+} from "../../src/cli/interrupts.ts";
+
+class FakeProcess extends EventEmitter {
+  readonly exits: unknown[] = [];
+  readonly connected: boolean;
+  isHeld = true;
+  readonly channel = {
+    unref: (): void => {
+      this.isHeld = false;
+    },
+  };
+
+  constructor(connected = false) {
+    super();
+    this.connected = connected;
+  }
+
+  exit(code?: number | string | null): never {
+    this.exits.push(code);
+    return undefined as never;
+  }
+}
+
+const watch = (source: FakeProcess): AbortSignal =>
+  watchInterrupts(source as unknown as InterruptSource);
+
+describe.each(["SIGINT", "SIGTERM", "SIGHUP"])("%s", (name) => {
+  test("aborts at first, and ends the process with 5 when it comes again", () => {
+    const source = new FakeProcess();
+    const signal = watch(source);
+    expect(signal.aborted).toBe(false);
+    source.emit(name);
+    expect(signal.reason).toMatchObject({ code: "ABORTED", message: `interrupted by ${name}` });
+    expect(source.exits).toEqual([]);
+    source.emit(name);
+    expect(source.exits).toEqual([5]);
+  });
+});
+
+test("two different signals count as two", () => {
+  const source = new FakeProcess();
+  const signal = watch(source);
+  source.emit("SIGINT");
+  source.emit("SIGTERM");
+  expect(source.exits).toEqual([5]);
+  expect(signal.reason.message).toBe("interrupted by SIGINT");
+});
+
+test("a process that was started with a channel ends with the one that started it", () => {
+  const source = new FakeProcess(true);
+  const signal = watch(source);
+  expect(source.isHeld).toBe(false);
+  source.emit("disconnect");
+  expect(signal.reason).toMatchObject({ code: "ABORTED" });
+  expect(source.exits).toEqual([]);
+});
+
+test("a process without one does not look for it", () => {
+  const source = new FakeProcess();
+  const signal = watch(source);
+  source.emit("disconnect");
+  expect([signal.aborted, source.isHeld]).toEqual([false, true]);
+});
+
+test("waiting for an abort ends at once if it has come, else with it", async () => {
+  await untilAborted(AbortSignal.abort());
+  const controller = new AbortController();
+  let isOver = false;
+  const waiting = untilAborted(controller.signal).then(() => {
+    isOver = true;
+  });
+  await new Promise(setImmediate);
+  expect(isOver).toBe(false);
+  controller.abort();
+  await waiting;
+});
+
+test("work is waited for unless it is aborted first", async () => {
+  const controller = new AbortController();
+  expect(await unlessAborted(controller.signal, Promise.resolve(7))).toBe(7);
+  const waiting = unlessAborted(controller.signal, new Promise(() => undefined));
+  controller.abort(new Error("enough"));
+  await expect(waiting).rejects.toThrow("enough");
+});
