@@ -14,9 +14,10 @@ import type { Client } from "../../../src/client/index.ts";
 import { decodeMessage, encodeMessage, JobSubjects } from "../../../src/protocol/index.ts";
 import { start as startCommand } from "../../cli/spawn-command.ts";
 import { TestJob } from "../../support/host.ts";
+import { HANG_MS } from "../../support/limits.ts";
 import { control } from "./control.ts";
 
-const WAIT = { timeout: 120_000, interval: 20 };
+const WAIT = { timeout: HANG_MS, interval: 20 };
 const PROGRAM = join(packageRoot(), "build/programs/test/e2e/programs/gated-host.js");
 const VALUES = Float32Array.of(1, 2, 3, 4);
 

@@ -18,8 +18,9 @@ import {
   type FakeBrokerOptions,
   startFakeBroker,
 } from "../../support/fake-broker.ts";
+import { HANG_MS } from "../../support/limits.ts";
 
-const WAIT = { timeout: 120_000, interval: 20 };
+const WAIT = { timeout: HANG_MS, interval: 20 };
 const ROLE = { name: "test", inboxPrefix: "_INBOX" };
 const CREDENTIALS = { user: "alice", password: "pass-word" };
 
