@@ -26,6 +26,9 @@ const SNAPSHOT_MS = 300_000;
 /** Characters of the token of a save. */
 const TOKEN_MAX = 64;
 
+/** Characters of the inbox that hears of its progress. */
+const INBOX_MAX = 1_024;
+
 /** What operators and trainers may ask of whichever host answers. */
 export class ControlService {
   readonly #saver: Saver;
@@ -56,7 +59,7 @@ export class ControlService {
     asker: string,
     verb: string,
     message: Message,
-    tell: (entries: Fields) => void,
+    tell: (inbox: string, entries: Fields) => void,
   ): Promise<Fields> {
     if (!isOneOf(CONTROL_VERBS, verb)) {
       throw new PserverError(
@@ -132,6 +135,10 @@ export class ControlService {
 
 function parseSaveRequest(fields: Fields): SaveRequest {
   const path = textField(fields, "path", 4_096);
-  if (fields["token"] === undefined) return { path };
-  return { path, token: textField(fields, "token", TOKEN_MAX) };
+  const { token, progress } = fields;
+  return {
+    path,
+    ...(token === undefined ? {} : { token: textField(fields, "token", TOKEN_MAX) }),
+    ...(progress === undefined ? {} : { progress: textField(fields, "progress", INBOX_MAX) }),
+  };
 }

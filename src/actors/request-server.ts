@@ -15,13 +15,13 @@ const AT_ONCE_MAX = 1_024;
 
 /**
  * Works on one request: gives the entries of the reply, or throws what the reply carries. With `tell` it
- * sends the asker messages before that.
+ * sends messages to an inbox of the asker before that; what is no inbox of its gets none.
  */
 export type RequestHandler = (
   id: string,
   verb: string,
   message: Message,
-  tell: (entries: Fields) => void,
+  tell: (inbox: string, entries: Fields) => void,
 ) => Promise<Fields>;
 
 /** Answers requests that any host of the job may answer, each by one of them, or by all. */
@@ -69,7 +69,9 @@ export class RequestServer {
       const { id, verb } = this.#subjects.parseSender(message.subject);
       // Answered elsewhere, the asker could write where only this host may.
       if (!this.#subjects.mayAnswer(reply, id)) return;
-      const tell = (entries: Fields): void => this.#respond(reply, encodeMessage(entries));
+      const tell = (inbox: string, entries: Fields): void => {
+        if (this.#subjects.isTrainerInbox(inbox, id)) this.#respond(inbox, encodeMessage(entries));
+      };
       this.#respond(reply, await this.#reply(id, verb, message.data, tell));
     } catch {
       // The subject names no asker: there is nobody to answer.
@@ -83,7 +85,7 @@ export class RequestServer {
     id: string,
     verb: string,
     data: Uint8Array,
-    tell: (entries: Fields) => void,
+    tell: (inbox: string, entries: Fields) => void,
   ): Promise<Uint8Array> {
     try {
       if (this.#active > AT_ONCE_MAX) {

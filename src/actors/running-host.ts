@@ -264,7 +264,7 @@ export class RunningHost implements Host {
       }),
     );
     void this.#watchConnection();
-    void this.#watchRefusals();
+    void this.#watchRefusals(subjects.allStops());
     // A refused subscription is known before the host says that it serves.
     await answers.flush();
     // Whoever finds the host is answered.
@@ -272,11 +272,13 @@ export class RunningHost implements Host {
   }
 
   /** A host that hears no requests must not look like one that serves. */
-  async #watchRefusals(): Promise<void> {
+  async #watchRefusals(stops: string): Promise<void> {
     for await (const status of this.#answers.status()) {
-      if (status.type === "error" && isRefusedSubscription(status.error)) {
-        void this.#stop(fromBrokerError(status.error, `host ${this.id} listening`));
-      }
+      if (status.type !== "error" || !isRefusedSubscription(status.error)) continue;
+      const error = fromBrokerError(status.error, `host ${this.id} listening`);
+      // Permissions of before: it serves, and a save may go on although its asker has stopped it.
+      if (error.message.includes(`"${stops}"`)) this.#emit({ type: "error", error });
+      else void this.#stop(error);
     }
   }
 

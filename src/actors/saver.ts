@@ -31,8 +31,10 @@ const PROGRESS_MS = 500;
 /** A save as it is asked for. */
 export interface SaveRequest {
   readonly path: string;
-  /** With one the asker is told how far the save is, and can stop it. */
+  /** With one the asker can stop the save. */
   readonly token?: string;
+  /** An inbox of the asker that is told how far the save is. */
+  readonly progress?: string;
 }
 
 /** Writes the model of a job into a file of this host, block by block. */
@@ -68,15 +70,18 @@ export class Saver {
    */
   async save(
     asker: string,
-    { path, token }: SaveRequest,
-    tell: (entries: Fields) => void,
+    { path, token, progress }: SaveRequest,
+    tell: (inbox: string, entries: Fields) => void,
   ): Promise<Fields> {
     const stop = new AbortController();
-    if (token === undefined) return await this.#save(path, stop.signal, undefined);
+    const onProgress = (doneBytes: number, totalBytes: number): void => {
+      if (progress !== undefined) tell(progress, { progress: { doneBytes, totalBytes } });
+    };
+    if (token === undefined) return await this.#save(path, stop.signal, onProgress);
     const key = runningKey(asker, token);
     const running = this.#running.get(key);
     if (running !== undefined) return await running.saved;
-    const saved = this.#save(path, stop.signal, tell);
+    const saved = this.#save(path, stop.signal, onProgress);
     this.#running.set(key, { stop, saved });
     try {
       return await saved;
@@ -95,7 +100,7 @@ export class Saver {
   async #save(
     path: string,
     signal: AbortSignal,
-    tell: ((entries: Fields) => void) | undefined,
+    onProgress: (doneBytes: number, totalBytes: number) => void,
   ): Promise<Fields> {
     const directory = this.#directory;
     if (directory === undefined) {
@@ -118,7 +123,7 @@ export class Saver {
     }));
     const totalBytes = tensors.reduce((sum, header) => sum + dataBytes(header), 0);
     let doneBytes = 0;
-    const timer = setInterval(() => tell?.({ progress: { doneBytes, totalBytes } }), PROGRESS_MS);
+    const timer = setInterval(() => onProgress(doneBytes, totalBytes), PROGRESS_MS);
     try {
       const { file, bytes, format } = await saveModel({
         directory,

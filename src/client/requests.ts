@@ -8,8 +8,8 @@ import { disconnected, type InboxMessage, type Wire } from "./wire.ts";
 /** A question to hosts. */
 export interface Ask<Answer> {
   readonly subject: string;
-  /** The message, made anew for each sending. */
-  readonly body: () => Uint8Array;
+  /** The message, made anew for each sending; `reply` is where this client hears of its answer. */
+  readonly body: (reply: string) => Uint8Array;
   /** What the answer says. Called once, while its `data` is valid: copy what is to be kept. */
   readonly read: (message: Message) => Answer;
   /** Whether a message is none yet, but tells how far the answer is; more follow. */
@@ -142,7 +142,8 @@ class PendingAsk<Answer> {
     clearTimeout(this.#retryTimer);
     const wire = this.#wire;
     try {
-      wire.publish(this.#ask.subject, this.#ask.body(), `${wire.inbox}.reply.${this.#token}`);
+      const reply = `${wire.inbox}.reply.${this.#token}`;
+      wire.publish(this.#ask.subject, this.#ask.body(reply), reply);
     } catch (error) {
       this.fail(ensureError(error));
       return;

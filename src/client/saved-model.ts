@@ -40,7 +40,8 @@ export async function saveModel(
   try {
     return await requests.ask({
       subject: subjects.control(trainer, "save"),
-      body: () => encodeMessage({ path, token }),
+      // Where accounts are joined, the broker gives the host another reply subject, for one reply.
+      body: (reply) => encodeMessage({ path, token, progress: reply }),
       isProgress: ({ fields }) => isProgress(fields, onProgress),
       read: ({ fields }) => ({
         file: textField(fields, "file", 4096),
