@@ -63,7 +63,9 @@ class RefusingHost extends FakeWire {
     super.publish(subject, bytes, reply);
     const { fields } = decodeMessage(bytes);
     const isRecord = subject.includes(".log.");
-    const verb = isRecord ? "record" : (subject.split(".").at(-1) ?? "");
+    const asksForLosses = Array.isArray(fields["numbers"]) && fields["numbers"].length === 0;
+    const word = asksForLosses ? "fallbacks" : (subject.split(".").at(-1) ?? "");
+    const verb = isRecord ? "record" : word;
     this.#asked.push({ verb, atMs: performance.now(), fields });
     if (isRecord) {
       this.#store(fields, reply);
@@ -93,6 +95,8 @@ class RefusingHost extends FakeWire {
         return encodeStepReply({ ...at, revision: 1, step: 0, waitingFor: [] });
       case "outcome":
         return this.#applied(41, 1);
+      case "fallbacks":
+        return encodeAnswers({ shard: 0, generation: 2, session: 41, outcomes: [] });
       case "pull": {
         const reply = { ...at, epoch: 2, dtype: "float32", version: 1 } as const;
         return sealMessage(draftPullReply(reply, 8));

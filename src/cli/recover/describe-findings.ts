@@ -7,7 +7,7 @@ import type {
 } from "../../actors/recovery/findings.ts";
 import { formatBytes, formatCount } from "../output/amounts.ts";
 import type { Paint } from "../output/colors.ts";
-import { visible } from "../output/table.ts";
+import { visible } from "../output/visible.ts";
 
 /** Snapshots, gaps and trainers that are listed; `--json` has all. */
 const LISTED_MAX = 8;
