@@ -122,6 +122,7 @@ describe("refused is", () => {
     ["wire type 7", "0f"],
     ["the end of a group that has not begun", "0c"],
     ["a group without an end", "9303"],
+    ["groups within groups", "9303".repeat(PADDLE_BYTES_MAX / 2)],
     ["a double for the optimizer", `09${ONE}`],
     ["a whole number for a message", "1801"],
     ["a whole number for a double", "a80601"],

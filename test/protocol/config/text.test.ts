@@ -3,7 +3,13 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { stringify } from "yaml";
-import { CONFIG_TEXT_MAX, type ParameterSettings, toConfig } from "../../../src/protocol/index.ts";
+import {
+  CONFIG_DEPTH_MAX,
+  CONFIG_TEXT_MAX,
+  CONFIG_TOKENS_MAX,
+  type ParameterSettings,
+  toConfig,
+} from "../../../src/protocol/index.ts";
 import { codeOf, refusalOf } from "../refusal.ts";
 import { anySettings } from "./arbitrary-settings.ts";
 import { optimizerBytes, parameterBytes } from "./paddle-bytes.ts";
@@ -121,6 +127,75 @@ describe("text is refused if it is", () => {
     ["long", " ".repeat(CONFIG_TEXT_MAX + 1)],
   ])("%s", (_what, text) => {
     expect(refusalOf(() => toConfig(text)).code).toBe("BAD_CONFIG");
+  });
+
+  // Levels by lines are fewer than a thousand, or their indentation alone would be too long.
+  const block = (levels: number, key: string): string =>
+    Array.from({ length: levels }, (_, level) => `${" ".repeat(level)}${key}\n`).join("");
+  test.each<[string, (levels: number) => string]>([
+    ["lists", (levels) => "[".repeat(levels)],
+    ["lists that end", (levels) => "[".repeat(levels) + "]".repeat(levels)],
+    ["lists around texts that look like ends", (levels) => "[a'b, ']', ".repeat(levels)],
+    ["maps", (levels) => "{".repeat(levels)],
+    ["maps in JSON", (levels) => '{"a":'.repeat(levels)],
+    ["maps in lists", (levels) => "[a: ".repeat(levels)],
+    ["lists of YAML on one line", (levels) => "- ".repeat(levels)],
+    ["keys of YAML on one line", (levels) => "? ".repeat(levels)],
+    ["values of YAML on one line", (levels) => ": ".repeat(levels)],
+    ["maps of YAML by lines", (levels) => block(Math.min(levels, 170), "a:")],
+    ["lists of YAML by lines", (levels) => block(Math.min(levels, 170), "-")],
+    ["all of them", (levels) => "- ? [{a: ".repeat(levels / 4)],
+  ])("too deep, of %s", (_what, textOf) => {
+    const { message } = refusalOf(() => toConfig(textOf(1_000).slice(0, CONFIG_TEXT_MAX)));
+    expect(message).toContain(`nested at most ${CONFIG_DEPTH_MAX} deep; received`);
+  });
+
+  test("too deep, and not before", () => {
+    const nested = (levels: number): string => `l1: ${"[".repeat(levels)}${"]".repeat(levels)}`;
+    const { message } = refusalOf(() => toConfig(nested(CONFIG_DEPTH_MAX - 1)));
+    expect(message).toContain("config.l1");
+    expect(refusalOf(() => toConfig(nested(CONFIG_DEPTH_MAX))).message).toContain("nested");
+  });
+
+  test("of too many words, which take their square in time, and not before", () => {
+    const comments = (tokens: number): string => `l1: 1\n${"#\n".repeat(tokens / 2)}`;
+    expect(toConfig(comments(CONFIG_TOKENS_MAX - 100)).l1).toBe(1);
+    const { message } = refusalOf(() => toConfig(comments(CONFIG_TOKENS_MAX)));
+    expect(message).toContain(`at most ${CONFIG_TOKENS_MAX} words`);
+  });
+
+  test("of pieces repeated up to the largest text, by no other error", () => {
+    const pieces = [
+      "[",
+      "]",
+      "{",
+      "}",
+      "- ",
+      "? ",
+      ": ",
+      "a: ",
+      ",",
+      "\n",
+      " ",
+      "&a ",
+      "*a ",
+      "'",
+      '"',
+    ];
+    const unit = fc.array(
+      fc.oneof(fc.constantFrom(...pieces, "|", ">", "!!a ", "---"), fc.string()),
+      {
+        minLength: 1,
+        maxLength: 6,
+      },
+    );
+    fc.assert(
+      fc.property(unit, (parts) => {
+        const text = `${parts.join("")} `.repeat(CONFIG_TEXT_MAX).slice(0, CONFIG_TEXT_MAX);
+        expect(["", "BAD_CONFIG"]).toContain(codeOf(() => toConfig(text)));
+      }),
+      { numRuns: 300 },
+    );
   });
 
   test("in any way, and by no other error", () => {
