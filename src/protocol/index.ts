@@ -27,3 +27,4 @@ export * from "./status-pages.ts";
 export * from "./steps.ts";
 export * from "./subjects.ts";
 export * from "./tensor.ts";
+export * from "./visible.ts";

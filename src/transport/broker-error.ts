@@ -8,7 +8,7 @@ import {
   RequestError,
   TimeoutError,
 } from "@nats-io/transport-node";
-import { type ErrorDetails, PserverError } from "../protocol/index.ts";
+import { type ErrorDetails, PserverError, visible } from "../protocol/index.ts";
 
 /** Error numbers of the JetStream API that we act on. */
 export const JETSTREAM_ERRORS = {
@@ -60,7 +60,7 @@ export function fromBrokerError(
 ): PserverError {
   if (error instanceof PserverError) return error;
   const cause = { cause: error };
-  const text = error instanceof Error ? error.message : String(error);
+  const text = visible(error instanceof Error ? error.message : String(error));
   const code = jetStreamErrorCode(error);
   // The JetStream client wraps some in an error of a class that it does not export.
   const wrapped = error instanceof Error ? error.cause : undefined;

@@ -9,6 +9,7 @@ import {
 } from "@nats-io/transport-node";
 // The package has no entry of its own for this class; its version is pinned.
 import { NodeTransport, nodeResolveHost } from "@nats-io/transport-node/lib/node_transport.js";
+import { ensureError, type PserverError } from "../protocol/index.ts";
 import type { Lender } from "./chunk.ts";
 import { FrameAssembler, type Lending } from "./frame-assembler.ts";
 import { tlsFailure, trustedCertificates } from "./tls.ts";
@@ -18,6 +19,9 @@ const BULK_BYTES = 16 * 1024;
 
 /** What waits for the end of a turn of the event loop, which may take long, goes in parts of this size. */
 const GATHERED_BYTES_MAX = 1024 * 1024;
+
+/** Bytes up to the end of a greeting, and what may come with it. */
+const PEEKED_BYTES_MAX = 4 * 1024 * 1024;
 
 const LINE_END = Buffer.from("\r\n");
 
@@ -37,7 +41,8 @@ export interface BulkConnectionOptions extends NodeConnectionOptions {
  * buffer, and writes it straight from the caller's. The stock transport copies each payload about
  * three times on the way in and once on the way out.
  *
- * Everything but plain TCP reading is left to the stock transport, TLS above all.
+ * Everything but plain TCP reading is left to the stock transport, TLS above all. What no broker sends
+ * ends the connection, and nats.js makes a new one.
  */
 class BulkTransport extends NodeTransport {
   #address: Address | undefined;
@@ -46,18 +51,23 @@ class BulkTransport extends NodeTransport {
   #lending: Lending | undefined;
   #gathering: Socket | undefined;
   #gatheredBytes = 0;
+  /** What the broker sent that no broker sends: nothing is read after it. */
+  #malformed: PserverError | undefined;
 
   /**
    * Connects as the stock transport does, and takes note of what may be lent.
-   * @throws NO_TLS where TLS is asked for and cannot be had; what the stock transport throws.
+   * @throws NO_TLS where TLS is asked for and cannot be had, BAD_MESSAGE if what answers is no broker;
+   * what the stock transport throws.
    */
   override async connect(address: Address, options: BulkConnectionOptions): Promise<void> {
     this.#lending = options.lending;
     try {
       await super.connect(address, options);
     } catch (error) {
+      if (this.#malformed !== undefined) throw this.#malformed;
       throw tlsFailure(error, `${address.tlsName || address.hostname}:${address.port}`) ?? error;
     }
+    if (this.#malformed !== undefined) throw this.#malformed;
   }
 
   /** Dials a socket that reads whole messages and otherwise behaves as any. */
@@ -76,7 +86,7 @@ class BulkTransport extends NodeTransport {
         onread: {
           buffer: () => assembler.target(),
           callback: (bytes) => {
-            assembler.took(bytes);
+            this.#take(assembler, bytes, socket);
             return true;
           },
         },
@@ -88,6 +98,18 @@ class BulkTransport extends NodeTransport {
         resolve(socket);
       });
     });
+  }
+
+  /** Hands on what came, up to what no broker sends: that ends the connection. */
+  #take(assembler: FrameAssembler, bytes: number, socket: Socket): void {
+    if (this.#malformed !== undefined) return;
+    try {
+      assembler.took(bytes);
+    } catch (error) {
+      this.#malformed = ensureError(error);
+      // Without the error: nobody may be listening for one, and then the process would end.
+      socket.destroy();
+    }
   }
 
   /**
@@ -114,13 +136,49 @@ class BulkTransport extends NodeTransport {
     return super.startTLS();
   }
 
+  /** The greeting, which the stock transport would gather without a bound on a socket of its own. */
+  override peekInfo(): ReturnType<NodeTransport["peekInfo"]> {
+    const { socket } = this;
+    let bytes = 0;
+    socket.on("data", (chunk: Uint8Array) => {
+      bytes += chunk.length;
+      if (bytes > PEEKED_BYTES_MAX) socket.destroy();
+    });
+    return super.peekInfo();
+  }
+
   /** What was read, chunk by chunk; when the next is asked for, the last one has been handled. */
   override async *iterate(): AsyncGenerator<Uint8Array, void, undefined> {
-    for await (const chunk of super.iterate()) {
-      yield chunk;
-      this.#lenders.get(chunk)?.giveBack(chunk);
-      this.#lenders.delete(chunk);
+    const cut = this.isEncrypted() ? this.#cutter() : undefined;
+    try {
+      for await (const chunk of super.iterate()) {
+        if (cut === undefined) {
+          yield chunk;
+          this.#lenders.get(chunk)?.giveBack(chunk);
+          this.#lenders.delete(chunk);
+        } else yield* cut(chunk);
+      }
+    } finally {
+      // Whoever stops before the end has thrown, and reads no more: only a new connection helps.
+      this.socket?.destroy();
     }
+  }
+
+  /** Looks through what TLS has read as is done with what is read here. */
+  #cutter(): (chunk: Uint8Array) => readonly Uint8Array[] {
+    const { socket } = this;
+    const whole: Uint8Array[] = [];
+    const assembler = new FrameAssembler(({ bytes }) => void whole.push(bytes));
+    return (chunk) => {
+      for (let at = 0; at < chunk.length; ) {
+        const target = assembler.target();
+        target.set(chunk.subarray(at, at + target.length));
+        const bytes = Math.min(target.length, chunk.length - at);
+        this.#take(assembler, bytes, socket);
+        at += bytes;
+      }
+      return whole.splice(0);
+    };
   }
 
   /** Writes one message after what was sent before; the payload must not change any more. */

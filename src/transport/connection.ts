@@ -4,7 +4,7 @@ import {
   type NatsConnection,
   nkeyAuthenticator,
 } from "@nats-io/transport-node";
-import { PserverError, showUrl } from "../protocol/index.ts";
+import { PserverError, showUrl, visible } from "../protocol/index.ts";
 import { asksForTls, parseBrokerAddresses } from "./broker-address.ts";
 import { type BulkConnectionOptions, connectForBulk } from "./bulk-transport.ts";
 import type { Lending } from "./frame-assembler.ts";
@@ -56,7 +56,7 @@ export async function openConnection(
   } catch (cause) {
     if (cause instanceof PserverError) throw cause;
     const where = settings.servers.map(showUrl).join(", ");
-    const text = cause instanceof Error ? cause.message : String(cause);
+    const text = visible(cause instanceof Error ? cause.message : String(cause));
     if (/authorization|authentication|permission/i.test(text)) {
       throw new PserverError(
         "DENIED",

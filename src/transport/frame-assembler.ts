@@ -1,6 +1,14 @@
 import type { BufferPool } from "./buffer-pool.ts";
 import type { Chunk } from "./chunk.ts";
-import { bytesAfterLine, hasSubjectPrefix } from "./message-line.ts";
+import { messageBytesMax, NO_MESSAGE_BYTES } from "./greeting.ts";
+import {
+  bytesAfterLine,
+  checkLineLength,
+  checkTrailer,
+  hasSubjectPrefix,
+  isGreeting,
+  malformed,
+} from "./message-line.ts";
 import { ReadBuffer } from "./read-buffer.ts";
 
 /** Bytes read at one time where messages are not lent; holds any control line. */
@@ -41,6 +49,9 @@ interface Frame extends Chunk {
  * read, several in one chunk. Other large ones get a buffer of their own, and what has not come yet
  * is read into it by the kernel. Small ones are copied, lent or not.
  *
+ * Nothing comes out that no broker sends: nats.js would print it and read no more. Memory for a
+ * message is asked for after its size is known to be one that the broker can send.
+ *
  * Use: read into {@link target}, then tell {@link took} how many bytes came.
  */
 export class FrameAssembler {
@@ -52,6 +63,8 @@ export class FrameAssembler {
   #frame: Frame | undefined;
   /** Whether the last large message had a buffer of its own: the next one may get one, too. */
   #framed = false;
+  /** As the last greeting said. */
+  #messageBytesMax = NO_MESSAGE_BYTES;
 
   /** `lending`: the large messages that are lent; all others keep their buffers. */
   constructor(emit: (chunk: Chunk) => void, lending?: Lending) {
@@ -72,7 +85,10 @@ export class FrameAssembler {
     return this.#framed ? target.subarray(0, READ_BYTES) : target;
   }
 
-  /** So many bytes were read into what {@link target} gave. */
+  /**
+   * So many bytes were read into what {@link target} gave.
+   * @throws BAD_MESSAGE for what no broker sends; the connection is to be closed then.
+   */
   took(bytes: number): void {
     if (this.#frame === undefined) {
       this.#read.took(bytes);
@@ -85,6 +101,7 @@ export class FrameAssembler {
 
   #finishFrame({ bytes, lender }: Frame): void {
     this.#frame = undefined;
+    checkTrailer(bytes, bytes.length);
     this.#emit({ bytes, lender });
   }
 
@@ -96,8 +113,11 @@ export class FrameAssembler {
     let isRunLent = false;
     for (;;) {
       const newline = pending.indexOf(NEWLINE, at);
-      if (newline < 0) break;
-      const end = newline + 1 + bytesAfterLine(pending, at, newline);
+      if (newline < 0) {
+        checkLineLength(pending, at, pending.length);
+        break;
+      }
+      const end = newline + 1 + this.#bytesAfter(pending, at, newline);
       const bytes = end - at;
       const isWhole = end <= pending.length;
       const isLarge = bytes >= LARGE_BYTES;
@@ -110,6 +130,7 @@ export class FrameAssembler {
         continue;
       }
       if (!isWhole) break;
+      if (end > newline + 1) checkTrailer(pending, end);
       if (isLent !== isRunLent) {
         this.#emitRun(start, at, isRunLent);
         start = at;
@@ -120,6 +141,16 @@ export class FrameAssembler {
     }
     this.#emitRun(start, at, isRunLent);
     this.#read.pass(at);
+  }
+
+  /** Bytes that follow a line; @throws BAD_MESSAGE if they are more than the broker can send. */
+  #bytesAfter(bytes: Buffer, at: number, newline: number): number {
+    const after = bytesAfterLine(bytes, at, newline);
+    if (isGreeting(bytes, at)) {
+      this.#messageBytesMax = messageBytesMax(bytes.toString("utf8", at, newline));
+    }
+    if (after <= this.#messageBytesMax) return after;
+    throw malformed(`messages of at most ${this.#messageBytesMax} bytes`, bytes, at);
   }
 
   /** Whether the large message at a position is lent. */

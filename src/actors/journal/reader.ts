@@ -6,7 +6,7 @@ import {
   type NatsConnection,
   type Subscription,
 } from "@nats-io/transport-node";
-import { type ErrorCode, PserverError } from "../../protocol/index.ts";
+import { type ErrorCode, PserverError, visible } from "../../protocol/index.ts";
 import { fromBrokerError } from "../../transport/broker-error.ts";
 import type { JournalRecord } from "../fold/shard.ts";
 import type { Credit } from "./credit.ts";
@@ -245,5 +245,5 @@ function streamSequence(reply: string): number {
   const tokens = reply.split(".");
   const seq = Number(tokens.length >= 11 ? tokens[7] : tokens[5]);
   if (Number.isSafeInteger(seq) && seq > 0) return seq;
-  throw new PserverError("INTERNAL", `no delivery of a stream: reply subject ${reply}`);
+  throw new PserverError("INTERNAL", `no delivery of a stream: reply subject ${visible(reply)}`);
 }

@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { visible } from "../../protocol/visible.ts";
 import { type CliContext, openOutput } from "../context.ts";
 import type { Check, CheckStatus } from "../doctor/check.ts";
 import { runDoctor } from "../doctor/run-doctor.ts";
@@ -12,7 +13,6 @@ import {
 import { addOutputOptions } from "../options/output-options.ts";
 import type { Paint } from "../output/colors.ts";
 import type { OutputFlags } from "../output/output.ts";
-import { visible } from "../output/visible.ts";
 
 const TIMEOUT_MS = 5_000;
 

@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { synchronizationText } from "../../protocol/config/index.ts";
 import type { ParameterInfo, StatusReply } from "../../protocol/lifecycle-messages.ts";
 import { tensorBytes } from "../../protocol/tensor.ts";
+import { visible } from "../../protocol/visible.ts";
 import { type CliContext, openOutput } from "../context.ts";
 import { helpText } from "../help-text.ts";
 import { withHosts } from "../job/open-job.ts";
@@ -17,7 +18,6 @@ import type { Paint } from "../output/colors.ts";
 import { describeFallbacks } from "../output/fallbacks.ts";
 import type { OutputFlags } from "../output/output.ts";
 import { formatTable } from "../output/table.ts";
-import { visible } from "../output/visible.ts";
 
 const TIMEOUT_MS = 5_000;
 

@@ -1,8 +1,9 @@
 import { once } from "node:events";
 import type { Writable } from "node:stream";
+import { visible } from "../../protocol/visible.ts";
 import { makePaint, type Paint, wantsAnimation, wantsColor } from "./colors.ts";
 import { Progress } from "./progress.ts";
-import { visible, visibleColored, visibleJson, visibleLines } from "./visible.ts";
+import { visibleColored, visibleJson, visibleLines } from "./visible.ts";
 
 /** A stream that may be a terminal. */
 export type OutputStream = Writable & { readonly isTTY?: boolean };

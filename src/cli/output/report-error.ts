@@ -1,4 +1,5 @@
 import { ensureError, type PserverError } from "../../protocol/errors.ts";
+import { visible } from "../../protocol/visible.ts";
 import { EXIT_CODES, type ExitCode } from "../exit-codes.ts";
 import { hintFor } from "../hints.ts";
 import type { Paint } from "./colors.ts";

@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from "node:util";
+import { visible } from "../../protocol/visible.ts";
 import type { Paint } from "./colors.ts";
-import { visible } from "./visible.ts";
 
 /** A column of a table; numbers are best aligned right. */
 export interface Column {

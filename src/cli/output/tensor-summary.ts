@@ -1,7 +1,7 @@
 import { type Tensor, tensorBytes } from "../../protocol/tensor.ts";
+import { visible } from "../../protocol/visible.ts";
 import { formatBytes } from "./amounts.ts";
 import { shortElement } from "./elements.ts";
-import { visible } from "./visible.ts";
 
 /** Elements shown at each end of a dimension that is cut. */
 const EDGE = 3;

@@ -1,29 +1,12 @@
-/**
- * Characters that change how a terminal shows what is around them: controls, formats (which turn text
- * round or are not seen), ends of lines and paragraphs, lone surrogates.
- */
-const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
+import { visible } from "../../protocol/visible.ts";
 
-/** As {@link UNPRINTABLE}, of what `JSON.stringify` leaves as it is. */
+/** What {@link visible} escapes, of what `JSON.stringify` leaves as it is. */
 const UNPRINTABLE_IN_JSON = /[\u007f-\u009f\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 const ESCAPE = "\u001b";
 
 /** The sequences with which `makePaint` colours; it makes no others. */
 const COLORS = new RegExp(`(${ESCAPE}\\[(?:1|22|3[1-3]|39|90)m)`);
-
-/**
- * Text of other people's names, paths and messages as it can be shown: what would command a terminal
- * or turn the text round is escaped as `\x1b`, `\u202e`, `\u{e0001}`.
- */
-export function visible(text: string): string {
-  return text.replace(UNPRINTABLE, (character) => {
-    const code = character.codePointAt(0) ?? 0;
-    const digits = code.toString(16);
-    if (code < 0x100) return `\\x${digits.padStart(2, "0")}`;
-    return code < 0x10000 ? `\\u${digits.padStart(4, "0")}` : `\\u{${digits}}`;
-  });
-}
 
 /** As {@link visible}, for text of several lines. */
 export function visibleLines(text: string): string {

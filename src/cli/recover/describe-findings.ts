@@ -5,9 +5,9 @@ import type {
   RecoveryChoice,
   ShardFindings,
 } from "../../actors/recovery/findings.ts";
+import { visible } from "../../protocol/visible.ts";
 import { formatBytes, formatCount } from "../output/amounts.ts";
 import type { Paint } from "../output/colors.ts";
-import { visible } from "../output/visible.ts";
 
 /** Snapshots, gaps and trainers that are listed; `--json` has all. */
 const LISTED_MAX = 8;

@@ -4,7 +4,7 @@ import { stripVTControlCharacters } from "node:util";
 import { expect, test } from "vitest";
 import { makePaint, wantsAnimation, wantsColor } from "../../../src/cli/output/colors.ts";
 import { formatTable } from "../../../src/cli/output/table.ts";
-import { visible } from "../../../src/cli/output/visible.ts";
+import { visible } from "../../../src/protocol/visible.ts";
 
 const plain = makePaint(false);
 const colored = makePaint(true);

@@ -1,0 +1,146 @@
+// Proves that nothing a broker sends ends the process or is printed as it came: the connection ends,
+// and another one is made, which works. A process that plays the broker says what none does, in whole
+// and in pieces, to the real connection with nats.js on it.
+import fc from "fast-check";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { PserverError } from "../../../src/protocol/index.ts";
+import { openConnection } from "../../../src/transport/connection.ts";
+import { startTestBroker } from "../../support/broker.ts";
+import { HostileBroker } from "../../support/hostile-broker.ts";
+import { greetingLine } from "../../transport/greeting-line.ts";
+
+const WAIT = { timeout: 40_000, interval: 5 };
+const ROLE = { name: "t", inboxPrefix: "_INBOX.t" };
+
+type Connection = Awaited<ReturnType<typeof openConnection>>;
+
+async function connectTo(url: string): Promise<Connection> {
+  return await openConnection({ servers: [url], timeoutMs: 5_000 }, ROLE);
+}
+
+/** All that was printed while `run` ran. */
+async function printed(run: () => Promise<void>): Promise<string> {
+  const spies = (["log", "error", "info", "trace"] as const).map((name) =>
+    vi.spyOn(console, name).mockImplementation(() => undefined),
+  );
+  await run();
+  return spies.flatMap((spy) => spy.mock.calls.flat().map(String)).join("\n");
+}
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+/** Waits until a message to the only subscription arrives. */
+async function heard(broker: HostileBroker, received: string[], text: string): Promise<void> {
+  const speak = (): void => {
+    const sids = Array.from(
+      { length: 3 },
+      (_, sid) => `MSG a ${sid + 1} ${text.length}\r\n${text}\r\n`,
+    );
+    broker.say(Buffer.from(sids.join("")));
+    expect(received).toContain(text);
+  };
+  await vi.waitFor(speak, WAIT);
+}
+
+describe("a broker that says what none does", () => {
+  test.each([
+    ["a message of 4.5 GB", "MSG a 1 4500000000\r\n"],
+    ["a message of 60 digits", `MSG a 1 ${"9".repeat(60)}\r\n`],
+    ["commands to the terminal", "\u001b[2J\u001b]0;owned\u0007\u009b\r\n"],
+    ["commands to the terminal in an error", "-ERR '\u001b[2J\u009b'\r\n\u001b[2J\r\n"],
+    ["a line without an end", "MSG ".padEnd(70_000, "a")],
+    ["another greeting that is none", "INFO {\u001b[2J\r\n"],
+    ["a payload without its end", "MSG a 1 3\r\nabcde\r\n"],
+  ])("%s: is left, and another connection is made", async (_what, text) => {
+    await using broker = await HostileBroker.open(greetingLine());
+    const output = await printed(async () => {
+      const connection = await connectTo(broker.url);
+      const received: string[] = [];
+      connection.subscribe("a", {
+        callback: (_error, message) => void received.push(message.string()),
+      });
+      await heard(broker, received, "before");
+      broker.say(Buffer.from(text, "latin1"));
+      await vi.waitFor(() => expect(broker.accepted).toBeGreaterThan(1), WAIT);
+      await heard(broker, received, "after");
+      await connection.close();
+    });
+    expect(output).toBe("");
+  });
+
+  test("anything, in any pieces: one connection after the other, and the process lives", async () => {
+    await using broker = await HostileBroker.open(greetingLine());
+    const output = await printed(async () => {
+      const connection = await connectTo(broker.url);
+      const received: string[] = [];
+      connection.subscribe("a", {
+        callback: (_error, message) => void received.push(message.string()),
+      });
+      const bytes = fc.oneof(
+        fc.uint8Array({ minLength: 1, maxLength: 200 }),
+        fc
+          .constantFrom(
+            ...["MSG a 1 5\r\nab", "HMSG a 1 9 3\r\n", "\r\n", "INFO {}\r\n", "MSG a 1 "],
+          )
+          .map((text) => Buffer.from(text)),
+      );
+      await fc.assert(
+        fc.asyncProperty(fc.array(bytes, { minLength: 1, maxLength: 6 }), async (pieces) => {
+          const before = broker.accepted;
+          for (const piece of pieces) broker.say(piece);
+          // Whatever it took these for, this is wrong.
+          broker.say(Buffer.from(`\r\n\r\nMSG a 1 4500000000\r\n${"\r\n!\r\n".repeat(50)}`));
+          await vi.waitFor(() => expect(broker.accepted).toBeGreaterThan(before), WAIT);
+        }),
+        { numRuns: 15 },
+      );
+      await heard(broker, received, "after");
+      await connection.close();
+    });
+    expect(output).toBe("");
+  });
+
+  test.each([
+    ["is no broker", "220 \u001b[2Jmail\r\n"],
+    ["greets with noise", "INFO {\u009b]\r\n"],
+    ["greets without an end", `INFO {${" ".repeat(5_000_000)}`],
+    ["greets with no version", "INFO {}\r\n"],
+    ["goes on with noise", `${greetingLine()}\u001b[2J\r\n`],
+  ])("one that %s is NO_BROKER, told without its control characters", async (_what, greeting) => {
+    await using broker = await HostileBroker.open(greeting);
+    const output = await printed(async () => {
+      const error = await connectTo(broker.url).catch((reason: unknown) => reason);
+      expect(error).toBeInstanceOf(PserverError);
+      expect(error).toMatchObject({ code: "NO_BROKER" });
+      expect((error as PserverError).message).not.toMatch(/\p{Cc}/u);
+    });
+    expect(output).toBe("");
+  });
+});
+
+test("a callback that throws ends the connection, and another one is made", async () => {
+  const broker = await startTestBroker();
+  try {
+    await printed(async () => {
+      const connection = await connectTo(broker.url);
+      const received: string[] = [];
+      connection.subscribe("a", {
+        callback: (_error, message) => {
+          if (message.string() === "throw") throw new Error("thrown");
+          received.push(message.string());
+        },
+      });
+      connection.publish("a", "throw");
+      const speak = (): void => {
+        connection.publish("a", "here");
+        expect(received).toContain("here");
+      };
+      await vi.waitFor(speak, { timeout: 40_000, interval: 50 });
+      await connection.close();
+    });
+  } finally {
+    await broker.remove();
+  }
+});
