@@ -1,5 +1,6 @@
 import {
   CONTROL_VERBS,
+  type ErrorCode,
   ensureError,
   type Fields,
   isOneOf,
@@ -28,6 +29,12 @@ const TOKEN_MAX = 64;
 
 /** Characters of the inbox that hears of its progress. */
 const INBOX_MAX = 1_024;
+
+/** What a shard is that answers so; every other error is what it has failed for. */
+const STATES: { readonly [code in ErrorCode]?: string } = {
+  NO_OWNER: "unowned",
+  NO_MEMORY: "no-memory",
+};
 
 /** What operators and trainers may ask of whichever host answers. */
 export class ControlService {
@@ -123,7 +130,7 @@ export class ControlService {
     } catch (error) {
       const found = ensureError(error);
       // An owner that has failed answers everything with what it failed for.
-      const state = found.code === "NO_OWNER" ? "unowned" : "failed";
+      const state = STATES[found.code] ?? "failed";
       return { shard, state, error: found.toWire() };
     }
   }

@@ -33,6 +33,8 @@ export interface HostOptions {
   readonly retainBytes?: number;
   /** Journal after which a shard is snapshotted; 256 MiB by default. */
   readonly snapshotBytes?: number;
+  /** The most memory that the values of its shards may take; by default what the system has free. */
+  readonly memoryLimitBytes?: number;
   /** Where `save` may write; without it this host saves nothing. */
   readonly modelDirectory?: string;
   /** Where the job's leases are kept and its hosts are published; without it in JetStream KV. */
@@ -48,7 +50,12 @@ export type HostEvent =
        * `mark-failed`: how far the shard is folded cannot be noted outside its journal.
        * `loss-reported`: an asker has seen a later record than the journal holds; the shard goes on.
        */
-      readonly type: "shard-failed" | "snapshot-failed" | "mark-failed" | "loss-reported";
+      readonly type:
+        | "shard-failed"
+        | "snapshot-failed"
+        | "mark-failed"
+        | "loss-reported"
+        | "no-memory";
       readonly shard: number;
       readonly error: PserverError;
     }

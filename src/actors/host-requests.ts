@@ -1,9 +1,19 @@
 import type { NatsConnection } from "@nats-io/transport-node";
-import { isOneOf, type JobSubjects, LIFECYCLE_VERBS, PserverError } from "../protocol/index.ts";
+import {
+  CONTROL_VERBS,
+  type ControlVerb,
+  isOneOf,
+  type JobSubjects,
+  LIFECYCLE_VERBS,
+  type LifecycleVerb,
+  PserverError,
+} from "../protocol/index.ts";
 import { ControlService } from "./control.ts";
 import type { OpenedJob } from "./job.ts";
 import type { LifecycleService } from "./lifecycle/service.ts";
 import type { OwnersClient } from "./owners-client.ts";
+import type { Refusals } from "./refusals.ts";
+import { RequestLane } from "./request-lane.ts";
 import { RequestServer } from "./request-server.ts";
 import { Saver } from "./saver.ts";
 
@@ -11,6 +21,7 @@ import { Saver } from "./saver.ts";
 export interface HostServices {
   /** Where requests come in and are answered. */
   readonly connection: NatsConnection;
+  readonly refusals: Refusals;
   readonly subjects: JobSubjects;
   readonly lifecycle: LifecycleService;
   readonly owners: OwnersClient;
@@ -24,7 +35,8 @@ export interface HostServices {
 
 /** Begins to answer lifecycle and control requests; gives what is to be closed. */
 export function serveRequests(services: HostServices): RequestServer[] {
-  const { connection, subjects, lifecycle, owners, job, jobName, host, modelDirectory } = services;
+  const { connection, refusals, subjects, lifecycle, owners, job, jobName, host, modelDirectory } =
+    services;
   const { synchronization, shards } = job.settings;
   const saver = new Saver({
     service: lifecycle,
@@ -45,8 +57,10 @@ export function serveRequests(services: HostServices): RequestServer[] {
   return [
     new RequestServer({
       connection,
+      refusals,
       subjects,
       subject: subjects.allLifecycle(),
+      lanes: lifecycleLanes(),
       handle: async (trainer, verb, message) => {
         if (isOneOf(LIFECYCLE_VERBS, verb)) return await lifecycle.handle(trainer, verb, message);
         throw new PserverError("BAD_MESSAGE", `lifecycle: no such verb: ${verb}`, {
@@ -56,16 +70,49 @@ export function serveRequests(services: HostServices): RequestServer[] {
     }),
     new RequestServer({
       connection,
+      refusals,
       subjects,
       subject: subjects.allControl(),
+      lanes: controlLanes(),
       handle: (id, verb, message, tell) => control.handle(id, verb, message, tell),
     }),
     new RequestServer({
       connection,
+      refusals,
       subjects,
       subject: subjects.allStops(),
       isForAll: true,
+      lanes: [new RequestLane({ verbs: ["stop"], atOnce: 16, atOnceEach: 2 })],
       handle: (id, verb, message, tell) => control.handle(id, verb, message, tell),
+    }),
+  ];
+}
+
+/** What keeps trainers alive goes before what they want, and reading goes last. */
+function lifecycleLanes(): RequestLane[] {
+  const sessions: readonly LifecycleVerb[] = ["join", "renew", "leave", "enter", "exit"];
+  const reading: readonly LifecycleVerb[] = ["status"];
+  const writing = LIFECYCLE_VERBS.filter((verb) => ![...sessions, ...reading].includes(verb));
+  return [
+    new RequestLane({ verbs: sessions, atOnce: 64, atOnceEach: 8 }),
+    new RequestLane({ verbs: writing, atOnce: 32, atOnceEach: 8 }),
+    new RequestLane({ verbs: reading, atOnce: 16, atOnceEach: 4 }),
+  ];
+}
+
+/** Each takes long and much: one save at a time, and few of all that wait. */
+function controlLanes(): RequestLane[] {
+  const saving: readonly ControlVerb[] = ["save"];
+  const others = CONTROL_VERBS.filter((verb) => !saving.includes(verb));
+  const [atOnce, atOnceEach] = [16, 2];
+  return [
+    new RequestLane({ verbs: others, atOnce, atOnceEach, requestBytes: 1024 * 1024 }),
+    new RequestLane({
+      verbs: saving,
+      atOnce: 1,
+      atOnceEach: 1,
+      requestBytes: 4 * 1024 * 1024 - 64 * 1024,
+      retryAfterMs: 2_000,
     }),
   ];
 }

@@ -6,6 +6,7 @@ import { fromBrokerError } from "../transport/broker-error.ts";
 import { openConnection } from "../transport/connection.ts";
 import { type EtcdSpace, openEtcdSpace } from "./etcd/etcd-space.ts";
 import type { Host, HostOptions } from "./host-options.ts";
+import { Refusals } from "./refusals.ts";
 import { RunningHost } from "./running-host.ts";
 
 export type { Host, HostEvent, HostOptions, HostStatus } from "./host-options.ts";
@@ -28,27 +29,28 @@ export async function startHost(options: HostOptions): Promise<Host> {
     name: `${name} control`,
     inboxPrefix,
   });
-  let answers = connection;
+  let answers: NatsConnection | undefined;
+  const refusals = new Refusals();
   let etcd: EtcdSpace | undefined;
   let host: RunningHost | undefined;
   try {
     checkPayload(connection);
-    if (options.answerConnection !== undefined) {
-      answers = await openConnection(options.answerConnection, {
-        name: `${name} answers`,
-        inboxPrefix,
-      });
-    }
+    // Of its own, so that no lease waits behind what trainers ask.
+    answers = await openConnection(options.answerConnection ?? options.connection, {
+      name: `${name} answers`,
+      inboxPrefix,
+      drops: refusals.isUnheard,
+    });
     if (options.etcd !== undefined) {
       etcd = await openEtcdSpace(options.etcd, options.job, options.connection.timeoutMs);
     }
-    host = await RunningHost.open({ options, subjects, id, connection, answers, etcd });
+    host = await RunningHost.open({ options, subjects, id, connection, answers, refusals, etcd });
     await host.served(START_MS);
     return host;
   } catch (error) {
     await host?.close();
     etcd?.client.close();
-    await Promise.all([connection.close(), answers.close()]);
+    await Promise.all([connection.close(), answers?.close()]);
     throw fromBrokerError(error, `starting host ${id}`);
   }
 }

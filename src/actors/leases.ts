@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { asMap, PserverError, textField } from "../protocol/index.ts";
+import { asMap, busy, textField } from "../protocol/index.ts";
 import { mapConcurrently } from "./concurrent.ts";
 import type { Records, StoredRecord } from "./records.ts";
 
@@ -119,8 +119,9 @@ export async function settleLease(
     if (answer !== undefined) return answer;
     await delay(Math.random() * 5 * tries);
   }
-  throw new PserverError("BUSY", `lease ${key}: changed by others ${TRIES_MAX} times in a row`, {
+  throw busy(`lease ${key}: changed by others ${TRIES_MAX} times in a row`, {
     key,
+    expected: TRIES_MAX,
   });
 }
 

@@ -14,12 +14,15 @@ import {
   type Position,
   PserverError,
   parsePosition,
+  quoteName,
   textField,
   throwIfError,
 } from "../protocol/index.ts";
 import { fromBrokerError, isNoResponders } from "../transport/broker-error.ts";
+import { mapConcurrently } from "./concurrent.ts";
 import type { Journal } from "./journal/journal.ts";
 import type { Owners, WantedBlock } from "./lifecycle/settings.ts";
+import { neededBytes } from "./memory/host-memory.ts";
 import { Room } from "./room.ts";
 import { hasRoom } from "./room-probe.ts";
 
@@ -28,6 +31,9 @@ const ATTEMPT_MS = 2_000;
 
 /** How long an owner may be missing: longer than a lease, so that a successor can take over. */
 const PATIENCE_MS = 20_000;
+
+/** How long an owner may take to say what memory its host has. */
+const MEMORY_MS = 2_000;
 
 /** Pause before an owner that is missing is asked again. */
 const RETRY_MS = 100;
@@ -115,6 +121,39 @@ export class OwnersClient implements Owners {
       `the broker cannot hold snapshots of ${stateBytes} bytes of values: they take ${bytes} bytes`,
       { expected: bytes },
     );
+  }
+
+  async checkMemory(valueBytes: readonly number[]): Promise<void> {
+    const added = [...valueBytes.entries()].filter(([, bytes]) => bytes > 0);
+    const hosts = new Map<string, { neededBytes: number; freeBytes: number }>();
+    await mapConcurrently(added, async ([shard, bytes]) => {
+      const owner = await this.#memoryOf(shard);
+      if (owner === undefined) return;
+      const known = hosts.get(owner.host);
+      hosts.set(owner.host, {
+        neededBytes: neededBytes(bytes) + (known?.neededBytes ?? 0),
+        freeBytes: Math.min(owner.freeBytes, known?.freeBytes ?? Number.POSITIVE_INFINITY),
+      });
+    });
+    for (const [host, { neededBytes: expected, freeBytes: received }] of hosts) {
+      if (expected <= received) continue;
+      throw new PserverError(
+        "NO_MEMORY",
+        `expected ${expected} bytes of free memory for new blocks; host ${quoteName(host)} has ${received}`,
+        { host, expected, received },
+      );
+    }
+  }
+
+  /** What the host of a shard has free; undefined if none answers, and then nothing is known. */
+  async #memoryOf(shard: number): Promise<{ host: string; freeBytes: number } | undefined> {
+    try {
+      const { fields } = await this.ask(shard, "memory", {}, MEMORY_MS, MEMORY_MS);
+      return { host: textField(fields, "host"), freeBytes: integerField(fields, "freeBytes") };
+    } catch (error) {
+      if (error instanceof PserverError && error.code === "NO_OWNER") return undefined;
+      throw error;
+    }
   }
 
   #noOwner(shard: number, patienceMs: number, cause: unknown): PserverError {

@@ -23,7 +23,9 @@ import { LeaseClock } from "./lease-clock.ts";
 import { LeaseKeeper } from "./lease-keeper.ts";
 import { LifecycleService } from "./lifecycle/service.ts";
 import { MembersWatch } from "./members-watch.ts";
+import { HostMemory } from "./memory/host-memory.ts";
 import { OwnersClient } from "./owners-client.ts";
+import type { Refusals } from "./refusals.ts";
 import type { RequestServer } from "./request-server.ts";
 import { hostKey, ShardClaims } from "./shard-claims.ts";
 import { WorkerPool } from "./worker-pool.ts";
@@ -44,8 +46,10 @@ export interface Opening {
   readonly subjects: JobSubjects;
   readonly id: string;
   readonly connection: NatsConnection;
-  /** Where requests of trainers come in and are answered; may be the same one. */
+  /** Where requests of trainers come in and are answered. */
   readonly answers: NatsConnection;
+  /** Whom they refuse, as the connection is to know. */
+  readonly refusals: Refusals;
   readonly etcd: EtcdSpace | undefined;
 }
 
@@ -59,6 +63,7 @@ export class RunningHost implements Host {
   readonly #answers: NatsConnection;
   readonly #emit: (event: HostEvent) => void;
   readonly #clock: LeaseClock;
+  readonly #memory: HostMemory;
   readonly #pool: WorkerPool;
   readonly #claims: ShardClaims;
   readonly #keeper: LeaseKeeper;
@@ -89,12 +94,15 @@ export class RunningHost implements Host {
     );
     const { leaseMs, shards } = job.settings;
     this.#clock = new LeaseClock(shards);
+    const limitBytes = options.memoryLimitBytes;
+    this.#memory = new HostMemory({ shards, limitBytes });
     this.#pool = new WorkerPool({
       onServing: (shard) => {
         this.#emit({ type: "serving", shard });
         this.#settle(shard);
         this.#members.serving(shard);
       },
+      onNoMemory: (shard, error) => this.#decline(shard, error),
       onShardFailed: (shard, error) => this.#shardFailed(shard, error),
       onShardTrouble: (type, shard, error) => this.#emit({ type, shard, error }),
       onRecovered: (recovered) => this.#emit({ type: "shard-recovered", ...recovered }),
@@ -219,7 +227,7 @@ export class RunningHost implements Host {
   }
 
   async #start(
-    { options, subjects, id, answers }: Opening,
+    { options, subjects, id, answers, refusals }: Opening,
     job: OpenedJob,
     owners: OwnersClient,
     journal: JournalSettings,
@@ -234,6 +242,8 @@ export class RunningHost implements Host {
       shards,
       leaseMs,
       leases: this.#clock.buffer,
+      memory: this.#memory.buffer,
+      memoryLimitBytes: options.memoryLimitBytes,
       journal,
       retainBytes: options.retainBytes ?? RETAIN_BYTES[journal.storage],
       snapshotBytes: Math.min(options.snapshotBytes ?? SNAPSHOT_BYTES, journal.bytesMax / 4),
@@ -254,6 +264,7 @@ export class RunningHost implements Host {
     this.#servers.push(
       ...serveRequests({
         connection: answers,
+        refusals,
         subjects,
         lifecycle: this.#lifecycle,
         owners,
@@ -304,6 +315,14 @@ export class RunningHost implements Host {
       }
       await delay(this.settings.leaseMs / 5);
     }
+  }
+
+  /** A shard that does not fit is another host's, until it does. */
+  #decline(shard: number, error: PserverError): void {
+    this.#emit({ type: "no-memory", shard, error });
+    const needed = Number(error.details["expected"]);
+    this.#claims.decline(shard, () => this.#memory.freeBytes >= needed);
+    this.#settle(shard);
   }
 
   #shardFailed(shard: number, error: PserverError): void {

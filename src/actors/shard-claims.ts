@@ -1,4 +1,5 @@
 import { ensureError, escapeId, type PserverError, unescapeName } from "../protocol/index.ts";
+import { DECLINED_LEASES, DeclinedShards, declinedBy } from "./declined-shards.ts";
 import type { LeaseClock } from "./lease-clock.ts";
 import { LeaseKeeper } from "./lease-keeper.ts";
 import { LeaseView } from "./lease-view.ts";
@@ -48,6 +49,8 @@ export function hostKey(host: string): string {
 export class ShardClaims {
   readonly #options: ShardClaimsOptions;
   readonly #hosts: LeaseView;
+  readonly #declinedByHosts: LeaseView;
+  readonly #declined: DeclinedShards;
   readonly #keepers: Map<number, LeaseKeeper> = new Map();
   /** Owned shards. One whose lease ran out in an outage is kept until another host claims it. */
   readonly #owned: Set<number> = new Set();
@@ -65,11 +68,15 @@ export class ShardClaims {
       pollMs: leaseMs / 10,
       onError: events.onError,
     });
+    this.#declinedByHosts = new LeaseView({
+      ...{ leases, prefix: DECLINED_LEASES, leaseMs, onError: events.onError },
+    });
+    this.#declined = new DeclinedShards(options);
   }
 
   /** Starts to claim; settles after the first round. */
   async start(): Promise<void> {
-    await this.#hosts.start();
+    await Promise.all([this.#hosts.start(), this.#declinedByHosts.start()]);
     await this.#claimRound();
   }
 
@@ -82,8 +89,20 @@ export class ShardClaims {
   get share(): number[] {
     const { job, shards, host } = this.#options;
     const hosts = this.hosts;
+    const declined = declinedBy(this.#declinedByHosts.present);
     const all = Array.from({ length: shards }, (_, shard) => shard);
-    return all.filter((shard) => placeShard(job, shard, hosts) === host);
+    return all.filter((shard) => {
+      const able = hosts.filter(
+        (one) => !declined.get(shard)?.has(one) && !(one === host && this.#declined.has(shard)),
+      );
+      // Where nobody has room somebody must say so.
+      return placeShard(job, shard, able.length === 0 ? hosts : able) === host;
+    });
+  }
+
+  /** Leaves a shard to hosts that have room for it, as long as this one has not. */
+  decline(shard: number, fits: () => boolean): void {
+    this.#declined.decline(shard, fits);
   }
 
   /** The hosts that are alive, this one included. */
@@ -99,7 +118,8 @@ export class ShardClaims {
     this.#closed = true;
     clearTimeout(this.#timer);
     await this.#round;
-    await this.#hosts.stop();
+    await Promise.all([this.#hosts.stop(), this.#declinedByHosts.stop()]);
+    await this.#declined.close();
     await settleAll([...this.#owned].map((shard) => this.#release(shard)));
   }
 
@@ -113,6 +133,7 @@ export class ShardClaims {
   }
 
   async #balance(): Promise<void> {
+    await this.#declined.review();
     const share = new Set(this.share);
     const all = Array.from({ length: this.#options.shards }, (_, shard) => shard);
     await settleAll(

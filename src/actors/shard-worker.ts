@@ -9,12 +9,15 @@ import { StreamPublisher } from "../transport/stream-publisher.ts";
 import { Credit } from "./journal/credit.ts";
 import { Journal } from "./journal/journal.ts";
 import { LeaseClock } from "./lease-clock.ts";
+import { HostMemory } from "./memory/host-memory.ts";
 import { FailedBlocks } from "./owner/failed-blocks.ts";
+import { Intake } from "./owner/intake.ts";
 import { MarkKeeper } from "./owner/mark-keeper.ts";
 import { Pace } from "./owner/pace.ts";
 import { Responder } from "./owner/responder.ts";
 import { ShardOwner } from "./owner/shard-owner.ts";
 import { openRecords, type Records } from "./records.ts";
+import { Refusals } from "./refusals.ts";
 import { SnapshotBudget } from "./snapshot/snapshot-budget.ts";
 import { SnapshotStore } from "./snapshot/store.ts";
 import type { FromWorker, ShardEventType, WorkerSetup } from "./worker-messages.ts";
@@ -44,11 +47,13 @@ export class ShardWorker {
   readonly #send: (message: FromWorker) => void;
   readonly #subjects: JobSubjects;
   readonly #leases: LeaseClock;
+  readonly #memory: HostMemory;
   readonly #owners: Map<number, ShardOwner> = new Map();
   readonly #journalConnection: NatsConnection;
   readonly #dataConnection: NatsConnection;
   readonly #client: JetStreamClient;
   readonly #manager: JetStreamManager;
+  readonly #intake: Intake;
   readonly #responder: Responder;
   readonly #publisher: StreamPublisher;
   readonly #snapshotBudget: SnapshotBudget;
@@ -68,11 +73,15 @@ export class ShardWorker {
     manager: JetStreamManager,
     records: Records,
     pool: BufferPool,
+    refusals: Refusals,
   ) {
+    this.#intake = new Intake(refusals);
     this.#setup = setup;
     this.#send = send;
     this.#subjects = new JobSubjects(setup.job);
     this.#leases = new LeaseClock(setup.shards, setup.leases);
+    const { shards, memory: buffer, memoryLimitBytes: limitBytes } = setup;
+    this.#memory = new HostMemory({ shards, buffer, limitBytes });
     this.#journalConnection = journalConnection;
     this.#dataConnection = dataConnection;
     this.#client = jetstream(journalConnection, { timeout: BROKER_TIMEOUT_MS });
@@ -99,9 +108,11 @@ export class ShardWorker {
       // A record is folded as it comes; one that has to wait is copied.
       lending: { prefix: subjects.logPrefix(), pool },
     });
+    const refusals = new Refusals();
     const data = await openConnection(setup.answerConnection, {
       name: `${name} data`,
       inboxPrefix,
+      drops: refusals.isUnheard,
     });
     const manager = await jetstream(journal, { timeout: BROKER_TIMEOUT_MS }).jetstreamManager(
       false,
@@ -111,7 +122,7 @@ export class ShardWorker {
       bucket: subjects.bucket(),
       storage: "file",
     });
-    const worker = new ShardWorker(setup, send, journal, data, manager, records, pool);
+    const worker = new ShardWorker(setup, send, journal, data, manager, records, pool, refusals);
     void worker.#watchReconnects();
     void worker.#watchRefusals();
     return worker;
@@ -148,6 +159,7 @@ export class ShardWorker {
       manager,
       inboxPrefix: subjects.hostInbox(host),
       dataConnection: this.#dataConnection,
+      intake: this.#intake,
       responder: this.#responder,
       failedBlocks: this.#failedBlocks,
       credit: new Credit(creditBytes, payloadBytesMax),
@@ -158,7 +170,9 @@ export class ShardWorker {
       snapshotBudget: this.#snapshotBudget,
       leaseMs,
       mayAnswer: () => this.#leases.held(shard),
+      memory: this.#memory,
       onServing: () => this.#tellServing(shard),
+      onNoMemory: (error) => this.#tell("no-memory", shard, error),
       onSnapshotFailed: (error) => this.#tell("snapshot-failed", shard, error),
       onMarkFailed: (error) => this.#tell("mark-failed", shard, error),
       onLossReported: (error) => this.#tell("loss-reported", shard, error),

@@ -19,6 +19,9 @@ export interface WorkerSetup {
   readonly snapshotBytes: number;
   /** Journal bytes under way to one shard. */
   readonly creditBytes: number;
+  /** The buffer of the host's `HostMemory`, and the most that it may use for values. */
+  readonly memory: SharedArrayBuffer;
+  readonly memoryLimitBytes: number | undefined;
 }
 
 /** A shard that had failed and goes on because an operator has accepted the loss. */
@@ -39,7 +42,12 @@ export type ToWorker =
  * What goes wrong in a shard: it has ended; a snapshot, or the mark of how far it is folded, could not
  * be stored; or an asker has seen a later record than the journal holds.
  */
-export type ShardEventType = "failed" | "snapshot-failed" | "mark-failed" | "loss-reported";
+export type ShardEventType =
+  | "failed"
+  | "no-memory"
+  | "snapshot-failed"
+  | "mark-failed"
+  | "loss-reported";
 
 /** What a worker tells the main thread. */
 export type FromWorker =

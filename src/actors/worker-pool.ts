@@ -21,10 +21,12 @@ const YOUNG_MB_MAX = 3;
 /** What the workers of a host tell it. */
 export interface WorkerPoolEvents {
   readonly onServing: (shard: number) => void;
+  /** A shard does not fit into the host's memory; its owner says so until it does. */
+  readonly onNoMemory: (shard: number, error: PserverError) => void;
   readonly onShardFailed: (shard: number, error: PserverError) => void;
   /** Something went wrong in a shard that goes on. */
   readonly onShardTrouble: (
-    type: Exclude<ShardEventType, "failed">,
+    type: Exclude<ShardEventType, "failed" | "no-memory">,
     shard: number,
     error: PserverError,
   ) => void;
@@ -119,7 +121,9 @@ export class WorkerPool {
   #receive(worker: Worker, message: FromWorker): void {
     if (message.type === "serving") this.#events.onServing(message.shard);
     else if (message.type === "statuses") this.#statuses.set(worker, message.statuses);
-    else if (message.type === "failed") {
+    else if (message.type === "no-memory") {
+      this.#events.onNoMemory(message.shard, errorFromWire(message.error));
+    } else if (message.type === "failed") {
       this.#events.onShardFailed(message.shard, errorFromWire(message.error));
     } else if (message.type === "recovered") {
       const { shard, generation, fallbacks } = message;

@@ -1,3 +1,4 @@
+import { retryAfterMs } from "../protocol/busy.ts";
 import { decodeMessage } from "../protocol/codec.ts";
 import { type ErrorCode, ensureError, healsWithTime, PserverError } from "../protocol/errors.ts";
 import {
@@ -143,7 +144,7 @@ export class OutcomeDesk {
 
   #onError(lane: Lane, error: PserverError): void {
     if (healsWithTime(error.code)) {
-      lane.askedAtMs -= ASK_AGAIN_MS - ASK_SOON_MS;
+      lane.askedAtMs -= ASK_AGAIN_MS - Math.max(ASK_SOON_MS, retryAfterMs(error));
     } else if (error.code === "REJOIN" || error.code === "SUPERSEDED") {
       this.#options.onSessionEnd(error);
     } else if (error.code === "JOURNAL_REPLACED") {

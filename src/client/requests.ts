@@ -1,3 +1,4 @@
+import { retryAfterMs } from "../protocol/busy.ts";
 import { decodeMessage, type Message } from "../protocol/codec.ts";
 import { ensureError, healsWithTime, PserverError } from "../protocol/errors.ts";
 import { throwIfError } from "../protocol/outcomes.ts";
@@ -192,7 +193,8 @@ class PendingAsk<Answer> {
     this.#backoff ??= new Backoff();
     this.#repeatAtMs = Number.POSITIVE_INFINITY;
     clearTimeout(this.#retryTimer);
-    this.#retryTimer = setTimeout(() => this.send(), this.#backoff.nextMs());
+    const pauseMs = Math.max(this.#backoff.nextMs(), retryAfterMs(error));
+    this.#retryTimer = setTimeout(() => this.send(), pauseMs);
   }
 
   /** At the end of its time a question fails as what kept it from being answered. */

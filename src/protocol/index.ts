@@ -1,6 +1,7 @@
 // The messages, names and rules that clients and hosts share: everything a client in another
 // language needs, and nothing that does I/O.
 
+export * from "./busy.ts";
 export * from "./checksum/crc.ts";
 export * from "./codec.ts";
 export * from "./config/index.ts";

@@ -34,7 +34,7 @@ export const CONTROL_VERBS = ["save", "stop", "snapshot", "hosts"] as const;
 export type ControlVerb = (typeof CONTROL_VERBS)[number];
 
 /** Requests to the owner of one shard, from hosts. */
-export const OWNER_VERBS = ["check", "pull", "snapshot", "status"] as const;
+export const OWNER_VERBS = ["check", "pull", "snapshot", "status", "memory"] as const;
 /** One of {@link OWNER_VERBS}. */
 export type OwnerVerb = (typeof OWNER_VERBS)[number];
 

@@ -11,7 +11,7 @@ import {
 import { NodeTransport, nodeResolveHost } from "@nats-io/transport-node/lib/node_transport.js";
 import { ensureError, type PserverError } from "../protocol/index.ts";
 import type { Lender } from "./chunk.ts";
-import { FrameAssembler, type Lending } from "./frame-assembler.ts";
+import { type Drops, FrameAssembler, type Lending } from "./frame-assembler.ts";
 import { tlsFailure, trustedCertificates } from "./tls.ts";
 
 /** Payloads from this size on are handed to the socket as they are. */
@@ -22,6 +22,9 @@ const GATHERED_BYTES_MAX = 1024 * 1024;
 
 /** Bytes up to the end of a greeting, and what may come with it. */
 const PEEKED_BYTES_MAX = 4 * 1024 * 1024;
+
+/** How long a connection to which many send is read in one turn, with what is done with each message. */
+const TURN_MS = 8;
 
 const LINE_END = Buffer.from("\r\n");
 
@@ -34,6 +37,11 @@ export interface BulkConnectionOptions extends NodeConnectionOptions {
    * again. Without it every message may be kept.
    */
   readonly lending?: Lending;
+  /**
+   * For a connection to which many send: reading takes a bounded time of one turn of the event loop, so that
+   * timers and other connections have theirs, and this says whose messages are dropped unread.
+   */
+  readonly drops?: Drops;
 }
 
 /**
@@ -49,6 +57,8 @@ class BulkTransport extends NodeTransport {
   /** Of the chunks that have not been handled yet. */
   readonly #lenders: Map<Uint8Array, Lender> = new Map();
   #lending: Lending | undefined;
+  #drops: Drops | undefined;
+  #turnEndsAtMs: number | undefined;
   #gathering: Socket | undefined;
   #gatheredBytes = 0;
   /** What the broker sent that no broker sends: nothing is read after it. */
@@ -61,6 +71,7 @@ class BulkTransport extends NodeTransport {
    */
   override async connect(address: Address, options: BulkConnectionOptions): Promise<void> {
     this.#lending = options.lending;
+    this.#drops = options.drops;
     try {
       await super.connect(address, options);
     } catch (error) {
@@ -74,11 +85,15 @@ class BulkTransport extends NodeTransport {
   override dial(address: Address): Promise<Socket> {
     this.#address = address;
     return new Promise((resolve, reject) => {
-      const assembler = new FrameAssembler(({ bytes, lender }) => {
-        if (lender !== undefined) this.#lenders.set(bytes, lender);
-        // The stock transport listens to this event, which `onread` takes the place of.
-        socket.emit("data", bytes);
-      }, this.#lending);
+      const assembler = new FrameAssembler(
+        ({ bytes, lender }) => {
+          if (lender !== undefined) this.#lenders.set(bytes, lender);
+          // The stock transport listens to this event, which `onread` takes the place of.
+          socket.emit("data", bytes);
+        },
+        this.#lending,
+        this.#drops,
+      );
       const socket: Socket = createConnection({
         host: address.hostname,
         port: address.port,
@@ -87,7 +102,7 @@ class BulkTransport extends NodeTransport {
           buffer: () => assembler.target(),
           callback: (bytes) => {
             this.#take(assembler, bytes, socket);
-            return true;
+            return this.#mayReadOn(socket);
           },
         },
       });
@@ -110,6 +125,19 @@ class BulkTransport extends NodeTransport {
       // Without the error: nobody may be listening for one, and then the process would end.
       socket.destroy();
     }
+  }
+
+  /** Whether there is more to read in this turn; if not, reading goes on in the next one. */
+  #mayReadOn(socket: Socket): boolean {
+    if (this.#drops === undefined) return true;
+    if (this.#turnEndsAtMs === undefined) {
+      this.#turnEndsAtMs = performance.now() + TURN_MS;
+      setImmediate(() => {
+        this.#turnEndsAtMs = undefined;
+        socket.resume();
+      });
+    }
+    return performance.now() < this.#turnEndsAtMs;
   }
 
   /**
@@ -168,7 +196,11 @@ class BulkTransport extends NodeTransport {
   #cutter(): (chunk: Uint8Array) => readonly Uint8Array[] {
     const { socket } = this;
     const whole: Uint8Array[] = [];
-    const assembler = new FrameAssembler(({ bytes }) => void whole.push(bytes));
+    const assembler = new FrameAssembler(
+      ({ bytes }) => void whole.push(bytes),
+      undefined,
+      this.#drops,
+    );
     return (chunk) => {
       for (let at = 0; at < chunk.length; ) {
         const target = assembler.target();

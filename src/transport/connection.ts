@@ -7,7 +7,7 @@ import {
 import { PserverError, showUrl, visible } from "../protocol/index.ts";
 import { asksForTls, parseBrokerAddresses } from "./broker-address.ts";
 import { type BulkConnectionOptions, connectForBulk } from "./bulk-transport.ts";
-import type { Lending } from "./frame-assembler.ts";
+import type { Drops, Lending } from "./frame-assembler.ts";
 
 /** How to reach a broker: plain data, so that worker threads and child processes can be told. */
 export interface ConnectionSettings {
@@ -40,6 +40,8 @@ export interface ConnectionRole {
   readonly inboxPrefix: string;
   /** As in {@link BulkConnectionOptions}. */
   readonly lending?: Lending;
+  /** As in {@link BulkConnectionOptions}. */
+  readonly drops?: Drops;
 }
 
 /**
@@ -84,6 +86,7 @@ export function connectionOptions(
 ): BulkConnectionOptions {
   const options: BulkConnectionOptions = {
     ...(role.lending === undefined ? {} : { lending: role.lending }),
+    ...(role.drops === undefined ? {} : { drops: role.drops }),
     servers: [...settings.servers],
     name: role.name,
     inboxPrefix: role.inboxPrefix,

@@ -8,6 +8,7 @@ import {
   hasSubjectPrefix,
   isGreeting,
   malformed,
+  senderToken,
 } from "./message-line.ts";
 import { ReadBuffer } from "./read-buffer.ts";
 
@@ -36,6 +37,9 @@ export interface Lending {
   readonly pool: BufferPool;
 }
 
+/** Says whose small messages are dropped unread, by the token that {@link senderToken} finds. */
+export type Drops = (sender: string) => boolean;
+
 /** A large message that is read into a buffer of its own. */
 interface Frame extends Chunk {
   /** How much of it has come. */
@@ -57,6 +61,7 @@ interface Frame extends Chunk {
 export class FrameAssembler {
   readonly #emit: (chunk: Chunk) => void;
   readonly #lending: Lending | undefined;
+  readonly #drops: Drops | undefined;
   readonly #lentPrefix: Buffer;
   readonly #read: ReadBuffer;
   /** The large message under way. */
@@ -67,7 +72,8 @@ export class FrameAssembler {
   #messageBytesMax = NO_MESSAGE_BYTES;
 
   /** `lending`: the large messages that are lent; all others keep their buffers. */
-  constructor(emit: (chunk: Chunk) => void, lending?: Lending) {
+  constructor(emit: (chunk: Chunk) => void, lending?: Lending, drops?: Drops) {
+    this.#drops = drops;
     this.#emit = emit;
     this.#lending = lending;
     this.#lentPrefix = Buffer.from(lending?.prefix ?? "");
@@ -131,6 +137,12 @@ export class FrameAssembler {
       }
       if (!isWhole) break;
       if (end > newline + 1) checkTrailer(pending, end);
+      if (end > newline + 1 && !isLarge && this.#drops?.(senderToken(pending, at)) === true) {
+        this.#emitRun(start, at, isRunLent);
+        at = end;
+        start = at;
+        continue;
+      }
       if (isLent !== isRunLent) {
         this.#emitRun(start, at, isRunLent);
         start = at;

@@ -2,6 +2,10 @@ import { PserverError, visible } from "../protocol/index.ts";
 
 const SPACE = 0x20;
 const RETURN = 0x0d;
+const TAB = 0x09;
+const DIGIT_0 = 0x30;
+const DIGIT_9 = 0x39;
+const DOT = 0x2e;
 const LETTER_I = 0x49;
 
 /** Bytes of a line end, and of what ends a payload. */
@@ -17,8 +21,13 @@ const LINE_BYTES_MAX = 64 * 1024;
 /** Bytes of a malformed line that its error shows. */
 const SHOWN_BYTES_MAX = 64;
 
-/** Subject, subscription, reply if there is one, bytes of the headers if there are any, bytes in all. */
-const MESSAGE = /^MSG [^ \t\r]+ \d{1,15}(?: [^ \t\r]+)? (\d{1,15})$/;
+/** `MSG ` as a number. */
+const MESSAGE_WORD = 0x4d534720;
+
+/** Digits of a number. */
+const DIGITS_MAX = 15;
+
+/** Subject, subscription, reply if there is one, bytes of the headers, bytes in all. */
 const MESSAGE_WITH_HEADERS = /^HMSG [^ \t\r]+ \d{1,15}(?: [^ \t\r]+)? (\d{1,15}) (\d{1,15})$/;
 
 /** What nothing follows. */
@@ -32,13 +41,41 @@ const OTHER = /^(?:PING|PONG|\+OK|-ERR [^ \t\r][^\r]*|INFO \{[^\r]*)$/;
 export function bytesAfterLine(bytes: Buffer, at: number, newline: number): number {
   checkLineLength(bytes, at, newline);
   if (bytes[newline - 1] !== RETURN) throw malformed("a line that ends in CR LF", bytes, at);
-  const line = bytes.toString("latin1", at, newline + 1 - TRAILER_BYTES);
-  const size = MESSAGE.exec(line)?.[1];
-  if (size !== undefined) return Number(size) + TRAILER_BYTES;
+  const end = newline + 1 - TRAILER_BYTES;
+  const size = plainSize(bytes, at, end);
+  if (size !== undefined) return size + TRAILER_BYTES;
+  const line = bytes.toString("latin1", at, end);
   if (OTHER.test(line)) return 0;
   const [, headerBytes, allBytes] = MESSAGE_WITH_HEADERS.exec(line) ?? [];
   if (Number(headerBytes) <= Number(allBytes)) return Number(allBytes) + TRAILER_BYTES;
   throw malformed("a line of the NATS protocol", bytes, at);
+}
+
+/**
+ * The size in a line `MSG subject sid [reply] size`; undefined for any other line. Nearly every line is
+ * such a one, so they are read byte by byte.
+ */
+function plainSize(bytes: Buffer, at: number, end: number): number | undefined {
+  if (end - at < 4 || bytes.readUInt32BE(at) !== MESSAGE_WORD) return undefined;
+  let argument = 0;
+  let start = at + 4;
+  let value = 0;
+  let isNumber = true;
+  for (let i = start; i < end; i++) {
+    const byte = bytes[i] as number;
+    if (byte === SPACE) {
+      if (i === start || (argument === 1 && !(isNumber && i - start <= DIGITS_MAX)))
+        return undefined;
+      argument++;
+      start = i + 1;
+      value = 0;
+      isNumber = true;
+    } else if (byte === TAB || byte === RETURN) return undefined;
+    else if (byte >= DIGIT_0 && byte <= DIGIT_9) value = value * 10 + byte - DIGIT_0;
+    else isNumber = false;
+  }
+  const isWhole = argument === 2 || argument === 3;
+  return isWhole && isNumber && end > start && end - start <= DIGITS_MAX ? value : undefined;
 }
 
 /**
@@ -65,6 +102,27 @@ export function isGreeting(bytes: Buffer, at: number): boolean {
 export function hasSubjectPrefix(bytes: Buffer, at: number, prefix: Buffer): boolean {
   const subject = bytes.indexOf(SPACE, at) + 1;
   return bytes.subarray(subject, subject + prefix.length).equals(prefix);
+}
+
+/**
+ * The token before the last one of the subject in the message line at a position: where requests have
+ * the id of who sends them. "" if there is none.
+ */
+export function senderToken(bytes: Buffer, at: number): string {
+  let start = at;
+  while (bytes[start] !== SPACE) start++;
+  let from = start + 1;
+  let to = from;
+  let end = from;
+  for (let i = from; bytes[i] !== SPACE; i++) {
+    if (bytes[i] !== DOT) continue;
+    from = to;
+    to = i;
+    end = i + 1;
+  }
+  return end === start + 1
+    ? ""
+    : bytes.toString("latin1", from === start + 1 ? from : from + 1, to);
 }
 
 /** The error for what no broker sends. */

@@ -362,6 +362,7 @@ class Host implements FakeHost {
     const progress = this.shards[shard]?.steps;
     if (progress === undefined) throw new Error(`no shard ${shard}`);
     this.#steps[shard]?.at(progress, {
+      from: wanted.trainer ?? "",
       wanted,
       waitMs,
       run: () => this.#answer(message, make),

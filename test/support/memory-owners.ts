@@ -17,6 +17,8 @@ export class MemoryOwners implements Owners {
   readonly awaited: { readonly shard: number; readonly at: Position | undefined }[] = [];
   /** Bytes the broker can hold. */
   roomBytes: number = Number.POSITIVE_INFINITY;
+  /** Bytes of values that the hosts can hold more. */
+  memoryBytes: number = Number.POSITIVE_INFINITY;
   /** True while no owner answers. */
   silent = false;
 
@@ -54,6 +56,12 @@ export class MemoryOwners implements Owners {
     this.appended.push({ shard, record });
     this.#advance(shard);
     return this.position(shard);
+  }
+
+  async checkMemory(valueBytes: readonly number[]): Promise<void> {
+    const needed = valueBytes.reduce((sum, bytes) => sum + bytes, 0);
+    if (needed <= this.memoryBytes) return;
+    throw new PserverError("NO_MEMORY", `${needed} bytes do not fit`, { expected: needed });
   }
 
   async checkSpace(stateBytes: number): Promise<void> {

@@ -339,6 +339,41 @@ describe("frame assembler", () => {
     expect(pool.take(stream.length / 10).buffer.byteLength).toBeGreaterThan(1 << 20);
   });
 
+  test("leaves out the small messages of who is not heard, and nothing else", () => {
+    const subjects = ["ps.j.lifecycle.flood.status", "ps.j.lifecycle.alice.renew", "flood.x"];
+    const anySmall = fc.oneof(
+      fc.constant(line("PING")),
+      fc.record({ subject: fc.constantFrom(...subjects), payloadBytes: fc.nat(300) }).map(message),
+      fc.constant(subjects[0] ?? "").map((subject) => message({ subject, payloadBytes: 40_000 })),
+    );
+    fc.assert(
+      fc.property(
+        fc.array(anySmall, { minLength: 1, maxLength: 60 }),
+        anyPieces,
+        (sent, pieces) => {
+          const out: Buffer[] = [];
+          const emit = ({ bytes }: Chunk): void => void out.push(Buffer.from(bytes));
+          const assembler = new FrameAssembler(emit, undefined, (sender) => sender === "flood");
+          greet(assembler);
+          out.length = 0;
+          const stream = streamOf(sent);
+          for (let at = 0, turn = 0; at < stream.length; turn++) {
+            const target = assembler.target();
+            const wanted = Math.min(pieces[turn % pieces.length] ?? 1, target.length);
+            const bytes = stream.copy(target, 0, at, at + wanted);
+            assembler.took(bytes);
+            at += bytes;
+          }
+          const heard = sent.filter(
+            (one) => isLarge(one) || !(one.subject ?? "").match(/(^|\.)flood\.[^.]*$/),
+          );
+          expect(Buffer.concat(out).equals(streamOf(heard))).toBe(true);
+        },
+      ),
+      { numRuns: 60 },
+    );
+  });
+
   test("takes a line longer than its buffer", () => {
     const sent = [
       line(greetingLine({ cluster: "x".repeat(1_400_000) }).trim()),

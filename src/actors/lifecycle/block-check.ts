@@ -76,6 +76,17 @@ export async function requireRoom(
   await around.owners.checkSpace(bytes.reduce((sum, held) => sum + held, 0));
 }
 
+/**
+ * Passes if the hosts can hold parameters that are new, as far as can be known before they are sent.
+ * @throws NO_MEMORY naming the host that cannot.
+ */
+export async function requireMemory(
+  around: Surroundings,
+  parameters: readonly Parameter[],
+): Promise<void> {
+  if (parameters.length > 0) await around.owners.checkMemory(shardBytes(parameters, around.job));
+}
+
 function blocksByShard(
   parameters: readonly Parameter[],
   shards: readonly number[],

@@ -1,4 +1,4 @@
-import { PserverError } from "../../protocol/index.ts";
+import { busy, PserverError } from "../../protocol/index.ts";
 import type { Records, StoredRecord } from "../records.ts";
 
 /** What to make of a record: `write` is its new value, absent if it stays as it is. */
@@ -60,7 +60,8 @@ export async function change<Result>(options: ChangeOptions<Result>): Promise<Ch
     }
     current = await records.read(key);
   }
-  throw new PserverError("BUSY", `record ${key}: changed by others ${TRIES_MAX} times in a row`, {
+  throw busy(`record ${key}: changed by others ${TRIES_MAX} times in a row`, {
     key,
+    expected: TRIES_MAX,
   });
 }

@@ -5,6 +5,7 @@ import {
   parseCreateRequest,
   quoteName,
 } from "../../protocol/index.ts";
+import { requireMemory } from "./block-check.ts";
 import { isForsaken } from "./holder.ts";
 import { abortForsakenJob, readJob } from "./job-record.ts";
 import { isSelected, type Lifecycle, step } from "./machine.ts";
@@ -105,6 +106,7 @@ async function selected(
     }
   }
   const fresh = redeclare(around, known, declaration);
+  if (known === undefined) await requireMemory(around, [fresh]);
   const lifecycle = step(fresh.lifecycle, { type: "BEGIN", trainer, session, replace });
   if (known !== undefined && lifecycle === known.lifecycle) return known;
   return { ...fresh, jobEpoch: 0, lifecycle };

@@ -6,6 +6,7 @@ import {
   quoteName,
 } from "../../protocol/index.ts";
 import { mapConcurrently } from "../concurrent.ts";
+import { requireMemory } from "./block-check.ts";
 import { type Claimant, isForsaken, requireSelected } from "./holder.ts";
 import { readJob } from "./job-record.ts";
 import { parameterKey } from "./keys.ts";
@@ -38,9 +39,14 @@ export async function declare(
   const planned = await mapConcurrently(withoutRepeats(parameters), async (declaration) => {
     const { name } = declaration;
     const record = await around.records.read(parameterKey(name));
-    await declared(around, claimant, parseParameterRecord(record, name), declaration);
-    return { declaration, record };
+    const after = await declared(around, claimant, parseParameterRecord(record, name), declaration);
+    return { declaration, record, after };
   });
+  const fresh = planned.filter(({ record }) => record === undefined);
+  await requireMemory(
+    around,
+    fresh.map(({ after }) => after),
+  );
   const written = await mapConcurrently(planned, ({ declaration, record }) =>
     changeParameter(
       around,

@@ -1,4 +1,5 @@
 import {
+  busy,
   type Fields,
   integerField,
   type JoinReply,
@@ -160,13 +161,10 @@ async function holdLease(around: Surroundings, trainer: string, session: number)
     // An older session's: its process is dead or will be told so.
     await around.leases.release(key, held);
   }
-  throw new PserverError(
-    "BUSY",
-    `the lease of trainer ${quoteName(trainer)} changes all the time`,
-    {
-      trainer,
-    },
-  );
+  throw busy(`the lease of trainer ${quoteName(trainer)} changes all the time`, {
+    trainer,
+    expected: LEASE_TRIES_MAX,
+  });
 }
 
 function leaseValue(around: Surroundings, session: number): LeaseValue {

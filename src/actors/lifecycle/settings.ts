@@ -32,6 +32,8 @@ export interface Owners {
   }>;
   /** Appends a host's record to a shard's journal. */
   append(shard: number, record: HostRecord): Promise<Position>;
+  /** @throws NO_MEMORY unless the owners' hosts can hold so many more bytes of values, by shard. */
+  checkMemory(valueBytes: readonly number[]): Promise<void>;
   /** @throws NO_SPACE unless the broker can hold all journals and this state. */
   checkSpace(stateBytes: number): Promise<void>;
 }

@@ -5,9 +5,12 @@ import {
   PserverError,
 } from "../../protocol/index.ts";
 import { mapConcurrently } from "../concurrent.ts";
+import type { BlockHeader } from "../fold/block.ts";
 import type { ShardHooks } from "../fold/block-table.ts";
+import { parseFoldState } from "../fold/fold-state.ts";
 import { recordCrc } from "../fold/read-record.ts";
 import { Shard } from "../fold/shard.ts";
+import { heldBytes, slotPlan } from "../fold/slots.ts";
 import type { Journal, JournalInfo } from "../journal/journal.ts";
 import type { Manifest, StoredManifest } from "../snapshot/manifest.ts";
 import { type BlockPieces, blockKey, readSnapshotState } from "../snapshot/state.ts";
@@ -39,6 +42,8 @@ export interface TakeOverOptions {
   readonly journal: Pick<Journal, "shard" | "lastSeq">;
   readonly marks: Pick<MarkKeeper, "read">;
   readonly hooks: ShardHooks;
+  /** Sets memory aside for the values of these blocks, in bytes; @throws NO_MEMORY. */
+  readonly reserve: (valueBytes: number, blocks: readonly BlockHeader[]) => void;
 }
 
 /**
@@ -47,7 +52,8 @@ export interface TakeOverOptions {
  * the one before it is as good: the journal reaches back to it.
  * @throws NOT_OWNER if somebody else takes it over at the same time, SNAPSHOT_DAMAGED if no
  * snapshot can be loaded, also because none is left of a shard that has a journal, JOURNAL_LOST if
- * nothing at all is left of a shard that was folded.
+ * nothing at all is left of a shard that was folded, NO_MEMORY before memory is asked for that the host
+ * does not have.
  */
 export async function takeShardOver(options: TakeOverOptions): Promise<Holding> {
   const { subjects, shard: number, host, owner, store, hooks } = options;
@@ -122,14 +128,21 @@ async function loadOlder(
 
 /**
  * The shard as the snapshot of a manifest has it.
- * @throws SNAPSHOT_DAMAGED if a piece of it is lost or changed.
+ * @throws SNAPSHOT_DAMAGED if a piece of it is lost or changed; what `reserve` throws.
  */
 export async function loadSnapshot(
-  options: Pick<TakeOverOptions, "subjects" | "shard" | "store" | "hooks">,
+  options: Pick<TakeOverOptions, "subjects" | "shard" | "store" | "hooks"> &
+    Partial<Pick<TakeOverOptions, "reserve">>,
   stored: StoredManifest,
 ): Promise<Holding> {
   const { subjects, shard: number, store, hooks } = options;
   const state = await readSnapshotState(store, stored.manifest);
+  const { blocks, synchronization } = parseFoldState(state.fold);
+  const valueBytes = blocks.map((block) => heldBytes(block, slotPlan(block, synchronization)));
+  options.reserve?.(
+    valueBytes.reduce((sum, bytes) => sum + bytes, 0),
+    blocks,
+  );
   const shard = Shard.restoreEmpty({ subjects, shard: number, hooks }, state.fold);
   await loadBlocks(shard, state.pieces, store);
   const pieces = state.pieces.map(

@@ -1,7 +1,16 @@
 import type { NatsConnection } from "@nats-io/transport-node";
-import { type Allocate, encodeError, ensureError, PserverError } from "../../protocol/index.ts";
+import {
+  type Allocate,
+  busy,
+  encodeError,
+  ensureError,
+  PserverError,
+} from "../../protocol/index.ts";
 import type { BufferPool } from "../../transport/buffer-pool.ts";
 import { publishBulk } from "../../transport/bulk-transport.ts";
+import { FairQueue } from "../fair-queue.ts";
+import { TURN_MS } from "../queue-limits.ts";
+import { Turn } from "../turn.ts";
 
 /** Bytes of replies on their way to the broker; nats.js itself would buffer without a bound. */
 const IN_FLIGHT_BYTES_MAX = 6 * 1024 * 1024;
@@ -10,10 +19,17 @@ const IN_FLIGHT_BYTES_MAX = 6 * 1024 * 1024;
 const PROBE_BYTES = 2 * 1024 * 1024;
 
 /** Replies that may wait their turn; then askers are told BUSY. */
-const QUEUE_MAX = 8_192;
+const QUEUED = { each: 4_096, all: 16_384 } as const;
 
 /** Makes a reply; what it gives belongs to the responder. Large ones are made in `allocate`. */
 export type MakeReply = (allocate: Allocate) => Uint8Array;
+
+/** Whom a reply is for, and where it goes. */
+export interface Asker {
+  /** The trainer that asks, or host; a host's key is like no trainer's. */
+  readonly from: string;
+  readonly reply: string;
+}
 
 /** One reply to make when its turn comes. */
 interface Task {
@@ -22,13 +38,14 @@ interface Task {
 }
 
 /**
- * Sends the replies of a worker in order, a bounded number of bytes at a time. A reply is made only
- * when it can be sent, so a waiting one costs no memory and carries the newest values.
+ * Sends the replies of a worker, a bounded number of bytes at a time: those to one trainer in order, and
+ * trainers in turn, each as many bytes as any other. A reply is made only when it can be sent, so a
+ * waiting one costs no memory and carries the newest values.
  */
 export class Responder {
   readonly #connection: NatsConnection;
-  #queue: Task[] = [];
-  #head = 0;
+  readonly #queue: FairQueue<Task> = new FairQueue(QUEUED);
+  readonly #turn: Turn = new Turn(TURN_MS, () => this.#drain());
   #inFlightBytes = 0;
   #unprobedBytes = 0;
   #unprobed: Uint8Array[] = [];
@@ -44,27 +61,25 @@ export class Responder {
    * Sends what `make` returns, or the error that it throws, now or when there is room.
    * @returns whether `make` was or will be called; else the asker has been told BUSY.
    */
-  respond(reply: string, make: MakeReply): boolean {
-    if (this.#queue.length - this.#head >= QUEUE_MAX) {
-      const error = new PserverError("BUSY", `more than ${QUEUE_MAX} replies wait`, {
-        expected: QUEUE_MAX,
-      });
-      this.#send(reply, encodeError(error));
+  respond({ from, reply }: Asker, make: MakeReply): boolean {
+    if (!this.#queue.push(from, { reply, make })) {
+      const expected = QUEUED.each;
+      const text = `expected at most ${expected} waiting replies of a trainer, and room for all`;
+      this.#send(reply, encodeError(busy(text, { expected })));
       return false;
     }
-    this.#queue.push({ reply, make });
     this.#drain();
     return true;
   }
 
   #drain(): void {
-    while (this.#head < this.#queue.length && this.#inFlightBytes < IN_FLIGHT_BYTES_MAX) {
-      const task = this.#queue[this.#head++];
-      if (task !== undefined) this.#send(task.reply, this.#make(task.make));
-    }
-    if (this.#head === this.#queue.length) {
-      this.#queue = [];
-      this.#head = 0;
+    while (this.#inFlightBytes < IN_FLIGHT_BYTES_MAX && !this.#turn.isOver) {
+      const served = this.#queue.next();
+      if (served === undefined) return;
+      this.#turn.begin();
+      const bytes = this.#make(served.task.make);
+      this.#queue.charge(served.trainer, bytes.length);
+      this.#send(served.task.reply, bytes);
     }
   }
 

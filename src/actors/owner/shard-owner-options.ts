@@ -3,10 +3,12 @@ import type { NatsConnection } from "@nats-io/transport-node";
 import type { JobSubjects, PserverError } from "../../protocol/index.ts";
 import type { Credit } from "../journal/credit.ts";
 import type { Journal } from "../journal/journal.ts";
+import type { HostMemory } from "../memory/host-memory.ts";
 import type { Manifest } from "../snapshot/manifest.ts";
 import type { SnapshotBudget } from "../snapshot/snapshot-budget.ts";
 import type { SnapshotStore } from "../snapshot/store.ts";
 import type { FailedBlocks } from "./failed-blocks.ts";
+import type { Intake } from "./intake.ts";
 import type { MarkKeeper } from "./mark-keeper.ts";
 import type { Pace } from "./pace.ts";
 import type { Responder } from "./responder.ts";
@@ -24,6 +26,8 @@ export interface ShardOwnerOptions {
   readonly manager: JetStreamManager;
   readonly inboxPrefix: string;
   readonly dataConnection: NatsConnection;
+  /** Shared by the shards of the worker, as is the responder. */
+  readonly intake: Intake;
   readonly responder: Responder;
   /** Of all shards of the worker: answers pulls of blocks that a failed shard does not know. */
   readonly failedBlocks: FailedBlocks;
@@ -40,7 +44,11 @@ export interface ShardOwnerOptions {
   readonly leaseMs: number;
   /** Whether the lease has not run out on this host's own clock. */
   readonly mayAnswer: () => boolean;
+  /** Of the host, for all its shards. */
+  readonly memory: HostMemory;
   readonly onServing: () => void;
+  /** The shard does not fit into the host's memory; its owner tries again, and serves nothing. */
+  readonly onNoMemory: (error: PserverError) => void;
   /** A snapshot could not be made; the shard goes on and tries again later. */
   readonly onSnapshotFailed: (error: PserverError) => void;
   /** How far the shard is folded could not be noted; told once until it can be again. */
@@ -53,4 +61,10 @@ export interface ShardOwnerOptions {
 }
 
 /** Where an owner stands. */
-export type OwnerState = "taking-over" | "catching-up" | "serving" | "failed" | "closed";
+export type OwnerState =
+  | "taking-over"
+  | "no-memory"
+  | "catching-up"
+  | "serving"
+  | "failed"
+  | "closed";

@@ -7,7 +7,7 @@ import {
   type Position,
   PserverError,
 } from "../../protocol/index.ts";
-import type { Block } from "../fold/block.ts";
+import type { Block, BlockHeader } from "../fold/block.ts";
 import { Shard } from "../fold/shard.ts";
 import { isFinal } from "../journal/reader.ts";
 import { AnswerBatch } from "./answers.ts";
@@ -40,6 +40,8 @@ export class ShardOwner {
   #state: OwnerState = "taking-over";
   #failure: PserverError | undefined;
   #trouble: PserverError | undefined;
+  /** What the shard needs of the host's memory, which has less. */
+  #lacking: { readonly error: PserverError; readonly valueBytes: number } | undefined;
   #closed = false;
   #shard: Shard | undefined;
   #loop: FoldLoop | undefined;
@@ -66,6 +68,7 @@ export class ShardOwner {
   async start(): Promise<void> {
     while (!this.#closed) {
       try {
+        if (this.#lacking !== undefined) this.#reserve(this.#lacking.valueBytes);
         await this.#takeOver();
         return;
       } catch (error) {
@@ -81,10 +84,18 @@ export class ShardOwner {
   }
 
   async #takeOver(): Promise<void> {
+    const { shard, memory } = this.#options;
     const owner = randomUUID();
     this.#owner = owner;
-    const holding = await takeShardOver({ ...this.#options, owner, hooks: this.#hooks() });
+    const holding = await takeShardOver({
+      ...this.#options,
+      owner,
+      hooks: this.#hooks(),
+      reserve: (valueBytes, blocks) => this.#reserve(valueBytes, blocks),
+    });
     if (this.#closed) return;
+    memory.holds(shard, holding.shard.memory.memoryBytes);
+    this.#hasMemory();
     const loop = await this.#hold(holding);
     if (this.#closed) {
       loop.stop();
@@ -94,6 +105,35 @@ export class ShardOwner {
     this.#trouble = undefined;
     this.#state = "catching-up";
     await loop.start();
+  }
+
+  /** Sets memory aside. @throws NO_MEMORY, which askers are told from then on, until there is. */
+  #reserve(valueBytes: number, blocks: Iterable<BlockHeader> = []): void {
+    const { shard, subjects, memory, onNoMemory } = this.#options;
+    if (this.#closed) return;
+    try {
+      memory.reserve(shard, valueBytes);
+    } catch (thrown) {
+      const error = ensureError(thrown);
+      this.#state = "no-memory";
+      const isNew = this.#lacking === undefined;
+      this.#lacking = { error, valueBytes };
+      if (isNew) {
+        this.#requests = this.#requestsOf(new Shard({ subjects, shard }));
+        this.#requests.open(blocks);
+        onNoMemory(error);
+      }
+      throw error;
+    }
+  }
+
+  /** There is room for the shard: it has nothing to be refused for. */
+  #hasMemory(): void {
+    if (this.#lacking === undefined) return;
+    this.#lacking = undefined;
+    this.#requests?.close();
+    this.#requests = undefined;
+    this.#state = "taking-over";
   }
 
   /** Checks the journal and reads on after the connection was lost. */
@@ -125,6 +165,9 @@ export class ShardOwner {
     const shard = this.#shard;
     const manifest = this.#snapshots?.newest?.manifest;
     const blocks = shard === undefined ? 0 : [...shard.blocks()].length;
+    if (shard !== undefined && !this.#closed) {
+      this.#options.memory.holds(this.#options.shard, shard.memory.memoryBytes);
+    }
     return {
       shard: this.#options.shard,
       state: this.#state,
@@ -142,6 +185,12 @@ export class ShardOwner {
       ...stepEntries(shard),
       ...errorEntry(this.#failure ?? this.#trouble),
     };
+  }
+
+  /** What the host could still hold. */
+  memory(): Fields {
+    const { host, memory } = this.#options;
+    return { host, freeBytes: Math.max(0, Math.floor(memory.freeBytes)) };
   }
 
   /** Makes a snapshot of the shard as it is now, after one that is being made. */
@@ -165,7 +214,8 @@ export class ShardOwner {
     this.#snapshots?.close();
     this.#requests?.close();
     this.#answers.clear();
-    const { shard } = this.#options;
+    const { shard, memory } = this.#options;
+    memory.release(shard);
     this.#refuseAll(new PserverError("NOT_OWNER", `shard ${shard} is being handed over`));
     return this.#marking.finish(head);
   }
@@ -246,10 +296,11 @@ export class ShardOwner {
 
   #requestsOf(shard: Shard): ShardRequests {
     const { dataConnection: connection, shard: number } = this.#options;
-    const { subjects, responder, failedBlocks } = this.#options;
+    const { subjects, intake, responder, failedBlocks } = this.#options;
     return new ShardRequests({
       connection,
       subjects,
+      intake,
       responder,
       failedBlocks,
       owner: {
@@ -259,10 +310,11 @@ export class ShardOwner {
         steps: this.#steps,
         position: () => this.position(),
         fallbacks: () => this.#fallbacks,
-        failure: () => this.#failure,
+        failure: () => this.#failure ?? this.#lacking?.error,
         mayAnswer: this.#options.mayAnswer,
         snapshot: () => this.snapshot(),
         status: () => this.status(),
+        memory: () => this.memory(),
       },
     });
   }

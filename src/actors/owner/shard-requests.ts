@@ -34,9 +34,10 @@ import type { Block } from "../fold/block.ts";
 import { ElementReader } from "../fold/read-elements.ts";
 import type { Shard } from "../fold/shard.ts";
 import type { FailedBlocks } from "./failed-blocks.ts";
+import type { Intake } from "./intake.ts";
 import { KnownChecksums } from "./known-checksums.ts";
-import type { PositionQueue, WantedPosition } from "./position-queue.ts";
-import type { Responder } from "./responder.ts";
+import type { PositionQueue } from "./position-queue.ts";
+import type { Asker, Responder } from "./responder.ts";
 import type { StepQueue, WantedStep } from "./step-queue.ts";
 import { WantedParts } from "./wanted-parts.ts";
 
@@ -60,14 +61,18 @@ export interface RequestedShard {
   /** Makes a snapshot now. */
   snapshot(): Promise<Fields>;
   status(): Fields;
+  /** What the host could still hold. */
+  memory(): Fields;
 }
 
-/** A request that may wait for a position. */
-type Waiting = WantedPosition & { readonly waitMs: number };
+/** Which block. */
+type BlockName = Pick<Block, "parameter" | "index">;
 
-/** What is pulled of which block, and who pulls it. */
+/** A request that may wait for a position. */
+type Waiting = Position & { readonly waitMs: number };
+
+/** What is pulled of which block. */
 interface Pull {
-  readonly asker: string;
   readonly parameter: string;
   readonly index: number;
   readonly request: PullRequest;
@@ -79,6 +84,7 @@ interface Pull {
 export class ShardRequests {
   readonly #connection: NatsConnection;
   readonly #subjects: JobSubjects;
+  readonly #intake: Intake;
   readonly #responder: Responder;
   readonly #owner: RequestedShard;
   readonly #blocks: Map<string, Subscription> = new Map();
@@ -92,12 +98,15 @@ export class ShardRequests {
   constructor(options: {
     readonly connection: NatsConnection;
     readonly subjects: JobSubjects;
+    /** Of all shards of the worker. */
+    readonly intake: Intake;
     readonly responder: Responder;
     readonly failedBlocks: FailedBlocks;
     readonly owner: RequestedShard;
   }) {
     this.#connection = options.connection;
     this.#subjects = options.subjects;
+    this.#intake = options.intake;
     this.#responder = options.responder;
     this.#failedBlocks = options.failedBlocks;
     this.#owner = options.owner;
@@ -109,11 +118,11 @@ export class ShardRequests {
     return this.#refused;
   }
 
-  /** Subscribes for the shard and all its blocks. */
-  open(): void {
+  /** Subscribes for the shard and all its blocks, or those that it would have. */
+  open(blocks: Iterable<BlockName> = this.#owner.shard.blocks()): void {
     if (this.#fixed.length > 0) return;
     this.#openShard();
-    for (const block of this.#owner.shard.blocks()) this.blockAdded(block);
+    for (const block of blocks) this.blockAdded(block);
   }
 
   /** Subscribes for a shard that has failed: all its blocks, also those that it does not know. */
@@ -129,22 +138,20 @@ export class ShardRequests {
   #openShard(): void {
     const { outcome, step, owner } = this.#subjects.shardRequests(this.#owner.number);
     this.#fixed = [
-      this.#subscribe(outcome, (message, trainer) => this.#outcome(message, trainer)),
-      this.#subscribe(step, (message, trainer) => this.#step(message, trainer)),
-      this.#subscribe(owner, (message, host, verb) => this.#ownerVerb(message, host, verb), "host"),
+      this.#subscribe(outcome, (data, asker) => this.#outcome(data, asker)),
+      this.#subscribe(step, (data, asker) => this.#step(data, asker)),
+      this.#subscribe(owner, (data, asker, verb) => this.#ownerVerb(data, asker, verb), "host"),
     ];
   }
 
   /** A block actor appears: requests to it are answered from now on. */
-  blockAdded(block: Block): void {
+  blockAdded(block: BlockName): void {
     const subject = this.#subjects.block(block.parameter, block.index);
     if (this.#fixed.length === 0 || this.#blocks.has(subject)) return;
     const { parameter, index } = block;
     this.#blocks.set(
       subject,
-      this.#subscribe(subject, (message, asker) => {
-        this.#pull(message, { asker, parameter, index });
-      }),
+      this.#subscribe(subject, (data, asker) => this.#pull(data, asker, parameter, index)),
     );
   }
 
@@ -166,7 +173,7 @@ export class ShardRequests {
 
   #subscribe(
     subject: string,
-    handle: (message: Msg, id: string, verb: string) => void,
+    handle: (data: Uint8Array, asker: Asker, verb: string) => void,
     from: "trainer" | "host" = "trainer",
   ): Subscription {
     return this.#connection.subscribe(subject, {
@@ -179,7 +186,7 @@ export class ShardRequests {
   #receive(
     message: Msg,
     from: "trainer" | "host",
-    handle: (message: Msg, id: string, verb: string) => void,
+    handle: (data: Uint8Array, asker: Asker, verb: string) => void,
   ): void {
     if (!this.#owner.mayAnswer()) return;
     const reply = message.reply ?? "";
@@ -188,12 +195,26 @@ export class ShardRequests {
       this.#refused++;
       return;
     }
+    const { id, verb } = sender;
+    // A host that is called as a trainer is another asker: names have no space.
+    const asker = { from: from === "host" ? `host ${id}` : id, reply };
+    this.#intake.take({
+      from: asker.from,
+      data: message.data,
+      run: (data) => this.#run(asker, () => handle(data, asker, verb)),
+      refuse: (busy) => this.#refuse(asker, busy),
+    });
+  }
+
+  /** Works on a request, which may have waited until the shard is another host's. */
+  #run(asker: Asker, work: () => void): void {
+    if (this.#fixed.length === 0 || !this.#owner.mayAnswer()) return;
     try {
       const failure = this.#owner.failure();
       if (failure !== undefined) throw failure;
-      handle(message, sender.id, sender.verb);
+      work();
     } catch (error) {
-      this.#refuse(reply, ensureError(error));
+      this.#refuse(asker, ensureError(error));
     }
   }
 
@@ -219,18 +240,18 @@ export class ShardRequests {
     }
   }
 
-  #pull(message: Msg, wanted: Pick<Pull, "asker" | "parameter" | "index">): void {
-    const { fields, data } = decodeMessage(message.data);
+  #pull(bytes: Uint8Array, asker: Asker, parameter: string, index: number): void {
+    const { fields, data } = decodeMessage(bytes);
     const request = parsePullRequest(fields);
-    this.#pullBlock(message.reply ?? "", { ...wanted, request, part: data });
+    this.#pullBlock(asker, { parameter, index, request, part: data });
   }
 
   /** `part`: the request's bytes. */
-  #pullBlock(reply: string, pull: Pull): void {
-    const { request, asker } = pull;
-    const { index, release } = this.#parts.hold(pull.part);
+  #pullBlock(asker: Asker, pull: Pull): void {
+    const { request } = pull;
+    const { index, release } = this.#parts.hold(asker.from, pull.part);
     const answer = (): void => {
-      const willAnswer = this.#responder.respond(reply, (allocate) => {
+      const willAnswer = this.#responder.respond(asker, (allocate) => {
         release();
         return this.#values({ ...pull, part: index }, allocate);
       });
@@ -238,13 +259,12 @@ export class ShardRequests {
     };
     const refuse = (error: PserverError): void => {
       release();
-      this.#refuse(reply, error);
+      this.#refuse(asker, error);
     };
     const { step } = request;
     // Step 0 has always closed, and a job without steps has no other.
-    const waiting = { ...request, asker };
-    if (step === undefined || step === 0) this.#afterPosition(waiting, answer, refuse);
-    else this.#afterStep(waiting, { revision: 0, step }, answer, refuse);
+    if (step === undefined || step === 0) this.#afterPosition(asker, request, answer, refuse);
+    else this.#afterStep(asker, request, { revision: 0, step }, answer, refuse);
   }
 
   #values({ parameter, index, request, part }: Pull, allocate: Allocate): Uint8Array {
@@ -272,11 +292,11 @@ export class ShardRequests {
     return sealMessage(draft, isWhole ? this.#checksums.of(block, draft.data) : undefined);
   }
 
-  #outcome(message: Msg, trainer: string): void {
-    const reply = message.reply ?? "";
-    const request = parseOutcomeRequest(decodeMessage(message.data).fields);
+  #outcome(data: Uint8Array, asker: Asker): void {
+    const trainer = asker.from;
+    const request = parseOutcomeRequest(decodeMessage(data).fields);
     const answer = (): void => {
-      this.#responder.respond(reply, () => {
+      this.#responder.respond(asker, () => {
         const { generation } = this.#owner.position();
         const outcomes = this.#owner.shard.outcomes(trainer, request);
         const replaced = request.generation < generation;
@@ -290,21 +310,20 @@ export class ShardRequests {
         });
       });
     };
-    const waiting = { ...request, asker: trainer, waitMs: PULL_WAIT_MS_MAX };
-    this.#afterPosition(waiting, answer, (error) => {
+    this.#afterPosition(asker, { ...request, waitMs: PULL_WAIT_MS_MAX }, answer, (error) => {
       // What was folded from a journal that has been replaced since is known still; what was not
       // folded is lost, and no waiting brings it.
       if (error.code === "JOURNAL_REPLACED") answer();
-      else this.#refuse(reply, error);
+      else this.#refuse(asker, error);
     });
   }
 
-  #step(message: Msg, trainer: string): void {
-    const reply = message.reply ?? "";
-    const request = parseStepRequest(decodeMessage(message.data).fields);
+  #step(data: Uint8Array, asker: Asker): void {
+    const trainer = asker.from;
+    const request = parseStepRequest(decodeMessage(data).fields);
     const { revision, step } = request;
     const answer = (): void => {
-      this.#responder.respond(reply, () => {
+      this.#responder.respond(asker, () => {
         const { steps } = this.#owner.shard;
         return encodeStepReply({
           ...this.#owner.position(),
@@ -314,33 +333,32 @@ export class ShardRequests {
         });
       });
     };
-    const waiting = { ...request, asker: trainer };
-    this.#afterStep(waiting, { revision, step, trainer }, answer, (error) =>
-      this.#refuse(reply, error),
+    this.#afterStep(asker, request, { revision, step, trainer }, answer, (error) =>
+      this.#refuse(asker, error),
     );
   }
 
-  #ownerVerb(message: Msg, asker: string, verb: string): void {
-    const reply = message.reply ?? "";
-    const { fields, data } = decodeMessage(message.data);
+  #ownerVerb(bytes: Uint8Array, asker: Asker, verb: string): void {
+    const { fields, data } = decodeMessage(bytes);
     if (verb === "pull") {
       const parameter = textField(fields, "parameter");
       const index = integerField(fields, "index");
-      const request = parsePullRequest(fields);
-      this.#pullBlock(reply, { asker, parameter, index, request, part: data });
+      this.#pullBlock(asker, { parameter, index, request: parsePullRequest(fields), part: data });
     } else if (verb === "check") {
-      const request = { ...parsePosition(fields), asker, waitMs: PULL_WAIT_MS_MAX };
+      const request = { ...parsePosition(fields), waitMs: PULL_WAIT_MS_MAX };
       const wanted = listField(fields, "blocks", CHECK_BLOCKS_MAX);
       const answer = (): void => {
-        this.#responder.respond(reply, () => encodeMessage(this.#check(wanted)));
+        this.#responder.respond(asker, () => encodeMessage(this.#check(wanted)));
       };
-      this.#afterPosition(request, answer, (error) => this.#refuse(reply, error));
+      this.#afterPosition(asker, request, answer, (error) => this.#refuse(asker, error));
     } else if (verb === "status") {
-      this.#responder.respond(reply, () => encodeMessage(this.#owner.status()));
+      this.#responder.respond(asker, () => encodeMessage(this.#owner.status()));
+    } else if (verb === "memory") {
+      this.#responder.respond(asker, () => encodeMessage(this.#owner.memory()));
     } else if (verb === "snapshot") {
       this.#owner.snapshot().then(
-        (entries) => this.#responder.respond(reply, () => encodeMessage(entries)),
-        (error: unknown) => this.#refuse(reply, ensureError(error)),
+        (entries) => this.#responder.respond(asker, () => encodeMessage(entries)),
+        (error: unknown) => this.#refuse(asker, ensureError(error)),
       );
     } else {
       throw new PserverError("BAD_MESSAGE", `no request to an owner: ${verb}`);
@@ -363,31 +381,34 @@ export class ShardRequests {
 
   /** Calls `run` once the shard is folded so far, or else `refuse`. */
   #afterPosition(
-    { generation, seq, asker, waitMs }: Waiting,
+    { from }: Asker,
+    { generation, seq, waitMs }: Waiting,
     run: () => void,
     refuse: (error: PserverError) => void,
   ): void {
-    const visit = { wanted: { generation, seq, asker }, waitMs, run, refuse };
+    const visit = { from, wanted: { generation, seq, asker: from }, waitMs, run, refuse };
     this.#owner.positions.at(this.#owner.position(), visit);
   }
 
   /** Calls `run` once the shard is folded so far and its steps are, both in the request's time. */
   #afterStep(
+    asker: Asker,
     request: Waiting,
     wanted: WantedStep,
     run: () => void,
     refuse: (error: PserverError) => void,
   ): void {
+    const { from } = asker;
     const deadline = performance.now() + request.waitMs;
     const arrived = (): void => {
       const waitMs = Math.max(0, Math.ceil(deadline - performance.now()));
-      this.#owner.steps.at(this.#owner.shard.steps, { wanted, waitMs, run, refuse });
+      this.#owner.steps.at(this.#owner.shard.steps, { from, wanted, waitMs, run, refuse });
     };
-    this.#afterPosition(request, arrived, refuse);
+    this.#afterPosition(asker, request, arrived, refuse);
   }
 
-  #refuse(reply: string, error: PserverError): void {
-    this.#responder.respond(reply, () => encodeError(error));
+  #refuse(asker: Asker, error: PserverError): void {
+    this.#responder.respond(asker, () => encodeError(error));
   }
 }
 

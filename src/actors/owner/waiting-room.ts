@@ -1,13 +1,16 @@
-import { PserverError } from "../../protocol/index.ts";
+import { busy, type PserverError } from "../../protocol/index.ts";
+import { Shares } from "../shares.ts";
 
 /** Requests that may wait for one kind of thing in one shard; then askers are told BUSY. */
-const WAITING_MAX = 4_096;
+const WAITING = { each: 2_048, all: 8_192 } as const;
 
 /** What becomes of a request now: it goes on waiting, is answered, or is refused. */
 export type Verdict = "wait" | "answer" | PserverError;
 
 /** A request that may have to wait for what it wants. */
 export interface Visit<Wanted> {
+  /** The trainer that asks, or host. */
+  readonly from: string;
   readonly wanted: Wanted;
   readonly waitMs: number;
   /** Called once, now or later, unless {@link refuse} is. */
@@ -20,6 +23,7 @@ export class WaitingRoom<Wanted> {
   readonly #shard: number;
   readonly #judge: (wanted: Wanted) => Verdict;
   readonly #tooLate: (wanted: Wanted, waitMs: number) => PserverError;
+  readonly #shares: Shares = new Shares(WAITING);
   readonly #timers: Map<Visit<Wanted>, NodeJS.Timeout> = new Map();
 
   constructor(options: {
@@ -37,13 +41,14 @@ export class WaitingRoom<Wanted> {
   enter(visit: Visit<Wanted>): void {
     const { wanted, waitMs } = visit;
     if (this.#settle(visit)) return;
-    if (this.#timers.size >= WAITING_MAX) {
-      const text = `shard ${this.#shard}: more than ${WAITING_MAX} requests wait`;
-      visit.refuse(new PserverError("BUSY", text));
+    if (!this.#shares.take(visit.from, 1)) {
+      const expected = WAITING.each;
+      const text = `shard ${this.#shard}: expected at most ${expected} requests of a trainer that wait, and room for all`;
+      visit.refuse(busy(text, { shard: this.#shard, expected }));
       return;
     }
     const timer = setTimeout(() => {
-      this.#timers.delete(visit);
+      this.#leave(visit);
       visit.refuse(this.#tooLate(wanted, waitMs));
     }, waitMs);
     this.#timers.set(visit, timer);
@@ -84,6 +89,6 @@ export class WaitingRoom<Wanted> {
 
   #leave(visit: Visit<Wanted>): void {
     clearTimeout(this.#timers.get(visit));
-    this.#timers.delete(visit);
+    if (this.#timers.delete(visit)) this.#shares.giveBack(visit.from, 1);
   }
 }

@@ -1,7 +1,6 @@
-import { PserverError } from "../../protocol/index.ts";
-
-/** Bytes of indices that the waiting pulls of one shard may hold; then askers are told BUSY. */
-const INDEX_BYTES_MAX = 64 * 1024 * 1024;
+import { busy } from "../../protocol/index.ts";
+import { QUEUED_BYTES } from "../queue-limits.ts";
+import { Shares } from "../shares.ts";
 
 /** The index of a pull that waits, until it is released. */
 export interface WantedPart {
@@ -13,26 +12,26 @@ export interface WantedPart {
 /** The indices of the parts that pulls wait for: copies, because a request is gone after its turn. */
 export class WantedParts {
   readonly #shard: number;
-  #heldBytes = 0;
+  /** Bytes of indices. */
+  readonly #shares: Shares = new Shares(QUEUED_BYTES);
 
   constructor(shard: number) {
     this.#shard = shard;
   }
 
-  /** Keeps a copy of an index. @throws BUSY if those that wait hold too much. */
-  hold(index: Uint8Array): WantedPart {
-    const heldBytes = this.#heldBytes + index.length;
-    if (heldBytes > INDEX_BYTES_MAX) {
-      throw new PserverError(
-        "BUSY",
-        `shard ${this.#shard}: the indices of waiting pulls take more than ${INDEX_BYTES_MAX} bytes`,
-        { shard: this.#shard, expected: INDEX_BYTES_MAX, received: heldBytes },
+  /** Keeps a copy of an index for a trainer. @throws BUSY if those that wait hold too much. */
+  hold(trainer: string, index: Uint8Array): WantedPart {
+    const { length } = index;
+    if (!this.#shares.take(trainer, length)) {
+      const expected = QUEUED_BYTES.each;
+      throw busy(
+        `shard ${this.#shard}: expected at most ${expected} bytes of indices of a trainer's waiting pulls, and room for all`,
+        { shard: this.#shard, expected, received: length },
       );
     }
-    this.#heldBytes = heldBytes;
-    const release = (): void => {
-      this.#heldBytes -= index.length;
+    return {
+      index: Uint8Array.from(index),
+      release: () => this.#shares.giveBack(trainer, length),
     };
-    return { index: Uint8Array.from(index), release };
   }
 }

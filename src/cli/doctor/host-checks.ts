@@ -24,7 +24,7 @@ export function checkShards(shards: readonly ListedShard[]): Check {
   const idle = [...idleShards(shards)];
   if (idle.length === 0) return ok("shards", `all ${shards.length} are served`);
   const found = idle.map(([state, numbers]) => `${state}: ${formatRanges(numbers)}`).join("; ");
-  const failed = shards.find(({ state }) => state === "failed");
+  const failed = shards.find(({ state }) => state === "failed" || state === "no-memory");
   if (failed === undefined) {
     const advice = "a host takes them over within seconds; if not, look at the hosts' messages";
     return warn("shards", `not served at the moment: ${found}`, advice);

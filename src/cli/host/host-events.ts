@@ -35,6 +35,11 @@ export function tellHostEvent(event: HostEvent, output: Output): void {
         `shard ${event.shard} goes on, but may have lost records: ${event.error.message}`,
       );
       return;
+    case "no-memory":
+      output.warning(
+        `${event.error.code}: ${event.error.message}; another host takes it if it can`,
+      );
+      return;
     case "disconnected":
       output.warning("the connection to the broker is lost; trying to get it back");
       return;

@@ -23,6 +23,7 @@ export interface HostFlags extends SynchronizationFlags, EtcdFlags {
   readonly journal?: "file" | "memory";
   readonly journalLimit?: number;
   readonly retain?: number;
+  readonly memoryLimit?: number;
   readonly modelDir?: string;
 }
 
@@ -60,6 +61,12 @@ export function addHostOptions(command: Command, modelDirectory: string): Comman
         "journal kept for each shard (default: 1GiB, 64MiB in memory)",
       ).argParser(parseSize),
     )
+    .addOption(
+      new Option(
+        "--memory-limit <size>",
+        "the most memory that values may take in a host (default: what the system has free)",
+      ).argParser(parseSize),
+    )
     .option("--model-dir <dir>", `where models are saved (default: ${modelDirectory})`);
 }
 
@@ -71,6 +78,7 @@ export function hostArguments(flags: HostFlags): string[] {
     "--journal": flags.journal,
     "--journal-limit": flags.journalLimit,
     "--retain": flags.retain,
+    "--memory-limit": flags.memoryLimit,
     "--model-dir": flags.modelDir,
     ...synchronizationEntries(flags),
     ...etcdEntries(flags),
@@ -88,6 +96,7 @@ export interface HostSettings {
   readonly journal?: "file" | "memory";
   readonly journalBytesMax?: number;
   readonly retainBytes?: number;
+  readonly memoryLimitBytes?: number;
   readonly modelDirectory?: string;
   readonly synchronization?: Synchronization;
   readonly etcd?: EtcdSettings;
@@ -104,6 +113,7 @@ export function toHostSettings(flags: HostFlags & { readonly job: string }): Hos
     ...(flags.journal === undefined ? {} : { journal: flags.journal }),
     ...(flags.journalLimit === undefined ? {} : { journalBytesMax: flags.journalLimit }),
     ...(flags.retain === undefined ? {} : { retainBytes: flags.retain }),
+    ...(flags.memoryLimit === undefined ? {} : { memoryLimitBytes: flags.memoryLimit }),
     ...(flags.modelDir === undefined ? {} : { modelDirectory: flags.modelDir }),
     ...(synchronization === undefined ? {} : { synchronization }),
     ...(etcd === undefined ? {} : { etcd }),

@@ -1,5 +1,4 @@
 import { ensureError, type PserverError } from "../../protocol/errors.ts";
-import { visible } from "../../protocol/visible.ts";
 import { EXIT_CODES, type ExitCode } from "../exit-codes.ts";
 import { hintFor } from "../hints.ts";
 import type { Paint } from "./colors.ts";

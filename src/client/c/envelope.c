@@ -11,6 +11,7 @@
 #define CRC_AT 6
 #define CRC_END 10
 #define ENTRIES_MAX 15
+#define RETRY_AFTER_MS_MAX 5000
 
 static const uint8_t head[CRC_END + 3] = {0x80, 0xa3, 'c', 'r', 'c', 0xce, 0,
                                           0,    0,    0,   0xa1, 'v', PROTOCOL_VERSION};
@@ -181,4 +182,15 @@ pserver_status error_in_message(const struct message *message) {
   pserver_status status = status_from_name((const char *)code.content, code.content_bytes);
   if (status != PSERVER_ERR_INTERNAL || value_is_text(&code, "INTERNAL")) return fail(status, "%s", text);
   return fail(status, "%.*s: %s", (int)code.content_bytes, (const char *)code.content, text);
+}
+
+int64_t retry_after_ms(const struct message *message) {
+  struct value error;
+  struct value details;
+  uint64_t hint_ms;
+  if (!map_find(&message->fields, "error", &error) || !map_find(&error, "details", &details) ||
+      !map_whole(&details, "retryAfterMs", &hint_ms)) {
+    return 0;
+  }
+  return hint_ms < RETRY_AFTER_MS_MAX ? (int64_t)hint_ms : RETRY_AFTER_MS_MAX;
 }

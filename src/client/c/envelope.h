@@ -68,4 +68,7 @@ pserver_status open_message(const uint8_t *bytes, size_t count, struct message *
 /** The error that a message carries as the last error; OK if it carries none. */
 pserver_status error_in_message(const struct message *message);
 
+/** How long the error in a message says to wait before asking again, at most 5 s; 0 if it does not. */
+int64_t retry_after_ms(const struct message *message);
+
 #endif

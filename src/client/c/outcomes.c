@@ -137,7 +137,8 @@ void on_outcome_reply(struct client *client, unsigned shard, natsMsg *received) 
   if (status == PSERVER_OK) {
     take_answers(client, &message, true);
   } else if (heals_with_time(status)) {
-    lane->asked_at_ms = soon;
+    int64_t hint_ms = retry_after_ms(&message);
+    lane->asked_at_ms = hint_ms > ASK_SOON_MS ? soon - ASK_SOON_MS + hint_ms : soon;
   } else if (status == PSERVER_ERR_REJOIN || status == PSERVER_ERR_SUPERSEDED) {
     session_ended(client, status);
   } else if (status == PSERVER_ERR_JOURNAL_REPLACED) {

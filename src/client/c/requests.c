@@ -121,7 +121,9 @@ static pserver_status handle_reply(struct asking *asking, struct ask *ask, natsM
     int64_t now = now_ms();
     bool is_patient = ask->patience_ms == 0 || now - ask->started_ms < ask->patience_ms;
     if (is_patient) {
-      ask->due_ms = now + varied_ms(ask->pause_ms);
+      int64_t pause_ms = varied_ms(ask->pause_ms);
+      int64_t hint_ms = is_open ? retry_after_ms(&message) : 0;
+      ask->due_ms = now + (hint_ms > pause_ms ? hint_ms : pause_ms);
       ask->pause_ms = doubled_ms(ask->pause_ms, PAUSE_MS_MAX);
       return PSERVER_OK;
     }

@@ -164,6 +164,7 @@ describe("a shard without a manifest", () => {
       },
       marks: { read: () => Promise.resolve(left.mark) },
       hooks: {},
+      reserve: () => undefined,
     });
   }
 

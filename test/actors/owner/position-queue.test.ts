@@ -34,9 +34,10 @@ afterEach(() => {
 
 const at = (generation: number, seq: number): Position => ({ generation, seq });
 
-function ask(wanted: Position, folded: Position, waitMs = 100): void {
+function ask(wanted: Position, folded: Position, waitMs = 100, from = "alice"): void {
   queue.at(folded, {
-    wanted: { ...wanted, asker: "alice" },
+    from,
+    wanted: { ...wanted, asker: from },
     waitMs,
     run: () => heard.push("run"),
     refuse: ({ code }) => heard.push(code),
@@ -86,11 +87,20 @@ describe("a request", () => {
     expect(heard).toEqual(["TIMEOUT"]);
   });
 
-  test("is refused when too many wait", () => {
-    for (let i = 0; i < 4_096; i++) ask(at(1, 6), at(1, 5));
+  test("is refused when too many of its trainer wait; others' wait, and none for ever", () => {
+    for (let i = 0; i < 2_048; i++) ask(at(1, 6), at(1, 5));
     expect(heard).toEqual([]);
     ask(at(1, 6), at(1, 5));
     expect(heard).toEqual(["BUSY"]);
+    ask(at(1, 6), at(1, 5), 100, "bob");
+    expect(heard).toEqual(["BUSY"]);
+    queue.advance(at(1, 6));
+    expect(heard).toHaveLength(2_050);
+    for (let i = 0; i < 2_048; i++) ask(at(1, 7), at(1, 6));
+    vi.advanceTimersByTime(100);
+    expect(heard.filter((what) => what === "TIMEOUT")).toHaveLength(2_048);
+    ask(at(1, 7), at(1, 6));
+    expect(heard.filter((what) => what === "BUSY")).toHaveLength(1);
   });
 });
 

@@ -7,12 +7,15 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { recordCrc } from "../../../src/actors/fold/read-record.ts";
 import { Credit } from "../../../src/actors/journal/credit.ts";
 import type { Journal } from "../../../src/actors/journal/journal.ts";
+import { HostMemory } from "../../../src/actors/memory/host-memory.ts";
 import { FailedBlocks } from "../../../src/actors/owner/failed-blocks.ts";
 import type { HeadMark } from "../../../src/actors/owner/head-mark.ts";
+import { Intake } from "../../../src/actors/owner/intake.ts";
 import { MarkKeeper } from "../../../src/actors/owner/mark-keeper.ts";
 import { Pace } from "../../../src/actors/owner/pace.ts";
 import { Responder } from "../../../src/actors/owner/responder.ts";
 import { ShardOwner } from "../../../src/actors/owner/shard-owner.ts";
+import { Refusals } from "../../../src/actors/refusals.ts";
 import { SnapshotBudget } from "../../../src/actors/snapshot/snapshot-budget.ts";
 import {
   decodeMessage,
@@ -102,7 +105,10 @@ function make(): ShardOwner {
     manager: line.manager,
     inboxPrefix: "_INBOX_test.=host.h",
     dataConnection,
+    intake: new Intake(new Refusals()),
     responder: new Responder(dataConnection, pool),
+    memory: new HostMemory({ shards: SHARDS }),
+    onNoMemory: () => undefined,
     failedBlocks: new FailedBlocks(dataConnection, SUBJECTS, SHARDS),
     credit: new Credit(1_000_000, 1_000),
     pace: new Pace(),

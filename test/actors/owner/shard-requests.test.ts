@@ -3,12 +3,14 @@
 // an encoding that does not fit; BUSY before the indices of waiting pulls take too much memory; of a shard
 // that has failed what ended it, for every block that could be its own.
 import type { Msg, NatsConnection } from "@nats-io/transport-node";
-import { beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test, vi } from "vitest";
 import { FailedBlocks } from "../../../src/actors/owner/failed-blocks.ts";
+import { Intake } from "../../../src/actors/owner/intake.ts";
 import { PositionQueue } from "../../../src/actors/owner/position-queue.ts";
 import { Responder } from "../../../src/actors/owner/responder.ts";
 import { ShardRequests } from "../../../src/actors/owner/shard-requests.ts";
 import { StepQueue } from "../../../src/actors/owner/step-queue.ts";
+import { Refusals } from "../../../src/actors/refusals.ts";
 import {
   decodeElements,
   decodeMessage,
@@ -26,6 +28,8 @@ import {
   throwIfError,
 } from "../../../src/protocol/index.ts";
 import { BufferPool } from "../../../src/transport/buffer-pool.ts";
+import { codeOf } from "../../protocol/refusal.ts";
+import { HANG_MS } from "../../support/limits.ts";
 import { Folded } from "../fold/folded.ts";
 import { SHARD, SUBJECTS } from "../fold/journal-writer.ts";
 
@@ -39,6 +43,7 @@ type Handler = (error: null, message: Msg) => void;
 /** Hands requests to whom they concern and keeps what is published. */
 class HandedOn {
   readonly published: Uint8Array[] = [];
+  readonly repliedTo: string[] = [];
   readonly #handlers: Map<string, Handler> = new Map();
 
   /** What the actors use of a connection. */
@@ -48,18 +53,18 @@ class HandedOn {
       return { unsubscribe: () => this.#handlers.delete(subject) };
     },
     publish: (subject: string, bytes: Uint8Array) => {
-      expect(subject).toBe(REPLY);
       this.published.push(bytes);
+      this.repliedTo.push(subject);
     },
     isClosed: () => false,
     flush: () => Promise.resolve(),
     info: { max_payload: 1024 * 1024 },
   } as unknown as NatsConnection;
 
-  /** A pull by alice, of "w" block 0 if nothing else is said. */
-  ask(data: Uint8Array, name = "w", index = 0): void {
-    const subject = SUBJECTS.pull(name, index, "alice");
-    const message = { subject, reply: REPLY, data } as Msg;
+  /** A pull, by alice and of "w" block 0 if nothing else is said. */
+  ask(data: Uint8Array, name = "w", index = 0, trainer = "alice"): void {
+    const subject = SUBJECTS.pull(name, index, trainer);
+    const message = { subject, reply: `${SUBJECTS.inbox(trainer)}.7`, data } as Msg;
     for (const heard of [SUBJECTS.block(name, index), SUBJECTS.allPulls()]) {
       this.#handlers.get(heard)?.(null, message);
     }
@@ -92,6 +97,7 @@ beforeEach(() => {
   requests = new ShardRequests({
     connection: net.connection,
     subjects: SUBJECTS,
+    intake: new Intake(new Refusals()),
     responder: new Responder(net.connection, new BufferPool()),
     failedBlocks: new FailedBlocks(net.connection, SUBJECTS, SHARDS),
     owner: {
@@ -105,6 +111,7 @@ beforeEach(() => {
       mayAnswer: () => true,
       snapshot: () => Promise.reject(new PserverError("CLOSED", "no snapshots here")),
       status: () => ({}),
+      memory: () => ({}),
     },
   });
   requests.open();
@@ -117,7 +124,7 @@ function ask(request: Partial<PullRequest> = {}, index?: PartIndex): void {
 
 /** The answer to the only pull. */
 function answer(): PullReply {
-  expect(net.published).toHaveLength(1);
+  expect(net.repliedTo.splice(0)).toEqual([REPLY]);
   return parsePullReply(decodeMessage(net.published[0] ?? new Uint8Array(0)));
 }
 
@@ -137,9 +144,10 @@ describe("a pull", () => {
     expect(floats(reply.data)).toEqual([...VALUES]);
   });
 
-  test("of rows, and of some elements of rows, gets these in order", () => {
+  test("of rows, and of some elements of rows, gets these in order", async () => {
     ask({}, { rows: numbers(1, 3) });
     ask({}, { rows: numbers(0, 2), inner: numbers(0, 2) });
+    await vi.waitFor(() => expect(net.published).toHaveLength(2), HANG_MS);
     const replies = net.published.map((bytes) => parsePullReply(decodeMessage(bytes)));
     expect(replies.map(({ data }) => floats(data))).toEqual([
       at(3, 4, 5, 9, 10, 11),
@@ -206,20 +214,28 @@ describe("a pull is refused", () => {
     expect(() => answer()).toThrow(expect.objectContaining({ code: "UNSUPPORTED" }));
   });
 
-  test("while those that wait hold 64 MiB of indices, and not once they are gone", () => {
+  test("while those of its trainer that wait hold 16 MiB of indices, and not once they are gone", async () => {
     const rows = Uint32Array.from({ length: 4 * 1024 * 1024 }, (_, i) => i);
     const bytes = encodePullRequest({ ...ANY, seq: 3, part: { rows: rows.length } }, { rows });
     expect(partIndexBytes({ rows: rows.length })).toBe(16 * 1024 * 1024);
-    for (let i = 0; i < 4; i++) net.ask(bytes);
-    expect(net.published).toHaveLength(0);
-    net.ask(bytes);
-    expect(() => answer()).toThrow(expect.objectContaining({ code: "BUSY" }));
-    positions.refuseAll(new PserverError("CLOSED", "over"));
-    net.published.length = 0;
-    net.ask(bytes);
-    expect(net.published).toHaveLength(0);
-    positions.refuseAll(new PserverError("CLOSED", "over"));
-    expect(() => answer()).toThrow(expect.objectContaining({ code: "CLOSED" }));
+    const codes = async (count: number): Promise<string[]> => {
+      await vi.waitFor(() => expect(net.published).toHaveLength(count), HANG_MS);
+      return net.published
+        .splice(0)
+        .map((reply) => codeOf(() => throwIfError(decodeMessage(reply).fields)));
+    };
+    for (let round = 0; round < 3; round++) {
+      net.ask(bytes);
+      net.ask(bytes, "w", 0, "bob");
+      net.ask(bytes, "w", 0, "bob");
+      expect(await codes(1)).toEqual(["BUSY"]);
+      await vi.waitFor(() => {
+        // Those that have not begun to wait yet do so at once.
+        positions.refuseAll(new PserverError("CLOSED", "over"));
+        expect(net.published).toHaveLength(2);
+      }, HANG_MS);
+      expect(await codes(2)).toEqual(["CLOSED", "CLOSED"]);
+    }
   });
 });
 

@@ -27,6 +27,7 @@ afterEach(() => {
 
 function ask(wanted: WantedStep): void {
   queue.at(table, {
+    from: wanted.trainer ?? "",
     wanted,
     waitMs: 100,
     run: () => heard.push("run"),
@@ -104,11 +105,13 @@ describe("a request", () => {
     expect(heard).toEqual(["NOT_OWNER"]);
   });
 
-  test("is refused when too many wait", () => {
+  test("is refused when too many of its trainer wait; others' wait", () => {
     members(1, ["a"]);
-    for (let i = 0; i < 4_096; i++) ask({ revision: 1, step: 1 });
+    for (let i = 0; i < 2_048; i++) ask({ revision: 1, step: 1 });
     expect(heard).toEqual([]);
     ask({ revision: 1, step: 1 });
+    expect(heard).toEqual(["BUSY"]);
+    ask({ revision: 1, step: 1, trainer: "a" });
     expect(heard).toEqual(["BUSY"]);
   });
 });

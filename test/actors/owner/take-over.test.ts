@@ -66,6 +66,7 @@ function takeOver(): Promise<Holding> {
     journal: { shard: SHARD, lastSeq: () => Promise.resolve(undefined) },
     marks: { read: () => Promise.resolve(undefined) },
     hooks: {},
+    reserve: () => undefined,
   });
 }
 

@@ -212,6 +212,23 @@ describe("a request", () => {
     expect(await refusal(subjects.outcome(0, "raw"), encodeMessage({}))).toBe("BAD_MESSAGE");
   });
 
+  test("with a configuration that nests without end is refused as any, twenty times", async () => {
+    const { data } = await raw.request(
+      subjects.lifecycle("raw", "join"),
+      encodeMessage({ token: "raw" }),
+      { timeout: HANG_MS },
+    );
+    const { session } = decodeMessage(data).fields;
+    for (let round = 0; round < 5; round++) {
+      for (const level of ["[", "{", "- ", "? "]) {
+        const config = level.repeat(1_000);
+        const parameter = { name: "deep", dtype: "float32", shape: [1], config };
+        const subject = subjects.lifecycle("raw", "create");
+        expect(await refusal(subject, encodeMessage({ session, parameter }))).toBe("BAD_CONFIG");
+      }
+    }
+  });
+
   test("that wants its answer elsewhere, or is only for hosts, gets none", async () => {
     const replies = ["_INBOX_j.victim.reply.1", "$KV.PS_j.evil", "ps.evil.x", `${INBOX}x.1`];
     for (const subject of [

@@ -7,15 +7,26 @@ import { PserverError } from "../../../src/protocol/index.ts";
 import { openConnection } from "../../../src/transport/connection.ts";
 import { startTestBroker } from "../../support/broker.ts";
 import { HostileBroker } from "../../support/hostile-broker.ts";
+import { HANG_MS } from "../../support/limits.ts";
 import { greetingLine } from "../../transport/greeting-line.ts";
 
-const WAIT = { timeout: 40_000, interval: 5 };
+const WAIT = { timeout: HANG_MS, interval: 5 };
 const ROLE = { name: "t", inboxPrefix: "_INBOX.t" };
 
 type Connection = Awaited<ReturnType<typeof openConnection>>;
 
 async function connectTo(url: string): Promise<Connection> {
   return await openConnection({ servers: [url], timeoutMs: 5_000 }, ROLE);
+}
+
+/** A connection, and what comes to its only subscription. */
+async function listenTo(url: string): Promise<{ connection: Connection; received: string[] }> {
+  const connection = await connectTo(url);
+  const received: string[] = [];
+  connection.subscribe("a", {
+    callback: (_error, message) => void received.push(message.string()),
+  });
+  return { connection, received };
 }
 
 /** All that was printed while `run` ran. */
@@ -56,11 +67,7 @@ describe("a broker that says what none does", () => {
   ])("%s: is left, and another connection is made", async (_what, text) => {
     await using broker = await HostileBroker.open(greetingLine());
     const output = await printed(async () => {
-      const connection = await connectTo(broker.url);
-      const received: string[] = [];
-      connection.subscribe("a", {
-        callback: (_error, message) => void received.push(message.string()),
-      });
+      const { connection, received } = await listenTo(broker.url);
       await heard(broker, received, "before");
       broker.say(Buffer.from(text, "latin1"));
       await vi.waitFor(() => expect(broker.accepted).toBeGreaterThan(1), WAIT);
@@ -73,11 +80,7 @@ describe("a broker that says what none does", () => {
   test("anything, in any pieces: one connection after the other, and the process lives", async () => {
     await using broker = await HostileBroker.open(greetingLine());
     const output = await printed(async () => {
-      const connection = await connectTo(broker.url);
-      const received: string[] = [];
-      connection.subscribe("a", {
-        callback: (_error, message) => void received.push(message.string()),
-      });
+      const { connection, received } = await listenTo(broker.url);
       const bytes = fc.oneof(
         fc.uint8Array({ minLength: 1, maxLength: 200 }),
         fc
@@ -137,7 +140,7 @@ test("a callback that throws ends the connection, and another one is made", asyn
         connection.publish("a", "here");
         expect(received).toContain("here");
       };
-      await vi.waitFor(speak, { timeout: 40_000, interval: 50 });
+      await vi.waitFor(speak, { timeout: HANG_MS, interval: 50 });
       await connection.close();
     });
   } finally {

@@ -1,0 +1,92 @@
+// Proves that a trainer which asks one thing as fast as it can, past its client, stops nobody: two others
+// train, look and save meanwhile, and every call of theirs succeeds in its ordinary time; the host keeps
+// its leases; and the one who floods is told that it is too much, and how long to wait.
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import type { Readable, Writable } from "node:stream";
+import { expect, onTestFinished, test, vi } from "vitest";
+import type { Client } from "../../../src/client/index.ts";
+import { TestJob } from "../../support/host.ts";
+import { HANG_MS, TEST_MS } from "../../support/limits.ts";
+
+const PROGRAM = join(import.meta.dirname, "../../../build/programs/test/e2e/programs/flooder.js");
+const ROUNDS = 20;
+
+interface Told {
+  readonly sent: number;
+  readonly answered: number;
+  readonly busy: number;
+  readonly hinted: number;
+}
+
+/** A process that floods until it is ended. */
+class Flooder implements AsyncDisposable {
+  told: Told = { sent: 0, answered: 0, busy: 0, hinted: 0 };
+  readonly #child: ChildProcessByStdio<Writable, Readable, null>;
+  readonly #closed: Promise<void>;
+
+  constructor(job: TestJob, what: string) {
+    const options = JSON.stringify({ url: job.broker.url, job: job.job, what });
+    this.#child = spawn(process.execPath, [PROGRAM, options], {
+      stdio: ["pipe", "pipe", "inherit"],
+    });
+    this.#child.stdin.on("error", () => undefined);
+    createInterface({ input: this.#child.stdout }).on("line", (line) => {
+      this.told = JSON.parse(line) as Told;
+    });
+    this.#closed = new Promise((resolve) => this.#child.once("close", () => resolve()));
+  }
+
+  /** Waits until it has been refused, so that it does flood. */
+  async refused(): Promise<void> {
+    await vi.waitFor(() => expect(this.told.busy).toBeGreaterThan(0), { timeout: HANG_MS });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#child.stdin.end();
+    await this.#closed;
+  }
+}
+
+async function train(client: Client, rounds: number): Promise<void> {
+  for (let i = 0; i < rounds; i++) {
+    await client.sendGrads({
+      w: new Float32Array(1_000).fill(-1),
+      v: new Float32Array(10).fill(1),
+    });
+    await client.getParams(["w", "v"]);
+    expect((await client.status()).state).toBe("ready");
+    if (i % 10 === 0) expect(await client.listParams()).not.toHaveLength(0);
+  }
+}
+
+test.each(["status", "outcome", "save", "create"])(
+  "a flood of %s stops no other trainer and costs no lease",
+  async (what) => {
+    const modelDirectory = await mkdtemp(join(tmpdir(), "pserver-test-"));
+    onTestFinished(() => rm(modelDirectory, { recursive: true, force: true }));
+    const job = await TestJob.start({ shards: 4, leaseMs: 5_000, workers: 1, modelDirectory });
+    onTestFinished(() => job.remove());
+    const host = await job.host();
+    const trainers = await Promise.all(["a", "b"].map((id) => job.trainer(id)));
+    const [first] = trainers as [Client];
+    await first.beginInit();
+    await first.initParam("w", new Float32Array(1_000), { learningRate: 1 });
+    await first.initParam("v", new Float32Array(10), { learningRate: 1 });
+    await first.finishInit();
+
+    const lines = host.lines.length;
+    await using flooder = new Flooder(job, what);
+    await flooder.refused();
+    await Promise.all(trainers.map((client) => train(client, ROUNDS)));
+    if (what === "save") await first.saveModel("honest.npz");
+    expect((await first.pullFull("w")).data[0]).toBe(2 * ROUNDS);
+    // Whoever is told BUSY is told how long to wait.
+    expect(flooder.told.hinted).toBe(flooder.told.busy);
+    expect(host.lines.slice(lines)).toEqual([]);
+  },
+  TEST_MS,
+);
