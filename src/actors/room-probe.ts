@@ -6,6 +6,7 @@ import {
   JETSTREAM_ERRORS,
   jetStreamErrorCode,
 } from "../transport/broker-error.ts";
+import { streamExists } from "./stream-exists.ts";
 
 /** A probe stands for as long as two requests take: one that stands longer was left behind. */
 const PROBE_MS_MAX = 10_000;
@@ -77,13 +78,7 @@ async function isInTheWay(
 ): Promise<boolean> {
   if (jetStreamErrorCode(error) === JETSTREAM_ERRORS.STREAM_NAME_IN_USE) return true;
   if (fromBrokerError(error, ACTION).code !== "NO_SPACE") throw error;
-  try {
-    await manager.streams.info(name);
-    return true;
-  } catch (absent) {
-    if (jetStreamErrorCode(absent) === JETSTREAM_ERRORS.STREAM_NOT_FOUND) return false;
-    throw absent;
-  }
+  return await streamExists(manager, name);
 }
 
 /** Whether a probe could not be made because another one's store was being removed, as it may be. */

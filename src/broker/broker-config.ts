@@ -29,6 +29,17 @@ export interface WrittenConfig {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it finds
 const UNSAFE = /["\\\u0000-\u001f]/;
 
+/** Of the names that nats-server has for the limit of file storage. */
+const FILE_LIMIT = /\bmax_file/;
+
+/**
+ * Whether the limit of file storage is ours to set: not in a file of the user's, nor where further
+ * lines set it, for the broker takes either of its names, in no order.
+ */
+export function limitIsOurs({ configFile, jetstreamConfig }: BrokerSettings): boolean {
+  return configFile === undefined && !FILE_LIMIT.test(jetstreamConfig ?? "");
+}
+
 /**
  * The configuration to be written into the store directory: it includes a file, then sets anew.
  *
@@ -36,10 +47,11 @@ const UNSAFE = /["\\\u0000-\u001f]/;
  * broker refuses the `-sd` flag beside a `store_dir`. A file of the user's is never replaced in
  * part, for its block may hold what must not get lost silently, such as `sync_interval`: there
  * the flag is used, and the broker refuses a file that names a `store_dir` too.
+ * @param fileBytesMax what the broker may keep in files; it chooses itself where that is absent.
  * @throws BAD_PATH if a path holds a quote, a backslash or a control character.
  * @throws BAD_VALUE if `configFile` is given with `durable` or `jetstreamConfig`.
  */
-export function writeBrokerConfig(settings: BrokerSettings): WrittenConfig {
+export function writeBrokerConfig(settings: BrokerSettings, fileBytesMax?: number): WrittenConfig {
   const storeDir = resolve(settings.storeDir);
   const included = settings.configFile ?? join(packageRoot(), "nats.conf");
   const lines = [
@@ -51,6 +63,7 @@ export function writeBrokerConfig(settings: BrokerSettings): WrittenConfig {
   if (settings.configFile === undefined) {
     lines.push("jetstream {", `  store_dir: ${quoted(storeDir)}`);
     if (settings.durable === true) lines.push("  sync_interval: always");
+    if (fileBytesMax !== undefined) lines.push(`  max_file: ${fileBytesMax}`);
     if (settings.jetstreamConfig !== undefined) lines.push(settings.jetstreamConfig);
     lines.push("}");
   } else {

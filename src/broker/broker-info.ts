@@ -1,5 +1,6 @@
 import { connect } from "node:net";
 import { PserverError } from "../protocol/errors.ts";
+import { parseJsonObject } from "./json-object.ts";
 
 /** What a broker says of itself when a client connects. */
 export interface BrokerInfo {
@@ -21,7 +22,7 @@ export async function readBrokerInfo(
   timeoutMs: number,
 ): Promise<BrokerInfo> {
   const greeting = await readLine(host, port, timeoutMs);
-  const fields = greeting.startsWith("INFO ") ? parseObject(greeting.slice(5)) : undefined;
+  const fields = greeting.startsWith("INFO ") ? parseJsonObject(greeting.slice(5)) : undefined;
   if (fields === undefined || typeof fields["version"] !== "string") {
     throw new PserverError(
       "NO_BROKER",
@@ -60,14 +61,4 @@ function readLine(host: string, port: number, timeoutMs: number): Promise<string
       }
     });
   });
-}
-
-function parseObject(text: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null ? { ...value } : undefined;
-  } catch {
-    // Not JSON, so not a broker: the caller says so.
-    return undefined;
-  }
 }

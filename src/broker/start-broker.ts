@@ -3,11 +3,12 @@ import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { PserverError } from "../protocol/errors.ts";
 import { errnoCode, fileError } from "../protocol/file-errors.ts";
-import { type BrokerSettings, writeBrokerConfig } from "./broker-config.ts";
+import { type BrokerSettings, limitIsOurs, writeBrokerConfig } from "./broker-config.ts";
 import { readBrokerInfo } from "./broker-info.ts";
 import { type BrokerExit, BrokerProcess } from "./broker-process.ts";
 import { checkDurable } from "./broker-version.ts";
 import { type FoundBroker, findBroker } from "./find-broker.ts";
+import { storeLimitBytes } from "./store-limit.ts";
 import { lockStore, type StoreLock } from "./store-lock.ts";
 import { StuckStore } from "./stuck-store.ts";
 
@@ -104,7 +105,8 @@ interface StartFiles {
 }
 
 async function writeFiles(storeDir: string, options: BrokerOptions): Promise<StartFiles> {
-  const config = writeBrokerConfig(options);
+  const fileBytesMax = limitIsOurs(options) ? await storeLimitBytes(storeDir) : undefined;
+  const config = writeBrokerConfig(options, fileBytesMax);
   const configPath = join(storeDir, "broker.conf");
   const portsDir = join(storeDir, "ports");
   try {

@@ -3,7 +3,7 @@
 // text is proved by test/e2e/broker.test.ts.
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { writeBrokerConfig } from "../../src/broker/broker-config.ts";
+import { limitIsOurs, writeBrokerConfig } from "../../src/broker/broker-config.ts";
 import { packageRoot } from "../../src/broker/package-root.ts";
 
 describe("writeBrokerConfig", () => {
@@ -37,6 +37,23 @@ describe("writeBrokerConfig", () => {
       "max_connections: 5",
       "",
     ]);
+  });
+
+  test("sets what the broker may keep in files, before lines that come last", () => {
+    const { text } = writeBrokerConfig({ storeDir: "/data", jetstreamConfig: "domain: x" }, 4096);
+    expect(text).toContain('  store_dir: "/data"\n  max_file: 4096\ndomain: x\n}');
+    const own = { storeDir: "/data", configFile: "/etc/mine.conf" };
+    expect(writeBrokerConfig(own, 4096).text).not.toContain("max_file");
+  });
+
+  test.each([
+    [{}, true],
+    [{ jetstreamConfig: "domain: x" }, true],
+    [{ jetstreamConfig: "max_file: 1GB" }, false],
+    [{ jetstreamConfig: "domain: x, max_file_store: 1GB" }, false],
+    [{ configFile: "/etc/mine.conf" }, false],
+  ])("%j: the limit of files is ours: %s", (settings, ours) => {
+    expect(limitIsOurs({ storeDir: "/data", ...settings })).toBe(ours);
   });
 
   test("keeps the jetstream block of a file of the user's, and sets the directory by flag", () => {

@@ -1,8 +1,9 @@
 // Proves that `pserver up` mends a broker which a full disk has left unable to write, once there is
-// room: nobody has to do anything else, and the values are exactly what was acknowledged.
+// room: nobody has to do anything else, and the values are exactly what was acknowledged. And that a
+// job on a disk that others have filled since opens and takes updates.
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
-import { connect } from "../../src/client/index.ts";
+import { type Client, connect } from "../../src/client/index.ts";
 import { type Running, start } from "../cli/spawn-command.ts";
 import { HANG_MS } from "../support/limits.ts";
 import { mountObstacle, SmallDisk } from "../support/small-disk.ts";
@@ -47,3 +48,32 @@ test.skipIf(OBSTACLE !== "")(`goes on after its disk was full${OBSTACLE}`, async
     await client.close({ timeoutMs: 1 });
   }
 });
+
+test.skipIf(OBSTACLE !== "")(
+  `opens a job again that has reserved more than is free${OBSTACLE}`,
+  async () => {
+    disk = new SmallDisk();
+    const store = join(disk.path, "up");
+    const serve = async (...flags: string[]): Promise<Client> => {
+      up = start(["up", "--json", "--port", "0", "--store", store, ...flags]);
+      const { url } = JSON.parse(await up.firstLine);
+      return await connect({ url, job: "default", trainer: "a", timeoutMs: 120_000 });
+    };
+    const first = await serve("--shards", "2");
+    expect(await first.beginInit()).toBe(true);
+    await first.initParam("w", Float32Array.of(1), { learningRate: 1 });
+    await first.finishInit();
+    await first.close();
+    up?.child.kill("SIGTERM");
+    expect(await up?.finished).toMatchObject({ code: 0 });
+
+    // Two journals of 16 MiB at least are reserved, and three quarters of what is left are fewer.
+    await disk.take(90 * 1024 * 1024);
+    const again = await serve();
+    await again.sendGrads({ w: Float32Array.of(-1) });
+    expect((await again.pullFull("w")).data).toEqual(Float32Array.of(2));
+    // And what is small can still be made.
+    await again.createIfNotAlreadyCreated("v", Float32Array.of(3));
+    await again.close();
+  },
+);

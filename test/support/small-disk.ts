@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
-import { open, rm } from "node:fs/promises";
+import { open, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -42,6 +42,11 @@ export class SmallDisk {
     } finally {
       await file.close();
     }
+  }
+
+  /** Takes so many bytes of the room. */
+  async take(bytes: number): Promise<void> {
+    await writeFile(this.#filling, Buffer.alloc(bytes));
   }
 
   async free(): Promise<void> {

@@ -16,6 +16,7 @@ import {
 } from "../../transport/broker-error.ts";
 import type { StreamPublisher } from "../../transport/stream-publisher.ts";
 import { readable } from "../fold/read-record.ts";
+import { streamExists } from "../stream-exists.ts";
 import {
   decodeManifest,
   encodeManifest,
@@ -259,15 +260,20 @@ export class SnapshotStore {
   }
 }
 
-/** Makes the snapshot stream of a job if it is not there; the same configuration is no change. */
+/**
+ * Makes the snapshot stream of a job if it is not there. One that is there is not asked for again: a
+ * broker that has less room than it has promised refuses that, and an existing job needs none.
+ */
 export async function ensureSnapshotStream(
   manager: JetStreamManager,
   subjects: JobSubjects,
   replicas: number,
 ): Promise<void> {
+  const name = subjects.snapshotStream();
   try {
+    if (await streamExists(manager, name)) return;
     await manager.streams.add({
-      name: subjects.snapshotStream(),
+      name,
       subjects: [subjects.allSnapshots()],
       storage: StorageType.File,
       retention: RetentionPolicy.Limits,

@@ -1,6 +1,7 @@
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
+import { parseJsonObject } from "../../broker/json-object.ts";
 import { errorFromWire, PserverError } from "../../protocol/errors.ts";
 
 /** How to run a host in a process of its own. */
@@ -75,7 +76,7 @@ export class HostProcess {
     const lines = createInterface({ input: this.#child.stdout });
     const id = new Promise<string>((resolve) => {
       lines.on("line", (line) => {
-        const value = parseObject(line);
+        const value = parseJsonObject(line);
         if (value?.["ready"] === true) resolve(String(value["id"]));
       });
     });
@@ -92,23 +93,13 @@ function died(code: number | null, signal: NodeJS.Signals | null): PserverError 
 }
 
 function parseError(line: string): PserverError | undefined {
-  const error = parseObject(line)?.["error"];
+  const error = parseJsonObject(line)?.["error"];
   if (typeof error !== "object" || error === null) return undefined;
   const { code, message } = error as Record<string, unknown>;
   return errorFromWire({ code: String(code), message: String(message) });
 }
 
 function parseWarning(line: string): string | undefined {
-  const warning = parseObject(line)?.["warning"];
+  const warning = parseJsonObject(line)?.["warning"];
   return typeof warning === "string" ? warning : undefined;
-}
-
-function parseObject(line: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(line);
-    return typeof value === "object" && value !== null ? { ...value } : undefined;
-  } catch {
-    // Not JSON: a line for people.
-    return undefined;
-  }
 }

@@ -50,6 +50,18 @@ describe("a host that cannot start", () => {
     expect(await refusal()).toMatchObject({ type: "refused", error: { code: "NO_SPACE" } });
   });
 
+  test("on a broker without room for the journals, unless the job is there already", async () => {
+    const journalBytesMax = 4 * 1024 ** 2;
+    await start({ jetstreamConfig: "max_file_store: 64MB" });
+    await (await job.host({ journalBytesMax })).stop();
+    await job.broker.stop();
+    // Less than the job has reserved: whatever is asked for is refused.
+    await job.broker.start({ jetstreamConfig: "max_file_store: 8MB" });
+    const again = await job.host();
+    expect(again.serving).toEqual([0, 1, 2, 3]);
+    expect(await refusal({ job: "other" })).toMatchObject({ error: { code: "NO_SPACE" } });
+  });
+
   test("without JetStream", async () => {
     await start({ extraConfig: "accounts { A { users [ { user: a, password: a } ] } }" });
     const connection = {

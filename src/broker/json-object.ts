@@ -1,0 +1,10 @@
+/** The entries of a JSON object that another program has written; undefined if the text is none. */
+export function parseJsonObject(text: string): Readonly<Record<string, unknown>> | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null ? { ...value } : undefined;
+  } catch {
+    // Not JSON: the caller says what that means.
+    return undefined;
+  }
+}
