@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what was built, with the packages it needs at run time, below PREFIX:
-# lib/node_modules/nats-pserver and bin/pserver. Needs no network. DESTDIR is for packagers.
+# Installs what was built, with the packages it needs at run time and the broker of set-up, below
+# PREFIX: lib/node_modules/nats-pserver and bin/pserver. Needs no network. DESTDIR is for packagers.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -23,6 +23,14 @@ npm ls --omit=dev --all --parseable --loglevel=error | while IFS= read -r direct
   mkdir -p "$(dirname "$target/$relative")"
   cp -R "$directory" "$(dirname "$target/$relative")/"
 done
+
+# The broker that set-up was told of, built or unpacked, where the installed package looks for it first
+# too. One on the PATH is found as it is.
+broker=${PSERVER_NATS_SERVER:-.tools/bin/nats-server}
+if [[ -x $broker ]]; then
+  mkdir -p "$target/.tools/bin"
+  install -m 755 "$broker" "$target/.tools/bin/nats-server"
+fi
 
 ln -sf ../lib/node_modules/nats-pserver/dist/cli/main.js "$bin/pserver"
 printf 'installed %s\n' "$bin/pserver"

@@ -14,14 +14,16 @@ const GREETING_BYTES_MAX = 64 * 1024;
 
 /**
  * Connects, reads the broker's greeting and hangs up. A broker that greets accepts clients.
- * @throws NO_BROKER if nothing answers within `timeoutMs`, or what answers is no broker.
+ * @throws NO_BROKER if nothing answers within `timeoutMs`, or what answers is no broker; ABORTED by
+ *   `signal`.
  */
 export async function readBrokerInfo(
   host: string,
   port: number,
   timeoutMs: number,
+  signal?: AbortSignal,
 ): Promise<BrokerInfo> {
-  const greeting = await readLine(host, port, timeoutMs);
+  const greeting = await readLine(host, port, timeoutMs, signal);
   const fields = greeting.startsWith("INFO ") ? parseJsonObject(greeting.slice(5)) : undefined;
   if (fields === undefined || typeof fields["version"] !== "string") {
     throw new PserverError(
@@ -37,7 +39,12 @@ export async function readBrokerInfo(
   };
 }
 
-function readLine(host: string, port: number, timeoutMs: number): Promise<string> {
+function readLine(
+  host: string,
+  port: number,
+  timeoutMs: number,
+  signal: AbortSignal | undefined,
+): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host, port });
     let text = "";
@@ -46,10 +53,19 @@ function readLine(host: string, port: number, timeoutMs: number): Promise<string
       const message = `the broker at ${host}:${port} cannot be reached: ${reason}`;
       reject(new PserverError("NO_BROKER", message, { host, port }, { cause }));
     };
+    const abort = (): void => {
+      socket.destroy();
+      reject(new PserverError("ABORTED", `asking the broker at ${host}:${port} was aborted`));
+    };
+    if (signal?.aborted === true) abort();
+    signal?.addEventListener("abort", abort, { once: true });
     socket.setTimeout(timeoutMs, () => fail(`no greeting within ${timeoutMs} ms`));
     socket.setEncoding("utf8");
     socket.on("error", (error) => fail(error.message, error));
-    socket.on("close", () => fail("it closed the connection without a greeting"));
+    socket.on("close", () => {
+      signal?.removeEventListener("abort", abort);
+      fail("it closed the connection without a greeting");
+    });
     socket.on("data", (chunk: string) => {
       text += chunk;
       const end = text.indexOf("\r\n");

@@ -6,6 +6,7 @@ import { promisify } from "node:util";
 import { PserverError } from "../protocol/errors.ts";
 import { checkBrokerVersion } from "./broker-version.ts";
 import { packageRoot } from "./package-root.ts";
+import { userBrokerDirectory } from "./user-directory.ts";
 
 /** A nats-server program on this machine. */
 export interface FoundBroker {
@@ -24,25 +25,26 @@ const VERSION_TIMEOUT_MS = 10_000;
 const run = promisify(execFile);
 
 /**
- * The broker to start, in this order: `PSERVER_NATS_SERVER`, then `.tools/bin` of the package,
- * then `PATH`, then the system's directories. Programs that are too old are passed over; the one
+ * The broker to start, in this order: `PSERVER_NATS_SERVER`, then `.tools/bin` of the package, then
+ * what `pserver setup` made, then `PATH`, then the system's directories. Programs that are too old are passed over; the one
  * that `PSERVER_NATS_SERVER` names is taken or refused.
  * @throws NO_BROKER if there is none, or the named one cannot be run.
- * @throws BROKER_TOO_OLD if every one found is.
+ * @throws BROKER_TOO_OLD if every one found is; ABORTED by `signal`.
  */
 export async function findBroker(
   environment: Readonly<Record<string, string | undefined>> = process.env,
+  signal?: AbortSignal,
 ): Promise<FoundBroker> {
   const named = environment["PSERVER_NATS_SERVER"];
   if (named !== undefined && named !== "") {
-    const broker = { path: named, version: await readVersion(named) };
+    const broker = { path: named, version: await readVersion(named, signal) };
     checkBrokerVersion(broker.version);
     return broker;
   }
   let tooOld: unknown;
-  for (const path of candidates(environment["PATH"] ?? "")) {
+  for (const path of candidates(environment)) {
     if (!(await isExecutable(path))) continue;
-    const broker = { path, version: await readVersion(path) };
+    const broker = { path, version: await readVersion(path, signal) };
     try {
       checkBrokerVersion(broker.version);
       return broker;
@@ -53,16 +55,16 @@ export async function findBroker(
   if (tooOld !== undefined) throw tooOld;
   throw new PserverError(
     "NO_BROKER",
-    `no ${PROGRAM} found in PSERVER_NATS_SERVER, .tools/bin or PATH: run "make setup" in a ` +
-      "checkout of this project, or install nats-server 2.12 and set PSERVER_NATS_SERVER to it",
+    `no ${PROGRAM} found in PSERVER_NATS_SERVER, ${userBrokerDirectory(environment)} or PATH`,
     { expected: PROGRAM },
   );
 }
 
-function candidates(path: string): string[] {
+function candidates(environment: Readonly<Record<string, string | undefined>>): string[] {
   const directories = [
     join(packageRoot(), ".tools", "bin"),
-    ...path.split(delimiter).filter((directory) => directory !== ""),
+    userBrokerDirectory(environment),
+    ...(environment["PATH"] ?? "").split(delimiter).filter((directory) => directory !== ""),
     ...SYSTEM_DIRECTORIES,
   ];
   return [...new Set(directories)].map((directory) => join(directory, PROGRAM));
@@ -78,11 +80,15 @@ async function isExecutable(path: string): Promise<boolean> {
   }
 }
 
-async function readVersion(path: string): Promise<string> {
+async function readVersion(path: string, signal: AbortSignal | undefined): Promise<string> {
   let output: string;
   try {
-    output = (await run(path, ["--version"], { timeout: VERSION_TIMEOUT_MS })).stdout;
+    const options = { timeout: VERSION_TIMEOUT_MS, ...(signal === undefined ? {} : { signal }) };
+    output = (await run(path, ["--version"], options)).stdout;
   } catch (cause) {
+    if (signal?.aborted === true) {
+      throw new PserverError("ABORTED", `running ${path} --version was aborted`, { path });
+    }
     throw new PserverError("NO_BROKER", `cannot run ${path} --version`, { path }, { cause });
   }
   const version = /v(\d+\.\d+\.\d+\S*)/.exec(output)?.[1];

@@ -5,5 +5,6 @@ export type { BrokerExit } from "./broker-process.ts";
 export { type BrokerStanding, brokerLacks, checkBrokerVersion } from "./broker-version.ts";
 export { type FoundBroker, findBroker } from "./find-broker.ts";
 export { packageRoot } from "./package-root.ts";
+export { type SetUpOptions, setUpBroker } from "./set-up-broker.ts";
 export { type Broker, type BrokerOptions, startBroker } from "./start-broker.ts";
 export { lockStore, type StoreLock } from "./store-lock.ts";

@@ -7,6 +7,7 @@ import { type BrokerSettings, limitIsOurs, writeBrokerConfig } from "./broker-co
 import { readBrokerInfo } from "./broker-info.ts";
 import { type BrokerExit, BrokerProcess } from "./broker-process.ts";
 import { checkDurable } from "./broker-version.ts";
+import { failedStart } from "./failed-start.ts";
 import { type FoundBroker, findBroker } from "./find-broker.ts";
 import { storeLimitBytes } from "./store-limit.ts";
 import { lockStore, type StoreLock } from "./store-lock.ts";
@@ -61,18 +62,21 @@ const GREETING_TIMEOUT_MS = 10_000;
  * a broker left behind keeps the store locked, and the next start names its pid. (Started from a
  * worker thread it ends with that thread.)
  * @throws NO_BROKER if there is no program, or it ended or was not ready in time; the message
- *   ends with the last lines of its log.
+ *   ends with what its log says of that.
+ * @throws ADDRESS_IN_USE if another process listens on the port.
  * @throws BROKER_TOO_OLD, STORE_IN_USE, BAD_PATH, BAD_VALUE, NO_JETSTREAM, IO, DISK_FULL;
  *   ABORTED by `signal`.
  */
 export async function startBroker(options: BrokerOptions): Promise<Broker> {
   const storeDir = resolve(options.storeDir);
-  const program = options.program ?? (await findBroker());
+  const program = options.program ?? (await findBroker(process.env, options.signal));
   if (options.durable === true) checkDurable(program.version);
+  throwIfAborted(options);
   const lock = await lockStore(storeDir);
   let running: BrokerProcess | undefined;
   try {
     const files = await writeFiles(storeDir, options);
+    throwIfAborted(options);
     running = await BrokerProcess.spawn(
       program.path,
       files.flags,
@@ -86,6 +90,11 @@ export async function startBroker(options: BrokerOptions): Promise<Broker> {
     else await running.kill();
     throw error;
   }
+}
+
+function throwIfAborted({ signal, storeDir }: BrokerOptions): void {
+  if (signal?.aborted !== true) return;
+  throw new PserverError("ABORTED", "the start of the broker was aborted", { storeDir });
 }
 
 /** Gets the lines of the broker's log. */
@@ -136,18 +145,17 @@ async function untilReady(
 ): Promise<Broker> {
   const timeoutMs = options.startTimeoutMs ?? START_TIMEOUT_MS;
   const deadline = performance.now() + timeoutMs;
+  const failed = (what: string): Promise<PserverError> => failedStart(what, running.lastLines());
   let port = await readPort(files.portsDir);
   while (port === undefined) {
-    if (options.signal?.aborted) {
-      throw new PserverError("ABORTED", "the start of the broker was aborted", { storeDir });
-    }
-    if (running.hasExited) throw failed(running, "ended before it was ready");
-    if (performance.now() > deadline) throw failed(running, `was not ready in ${timeoutMs} ms`);
+    throwIfAborted(options);
+    if (running.hasExited) throw await failed("ended before it was ready");
+    if (performance.now() > deadline) throw await failed(`was not ready in ${timeoutMs} ms`);
     await delay(POLL_MS);
     port = await readPort(files.portsDir);
   }
   const host = options.host ?? LOOPBACK;
-  const info = await readBrokerInfo(dialled(host), port, GREETING_TIMEOUT_MS);
+  const info = await readBrokerInfo(dialled(host), port, GREETING_TIMEOUT_MS, options.signal);
   if (!info.jetstream) {
     const message = `expected a configuration that enables JetStream; received ${options.configFile}`;
     throw new PserverError("NO_JETSTREAM", message, { configFile: options.configFile });
@@ -188,9 +196,4 @@ function dialled(host: string): string {
 
 function bracketed(host: string): string {
   return host.includes(":") ? `[${host}]` : host;
-}
-
-function failed(running: BrokerProcess, what: string): PserverError {
-  const log = running.lastLines();
-  return new PserverError("NO_BROKER", `the broker ${what}: ${log.join(" | ")}`, { log });
 }

@@ -1,6 +1,7 @@
-import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
+import { readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { makeDirectory } from "../model-files/make-directory.ts";
 import { PserverError } from "../protocol/errors.ts";
 import { errnoCode, fileError } from "../protocol/file-errors.ts";
 import { identifyProcess, isAlive, type ProcessIdentity } from "./process-identity.ts";
@@ -37,7 +38,7 @@ export async function lockStore(dir: string): Promise<StoreLock> {
   const claims = join(dir, "lock");
   const self = identifyProcess(process.pid) ?? { pid: process.pid, birth: "unknown" };
   try {
-    await mkdir(claims, { recursive: true });
+    await makeDirectory(claims);
   } catch (cause) {
     throw fileError("make the store directory", claims, cause);
   }

@@ -1,9 +1,10 @@
 import { randomUUID } from "node:crypto";
 import type { FileHandle } from "node:fs/promises";
-import { mkdir, open, rename, rm, rmdir, stat } from "node:fs/promises";
+import { open, rename, rm, rmdir, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { ensureError, PserverError } from "../protocol/errors.ts";
 import { errnoCode, io } from "../protocol/file-errors.ts";
+import { makeDirectory } from "./make-directory.ts";
 
 /** What the operating system says of a name that is not there, or can never be. */
 const ABSENT: readonly unknown[] = ["ENOENT", "ENAMETOOLONG"];
@@ -84,7 +85,7 @@ export async function makeDirectories(directory: string): Promise<string | undef
   const top = await topmostMissing(resolve(directory));
   if (top === undefined) return undefined;
   try {
-    await io("create", directory, mkdir(directory, { recursive: true }));
+    await io("create", directory, makeDirectory(directory));
     for (let above = dirname(resolve(directory)); above.length >= dirname(top).length; ) {
       await syncDirectory(above);
       if (above === dirname(above)) break;

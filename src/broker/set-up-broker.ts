@@ -1,0 +1,70 @@
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { ensureError, PserverError } from "../protocol/errors.ts";
+import { checkBrokerVersion } from "./broker-version.ts";
+import { type FoundBroker, findBroker } from "./find-broker.ts";
+import { packageRoot } from "./package-root.ts";
+import { userBrokerDirectory } from "./user-directory.ts";
+
+/** How to set a broker up. */
+export interface SetUpOptions {
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Gets what is done, line by line. */
+  readonly onMessage: (text: string) => void;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * The broker that {@link findBroker} finds. If there is none, or an old one, one is provided in the
+ * user's directory: built with Go, or without any taken out of Debian's package.
+ * @throws NO_BROKER if that cannot be done, with what to install; ABORTED by `signal`.
+ */
+export async function setUpBroker(options: SetUpOptions): Promise<FoundBroker> {
+  const { environment, signal } = options;
+  const found = await findUsable(environment, signal);
+  if (found !== undefined && checkBrokerVersion(found.version) !== "warned") return found;
+  const keep = found === undefined ? [] : ["--or-keep", found.path];
+  await runScript([userBrokerDirectory(environment), ...keep], options);
+  return await findBroker(environment, signal);
+}
+
+/** A broker that may be used; undefined if there is none, or none that is new enough. */
+async function findUsable(
+  environment: SetUpOptions["environment"],
+  signal: AbortSignal,
+): Promise<FoundBroker | undefined> {
+  try {
+    return await findBroker(environment, signal);
+  } catch (thrown) {
+    const error = ensureError(thrown);
+    const isNamed = (environment["PSERVER_NATS_SERVER"] ?? "") !== "";
+    if (isNamed || (error.code !== "NO_BROKER" && error.code !== "BROKER_TOO_OLD")) throw error;
+    return undefined;
+  }
+}
+
+async function runScript(args: readonly string[], options: SetUpOptions): Promise<void> {
+  const script = join(packageRoot(), "scripts", "provide-broker.sh");
+  const child = spawn("bash", [script, ...args], {
+    // Somebody may have to type a password.
+    stdio: ["inherit", "ignore", "pipe"],
+    env: options.environment,
+    signal: options.signal,
+  });
+  let last = "";
+  createInterface({ input: child.stderr }).on("line", (line) => {
+    last = line.replace(/^setup: /, "");
+    options.onMessage(last);
+  });
+  const code = await new Promise<number | null>((resolve, reject) => {
+    child.once("close", resolve);
+    child.once("error", (cause) => {
+      if (options.signal.aborted) return;
+      const message = `cannot run bash, which sets the broker up: ${cause.message}`;
+      reject(new PserverError("NO_BROKER", message, { program: "bash" }, { cause }));
+    });
+  });
+  options.signal.throwIfAborted();
+  if (code !== 0) throw new PserverError("NO_BROKER", last || `the set-up ended with ${code}`);
+}
