@@ -14,6 +14,7 @@ const HINTS: Readonly<Partial<Record<ErrorCode, string>>> = {
   UNKNOWN_PARAMETER: 'list the parameters with "pserver ls"',
   NOT_INITIALIZED: 'load a model with "pserver load", or let a trainer initialize the job',
   ALREADY_INITIALIZED: 'overwrite single parameters with "pserver set", or use another --job',
+  ADDRESS_IN_USE: "stop that process, or choose another port with --port; 0 takes any free one",
   STORE_IN_USE: "stop that process, or choose another directory with --store",
   TIMEOUT: "give it longer with --timeout",
   OUTCOME_UNKNOWN: 'look at the values with "pserver get" before you send them again',
@@ -28,10 +29,31 @@ const HINTS: Readonly<Partial<Record<ErrorCode, string>>> = {
 /** What Node.js says of a certificate whose authority is not known here. */
 const UNKNOWN_AUTHORITY = /SELF_SIGNED|ISSUER|UNTRUSTED|VERIFY_LEAF/;
 
-/** The hint for an error, if there is one. */
-export function hintFor({ code, details }: PserverError): string | undefined {
+/** What to do instead where the error comes from a command that hints would name, or that has more to say. */
+const HINTS_OF: Readonly<Record<string, typeof HINTS>> = {
+  up: {
+    NO_BROKER: '"pserver setup" provides a broker, or repairs one that does not run',
+    BROKER_TOO_OLD: '"pserver setup" provides a newer one',
+    NO_HOST: "the hosts' messages above say why they have ended",
+    NO_SPACE:
+      "free space on the disk of --store, or ask for less: --shards 4 --journal-limit 16MiB",
+    IO: "choose another directory with --store",
+  },
+  setup: {
+    NO_BROKER: "then run the same command again",
+    BROKER_TOO_OLD: "unset PSERVER_NATS_SERVER, or let it name nats-server 2.12",
+  },
+  host: { NO_HOST: "the messages above say why it has ended" },
+  load: { NOT_INITIALIZED: "another trainer initializes the job: wait for it" },
+};
+
+/** The hint for an error that a command ended with, if there is one; none says to run that very command. */
+export function hintFor({ code, details }: PserverError, command: string): string | undefined {
   const { certificate } = details;
-  if (typeof certificate !== "string") return HINTS[code];
-  if (!UNKNOWN_AUTHORITY.test(certificate)) return undefined;
-  return "name the file of the authority that signed it with --tlsca (NATS_CA)";
+  if (typeof certificate === "string") {
+    if (!UNKNOWN_AUTHORITY.test(certificate)) return undefined;
+    return "name the file of the authority that signed it with --tlsca (NATS_CA)";
+  }
+  const hint = HINTS_OF[command]?.[code] ?? HINTS[code];
+  return hint?.includes(`"pserver ${command}"`) ? undefined : hint;
 }

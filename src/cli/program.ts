@@ -15,6 +15,7 @@ import { registerRecover } from "./commands/recover.ts";
 import { registerRemove } from "./commands/remove.ts";
 import { registerSave } from "./commands/save.ts";
 import { registerSet } from "./commands/set.ts";
+import { registerSetup } from "./commands/setup.ts";
 import { registerStatus } from "./commands/status.ts";
 import { registerUp } from "./commands/up.ts";
 import type { CliContext } from "./context.ts";
@@ -48,6 +49,7 @@ export function createProgram(context: CliContext, style: ErrorStyle): Command {
     style.json ? false : 'hint: "pserver help COMMAND" lists what it takes',
   );
   registerUp(program, context);
+  registerSetup(program, context);
   registerHost(program, context);
   registerStatus(program, context);
   registerLs(program, context);

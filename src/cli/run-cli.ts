@@ -19,13 +19,18 @@ export async function runCli(args: readonly string[], cliProcess: CliProcess): P
       exitCode = code;
     },
   };
+  let command = "";
   try {
-    await createProgram(context, { json, paint }).parseAsync([...args], { from: "user" });
+    const program = createProgram(context, { json, paint });
+    program.hook("preAction", (_, action) => {
+      command = action.name();
+    });
+    await program.parseAsync([...args], { from: "user" });
     return exitCode;
   } catch (error) {
     // Commander has printed what is wrong; help and version end as errors too.
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.badArguments;
-    const report = reportError(error, json, paint);
+    const report = reportError(error, json, paint, command);
     stderr.write(`${report.text}\n`);
     return report.exitCode;
   }

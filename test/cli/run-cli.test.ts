@@ -7,6 +7,7 @@ import { runCli } from "../../src/cli/run-cli.ts";
 const COMMANDS = [
   ...[
     "up",
+    "setup",
     "host",
     "status",
     "ls",

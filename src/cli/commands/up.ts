@@ -34,8 +34,8 @@ export function registerUp(program: Command, context: CliContext): void {
       helpText({
         "When it ends": [
           "  Ctrl-C stops the hosts, then the broker, and exits with 0; a second Ctrl-C stops at",
-          "  once. A broker that dies is started again, up to five times. A host that dies is",
-          "  reported, and its shards go to the others; without any host left it exits.",
+          "  once. A broker or host that dies is started again, up to five times in a row; meanwhile",
+          "  the other hosts take its shards. Without any host left it exits.",
         ],
         "With --json": [
           '  One line once it serves: {"ready":true,"url","job","hosts","store",',

@@ -10,14 +10,19 @@ export interface ReportedError {
   readonly exitCode: ExitCode;
 }
 
-/** The report of an error and the exit code that goes with it. */
-export function reportError(thrown: unknown, json: boolean, paint: Paint): ReportedError {
+/** The report of an error that a command ended with, and the exit code that goes with it. */
+export function reportError(
+  thrown: unknown,
+  json: boolean,
+  paint: Paint,
+  command: string,
+): ReportedError {
   const error = ensureError(thrown);
   const exitCode = EXIT_CODES[error.code];
   if (json) return { text: jsonError(error), exitCode };
   const head = paint("fail", `pserver: ${error.code}:`);
   const lines = [`${head} ${visibleLines(error.message)}`];
-  const hint = hintFor(error);
+  const hint = hintFor(error, command);
   if (hint !== undefined) lines.push(`${paint("faint", "hint:")} ${hint}`);
   return { text: lines.join("\n"), exitCode };
 }

@@ -3,12 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Broker } from "../../broker/index.ts";
 import { ensureError, PserverError } from "../../protocol/errors.ts";
 import { io } from "../../protocol/file-errors.ts";
-
-/** Starts in a row that may fail, or end within {@link STEADY_MS}, before the keeper gives up. */
-const RESTARTS_MAX = 5;
-
-/** A broker that ran this long has proved itself: earlier failures are forgotten. */
-const STEADY_MS = 60_000;
+import { RESTARTS_MAX, STEADY_MS } from "./restarts.ts";
 
 const RESTART_DELAY_MS = 500;
 

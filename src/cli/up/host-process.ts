@@ -3,6 +3,7 @@ import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { parseJsonObject } from "../../broker/json-object.ts";
 import { errorFromWire, PserverError } from "../../protocol/errors.ts";
+import type { StartedHost } from "./kept-host.ts";
 
 /** How to run a host in a process of its own. */
 export interface HostProcessOptions {
@@ -22,7 +23,7 @@ const STOP_TIMEOUT_MS = 20_000;
  * so that Ctrl-C reaches only us and hosts are stopped before the broker; when we are gone it
  * sees its channel close and stops itself.
  */
-export class HostProcess {
+export class HostProcess implements StartedHost {
   readonly pid: number;
   /** The host's id, once it serves; rejects with what it could not start for. */
   readonly ready: Promise<string>;

@@ -21,8 +21,8 @@ export function describeReady(ready: UpReady, paint: Paint): string[] {
   ];
 }
 
-/** A host's unasked end, while others go on. */
+/** The end of a host that was started again in vain, while others go on. */
 export function describeEnd(name: string, reason: PserverError | undefined): string {
   const why = reason === undefined ? "" : `: ${reason.code}: ${reason.message}`;
-  return `${name} has ended${why}; its shards go to the others`;
+  return `${name} is given up${why}; its shards go to the others`;
 }

@@ -7,7 +7,10 @@ import { unlessAborted, untilAborted } from "../interrupts.ts";
 import { type HostFlags, hostArguments, toHostSettings } from "../options/host-options.ts";
 import type { Output, OutputFlags } from "../output/output.ts";
 import { BrokerKeeper } from "./broker-keeper.ts";
+import { findProgram } from "./find-program.ts";
 import { HostProcess } from "./host-process.ts";
+import { KeptHost, type StartedHost } from "./kept-host.ts";
+import { startLocalHost } from "./local-host.ts";
 import { describeEnd, describeReady } from "./messages.ts";
 import { RunningHosts } from "./running-hosts.ts";
 import { thisCommand } from "./this-command.ts";
@@ -42,7 +45,7 @@ export interface UpReady {
  */
 export async function runUp(context: CliContext, output: Output, flags: UpFlags): Promise<void> {
   const { signal } = context;
-  const keeper = await startKeeper(flags, output, signal);
+  const keeper = await startKeeper(context, flags, output);
   const hosts = new RunningHosts((name, reason) => output.warning(describeEnd(name, reason)));
   try {
     const ready = await Promise.race([
@@ -63,13 +66,16 @@ export async function runUp(context: CliContext, output: Output, flags: UpFlags)
 }
 
 async function startKeeper(
+  context: CliContext,
   flags: UpFlags,
   output: Output,
-  signal: AbortSignal,
 ): Promise<BrokerKeeper> {
+  const program = await findProgram(context, output);
+  const { signal } = context;
   const keeper = await BrokerKeeper.start({
     start: (port, onStoreStuck) =>
       startBroker({
+        program,
         // Where nats.conf has it, so that a broker started by hand finds the same data.
         storeDir: join(resolve(flags.store), "store"),
         port: port ?? flags.port,
@@ -99,35 +105,33 @@ async function startHosts(
   const modelDirectory = resolve(flags.modelDir ?? join(store, "models"));
   await makeDirectories(modelDirectory);
   const { url, pid, version } = keeper.broker;
-  const { startHost } = await import("../../actors/host.ts");
-  const first = await unlessAborted(
-    signal,
-    startHost({
+  const withModels = { ...flags, modelDir: modelDirectory };
+  const keep = (name: string, start: () => StartedHost): KeptHost => {
+    const host = new KeptHost({ name, start, onMessage: (text) => output.warning(text) });
+    hosts.add(name, host);
+    return host;
+  };
+  const local = (): StartedHost =>
+    startLocalHost({
       connection: { servers: [url], timeoutMs: CONNECT_TIMEOUT_MS },
-      ...toHostSettings({ ...flags, modelDir: modelDirectory }),
+      ...toHostSettings(withModels),
       onEvent: (event) => tellHostEvent(event, output),
-    }),
-  );
-  hosts.add(`host ${first.id}`, { stopped: first.stopped, stop: () => first.close() });
-  const args = [
-    "--url",
-    url,
-    "--job",
-    flags.job,
-    ...hostArguments({ ...flags, modelDir: modelDirectory }),
-  ];
+    });
+  // The first makes the job: together they would ask for room at one time.
+  const first = await unlessAborted(signal, keep("host 1", local).ready);
+  const args = ["--url", url, "--job", flags.job, ...hostArguments(withModels)];
   const others = Array.from({ length: flags.hosts - 1 }, (_, i) => {
     const name = `host process ${i + 2}`;
-    const host = new HostProcess({
-      command: thisCommand(),
-      args,
-      environment: withoutConnection(context.environment),
-      onMessage: (text) => output.message(`${name}: ${text}`),
-    });
-    hosts.add(`${name} (pid ${host.pid})`, host);
-    return host.ready;
+    const start = (): StartedHost =>
+      new HostProcess({
+        command: thisCommand(),
+        args,
+        environment: withoutConnection(context.environment),
+        onMessage: (text) => output.message(`${name}: ${text}`),
+      });
+    return keep(name, start).ready;
   });
-  const ids = [first.id, ...(await unlessAborted(signal, Promise.all(others)))];
+  const ids = [first, ...(await unlessAborted(signal, Promise.all(others)))];
   return {
     ready: true,
     url,

@@ -4,7 +4,9 @@ import { expect, test } from "vitest";
 import { EXIT, EXIT_CODES, EXIT_MEANINGS } from "../../../src/cli/exit-codes.ts";
 import { makePaint } from "../../../src/cli/output/colors.ts";
 import { reportError } from "../../../src/cli/output/report-error.ts";
-import { ERROR_CODES, PserverError } from "../../../src/protocol/errors.ts";
+import { ERROR_CODES, type ErrorCode, PserverError } from "../../../src/protocol/errors.ts";
+
+const COMMANDS = ["up", "setup", "host", "status", "ls", "get", "set", "save", "load", "doctor"];
 
 const plain = makePaint(false);
 
@@ -31,21 +33,36 @@ test.each([
   ["OUTCOME_UNKNOWN", 7],
   ["INTERNAL", 1],
 ] as const)("%s exits with %d", (code, exitCode) => {
-  expect(reportError(new PserverError(code, "text"), false, plain).exitCode).toBe(exitCode);
+  expect(reportError(new PserverError(code, "text"), false, plain, "status").exitCode).toBe(
+    exitCode,
+  );
 });
 
 test("tells people the code, the message and what to do", () => {
   const error = new PserverError("NO_BROKER", "nobody at\n\u001b[2Jhome");
-  expect(reportError(error, false, plain).text.split("\n")).toEqual([
+  expect(reportError(error, false, plain, "status").text.split("\n")).toEqual([
     "pserver: NO_BROKER: nobody at",
     "\\x1b[2Jhome",
     'hint: "pserver up" starts one on this machine',
   ]);
 });
 
+test.each([...COMMANDS])("never tells who ran %s to run that", (command) => {
+  for (const code of Object.keys(ERROR_CODES) as ErrorCode[]) {
+    const { text } = reportError(new PserverError(code, "text"), false, plain, command);
+    expect(text).not.toContain(`"pserver ${command}"`);
+  }
+});
+
+test("tells who starts a broker and has none how to get one", () => {
+  const error = new PserverError("NO_BROKER", "no nats-server found");
+  expect(reportError(error, false, plain, "up").text).toContain('hint: "pserver setup" provides');
+  expect(reportError(error, false, plain, "ls").text).toContain('hint: "pserver up" starts one');
+});
+
 test("tells programs everything on one line", () => {
   const error = new PserverError("BAD_VALUE", "two\nlines", { received: 7 });
-  const { text } = reportError(error, true, plain);
+  const { text } = reportError(error, true, plain, "status");
   expect(text).not.toContain("\n");
   expect(JSON.parse(text)).toEqual({
     error: { code: "BAD_VALUE", message: "two\nlines", details: { received: 7 } },
@@ -53,7 +70,12 @@ test("tells programs everything on one line", () => {
 });
 
 test("tells foreign errors as defects", () => {
-  const { text, exitCode } = reportError(new TypeError("x is not a function"), false, plain);
+  const { text, exitCode } = reportError(
+    new TypeError("x is not a function"),
+    false,
+    plain,
+    "status",
+  );
   expect(text).toContain("pserver: INTERNAL: x is not a function");
   expect(exitCode).toBe(EXIT.failure);
 });

@@ -1,0 +1,92 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { ensureError, type PserverError } from "../../protocol/errors.ts";
+import { RESTARTS_MAX, STEADY_MS } from "./restarts.ts";
+import type { RunningHost } from "./running-hosts.ts";
+
+/** A host that has been started, here or in a process of its own. */
+export interface StartedHost extends RunningHost {
+  /** Settles with its id once it serves; rejects with what it could not start for. */
+  readonly ready: Promise<string>;
+}
+
+/** How a {@link KeptHost} starts hosts and tells what it does. */
+export interface KeptHostOptions {
+  /** For messages. */
+  readonly name: string;
+  readonly start: () => StartedHost;
+  readonly onMessage: (text: string) => void;
+  /** Pause before the first restart; it doubles with each that fails. */
+  readonly restartDelayMs?: number;
+}
+
+const RESTART_DELAY_MS = 500;
+
+/** Keeps a host running: one that ends unasked is started again, up to five times in a row. */
+export class KeptHost implements RunningHost {
+  /** The id of the first one, once it serves. A first start that fails is not repeated. */
+  readonly ready: Promise<string>;
+  /** Settles when there will be no host any more: with the reason unless it was stopped. */
+  readonly stopped: Promise<PserverError | undefined>;
+  readonly #options: KeptHostOptions;
+  readonly #stopping = new AbortController();
+  #host: StartedHost;
+  #hasEnded = false;
+
+  constructor(options: KeptHostOptions) {
+    this.#options = options;
+    this.#host = options.start();
+    this.ready = this.#host.ready;
+    this.stopped = this.#keep();
+  }
+
+  /** Stops the host in order; it is not started again. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    if (!this.#hasEnded) await this.#host.stop();
+  }
+
+  async #keep(): Promise<PserverError | undefined> {
+    try {
+      await this.ready;
+    } catch {
+      // Whoever waits for `ready` has the reason too.
+      return await this.#host.stopped;
+    }
+    for (let failures = 0; ; ) {
+      const startedMs = performance.now();
+      const reason = await this.#host.stopped;
+      this.#hasEnded = true;
+      if (this.#stopping.signal.aborted) return undefined;
+      if (performance.now() - startedMs >= STEADY_MS) failures = 0;
+      const restarted = await this.#restart(reason, failures + 1);
+      if (restarted === undefined) return this.#stopping.signal.aborted ? undefined : reason;
+      failures = restarted;
+    }
+  }
+
+  /** Answers how often it took in a row until a host serves again; undefined if none does. */
+  async #restart(ended: PserverError | undefined, first: number): Promise<number | undefined> {
+    const { name, start, onMessage, restartDelayMs = RESTART_DELAY_MS } = this.#options;
+    const { signal } = this.#stopping;
+    let what = `has ended${inWords(ended)}`;
+    for (let failures = first; failures <= RESTARTS_MAX; failures++) {
+      onMessage(`${name} ${what}; starting it again (${failures} of ${RESTARTS_MAX})`);
+      try {
+        await delay(restartDelayMs * 2 ** (failures - 1), undefined, { signal });
+        this.#host = start();
+        this.#hasEnded = false;
+        const id = await this.#host.ready;
+        onMessage(`${name} is back as ${id}`);
+        return failures;
+      } catch (error) {
+        if (signal.aborted) return undefined;
+        what = `did not start${inWords(ensureError(error))}`;
+      }
+    }
+    return undefined;
+  }
+}
+
+function inWords(reason: PserverError | undefined): string {
+  return reason === undefined ? "" : `: ${reason.code}: ${reason.message}`;
+}
