@@ -25,3 +25,8 @@ export interface CliContext extends CliProcess {
 export function openOutput(context: CliContext, flags: OutputFlags): Output {
   return new Output(context, context.environment, flags);
 }
+
+/** The printer of a command that serves: its messages are a log, so each begins with the time. */
+export function openLog(context: CliContext, flags: OutputFlags): Output {
+  return new Output(context, context.environment, flags, () => new Date());
+}

@@ -5,6 +5,9 @@ import { makePaint, wantsColor } from "./output/colors.ts";
 import { reportError } from "./output/report-error.ts";
 import { createProgram } from "./program.ts";
 
+/** Commands whose messages are kept as a log. */
+const SERVERS: readonly string[] = ["up", "host"];
+
 /** Runs one command line, without the program's name; answers the exit code and never throws. */
 export async function runCli(args: readonly string[], cliProcess: CliProcess): Promise<ExitCode> {
   const { stderr, environment } = cliProcess;
@@ -30,7 +33,8 @@ export async function runCli(args: readonly string[], cliProcess: CliProcess): P
   } catch (error) {
     // Commander has printed what is wrong; help and version end as errors too.
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.badArguments;
-    const report = reportError(error, json, paint, command);
+    const time = SERVERS.includes(command) ? { time: new Date().toISOString() } : {};
+    const report = reportError(error, { json, paint, command, ...time });
     stderr.write(`${report.text}\n`);
     return report.exitCode;
   }

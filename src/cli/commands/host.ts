@@ -1,5 +1,5 @@
 import { type Command, Option } from "commander";
-import { type CliContext, openOutput } from "../context.ts";
+import { type CliContext, openLog } from "../context.ts";
 import { helpText } from "../help-text.ts";
 import { type RunHostFlags, runHost } from "../host/run-host.ts";
 import { addAnswerOptions } from "../options/answer-options.ts";
@@ -25,7 +25,7 @@ export function registerHost(program: Command, context: CliContext): void {
         "copies of all data of a new job, on a cluster of brokers (default: 1)",
       ).argParser(wholeNumber(1, REPLICAS_MAX)),
     )
-    .action((flags: RunHostFlags) => runHost(context, openOutput(context, flags), flags))
+    .action((flags: RunHostFlags) => runHost(context, openLog(context, flags), flags))
     .addHelpText(
       "after",
       helpText({

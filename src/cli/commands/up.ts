@@ -1,5 +1,5 @@
 import { type Command, Option } from "commander";
-import { type CliContext, openOutput } from "../context.ts";
+import { type CliContext, openLog } from "../context.ts";
 import { helpText } from "../help-text.ts";
 import { addJobOption } from "../options/connection-options.ts";
 import { addHostOptions } from "../options/host-options.ts";
@@ -28,7 +28,7 @@ export function registerUp(program: Command, context: CliContext): void {
     )
     .option("--durable", "acknowledged updates survive a power loss too; slower");
   addOutputOptions(addHostOptions(addJobOption(command), "STORE/models"))
-    .action((flags: UpFlags) => runUp(context, openOutput(context, flags), flags))
+    .action((flags: UpFlags) => runUp(context, openLog(context, flags), flags))
     .addHelpText(
       "after",
       helpText({

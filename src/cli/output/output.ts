@@ -30,12 +30,16 @@ export class Output {
   readonly #messages: OutputStream;
   readonly #animated: boolean;
   readonly #isColored: boolean;
+  readonly #clock: (() => Date) | undefined;
 
+  /** With `clock` messages and warnings begin with the time, in ISO form: they are a log. */
   constructor(
     streams: { readonly stdout: OutputStream; readonly stderr: OutputStream },
     environment: Readonly<Record<string, string | undefined>>,
     flags: OutputFlags,
+    clock?: () => Date,
   ) {
+    this.#clock = clock;
     this.json = flags.json === true;
     this.#data = streams.stdout;
     this.#messages = streams.stderr;
@@ -66,21 +70,28 @@ export class Output {
 
   /** Prints a message for people; with `--json` none, unless it must be seen. */
   message(text: string): void {
-    if (!this.json) this.#messages.write(`${visible(text)}\n`);
+    if (!this.json) this.#tell(visible(text));
   }
 
   /** Prints a warning for people, with `--json` as an object on the message stream. */
   warning(text: string): void {
-    const line = this.json
-      ? visibleJson({ warning: text })
-      : `${this.paintMessage("warn", "warning:")} ${indented(text)}`;
-    this.#messages.write(`${line}\n`);
+    if (!this.json) this.#tell(`${this.paintMessage("warn", "warning:")} ${indented(text)}`);
+    else this.#messages.write(`${visibleJson({ time: this.#time(), warning: text })}\n`);
   }
 
   /** Progress of long work on the message stream; silent where that is no terminal. */
   progress(what: string): Progress {
     const animated = this.#animated && !this.json;
     return new Progress(what, animated ? (text) => this.#messages.write(text) : undefined);
+  }
+
+  #tell(text: string): void {
+    const time = this.#time();
+    this.#messages.write(time === undefined ? `${text}\n` : `${time} ${text}\n`);
+  }
+
+  #time(): string | undefined {
+    return this.#clock?.().toISOString();
   }
 }
 

@@ -10,24 +10,31 @@ export interface ReportedError {
   readonly exitCode: ExitCode;
 }
 
+/** How an error is to be told. */
+export interface ReportStyle {
+  readonly json: boolean;
+  readonly paint: Paint;
+  /** The command that ended with it; empty before one was known. */
+  readonly command: string;
+  /** When that was, in ISO form, if it is told in a log. */
+  readonly time?: string;
+}
+
 /** The report of an error that a command ended with, and the exit code that goes with it. */
-export function reportError(
-  thrown: unknown,
-  json: boolean,
-  paint: Paint,
-  command: string,
-): ReportedError {
+export function reportError(thrown: unknown, style: ReportStyle): ReportedError {
+  const { json, paint, command, time } = style;
   const error = ensureError(thrown);
   const exitCode = EXIT_CODES[error.code];
-  if (json) return { text: jsonError(error), exitCode };
+  if (json) return { text: jsonError(error, time), exitCode };
   const head = paint("fail", `pserver: ${error.code}:`);
-  const lines = [`${head} ${visibleLines(error.message)}`];
+  const first = time === undefined ? head : `${time} ${head}`;
+  const lines = [`${first} ${visibleLines(error.message)}`];
   const hint = hintFor(error, command);
   if (hint !== undefined) lines.push(`${paint("faint", "hint:")} ${hint}`);
   return { text: lines.join("\n"), exitCode };
 }
 
-/** `{"error":{code,message,details}}`, on one line. */
-export function jsonError(error: PserverError): string {
-  return visibleJson({ error: error.toWire() });
+/** `{"error":{code,message,details}}`, on one line; after the `time`, if one is given. */
+export function jsonError(error: PserverError, time?: string): string {
+  return visibleJson({ time, error: error.toWire() });
 }

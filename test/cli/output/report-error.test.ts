@@ -33,14 +33,17 @@ test.each([
   ["OUTCOME_UNKNOWN", 7],
   ["INTERNAL", 1],
 ] as const)("%s exits with %d", (code, exitCode) => {
-  expect(reportError(new PserverError(code, "text"), false, plain, "status").exitCode).toBe(
-    exitCode,
-  );
+  expect(
+    reportError(new PserverError(code, "text"), { json: false, paint: plain, command: "status" })
+      .exitCode,
+  ).toBe(exitCode);
 });
 
 test("tells people the code, the message and what to do", () => {
   const error = new PserverError("NO_BROKER", "nobody at\n\u001b[2Jhome");
-  expect(reportError(error, false, plain, "status").text.split("\n")).toEqual([
+  expect(
+    reportError(error, { json: false, paint: plain, command: "status" }).text.split("\n"),
+  ).toEqual([
     "pserver: NO_BROKER: nobody at",
     "\\x1b[2Jhome",
     'hint: "pserver up" starts one on this machine',
@@ -49,20 +52,40 @@ test("tells people the code, the message and what to do", () => {
 
 test.each([...COMMANDS])("never tells who ran %s to run that", (command) => {
   for (const code of Object.keys(ERROR_CODES) as ErrorCode[]) {
-    const { text } = reportError(new PserverError(code, "text"), false, plain, command);
+    const { text } = reportError(new PserverError(code, "text"), {
+      json: false,
+      paint: plain,
+      command: command,
+    });
     expect(text).not.toContain(`"pserver ${command}"`);
   }
 });
 
 test("tells who starts a broker and has none how to get one", () => {
   const error = new PserverError("NO_BROKER", "no nats-server found");
-  expect(reportError(error, false, plain, "up").text).toContain('hint: "pserver setup" provides');
-  expect(reportError(error, false, plain, "ls").text).toContain('hint: "pserver up" starts one');
+  expect(reportError(error, { json: false, paint: plain, command: "up" }).text).toContain(
+    'hint: "pserver setup" provides',
+  );
+  expect(reportError(error, { json: false, paint: plain, command: "ls" }).text).toContain(
+    'hint: "pserver up" starts one',
+  );
+});
+
+test("begins with the time in a log", () => {
+  const error = new PserverError("CLOSED", "gone");
+  const style = { paint: plain, command: "host", time: "2026-11-22T17:00:00.000Z" };
+  expect(reportError(error, { ...style, json: false }).text).toBe(
+    "2026-11-22T17:00:00.000Z pserver: CLOSED: gone",
+  );
+  expect(JSON.parse(reportError(error, { ...style, json: true }).text)).toEqual({
+    time: "2026-11-22T17:00:00.000Z",
+    error: { code: "CLOSED", message: "gone", details: {} },
+  });
 });
 
 test("tells programs everything on one line", () => {
   const error = new PserverError("BAD_VALUE", "two\nlines", { received: 7 });
-  const { text } = reportError(error, true, plain, "status");
+  const { text } = reportError(error, { json: true, paint: plain, command: "status" });
   expect(text).not.toContain("\n");
   expect(JSON.parse(text)).toEqual({
     error: { code: "BAD_VALUE", message: "two\nlines", details: { received: 7 } },

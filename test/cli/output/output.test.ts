@@ -1,0 +1,31 @@
+// Proves where a command's text goes and in which form: data apart from messages, messages of servers
+// with the time, and with --json nothing but JSON.
+import { PassThrough } from "node:stream";
+import { expect, test } from "vitest";
+import { Output } from "../../../src/cli/output/output.ts";
+
+const CLOCK = (): Date => new Date(Date.UTC(2026, 10, 22, 17, 0, 0, 5));
+
+function print(json: boolean, clock?: () => Date): { out: string; err: string } {
+  const [stdout, stderr] = [new PassThrough(), new PassThrough()];
+  const output = new Output({ stdout, stderr }, {}, { json }, clock);
+  output.lines(["data"]);
+  output.message("a message");
+  output.warning("a warning");
+  return { out: String(stdout.read() ?? ""), err: String(stderr.read() ?? "") };
+}
+
+test("messages have no time of their own", () => {
+  expect(print(false)).toEqual({ out: "data\n", err: "a message\nwarning: a warning\n" });
+  expect(print(true).err).toBe('{"warning":"a warning"}\n');
+});
+
+test("messages of what serves begin with the time, in text and in JSON", () => {
+  const time = "2026-11-22T17:00:00.005Z";
+  expect(print(false, CLOCK).err).toBe(`${time} a message\n${time} warning: a warning\n`);
+  expect(JSON.parse(print(true, CLOCK).err)).toEqual({ time, warning: "a warning" });
+});
+
+test("data is the same with a clock", () => {
+  expect(print(false, CLOCK).out).toBe("data\n");
+});
