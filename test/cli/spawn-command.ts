@@ -9,6 +9,14 @@ import { packageRoot } from "../../src/broker/package-root.ts";
 /** The compiled command; `make e2e` compiles it first. */
 const MAIN = process.env["PSERVER_CLI"] ?? join(packageRoot(), "dist", "cli", "main.js");
 
+/** How to run a command. */
+export interface CommandOptions {
+  readonly cwd?: string;
+  readonly environment?: Readonly<Record<string, string>>;
+  /** Another installation's program. */
+  readonly main?: string;
+}
+
 /** How a command ended, and all that it printed. */
 export interface Finished {
   readonly code: number | null;
@@ -30,15 +38,12 @@ export interface Running {
  * Starts `pserver`; it ends with the test at the latest. Nothing of the environment but what is
  * given says where a broker is.
  */
-export function start(
-  args: readonly string[],
-  options: { cwd?: string; environment?: Readonly<Record<string, string>> } = {},
-): Running {
+export function start(args: readonly string[], options: CommandOptions = {}): Running {
   const inherited = Object.entries(process.env).filter(
     ([name]) => !/^(?:NATS_|PSERVER_URL|PSERVER_JOB|XDG_|HOME$|NO_COLOR|FORCE_COLOR)/.test(name),
   );
   const environment = { ...Object.fromEntries(inherited), ...options.environment };
-  const child = spawn(process.execPath, [MAIN, ...args], {
+  const child = spawn(process.execPath, [options.main ?? MAIN, ...args], {
     stdio: ["ignore", "pipe", "pipe"],
     env: environment,
     ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
@@ -66,9 +71,6 @@ export function start(
 }
 
 /** Runs `pserver` to its end. */
-export function run(
-  args: readonly string[],
-  options?: { cwd?: string; environment?: Readonly<Record<string, string>> },
-): Promise<Finished> {
+export function run(args: readonly string[], options?: CommandOptions): Promise<Finished> {
   return start(args, options).finished;
 }

@@ -147,40 +147,46 @@ describe("startBroker", () => {
 
   test.each([
     {
-      what: "a port in use",
-      options: (taken: number) => ({ port: taken }),
-      message: /address already in use/,
-    },
-    {
       what: "a setting that does not exist",
-      options: () => ({ extraConfig: "no_such_setting: 1" }),
+      options: { extraConfig: "no_such_setting: 1" },
       message: /unknown field "no_such_setting"/,
     },
     {
       what: "text that is no configuration",
-      options: () => ({ extraConfig: "jetstream {" }),
+      options: { extraConfig: "jetstream {" },
       message: /Parse error/i,
     },
     {
       what: "a missing file",
-      options: () => ({ configFile: "/nonexistent/nats.conf" }),
+      options: { configFile: "/nonexistent/nats.conf" },
       message: /no such file/,
     },
     {
       what: "a file that names a store of its own",
-      options: () => ({ configFile: join(packageRoot(), "nats-durable.conf") }),
+      options: { configFile: join(packageRoot(), "nats-durable.conf") },
       message: /Duplicate 'store_dir'/,
     },
   ])("fails on $what in the broker's words, and frees the store", async ({ options, message }) => {
-    const other = await startTestBroker();
-    onTestFinished(() => other.remove());
     const storeDir = join(dir, "store");
-    await expect(startBroker({ storeDir, ...options(other.port) })).rejects.toMatchObject({
+    await expect(startBroker({ storeDir, ...options })).rejects.toMatchObject({
       code: "NO_BROKER",
       message: expect.stringMatching(message),
     });
     const broker = await startBroker({ storeDir });
     await broker.stop();
+  });
+
+  test("names the process that holds the port, and frees the store", async () => {
+    const other = await startTestBroker();
+    onTestFinished(() => other.remove());
+    const { port } = other;
+    const { pid } = other.current;
+    const error = await startBroker({ storeDir: dir, port }).catch((thrown) => thrown);
+    expect(error).toMatchObject({ code: "ADDRESS_IN_USE", details: { port, pid } });
+    expect(error.message).toBe(
+      `expected 127.0.0.1:${port} to be free for the broker; process ${pid} (nats-server) listens there`,
+    );
+    expect(await readdir(join(dir, "lock"))).toEqual([]);
   });
 
   test("fails on a store directory that is a file, and one the broker cannot use", async () => {

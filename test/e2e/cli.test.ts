@@ -168,19 +168,25 @@ describe("a job on this machine", () => {
     ]);
   });
 
-  test("outlives its broker and one of its hosts", async () => {
+  test("starts its broker and a host of it again when they die", async () => {
     const served = await up(join(home, "crash"), "--hosts", "2");
     expect(await served.run("load", "model.safetensors")).toMatchObject({ code: 0 });
     process.kill(served.brokerPid, "SIGKILL");
     await vi.waitFor(() => expect(served.errors()).toContain("the broker is back"), WAIT);
     expect(await served.run("get", "w", "--timeout", "30s")).toMatchObject({ code: 0 });
 
-    const [other] = (await hostPids(served)).filter((pid) => pid !== served.pid);
+    const pids = await hostPids(served);
+    const [other] = pids.filter((pid) => pid !== served.pid);
     process.kill(other ?? 0, "SIGKILL");
-    await vi.waitFor(() => expect(served.errors()).toContain("has ended"), WAIT);
+    await vi.waitFor(() => expect(served.errors()).toContain("host process 2 is back as"), WAIT);
+    // Each line of what it tells begins with the time, or has it.
+    for (const line of served.errors().trim().split("\n")) {
+      expect(Date.parse(JSON.parse(line).time)).toBeGreaterThan(Date.parse("2026-01-01"));
+    }
     await vi.waitFor(async () => {
       const { hosts, shards } = JSON.parse((await served.run("status", "--json")).stdout);
-      expect(hosts).toHaveLength(1);
+      expect(hosts).toHaveLength(2);
+      expect(hosts.map(({ pid }: { pid: number }) => pid)).not.toContain(other);
       expect(shards.map(({ state }: { state: string }) => state)).toEqual(Array(4).fill("serving"));
     }, WAIT);
     expect((await served.run("get", "w", "--json")).stdout).toContain('"values":[0,0.1,');

@@ -93,12 +93,11 @@ test("tells programs everything on one line", () => {
 });
 
 test("tells foreign errors as defects", () => {
-  const { text, exitCode } = reportError(
-    new TypeError("x is not a function"),
-    false,
-    plain,
-    "status",
-  );
+  const { text, exitCode } = reportError(new TypeError("x is not a function"), {
+    json: false,
+    paint: plain,
+    command: "status",
+  });
   expect(text).toContain("pserver: INTERNAL: x is not a function");
   expect(exitCode).toBe(EXIT.failure);
 });
