@@ -1,0 +1,157 @@
+// Proves what a newcomer meets: an installed command finds the broker that was installed with it; one
+// without any says how to get one, and `pserver setup` provides it, with Go (a script that plays it) or
+// without, or names what to install. The real thing, with Go and network, is `make setup`.
+
+import { existsSync } from "node:fs";
+import { copyFile, mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { findBroker } from "../../src/broker/index.ts";
+import { type Finished, run, start } from "../cli/spawn-command.ts";
+import { type InstalledCommand, installCommand } from "../support/installed-command.ts";
+
+/** What the scripts call, and what must not be there to be found. */
+const TOOLS = ["bash", "dirname", "mkdir", "rm", "tail", "timeout", "sed", "env", "id"];
+
+const SYSTEM_BROKER = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin"].some((each) =>
+  existsSync(join(each, "nats-server")),
+);
+
+let installed: InstalledCommand;
+let home: string;
+let bin: string;
+/** A broker that works, whatever its version. */
+let broker: string;
+
+beforeAll(async () => {
+  broker = (await findBroker()).path;
+  installed = await installCommand();
+});
+afterAll(() => installed.remove());
+
+beforeEach(async () => {
+  home = await mkdtemp(join(tmpdir(), "pserver-home-"));
+  bin = join(home, "bin");
+  await mkdir(bin);
+  for (const tool of TOOLS) {
+    const path = ["/usr/bin", "/bin"]
+      .map((each) => join(each, tool))
+      .find((each) => existsSync(each));
+    if (path !== undefined) await symlink(path, join(bin, tool));
+  }
+  return () => rm(home, { recursive: true, force: true });
+});
+
+/** Runs the installed command where nothing else of this machine is found. */
+function pserver(...args: string[]): Promise<Finished> {
+  return run(args, { main: installed.main, cwd: home, environment: environment() });
+}
+
+function environment(): Record<string, string> {
+  return { PATH: bin, HOME: home, PSERVER_NATS_SERVER: "" };
+}
+
+async function program(name: string, lines: string): Promise<string> {
+  const path = join(bin, name);
+  await writeFile(path, `#!${bin}/bash\n${lines}\n`, { mode: 0o755 });
+  return path;
+}
+
+test("make install takes the broker of set-up along, and up starts it", async () => {
+  expect((await readFile(installed.broker)).equals(await readFile(broker))).toBe(true);
+  expect(JSON.parse((await pserver("setup", "--json")).stdout)).toMatchObject({
+    path: installed.broker,
+  });
+  const up = start(["up", "--port", "0", "--shards", "1", "--json"], {
+    main: join(installed.prefix, "bin", "pserver"),
+    cwd: home,
+    environment: environment(),
+  });
+  expect(JSON.parse(await up.firstLine)).toMatchObject({ ready: true });
+  up.child.kill("SIGTERM");
+  expect(await up.finished).toMatchObject({ code: 0 });
+});
+
+describe.skipIf(SYSTEM_BROKER)("without a broker", () => {
+  let mine: string;
+  beforeEach(async () => {
+    mine = join(home, ".local", "share", "nats-pserver", "bin", "nats-server");
+    await rm(installed.broker, { force: true });
+    return () => copyFile(broker, installed.broker);
+  });
+
+  test("up says where it looked and what provides one", async () => {
+    const { code, stdout, stderr } = await pserver("up", "--port", "0");
+    expect([code, stdout]).toEqual([2, ""]);
+    expect(stderr).toContain(
+      `NO_BROKER: no nats-server found in PSERVER_NATS_SERVER, ${join(mine, "..")} or PATH`,
+    );
+    expect(stderr).toContain('hint: "pserver setup" provides');
+  });
+
+  test("setup builds one with Go for this user, and finds it from then on", async () => {
+    await symlink("/bin/cp", join(bin, "cp"));
+    await program(
+      "go",
+      `if [ "$1" = version ]; then echo go version go1.26; exit; fi
+       echo "$@" >${home}/called; cp ${broker} "$GOBIN/nats-server"`,
+    );
+    const first = await pserver("setup", "--json");
+    expect(first).toMatchObject({ code: 0, stderr: "" });
+    expect(JSON.parse(first.stdout).path).toBe(mine);
+    expect(await readFile(join(home, "called"), "utf8")).toMatch(
+      /^install github\.com\/nats-io\/nats-server\/v2@v2\.12\.\d+\n$/,
+    );
+    await rm(join(bin, "go"));
+    expect(JSON.parse((await pserver("setup", "--json")).stdout).path).toBe(mine);
+  });
+
+  test("setup puts it where XDG_DATA_HOME says", async () => {
+    await symlink("/bin/cp", join(bin, "cp"));
+    await program(
+      "go",
+      `if [ "$1" = version ]; then echo go version go1.26; exit; fi
+       cp ${broker} "$GOBIN/nats-server"`,
+    );
+    const data = join(home, "data");
+    const { stdout } = await run(["setup", "--json"], {
+      main: installed.main,
+      environment: { ...environment(), XDG_DATA_HOME: data },
+    });
+    expect(JSON.parse(stdout).path).toBe(join(data, "nats-pserver", "bin", "nats-server"));
+  });
+
+  test("setup says what to install where nothing can provide one", async () => {
+    const { code, stdout, stderr } = await pserver("setup");
+    expect([code, stdout]).toEqual([2, ""]);
+    expect(stderr).toMatch(
+      /NO_BROKER: no broker: install Go 1\.21 or newer .* or put nats-server 2\.12/,
+    );
+    expect(stderr).not.toContain("pserver setup");
+    expect(existsSync(mine)).toBe(false);
+  });
+
+  test("setup says what Go says where it cannot build, and tries again when asked again", async () => {
+    await program(
+      "go",
+      `if [ "$1" = version ]; then echo go version go1.26; exit; fi
+       echo x >>${home}/tries; echo "no network today" >&2; exit 1`,
+    );
+    for (let tries = 1; tries <= 2; tries++) {
+      const { code, stderr } = await pserver("setup");
+      expect(code).toBe(2);
+      expect(stderr).toContain("no network today");
+      expect((await stat(join(home, "tries"))).size).toBe(2 * tries);
+    }
+  });
+
+  test("setup keeps an old one that works where Go cannot build, and takes none that is too old", async () => {
+    const old = await program("nats-server", "echo nats-server: v2.9.10");
+    const kept = await pserver("setup", "--json");
+    expect(kept).toMatchObject({ code: 0 });
+    expect(JSON.parse(kept.stdout)).toEqual({ path: old, version: "2.9.10", standing: "warned" });
+    await program("nats-server", "echo nats-server: v2.8.1");
+    expect(await pserver("setup")).toMatchObject({ code: 2 });
+  });
+});
