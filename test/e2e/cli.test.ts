@@ -155,7 +155,11 @@ describe("a job on this machine", () => {
     expect(model.tensors.map(({ header }) => header.name).sort()).toEqual(["steps", "w"]);
     await model.close();
 
-    expect(await first.run("doctor")).toMatchObject({ code: 0 });
+    const healthy = await first.run("doctor", "--store", store);
+    expect(healthy).toMatchObject({ code: 0 });
+    expect(healthy.stdout).toMatch(/^ok {4}disk: .* reserved, .* free$/m);
+    expect(healthy.stdout).toMatch(/^ok {4}file storage: .* used, .* reserved/m);
+    expect(healthy.stdout).toMatch(/^ok {4}journals: 4 hold .* reserved$/m);
 
     first.signal("SIGINT");
     expect(await first.finished).toMatchObject({ code: 0 });
@@ -320,14 +324,16 @@ describe("failures", () => {
     });
     expect(statuses(asHost)).toMatchObject({
       "trainer permissions": "ok",
-      "host permissions": "ok",
+      "host permissions (store)": "ok",
+      "host permissions (answers)": "ok",
       hosts: "fail",
     });
     const user = ["--user", "trainer", "--password", "t"];
     const asTrainer = await run(["doctor", ...at, ...user, "--trainer", "t1", "--json"]);
     expect(statuses(asTrainer)).toMatchObject({
       "trainer permissions": "ok",
-      "host permissions": "warn",
+      "host permissions (store)": "skip",
+      "host permissions (answers)": "skip",
     });
     const asAnother = await run(["doctor", ...at, ...user, "--trainer", "t2", "--json"]);
     expect(statuses(asAnother)).toMatchObject({ "trainer permissions": "fail" });

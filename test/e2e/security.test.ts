@@ -22,6 +22,7 @@ import {
   throwIfError,
 } from "../../src/protocol/index.ts";
 import type { ConnectionSettings } from "../../src/transport/connection.ts";
+import { run as runCommand } from "../cli/spawn-command.ts";
 import { makeCertificates } from "../support/certificates.ts";
 import { TestJob } from "../support/host.ts";
 import { HANG_MS } from "../support/limits.ts";
@@ -169,6 +170,24 @@ test("an observer reads and cannot write", async () => {
   await expect
     .poll(() => [...refused], WAIT)
     .toEqual(forbidden.map((subject) => `publish ${subject}`));
+});
+
+test.each([
+  ["host", [], ["JetStream", "file storage", "host permissions (store)"]],
+  ["answers", [], ["host permissions (answers)"]],
+  ["observer", ["--trainer", "observer"], ["trainer permissions", "hosts", "shards"]],
+  ["trainer-1", ["--trainer", "trainer-1"], ["trainer permissions", "hosts", "shards"]],
+])("the doctor works with %s, and skips what that user may not", async (user, args, checked) => {
+  const { code, stdout, stderr } = await runCommand(
+    ["doctor", "--url", job.broker.url, "--job", JOB, "--json", ...args],
+    { environment: { NATS_USER: user, NATS_PASSWORD: PASSWORD, NATS_CA: tls().caFile } },
+  );
+  const { checks } = JSON.parse(stdout || stderr);
+  const bad = checks.filter(({ status }: { status: string }) => /warn|fail/.test(status));
+  expect([code, bad]).toEqual([0, []]);
+  const done = checks.filter(({ status }: { status: string }) => status === "ok");
+  expect(done.map(({ name }: { name: string }) => name)).toEqual(expect.arrayContaining(checked));
+  expect(checks.length).toBeGreaterThan(done.length);
 });
 
 describe("denied", () => {

@@ -2,14 +2,10 @@ import type { Command } from "commander";
 import { visible } from "../../protocol/visible.ts";
 import { type CliContext, openOutput } from "../context.ts";
 import type { Check, CheckStatus } from "../doctor/check.ts";
-import { runDoctor } from "../doctor/run-doctor.ts";
+import { type DoctorFlags, runDoctor } from "../doctor/run-doctor.ts";
 import { EXIT } from "../exit-codes.ts";
 import { helpText } from "../help-text.ts";
-import {
-  addJobOptions,
-  addTrainerOption,
-  type TrainerFlags,
-} from "../options/connection-options.ts";
+import { addJobOptions, addTrainerOption } from "../options/connection-options.ts";
 import { addOutputOptions } from "../options/output-options.ts";
 import type { Paint } from "../output/colors.ts";
 import type { OutputFlags } from "../output/output.ts";
@@ -21,8 +17,9 @@ export function registerDoctor(program: Command, context: CliContext): void {
   const command = program
     .command("doctor")
     .description("check broker, permissions and hosts, and say what to do");
+  command.option("--store <dir>", "check the disk of a pserver up on this machine too");
   addOutputOptions(addTrainerOption(addJobOptions(command, TIMEOUT_MS)))
-    .action(async (flags: TrainerFlags & OutputFlags) => {
+    .action(async (flags: DoctorFlags & OutputFlags) => {
       const output = openOutput(context, flags);
       const checks = await runDoctor(context, flags);
       const failed = checks.some(({ status }) => status === "fail");
@@ -33,22 +30,34 @@ export function registerDoctor(program: Command, context: CliContext): void {
     .addHelpText(
       "after",
       helpText({
-        "Exit code": ["  1 if a check fails, else 0; a warning is no failure. Nothing is changed."],
+        "Exit code": [
+          "  1 if a check fails, else 0; neither a warning nor what this user may not look at is a",
+          "  failure. Nothing is changed.",
+        ],
         "With --json": [
-          '  {"ok","checks":[{"name","status","message","advice"}]}; status is ok, warn or fail.',
+          '  {"ok","checks":[{"name","status","message","advice"}]}; status is ok, warn, fail, or skip',
+          "  for what this user may not look at.",
         ],
         Examples: [
-          "  pserver doctor",
+          "  pserver doctor --store .pserver",
           "  pserver doctor --url nats://broker:4222 --creds host.creds --job mnist",
         ],
       }),
     );
 }
 
-const MARKS: Readonly<Record<CheckStatus, string>> = { ok: "ok  ", warn: "warn", fail: "FAIL" };
+const MARKS: Readonly<Record<CheckStatus, string>> = {
+  ok: "ok  ",
+  warn: "warn",
+  fail: "FAIL",
+  skip: "-   ",
+};
+
+/** How each status is styled. */
+const STYLES = { ok: "ok", warn: "warn", fail: "fail", skip: "faint" } as const;
 
 /** A check for people: one line, and one with what to do. */
 export function describeCheck({ name, status, message, advice }: Check, paint: Paint): string[] {
-  const line = `${paint(status, MARKS[status])}  ${name}: ${visible(message)}`;
+  const line = `${paint(STYLES[status], MARKS[status])}  ${name}: ${visible(message)}`;
   return advice === undefined ? [line] : [line, `      -> ${advice}`];
 }

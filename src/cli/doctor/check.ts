@@ -1,5 +1,5 @@
-/** How a check came out: `warn` works, but not as it should. */
-export type CheckStatus = "ok" | "warn" | "fail";
+/** How a check came out: `warn` works, but not as it should; `skip` could not be looked at. */
+export type CheckStatus = "ok" | "warn" | "fail" | "skip";
 
 /** One line of the doctor's report. */
 export interface Check {
@@ -24,4 +24,9 @@ export function warn(name: string, message: string, advice: string): Check {
 /** A check that found what keeps the job from working. */
 export function fail(name: string, message: string, advice: string): Check {
   return { name, status: "fail", message, advice };
+}
+
+/** A check that this user may not do, which is no fault: others may. */
+export function skip(name: string, reason: string): Check {
+  return { name, status: "skip", message: `not checked: ${reason}` };
 }

@@ -7,7 +7,7 @@ import {
 import type { NatsConnection } from "@nats-io/transport-node";
 import { ensureError } from "../../protocol/errors.ts";
 import { formatBytes, formatCount } from "../output/amounts.ts";
-import { type Check, fail, ok, warn } from "./check.ts";
+import { type Check, fail, ok, skip, warn } from "./check.ts";
 
 /** Used shares above which room runs out, and above which it has. */
 const NEARLY = 0.8;
@@ -16,7 +16,10 @@ const OVER = 0.95;
 /** A host gives up history of a journal at three quarters. */
 const JOURNAL_NEARLY = 0.75;
 
-/** JetStream itself, the room of the account, and how full the job's journals are. */
+/**
+ * JetStream itself, the room of the account, and what the job's journals hold and have reserved. The
+ * connection's inbox must be one that its user may listen to.
+ */
 export async function checkJetStream(
   connection: NatsConnection,
   job: string,
@@ -30,18 +33,36 @@ export async function checkJetStream(
     account = await manager.getAccountInfo();
   } catch (error) {
     const message = `the JetStream API does not answer this user: ${ensureError(error).message}`;
-    const advice =
-      "only the user under which hosts store needs it: see the room in the broker's monitoring, /jsz";
-    return [warn("JetStream", message, advice)];
+    return [warn("JetStream", message, "see the broker's log, and /jsz of its monitoring")];
   }
-  const journals = await journalStreams(manager, job);
+  const { limits } = account;
   return [
     ok("JetStream", `enabled, ${formatCount(account.streams, "stream")}`),
-    checkRoom("file storage", account.storage, account.limits.max_storage),
-    checkRoom("memory storage", account.memory, account.limits.max_memory),
-    checkStreams(account.streams, account.limits.max_streams),
-    checkJournals(job, journals),
+    checkRoom("file storage", {
+      usedBytes: account.storage,
+      reservedBytes: account.reserved_storage,
+      limitBytes: limits.max_storage,
+    }),
+    checkRoom("memory storage", {
+      usedBytes: account.memory,
+      reservedBytes: account.reserved_memory,
+      limitBytes: limits.max_memory,
+    }),
+    checkStreams(account.streams, limits.max_streams),
+    await checkJournalStreams(manager, job),
   ];
+}
+
+/** As {@link checkJournals}; some users may ask for streams that they can name, but not list them. */
+async function checkJournalStreams(manager: JetStreamManager, job: string): Promise<Check> {
+  try {
+    return checkJournals(job, await journalStreams(manager, job));
+  } catch {
+    return skip(
+      "journals",
+      "this user may not list streams; look at /jsz of the broker's monitoring",
+    );
+  }
 }
 
 function disabled(): Check {
@@ -49,9 +70,19 @@ function disabled(): Check {
   return fail("JetStream", "the broker runs without JetStream", advice);
 }
 
-/** Used bytes against the account's limit; -1 means that only the server's own limit counts. */
-export function checkRoom(name: string, usedBytes: number, limitBytes: number): Check {
-  const used = `${formatBytes(usedBytes)} used`;
+/** The bytes of one kind of storage. */
+export interface StorageBytes {
+  readonly usedBytes: number;
+  /** What streams with a limit may grow to, whether they hold it or not. */
+  readonly reservedBytes: number;
+  /** Of the account; -1 means that only the server's own limit counts. */
+  readonly limitBytes: number;
+}
+
+/** What is used and reserved against the account's limit. */
+export function checkRoom(name: string, bytes: StorageBytes): Check {
+  const { usedBytes, reservedBytes, limitBytes } = bytes;
+  const used = `${formatBytes(usedBytes)} used, ${formatBytes(reservedBytes)} reserved`;
   if (limitBytes < 0) return ok(name, `${used}, no limit of the account`);
   const found = `${used} of ${formatBytes(limitBytes)}`;
   const advice = "raise the limit, or remove what is not needed";
@@ -81,7 +112,8 @@ export function checkJournals(
     stream.limitBytes > 0 ? stream.bytes / stream.limitBytes : 0;
   const [fullest] = [...journals].sort((a, b) => share(b) - share(a));
   const bytes = journals.reduce((sum, stream) => sum + stream.bytes, 0);
-  const found = `${journals.length} hold ${formatBytes(bytes)}`;
+  const reserved = journals.reduce((sum, stream) => sum + Math.max(0, stream.limitBytes), 0);
+  const found = `${journals.length} hold ${formatBytes(bytes)}, ${formatBytes(reserved)} reserved`;
   if (fullest === undefined || share(fullest) < JOURNAL_NEARLY) return ok(name, found);
   const percent = Math.floor(share(fullest) * 100);
   const advice = "check that its shard has an owner, which snapshots it and frees room";

@@ -1,81 +1,126 @@
 import { type NatsConnection, PermissionViolationError } from "@nats-io/transport-node";
 import type { JobSubjects } from "../../protocol/subjects.ts";
-import { type Check, fail, ok, warn } from "./check.ts";
+import { type Check, fail, ok, skip } from "./check.ts";
 
 /** A subject that a role must be able to use. */
 interface Need {
   readonly operation: "publish" | "subscription";
   readonly subject: string;
+  /** The group that shares a subscription. */
+  readonly queue?: string;
+}
+
+/** What a user may be, by its permissions: a host has one user for two of these, or two users. */
+export const ROLES = ["trainer", "observer", "store", "answers"] as const;
+
+/** One of the roles. */
+export type Role = (typeof ROLES)[number];
+
+/** What a user may do. */
+export interface Permissions {
+  readonly roles: ReadonlySet<Role>;
+  /** What the broker refuses of each role. */
+  readonly refused: Readonly<Record<Role, readonly string[]>>;
 }
 
 /** No job has a shard or block of this number: nobody listens there and no journal captures it. */
 const NOWHERE = 999_999_999;
 
-/** One user per host needs all of it; of two, one stores and one listens and answers. */
-const HOST_ADVICE =
-  "right for a trainer's user and for either of a host's two users, not for a host's only one";
+/** The group in which hosts share requests. */
+const HOSTS_QUEUE = "hosts";
 
 const ADVICE = "see the users and permissions in docs/operations.md";
 
+/** What each role is for, in the words of the report. */
+const PURPOSES: Readonly<Record<Role, string>> = {
+  trainer: "act as a trainer",
+  observer: "look on, as status and ls do",
+  store: "store as a host",
+  answers: "listen and answer as a host",
+};
+
 /**
- * What the broker's permissions let this user do as trainer and as host. Only subjects are tried
- * where nothing is stored and nobody disturbed.
+ * Tries what the broker's permissions let this user do, in each role. Only subjects are tried where
+ * nothing is stored and nobody disturbed.
  */
-export async function checkPermissions(
+export async function findPermissions(
   connection: NatsConnection,
   subjects: JobSubjects,
   trainer: string,
-): Promise<Check[]> {
-  const asTrainer = trainerNeeds(subjects, trainer);
-  const asHost = hostNeeds(subjects, trainer);
-  const refused = await tryOut(connection, [...asTrainer, ...asHost]);
+): Promise<Permissions> {
+  const needs = roleNeeds(subjects, trainer);
+  const all = await tryOut(connection, Object.values(needs).flat());
+  const refusedOf = (role: Role): string[] =>
+    [...new Set(needs[role].map(nameOf))].filter((name) => all.has(name));
+  const refused = {
+    trainer: refusedOf("trainer"),
+    observer: refusedOf("observer"),
+    store: refusedOf("store"),
+    answers: refusedOf("answers"),
+  };
+  return { roles: new Set(ROLES.filter((role) => refused[role].length === 0)), refused };
+}
+
+/**
+ * What the permissions are good for. A user with one role is well: a host may have two users, and an
+ * observer is no trainer. One that has none lacks what the report names.
+ */
+export function checkPermissions({ roles, refused }: Permissions, trainer: string): Check[] {
+  const missing = (role: Role): string => `the broker refuses ${refused[role].join(", ")}`;
+  const judge = (name: string, role: Role, as = ""): Check => {
+    const what = `${PURPOSES[role]}${as}`;
+    return roles.has(role) ? ok(name, `may ${what}`) : skip(name, `this user may not ${what}`);
+  };
+  const as = ` under the id ${trainer}`;
+  const mayNothing = roles.size === 0;
   return [
-    judge("trainer permissions", `may act as trainer ${trainer}`, asTrainer, refused, fail),
-    judge(
-      "host permissions",
-      "may store, listen and answer as a host",
-      asHost,
-      refused,
-      (name, message) => warn(name, message, `${HOST_ADVICE}: ${ADVICE}`),
-    ),
+    mayNothing
+      ? fail("trainer permissions", missing("trainer"), ADVICE)
+      : judge("trainer permissions", roles.has("trainer") ? "trainer" : pickLooker(roles), as),
+    judge("host permissions (store)", "store"),
+    judge("host permissions (answers)", "answers"),
   ];
 }
 
-function judge(
-  name: string,
-  allowed: string,
-  needs: readonly Need[],
-  refused: ReadonlySet<string>,
-  complain: typeof fail,
-): Check {
-  const missing = needs.map(nameOf).filter((need) => refused.has(need));
-  if (missing.length === 0) return ok(name, allowed);
-  return complain(name, `the broker refuses ${missing.join(", ")}`, ADVICE);
+/** An observer is told what it may; everybody else, that it may not be a trainer. */
+function pickLooker(roles: ReadonlySet<Role>): Role {
+  return roles.has("observer") ? "observer" : "trainer";
 }
 
-function trainerNeeds(subjects: JobSubjects, trainer: string): Need[] {
-  return [
-    { operation: "subscription", subject: `${subjects.inbox(trainer)}.doctor` },
-    { operation: "publish", subject: subjects.log(NOWHERE, trainer, "push", "doctor", 0) },
-    { operation: "publish", subject: subjects.clock(NOWHERE, trainer) },
-    { operation: "publish", subject: subjects.pull("doctor", NOWHERE, trainer) },
-    { operation: "publish", subject: subjects.outcome(NOWHERE, trainer) },
-    { operation: "publish", subject: subjects.step(NOWHERE, trainer) },
-  ];
-}
-
-function hostNeeds(subjects: JobSubjects, trainer: string): Need[] {
+function roleNeeds(subjects: JobSubjects, trainer: string): Readonly<Record<Role, Need[]>> {
   const { outcome, step, owner } = subjects.shardRequests(NOWHERE);
-  return [
-    { operation: "subscription", subject: subjects.lifecycle(trainer, "status") },
-    { operation: "subscription", subject: subjects.control(trainer, "hosts") },
-    { operation: "subscription", subject: subjects.block("doctor", NOWHERE) },
-    { operation: "subscription", subject: outcome },
-    { operation: "subscription", subject: step },
-    { operation: "subscription", subject: owner },
-    { operation: "publish", subject: `${subjects.inbox("doctor")}.doctor` },
-    { operation: "publish", subject: subjects.hostLog(NOWHERE, "floor") },
+  const publish = (subject: string): Need => ({ operation: "publish", subject });
+  const listen = (subject: string): Need => ({ operation: "subscription", subject });
+  const share = (subject: string): Need => ({ ...listen(subject), queue: HOSTS_QUEUE });
+  const observer = [
+    listen(`${subjects.inbox(trainer)}.doctor`),
+    publish(subjects.pull("doctor", NOWHERE, trainer)),
   ];
+  return {
+    observer,
+    trainer: [
+      ...observer,
+      publish(subjects.log(NOWHERE, trainer, "push", "doctor", 0)),
+      publish(subjects.clock(NOWHERE, trainer)),
+      publish(subjects.outcome(NOWHERE, trainer)),
+      publish(subjects.step(NOWHERE, trainer)),
+    ],
+    store: [
+      listen(`${subjects.hostInbox("doctor")}.doctor`),
+      publish(subjects.hostLog(NOWHERE, "floor")),
+      publish(subjects.owner(NOWHERE, "doctor", "check")),
+      publish("$JS.API.INFO"),
+    ],
+    answers: [
+      share(subjects.lifecycle(trainer, "status")),
+      share(subjects.control(trainer, "hosts")),
+      listen(subjects.block("doctor", NOWHERE)),
+      listen(outcome),
+      listen(step),
+      listen(owner),
+      publish(`${subjects.inbox("doctor")}.doctor`),
+    ],
+  };
 }
 
 /** Uses each subject once; answers the names of those that the broker refuses. */
@@ -90,6 +135,7 @@ async function tryOut(
     .filter(({ operation }) => operation === "subscription")
     .map((need) =>
       connection.subscribe(need.subject, {
+        ...(need.queue === undefined ? {} : { queue: need.queue }),
         callback: (error) => {
           if (error instanceof PermissionViolationError) refused.add(nameOf(need));
         },
@@ -114,6 +160,6 @@ async function watchRefusals(connection: NatsConnection, refused: Set<string>): 
   }
 }
 
-function nameOf({ operation, subject }: Need): string {
+function nameOf({ operation, subject }: Pick<Need, "operation" | "subject">): string {
   return `${operation} ${subject}`;
 }

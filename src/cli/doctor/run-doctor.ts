@@ -1,43 +1,70 @@
 import { ensureError } from "../../protocol/errors.ts";
 import { JobSubjects } from "../../protocol/subjects.ts";
 import type { CliContext } from "../context.ts";
+import { withStore } from "../job/open-broker.ts";
 import { type OpenJob, withHosts } from "../job/open-job.ts";
 import type { TrainerFlags } from "../options/connection-options.ts";
 import { checkMaxPayload, checkNode, checkVersion } from "./broker-checks.ts";
-import { type Check, fail, ok } from "./check.ts";
+import { type Check, fail, ok, skip } from "./check.ts";
+import { checkDisk } from "./disk-check.ts";
 import { checkHosts } from "./host-checks.ts";
 import { checkJetStream } from "./jetstream-checks.ts";
-import { checkPermissions } from "./permission-checks.ts";
+import { checkPermissions, findPermissions, type Role } from "./permission-checks.ts";
 
 /** As `engines` of package.json. */
 const NODE_NEEDED = [20, 19] as const;
 
+/** Flags of `pserver doctor`. */
+export interface DoctorFlags extends TrainerFlags {
+  /** Where a `pserver up` on this machine stores. */
+  readonly store?: string;
+}
+
 /** Every check, in the order in which one depends on another. Changes nothing and never throws. */
-export async function runDoctor(context: CliContext, flags: TrainerFlags): Promise<Check[]> {
-  const node = checkNode(process.versions.node, NODE_NEEDED);
+export async function runDoctor(context: CliContext, flags: DoctorFlags): Promise<Check[]> {
+  const here = [checkNode(process.versions.node, NODE_NEEDED)];
+  if (flags.store !== undefined) here.push(await checkDisk(flags.store));
   try {
-    const checks = await withHosts(context, flags, (job) => checkJob(job, flags));
-    return [node, ...checks];
+    const checks = await withHosts(context, flags, (job) => checkJob(context, job, flags));
+    return [...here, ...checks];
   } catch (thrown) {
     context.signal.throwIfAborted();
     const { code, message } = ensureError(thrown);
     const advice = 'start a broker with "pserver up", and check --url and the credentials';
-    return [node, fail("broker", `${code}: ${message}`, advice)];
+    return [...here, fail("broker", `${code}: ${message}`, advice)];
   }
 }
 
 async function checkJob(
+  context: CliContext,
   { connection, requests, trainer }: OpenJob,
-  flags: TrainerFlags,
+  flags: DoctorFlags,
 ): Promise<Check[]> {
   const { info } = connection;
   const server = `${connection.getServer()}, ${Math.ceil((await connection.rtt()) || 1)} ms away`;
+  const permissions = await findPermissions(connection, new JobSubjects(flags.job), trainer);
+  const { roles } = permissions;
   return [
     ok("broker", server),
     checkVersion(info?.version ?? ""),
     checkMaxPayload(info?.max_payload ?? 0),
-    ...(await checkJetStream(connection, flags.job, flags.timeout)),
-    ...(await checkPermissions(connection, new JobSubjects(flags.job), trainer)),
-    ...(await checkHosts(requests, flags.job)),
+    ...(await checkStorage(context, flags, roles)),
+    ...checkPermissions(permissions, trainer),
+    ...(roles.has("observer")
+      ? await checkHosts(requests, flags.job)
+      : [skip("hosts", "this user may not ask them; a trainer's or observer's may")]),
   ];
+}
+
+/** The checks of JetStream, on a connection whose inbox is a host's: only the user of hosts may. */
+async function checkStorage(
+  context: CliContext,
+  flags: DoctorFlags,
+  roles: ReadonlySet<Role>,
+): Promise<Check[]> {
+  const { job, timeout } = flags;
+  if (!roles.has("store")) {
+    return [skip("JetStream", "this user may not; the one under which hosts store may")];
+  }
+  return await withStore(context, flags, (own) => checkJetStream(own, job, timeout));
 }

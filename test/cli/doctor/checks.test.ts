@@ -3,12 +3,14 @@ import type { NatsConnection } from "@nats-io/transport-node";
 import { describe, expect, test } from "vitest";
 import { describeCheck } from "../../../src/cli/commands/doctor.ts";
 import { checkMaxPayload, checkNode, checkVersion } from "../../../src/cli/doctor/broker-checks.ts";
+import { judgeDisk } from "../../../src/cli/doctor/disk-check.ts";
 import { checkShards } from "../../../src/cli/doctor/host-checks.ts";
 import {
   checkJetStream,
   checkJournals,
   checkRoom,
 } from "../../../src/cli/doctor/jetstream-checks.ts";
+import { checkPermissions, ROLES, type Role } from "../../../src/cli/doctor/permission-checks.ts";
 import { makePaint } from "../../../src/cli/output/colors.ts";
 import { HEADER_BYTES_MAX } from "../../../src/protocol/limits.ts";
 
@@ -51,7 +53,46 @@ test.each([
   [95, 100, "fail"],
   [0, 0, "fail"],
 ])("%d bytes of %d: %s", (used, limit, status) => {
-  expect(checkRoom("file storage", used, limit).status).toBe(status);
+  expect(
+    checkRoom("file storage", { usedBytes: used, reservedBytes: 7, limitBytes: limit }).status,
+  ).toBe(status);
+});
+
+test("shows what is reserved beside what is used", () => {
+  const bytes = { usedBytes: 2 * KIB, reservedBytes: 3 * MIB, limitBytes: -1 };
+  expect(checkRoom("file storage", bytes).message).toMatch(
+    /^2(\.0)? KiB used, 3(\.0)? MiB reserved/,
+  );
+});
+
+test.each([
+  [10, 4, 14, "ok"],
+  [9, 4, 14, "warn"],
+  [0, 0, 0, "ok"],
+])(
+  "%d bytes free where %d of %d reserved are used: %s",
+  (freeBytes, usedBytes, reservedBytes, status) => {
+    expect(judgeDisk({ freeBytes, usedBytes, reservedBytes }).status).toBe(status);
+  },
+);
+
+describe("permissions", () => {
+  const refused = { trainer: ["publish a"], observer: [], store: [], answers: [] };
+  const statuses = (...roles: Role[]): string[] =>
+    checkPermissions({ roles: new Set(roles), refused }, "t").map(({ status }) => status);
+
+  test("of one role are enough, and others are not checked", () => {
+    expect(statuses("trainer", "observer")).toEqual(["ok", "skip", "skip"]);
+    expect(statuses("observer")).toEqual(["ok", "skip", "skip"]);
+    expect(statuses("store")).toEqual(["skip", "ok", "skip"]);
+    expect(statuses("answers")).toEqual(["skip", "skip", "ok"]);
+    expect(statuses(...ROLES)).toEqual(["ok", "ok", "ok"]);
+  });
+
+  test("for no role are a failure that names what a trainer lacks", () => {
+    const [check] = checkPermissions({ roles: new Set(), refused }, "t");
+    expect(check).toMatchObject({ status: "fail", message: "the broker refuses publish a" });
+  });
 });
 
 test("names the fullest journal once it is three quarters full", () => {
