@@ -54,7 +54,7 @@ e2e: build programs ## end-to-end tests only
 	node_modules/.bin/vitest run --config vitest.e2e.config.ts
 
 demo: package programs ## train handwritten digits on several processes, with a crash in between
-	@node build/programs/examples/digits/main.js
+	@node build/programs/examples/digits/main.js build/demo
 
 bench: package programs ## measure throughput and latency on this machine
 	@node build/programs/bench/main.js $(BENCH)

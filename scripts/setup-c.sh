@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Provides what the C libraries are built with: a C compiler, make, pkg-config, and the development
-# packages of NATS's client, msgpack-c and curl; with --for-tests also what their tests run with.
+# Provides what the C libraries and their examples are built with: compilers for C and C++, make,
+# pkg-config, and the development packages of NATS's client, msgpack-c and curl; with --for-tests also what their tests run with.
 # Says nothing when all is there. What is missing comes from Debian's archive, and needs root or sudo.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -13,12 +13,12 @@ has_library() { has_program pkg-config && pkg-config --exists "$1"; }
 # Packages that are missing, one a line.
 missing() {
   has_program cc || printf 'gcc\nlibc6-dev\n'
+  has_program c++ || echo g++
   has_program pkg-config || echo pkg-config
   has_library libnats || echo libnats-dev
   has_library msgpack-c || has_library msgpack || echo libmsgpack-dev
   has_library libcurl || echo libcurl4-openssl-dev
   [[ -n $for_tests ]] || return 0
-  has_program c++ || echo g++
   has_program nm || echo binutils
   has_program clang-14 || has_program clang || echo clang-14
   compgen -G '/usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.fuzzer-*.a' >/dev/null || echo libclang-rt-14-dev
@@ -55,7 +55,7 @@ esac
 mapfile -t packages < <(missing)
 if ((${#packages[@]} == 0)); then exit 0; fi
 
-by_hand="install these packages of Debian, or what holds the same elsewhere: ${packages[*]}"
+by_hand="install these packages of Debian (as root: apt-get update && apt-get install ${packages[*]}), or what holds the same elsewhere"
 if ! has_program apt-get; then
   say "the C libraries cannot be built: $by_hand"
   exit 1
@@ -64,7 +64,7 @@ say "installing ${packages[*]}"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 if ! install_packages "${packages[@]}" >"$log" 2>&1 </dev/null; then
-  # The lists may be old or missing.
+  say "they cannot be had with the present package lists: running apt-get update"
   as_root apt-get update -q >>"$log" 2>&1 </dev/null || true
   if ! install_packages "${packages[@]}" >>"$log" 2>&1 </dev/null; then
     tail -n 5 "$log" >&2

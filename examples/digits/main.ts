@@ -1,8 +1,9 @@
-import { basename } from "node:path";
+import { relative } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { loadDigits } from "./dataset.ts";
 import { amount, Display, percent, seconds } from "./display.ts";
 import { Family } from "./family.ts";
+import { keepModel, nextSteps } from "./kept-model.ts";
 import { Observer } from "./observer.ts";
 import { Servers } from "./servers.ts";
 import { Team } from "./team.ts";
@@ -12,6 +13,9 @@ import { Watch } from "./watch.ts";
 // server that loses a trainer and a host on the way. Nothing acknowledged may be lost or doubled.
 
 const JOB = "digits";
+
+/** Where the model is kept: `node main.js DIRECTORY`. */
+const MODEL_DIRECTORY = process.argv[2] ?? ".";
 const ACCURACY_MIN = 0.93;
 
 /** Updates after which something happens. */
@@ -101,9 +105,11 @@ updates   ${amount(known)} acknowledged, ${unanswered} under way when trainer-2 
   const same =
     saved.evaluation.loss === evaluation.loss && saved.evaluation.accuracy === evaluation.accuracy;
   check(same, `the saved model scores differently: ${JSON.stringify(saved.evaluation)}`);
-  display.tell(`model     ${basename(saved.file)}, ${amount(saved.bytes)} bytes; read by a new process: the same loss
+  const kept = await keepModel(saved.file, MODEL_DIRECTORY);
+  display.tell(`model     ${relative(process.cwd(), kept)}, ${amount(saved.bytes)} bytes; read by a new process: the same loss
 recovery  ${seconds(recoveryMs)} from the kill of the host until every trainer trained again
 total     ${seconds(performance.now() - startedMs)}`);
+  display.tell(nextSteps(kept, JOB, process.cwd()));
   await observer.close();
 
   /** Kills the doomed host; how long it takes until every trainer has done a round since. */

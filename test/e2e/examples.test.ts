@@ -9,7 +9,7 @@ import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { packageRoot } from "../../src/broker/package-root.ts";
-import { start } from "../cli/spawn-command.ts";
+import { run as runCommand, start } from "../cli/spawn-command.ts";
 import { HANG_MS } from "../support/limits.ts";
 
 const WAIT = { timeout: HANG_MS, interval: 50 };
@@ -22,9 +22,13 @@ interface Run {
   readonly exitCode: Promise<number | null>;
 }
 
-function run(program: string, environment: Readonly<Record<string, string>>): Run {
+function run(
+  program: string,
+  environment: Readonly<Record<string, string>>,
+  ...args: string[]
+): Run {
   const file = join(packageRoot(), "build", "programs", "examples", program);
-  const child = spawn(process.execPath, [file], {
+  const child = spawn(process.execPath, [file, ...args], {
     stdio: ["ignore", "pipe", "pipe"],
     env: { ...process.env, ...environment },
   });
@@ -63,7 +67,9 @@ test.skipIf(process.platform !== "linux")(
   "the demo trains through a killed trainer and a killed host, and leaves nothing",
   async () => {
     const directory = await temporaryDirectory();
-    const demo = run("digits/main.js", { TMPDIR: directory, NATS_CONTEXT: "of another broker" });
+    const models = await temporaryDirectory();
+    const environment = { TMPDIR: directory, NATS_CONTEXT: "of another broker" };
+    const demo = run("digits/main.js", environment, models);
     const exitCode = await demo.exitCode;
     expect(demo.output()).toContain("none lost, none doubled");
     expect(demo.output()).toMatch(/^trainer-2 gets SIGKILL/m);
@@ -73,6 +79,22 @@ test.skipIf(process.platform !== "linux")(
     expect(exitCode).toBe(0);
     expect(await processesOf(directory)).toEqual([]);
     expect(await readdir(directory)).toEqual([]);
+    // But for the model, with which the command lines that it prints work, here on a free port.
+    expect(await readdir(models)).toEqual(["digits.safetensors"]);
+    const steps = demo.output().match(/^ {2}node dist\/cli\/main\.js .*$/gm) ?? [];
+    const [up = [], ...others] = steps.map((line) =>
+      line.replace(/ +#.*/, "").trim().split(" ").slice(2),
+    );
+    const served = start([...up, "--port", "0", "--json"], { cwd: models });
+    const { url } = JSON.parse(await served.firstLine);
+    expect(others.map(([command]) => command)).toEqual(["load", "ls", "get"]);
+    for (const args of others) {
+      expect(await runCommand([...args, "--url", url], { cwd: packageRoot() })).toMatchObject({
+        code: 0,
+      });
+    }
+    served.child.kill("SIGTERM");
+    expect(await served.finished).toMatchObject({ code: 0 });
   },
   DEMO_TIMEOUT_MS,
 );
