@@ -3,7 +3,7 @@
 // in the broker's own words and frees the store, and a broker dies with its parent even when that
 // is killed. Also that set-up and launcher judge versions alike.
 import { execFile, spawn } from "node:child_process";
-import { chmod, mkdir, mkdtemp, readdir, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -11,6 +11,7 @@ import { promisify } from "node:util";
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { BrokerProcess } from "../../src/broker/broker-process.ts";
 import {
   checkBrokerVersion,
   findBroker,
@@ -43,6 +44,11 @@ describe("startBroker", () => {
     expect(broker.url).toBe(`nats://127.0.0.1:${broker.port}`);
     expect(identifyProcess(broker.pid)).toBeDefined();
     expect((await stat(join(dir, "jetstream"))).isDirectory()).toBe(true);
+    // The store stays locked for the broker if this process dies.
+    const claims = await readdir(join(dir, "lock"));
+    expect(claims.map((name) => Number(name.split(".")[0])).sort()).toEqual(
+      [process.pid, broker.pid].sort(),
+    );
 
     await broker.stop();
     expect(await broker.exited).toMatchObject({ signal: null });
@@ -118,6 +124,57 @@ describe("startBroker", () => {
     const broker = await startBroker({ storeDir, program });
     await broker.stop();
     expect((await stat(mark)).isFile()).toBe(true);
+  });
+
+  test.each([
+    ["0.0.0.0", "127.0.0.1"],
+    ["127.0.0.1", "127.0.0.1"],
+    ["::1", "[::1]"],
+    ["::", "[::1]"],
+  ])("listens on %s, and is reached at %s", async (host, reached) => {
+    const broker = await startBroker({ storeDir: dir, host });
+    onTestFinished(() => broker.kill());
+    expect(broker.url).toBe(`nats://${reached}:${broker.port}`);
+    const connection = await connect({ servers: broker.url });
+    await connection.close();
+  });
+
+  test("reads its own port, whatever an earlier one has left behind", async () => {
+    await mkdir(join(dir, "ports"));
+    await writeFile(join(dir, "ports", "old.ports"), '{"nats":["nats://127.0.0.1:1"]}');
+    const broker = await startBroker({ storeDir: dir });
+    onTestFinished(() => broker.kill());
+    expect((await readBrokerInfo("127.0.0.1", broker.port, HANG_MS)).jetstream).toBe(true);
+  });
+
+  test("keeps the end of the log of a start that failed", async () => {
+    const lines = Array.from({ length: 12 }, (_, i) => `line ${i}`);
+    const program = {
+      path: await script(`printf '${lines.join("\\n")}\\n' >&2`),
+      version: "2.12.0",
+    };
+    const error = await startBroker({ storeDir: join(dir, "store"), program }).catch((e) => e);
+    expect(error.details.log).toEqual(lines.slice(-8));
+    expect(error.message).toContain("line 4 | line 5");
+  });
+
+  test("ends one that does not heed SIGTERM with SIGKILL", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const path = await script('trap "" TERM\necho deaf >&2\nwhile :; do sleep 1; done');
+    let heard: () => void = () => {};
+    const deaf = new Promise<void>((resolve) => {
+      heard = resolve;
+    });
+    const running = await BrokerProcess.spawn(path, [], async () => {}, heard);
+    onTestFinished(() => running.kill());
+    await deaf;
+    const stopped = running.stop();
+    await vi.advanceTimersByTimeAsync(14_999);
+    expect(running.hasExited).toBe(false);
+    await vi.advanceTimersByTimeAsync(1);
+    await stopped;
+    expect(await running.exited).toEqual({ code: null, signal: "SIGKILL" });
   });
 
   test("takes a configuration of the user's, and hands its log on", async () => {
@@ -212,15 +269,23 @@ describe("startBroker", () => {
   });
 
   test("ends a program that never gets ready, when time is up or the caller aborts", async () => {
-    const program = { path: await script("exec sleep 600"), version: "2.12.0" };
+    const pidFile = join(dir, "pid");
+    const path = await script(`echo $$ >${pidFile}\nexec sleep 600`);
+    const program = { path, version: "2.12.0" };
     const options = { storeDir: join(dir, "store"), program };
     await expect(startBroker({ ...options, startTimeoutMs: 50 })).rejects.toMatchObject({
       code: "NO_BROKER",
       message: expect.stringContaining("was not ready in 50 ms"),
     });
-    await expect(
-      startBroker({ ...options, signal: AbortSignal.timeout(50) }),
-    ).rejects.toMatchObject({ code: "ABORTED" });
+    const aborting = new AbortController();
+    const starting = startBroker({ ...options, signal: aborting.signal });
+    await rm(pidFile, { force: true });
+    const startedAgain = vi.waitFor(async () => Number(await readFile(pidFile, "utf8")), {
+      timeout: HANG_MS,
+    });
+    startedAgain.then(() => aborting.abort()).catch(() => {});
+    await expect(starting).rejects.toMatchObject({ code: "ABORTED" });
+    expect(identifyProcess(await startedAgain)).toBeUndefined();
     expect(await readdir(join(dir, "store", "lock"))).toEqual([]);
   });
 
@@ -253,6 +318,11 @@ describe("findBroker", () => {
   test("finds one that may be used", async () => {
     const broker = await findBroker();
     expect(() => checkBrokerVersion(broker.version)).not.toThrow();
+  });
+
+  test("takes an empty PSERVER_NATS_SERVER for none", async () => {
+    const environment = { ...process.env, PSERVER_NATS_SERVER: "" };
+    expect((await findBroker(environment)).path).toMatch(/nats-server$/);
   });
 
   test("takes or refuses the one that PSERVER_NATS_SERVER names", async () => {

@@ -153,5 +153,18 @@ describe.skipIf(SYSTEM_BROKER)("without a broker", () => {
     expect(JSON.parse(kept.stdout)).toEqual({ path: old, version: "2.9.10", standing: "warned" });
     await program("nats-server", "echo nats-server: v2.8.1");
     expect(await pserver("setup")).toMatchObject({ code: 2 });
+    expect(await pserver("up")).toMatchObject({
+      code: 4,
+      stderr: expect.stringMatching(/BROKER_TOO_OLD: .*\nhint: "pserver setup" provides/),
+    });
+    // It is passed over for a newer one behind it.
+    const newer = join(home, "newer");
+    await mkdir(newer);
+    await writeFile(join(newer, "nats-server"), `#!${bin}/bash\necho v2.12.1\n`, { mode: 0o755 });
+    const { stdout } = await run(["setup", "--json"], {
+      main: installed.main,
+      environment: { ...environment(), PATH: `${bin}:${newer}` },
+    });
+    expect(JSON.parse(stdout)).toMatchObject({ version: "2.12.1", standing: "recommended" });
   });
 });

@@ -62,7 +62,7 @@ const namesPort = (port: number): string =>
   `echo '{"nats":["nats://127.0.0.1:${port}"]}' >"$PORTS/nats.ports"`;
 
 const GREETING =
-  'INFO {"version":"2.12.0","jetstream":true,"max_payload":8388608,"server_id":"x","headers":true,"proto":1}\r\n';
+  'INFO {"version":"2.9.10","jetstream":true,"max_payload":8388608,"server_id":"x","headers":true,"proto":1}\r\n';
 
 test.each(["is asked for its version", "starts", "should greet", "should answer hosts"] as const)(
   "Ctrl-C ends it while the broker %s",
@@ -86,6 +86,9 @@ test.each(["is asked for its version", "starts", "should greet", "should answer 
     up.child.kill("SIGINT");
     expect(await up.finished).toMatchObject({ code: 5, stdout: "" });
     expect(up.errors()).toContain("ABORTED");
+    // The one that greets is an old one.
+    const isOld = moment === "should answer hosts";
+    expect(up.errors().includes("nats-server 2.9.10 works, but 2.12 is recommended")).toBe(isOld);
     await vi.waitFor(() => expect(identifyProcess(pid)).toBeUndefined(), WAIT);
   },
 );
@@ -120,3 +123,13 @@ test.skipIf(process.platform !== "linux")(
     }
   },
 );
+
+test("settings for another broker do not reach its hosts", async () => {
+  const up = start(
+    ["up", "--port", "0", "--store", join(home, "up"), "--hosts", "2", "--shards", "1", "--json"],
+    { environment: { NATS_CREDS: "/nowhere/creds", NATS_URL: "nats://127.0.0.1:1" } },
+  );
+  expect(JSON.parse(await up.firstLine).hosts).toHaveLength(2);
+  up.child.kill("SIGTERM");
+  expect(await up.finished).toMatchObject({ code: 0 });
+});

@@ -7,20 +7,31 @@ import type { Output } from "../output/output.ts";
 /** Why a broker may be provided. */
 const MISSING: readonly ErrorCode[] = ["NO_BROKER", "BROKER_TOO_OLD"];
 
+/** What finds and provides brokers. */
+const BROKERS = { findBroker, setUpBroker };
+
 /**
  * The broker to start. On a terminal whoever has none is offered what `pserver setup` does.
  * @throws as `findBroker` and `setUpBroker` do.
  */
-export async function findProgram(context: CliContext, output: Output): Promise<FoundBroker> {
+export async function findProgram(
+  context: CliContext,
+  output: Output,
+  brokers: typeof BROKERS = BROKERS,
+): Promise<FoundBroker> {
   const { environment, signal, stdin } = context;
   try {
-    return await findBroker(environment, signal);
+    return await brokers.findBroker(environment, signal);
   } catch (thrown) {
     const { code, message } = ensureError(thrown);
     const isNamed = (environment["PSERVER_NATS_SERVER"] ?? "") !== "";
     if (!MISSING.includes(code) || isNamed || output.json || stdin.isTTY !== true) throw thrown;
     const question = 'Provide one now, as "pserver setup" does?';
     if (!(await confirm(context, `${message}. ${question}`))) throw thrown;
-    return await setUpBroker({ environment, signal, onMessage: (text) => output.message(text) });
+    return await brokers.setUpBroker({
+      environment,
+      signal,
+      onMessage: (text) => output.message(text),
+    });
   }
 }

@@ -17,9 +17,14 @@ export interface KeptHostOptions {
   readonly onMessage: (text: string) => void;
   /** Pause before the first restart; it doubles with each that fails. */
   readonly restartDelayMs?: number;
+  /** Waits so long, or rejects when the signal is aborted. */
+  readonly pause?: (delayMs: number, signal: AbortSignal) => Promise<void>;
 }
 
 const RESTART_DELAY_MS = 500;
+
+const pauseFor = (delayMs: number, signal: AbortSignal): Promise<void> =>
+  delay(delayMs, undefined, { signal });
 
 /** Keeps a host running: one that ends unasked is started again, up to five times in a row. */
 export class KeptHost implements RunningHost {
@@ -66,13 +71,14 @@ export class KeptHost implements RunningHost {
 
   /** Answers how often it took in a row until a host serves again; undefined if none does. */
   async #restart(ended: PserverError | undefined, first: number): Promise<number | undefined> {
-    const { name, start, onMessage, restartDelayMs = RESTART_DELAY_MS } = this.#options;
+    const { name, start, onMessage, pause = pauseFor } = this.#options;
+    const { restartDelayMs = RESTART_DELAY_MS } = this.#options;
     const { signal } = this.#stopping;
     let what = `has ended${inWords(ended)}`;
     for (let failures = first; failures <= RESTARTS_MAX; failures++) {
       onMessage(`${name} ${what}; starting it again (${failures} of ${RESTARTS_MAX})`);
       try {
-        await delay(restartDelayMs * 2 ** (failures - 1), undefined, { signal });
+        await pause(restartDelayMs * 2 ** (failures - 1), signal);
         this.#host = start();
         this.#hasEnded = false;
         const id = await this.#host.ready;

@@ -1,7 +1,7 @@
 // Proves, with hosts that only pretend, that one that ends is started again, that this has an end, that
 // a first start that fails is not repeated, and that a stop wins at every moment.
 import { expect, onTestFinished, test, vi } from "vitest";
-import { KeptHost, type StartedHost } from "../../../src/cli/up/kept-host.ts";
+import { KeptHost, type KeptHostOptions, type StartedHost } from "../../../src/cli/up/kept-host.ts";
 import { PserverError } from "../../../src/protocol/errors.ts";
 
 interface FakeHost extends StartedHost {
@@ -19,14 +19,14 @@ class Hosts {
     this.#fails = fails;
   }
 
-  keep(restartDelayMs = 0): KeptHost {
+  keep(more: Partial<KeptHostOptions> = {}): KeptHost {
     const start = (): FakeHost => {
       const host = fakeHost(`a${this.started.length + 1}`, this.#fails(this.started.length + 1));
       this.started.push(host);
       return host;
     };
     const onMessage = (text: string): void => void this.messages.push(text);
-    return new KeptHost({ name: "host 1", start, onMessage, restartDelayMs });
+    return new KeptHost({ name: "host 1", start, onMessage, restartDelayMs: 0, ...more });
   }
 
   async until(condition: () => boolean): Promise<void> {
@@ -96,6 +96,17 @@ test("counts starts that fail", async () => {
   );
 });
 
+test("waits twice as long before each further start", async () => {
+  const delays: number[] = [];
+  const pause = async (delayMs: number): Promise<void> => void delays.push(delayMs);
+  const hosts = new Hosts((start) => start > 1);
+  const host = hosts.keep({ restartDelayMs: 100, pause });
+  await host.ready;
+  hosts.started[0]?.end(KILLED);
+  await host.stopped;
+  expect(delays).toEqual([100, 200, 400, 800, 1600]);
+});
+
 test("forgets failures of a host that ran long", async () => {
   const now = vi.spyOn(performance, "now");
   onTestFinished(() => now.mockRestore());
@@ -123,7 +134,7 @@ test("does not repeat a first start that fails", async () => {
 
 test("a stop before the next start wins", async () => {
   const hosts = new Hosts();
-  const host = hosts.keep(1_000_000);
+  const host = hosts.keep({ restartDelayMs: 7_200_000 });
   await host.ready;
   hosts.started[0]?.end(KILLED);
   await hosts.until(() => hosts.messages.length === 1);
