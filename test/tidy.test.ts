@@ -45,7 +45,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   client: ["protocol", "transport"],
   actors: ["protocol", "transport", "model-files"],
   "model-files": ["protocol"],
-  broker: ["protocol"],
+  broker: ["protocol", "model-files"],
   cli: ["protocol", "transport", "client", "actors", "model-files", "broker"],
 };
 
