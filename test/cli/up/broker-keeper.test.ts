@@ -2,7 +2,7 @@
 // this has an end, that failed starts count, that a stop in between wins, and that one whose store is
 // stuck is ended, once, to be started again.
 import { tmpdir } from "node:os";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import type { Broker, BrokerExit } from "../../../src/broker/index.ts";
 import { BrokerKeeper } from "../../../src/cli/up/broker-keeper.ts";
 import { PserverError } from "../../../src/protocol/errors.ts";
@@ -98,6 +98,21 @@ test("gives up after five times in a row", async () => {
     message: "the broker ended with exit code 3; it was started again 5 times",
   });
   expect(brokers.ports).toHaveLength(6);
+});
+
+test("forgets failures of a broker that ran long", async () => {
+  let nowMs = 0;
+  const now = vi.spyOn(performance, "now").mockImplementation(() => nowMs);
+  onTestFinished(() => now.mockRestore());
+  const brokers = new Brokers();
+  await brokers.keep();
+  for (let i = 0; i < 7; i++) {
+    await brokers.until(() => brokers.messages.length === 2 * i);
+    nowMs += 60_000;
+    brokers.started[i]?.end(KILLED);
+  }
+  await brokers.until(() => brokers.messages.length === 14);
+  expect(brokers.messages[12]).toBe("the broker ended by SIGKILL; starting it again (1 of 5)");
 });
 
 test("counts starts that fail, and ends with their reason", async () => {

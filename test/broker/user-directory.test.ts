@@ -1,0 +1,15 @@
+// Proves where a broker is put for a user, by the XDG specification.
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { userBrokerDirectory } from "../../src/broker/user-directory.ts";
+
+test.each([
+  [{ XDG_DATA_HOME: "/data", HOME: "/home/a" }, "/data/nats-pserver/bin"],
+  [{ XDG_DATA_HOME: "relative", HOME: "/home/a" }, "/home/a/.local/share/nats-pserver/bin"],
+  [{ XDG_DATA_HOME: "", HOME: "/home/a" }, "/home/a/.local/share/nats-pserver/bin"],
+  [{ HOME: "/home/a" }, "/home/a/.local/share/nats-pserver/bin"],
+  [{}, join(homedir(), ".local/share/nats-pserver/bin")],
+])("%j: %s", (environment, directory) => {
+  expect(userBrokerDirectory(environment)).toBe(directory);
+});
