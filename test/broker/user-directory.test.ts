@@ -5,10 +5,10 @@ import { expect, test } from "vitest";
 import { userBrokerDirectory } from "../../src/broker/user-directory.ts";
 
 test.each([
-  [{ XDG_DATA_HOME: "/data", HOME: "/home/a" }, "/data/nats-pserver/bin"],
-  [{ XDG_DATA_HOME: "relative", HOME: "/home/a" }, "/home/a/.local/share/nats-pserver/bin"],
-  [{ XDG_DATA_HOME: "", HOME: "/home/a" }, "/home/a/.local/share/nats-pserver/bin"],
-  [{ HOME: "/home/a" }, "/home/a/.local/share/nats-pserver/bin"],
+  [{ XDG_DATA_HOME: "/data", HOME: "/users/a" }, "/data/nats-pserver/bin"],
+  [{ XDG_DATA_HOME: "relative", HOME: "/users/a" }, "/users/a/.local/share/nats-pserver/bin"],
+  [{ XDG_DATA_HOME: "", HOME: "/users/a" }, "/users/a/.local/share/nats-pserver/bin"],
+  [{ HOME: "/users/a" }, "/users/a/.local/share/nats-pserver/bin"],
   [{}, join(homedir(), ".local/share/nats-pserver/bin")],
 ])("%j: %s", (environment, directory) => {
   expect(userBrokerDirectory(environment)).toBe(directory);
