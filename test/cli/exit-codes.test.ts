@@ -30,9 +30,10 @@ test("each error ends with the code of its group, every other one with 1", () =>
   const inGroup = new Map(
     Object.entries(GROUPS).flatMap(([exit, codes]) => codes.map((code) => [code, Number(exit)])),
   );
+  const style = { json: false, paint: makePaint(false), command: "status" };
   for (const code of Object.keys(ERROR_CODES) as (keyof typeof ERROR_CODES)[]) {
     expect([code, EXIT_CODES[code]]).toEqual([code, inGroup.get(code) ?? 1]);
-    const report = reportError(new PserverError(code, "m"), false, makePaint(false));
+    const report = reportError(new PserverError(code, "m"), style);
     expect(report.exitCode).toBe(EXIT_CODES[code]);
   }
 });
