@@ -12,6 +12,7 @@ import {
 } from "../../../src/protocol/parts.ts";
 import {
   draftRecord,
+  encodeClock,
   encodeHostRecord,
   type HostRecord,
   type InitRecord,
@@ -115,6 +116,13 @@ export class JournalWriter {
     });
   }
 
+  /** Tells that a trainer has ended a step. */
+  clock(trainer: string, step: number, reply = ""): JournalRecord {
+    const n = this.#next(`${trainer}/1`);
+    const payload = encodeClock({ verb: "clock", session: 1, n, done: 0, reply, step });
+    return this.append(SUBJECTS.clock(SHARD, trainer), payload);
+  }
+
   trainer(
     sender: Sender,
     data: Uint8Array,
@@ -127,14 +135,20 @@ export class JournalWriter {
     }) => TrainerRecord,
   ): JournalRecord {
     const { trainer = "alice", session = 1, parameter = "w", index = 0 } = sender;
-    const counter = `${trainer}/${session}`;
-    const n = sender.n ?? (this.#numbers.get(counter) ?? 0) + 1;
-    this.#numbers.set(counter, Math.max(n, this.#numbers.get(counter) ?? 0));
+    const n = this.#next(`${trainer}/${session}`, sender.n);
     const { done = 0, reply = `${SUBJECTS.inbox(trainer)}.1`, epoch = 1 } = sender;
     const built = record({ session, n, done, reply, epoch });
     const draft = draftRecord(built, data.length);
     draft.data.set(data);
     const subject = SUBJECTS.log(SHARD, trainer, built.verb, parameter, index);
     return this.append(subject, sealMessage(draft));
+  }
+
+  /** The next number of a trainer's session, or a given one, from which it counts on. */
+  #next(counter: string, given?: number): number {
+    const last = this.#numbers.get(counter) ?? 0;
+    const n = given ?? last + 1;
+    this.#numbers.set(counter, Math.max(n, last));
+    return n;
   }
 }

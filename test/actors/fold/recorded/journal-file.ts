@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { KNOWN_RULES, type Rules } from "../../../../src/actors/fold/rules.ts";
 import { type JournalRecord, Shard } from "../../../../src/actors/fold/shard.ts";
 import { packValue, unpackValue } from "../../../../src/protocol/codec.ts";
 import { SHARD, SUBJECTS } from "../journal-writer.ts";
@@ -7,16 +8,23 @@ import { SHARD, SUBJECTS } from "../journal-writer.ts";
 /** Where recorded journals are kept. */
 export const JOURNALS: string = join(import.meta.dirname, "../../../fixtures/journals");
 
+/** Records between two digests of a journal. */
+const DIGEST_EVERY = 8;
+
 /** What a journal comes to when it is folded. */
 export interface Folded {
   /** Of state, values and slots at the end. */
   readonly digest: string;
+  /** The same at several records on the way; the oldest recordings have none. */
+  readonly digests?: readonly (readonly [seq: number, digest: string])[];
   /** For each trainer's record the version that its block got, or the code of its refusal. */
   readonly answers: readonly (number | string)[];
 }
 
 /** A journal and what it came to in the program that recorded it. */
 export interface RecordedJournal extends Folded {
+  /** Limits in place of those of the rules. */
+  readonly limits?: Partial<Rules>;
   /** Subject and payload of each record, from sequence 1 on. */
   readonly records: readonly (readonly [subject: string, payload: Uint8Array])[];
 }
@@ -25,10 +33,16 @@ export interface RecordedJournal extends Folded {
  * Folds records from the first one on. At `snapshotAt`, if it is given, a shard that is restored from
  * what the first has saved goes on.
  */
-export function foldRecords(records: readonly JournalRecord[], snapshotAt?: number): Folded {
-  const options = { subjects: SUBJECTS, shard: SHARD };
+export function foldRecords(
+  records: readonly JournalRecord[],
+  limits: Partial<Rules> = {},
+  snapshotAt?: number,
+): Folded {
+  const knownRules = new Map([...KNOWN_RULES].map(([k, rules]) => [k, { ...rules, ...limits }]));
+  const options = { subjects: SUBJECTS, shard: SHARD, knownRules };
   let shard = new Shard(options);
   const answers: (number | string)[] = [];
+  const digests: (readonly [number, string])[] = [];
   for (const record of records) {
     const settled = shard.apply(record);
     if (record.seq === snapshotAt) {
@@ -40,14 +54,20 @@ export function foldRecords(records: readonly JournalRecord[], snapshotAt?: numb
       });
     }
     if (settled !== undefined) answers.push(settled.outcome.code ?? settled.outcome.version);
+    if (record.seq % DIGEST_EVERY === 0) digests.push([record.seq, shard.digest()]);
   }
-  return { digest: shard.digest(), answers };
+  return { digest: shard.digest(), digests, answers };
 }
 
 /** Writes a journal and what it comes to; never over another. */
-export function recordJournal(name: string, records: readonly JournalRecord[]): void {
+export function recordJournal(
+  name: string,
+  records: readonly JournalRecord[],
+  limits: Partial<Rules> | undefined,
+): void {
   const recorded = {
-    ...foldRecords(records),
+    ...foldRecords(records, limits),
+    ...(limits === undefined ? {} : { limits }),
     records: records.map(({ subject, payload }) => [subject, payload]),
   };
   writeFileSync(join(JOURNALS, `${name}.journal`), packValue(recorded), { flag: "wx" });

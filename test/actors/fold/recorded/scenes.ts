@@ -1,4 +1,5 @@
 import { Random } from "../../../../examples/digits/random.ts";
+import type { Rules } from "../../../../src/actors/fold/rules.ts";
 import {
   OPTIMIZERS,
   type Optimizer,
@@ -6,6 +7,7 @@ import {
   type SynchronizationInput,
   toSynchronization,
 } from "../../../../src/protocol/config/index.ts";
+import { type Edition, extremes, limits, refusals, stepRefusals } from "./refusals.ts";
 import { SceneWriter } from "./scene-writer.ts";
 
 /** What happens in a recorded journal. */
@@ -184,6 +186,9 @@ function stepsScene(synchronization: SynchronizationInput): Scene {
   };
 }
 
+/** Version 1 knows parameters from their first `init`. */
+const FIRST: Edition = { version: 1, announce: () => undefined };
+
 /** All scenes by the names of their files. */
 export const SCENES: Readonly<Record<string, Scene>> = {
   ...Object.fromEntries(OPTIMIZERS.map((name, i) => [name, optimizerScene(name, i)])),
@@ -194,6 +199,17 @@ export const SCENES: Readonly<Record<string, Scene>> = {
   "sync-backup": stepsScene({ mode: "sync", trainers: 2, backups: 1, reduce: "sum" }),
   ssp: stepsScene({ mode: "ssp", trainers: 3, staleness: 1 }),
   decoupled,
+  "v1-refusals": refusals(FIRST),
+  "v1-extremes": extremes(FIRST),
+  "v1-limits": limits(FIRST),
+  "v1-steps-sync": stepRefusals(FIRST, { mode: "sync", trainers: 2, backups: 0 }),
+  "v1-steps-ssp": stepRefusals(FIRST, { mode: "ssp", trainers: 2, staleness: 1 }),
+  "v1-steps-async": stepRefusals(FIRST, { mode: "async" }),
+};
+
+/** Limits that a scene is folded under in place of those of its rules: journals stay small. */
+export const SCENE_LIMITS: Readonly<Record<string, Partial<Rules>>> = {
+  "v1-limits": { shardBytesMax: 100, blocksMax: 3, trainersMax: 2 },
 };
 
 /** The records of a scene. */
