@@ -14,6 +14,7 @@ export * from "./etcd.ts";
 export * from "./fallback.ts";
 export * from "./fields.ts";
 export * from "./file-errors.ts";
+export * from "./host-records.ts";
 export * from "./job-streams.ts";
 export * from "./layout.ts";
 export * from "./lifecycle-messages.ts";

@@ -30,6 +30,21 @@ export const WINDOW_RECORDS = 1024;
 /** Trainers a shard remembers. */
 export const TRAINERS_MAX = 4096;
 
+/** Parameters a shard knows of by declaration. */
+export const DECLARED_MAX = 65_536;
+
+/** Sessions that a host's record can name as live. */
+export const LIVE_SESSIONS_MAX = 16_384;
+
+/**
+ * Steps a clock may be ahead of the last closed one and of its member's clock before: no more than a
+ * session can have under way, each clock being a record of the window.
+ */
+export const CLOCK_LEAD_STEPS = WINDOW_RECORDS;
+
+/** Refused records of a session, beyond those applied, after which the shard takes no more of it. */
+export const REFUSED_RECORDS_MAX = 65_536;
+
 /** Members of a job that is synchronized by steps. */
 export const MEMBERS_MAX = 4096;
 

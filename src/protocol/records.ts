@@ -6,19 +6,13 @@ import {
   type Fields,
   type Message,
 } from "./codec.ts";
-import {
-  type ParameterConfig,
-  type Synchronization,
-  toConfig,
-  toSynchronization,
-} from "./config/index.ts";
+import { type ParameterConfig, toConfig } from "./config/index.ts";
 import { DTYPES, type Dtype } from "./dtypes.ts";
 import { type Encoding, encodedBytes } from "./encoding/encodings.ts";
 import { PserverError } from "./errors.ts";
 import {
   dtypeField,
   encodingField,
-  flagField,
   integerField,
   listField,
   mapField,
@@ -26,8 +20,6 @@ import {
   textField,
   wordField,
 } from "./fields.ts";
-import { MEMBERS_MAX } from "./limits.ts";
-import { escapeId, unescapeId } from "./names.ts";
 import { type PartCounts, parsePartEntry, partEntry } from "./parts.ts";
 import type { TrainerVerb } from "./subjects.ts";
 import { checkShape, elementCount } from "./tensor.ts";
@@ -106,42 +98,6 @@ export interface ClockRecord extends RecordHead {
 /** A trainer's journal record about a block, without its tensor bytes. */
 export type TrainerRecord = InitRecord | PushRecord | SetRecord;
 
-/** From here on the shard is folded under these rules. */
-export interface RulesRecord {
-  readonly verb: "rules";
-  readonly rules: number;
-  /** How the job's trainers go together; absent: not at all. */
-  readonly synchronization?: Synchronization;
-}
-
-/**
- * Who takes part in the job's steps from here on. A lower revision than one before says nothing.
- * `started`: enough of them have come at one time; no step closes before.
- */
-export interface MembersRecord {
-  readonly verb: "members";
-  readonly revision: number;
-  readonly started: boolean;
-  /** Ids, ascending, each once. */
-  readonly trainers: readonly string[];
-}
-
-/** Removes the blocks of a parameter up to this epoch. */
-export interface DropRecord {
-  readonly verb: "drop";
-  readonly parameter: string;
-  readonly epoch: number;
-}
-
-/** Ends every session up to this one: they must join again. */
-export interface FloorRecord {
-  readonly verb: "floor";
-  readonly session: number;
-}
-
-/** A host's journal record. */
-export type HostRecord = RulesRecord | MembersRecord | DropRecord | FloorRecord;
-
 /** A record with room for its tensor bytes; fill and seal it as {@link DraftMessage} says. */
 export function draftRecord(
   record: TrainerRecord,
@@ -170,15 +126,6 @@ function pushFields(record: PushRecord): Fields {
 export function encodeClock(record: ClockRecord): Uint8Array {
   const { verb: _verb, ...entries } = record;
   return encodeMessage(entries);
-}
-
-/** A host's record as a message. The members' ids are its bytes: a header has no room for them. */
-export function encodeHostRecord(record: HostRecord): Uint8Array {
-  const { verb: _verb, ...entries } = record;
-  if (!("trainers" in entries)) return encodeMessage({ ...entries });
-  const { trainers, ...rest } = entries;
-  const ids = trainers.map(escapeId).join("\n");
-  return encodeMessage(rest, new TextEncoder().encode(ids));
 }
 
 /**
@@ -225,40 +172,6 @@ export function parseClock(fields: Fields): ClockRecord {
   return { verb: "clock", ...parseHead(fields), step: integerField(fields, "step", 1) };
 }
 
-/**
- * A host's record of a verb.
- * @throws BAD_MESSAGE naming what is wrong.
- */
-export function parseHostRecord(verb: HostRecord["verb"], message: Message): HostRecord {
-  const { fields } = message;
-  switch (verb) {
-    case "rules":
-      return parseRules(fields);
-    case "members":
-      return {
-        verb,
-        revision: integerField(fields, "revision", 1),
-        started: flagField(fields, "started"),
-        trainers: parseMembers(message.data),
-      };
-    case "drop":
-      return {
-        verb,
-        parameter: textField(fields, "parameter"),
-        epoch: integerField(fields, "epoch"),
-      };
-    case "floor":
-      return { verb, session: integerField(fields, "session") };
-  }
-}
-
-function parseRules(fields: Fields): RulesRecord {
-  const rules = integerField(fields, "rules", 1);
-  if (fields["synchronization"] === undefined) return { verb: "rules", rules };
-  const synchronization = toSynchronization(mapField(fields, "synchronization"));
-  return { verb: "rules", rules, synchronization };
-}
-
 function parsePush(
   head: RecordHead & { readonly epoch: number; readonly dtype: Dtype },
   { fields, data }: Message,
@@ -276,13 +189,6 @@ function checkWholeElements(data: Uint8Array, elementBytes: number): void {
   if (data.length === 0 || data.length % elementBytes !== 0) {
     throw badLength(`a positive multiple of ${elementBytes}`, data.length);
   }
-}
-
-function parseMembers(data: Uint8Array): string[] {
-  if (data.length === 0) return [];
-  const ids = new TextDecoder().decode(data).split("\n");
-  if (ids.length > MEMBERS_MAX) throw badLength(`at most ${MEMBERS_MAX} members`, ids.length);
-  return ids.map(unescapeId);
 }
 
 function parseOperation(fields: Fields): PushOperation {

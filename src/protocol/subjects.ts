@@ -7,7 +7,7 @@ export const TRAINER_VERBS = ["init", "push", "set"] as const;
 export type TrainerVerb = (typeof TRAINER_VERBS)[number];
 
 /** Verbs of the journal that only hosts publish. */
-export const HOST_VERBS = ["rules", "members", "drop", "floor"] as const;
+export const HOST_VERBS = ["rules", "members", "declare", "drop", "floor", "sessions"] as const;
 /** One of {@link HOST_VERBS}. */
 export type HostVerb = (typeof HOST_VERBS)[number];
 

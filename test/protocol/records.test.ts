@@ -6,11 +6,13 @@ import { decodeMessage, type Fields, type Message, sealMessage } from "../../src
 import { toConfig } from "../../src/protocol/config/index.ts";
 import { DTYPES, type Dtype } from "../../src/protocol/dtypes.ts";
 import {
-  draftRecord,
   encodeHostRecord,
   type HostRecord,
-  parseHead,
   parseHostRecord,
+} from "../../src/protocol/host-records.ts";
+import {
+  draftRecord,
+  parseHead,
   parseTrainerRecord,
   type TrainerRecord,
 } from "../../src/protocol/records.ts";

@@ -1,6 +1,7 @@
 import { decodeMessage, encodeMessage, readCrc, sealMessage } from "../../src/protocol/codec.ts";
 import { toConfig } from "../../src/protocol/config/index.ts";
 import { PserverError } from "../../src/protocol/errors.ts";
+import { encodeHostRecord, type HostRecord } from "../../src/protocol/host-records.ts";
 import { computeLayout, hashName } from "../../src/protocol/layout.ts";
 import { checkJobName, escapeId, escapeName, unescapeName } from "../../src/protocol/names.ts";
 import { encodeAnswers, encodeError, encodeOutcomeRequest } from "../../src/protocol/outcomes.ts";
@@ -11,13 +12,7 @@ import {
   writePartIndex,
 } from "../../src/protocol/parts.ts";
 import { draftPullReply, encodePullRequest } from "../../src/protocol/pulls.ts";
-import {
-  draftRecord,
-  encodeClock,
-  encodeHostRecord,
-  type HostRecord,
-  type TrainerRecord,
-} from "../../src/protocol/records.ts";
+import { draftRecord, encodeClock, type TrainerRecord } from "../../src/protocol/records.ts";
 import { encodeStepReply, encodeStepRequest } from "../../src/protocol/steps.ts";
 import { JobSubjects } from "../../src/protocol/subjects.ts";
 import { hex, rawMessage } from "./raw-message.ts";

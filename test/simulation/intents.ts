@@ -1,11 +1,7 @@
 import { sealMessage } from "../../src/protocol/codec.ts";
 import { toConfig } from "../../src/protocol/config/index.ts";
-import {
-  draftRecord,
-  encodeHostRecord,
-  type HostRecord,
-  type TrainerRecord,
-} from "../../src/protocol/records.ts";
+import { encodeHostRecord, type HostRecord } from "../../src/protocol/host-records.ts";
+import { draftRecord, type TrainerRecord } from "../../src/protocol/records.ts";
 import { JobSubjects } from "../../src/protocol/subjects.ts";
 
 export const SUBJECTS: JobSubjects = new JobSubjects("simulation");

@@ -13,6 +13,7 @@ import {
   checkTarget,
 } from "./check-record.ts";
 import { checkStep } from "./check-step.ts";
+import type { DeclarationTable } from "./declaration-table.ts";
 import { ElementRanges } from "./element-ranges.ts";
 import { applyGradient } from "./gradient-step.ts";
 import type { Rules } from "./rules.ts";
@@ -27,6 +28,7 @@ export interface ApplyContext {
   readonly blocks: BlockTable;
   readonly rules: Rules;
   readonly steps: StepTable;
+  readonly declarations: DeclarationTable;
   /** Who sent the record. */
   readonly trainer: string;
   /** Whether the record's answer goes nowhere or where it may. */
@@ -64,6 +66,7 @@ export function checkRecord(
   const { memory, blocks, steps, rules, trainer } = context;
   const { dtype } = record;
   if (record.verb === "init") {
+    if (rules.bounds !== undefined) context.declarations.check(trainer, name, record);
     const plan = slotPlan(record, steps.synchronization);
     checkInit(blocks, name, record, plan, rules);
     checkReply(context, record.reply);

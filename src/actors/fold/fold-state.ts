@@ -10,12 +10,14 @@ import {
   numberField,
   textField,
 } from "../../protocol/fields.ts";
+import { parseGranted } from "../../protocol/host-records.ts";
 import { MEMBERS_MAX } from "../../protocol/limits.ts";
 import { outcomeRow, parseOutcomeRow } from "../../protocol/outcomes.ts";
 import { isWholeRows } from "../../protocol/parts.ts";
 import { checkShape } from "../../protocol/tensor.ts";
 import { type BlockHeader, blockLabel, type OpenStep } from "./block.ts";
 import { isPlaced } from "./check-init.ts";
+import type { Declared } from "./declaration-table.ts";
 import { parseStepState, type StepState } from "./step-state.ts";
 import type { TrainerEntry } from "./trainer-table.ts";
 
@@ -50,26 +52,54 @@ export interface FoldState {
   readonly unreadable: number;
   readonly trainers: readonly TrainerRow[];
   readonly blocks: readonly BlockHeader[];
+  /** Parameters that hosts have declared, by name; absent if there are none. */
+  readonly declared?: readonly Declared[];
+  /** Sessions up to the floor that have not ended, ascending; absent if there are none. */
+  readonly live?: readonly number[];
+  /** Sessions with more refused records than applied ones, by trainer; absent if there are none. */
+  readonly refused?: readonly CountRow[];
+  /** Unreadable records by the trainer in their subjects, of some; absent if there are none. */
+  readonly unreadableOf?: readonly CountRow[];
 }
 
+/** A trainer and a number of its records. */
+export type CountRow = readonly [trainer: string, records: number];
+
 /** What {@link parseFoldState} read. */
-export interface RestoredState extends Omit<FoldState, "format" | "trainers"> {
+export interface RestoredState
+  extends Omit<FoldState, "format" | "trainers" | "refused" | keyof Told>,
+    Told {
   readonly trainers: readonly (readonly [trainer: string, entry: TrainerEntry])[];
+}
+
+/** Entries that are left out of a state where there is nothing of their kind. */
+interface Told {
+  readonly declared: readonly Declared[];
+  readonly live: readonly number[];
+  readonly unreadableOf: readonly CountRow[];
 }
 
 /** The state with the present format; the parts come in their order. */
 export function toFoldState(
-  parts: Omit<FoldState, "format" | "trainers">,
+  parts: Omit<FoldState, "format" | "trainers" | "refused">,
   trainers: readonly (readonly [trainer: string, entry: TrainerEntry])[],
 ): FoldState {
   const { seq, crc, rules, synchronization, steps, floor, unreadable, blocks } = parts;
   const rows = trainers.map(([trainer, entry]): TrainerRow => {
     return [trainer, entry.session, entry.done, [...entry.outcomes.values()].map(outcomeRow)];
   });
+  const counts = trainers.map(([trainer, entry]): CountRow => [trainer, entry.refused]);
+  const { declared = [], live = [], unreadableOf = [] } = parts;
+  const refused = counts.filter(([, records]) => records > 0);
   return {
     ...{ format: FORMAT, seq, crc, rules, synchronization },
     ...(steps === undefined ? {} : { steps }),
     ...{ floor, unreadable, trainers: rows, blocks },
+    // Left out where there are none, so that states of version 1 are what they were.
+    ...(declared.length === 0 ? {} : { declared }),
+    ...(live.length === 0 ? {} : { live }),
+    ...(refused.length === 0 ? {} : { refused }),
+    ...(unreadableOf.length === 0 ? {} : { unreadableOf }),
   };
 }
 
@@ -82,6 +112,8 @@ export function parseFoldState(state: unknown): RestoredState {
     const fields = asMap(state, "fold state");
     integerField(fields, "format", FORMAT, FORMAT);
     const { steps } = fields;
+    const refused = new Map(countRows(fields, "refused"));
+    const trainers = listField(fields, "trainers", Number.POSITIVE_INFINITY);
     return {
       seq: integerField(fields, "seq"),
       crc: integerField(fields, "crc", 0, 0xffffffff),
@@ -90,8 +122,11 @@ export function parseFoldState(state: unknown): RestoredState {
       ...(steps === undefined ? {} : { steps: parseStepState(mapField(fields, "steps")) }),
       floor: integerField(fields, "floor"),
       unreadable: integerField(fields, "unreadable"),
-      trainers: listField(fields, "trainers", Number.POSITIVE_INFINITY).map(parseTrainer),
+      trainers: trainers.map((row) => parseTrainer(row, refused)),
       blocks: listField(fields, "blocks", Number.POSITIVE_INFINITY).map(parseBlock),
+      declared: listOrNone(fields, "declared").map(parseDeclared),
+      live: listOrNone(fields, "live").map((live) => integerField({ live }, "live", 1)),
+      unreadableOf: countRows(fields, "unreadableOf"),
     };
   } catch (cause) {
     throw damaged(`the fold's state: ${ensureError(cause).message}`, cause);
@@ -103,7 +138,39 @@ export function damaged(message: string, cause?: unknown): PserverError {
   return new PserverError("SNAPSHOT_DAMAGED", message, {}, { cause });
 }
 
-function parseTrainer(value: unknown): [string, TrainerEntry] {
+/**
+ * The version of the rules of a saved state, before anything else of it is looked at: another version
+ * may have other entries.
+ * @throws SNAPSHOT_DAMAGED if it names none.
+ */
+export function rulesOfState(state: unknown): number {
+  try {
+    return integerField(asMap(state, "fold state"), "rules");
+  } catch (cause) {
+    throw damaged(`the fold's state: ${ensureError(cause).message}`, cause);
+  }
+}
+
+function listOrNone(fields: Fields, key: string): readonly unknown[] {
+  return fields[key] === undefined ? [] : listField(fields, key, Number.POSITIVE_INFINITY);
+}
+
+function countRows(fields: Fields, key: string): CountRow[] {
+  return listOrNone(fields, key).map((value) => {
+    const row: Fields = { ...listField({ [key]: value }, key, 2) };
+    return [textField(row, "0"), integerField(row, "1", 1)];
+  });
+}
+
+function parseDeclared(value: unknown): Declared {
+  const fields = asMap(value, "declared");
+  return { ...parseGranted(fields), trainer: textField(fields, "trainer") };
+}
+
+function parseTrainer(
+  value: unknown,
+  refused: ReadonlyMap<string, number>,
+): [string, TrainerEntry] {
   const row: Fields = { ...listField({ trainer: value }, "trainer", 4) };
   const trainer = textField(row, "0");
   const outcomes = listField(row, "3", Number.POSITIVE_INFINITY).map(parseOutcomeRow);
@@ -111,6 +178,7 @@ function parseTrainer(value: unknown): [string, TrainerEntry] {
     session: integerField(row, "1", 1),
     done: integerField(row, "2"),
     outcomes: new Map(outcomes.map((outcome) => [outcome.n, outcome])),
+    refused: refused.get(trainer) ?? 0,
   };
   if (entry.outcomes.size === outcomes.length) return [trainer, entry];
   throw damaged(`trainer ${trainer}: expected one outcome a number`);

@@ -2,21 +2,28 @@ import { createHash } from "node:crypto";
 import { type Message, packValue, readCrc } from "../../protocol/codec.ts";
 import type { Synchronization } from "../../protocol/config/index.ts";
 import { ensureError, PserverError } from "../../protocol/errors.ts";
+import { type DropRecord, parseHostRecord, type RulesRecord } from "../../protocol/host-records.ts";
 import type { Outcome, OutcomeRequest } from "../../protocol/outcomes.ts";
 import {
   parseClock,
   parseHead,
-  parseHostRecord,
   parseTrainerRecord,
   type RecordHead,
-  type RulesRecord,
 } from "../../protocol/records.ts";
 import type { HostVerb, JobSubjects, LogSubject } from "../../protocol/subjects.ts";
 import { ShardMemory } from "../shard-memory.ts";
 import { applyChange, type Change, checkRecord, checkReply } from "./apply-record.ts";
 import { type Block, type BlockHeader, blockLabel } from "./block.ts";
 import { BlockTable, type ShardHooks } from "./block-table.ts";
-import { damaged, type FoldState, parseFoldState, toFoldState } from "./fold-state.ts";
+import { DeclarationTable } from "./declaration-table.ts";
+import {
+  type CountRow,
+  damaged,
+  type FoldState,
+  parseFoldState,
+  rulesOfState,
+  toFoldState,
+} from "./fold-state.ts";
 import { LogSubjects } from "./log-subjects.ts";
 import { readable, readRecordMessage } from "./read-record.ts";
 import { rejection } from "./rejection.ts";
@@ -26,6 +33,7 @@ import { closeStep } from "./step-gradient.ts";
 import type { StepState } from "./step-state.ts";
 import { type StepProgress, StepTable } from "./steps.ts";
 import { TrainerTable } from "./trainer-table.ts";
+import { UnreadableCounts } from "./unreadable-counts.ts";
 
 /** One record of a shard's journal, as the stream gives it. `payload` is not kept. */
 export interface JournalRecord {
@@ -85,12 +93,13 @@ export class Shard {
   readonly #blocks: BlockTable;
   readonly #trainers: TrainerTable = new TrainerTable();
   readonly #steps: StepTable = new StepTable();
+  readonly #declarations: DeclarationTable;
   /** Slots of restored blocks whose bytes are still to come. */
   readonly #unloaded: Map<Block, Set<number>> = new Map();
   #rules: Rules | undefined;
   #seq = 0;
   #crc = 0;
-  #unreadable = 0;
+  readonly #unreadable: UnreadableCounts = new UnreadableCounts();
   #failure: PserverError | undefined;
 
   constructor(options: ShardOptions) {
@@ -100,6 +109,7 @@ export class Shard {
     this.memory = options.memory ?? new ShardMemory();
     this.#knownRules = options.knownRules ?? KNOWN_RULES;
     this.#blocks = new BlockTable(this.memory, options.hooks ?? {});
+    this.#declarations = new DeclarationTable(options.shard);
   }
 
   /** Sequence of the last record folded; 0 before the first. */
@@ -132,9 +142,24 @@ export class Shard {
     return this.#blocks.bytes;
   }
 
+  /** Parameters that hosts have declared here. */
+  get declaredCount(): number {
+    return this.#declarations.count;
+  }
+
+  /** Trainers that are remembered. */
+  get trainerCount(): number {
+    return this.#trainers.count;
+  }
+
   /** Records that named no one to answer: damaged, malformed, or of another shard. */
   get unreadable(): number {
-    return this.#unreadable;
+    return this.#unreadable.total;
+  }
+
+  /** Who has sent what was of no use: sessions with refused records, and unreadable records. */
+  get waste(): { readonly refused: readonly CountRow[]; readonly unreadable: readonly CountRow[] } {
+    return { refused: this.#trainers.wasteful(), unreadable: this.#unreadable.sorted() };
   }
 
   /**
@@ -192,8 +217,11 @@ export class Shard {
       synchronization,
       ...(synchronization.mode === "async" ? {} : { steps: this.#steps.save() }),
       floor: this.#trainers.floor,
-      unreadable: this.#unreadable,
+      unreadable: this.#unreadable.total,
       blocks: this.#blocks.sorted().map((block) => block.header()),
+      declared: this.#declarations.sorted(),
+      live: this.#trainers.live,
+      unreadableOf: this.#unreadable.sorted(),
     };
     return toFoldState(parts, this.#trainers.sorted());
   }
@@ -263,17 +291,23 @@ export class Shard {
    */
   static restoreEmpty(options: ShardOptions, state: unknown): Shard {
     const shard = new Shard(options);
+    const version = rulesOfState(state);
+    if (version !== 0) shard.#requireRules(version);
     const restored = parseFoldState(state);
     shard.#seq = restored.seq;
     shard.#crc = restored.crc;
-    shard.#unreadable = restored.unreadable;
+    shard.#unreadable.restore(restored.unreadable, restored.unreadableOf);
     if (restored.rules === 0) {
       if (restored.trainers.length + restored.blocks.length + restored.floor === 0) return shard;
       throw damaged("the fold's state: expected nothing before the first rules");
     }
     const rules = shard.#takeRules(restored);
     shard.#restoreSteps(restored.steps);
-    shard.#trainers.raiseFloor(restored.floor);
+    shard.#trainers.restoreSessions(restored.floor, restored.live);
+    for (const declared of restored.declared) {
+      if (shard.#declarations.restore(declared)) continue;
+      throw damaged(`the fold's state: ${declared.name} is declared twice`);
+    }
     for (const [trainer, entry] of restored.trainers) {
       shard.#trainers.restore(trainer, entry, rules);
     }
@@ -366,7 +400,8 @@ export class Shard {
   #fold(record: JournalRecord, message: Message | undefined): Settled | undefined {
     const subject = this.#logSubjects.parse(record.subject);
     let settled: Settled | undefined;
-    if (message === undefined || subject?.shard !== this.#shard) this.#unreadable += 1;
+    if (subject?.shard !== this.#shard) this.#unreadable.count(undefined, undefined);
+    else if (message === undefined) this.#foldUnreadable(subject);
     else if (subject.by === "host") this.#foldHost(subject.verb, message);
     else settled = this.#foldTrainer(record.seq, subject, message);
     this.memory.unstage();
@@ -378,19 +413,35 @@ export class Shard {
 
   #foldHost(verb: HostVerb, message: Message): void {
     const record = readable(() => parseHostRecord(verb, message));
-    if (record === undefined) this.#unreadable += 1;
+    const bounds = this.#rules?.bounds;
+    // To version 1 a verb that came later is none.
+    const isKnown = bounds !== undefined || (verb !== "declare" && verb !== "sessions");
+    if (record === undefined || !isKnown) this.#unreadable.count(undefined, undefined);
     else if (record.verb === "rules") this.#takeRules(record);
     else if (this.#rules === undefined) return;
     else if (record.verb === "members") this.#steps.takeMembers(record);
-    else if (record.verb === "drop") this.#blocks.drop(record.parameter, record.epoch);
+    else if (record.verb === "drop") this.#drop(record);
     else if (record.verb === "floor") this.#trainers.raiseFloor(record.session);
+    else if (record.verb === "sessions") this.#trainers.endSessions(record);
+    else if (bounds !== undefined) this.#declarations.take(record, bounds.declaredMax);
+  }
+
+  #drop({ parameter, epoch }: DropRecord): void {
+    this.#blocks.drop(parameter, epoch);
+    this.#declarations.drop(parameter, epoch);
+  }
+
+  /** Counts a record that nobody can be answered for; of a trainer's the subject tells whose it is. */
+  #foldUnreadable(subject: LogSubject): void {
+    const trainer = subject.by === "host" ? undefined : subject.trainer;
+    this.#unreadable.count(trainer, this.#rules?.bounds?.unreadableTrainersMax);
   }
 
   #foldTrainer(seq: number, subject: TrainerSubject, message: Message): Settled | undefined {
     const { trainer } = subject;
     const head = readable(() => parseHead(message.fields));
     if (head === undefined) {
-      this.#unreadable += 1;
+      this.#foldUnreadable(subject);
       return undefined;
     }
     const isInbox = this.#subjects.isTrainerInbox(head.reply, trainer);
@@ -406,7 +457,7 @@ export class Shard {
     const answer = this.#trainers.refuse(subject.trainer, head, seq, rules);
     if (answer !== undefined) return answer;
     const outcome = this.#applyOnce(seq, subject, received, rules);
-    this.#trainers.note(subject.trainer, head, outcome);
+    this.#trainers.note(subject.trainer, head, outcome, rules);
     return outcome;
   }
 
@@ -422,6 +473,7 @@ export class Shard {
       blocks: this.#blocks,
       rules,
       steps: this.#steps,
+      declarations: this.#declarations,
       trainer,
       isAnswerable,
     };
@@ -430,7 +482,7 @@ export class Shard {
       if (subject.by === "clock") {
         const { step } = parseClock(message.fields);
         checkReply(context, head.reply);
-        this.#steps.takeClock(trainer, step);
+        this.#steps.takeClock(trainer, step, rules.bounds?.clockLeadSteps);
         return { n: head.n, seq, version: 0 };
       }
       const record = parseTrainerRecord(subject.verb, head, message);
@@ -454,18 +506,21 @@ export class Shard {
   /** Later records change the version; the slots of blocks follow from the first synchronization. */
   #takeRules(record: Pick<RulesRecord, "rules" | "synchronization">): Rules {
     const { rules: version, synchronization = { mode: "async" } } = record;
-    const rules = this.#knownRules.get(version);
-    if (rules === undefined) {
-      const known = [...this.#knownRules.keys()];
-      throw new PserverError(
-        "UNKNOWN_RULES",
-        `journal of shard ${this.#shard}: expected rules ${known.join(", ")}; found ${version}`,
-        { shard: this.#shard, expected: known, found: version },
-      );
-    }
+    const rules = this.#requireRules(version);
     if (this.#rules === undefined) this.#steps.synchronization = synchronization;
     this.#rules = rules;
     return rules;
+  }
+
+  #requireRules(version: number): Rules {
+    const rules = this.#knownRules.get(version);
+    if (rules !== undefined) return rules;
+    const known = [...this.#knownRules.keys()];
+    throw new PserverError(
+      "UNKNOWN_RULES",
+      `journal of shard ${this.#shard}: expected rules ${known.join(", ")}; found ${version}`,
+      { shard: this.#shard, expected: known, found: version },
+    );
   }
 }
 

@@ -1,7 +1,7 @@
 import type { Synchronization } from "../../protocol/config/index.ts";
 import { PserverError } from "../../protocol/errors.ts";
+import type { MembersRecord } from "../../protocol/host-records.ts";
 import { quoteName } from "../../protocol/names.ts";
-import type { MembersRecord } from "../../protocol/records.ts";
 import type { StepState } from "./step-state.ts";
 
 /** A step that has closed just now. */
@@ -93,14 +93,20 @@ export class StepTable implements StepProgress {
   }
 
   /**
-   * A trainer has ended all steps up to this one. Going back changes nothing.
-   * @throws NOT_MEMBER, or UNSUPPORTED in a job whose trainers do not keep step.
+   * A trainer has ended all steps up to this one. Going back changes nothing. `leadSteps`: how far it
+   * may be ahead of the last closed step and of its own clock before; absent for any number.
+   * @throws NOT_MEMBER, BAD_VALUE for a step too far ahead, or UNSUPPORTED in a job whose trainers do
+   * not keep step.
    */
-  takeClock(trainer: string, step: number): void {
+  takeClock(trainer: string, step: number, leadSteps = Number.POSITIVE_INFINITY): void {
     if (this.#synchronization.mode === "async") throw noSteps();
     const clock = this.#clocks.get(trainer);
     if (clock === undefined) throw notMember(trainer);
     if (step <= clock) return;
+    const most = Math.max(clock, this.#closed) + leadSteps;
+    if (step > most) {
+      throw new PserverError("BAD_VALUE", `step: expected at most ${most}; received ${step}`);
+    }
     this.#clocks.set(trainer, step);
     if (clock <= this.#closed && step > this.#closed) this.#ended += 1;
   }

@@ -1,4 +1,5 @@
 import { PserverError } from "../../protocol/errors.ts";
+import type { SessionsRecord } from "../../protocol/host-records.ts";
 import { quoteName } from "../../protocol/names.ts";
 import type { Outcome } from "../../protocol/outcomes.ts";
 import type { RecordHead } from "../../protocol/records.ts";
@@ -12,12 +13,18 @@ export interface TrainerEntry {
   readonly done: number;
   /** First outcomes of numbers above `done`, in the order in which they were settled. */
   readonly outcomes: ReadonlyMap<number, Outcome>;
+  /** Records of the session that were refused, less those that were applied; never below 0. */
+  readonly refused: number;
 }
 
 interface Entry extends TrainerEntry {
   done: number;
   readonly outcomes: Map<number, Outcome>;
+  refused: number;
 }
+
+/** Refusals that a sound trainer has to expect, however many: where its steps are is not its fault. */
+const EXPECTED_REFUSALS: readonly Outcome["code"][] = ["LATE", "EARLY", "NOT_MEMBER"];
 
 /**
  * Which records of which trainers have been settled: what makes a repeat harmless.
@@ -28,10 +35,28 @@ interface Entry extends TrainerEntry {
 export class TrainerTable {
   readonly #entries: Map<string, Entry> = new Map();
   #floor = 0;
+  /** Sessions up to the floor that have not ended. */
+  #live: Set<number> = new Set();
 
-  /** Every session up to this one has ended. */
+  /** Every session up to this one has ended, but for the live ones. */
   get floor(): number {
     return this.#floor;
+  }
+
+  /** The sessions up to the floor that have not ended, ascending. */
+  get live(): number[] {
+    return [...this.#live].sort((a, b) => a - b);
+  }
+
+  /** How many trainers are remembered. */
+  get count(): number {
+    return this.#entries.size;
+  }
+
+  /** Trainers whose session has more refused records than applied ones, as {@link sorted}. */
+  wasteful(): [trainer: string, refused: number][] {
+    const all = this.sorted().map(([id, { refused }]): [string, number] => [id, refused]);
+    return all.filter(([, refused]) => refused > 0);
   }
 
   /** All entries by trainer, in order of the UTF-16 code units of the ids. */
@@ -41,14 +66,16 @@ export class TrainerTable {
 
   /**
    * Undefined if the record is to be applied, else its answer: the first outcome of a repeat, or
-   * SETTLED, SUPERSEDED, REJOIN, WINDOW or TOO_MANY_TRAINERS. Only the first two tell what became
-   * of an earlier copy of the record.
+   * SETTLED, SUPERSEDED, REJOIN, QUOTA, WINDOW or TOO_MANY_TRAINERS. Only the first two tell what
+   * became of an earlier copy of the record.
    */
   refuse(trainer: string, head: RecordHead, seq: number, rules: Rules): Outcome | undefined {
     const { session, n } = head;
     const settled = this.#settled(trainer, session, n, seq);
     if (settled !== undefined) return settled;
     const entry = this.#entries.get(trainer);
+    const spent = refuseSpent(entry, head, seq, rules);
+    if (spent !== undefined) return spent;
     // The record's own `done` counts too, or a sender whose earlier records were lost would be
     // refused although it keeps to its window.
     const done = Math.max(head.done, entry?.session === session ? entry.done : 0);
@@ -67,13 +94,14 @@ export class TrainerTable {
   }
 
   /** Remembers the outcome of a record that was admitted and forgets those up to its `done`. */
-  note(trainer: string, head: RecordHead, outcome: Outcome): void {
+  note(trainer: string, head: RecordHead, outcome: Outcome, rules: Rules): void {
     let entry = this.#entries.get(trainer);
     if (entry?.session !== head.session) {
-      entry = { session: head.session, done: 0, outcomes: new Map() };
+      entry = { session: head.session, done: 0, outcomes: new Map(), refused: 0 };
       this.#entries.set(trainer, entry);
     }
     entry.outcomes.set(head.n, outcome);
+    if (rules.bounds !== undefined) count(entry, outcome);
     if (head.done > entry.done) forget(entry, head.done);
   }
 
@@ -81,7 +109,10 @@ export class TrainerTable {
   outcome(trainer: string, session: number, n: number, seq: number, rules: Rules): Outcome {
     const settled = this.#settled(trainer, session, n, seq);
     if (settled !== undefined) return settled;
-    if (!this.#entries.has(trainer) && this.#entries.size >= rules.trainersMax) {
+    const entry = this.#entries.get(trainer);
+    const spent = refuseSpent(entry, { session, n }, seq, rules);
+    if (spent !== undefined) return spent;
+    if (entry === undefined && this.#entries.size >= rules.trainersMax) {
       return tooMany(n, seq, this.#entries.size);
     }
     return rejection(
@@ -94,11 +125,30 @@ export class TrainerTable {
 
   /** Ends every session up to `session`. The floor never falls. */
   raiseFloor(session: number): void {
-    if (session <= this.#floor) return;
-    this.#floor = session;
-    for (const [trainer, entry] of this.#entries) {
-      if (entry.session <= session) this.#entries.delete(trainer);
+    this.endSessions({ upTo: session, live: [] });
+  }
+
+  /**
+   * Ends every session up to `upTo` that is not live, and forgets its trainer. One that has ended does
+   * not come back, whatever a record says that was written before and came later.
+   */
+  endSessions({ upTo, live }: Pick<SessionsRecord, "upTo" | "live">): void {
+    const named = new Set(live);
+    const before = this.#live;
+    const floor = this.#floor;
+    const wasLive = (session: number): boolean => session > floor || before.has(session);
+    const stays = [...before].filter((session) => session > upTo);
+    this.#live = new Set([...stays, ...live.filter(wasLive)]);
+    this.#floor = Math.max(floor, upTo);
+    for (const [trainer, { session }] of this.#entries) {
+      if (session <= upTo && !named.has(session)) this.#entries.delete(trainer);
     }
+  }
+
+  /** Takes the place of {@link floor} and {@link live}, before any entry is restored. */
+  restoreSessions(floor: number, live: readonly number[]): void {
+    this.#floor = floor;
+    this.#live = new Set(live);
   }
 
   /** Sequences begin anew: what was settled was settled before the first. */
@@ -113,29 +163,33 @@ export class TrainerTable {
    * @throws SNAPSHOT_DAMAGED if no fold can have left it.
    */
   restore(trainer: string, entry: TrainerEntry, rules: Rules): void {
-    const { session, done, outcomes } = entry;
+    const { session, done, outcomes, refused } = entry;
     const numbers = [...outcomes.keys()];
     const fits =
       !this.#entries.has(trainer) &&
       this.#entries.size < rules.trainersMax &&
-      session > this.#floor &&
+      !this.#hasEnded(session) &&
       numbers.every((n) => n > done && n <= done + rules.windowRecords);
     if (!fits) {
       throw new PserverError(
         "SNAPSHOT_DAMAGED",
         `trainer ${quoteName(trainer)}: expected one entry of at most ${rules.trainersMax}, with a ` +
-          `session above ${this.#floor} and numbers from ${done + 1} to ${done + rules.windowRecords}; ` +
+          `session that is live or above ${this.#floor} and numbers from ${done + 1} to ${done + rules.windowRecords}; ` +
           `received session ${session} and numbers ${numbers.slice(0, 20).join(" ")}`,
         { trainer, session, done },
       );
     }
-    this.#entries.set(trainer, { session, done, outcomes: new Map(outcomes) });
+    this.#entries.set(trainer, { session, done, outcomes: new Map(outcomes), refused });
+  }
+
+  #hasEnded(session: number): boolean {
+    return session <= this.#floor && !this.#live.has(session);
   }
 
   /** The answer to a number that was settled or to a session that has ended. */
   #settled(trainer: string, session: number, n: number, seq: number): Outcome | undefined {
     const entry = this.#entries.get(trainer);
-    if (session <= this.#floor) {
+    if (this.#hasEnded(session)) {
       return rejection(
         n,
         seq,
@@ -171,6 +225,26 @@ function forget(entry: Entry, done: number): void {
     for (const n of entry.outcomes.keys()) if (n <= done) entry.outcomes.delete(n);
   }
   entry.done = done;
+}
+
+function count(entry: Entry, { code }: Outcome): void {
+  if (code === undefined) entry.refused = Math.max(0, entry.refused - 1);
+  else if (!EXPECTED_REFUSALS.includes(code)) entry.refused += 1;
+}
+
+/** The answer to a session that has had as many records refused as one may have. */
+function refuseSpent(
+  entry: Entry | undefined,
+  { session, n }: Pick<RecordHead, "session" | "n">,
+  seq: number,
+  { bounds }: Rules,
+): Outcome | undefined {
+  if (entry === undefined || bounds === undefined || entry.session !== session) return undefined;
+  if (entry.refused < bounds.refusedMax) return undefined;
+  const message =
+    `session ${session}: the shard has refused ${entry.refused} records more than it has applied, ` +
+    "and takes no further one; join again once the cause is found";
+  return rejection(n, seq, "QUOTA", message);
 }
 
 function tooMany(n: number, seq: number, trainers: number): Outcome {

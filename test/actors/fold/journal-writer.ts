@@ -4,6 +4,7 @@ import { toConfig } from "../../../src/protocol/config/index.ts";
 import { bytesOf, dtypeOf, type TensorData } from "../../../src/protocol/dtypes.ts";
 import { encodedNorm, encodeElements } from "../../../src/protocol/encoding/elements.ts";
 import { ENCODINGS, type Encoding } from "../../../src/protocol/encoding/encodings.ts";
+import { encodeHostRecord, type HostRecord } from "../../../src/protocol/host-records.ts";
 import {
   type PartIndex,
   partCounts,
@@ -13,8 +14,6 @@ import {
 import {
   draftRecord,
   encodeClock,
-  encodeHostRecord,
-  type HostRecord,
   type InitRecord,
   type PushOperation,
   type TrainerRecord,
@@ -25,6 +24,7 @@ import { l2Norm } from "../../../src/protocol/tensor.ts";
 /** The job and shard of all fold tests. */
 export const SUBJECTS: JobSubjects = new JobSubjects("test");
 export const SHARD = 3;
+const SHARDS = 4;
 
 /** Who sends a record, and which; what is left out is the trainer's next number, nothing done. */
 export interface Sender {
@@ -82,6 +82,24 @@ export class JournalWriter {
 
   host(record: HostRecord): JournalRecord {
     return this.append(SUBJECTS.hostLog(SHARD, record.verb), encodeHostRecord(record));
+  }
+
+  /** Declares the parameter that this `init` makes a block of, to its trainer, alone in this shard. */
+  declare(data: TensorData, input: InitInput = {}): JournalRecord {
+    const { trainer = "alice", parameter: name = "w", epoch = 1, index = 0 } = input;
+    const { shape = [data.length], start = 0, count = data.length } = input;
+    const elements = shape.reduce((product, size) => product * size, 1);
+    const blockElements = index === 0 ? count : start / index;
+    const layout = {
+      elements,
+      blockElements,
+      blocks: Math.ceil(elements / blockElements),
+      firstShard: (SHARDS + SHARD - (index % SHARDS)) % SHARDS,
+      shards: SHARDS,
+    };
+    const config = toConfig(input.config);
+    const parameter = { name, dtype: dtypeOf(data), shape, config, epoch, layout };
+    return this.host({ verb: "declare", trainer, parameters: [parameter] });
   }
 
   init(data: TensorData, input: InitInput = {}): JournalRecord {

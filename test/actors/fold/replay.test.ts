@@ -261,7 +261,7 @@ describe("restore", () => {
       },
       /expected one entry/,
     ],
-    ["a session under the floor", { floor: 1 }, /session above 1/],
+    ["a session under the floor", { floor: 1 }, /session that is live or above 1/],
     [
       "an outcome up to done",
       { trainers: [["a", 1, 3, [[3, 2, 1]]]] },

@@ -2,12 +2,8 @@ import type { JournalRecord } from "../../../src/actors/fold/shard.ts";
 import { sealMessage } from "../../../src/protocol/codec.ts";
 import { type Synchronization, toConfig } from "../../../src/protocol/config/index.ts";
 import { bytesOf } from "../../../src/protocol/dtypes.ts";
-import {
-  draftRecord,
-  encodeClock,
-  encodeHostRecord,
-  type HostRecord,
-} from "../../../src/protocol/records.ts";
+import { encodeHostRecord, type HostRecord } from "../../../src/protocol/host-records.ts";
+import { draftRecord, encodeClock } from "../../../src/protocol/records.ts";
 import { SUBJECTS } from "../intents.ts";
 
 /** The one block of each shard. */

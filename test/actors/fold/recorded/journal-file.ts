@@ -1,12 +1,24 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { appendFileSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { KNOWN_RULES, type Rules } from "../../../../src/actors/fold/rules.ts";
 import { type JournalRecord, Shard } from "../../../../src/actors/fold/shard.ts";
-import { packValue, unpackValue } from "../../../../src/protocol/codec.ts";
+import { decodeMessage, packValue, unpackValue } from "../../../../src/protocol/codec.ts";
 import { SHARD, SUBJECTS } from "../journal-writer.ts";
 
 /** Where recorded journals are kept. */
 export const JOURNALS: string = join(import.meta.dirname, "../../../fixtures/journals");
+
+const ENDING = ".journal";
+const SUMS = join(JOURNALS, "SHA256SUMS");
+
+/** The names of all recorded journals. */
+export function recordedNames(): string[] {
+  return readdirSync(JOURNALS)
+    .filter((file) => file.endsWith(ENDING))
+    .map((file) => file.slice(0, -ENDING.length))
+    .sort();
+}
 
 /** Records between two digests of a journal. */
 const DIGEST_EVERY = 8;
@@ -59,6 +71,24 @@ export function foldRecords(
   return { digest: shard.digest(), digests, answers };
 }
 
+/** The SHA-256 of a file of a journal, in hex. */
+export function journalSum(name: string): string {
+  return createHash("sha256")
+    .update(readFileSync(journalFile(name)))
+    .digest("hex");
+}
+
+/** The sums of all files as they were recorded: a file that is changed shows in two places. */
+export function recordedSums(): ReadonlyMap<string, string> {
+  const lines = readFileSync(SUMS, "utf8").trim().split("\n");
+  return new Map(
+    lines.map((line) => {
+      const [sum = "", file = ""] = line.split("  ");
+      return [file.slice(0, -ENDING.length), sum];
+    }),
+  );
+}
+
 /** Writes a journal and what it comes to; never over another. */
 export function recordJournal(
   name: string,
@@ -70,17 +100,30 @@ export function recordJournal(
     ...(limits === undefined ? {} : { limits }),
     records: records.map(({ subject, payload }) => [subject, payload]),
   };
-  writeFileSync(join(JOURNALS, `${name}.journal`), packValue(recorded), { flag: "wx" });
+  writeFileSync(journalFile(name), packValue(recorded), { flag: "wx" });
+  appendFileSync(SUMS, `${journalSum(name)}  ${name}${ENDING}\n`);
 }
 
 /** @throws Error if the file is not one that {@link recordJournal} has written. */
 export function readJournal(name: string): RecordedJournal {
-  const value = unpackValue(readFileSync(join(JOURNALS, `${name}.journal`)));
+  const value = unpackValue(readFileSync(journalFile(name)));
   // The file is ours and under version control; whatever is wrong in it shows in the comparison.
   return value as RecordedJournal;
+}
+
+/** The version of the rules that a journal is folded under from its first `rules` record on. */
+export function versionOf({ records }: RecordedJournal): number {
+  const subject = SUBJECTS.hostLog(SHARD, "rules");
+  const [, payload] = records.find(([name]) => name === subject) ?? [];
+  if (payload === undefined) throw new Error("expected a rules record");
+  return Number(decodeMessage(payload).fields["rules"]);
 }
 
 /** The records as the stream gives them. */
 export function journalRecords({ records }: RecordedJournal): JournalRecord[] {
   return records.map(([subject, payload], i) => ({ seq: i + 1, subject, payload }));
+}
+
+function journalFile(name: string): string {
+  return join(JOURNALS, `${name}${ENDING}`);
 }

@@ -1,6 +1,5 @@
 import { encodeMessage, type Fields } from "../../../../src/protocol/codec.ts";
 import type { SynchronizationInput } from "../../../../src/protocol/config/index.ts";
-import { toSynchronization } from "../../../../src/protocol/config/index.ts";
 import { bytesOf } from "../../../../src/protocol/dtypes.ts";
 import { type InitInput, type PushInput, SHARD, SUBJECTS } from "../journal-writer.ts";
 import type { SceneWriter } from "./scene-writer.ts";
@@ -11,115 +10,106 @@ const THREE = Float32Array.of(1, 2, 3);
 const FOUR = Float32Array.of(1, 2, 3, 4);
 const SUMS = { optimizer: "none" } as const;
 
-/** Under which version of the rules a scene is written, and how parameters are made known there. */
-export interface Edition {
-  readonly version: number;
-  /** Tells the journal of a parameter before its first `init`; version 1 has no such record. */
-  readonly announce: (writer: SceneWriter, input: InitInput, elements: number) => void;
-}
-
 /** Both sides of every condition that a record of a block is refused by. */
-export function refusals(edition: Edition): Scene {
-  return (writer) => {
-    const { journal } = writer;
-    journal.push(FOUR, GRADIENT, { trainer: "early", n: 1 });
-    rules(writer, edition);
-    const init = (data: Float32Array | Int32Array, input: InitInput = {}): void => {
-      edition.announce(writer, input, data.length);
-      journal.init(data, input);
-    };
-    const push = (data: Float32Array | Int32Array, input: PushInput = {}): void => {
-      journal.push(data, GRADIENT, input);
-    };
-
-    // Whether a block may be made.
-    push(FOUR);
-    init(FOUR, { config: SUMS, epoch: 2 });
-    journal.init(FOUR, { config: SUMS, epoch: 2 });
-    journal.init(FOUR, { config: SUMS, epoch: 1 });
-    init(FOUR, { config: SUMS, epoch: 3 });
-    init(FOUR, { parameter: "cut", index: 1, shape: [10], start: 4, config: SUMS });
-    journal.init(FOUR, { parameter: "cut", index: 0, shape: [10], start: 4, config: SUMS });
-    journal.init(THREE, { parameter: "cut", index: 1, shape: [10], start: 4, config: SUMS });
-    journal.init(FOUR, { parameter: "cut", index: 2, shape: [10], start: 6, config: SUMS });
-    const rows = { parameter: "rows", shape: [3, 2], config: { ...SUMS, sparse: true } };
-    journal.init(THREE, { ...rows, start: 0, count: 3 });
-    init(Float32Array.of(1, 2, 3, 4, 5, 6), rows);
-    init(Float32Array.of(1, Number.NaN), { parameter: "nan", config: SUMS });
-    journal.init(Float32Array.of(1, 2), { parameter: "nan", config: SUMS });
-    init(Float32Array.of(1, Number.NaN, 3), {
-      parameter: "any",
-      config: { ...SUMS, allowNonFinite: true },
-    });
-
-    // Whether a record fits its block.
-    const w = { epoch: 3 };
-    push(FOUR, w);
-    push(FOUR, { epoch: 2 });
-    push(FOUR, { epoch: 4 });
-    push(THREE, w);
-    push(Int32Array.of(1, 2, 3, 4), w);
-    journal.set(FOUR, w);
-    journal.set(THREE, w);
-    journal.set(Float32Array.of(1, 2, 3, Number.POSITIVE_INFINITY), w);
-    init(FOUR, { parameter: "fixed", config: { static: true } });
-    push(FOUR, { parameter: "fixed" });
-    journal.set(FOUR, { parameter: "fixed" });
-
-    // Elements and norms that are not finite.
-    push(Float32Array.of(1, 2, Number.NaN, 4), { ...w, norm: 1 });
-    push(FOUR, { ...w, norm: Number.NaN });
-    push(FOUR, { ...w, norm: null });
-    push(Float32Array.of(1, Number.NaN, 3), { parameter: "any", norm: Number.NaN });
-    push(Float32Array.of(1, 2, 3, 70_000), { ...w, encoding: "float16" });
-    push(Float32Array.of(1, 2, 3, 60_000), { ...w, encoding: "float16" });
-
-    // Parts.
-    const one = Float32Array.of(5, 6);
-    push(one, { parameter: "rows", part: { rows: Uint32Array.of(2) } });
-    push(one, { parameter: "rows", part: { rows: Uint32Array.of(3) } });
-    push(FOUR, { parameter: "rows", part: { rows: Uint32Array.of(1, 0) } });
-    push(THREE, { parameter: "rows", part: { rows: Uint32Array.of(1) } });
-    push(one, {
-      parameter: "rows",
-      part: { rows: Uint32Array.of(0, 1), inner: Uint32Array.of(1) },
-    });
-    push(one, { ...w, part: { rows: Uint32Array.of(0) } });
-    const inner = { rows: Uint32Array.of(0), inner: Uint32Array.of(1, 3) };
-    journal.push(one, { op: "mix", alpha: 0.5, beta: 2 }, { ...w, part: inner });
-    const beyond = { rows: Uint32Array.of(0), inner: Uint32Array.of(1, 4) };
-    journal.push(one, { op: "mix", alpha: 0.5, beta: 2 }, { ...w, part: beyond });
-
-    // What the configuration takes.
-    const config = { optimizer: "sgd", clipNorm: 2 } as const;
-    init(FOUR, { parameter: "clipped", config });
-    push(FOUR, { parameter: "clipped" });
-    journal.push(FOUR, { op: "grad", lr: 0.5 }, { parameter: "clipped" });
-    journal.push(FOUR, { op: "grad", lr: 0.5 }, { parameter: "clipped", norm: null });
-    journal.push(FOUR, { op: "grad", lr: 0.5, seen: 2 }, { parameter: "clipped" });
-    journal.push(FOUR, { op: "grad", lr: 0.5, seen: 9 }, { parameter: "clipped" });
-    journal.push(FOUR, { op: "grad", lr: 0.5 }, w);
-    journal.push(FOUR, { op: "grad", step: 1 }, w);
-    init(FOUR, { parameter: "ftrl", config: { optimizer: "ftrl", learningRate: 0.1 } });
-    journal.push(FOUR, { op: "grad", lr: 0 }, { parameter: "ftrl" });
-    journal.push(FOUR, { op: "grad", lr: 0.1 }, { parameter: "ftrl" });
-    const counts = Int32Array.of(1, 2, 3);
-    init(counts, { parameter: "counts", config: SUMS });
-    init(counts, { parameter: "scaled", config: { ...SUMS, gradientScale: 2 } });
-    init(counts, { parameter: "ruled", config: { optimizer: "sgd", learningRate: 1 } });
-    for (const parameter of ["counts", "scaled", "ruled"]) push(counts, { parameter });
-
-    // Where the answer goes.
-    push(FOUR, { ...w, reply: "" });
-    push(FOUR, { ...w, reply: `${SUBJECTS.inbox("bob")}.1` });
-    push(FOUR, { ...w, reply: `${SUBJECTS.inbox("alice")}.*` });
-    push(FOUR, { ...w, reply: SUBJECTS.inbox("alice") });
-
-    malformed(writer);
-    numbers(writer);
-    journal.clock("alice", 1);
+export const refusals: Scene = (writer) => {
+  const { journal } = writer;
+  journal.push(FOUR, GRADIENT, { trainer: "early", n: 1 });
+  writer.rules();
+  const init = (data: Float32Array | Int32Array, input: InitInput = {}): void => {
+    writer.announce(data, input);
+    journal.init(data, input);
   };
-}
+  const push = (data: Float32Array | Int32Array, input: PushInput = {}): void => {
+    journal.push(data, GRADIENT, input);
+  };
+
+  // Whether a block may be made.
+  push(FOUR);
+  init(FOUR, { config: SUMS, epoch: 2 });
+  journal.init(FOUR, { config: SUMS, epoch: 2 });
+  journal.init(FOUR, { config: SUMS, epoch: 1 });
+  init(FOUR, { config: SUMS, epoch: 3 });
+  init(FOUR, { parameter: "cut", index: 1, shape: [10], start: 4, config: SUMS });
+  journal.init(FOUR, { parameter: "cut", index: 0, shape: [10], start: 4, config: SUMS });
+  journal.init(THREE, { parameter: "cut", index: 1, shape: [10], start: 4, config: SUMS });
+  journal.init(FOUR, { parameter: "cut", index: 2, shape: [10], start: 6, config: SUMS });
+  const rows = { parameter: "rows", shape: [3, 2], config: { ...SUMS, sparse: true } };
+  journal.init(THREE, { ...rows, start: 0, count: 3 });
+  init(Float32Array.of(1, 2, 3, 4, 5, 6), rows);
+  init(Float32Array.of(1, Number.NaN), { parameter: "nan", config: SUMS });
+  journal.init(Float32Array.of(1, 2), { parameter: "nan", config: SUMS });
+  init(Float32Array.of(1, Number.NaN, 3), {
+    parameter: "any",
+    config: { ...SUMS, allowNonFinite: true },
+  });
+
+  // Whether a record fits its block.
+  const w = { epoch: 3 };
+  push(FOUR, w);
+  push(FOUR, { epoch: 2 });
+  push(FOUR, { epoch: 4 });
+  push(THREE, w);
+  push(Int32Array.of(1, 2, 3, 4), w);
+  journal.set(FOUR, w);
+  journal.set(THREE, w);
+  journal.set(Float32Array.of(1, 2, 3, Number.POSITIVE_INFINITY), w);
+  init(FOUR, { parameter: "fixed", config: { static: true } });
+  push(FOUR, { parameter: "fixed" });
+  journal.set(FOUR, { parameter: "fixed" });
+
+  // Elements and norms that are not finite.
+  push(Float32Array.of(1, 2, Number.NaN, 4), { ...w, norm: 1 });
+  push(FOUR, { ...w, norm: Number.NaN });
+  push(FOUR, { ...w, norm: null });
+  push(Float32Array.of(1, Number.NaN, 3), { parameter: "any", norm: Number.NaN });
+  push(Float32Array.of(1, 2, 3, 70_000), { ...w, encoding: "float16" });
+  push(Float32Array.of(1, 2, 3, 60_000), { ...w, encoding: "float16" });
+
+  // Parts.
+  const one = Float32Array.of(5, 6);
+  push(one, { parameter: "rows", part: { rows: Uint32Array.of(2) } });
+  push(one, { parameter: "rows", part: { rows: Uint32Array.of(3) } });
+  push(FOUR, { parameter: "rows", part: { rows: Uint32Array.of(1, 0) } });
+  push(THREE, { parameter: "rows", part: { rows: Uint32Array.of(1) } });
+  push(one, {
+    parameter: "rows",
+    part: { rows: Uint32Array.of(0, 1), inner: Uint32Array.of(1) },
+  });
+  push(one, { ...w, part: { rows: Uint32Array.of(0) } });
+  const inner = { rows: Uint32Array.of(0), inner: Uint32Array.of(1, 3) };
+  journal.push(one, { op: "mix", alpha: 0.5, beta: 2 }, { ...w, part: inner });
+  const beyond = { rows: Uint32Array.of(0), inner: Uint32Array.of(1, 4) };
+  journal.push(one, { op: "mix", alpha: 0.5, beta: 2 }, { ...w, part: beyond });
+
+  // What the configuration takes.
+  const config = { optimizer: "sgd", clipNorm: 2 } as const;
+  init(FOUR, { parameter: "clipped", config });
+  push(FOUR, { parameter: "clipped" });
+  journal.push(FOUR, { op: "grad", lr: 0.5 }, { parameter: "clipped" });
+  journal.push(FOUR, { op: "grad", lr: 0.5 }, { parameter: "clipped", norm: null });
+  journal.push(FOUR, { op: "grad", lr: 0.5, seen: 2 }, { parameter: "clipped" });
+  journal.push(FOUR, { op: "grad", lr: 0.5, seen: 9 }, { parameter: "clipped" });
+  journal.push(FOUR, { op: "grad", lr: 0.5 }, w);
+  journal.push(FOUR, { op: "grad", step: 1 }, w);
+  init(FOUR, { parameter: "ftrl", config: { optimizer: "ftrl", learningRate: 0.1 } });
+  journal.push(FOUR, { op: "grad", lr: 0 }, { parameter: "ftrl" });
+  journal.push(FOUR, { op: "grad", lr: 0.1 }, { parameter: "ftrl" });
+  const counts = Int32Array.of(1, 2, 3);
+  init(counts, { parameter: "counts", config: SUMS });
+  init(counts, { parameter: "scaled", config: { ...SUMS, gradientScale: 2 } });
+  init(counts, { parameter: "ruled", config: { optimizer: "sgd", learningRate: 1 } });
+  for (const parameter of ["counts", "scaled", "ruled"]) push(counts, { parameter });
+
+  // Where the answer goes.
+  push(FOUR, { ...w, reply: "" });
+  push(FOUR, { ...w, reply: `${SUBJECTS.inbox("bob")}.1` });
+  push(FOUR, { ...w, reply: `${SUBJECTS.inbox("alice")}.*` });
+  push(FOUR, { ...w, reply: SUBJECTS.inbox("alice") });
+
+  malformed(writer);
+  numbers(writer);
+  journal.clock("alice", 1);
+};
 
 /** Records of a trainer that are none, or whose entries are not what their verb asks for. */
 function malformed({ journal }: SceneWriter): void {
@@ -201,63 +191,59 @@ function numbers({ journal }: SceneWriter): void {
 }
 
 /** The largest numbers that a trainer can write where it has been given none. */
-export function extremes(edition: Edition): Scene {
-  return (writer) => {
-    const { journal } = writer;
-    rules(writer, edition, { mode: "ssp", trainers: 1, staleness: 0 });
-    const most = Number.MAX_SAFE_INTEGER;
-    const input = { config: SUMS };
-    journal.init(FOUR, { ...input, parameter: "unheard", trainer: "eve" });
-    edition.announce(writer, input, FOUR.length);
-    journal.init(FOUR, { ...input, trainer: "eve", epoch: most });
-    journal.init(FOUR, { ...input, epoch: 2 });
-    journal.init(FOUR, input);
-    journal.push(FOUR, GRADIENT, { trainer: "eve", session: most, n: most, done: most - 1 });
-    journal.push(FOUR, GRADIENT, { trainer: "eve", session: 4 });
-    journal.push(FOUR, GRADIENT, { epoch: most });
-    journal.push(FOUR, { ...GRADIENT, seen: most });
-    journal.host({ verb: "members", revision: 1, started: true, trainers: ["alice", "eve"] });
-    journal.clock("alice", most);
-    journal.clock("alice", 1);
-    journal.clock("alice", 1_025);
-    journal.clock("alice", 1_026);
-    journal.clock("alice", 2_050);
-    journal.host({ verb: "members", revision: 2, started: true, trainers: ["alice"] });
-    journal.clock("alice", 2_060);
-    journal.host({ verb: "drop", parameter: "w", epoch: most });
-    journal.init(FOUR, input);
-  };
-}
+export const extremes: Scene = (writer) => {
+  const { journal } = writer;
+  writer.rules({ mode: "ssp", trainers: 1, staleness: 0 });
+  const most = Number.MAX_SAFE_INTEGER;
+  const input = { config: SUMS };
+  journal.init(FOUR, { ...input, parameter: "unheard", trainer: "eve" });
+  writer.announce(FOUR, input);
+  journal.init(FOUR, { ...input, trainer: "eve", epoch: most });
+  journal.init(FOUR, { ...input, epoch: 2 });
+  journal.init(FOUR, input);
+  journal.push(FOUR, GRADIENT, { trainer: "eve", session: most, n: most, done: most - 1 });
+  journal.push(FOUR, GRADIENT, { trainer: "eve", session: 4 });
+  journal.push(FOUR, GRADIENT, { epoch: most });
+  journal.push(FOUR, { ...GRADIENT, seen: most });
+  journal.host({ verb: "members", revision: 1, started: true, trainers: ["alice", "eve"] });
+  journal.clock("alice", most);
+  journal.clock("alice", 1);
+  journal.clock("alice", 1_025);
+  journal.clock("alice", 1_026);
+  journal.clock("alice", 2_050);
+  journal.host({ verb: "members", revision: 2, started: true, trainers: ["alice"] });
+  journal.clock("alice", 2_060);
+  journal.host({ verb: "drop", parameter: "w", epoch: most });
+  journal.init(FOUR, input);
+};
 
 /** What a shard holds at most, under small limits. */
-export function limits(edition: Edition): Scene {
-  return (writer) => {
-    const { journal } = writer;
-    rules(writer, edition);
-    const init = (data: Float32Array, input: InitInput): void => {
-      edition.announce(writer, input, data.length);
-      journal.init(data, { ...input, config: SUMS });
-    };
-    init(FOUR, { parameter: "a", config: SUMS });
-    init(new Float32Array(13), { parameter: "b", config: SUMS });
-    init(new Float32Array(11), { parameter: "c", config: SUMS });
-    init(Float32Array.of(1), { parameter: "d", config: SUMS });
-    init(Float32Array.of(1), { parameter: "e", config: SUMS });
-    init(new Float32Array(4), { parameter: "a", epoch: 2, config: SUMS });
-    journal.push(FOUR, GRADIENT, { trainer: "bob", parameter: "a", epoch: 2, session: 2 });
-    journal.push(FOUR, GRADIENT, { trainer: "carl", parameter: "a", epoch: 2, session: 3 });
-    journal.host({ verb: "floor", session: 1 });
-    journal.push(FOUR, GRADIENT, { trainer: "carl", parameter: "a", epoch: 2, session: 3 });
+export const limits: Scene = (writer) => {
+  const { journal } = writer;
+  writer.rules();
+  const init = (data: Float32Array, input: InitInput): void => {
+    writer.announce(data, input);
+    journal.init(data, { ...input, config: SUMS });
   };
-}
+  init(FOUR, { parameter: "a", config: SUMS });
+  init(new Float32Array(13), { parameter: "b", config: SUMS });
+  init(new Float32Array(11), { parameter: "c", config: SUMS });
+  init(Float32Array.of(1), { parameter: "d", config: SUMS });
+  init(Float32Array.of(1), { parameter: "e", config: SUMS });
+  init(new Float32Array(4), { parameter: "a", epoch: 2, config: SUMS });
+  journal.push(FOUR, GRADIENT, { trainer: "bob", parameter: "a", epoch: 2, session: 2 });
+  journal.push(FOUR, GRADIENT, { trainer: "carl", parameter: "a", epoch: 2, session: 3 });
+  journal.host({ verb: "floor", session: 1 });
+  journal.push(FOUR, GRADIENT, { trainer: "carl", parameter: "a", epoch: 2, session: 3 });
+};
 
 /** Both sides of what a step asks of gradients and clocks. */
-export function stepRefusals(edition: Edition, synchronization: SynchronizationInput): Scene {
+export function stepRefusals(synchronization: SynchronizationInput): Scene {
   return (writer) => {
     const { journal } = writer;
-    rules(writer, edition, synchronization);
+    writer.rules(synchronization);
     const input = { config: { optimizer: "sgd", learningRate: 1 } };
-    edition.announce(writer, input, FOUR.length);
+    writer.announce(FOUR, input);
     journal.init(FOUR, input);
     const members = (revision: number, ...trainers: string[]): void => {
       journal.host({ verb: "members", revision, started: revision > 1, trainers });
@@ -293,14 +279,4 @@ export function stepRefusals(edition: Edition, synchronization: SynchronizationI
     journal.clock("bob", 0);
     gradient("carol", 4);
   };
-}
-
-function rules(
-  { journal }: SceneWriter,
-  { version }: Edition,
-  synchronization?: SynchronizationInput,
-): void {
-  const settings =
-    synchronization === undefined ? {} : { synchronization: toSynchronization(synchronization) };
-  journal.host({ verb: "rules", rules: version, ...settings });
 }

@@ -1,11 +1,15 @@
-import type { ParameterConfigInput } from "../../../../src/protocol/config/index.ts";
+import {
+  type ParameterConfigInput,
+  type SynchronizationInput,
+  toSynchronization,
+} from "../../../../src/protocol/config/index.ts";
 import { bytesOf, dtypeOf, type TensorData } from "../../../../src/protocol/dtypes.ts";
 import { encodedNorm, encodeElements } from "../../../../src/protocol/encoding/elements.ts";
 import type { Encoding } from "../../../../src/protocol/encoding/encodings.ts";
 import { partCounts, partIndexBytes, writePartIndex } from "../../../../src/protocol/parts.ts";
 import { encodeClock, type PushOperation } from "../../../../src/protocol/records.ts";
 import { l2Norm } from "../../../../src/protocol/tensor.ts";
-import { JournalWriter, type Sender, SHARD, SUBJECTS } from "../journal-writer.ts";
+import { type InitInput, JournalWriter, type Sender, SHARD, SUBJECTS } from "../journal-writer.ts";
 
 /** Where an update goes and how it is written. */
 export interface Update {
@@ -22,11 +26,29 @@ export interface Update {
 /** Writes the records of one journal as trainers and hosts send them. */
 export class SceneWriter {
   readonly #journal: JournalWriter = new JournalWriter();
+  readonly #version: number;
   /** The last number of each trainer. */
   readonly #numbers: Map<string, number> = new Map();
 
+  /** `version`: of the rules that the journal begins with. */
+  constructor(version: number) {
+    this.#version = version;
+  }
+
   get journal(): JournalWriter {
     return this.#journal;
+  }
+
+  /** The first record. */
+  rules(synchronization?: SynchronizationInput): void {
+    const settings =
+      synchronization === undefined ? {} : { synchronization: toSynchronization(synchronization) };
+    this.#journal.host({ verb: "rules", rules: this.#version, ...settings });
+  }
+
+  /** Declares a parameter before its first `init`; version 1 of the rules has no such record. */
+  announce(data: TensorData, input: InitInput): void {
+    if (this.#version > 1) this.#journal.declare(data, input);
   }
 
   /** The first record of a block that is a whole parameter. */
@@ -36,6 +58,7 @@ export class SceneWriter {
     config: ParameterConfigInput,
     shape: readonly number[] = [data.length],
   ): void {
+    this.announce(data, { parameter, config, shape });
     this.#journal.init(data, { ...this.#sender("alice"), parameter, config, shape });
   }
 

@@ -1,5 +1,5 @@
 import { Random } from "../../../../examples/digits/random.ts";
-import type { Rules } from "../../../../src/actors/fold/rules.ts";
+import { KNOWN_RULES, type Rules } from "../../../../src/actors/fold/rules.ts";
 import {
   OPTIMIZERS,
   type Optimizer,
@@ -7,7 +7,8 @@ import {
   type SynchronizationInput,
   toSynchronization,
 } from "../../../../src/protocol/config/index.ts";
-import { type Edition, extremes, limits, refusals, stepRefusals } from "./refusals.ts";
+import { clocks, declarations, sessions, waste } from "./grants.ts";
+import { extremes, limits, refusals, stepRefusals } from "./refusals.ts";
 import { SceneWriter } from "./scene-writer.ts";
 
 /** What happens in a recorded journal. */
@@ -21,12 +22,6 @@ function floats(count: number): Float32Array {
 
 function doubles(count: number): Float64Array {
   return Float64Array.from({ length: count }, () => random.normal());
-}
-
-function rules(writer: SceneWriter, synchronization?: SynchronizationInput): void {
-  const settings =
-    synchronization === undefined ? {} : { synchronization: toSynchronization(synchronization) };
-  writer.journal.host({ verb: "rules", rules: 1, ...settings });
 }
 
 const RATES: readonly ParameterSettings["learningRate"][] = [
@@ -48,7 +43,7 @@ const RATES: readonly ParameterSettings["learningRate"][] = [
 /** One optimizer: plain in float64, with all that can go with it in float32. */
 function optimizerScene(optimizer: Optimizer["name"], place: number): Scene {
   return (writer) => {
-    rules(writer);
+    writer.rules();
     const learningRate = RATES[place % RATES.length] ?? 0.05;
     const clips = { clipNorm: 6, clipValue: 1.5, gradientScale: 0.75 };
     if (optimizer === "none") {
@@ -77,7 +72,7 @@ function optimizerScene(optimizer: Optimizer["name"], place: number): Scene {
 
 /** Decoupled L2 under every rule that may have it. */
 const decoupled: Scene = (writer) => {
-  rules(writer);
+  writer.rules();
   const names = OPTIMIZERS.filter((name) => name !== "none" && name !== "ftrl");
   for (const optimizer of names) {
     const settings = { optimizer, learningRate: 0.1, l2: 0.05, l2Mode: "decoupled" } as const;
@@ -87,7 +82,7 @@ const decoupled: Scene = (writer) => {
 };
 
 const sparse: Scene = (writer) => {
-  rules(writer);
+  writer.rules();
   const shape = [9, 3];
   for (const optimizer of ["adam", "ftrl", "momentum"] as const) {
     const settings = { optimizer, learningRate: 0.1, l1: 0.01, l2: 0.01, sparse: true };
@@ -104,7 +99,7 @@ const sparse: Scene = (writer) => {
 };
 
 const partsAndEncodings: Scene = (writer) => {
-  rules(writer);
+  writer.rules();
   writer.init("dense", floats(28), { optimizer: "rmsprop", learningRate: 0.01 }, [7, 4]);
   writer.init(
     "rows",
@@ -129,7 +124,7 @@ const partsAndEncodings: Scene = (writer) => {
 };
 
 const integers: Scene = (writer) => {
-  rules(writer);
+  writer.rules();
   writer.init("int32", Int32Array.of(2 ** 31 - 1, -1, 0, 7), { optimizer: "none" });
   writer.init("int64", BigInt64Array.of(2n ** 63n - 1n, -1n, 0n), { optimizer: "none" });
   writer.init("fixed", Int32Array.of(1, 2, 3), { static: true });
@@ -149,7 +144,7 @@ const integers: Scene = (writer) => {
 /** Three trainers in steps; the last of three backups comes late, one goes and comes again. */
 function stepsScene(synchronization: SynchronizationInput): Scene {
   return (writer) => {
-    rules(writer, synchronization);
+    writer.rules(synchronization);
     const members = (revision: number, trainers: readonly string[]): void => {
       const started = revision > 1;
       writer.journal.host({ verb: "members", revision, started, trainers });
@@ -186,11 +181,8 @@ function stepsScene(synchronization: SynchronizationInput): Scene {
   };
 }
 
-/** Version 1 knows parameters from their first `init`. */
-const FIRST: Edition = { version: 1, announce: () => undefined };
-
-/** All scenes by the names of their files. */
-export const SCENES: Readonly<Record<string, Scene>> = {
+/** Scenes of whatever version of the rules. */
+const SCENES: Readonly<Record<string, Scene>> = {
   ...Object.fromEntries(OPTIMIZERS.map((name, i) => [name, optimizerScene(name, i)])),
   sparse,
   "parts-and-encodings": partsAndEncodings,
@@ -199,22 +191,56 @@ export const SCENES: Readonly<Record<string, Scene>> = {
   "sync-backup": stepsScene({ mode: "sync", trainers: 2, backups: 1, reduce: "sum" }),
   ssp: stepsScene({ mode: "ssp", trainers: 3, staleness: 1 }),
   decoupled,
-  "v1-refusals": refusals(FIRST),
-  "v1-extremes": extremes(FIRST),
-  "v1-limits": limits(FIRST),
-  "v1-steps-sync": stepRefusals(FIRST, { mode: "sync", trainers: 2, backups: 0 }),
-  "v1-steps-ssp": stepRefusals(FIRST, { mode: "ssp", trainers: 2, staleness: 1 }),
-  "v1-steps-async": stepRefusals(FIRST, { mode: "async" }),
 };
 
-/** Limits that a scene is folded under in place of those of its rules: journals stay small. */
-export const SCENE_LIMITS: Readonly<Record<string, Partial<Rules>>> = {
-  "v1-limits": { shardBytesMax: 100, blocksMax: 3, trainersMax: 2 },
+/** What is refused, and what only just is not. */
+const EDGES: Readonly<Record<string, Scene>> = {
+  refusals,
+  extremes,
+  limits,
+  "steps-sync": stepRefusals({ mode: "sync", trainers: 2, backups: 0 }),
+  "steps-ssp": stepRefusals({ mode: "ssp", trainers: 2, staleness: 1 }),
+  "steps-async": stepRefusals({ mode: "async" }),
+};
+
+/** A scene as it is recorded. */
+export interface Recording {
+  readonly scene: Scene;
+  /** Of the rules. */
+  readonly version: number;
+  /** In place of those of the rules: journals stay small. */
+  readonly limits?: Partial<Rules>;
+}
+
+/** All recordings by the names of their files. */
+export const RECORDINGS: Readonly<Record<string, Recording>> = {
+  ...recordings("", 1, SCENES),
+  ...recordings("v1-", 1, EDGES),
+  ...recordings("v2-", 2, { ...SCENES, ...EDGES, clocks, declarations, sessions, waste }),
 };
 
 /** The records of a scene. */
-export function writeScene(scene: Scene): SceneWriter {
-  const writer = new SceneWriter();
+export function writeScene({ scene, version }: Recording): SceneWriter {
+  const writer = new SceneWriter(version);
   scene(writer);
   return writer;
+}
+
+function recordings(
+  prefix: string,
+  version: number,
+  scenes: Readonly<Record<string, Scene>>,
+): Record<string, Recording> {
+  const named = Object.entries(scenes).map(([name, scene]): [string, Recording] => {
+    const limits = limitsOf(name, version);
+    return [`${prefix}${name}`, { scene, version, ...(limits === undefined ? {} : { limits }) }];
+  });
+  return Object.fromEntries(named);
+}
+
+function limitsOf(name: string, version: number): Partial<Rules> | undefined {
+  if (name === "limits") return { shardBytesMax: 100, blocksMax: 3, trainersMax: 2 };
+  const bounds = KNOWN_RULES.get(version)?.bounds;
+  if (name !== "waste" || bounds === undefined) return undefined;
+  return { bounds: { ...bounds, refusedMax: 3, declaredMax: 2, unreadableTrainersMax: 1 } };
 }
