@@ -1,5 +1,5 @@
 import type { BlockHeader } from "../../src/actors/fold/block.ts";
-import type { Rules } from "../../src/actors/fold/rules.ts";
+import { CURRENT_RULES, type Rules } from "../../src/actors/fold/rules.ts";
 import { Shard, type ShardOptions } from "../../src/actors/fold/shard.ts";
 import { ShardMemory } from "../../src/actors/shard-memory.ts";
 import { SHARD, SUBJECTS } from "./intents.ts";
@@ -26,12 +26,18 @@ export const SOUND_FOLD: FoldMaker = {
 
 /** Small limits, so that short schedules reach them. */
 export const WINDOW = 4;
-const RULES: Rules = {
-  version: 1,
+export const RULES: Rules = {
+  version: CURRENT_RULES,
   windowRecords: WINDOW,
   trainersMax: 64,
   shardBytesMax: 1024 * 1024,
   blocksMax: 8,
+  bounds: {
+    declaredMax: 4,
+    clockLeadSteps: WINDOW,
+    refusedMax: 1_000,
+    unreadableTrainersMax: 2,
+  },
 };
 
 /**
@@ -46,7 +52,13 @@ export class MemoryPool {
   options(hooks: ShardOptions["hooks"] = {}): ShardOptions {
     const memory = this.#free.pop() ?? new PooledMemory();
     this.#used.push(memory);
-    return { subjects: SUBJECTS, shard: SHARD, knownRules: new Map([[1, RULES]]), memory, hooks };
+    return {
+      subjects: SUBJECTS,
+      shard: SHARD,
+      knownRules: new Map([[CURRENT_RULES, RULES]]),
+      memory,
+      hooks,
+    };
   }
 
   /** Takes all memories back; the shards that used them must not be used any more. */

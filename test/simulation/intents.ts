@@ -52,6 +52,24 @@ export function publishHost(record: HostRecord): Publication {
   return { subject, payload: encodeHostRecord(record), intent: { by: "host", record } };
 }
 
+/** Hosts let a trainer initialize the parameter under an epoch. */
+export function publishGrant(trainer: string, epoch: number): Publication {
+  const elements = BLOCKS * ELEMENTS;
+  const layout = {
+    elements,
+    blockElements: ELEMENTS,
+    blocks: BLOCKS,
+    firstShard: SHARD,
+    shards: 1,
+  };
+  const place = { name: PARAMETER, dtype: "int64" as const, shape: [elements], layout };
+  return publishHost({
+    verb: "declare",
+    trainer,
+    parameters: [{ ...place, config: CONFIG, epoch }],
+  });
+}
+
 export function publishTrainer(intent: TrainerIntent): Publication {
   const { trainer, verb, index, flaw, element } = intent;
   const count = verb === "push" && flaw === "unfit" ? ELEMENTS - 1 : ELEMENTS;

@@ -1,3 +1,4 @@
+import type { DeclareRecord } from "../../src/protocol/host-records.ts";
 import { WINDOW } from "./fold-maker.ts";
 import type { TrainerIntent } from "./intents.ts";
 import type { Entry } from "./journal.ts";
@@ -26,17 +27,35 @@ interface Life {
 export class Reference {
   readonly #lives: Life[] = [];
   readonly #epochs: Map<number, number> = new Map();
-  #floor = 0;
+  /** Sessions that have been told to be ended. */
+  readonly #ended: Set<number> = new Set();
+  /** Who may initialize the parameter, and under which epoch. */
+  #grant: { readonly trainer: string; readonly epoch: number } | undefined;
 
   step({ intent }: Entry): Effect {
     if (intent.by === "trainer") return this.#trainer(intent);
     const { record } = intent;
-    if (record.verb === "floor") this.#floor = Math.max(this.#floor, record.session);
+    if (record.verb === "floor") this.#end(record.session, []);
+    if (record.verb === "sessions") this.#end(record.upTo, record.live);
+    if (record.verb === "declare") this.#declare(record);
     if (record.verb !== "drop") return NONE;
+    if (this.#grant !== undefined && this.#grant.epoch <= record.epoch) this.#grant = undefined;
     const old = [...this.#epochs].filter(([, epoch]) => epoch <= record.epoch);
     const indexes = old.map(([index]) => index).sort();
     for (const index of indexes) this.#epochs.delete(index);
     return { kind: "remove", indexes };
+  }
+
+  #end(upTo: number, live: readonly number[]): void {
+    for (let session = 1; session <= upTo; session++) {
+      if (!live.includes(session)) this.#ended.add(session);
+    }
+  }
+
+  #declare({ trainer, parameters }: DeclareRecord): void {
+    for (const { epoch } of parameters) {
+      if (epoch > (this.#grant?.epoch ?? 0)) this.#grant = { trainer, epoch };
+    }
   }
 
   #trainer(intent: TrainerIntent): Effect {
@@ -44,6 +63,7 @@ export class Reference {
     const { verb, index, epoch, element } = intent;
     const present = this.#epochs.get(index);
     if (verb === "init") {
+      if (epoch !== this.#grant?.epoch || intent.trainer !== this.#grant.trainer) return NONE;
       if (present !== undefined && epoch <= present) return NONE;
       this.#epochs.set(index, epoch);
       return { kind: "create", index };
@@ -55,7 +75,9 @@ export class Reference {
   /** Whether the record is the first of its number in a life that has not ended. */
   #counts({ trainer, session, n, done }: TrainerIntent): boolean {
     const later = this.#lives.some((life) => life.trainer === trainer && life.session > session);
-    if (later || session <= this.#floor) return false;
+    // A trainer whose session has ended is forgotten with all that came before.
+    if (this.#ended.has(session)) return false;
+    if (later) return false;
     const known = this.#lives.find((life) => life.trainer === trainer && life.session === session);
     const life = known ?? { trainer, session, numbers: new Set<number>(), done: 0 };
     if (n <= life.done || life.numbers.has(n) || n > Math.max(done, life.done) + WINDOW)

@@ -1,7 +1,16 @@
 import type { Settled } from "../../src/actors/fold/shard.ts";
+import type { HostRecord } from "../../src/protocol/host-records.ts";
 import type { FoldMaker, MemoryPool } from "./fold-maker.ts";
-import { SOUND_FOLD, WINDOW } from "./fold-maker.ts";
-import { BLOCKS, ELEMENTS, PARAMETER, type Publication, publishHost, SHARD } from "./intents.ts";
+import { RULES, SOUND_FOLD, WINDOW } from "./fold-maker.ts";
+import {
+  BLOCKS,
+  ELEMENTS,
+  PARAMETER,
+  type Publication,
+  publishGrant,
+  publishHost,
+  SHARD,
+} from "./intents.ts";
 import { Journal } from "./journal.ts";
 import { Network } from "./network.ts";
 import { Owner, type OwnerFaults, restoreFold, type Snapshot } from "./owner.ts";
@@ -78,7 +87,7 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
     this.#variant = variant;
     this.#maker = variant.maker ?? SOUND_FOLD;
     this.#loss = this.#random.below(4) / 10;
-    this.#journal.append(publishHost({ verb: "rules", rules: 1 }));
+    this.#journal.append(publishHost({ verb: "rules", rules: RULES.version }));
     for (const trainer of TRAINERS) this.#join(trainer);
     this.#initialize();
     this.#takeOver();
@@ -242,6 +251,8 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
     const process = this.#random.pick([...this.#current.values()].filter((one) => one.ready));
     if (process === undefined) return;
     this.#epoch += 1;
+    // The journal is told before the trainer is.
+    this.#append(publishGrant(process.trainer, this.#epoch));
     for (let index = 0; index < BLOCKS && process.ready; index++) {
       const epoch = this.#epoch;
       process.submit({ verb: "init", index, epoch, element: -1, flaw: "none" });
@@ -274,16 +285,24 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
     } as const;
   }
 
-  /** A host drops blocks, or ends sessions. */
+  /** A host drops blocks, or ends sessions; what it says may come late. */
   #host(): void {
-    const record = this.#random.chance(0.5)
-      ? ({ verb: "floor", session: this.#random.below(this.#sessions + 1) } as const)
-      : ({
-          verb: "drop",
-          parameter: PARAMETER,
-          epoch: Math.max(0, this.#epoch - this.#random.below(2)),
-        } as const);
-    this.#network.send(() => this.#append(publishHost(record)));
+    const session = this.#random.below(this.#sessions + 1);
+    const epoch = Math.max(0, this.#epoch - this.#random.below(2));
+    const record = this.#random.pickWeighted<() => HostRecord>([
+      [2, () => ({ verb: "floor", session })],
+      [4, () => ({ verb: "drop", parameter: PARAMETER, epoch })],
+      [3, () => ({ verb: "sessions", upTo: Math.max(1, session), live: this.#live(session) })],
+    ]);
+    if (record === undefined) return;
+    const publication = publishHost(record());
+    this.#network.send(() => this.#append(publication));
+  }
+
+  /** The sessions up to this one that go on. */
+  #live(upTo: number): number[] {
+    const sessions = [...this.#current.values()].map((process) => process.session);
+    return sessions.filter((session) => session <= upTo);
   }
 
   #foldSome(owner: Owner | undefined): void {

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Block } from "../../../src/actors/fold/block.ts";
+import { CURRENT_RULES } from "../../../src/actors/fold/rules.ts";
 import { Shard, type ShardOptions } from "../../../src/actors/fold/shard.ts";
 import { packValue, unpackValue } from "../../../src/protocol/codec.ts";
 import type { SynchronizationInput } from "../../../src/protocol/config/index.ts";
@@ -10,14 +11,14 @@ import { JournalWriter, SHARD, SUBJECTS } from "./journal-writer.ts";
 
 /** A shard and its journal, folded as far as {@link run} has been called. */
 export class Folded {
-  readonly journal: JournalWriter = new JournalWriter();
+  readonly journal: JournalWriter = new JournalWriter(true);
   readonly shard: Shard;
 
   constructor(synchronization?: SynchronizationInput, options: Partial<ShardOptions> = {}) {
     this.shard = new Shard({ subjects: SUBJECTS, shard: SHARD, ...options });
     const settings =
       synchronization === undefined ? {} : { synchronization: toSynchronization(synchronization) };
-    this.journal.host({ verb: "rules", rules: 1, ...settings });
+    this.journal.host({ verb: "rules", rules: CURRENT_RULES, ...settings });
   }
 
   /** Folds the records not folded yet; gives the outcomes of trainers' ones. */
@@ -41,9 +42,11 @@ export class Folded {
     return block;
   }
 
-  /** Everything but where the journal and the trainers are: what a refused record must leave. */
+  /** All but where journal and trainers are, and what is declared: what a refused record must leave. */
   content(): string {
-    const { seq: _seq, crc: _crc, trainers: _trainers, ...rest } = this.shard.saveState();
+    const state = this.shard.saveState();
+    const { seq: _seq, crc: _crc, trainers: _trainers, refused: _refused, ...values } = state;
+    const { declared: _declared, ...rest } = values;
     const hash = createHash("sha256").update(packValue(rest));
     for (const block of this.shard.blocks()) {
       for (const bytes of slotsOf(block)) hash.update(bytes);

@@ -72,7 +72,13 @@ function withIndex(part: PartIndex | undefined, elements: Uint8Array): Uint8Arra
 /** Writes a journal: gives its records their sequences, and trainers their numbers. */
 export class JournalWriter {
   readonly records: JournalRecord[] = [];
+  readonly #declares: boolean;
   readonly #numbers: Map<string, number> = new Map();
+
+  /** `declares`: whether each block is declared before its `init`, as version 2 of the rules asks. */
+  constructor(declares = false) {
+    this.#declares = declares;
+  }
 
   append(subject: string, payload: Uint8Array): JournalRecord {
     const record = { seq: this.records.length + 1, subject, payload };
@@ -105,6 +111,7 @@ export class JournalWriter {
   init(data: TensorData, input: InitInput = {}): JournalRecord {
     const { shape = [data.length], start = 0, count = data.length, config } = input;
     const settings = { shape, start, count, config: toConfig(config) };
+    if (this.#declares) this.declare(data, input);
     return this.trainer(input, bytesOf(data), (head) => {
       return { verb: "init", ...head, dtype: dtypeOf(data), ...settings };
     });

@@ -2,7 +2,7 @@
 // lengths, indices, encodings, element types, rates, versions, static parameters and a full shard.
 import { describe, expect, test } from "vitest";
 import type { Rules } from "../../../src/actors/fold/rules.ts";
-import { KNOWN_RULES } from "../../../src/actors/fold/rules.ts";
+import { CURRENT_RULES, KNOWN_RULES } from "../../../src/actors/fold/rules.ts";
 import type { TensorData } from "../../../src/protocol/dtypes.ts";
 import type { PushOperation, TrainerRecord } from "../../../src/protocol/records.ts";
 import { Folded } from "./folded.ts";
@@ -304,9 +304,9 @@ describe("a static parameter", () => {
 
 describe("an init", () => {
   const limit = (shardBytesMax: number): { knownRules: ReadonlyMap<number, Rules> } => {
-    const rules = KNOWN_RULES.get(1);
-    if (rules === undefined) throw new Error("no rules 1");
-    return { knownRules: new Map([[1, { ...rules, shardBytesMax }]]) };
+    const rules = KNOWN_RULES.get(CURRENT_RULES);
+    if (rules === undefined) throw new Error("expected the current rules");
+    return { knownRules: new Map([[CURRENT_RULES, { ...rules, shardBytesMax }]]) };
   };
   const init = (folded: Folded, input: InitInput): unknown => {
     folded.journal.init(f32(1, 2, 3, 4), input);
@@ -353,6 +353,6 @@ describe("an init", () => {
     folded.run();
     const cut = { shape: [4, 3], index: 1, start: 4, count: 4 };
     expect(init(folded, { ...cut, config: SPARSE })).toBe("BAD_VALUE");
-    expect(init(folded, { ...cut, config: ADAM })).toBeUndefined();
+    expect(init(folded, { ...cut, config: ADAM, epoch: 2 })).toBeUndefined();
   });
 });

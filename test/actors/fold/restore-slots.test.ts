@@ -1,7 +1,9 @@
 // Proves that saved state and slots are all there is: for every optimizer, dense and sparse, in every
 // mode and in the middle of a step, a restored shard has the same digest and goes on with the same
 // answers to the same digest; and that slots that are missing, too many or too short are refused.
+
 import { describe, expect, test } from "vitest";
+import { CURRENT_RULES } from "../../../src/actors/fold/rules.ts";
 import { Shard } from "../../../src/actors/fold/shard.ts";
 import { packValue, unpackValue } from "../../../src/protocol/codec.ts";
 import type { SynchronizationInput } from "../../../src/protocol/config/index.ts";
@@ -137,17 +139,17 @@ describe("a saved state", () => {
 
   test("is refused if its blocks have more slots than a shard may hold", () => {
     const rules = {
-      version: 1,
+      version: CURRENT_RULES,
       windowRecords: 9,
       trainersMax: 9,
       shardBytesMax: 303,
       blocksMax: 9,
     };
-    const knownRules = new Map([[1, rules]]);
+    const knownRules = new Map([[CURRENT_RULES, rules]]);
     expect(() => Shard.restoreEmpty({ ...OPTIONS, knownRules }, saved())).toThrow(
       /more than a shard may hold/,
     );
-    const roomy = new Map([[1, { ...rules, shardBytesMax: 304 }]]);
+    const roomy = new Map([[CURRENT_RULES, { ...rules, shardBytesMax: 304 }]]);
     expect(Shard.restoreEmpty({ ...OPTIONS, knownRules: roomy }, saved()).valueBytes).toBe(304);
   });
 
@@ -160,8 +162,8 @@ describe("a saved state", () => {
 
 test("what the first rules record says of the trainers stays, whatever later ones say", () => {
   const folded = new Folded({ mode: "sync", trainers: 2 });
-  folded.journal.host({ verb: "rules", rules: 1, synchronization: { mode: "async" } });
-  folded.journal.host({ verb: "rules", rules: 1 });
+  folded.journal.host({ verb: "rules", rules: CURRENT_RULES, synchronization: { mode: "async" } });
+  folded.journal.host({ verb: "rules", rules: CURRENT_RULES });
   folded.run();
   expect(folded.shard.synchronization).toEqual(toSynchronization({ mode: "sync", trainers: 2 }));
   expect(folded.restored().synchronization).toEqual(folded.shard.synchronization);

@@ -4,11 +4,13 @@ import { type Synchronization, toConfig } from "../../../src/protocol/config/ind
 import { bytesOf } from "../../../src/protocol/dtypes.ts";
 import { encodeHostRecord, type HostRecord } from "../../../src/protocol/host-records.ts";
 import { draftRecord, encodeClock } from "../../../src/protocol/records.ts";
+import { RULES } from "../fold-maker.ts";
 import { SUBJECTS } from "../intents.ts";
 
 /** The one block of each shard. */
 export const PARAMETER = "w";
 export const ELEMENTS = 1024;
+export const SHARDS = 2;
 
 /** What a trainer means by a gradient or, without an element, by a clock. */
 export interface TrainerIntent {
@@ -35,10 +37,21 @@ export function firstRecords(shard: number, synchronization: Synchronization): P
   const config = toConfig({ learningRate: 1 });
   const place = { shape: [ELEMENTS], start: 0, count: ELEMENTS, config };
   const head = { session: 1, n: 1, done: 0, reply: "", epoch: 1, dtype: "float64" } as const;
+  const { shape, start: _start, count: elements } = place;
+  const layout = {
+    elements,
+    blockElements: elements,
+    blocks: 1,
+    firstShard: shard,
+    shards: SHARDS,
+  };
+  const { dtype, epoch } = head;
+  const granted = { name: PARAMETER, dtype, shape, config, epoch, layout };
   const draft = draftRecord({ verb: "init", ...head, ...place }, ELEMENTS * 8);
   draft.data.fill(0);
   return [
-    publishHost(shard, { verb: "rules", rules: 1, synchronization }),
+    publishHost(shard, { verb: "rules", rules: RULES.version, synchronization }),
+    publishHost(shard, { verb: "declare", trainer: "initializer", parameters: [granted] }),
     {
       subject: SUBJECTS.log(shard, "initializer", "init", PARAMETER, 0),
       payload: sealMessage(draft),

@@ -14,6 +14,7 @@ import {
   PARAMETER,
   type Publication,
   publishHost,
+  SHARDS,
 } from "./records.ts";
 import { Registry } from "./registry.ts";
 import { StepProcess, type TrainerFaults, type TrainerWorld } from "./trainer.ts";
@@ -36,7 +37,6 @@ export interface ScheduleReport {
 }
 
 const NAMES = ["a", "b", "c", "d", "e"];
-const SHARDS = 2;
 const ACTIONS = 1200;
 const SNAPSHOTS_MAX = 6;
 
