@@ -42,11 +42,11 @@ export class ControlService {
   readonly #owners: OwnersClient;
   readonly #leases: Leases;
   readonly #shards: number;
-  readonly #service: Pick<LifecycleService, "members">;
+  readonly #service: Pick<LifecycleService, "members" | "declared">;
   readonly #synchronization: Synchronization;
 
   constructor(options: {
-    readonly service: Pick<LifecycleService, "members">;
+    readonly service: Pick<LifecycleService, "members" | "declared">;
     readonly synchronization: Synchronization;
     readonly saver: Saver;
     readonly owners: OwnersClient;
@@ -91,12 +91,13 @@ export class ControlService {
   }
 
   async #hosts(): Promise<Fields> {
-    const [hosts, claims, trainers, shards, steps] = await Promise.all([
+    const [hosts, claims, trainers, shards, steps, declared] = await Promise.all([
       this.#leases.list(HOST_LEASES),
       this.#leases.list(SHARD_LEASES),
       this.#leases.keys(TRAINER_KEYS),
       this.#each((shard) => this.#status(shard)),
       this.#steps(),
+      this.#service.declared(),
     ]);
     const owned = [...claims].map(([key, { host }]) => ({
       shard: Number(key.slice(SHARD_LEASES.length)),
@@ -112,6 +113,7 @@ export class ControlService {
       })),
       trainers: [...trainers].map((key) => unescapeName(key.slice(TRAINER_KEYS.length))).sort(),
       shards,
+      declared,
       ...steps,
     };
   }

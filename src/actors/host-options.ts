@@ -27,6 +27,13 @@ export interface HostOptions {
   readonly journalBytesMax?: number;
   readonly leaseMs?: number;
   readonly replicas?: number;
+  /** Names that may be declared; 65,536 by default. */
+  readonly parametersMax?: number;
+  /** Bytes of values and optimizer state that may be declared; 1 TiB by default. */
+  readonly heldBytesMax?: number;
+  /** The same for what one trainer has declared; as for the job by default. */
+  readonly trainerParametersMax?: number;
+  readonly trainerHeldBytesMax?: number;
   /** How the trainers of the job keep step; by default not at all. */
   readonly synchronization?: SynchronizationInput;
   /** Journal that each shard keeps for replaying the past; 1 GiB by default, 64 MiB in memory. */

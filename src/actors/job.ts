@@ -16,14 +16,19 @@ import {
 import { BrokerBoundLeases, BrokerProbe } from "./etcd/broker-bound-leases.ts";
 import { EtcdLeases } from "./etcd/etcd-leases.ts";
 import type { EtcdSpace } from "./etcd/etcd-space.ts";
+import { CURRENT_RULES, KNOWN_RULES } from "./fold/rules.ts";
 import { type Leases, RecordLeases } from "./leases.ts";
+import { newQuotas, parseQuotas, type Quotas } from "./quotas.ts";
 import { openRecords, type Records } from "./records.ts";
 import { hasRoom } from "./room-probe.ts";
 import { ensureSnapshotStream } from "./snapshot/store.ts";
 
 /** What is settled when a job is made and never changes; in KV as plain JSON. */
-export interface StoredSettings {
-  readonly format: 1;
+export interface StoredSettings extends Quotas {
+  /** 1 of jobs that have no rules in their settings: hosts of before do not know those of others. */
+  readonly format: 1 | 2;
+  /** Version of the rules that all journals begin with. */
+  readonly rules: number;
   readonly shards: number;
   readonly journal: "file" | "memory";
   readonly leaseMs: number;
@@ -37,7 +42,7 @@ export interface StoredSettings {
 }
 
 /** What a host asks for; where it asks for nothing, the job's settings or defaults hold. */
-export type WantedSettings = Partial<Omit<StoredSettings, "format" | "leases">>;
+export type WantedSettings = Partial<Omit<StoredSettings, "format" | "rules" | "leases">>;
 
 /** What is asked for with where the leases are, which no host leaves open. */
 type Wanted = WantedSettings & Pick<StoredSettings, "leases">;
@@ -148,7 +153,9 @@ async function settle(
   const journalBytesMax =
     wanted.journalBytesMax ?? (await findJournalBytes(manager, subjects, journal, shards));
   const settings: StoredSettings = {
-    format: 1,
+    format: 2,
+    rules: CURRENT_RULES,
+    ...newQuotas(wanted),
     shards,
     journal,
     leaseMs: wanted.leaseMs ?? LEASE_MS,
@@ -220,10 +227,13 @@ export function hasRemovalMark(stored: unknown): boolean {
 /** The settings in a job's bucket; @throws BAD_MESSAGE if they are none. */
 export function parseSettings(value: unknown): StoredSettings {
   const fields = asMap(value, SETTINGS_KEY);
-  integerField(fields, "format", 1, 1);
+  const format = integerField(fields, "format", 1, 2) === 1 ? 1 : 2;
+  const shards = integerField(fields, "shards", 1, SHARDS_MAX);
   return {
-    format: 1,
-    shards: integerField(fields, "shards", 1, SHARDS_MAX),
+    format,
+    rules: requireRules(format === 1 ? 1 : integerField(fields, "rules", 1)),
+    ...parseQuotas(fields),
+    shards,
     journal: fields["journal"] === "memory" ? "memory" : "file",
     leaseMs: integerField(fields, "leaseMs", 1),
     // Jobs of before there was a choice say nothing.
@@ -232,6 +242,17 @@ export function parseSettings(value: unknown): StoredSettings {
     replicas: integerField(fields, "replicas", 1),
     synchronization: toSynchronization(fields["synchronization"]),
   };
+}
+
+/** @throws UNKNOWN_RULES for a job of a version that this program lacks. */
+function requireRules(version: number): number {
+  if (KNOWN_RULES.has(version)) return version;
+  const known = [...KNOWN_RULES.keys()];
+  throw new PserverError(
+    "UNKNOWN_RULES",
+    `the job's journals: expected rules ${known.join(", ")}; found ${version}`,
+    { expected: known, found: version },
+  );
 }
 
 /** The largest limit, halving from the default, that the broker has room for on every shard. */

@@ -25,8 +25,10 @@ import { LifecycleService } from "./lifecycle/service.ts";
 import { MembersWatch } from "./members-watch.ts";
 import { HostMemory } from "./memory/host-memory.ts";
 import { OwnersClient } from "./owners-client.ts";
+import { quotasOf } from "./quotas.ts";
 import type { Refusals } from "./refusals.ts";
 import type { RequestServer } from "./request-server.ts";
+import { SessionsWatch } from "./sessions-watch.ts";
 import { hostKey, ShardClaims } from "./shard-claims.ts";
 import { WorkerPool } from "./worker-pool.ts";
 
@@ -70,6 +72,7 @@ export class RunningHost implements Host {
   readonly #lifecycle: LifecycleService;
   readonly #etcd: HostInEtcd | undefined;
   readonly #members: MembersWatch;
+  readonly #sessions: SessionsWatch;
   readonly #servers: RequestServer[] = [];
   readonly #settled: Set<number> = new Set();
   #finish: (reason: PserverError | undefined) => void = () => undefined;
@@ -146,6 +149,8 @@ export class RunningHost implements Host {
         journal: job.settings.journal,
         leaseMs,
         synchronization: job.settings.synchronization,
+        rules: job.settings.rules,
+        quotas: quotasOf(job.settings),
       },
       records: job.records,
       leases,
@@ -159,7 +164,12 @@ export class RunningHost implements Host {
       service: this.#lifecycle,
       statuses: () => this.#pool.statuses,
       leaseMs,
-      onError: (error) => this.#emit({ type: "error", error }),
+      onError,
+    });
+    this.#sessions = new SessionsWatch({
+      service: this.#lifecycle,
+      statuses: () => this.#pool.statuses,
+      onError,
     });
   }
 
@@ -170,12 +180,16 @@ export class RunningHost implements Host {
     const manager = await client.jetstreamManager();
     const { shards, journal, journalBytesMax, leaseMs, replicas } = options;
     const synchronization = options.synchronization && toSynchronization(options.synchronization);
-    const wanted = { shards, journal, journalBytesMax, leaseMs, replicas, synchronization };
+    const { parametersMax, heldBytesMax, trainerParametersMax, trainerHeldBytesMax } = options;
+    const quotas = { parametersMax, heldBytesMax, trainerParametersMax, trainerHeldBytesMax };
+    const settled = { shards, journal, journalBytesMax, leaseMs, replicas, synchronization };
+    const wanted = { ...settled, ...quotas };
     const job = await openJob({ connection, manager, subjects, etcd, wanted: defined(wanted) });
     const settings = {
       storage: job.settings.journal,
       bytesMax: job.settings.journalBytesMax,
       replicas: job.settings.replicas,
+      rules: job.settings.rules,
       synchronization: job.settings.synchronization,
     };
     const owners = new OwnersClient({
@@ -261,6 +275,7 @@ export class RunningHost implements Host {
     await this.#claims.start();
     await this.#lifecycle.start();
     if (job.settings.synchronization.mode !== "async") this.#members.start();
+    if (job.settings.rules > 1) this.#sessions.start();
     this.#servers.push(
       ...serveRequests({
         connection: answers,
@@ -347,6 +362,7 @@ export class RunningHost implements Host {
       this.#claims.close(),
       this.#lifecycle.close(),
       this.#members.stop(),
+      this.#sessions.stop(),
       this.#keeper.stop(),
       this.#etcd?.stop(),
     ]);

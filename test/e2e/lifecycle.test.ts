@@ -1,6 +1,7 @@
 // Proves on a real broker what the lifecycle builds on: records change by compare-and-swap across
 // connections, leases end at the broker and that is noticed, both survive its crash, and several
 // hosts on connections of their own make one job. Each file of tests has a broker of its own.
+
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -8,6 +9,7 @@ import { LeaseKeeper } from "../../src/actors/lease-keeper.ts";
 import { LeaseView } from "../../src/actors/lease-view.ts";
 import { RecordLeases } from "../../src/actors/leases.ts";
 import { LifecycleService } from "../../src/actors/lifecycle/service.ts";
+import { newQuotas } from "../../src/actors/quotas.ts";
 import { openRecords, type Records } from "../../src/actors/records.ts";
 import {
   decodeMessage,
@@ -201,7 +203,15 @@ async function hostOn(
 ): Promise<LifecycleService> {
   const open = { connection, storage: "file" as const };
   const service = new LifecycleService({
-    job: { job, shards: 4, journal: "file", leaseMs: LEASE_MS, synchronization: { mode: "async" } },
+    job: {
+      job,
+      shards: 4,
+      journal: "file",
+      leaseMs: LEASE_MS,
+      synchronization: { mode: "async" },
+      rules: 2,
+      quotas: newQuotas(),
+    },
     records: await openRecords({ ...open, bucket: `PS_${job}` }),
     leases: new RecordLeases(
       await openRecords({ ...open, bucket: `PS_${job}_LEASE`, ttlMs: LEASE_MS }),

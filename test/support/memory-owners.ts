@@ -13,6 +13,11 @@ export class MemoryOwners implements Owners {
   readonly #seqs = new Map<number, number>();
   /** Every host record, in order. */
   readonly appended: { readonly shard: number; readonly record: HostRecord }[] = [];
+  /** The records of these verbs, in order. */
+  of(...verbs: readonly HostRecord["verb"][]): { shard: number; record: HostRecord }[] {
+    return this.appended.filter(({ record }) => verbs.includes(record.verb));
+  }
+
   /** Every position that a check had to wait for. */
   readonly awaited: { readonly shard: number; readonly at: Position | undefined }[] = [];
   /** Bytes the broker can hold. */

@@ -55,8 +55,9 @@ export class TrainerTable {
 
   /** Trainers whose session has more refused records than applied ones, as {@link sorted}. */
   wasteful(): [trainer: string, refused: number][] {
-    const all = this.sorted().map(([id, { refused }]): [string, number] => [id, refused]);
-    return all.filter(([, refused]) => refused > 0);
+    const counts: [string, number][] = [];
+    for (const [id, { refused }] of this.#entries) if (refused > 0) counts.push([id, refused]);
+    return counts.sort(([a], [b]) => (a < b ? -1 : 1));
   }
 
   /** All entries by trainer, in order of the UTF-16 code units of the ids. */

@@ -47,6 +47,8 @@ export interface JournalSettings {
   /** The most bytes of one shard's journal; then the broker refuses records. */
   readonly bytesMax: number;
   readonly replicas: number;
+  /** Version of the rules that a new shard begins with. */
+  readonly rules: number;
   /** Of the job's trainers; told in the first record. */
   readonly synchronization: Synchronization;
 }
@@ -71,6 +73,11 @@ export class Journal {
     this.#subjects = options.subjects;
     this.#settings = options.settings;
     this.shard = options.shard;
+  }
+
+  /** Version of the rules that a new shard begins with. */
+  get rules(): number {
+    return this.#settings.rules;
   }
 
   /** Name of the stream of a generation. */

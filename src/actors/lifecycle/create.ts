@@ -5,6 +5,7 @@ import {
   parseCreateRequest,
   quoteName,
 } from "../../protocol/index.ts";
+import { announce } from "./announce.ts";
 import { requireMemory } from "./block-check.ts";
 import { isForsaken } from "./holder.ts";
 import { abortForsakenJob, readJob } from "./job-record.ts";
@@ -26,7 +27,10 @@ export async function create(
   fields: Fields,
 ): Promise<Fields> {
   const { parameter: declaration } = parseCreateRequest(fields);
-  const session = await requireLiveSession(around, trainer, fields);
+  const [session] = await Promise.all([
+    requireLiveSession(around, trainer, fields),
+    around.ledger.look(around),
+  ]);
   // Read after the parameter, so that it is never older than what the record says of the job.
   let job: Lifecycle | undefined;
   const parameter = await changeParameter(around, declaration.name, async (known) => {
@@ -39,6 +43,8 @@ export async function create(
   const current = job ?? (await readJob(around));
   const { lifecycle } = parameter;
   const isOwn = parameter.jobEpoch === 0 && isSelected(lifecycle, session);
+  around.ledger.note(around, [parameter]);
+  if (isOwn) await announce(around, trainer, [parameter]);
   return {
     ...beginReply({ ...lifecycle, state: standing(parameter, current) }, isOwn),
     ...parameterReply(parameter, current),
@@ -109,7 +115,9 @@ async function selected(
   if (known === undefined) await requireMemory(around, [fresh]);
   const lifecycle = step(fresh.lifecycle, { type: "BEGIN", trainer, session, replace });
   if (known !== undefined && lifecycle === known.lifecycle) return known;
-  return { ...fresh, jobEpoch: 0, lifecycle };
+  const created = { ...fresh, jobEpoch: 0, lifecycle };
+  around.ledger.require(around, trainer, [created]);
+  return created;
 }
 
 /** Waiting for oneself would never end. */

@@ -6,6 +6,7 @@ import {
   quoteName,
 } from "../../protocol/index.ts";
 import { mapConcurrently } from "../concurrent.ts";
+import { announce } from "./announce.ts";
 import { requireMemory } from "./block-check.ts";
 import { type Claimant, isForsaken, requireSelected } from "./holder.ts";
 import { readJob } from "./job-record.ts";
@@ -24,7 +25,9 @@ import type { Surroundings } from "./settings.ts";
 
 /**
  * Declares parameters of the job's initialization and gives their layouts and epochs, in request
- * order. All are looked at before any is written, so a refusal changes nothing.
+ * order. All are looked at before any is written, so a refusal changes nothing. The journals are told
+ * before the trainer is.
+ * @throws QUOTA, and what the claim is refused with.
  */
 export async function declare(
   around: Surroundings,
@@ -32,20 +35,29 @@ export async function declare(
   fields: Fields,
 ): Promise<Fields> {
   const { epoch, parameters } = parseDeclareRequest(fields);
-  const session = await requireSession(around, trainer, fields);
+  const [session] = await Promise.all([
+    requireSession(around, trainer, fields),
+    around.ledger.look(around),
+  ]);
   const claimant = { trainer, session, epoch };
   const job = await readJob(around);
   requireSelected(job, claimant);
   const planned = await mapConcurrently(withoutRepeats(parameters), async (declaration) => {
     const { name } = declaration;
     const record = await around.records.read(parameterKey(name));
-    const after = await declared(around, claimant, parseParameterRecord(record, name), declaration);
+    const parameter = parseParameterRecord(record, name);
+    const after = await declared(around, claimant, parameter, declaration);
     return { declaration, record, after };
   });
   const fresh = planned.filter(({ record }) => record === undefined);
   await requireMemory(
     around,
     fresh.map(({ after }) => after),
+  );
+  around.ledger.require(
+    around,
+    trainer,
+    planned.map(({ after }) => after),
   );
   const written = await mapConcurrently(planned, ({ declaration, record }) =>
     changeParameter(
@@ -55,6 +67,8 @@ export async function declare(
       { record },
     ),
   );
+  around.ledger.note(around, written);
+  await announce(around, trainer, written);
   const byName = new Map(written.map((entry) => [entry.declaration.name, infoOf(entry, job)]));
   return { parameters: parameters.map(({ name }) => byName.get(name)) };
 }

@@ -6,6 +6,9 @@ export const JOB_KEY = "job";
 /** Counter of sessions. */
 export const SESSION_KEY = "session";
 
+/** Up to which session hosts have looked, or are about to, for those that have ended. */
+export const SWEPT_KEY = "swept";
+
 /** Record of the members of the job's steps. */
 export const MEMBERS_KEY = "members";
 

@@ -1,12 +1,20 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { Fields, LifecycleVerb, Message, PserverError } from "../../protocol/index.ts";
-import type { Clock } from "../clock.ts";
+import type {
+  Fields,
+  LifecycleVerb,
+  Message,
+  Position,
+  PserverError,
+} from "../../protocol/index.ts";
+import { type Clock, systemClock } from "../clock.ts";
+import { mapConcurrently } from "../concurrent.ts";
 import { LeaseView } from "../lease-view.ts";
 import type { Leases } from "../leases.ts";
 import type { Records } from "../records.ts";
 import { abort, begin } from "./begin.ts";
 import { create } from "./create.ts";
 import { declare } from "./declare.ts";
+import { DeclaredLedger } from "./declared-ledger.ts";
 import { finish } from "./finish.ts";
 import { TRAINER_KEYS } from "./keys.ts";
 import { readMembers } from "./members.ts";
@@ -14,6 +22,7 @@ import { MembersAnnouncer } from "./members-announcer.ts";
 import { type Members, toJournalRecord } from "./members-record.ts";
 import { enter, exit, expelLost } from "./membership.ts";
 import { SessionCounter } from "./session-counter.ts";
+import { sweepSessions } from "./session-sweep.ts";
 import { join, leave, renew } from "./sessions.ts";
 import type { JobSettings, Owners, Surroundings } from "./settings.ts";
 import { status } from "./status.ts";
@@ -34,6 +43,12 @@ export interface LifecycleOptions {
   readonly clock?: Clock;
   /** Waits between tries of a compare-and-swap. */
   readonly pause?: (delayMs: number) => Promise<void>;
+}
+
+/** What {@link LifecycleService.endSessions} did. */
+export interface EndedSessions {
+  readonly live: number;
+  readonly at: ReadonlyMap<number, Position>;
 }
 
 /** Verbs that may change the job's own lifecycle. */
@@ -64,7 +79,8 @@ export class LifecycleService {
     const counter = new SessionCounter(options.records, pause);
     const { owners, job } = options;
     const announcer = new MembersAnnouncer({ owners, shards: job.shards, onError });
-    this.#around = { ...rest, pause, view, counter, announcer };
+    const ledger = new DeclaredLedger(clock ?? systemClock);
+    this.#around = { ...rest, pause, view, counter, announcer, ledger };
   }
 
   /** Begins to watch the trainers' leases. Before that no lost one is noticed. */
@@ -92,6 +108,27 @@ export class LifecycleService {
     const left = await expelLost(this.#around, { from: this.#sampled, count: SAMPLE });
     this.#sampled = (this.#sampled + SAMPLE) % Math.max(1, left.members.length);
     return left;
+  }
+
+  /** What the job and its trainers have declared, and their quotas. */
+  async declared(): Promise<Fields> {
+    await this.#around.ledger.look(this.#around);
+    return this.#around.ledger.show(this.#around);
+  }
+
+  /**
+   * Tells these shards' journals which sessions have ended, so that they forget their trainers. Gives
+   * how many sessions are live, and where each journal holds the record.
+   */
+  async endSessions(shards: readonly number[]): Promise<EndedSessions> {
+    const { record, forget } = await sweepSessions(this.#around);
+    if (record === undefined) return { live: 0, at: new Map() };
+    const at = new Map<number, Position>();
+    await mapConcurrently(shards, async (shard) => {
+      at.set(shard, await this.#around.owners.append(shard, record));
+    });
+    await forget();
+    return { live: record.live.length, at };
   }
 
   /** Tells these shards' journals the present members. */

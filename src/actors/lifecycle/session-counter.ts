@@ -33,6 +33,12 @@ export class SessionCounter {
     });
   }
 
+  /** The last number given; 0 before the first. */
+  async last(): Promise<number> {
+    const stored = await this.#records.read(SESSION_KEY);
+    return stored === undefined ? 0 : readCounter(stored.value);
+  }
+
   async #count(): Promise<void> {
     this.#isCounting = true;
     while (this.#waiting.length > 0) {

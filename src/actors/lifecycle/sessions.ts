@@ -7,24 +7,17 @@ import {
   parseJoinRequest,
   parseSessionRequest,
   quoteName,
-  textField,
 } from "../../protocol/index.ts";
 import type { LeaseValue } from "../leases.ts";
-import type { StoredRecord } from "../records.ts";
 import { change } from "./compare-and-swap.ts";
 import { trainerKey } from "./keys.ts";
-import { RECORD_FORMAT, readRecord } from "./lifecycle-record.ts";
 import { removeMembers } from "./members.ts";
+import { sweptUpTo } from "./session-sweep.ts";
 import type { Surroundings } from "./settings.ts";
-
-/** A trainer's latest session. It outlives the lease, so that no older one comes back. */
-interface TrainerRecord {
-  readonly session: number;
-  readonly token: string;
-  readonly ended: boolean;
-}
+import { parseTrainer, type TrainerRecord, toRecord } from "./trainer-record.ts";
 
 const LEASE_TRIES_MAX = 8;
+const SWEPT_TRIES_MAX = 8;
 
 /**
  * Starts a session, or finds the one that this very process has started already. Earlier ones of the
@@ -123,15 +116,32 @@ export async function isGone(
   around: Surroundings,
   holder: { readonly trainer: string; readonly session: number },
 ): Promise<boolean> {
-  const known = await readTrainer(around, holder.trainer);
-  if (known !== undefined && (known.session > holder.session || known.ended)) return true;
   const key = trainerKey(holder.trainer);
+  const known = parseTrainer(await around.records.read(key), key);
+  // The record of a trainer is removed only once its last session has ended.
+  if (known === undefined || known.session > holder.session || known.ended) return true;
+  return await hasLostLease(around, key);
+}
+
+/** Whether a trainer's lease is lost and still not there. */
+export async function hasLostLease(around: Surroundings, key: string): Promise<boolean> {
   return around.view.isLost(key) && (await around.leases.read(key)) === undefined;
 }
 
+/** A session that no sweep has missed: one that began while it was sweeping takes another number. */
 async function startSession(around: Surroundings, trainer: string, token: string): Promise<number> {
+  for (let tries = 1; tries <= SWEPT_TRIES_MAX; tries++) {
+    const session = await writeSession(around, trainer, token);
+    if (session > (await sweptUpTo(around))) return session;
+  }
+  throw new PserverError("BUSY", `trainer ${quoteName(trainer)}: sessions are swept all the time`, {
+    trainer,
+  });
+}
+
+async function writeSession(around: Surroundings, trainer: string, token: string): Promise<number> {
   const { records, pause } = around;
-  const session = await around.counter.next();
+  const [session, swept] = [await around.counter.next(), await sweptUpTo(around)];
   const key = trainerKey(trainer);
   const { result } = await change({
     records,
@@ -140,7 +150,8 @@ async function startSession(around: Surroundings, trainer: string, token: string
     decide: (current) => {
       const known = parseTrainer(current, key);
       const same = sameLife(known, token);
-      if (same !== undefined) return { result: same.session };
+      // Of several copies of one request the first decides, but for a number that a sweep has missed.
+      if (same !== undefined && same.session > swept) return { result: same.session };
       if (known !== undefined && known.session > session) throw superseded(trainer, known, session);
       return { write: toRecord({ session, token, ended: false }), result: session };
     },
@@ -182,19 +193,6 @@ async function readTrainer(
 ): Promise<TrainerRecord | undefined> {
   const key = trainerKey(trainer);
   return parseTrainer(await around.records.read(key), key);
-}
-
-function parseTrainer(stored: StoredRecord | undefined, key: string): TrainerRecord | undefined {
-  if (stored === undefined) return undefined;
-  return readRecord(stored.value, key, (fields) => ({
-    session: integerField(fields, "session", 1),
-    token: textField(fields, "token"),
-    ended: fields["ended"] === true,
-  }));
-}
-
-function toRecord(record: TrainerRecord): unknown {
-  return { format: RECORD_FORMAT, ...record };
 }
 
 function superseded(

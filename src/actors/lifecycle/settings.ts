@@ -1,7 +1,9 @@
 import type { HostRecord, Position, Synchronization } from "../../protocol/index.ts";
 import type { LeaseView } from "../lease-view.ts";
 import type { Leases } from "../leases.ts";
+import type { Quotas } from "../quotas.ts";
 import type { Records } from "../records.ts";
+import type { DeclaredLedger } from "./declared-ledger.ts";
 import type { MembersAnnouncer } from "./members-announcer.ts";
 import type { SessionCounter } from "./session-counter.ts";
 
@@ -12,6 +14,9 @@ export interface JobSettings {
   readonly journal: "file" | "memory";
   readonly leaseMs: number;
   readonly synchronization: Synchronization;
+  /** Version of the rules that the journals begin with. */
+  readonly rules: number;
+  readonly quotas: Quotas;
 }
 
 /** A block by parameter, index and the epoch it must have. */
@@ -50,5 +55,6 @@ export interface Surroundings {
   readonly owners: Owners;
   readonly counter: SessionCounter;
   readonly announcer: MembersAnnouncer;
+  readonly ledger: DeclaredLedger;
   readonly pause: (delayMs: number) => Promise<void>;
 }

@@ -5,7 +5,6 @@ import {
   type PserverError,
   withFallbacks,
 } from "../../protocol/index.ts";
-import { CURRENT_RULES } from "../fold/rules.ts";
 import type { Shard } from "../fold/shard.ts";
 import type { Journal, JournalInfo } from "../journal/journal.ts";
 import type { CutHead } from "../snapshot/snapshotter.ts";
@@ -150,7 +149,7 @@ export class OwnedJournal {
   async #open(): Promise<void> {
     const { journal, shard, snapshots } = this.#options;
     const head = snapshots.head();
-    const rules = shard.rules === 0 ? CURRENT_RULES : undefined;
+    const rules = shard.rules === 0 ? journal.rules : undefined;
     const left = await journal.setAside(head.fallbacks.map(({ generation }) => generation));
     const info = await this.#make(head, rules);
     const fallbacks = head.fallbacks.map((fallback) => {

@@ -8,6 +8,7 @@ import {
   PserverError,
 } from "../../protocol/index.ts";
 import type { Block, BlockHeader } from "../fold/block.ts";
+import type { CountRow } from "../fold/fold-state.ts";
 import { Shard } from "../fold/shard.ts";
 import { isFinal } from "../journal/reader.ts";
 import { AnswerBatch } from "./answers.ts";
@@ -26,6 +27,9 @@ import { StepQueue } from "./step-queue.ts";
 
 /** Pause after an attempt to take the shard over that the broker kept from success. */
 const RETRY_MS = 500;
+
+/** Trainers that `status` names of those whose records were of no use. */
+const WASTEFUL_MAX = 16;
 
 /** Owns one shard: takes it over, folds its journal, answers for its blocks, snapshots it. */
 export class ShardOwner {
@@ -182,6 +186,7 @@ export class ShardOwner {
       refused: this.#requests?.refused ?? 0,
       ...this.#reports.entry(),
       ...(this.#fallbacks.length === 0 ? {} : { fallbacks: this.#fallbacks }),
+      ...foldEntries(shard),
       ...stepEntries(shard),
       ...errorEntry(this.#failure ?? this.#trouble),
     };
@@ -405,6 +410,24 @@ export class ShardOwner {
       },
     });
   }
+}
+
+/** What `status` shows of who sends to the shard, and what was of no use. */
+function foldEntries(shard: Shard | undefined): Fields {
+  if (shard === undefined) return {};
+  const { refused, unreadable } = shard.waste;
+  return {
+    rules: shard.rules,
+    declared: shard.declaredCount,
+    trainers: shard.trainerCount,
+    unreadable: shard.unreadable,
+    wasteful: { refused: most(refused), unreadable: most(unreadable) },
+  };
+}
+
+/** The trainers with the largest counts, those first. */
+function most(counts: readonly CountRow[]): CountRow[] {
+  return [...counts].sort(([, a], [, b]) => b - a).slice(0, WASTEFUL_MAX);
 }
 
 /** What `status` shows of the steps of a job that has some. */

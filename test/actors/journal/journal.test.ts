@@ -13,7 +13,13 @@ function journalOn(streams: object): Journal {
     manager: { streams } as unknown as JetStreamManager,
     client: {} as unknown as JetStreamClient,
     subjects: new JobSubjects("j"),
-    settings: { storage: "file", bytesMax: 1, replicas: 1, synchronization: { mode: "async" } },
+    settings: {
+      storage: "file",
+      bytesMax: 1,
+      replicas: 1,
+      rules: 2,
+      synchronization: { mode: "async" },
+    },
     shard: 3,
   });
 }

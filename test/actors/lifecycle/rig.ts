@@ -1,7 +1,9 @@
 import { expect } from "vitest";
 import type { Clock } from "../../../src/actors/clock.ts";
+import { CURRENT_RULES } from "../../../src/actors/fold/rules.ts";
 import type { Leases } from "../../../src/actors/leases.ts";
 import { LifecycleService } from "../../../src/actors/lifecycle/service.ts";
+import { newQuotas, type Quotas } from "../../../src/actors/quotas.ts";
 import type { Records } from "../../../src/actors/records.ts";
 import {
   type BeginReply,
@@ -47,6 +49,8 @@ export class Rig {
       readonly records?: MemoryRecords;
       readonly hosts?: number;
       readonly synchronization?: SynchronizationInput;
+      readonly rules?: number;
+      readonly quotas?: Partial<Quotas>;
     } = {},
   ) {
     this.records = options.records ?? new MemoryRecords();
@@ -61,6 +65,8 @@ export class Rig {
         id: `h${i}`,
         onError: (error) => void this.errors.push(error),
         synchronization: options.synchronization ?? "async",
+        ...(options.rules === undefined ? {} : { rules: options.rules }),
+        ...(options.quotas === undefined ? {} : { quotas: options.quotas }),
       }),
     );
   }
@@ -149,8 +155,10 @@ export function hostOf(options: {
   readonly id: string;
   readonly onError?: (error: PserverError) => void;
   readonly synchronization?: SynchronizationInput;
+  readonly rules?: number;
+  readonly quotas?: Partial<Quotas>;
 }): LifecycleService {
-  const { id, synchronization, ...rest } = options;
+  const { id, synchronization, rules = CURRENT_RULES, quotas, ...rest } = options;
   return new LifecycleService({
     ...rest,
     job: {
@@ -159,6 +167,8 @@ export function hostOf(options: {
       journal: "file",
       leaseMs: LEASE_MS,
       synchronization: toSynchronization(synchronization),
+      rules,
+      quotas: newQuotas(quotas),
     },
     hostId: id,
     maxPayloadBytes: 8 * 1024 * 1024,

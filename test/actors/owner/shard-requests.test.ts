@@ -139,7 +139,7 @@ describe("a pull", () => {
   test("without part and encoding gets the block", () => {
     ask();
     const reply = answer();
-    expect(reply).toMatchObject({ epoch: 1, dtype: "float32", version: 1, generation: 1, seq: 2 });
+    expect(reply).toMatchObject({ epoch: 1, dtype: "float32", version: 1, generation: 1, seq: 3 });
     expect(reply.encoding).toBeUndefined();
     expect(floats(reply.data)).toEqual([...VALUES]);
   });
@@ -170,16 +170,16 @@ describe("a pull", () => {
   );
 
   test("that waits for a position is of the block as it is then, whatever became of its buffer", () => {
-    const request = { ...ANY, seq: 3, part: { rows: 1 } };
+    const request = { ...ANY, seq: 4, part: { rows: 1 } };
     const bytes = encodePullRequest(request, { rows: numbers(2) });
     net.ask(bytes);
     bytes.fill(0xff);
     expect(net.published).toHaveLength(0);
     folded.journal.push(new Float32Array(12).fill(1), { op: "grad" });
     folded.apply();
-    positions.advance({ generation: 1, seq: 3 });
+    positions.advance({ generation: 1, seq: 4 });
     const reply = answer();
-    expect(reply).toMatchObject({ version: 2, seq: 3 });
+    expect(reply).toMatchObject({ version: 2, seq: 4 });
     expect(floats(reply.data)).toEqual(at(6, 7, 8).map((value) => Math.fround(value - 1)));
   });
 });
@@ -216,7 +216,7 @@ describe("a pull is refused", () => {
 
   test("while those of its trainer that wait hold 16 MiB of indices, and not once they are gone", async () => {
     const rows = Uint32Array.from({ length: 4 * 1024 * 1024 }, (_, i) => i);
-    const bytes = encodePullRequest({ ...ANY, seq: 3, part: { rows: rows.length } }, { rows });
+    const bytes = encodePullRequest({ ...ANY, seq: 4, part: { rows: rows.length } }, { rows });
     expect(partIndexBytes({ rows: rows.length })).toBe(16 * 1024 * 1024);
     const codes = async (count: number): Promise<string[]> => {
       await vi.waitFor(() => expect(net.published).toHaveLength(count), HANG_MS);

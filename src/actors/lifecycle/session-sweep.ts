@@ -1,0 +1,93 @@
+import { integerField, LIVE_SESSIONS_MAX, type SessionsRecord } from "../../protocol/index.ts";
+import { mapConcurrently } from "../concurrent.ts";
+import type { StoredRecord } from "../records.ts";
+import { change } from "./compare-and-swap.ts";
+import { SWEPT_KEY, TRAINER_KEYS } from "./keys.ts";
+import { RECORD_FORMAT, readRecord } from "./lifecycle-record.ts";
+import { hasLostLease } from "./sessions.ts";
+import type { Surroundings } from "./settings.ts";
+import { parseTrainer, toRecord } from "./trainer-record.ts";
+
+/** What a sweep came to. */
+export interface Sweep {
+  /** For the journals; undefined if no session has been given yet. */
+  readonly record: SessionsRecord | undefined;
+  /** Removes the records of trainers whose last session has ended: nobody needs them any more. */
+  readonly forget: () => Promise<void>;
+}
+
+/**
+ * Finds which sessions have ended, of all that have been given: those that were left or superseded,
+ * and those whose lease is lost, which end by this.
+ *
+ * A session is a number first and a trainer's record later. So the number up to which it sweeps is
+ * written down before it looks at the records: who joins looks there after its record is written, and
+ * takes another number if a sweep may have missed it.
+ */
+export async function sweepSessions(around: Surroundings): Promise<Sweep> {
+  const given = await around.counter.last();
+  if (given === 0) return { record: undefined, forget: () => Promise.resolve() };
+  await raiseSwept(around, given);
+  const live: number[] = [];
+  const ended: { readonly key: string; readonly revision: number }[] = [];
+  await mapConcurrently(await around.records.keys(TRAINER_KEYS), async (key) => {
+    const stored = await around.records.read(key);
+    const known = parseTrainer(stored, key);
+    if (stored === undefined || known === undefined) return;
+    const isLeft = known.ended || (known.session <= given && (await endLost(around, key)));
+    if (!isLeft) live.push(known.session);
+    else if (known.ended) ended.push({ key, revision: stored.revision });
+  });
+  const forget = async (): Promise<void> => {
+    await mapConcurrently(ended, ({ key, revision }) => around.records.remove(key, revision));
+  };
+  return { record: toRecordOf(given, live), forget };
+}
+
+/** Up to which session a sweep has looked, or is about to; 0 before the first. */
+export async function sweptUpTo(around: Surroundings): Promise<number> {
+  return parseSwept(await around.records.read(SWEPT_KEY));
+}
+
+/** The sweep's record; where a record cannot name all that are live it says nothing of the last ones. */
+function toRecordOf(given: number, live: readonly number[]): SessionsRecord {
+  const sorted = live.filter((session) => session <= given).sort((a, b) => a - b);
+  const beyond = sorted[LIVE_SESSIONS_MAX];
+  const upTo = beyond === undefined ? given : beyond - 1;
+  return { verb: "sessions", upTo, live: sorted.slice(0, LIVE_SESSIONS_MAX) };
+}
+
+/** Ends a trainer's session if its lease is lost; whether it has ended then. */
+async function endLost(around: Surroundings, key: string): Promise<boolean> {
+  const { records, pause } = around;
+  const { result } = await change({
+    records,
+    key,
+    pause,
+    decide: async (current) => {
+      const known = parseTrainer(current, key);
+      if (known === undefined || known.ended) return { result: true };
+      if (!(await hasLostLease(around, key))) return { result: false };
+      return { write: toRecord({ ...known, ended: true }), result: true };
+    },
+  });
+  return result;
+}
+
+async function raiseSwept(around: Surroundings, upTo: number): Promise<void> {
+  const { records, pause } = around;
+  await change({
+    records,
+    key: SWEPT_KEY,
+    pause,
+    decide: (current) => {
+      if (parseSwept(current) >= upTo) return { result: undefined };
+      return { write: { format: RECORD_FORMAT, session: upTo }, result: undefined };
+    },
+  });
+}
+
+function parseSwept(stored: StoredRecord | undefined): number {
+  if (stored === undefined) return 0;
+  return readRecord(stored.value, SWEPT_KEY, (fields) => integerField(fields, "session"));
+}
