@@ -1,4 +1,11 @@
-import { ensureError, type Fields, type PserverError, TRAINERS_MAX } from "../protocol/index.ts";
+import {
+  asMap,
+  ensureError,
+  type Fields,
+  integerField,
+  type PserverError,
+  TRAINERS_MAX,
+} from "../protocol/index.ts";
 import { type Clock, systemClock } from "./clock.ts";
 import type { LifecycleService } from "./lifecycle/service.ts";
 
@@ -77,14 +84,16 @@ export class SessionsWatch {
     for (const [shard, position] of at) this.#told.set(shard, { ...position, live });
   }
 
-  #isCrowded({ shard, state, trainers, generation, seq }: Fields): boolean {
-    if (state !== "serving" || Number(trainers) < CROWD) return false;
+  #isCrowded({ shard, state, senders, generation, seq }: Fields): boolean {
+    if (state !== "serving") return false;
+    const trainers = integerField(asMap(senders, "senders"), "trainers");
+    if (trainers < CROWD) return false;
     const told = this.#told.get(Number(shard));
     if (told === undefined) return true;
     // Until it is folded, what the shard was told last cannot show.
     const isFolded =
       Number(generation) > told.generation ||
       (Number(generation) === told.generation && Number(seq) >= told.seq);
-    return isFolded && Number(trainers) >= told.live + CROWD_GROWTH;
+    return isFolded && trainers >= told.live + CROWD_GROWTH;
   }
 }

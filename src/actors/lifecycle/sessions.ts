@@ -141,7 +141,7 @@ async function startSession(around: Surroundings, trainer: string, token: string
 
 async function writeSession(around: Surroundings, trainer: string, token: string): Promise<number> {
   const { records, pause } = around;
-  const [session, swept] = [await around.counter.next(), await sweptUpTo(around)];
+  const [session, swept] = await Promise.all([around.counter.next(), sweptUpTo(around)]);
   const key = trainerKey(trainer);
   const { result } = await change({
     records,

@@ -183,10 +183,9 @@ export class ShardOwner {
       valueBytes: shard?.valueBytes ?? 0,
       journalBytes: this.#snapshots?.journalBytes ?? 0,
       markedSeq: this.#markedSeq(),
-      refused: this.#requests?.refused ?? 0,
+      senders: senders(shard, this.#requests?.refused ?? 0),
       ...this.#reports.entry(),
       ...(this.#fallbacks.length === 0 ? {} : { fallbacks: this.#fallbacks }),
-      ...foldEntries(shard),
       ...stepEntries(shard),
       ...errorEntry(this.#failure ?? this.#trouble),
     };
@@ -412,16 +411,20 @@ export class ShardOwner {
   }
 }
 
-/** What `status` shows of who sends to the shard, and what was of no use. */
-function foldEntries(shard: Shard | undefined): Fields {
-  if (shard === undefined) return {};
+/**
+ * What `status` shows of who sends to the shard, and what was of no use. One entry, because a message
+ * has room for few.
+ */
+function senders(shard: Shard | undefined, refusedRequests: number): Fields {
+  if (shard === undefined) return { refusedRequests };
   const { refused, unreadable } = shard.waste;
   return {
-    rules: shard.rules,
-    declared: shard.declaredCount,
     trainers: shard.trainerCount,
+    declared: shard.declaredCount,
+    refusedRequests,
     unreadable: shard.unreadable,
-    wasteful: { refused: most(refused), unreadable: most(unreadable) },
+    refusedOf: most(refused),
+    unreadableOf: most(unreadable),
   };
 }
 
