@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { ensureError, type PserverError } from "../../protocol/index.ts";
@@ -5,11 +6,15 @@ import type { JournalRecord, Settled, Shard } from "../fold/shard.ts";
 import type { Credit } from "../journal/credit.ts";
 import type { Journal } from "../journal/journal.ts";
 import { isFinal, JournalReader } from "../journal/reader.ts";
+import { Doubts } from "./doubts.ts";
 import { type Hole, journalDamaged } from "./hole.ts";
 import type { Pace } from "./pace.ts";
 
 /** Bytes that the broker stores for a record beside its subject and payload. */
 const RECORD_OVERHEAD_BYTES = 30;
+
+/** How long records may come in before those among them that cannot be read are read again. */
+const COLLECT_MS = 5;
 
 /** What a {@link FoldLoop} tells its owner. */
 export interface FoldLoopEvents {
@@ -35,7 +40,7 @@ export class FoldLoop {
   readonly #journal: Journal;
   readonly #events: FoldLoopEvents;
   readonly #reader: JournalReader;
-  #generation = 0;
+  readonly #doubts: Doubts = new Doubts();
   #queue: JournalRecord[] = [];
   /** Whether something else has to end before the next record. */
   #held = false;
@@ -101,7 +106,7 @@ export class FoldLoop {
         void this.#hold(() => this.#events.onHole(hole));
         break;
       }
-      if (!this.#fold(record, false)) break;
+      if (!this.#fold(record)) break;
       folded++;
     }
     this.#queue = folded === this.#queue.length ? [] : this.#queue.slice(folded);
@@ -118,13 +123,12 @@ export class FoldLoop {
   async #locate(): Promise<{ stream: string; startSeq: number }> {
     // What is queued was read from a journal that is about to be checked: read it again.
     this.#queue = [];
-    const { stream, generation } = await this.#events.locate();
-    this.#generation = generation;
+    const { stream } = await this.#events.locate();
     return { stream, startSeq: this.#shard.seq + 1 };
   }
 
   /** Folds one record; false if it must be read again, or folding has ended. */
-  #fold(record: JournalRecord, reread: boolean): boolean {
+  #fold(record: JournalRecord, reread = false): boolean {
     try {
       const { seq, subject, payload } = record;
       const settled = this.#shard.apply({ seq, subject, payload, reread });
@@ -132,7 +136,8 @@ export class FoldLoop {
     } catch (error) {
       const found = ensureError(error);
       if (found.code === "BAD_CHECKSUM" && !reread) {
-        void this.#hold(() => this.#reread(record.seq));
+        if (this.#doubts.settles(record)) return this.#fold(record, true);
+        void this.#hold(() => this.#readAgain());
       } else this.#fail(found);
       return false;
     }
@@ -148,13 +153,17 @@ export class FoldLoop {
     if (!this.#stopped) this.#events.onAdvanced(bytes);
   }
 
-  /** A record whose checksum is wrong may have been hurt on the way: the stream's copy decides. */
-  async #reread(seq: number): Promise<void> {
-    const record = await this.#journal.record(this.#generation, seq);
-    if (record === undefined) throw journalDamaged(this.#journal.shard, seq, undefined);
-    if (this.#stopped || this.#shard.seq !== seq - 1) return;
-    this.#queue = this.#queue.filter((queued) => queued.seq !== seq);
-    if (this.#fold(record, true)) this.#reader.taken(1);
+  /**
+   * A record that cannot be read may have been hurt on the way, so it is delivered once more. With it
+   * are those behind it that have come by then: one more delivery serves for all of them.
+   */
+  async #readAgain(): Promise<void> {
+    await delay(COLLECT_MS);
+    if (this.#stopped) return;
+    if (!this.#doubts.note(this.#queue)) {
+      throw journalDamaged(this.#journal.shard, this.#shard.seq + 1, undefined);
+    }
+    await this.#reader.reset();
   }
 
   /** Folds nothing until `work` is done. */

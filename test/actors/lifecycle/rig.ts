@@ -51,6 +51,7 @@ export class Rig {
       readonly synchronization?: SynchronizationInput;
       readonly rules?: number;
       readonly quotas?: Partial<Quotas>;
+      readonly maxPayloadBytes?: number;
     } = {},
   ) {
     this.records = options.records ?? new MemoryRecords();
@@ -66,6 +67,9 @@ export class Rig {
         onError: (error) => void this.errors.push(error),
         synchronization: options.synchronization ?? "async",
         ...(options.rules === undefined ? {} : { rules: options.rules }),
+        ...(options.maxPayloadBytes === undefined
+          ? {}
+          : { maxPayloadBytes: options.maxPayloadBytes }),
         ...(options.quotas === undefined ? {} : { quotas: options.quotas }),
       }),
     );
@@ -157,8 +161,10 @@ export function hostOf(options: {
   readonly synchronization?: SynchronizationInput;
   readonly rules?: number;
   readonly quotas?: Partial<Quotas>;
+  readonly maxPayloadBytes?: number;
 }): LifecycleService {
-  const { id, synchronization, rules = CURRENT_RULES, quotas, ...rest } = options;
+  const { id, synchronization, rules = CURRENT_RULES, quotas, ...others } = options;
+  const { maxPayloadBytes = 8 * 1024 * 1024, ...rest } = others;
   return new LifecycleService({
     ...rest,
     job: {
@@ -171,7 +177,7 @@ export function hostOf(options: {
       quotas: newQuotas(quotas),
     },
     hostId: id,
-    maxPayloadBytes: 8 * 1024 * 1024,
+    maxPayloadBytes,
     pause: () => Promise.resolve(),
   });
 }

@@ -1,0 +1,73 @@
+// Proves that a job and each trainer of it can declare as much as the quotas say and no more, through
+// whichever host; that a refusal changes nothing; and that what ended without a finish counts no bytes.
+import { describe, expect, test } from "vitest";
+import { Rig, refused, weights } from "./rig.ts";
+
+/** Bytes of the values of `weights`: 8 of float32, and no optimizer state with sgd. */
+const BYTES = 32;
+
+async function selected(rig: Rig): Promise<number> {
+  const session = await rig.join("a");
+  await rig.begin("a", session);
+  return session;
+}
+
+describe("a declaration", () => {
+  test("beyond the job's bytes is refused, and nothing of the request is written", async () => {
+    const rig = new Rig({ quotas: { heldBytesMax: 2 * BYTES } });
+    const session = await selected(rig);
+    await rig.declare("a", session, 1, [weights("v")]);
+    const more = [weights("w"), weights("x")];
+    await refused("QUOTA", rig.declare("a", session, 1, more), "at most 64 bytes", "received 96");
+    expect((await rig.status({ names: ["w", "x"] })).parameters).toEqual([null, null]);
+    await rig.declare("a", session, 1, [weights("w")]);
+    // A repeat adds nothing.
+    await rig.declare("a", session, 1, [weights("v"), weights("w")]);
+  });
+
+  test("beyond the job's parameters is refused, also through another host", async () => {
+    const rig = new Rig({ quotas: { parametersMax: 2 } });
+    const session = await selected(rig);
+    await rig.declare("a", session, 1, [weights("v")], 0);
+    await rig.declare("a", session, 1, [weights("w")], 0);
+    const third = rig.declare("a", session, 1, [weights("x")], 1);
+    await refused("QUOTA", third, "job j", "at most 2 parameters", "received 3");
+  });
+
+  test("of what an ended attempt declared counts once", async () => {
+    const rig = new Rig({ quotas: { heldBytesMax: BYTES } });
+    const session = await selected(rig);
+    await rig.declare("a", session, 1, [weights("v")]);
+    await rig.ask("a", "abort", { session, epoch: 1 });
+    await rig.begin("a", session);
+    await rig.clock.advance(1_000);
+    await rig.declare("a", session, 2, [weights("w")]);
+    await refused("QUOTA", rig.declare("a", session, 2, [weights("v")]), "received 64");
+  });
+});
+
+describe("a creation", () => {
+  test("beyond a trainer's own quota is refused, another trainer's is not", async () => {
+    const rig = new Rig({ quotas: { trainerParametersMax: 1, trainerHeldBytesMax: BYTES } });
+    const [a, b] = [await rig.join("a"), await rig.join("b")];
+    await rig.create("a", a, weights("v"));
+    await refused("QUOTA", rig.create("a", a, weights("w")), 'trainer "a"', "at most 1 parameters");
+    const large = weights("w", { shape: [9] });
+    await refused("QUOTA", rig.create("b", b, large), 'trainer "b"', "at most 32 bytes");
+    expect(await rig.create("b", b, weights("w"))).toMatchObject({ selected: true });
+    // Who waits for another is not refused.
+    expect(await rig.create("a", a, weights("w"))).toMatchObject({ selected: false });
+  });
+});
+
+test("what is declared is shown by trainer, beside the quotas", async () => {
+  const rig = new Rig({ quotas: { heldBytesMax: 1_000 } });
+  const session = await selected(rig);
+  await rig.declare("a", session, 1, [weights("v"), weights("w")]);
+  expect(await rig.hosts[0]?.declared()).toMatchObject({
+    parameters: 2,
+    heldBytes: 2 * BYTES,
+    quotas: { heldBytesMax: 1_000, trainerHeldBytesMax: 1_000, parametersMax: 65_536 },
+    trainers: [{ trainer: "a", parameters: 2, heldBytes: 2 * BYTES }],
+  });
+});

@@ -1,0 +1,36 @@
+// Proves when an unreadable record is what the journal holds: if it comes twice with the same bytes, on
+// the same subject; and that one which never comes twice alike is told from one that was hurt.
+import { expect, test } from "vitest";
+import { Doubts } from "../../../src/actors/owner/doubts.ts";
+import { encodeMessage } from "../../../src/protocol/codec.ts";
+
+const record = (seq: number, ...bytes: number[]) => {
+  return { seq, subject: "s", payload: Uint8Array.from(bytes) };
+};
+
+test("the same bytes twice settle it, others do not", () => {
+  const doubts = new Doubts();
+  expect(doubts.settles(record(1, 5))).toBe(false);
+  doubts.note([record(1, 5), record(2, 6)]);
+  expect(doubts.settles(record(1, 5))).toBe(true);
+  expect(doubts.settles(record(2, 6))).toBe(true);
+  expect(doubts.settles(record(2, 5))).toBe(false);
+  expect(doubts.settles(record(3, 5))).toBe(false);
+  expect(doubts.settles({ ...record(1, 5), subject: "other" })).toBe(false);
+});
+
+test("only what cannot be read is noted, and what came before is forgotten", () => {
+  const doubts = new Doubts();
+  const good = { seq: 2, subject: "s", payload: encodeMessage({ a: 1 }) };
+  doubts.note([record(1, 5), good]);
+  expect(doubts.settles(good)).toBe(false);
+  doubts.note([record(3, 7)]);
+  expect(doubts.settles(record(1, 5))).toBe(false);
+});
+
+test("a record that is never the same is given up", () => {
+  const doubts = new Doubts();
+  for (let i = 0; i < 8; i++) expect(doubts.note([record(1, i)])).toBe(true);
+  expect(doubts.note([record(1, 7)])).toBe(true);
+  expect(doubts.note([record(1, 9)])).toBe(false);
+});
