@@ -7,6 +7,7 @@ import { type CliContext, openOutput } from "../context.ts";
 import { helpText } from "../help-text.ts";
 import { withHosts } from "../job/open-job.ts";
 import { closedSteps, fallenBack, idleShards, type Participants } from "../job/participants.ts";
+import { type Declared, type Waste, wasteOf } from "../job/senders.ts";
 import {
   addJobOptions,
   addTrainerOption,
@@ -20,6 +21,9 @@ import type { OutputFlags } from "../output/output.ts";
 import { formatTable } from "../output/table.ts";
 
 const TIMEOUT_MS = 5_000;
+
+/** Trainers named whose records were of no use. */
+const WASTEFUL_MAX = 8;
 
 /** The job at one moment, as `--json` prints it. */
 export interface JobStatus extends Participants {
@@ -60,6 +64,7 @@ export function registerStatus(program: Command, context: CliContext): void {
         "With --json": [
           '  {"job","state","epoch","by","parameters":{"count","ready","blocks","bytes"},',
           '  "hosts":[{"id","shards",…}],"trainers":[…],"shards":[{"shard","state",…}],',
+          '  "declared":{"parameters","heldBytes","quotas","trainers"},',
           '  "synchronization":{"mode",…},"members":{"revision","started","trainers"}}; the job is',
           "  uninitialized, initializing or ready, a shard is serving, catching-up, unowned, ….",
           '  Where trainers keep step, each shard has "steps":{"revision","members","closed"}.',
@@ -105,6 +110,7 @@ export function describeStatus(status: JobStatus, paint: Paint): string[] {
     row("shards", `${shards.length} on ${formatCount(hosts.length, "host")}`),
     row("trainers", trainers.length === 0 ? "none" : `${trainers.length}: ${names}`),
   ];
+  if (status.declared !== undefined) lines.push(row("declared", describeDeclared(status.declared)));
   if (status.synchronization.mode !== "async") lines.push(row("steps", describeSteps(status)));
   for (const [state, numbers] of idleShards(shards)) {
     lines.push(row("", paint("warn", `${state} at the moment: ${formatRanges(numbers)}`)));
@@ -117,10 +123,25 @@ export function describeStatus(status: JobStatus, paint: Paint): string[] {
     const numbers = formatRanges(doubted.map(({ shard }) => shard));
     const text = `a trainer has seen later records than there are: ${numbers}`;
     lines.push(row("", paint("warn", text)));
+    }
+  for (const waste of wasteOf(shards).slice(0, WASTEFUL_MAX)) {
+    lines.push(row("", paint("warn", describeWaste(waste))));
   }
   const columns = [{ title: "HOST" }, { title: "SHARDS" }];
   const rows = hosts.map((host) => [host.id, formatRanges(host.shards) || "none"]);
   return [...lines, "", ...formatTable(columns, rows, paint)];
+}
+
+function describeDeclared({ parameters, heldBytes }: Declared): string {
+  return `${formatCount(parameters, "parameter")}, ${formatBytes(heldBytes)} with optimizer state`;
+}
+
+function describeWaste({ trainer, refused, unreadable }: Waste): string {
+  const counts = [
+    ...(refused === 0 ? [] : [`${formatCount(refused, "refused record")} more than applied ones`]),
+    ...(unreadable === 0 ? [] : [formatCount(unreadable, "unreadable record")]),
+  ];
+  return `of no use from ${visible(trainer)}: ${counts.join(", ")}`;
 }
 
 function describeSteps({ synchronization, members, shards }: JobStatus): string {

@@ -3,6 +3,7 @@ import { type Synchronization, toSynchronization } from "../../protocol/config/i
 import { type Fallback, parseFallbacks } from "../../protocol/fallback.ts";
 import { asMap, flagField, integerField, listField, textField } from "../../protocol/fields.ts";
 import { SHARDS_MAX } from "../../protocol/limits.ts";
+import { type Declared, parseDeclared } from "./senders.ts";
 
 /** A host that is alive, with what else it said of itself. */
 export interface ListedHost {
@@ -23,6 +24,8 @@ export interface Participants {
   readonly hosts: readonly ListedHost[];
   readonly trainers: readonly string[];
   readonly shards: readonly ListedShard[];
+  /** What is declared; hosts of before do not tell. */
+  readonly declared?: Declared;
   /** How the job's trainers keep step. */
   readonly synchronization: Synchronization;
   /** Who keeps step; absent in a job whose trainers do not. */
@@ -45,6 +48,7 @@ export function parseParticipants(fields: Fields): Participants {
     hosts: listField(fields, "hosts", LISTED_MAX).map(parseHost),
     trainers: listField(fields, "trainers", LISTED_MAX).map((id) => textField({ id }, "id")),
     shards: listField(fields, "shards", SHARDS_MAX).map(parseShard),
+    ...(fields["declared"] === undefined ? {} : { declared: parseDeclared(fields["declared"]) }),
     synchronization: toSynchronization(fields["synchronization"]),
     ...(fields["members"] === undefined ? {} : { members: parseMembers(fields["members"]) }),
   };

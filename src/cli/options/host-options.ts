@@ -5,6 +5,13 @@ import { SHARDS_DEFAULT, SHARDS_MAX } from "../../protocol/limits.ts";
 import { addEtcdOptions, type EtcdFlags, etcdEntries, toEtcdSetting } from "./etcd-options.ts";
 import { parseSize, sizeOfAtLeast, wholeNumber } from "./parse-values.ts";
 import {
+  addQuotaOptions,
+  type QuotaFlags,
+  type QuotaSettings,
+  quotaEntries,
+  toQuotaSettings,
+} from "./quota-options.ts";
+import {
   addSynchronizationOptions,
   type SynchronizationFlags,
   synchronizationEntries,
@@ -17,7 +24,7 @@ const WORKERS_MAX = 256;
 const JOURNAL_LIMIT_MIN_MIB = 16;
 
 /** Settings of a host and, on its first start, of its job; each is undefined unless given. */
-export interface HostFlags extends SynchronizationFlags, EtcdFlags {
+export interface HostFlags extends SynchronizationFlags, EtcdFlags, QuotaFlags {
   readonly workers?: number;
   readonly shards?: number;
   readonly journal?: "file" | "memory";
@@ -29,7 +36,7 @@ export interface HostFlags extends SynchronizationFlags, EtcdFlags {
 
 /** Adds the flags of a host. The defaults of a job are the host's, so that none is passed on. */
 export function addHostOptions(command: Command, modelDirectory: string): Command {
-  addEtcdOptions(addSynchronizationOptions(command));
+  addEtcdOptions(addSynchronizationOptions(addQuotaOptions(command)));
   return command
     .addOption(
       new Option(
@@ -80,6 +87,7 @@ export function hostArguments(flags: HostFlags): string[] {
     "--retain": flags.retain,
     "--memory-limit": flags.memoryLimit,
     "--model-dir": flags.modelDir,
+    ...quotaEntries(flags),
     ...synchronizationEntries(flags),
     ...etcdEntries(flags),
   };
@@ -89,7 +97,7 @@ export function hostArguments(flags: HostFlags): string[] {
 }
 
 /** What the flags say, under the names that the host gives its settings. */
-export interface HostSettings {
+export interface HostSettings extends QuotaSettings {
   readonly job: string;
   readonly workers?: number;
   readonly shards?: number;
@@ -115,6 +123,7 @@ export function toHostSettings(flags: HostFlags & { readonly job: string }): Hos
     ...(flags.retain === undefined ? {} : { retainBytes: flags.retain }),
     ...(flags.memoryLimit === undefined ? {} : { memoryLimitBytes: flags.memoryLimit }),
     ...(flags.modelDir === undefined ? {} : { modelDirectory: flags.modelDir }),
+    ...toQuotaSettings(flags),
     ...(synchronization === undefined ? {} : { synchronization }),
     ...(etcd === undefined ? {} : { etcd }),
   };

@@ -32,9 +32,9 @@ describe("a declare", () => {
   });
 
   test("of much is cut into messages that the broker takes", async () => {
-    const rig = new Rig({ maxPayloadBytes: 256 * 1024 });
+    const rig = new Rig({ maxPayloadBytes: 80 * 1024 });
     const session = await selected(rig);
-    const table = Array.from({ length: 64 }, (_, i): [number, number] => [i, 1 / (i + 1)]);
+    const table = Array.from({ length: 16 }, (_, i): [number, number] => [i, 1 / (i + 1)]);
     const config = { learningRate: { schedule: "step", table } };
     const many = Array.from({ length: 256 }, (_, i) =>
       weights(`${"x".repeat(150)}${i}`, { config }),
@@ -42,7 +42,7 @@ describe("a declare", () => {
     const infos = await rig.declare("a", session, 1, many);
     const told = rig.owners.of("declare");
     expect(told.length).toBeGreaterThan(SHARDS);
-    for (const { record } of told) expect(encodeHostRecord(record).length).toBeLessThan(256 * 1024);
+    for (const { record } of told) expect(encodeHostRecord(record).length).toBeLessThan(80 * 1024);
     const names = told.flatMap(({ record }) =>
       record.verb === "declare" ? record.parameters.map(({ name }) => name) : [],
     );

@@ -1,5 +1,5 @@
-// Proves what `pserver status` says of a job's steps, and that it says nothing where there are none; and
-// that it names the shards of which a trainer has reported a loss.
+// Proves what `pserver status` says of a job's steps, of what is declared and of records of no use, and that
+// it says nothing where there are none; and that it names the shards of which a trainer has reported a loss.
 import { expect, test } from "vitest";
 import { describeStatus, type JobStatus } from "../../../src/cli/commands/status.ts";
 import { makePaint } from "../../../src/cli/output/colors.ts";
@@ -62,4 +62,18 @@ test("shards of which a trainer has reported a loss are named, and only those", 
     return { shard, state: "serving", ...(shard % 2 === 0 ? { reportedLoss } : {}) };
   });
   expect(told({ ...STATUS, shards })).toMatch(/than there are: 0, ?2$/);
+});
+
+test("what is declared is told with its bytes", () => {
+  const declared = { parameters: 3, heldBytes: 2_048, quotas: {}, trainers: [] };
+  const lines = describeStatus({ ...STATUS, declared }, makePaint(false)).join("\n");
+  expect(lines).toMatch(/declared +3 parameters, 2\.?0? KiB with optimizer state/);
+  expect(describeStatus(STATUS, makePaint(false)).join("\n")).not.toMatch(/declared/);
+});
+
+test("whose records are of no use is told, of all shards together", () => {
+  const senders = { refusedOf: [["b", 2]], unreadableOf: [["eve", 4]] };
+  const shards = [0, 1].map((shard) => ({ shard, state: "serving", senders }));
+  const lines = describeStatus({ ...STATUS, shards }, makePaint(false)).join("\n");
+  expect(lines).toMatch(/from eve: 8 unreadable records\n.*from b: 4 refused records more than/);
 });

@@ -1,0 +1,71 @@
+import { type Command, Option } from "commander";
+import { DECLARED_MAX } from "../../protocol/limits.ts";
+import { parseSize, wholeNumber } from "./parse-values.ts";
+
+/** What a new job and each of its trainers may declare; each is undefined unless given. */
+export interface QuotaFlags {
+  readonly quotaParameters?: number;
+  readonly quotaBytes?: number;
+  readonly trainerQuotaParameters?: number;
+  readonly trainerQuotaBytes?: number;
+}
+
+/** The quotas under the names that the host gives its settings. */
+export interface QuotaSettings {
+  readonly parametersMax?: number;
+  readonly heldBytesMax?: number;
+  readonly trainerParametersMax?: number;
+  readonly trainerHeldBytesMax?: number;
+}
+
+/** Adds the flags of the quotas. */
+export function addQuotaOptions(command: Command): Command {
+  return command
+    .addOption(
+      new Option(
+        "--quota-parameters <n>",
+        `parameters that may be declared in a new job (default: ${DECLARED_MAX})`,
+      ).argParser(wholeNumber(1, DECLARED_MAX)),
+    )
+    .addOption(
+      new Option(
+        "--quota-bytes <size>",
+        "values and optimizer state that may be declared in a new job (default: 1TiB)",
+      ).argParser(parseSize),
+    )
+    .addOption(
+      new Option(
+        "--trainer-quota-parameters <n>",
+        "the same, of each trainer (default: as for the job)",
+      ).argParser(wholeNumber(1, DECLARED_MAX)),
+    )
+    .addOption(
+      new Option(
+        "--trainer-quota-bytes <size>",
+        "the same, of each trainer (default: as for the job)",
+      ).argParser(parseSize),
+    );
+}
+
+/** The flags again, as arguments for a child process. */
+export function quotaEntries(flags: QuotaFlags): Record<string, number | undefined> {
+  return {
+    "--quota-parameters": flags.quotaParameters,
+    "--quota-bytes": flags.quotaBytes,
+    "--trainer-quota-parameters": flags.trainerQuotaParameters,
+    "--trainer-quota-bytes": flags.trainerQuotaBytes,
+  };
+}
+
+/** The flags as settings; what was not given stays the host's to choose. */
+export function toQuotaSettings(flags: QuotaFlags): QuotaSettings {
+  const { quotaParameters, quotaBytes, trainerQuotaParameters, trainerQuotaBytes } = flags;
+  return {
+    ...(quotaParameters === undefined ? {} : { parametersMax: quotaParameters }),
+    ...(quotaBytes === undefined ? {} : { heldBytesMax: quotaBytes }),
+    ...(trainerQuotaParameters === undefined
+      ? {}
+      : { trainerParametersMax: trainerQuotaParameters }),
+    ...(trainerQuotaBytes === undefined ? {} : { trainerHeldBytesMax: trainerQuotaBytes }),
+  };
+}
