@@ -17,6 +17,11 @@ export interface HostOptions {
    */
   readonly answerConnection?: ConnectionSettings;
   readonly job: string;
+  /**
+   * Whether trainers are in another account of the broker than the host; else their requests, whose
+   * answers the broker leads to where the host cannot see, get none. By default false.
+   */
+  readonly acrossAccounts?: boolean;
   /** Unlike that of any other host of the job; by default made of machine, process and chance. */
   readonly id?: string;
   /** Worker threads; by default one less than the processors, at least one. */

@@ -21,7 +21,7 @@ const START_MS = 60_000;
  * PAYLOAD_TOO_SMALL, JOB_EXISTS, NO_SPACE, TIMEOUT; with `etcd` also BAD_VALUE and NO_ETCD.
  */
 export async function startHost(options: HostOptions): Promise<Host> {
-  const subjects = new JobSubjects(options.job);
+  const subjects = new JobSubjects(options.job, options.acrossAccounts);
   const id = options.id ?? `${hostname().slice(0, 24)}-${process.pid}-${randomUUID().slice(0, 8)}`;
   const inboxPrefix = subjects.hostInbox(id);
   const name = `pserver ${options.job} host ${id}`;

@@ -252,6 +252,7 @@ export class RunningHost implements Host {
       connection: options.connection,
       answerConnection: options.answerConnection ?? options.connection,
       job: options.job,
+      acrossAccounts: options.acrossAccounts ?? false,
       host: id,
       shards,
       leaseMs,

@@ -78,7 +78,7 @@ export class ShardWorker {
     this.#intake = new Intake(refusals);
     this.#setup = setup;
     this.#send = send;
-    this.#subjects = new JobSubjects(setup.job);
+    this.#subjects = new JobSubjects(setup.job, setup.acrossAccounts);
     this.#leases = new LeaseClock(setup.shards, setup.leases);
     const { shards, memory: buffer, memoryLimitBytes: limitBytes } = setup;
     this.#memory = new HostMemory({ shards, buffer, limitBytes });

@@ -8,6 +8,8 @@ export interface WorkerSetup {
   /** Of the connection that answers. */
   readonly answerConnection: ConnectionSettings;
   readonly job: string;
+  /** Whether requests may come from another account of the broker. */
+  readonly acrossAccounts: boolean;
   readonly host: string;
   readonly index: number;
   readonly shards: number;

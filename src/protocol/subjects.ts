@@ -63,10 +63,16 @@ export type LogSubject =
  */
 export class JobSubjects {
   readonly job: string;
+  readonly #acrossAccounts: boolean;
 
-  /** @throws BAD_NAME if the job's name is not valid. */
-  constructor(job: string) {
+  /**
+   * `acrossAccounts`: whether requests may come from another account of the broker, which rewrites
+   * where their answers go.
+   * @throws BAD_NAME if the job's name is not valid.
+   */
+  constructor(job: string, acrossAccounts = false) {
     this.job = checkJobName(job);
+    this.#acrossAccounts = acrossAccounts;
   }
 
   /** Journal record of a trainer. */
@@ -216,12 +222,13 @@ export class JobSubjects {
   }
 
   /**
-   * Whether a request of this trainer may be answered at `reply`: below its own inbox, or where the
-   * broker leads back into the account that the request came from. A client that names such a
-   * subject itself is refused by the broker.
+   * Whether a request of this trainer may be answered at `reply`: below its own inbox or, across
+   * accounts only, where the broker leads back into the account that the request came from. Where
+   * that is does not show in such a subject, so a job of one account takes none.
    */
   mayAnswer(reply: string, trainer: string): boolean {
-    return this.isTrainerInbox(reply, trainer) || isBelow(reply, ACCOUNT_REPLY);
+    if (this.isTrainerInbox(reply, trainer)) return true;
+    return this.#acrossAccounts && isBelow(reply, ACCOUNT_REPLY);
   }
 
   /** Whether a reply subject lies under the inbox of the host with this id. */

@@ -79,6 +79,7 @@ const hostOptions = (id: string, user: string, answers: string): Partial<HostOpt
   leaseMs: 5_000,
   connection: as(user),
   answerConnection: as(answers),
+  acrossAccounts: true,
 });
 
 const startHost = (id: string, options: Partial<HostOptions> = {}): ReturnType<TestJob["host"]> =>

@@ -169,6 +169,17 @@ describe("inboxes", () => {
     expect(JOB.isTrainerInbox(reply, "t")).toBe(false);
   });
 
+  test("that the broker makes between accounts are answered only where there are two", () => {
+    const across = new JobSubjects("mnist", true);
+    expect(across.mayAnswer("_R_.x.y", "t")).toBe(true);
+    expect(across.mayAnswer("_INBOX_mnist.t.x", "t")).toBe(true);
+    for (const reply of ["_R_", "_R_.*", "_GR_.x", "_INBOX_mnist.other.x"]) {
+      expect(across.mayAnswer(reply, "t")).toBe(false);
+    }
+    expect(JOB.mayAnswer("_R_.x.y", "t")).toBe(false);
+    expect(JOB.mayAnswer("_INBOX_mnist.t.x", "t")).toBe(true);
+  });
+
   test("of a host belong to that host, and to no trainer", () => {
     expect(JOB.isHostInbox(`${JOB.hostInbox("h.1")}.x`, "h.1")).toBe(true);
     expect(JOB.isHostInbox(`${JOB.hostInbox("h.1")}.x`, "h.2")).toBe(false);

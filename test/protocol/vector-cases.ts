@@ -252,8 +252,23 @@ export function recordCases(): Cases {
     { verb: "rules", rules: 1 },
     { verb: "rules", rules: 1, synchronization },
     { verb: "members", revision: 3, started: true, trainers: ["a", "b:1"] },
+    {
+      verb: "declare",
+      trainer: TRAINER,
+      parameters: [
+        {
+          name: "emb:sparse-0",
+          dtype: "float32",
+          shape: [6, 3],
+          config: toConfig({ learningRate: 0.5 }),
+          epoch: 3,
+          layout: { elements: 18, blockElements: 9, blocks: 2, firstShard: 4, shards: 16 },
+        },
+      ],
+    },
     { verb: "drop", parameter: "emb:sparse-0", epoch: 3 },
     { verb: "floor", session: 40 },
+    { verb: "sessions", upTo: 40, live: [7, 38] },
   ];
   return {
     trainers: trainers.map(([what, record, bytes]) => {

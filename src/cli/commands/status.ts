@@ -123,7 +123,7 @@ export function describeStatus(status: JobStatus, paint: Paint): string[] {
     const numbers = formatRanges(doubted.map(({ shard }) => shard));
     const text = `a trainer has seen later records than there are: ${numbers}`;
     lines.push(row("", paint("warn", text)));
-    }
+  }
   for (const waste of wasteOf(shards).slice(0, WASTEFUL_MAX)) {
     lines.push(row("", paint("warn", describeWaste(waste))));
   }

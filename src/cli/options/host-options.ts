@@ -32,6 +32,7 @@ export interface HostFlags extends SynchronizationFlags, EtcdFlags, QuotaFlags {
   readonly retain?: number;
   readonly memoryLimit?: number;
   readonly modelDir?: string;
+  readonly acrossAccounts?: boolean;
 }
 
 /** Adds the flags of a host. The defaults of a job are the host's, so that none is passed on. */
@@ -74,7 +75,8 @@ export function addHostOptions(command: Command, modelDirectory: string): Comman
         "the most memory that values may take in a host (default: what the system has free)",
       ).argParser(parseSize),
     )
-    .option("--model-dir <dir>", `where models are saved (default: ${modelDirectory})`);
+    .option("--model-dir <dir>", `where models are saved (default: ${modelDirectory})`)
+    .option("--across-accounts", "answer trainers that are in another account of the broker");
 }
 
 /** The flags again, as arguments for a child process. */
@@ -91,9 +93,10 @@ export function hostArguments(flags: HostFlags): string[] {
     ...synchronizationEntries(flags),
     ...etcdEntries(flags),
   };
-  return Object.entries(entries).flatMap(([flag, value]) =>
+  const given = Object.entries(entries).flatMap(([flag, value]) =>
     value === undefined ? [] : [flag, String(value)],
   );
+  return flags.acrossAccounts === true ? [...given, "--across-accounts"] : given;
 }
 
 /** What the flags say, under the names that the host gives its settings. */
@@ -106,6 +109,7 @@ export interface HostSettings extends QuotaSettings {
   readonly retainBytes?: number;
   readonly memoryLimitBytes?: number;
   readonly modelDirectory?: string;
+  readonly acrossAccounts?: boolean;
   readonly synchronization?: Synchronization;
   readonly etcd?: EtcdSettings;
 }
@@ -123,6 +127,7 @@ export function toHostSettings(flags: HostFlags & { readonly job: string }): Hos
     ...(flags.retain === undefined ? {} : { retainBytes: flags.retain }),
     ...(flags.memoryLimit === undefined ? {} : { memoryLimitBytes: flags.memoryLimit }),
     ...(flags.modelDir === undefined ? {} : { modelDirectory: flags.modelDir }),
+    ...(flags.acrossAccounts === undefined ? {} : { acrossAccounts: flags.acrossAccounts }),
     ...toQuotaSettings(flags),
     ...(synchronization === undefined ? {} : { synchronization }),
     ...(etcd === undefined ? {} : { etcd }),
