@@ -33,6 +33,7 @@ import { closeStep } from "./step-gradient.ts";
 import type { StepState } from "./step-state.ts";
 import { type StepProgress, StepTable } from "./steps.ts";
 import { TrainerTable } from "./trainer-table.ts";
+import { UnloadedSlots } from "./unloaded-slots.ts";
 import { UnreadableCounts } from "./unreadable-counts.ts";
 
 /** One record of a shard's journal, as the stream gives it. `payload` is not kept. */
@@ -94,8 +95,7 @@ export class Shard {
   readonly #trainers: TrainerTable = new TrainerTable();
   readonly #steps: StepTable = new StepTable();
   readonly #declarations: DeclarationTable;
-  /** Slots of restored blocks whose bytes are still to come. */
-  readonly #unloaded: Map<Block, Set<number>> = new Map();
+  readonly #unloaded: UnloadedSlots = new UnloadedSlots();
   #rules: Rules | undefined;
   #seq = 0;
   #crc = 0;
@@ -321,31 +321,16 @@ export class Shard {
    */
   loadSlot(parameter: string, index: number, slot: number, bytes: Uint8Array): void {
     const block = this.#blocks.get(parameter, index);
-    const label = blockLabel(parameter, index);
-    if (block === undefined) throw damaged(`${label}: received bytes of a block that is not there`);
-    if (slot > block.slots) {
-      throw damaged(`${label}: expected slots up to ${block.slots}; received slot ${slot}`);
+    if (block === undefined) {
+      const label = blockLabel(parameter, index);
+      throw damaged(`${label}: received bytes of a block that is not there`);
     }
-    const target = block.slotBytes(slot);
-    if (bytes.length !== target.length) {
-      throw damaged(
-        `${label} slot ${slot}: expected ${target.length} bytes; received ${bytes.length}`,
-      );
-    }
-    target.set(bytes);
-    const unloaded = this.#unloaded.get(block);
-    unloaded?.delete(slot);
-    if (unloaded?.size === 0) this.#unloaded.delete(block);
+    this.#unloaded.load(block, slot, bytes);
   }
 
   /** @throws SNAPSHOT_DAMAGED if bytes of a restored block have not been loaded. */
   checkLoaded(): void {
-    for (const [{ parameter, index }, slots] of this.#unloaded) {
-      const label = blockLabel(parameter, index);
-      throw damaged(
-        `${label}: the bytes of slots ${[...slots].join(", ")} are not in the snapshot`,
-      );
-    }
+    this.#unloaded.check();
   }
 
   #restoreSteps(steps: StepState | undefined): void {
@@ -372,7 +357,7 @@ export class Shard {
       throw damaged(`${label}: more than a shard may hold`);
     }
     const block = this.#blocks.put(header, plan, () => undefined);
-    this.#unloaded.set(block, new Set(Array.from({ length: 1 + block.slots }, (_, slot) => slot)));
+    this.#unloaded.expect(block);
   }
 
   #checkOrder(seq: number): void {
