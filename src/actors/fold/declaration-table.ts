@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
+import { PserverError } from "../../protocol/errors.ts";
 import type { DeclareRecord, GrantedParameter } from "../../protocol/host-records.ts";
 import { blockPlace } from "../../protocol/layout.ts";
 import { quoteName } from "../../protocol/names.ts";
@@ -49,11 +50,13 @@ export class DeclarationTable {
     if (known !== undefined && known.epoch <= epoch) this.#declared.delete(parameter);
   }
 
-  /** Puts back what a state holds; false if it is there already. */
-  restore(declared: Declared): boolean {
-    if (this.#declared.has(declared.name)) return false;
-    this.#declared.set(declared.name, declared);
-    return true;
+  /** Puts back what a state holds. @throws SNAPSHOT_DAMAGED if it is there already. */
+  restore(declared: Declared): void {
+    const { name } = declared;
+    if (this.#declared.has(name)) {
+      throw new PserverError("SNAPSHOT_DAMAGED", `${quoteName(name)}: expected one declaration`);
+    }
+    this.#declared.set(name, declared);
   }
 
   /**

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { type Message, packValue, readCrc } from "../../protocol/codec.ts";
 import type { Synchronization } from "../../protocol/config/index.ts";
 import { ensureError, PserverError } from "../../protocol/errors.ts";
-import { type DropRecord, parseHostRecord, type RulesRecord } from "../../protocol/host-records.ts";
+import { parseHostRecord, type RulesRecord } from "../../protocol/host-records.ts";
 import type { Outcome, OutcomeRequest } from "../../protocol/outcomes.ts";
 import {
   parseClock,
@@ -17,7 +17,6 @@ import { type Block, type BlockHeader, blockLabel } from "./block.ts";
 import { BlockTable, type ShardHooks } from "./block-table.ts";
 import { DeclarationTable } from "./declaration-table.ts";
 import {
-  type CountRow,
   damaged,
   type FoldState,
   parseFoldState,
@@ -34,7 +33,7 @@ import type { StepState } from "./step-state.ts";
 import { type StepProgress, StepTable } from "./steps.ts";
 import { TrainerTable } from "./trainer-table.ts";
 import { UnloadedSlots } from "./unloaded-slots.ts";
-import { UnreadableCounts } from "./unreadable-counts.ts";
+import { type Senders, UnreadableCounts } from "./unreadable-counts.ts";
 
 /** One record of a shard's journal, as the stream gives it. `payload` is not kept. */
 export interface JournalRecord {
@@ -142,24 +141,15 @@ export class Shard {
     return this.#blocks.bytes;
   }
 
-  /** Parameters that hosts have declared here. */
-  get declaredCount(): number {
-    return this.#declarations.count;
-  }
-
-  /** Trainers that are remembered. */
-  get trainerCount(): number {
-    return this.#trainers.count;
-  }
-
-  /** Records that named no one to answer: damaged, malformed, or of another shard. */
-  get unreadable(): number {
-    return this.#unreadable.total;
-  }
-
-  /** Who has sent what was of no use: sessions with refused records, and unreadable records. */
-  get waste(): { readonly refused: readonly CountRow[]; readonly unreadable: readonly CountRow[] } {
-    return { refused: this.#trainers.wasteful(), unreadable: this.#unreadable.sorted() };
+  /** Who sends to the shard, and what was of no use. */
+  get senders(): Senders {
+    return {
+      trainers: this.#trainers.count,
+      declared: this.#declarations.count,
+      unreadable: this.#unreadable.total,
+      refusedOf: this.#trainers.wasteful(),
+      unreadableOf: this.#unreadable.sorted(),
+    };
   }
 
   /**
@@ -304,10 +294,7 @@ export class Shard {
     const rules = shard.#takeRules(restored);
     shard.#restoreSteps(restored.steps);
     shard.#trainers.restoreSessions(restored.floor, restored.live);
-    for (const declared of restored.declared) {
-      if (shard.#declarations.restore(declared)) continue;
-      throw damaged(`the fold's state: ${declared.name} is declared twice`);
-    }
+    for (const declared of restored.declared) shard.#declarations.restore(declared);
     for (const [trainer, entry] of restored.trainers) {
       shard.#trainers.restore(trainer, entry, rules);
     }
@@ -405,15 +392,12 @@ export class Shard {
     else if (record.verb === "rules") this.#takeRules(record);
     else if (this.#rules === undefined) return;
     else if (record.verb === "members") this.#steps.takeMembers(record);
-    else if (record.verb === "drop") this.#drop(record);
-    else if (record.verb === "floor") this.#trainers.raiseFloor(record.session);
+    else if (record.verb === "drop") {
+      this.#blocks.drop(record.parameter, record.epoch);
+      this.#declarations.drop(record.parameter, record.epoch);
+    } else if (record.verb === "floor") this.#trainers.raiseFloor(record.session);
     else if (record.verb === "sessions") this.#trainers.endSessions(record);
     else if (bounds !== undefined) this.#declarations.take(record, bounds.declaredMax);
-  }
-
-  #drop({ parameter, epoch }: DropRecord): void {
-    this.#blocks.drop(parameter, epoch);
-    this.#declarations.drop(parameter, epoch);
   }
 
   /** Counts a record that nobody can be answered for; of a trainer's the subject tells whose it is. */

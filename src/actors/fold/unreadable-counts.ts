@@ -1,5 +1,19 @@
 import type { CountRow } from "./fold-state.ts";
 
+/** Who sends to a shard, and what was of no use. */
+export interface Senders {
+  /** Trainers that are remembered. */
+  readonly trainers: number;
+  /** Parameters that hosts have declared. */
+  readonly declared: number;
+  /** Records that named no one to answer: damaged, malformed, or of another shard. */
+  readonly unreadable: number;
+  /** Sessions with more refused records than applied ones. */
+  readonly refusedOf: readonly CountRow[];
+  /** Unreadable records by the trainer in their subjects. */
+  readonly unreadableOf: readonly CountRow[];
+}
+
 /** How many records nobody could be answered for: in all, and of some trainers each by itself. */
 export class UnreadableCounts {
   readonly #byTrainer: Map<string, number> = new Map();

@@ -417,14 +417,12 @@ export class ShardOwner {
  */
 function senders(shard: Shard | undefined, refusedRequests: number): Fields {
   if (shard === undefined) return { refusedRequests };
-  const { refused, unreadable } = shard.waste;
+  const { refusedOf, unreadableOf, ...counts } = shard.senders;
   return {
-    trainers: shard.trainerCount,
-    declared: shard.declaredCount,
+    ...counts,
     refusedRequests,
-    unreadable: shard.unreadable,
-    refusedOf: most(refused),
-    unreadableOf: most(unreadable),
+    refusedOf: most(refusedOf),
+    unreadableOf: most(unreadableOf),
   };
 }
 
