@@ -5,6 +5,7 @@ import {
   type Fields,
   isOneOf,
   type Message,
+  mapField,
   PserverError,
   type Synchronization,
   textField,
@@ -128,7 +129,9 @@ export class ControlService {
   /** A shard that does not answer is shown as what its silence means. */
   async #status(shard: number): Promise<Fields> {
     try {
-      return (await this.#owners.ask(shard, "status", {}, STATUS_MS)).fields;
+      const { fields } = await this.#owners.ask(shard, "status", {}, STATUS_MS);
+      // A status has more entries than a message; hosts of before sent as many as fitted.
+      return fields["status"] === undefined ? fields : mapField(fields, "status");
     } catch (error) {
       const found = ensureError(error);
       // An owner that has failed answers everything with what it failed for.

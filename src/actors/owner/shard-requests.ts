@@ -352,7 +352,7 @@ export class ShardRequests {
       };
       this.#afterPosition(asker, request, answer, (error) => this.#refuse(asker, error));
     } else if (verb === "status") {
-      this.#responder.respond(asker, () => encodeMessage(this.#owner.status()));
+      this.#responder.respond(asker, () => encodeMessage({ status: this.#owner.status() }));
     } else if (verb === "memory") {
       this.#responder.respond(asker, () => encodeMessage(this.#owner.memory()));
     } else if (verb === "snapshot") {

@@ -158,7 +158,13 @@ describe("opening a journal", () => {
         },
       } as unknown as JetStreamClient,
       subjects: new JobSubjects("j"),
-      settings: { storage, bytesMax: 77, replicas: 3, synchronization: { mode: "async" } },
+      settings: {
+        storage,
+        bytesMax: 77,
+        replicas: 3,
+        rules: 2,
+        synchronization: { mode: "async" },
+      },
       shard: 3,
     });
   }

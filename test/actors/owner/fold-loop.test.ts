@@ -12,6 +12,8 @@ import { PserverError } from "../../../src/protocol/index.ts";
 import { JournalLine } from "../../support/journal-line.ts";
 import { JournalWriter, SHARD, SUBJECTS } from "../fold/journal-writer.ts";
 
+const WAIT_MS = 40_000;
+
 let line: JournalLine;
 let shard: Shard;
 let writer: JournalWriter;
@@ -22,26 +24,19 @@ let advanced: number[];
 let holes: Hole[];
 let failed: string[];
 let onHole: (hole: Hole) => Promise<void>;
-/** Records as the stream has them, where they differ from what was delivered. */
-let inStream: Map<number, JournalRecord | undefined>;
 
 beforeEach(async () => {
   line = new JournalLine();
   shard = new Shard({ subjects: SUBJECTS, shard: SHARD });
   writer = new JournalWriter();
   [mayFold, settled, advanced, holes, failed] = [true, [], [], [], []];
-  inStream = new Map();
   onHole = (hole) => {
     shard.skipTo(hole.to);
     return Promise.resolve();
   };
   loop = new FoldLoop({
     shard,
-    journal: {
-      shard: SHARD,
-      record: (_generation: number, seq: number) =>
-        Promise.resolve(inStream.has(seq) ? inStream.get(seq) : writer.records[seq - 1]),
-    } as unknown as Journal,
+    journal: { shard: SHARD } as unknown as Journal,
     connection: line.connection,
     manager: line.manager,
     inboxPrefix: "_INBOX_j.=host.h",
@@ -200,13 +195,22 @@ describe("a record with a wrong checksum", () => {
     return { ...record, payload };
   }
 
-  test("is read once more from the stream, whose copy decides", async () => {
+  /** The journal is read anew from record 2 on. */
+  async function readAgain(consumers: number): Promise<void> {
+    await expect.poll(() => line.consumers.length, { timeout: WAIT_MS }).toBe(consumers);
+    await settle();
+    expect(line.consumers.at(-1)?.config.opt_start_seq).toBe(2);
+  }
+
+  test("is delivered once more, and folded as it is then", async () => {
     deliver(writer.records[0] as JournalRecord);
+    const consumers = line.consumers.length;
     deliver(hurt());
     expect(shard.seq).toBe(1);
     deliver(writer.init(Float32Array.of(2), { parameter: "q" }));
-    await settle();
-    expect([shard.seq, shard.unreadable, failed]).toEqual([3, 0, []]);
+    await readAgain(consumers + 1);
+    for (const record of writtenAfter(1)) deliver(record);
+    expect([shard.seq, shard.senders.unreadable, failed]).toEqual([3, 0, []]);
     expect(settled).toEqual([2, 3]);
   });
 
@@ -218,20 +222,30 @@ describe("a record with a wrong checksum", () => {
     expect([shard.seq, failed]).toEqual([1, []]);
   });
 
-  test("in the stream, too, is folded as unreadable", async () => {
+  test("the same each time is folded as unreadable, and so are those behind it", async () => {
     deliver(writer.records[0] as JournalRecord);
-    const record = hurt();
-    inStream.set(2, record);
-    deliver(record);
-    await settle();
-    expect([shard.seq, shard.unreadable, failed]).toEqual([2, 1, []]);
+    const consumers = line.consumers.length;
+    const records = [hurt(), hurt(), hurt()];
+    for (const record of records) deliver(record);
+    await readAgain(consumers + 1);
+    for (const record of records) deliver(record);
+    expect([shard.seq, shard.senders.unreadable, failed]).toEqual([4, 3, []]);
+    expect(line.consumers).toHaveLength(consumers + 1);
   });
 
-  test("that the stream does not hold any more is damage", async () => {
+  test("that is never the same is damage", async () => {
     deliver(writer.records[0] as JournalRecord);
-    inStream.set(2, undefined);
-    deliver(hurt());
-    await settle();
+    const consumers = line.consumers.length;
+    const record = hurt();
+    for (let i = 1; failed.length === 0 && i < 20; i++) {
+      deliver({ ...record, payload: record.payload.with(-1, i) });
+      await expect
+        .poll(() => line.consumers.length === consumers + i || failed.length > 0, {
+          timeout: WAIT_MS,
+        })
+        .toBe(true);
+      await settle();
+    }
     expect([shard.seq, failed]).toEqual([1, ["JOURNAL_DAMAGED"]]);
   });
 });
