@@ -82,6 +82,7 @@ function make(): ShardOwner {
     stream: () => "PS_test_3",
     lastSeq: () => Promise.resolve(isMade ? writer.records.length - lost : undefined),
     info: () => Promise.resolve(isMade ? info() : undefined),
+    rules: 2,
     open: (_generation: number, rules: number | undefined) => {
       if (rules !== undefined) writer.host({ verb: "rules", rules });
       isMade = true;
