@@ -163,13 +163,14 @@ export class Recovery {
       journal: storage,
       journalBytesMax: bytesMax,
       replicas,
+      rules,
       synchronization,
     } = this.settings;
     return new Journal({
       manager: this.#manager,
       client: this.#client,
       subjects: this.#subjects,
-      settings: { storage, bytesMax, replicas, synchronization },
+      settings: { storage, bytesMax, replicas, rules, synchronization },
       shard,
     });
   }
