@@ -3,3 +3,7 @@ type Codes = Readonly<
 >;
 
 export declare function renderErrorHeader(codes: Codes): string;
+export declare function renderRefusalHeader(
+  numbers: readonly number[],
+  codeOf: (number: number) => string,
+): string;

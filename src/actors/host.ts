@@ -8,17 +8,19 @@ import { type EtcdSpace, openEtcdSpace } from "./etcd/etcd-space.ts";
 import type { Host, HostOptions } from "./host-options.ts";
 import { Refusals } from "./refusals.ts";
 import { RunningHost } from "./running-host.ts";
+import { StartPatience } from "./start-patience.ts";
 
 export type { Host, HostEvent, HostOptions, HostStatus } from "./host-options.ts";
 
-/** How long a host may take until its share of the shards is served. */
+/** How long a host may take until the job is open, and then until its share of the shards is served. */
 const START_MS = 60_000;
 
 /**
- * Joins a job, which is made if it does not exist, and serves a share of its shards.
+ * Joins a job, which is made if it does not exist, and serves a share of its shards. While the broker's
+ * JetStream is away, as in a cluster without a leader, it tries again for 60 s.
  * @returns the host, once every shard that fell to it is served or has failed.
  * @throws BAD_CONFIG for a synchronization that is none; NO_BROKER, DENIED, NO_JETSTREAM,
- * PAYLOAD_TOO_SMALL, JOB_EXISTS, NO_SPACE, TIMEOUT; with `etcd` also BAD_VALUE and NO_ETCD.
+ * JETSTREAM_UNAVAILABLE, PAYLOAD_TOO_SMALL, JOB_EXISTS, NO_SPACE, TIMEOUT; with `etcd` also BAD_VALUE and NO_ETCD.
  */
 export async function startHost(options: HostOptions): Promise<Host> {
   const subjects = new JobSubjects(options.job, options.acrossAccounts);
@@ -44,7 +46,9 @@ export async function startHost(options: HostOptions): Promise<Host> {
     if (options.etcd !== undefined) {
       etcd = await openEtcdSpace(options.etcd, options.job, options.connection.timeoutMs);
     }
-    host = await RunningHost.open({ options, subjects, id, connection, answers, refusals, etcd });
+    const patience = new StartPatience(connection, START_MS);
+    const shared = { options, subjects, id, etcd, patience };
+    host = await RunningHost.open({ ...shared, connection, answers, refusals });
     await host.served(START_MS);
     return host;
   } catch (error) {

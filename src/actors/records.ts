@@ -1,10 +1,11 @@
 import { type JetStreamManager, jetstream, StorageType } from "@nats-io/jetstream";
 import { type KV, Kvm, type KvStatus } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/transport-node";
-import { PserverError } from "../protocol/index.ts";
+import { JETSTREAM_ERRORS, PserverError } from "../protocol/index.ts";
 import {
   fromBrokerError,
-  JETSTREAM_ERRORS,
+  fromStoreError,
+  isWrongSequence,
   jetStreamErrorCode,
 } from "../transport/broker-error.ts";
 
@@ -19,7 +20,8 @@ export interface StoredRecord {
  * Small JSON records that change by compare-and-swap only, read where they are written: a read
  * sees every write that was answered before it began.
  *
- * Every method throws TIMEOUT, NO_JETSTREAM, CLOSED or the like when the broker does not answer.
+ * Every method throws TIMEOUT, JETSTREAM_UNAVAILABLE, CLOSED or the like when the broker does not
+ * answer, a write also JOURNAL_FULL or JOURNAL_FAULT when it cannot store.
  * A write that ended so may have happened or may yet happen: read again before deciding.
  */
 export interface Records {
@@ -179,8 +181,8 @@ class KvRecords implements Records {
       try {
         return await write();
       } catch (error) {
-        if (isWrongRevision(error)) return undefined;
-        throw error;
+        if (isWrongSequence(error)) return undefined;
+        throw fromStoreError(error, this.#what(action, key), { bucket: this.#bucket, key });
       }
     });
   }
@@ -189,23 +191,13 @@ class KvRecords implements Records {
     try {
       return await run();
     } catch (error) {
-      const what = `${action} ${key} in the bucket ${this.#bucket}`;
-      const details = { bucket: this.#bucket, key };
-      if (jetStreamErrorCode(error) === JETSTREAM_ERRORS.STREAM_NOT_FOUND) {
-        const message = `${what}: the broker does not hold the bucket any more`;
-        throw new PserverError("NO_JETSTREAM", message, details, { cause: error });
-      }
-      throw fromBrokerError(error, what, details);
+      throw fromBrokerError(error, this.#what(action, key), { bucket: this.#bucket, key });
     }
   }
-}
 
-function isWrongRevision(error: unknown): boolean {
-  const code = jetStreamErrorCode(error);
-  return (
-    code === JETSTREAM_ERRORS.WRONG_LAST_SEQUENCE ||
-    code === JETSTREAM_ERRORS.WRONG_LAST_SEQUENCE_UNKNOWN
-  );
+  #what(action: string, key: string): string {
+    return `${action} ${key} in the bucket ${this.#bucket}`;
+  }
 }
 
 function parseValue(key: string, text: string): unknown {

@@ -1,11 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { type JetStreamManager, StorageType } from "@nats-io/jetstream";
-import { type JobSubjects, PserverError } from "../protocol/index.ts";
-import {
-  fromBrokerError,
-  JETSTREAM_ERRORS,
-  jetStreamErrorCode,
-} from "../transport/broker-error.ts";
+import { JETSTREAM_ERRORS, type JobSubjects, PserverError } from "../protocol/index.ts";
+import { fromBrokerError, jetStreamErrorCode } from "../transport/broker-error.ts";
 import { streamExists } from "./stream-exists.ts";
 
 /** A probe stands for as long as two requests take: one that stands longer was left behind. */

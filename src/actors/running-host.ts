@@ -4,10 +4,12 @@ import { setTimeout as delay } from "node:timers/promises";
 import { jetstream } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
 import {
+  asMap,
   defined,
   ensureError,
   type JobSubjects,
   PserverError,
+  textField,
   toAdvertised,
   toSynchronization,
 } from "../protocol/index.ts";
@@ -30,6 +32,7 @@ import type { Refusals } from "./refusals.ts";
 import type { RequestServer } from "./request-server.ts";
 import { SessionsWatch } from "./sessions-watch.ts";
 import { hostKey, ShardClaims } from "./shard-claims.ts";
+import type { StartPatience } from "./start-patience.ts";
 import { WorkerPool } from "./worker-pool.ts";
 
 /** Journal kept of each shard; that in memory is the broker's, next to all other shards'. */
@@ -42,6 +45,9 @@ const CREDIT_BYTES = 32 * 1024 ** 2;
 /** How often a host that starts looks whether its shards are served. */
 const SERVED_POLL_MS = 20;
 
+/** Shards whose trouble is told of when a host cannot start. */
+const TROUBLES_SHOWN_MAX = 3;
+
 /** What a host is opened with. */
 export interface Opening {
   readonly options: HostOptions;
@@ -53,6 +59,7 @@ export interface Opening {
   /** Whom they refuse, as the connection is to know. */
   readonly refusals: Refusals;
   readonly etcd: EtcdSpace | undefined;
+  readonly patience: StartPatience;
 }
 
 /** A host that has joined its job. */
@@ -177,14 +184,16 @@ export class RunningHost implements Host {
   static async open(opening: Opening): Promise<RunningHost> {
     const { options, subjects, id, connection, etcd } = opening;
     const client = jetstream(connection);
-    const manager = await client.jetstreamManager();
+    const manager = await client.jetstreamManager(false);
     const { shards, journal, journalBytesMax, leaseMs, replicas } = options;
     const synchronization = options.synchronization && toSynchronization(options.synchronization);
     const { parametersMax, heldBytesMax, trainerParametersMax, trainerHeldBytesMax } = options;
     const quotas = { parametersMax, heldBytesMax, trainerParametersMax, trainerHeldBytesMax };
     const settled = { shards, journal, journalBytesMax, leaseMs, replicas, synchronization };
     const wanted = { ...settled, ...quotas };
-    const job = await openJob({ connection, manager, subjects, etcd, wanted: defined(wanted) });
+    const job = await opening.patience.until(() =>
+      openJob({ connection, manager, subjects, etcd, wanted: defined(wanted) }),
+    );
     const settings = {
       storage: job.settings.journal,
       bytesMax: job.settings.journalBytesMax,
@@ -229,7 +238,7 @@ export class RunningHost implements Host {
       if (performance.now() - started > timeoutMs) {
         throw new PserverError(
           "TIMEOUT",
-          `host ${this.id}: its shards were not served in ${timeoutMs} ms`,
+          `host ${this.id}: its shards were not served in ${timeoutMs} ms${this.#troubles()}`,
         );
       }
       await delay(SERVED_POLL_MS);
@@ -241,7 +250,7 @@ export class RunningHost implements Host {
   }
 
   async #start(
-    { options, subjects, id, answers, refusals }: Opening,
+    { options, subjects, id, answers, refusals, patience }: Opening,
     job: OpenedJob,
     owners: OwnersClient,
     journal: JournalSettings,
@@ -264,7 +273,7 @@ export class RunningHost implements Host {
       snapshotBytes: Math.min(options.snapshotBytes ?? SNAPSHOT_BYTES, journal.bytesMax / 4),
       creditBytes: Math.floor((CREDIT_BYTES * workers) / shards),
     });
-    if (!(await this.#keeper.start())) {
+    if (!(await patience.until(() => this.#keeper.start()))) {
       throw new PserverError(
         "JOB_EXISTS",
         `a host with the id ${JSON.stringify(id)} is alive in job ${options.job}`,
@@ -345,6 +354,14 @@ export class RunningHost implements Host {
     this.#emit({ type: "shard-failed", shard, error });
     // One that another host has owned meanwhile is taken over again.
     if (error.code !== "NOT_OWNER") this.#settle(shard);
+  }
+
+  /** What keeps shards from being served, for a message. */
+  #troubles(): string {
+    const texts = this.#pool.statuses.flatMap(({ shard, error }) =>
+      error === undefined ? [] : `; shard ${shard}: ${textField(asMap(error, "error"), "message")}`,
+    );
+    return texts.slice(0, TROUBLES_SHOWN_MAX).join("");
   }
 
   #settle(shard: number): void {

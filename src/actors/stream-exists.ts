@@ -1,5 +1,6 @@
 import type { JetStreamManager } from "@nats-io/jetstream";
-import { JETSTREAM_ERRORS, jetStreamErrorCode } from "../transport/broker-error.ts";
+import { JETSTREAM_ERRORS } from "../protocol/index.ts";
+import { jetStreamErrorCode } from "../transport/broker-error.ts";
 
 /**
  * Whether the broker holds a stream of this name.

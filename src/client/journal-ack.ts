@@ -1,7 +1,7 @@
-import { PserverError } from "../protocol/errors.ts";
+import { type ErrorCode, PserverError } from "../protocol/errors.ts";
+import { storeRefusalCode } from "../protocol/jetstream-errors.ts";
 import type { Position } from "../protocol/outcomes.ts";
 import type { JobSubjects } from "../protocol/subjects.ts";
-import { isStoreFull, JETSTREAM_ERRORS } from "../transport/broker-error.ts";
 import { type PubAckError, parsePubAck } from "../transport/pub-ack.ts";
 import type { InboxMessage } from "./wire.ts";
 
@@ -14,12 +14,14 @@ export type JournalAck =
   /** It is not stored and never will be. */
   | { readonly kind: "refused"; readonly error: PserverError };
 
-/** An account or a store that is full. */
-const FULL: readonly number[] = [
-  JETSTREAM_ERRORS.ACCOUNT_EXCEEDED,
-  JETSTREAM_ERRORS.INSUFFICIENT_STORAGE,
-  JETSTREAM_ERRORS.INSUFFICIENT_RESOURCES,
-];
+/** How messages begin that tell of a refusal. */
+const REFUSALS: Readonly<Partial<Record<ErrorCode, string>>> = {
+  JOURNAL_FULL: "the journal is full",
+  JOURNAL_FAULT: "the broker cannot write the journal",
+  JETSTREAM_UNAVAILABLE: "the journal cannot store at the moment",
+  NO_JETSTREAM: "the broker runs without JetStream",
+  TOO_LARGE: "the journal takes no record this large",
+};
 
 /**
  * Reads the broker's answer to a journal record.
@@ -41,41 +43,12 @@ export function parseJournalAck(message: InboxMessage, subjects: JobSubjects): J
   return { kind: "stored", shard, position: { generation, seq: ack.seq } };
 }
 
-function refusal(ack: PubAckError): JournalAck {
-  const { code, errorCode, description } = ack;
-  const details = { brokerCode: errorCode, brokerMessage: description };
-  if (isFull(ack)) {
-    const message = `the journal is full: ${description}`;
-    return { kind: "later", error: new PserverError("JOURNAL_FULL", message, details) };
-  }
-  if (errorCode === JETSTREAM_ERRORS.STORE_FAILED) {
-    const message = `the broker cannot write the journal: ${description}`;
-    return { kind: "later", error: new PserverError("JOURNAL_FAULT", message, details) };
-  }
-  if (errorCode === JETSTREAM_ERRORS.MESSAGE_TOO_LARGE) {
-    return {
-      kind: "refused",
-      error: new PserverError(
-        "TOO_LARGE",
-        `the journal takes no record this large: ${description}`,
-        details,
-      ),
-    };
-  }
-  if (code === 503) {
-    return {
-      kind: "later",
-      error: new PserverError("NO_OWNER", `the journal cannot store: ${description}`, details),
-    };
-  }
-  return {
-    kind: "refused",
-    error: new PserverError("INTERNAL", `the journal refused the record: ${description}`, details),
-  };
-}
-
-/** Whether the stream, the store or the account is full. */
-function isFull({ errorCode, description }: PubAckError): boolean {
-  if (errorCode === JETSTREAM_ERRORS.STORE_FAILED) return isStoreFull(description);
-  return FULL.includes(errorCode);
+function refusal({ code: status, errorCode, description }: PubAckError): JournalAck {
+  const code = storeRefusalCode({ status, errorCode, description });
+  const error = new PserverError(
+    code,
+    `${REFUSALS[code] ?? "the journal refused the record"}: ${description}`,
+    { brokerCode: errorCode, brokerMessage: description },
+  );
+  return { kind: error.retryable ? "later" : "refused", error };
 }

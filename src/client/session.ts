@@ -76,18 +76,24 @@ export class Session {
         return await this.#ask(verb, () => ({ session: this.number, ...entries }), deadline);
       } catch (caught) {
         const error = ensureError(caught);
-        if (error.code === "SUPERSEDED") this.ended(error);
-        if (error.code !== "REJOIN" || attempt > REJOINS_MAX) throw error;
-        await deadline.race(this.#rejoin());
+        const isEnd = error.code === "REJOIN" || error.code === "SUPERSEDED";
+        if (!isEnd || attempt > REJOINS_MAX) throw error;
+        await deadline.race(this.#awaitNext(error));
       }
     }
   }
 
   /** A host says that the session is over: REJOIN begins a new one, SUPERSEDED is final. */
   ended(error: PserverError): void {
-    if (this.#stopped) return;
+    if (this.#stopped || this.#isOfEarlier(error)) return;
     if (error.code === "REJOIN") {
       this.#rejoin().catch((failure: unknown) => this.#options.onLost(ensureError(failure)));
+    } else if (this.#rejoining !== undefined) {
+      // The newer session may be the one that is being joined; if that fails, the client is lost anyway.
+      this.#rejoining.then(
+        () => this.ended(error),
+        () => {},
+      );
     } else {
       this.stop();
       this.#options.onLost(
@@ -140,6 +146,28 @@ export class Session {
       `no host of job ${quoteName(job)} answers: start one on this broker, or check the name of the job and the broker's address`,
       { job },
     );
+  }
+
+  /**
+   * Whether an error says that a session is over which this client has left behind already: a host may
+   * answer a request of it after the client has joined anew.
+   */
+  #isOfEarlier({ details }: PserverError): boolean {
+    const { received } = details;
+    return typeof received === "number" && received !== this.number;
+  }
+
+  /** Waits for a session after the one that an error says is over; @throws the error if there is none. */
+  async #awaitNext(error: PserverError): Promise<void> {
+    if (this.#isOfEarlier(error)) return;
+    if (error.code === "REJOIN") {
+      await this.#rejoin();
+      return;
+    }
+    await this.#rejoining;
+    if (this.#isOfEarlier(error)) return;
+    this.ended(error);
+    throw error;
   }
 
   #rejoin(): Promise<void> {

@@ -15,6 +15,7 @@ export * from "./fallback.ts";
 export * from "./fields.ts";
 export * from "./file-errors.ts";
 export * from "./host-records.ts";
+export * from "./jetstream-errors.ts";
 export * from "./job-streams.ts";
 export * from "./layout.ts";
 export * from "./lifecycle-messages.ts";

@@ -1,108 +1,66 @@
-import { JetStreamApiError } from "@nats-io/jetstream";
+import { JetStreamApiError, JetStreamError } from "@nats-io/jetstream";
 import {
   AuthorizationError,
   ClosedConnectionError,
   DrainingConnectionError,
+  type NatsConnection,
   NoRespondersError,
   PermissionViolationError,
   RequestError,
   TimeoutError,
 } from "@nats-io/transport-node";
-import { type ErrorDetails, PserverError, visible } from "../protocol/index.ts";
-
-/** Error numbers of the JetStream API that we act on. */
-export const JETSTREAM_ERRORS = {
-  STREAM_NOT_FOUND: 10059,
-  STREAM_NAME_IN_USE: 10058,
-  /** The broker could not make a stream's store; its text says no more. */
-  STREAM_NOT_MADE: 10049,
-  MESSAGE_NOT_FOUND: 10037,
-  SEQUENCE_NOT_FOUND: 10043,
-  /** Of a stream's message; what else is in words that differ by broker version. */
-  MESSAGE_NOT_REMOVED: 10057,
-  MESSAGE_TOO_LARGE: 10054,
-  ACCOUNT_EXCEEDED: 10002,
-  INSUFFICIENT_RESOURCES: 10023,
-  INSUFFICIENT_STORAGE: 10047,
-  INSUFFICIENT_MEMORY: 10028,
-  NOT_ENABLED: 10076,
-  NOT_ENABLED_FOR_ACCOUNT: 10039,
-  /** A limit of the stream, or whatever its store says; the text tells which. */
-  STORE_FAILED: 10077,
-  WRONG_LAST_SEQUENCE: 10071,
-  WRONG_LAST_SEQUENCE_UNKNOWN: 10164,
-} as const;
-
-const NOT_ENABLED: readonly number[] = [
-  JETSTREAM_ERRORS.NOT_ENABLED,
-  JETSTREAM_ERRORS.NOT_ENABLED_FOR_ACCOUNT,
-];
+import {
+  type ErrorCode,
+  type ErrorDetails,
+  JETSTREAM_ERRORS,
+  PserverError,
+  refusalCode,
+  storeRefusalCode,
+  visible,
+} from "../protocol/index.ts";
 
 /** The number of a JetStream API error, 0 for any other error. */
 export function jetStreamErrorCode(error: unknown): number {
   return error instanceof JetStreamApiError ? error.code : 0;
 }
 
-/**
- * Whether a stream's store took no message because a limit or the disk is full, by the broker's text.
- * Else it cannot write, such as "no message cache": a full disk took only half a record that began a
- * file, and nats-server writes no other behind it until it is started again.
- */
-export function isStoreFull(text: string): boolean {
-  return /exceeded|no space left/.test(text);
+/** Whether a compare-and-swap was refused because somebody else has written, or is writing. */
+export function isWrongSequence(error: unknown): boolean {
+  const code = jetStreamErrorCode(error);
+  return (
+    code === JETSTREAM_ERRORS.WRONG_LAST_SEQUENCE ||
+    code === JETSTREAM_ERRORS.WRONG_LAST_SEQUENCE_UNKNOWN
+  );
 }
 
-/** What an error of nats.js means to us; `action` says in the message what was being done. */
+/**
+ * What an error of nats.js means to us; `action` says in the message what was being done. That
+ * nobody answers is JETSTREAM_UNAVAILABLE: a cluster without a leader is as silent as a broker
+ * without JetStream, for which see {@link isWithoutJetStream}.
+ */
 export function fromBrokerError(
   error: unknown,
   action: string,
   details: ErrorDetails = {},
 ): PserverError {
-  if (error instanceof PserverError) return error;
-  const cause = { cause: error };
-  const text = visible(error instanceof Error ? error.message : String(error));
-  const code = jetStreamErrorCode(error);
-  // The JetStream client wraps some in an error of a class that it does not export.
-  const wrapped = error instanceof Error ? error.cause : undefined;
-  if (
-    isNoResponders(error) ||
-    isNoResponders(wrapped) ||
-    NOT_ENABLED.includes(code) ||
-    NOT_ENABLED.includes(jetStreamErrorCode(wrapped))
-  ) {
-    return new PserverError(
-      "NO_JETSTREAM",
-      `${action}: JetStream does not answer: ${text}`,
-      details,
-      cause,
-    );
-  }
-  if (error instanceof TimeoutError) {
-    return new PserverError(
-      "TIMEOUT",
-      `${action}: the broker did not answer in time`,
-      details,
-      cause,
-    );
-  }
-  if (error instanceof ClosedConnectionError || error instanceof DrainingConnectionError) {
-    return new PserverError("CLOSED", `${action}: the connection is closed`, details, cause);
-  }
-  if (isDenied(error)) {
-    return new PserverError("DENIED", `${action}: ${text}`, details, cause);
-  }
-  if (code === JETSTREAM_ERRORS.STORE_FAILED) {
-    const refusal = isStoreFull(text) ? "JOURNAL_FULL" : "JOURNAL_FAULT";
-    return new PserverError(refusal, `${action}: ${text}`, details, cause);
-  }
-  if (
-    code === JETSTREAM_ERRORS.ACCOUNT_EXCEEDED ||
-    code === JETSTREAM_ERRORS.INSUFFICIENT_STORAGE ||
-    code === JETSTREAM_ERRORS.INSUFFICIENT_MEMORY
-  ) {
-    return new PserverError("NO_SPACE", `${action}: ${text}`, details, cause);
-  }
-  return new PserverError("INTERNAL", `${action}: ${text}`, details, cause);
+  return toPserverError(error, action, details, refusalCode);
+}
+
+/** The same for storing a message in a stream: one that is full takes it when there is room again. */
+export function fromStoreError(
+  error: unknown,
+  action: string,
+  details: ErrorDetails = {},
+): PserverError {
+  return toPserverError(error, action, details, storeRefusalCode);
+}
+
+/**
+ * Whether the broker is one without JetStream, by its greeting. One of a cluster proves nothing: the
+ * others may have it.
+ */
+export function isWithoutJetStream({ info }: Pick<NatsConnection, "info">): boolean {
+  return info !== undefined && info.jetstream !== true && info.cluster === undefined;
 }
 
 /** Whether the broker's permissions forbid a subscription: whoever made it hears nothing. */
@@ -117,11 +75,44 @@ export function isNoResponders(error: unknown): boolean {
   );
 }
 
-/** The JetStream client and a request wrap it, the one in the cause of the other. */
-function isDenied(error: unknown): boolean {
-  return (
-    error instanceof AuthorizationError ||
-    error instanceof PermissionViolationError ||
-    (error instanceof Error && isDenied(error.cause))
-  );
+function toPserverError(
+  error: unknown,
+  action: string,
+  details: ErrorDetails,
+  meaning: typeof refusalCode,
+): PserverError {
+  if (error instanceof PserverError) return error;
+  const text = visible(error instanceof Error ? error.message : String(error));
+  // The JetStream client and a request wrap errors, the one in the cause of the other.
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    if (cause instanceof PserverError) return cause;
+    const code = codeOf(cause, meaning);
+    if (code === undefined) continue;
+    const told = isNoResponders(cause) ? "nobody answers" : (MEANT[code] ?? text);
+    return new PserverError(code, `${action}: ${told}`, details, { cause: error });
+  }
+  return new PserverError("INTERNAL", `${action}: ${text}`, details, { cause: error });
+}
+
+/** What to say where nats.js says less. */
+const MEANT: Partial<Record<ErrorCode, string>> = {
+  TIMEOUT: "the broker did not answer in time",
+  CLOSED: "the connection is closed",
+};
+
+function codeOf(error: Error, meaning: typeof refusalCode): ErrorCode | undefined {
+  if (error instanceof JetStreamApiError) {
+    const { status, code: errorCode, message: description } = error;
+    return meaning({ status, errorCode, description });
+  }
+  if (isNoResponders(error)) return "JETSTREAM_UNAVAILABLE";
+  if (error instanceof TimeoutError) return "TIMEOUT";
+  if (error instanceof ClosedConnectionError || error instanceof DrainingConnectionError) {
+    return "CLOSED";
+  }
+  if (error instanceof AuthorizationError || error instanceof PermissionViolationError) {
+    return "DENIED";
+  }
+  // A consumer that ends: deleted, without its leader, or without a sign of life.
+  return error instanceof JetStreamError ? "JETSTREAM_UNAVAILABLE" : undefined;
 }

@@ -8,9 +8,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { renderErrorHeader } from "../../scripts/write-c-errors.mjs";
+import { renderErrorHeader, renderRefusalHeader } from "../../scripts/write-c-errors.mjs";
 import { renderVectors } from "../../scripts/write-c-vectors.mjs";
 import { ERROR_CODES } from "../../src/protocol/errors.ts";
+import { REFUSAL_CODES, storeRefusalCode } from "../../src/protocol/jetstream-errors.ts";
 import { runProgram } from "./running-program.ts";
 import { BuiltLibrary, findClang, SANITIZED } from "./toolchain.ts";
 
@@ -94,7 +95,11 @@ test("compiles without warnings with clang", async () => {
   await other.remove();
 });
 
-test("has the codes of the protocol", async () => {
+test("has the codes of the protocol, and what the broker's refusals mean", async () => {
   const header = await readFile(join(ROOT, "include/pserver_errors.h"), "utf8");
   expect(header).toBe(renderErrorHeader(ERROR_CODES));
+  const refusals = await readFile(join(ROOT, "src/client/c/jetstream-errors.h"), "utf8");
+  const codeOf = (errorCode: number): string =>
+    storeRefusalCode({ status: 0, errorCode, description: "" });
+  expect(refusals).toBe(renderRefusalHeader(Object.keys(REFUSAL_CODES).map(Number), codeOf));
 });

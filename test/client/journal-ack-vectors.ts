@@ -1,5 +1,6 @@
 import { parseJournalAck } from "../../src/client/journal-ack.ts";
 import { ensureError } from "../../src/protocol/errors.ts";
+import { REFUSAL_CODES } from "../../src/protocol/jetstream-errors.ts";
 import { JobSubjects } from "../../src/protocol/subjects.ts";
 
 const SUBJECTS = new JobSubjects("mnist");
@@ -23,6 +24,17 @@ const ANSWERS: readonly string[] = [
   refused(503, 10008, "JetStream system temporarily unavailable"),
   refused(400, 10054, "message size exceeds maximum allowed"),
   refused(400, 10071, "wrong last sequence: 7"),
+  // The table's numbers, and then, by their statuses, numbers of none.
+  ...Object.keys(REFUSAL_CODES).map((number) => refused(400, Number(number), "it said so")),
+  refused(500, 10118, "stream is offline"),
+  refused(500, 10041, "raft: not leader"),
+  refused(500, 10009, "JetStream cluster can not handle request"),
+  refused(503, 10163, "expected last sequence per subject temporarily unavailable"),
+  refused(429, 10167, "too many requests"),
+  refused(408, 0, "request timeout"),
+  refused(499, 19_999, "of a newer broker"),
+  refused(412, 10180, "min last sequence"),
+  refused(0, 0, ""),
   '{"stream":"PS_other_15","seq":900}',
   '{"seq":900}',
   "+OK",

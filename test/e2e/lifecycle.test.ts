@@ -144,7 +144,7 @@ describe("records", () => {
     const { name, records } = await openBoth();
     await manager.streams.delete(`KV_${name}`);
     const [first] = records;
-    const missing = { code: "NO_JETSTREAM" };
+    const missing = { code: "JETSTREAM_UNAVAILABLE", details: { bucket: name } };
     await expect(first.create("k", 1)).rejects.toMatchObject(missing);
     await expect(first.update("k", 1, 1)).rejects.toMatchObject(missing);
     await expect(first.keys("k.")).rejects.toMatchObject(missing);

@@ -1,11 +1,7 @@
 import { jetstream } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
-import { asMap, JobSubjects, PserverError } from "../../protocol/index.ts";
-import {
-  fromBrokerError,
-  JETSTREAM_ERRORS,
-  jetStreamErrorCode,
-} from "../../transport/broker-error.ts";
+import { asMap, JETSTREAM_ERRORS, JobSubjects, PserverError } from "../../protocol/index.ts";
+import { fromBrokerError, jetStreamErrorCode } from "../../transport/broker-error.ts";
 import type { EtcdSpace } from "../etcd/etcd-space.ts";
 import {
   hasRemovalMark,

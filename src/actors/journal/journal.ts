@@ -9,13 +9,14 @@ import {
 import {
   encodeHostRecord,
   type HostRecord,
+  JETSTREAM_ERRORS,
   type JobSubjects,
   type Position,
   type Synchronization,
 } from "../../protocol/index.ts";
 import {
   fromBrokerError,
-  JETSTREAM_ERRORS,
+  fromStoreError,
   jetStreamErrorCode,
 } from "../../transport/broker-error.ts";
 import type { JournalRecord } from "../fold/shard.ts";
@@ -85,15 +86,35 @@ export class Journal {
     return this.#subjects.journalStream(this.shard, generation);
   }
 
-  /** The stream's state, undefined if there is none; @throws TIMEOUT, NO_JETSTREAM, …. */
+  /** The stream's state, undefined if there is none; @throws TIMEOUT, JETSTREAM_UNAVAILABLE, …. */
   async info(generation: number): Promise<JournalInfo | undefined> {
-    return await this.#ifThere(() => this.#info(this.stream(generation)));
+    return await this.#ifThere(generation, () => this.#info(this.stream(generation)));
   }
 
   /** The last sequence given out, at a smaller price than {@link info}; undefined without a stream. */
   async lastSeq(generation: number): Promise<number | undefined> {
     const stream = this.stream(generation);
-    return await this.#ifThere(async () => (await this.#streams.info(stream)).state.last_seq);
+    return await this.#ifThere(
+      generation,
+      async () => (await this.#streams.info(stream)).state.last_seq,
+    );
+  }
+
+  /**
+   * Whether the broker has the stream on its list. In a cluster the leader keeps it, while a server
+   * that has just started finds no stream that it has not read from its disk yet.
+   */
+  async #isListed(generation: number): Promise<boolean> {
+    try {
+      const name = this.stream(generation);
+      const subject = this.#subjects.hostLog(this.shard, "rules");
+      for await (const listed of this.#streams.names(subject)) if (listed === name) return true;
+      return false;
+    } catch (error) {
+      throw fromBrokerError(error, `looking for the journal of shard ${this.shard}`, {
+        shard: this.shard,
+      });
+    }
   }
 
   /**
@@ -189,7 +210,7 @@ export class Journal {
       const ack = await this.#client.publish(subject, encodeHostRecord(record), { retries: 3 });
       return { generation: this.#subjects.parseJournalStream(ack.stream).generation, seq: ack.seq };
     } catch (error) {
-      throw fromBrokerError(error, `appending ${record.verb} to shard ${this.shard}`, {
+      throw fromStoreError(error, `appending ${record.verb} to shard ${this.shard}`, {
         shard: this.shard,
       });
     }
@@ -250,11 +271,17 @@ export class Journal {
     }
   }
 
-  async #ifThere<Result>(look: () => Promise<Result>): Promise<Result | undefined> {
+  async #ifThere<Result>(
+    generation: number,
+    look: () => Promise<Result>,
+  ): Promise<Result | undefined> {
     try {
       return await look();
     } catch (error) {
-      if (jetStreamErrorCode(error) === JETSTREAM_ERRORS.STREAM_NOT_FOUND) return undefined;
+      const isMissing = jetStreamErrorCode(error) === JETSTREAM_ERRORS.STREAM_NOT_FOUND;
+      // The word of a single broker is enough.
+      const isReplicated = this.#settings.replicas > 1;
+      if (isMissing && !(isReplicated && (await this.#isListed(generation)))) return undefined;
       throw fromBrokerError(error, `journal of shard ${this.shard}`, { shard: this.shard });
     }
   }

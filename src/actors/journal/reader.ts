@@ -34,7 +34,6 @@ const FINAL: readonly ErrorCode[] = [
   "NOT_OWNER",
   "UNKNOWN_RULES",
   "TOO_LARGE",
-  "NO_SPACE",
   "CLOSED",
   "DENIED",
 ];

@@ -173,7 +173,9 @@ export class FoldLoop {
       await work();
     } catch (error) {
       const found = ensureError(error);
-      if (found.retryable && !isFinal(found)) void this.#reader.reset();
+      // A broker that is configured without JetStream for a while ends no shard either.
+      const passes = found.retryable || found.code === "NO_JETSTREAM";
+      if (passes && !isFinal(found)) void this.#reader.reset();
       else this.#fail(found);
     } finally {
       this.#held = false;

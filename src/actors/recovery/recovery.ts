@@ -6,15 +6,12 @@ import {
   ensureError,
   HEADER_BYTES_MAX,
   integerField,
+  JETSTREAM_ERRORS,
   JobSubjects,
   PserverError,
   SHARDS_MAX,
 } from "../../protocol/index.ts";
-import {
-  fromBrokerError,
-  JETSTREAM_ERRORS,
-  jetStreamErrorCode,
-} from "../../transport/broker-error.ts";
+import { fromBrokerError, jetStreamErrorCode } from "../../transport/broker-error.ts";
 import { BufferPool } from "../../transport/buffer-pool.ts";
 import { type ConnectionSettings, openConnection } from "../../transport/connection.ts";
 import { StreamPublisher } from "../../transport/stream-publisher.ts";

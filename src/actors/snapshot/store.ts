@@ -8,10 +8,17 @@ import {
   StorageType,
 } from "@nats-io/jetstream";
 import { nuid } from "@nats-io/transport-node";
-import { decodeMessage, type JobSubjects, PserverError, readCrc } from "../../protocol/index.ts";
+import {
+  decodeMessage,
+  JETSTREAM_ERRORS,
+  type JobSubjects,
+  PserverError,
+  readCrc,
+} from "../../protocol/index.ts";
 import {
   fromBrokerError,
-  JETSTREAM_ERRORS,
+  fromStoreError,
+  isWrongSequence,
   jetStreamErrorCode,
 } from "../../transport/broker-error.ts";
 import type { StreamPublisher } from "../../transport/stream-publisher.ts";
@@ -68,7 +75,7 @@ export class SnapshotStore {
       const seq = await this.#publisher.publish(subject, bytes, STORE_TIMEOUT_MS);
       return { seq, crc: readCrc(bytes) };
     } catch (error) {
-      throw fromBrokerError(error, `storing a snapshot of shard ${this.#shard}`, {
+      throw fromStoreError(error, `storing a snapshot of shard ${this.#shard}`, {
         shard: this.#shard,
       });
     }
@@ -142,8 +149,9 @@ export class SnapshotStore {
       } catch (error) {
         const stored = await this.#get({ last_by_subj: subject });
         if (stored !== undefined && Buffer.compare(stored.data, bytes) === 0) return stored.seq;
-        if (jetStreamErrorCode(error) !== JETSTREAM_ERRORS.WRONG_LAST_SEQUENCE) {
-          throw fromBrokerError(error, `committing a snapshot of shard ${this.#shard}`, {
+        // A cluster refuses a write while another is under way; nobody has written yet.
+        if (!isWrongSequence(error) || (stored?.seq ?? 0) === expected) {
+          throw fromStoreError(error, `committing a snapshot of shard ${this.#shard}`, {
             shard: this.#shard,
           });
         }

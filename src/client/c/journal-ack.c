@@ -2,17 +2,28 @@
 #include "journal-ack.h"
 
 #include <inttypes.h>
+#include <pserver.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "errors.h"
+#include "jetstream-errors.h"
 #include "pub-ack.h"
 
-/** Of JetStream. A limit of the stream, or whatever its store says: the text tells which. */
+/** Of JetStream: a limit of the stream, or whatever its store says; the text tells which. */
 enum { STORE_FAILED = 10077 };
-enum { ACCOUNT_EXCEEDED = 10002, INSUFFICIENT_STORAGE = 10047, INSUFFICIENT_RESOURCES = 10023 };
-enum { MESSAGE_TOO_LARGE = 10054, UNAVAILABLE = 503 };
+/** Statuses by which a broker says that it did not get to it. */
+enum { STATUS_TIMEOUT = 408, STATUS_TOO_MANY = 429, STATUS_FAULT_MIN = 500 };
+
+struct refusal_row {
+  uint32_t error_code;
+  pserver_status code;
+};
+
+#define ROW(error_code, code) {error_code, code},
+static const struct refusal_row rows[] = {PSERVER_REFUSAL_TABLE(ROW)};
+#undef ROW
 
 bool parse_journal_stream(const char *job, const char *stream, unsigned *shard,
                           uint64_t *generation) {
@@ -30,41 +41,43 @@ bool parse_journal_stream(const char *job, const char *stream, unsigned *shard,
   return *generation > 0 && strcmp(spelled, stream) == 0;
 }
 
-/** Whether a limit or the disk is full; a store that fails otherwise says so with the same code. */
-static bool is_full(const struct pub_ack *answer) {
+/** What a refusal to store means: `storeRefusalCode` in src/protocol/jetstream-errors.ts. */
+static pserver_status refusal_code(const struct pub_ack *answer) {
   const char *text = answer->description;
-  switch (answer->error_code) {
-    case STORE_FAILED:
-      return strstr(text, "exceeded") != NULL || strstr(text, "no space left") != NULL;
-    case ACCOUNT_EXCEEDED:
-    case INSUFFICIENT_STORAGE:
-    case INSUFFICIENT_RESOURCES:
-      return true;
+  if (answer->error_code == STORE_FAILED) {
+    bool is_full = strstr(text, "exceeded") != NULL || strstr(text, "no space left") != NULL;
+    return is_full ? PSERVER_ERR_JOURNAL_FULL : PSERVER_ERR_JOURNAL_FAULT;
+  }
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    if (rows[i].error_code == answer->error_code) return rows[i].code;
+  }
+  bool is_passing = answer->code == STATUS_TIMEOUT || answer->code == STATUS_TOO_MANY ||
+                    answer->code >= STATUS_FAULT_MIN;
+  return is_passing ? PSERVER_ERR_JETSTREAM_UNAVAILABLE : PSERVER_ERR_INTERNAL;
+}
+
+/** How the message of a refusal begins. */
+static const char *told(pserver_status code) {
+  switch (code) {
+    case PSERVER_ERR_JOURNAL_FULL:
+      return "the journal is full";
+    case PSERVER_ERR_JOURNAL_FAULT:
+      return "the broker cannot write the journal";
+    case PSERVER_ERR_JETSTREAM_UNAVAILABLE:
+      return "the journal cannot store at the moment";
+    case PSERVER_ERR_NO_JETSTREAM:
+      return "the broker runs without JetStream";
+    case PSERVER_ERR_TOO_LARGE:
+      return "the journal takes no record this large";
     default:
-      return false;
+      return "the journal refused the record";
   }
 }
 
 static int refusal(const struct pub_ack *answer) {
-  const char *text = answer->description;
-  if (is_full(answer)) {
-    fail(PSERVER_ERR_JOURNAL_FULL, "the journal is full: %s", text);
-    return ACK_LATER;
-  }
-  if (answer->error_code == STORE_FAILED) {
-    fail(PSERVER_ERR_JOURNAL_FAULT, "the broker cannot write the journal: %s", text);
-    return ACK_LATER;
-  }
-  if (answer->error_code == MESSAGE_TOO_LARGE) {
-    fail(PSERVER_ERR_TOO_LARGE, "the journal takes no record this large: %s", text);
-    return ACK_REFUSED;
-  }
-  if (answer->code == UNAVAILABLE) {
-    fail(PSERVER_ERR_NO_OWNER, "the journal cannot store: %s", text);
-    return ACK_LATER;
-  }
-  fail(PSERVER_ERR_INTERNAL, "the journal refused the record: %s", text);
-  return ACK_REFUSED;
+  pserver_status code = refusal_code(answer);
+  fail(code, "%s: %s", told(code), answer->description);
+  return pserver_is_retryable(code) ? ACK_LATER : ACK_REFUSED;
 }
 
 void read_journal_ack(const char *job, natsMsg *message, struct journal_ack *ack) {

@@ -22,6 +22,8 @@ struct lifecycle_request {
   void *context;
   /** Session it was written under; 0 if it has none. */
   uint64_t session;
+  /** The session that an answer says is over. */
+  uint64_t ended;
   bool has_session;
 };
 
@@ -43,6 +45,21 @@ static pserver_status read_request(struct call *call, struct ask *ask,
   return request->read == NULL ? PSERVER_OK : request->read(call, request->context, message);
 }
 
+/** Notes which session is over: the answer may be to a sending under an earlier one. */
+static pserver_status note_ended(struct call *call, struct ask *ask, pserver_status status,
+                                 const struct message *message) {
+  (void)call;
+  struct lifecycle_request *request = ask->context;
+  struct value error;
+  struct value details;
+  request->ended = request->session;
+  if (message != NULL && map_find(&message->fields, "error", &error) &&
+      map_find(&error, "details", &details)) {
+    map_whole(&details, "received", &request->ended);
+  }
+  return status;
+}
+
 static pserver_status no_host(struct call *call, struct ask *ask) {
   (void)ask;
   return fail(PSERVER_ERR_NO_HOST,
@@ -55,6 +72,7 @@ static pserver_status ask_once(struct call *call, struct lifecycle_request *requ
   struct ask ask = {.write = write_request,
                     .read = read_request,
                     .nobody = no_host,
+                    .refused = note_ended,
                     .context = request};
   snprintf(ask.subject, sizeof ask.subject, "ps.%s.lifecycle.%s.%s", call->client->job,
            call->client->id, request->verb);
@@ -67,16 +85,17 @@ static pserver_status ask_once(struct call *call, struct lifecycle_request *requ
   return status;
 }
 
-/** Waits until there is another session than this one. */
-static pserver_status await_session(struct call *call, uint64_t ended) {
+/**
+ * Waits until there is another session than the one that is over by REJOIN or SUPERSEDED. The newer one
+ * that SUPERSEDED tells of may be the one that the client is joining; else it ends the client.
+ */
+static pserver_status await_next(struct call *call, uint64_t ended, pserver_status end) {
   struct client *client = call->client;
+  struct session *session = &client->session;
   pserver_status status;
   pthread_mutex_lock(&client->lock);
-  if (client->session.number == ended) session_ended(client, PSERVER_ERR_REJOIN);
-  while ((status = call_check(call)) == PSERVER_OK &&
-         (client->session.number == ended || client->session.is_ended)) {
-    call_wait(call, NEVER_MS);
-  }
+  if (session->number == ended && !session->is_ended) session_ended(client, end);
+  while ((status = call_check(call)) == PSERVER_OK && session->is_ended) call_wait(call, NEVER_MS);
   pthread_mutex_unlock(&client->lock);
   return status;
 }
@@ -90,13 +109,9 @@ pserver_status session_request(struct call *call, const char *verb, write_entrie
                                       .has_session = strcmp(verb, "status") != 0};
   for (int attempt = 1;; attempt++) {
     pserver_status status = ask_once(call, &request);
-    if (status == PSERVER_ERR_SUPERSEDED) {
-      pthread_mutex_lock(&call->client->lock);
-      session_ended(call->client, status);
-      pthread_mutex_unlock(&call->client->lock);
-    }
-    if (status != PSERVER_ERR_REJOIN || attempt > REJOINS_MAX || call->is_inner) return status;
-    status = await_session(call, request.session);
+    bool is_end = status == PSERVER_ERR_REJOIN || status == PSERVER_ERR_SUPERSEDED;
+    if (!is_end || attempt > REJOINS_MAX || call->is_inner) return status;
+    status = await_next(call, request.ended, status);
     if (status != PSERVER_OK) return status;
   }
 }

@@ -1,0 +1,121 @@
+import type { ErrorCode } from "./errors.ts";
+
+/** Error numbers of the JetStream API that we act on. */
+export const JETSTREAM_ERRORS = {
+  ACCOUNT_EXCEEDED: 10002,
+  NO_SUITABLE_PEERS: 10005,
+  CONSUMER_NOT_FOUND: 10014,
+  INSUFFICIENT_RESOURCES: 10023,
+  CONSUMERS_MAX: 10026,
+  STREAMS_MAX: 10027,
+  INSUFFICIENT_MEMORY: 10028,
+  NOT_IN_A_CLUSTER: 10036,
+  MESSAGE_NOT_FOUND: 10037,
+  NOT_ENABLED_FOR_ACCOUNT: 10039,
+  SEQUENCE_NOT_FOUND: 10043,
+  INSUFFICIENT_STORAGE: 10047,
+  /** The broker could not make a stream's store; its text says no more. */
+  STREAM_NOT_MADE: 10049,
+  BAD_STREAM_CONFIG: 10052,
+  BEYOND_STREAM_LIMITS: 10053,
+  MESSAGE_TOO_LARGE: 10054,
+  /** Of a stream's message; what else is in words that differ by broker version. */
+  MESSAGE_NOT_REMOVED: 10057,
+  STREAM_NAME_IN_USE: 10058,
+  STREAM_NOT_FOUND: 10059,
+  WRONG_LAST_SEQUENCE: 10071,
+  NO_REPLICAS_WITHOUT_CLUSTER: 10074,
+  NOT_ENABLED: 10076,
+  /** A limit of the stream, or whatever its store says; the text tells which. */
+  STORE_FAILED: 10077,
+  HEADER_TOO_LARGE: 10097,
+  NO_LIMITS: 10120,
+  BEYOND_ACCOUNT_LIMITS: 10122,
+  /** In a cluster: another write to the same subject is under way, or was faster. */
+  WRONG_LAST_SEQUENCE_UNKNOWN: 10164,
+} as const;
+
+/** What JetStream answers to a request that it refuses. */
+export interface JetStreamRefusal {
+  /** As of HTTP; 0 if there is none. */
+  readonly status: number;
+  /** One of {@link JETSTREAM_ERRORS} or any other; 0 if there is none. */
+  readonly errorCode: number;
+  readonly description: string;
+}
+
+const E = JETSTREAM_ERRORS;
+
+/**
+ * What the numbers mean to us: one table for hosts and clients, in C too. A number that is not in it
+ * is judged by its status: see {@link refusalCode}.
+ */
+export const REFUSAL_CODES: Readonly<Record<number, ErrorCode>> = {
+  // JetStream is not here, and will not be until somebody configures it.
+  [E.NOT_ENABLED]: "NO_JETSTREAM",
+  [E.NOT_ENABLED_FOR_ACCOUNT]: "NO_JETSTREAM",
+  // There is no room, or no right to more.
+  [E.ACCOUNT_EXCEEDED]: "NO_SPACE",
+  [E.INSUFFICIENT_RESOURCES]: "NO_SPACE",
+  [E.INSUFFICIENT_MEMORY]: "NO_SPACE",
+  [E.INSUFFICIENT_STORAGE]: "NO_SPACE",
+  [E.CONSUMERS_MAX]: "NO_SPACE",
+  [E.STREAMS_MAX]: "NO_SPACE",
+  [E.NO_LIMITS]: "NO_SPACE",
+  [E.BEYOND_ACCOUNT_LIMITS]: "NO_SPACE",
+  [E.MESSAGE_TOO_LARGE]: "TOO_LARGE",
+  [E.HEADER_TOO_LARGE]: "TOO_LARGE",
+  [E.NO_REPLICAS_WITHOUT_CLUSTER]: "BAD_VALUE",
+  // A server that has just started, or was cut off, does not know yet what there is.
+  [E.STREAM_NOT_FOUND]: "JETSTREAM_UNAVAILABLE",
+  [E.CONSUMER_NOT_FOUND]: "JETSTREAM_UNAVAILABLE",
+  [E.WRONG_LAST_SEQUENCE_UNKNOWN]: "JETSTREAM_UNAVAILABLE",
+  // Brokers that are away, or full, or have other tags: only the first is certain to pass.
+  [E.NO_SUITABLE_PEERS]: "JETSTREAM_UNAVAILABLE",
+  // Statuses of the 500s that no waiting changes.
+  [E.NOT_IN_A_CLUSTER]: "INTERNAL",
+  [E.BAD_STREAM_CONFIG]: "INTERNAL",
+  [E.BEYOND_STREAM_LIMITS]: "INTERNAL",
+};
+
+/** Statuses by which a broker says that it did not get to it: a timeout, too many requests, its own faults. */
+const NOT_NOW = { TIMEOUT: 408, TOO_MANY: 429, FAULT_MIN: 500 } as const;
+
+/**
+ * Whether a stream's store took no message because a limit or the disk is full, by the broker's text.
+ * Else it cannot write, such as "no message cache": a full disk took only half a record that began a
+ * file, and nats-server writes no other behind it until it is started again.
+ */
+function isStoreFull(text: string): boolean {
+  return /exceeded|no space left/.test(text);
+}
+
+/**
+ * What a refusal of the JetStream API means. Raft without a leader, a stream or consumer that is
+ * offline, a cluster that is not complete and whatever else has a status of a server's fault is
+ * JETSTREAM_UNAVAILABLE, which can be retried; an unknown refusal of another status is INTERNAL.
+ */
+export function refusalCode({ status, errorCode, description }: JetStreamRefusal): ErrorCode {
+  if (errorCode === E.STORE_FAILED)
+    return isStoreFull(description) ? "JOURNAL_FULL" : "JOURNAL_FAULT";
+  if (errorCode === E.NO_SUITABLE_PEERS && isRoomMissing(description)) return "NO_SPACE";
+  const known = REFUSAL_CODES[errorCode];
+  if (known !== undefined) return known;
+  const isPassing =
+    status === NOT_NOW.TIMEOUT || status === NOT_NOW.TOO_MANY || status >= NOT_NOW.FAULT_MIN;
+  return isPassing ? "JETSTREAM_UNAVAILABLE" : "INTERNAL";
+}
+
+/**
+ * What a refusal to store a message means: as {@link refusalCode}, but room is made where a stream
+ * exists, by snapshots or by who runs the broker, so that NO_SPACE is JOURNAL_FULL.
+ */
+export function storeRefusalCode(refusal: JetStreamRefusal): ErrorCode {
+  const code = refusalCode(refusal);
+  return code === "NO_SPACE" ? "JOURNAL_FULL" : code;
+}
+
+/** Of a stream for which a cluster has no place: whether all its brokers are there, but full. */
+function isRoomMissing(description: string): boolean {
+  return description.includes("insufficient storage") && !description.includes("offline");
+}
