@@ -63,6 +63,10 @@ export class TestHost {
     });
   }
 
+  get hasEnded(): boolean {
+    return this.#ended;
+  }
+
   get pid(): number {
     return this.#child.pid ?? 0;
   }

@@ -1,0 +1,42 @@
+/*
+ * Adds one to "steps" for each line it is told, whatever happens to host and broker, and answers each
+ * with what it reads then and the session it has. Arguments: URLs with commas between them, job,
+ * trainer.
+ */
+#include <inttypes.h>
+#include <pserver.h>
+#include <string.h>
+
+#include "expect.h"
+
+#define PATIENCE_MS 400000
+
+int main(int argc, char **argv) {
+  EXPECT(argc == 4);
+  char line[16];
+  const char *name = "steps";
+  float one = 1;
+  pserver_options options;
+  pserver_client *client = NULL;
+  pserver_job_info info;
+  pserver_options_init(&options);
+  options.url = argv[1];
+  options.job = argv[2];
+  options.trainer = argv[3];
+  options.connect_timeout_ms = PATIENCE_MS;
+  EXPECT_OK(pserver_connect(&options, &client));
+  printf("ready\n");
+  fflush(stdout);
+  pserver_tensor added = {PSERVER_FLOAT32, PSERVER_RANK_OF_PARAMETER, {0}, &one, sizeof one};
+  while (fgets(line, sizeof line, stdin) != NULL) {
+    float read = 0;
+    pserver_tensor got = {PSERVER_FLOAT32, 0, {0}, &read, sizeof read};
+    EXPECT_OK(pserver_push(client, name, &added, 1, 1, PSERVER_AS_IS, PATIENCE_MS));
+    EXPECT_OK(pserver_get(client, &name, &got, 1, PSERVER_AS_IS, PATIENCE_MS));
+    EXPECT_OK(pserver_job_status(client, &info, PATIENCE_MS));
+    printf("%.0f %" PRIu64 "\n", (double)read, info.session);
+    fflush(stdout);
+  }
+  EXPECT_OK(pserver_close(client, -1));
+  return 0;
+}

@@ -1,0 +1,198 @@
+// Proves that nothing that passes ends anybody in a cluster of three brokers, with every stream kept
+// three times: while trainers in TypeScript and in C push all the time, the leaders of the leases, of
+// the job's records and of a journal are killed, two brokers are away for longer than a lease, and one
+// stands still. After each, every trainer's calls succeed within their deadline, under the session that
+// it began with, every update was applied exactly once, and both hosts are alive.
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type Client, connect } from "../../../src/client/index.ts";
+import { JobSubjects } from "../../../src/protocol/index.ts";
+import { RunningProgram } from "../../c/running-program.ts";
+import { BuiltLibrary, SANITIZED } from "../../c/toolchain.ts";
+import { TestCluster } from "../../support/cluster.ts";
+import { TestHost } from "../../support/host.ts";
+import { HANG_MS } from "../../support/limits.ts";
+
+const JOB = "j";
+const LEASE_MS = 2_000;
+const SHARDS = 2;
+
+/** Updates that each trainer makes after a fault before the next one. */
+const UPDATES_AFTER = 3;
+
+const subjects = new JobSubjects(JOB);
+
+let cluster: TestCluster;
+let library: BuiltLibrary;
+const hosts: TestHost[] = [];
+const trainers: Trainer[] = [];
+
+/** A trainer that adds one again and again. */
+interface Trainer {
+  readonly session: () => number;
+  /** Adds one and reads; gives what it has read. */
+  readonly add: () => Promise<number>;
+  readonly end: () => Promise<void>;
+  added: number;
+  /** The first session that it had. */
+  first: number;
+}
+
+function startHost(): TestHost {
+  const host = new TestHost({
+    connection: { servers: cluster.urls, timeoutMs: 5_000 },
+    job: JOB,
+    shards: SHARDS,
+    workers: 1,
+    leaseMs: LEASE_MS,
+    replicas: 3,
+    journalBytesMax: 16 * 1024 ** 2,
+  });
+  hosts.push(host);
+  return host;
+}
+
+async function trainer(name: string): Promise<Client> {
+  return await connect({ url: cluster.urls, job: JOB, trainer: name, timeoutMs: HANG_MS });
+}
+
+async function inTypeScript(name: string): Promise<Trainer> {
+  const client = await trainer(name);
+  const options = { timeoutMs: HANG_MS };
+  return {
+    session: () => client.session,
+    add: async () => {
+      await client.pushFull("steps", Float32Array.of(1), 1, 1, options);
+      const { data } = await client.pullFull("steps", options);
+      return Number(data[0]);
+    },
+    end: () => client.close({ timeoutMs: 1 }),
+    added: 0,
+    first: client.session,
+  };
+}
+
+async function inC(name: string): Promise<Trainer> {
+  const path = await library.program("cluster");
+  const program = new RunningProgram(path, [cluster.urls.join(","), JOB, name]);
+  await program.lines("ready", 1);
+  let session = 0;
+  return {
+    session: () => session,
+    add: async () => {
+      const [read, now] = (await program.ask("add")).split(" ").map(Number);
+      session = now ?? 0;
+      return read ?? 0;
+    },
+    end: async () => program.kill(),
+    added: 0,
+    first: 0,
+  };
+}
+
+beforeAll(async () => {
+  [cluster, library] = await Promise.all([TestCluster.start(), BuiltLibrary.build(SANITIZED)]);
+  // At the same time, while the cluster has just found its leader.
+  startHost();
+  startHost();
+  await Promise.all(hosts.map((host) => host.line(({ type }) => type === "started")));
+  const initializer = await trainer("initializer");
+  await initializer.beginInit();
+  await initializer.initParam("steps", Float32Array.of(0));
+  await initializer.finishInit();
+  await initializer.close();
+  trainers.push(...(await Promise.all([inTypeScript("a"), inTypeScript("b"), inC("c")])));
+  for (const each of trainers) {
+    await each.add();
+    each.added += 1;
+    each.first = each.session();
+  }
+});
+
+afterAll(async () => {
+  await Promise.all(trainers.map(({ end }) => end()));
+  await Promise.all(hosts.map((host) => host.kill()));
+  await cluster?.remove();
+  await library?.remove();
+});
+
+/** Has all trainers add one after the other until each has done so some times after `fault` was over. */
+async function whileAdding(fault: () => Promise<void>): Promise<void> {
+  let over = false;
+  const work = trainers.map(async (each) => {
+    let left = UPDATES_AFTER;
+    while (left > 0) {
+      const wasOver = over;
+      const read = await each.add();
+      each.added += 1;
+      expect(read).toBeGreaterThanOrEqual(each.added);
+      if (wasOver) left -= 1;
+    }
+  });
+  try {
+    await fault();
+  } finally {
+    over = true;
+  }
+  await Promise.all(work);
+}
+
+/** Every update was applied once; trainers and hosts are who they were. */
+async function expectUnharmed(): Promise<void> {
+  const reader = await trainer("reader");
+  const { data } = await reader.pullFull("steps", { timeoutMs: HANG_MS });
+  await reader.close();
+  expect(data[0]).toBe(trainers.reduce((sum, { added }) => sum + added, 0));
+  expect(trainers.map(({ session }) => session())).toEqual(trainers.map(({ first }) => first));
+  const ends = hosts.flatMap(({ lines }) =>
+    lines.filter(({ type }) => type === "stopped" || type === "refused" || type === "shard-failed"),
+  );
+  expect(ends).toEqual([]);
+  expect(hosts.map(({ hasEnded }) => hasEnded)).toEqual([false, false]);
+}
+
+/** Waits until each host has lost its own lease since its line number `from`. */
+async function leasesLost(from: readonly number[]): Promise<void> {
+  const isLost = ({ type, error }: TestHost["lines"][number]): boolean =>
+    type === "error" && error?.message.includes("has not been renewed") === true;
+  await Promise.all(hosts.map((host, i) => host.line(isLost, from[i])));
+}
+
+describe("a cluster", () => {
+  test.each([
+    ["the leases", `KV_${subjects.leaseBucket()}`],
+    ["the job's records", `KV_${subjects.bucket()}`],
+    ["a journal", subjects.journalStream(0, 1)],
+  ])("loses the leader of %s", async (_what, stream) => {
+    await cluster.whole();
+    const leader = await cluster.leader(stream);
+    await whileAdding(async () => {
+      await cluster.kill(leader);
+      expect(await cluster.leader(stream)).not.toBe(leader);
+    });
+    await cluster.restart(leader);
+    await expectUnharmed();
+  });
+
+  test("loses two of three brokers for longer than a lease", async () => {
+    await cluster.whole();
+    const from = hosts.map(({ lines }) => lines.length);
+    await whileAdding(async () => {
+      await Promise.all([cluster.kill(0), cluster.kill(1)]);
+      await leasesLost(from);
+      await Promise.all([cluster.restart(0), cluster.restart(1)]);
+    });
+    await expectUnharmed();
+  });
+
+  test("has a broker that stands still", async () => {
+    await cluster.whole();
+    const stream = `KV_${subjects.leaseBucket()}`;
+    const leader = await cluster.leader(stream);
+    await whileAdding(async () => {
+      await cluster.freeze(leader);
+      expect(await cluster.leader(stream)).not.toBe(leader);
+      cluster.thaw(leader);
+    });
+    await expectUnharmed();
+  });
+});

@@ -1,0 +1,170 @@
+import { createServer, type Server } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+import { jetstreamManager, type StreamInfo } from "@nats-io/jetstream";
+import { connect } from "@nats-io/transport-node";
+import { startTestBroker, type TestBroker } from "./broker.ts";
+import { freeze, thaw } from "./freeze.ts";
+import { HANG_MS } from "./limits.ts";
+
+/** How long one question to a broker may take, and the pause before it is asked again. */
+const QUESTION_MS = 2_000;
+const PAUSE_MS = 50;
+
+/** Brokers of one test that are one cluster, on loopback, each with a directory of its own. */
+export class TestCluster {
+  readonly #brokers: readonly TestBroker[];
+  /** Numbers of the brokers that can be asked. */
+  readonly #up: Set<number>;
+
+  private constructor(brokers: readonly TestBroker[]) {
+    this.#brokers = brokers;
+    this.#up = new Set(brokers.keys());
+  }
+
+  /** Starts so many brokers; JetStream answers when this resolves. */
+  static async start(size = 3): Promise<TestCluster> {
+    const ports = await freePorts(size);
+    const routes = ports.map((port) => `"nats://127.0.0.1:${port}"`).join(", ");
+    const starts = await Promise.allSettled(
+      ports.map((port, number) =>
+        startTestBroker({
+          extraConfig: `server_name: ${serverName(number)}
+cluster { name: test, listen: "127.0.0.1:${port}", routes: [${routes}] }`,
+        }),
+      ),
+    );
+    const brokers = starts.flatMap((start) => (start.status === "fulfilled" ? [start.value] : []));
+    const cluster = new TestCluster(brokers);
+    const failed = starts.find((start) => start.status === "rejected");
+    if (failed !== undefined) {
+      await cluster.remove();
+      throw failed.reason;
+    }
+    await cluster.#streams();
+    return cluster;
+  }
+
+  /** Where clients find it: all brokers. */
+  get urls(): string[] {
+    return this.#brokers.map(({ url }) => url);
+  }
+
+  /** The number of the broker that leads a stream; waits for one. */
+  async leader(stream: string): Promise<number> {
+    return await this.#ask(async (streams) => {
+      const found = streams.find(({ config }) => config.name === stream);
+      const leader = this.#brokers.findIndex(
+        (_, number) => serverName(number) === found?.cluster?.leader,
+      );
+      return this.#up.has(leader) ? leader : undefined;
+    });
+  }
+
+  /** Waits until every broker holds what the others do, so that any one may go. */
+  async whole(): Promise<void> {
+    await this.#ask(async (streams) => {
+      const replicas = streams.flatMap(({ cluster }) => cluster?.replicas ?? []);
+      const isWhole =
+        streams.every(({ cluster }) => cluster?.leader !== undefined) &&
+        replicas.every(({ current, offline }) => current && offline !== true);
+      return isWhole || undefined;
+    });
+  }
+
+  /** Ends a broker as a crash does; it keeps its data. */
+  async kill(number: number): Promise<void> {
+    this.#up.delete(number);
+    await this.#broker(number).kill();
+  }
+
+  /** Starts a broker that was killed. */
+  async restart(number: number): Promise<void> {
+    await this.#broker(number).start();
+    this.#up.add(number);
+  }
+
+  /** Stops a broker in its tracks, its connections open. */
+  async freeze(number: number): Promise<void> {
+    this.#up.delete(number);
+    await freeze(this.#broker(number).current.pid);
+  }
+
+  /** Lets a frozen broker go on. */
+  thaw(number: number): void {
+    thaw(this.#broker(number).current.pid);
+    this.#up.add(number);
+  }
+
+  /** Ends all brokers and removes their data. */
+  async remove(): Promise<void> {
+    await Promise.all(this.#brokers.map((broker) => broker.remove()));
+  }
+
+  #broker(number: number): TestBroker {
+    const broker = this.#brokers[number];
+    if (broker === undefined) throw new Error(`no broker ${number}`);
+    return broker;
+  }
+
+  /** Asks for the streams until the answer is one that is wanted. */
+  async #ask<Answer>(
+    read: (streams: readonly StreamInfo[]) => Promise<Answer | undefined>,
+  ): Promise<Answer> {
+    const deadline = performance.now() + HANG_MS;
+    for (;;) {
+      const answer = await read(await this.#streams());
+      if (answer !== undefined) return answer;
+      if (performance.now() > deadline) throw new Error("the cluster did not get there");
+      await delay(PAUSE_MS);
+    }
+  }
+
+  /** All streams, asked of a broker that is up, and again while the cluster has no leader. */
+  async #streams(): Promise<StreamInfo[]> {
+    const deadline = performance.now() + HANG_MS;
+    for (;;) {
+      try {
+        return await this.#list();
+      } catch (error) {
+        if (performance.now() > deadline) throw error;
+        await delay(PAUSE_MS);
+      }
+    }
+  }
+
+  async #list(): Promise<StreamInfo[]> {
+    const servers = [...this.#up].map((number) => this.#broker(number).url);
+    const connection = await connect({ servers, timeout: QUESTION_MS, ignoreClusterUpdates: true });
+    try {
+      const manager = await jetstreamManager(connection, { timeout: QUESTION_MS });
+      const streams: StreamInfo[] = [];
+      for await (const stream of manager.streams.list()) streams.push(stream);
+      return streams;
+    } finally {
+      await connection.close();
+    }
+  }
+}
+
+function serverName(number: number): string {
+  return `broker-${number}`;
+}
+
+/** Ports that nothing listens on: routes name each other's before any broker runs. */
+async function freePorts(count: number): Promise<number[]> {
+  const servers = await Promise.all(
+    Array.from(
+      { length: count },
+      () =>
+        new Promise<Server>((resolve) => {
+          const server = createServer().listen(0, "127.0.0.1", () => resolve(server));
+        }),
+    ),
+  );
+  const ports = servers.map((server) => {
+    const address = server.address();
+    return typeof address === "object" && address !== null ? address.port : 0;
+  });
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+  return ports;
+}
