@@ -19,12 +19,16 @@ const SHARDS = 2;
 /** Updates that each trainer makes after a fault before the next one. */
 const UPDATES_AFTER = 3;
 
+/** Trainers that do nothing but renew their leases: the more of them, the surer one meets the fault. */
+const IDLE = 8;
+
 const subjects = new JobSubjects(JOB);
 
 let cluster: TestCluster;
 let library: BuiltLibrary;
 const hosts: TestHost[] = [];
 const trainers: Trainer[] = [];
+const idle: { readonly client: Client; readonly session: number }[] = [];
 
 /** A trainer that adds one again and again. */
 interface Trainer {
@@ -101,6 +105,10 @@ beforeAll(async () => {
   await initializer.finishInit();
   await initializer.close();
   trainers.push(...(await Promise.all([inTypeScript("a"), inTypeScript("b"), inC("c")])));
+  for (let i = 0; i < IDLE; i++) {
+    const client = await trainer(`idle-${i}`);
+    idle.push({ client, session: client.session });
+  }
   for (const each of trainers) {
     await each.add();
     each.added += 1;
@@ -110,6 +118,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await Promise.all(trainers.map(({ end }) => end()));
+  await Promise.all(idle.map(({ client }) => client.close({ timeoutMs: 1 })));
   await Promise.all(hosts.map((host) => host.kill()));
   await cluster?.remove();
   await library?.remove();
@@ -128,12 +137,13 @@ async function whileAdding(fault: () => Promise<void>): Promise<void> {
       if (wasOver) left -= 1;
     }
   });
+  const done = Promise.all(work);
   try {
-    await fault();
+    await Promise.race([fault(), done]);
   } finally {
     over = true;
   }
-  await Promise.all(work);
+  await done;
 }
 
 /** Every update was applied once; trainers and hosts are who they were. */
@@ -143,6 +153,8 @@ async function expectUnharmed(): Promise<void> {
   await reader.close();
   expect(data[0]).toBe(trainers.reduce((sum, { added }) => sum + added, 0));
   expect(trainers.map(({ session }) => session())).toEqual(trainers.map(({ first }) => first));
+  await Promise.all(idle.map(({ client }) => client.status({ timeoutMs: HANG_MS })));
+  expect(idle.map(({ client }) => client.session)).toEqual(idle.map(({ session }) => session));
   const ends = hosts.flatMap(({ lines }) =>
     lines.filter(({ type }) => type === "stopped" || type === "refused" || type === "shard-failed"),
   );
