@@ -42,6 +42,32 @@ describe("Deadline", () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
+  test("ends once, for the first reason", async () => {
+    const deadline = new Deadline("push", { timeoutMs: 100 });
+    const heard: string[] = [];
+    deadline.onEnd(({ code }) => heard.push(code));
+    deadline.end(new PserverError("SUPERSEDED", "newer"));
+    deadline.end(new PserverError("CLOSED", "later"));
+    await vi.advanceTimersByTimeAsync(200);
+    expect(deadline.ended?.code).toBe("SUPERSEDED");
+    deadline.onEnd(({ code }) => heard.push(`then ${code}`));
+    expect(heard).toEqual(["SUPERSEDED", "then SUPERSEDED"]);
+    await expect(deadline.race(new Promise(() => {}))).rejects.toMatchObject({
+      code: "SUPERSEDED",
+    });
+  });
+
+  test("ends by an abort or by its time, whichever comes first, and not again", async () => {
+    for (const abortsAfterMs of [50, 150]) {
+      const abort = new AbortController();
+      const deadline = new Deadline("push", { timeoutMs: 100, signal: abort.signal });
+      setTimeout(() => abort.abort("enough"), abortsAfterMs);
+      await vi.advanceTimersByTimeAsync(200);
+      expect(deadline.ended?.code).toBe(abortsAfterMs < 100 ? "ABORTED" : "TIMEOUT");
+    }
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
   test("allows a wait that its time has room for, or that would say what else ended the call", () => {
     const deadline = new Deadline("pull", { timeoutMs: 100 });
     expect(deadline.allows(99)).toBe(true);

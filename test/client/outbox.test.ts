@@ -385,6 +385,33 @@ describe("windows", () => {
     expect(head(wire.published.at(-1))).toMatchObject({ n: 1026, done: 2 });
   });
 
+  test("a large piece whose turn it is, is not overtaken by small ones", () => {
+    const { wire, outbox } = setUp();
+    watch(outbox.send([piece(0, 0, 10 * MIB)], { deadline: deadline() }));
+    watch(outbox.send([piece(1, 0, 10 * MIB)], { deadline: deadline() }));
+    watch(outbox.send(pieces(2, 3, MIB), { deadline: deadline() }));
+    expect(wire.published).toHaveLength(1);
+    ack(wire, wire.published[0], 1);
+    expect(wire.published[1]?.subject).toBe("log.1.0");
+  });
+
+  test("a record that was given up leaves its room when its answer comes, or none has for 4 s", async () => {
+    const { wire, outbox } = setUp();
+    watch(outbox.send(pieces(0, 3, MIB), { deadline: deadline(500) }));
+    await vi.advanceTimersByTimeAsync(500);
+    expect(outbox.inFlightBytes).toBe(3 * MIB);
+    fail(wire, wire.published[0], FULL);
+    expect(outbox.inFlightBytes).toBe(2 * MIB);
+    ack(wire, wire.published[1], 1);
+    expect(outbox.inFlightBytes).toBe(MIB);
+    watch(outbox.send([piece(1)], { deadline: deadline(), stored: true }));
+    await vi.advanceTimersByTimeAsync(3_400);
+    expect(outbox.inFlightBytes).toBe(MIB + 8);
+    await vi.advanceTimersByTimeAsync(300);
+    expect(outbox.inFlightBytes).toBe(8);
+    expect(wire.published.filter(({ subject }) => subject.startsWith("log.0"))).toHaveLength(3);
+  });
+
   test("calls wait in order, and shards take turns", () => {
     const { wire, outbox } = setUp();
     watch(outbox.send(pieces(0, 20, MIB), { deadline: deadline() }));
@@ -463,13 +490,115 @@ describe("repeats", () => {
     expect(wire.published).toHaveLength(10);
   });
 
+  /** Has a PubAck come every half second, of shard 9, so that silence says of nothing that it is lost. */
+  async function passWithTraffic(wire: FakeWire, outbox: Outbox, ms: number): Promise<void> {
+    for (let spentMs = 0; spentMs < ms; spentMs += 500) {
+      watch(outbox.send([piece(9)], { deadline: deadline(), stored: true }));
+      ack(wire, wire.published.at(-1), 1 + spentMs, "PS_j_9");
+      await vi.advanceTimersByTimeAsync(500);
+    }
+  }
+
+  function sendings(wire: FakeWire, subject: string): Published[] {
+    return wire.published.filter((published) => published.subject === subject);
+  }
+
   test("a record that later ones of its shard have overtaken is sent again", async () => {
     const { wire, outbox } = setUp();
-    watch(outbox.send(pieces(0, 2), { deadline: deadline() }));
+    watch(outbox.send([piece(0), piece(0, 1), piece(1)], { deadline: deadline() }));
+    ack(wire, sendings(wire, "log.0.1")[0], 1);
+    await passWithTraffic(wire, outbox, 1_500);
+    expect(sendings(wire, "log.0.0")).toHaveLength(1);
+    await passWithTraffic(wire, outbox, 1_000);
+    const [first, second] = sendings(wire, "log.0.0");
+    expect(second?.bytes).toEqual(first?.bytes);
+    // Nothing of its own shard has overtaken this one: its PubAck may be on its way.
+    expect(sendings(wire, "log.1.0")).toHaveLength(1);
+    // The repeat has been overtaken by nothing.
+    await passWithTraffic(wire, outbox, 10_000);
+    expect(sendings(wire, "log.0.0")).toHaveLength(2);
+  });
+
+  test("PubAcks of a shard that come out of order overtake all the same", async () => {
+    const { wire, outbox } = setUp();
+    watch(outbox.send(pieces(0, 3), { deadline: deadline() }));
+    ack(wire, wire.published[2], 2);
+    ack(wire, wire.published[0], 1);
+    await passWithTraffic(wire, outbox, 2_500);
+    expect(sendings(wire, "log.0.1")).toHaveLength(2);
+  });
+
+  test("a record without a PubAck is sent again after 2 s, then 4, 6, 8 and 8 s", async () => {
+    const { wire, outbox } = setUp();
+    const startedMs = performance.now();
+    const timesMs: number[] = [];
+    watch(outbox.send([piece(0)], { deadline: deadline(60_000) }));
+    while (timesMs.length < 5) {
+      await vi.advanceTimersByTimeAsync(100);
+      const again = sendings(wire, "log.0.0").length - 1;
+      if (again > timesMs.length) timesMs.push(performance.now() - startedMs);
+    }
+    const pausesMs = timesMs.map((time, i) => time - (timesMs[i - 1] ?? 0));
+    expect(pausesMs).toEqual([2_000, 4_000, 6_000, 8_000, 8_000]);
+  });
+
+  test("a record that is refused for a time is sent again after 50 ms, doubled up to 1 s", async () => {
+    const { wire, outbox } = setUp();
+    watch(outbox.send([piece(0)], { deadline: deadline(60_000) }));
+    const pausesMs: number[] = [];
+    for (let time = 1; time <= 8; time++) {
+      fail(wire, sendings(wire, "log.0.0").at(-1), FULL);
+      const refusedMs = performance.now();
+      while (sendings(wire, "log.0.0").length === time) await vi.advanceTimersByTimeAsync(10);
+      pausesMs.push(performance.now() - refusedMs);
+    }
+    // Rounded up to the next look through what waits, ten of which are in a second.
+    const least = [50, 100, 200, 400, 800, 1_000, 1_000, 1_000];
+    expect(pausesMs.map((pause, i) => pause >= (least[i] ?? 0))).toEqual(least.map(() => true));
+    expect(pausesMs.map((pause, i) => pause <= (least[i] ?? 0) + 100)).toEqual(
+      least.map(() => true),
+    );
+  });
+
+  test("after a reconnect outcomes are asked for at once, though they were just before", async () => {
+    const { wire, outbox } = setUp();
+    watch(outbox.send([piece(0)], { deadline: deadline() }));
+    ack(wire, wire.published[0], 1);
+    await vi.advanceTimersByTimeAsync(1_100);
+    expect(sendings(wire, "ps.j.shard.0.t.outcome")).toHaveLength(1);
+    wire.disconnect();
+    wire.reconnect();
+    await vi.advanceTimersByTimeAsync(100);
+    expect(sendings(wire, "ps.j.shard.0.t.outcome")).toHaveLength(2);
+  });
+
+  test("while there is no connection nothing is sent again, or asked for", async () => {
+    const { wire, outbox } = setUp();
+    watch(outbox.send(pieces(0, 3), { deadline: deadline(60_000) }));
+    ack(wire, wire.published[0], 1);
+    fail(wire, wire.published[1], FULL);
+    wire.disconnect();
+    await vi.advanceTimersByTimeAsync(20_000);
+    expect(wire.published).toHaveLength(3);
+  });
+
+  test("the memory of a record that was sent twice is not used again: a copy may be on its way", async () => {
+    const { wire, outbox } = setUp();
+    const taken: ArrayBufferLike[] = [];
+    const large: Piece = {
+      ...piece(0),
+      draft: (head, allocate) => {
+        const draft = draftMessage({ ...head }, 100_000, allocate);
+        taken.push(draft.bytes.buffer);
+        return sealMessage(draft);
+      },
+    };
+    watch(outbox.send([large], { deadline: deadline() }));
+    wire.disconnect();
+    wire.reconnect();
     ack(wire, wire.published[1], 1);
-    answer(wire, [applied(2)]);
-    await vi.advanceTimersByTimeAsync(2_200);
-    expect(wire.published[2]?.bytes).toEqual(wire.published[0]?.bytes);
+    watch(outbox.send([large], { deadline: deadline() }));
+    expect(new Set(taken).size).toBe(2);
   });
 
   test("a full journal and one that nobody has made yet are tried again, with growing delays", async () => {
@@ -582,6 +711,21 @@ describe("sessions", () => {
     answer(wire, [applied(1)], 1, 6);
     await settle();
     expect([again.state, full.state]).toEqual(["done", "done"]);
+  });
+
+  test("a new session sends first what had its turn, in the same order", async () => {
+    const { wire, outbox } = setUp();
+    watch(outbox.send(pieces(0, 3, 8 * MIB), { deadline: deadline() }));
+    fail(wire, wire.published[0], FULL);
+    fail(wire, wire.published[1], FULL);
+    outbox.pause();
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect(wire.published).toHaveLength(2);
+    outbox.start(6);
+    ack(wire, wire.published[2], 1);
+    const again = wire.published.slice(2);
+    expect(again.map(({ subject }) => subject)).toEqual(["log.0.0", "log.0.1", "log.0.2"]);
+    expect(again.map((published) => head(published)["n"])).toEqual([1, 2, 3]);
   });
 
   test("REJOIN to a repeated record says nothing of its first copy", async () => {

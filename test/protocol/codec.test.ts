@@ -150,6 +150,30 @@ describe("damage", () => {
     );
   });
 
+  // On both sides of each length from which on the checksum is computed in another way.
+  test.each([16_383, 16_384, 32_768, 65_535, 65_536, 65_537, 200_001, 1_048_576])(
+    "of %i tensor bytes is found out, wherever it is",
+    (length) => {
+      const bytes = encodeMessage(FIELDS, new Uint8Array(length).fill(0xa7));
+      const covered = Buffer.concat([bytes.subarray(0, 6), bytes.subarray(10)]);
+      expect(readCrc(bytes)).toBe(crc32(covered));
+      expect(decodeMessage(bytes).data).toHaveLength(length);
+      const start = bytes.length - length;
+      const places = [start, 16_383, 32_768, 65_535, 65_536, 65_537, length / 2, bytes.length - 1];
+      for (const place of places.map(Math.floor).filter((at) => at < bytes.length)) {
+        bytes[place] = (bytes[place] ?? 0) ^ 0x10;
+        expect(
+          codeOf(() => decodeMessage(bytes)),
+          `${place}`,
+        ).toBe("BAD_CHECKSUM");
+        bytes[place] = (bytes[place] ?? 0) ^ 0x10;
+      }
+      expect(codeOf(() => decodeMessage(bytes.subarray(0, -1)))).toBe("BAD_CHECKSUM");
+      const longer = Buffer.concat([bytes, new Uint8Array(1)]);
+      expect(codeOf(() => decodeMessage(longer))).toBe("BAD_CHECKSUM");
+    },
+  );
+
   test("says what was expected and received", () => {
     const bytes = encodeMessage(FIELDS);
     const last = bytes.length - 1;

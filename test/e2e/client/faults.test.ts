@@ -100,8 +100,11 @@ describe("a host", () => {
       details: { pieces: [{ parameter: "w", index: 0, n: 2 }], unsent: 0 },
     });
     await client.sendGrads({ w: ones() }, { ack: "stored" });
-    // The read waits for the position of the update that is only stored.
+    // The read waits for the position of the update that is only stored: nothing is folded up to there
+    // when its request comes.
+    const before = host.received.get("pull") ?? 0;
     const reading = client.pullFull("w");
+    await vi.waitUntil(() => (host.received.get("pull") ?? 0) > before, { timeout: HANG_MS });
     host.stalled = false;
     expect((await reading).data).toEqual(new Float32Array(4).fill(2));
   });
@@ -121,6 +124,29 @@ describe("a host", () => {
     });
     await host.deaf(false);
     expect((await reading).data).toEqual(new Float32Array(4));
+  });
+
+  test("whose broker has no leader is asked again, also by who connects", async () => {
+    const { broker, host, client } = await start();
+    await initialize(client);
+    const away = (): PserverError => new PserverError("JETSTREAM_UNAVAILABLE", "no leader");
+    host.refuse.set("status", [away(), away()]);
+    await client.status();
+    host.refuse.set("join", [away(), away(), away()]);
+    const other = await connect({ url: broker.url, job: "j", trainer: "other" });
+    await other.close();
+    expect(host.refuse.get("join")).toEqual([]);
+    host.refuse.set("join", Array.from({ length: 10_000 }, away));
+    const error = await atDeadline("JETSTREAM_UNAVAILABLE", (timeoutMs) =>
+      connect({ url: broker.url, job: "j", timeoutMs }),
+    );
+    expect(error).toMatchObject({
+      code: "JETSTREAM_UNAVAILABLE",
+      message: expect.stringMatching(/connect: not finished within \d+ ms; last: no leader/),
+    });
+    host.refuse.set("join", [new PserverError("NO_JETSTREAM", "not here")]);
+    const refused = connect({ url: broker.url, job: "j" });
+    await expect(refused).rejects.toMatchObject({ code: "NO_JETSTREAM" });
   });
 
   test("that is busy or moves is asked again; other errors are the caller's", async () => {
