@@ -52,6 +52,7 @@ export class Batch {
   readonly #applied: Numbered[] = [];
   readonly #unknown: Numbered[] = [];
   readonly #countsLate: boolean;
+  readonly #countsPresent: boolean;
   #late = 0;
   #unsent = 0;
   #left: number;
@@ -66,10 +67,13 @@ export class Batch {
     pieces: number;
     /** Whether a gradient that came too late for its step is counted instead of refused. */
     countsLate?: boolean;
+    /** Whether a block that is initialized already counts as applied. */
+    countsPresent?: boolean;
   }) {
     this.trainer = options.trainer;
     this.stored = options.stored;
     this.#countsLate = options.countsLate ?? false;
+    this.#countsPresent = options.countsPresent ?? false;
     this.done = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
@@ -99,6 +103,10 @@ export class Batch {
     if (code === "LATE" && this.#countsLate) {
       this.#late += 1;
       this.#settleOne();
+      return;
+    }
+    if (code === "ALREADY_INITIALIZED" && this.#countsPresent) {
+      this.applied(piece);
       return;
     }
     this.refused(

@@ -115,7 +115,8 @@ export class Client {
   }
 
   /**
-   * Declares a parameter and stores its first values. Calls may run at the same time.
+   * Declares a parameter and stores its first values. Calls may run at the same time. A call that has
+   * failed, with OUTCOME_UNKNOWN for instance, may be repeated with the same values.
    * @throws NOT_SELECTED unless {@link beginInit} returned true; BAD_NAME, BAD_DTYPE, BAD_SHAPE,
    * BAD_CONFIG or NON_FINITE for what is wrong with it.
    */

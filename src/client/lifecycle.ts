@@ -14,6 +14,7 @@ import { Backoff } from "./backoff.ts";
 import type { Deadline } from "./deadline.ts";
 import { Declarations } from "./declarations.ts";
 import { checkFiniteElements, fitTensor } from "./fit-tensor.ts";
+import { OpenInits } from "./open-inits.ts";
 import type { Outbox } from "./outbox.ts";
 import type { Parameters } from "./parameters.ts";
 import { initPieces } from "./pieces.ts";
@@ -34,6 +35,7 @@ export interface LifecycleOptions {
 export class Lifecycle {
   readonly #options: LifecycleOptions;
   readonly #declarations: Declarations;
+  readonly #openInits = new OpenInits();
   /** Epoch of the initialization this trainer was selected for. */
   #epoch: number | undefined;
 
@@ -61,7 +63,7 @@ export class Lifecycle {
     const epoch = this.#selectedEpoch(deadline.what);
     const { declaration, tensor } = declare(name, given, config);
     const info = await this.#declarations.declare(declaration, epoch, deadline);
-    await this.#options.outbox.send(initPieces(this.#options, info, tensor), { deadline });
+    await this.#store(info, tensor, deadline);
   }
 
   /** Ends the initialization; see `Client.finishInit`. */
@@ -108,9 +110,9 @@ export class Lifecycle {
     tensor: Tensor,
     deadline: Deadline,
   ): Promise<BeginReply> {
-    const { outbox, session, positions } = this.#options;
+    const { session, positions } = this.#options;
     try {
-      await outbox.send(initPieces(this.#options, info, tensor), { deadline });
+      await this.#store(info, tensor, deadline);
       const at = positions.list();
       await session.request("finish", { epoch: reply.epoch, parameter: info.name, at }, deadline);
       return { ...reply, state: "ready" };
@@ -119,6 +121,19 @@ export class Lifecycle {
       // Another trainer took over, because this one's lease was lost: wait for that one.
       if (error.code !== "STALE_EPOCH" && error.code !== "NOT_SELECTED") throw error;
       return { ...reply, selected: false, state: "initializing" };
+    }
+  }
+
+  /** Stores the values of a parameter under its epoch; in a repeat, what is there already is done. */
+  async #store(info: ParameterInfo, tensor: Tensor, deadline: Deadline): Promise<void> {
+    const pieces = initPieces(this.#options, info, tensor);
+    const countsPresent = this.#openInits.isRepeat(info, tensor.data);
+    try {
+      await this.#options.outbox.send(pieces, { deadline, countsPresent });
+      this.#openInits.done(info);
+    } catch (error) {
+      this.#openInits.failed(info, tensor.data);
+      throw error;
     }
   }
 

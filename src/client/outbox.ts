@@ -93,18 +93,24 @@ export class Outbox {
   /**
    * Sends the pieces of one call; resolves when all of them were applied, or stored if that is
    * enough. The arrays behind the pieces must not change until then. Gives how many came too late
-   * for their step, if `countsLate` says that this is no error.
+   * for their step, if `countsLate` says that this is no error. With `countsPresent` a block that is
+   * initialized already counts as applied.
    * @throws the first rejection; OUTCOME_UNKNOWN, naming the pieces, if the call ends before; what
    * ended the call or kept the pieces from being stored if none of them can have been applied.
    */
   send(
     pieces: readonly Piece[],
-    options: { deadline: Deadline; stored?: boolean; countsLate?: boolean },
+    options: {
+      deadline: Deadline;
+      stored?: boolean;
+      countsLate?: boolean;
+      countsPresent?: boolean;
+    },
   ): Promise<{ late: number }> {
-    const { deadline, stored = false, countsLate = false } = options;
+    const { deadline, stored = false, countsLate = false, countsPresent = false } = options;
     const { trainer } = this.#options;
     if (pieces.length === 0) return Promise.resolve({ late: 0 });
-    const batch = new Batch({ trainer, stored, countsLate, pieces: pieces.length });
+    const batch = new Batch({ trainer, stored, countsLate, countsPresent, pieces: pieces.length });
     for (const piece of pieces) this.#lane(piece.shard).add({ piece, batch });
     this.#waiting += pieces.length;
     batch.onOver(deadline.onEnd((error) => this.#giveUpBatch(batch, error)));

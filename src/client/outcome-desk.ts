@@ -135,7 +135,7 @@ export class OutcomeDesk {
     // A session's end says nothing of an earlier copy of the record; only a record that was sent
     // once, and is answered itself, is known not to have been applied.
     const firstCopy = !asked && record.sends === 1;
-    const error = sessionError(record, outcome);
+    const error = sessionError(record, outcome, this.#hooks.session());
     if (outcome.code === "REJOIN" && firstCopy) record.rejoin = true;
     else if (outcome.code === "SUPERSEDED" && firstCopy) this.#hooks.settle(record, outcome);
     else if (outcome.code !== "REJOIN") this.#hooks.unknown(record, error);
@@ -172,12 +172,11 @@ export class OutcomeDesk {
   }
 }
 
-function sessionError(record: OpenRecord, outcome: Outcome): PserverError {
-  return new PserverError(
-    outcome.code ?? "INTERNAL",
-    outcome.message ?? "the session is over",
-    detailsOf(record),
-  );
+function sessionError(record: OpenRecord, outcome: Outcome, session: number): PserverError {
+  return new PserverError(outcome.code ?? "INTERNAL", outcome.message ?? "the session is over", {
+    ...detailsOf(record),
+    received: session,
+  });
 }
 
 function readAnswers(message: InboxMessage): Answers | PserverError {

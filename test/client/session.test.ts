@@ -266,6 +266,21 @@ describe("a session", () => {
     expect([rig.lost, rig.ended, rig.joined]).toEqual([[], 1, [5, 6]]);
   });
 
+  test("is not ended by what a host says of it while the next one is joined", async () => {
+    const rig = await Rig.joined(5);
+    await pass(LEASE_MS / 3);
+    const renewal = rig.only("renew");
+    rig.session.ended(new PserverError("REJOIN", "of a record", { received: 5 }));
+    const join = rig.only("join");
+    rig.refuse(renewal, "SUPERSEDED", { expected: 6, received: 5 });
+    rig.session.ended(new PserverError("REJOIN", "of another record", { received: 5 }));
+    await pass(0);
+    rig.answerJoin(join, 6);
+    await pass(LEASE_MS / 3);
+    expect(sent(rig.only("renew"))).toMatchObject({ session: 6 });
+    expect([rig.lost, rig.ended, rig.joined]).toEqual([[], 1, [5, 6]]);
+  });
+
   test("is ended by one of another process that joined while this client was joining anew", async () => {
     const rig = await Rig.joined(5);
     const call = rig.session.request("begin", {}, deadline());

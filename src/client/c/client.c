@@ -45,6 +45,7 @@ static pserver_status check_process(const char *what) {
 static void destroy(struct client *client) {
   outbox_release(&client->outbox);
   parameters_release(&client->parameters);
+  release_open_inits(&client->open_inits);
   pool_release(&client->pool);
   pthread_cond_destroy(&client->idle);
   pthread_mutex_destroy(&client->lock);

@@ -9,6 +9,7 @@
 #include "call.h"
 #include "errors.h"
 #include "names.h"
+#include "open-inits.h"
 #include "outbox.h"
 #include "parameters.h"
 #include "position.h"
@@ -58,6 +59,7 @@ struct client {
   uint64_t tokens;
   /** Epoch of the initialization this trainer was selected for; 0 if it is not. */
   uint64_t init_epoch;
+  struct open_init *open_inits;
   /** Bytes of replies asked for. */
   size_t pull_bytes;
 

@@ -6,6 +6,7 @@
 
 #include "client.h"
 #include "clock.h"
+#include "crc32.h"
 #include "dtypes.h"
 #include "puller.h"
 #include "session.h"
@@ -204,6 +205,22 @@ static pserver_status ask_until_settled(struct call *call, const char *verb, wri
   }
 }
 
+/** Sends the blocks of a parameter; in a repeat, what is there already is done. */
+static pserver_status send_init(struct call *call, struct update *update, size_t bytes) {
+  struct client *client = call->client;
+  struct parameter *parameter = update->parameter;
+  uint32_t crc = crc32_update(0, update->data, bytes);
+  pthread_mutex_lock(&client->lock);
+  update->counts_present = is_repeated_init(client->open_inits, parameter, crc);
+  pthread_mutex_unlock(&client->lock);
+  pserver_status status = send_updates(call, update, 1, false);
+  pthread_mutex_lock(&client->lock);
+  if (status == PSERVER_OK) forget_open_init(&client->open_inits, parameter);
+  else note_failed_init(&client->open_inits, parameter, crc);
+  pthread_mutex_unlock(&client->lock);
+  return status;
+}
+
 /** Stores the values of a parameter that this trainer was selected for. */
 static pserver_status fill(struct call *call, struct declaration *declaration) {
   struct update update = {.operation = UPDATE_INIT,
@@ -215,7 +232,7 @@ static pserver_status fill(struct call *call, struct declaration *declaration) {
   if (status != PSERVER_OK) return status;
   status = check_finite(declaration->parameter, PSERVER_AS_IS, update.data,
                         declaration->parameter->layout.elements);
-  return status == PSERVER_OK ? send_updates(call, &update, 1, false) : status;
+  return status == PSERVER_OK ? send_init(call, &update, declaration->value->bytes) : status;
 }
 
 static void give_back(struct call *call, struct declaration *declaration) {

@@ -36,6 +36,10 @@ void sending_rejected(struct sending *sending, const struct piece *piece) {
     sending->late++;
     return;
   }
+  if (last->code == PSERVER_ERR_ALREADY_INITIALIZED && piece->update->counts_present) {
+    sending->applied++;
+    return;
+  }
   if (sending->rejection != NULL) return;
   sending->rejection = &sending->failures[REJECTION];
   char name[PIECE_NAME_ROOM];

@@ -168,22 +168,26 @@ pserver_status session_join(struct call *call) {
   return ask_once(call, &request);
 }
 
-void session_ended(struct client *client, pserver_status status) {
-  struct session *session = &client->session;
-  if (session->is_stopped) return;
-  if (status == PSERVER_ERR_REJOIN) {
-    if (session->is_ended) return;
-    session->is_ended = true;
-    client->outbox.is_paused = true;
-    wake_all(client);
-    return;
-  }
+static void superseded(struct client *client) {
   char text[MESSAGE_BYTES];
   snprintf(text, sizeof text,
            "trainer \"%s\": a newer session has joined under this id, so this client can do nothing "
            "more; give every process an id of its own",
            client->trainer);
   client_fail(client, PSERVER_ERR_SUPERSEDED, text);
+}
+
+void session_ended(struct client *client, pserver_status status) {
+  struct session *session = &client->session;
+  /* While another session is being joined, that one is the newest. */
+  if (session->is_stopped || session->is_ended) return;
+  if (status != PSERVER_ERR_REJOIN) {
+    superseded(client);
+    return;
+  }
+  session->is_ended = true;
+  client->outbox.is_paused = true;
+  wake_all(client);
 }
 
 /** Runs one request of the thread's own; what it found becomes the last error. */
@@ -207,7 +211,9 @@ static int64_t keep_alive(struct client *client) {
                                    : in_background(client, "renew", lease_ms);
   pthread_mutex_lock(&client->lock);
   if (session->is_stopped) return 0;
-  if (status == PSERVER_ERR_REJOIN || status == PSERVER_ERR_SUPERSEDED) {
+  if (is_ended && status == PSERVER_ERR_SUPERSEDED) {
+    superseded(client);
+  } else if (status == PSERVER_ERR_REJOIN || status == PSERVER_ERR_SUPERSEDED) {
     session_ended(client, status);
   } else if (status != PSERVER_OK && !pserver_is_retryable(status)) {
     client_fail(client, status, last_failure()->text);

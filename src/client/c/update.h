@@ -22,6 +22,8 @@ struct update {
   double beta;
   bool has_rate;
   double rate;
+  /** Whether a block that is initialized already counts as applied. */
+  bool counts_present;
   /** The trainer's step; 0 in a job without. */
   uint64_t step;
   /** Versions of the blocks at the last pull, 0 where none was; NULL if they do not matter. */

@@ -109,6 +109,34 @@ describe("a host", () => {
     expect((await reading).data).toEqual(new Float32Array(4).fill(2));
   });
 
+  test("that folds nothing while parameters are initialized: the same again is done, others are not", async () => {
+    const { host, client } = await start();
+    await client.beginInit();
+    const values = ones(2 * 1024 * 1024);
+    const others = values.map((value) => value + 1);
+    const unknown = async (call: (timeoutMs: number) => Promise<unknown>): Promise<void> => {
+      host.stalled = true;
+      expect(await atDeadline("OUTCOME_UNKNOWN", call)).toMatchObject({ code: "OUTCOME_UNKNOWN" });
+      host.stalled = false;
+    };
+    await unknown((timeoutMs) => client.initParam("w", values, {}, { timeoutMs }));
+    await client.initParam("w", values);
+    // Nothing is open any more.
+    const present = { code: "ALREADY_INITIALIZED" };
+    await expect(client.initParam("w", values)).rejects.toMatchObject(present);
+    await unknown((timeoutMs) => client.initParam("x", values, {}, { timeoutMs }));
+    await expect(client.initParam("x", others)).rejects.toMatchObject(present);
+    // Which of the two is stored nobody knows.
+    await expect(client.initParam("x", values)).rejects.toMatchObject(present);
+    await unknown((timeoutMs) => client.createIfNotAlreadyCreated("y", values, {}, { timeoutMs }));
+    const created = await client.createIfNotAlreadyCreated("y", values);
+    await client.finishInit();
+    const initialized = await client.pullFull("w");
+    for (const { data } of [created, initialized]) {
+      expect([data.length, new Set<unknown>(data)]).toEqual([values.length, new Set([-1])]);
+    }
+  });
+
   test("that is away is waited for; at the deadline the error says what to do", async () => {
     const { host, client } = await start();
     await initialize(client);
