@@ -156,7 +156,8 @@ PSERVER_EXPORT pserver_status pserver_begin_init(pserver_client *client, bool wa
                                                  int64_t timeout_ms, bool *selected);
 
 /**
- * Declares a parameter and stores its first values. `config` may be NULL.
+ * Declares a parameter and stores its first values. `config` may be NULL. A call that has failed, with
+ * OUTCOME_UNKNOWN for instance, may be repeated with the same values.
  * NOT_SELECTED unless this trainer is selected; BAD_NAME, BAD_DTYPE, BAD_SHAPE, BAD_LENGTH, BAD_CONFIG,
  * NON_FINITE for what is wrong with it.
  */
