@@ -6,6 +6,7 @@ const HINTS: Readonly<Partial<Record<ErrorCode, string>>> = {
   NO_HOST: 'start a host with "pserver host", and check --job',
   NO_OWNER: "a host may be taking the shard over: try again in a few seconds",
   NO_JETSTREAM: "start the broker with the nats.conf of this package",
+  JETSTREAM_UNAVAILABLE: "a cluster may be choosing a leader: try again in a few seconds",
   BROKER_TOO_OLD: 'install nats-server 2.12, or let "pserver up" start one',
   NO_ETCD: "check --etcd, and that etcd runs: etcdctl --endpoints=URL endpoint health",
   PAYLOAD_TOO_SMALL: "raise max_payload in the broker's configuration to 8MB",
