@@ -119,7 +119,21 @@ static void on_error(natsConnection *connection, natsSubscription *subscription,
 
 static void on_unsubscribed(void *closure) { client_release(closure); }
 
-static pserver_status subscribe(struct client *client) {
+/** Waits until the broker knows the inbox, so that whoever answers finds it, also on a new connection. */
+static natsStatus await_inbox(struct client *client, int64_t ends_at_ms) {
+  int64_t pause_ms = PAUSE_MS;
+  while (true) {
+    int64_t left = ends_at_ms - now_ms();
+    natsStatus status = natsConnection_FlushTimeout(client->connection, left > 1 ? left : 1);
+    int64_t delay_ms = varied_ms(pause_ms);
+    bool is_final = status == NATS_OK || status == NATS_CONNECTION_CLOSED;
+    if (is_final || now_ms() + delay_ms >= ends_at_ms) return status;
+    pause_ms = doubled_ms(pause_ms, PAUSE_MS_MAX);
+    nats_Sleep(delay_ms);
+  }
+}
+
+static pserver_status subscribe(struct client *client, int64_t ends_at_ms) {
   char subject[INBOX_ROOM + 4];
   snprintf(subject, sizeof subject, "%s.>", client->inbox);
   natsStatus status = natsConnection_Subscribe(&client->subscription, client->connection, subject,
@@ -131,8 +145,7 @@ static pserver_status subscribe(struct client *client) {
   }
   /* What comes is bounded by what was asked for and sent. */
   if (status == NATS_OK) status = natsSubscription_SetPendingLimits(client->subscription, -1, -1);
-  /* So that whoever answers finds the inbox. */
-  if (status == NATS_OK) status = natsConnection_Flush(client->connection);
+  if (status == NATS_OK) status = await_inbox(client, ends_at_ms);
   if (status == NATS_OK) return PSERVER_OK;
   return fail(PSERVER_ERR_NO_BROKER, "subscribing to the inbox: %s", natsStatus_GetText(status));
 }
@@ -205,7 +218,7 @@ pserver_status connect_broker(struct client *client, const pserver_options *opti
     client_release(client);
     return status;
   }
-  status = subscribe(client);
+  status = subscribe(client, ends_at_ms);
   if (status != PSERVER_OK) disconnect(client);
   return status;
 }

@@ -1,6 +1,7 @@
 // Proves what is asked of the broker about a journal: purging below the first record asks for nothing,
 // for "below 0" is all; the state names the sequences without a record; a journal is opened in an order
-// that lets no trainer write before its rules. The broker is a table of streams.
+// that lets no trainer write before its rules; and in a cluster it is taken to be gone only if it is not on
+// the list of streams either. The broker is a table of streams.
 import { JetStreamApiError, type JetStreamClient, type JetStreamManager } from "@nats-io/jetstream";
 import { describe, expect, test } from "vitest";
 import { Journal } from "../../../src/actors/journal/journal.ts";
@@ -8,7 +9,7 @@ import { decodeMessage, JobSubjects } from "../../../src/protocol/index.ts";
 
 const NOT_FOUND = { code: 404, err_code: 10059, description: "stream not found" };
 
-function journalOn(streams: object): Journal {
+function journalOn(streams: object, replicas = 1): Journal {
   return new Journal({
     manager: { streams } as unknown as JetStreamManager,
     client: {} as unknown as JetStreamClient,
@@ -16,7 +17,7 @@ function journalOn(streams: object): Journal {
     settings: {
       storage: "file",
       bytesMax: 1,
-      replicas: 1,
+      replicas,
       rules: 2,
       synchronization: { mode: "async" },
     },
@@ -241,5 +242,43 @@ describe("one record", () => {
     });
     expect(await journal.record(2, 8)).toBeUndefined();
     await expect(journal.record(2, 9)).rejects.toBeDefined();
+  });
+});
+
+describe("a journal that a broker of a cluster does not find", () => {
+  function journalListedAs(names: () => AsyncGenerator<string>, replicas = 3): Journal {
+    const info = (): Promise<never> => Promise.reject(new JetStreamApiError(NOT_FOUND));
+    return journalOn({ info, names }, replicas);
+  }
+
+  test("is gone if it is not on the list of streams", async () => {
+    const journal = journalListedAs(async function* () {
+      yield "PS_j_33";
+    });
+    expect(await journal.info(1)).toBeUndefined();
+  });
+
+  test("is away for now if it is: a server may not have read it from its disk yet", async () => {
+    const journal = journalListedAs(async function* () {
+      yield "PS_j_2";
+      yield "PS_j_3";
+    });
+    await expect(journal.info(1)).rejects.toMatchObject({ code: "JETSTREAM_UNAVAILABLE" });
+  });
+
+  test("is gone if the job is kept on one broker, which need not be asked for the list", async () => {
+    const journal = journalListedAs(() => {
+      throw new Error("asked");
+    }, 1);
+    expect(await journal.info(1)).toBeUndefined();
+  });
+
+  test("is away for now if nobody tells the list", async () => {
+    const journal = journalListedAs(async function* () {
+      yield await Promise.reject(
+        new JetStreamApiError({ code: 503, err_code: 10008, description: "no leader" }),
+      );
+    });
+    await expect(journal.info(1)).rejects.toMatchObject({ code: "JETSTREAM_UNAVAILABLE" });
   });
 });
