@@ -101,8 +101,8 @@ export class Journal {
   }
 
   /**
-   * Whether the broker has the stream on its list. In a cluster the leader keeps it, while a server
-   * that has just started finds no stream that it has not read from its disk yet.
+   * Whether the cluster has the stream on the list that its leader keeps: a server that has just started
+   * finds no stream that it has not read from its disk yet.
    */
   async #isListed(generation: number): Promise<boolean> {
     try {

@@ -1,12 +1,12 @@
 // Proves that a host which cannot work on a broker or in a job says so with a code when it starts,
 // and that saving and other control requests answer what is wrong with them.
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { mkdtemp, readdir, readFile, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import type { HostOptions } from "../../../src/actors/host.ts";
-import type { BrokerOptions } from "../../../src/broker/index.ts";
+import { type BrokerOptions, findBroker } from "../../../src/broker/index.ts";
 import type { Client } from "../../../src/client/index.ts";
 import { type HostLine, TestJob } from "../../support/host.ts";
 import { HANG_MS } from "../../support/limits.ts";
@@ -78,6 +78,29 @@ describe("a host that cannot start", () => {
       type: "refused",
       error: { code: "DENIED" },
     });
+  });
+
+  test("on a broker that runs without JetStream altogether, at once", async () => {
+    await start();
+    const directory = await temporary();
+    const { path } = await findBroker();
+    const flags = ["-a", "127.0.0.1", "-p", "-1", "--ports_file_dir", directory];
+    const broker = spawn(path, flags, { stdio: "ignore" });
+    try {
+      const told = async (): Promise<string | undefined> => {
+        const [file] = await readdir(directory);
+        const text = file === undefined ? "" : await readFile(join(directory, file), "utf8");
+        return /"nats":\["([^"]+)"/.exec(text)?.[1];
+      };
+      const url = await vi.waitUntil(told, { timeout: HANG_MS });
+      const connection = { servers: [url], timeoutMs: HANG_MS };
+      expect(await refusal({ connection })).toMatchObject({
+        type: "refused",
+        error: { code: "NO_JETSTREAM" },
+      });
+    } finally {
+      broker.kill("SIGKILL");
+    }
   });
 
   test("without a broker", async () => {
