@@ -1,7 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { NatsConnection } from "@nats-io/transport-node";
-import { PserverError } from "../protocol/index.ts";
-import { fromBrokerError, isWithoutJetStream } from "../transport/broker-error.ts";
+import { fromBrokerError, orNoJetStream } from "../transport/broker-error.ts";
 
 /** First and longest pause between two attempts. */
 const RETRY_MS_MIN = 50;
@@ -30,12 +29,8 @@ export class StartPatience {
       try {
         return await work();
       } catch (caught) {
-        const error = fromBrokerError(caught, "starting");
-        if (!error.retryable) throw error;
-        if (error.code === "JETSTREAM_UNAVAILABLE" && isWithoutJetStream(this.#connection)) {
-          throw new PserverError("NO_JETSTREAM", error.message, error.details, { cause: error });
-        }
-        if (performance.now() + retryMs >= this.#endsAtMs) throw error;
+        const error = orNoJetStream(fromBrokerError(caught, "starting"), this.#connection);
+        if (!error.retryable || performance.now() + retryMs >= this.#endsAtMs) throw error;
         await delay(retryMs);
       }
     }

@@ -63,6 +63,15 @@ export function isWithoutJetStream({ info }: Pick<NatsConnection, "info">): bool
   return info !== undefined && info.jetstream !== true && info.cluster === undefined;
 }
 
+/** The error itself, or NO_JETSTREAM where the broker's JetStream does not answer because it has none. */
+export function orNoJetStream(
+  error: PserverError,
+  connection: Pick<NatsConnection, "info">,
+): PserverError {
+  if (error.code !== "JETSTREAM_UNAVAILABLE" || !isWithoutJetStream(connection)) return error;
+  return new PserverError("NO_JETSTREAM", error.message, error.details, { cause: error });
+}
+
 /** Whether the broker's permissions forbid a subscription: whoever made it hears nothing. */
 export function isRefusedSubscription(error: unknown): boolean {
   return error instanceof PermissionViolationError && error.operation === "subscription";

@@ -75,6 +75,18 @@ function seeing(version: number): Piece {
   };
 }
 
+/** A piece whose message is large enough to get memory that is used again; what it gets goes to `taken`. */
+function largePiece(taken: ArrayBufferLike[]): Piece {
+  return {
+    ...piece(0),
+    draft: (head, allocate) => {
+      const draft = draftMessage({ ...head }, 100_000, allocate);
+      taken.push(draft.bytes.buffer);
+      return sealMessage(draft);
+    },
+  };
+}
+
 function pieces(shard: number, count: number, dataBytes?: number): Piece[] {
   return Array.from({ length: count }, (_, index) => piece(shard, index, dataBytes));
 }
@@ -159,14 +171,7 @@ describe("outcomes", () => {
   test("the memory of a message is used again after its PubAck, or its outcome if that is faster", async () => {
     const { wire, outbox } = setUp();
     const taken: ArrayBufferLike[] = [];
-    const large: Piece = {
-      ...piece(0),
-      draft: (head, allocate) => {
-        const draft = draftMessage({ ...head }, 100_000, allocate);
-        taken.push(draft.bytes.buffer);
-        return sealMessage(draft);
-      },
-    };
+    const large = largePiece(taken);
     for (const [i, isFaster] of [false, true, false].entries()) {
       const done = outbox.send([large], { deadline: deadline() });
       const published = wire.published[i];
@@ -585,14 +590,7 @@ describe("repeats", () => {
   test("the memory of a record that was sent twice is not used again: a copy may be on its way", async () => {
     const { wire, outbox } = setUp();
     const taken: ArrayBufferLike[] = [];
-    const large: Piece = {
-      ...piece(0),
-      draft: (head, allocate) => {
-        const draft = draftMessage({ ...head }, 100_000, allocate);
-        taken.push(draft.bytes.buffer);
-        return sealMessage(draft);
-      },
-    };
+    const large = largePiece(taken);
     watch(outbox.send([large], { deadline: deadline() }));
     wire.disconnect();
     wire.reconnect();

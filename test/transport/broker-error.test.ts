@@ -16,6 +16,7 @@ import {
   fromStoreError,
   isWithoutJetStream,
   isWrongSequence,
+  orNoJetStream,
 } from "../../src/transport/broker-error.ts";
 
 function api(code: number, err_code: number, description: string): JetStreamApiError {
@@ -79,4 +80,9 @@ test.each([
 ])("JetStream is absent or not: %s", (_what, info, absent) => {
   const connection = { info } as Pick<NatsConnection, "info">;
   expect(isWithoutJetStream(connection)).toBe(absent);
+  const silent = new PserverError("JETSTREAM_UNAVAILABLE", "nobody answers");
+  const code = absent ? "NO_JETSTREAM" : "JETSTREAM_UNAVAILABLE";
+  expect(orNoJetStream(silent, connection)).toMatchObject({ code, message: "nobody answers" });
+  const denied = new PserverError("DENIED", "no");
+  expect(orNoJetStream(denied, connection)).toBe(denied);
 });

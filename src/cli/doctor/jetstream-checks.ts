@@ -6,6 +6,7 @@ import {
 } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { ensureError } from "../../protocol/errors.ts";
+import { isWithoutJetStream } from "../../transport/broker-error.ts";
 import { formatBytes, formatCount } from "../output/amounts.ts";
 import { type Check, fail, ok, skip, warn } from "./check.ts";
 
@@ -25,7 +26,7 @@ export async function checkJetStream(
   job: string,
   timeoutMs: number,
 ): Promise<Check[]> {
-  if (connection.info?.jetstream !== true) return [disabled()];
+  if (isWithoutJetStream(connection)) return [disabled()];
   let manager: JetStreamManager;
   let account: JetStreamAccountStats;
   try {

@@ -3,8 +3,10 @@ import type { NatsConnection } from "@nats-io/transport-node";
 import { connectBroker } from "../../client/connect.ts";
 import { Deadline } from "../../client/deadline.ts";
 import { resolveConnection, resolveSettings } from "../../client/settings.ts";
+import { ensureError } from "../../protocol/errors.ts";
 import { ID_BYTES_MAX } from "../../protocol/limits.ts";
 import { JobSubjects } from "../../protocol/subjects.ts";
+import { orNoJetStream } from "../../transport/broker-error.ts";
 import type { CliContext } from "../context.ts";
 import { type JobFlags, toOverrides } from "../options/connection-options.ts";
 
@@ -16,7 +18,7 @@ const CONNECT_TIMEOUT_MS = 5_000;
 
 /**
  * Runs `use` with a connection as hosts of the job have one, for the JetStream API.
- * @throws NO_BROKER or DENIED if the broker cannot be used; what `use` throws.
+ * @throws NO_BROKER or DENIED if the broker cannot be used, NO_JETSTREAM if it has none; what `use` throws.
  */
 export async function withStore<T>(
   context: CliContext,
@@ -25,7 +27,13 @@ export async function withStore<T>(
 ): Promise<T> {
   const name = commandId();
   const inboxPrefix = new JobSubjects(flags.job).hostInbox(name);
-  return await withBroker(context, flags, { name, inboxPrefix }, use);
+  return await withBroker(context, flags, { name, inboxPrefix }, async (connection) => {
+    try {
+      return await use(connection);
+    } catch (error) {
+      throw orNoJetStream(ensureError(error), connection);
+    }
+  });
 }
 
 /**

@@ -1,6 +1,7 @@
 // Proves what ends a C trainer's session and what does not, against a fake host that refuses what the
 // test wants, under address and undefined behaviour sanitizers: what passes is asked again, an answer
-// about a session that was left behind ends nothing, and what does not pass is said of every call.
+// about a session that was left behind ends nothing, what does not pass is said of every call, and an
+// initialization whose outcome it does not know it may repeat, with the same values and no others.
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { type ErrorCode, type Fields, PserverError } from "../../../src/protocol/index.ts";
 import { RunningProgram } from "../../c/running-program.ts";
@@ -88,4 +89,29 @@ test.each([
     timeout: HANG_MS,
   });
   expect(await program.ask("finish")).toBe(code);
+});
+
+test("an initialization whose outcome is unknown may be repeated with the same values", async () => {
+  const { host, start } = await startHost();
+  const program = start();
+  const unknown = async (what: string): Promise<void> => {
+    host.stalled = true;
+    let found = "";
+    for (let timeoutMs = 1_500; found !== "OUTCOME_UNKNOWN"; timeoutMs *= 4) {
+      found = await program.ask(`${what} ${timeoutMs}`);
+      expect(["OUTCOME_UNKNOWN", "TIMEOUT", "NO_HOST"]).toContain(found);
+    }
+    host.stalled = false;
+  };
+  await unknown("init w 1");
+  expect(await program.ask("init w 1 60000")).toBe("OK");
+  expect(await program.ask("init w 1 60000")).toBe("ALREADY_INITIALIZED");
+  await unknown("init x 1");
+  expect(await program.ask("init x 2 60000")).toBe("ALREADY_INITIALIZED");
+  expect(await program.ask("init x 1 60000")).toBe("ALREADY_INITIALIZED");
+  await unknown("create y 3");
+  expect(await program.ask("create y 3 60000")).toBe("OK");
+  expect(await program.ask("finish")).toBe("OK");
+  program.finish();
+  await program.end();
 });
