@@ -126,7 +126,6 @@ export class JournalReader {
         });
         this.#attempt += 1;
         await Promise.race([this.#create(this.#attempt), interrupted]);
-        this.#retryMs = RETRY_MS_MIN;
         if (!this.#resetAgain) return;
       } catch (error) {
         const found = fromBrokerError(error, "reading the journal");
@@ -134,8 +133,7 @@ export class JournalReader {
           this.#fail(found);
           return;
         }
-        await delay(this.#retryMs);
-        this.#retryMs = Math.min(this.#retryMs * 2, RETRY_MS_MAX);
+        await delay(this.#nextPauseMs());
       }
     }
   }
@@ -200,6 +198,7 @@ export class JournalReader {
       this.#receiveStatus(message.headers?.code ?? 0, message);
       return;
     }
+    this.#retryMs = RETRY_MS_MIN;
     this.#outstanding = Math.max(0, this.#outstanding - 1);
     const seq = streamSequence(reply);
     if (seq === this.#next || (seq > this.#next && this.#gapAt === this.#next)) {
@@ -215,6 +214,7 @@ export class JournalReader {
   }
 
   #receiveStatus(code: number, message: Msg): void {
+    if (code === 100 || code === 408) this.#retryMs = RETRY_MS_MIN;
     if (code === 100) return;
     if (code === 408) {
       const pending = Number(message.headers?.get("Nats-Pending-Messages") ?? 0);
@@ -222,7 +222,16 @@ export class JournalReader {
       this.#request();
       return;
     }
-    void this.reset();
+    // A consumer that was just made may have no leader: another at once would have none either.
+    this.#unsubscribe();
+    setTimeout(() => void this.reset(), this.#nextPauseMs()).unref();
+  }
+
+  /** The pause before the next attempt, which grows until something comes of one. */
+  #nextPauseMs(): number {
+    const pauseMs = this.#retryMs;
+    this.#retryMs = Math.min(2 * pauseMs, RETRY_MS_MAX);
+    return pauseMs;
   }
 
   #checkHeartbeat(): void {
