@@ -7,6 +7,7 @@ const LONGEST = [
   "c/races.test.ts",
   "c/paddle-examples.test.ts",
   "host/etcd.test.ts",
+  "host/cluster.test.ts",
   "e2e/cli.test.ts",
   "examples.test.ts",
   "host/journal-faults.test.ts",

@@ -32,7 +32,7 @@ test("one that can never be made ends in what the broker says of it", async () =
   const { manager } = brokerFailing(Number.POSITIVE_INFINITY);
   const asked = hasRoom(manager, SUBJECTS, "file", 1, 100);
   await expect(asked).rejects.toMatchObject({
-    code: "INTERNAL",
+    code: "JETSTREAM_UNAVAILABLE",
     message: "asking the broker for room: error creating store for stream",
   });
 });
