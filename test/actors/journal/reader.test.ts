@@ -144,9 +144,21 @@ describe("the end of a request", () => {
     await settle();
     expect(line.consumers).toHaveLength(1);
     line.status(409);
-    await settle();
+    // After a pause: a consumer that was just made may have no leader.
+    await settle(50);
     expect(line.consumers).toHaveLength(2);
     expect(line.open).toBe(1);
+  });
+
+  test("by one status after the other is followed by growing pauses", async () => {
+    await reader.reset();
+    for (const [i, pauseMs] of [50, 100, 200].entries()) {
+      line.status(503);
+      await settle(pauseMs - 1);
+      expect(line.consumers).toHaveLength(i + 1);
+      await settle(1);
+      expect(line.consumers).toHaveLength(i + 2);
+    }
   });
 
   test("without a word for three heartbeats has the journal read anew", async () => {
@@ -179,7 +191,6 @@ describe("an error", () => {
     "NOT_OWNER",
     "UNKNOWN_RULES",
     "TOO_LARGE",
-    "NO_SPACE",
     "CLOSED",
     "DENIED",
   ] as const)("that stays, %s, ends it, once", async (code) => {
