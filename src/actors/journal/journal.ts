@@ -107,8 +107,7 @@ export class Journal {
   async #isListed(generation: number): Promise<boolean> {
     try {
       const name = this.stream(generation);
-      const subject = this.#subjects.hostLog(this.shard, "rules");
-      for await (const listed of this.#streams.names(subject)) if (listed === name) return true;
+      for await (const listed of this.#streams.names()) if (listed === name) return true;
       return false;
     } catch (error) {
       throw fromBrokerError(error, `looking for the journal of shard ${this.shard}`, {

@@ -17,6 +17,7 @@ const MANIFEST: Manifest = {
   seq: 7,
   recordCrc: 5,
   state: [],
+  fallbacks: [],
   pieces: [],
 };
 
