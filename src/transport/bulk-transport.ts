@@ -66,8 +66,8 @@ class BulkTransport extends NodeTransport {
 
   /**
    * Connects as the stock transport does, and takes note of what may be lent.
-   * @throws NO_TLS where TLS is asked for and cannot be had, BAD_MESSAGE if what answers is no broker;
-   * what the stock transport throws.
+   * @throws NO_TLS where TLS is asked for and cannot be had; what the stock transport throws, and what
+   * says that no broker answers: there may be one at another attempt.
    */
   override async connect(address: Address, options: BulkConnectionOptions): Promise<void> {
     this.#lending = options.lending;
@@ -75,10 +75,10 @@ class BulkTransport extends NodeTransport {
     try {
       await super.connect(address, options);
     } catch (error) {
-      if (this.#malformed !== undefined) throw this.#malformed;
+      if (this.#malformed !== undefined) throw notFromBroker(this.#malformed);
       throw tlsFailure(error, `${address.tlsName || address.hostname}:${address.port}`) ?? error;
     }
-    if (this.#malformed !== undefined) throw this.#malformed;
+    if (this.#malformed !== undefined) throw notFromBroker(this.#malformed);
   }
 
   /** Dials a socket that reads whole messages and otherwise behaves as any. */
@@ -249,6 +249,10 @@ class BulkTransport extends NodeTransport {
 function greetingIn(chunks: readonly Uint8Array[]): Uint8Array {
   const bytes = Buffer.concat(chunks);
   return bytes.subarray(0, bytes.indexOf(LINE_END) + LINE_END.length);
+}
+
+function notFromBroker(cause: PserverError): Error {
+  return new Error(cause.message, { cause });
 }
 
 /** Connects as nats.js's own `connect` does, with a transport made for large messages. */
