@@ -31,6 +31,8 @@ export interface HostServices {
   readonly host: string;
   /** Where models may be saved, if this host may. */
   readonly modelDirectory: string | undefined;
+  /** Called for each lifecycle request from another account of the broker, where none is answered. */
+  readonly onOtherAccount: (trainer: string) => void;
 }
 
 /** Begins to answer lifecycle and control requests; gives what is to be closed. */
@@ -61,6 +63,7 @@ export function serveRequests(services: HostServices): RequestServer[] {
       subjects,
       subject: subjects.allLifecycle(),
       lanes: lifecycleLanes(),
+      onOtherAccount: services.onOtherAccount,
       handle: async (trainer, verb, message) => {
         if (isOneOf(LIFECYCLE_VERBS, verb)) return await lifecycle.handle(trainer, verb, message);
         throw new PserverError("BAD_MESSAGE", `lifecycle: no such verb: ${verb}`, {

@@ -37,6 +37,7 @@ export class RequestServer {
   readonly #lanes: readonly RequestLane[];
   readonly #subscription: Subscription;
   readonly #refusals: Refusals;
+  readonly #onOtherAccount: (trainer: string) => void;
   readonly #turn: Turn = new Turn(TURN_MS, () => {
     this.#refusals.review();
     this.#work();
@@ -57,12 +58,15 @@ export class RequestServer {
     readonly handle: RequestHandler;
     /** Whether every host is to hear each request, not one alone. */
     readonly isForAll?: boolean;
+    /** Called for each request from another account of the broker, where none is answered. */
+    readonly onOtherAccount?: (trainer: string) => void;
   }) {
     this.#connection = options.connection;
     this.#refusals = options.refusals;
     this.#subjects = options.subjects;
     this.#handle = options.handle;
     this.#lanes = options.lanes;
+    this.#onOtherAccount = options.onOtherAccount ?? (() => undefined);
     this.#subscription = options.connection.subscribe(options.subject, {
       ...(options.isForAll === true ? {} : { queue: "hosts" }),
       callback: (error, message) => {
@@ -89,9 +93,13 @@ export class RequestServer {
   #receive(message: Msg): void {
     const reply = message.reply ?? "";
     const sender = this.#sender(message.subject);
-    // Answered elsewhere, the asker could write where only this host may.
-    if (sender === undefined || !this.#subjects.mayAnswer(reply, sender.id)) return;
+    if (sender === undefined) return;
     const { id: trainer, verb } = sender;
+    // Answered elsewhere, the asker could write where only this host may.
+    if (!this.#subjects.mayAnswer(reply, trainer)) {
+      if (this.#subjects.isOfOtherAccount(reply)) this.#onOtherAccount(trainer);
+      return;
+    }
     const lane = this.#lanes.find((candidate) => candidate.takes(verb));
     if (lane === undefined) {
       const error = new PserverError("BAD_MESSAGE", `no such verb: ${verb}`, { received: verb });

@@ -9,6 +9,7 @@ import {
   ensureError,
   type JobSubjects,
   PserverError,
+  quoteName,
   textField,
   toAdvertised,
   toSynchronization,
@@ -84,6 +85,7 @@ export class RunningHost implements Host {
   readonly #settled: Set<number> = new Set();
   #finish: (reason: PserverError | undefined) => void = () => undefined;
   #closing: Promise<void> | undefined;
+  #hasToldOfOtherAccount = false;
 
   private constructor(opening: Opening, job: OpenedJob, owners: OwnersClient) {
     const { options, id, connection } = opening;
@@ -297,6 +299,7 @@ export class RunningHost implements Host {
         jobName: options.job,
         host: id,
         modelDirectory: options.modelDirectory,
+        onOtherAccount: (trainer) => this.#tellOfOtherAccount(trainer),
       }),
     );
     void this.#watchConnection();
@@ -305,6 +308,16 @@ export class RunningHost implements Host {
     await answers.flush();
     // Whoever finds the host is answered.
     await this.#etcd?.start();
+  }
+
+  /** Once: trainers ask again and again, and are told nothing. */
+  #tellOfOtherAccount(trainer: string): void {
+    if (this.#hasToldOfOtherAccount) return;
+    this.#hasToldOfOtherAccount = true;
+    const text =
+      `trainer ${quoteName(trainer)} asks from another account of the broker and is not answered: ` +
+      "start every host with --across-accounts if trainers have an account of their own";
+    this.#emit({ type: "error", error: new PserverError("UNSUPPORTED", text, { trainer }) });
   }
 
   /** A host that hears no requests must not look like one that serves. */

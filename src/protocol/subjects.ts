@@ -228,7 +228,12 @@ export class JobSubjects {
    */
   mayAnswer(reply: string, trainer: string): boolean {
     if (this.isTrainerInbox(reply, trainer)) return true;
-    return this.#acrossAccounts && isBelow(reply, ACCOUNT_REPLY);
+    return this.#acrossAccounts && this.isOfOtherAccount(reply);
+  }
+
+  /** Whether the broker has made a reply subject for a request from another of its accounts. */
+  isOfOtherAccount(reply: string): boolean {
+    return isBelow(reply, ACCOUNT_REPLY);
   }
 
   /** Whether a reply subject lies under the inbox of the host with this id. */

@@ -3,6 +3,7 @@ import { hostname } from "node:os";
 import { type JetStreamClient, type JetStreamManager, jetstream } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
 import {
+  asMap,
   ensureError,
   HEADER_BYTES_MAX,
   integerField,
@@ -186,7 +187,8 @@ export class Recovery {
   async #owner(shard: number): Promise<{ generation: number } | PserverError | "none"> {
     try {
       const { fields } = await this.#owners.ask(shard, "status", {}, OWNER_MS);
-      return { generation: integerField(fields, "generation") };
+      const status = asMap(fields["status"], "status");
+      return { generation: integerField(status, "generation") };
     } catch (error) {
       const found = ensureError(error);
       return found.code === "NO_OWNER" ? "none" : found;

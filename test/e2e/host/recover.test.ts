@@ -16,6 +16,7 @@ import type { Client, ConnectOptions, ShardFallback } from "../../../src/client/
 import { hashName, PserverError } from "../../../src/protocol/index.ts";
 import { type Finished, run } from "../../cli/spawn-command.ts";
 import { type TestHost, TestJob } from "../../support/host.ts";
+import { HANG_MS } from "../../support/limits.ts";
 import { snapshotAll } from "./control.ts";
 import { failureOf, flipBitOf, streamDirectory } from "./damage.ts";
 import { Archive } from "./journal-fold.ts";
@@ -99,7 +100,7 @@ async function hurtRecord(host: TestHost, at: number): Promise<void> {
 async function stopped(): Promise<{ host: TestHost; client: Client }> {
   const { host, client } = await start();
   await raise(client, 20);
-  await hurtRecord(host, 11);
+  await hurtRecord(host, 12);
   const second = await job.host();
   expect(await failureOf(second, 0)).toBe("JOURNAL_DAMAGED");
   return { host: second, client };
@@ -123,30 +124,30 @@ describe("a journal with a damaged record", () => {
     });
     const lines = shown.stdout.trimEnd().split("\n");
     expect(lines).toEqual([
-      "shard 0 has stopped: JOURNAL_DAMAGED: shard 0: expected record 11; found 12",
-      expect.stringMatching(/^ {2}journal {4}PS_j_0: records 1 to 22, \d+ KiB$/),
-      "             record 11: cannot be read",
-      "  existed    record 22 of generation 1 is the last one known",
+      "shard 0 has stopped: JOURNAL_DAMAGED: shard 0: expected record 12; found 13",
+      expect.stringMatching(/^ {2}journal {4}PS_j_0: records 1 to 23, [\d.]+ KiB$/),
+      "             record 12: cannot be read",
+      "  existed    record 23 of generation 1 is the last one known",
       "  snapshots  record 0 of generation 1: older than 1 block of initialized parameters",
       "             record 0 of generation 1: older than 1 block of initialized parameters",
-      "  choices    1. prefix: the journal as far as it can be read, record 10 of generation 1",
-      "                gives up records 11 to 22, 12 records: 11 of a, 1 of whom is not known",
+      "  choices    1. prefix: the journal as far as it can be read, record 11 of generation 1",
+      "                gives up records 12 to 23, 12 records: 11 of a, 1 of whom is not known",
     ]);
     expect(await findings()).toMatchObject({
       condition: "stopped",
       error: { code: "JOURNAL_DAMAGED" },
       generation: 1,
-      lastKnownSeq: 22,
-      journal: { firstSeq: 1, lastSeq: 22, gaps: [{ from: 11, to: 11, kind: "unreadable" }] },
+      lastKnownSeq: 23,
+      journal: { firstSeq: 1, lastSeq: 23, gaps: [{ from: 12, to: 12, kind: "unreadable" }] },
       choices: [
-        { from: "prefix", generation: 1, seq: 10, lost: { from: 11, to: 22, records: 12 } },
+        { from: "prefix", generation: 1, seq: 11, lost: { from: 12, to: 23, records: 12 } },
       ],
     });
     expect(await archive.snapshotMessages(0)).toEqual(before);
     const { stderr, code } = await recover("--from", "snapshot", "--yes");
     expect([code, stderr]).toEqual([
       3,
-      "pserver: BAD_VALUE: shard 0: expected prefix at record 10; received snapshot\n",
+      "pserver: BAD_VALUE: shard 0: expected prefix at record 11; received snapshot\n",
     ]);
     expect(await archive.snapshotMessages(0)).toEqual(before);
   });
@@ -159,19 +160,19 @@ describe("a journal with a damaged record", () => {
     expect(done).toMatchObject({
       code: 0,
       stderr:
-        "shard 0 goes on from record 10 under generation 2: records 11 to 22 of generation 1 are lost\n",
+        "shard 0 goes on from record 11 under generation 2: records 12 to 23 of generation 1 are lost\n",
     });
     await servedAgain(host);
     expect(await host.line(({ type }) => type === "shard-recovered")).toMatchObject({
       shard: 0,
       generation: 2,
-      fallbacks: [{ generation: 1, from: 11, to: 22 }],
+      fallbacks: [{ generation: 1, from: 12, to: 23 }],
     });
     expect(await count(client)).toBe(8);
     expect(await count(late)).toBe(8);
     await raise(client, 3);
     expect([await count(client), await count(client, SOUND)]).toEqual([11, 23]);
-    const lost = { shard: 0, generation: 1, lost: { from: 11, to: 22 } };
+    const lost = { shard: 0, generation: 1, lost: { from: 12, to: 23 } };
     await vi.waitFor(() => expect(told.get("a")).toEqual([lost]), WAIT);
     // It had seen nothing of the shard that is lost.
     expect(told.get("late")).toEqual([]);
@@ -179,9 +180,9 @@ describe("a journal with a damaged record", () => {
     // The new journal counts from 1; the old one is kept and takes nothing.
     await using archive = await Archive.open(job.broker.url, job.job);
     expect(await archive.journal(0, 2)).toMatchObject({ first: 1, last: 3 });
-    expect((await archive.records(0, 1)).at(-1)?.seq).toBe(22);
+    expect((await archive.records(0, 1)).at(-1)?.seq).toBe(23);
     const status = await run(["status", "--job", "j", "--url", job.broker.url]);
-    expect(status.stdout).toContain("shard 0: records 11 to 22 of generation 1 are lost");
+    expect(status.stdout).toContain("shard 0: records 12 to 23 of generation 1 are lost");
     expect(await recover()).toMatchObject({
       code: 0,
       stdout: "",
@@ -198,7 +199,7 @@ describe("a journal with a damaged record", () => {
   test("goes on although nobody owns it, and hosts come later", async () => {
     const { host, client } = await start();
     await raise(client, 20);
-    await hurtRecord(host, 11);
+    await hurtRecord(host, 12);
     expect(await findings()).toMatchObject({ error: { code: "JOURNAL_DAMAGED" } });
     expect(await recover("--from", "prefix", "--yes", "--shard", "0")).toMatchObject({ code: 0 });
     expect(await findings()).toMatchObject({ condition: "whole", generation: 2 });
@@ -235,7 +236,7 @@ describe("a recovery that is interrupted", () => {
     await using archive = await Archive.open(job.broker.url, job.job);
     expect((await archive.manifests(0)).at(-1)?.manifest).toMatchObject({
       generation: 2,
-      fallbacks: [{ generation: 1, from: 11, to: 22 }],
+      fallbacks: [{ generation: 1, from: 12, to: 23 }],
     });
   });
 });
@@ -255,7 +256,7 @@ describe("a person who is asked", () => {
       if (asked.includes("go on from")) break;
     }
     expect(asked).toBe(
-      "shard 0: go on from prefix: the journal as far as it can be read, record 10 of generation 1? [y/N] ",
+      "shard 0: go on from prefix: the journal as far as it can be read, record 11 of generation 1? [y/N] ",
     );
     act(stdin, () => controller.abort(new PserverError("ABORTED", "interrupted by SIGINT")));
     return await ended;
@@ -281,21 +282,21 @@ describe("a shard with snapshots", () => {
     await raise(client, 4);
     await snapshotAll(job);
     await raise(client, 5);
-    await hurtRecord(host, 13);
+    await hurtRecord(host, 14);
     const second = await job.host();
     expect(await failureOf(second, 0)).toBe("JOURNAL_DAMAGED");
     expect(await findings()).toMatchObject({
       choices: [
-        { from: "prefix", seq: 12, lost: { records: 2 } },
-        { from: "snapshot", seq: 9, lost: { from: 10, to: 14, records: 5 } },
-        { from: "snapshot", seq: 5, lost: { from: 6, to: 14, records: 9 } },
+        { from: "prefix", seq: 13, lost: { records: 2 } },
+        { from: "snapshot", seq: 10, lost: { from: 11, to: 15, records: 5 } },
+        { from: "snapshot", seq: 6, lost: { from: 7, to: 15, records: 9 } },
       ],
     });
-    const older = ["--from", "snapshot", "--record", "5", "--yes"];
+    const older = ["--from", "snapshot", "--record", "6", "--yes"];
     expect(await recover(...older)).toMatchObject({ code: 0 });
     await servedAgain(second);
     expect([await count(client), await count(client, SOUND)]).toEqual([3, 12]);
-    const lost = { shard: 0, generation: 1, lost: { from: 6, to: 14 } };
+    const lost = { shard: 0, generation: 1, lost: { from: 7, to: 15 } };
     await vi.waitFor(() => expect(told.get("a")).toEqual([lost]), WAIT);
   });
 
@@ -327,7 +328,7 @@ describe("a shard with snapshots", () => {
   test("of which no manifest is left goes on from a journal that reaches back to its first record", async () => {
     const { host, client } = await start();
     await raise(client, 20);
-    await hurtRecord(host, 11);
+    await hurtRecord(host, 12);
     await using archive = await Archive.open(job.broker.url, job.job);
     const manager = await jetstreamManager(archive.connection);
     const filter = archive.subjects.manifest(0);
@@ -336,7 +337,7 @@ describe("a shard with snapshots", () => {
       condition: "stopped",
       error: { code: "SNAPSHOT_DAMAGED" },
       snapshots: [],
-      choices: [{ from: "prefix", generation: 1, seq: 10 }],
+      choices: [{ from: "prefix", generation: 1, seq: 11 }],
     });
     expect(await recover("--from", "prefix", "--yes")).toMatchObject({ code: 0 });
     await job.host();
@@ -359,13 +360,13 @@ test("a journal that lost its newest records under a running host goes on from w
   await job.broker.start();
   expect(await failureOf(host, 0)).toBe("JOURNAL_LOST");
   expect(await findings()).toMatchObject({
-    lastKnownSeq: 12,
-    choices: [{ from: "prefix", seq: 7, lost: { from: 8, to: 12, records: 5, unknown: 5 } }],
+    lastKnownSeq: 13,
+    choices: [{ from: "prefix", seq: 8, lost: { from: 9, to: 13, records: 5, unknown: 5 } }],
   });
   expect(await recover("--from", "prefix", "--yes")).toMatchObject({ code: 0 });
   await servedAgain(host);
   expect([await count(client), await count(client, SOUND)]).toEqual([5, 10]);
-  const lost = { shard: 0, generation: 1, lost: { from: 8, to: 12 } };
+  const lost = { shard: 0, generation: 1, lost: { from: 9, to: 13 } };
   await vi.waitFor(() => expect(told.get("a")).toEqual([lost]), WAIT);
 });
 
@@ -407,17 +408,17 @@ describe("a journal in memory", () => {
     await host.kill();
     await using archive = await Archive.open(job.broker.url, job.job);
     const manager = await jetstreamManager(archive.connection);
-    await manager.streams.deleteMessage("PS_j_0", 11);
+    await manager.streams.deleteMessage("PS_j_0", 12);
     const second = await job.host();
     expect(await failureOf(second, 0)).toBe("JOURNAL_DAMAGED");
     expect(await findings()).toMatchObject({
-      journal: { gaps: [{ from: 11, to: 11, kind: "empty" }] },
+      journal: { gaps: [{ from: 12, to: 12, kind: "empty" }] },
     });
     expect(await recover("--from", "prefix", "--yes")).toMatchObject({ code: 0 });
     await servedAgain(second);
     expect([await count(client), await count(client, SOUND)]).toEqual([8, 20]);
     await expect(manager.streams.info("PS_j_0")).rejects.toThrow("stream not found");
-    const lost = { shard: 0, generation: 1, lost: { from: 11, to: 22 } };
+    const lost = { shard: 0, generation: 1, lost: { from: 12, to: 23 } };
     await vi.waitFor(() => expect(told.get("a")).toEqual([lost]), WAIT);
   });
 
@@ -431,7 +432,7 @@ describe("a journal in memory", () => {
     await job.broker.start();
     await job.host();
     expect(await count(client)).toBe(3);
-    const lost = { generation: 1, lost: { from: 6, to: 9 } };
+    const lost = { generation: 1, lost: { from: 7, to: 10 } };
     await vi.waitFor(() => expect(told.get("a")).toContainEqual({ shard: 0, ...lost }), WAIT);
   });
 
@@ -456,7 +457,7 @@ describe("the broker", () => {
     const client = await trainer("a");
     await client.createIfNotAlreadyCreated(HURT, BigInt64Array.of(0n));
     for (let i = 0; i < 5; i++) await client.pushFull(HURT, ONE, 1, 1);
-    await hurtRecord(host, 5);
+    await hurtRecord(host, 6);
     expect(await recover("--from", "prefix", "--yes")).toMatchObject({ code: 0 });
     await using archive = await Archive.open(job.broker.url, job.job);
     const manager = await jetstreamManager(archive.connection);
@@ -475,9 +476,9 @@ describe("the broker", () => {
     }
     job = await TestJob.start({}, { extraConfig: await readFile(samples, "utf8") });
     const as = (user: string): HostOptions["connection"] => {
-      return { servers: [job.broker.url], timeoutMs: 40_000, user, password: "word" };
+      return { servers: [job.broker.url], timeoutMs: HANG_MS, user, password: "word" };
     };
-    const options = { job: "mnist", shards: 1, connection: as("host") };
+    const options = { job: "mnist", shards: 1, connection: as("host"), acrossAccounts: true };
     const answered = { ...options, answerConnection: as("answers") };
     const host = await job.host(answered);
     const client = await job.trainer("trainer-1", {
@@ -489,7 +490,7 @@ describe("the broker", () => {
     const user = { servers: job.broker.url, user: "host", pass: "word" };
     const connection = await connect({ ...user, inboxPrefix: "_INBOX_mnist.=host.test" });
     const manager = await jetstreamManager(connection, { checkAPI: false });
-    await manager.streams.deleteMessage("PS_mnist_0", 5);
+    await manager.streams.deleteMessage("PS_mnist_0", 6);
     await connection.close();
     const second = await job.host(answered);
     expect(await failureOf(second, 0)).toBe("JOURNAL_DAMAGED");
