@@ -8,6 +8,7 @@ const LONGEST = [
   "c/paddle-examples.test.ts",
   "host/etcd.test.ts",
   "host/cluster.test.ts",
+  "host/recover.test.ts",
   "e2e/cli.test.ts",
   "examples.test.ts",
   "host/journal-faults.test.ts",
