@@ -7,9 +7,15 @@ import {
   type Message,
   mapField,
   PserverError,
+  parseShardVersionsReply,
+  parseVersionsRequest,
+  type ShardVersions,
   type Synchronization,
+  shardVersionsRequest,
   textField,
   unescapeName,
+  versionsReply,
+  type WantedVersions,
 } from "../protocol/index.ts";
 import type { Leases } from "./leases.ts";
 import { TRAINER_KEYS } from "./lifecycle/keys.ts";
@@ -18,8 +24,9 @@ import type { LifecycleService } from "./lifecycle/service.ts";
 import type { OwnersClient } from "./owners-client.ts";
 import type { SaveRequest, Saver } from "./saver.ts";
 import { HOST_LEASES, SHARD_LEASES } from "./shard-claims.ts";
+import { gatherVersions } from "./versions.ts";
 
-/** How long one shard's owner may take to tell its status. */
+/** How long one shard's owner may take to tell its status, or versions of its blocks. */
 const STATUS_MS = 2_000;
 
 /** How long a shard's owner may take for a snapshot of gigabytes. */
@@ -37,17 +44,20 @@ const STATES: { readonly [code in ErrorCode]?: string } = {
   NO_MEMORY: "no-memory",
 };
 
+/** What the answers need of the job's lifecycle. */
+type AskedLifecycle = Pick<LifecycleService, "members" | "declared" | "parameters">;
+
 /** What operators and trainers may ask of whichever host answers. */
 export class ControlService {
   readonly #saver: Saver;
   readonly #owners: OwnersClient;
   readonly #leases: Leases;
   readonly #shards: number;
-  readonly #service: Pick<LifecycleService, "members" | "declared">;
+  readonly #service: AskedLifecycle;
   readonly #synchronization: Synchronization;
 
   constructor(options: {
-    readonly service: Pick<LifecycleService, "members" | "declared">;
+    readonly service: AskedLifecycle;
     readonly synchronization: Synchronization;
     readonly saver: Saver;
     readonly owners: OwnersClient;
@@ -84,11 +94,29 @@ export class ControlService {
         return { shards: await this.#each((shard) => this.#snapshot(shard)) };
       case "hosts":
         return await this.#hosts();
+      case "versions":
+        return await this.#versions(message.fields);
     }
   }
 
   async #snapshot(shard: number): Promise<Fields> {
     return (await this.#owners.ask(shard, "snapshot", {}, SNAPSHOT_MS, SNAPSHOT_MS)).fields;
+  }
+
+  async #versions(fields: Fields): Promise<Fields> {
+    const parameters = await this.#service.parameters(parseVersionsRequest(fields));
+    return versionsReply(
+      await gatherVersions(parameters, (...asked) => this.#shardVersions(...asked)),
+    );
+  }
+
+  async #shardVersions(
+    shard: number,
+    wanted: readonly WantedVersions[],
+  ): Promise<readonly ShardVersions[]> {
+    const request = shardVersionsRequest(wanted);
+    const { fields } = await this.#owners.ask(shard, "versions", request, STATUS_MS);
+    return parseShardVersionsReply(fields, wanted.length);
   }
 
   async #hosts(): Promise<Fields> {

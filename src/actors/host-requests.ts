@@ -103,13 +103,15 @@ function lifecycleLanes(): RequestLane[] {
   ];
 }
 
-/** Each takes long and much: one save at a time, and few of all that wait. */
+/** Each takes long and much: one save at a time, few of all that wait; who looks waits for no snapshot. */
 function controlLanes(): RequestLane[] {
   const saving: readonly ControlVerb[] = ["save"];
-  const others = CONTROL_VERBS.filter((verb) => !saving.includes(verb));
-  const [atOnce, atOnceEach] = [16, 2];
+  const looking: readonly ControlVerb[] = ["hosts", "versions"];
+  const others = CONTROL_VERBS.filter((verb) => ![...saving, ...looking].includes(verb));
+  const bounds = { atOnce: 16, atOnceEach: 2, requestBytes: 1024 * 1024 };
   return [
-    new RequestLane({ verbs: others, atOnce, atOnceEach, requestBytes: 1024 * 1024 }),
+    new RequestLane({ verbs: looking, ...bounds }),
+    new RequestLane({ verbs: others, ...bounds }),
     new RequestLane({
       verbs: saving,
       atOnce: 1,

@@ -30,4 +30,5 @@ export * from "./status-pages.ts";
 export * from "./steps.ts";
 export * from "./subjects.ts";
 export * from "./tensor.ts";
+export * from "./versions.ts";
 export * from "./visible.ts";

@@ -246,7 +246,8 @@ function configField(fields: Fields): ParameterConfig {
   return toConfig(isBytes ? value : mapField(fields, "config"));
 }
 
-function checkedName(fields: Fields, key: string): string {
+/** The parameter's name under `key`; @throws BAD_NAME or BAD_MESSAGE if it can be none. */
+export function checkedName(fields: Fields, key: string): string {
   const name = fields[key];
   if (typeof name !== "string") return textField(fields, key);
   escapeName(name);

@@ -29,12 +29,12 @@ export const LIFECYCLE_VERBS = [
 export type LifecycleVerb = (typeof LIFECYCLE_VERBS)[number];
 
 /** Requests to whichever host answers first. */
-export const CONTROL_VERBS = ["save", "stop", "snapshot", "hosts"] as const;
+export const CONTROL_VERBS = ["save", "stop", "snapshot", "hosts", "versions"] as const;
 /** One of {@link CONTROL_VERBS}. */
 export type ControlVerb = (typeof CONTROL_VERBS)[number];
 
 /** Requests to the owner of one shard, from hosts. */
-export const OWNER_VERBS = ["check", "pull", "snapshot", "status", "memory"] as const;
+export const OWNER_VERBS = ["check", "pull", "snapshot", "status", "memory", "versions"] as const;
 /** One of {@link OWNER_VERBS}. */
 export type OwnerVerb = (typeof OWNER_VERBS)[number];
 

@@ -39,6 +39,11 @@ export class BlockTable {
     return this.#parameters.get(parameter)?.get(index);
   }
 
+  /** The blocks of one parameter, in no particular order. */
+  of(parameter: string): Iterable<StoredBlock> {
+    return this.#parameters.get(parameter)?.values() ?? [];
+  }
+
   *all(): IterableIterator<StoredBlock> {
     for (const blocks of this.#parameters.values()) yield* blocks.values();
   }

@@ -3,6 +3,7 @@ import type {
   Fields,
   LifecycleVerb,
   Message,
+  ParameterInfo,
   Position,
   PserverError,
 } from "../../protocol/index.ts";
@@ -25,7 +26,7 @@ import { SessionCounter } from "./session-counter.ts";
 import { sweepSessions } from "./session-sweep.ts";
 import { join, leave, renew } from "./sessions.ts";
 import type { JobSettings, Owners, Surroundings } from "./settings.ts";
-import { status } from "./status.ts";
+import { readStatus, status } from "./status.ts";
 
 /** What a {@link LifecycleService} needs. */
 export interface LifecycleOptions {
@@ -108,6 +109,11 @@ export class LifecycleService {
     const left = await expelLost(this.#around, { from: this.#sampled, count: SAMPLE });
     this.#sampled = (this.#sampled + SAMPLE) % Math.max(1, left.members.length);
     return left;
+  }
+
+  /** The parameters of these names, in their order; null where nothing is known of one. */
+  async parameters(names: readonly string[]): Promise<readonly (ParameterInfo | null)[]> {
+    return (await readStatus(this.#around, { names })).parameters;
   }
 
   /** What the job and its trainers have declared, and their quotas. */

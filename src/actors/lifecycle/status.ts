@@ -30,7 +30,14 @@ const NOWHERE: Position = { generation: 1, seq: 0 };
  * became ready.
  */
 export async function status(around: Surroundings, fields: Fields): Promise<Fields> {
-  const request = parseStatusRequest(fields);
+  return { ...(await readStatus(around, parseStatusRequest(fields))) };
+}
+
+/** As {@link status}, for a request that has been read. */
+export async function readStatus(
+  around: Surroundings,
+  request: StatusRequest,
+): Promise<StatusReply> {
   let after = request.after ?? "";
   for (;;) {
     const found = await find(around, { ...request, after });
@@ -39,7 +46,7 @@ export async function status(around: Surroundings, fields: Fields): Promise<Fiel
     const reply = replyOf(around, request, found, job);
     const last = found.parameters.at(-1);
     // A page of leftovers only must not look like the last one.
-    if (!found.more || reply.parameters.length > 0 || last === undefined) return { ...reply };
+    if (!found.more || reply.parameters.length > 0 || last === undefined) return reply;
     after = last.declaration.name;
   }
 }

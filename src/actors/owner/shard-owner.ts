@@ -23,6 +23,7 @@ import { RecoveryWatch } from "./recovery-watch.ts";
 import type { OwnerState, ShardOwnerOptions } from "./shard-owner-options.ts";
 import { ShardRequests } from "./shard-requests.ts";
 import { ShardSnapshots } from "./shard-snapshots.ts";
+import { shardUpdates } from "./shard-versions.ts";
 import { StepQueue } from "./step-queue.ts";
 
 /** Pause after an attempt to take the shard over that the broker kept from success. */
@@ -181,6 +182,7 @@ export class ShardOwner {
       oldestSeq: this.#snapshots?.oldestSeq ?? 0,
       blocks,
       valueBytes: shard?.valueBytes ?? 0,
+      updates: shard === undefined ? 0 : shardUpdates(shard),
       journalBytes: this.#snapshots?.journalBytes ?? 0,
       markedSeq: this.#markedSeq(),
       senders: senders(shard, this.#requests?.refused ?? 0),

@@ -24,9 +24,11 @@ import {
   parseOutcomeRequest,
   parsePosition,
   parsePullRequest,
+  parseShardVersionsRequest,
   parseStepRequest,
   readPartRequest,
   sealMessage,
+  shardVersionsReply,
   textField,
   WAITING_FOR_MAX,
 } from "../../protocol/index.ts";
@@ -38,6 +40,7 @@ import type { Intake } from "./intake.ts";
 import { KnownChecksums } from "./known-checksums.ts";
 import type { PositionQueue } from "./position-queue.ts";
 import type { Asker, Responder } from "./responder.ts";
+import { shardVersions } from "./shard-versions.ts";
 import type { StepQueue, WantedStep } from "./step-queue.ts";
 import { WantedParts } from "./wanted-parts.ts";
 
@@ -355,6 +358,11 @@ export class ShardRequests {
       this.#responder.respond(asker, () => encodeMessage({ status: this.#owner.status() }));
     } else if (verb === "memory") {
       this.#responder.respond(asker, () => encodeMessage(this.#owner.memory()));
+    } else if (verb === "versions") {
+      const wanted = parseShardVersionsRequest(fields);
+      this.#responder.respond(asker, () =>
+        encodeMessage(shardVersionsReply(shardVersions(this.#owner.shard, wanted))),
+      );
     } else if (verb === "snapshot") {
       this.#owner.snapshot().then(
         (entries) => this.#responder.respond(asker, () => encodeMessage(entries)),

@@ -4,16 +4,19 @@ import { Deadline } from "../../client/deadline.ts";
 import { Requests } from "../../client/requests.ts";
 import { NatsWire } from "../../client/wire.ts";
 import { encodeMessage, type Fields } from "../../protocol/codec.ts";
-import { PserverError } from "../../protocol/errors.ts";
+import { ensureError, PserverError } from "../../protocol/errors.ts";
 import {
   type ParameterInfo,
   parseStatusReply,
   type StatusReply,
   type StatusRequest,
 } from "../../protocol/lifecycle-messages.ts";
+import { PARAMETERS_PER_REQUEST_MAX } from "../../protocol/limits.ts";
 import { quoteName } from "../../protocol/names.ts";
 import { readStatusPages } from "../../protocol/status-pages.ts";
 import { JobSubjects } from "../../protocol/subjects.ts";
+import { parseVersionsReply } from "../../protocol/versions.ts";
+import { KnownVersions } from "./known-versions.ts";
 import { type Participants, parseParticipants } from "./participants.ts";
 
 /** How long to hope for a host where nobody listens: one that starts takes longer anyway. */
@@ -87,6 +90,27 @@ export class HostRequests {
   async participants(): Promise<Participants> {
     const subject = this.#subjects.control(this.#options.trainer, "hosts");
     return parseParticipants(await this.#ask("hosts", subject, {}));
+  }
+
+  /**
+   * Versions of these parameters' blocks, as far as they are known now. A broker that permits no such
+   * question, and hosts that do not know it, leave all of them unknown.
+   */
+  async versions(names: readonly string[]): Promise<KnownVersions> {
+    const known = new KnownVersions();
+    const subject = this.#subjects.control(this.#options.trainer, "versions");
+    try {
+      for (let from = 0; from < names.length; from += PARAMETERS_PER_REQUEST_MAX) {
+        const page = names.slice(from, from + PARAMETERS_PER_REQUEST_MAX);
+        const fields = await this.#ask("versions", subject, { names: page });
+        known.add(page, parseVersionsReply(fields, page.length));
+      }
+    } catch (error) {
+      const { code, message } = ensureError(error);
+      if (code !== "DENIED" && code !== "BAD_MESSAGE") throw error;
+      known.refuse(message);
+    }
+    return known;
   }
 
   async #ask(what: string, subject: string, entries: Fields): Promise<Fields> {
