@@ -48,6 +48,8 @@ export class ShardOwner {
   /** What the shard needs of the host's memory, which has less. */
   #lacking: { readonly error: PserverError; readonly valueBytes: number } | undefined;
   #closed = false;
+  /** Records of trainers refused since it serves the shard. */
+  #refused = 0;
   #shard: Shard | undefined;
   #loop: FoldLoop | undefined;
   #requests: ShardRequests | undefined;
@@ -182,7 +184,7 @@ export class ShardOwner {
       oldestSeq: this.#snapshots?.oldestSeq ?? 0,
       blocks,
       valueBytes: shard?.valueBytes ?? 0,
-      updates: shard === undefined ? 0 : shardUpdates(shard),
+      updates: { applied: shard === undefined ? 0 : shardUpdates(shard), refused: this.#refused },
       journalBytes: this.#snapshots?.journalBytes ?? 0,
       markedSeq: this.#markedSeq(),
       senders: senders(shard, this.#requests?.refused ?? 0),
@@ -288,7 +290,9 @@ export class ShardOwner {
         },
         mayFold: () => !snapshots.holdsUp,
         onSettled: (settled) => {
-          if (this.#state === "serving") this.#answers.add(settled);
+          if (this.#state !== "serving") return;
+          this.#answers.add(settled);
+          if (settled.outcome.code !== undefined) this.#refused += 1;
         },
         onAdvanced: (bytes) => this.#advanced(bytes),
         onHole: async (hole) => {

@@ -7,8 +7,9 @@ import { EXIT } from "../exit-codes.ts";
 import { helpText } from "../help-text.ts";
 import { addJobOptions, addTrainerOption } from "../options/connection-options.ts";
 import { addOutputOptions } from "../options/output-options.ts";
-import type { Paint } from "../output/colors.ts";
+import type { Look } from "../output/colors.ts";
 import type { OutputFlags } from "../output/output.ts";
+import { hangingLines } from "../output/wrap.ts";
 
 const TIMEOUT_MS = 5_000;
 
@@ -24,7 +25,7 @@ export function registerDoctor(program: Command, context: CliContext): void {
       const checks = await runDoctor(context, flags);
       const failed = checks.some(({ status }) => status === "fail");
       if (output.json) output.value({ ok: !failed, checks });
-      else output.lines(checks.flatMap((check) => describeCheck(check, output.paint)));
+      else output.lines(checks.flatMap((check) => describeCheck(check, output)));
       if (failed) context.setExitCode(EXIT.failure);
     })
     .addHelpText(
@@ -56,8 +57,12 @@ const MARKS: Readonly<Record<CheckStatus, string>> = {
 /** How each status is styled. */
 const STYLES = { ok: "ok", warn: "warn", fail: "fail", skip: "faint" } as const;
 
-/** A check for people: one line, and one with what to do. */
-export function describeCheck({ name, status, message, advice }: Check, paint: Paint): string[] {
-  const line = `${paint(STYLES[status], MARKS[status])}  ${name}: ${visible(message)}`;
-  return advice === undefined ? [line] : [line, `      -> ${advice}`];
+/** A check for people: what was found, and below it what to do. */
+export function describeCheck(
+  { name, status, message, advice }: Check,
+  { paint, width }: Look,
+): string[] {
+  const mark = `${paint(STYLES[status], MARKS[status])}  `;
+  const lines = hangingLines(mark, `${name}: ${visible(message)}`, width);
+  return advice === undefined ? lines : [...lines, ...hangingLines("      -> ", advice, width)];
 }

@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { tensorBytes } from "../../protocol/tensor.ts";
 import { type CliContext, openOutput } from "../context.ts";
 import { helpText } from "../help-text.ts";
+import { describeUpdates, describeVersion, versionEntries } from "../job/known-versions.ts";
 import { withHosts, withTrainer } from "../job/open-job.ts";
 import {
   addJobOptions,
@@ -35,8 +36,10 @@ export function registerGet(program: Command, context: CliContext): void {
       "after",
       helpText({
         "With --json": [
-          '  {"name","dtype","shape","values"}, all values flat in C order; 64-bit integers, NaN and',
-          '  infinities as strings. With --out: {"file","bytes"}.',
+          '  {"name","dtype","shape","version","updates","values"}, all values flat in C order; 64-bit',
+          '  integers, NaN and infinities as strings. With --out: {"file","bytes","version","updates"}.',
+          '  The version is {"least","most"} of the blocks when the values were asked for; they may be of',
+          "  later ones.",
         ],
         Examples: [
           "  pserver get w                     # the first and last values, as numpy prints them",
@@ -53,7 +56,12 @@ async function runGet(context: CliContext, name: string, flags: GetFlags): Promi
   // Whether the values can be written is known before they are read.
   if (flags.out !== undefined) tensorFileKind(flags.out);
   // The client waits for a job that is not initialized; who asks by hand wants to be told.
-  const info = await withHosts(context, flags, ({ requests }) => requests.parameter(name));
+  const { info, versions } = await withHosts(context, flags, async ({ requests }) => {
+    const found = await requests.parameter(name);
+    // Asked before the values are read, which are of these versions or later ones.
+    return { info: found, versions: await requests.versions([name]) };
+  });
+  const known = versions.of(name);
   const bytes = tensorBytes(info.dtype, info.shape);
   const tensor = await output
     .progress(`reading ${formatBytes(bytes)}`)
@@ -69,11 +77,13 @@ async function runGet(context: CliContext, name: string, flags: GetFlags): Promi
     const written = await writeTensorFile(flags.out, name, tensor, options).finally(() =>
       progress.clear(),
     );
-    if (output.json) output.value({ file: flags.out, bytes: written });
+    if (output.json) output.value({ file: flags.out, bytes: written, ...versionEntries(known) });
     else output.message(`wrote ${formatBytes(written)} to ${flags.out}`);
   } else if (output.json) {
-    await output.stream(encodeJsonTensor(name, tensor), signal);
+    await output.stream(encodeJsonTensor(name, tensor, versionEntries(known)), signal);
   } else {
-    output.lines(summarizeTensor(name, tensor));
+    const facts = [`version ${describeVersion(known)}`, `updates ${describeUpdates(known)}`];
+    output.lines(summarizeTensor(name, tensor, facts, output.width));
   }
+  if (versions.gap !== undefined) output.warning(versions.gap);
 }

@@ -6,9 +6,9 @@ import { withStore } from "../job/open-broker.ts";
 import { addJobOptions, type JobFlags } from "../options/connection-options.ts";
 import { addOutputOptions } from "../options/output-options.ts";
 import { formatBytes } from "../output/amounts.ts";
-import type { Paint } from "../output/colors.ts";
+import type { Look } from "../output/colors.ts";
 import type { OutputFlags } from "../output/output.ts";
-import { formatTable } from "../output/table.ts";
+import { type Concession, formatTable } from "../output/table.ts";
 
 const TIMEOUT_MS = 5_000;
 
@@ -32,7 +32,7 @@ export function registerJobs(program: Command, context: CliContext): void {
       });
       if (output.json) output.value(jobs);
       else if (jobs.length === 0) output.message("the broker holds no job");
-      else output.lines(describeJobs(jobs, output.paint));
+      else output.lines(describeJobs(jobs, output));
     })
     .addHelpText(
       "after",
@@ -51,7 +51,7 @@ export function registerJobs(program: Command, context: CliContext): void {
 }
 
 /** The jobs as a table. */
-export function describeJobs(jobs: readonly JobDescription[], paint: Paint): string[] {
+export function describeJobs(jobs: readonly JobDescription[], look: Look): string[] {
   const columns = [
     { title: "JOB" },
     { title: "STATE" },
@@ -68,5 +68,11 @@ export function describeJobs(jobs: readonly JobDescription[], paint: Paint): str
     journal ?? "",
     formatBytes(bytes),
   ]);
-  return formatTable(columns, rows, paint);
+  const concessions: Concession[] = [
+    { drop: "JOURNAL" },
+    { cut: "JOB", to: 16 },
+    { drop: "SHARDS" },
+    { drop: "STORED" },
+  ];
+  return formatTable(columns, rows, look, concessions);
 }

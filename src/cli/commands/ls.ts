@@ -1,8 +1,10 @@
 import type { Command } from "commander";
 import type { ParameterInfo } from "../../protocol/lifecycle-messages.ts";
 import { tensorBytes } from "../../protocol/tensor.ts";
+import type { BlockVersions } from "../../protocol/versions.ts";
 import { type CliContext, openOutput } from "../context.ts";
 import { helpText } from "../help-text.ts";
+import { describeUpdates, describeVersion, versionEntries } from "../job/known-versions.ts";
 import { withHosts } from "../job/open-job.ts";
 import {
   addJobOptions,
@@ -11,9 +13,9 @@ import {
 } from "../options/connection-options.ts";
 import { addOutputOptions } from "../options/output-options.ts";
 import { formatBytes } from "../output/amounts.ts";
-import type { Paint } from "../output/colors.ts";
+import type { Look } from "../output/colors.ts";
 import type { OutputFlags } from "../output/output.ts";
-import { formatTable } from "../output/table.ts";
+import { type Concession, formatTable } from "../output/table.ts";
 import { formatShape } from "../output/tensor-summary.ts";
 
 const TIMEOUT_MS = 5_000;
@@ -24,50 +26,84 @@ export function registerLs(program: Command, context: CliContext): void {
   addOutputOptions(addTrainerOption(addJobOptions(command, TIMEOUT_MS)))
     .action(async (flags: TrainerFlags & OutputFlags) => {
       const output = openOutput(context, flags);
-      const { parameters } = await withHosts(context, flags, ({ requests }) =>
-        requests.everything(),
-      );
-      if (output.json) output.value(parameters.map(listedParameter));
-      else if (parameters.length === 0) output.message(`job ${flags.job} has no parameters`);
-      else output.lines(describeParameters(parameters, output.paint));
+      const { parameters, versions } = await withHosts(context, flags, async ({ requests }) => {
+        const { parameters: all } = await requests.everything();
+        const ready = all.filter((info) => info.ready).map(({ name }) => name);
+        return { parameters: all, versions: await requests.versions(ready) };
+      });
+      const listed = parameters.map((info) => ({ info, versions: versions.of(info.name) }));
+      if (output.json) output.value(listed.map(listedParameter));
+      else if (listed.length === 0) output.message(`job ${flags.job} has no parameters`);
+      else output.lines(describeParameters(listed, output));
+      if (versions.gap !== undefined) output.warning(versions.gap);
     })
     .addHelpText(
       "after",
       helpText({
         "With --json": [
-          '  A list of {"name","dtype","shape","bytes","blocks","epoch","ready","config"}, by name.',
+          '  A list of {"name","dtype","shape","bytes","blocks","version","updates","epoch","ready",',
+          '  "config"}, by name. The version is {"least","most"} of the blocks, 1 after their init and 1 more',
+          "  with each change; updates are all changes of blocks. Both are null where they are not known.",
         ],
         Examples: ["  pserver ls", "  pserver ls --json | jq -r '.[].name'"],
       }),
     );
 }
 
-/** A parameter as `--json` prints it. */
-export function listedParameter(info: ParameterInfo): Readonly<Record<string, unknown>> {
-  const { name, dtype, shape, epoch, ready, config, layout } = info;
-  const bytes = tensorBytes(dtype, shape);
-  return { name, dtype, shape, bytes, blocks: layout.blocks, epoch, ready, config };
+/** A parameter and what is known of its versions. */
+interface ListedParameter {
+  readonly info: ParameterInfo;
+  readonly versions: BlockVersions | undefined;
 }
 
-/** The parameters as a table. */
-export function describeParameters(parameters: readonly ParameterInfo[], paint: Paint): string[] {
+/** A parameter as `--json` prints it. */
+export function listedParameter({
+  info,
+  versions,
+}: ListedParameter): Readonly<Record<string, unknown>> {
+  const { name, dtype, shape, epoch, ready, config, layout } = info;
+  const bytes = tensorBytes(dtype, shape);
+  const { blocks } = layout;
+  const { version, updates } = versionEntries(versions);
+  return { name, dtype, shape, bytes, blocks, version, updates, epoch, ready, config };
+}
+
+/** The parameters as a table; of a name or shape that is too long the middle is left out. */
+export function describeParameters(parameters: readonly ListedParameter[], look: Look): string[] {
   const columns = [
     { title: "NAME" },
     { title: "DTYPE" },
     { title: "SHAPE" },
     { title: "SIZE", align: "right" },
     { title: "BLOCKS", align: "right" },
+    { title: "VERSION", align: "right" },
+    { title: "UPDATES", align: "right" },
     { title: "EPOCH", align: "right" },
     { title: "" },
   ] as const;
-  const rows = parameters.map(({ name, dtype, shape, layout, epoch, ready }) => [
-    name,
-    dtype,
-    formatShape(shape),
-    formatBytes(tensorBytes(dtype, shape)),
-    String(layout.blocks),
-    String(epoch),
-    ready ? "" : "not initialized yet",
-  ]);
-  return formatTable(columns, rows, paint);
+  const rows = parameters.map(({ info, versions }) => {
+    const { name, dtype, shape, layout, epoch, ready } = info;
+    return [
+      name,
+      dtype,
+      formatShape(shape),
+      formatBytes(tensorBytes(dtype, shape)),
+      String(layout.blocks),
+      ready ? describeVersion(versions) : "",
+      ready ? describeUpdates(versions) : "",
+      String(epoch),
+      ready ? "" : "not ready",
+    ];
+  });
+  const concessions: Concession[] = [
+    { drop: "EPOCH" },
+    { cut: "NAME", to: 24 },
+    { cut: "SHAPE", to: 10 },
+    { drop: "BLOCKS" },
+    { cut: "NAME", to: 12 },
+    { drop: "DTYPE" },
+    { drop: "SIZE" },
+    { drop: "SHAPE" },
+  ];
+  return formatTable(columns, rows, look, concessions);
 }

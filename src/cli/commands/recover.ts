@@ -143,7 +143,7 @@ function showFindings(
   found: readonly ShardFindings[],
   stopped: readonly ShardFindings[],
 ): void {
-  for (const findings of stopped) output.lines(describeFindings(findings, output.paint));
+  for (const findings of stopped) output.lines(describeFindings(findings, output));
   for (const { shard, condition, error } of found) {
     if (condition !== "failed") continue;
     const reason = `${error?.code}: ${error?.message}`;

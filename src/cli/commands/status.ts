@@ -6,19 +6,27 @@ import { visible } from "../../protocol/visible.ts";
 import { type CliContext, openOutput } from "../context.ts";
 import { helpText } from "../help-text.ts";
 import { withHosts } from "../job/open-job.ts";
-import { closedSteps, fallenBack, idleShards, type Participants } from "../job/participants.ts";
+import {
+  closedSteps,
+  fallenBack,
+  idleShards,
+  type ListedShard,
+  type Participants,
+} from "../job/participants.ts";
 import { type Declared, type Waste, wasteOf } from "../job/senders.ts";
+import { updatesOf } from "../job/updates.ts";
 import {
   addJobOptions,
   addTrainerOption,
   type TrainerFlags,
 } from "../options/connection-options.ts";
 import { addOutputOptions } from "../options/output-options.ts";
-import { formatBytes, formatCount, formatRanges } from "../output/amounts.ts";
-import type { Paint } from "../output/colors.ts";
+import { formatBytes, formatCount, formatNumber, formatRanges } from "../output/amounts.ts";
+import type { Look, Paint, Style } from "../output/colors.ts";
 import { describeFallbacks } from "../output/fallbacks.ts";
 import type { OutputFlags } from "../output/output.ts";
 import { formatTable } from "../output/table.ts";
+import { titledLines } from "../output/wrap.ts";
 
 const TIMEOUT_MS = 5_000;
 
@@ -56,7 +64,7 @@ export function registerStatus(program: Command, context: CliContext): void {
         return summarize(flags.job, status, parameters, participants);
       });
       if (output.json) output.value(status);
-      else output.lines(describeStatus(status, output.paint));
+      else output.lines(describeStatus(status, output));
     })
     .addHelpText(
       "after",
@@ -96,40 +104,58 @@ export function summarize(
 }
 
 /** The status for people. */
-export function describeStatus(status: JobStatus, paint: Paint): string[] {
+export function describeStatus(status: JobStatus, look: Look): string[] {
   const { parameters, hosts, trainers, shards } = status;
-  const row = (title: string, text: string): string =>
-    `  ${paint("faint", title.padEnd(10))} ${text}`;
+  const { paint } = look;
+  const row = (title: string, text: string, style?: Style): string[] =>
+    titledLines(title, text, look, style);
   const bytes = `${formatBytes(parameters.bytes)} in ${formatCount(parameters.blocks, "block")}`;
   const unready = parameters.count - parameters.ready;
   const notReady = unready === 0 ? "" : `, ${unready} not initialized yet`;
   const names = trainers.map(visible).join(", ");
   const lines = [
     `job ${paint("strong", status.job)}: ${describeState(status, paint)}`,
-    row("parameters", `${parameters.count}, ${bytes}${notReady}`),
-    row("shards", `${shards.length} on ${formatCount(hosts.length, "host")}`),
-    row("trainers", trainers.length === 0 ? "none" : `${trainers.length}: ${names}`),
+    ...row("parameters", `${parameters.count}, ${bytes}${notReady}`),
+    ...row("updates", describeUpdates(shards)),
+    ...row("shards", `${shards.length} on ${formatCount(hosts.length, "host")}`),
+    ...row("trainers", trainers.length === 0 ? "none" : `${trainers.length}: ${names}`),
   ];
-  if (status.declared !== undefined) lines.push(row("declared", describeDeclared(status.declared)));
-  if (status.synchronization.mode !== "async") lines.push(row("steps", describeSteps(status)));
+  if (status.declared !== undefined) {
+    lines.push(...row("declared", describeDeclared(status.declared)));
+  }
+  if (status.synchronization.mode !== "async") lines.push(...row("steps", describeSteps(status)));
   for (const [state, numbers] of idleShards(shards)) {
-    lines.push(row("", paint("warn", `${state} at the moment: ${formatRanges(numbers)}`)));
+    lines.push(...row("", `${state} at the moment: ${formatRanges(numbers)}`, "warn"));
   }
   for (const { shard, fallbacks } of fallenBack(shards)) {
-    lines.push(row("", `shard ${shard}: ${describeFallbacks(fallbacks)}`));
+    lines.push(...row("", `shard ${shard}: ${describeFallbacks(fallbacks)}`));
   }
   const doubted = shards.filter(({ reportedLoss }) => reportedLoss !== undefined);
   if (doubted.length > 0) {
     const numbers = formatRanges(doubted.map(({ shard }) => shard));
     const text = `a trainer has seen later records than there are: ${numbers}`;
-    lines.push(row("", paint("warn", text)));
+    lines.push(...row("", text, "warn"));
   }
   for (const waste of wasteOf(shards).slice(0, WASTEFUL_MAX)) {
-    lines.push(row("", paint("warn", describeWaste(waste))));
+    lines.push(...row("", describeWaste(waste), "warn"));
   }
   const columns = [{ title: "HOST" }, { title: "SHARDS" }];
   const rows = hosts.map((host) => [host.id, formatRanges(host.shards) || "none"]);
-  return [...lines, "", ...formatTable(columns, rows, paint)];
+  const concessions = [
+    { wrap: "SHARDS", to: 24 },
+    { cut: "HOST", to: 16 },
+    { wrap: "SHARDS", to: 8 },
+  ];
+  return [...lines, "", ...formatTable(columns, rows, look, concessions)];
+}
+
+/** Changes of blocks, which each shard tells; those that do not are named, for their part is not known. */
+function describeUpdates(shards: readonly ListedShard[]): string {
+  const { applied, refused, silent } = updatesOf(shards);
+  const counts = `${formatNumber(applied)} applied, ${formatNumber(refused)} refused by the present owners`;
+  if (silent.length === 0) return counts;
+  if (silent.length === shards.length) return "not known";
+  return `${counts}; not known of shards ${formatRanges(silent)}`;
 }
 
 function describeDeclared({ parameters, heldBytes }: Declared): string {

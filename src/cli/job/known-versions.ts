@@ -1,5 +1,5 @@
 import type { BlockVersions, VersionsReply } from "../../protocol/versions.ts";
-import { formatCount, formatRanges } from "../output/amounts.ts";
+import { formatCount, formatNumber, formatRanges } from "../output/amounts.ts";
 
 /** Versions of parameters, as far as hosts have told them. */
 export class KnownVersions {
@@ -50,5 +50,10 @@ export function versionEntries(known: BlockVersions | undefined): {
 export function describeVersion(known: BlockVersions | undefined): string {
   if (known === undefined) return "?";
   const { least, most } = known;
-  return least === most ? String(least) : `${least}–${most}`;
+  return least === most ? formatNumber(least) : `${formatNumber(least)}–${formatNumber(most)}`;
+}
+
+/** The changes of blocks for people; `?` if unknown. */
+export function describeUpdates(known: BlockVersions | undefined): string {
+  return known === undefined ? "?" : formatNumber(known.updates);
 }

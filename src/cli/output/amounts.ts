@@ -23,6 +23,11 @@ export function formatDuration(durationMs: number): string {
   return `${Math.floor(minutes / 60)} h${rest(minutes % 60, "min")}`;
 }
 
+/** A whole number with its digits in groups: `12,345`. */
+export function formatNumber(number: number): string {
+  return String(number).replace(/\B(?=(?:\d{3})+$)/g, ",");
+}
+
 /** A count with its noun: `1 host`, `2 hosts`. */
 export function formatCount(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;

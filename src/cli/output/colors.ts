@@ -14,6 +14,13 @@ const FORMATS = {
 /** Marks text with a style, or leaves it alone. */
 export type Paint = (style: Style, text: string) => string;
 
+/** How text for people is to look. */
+export interface Look {
+  readonly paint: Paint;
+  /** Columns of the terminal; infinite where there is none. */
+  readonly width: number;
+}
+
 /** A {@link Paint} that uses colours or not. */
 export function makePaint(colored: boolean): Paint {
   // Node's own check looks at process.stdout; ours has looked at the stream that is written to.

@@ -6,7 +6,7 @@ import { Progress } from "./progress.ts";
 import { visibleColored, visibleJson, visibleLines } from "./visible.ts";
 
 /** A stream that may be a terminal. */
-export type OutputStream = Writable & { readonly isTTY?: boolean };
+export type OutputStream = Writable & { readonly isTTY?: boolean; readonly columns?: number };
 
 /** Flags of every command that say how it prints. */
 export interface OutputFlags {
@@ -24,6 +24,8 @@ export class Output {
   readonly json: boolean;
   /** Styles text for the data stream. */
   readonly paint: Paint;
+  /** Columns that lines of data have; infinite where nobody says how many. */
+  readonly width: number;
   /** Styles text for the message stream. */
   readonly paintMessage: Paint;
   readonly #data: OutputStream;
@@ -46,6 +48,7 @@ export class Output {
     const noColor = flags.color === false;
     this.#isColored = wantsColor(streams.stdout.isTTY === true, environment, noColor);
     this.paint = makePaint(this.#isColored);
+    this.width = lineWidth(streams.stdout, environment);
     this.paintMessage = makePaint(wantsColor(streams.stderr.isTTY === true, environment, noColor));
     this.#animated = wantsAnimation(streams.stderr.isTTY === true, environment);
   }
@@ -93,6 +96,17 @@ export class Output {
   #time(): string | undefined {
     return this.#clock?.().toISOString();
   }
+}
+
+/** What the terminal says, or else the environment, as shells set it. */
+function lineWidth(
+  { isTTY, columns }: OutputStream,
+  environment: Readonly<Record<string, string | undefined>>,
+): number {
+  // A terminal that does not know its size has 0 columns.
+  if (isTTY === true && columns !== undefined && columns > 0) return columns;
+  const given = environment["COLUMNS"] ?? "";
+  return /^[1-9][0-9]{0,5}$/.test(given) ? Number(given) : Number.POSITIVE_INFINITY;
 }
 
 /** Text whose further lines cannot pass for messages of their own. */

@@ -1,6 +1,7 @@
-import { stripVTControlCharacters } from "node:util";
 import { visible } from "../../protocol/visible.ts";
-import type { Paint } from "./colors.ts";
+import type { Look } from "./colors.ts";
+import { cutMiddle, textWidth } from "./text-width.ts";
+import { wrapText } from "./wrap.ts";
 
 /** A column of a table; numbers are best aligned right. */
 export interface Column {
@@ -8,36 +9,89 @@ export interface Column {
   readonly align?: "left" | "right";
 }
 
+/**
+ * What a table that is too wide gives up of one column, by its title: cells lose their middle or go on
+ * in further lines, down to `to` columns of the terminal and no more than is needed; or all of it.
+ */
+export type Concession =
+  | { readonly cut: string; readonly to: number }
+  | { readonly wrap: string; readonly to: number }
+  | { readonly drop: string };
+
+/** A column with the cells below its title, as wide as it may be. */
+interface Laid extends Column {
+  readonly cells: readonly string[];
+  readonly width: number;
+  readonly isWrapped: boolean;
+}
+
 const GAP = "  ";
 
 /**
- * Rows under their titles, in columns as wide as their widest cell; no line at all without rows.
- * Cells, which come from other people's names, are made {@link visible}.
+ * Rows under their titles, in columns as wide as their widest cell or as the terminal allows; no line
+ * at all without rows. Cells, which come from other people's names, are made {@link visible}.
+ * `concessions` are made in their order, the least important first, until the table fits; one that
+ * does not fit after the last goes beyond the terminal's edge.
  */
 export function formatTable(
   columns: readonly Column[],
   rows: readonly (readonly string[])[],
-  paint: Paint,
+  { paint, width }: Look,
+  concessions: readonly Concession[] = [],
 ): string[] {
   if (rows.length === 0) return [];
-  const cells = rows.map((row) => row.map(visible));
-  const widths = columns.map(({ title }, i) =>
-    Math.max(textWidth(title), ...cells.map((row) => textWidth(row[i] ?? ""))),
-  );
-  const line = (row: readonly string[]): string =>
-    columns
-      .map(({ align }, i) => pad(row[i] ?? "", widths[i] ?? 0, align ?? "left"))
-      .join(GAP)
-      .trimEnd();
-  return [paint("strong", line(columns.map(({ title }) => title))), ...cells.map(line)];
+  let laid = columns.map((column, i) => lay(column, rows, i));
+  for (const concession of concessions) {
+    const excess = totalWidth(laid) - width;
+    if (excess <= 0) break;
+    laid = concede(laid, concession, excess);
+  }
+  const titles = lineOf(laid, ({ title, width: own }) => cutMiddle(title, own));
+  const lines = rows.flatMap((_, row) => rowLines(laid, row));
+  return [paint("strong", titles), ...lines];
 }
 
-function pad(text: string, width: number, align: "left" | "right"): string {
+function lay(column: Column, rows: readonly (readonly string[])[], i: number): Laid {
+  const cells = rows.map((row) => visible(row[i] ?? ""));
+  const width = Math.max(textWidth(column.title), ...cells.map(textWidth));
+  return { ...column, cells, width, isWrapped: false };
+}
+
+function totalWidth(laid: readonly Laid[]): number {
+  return laid.reduce((sum, { width }) => sum + width, GAP.length * (laid.length - 1));
+}
+
+/** The columns after one concession, `excess` being what they are too wide by. */
+function concede(laid: readonly Laid[], concession: Concession, excess: number): Laid[] {
+  if ("drop" in concession) return laid.filter(({ title }) => title !== concession.drop);
+  const isWrapped = "wrap" in concession;
+  const title = isWrapped ? concession.wrap : concession.cut;
+  return laid.map((column) => {
+    if (column.title !== title || column.width <= concession.to) return column;
+    return { ...column, isWrapped, width: Math.max(concession.to, column.width - excess) };
+  });
+}
+
+/** A row, which takes several lines where a cell is wrapped. */
+function rowLines(laid: readonly Laid[], row: number): string[] {
+  const parts = laid.map(({ cells, width, isWrapped }) => {
+    const lines = isWrapped ? wrapText(cells[row] ?? "", width) : [cells[row] ?? ""];
+    return lines.map((line) => cutMiddle(line, width));
+  });
+  const height = Math.max(...parts.map((lines) => lines.length));
+  return Array.from({ length: height }, (_, n) =>
+    lineOf(laid, (_column, i) => parts[i]?.[n] ?? ""),
+  );
+}
+
+function lineOf(laid: readonly Laid[], cell: (column: Laid, i: number) => string): string {
+  return laid
+    .map((column, i) => pad(cell(column, i), column))
+    .join(GAP)
+    .trimEnd();
+}
+
+function pad(text: string, { width, align = "left" }: Laid): string {
   const blanks = " ".repeat(Math.max(0, width - textWidth(text)));
   return align === "left" ? text + blanks : blanks + text;
-}
-
-/** Code points, without the sequences that colour; wide characters count as one. */
-function textWidth(text: string): number {
-  return [...stripVTControlCharacters(text)].length;
 }

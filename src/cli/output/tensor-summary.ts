@@ -2,6 +2,7 @@ import { type Tensor, tensorBytes } from "../../protocol/tensor.ts";
 import { visible } from "../../protocol/visible.ts";
 import { formatBytes } from "./amounts.ts";
 import { shortElement } from "./elements.ts";
+import { hangingLines } from "./wrap.ts";
 
 /** Elements shown at each end of a dimension that is cut. */
 const EDGE = 3;
@@ -14,38 +15,57 @@ export function formatShape(shape: readonly number[]): string {
   return shape.length === 1 ? `(${shape[0]},)` : `(${shape.join(", ")})`;
 }
 
-/** Lines that show a tensor as numpy prints an array: small ones whole, else each axis's ends. */
-export function summarizeTensor(name: string, tensor: Tensor): string[] {
+/** Characters of a line of elements, where the terminal is no narrower. */
+const LINE_MAX = 75;
+
+/**
+ * Lines that show a tensor as numpy prints an array: small ones whole, else each axis's ends. `facts`
+ * are further things to say of it above.
+ */
+export function summarizeTensor(
+  name: string,
+  tensor: Tensor,
+  facts: readonly string[] = [],
+  lineWidth: number = Number.POSITIVE_INFINITY,
+): string[] {
   const { dtype, shape, data } = tensor;
   const bytes = formatBytes(tensorBytes(dtype, shape));
-  const head = `${visible(name)}  ${dtype} ${formatShape(shape)}  ${bytes}`;
-  if (shape.length === 0) return [head, shortElement(data, 0)];
+  const parts = [`${dtype} ${formatShape(shape)}`, bytes, ...facts];
+  const head = hangingLines("", `${visible(name)}  ${parts.join("  ")}`, lineWidth);
+  if (shape.length === 0) return [...head, shortElement(data, 0)];
   const edge = data.length > WHOLE_MAX ? EDGE : Number.POSITIVE_INFINITY;
   const width = Math.max(
     ...shownIndexes(shape, edge).map((index) => shortElement(data, index).length),
   );
-  return [head, ...arrayLines(shape, edge, (index) => shortElement(data, index).padStart(width))];
+  const element = (index: number): string => shortElement(data, index).padStart(width);
+  const lineMax = Math.min(LINE_MAX, lineWidth);
+  return [...head, ...arrayLines({ shape, edge, element, lineMax })];
+}
+
+/** An array as it is shown. */
+interface ShownArray {
+  readonly shape: readonly number[];
+  /** Positions shown at each end of an axis. */
+  readonly edge: number;
+  readonly element: (index: number) => string;
+  /** Columns of a line. */
+  readonly lineMax: number;
 }
 
 /** Prints one axis: rows of the inner axes, indented under their bracket. */
-function arrayLines(
-  shape: readonly number[],
-  edge: number,
-  element: (index: number) => string,
-  axis = 0,
-  start = 0,
-): string[] {
+function arrayLines(array: ShownArray, axis = 0, start = 0): string[] {
+  const { shape, edge, element, lineMax } = array;
   const size = shape[axis] ?? 0;
   const stride = shape.slice(axis + 1).reduce((product, dimension) => product * dimension, 1);
   const kept = keptPositions(size, edge);
   if (axis === shape.length - 1) {
     const parts = kept.map((i) => (i === undefined ? "..." : element(start + i)));
-    return wrap(parts);
+    // The brackets of the axes around it take a column each, at either end.
+    return wrap(parts, lineMax - 2 * axis);
   }
   const lines: string[] = [];
   for (const [n, i] of kept.entries()) {
-    const inner =
-      i === undefined ? ["..."] : arrayLines(shape, edge, element, axis + 1, start + i * stride);
+    const inner = i === undefined ? ["..."] : arrayLines(array, axis + 1, start + i * stride);
     const opened = inner.map((line, row) => (n === 0 && row === 0 ? `[${line}` : ` ${line}`));
     lines.push(...opened);
   }
@@ -53,12 +73,12 @@ function arrayLines(
   return lines;
 }
 
-/** A row of elements in lines of at most 75 characters. */
-function wrap(parts: readonly string[]): string[] {
+/** A row of elements in lines of at most so many characters, or of one element. */
+function wrap(parts: readonly string[], lineMax: number): string[] {
   const lines: string[] = [];
   let line = "";
   for (const part of parts) {
-    if (line !== "" && line.length + part.length + 1 > 74) {
+    if (line !== "" && line.length + part.length + 3 > lineMax) {
       lines.push(line);
       line = "";
     }

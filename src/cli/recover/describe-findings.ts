@@ -7,34 +7,44 @@ import type {
 } from "../../actors/recovery/findings.ts";
 import { visible } from "../../protocol/visible.ts";
 import { formatBytes, formatCount } from "../output/amounts.ts";
-import type { Paint } from "../output/colors.ts";
+import type { Look, Style } from "../output/colors.ts";
+import { textWidth } from "../output/text-width.ts";
+import { hangingLines, titledLines, titleHead } from "../output/wrap.ts";
 
 /** Snapshots, gaps and trainers that are listed; `--json` has all. */
 const LISTED_MAX = 8;
 
 /** What was found of a shard that has stopped, for people. */
-export function describeFindings(findings: ShardFindings, paint: Paint): string[] {
+export function describeFindings(findings: ShardFindings, look: Look): string[] {
+  const { paint, width } = look;
   const { shard, error, snapshots, journal, lastKnownSeq, generation, choices } = findings;
-  const row = (title: string, text: string): string =>
-    `  ${paint("faint", title.padEnd(10))} ${text}`;
+  const row = (title: string, text: string, style?: Style): string[] =>
+    titledLines(title, text, look, style);
   const lines = [
-    `shard ${shard} ${paint("fail", "has stopped")}: ${error?.code}: ${visible(error?.message ?? "")}`,
-    row("journal", describeJournal(journal)),
-    ...gapLines(journal).map((text) => row("", text)),
-    row("existed", `record ${lastKnownSeq} of generation ${generation} is the last one known`),
+    ...hangingLines(
+      "",
+      `shard ${shard} ${paint("fail", "has stopped")}: ${error?.code}: ${visible(error?.message ?? "")}`,
+      width,
+    ),
+    ...row("journal", describeJournal(journal)),
+    ...gapLines(journal).flatMap((text) => row("", text)),
+    ...row("existed", `record ${lastKnownSeq} of generation ${generation} is the last one known`),
   ];
-  if (snapshots.length === 0) lines.push(row("snapshots", "none"));
+  if (snapshots.length === 0) lines.push(...row("snapshots", "none"));
   for (const [i, snapshot] of snapshots.slice(0, LISTED_MAX).entries()) {
-    lines.push(row(i === 0 ? "snapshots" : "", describeSnapshot(snapshot)));
+    lines.push(...row(i === 0 ? "snapshots" : "", describeSnapshot(snapshot)));
   }
   if (choices.length === 0) {
     const text =
       "nothing of it can be saved: remove the job with pserver remove, and load the last saved model";
-    return [...lines, row("choices", paint("fail", text))];
+    return [...lines, ...row("choices", text, "fail")];
   }
   for (const [i, choice] of choices.entries()) {
-    lines.push(row(i === 0 ? "choices" : "", `${i + 1}. ${describeChoice(choice)}`));
-    lines.push(row("", `   ${describeLost(choice.lost)}`));
+    const number = `${i + 1}. `;
+    const head = titleHead(i === 0 ? "choices" : "", look) + number;
+    lines.push(...hangingLines(head, describeChoice(choice), width));
+    const below = " ".repeat(textWidth(head));
+    lines.push(...hangingLines(below, describeLost(choice.lost), width));
   }
   return lines;
 }

@@ -7,10 +7,17 @@ import { type ExpectedTensor, mismatch } from "./expected-tensor.ts";
 /** Elements printed in one piece: some hundred KiB. */
 const PIECE_ELEMENTS = 16_384;
 
-/** `{"name":…,"dtype":…,"shape":[…],"values":[…]}`, in pieces; values flat, in C order. */
-export function* encodeJsonTensor(name: string, tensor: Tensor): Generator<string, void> {
+/**
+ * `{"name":…,"dtype":…,"shape":[…],"values":[…]}`, in pieces; values flat, in C order, after what else
+ * `entries` say of it.
+ */
+export function* encodeJsonTensor(
+  name: string,
+  tensor: Tensor,
+  entries: Readonly<Record<string, unknown>> = {},
+): Generator<string, void> {
   const { dtype, shape, data } = tensor;
-  yield `${visibleJson({ name, dtype, shape }).slice(0, -1)},"values":[`;
+  yield `${visibleJson({ name, dtype, shape, ...entries }).slice(0, -1)},"values":[`;
   for (let start = 0; start < data.length; start += PIECE_ELEMENTS) {
     const count = Math.min(PIECE_ELEMENTS, data.length - start);
     const texts = Array.from({ length: count }, (_, i) => jsonElement(data, start + i));

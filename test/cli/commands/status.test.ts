@@ -1,9 +1,12 @@
 // Proves what `pserver status` says of a job's steps, of what is declared and of records of no use, and that
-// it says nothing where there are none; and that it names the shards of which a trainer has reported a loss.
+// it says nothing where there are none; that it names the shards of which a trainer has reported a loss; that
+// updates are counted where all shards tell, and else said to be unknown; and that it fits narrow terminals.
 import { expect, test } from "vitest";
 import { describeStatus, type JobStatus } from "../../../src/cli/commands/status.ts";
 import { makePaint } from "../../../src/cli/output/colors.ts";
 import { toSynchronization } from "../../../src/protocol/config/index.ts";
+
+const PLAIN = { paint: makePaint(false), width: Number.POSITIVE_INFINITY };
 
 const STATUS: JobStatus = {
   job: "j",
@@ -22,7 +25,7 @@ const STATUS: JobStatus = {
 
 /** The line about steps, without its title. */
 function steps(status: JobStatus): string | undefined {
-  const line = describeStatus(status, makePaint(false)).find((text) => /^ {2}steps/.test(text));
+  const line = describeStatus(status, PLAIN).find((text) => /^ {2}steps/.test(text));
   return line?.replace(/^ {2}steps +/, "");
 }
 
@@ -55,7 +58,7 @@ test("that not enough have entered is told, and that no shard answers is no erro
 test("shards of which a trainer has reported a loss are named, and only those", () => {
   const loss = /later records than there are/;
   const told = (status: JobStatus): string | undefined =>
-    describeStatus(status, makePaint(false)).find((line) => loss.test(line));
+    describeStatus(status, PLAIN).find((line) => loss.test(line));
   expect(told(STATUS)).toBeUndefined();
   const reportedLoss = { asker: "a", generation: 1, seq: 9, count: 2 };
   const shards = [0, 1, 2, 3].map((shard) => {
@@ -66,14 +69,56 @@ test("shards of which a trainer has reported a loss are named, and only those", 
 
 test("what is declared is told with its bytes", () => {
   const declared = { parameters: 3, heldBytes: 2_048, quotas: {}, trainers: [] };
-  const lines = describeStatus({ ...STATUS, declared }, makePaint(false)).join("\n");
+  const lines = describeStatus({ ...STATUS, declared }, PLAIN).join("\n");
   expect(lines).toMatch(/declared +3 parameters, 2\.?0? KiB with optimizer state/);
-  expect(describeStatus(STATUS, makePaint(false)).join("\n")).not.toMatch(/declared/);
+  expect(describeStatus(STATUS, PLAIN).join("\n")).not.toMatch(/declared/);
 });
 
 test("whose records are of no use is told, of all shards together", () => {
   const senders = { refusedOf: [["b", 2]], unreadableOf: [["eve", 4]] };
   const shards = [0, 1].map((shard) => ({ shard, state: "serving", senders }));
-  const lines = describeStatus({ ...STATUS, shards }, makePaint(false)).join("\n");
+  const lines = describeStatus({ ...STATUS, shards }, PLAIN).join("\n");
   expect(lines).toMatch(/from eve: 8 unreadable records\n.*from b: 4 refused records more than/);
+});
+
+/** The line about updates, without its title. */
+function updates(shards: JobStatus["shards"]): string | undefined {
+  const lines = describeStatus({ ...STATUS, shards }, PLAIN);
+  return lines.find((text) => /^ {2}updates/.test(text))?.replace(/^ {2}updates +/, "");
+}
+
+test("updates are those of all shards together", () => {
+  const shards = [0, 1].map((shard) => ({
+    shard,
+    state: "serving",
+    updates: { applied: 6_000 + shard, refused: shard },
+  }));
+  expect(updates(shards)).toBe("12,001 applied, 1 refused by the present owners");
+});
+
+test("updates of shards that do not tell, or have not caught up, are not known", () => {
+  const told = { applied: 5, refused: 0 };
+  const serving = { shard: 0, state: "serving", updates: told };
+  const behind = { shard: 1, state: "catching-up", updates: told };
+  const unowned = { shard: 2, state: "unowned" };
+  expect(updates([serving, behind, unowned])).toBe(
+    "5 applied, 0 refused by the present owners; not known of shards 1-2",
+  );
+  // A host of before tells nothing of updates.
+  expect(updates([{ shard: 0, state: "serving" }])).toBe("not known");
+});
+
+test.each([60, 80, 120])("fits %i columns, and loses neither shards nor trainers", (width) => {
+  const trainers = Array.from({ length: 12 }, (_, i) => `trainer-${i}`);
+  const shards = Array.from({ length: 64 }, (_, shard) => ({ shard, state: "unowned" }));
+  const even = shards.map(({ shard }) => shard).filter((shard) => shard % 2 === 0);
+  const hosts = [{ id: "a-host-with-a-name-that-goes-on-and-on.example", shards: even }];
+  const lines = describeStatus(
+    { ...STATUS, trainers, shards, hosts },
+    { paint: makePaint(false), width },
+  );
+  expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(width);
+  const words = lines.join(" ").split(/[ ,]+/);
+  expect(words).toEqual(expect.arrayContaining([...trainers, "0-63", ...even.map(String)]));
+  expect(lines.join("\n")).toMatch(/^a-host.*example? {2}/m);
 });

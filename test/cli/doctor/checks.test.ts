@@ -135,9 +135,25 @@ describe("shards", () => {
 });
 
 test("a check takes one line, and one with what to do", () => {
-  const paint = makePaint(false);
-  expect(describeCheck({ name: "n", status: "ok", message: "m" }, paint)).toEqual(["ok    n: m"]);
+  const look = { paint: makePaint(false), width: Number.POSITIVE_INFINITY };
+  expect(describeCheck({ name: "n", status: "ok", message: "m" }, look)).toEqual(["ok    n: m"]);
   expect(
-    describeCheck({ name: "n", status: "fail", message: "m\u001b", advice: "do it" }, paint),
+    describeCheck({ name: "n", status: "fail", message: "m\u001b", advice: "do it" }, look),
   ).toEqual(["FAIL  n: m\\x1b", "      -> do it"]);
+});
+
+test.each([60, 80, 120])("in %i columns every check fits, its lines below each other", (width) => {
+  const words = "a message of many words ".repeat(8).trim();
+  const check = {
+    name: "host permissions",
+    status: "warn",
+    message: words,
+    advice: words,
+  } as const;
+  const lines = describeCheck(check, { paint: makePaint(false), width });
+  expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(width);
+  expect(lines.map((line) => line.trim()).join(" ")).toBe(
+    `warn  host permissions: ${words} -> ${words}`,
+  );
+  for (const line of lines.slice(1)) expect(line).toMatch(/^ {6}(?:-> | {3})?[a-z]/);
 });

@@ -1,5 +1,5 @@
 // Proves where a command's text goes and in which form: data apart from messages, messages of servers
-// with the time, and with --json nothing but JSON.
+// with the time, and with --json nothing but JSON. And how wide a line of data may be.
 import { PassThrough } from "node:stream";
 import { expect, test } from "vitest";
 import { Output } from "../../../src/cli/output/output.ts";
@@ -24,6 +24,20 @@ test("messages of what serves begin with the time, in text and in JSON", () => {
   const time = "2026-11-22T17:00:00.005Z";
   expect(print(false, CLOCK).err).toBe(`${time} a message\n${time} warning: a warning\n`);
   expect(JSON.parse(print(true, CLOCK).err)).toEqual({ time, warning: "a warning" });
+});
+
+test.each([
+  [{ isTTY: true, columns: 60 }, { COLUMNS: "90" }, 60],
+  [{ isTTY: true, columns: 0 }, { COLUMNS: "90" }, 90],
+  [{ isTTY: true, columns: 0 }, {}, Number.POSITIVE_INFINITY],
+  [{}, { COLUMNS: "90" }, 90],
+  [{ columns: 60 }, {}, Number.POSITIVE_INFINITY],
+  [{}, { COLUMNS: "0" }, Number.POSITIVE_INFINITY],
+  [{}, { COLUMNS: "wide" }, Number.POSITIVE_INFINITY],
+])("a stream %j in environment %j has %d columns", (stream, environment, columns) => {
+  const stdout = Object.assign(new PassThrough(), stream);
+  const { width } = new Output({ stdout, stderr: new PassThrough() }, environment, {});
+  expect(width).toBe(columns);
 });
 
 test("data is the same with a clock", () => {

@@ -1,0 +1,57 @@
+import { stripVTControlCharacters } from "node:util";
+import { eastAsianWidth } from "get-east-asian-width";
+
+const ELLIPSIS = "…";
+
+const COMBINING = /^[\p{M}\p{Cf}]/u;
+/** Asks for the colourful form of a character, which takes two columns. */
+const EMOJI_SELECTOR = "\ufe0f";
+const FLAG_LETTER = /^\p{Regional_Indicator}/u;
+const PLAIN = /^[ -~]*$/;
+
+const segmenter = new Intl.Segmenter(undefined, { granularity: "grapheme" });
+
+/**
+ * Columns that a text takes in a terminal: two for East Asian wide characters and emoji, none for
+ * combining marks and the sequences that colour.
+ */
+export function textWidth(text: string): number {
+  const shown = stripVTControlCharacters(text);
+  if (PLAIN.test(shown)) return shown.length;
+  return characters(shown).reduce((sum, character) => sum + characterWidth(character), 0);
+}
+
+/** Text of at most so many columns, at least one: what is too long loses its middle to a `…`. */
+export function cutMiddle(text: string, columns: number): string {
+  if (textWidth(text) <= columns) return text;
+  const all = characters(text);
+  const room = Math.max(0, columns - 1);
+  const head = fitting(all, Math.ceil(room / 2));
+  const rest = all.slice(head.length).reverse();
+  const tail = fitting(rest, room - textWidth(head.join(""))).reverse();
+  return `${head.join("")}${ELLIPSIS}${tail.join("")}`;
+}
+
+/** What a reader takes for one character, however many code points it has. */
+function characters(text: string): string[] {
+  return Array.from(segmenter.segment(text), ({ segment }) => segment);
+}
+
+function characterWidth(character: string): number {
+  const codePoint = character.codePointAt(0) ?? 0;
+  if (COMBINING.test(character)) return 0;
+  if (FLAG_LETTER.test(character) || character.includes(EMOJI_SELECTOR)) return 2;
+  return eastAsianWidth(codePoint);
+}
+
+/** The first characters, as many as fit into so many columns. */
+function fitting(all: readonly string[], columns: number): string[] {
+  const taken: string[] = [];
+  let left = columns;
+  for (const character of all) {
+    left -= characterWidth(character);
+    if (left < 0) break;
+    taken.push(character);
+  }
+  return taken;
+}

@@ -1,0 +1,37 @@
+// Proves how versions are put in words, and that what is not known is said to be, with the reason.
+import { expect, test } from "vitest";
+import {
+  describeUpdates,
+  describeVersion,
+  KnownVersions,
+  versionEntries,
+} from "../../../src/cli/job/known-versions.ts";
+
+test("one number if all blocks agree, else the lowest and the highest", () => {
+  expect(describeVersion({ least: 1_234, most: 1_234, updates: 0 })).toBe("1,234");
+  expect(describeVersion({ least: 2, most: 9, updates: 0 })).toBe("2–9");
+  expect(describeUpdates({ least: 1, most: 1, updates: 1_000_000 })).toBe("1,000,000");
+});
+
+test("what is not known is no number", () => {
+  expect(describeVersion(undefined)).toBe("?");
+  expect(describeUpdates(undefined)).toBe("?");
+  expect(versionEntries(undefined)).toEqual({ version: null, updates: null });
+});
+
+test("names the shards that do not answer, of all replies", () => {
+  const known = new KnownVersions();
+  expect(known.gap).toBeUndefined();
+  known.add(["w", "b"], { versions: [{ least: 1, most: 1, updates: 0 }, null], silent: [3] });
+  expect(known.gap).toMatch(/^1 shard does not answer.*: 3$/);
+  known.add(["c"], { versions: [null], silent: [3, 4] });
+  expect(known.of("w")).toEqual({ least: 1, most: 1, updates: 0 });
+  expect(known.of("b")).toBeUndefined();
+  expect(known.gap).toMatch(/^2 shards do not answer.*: 3-4$/);
+});
+
+test("says why nobody could be asked", () => {
+  const known = new KnownVersions();
+  known.refuse("the broker refuses publishing");
+  expect(known.gap).toBe("versions are not known: the broker refuses publishing");
+});
