@@ -2,6 +2,7 @@ import { CommanderError } from "commander";
 import type { CliProcess } from "./context.ts";
 import { EXIT, type ExitCode } from "./exit-codes.ts";
 import { makePaint, wantsColor } from "./output/colors.ts";
+import { messageWidth } from "./output/output.ts";
 import { reportError } from "./output/report-error.ts";
 import { createProgram } from "./program.ts";
 
@@ -34,7 +35,13 @@ export async function runCli(args: readonly string[], cliProcess: CliProcess): P
     // Commander has printed what is wrong; help and version end as errors too.
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.badArguments;
     const time = SERVERS.includes(command) ? { time: new Date().toISOString() } : {};
-    const report = reportError(error, { json, paint, command, ...time });
+    const report = reportError(error, {
+      json,
+      paint,
+      command,
+      width: messageWidth(stderr),
+      ...time,
+    });
     stderr.write(`${report.text}\n`);
     return report.exitCode;
   }

@@ -133,12 +133,14 @@ describe("a job on this machine", () => {
     expect((await first.run("ls")).stdout.split("\n")[0]).toMatch(/^NAME +DTYPE +SHAPE +SIZE/);
 
     expect((await first.run("get", "w")).stdout).toBe(
-      "w  float32 (3, 4)  48 B\n[[  0 0.1 0.2 0.3]\n [0.4 0.5 0.6 0.7]\n [0.8 0.9   1 1.1]]\n",
+      "w  float32 (3, 4)  48 B  version 1  updates 0\n[[  0 0.1 0.2 0.3]\n [0.4 0.5 0.6 0.7]\n [0.8 0.9   1 1.1]]\n",
     );
     expect(JSON.parse((await first.run("get", "steps", "--json")).stdout)).toEqual({
       name: "steps",
       dtype: "int64",
       shape: [2],
+      version: { least: 1, most: 1 },
+      updates: 0,
       values: ["1152921504606846976", "-1"],
     });
 

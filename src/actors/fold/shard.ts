@@ -179,14 +179,9 @@ export class Shard {
     return this.#blocks.get(parameter, index);
   }
 
-  /** The blocks of one parameter that the shard holds, in no particular order. */
-  blocksOf(parameter: string): Iterable<Block> {
-    return this.#blocks.of(parameter);
-  }
-
-  /** All blocks, in no particular order. */
-  blocks(): Iterable<Block> {
-    return this.#blocks.all();
+  /** All blocks, or those of one parameter, in no particular order. */
+  blocks(parameter?: string): Iterable<Block> {
+    return parameter === undefined ? this.#blocks.all() : this.#blocks.of(parameter);
   }
 
   /**

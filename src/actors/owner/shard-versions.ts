@@ -5,12 +5,12 @@ const NO_BLOCKS: ShardVersions = { least: 0, most: 0, updates: 0, blocks: 0 };
 
 /** Versions of the blocks that a shard holds of each parameter under the epoch that is wanted. */
 export function shardVersions(
-  shard: Pick<Shard, "blocksOf">,
+  shard: Pick<Shard, "blocks">,
   wanted: readonly WantedVersions[],
 ): ShardVersions[] {
   return wanted.map(({ parameter, epoch }) => {
     let found = NO_BLOCKS;
-    for (const block of shard.blocksOf(parameter)) {
+    for (const block of shard.blocks(parameter)) {
       if (block.epoch === epoch) found = together(found, block.version);
     }
     return found;

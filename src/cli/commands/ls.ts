@@ -97,12 +97,12 @@ export function describeParameters(parameters: readonly ListedParameter[], look:
   });
   const concessions: Concession[] = [
     { drop: "EPOCH" },
-    { cut: "NAME", to: 24 },
-    { cut: "SHAPE", to: 10 },
     { drop: "BLOCKS" },
-    { cut: "NAME", to: 12 },
+    { cut: "NAME", to: 20 },
     { drop: "DTYPE" },
+    { cut: "SHAPE", to: 10 },
     { drop: "SIZE" },
+    { cut: "NAME", to: 12 },
     { drop: "SHAPE" },
   ];
   return formatTable(columns, rows, look, concessions);

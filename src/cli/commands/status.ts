@@ -26,7 +26,7 @@ import type { Look, Paint, Style } from "../output/colors.ts";
 import { describeFallbacks } from "../output/fallbacks.ts";
 import type { OutputFlags } from "../output/output.ts";
 import { formatTable } from "../output/table.ts";
-import { titledLines } from "../output/wrap.ts";
+import { hangingLines, titledLines } from "../output/wrap.ts";
 
 const TIMEOUT_MS = 5_000;
 
@@ -114,7 +114,11 @@ export function describeStatus(status: JobStatus, look: Look): string[] {
   const notReady = unready === 0 ? "" : `, ${unready} not initialized yet`;
   const names = trainers.map(visible).join(", ");
   const lines = [
-    `job ${paint("strong", status.job)}: ${describeState(status, paint)}`,
+    ...hangingLines(
+      `job ${paint("strong", status.job)}: `,
+      describeState(status, paint),
+      look.width,
+    ),
     ...row("parameters", `${parameters.count}, ${bytes}${notReady}`),
     ...row("updates", describeUpdates(shards)),
     ...row("shards", `${shards.length} on ${formatCount(hosts.length, "host")}`),

@@ -4,6 +4,7 @@ import { visible } from "../../protocol/visible.ts";
 import { makePaint, type Paint, wantsAnimation, wantsColor } from "./colors.ts";
 import { Progress } from "./progress.ts";
 import { visibleColored, visibleJson, visibleLines } from "./visible.ts";
+import { wrapMessage } from "./wrap.ts";
 
 /** A stream that may be a terminal. */
 export type OutputStream = Writable & { readonly isTTY?: boolean; readonly columns?: number };
@@ -30,6 +31,7 @@ export class Output {
   readonly paintMessage: Paint;
   readonly #data: OutputStream;
   readonly #messages: OutputStream;
+  readonly #messageWidth: number;
   readonly #animated: boolean;
   readonly #isColored: boolean;
   readonly #clock: (() => Date) | undefined;
@@ -49,6 +51,7 @@ export class Output {
     this.#isColored = wantsColor(streams.stdout.isTTY === true, environment, noColor);
     this.paint = makePaint(this.#isColored);
     this.width = lineWidth(streams.stdout, environment);
+    this.#messageWidth = messageWidth(streams.stderr);
     this.paintMessage = makePaint(wantsColor(streams.stderr.isTTY === true, environment, noColor));
     this.#animated = wantsAnimation(streams.stderr.isTTY === true, environment);
   }
@@ -78,7 +81,7 @@ export class Output {
 
   /** Prints a warning for people, with `--json` as an object on the message stream. */
   warning(text: string): void {
-    if (!this.json) this.#tell(`${this.paintMessage("warn", "warning:")} ${indented(text)}`);
+    if (!this.json) this.#tell(`${this.paintMessage("warn", "warning:")} ${visibleLines(text)}`);
     else this.#messages.write(`${visibleJson({ time: this.#time(), warning: text })}\n`);
   }
 
@@ -90,7 +93,8 @@ export class Output {
 
   #tell(text: string): void {
     const time = this.#time();
-    this.#messages.write(time === undefined ? `${text}\n` : `${time} ${text}\n`);
+    const lines = time === undefined ? text : `${time} ${text}`;
+    this.#messages.write(`${wrapMessage(lines, this.#messageWidth)}\n`);
   }
 
   #time(): string | undefined {
@@ -98,18 +102,20 @@ export class Output {
   }
 }
 
-/** What the terminal says, or else the environment, as shells set it. */
-function lineWidth(
-  { isTTY, columns }: OutputStream,
-  environment: Readonly<Record<string, string | undefined>>,
-): number {
+/** Columns of a stream of messages: a terminal's alone, for a log is read by programs, too. */
+export function messageWidth({ isTTY, columns }: OutputStream): number {
   // A terminal that does not know its size has 0 columns.
-  if (isTTY === true && columns !== undefined && columns > 0) return columns;
-  const given = environment["COLUMNS"] ?? "";
-  return /^[1-9][0-9]{0,5}$/.test(given) ? Number(given) : Number.POSITIVE_INFINITY;
+  const isKnown = isTTY === true && columns !== undefined && columns > 0;
+  return isKnown ? columns : Number.POSITIVE_INFINITY;
 }
 
-/** Text whose further lines cannot pass for messages of their own. */
-function indented(text: string): string {
-  return visibleLines(text).replaceAll("\n", "\n  ");
+/** What the terminal says, or else the environment, as shells set it. */
+function lineWidth(
+  stream: OutputStream,
+  environment: Readonly<Record<string, string | undefined>>,
+): number {
+  const columns = messageWidth(stream);
+  if (Number.isFinite(columns)) return columns;
+  const given = environment["COLUMNS"] ?? "";
+  return /^[1-9][0-9]{0,5}$/.test(given) ? Number(given) : Number.POSITIVE_INFINITY;
 }

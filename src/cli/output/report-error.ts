@@ -3,6 +3,7 @@ import { EXIT_CODES, type ExitCode } from "../exit-codes.ts";
 import { hintFor } from "../hints.ts";
 import type { Paint } from "./colors.ts";
 import { visibleJson, visibleLines } from "./visible.ts";
+import { wrapMessage } from "./wrap.ts";
 
 /** How an error is told: as `pserver: CODE: message` and a hint, or as one line of JSON. */
 export interface ReportedError {
@@ -16,21 +17,23 @@ export interface ReportStyle {
   readonly paint: Paint;
   /** The command that ended with it; empty before one was known. */
   readonly command: string;
+  /** Columns of the terminal that it is told on, if it is one. */
+  readonly width?: number;
   /** When that was, in ISO form, if it is told in a log. */
   readonly time?: string;
 }
 
 /** The report of an error that a command ended with, and the exit code that goes with it. */
 export function reportError(thrown: unknown, style: ReportStyle): ReportedError {
-  const { json, paint, command, time } = style;
+  const { json, paint, command, time, width = Number.POSITIVE_INFINITY } = style;
   const error = ensureError(thrown);
   const exitCode = EXIT_CODES[error.code];
   if (json) return { text: jsonError(error, time), exitCode };
   const head = paint("fail", `pserver: ${error.code}:`);
   const first = time === undefined ? head : `${time} ${head}`;
-  const lines = [`${first} ${visibleLines(error.message)}`];
+  const lines = [wrapMessage(`${first} ${visibleLines(error.message)}`, width)];
   const hint = hintFor(error, command);
-  if (hint !== undefined) lines.push(`${paint("faint", "hint:")} ${hint}`);
+  if (hint !== undefined) lines.push(wrapMessage(`${paint("faint", "hint:")} ${hint}`, width));
   return { text: lines.join("\n"), exitCode };
 }
 

@@ -37,6 +37,14 @@ export function hangingLines(
   );
 }
 
+/** A message of one or more lines; all that follow the first are indented, so that none passes for a message. */
+export function wrapMessage(text: string, width: number): string {
+  const [first = "", ...rest] = text.split("\n");
+  const indent = "  ";
+  const lines = [...wrapText(first, width), ...rest.flatMap((line) => wrapText(line, width - 2))];
+  return lines.join(`\n${indent}`);
+}
+
 /** Columns of the longest title. */
 const TITLE_COLUMNS = 10;
 

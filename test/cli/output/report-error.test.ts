@@ -45,7 +45,7 @@ test("tells people the code, the message and what to do", () => {
     reportError(error, { json: false, paint: plain, command: "status" }).text.split("\n"),
   ).toEqual([
     "pserver: NO_BROKER: nobody at",
-    "\\x1b[2Jhome",
+    "  \\x1b[2Jhome",
     'hint: "pserver up" starts one on this machine',
   ]);
 });

@@ -3,7 +3,7 @@
 import { stripVTControlCharacters } from "node:util";
 import { expect, test } from "vitest";
 import { makePaint } from "../../../src/cli/output/colors.ts";
-import { hangingLines, titledLines, wrapText } from "../../../src/cli/output/wrap.ts";
+import { hangingLines, titledLines, wrapMessage, wrapText } from "../../../src/cli/output/wrap.ts";
 
 test("breaks at blanks, and keeps text that fits as it is", () => {
   expect(wrapText("one  two", 8)).toEqual(["one  two"]);
@@ -26,6 +26,11 @@ test("a word that does not fit has a line of its own", () => {
 
 test("further lines stand below the first", () => {
   expect(hangingLines("-> ", "one two three", 10)).toEqual(["-> one two", "   three"]);
+});
+
+test("only the first line of a message begins at the edge", () => {
+  expect(wrapMessage("one two\nthree four five", 12)).toBe("one two\n  three four\n  five");
+  expect(wrapMessage("one two three", 8)).toBe("one two\n  three");
 });
 
 test("colours neither move nor widen lines", () => {
