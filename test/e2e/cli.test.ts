@@ -168,7 +168,11 @@ describe("a job on this machine", () => {
     await untilGone(pids);
 
     const again = await up(store);
-    expect(JSON.parse((await again.run("ls", "--json")).stdout)).toEqual(listed);
+    const [steps, w] = listed;
+    expect(JSON.parse((await again.run("ls", "--json")).stdout)).toEqual([
+      steps,
+      { ...w, version: { least: 3, most: 3 }, updates: 2 },
+    ]);
     expect(JSON.parse((await again.run("get", "w", "--json")).stdout).values).toEqual([
       ...[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12.5],
     ]);

@@ -161,6 +161,7 @@ test("an observer reads and cannot write", async () => {
     (await connection.request(subject, encodeMessage({}), { timeout: HANG_MS })).data.length;
   expect(await ask(SUBJECTS.lifecycle("observer", "status"))).toBeGreaterThan(10);
   expect(await ask(SUBJECTS.control("observer", "hosts"))).toBeGreaterThan(10);
+  expect(await ask(SUBJECTS.control("observer", "versions"))).toBeGreaterThan(10);
   expect(await ask(SUBJECTS.pull("own", 0, "observer"))).toBeGreaterThan(10);
   const forbidden = [
     SUBJECTS.log(0, "observer", "push", "w", 0),

@@ -1,6 +1,7 @@
 // Proves on real hosts, with the compiled command, that versions and counts of updates are exact: after
 // updates of parameters of one block and of several on all shards, after hosts were killed and others
-// started, and after `set`; and that what a stopped shard holds is said to be unknown.
+// started, and after `set`; and that what a stopped shard holds is said to be unknown, and
+// all to a user who may not ask.
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { jetstreamManager } from "@nats-io/jetstream";
@@ -137,4 +138,24 @@ test("are unknown of what a stopped shard holds, and exact of all else", async (
   expect(status).toContain(
     `1 applied, 0 refused by the present owners; not known of shards ${lost}`,
   );
+});
+
+test("are unknown to a user who may not ask for them, and the reason is told", async () => {
+  const extraConfig = `authorization { users = [
+    { user: host, password: h }
+    { user: reader, password: r, permissions: {
+      publish: ["ps.j.lifecycle.r.status"], subscribe: ["_INBOX_j.r.>"] } } ] }`;
+  job = await TestJob.start({ shards: SHARDS }, { extraConfig });
+  const servers = [job.broker.url];
+  await job.host({ connection: { servers, timeoutMs: HANG_MS, user: "host", password: "h" } });
+  const client = await job.trainer("a", { user: "host", password: "h" });
+  await client.beginInit();
+  await client.initParam("w", new Float32Array(4));
+  await client.finishInit();
+  const { code, stdout, stderr } = await pserver(
+    ...["ls", "--json", "--trainer", "r", "--user", "reader", "--password", "r"],
+  );
+  expect(code).toBe(0);
+  expect(JSON.parse(stdout)).toMatchObject([{ name: "w", version: null, updates: null }]);
+  expect(JSON.parse(stderr).warning).toMatch(/^versions are not known: the broker refuses /);
 });
