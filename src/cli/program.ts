@@ -22,7 +22,9 @@ import type { CliContext } from "./context.ts";
 import { EXIT_MEANINGS } from "./exit-codes.ts";
 import { helpText } from "./help-text.ts";
 import type { Paint } from "./output/colors.ts";
+import { messageWidth } from "./output/output.ts";
 import { jsonError } from "./output/report-error.ts";
+import { wrapLines } from "./output/wrap.ts";
 
 /** How errors of the command line are told. */
 export interface ErrorStyle {
@@ -39,9 +41,11 @@ export function createProgram(context: CliContext, style: ErrorStyle): Command {
     .version(packageVersion(), "-V, --version", "print the version")
     .helpOption("-h, --help", "print this help")
     .helpCommand("help [command]", "print the help of a command")
+    // Also beside the longest option of a command, in a terminal of 60 columns.
+    .configureHelp({ minWidthToWrap: 20 })
     .exitOverride()
     .configureOutput({
-      writeOut: (text) => context.stdout.write(text),
+      writeOut: (text) => context.stdout.write(wrapLines(text, messageWidth(context.stdout))),
       writeErr: (text) => context.stderr.write(text),
       outputError: (text, write) => write(`${wrongArguments(text, style)}\n`),
     });

@@ -102,7 +102,7 @@ export class Output {
   }
 }
 
-/** Columns of a stream of messages: a terminal's alone, for a log is read by programs, too. */
+/** Columns of a stream of text for people: a terminal's alone, for elsewhere programs read it, too. */
 export function messageWidth({ isTTY, columns }: OutputStream): number {
   // A terminal that does not know its size has 0 columns.
   const isKnown = isTTY === true && columns !== undefined && columns > 0;

@@ -37,6 +37,15 @@ export function hangingLines(
   );
 }
 
+/** Lines that may be indented, each broken so that its further lines are indented alike. */
+export function wrapLines(text: string, width: number): string {
+  const lines = text.split("\n").flatMap((line) => {
+    const start = line.search(/[^ ]|$/);
+    return hangingLines(line.slice(0, start), line.slice(start), width);
+  });
+  return lines.join("\n");
+}
+
 /** A message of one or more lines; all that follow the first are indented, so that none passes for a message. */
 export function wrapMessage(text: string, width: number): string {
   const [first = "", ...rest] = text.split("\n");

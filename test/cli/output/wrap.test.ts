@@ -3,7 +3,13 @@
 import { stripVTControlCharacters } from "node:util";
 import { expect, test } from "vitest";
 import { makePaint } from "../../../src/cli/output/colors.ts";
-import { hangingLines, titledLines, wrapMessage, wrapText } from "../../../src/cli/output/wrap.ts";
+import {
+  hangingLines,
+  titledLines,
+  wrapLines,
+  wrapMessage,
+  wrapText,
+} from "../../../src/cli/output/wrap.ts";
 
 test("breaks at blanks, and keeps text that fits as it is", () => {
   expect(wrapText("one  two", 8)).toEqual(["one  two"]);
@@ -26,6 +32,10 @@ test("a word that does not fit has a line of its own", () => {
 
 test("further lines stand below the first", () => {
   expect(hangingLines("-> ", "one two three", 10)).toEqual(["-> one two", "   three"]);
+});
+
+test("lines that are indented stay so", () => {
+  expect(wrapLines("Title:\n  one two three\n\n", 10)).toBe("Title:\n  one two\n  three\n\n");
 });
 
 test("only the first line of a message begins at the edge", () => {
