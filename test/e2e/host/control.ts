@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { connect, type Msg, type NatsConnection, RequestError } from "@nats-io/transport-node";
 import {
+  asMap,
   type ControlVerb,
   decodeMessage,
   encodeMessage,
@@ -44,6 +45,23 @@ async function request(
       if (!absent || performance.now() > deadline) throw error;
       await delay(POLL_MS);
     }
+  }
+}
+
+/** What the owner of a shard says of it. */
+export async function shardStatus(job: TestJob, shard = 0): Promise<Fields> {
+  const { shards } = await control(job, "hosts", {});
+  return asMap((shards as unknown[])[shard], "shard");
+}
+
+/** Waits until the mark of a shard covers all that is folded. */
+export async function untilMarked(job: TestJob, shard = 0): Promise<void> {
+  const deadline = performance.now() + HANG_MS;
+  for (;;) {
+    const now = await shardStatus(job, shard);
+    if (now["markedSeq"] === now["seq"]) return;
+    if (performance.now() > deadline) throw new Error(`not marked: ${JSON.stringify(now)}`);
+    await delay(POLL_MS);
   }
 }
 

@@ -9,16 +9,10 @@ import { Kvm } from "@nats-io/kv";
 import { afterEach, describe, expect, test } from "vitest";
 import type { HostOptions } from "../../../src/actors/host.ts";
 import type { Client } from "../../../src/client/index.ts";
-import {
-  asMap,
-  decodeMessage,
-  encodePullRequest,
-  type Fields,
-  throwIfError,
-} from "../../../src/protocol/index.ts";
+import { decodeMessage, encodePullRequest, throwIfError } from "../../../src/protocol/index.ts";
 import { type TestHost, TestJob } from "../../support/host.ts";
 import { HANG_MS } from "../../support/limits.ts";
-import { control } from "./control.ts";
+import { shardStatus, untilMarked } from "./control.ts";
 import { failureOf, flipBitOf, streamDirectory } from "./damage.ts";
 import { Archive } from "./journal-fold.ts";
 
@@ -51,21 +45,6 @@ async function raise(client: Client, times: number): Promise<void> {
   await Promise.all(Array.from({ length: times }, () => client.pushFull("count", ONE, 1, 1)));
 }
 
-/** What the owner of the shard says of it. */
-async function status(): Promise<Fields> {
-  const { shards } = await control(job, "hosts", {});
-  return asMap((shards as unknown[])[0], "shard");
-}
-
-/** Waits until the mark covers all that is folded. */
-async function marked(): Promise<void> {
-  const deadline = performance.now() + HANG_MS;
-  for (let now = await status(); now["markedSeq"] !== now["seq"]; now = await status()) {
-    if (performance.now() > deadline) throw new Error(`not marked: ${JSON.stringify(now)}`);
-    await delay(POLL_MS);
-  }
-}
-
 /** Sequence and bytes of the record of push number `push`, and the last sequence of the journal. */
 async function pushed(push: number): Promise<{ seq: number; payload: Uint8Array; last: number }> {
   await using archive = await Archive.open(job.broker.url, job.job);
@@ -94,7 +73,7 @@ describe("records lost with host and broker", () => {
   test("are missed by the next owner: it fails the shard, and every trainer is told at once", async () => {
     const { host, client } = await start();
     const hurt = await pushed(49);
-    await marked();
+    await untilMarked(job);
     await crash(host, hurt);
     const second = await job.host();
     expect(await failureOf(second, 0)).toBe("JOURNAL_LOST");
@@ -111,7 +90,7 @@ describe("records lost with host and broker", () => {
   test("are missed although others have their numbers since", async () => {
     const { host, client } = await start();
     const hurt = await pushed(49);
-    await marked();
+    await untilMarked(job);
     await crash(host, hurt);
     const pushes = Array.from({ length: PUSHES }, () =>
       client.pushFull("count", ONE, 1, 1, { timeoutMs: FAR_OFF_MS }).catch(() => undefined),
@@ -134,7 +113,7 @@ describe("records lost with host and broker", () => {
   test("are missed after a host that was stopped in order, however long its lease", async () => {
     const { host } = await start({ leaseMs: 600_000 });
     const hurt = await pushed(49);
-    expect(await status()).toMatchObject({ markedSeq: 0 });
+    expect(await shardStatus(job)).toMatchObject({ markedSeq: 0 });
     await host.stop();
     await crash(host, hurt);
     expect(await failureOf(await job.host(), 0)).toBe("JOURNAL_LOST");
@@ -165,7 +144,7 @@ describe("records lost with host and broker", () => {
       shard: 0,
       error: { code: "JOURNAL_LOST", details: { asker: "a" } },
     });
-    expect(await status()).toMatchObject({
+    expect(await shardStatus(job)).toMatchObject({
       state: "serving",
       reportedLoss: { asker: "a", generation: 1, seq: hurt.last },
     });
@@ -191,7 +170,7 @@ test("a position that never was is refused at once, and nobody else notices", as
     );
   }
   expect((await client.pullFull("count")).data).toEqual(BigInt64Array.of(BigInt(PUSHES + 10)));
-  expect(await status()).toMatchObject({
+  expect(await shardStatus(job)).toMatchObject({
     state: "serving",
     reportedLoss: { asker: "mallory", seq: 10 ** 9, count: 50 },
   });
@@ -203,7 +182,7 @@ describe("a shard that has lost all its snapshots", () => {
     ["has failed with JOURNAL_LOST if that is gone, too", true, "JOURNAL_LOST"],
   ])("%s, and trainers are told at once", async (_what, withJournal, code) => {
     const { host } = await start();
-    await marked();
+    await untilMarked(job);
     await host.kill();
     await using archive = await Archive.open(job.broker.url, job.job);
     const manager = await jetstreamManager(archive.connection);

@@ -17,7 +17,7 @@ import { hashName, PserverError } from "../../../src/protocol/index.ts";
 import { type Finished, run } from "../../cli/spawn-command.ts";
 import { type TestHost, TestJob } from "../../support/host.ts";
 import { HANG_MS } from "../../support/limits.ts";
-import { snapshotAll } from "./control.ts";
+import { snapshotAll, untilMarked } from "./control.ts";
 import { failureOf, flipBitOf, streamDirectory } from "./damage.ts";
 import { Archive } from "./journal-fold.ts";
 
@@ -354,6 +354,7 @@ test("a journal that lost its newest records under a running host goes on from w
   await cp(journal, copy, { recursive: true });
   await job.broker.start();
   await raise(client, 5);
+  await untilMarked(job);
   await job.broker.stop();
   await rm(journal, { recursive: true });
   await cp(copy, journal, { recursive: true });
