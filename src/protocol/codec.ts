@@ -133,6 +133,22 @@ export function decodeMessage(bytes: Uint8Array): Message {
       { expected, received },
     );
   }
+  return decodeSealed(bytes);
+}
+
+/**
+ * Whether bytes have the envelope of a message, with the checksum that belongs to them. To tell this of
+ * junk takes no error, which would cost more than all the rest.
+ */
+export function isSealed(bytes: Uint8Array): boolean {
+  return hasEnvelope(bytes) && readCrc(bytes) === messageCrc(bytes);
+}
+
+/**
+ * Reads one message of which {@link isSealed} is known to hold.
+ * @throws BAD_MESSAGE if it is malformed, BAD_VERSION if it is of another protocol version.
+ */
+export function decodeSealed(bytes: Uint8Array): Message {
   const { v, data, fields } = readEntries(bytes);
   if (v !== PROTOCOL_VERSION) {
     throw new PserverError(

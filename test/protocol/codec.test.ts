@@ -10,6 +10,7 @@ import {
   draftMessage,
   encodeMessage,
   type Fields,
+  isSealed,
   packValue,
   readCrc,
   sealMessage,
@@ -74,6 +75,19 @@ describe("a message", () => {
     expect([...bytes.subarray(26)]).toEqual([...DATA]);
     const covered = Buffer.concat([bytes.subarray(0, 6), bytes.subarray(10)]);
     expect(readCrc(bytes)).toBe(crc32(covered));
+  });
+
+  test("is sealed as long as no bit of it changes, cut off or not of messages at all it is not", () => {
+    const bytes = encodeMessage({ a: 5 }, DATA);
+    expect(isSealed(bytes)).toBe(true);
+    for (let bit = 0; bit < 8 * bytes.length; bit++) {
+      const hurt = Uint8Array.from(bytes);
+      hurt[bit >> 3] = (hurt[bit >> 3] ?? 0) ^ (1 << (bit & 7));
+      expect(isSealed(hurt)).toBe(false);
+    }
+    for (let length = 0; length < bytes.length; length++) {
+      expect(isSealed(bytes.subarray(0, length))).toBe(false);
+    }
   });
 
   test("gives a view of the received bytes, not a copy", () => {

@@ -1,4 +1,4 @@
-import { decodeMessage, type Message, readCrc } from "../../protocol/codec.ts";
+import { decodeSealed, isSealed, type Message, readCrc } from "../../protocol/codec.ts";
 import { PserverError } from "../../protocol/errors.ts";
 
 /**
@@ -17,7 +17,8 @@ export function recordCrc(payload: Uint8Array): number {
 
 /** The message that a record is, undefined if it is unreadable. */
 export function readRecordMessage(payload: Uint8Array): Message | undefined {
-  const message = readable(() => decodeMessage(payload));
+  if (!isSealed(payload)) return undefined;
+  const message = readable(() => decodeSealed(payload));
   if (message === undefined) return undefined;
   const headerBytes = payload.length - message.data.length;
   return headerBytes <= RECORD_HEADER_BYTES_MAX ? message : undefined;

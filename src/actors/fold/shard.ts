@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { type Message, packValue, readCrc } from "../../protocol/codec.ts";
+import { isSealed, type Message, packValue, readCrc } from "../../protocol/codec.ts";
 import type { Synchronization } from "../../protocol/config/index.ts";
 import { ensureError, PserverError } from "../../protocol/errors.ts";
 import { parseHostRecord, type RulesRecord } from "../../protocol/host-records.ts";
@@ -41,8 +41,8 @@ export interface JournalRecord {
   readonly subject: string;
   readonly payload: Uint8Array;
   /**
-   * False if the payload could be read again from the stream: an unreadable one is then refused
-   * with BAD_CHECKSUM instead of being folded, because it may have been hurt on the way here.
+   * False if the payload could be read again from the stream: one with another's checksum is then
+   * refused with BAD_CHECKSUM instead of being folded, because it may have been hurt on the way here.
    */
   readonly reread?: boolean;
 }
@@ -156,7 +156,7 @@ export class Shard {
    * Folds the next record. Gives the answer to a trainer's record, also to one that is a repeat or
    * is rejected; undefined for a host's record and for one that nobody can be answered for.
    * After an error the shard is of no use: every later call throws the same error.
-   * @throws BAD_CHECKSUM for an unreadable record with `reread: false`; this error alone leaves the
+   * @throws BAD_CHECKSUM, with `reread: false`, for a record whose checksum is not its own; this error alone leaves the
    * shard as it was.
    * @throws JOURNAL_DAMAGED unless the record is the one after {@link seq}.
    * @throws UNKNOWN_RULES for a `rules` record of a version this program lacks.
@@ -361,6 +361,8 @@ export class Shard {
   #read(record: JournalRecord): Message | undefined {
     const message = readRecordMessage(record.payload);
     if (message !== undefined || record.reread !== false) return message;
+    // With its own checksum it was not hurt on its way.
+    if (isSealed(record.payload)) return undefined;
     throw new PserverError(
       "BAD_CHECKSUM",
       `record ${record.seq} of shard ${this.#shard}: expected an intact message; received ` +

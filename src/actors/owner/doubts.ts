@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { readRecordMessage } from "../fold/read-record.ts";
+import { isSealed } from "../../protocol/index.ts";
 import type { JournalRecord } from "../fold/shard.ts";
 
 /** Deliveries of one record, no two alike, after which the journal itself is taken to be damaged. */
@@ -13,7 +13,7 @@ interface Doubt {
 }
 
 /**
- * Unreadable records that have come once. Whether one is stored so or was hurt on its way shows when it
+ * Records that have come once, with a checksum that is not theirs. Whether one is stored so or was hurt on its way shows when it
  * comes again: the same bytes twice are what the journal holds, and every replica folds them alike.
  */
 export class Doubts {
@@ -21,18 +21,19 @@ export class Doubts {
 
   /** Whether this record came before with the very same bytes. */
   settles(record: JournalRecord): boolean {
-    return this.#doubts.get(record.seq)?.bytes === fingerprint(record);
+    const known = this.#doubts.get(record.seq);
+    return known !== undefined && known.bytes === fingerprint(record);
   }
 
   /**
-   * Takes note of those of these records that cannot be read, to be compared when they come again, and
+   * Takes note of those of these records whose checksum is not theirs, to be compared when they come again, and
    * forgets all others; false if one of them is never the same.
    */
   note(records: readonly JournalRecord[]): boolean {
     const before = new Map(this.#doubts);
     this.#doubts.clear();
     for (const record of records) {
-      if (readRecordMessage(record.payload) !== undefined) continue;
+      if (isSealed(record.payload)) continue;
       const bytes = fingerprint(record);
       const known = before.get(record.seq);
       const deliveries = (known?.deliveries ?? 0) + (known?.bytes === bytes ? 0 : 1);

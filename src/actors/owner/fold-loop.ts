@@ -128,17 +128,16 @@ export class FoldLoop {
   }
 
   /** Folds one record; false if it must be read again, or folding has ended. */
-  #fold(record: JournalRecord, reread = false): boolean {
+  #fold(record: JournalRecord): boolean {
+    const reread = this.#doubts.settles(record);
     try {
       const { seq, subject, payload } = record;
       const settled = this.#shard.apply({ seq, subject, payload, reread });
       if (settled !== undefined) this.#events.onSettled(settled);
     } catch (error) {
       const found = ensureError(error);
-      if (found.code === "BAD_CHECKSUM" && !reread) {
-        if (this.#doubts.settles(record)) return this.#fold(record, true);
-        void this.#hold(() => this.#readAgain());
-      } else this.#fail(found);
+      if (found.code === "BAD_CHECKSUM" && !reread) void this.#hold(() => this.#readAgain());
+      else this.#fail(found);
       return false;
     }
     const bytes = record.payload.length + record.subject.length + RECORD_OVERHEAD_BYTES;

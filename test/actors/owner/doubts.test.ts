@@ -1,8 +1,9 @@
-// Proves when an unreadable record is what the journal holds: if it comes twice with the same bytes, on
+// Proves when a record with a wrong checksum is what the journal holds: if it comes twice with the same bytes, on
 // the same subject; and that one which never comes twice alike is told from one that was hurt.
 import { expect, test } from "vitest";
 import { Doubts } from "../../../src/actors/owner/doubts.ts";
 import { encodeMessage } from "../../../src/protocol/codec.ts";
+import { rawMessage } from "../../protocol/raw-message.ts";
 
 const record = (seq: number, ...bytes: number[]) => {
   return { seq, subject: "s", payload: Uint8Array.from(bytes) };
@@ -19,11 +20,13 @@ test("the same bytes twice settle it, others do not", () => {
   expect(doubts.settles({ ...record(1, 5), subject: "other" })).toBe(false);
 });
 
-test("only what cannot be read is noted, and what came before is forgotten", () => {
+test("only what its checksum does not fit is noted, and what came before is forgotten", () => {
   const doubts = new Doubts();
   const good = { seq: 2, subject: "s", payload: encodeMessage({ a: 1 }) };
-  doubts.note([record(1, 5), good]);
+  const malformed = { seq: 3, subject: "s", payload: rawMessage(1, "c1") };
+  doubts.note([record(1, 5), good, malformed]);
   expect(doubts.settles(good)).toBe(false);
+  expect(doubts.settles(malformed)).toBe(false);
   doubts.note([record(3, 7)]);
   expect(doubts.settles(record(1, 5))).toBe(false);
 });

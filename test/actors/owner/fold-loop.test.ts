@@ -1,7 +1,7 @@
 // Proves how records get from the broker into the fold: in order, only while the owner allows it, with
 // copies of what has to wait; what becomes of holes, of records that were hurt on the way or in the
 // stream, and of errors. The journal is that of a writer, delivered by a connection without a broker.
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { type JournalRecord, Shard } from "../../../src/actors/fold/shard.ts";
 import { Credit } from "../../../src/actors/journal/credit.ts";
 import type { Journal } from "../../../src/actors/journal/journal.ts";
@@ -9,6 +9,7 @@ import { FoldLoop } from "../../../src/actors/owner/fold-loop.ts";
 import type { Hole } from "../../../src/actors/owner/hole.ts";
 import { Pace } from "../../../src/actors/owner/pace.ts";
 import { PserverError } from "../../../src/protocol/index.ts";
+import { rawMessage } from "../../protocol/raw-message.ts";
 import { JournalLine } from "../../support/journal-line.ts";
 import { JournalWriter, SHARD, SUBJECTS } from "../fold/journal-writer.ts";
 
@@ -231,6 +232,27 @@ describe("a record with a wrong checksum", () => {
     for (const record of records) deliver(record);
     expect([shard.seq, shard.senders.unreadable, failed]).toEqual([4, 3, []]);
     expect(line.consumers).toHaveLength(consumers + 1);
+  });
+
+  test("is looked at once when it comes again, without an error of its own", async () => {
+    deliver(writer.records[0] as JournalRecord);
+    const consumers = line.consumers.length;
+    const records = [hurt(), hurt(), hurt()];
+    const apply = vi.spyOn(shard, "apply");
+    for (const record of records) deliver(record);
+    await readAgain(consumers + 1);
+    expect(apply.mock.results.map(({ type }) => type)).toEqual(["throw"]);
+    for (const record of records) deliver(record);
+    expect(apply.mock.results.slice(1).map(({ type }) => type)).toEqual(Array(3).fill("return"));
+  });
+
+  test("with the checksum of its bytes is stored like that, and folded at once", async () => {
+    deliver(writer.records[0] as JournalRecord);
+    const consumers = line.consumers.length;
+    deliver({ ...hurt(), payload: rawMessage(1, "c1") });
+    await settle();
+    expect([shard.seq, shard.senders.unreadable, failed]).toEqual([2, 1, []]);
+    expect(line.consumers).toHaveLength(consumers);
   });
 
   test("that is never the same is damage", async () => {
