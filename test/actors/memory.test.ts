@@ -93,6 +93,14 @@ describe("a host's memory", () => {
     expect(other.freeBytes).toBe(15 * MIB);
   });
 
+  test("that a shard has already is not asked of the system again, but counts for the limit", () => {
+    const memory = new HostMemory({ shards, limitBytes: 21 * MIB, freeBytes: () => 2 * MIB });
+    expect(refusalOf(() => memory.reserve(0, 8 * MIB)).code).toBe("NO_MEMORY");
+    memory.reserve(0, 8 * MIB, 9 * MIB);
+    expect(memory.freeBytes).toBe(MIB);
+    expect(refusalOf(() => memory.reserve(0, 18 * MIB, 20 * MIB)).code).toBe("NO_MEMORY");
+  });
+
   test("grows with its shards", () => {
     const memory = new HostMemory({ shards, limitBytes: 100, freeBytes: () => 1e12 });
     memory.holds(0, 60);

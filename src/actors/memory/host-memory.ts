@@ -52,14 +52,15 @@ export class HostMemory {
   }
 
   /**
-   * Sets aside what a shard with so many bytes of values needs, until {@link release}.
+   * Sets aside what a shard with so many bytes of values needs, until {@link release}; of that it has
+   * `heldBytes` already.
    * @throws NO_MEMORY if the host has less; nothing is set aside then.
    */
-  reserve(shard: number, valueBytes: number): void {
+  reserve(shard: number, valueBytes: number, heldBytes = 0): void {
     const needed = neededBytes(valueBytes);
     this.release(shard);
     Atomics.store(this.#taken, shard, BigInt(needed));
-    Atomics.store(this.#coming, shard, BigInt(needed));
+    Atomics.store(this.#coming, shard, BigInt(Math.max(0, needed - heldBytes)));
     // Counted with what others set aside at the same moment: at worst both are refused, and try again.
     const free = this.freeBytes;
     if (free >= 0) return;

@@ -47,6 +47,8 @@ export class ShardOwner {
   #trouble: PserverError | undefined;
   /** What the shard needs of the host's memory, which has less. */
   #lacking: { readonly error: PserverError; readonly valueBytes: number } | undefined;
+  /** Bytes of values that memory was last set aside for. */
+  #reservedBytes = 0;
   #closed = false;
   /** Records of trainers refused since it serves the shard. */
   #refused = 0;
@@ -102,6 +104,7 @@ export class ShardOwner {
     });
     if (this.#closed) return;
     memory.holds(shard, holding.shard.memory.memoryBytes);
+    this.#reservedBytes = holding.shard.valueBytes;
     this.#hasMemory();
     const loop = await this.#hold(holding);
     if (this.#closed) {
@@ -115,23 +118,52 @@ export class ShardOwner {
   }
 
   /** Sets memory aside. @throws NO_MEMORY, which askers are told from then on, until there is. */
-  #reserve(valueBytes: number, blocks: Iterable<BlockHeader> = []): void {
+  #reserve(valueBytes: number, blocks: Iterable<BlockHeader> = [], heldBytes = 0): void {
     const { shard, subjects, memory, onNoMemory } = this.#options;
     if (this.#closed) return;
     try {
-      memory.reserve(shard, valueBytes);
+      memory.reserve(shard, valueBytes, heldBytes);
     } catch (thrown) {
       const error = ensureError(thrown);
       this.#state = "no-memory";
       const isNew = this.#lacking === undefined;
       this.#lacking = { error, valueBytes };
       if (isNew) {
+        this.#requests?.close();
         this.#requests = this.#requestsOf(new Shard({ subjects, shard }));
         this.#requests.open(blocks);
         onNoMemory(error);
       }
       throw error;
     }
+  }
+
+  /**
+   * Whether the host has memory for what is folded while it catches up: blocks that no snapshot has yet.
+   * If not, what is folded is let go, and the shard waits for room as one whose snapshot does not fit.
+   */
+  #fits(shard: Shard): boolean {
+    if (this.#state !== "catching-up" || shard.valueBytes === this.#reservedBytes) return true;
+    this.#reservedBytes = shard.valueBytes;
+    try {
+      this.#reserve(shard.valueBytes, shard.blocks(), shard.memory.memoryBytes);
+      return true;
+    } catch {
+      // It is told by now, and kept for whoever asks.
+      this.#letGo();
+      void this.start();
+      return false;
+    }
+  }
+
+  #letGo(): void {
+    this.#loop?.stop();
+    this.#journal?.close();
+    this.#snapshots?.close();
+    this.#loop = undefined;
+    this.#journal = undefined;
+    this.#snapshots = undefined;
+    this.#shard = undefined;
   }
 
   /** There is room for the shard: it has nothing to be refused for. */
@@ -288,7 +320,7 @@ export class ShardOwner {
           if (shard.seq >= owned.headSeq) this.#serve();
           return place;
         },
-        mayFold: () => !snapshots.holdsUp,
+        mayFold: () => !snapshots.holdsUp && this.#fits(shard),
         onSettled: (settled) => {
           if (this.#state !== "serving") return;
           this.#answers.add(settled);

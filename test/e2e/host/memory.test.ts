@@ -66,6 +66,20 @@ test("a shard that does not fit goes to a host that has room", async () => {
   expect(small.lines.filter(({ type }) => type === "serving")).toEqual([]);
 });
 
+test("values that only the journal has yet count as those of a snapshot", async () => {
+  // The snapshots of both shards fit, and what has come since fits once.
+  await client.createIfNotAlreadyCreated("late", new Float32Array(2 * MIB).fill(4));
+  const small = await job.host({ ...SMALL, memoryLimitBytes: 14 * MIB });
+  await big.kill();
+  await vi.waitFor(async () => {
+    expect((await shards()).map(({ state }) => state).sort()).toEqual(["no-memory", "serving"]);
+  }, WAIT);
+  expect(small.lines.filter(({ type }) => type === "shard-failed")).toEqual([]);
+  await job.host({ id: "other" });
+  expect((await client.pullFull("late")).data).toEqual(new Float32Array(2 * MIB).fill(4));
+  expect((await client.pullFull("w")).data[0]).toBe(3);
+});
+
 test("where no host has room askers are told so until one comes", async () => {
   const small = await job.host(SMALL);
   await big.kill();
