@@ -14,7 +14,8 @@ const HINTS: Readonly<Partial<Record<ErrorCode, string>>> = {
   DENIED: "check the user's credentials and permissions: see docs/operations.md",
   UNKNOWN_PARAMETER: 'list the parameters with "pserver ls"',
   NOT_INITIALIZED: 'load a model with "pserver load", or let a trainer initialize the job',
-  ALREADY_INITIALIZED: 'overwrite single parameters with "pserver set", or use another --job',
+  ALREADY_INITIALIZED:
+    'overwrite it with "pserver set" or "pserver load --overwrite", or use another --job',
   ADDRESS_IN_USE: "stop that process, or choose another port with --port; 0 takes any free one",
   STORE_IN_USE: "stop that process, or choose another directory with --store",
   TIMEOUT: "give it longer with --timeout",

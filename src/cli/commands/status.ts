@@ -21,7 +21,13 @@ import {
   type TrainerFlags,
 } from "../options/connection-options.ts";
 import { addOutputOptions } from "../options/output-options.ts";
-import { formatBytes, formatCount, formatNumber, formatRanges } from "../output/amounts.ts";
+import {
+  formatBytes,
+  formatCount,
+  formatNumber,
+  formatRanges,
+  nameShards,
+} from "../output/amounts.ts";
 import type { Look, Paint, Style } from "../output/colors.ts";
 import { describeFallbacks } from "../output/fallbacks.ts";
 import type { OutputFlags } from "../output/output.ts";
@@ -129,15 +135,15 @@ export function describeStatus(status: JobStatus, look: Look): string[] {
   }
   if (status.synchronization.mode !== "async") lines.push(...row("steps", describeSteps(status)));
   for (const [state, numbers] of idleShards(shards)) {
-    lines.push(...row("", `${state} at the moment: ${formatRanges(numbers)}`, "warn"));
+    lines.push(...row("", `${nameShards(numbers)}: ${state}`, "warn"));
   }
   for (const { shard, fallbacks } of fallenBack(shards)) {
     lines.push(...row("", `shard ${shard}: ${describeFallbacks(fallbacks)}`));
   }
   const doubted = shards.filter(({ reportedLoss }) => reportedLoss !== undefined);
   if (doubted.length > 0) {
-    const numbers = formatRanges(doubted.map(({ shard }) => shard));
-    const text = `a trainer has seen later records than there are: ${numbers}`;
+    const numbers = nameShards(doubted.map(({ shard }) => shard));
+    const text = `${numbers}: a trainer has seen later records than there are`;
     lines.push(...row("", text, "warn"));
   }
   for (const waste of wasteOf(shards).slice(0, WASTEFUL_MAX)) {

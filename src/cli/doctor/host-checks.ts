@@ -1,7 +1,7 @@
 import { ensureError } from "../../protocol/errors.ts";
 import type { HostRequests } from "../job/host-requests.ts";
 import { idleShards, type ListedShard } from "../job/participants.ts";
-import { formatCount, formatRanges } from "../output/amounts.ts";
+import { formatCount, nameShards } from "../output/amounts.ts";
 import { type Check, fail, ok, warn } from "./check.ts";
 
 /** Whether hosts of the job answer, and each shard has an owner. */
@@ -23,7 +23,7 @@ export async function checkHosts(requests: HostRequests, job: string): Promise<C
 export function checkShards(shards: readonly ListedShard[]): Check {
   const idle = [...idleShards(shards)];
   if (idle.length === 0) return ok("shards", `all ${shards.length} are served`);
-  const found = idle.map(([state, numbers]) => `${state}: ${formatRanges(numbers)}`).join("; ");
+  const found = idle.map(([state, numbers]) => `${nameShards(numbers)}: ${state}`).join("; ");
   const failed = shards.find(({ state }) => state === "failed" || state === "no-memory");
   if (failed === undefined) {
     const advice = "a host takes them over within seconds; if not, look at the hosts' messages";
@@ -31,5 +31,6 @@ export function checkShards(shards: readonly ListedShard[]): Check {
   }
   const { code, message } = { ...(failed["error"] as Readonly<Record<string, unknown>>) };
   const why = `shard ${failed.shard}: ${String(code)}: ${String(message)}`;
-  return fail("shards", `${found}; ${why}`, "see the error's code in docs/operations.md");
+  const look = failed.state === "failed" ? '; "pserver recover" shows what is lost' : "";
+  return fail("shards", `${found}; ${why}`, `see the error's code in docs/operations.md${look}`);
 }

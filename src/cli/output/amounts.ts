@@ -46,6 +46,11 @@ export function formatRanges(numbers: readonly number[]): string {
   return ranges.join(", ");
 }
 
+/** Such as `shard 3` or `shards 0-2, 5`. */
+export function nameShards(shards: readonly number[]): string {
+  return `${shards.length === 1 ? "shard" : "shards"} ${formatRanges(shards)}`;
+}
+
 /** One decimal below 100, none above or where it is zero. */
 function shortNumber(amount: number): string {
   return amount < 99.95 ? amount.toFixed(1).replace(/\.0$/, "") : amount.toFixed(0);

@@ -55,6 +55,15 @@ test("that not enough have entered is told, and that no shard answers is no erro
   );
 });
 
+test("shards that do not serve are named before what they do, so that no number reads as a count", () => {
+  const shards = ["failed", "serving", "failed", "failed", "unowned"].map((state, shard) => {
+    return { shard, state };
+  });
+  const lines = describeStatus({ ...STATUS, shards }, PLAIN).map((line) => line.trim());
+  expect(lines).toContain("shards 0, 2-3: failed");
+  expect(lines).toContain("shard 4: unowned");
+});
+
 test("shards of which a trainer has reported a loss are named, and only those", () => {
   const loss = /later records than there are/;
   const told = (status: JobStatus): string | undefined =>
@@ -64,7 +73,7 @@ test("shards of which a trainer has reported a loss are named, and only those", 
   const shards = [0, 1, 2, 3].map((shard) => {
     return { shard, state: "serving", ...(shard % 2 === 0 ? { reportedLoss } : {}) };
   });
-  expect(told({ ...STATUS, shards })).toMatch(/than there are: 0, ?2$/);
+  expect(told({ ...STATUS, shards })).toMatch(/shards 0, 2: .*than there are$/);
 });
 
 test("what is declared is told with its bytes", () => {
@@ -118,7 +127,7 @@ test.each([60, 80, 120])("fits %i columns, and loses neither shards nor trainers
     { paint: makePaint(false), width },
   );
   expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(width);
-  const words = lines.join(" ").split(/[ ,]+/);
+  const words = lines.join(" ").split(/[ ,:]+/);
   expect(words).toEqual(expect.arrayContaining([...trainers, "0-63", ...even.map(String)]));
   expect(lines.join("\n")).toMatch(/^a-host.*example? {2}/m);
 });

@@ -123,14 +123,15 @@ describe("shards", () => {
   test("that wait for an owner are a warning", () => {
     const check = checkShards([serving, { shard: 1, state: "unowned" }]);
     expect(check).toMatchObject({ status: "warn" });
-    expect(check.message).toContain("unowned: 1");
+    expect(check.message).toContain("shard 1: unowned");
   });
 
   test("that failed are a failure, with the reason", () => {
     const error = { code: "JOURNAL_LOST", message: "from 3 to 7" };
     const check = checkShards([serving, { shard: 4, state: "failed", error }]);
     expect(check.status).toBe("fail");
-    expect(check.message).toContain("shard 4: JOURNAL_LOST: from 3 to 7");
+    expect(check.message).toBe("shard 4: failed; shard 4: JOURNAL_LOST: from 3 to 7");
+    expect(check.advice).toContain("pserver recover");
   });
 });
 
