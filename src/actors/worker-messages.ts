@@ -41,7 +41,7 @@ export type ToWorker =
   | { readonly type: "close" };
 
 /**
- * What goes wrong in a shard: it has ended; a snapshot, or the mark of how far it is folded, could not
+ * What goes wrong in a shard: it has ended; it does not fit into the host's memory; a snapshot, or the mark of how far it is folded, could not
  * be stored; or an asker has seen a later record than the journal holds.
  */
 export type ShardEventType =

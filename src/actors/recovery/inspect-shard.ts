@@ -35,7 +35,7 @@ export interface InspectOptions {
 
 /**
  * Finds out where a shard stands, what is lost of it and what it can go on from; changes nothing.
- * @throws TIMEOUT, NO_JETSTREAM, DENIED if the broker does not answer.
+ * @throws TIMEOUT, JETSTREAM_UNAVAILABLE, NO_JETSTREAM, DENIED if the broker does not answer.
  */
 export async function inspectShard(options: InspectOptions): Promise<ShardFindings> {
   const { shard, store, journal, owner } = options;

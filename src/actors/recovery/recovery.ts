@@ -7,12 +7,11 @@ import {
   ensureError,
   HEADER_BYTES_MAX,
   integerField,
-  JETSTREAM_ERRORS,
   JobSubjects,
   PserverError,
   SHARDS_MAX,
 } from "../../protocol/index.ts";
-import { fromBrokerError, jetStreamErrorCode } from "../../transport/broker-error.ts";
+import { fromBrokerError } from "../../transport/broker-error.ts";
 import { BufferPool } from "../../transport/buffer-pool.ts";
 import { type ConnectionSettings, openConnection } from "../../transport/connection.ts";
 import { StreamPublisher } from "../../transport/stream-publisher.ts";
@@ -23,6 +22,7 @@ import { OwnersClient } from "../owners-client.ts";
 import { existingRecords, type Records } from "../records.ts";
 import { SnapshotBudget } from "../snapshot/snapshot-budget.ts";
 import { SnapshotStore } from "../snapshot/store.ts";
+import { streamExists } from "../stream-exists.ts";
 import type { RecoveryChoice, ShardFindings } from "./findings.ts";
 import { initializedBlocks } from "./initialized-blocks.ts";
 import { inspectShard } from "./inspect-shard.ts";
@@ -74,7 +74,7 @@ export class Recovery {
 
   /**
    * Connects as a host does, without joining the job.
-   * @throws NO_BROKER, DENIED, NO_JETSTREAM; BAD_VALUE if the broker knows no job of the name.
+   * @throws NO_BROKER, DENIED, NO_JETSTREAM, JETSTREAM_UNAVAILABLE, TIMEOUT; BAD_VALUE if the broker knows no job of the name.
    */
   static async open(reach: ConnectionSettings, job: string): Promise<Recovery> {
     const subjects = new JobSubjects(job);
@@ -203,10 +203,8 @@ export function allShards({ shards }: StoredSettings): number[] {
 
 async function hasStream(manager: JetStreamManager, name: string): Promise<boolean> {
   try {
-    await manager.streams.info(name);
-    return true;
+    return await streamExists(manager, name);
   } catch (error) {
-    if (jetStreamErrorCode(error) === JETSTREAM_ERRORS.STREAM_NOT_FOUND) return false;
     throw fromBrokerError(error, `looking for the stream ${name}`, { stream: name });
   }
 }

@@ -21,7 +21,7 @@ const NANOSECONDS_PER_MS = 1_000_000;
 /**
  * Tells the sequence and subject of every record that a stream gives, from one sequence to another.
  * Records that it cannot give are passed over.
- * @throws TIMEOUT, DENIED, … if the broker does not answer.
+ * @throws TIMEOUT, JETSTREAM_UNAVAILABLE, NO_JETSTREAM, DENIED if the broker does not answer.
  */
 export async function scanJournal(
   {
