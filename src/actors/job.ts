@@ -17,6 +17,7 @@ import { BrokerBoundLeases, BrokerProbe } from "./etcd/broker-bound-leases.ts";
 import { EtcdLeases } from "./etcd/etcd-leases.ts";
 import type { EtcdSpace } from "./etcd/etcd-space.ts";
 import { CURRENT_RULES, KNOWN_RULES } from "./fold/rules.ts";
+import type { JournalSettings } from "./journal/journal.ts";
 import { type Leases, RecordLeases } from "./leases.ts";
 import { newQuotas, parseQuotas, type Quotas } from "./quotas.ts";
 import { openRecords, type Records } from "./records.ts";
@@ -99,6 +100,18 @@ export async function openJob(options: {
       : openEtcdLeases(connection, etcd, settings.leaseMs);
   await ensureSnapshotStream(manager, subjects, settings.replicas);
   return { settings, records, leases };
+}
+
+/** How the journals of a job are kept, as its settings say. */
+export function journalSettings(settings: StoredSettings): JournalSettings {
+  const {
+    journal: storage,
+    journalBytesMax: bytesMax,
+    replicas,
+    rules,
+    synchronization,
+  } = settings;
+  return { storage, bytesMax, replicas, rules, synchronization };
 }
 
 /** Where a job keeps its leases, as its settings say it: in an etcd, or without one in the broker. */

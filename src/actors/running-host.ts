@@ -20,7 +20,13 @@ import type { EtcdSpace } from "./etcd/etcd-space.ts";
 import { HostInEtcd } from "./etcd/host-in-etcd.ts";
 import type { Host, HostEvent, HostOptions, HostStatus } from "./host-options.ts";
 import { serveRequests } from "./host-requests.ts";
-import { leaseTimeoutMs, type OpenedJob, openJob, type StoredSettings } from "./job.ts";
+import {
+  journalSettings,
+  leaseTimeoutMs,
+  type OpenedJob,
+  openJob,
+  type StoredSettings,
+} from "./job.ts";
 import { Journal, type JournalSettings } from "./journal/journal.ts";
 import { LeaseClock } from "./lease-clock.ts";
 import { LeaseKeeper } from "./lease-keeper.ts";
@@ -196,13 +202,7 @@ export class RunningHost implements Host {
     const job = await opening.patience.until(() =>
       openJob({ connection, manager, subjects, etcd, wanted: defined(wanted) }),
     );
-    const settings = {
-      storage: job.settings.journal,
-      bytesMax: job.settings.journalBytesMax,
-      replicas: job.settings.replicas,
-      rules: job.settings.rules,
-      synchronization: job.settings.synchronization,
-    };
+    const settings = journalSettings(job.settings);
     const owners = new OwnersClient({
       connection,
       manager,

@@ -4,6 +4,7 @@ import {
   createInbox,
   type Msg,
   type NatsConnection,
+  nanos,
   type Subscription,
 } from "@nats-io/transport-node";
 import { type ErrorCode, PserverError, visible } from "../../protocol/index.ts";
@@ -20,8 +21,6 @@ const HEARTBEAT_MS = 3_000;
 /** First and longest pause before a consumer that failed is made again. */
 const RETRY_MS_MIN = 50;
 const RETRY_MS_MAX = 2_000;
-
-const NANOSECONDS_PER_MS = 1_000_000;
 
 /** What the reply subject of a delivered record begins with; that of a status does not. */
 const DELIVERY_PREFIX = "$JS.ACK.";
@@ -152,7 +151,7 @@ export class JournalReader {
       replay_policy: ReplayPolicy.Instant,
       deliver_policy: DeliverPolicy.StartSequence,
       opt_start_seq: startSeq,
-      inactive_threshold: 4 * HEARTBEAT_MS * NANOSECONDS_PER_MS,
+      inactive_threshold: nanos(4 * HEARTBEAT_MS),
       mem_storage: true,
       num_replicas: 1,
     });
@@ -180,8 +179,8 @@ export class JournalReader {
     const batch = window - used;
     const request = {
       batch,
-      expires: REQUEST_MS * NANOSECONDS_PER_MS,
-      idle_heartbeat: HEARTBEAT_MS * NANOSECONDS_PER_MS,
+      expires: nanos(REQUEST_MS),
+      idle_heartbeat: nanos(HEARTBEAT_MS),
     };
     this.#options.connection.publish(this.#requestSubject, JSON.stringify(request), {
       reply: this.#inbox,

@@ -15,7 +15,13 @@ import { fromBrokerError } from "../../transport/broker-error.ts";
 import { BufferPool } from "../../transport/buffer-pool.ts";
 import { type ConnectionSettings, openConnection } from "../../transport/connection.ts";
 import { StreamPublisher } from "../../transport/stream-publisher.ts";
-import { hasRemovalMark, parseSettings, SETTINGS_KEY, type StoredSettings } from "../job.ts";
+import {
+  hasRemovalMark,
+  journalSettings,
+  parseSettings,
+  SETTINGS_KEY,
+  type StoredSettings,
+} from "../job.ts";
 import { Journal } from "../journal/journal.ts";
 import { MarkKeeper } from "../owner/mark-keeper.ts";
 import { OwnersClient } from "../owners-client.ts";
@@ -157,18 +163,11 @@ export class Recovery {
   }
 
   #journal(shard: number): Journal {
-    const {
-      journal: storage,
-      journalBytesMax: bytesMax,
-      replicas,
-      rules,
-      synchronization,
-    } = this.settings;
     return new Journal({
       manager: this.#manager,
       client: this.#client,
       subjects: this.#subjects,
-      settings: { storage, bytesMax, replicas, rules, synchronization },
+      settings: journalSettings(this.settings),
       shard,
     });
   }

@@ -5,6 +5,7 @@ import {
   type JetStreamClient,
   type JetStreamManager,
 } from "@nats-io/jetstream";
+import { nanos } from "@nats-io/transport-node";
 import { fromBrokerError } from "../../transport/broker-error.ts";
 
 /** Records asked for at one time; only their subjects travel. */
@@ -15,8 +16,6 @@ const BATCH_MS = 5_000;
 
 /** How long the broker keeps the place of a reader that has gone. */
 const CONSUMER_MS = 30_000;
-
-const NANOSECONDS_PER_MS = 1_000_000;
 
 /**
  * Tells the sequence and subject of every record that a stream gives, from one sequence to another.
@@ -45,7 +44,7 @@ export async function scanJournal(
       deliver_policy: DeliverPolicy.StartSequence,
       opt_start_seq: from,
       headers_only: true,
-      inactive_threshold: CONSUMER_MS * NANOSECONDS_PER_MS,
+      inactive_threshold: nanos(CONSUMER_MS),
       mem_storage: true,
       num_replicas: 1,
     });

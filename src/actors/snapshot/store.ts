@@ -7,7 +7,7 @@ import {
   RetentionPolicy,
   StorageType,
 } from "@nats-io/jetstream";
-import { nuid } from "@nats-io/transport-node";
+import { nanos, nuid } from "@nats-io/transport-node";
 import {
   decodeMessage,
   JETSTREAM_ERRORS,
@@ -37,8 +37,6 @@ const STORE_TIMEOUT_MS = 10_000;
 
 /** How long listing a shard's messages may take without a sign of progress. */
 const LIST_TIMEOUT_MS = 2_000;
-
-const NANOSECONDS_PER_MS = 1_000_000;
 
 /** Answers of the broker to deleting a message that is not there: not found, or deleted before. */
 const GONE: readonly number[] = [
@@ -183,7 +181,7 @@ export class SnapshotStore {
         filter_subject: this.#subjects.shardSnapshots(this.#shard),
         headers_only: true,
         ack_policy: AckPolicy.None,
-        inactive_threshold: 2 * LIST_TIMEOUT_MS * NANOSECONDS_PER_MS,
+        inactive_threshold: nanos(2 * LIST_TIMEOUT_MS),
         mem_storage: true,
         num_replicas: 1,
       });
