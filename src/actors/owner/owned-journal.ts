@@ -8,8 +8,8 @@ import {
 import type { Shard } from "../fold/shard.ts";
 import type { Journal, JournalInfo } from "../journal/journal.ts";
 import type { CutHead } from "../snapshot/snapshotter.ts";
+import { checkJournal, journalLost } from "./check-journal.ts";
 import type { HeadMark } from "./head-mark.ts";
-import { checkJournal, journalLost } from "./holding.ts";
 import { checkHole, findHead, type Hole, journalDamaged, lastRecordSeq } from "./hole.ts";
 import type { MarkKeeper } from "./mark-keeper.ts";
 import type { ShardSnapshots } from "./shard-snapshots.ts";

@@ -5,8 +5,9 @@
 import { describe, expect, test } from "vitest";
 import { recordCrc } from "../../../src/actors/fold/read-record.ts";
 import type { Journal } from "../../../src/actors/journal/journal.ts";
+import { checkJournal, journalLost } from "../../../src/actors/owner/check-journal.ts";
 import type { HeadMark } from "../../../src/actors/owner/head-mark.ts";
-import { checkJournal, journalLost, takeShardOver } from "../../../src/actors/owner/holding.ts";
+import { takeShardOver } from "../../../src/actors/owner/holding.ts";
 import type { StoredManifest } from "../../../src/actors/snapshot/manifest.ts";
 import type { SnapshotStore } from "../../../src/actors/snapshot/store.ts";
 import { encodeMessage, PserverError } from "../../../src/protocol/index.ts";
