@@ -114,9 +114,10 @@ describe("a layout", () => {
         const row = elementCount(dims) / (dims[0] ?? 1);
         const rowBytes = row * DTYPES[type].bytes;
         const roomBytes = max - HEADER_BYTES_MAX;
-        const isOneBlock = (dims[0] ?? 1) === 1 && rowBytes <= SINGLE_BLOCK_BYTES_MAX;
-        const most = isOneBlock ? SINGLE_BLOCK_BYTES_MAX : CUT_BLOCK_BYTES;
-        if (rowBytes > most || rowBytes + 4 > roomBytes) {
+        const rows = dims[0] ?? 1;
+        const isOneBlock =
+          rows * rowBytes <= SINGLE_BLOCK_BYTES_MAX && rows * (rowBytes + 4) <= roomBytes;
+        if (!isOneBlock && (rowBytes > CUT_BLOCK_BYTES || rowBytes + 4 > roomBytes)) {
           expect(codeOf(() => computeLayout({ ...options, wholeRows: true }))).toBe("TOO_LARGE");
           return;
         }
@@ -124,6 +125,8 @@ describe("a layout", () => {
         expect(blockElements % row).toBe(0);
         expect((blockElements / row) * (rowBytes + 4)).toBeLessThanOrEqual(roomBytes);
       }),
+      // Two rows of more than a cut block, in one block.
+      { examples: [[[2, 400_000], "float32", 8 * 1024 * 1024]] },
     );
   });
 
