@@ -134,9 +134,8 @@ async function startSession(around: Surroundings, trainer: string, token: string
     const session = await writeSession(around, trainer, token);
     if (session > (await sweptUpTo(around))) return session;
   }
-  throw new PserverError("BUSY", `trainer ${quoteName(trainer)}: sessions are swept all the time`, {
-    trainer,
-  });
+  const text = `trainer ${quoteName(trainer)}: sessions are swept all the time`;
+  throw busy(text, { trainer, expected: SWEPT_TRIES_MAX });
 }
 
 async function writeSession(around: Surroundings, trainer: string, token: string): Promise<number> {
