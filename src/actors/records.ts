@@ -1,7 +1,7 @@
 import { type JetStreamManager, jetstream, StorageType } from "@nats-io/jetstream";
 import { type KV, Kvm, type KvStatus } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/transport-node";
-import { JETSTREAM_ERRORS, PserverError } from "../protocol/index.ts";
+import { bucketStream, JETSTREAM_ERRORS, PserverError } from "../protocol/index.ts";
 import {
   fromBrokerError,
   fromStoreError,
@@ -152,7 +152,7 @@ class KvRecords implements Records {
     return await this.#attempt("removing", key, async () => {
       try {
         // The message of one revision is removed, not the key: a newer one stays untouched.
-        return await this.#streams.deleteMessage(`KV_${this.#bucket}`, revision);
+        return await this.#streams.deleteMessage(bucketStream(this.#bucket), revision);
       } catch (error) {
         const isRefused = jetStreamErrorCode(error) === JETSTREAM_ERRORS.MESSAGE_NOT_REMOVED;
         if (isRefused && (await this.read(key))?.revision !== revision) return false;
@@ -165,7 +165,7 @@ class KvRecords implements Records {
     return await this.#attempt("listing", prefix, async () => {
       const root = `$KV.${this.#bucket}.`;
       // Asked of the stream, whose leader answers; a consumer may run on a replica that lags.
-      const info = await this.#streams.info(`KV_${this.#bucket}`, {
+      const info = await this.#streams.info(bucketStream(this.#bucket), {
         subjects_filter: `${root}${prefix}>`,
       });
       return Object.keys(info.state.subjects ?? {}).map((subject) => subject.slice(root.length));

@@ -1,5 +1,10 @@
 import type { NatsConnection } from "@nats-io/transport-node";
-import { JobSubjects, type LifecycleState, unescapeName } from "../../protocol/index.ts";
+import {
+  bucketStream,
+  JobSubjects,
+  type LifecycleState,
+  unescapeName,
+} from "../../protocol/index.ts";
 import { hasRemovalMark, LEASES_IN_KV, parseSettings, SETTINGS_KEY } from "../job.ts";
 import { JOB_KEY } from "../lifecycle/keys.ts";
 import { parseLifecycleRecord } from "../lifecycle/lifecycle-record.ts";
@@ -36,7 +41,7 @@ export async function describeJob(
   const bytes = streams.reduce((sum, { state }) => sum + state.bytes, 0);
   const rest = { job, bytes, streams: streams.length };
   const empty = { ...rest, shards: 0, journal: undefined, hosts: [], leases: LEASES_IN_KV };
-  if (!names.has(`KV_${subjects.bucket()}`)) return { ...empty, state: "incomplete" };
+  if (!names.has(bucketStream(subjects.bucket()))) return { ...empty, state: "incomplete" };
   const records = await existingRecords(connection, subjects.bucket());
   const stored = (await records.read(SETTINGS_KEY))?.value;
   if (stored === undefined) return { ...empty, state: "incomplete" };
@@ -55,7 +60,7 @@ export async function aliveHosts(
 ): Promise<string[] | undefined> {
   if (leases !== LEASES_IN_KV) return undefined;
   const bucket = subjects.leaseBucket();
-  if (!streams.has(`KV_${bucket}`)) return [];
+  if (!streams.has(bucketStream(bucket))) return [];
   const keys = await (await existingRecords(connection, bucket)).keys(HOST_LEASES);
   return keys.map((key) => unescapeName(key.slice(HOST_LEASES.length))).sort();
 }

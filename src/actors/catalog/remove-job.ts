@@ -1,6 +1,12 @@
 import { jetstream } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
-import { asMap, JETSTREAM_ERRORS, JobSubjects, PserverError } from "../../protocol/index.ts";
+import {
+  asMap,
+  bucketStream,
+  JETSTREAM_ERRORS,
+  JobSubjects,
+  PserverError,
+} from "../../protocol/index.ts";
 import { fromBrokerError, jetStreamErrorCode } from "../../transport/broker-error.ts";
 import type { EtcdSpace } from "../etcd/etcd-space.ts";
 import {
@@ -150,14 +156,14 @@ export class JobRemoval {
   async #streams(): Promise<string[]> {
     const manager = await this.#manager();
     const names = (await streamsOfJob(manager, this.#options.job)).map(({ config }) => config.name);
-    const last = `KV_${this.#subjects.bucket()}`;
+    const last = bucketStream(this.#subjects.bucket());
     return [...names.filter((name) => name !== last).sort(), ...names.filter((n) => n === last)];
   }
 
   /** The bucket of settings, if it is among the streams. */
   async #records(streams: readonly string[]): Promise<Records | undefined> {
     const bucket = this.#subjects.bucket();
-    if (!streams.includes(`KV_${bucket}`)) return undefined;
+    if (!streams.includes(bucketStream(bucket))) return undefined;
     return await existingRecords(this.#options.connection, bucket);
   }
 

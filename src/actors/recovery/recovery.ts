@@ -4,6 +4,7 @@ import { type JetStreamClient, type JetStreamManager, jetstream } from "@nats-io
 import type { NatsConnection } from "@nats-io/transport-node";
 import {
   asMap,
+  bucketStream,
   ensureError,
   HEADER_BYTES_MAX,
   integerField,
@@ -93,7 +94,7 @@ export class Recovery {
     try {
       const manager = await jetstream(connection).jetstreamManager(false);
       const bucket = subjects.bucket();
-      if (!(await hasStream(manager, `KV_${bucket}`))) throw noJob(job);
+      if (!(await hasStream(manager, bucketStream(bucket)))) throw noJob(job);
       const records = await existingRecords(connection, bucket);
       const stored = (await records.read(SETTINGS_KEY))?.value;
       if (stored === undefined || hasRemovalMark(stored)) throw noJob(job);

@@ -1,8 +1,7 @@
-import { jetstream } from "@nats-io/jetstream";
 import type { Command } from "commander";
 import { type CliContext, openOutput } from "../context.ts";
 import { helpText } from "../help-text.ts";
-import { withStore } from "../job/open-broker.ts";
+import { withJobs } from "../job/list-jobs.ts";
 import { addJobOptions, type JobFlags } from "../options/connection-options.ts";
 import { addOutputOptions } from "../options/output-options.ts";
 import { formatBytes } from "../output/amounts.ts";
@@ -21,15 +20,10 @@ export function registerJobs(program: Command, context: CliContext): void {
     .action(async (flags: JobFlags & OutputFlags) => {
       const output = openOutput(context, flags);
       // Loaded here, so that the other commands start without it.
-      const { listJobStreams } = await import("../../actors/catalog/job-streams.ts");
       const { describeJob } = await import("../../actors/catalog/describe-job.ts");
-      const jobs = await withStore(context, flags, async (connection) => {
-        const manager = await jetstream(connection, {
-          timeout: flags.timeout,
-        }).jetstreamManager(false);
-        const found = await listJobStreams(manager);
-        return await Promise.all(found.map((streams) => describeJob(connection, streams)));
-      });
+      const jobs = await withJobs(context, flags, (found, connection) =>
+        Promise.all(found.map((streams) => describeJob(connection, streams))),
+      );
       if (output.json) output.value(jobs);
       else if (jobs.length === 0) output.message("the broker holds no job");
       else output.lines(describeJobs(jobs, output));
