@@ -1,0 +1,125 @@
+"""How to reach the broker and the job."""
+
+from __future__ import annotations
+
+import math
+import os
+from ctypes import byref, sizeof
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Optional, Sequence, Union
+
+from . import errors
+from ._names import extended_id, to_bytes, unique_id
+from ._native.library import Library
+from ._native.structs import TIMEOUT_DEFAULT, Options
+
+_TEXTS: Final = (
+    "url",
+    "user",
+    "password",
+    "token",
+    "creds_file",
+    "nkey_file",
+    "nkey_public",
+    "tls_ca",
+    "tls_cert",
+    "tls_key",
+    "job",
+    "trainer",
+)
+_TIMEOUTS: Final = {
+    "connect_timeout": "connect_timeout_ms",
+    "attempt_timeout": "attempt_timeout_ms",
+    "timeout": "call_timeout_ms",
+}
+
+#: One address, several separated by commas, or a list of them.
+Url = Union[str, Sequence[str]]
+#: The path of a file.
+Path = Union[str, "os.PathLike[str]"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The arguments of ``pserver.connect``; None where the C library has a default or looks into the
+    environment. Of the job and the trainer that is decided here."""
+
+    url: Optional[Url] = None
+    job: Optional[str] = None
+    trainer: Optional[str] = None
+    user: Optional[str] = None
+    password: Optional[str] = field(default=None, repr=False)
+    token: Optional[str] = field(default=None, repr=False)
+    creds_file: Optional[Path] = None
+    nkey_file: Optional[Path] = None
+    nkey_public: Optional[str] = None
+    tls_ca: Optional[Path] = None
+    tls_cert: Optional[Path] = None
+    tls_key: Optional[Path] = None
+    connect_timeout: float = 10.0
+    attempt_timeout: float = 5.0
+    timeout: float = 30.0
+    in_flight_bytes: Optional[int] = None
+    #: The id asked for, which those of other processes begin with; None for one that is used once.
+    asked_trainer: Optional[str] = None
+
+    @staticmethod
+    def of(settings: Settings) -> Settings:
+        """The settings with what the environment says of job and trainer."""
+        asked = settings.trainer or os.environ.get("PSERVER_TRAINER") or None
+        job = settings.job or os.environ.get("PSERVER_JOB") or "default"
+        trainer = unique_id() if asked is None else asked
+        return replace(settings, job=job, trainer=trainer, asked_trainer=asked)
+
+    def for_another_process(self) -> Settings:
+        """The same settings with an id that no other client has."""
+        asked = self.asked_trainer
+        return replace(self, trainer=unique_id() if asked is None else extended_id(asked))
+
+    def options(self, library: Library) -> Options:
+        """The C library's struct. BAD_NAME or BAD_VALUE for what cannot be told to it."""
+        options = Options()
+        library.functions.pserver_options_init(byref(options))
+        if options.struct_size != sizeof(Options):
+            raise errors.Internal(f"{library.path}: its pserver_options is of another version")
+        for name in _TEXTS:
+            value = getattr(self, name)
+            if name == "url" and value is not None and not isinstance(value, str):
+                value = ",".join(value)
+            if isinstance(value, os.PathLike):
+                value = os.fspath(value)
+            if value is not None:
+                setattr(options, name, to_bytes(value, name))
+        for name, entry in _TIMEOUTS.items():
+            setattr(options, entry, to_ms(getattr(self, name), name))
+        if self.in_flight_bytes is not None:
+            options.in_flight_bytes = _positive(self.in_flight_bytes, "in_flight_bytes")
+        return options
+
+
+def to_ms(timeout: Optional[float], what: str = "timeout") -> int:
+    """Seconds as the C library takes them, at least a millisecond; None: the client's own.
+
+    BAD_VALUE unless it is a number above 0.
+    """
+    if timeout is None:
+        return TIMEOUT_DEFAULT
+    try:
+        seconds = float(timeout)
+    except (TypeError, ValueError):
+        seconds = math.nan
+    if not 0 < seconds < 1e9:
+        raise errors.BadValue(
+            f"{what}: expected seconds, more than 0; received {timeout!r}",
+            {"expected": "seconds, more than 0", "received": repr(timeout)},
+        )
+    return max(1, round(seconds * 1000))
+
+
+def _positive(number: Any, what: str) -> int:
+    if isinstance(number, int) and 0 < number < 2**63:
+        return number
+    raise errors.BadValue(
+        f"{what}: expected a whole number of more than 0; received {number!r}",
+        {"expected": "a whole number of more than 0", "received": repr(number)},
+    )
