@@ -26,6 +26,6 @@ done
 cache=../../../build/python/mypy
 mkdir -p "$cache"
 failed=
-mypy --no-error-summary --cache-dir "$cache" || failed=yes
-black --quiet --check --diff . || failed=yes
+mypy --no-error-summary --cache-dir "$cache" >&2 || failed=yes
+black --quiet --check --diff . >&2 || failed=yes
 [[ -z $failed ]] || fail "types or format are wrong, see above (black src/client/python formats)"

@@ -34,8 +34,9 @@ with open("/proc/self/maps") as maps:
 
 def test_makes_a_round_trip_with_the_libraries_that_it_carries(broker: Broker, job: str) -> None:
     # No variables, no module but the installed ones, no program on the PATH.
+    variables: dict[str, str] = {}
     command = [sys.executable, "-I", "-c", _ROUND_TRIP, broker.url, job]
-    ended = subprocess.run(command, env={}, capture_output=True, text=True, timeout=HANG)
+    ended = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=HANG)
     assert ended.returncode == 0, ended.stderr
     values, *mapped = ended.stdout.splitlines()
     assert json.loads(values) == [1.0, 3.0, 5.0, 7.0, 9.0]
