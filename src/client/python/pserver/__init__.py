@@ -28,3 +28,25 @@ from .records import (
     SavedModel,
     Synchronization,
 )
+
+__all__ = [
+    "AsyncDifference",
+    "Client",
+    "ConfigInput",
+    "Error",
+    "Fallback",
+    "GradResult",
+    "JobStatus",
+    "LibraryError",
+    "PaddleConfigs",
+    "ParameterInfo",
+    "Position",
+    "Rows",
+    "SavedModel",
+    "Synchronization",
+    "__version__",
+    "connect",
+    "elastic_average",
+    "errors",
+]
+__all__ += errors.__all__

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final, Optional, Tuple
 
 import numpy as np
@@ -24,9 +25,7 @@ _SUPPORTED: Final = [dtype.name for dtype in DTYPES]
 _READABLE_DEVICES: Final = {1, 3, 11}
 _DEVICE_NAMES: Final = {2: "CUDA", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 13: "CUDA"}
 
-_TAKEN: Final = (
-    "an array of numpy, what has the buffer protocol, or a tensor on the CPU; or a number"
-)
+_EXPECTED: Final = "a number, or an array of numpy, a buffer, or a tensor on the CPU"
 
 
 def is_number(value: object) -> bool:
@@ -43,13 +42,20 @@ def from_number(value: Any, what: str, dtype: Optional[np.dtype[Any]]) -> Array:
         dtype = np.dtype("<f8" if isinstance(value, float) else "<i8")
     if isinstance(value, float) and dtype.kind != "f":
         raise bad_dtype(what, dtype.name, "a float")
-    try:
-        return np.array(value, dtype)
-    except OverflowError as error:
-        raise errors.BadValue(
-            f"{what}: expected a number that fits {dtype.name}; received {value}",
-            {"expected": dtype.name, "received": str(value)},
-        ) from error
+    if not _fits(value, dtype):
+        raise _bad_value(what, f"a number that fits {dtype.name}", f"{value!r:.40}")
+    return np.array(value, dtype)
+
+
+def _fits(value: Any, dtype: np.dtype[Any]) -> bool:
+    if dtype.kind == "f":
+        # Infinities are numbers of the type, finite ones beyond its largest are not.
+        return (
+            abs(value) <= float(np.finfo(dtype).max)
+            or value in (math.inf, -math.inf)
+            or value != value
+        )
+    return bool(np.iinfo(dtype).min <= value <= np.iinfo(dtype).max)
 
 
 def to_array(value: Any, what: str) -> Array:
@@ -85,46 +91,22 @@ def tensor_of(array: Array) -> Tensor:
 
 def bad_dtype(what: str, expected: Any, received: str) -> errors.BadDtype:
     """An error that names both element types."""
-    text = expected if isinstance(expected, str) else ", ".join(expected)
+    text = expected if isinstance(expected, str) else f"one of {', '.join(expected)}"
     return errors.BadDtype(
         f"{what}: expected {text}; received {received}",
         {"expected": expected, "received": received},
     )
 
 
-def _view(value: Any, what: str) -> Array:
-    """The value as numpy sees it, without a copy where that can be."""
-    if isinstance(value, (np.ndarray, np.generic)):
-        return np.asarray(value)
-    _check_device(value, what)
-    if hasattr(value, "requires_grad") and callable(getattr(value, "detach", None)):
-        # A tensor of PyTorch that records gradients is taken by its values.
-        value = value.detach()
-    try:
-        if hasattr(value, "__dlpack__") and hasattr(np, "from_dlpack"):
-            return _from_dlpack(value)
-        if hasattr(value, "__array__"):
-            return np.asarray(value)
-        return np.asarray(memoryview(value))
-    except (TypeError, ValueError, BufferError, RuntimeError) as error:
-        raise _refusal(value, what, error) from error
-
-
-def _from_dlpack(value: Any) -> Array:
-    try:
-        return np.from_dlpack(value)
-    except (TypeError, BufferError, RuntimeError):
-        # What cannot be exchanged so, as other strides or a read-only array, may offer an array itself.
-        if not hasattr(value, "__array__"):
-            raise
-        return np.asarray(value)
-
-
-def _check_device(value: Any, what: str) -> None:
+def check_device(value: Any, what: str) -> None:
+    """BAD_VALUE for a tensor that lies elsewhere than in memory of the processor."""
     device = getattr(value, "__dlpack_device__", None)
     if device is None:
         return
-    kind = int(device()[0])
+    try:
+        kind = int(device()[0])
+    except Exception as error:  # What a library of tensors throws there is its own.
+        raise _refusal(value, what, error) from error
     if kind not in _READABLE_DEVICES:
         name = _DEVICE_NAMES.get(kind, f"device of kind {kind}")
         raise errors.BadValue(
@@ -134,15 +116,53 @@ def _check_device(value: Any, what: str) -> None:
         )
 
 
+def full_name(value: Any) -> str:
+    """Name of the type of a value, for messages."""
+    kind = type(value)
+    name = kind.__qualname__
+    return name if kind.__module__ == "builtins" else f"{kind.__module__}.{name}"
+
+
+def _view(value: Any, what: str) -> Array:
+    """The value as numpy sees it, without a copy where that can be."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise _bad_value(
+            what, "an array without a mask", "a masked one: fill it first, with filled()"
+        )
+    if isinstance(value, (np.ndarray, np.generic)):
+        return np.asarray(value)
+    check_device(value, what)
+    if hasattr(value, "requires_grad") and callable(getattr(value, "detach", None)):
+        # A tensor of PyTorch that records gradients is taken by its values.
+        value = value.detach()
+    try:
+        if hasattr(value, "__dlpack__"):
+            return _from_dlpack(value)
+        if hasattr(value, "__array__"):
+            return np.asarray(value)
+        return np.asarray(memoryview(value))
+    except Exception as error:  # As above.
+        raise _refusal(value, what, error) from error
+
+
+def _from_dlpack(value: Any) -> Array:
+    try:
+        return np.from_dlpack(value)
+    except Exception:
+        # What cannot be exchanged so, as a read-only array, may offer an array itself.
+        if not hasattr(value, "__array__"):
+            raise
+        return np.asarray(value)
+
+
 def _refusal(value: Any, what: str, cause: Exception) -> Error:
-    received = _full_name(value)
+    received = full_name(value)
     dtype = getattr(value, "dtype", None)
     if dtype is not None:
         return bad_dtype(what, _SUPPORTED, f"{received} of {dtype} ({cause})")
-    return errors.BadValue(
-        f"{what}: expected {_TAKEN}; received {received}",
-        {"expected": _TAKEN, "received": received},
-    )
+    if isinstance(value, (list, tuple)):
+        received += ": make an array of it, with numpy.asarray()"
+    return _bad_value(what, _EXPECTED, received)
 
 
 def _type_name(value: Any, array: Array) -> str:
@@ -150,10 +170,8 @@ def _type_name(value: Any, array: Array) -> str:
     return str(array.dtype if own is None else own)
 
 
-def _full_name(value: Any) -> str:
-    kind = type(value)
-    return (
-        kind.__qualname__
-        if kind.__module__ == "builtins"
-        else f"{kind.__module__}.{kind.__qualname__}"
+def _bad_value(what: str, expected: str, received: str) -> errors.BadValue:
+    return errors.BadValue(
+        f"{what}: expected {expected}; received {received}",
+        {"expected": expected, "received": received},
     )

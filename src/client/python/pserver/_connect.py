@@ -33,7 +33,9 @@ def connect(
     ``host:port``, credentials before an ``@``; else ``PSERVER_URL``, else ``NATS_URL``, else
     ``nats://127.0.0.1:4222``. ``job`` is ``PSERVER_JOB`` unless given, else ``default``. ``trainer`` is
     ``PSERVER_TRAINER`` unless given, else an id that is used once: give each process its own, and the same
-    after a restart to take over what it was doing; two processes with one id end each other's sessions.
+    after a restart to take over what it was doing; two processes with one id end each other's sessions. So
+    what comes from the environment is extended in processes that multiprocessing starts, and in those that
+    are forked from one that has connected under it.
 
     Credentials are those of the first source that names any: the address, these arguments (a user and its
     password, a token, the file of a JWT user, or the file of an nkey's seed with the public key that belongs

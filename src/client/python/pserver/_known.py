@@ -36,11 +36,11 @@ class KnownForms:
 
     def check(self, name: str, array: Array, timeout_ms: int) -> None:
         """BAD_DTYPE or BAD_SHAPE if the array is not as the parameter, which may not exist yet."""
-        known = self._forms.pop(name, None)
+        known = self._forms.get(name)
         if known is not None and fits(array, *known):
-            self._forms[name] = known
             return
         # It may have been initialized anew, in another form.
+        self._forms.pop(name, None)
         form = self.of(name, timeout_ms)
         if form is not None:
             check_shape(name, array, *form)

@@ -13,13 +13,14 @@ from typing import Any, Final, Optional, Tuple
 from . import errors
 from ._error import Error
 from ._native.library import Library, library
-from ._settings import Settings
+from ._settings import Settings, note_use
 
 #: Time for calls of other threads that are under way when the interpreter ends.
 _EXIT_MS: Final = 500
 
 _renewal = threading.Lock()
 _open_links: Final[weakref.WeakSet[Link]] = weakref.WeakSet()
+_process_that_closes: Optional[int] = None
 
 
 class Link:
@@ -89,16 +90,20 @@ class Link:
         handle = c_void_p()
         options = self._settings.options(native)
         native.check(native.functions.pserver_connect(byref(options), byref(handle)))
+        note_use(str(self._settings.trainer))
         _close_at_exit(self)
         return native, handle
 
 
 def _close_at_exit(link: Link) -> None:
+    global _process_that_closes
     _open_links.add(link)
     util: Any = sys.modules.get("multiprocessing.util")
-    if util is not None:
-        # Processes of multiprocessing end without the functions of atexit.
-        util.Finalize(None, _close_all, exitpriority=0)
+    if util is not None and _process_that_closes != os.getpid():
+        # Processes of multiprocessing end without the functions of atexit. Less than 0 comes after the
+        # processes that this one has started have ended.
+        util.Finalize(None, _close_all, exitpriority=-1)
+        _process_that_closes = os.getpid()
 
 
 def _close_all() -> None:

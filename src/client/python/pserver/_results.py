@@ -8,7 +8,7 @@ from typing import Any, Sequence, Tuple
 import numpy as np
 
 from . import errors
-from ._arrays import DTYPES, Array, _full_name, bad_dtype
+from ._arrays import DTYPES, Array, bad_dtype, check_device, full_name
 from ._native.library import Library
 from ._native.structs import Tensor
 
@@ -84,18 +84,19 @@ def check_shape(name: str, array: Array, dtype: np.dtype[Any], shape: Sequence[i
 def _shared_view(value: Any, what: str) -> Array:
     if isinstance(value, np.ndarray):
         return value
-    received = _full_name(value)
+    check_device(value, what)
     expected = "an array of numpy, a writable buffer, or a tensor of PyTorch on the CPU"
+    address = getattr(value, "data_ptr", None)
     try:
-        data_ptr = getattr(value, "data_ptr", None)
-        if data_ptr is None:
+        if address is None:
             return np.asarray(memoryview(value))
         array = np.asarray(value.detach())
-        if array.ctypes.data == data_ptr() or array.size == 0:
-            return array
-    except (TypeError, ValueError, BufferError, RuntimeError) as error:
-        raise _bad_out(what, expected, received) from error
-    raise _bad_out(what, expected, received)
+        is_shared = array.size == 0 or array.ctypes.data == address()
+    except Exception as error:  # What a library of tensors throws there is its own.
+        raise _bad_out(what, expected, full_name(value)) from error
+    if is_shared:
+        return array
+    raise _bad_out(what, expected, f"{full_name(value)}, of which numpy makes a copy")
 
 
 def _bad_out(what: str, expected: str, received: str) -> errors.BadValue:

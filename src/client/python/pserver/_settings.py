@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from ctypes import byref, sizeof
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Optional, Sequence, Union
+from typing import Any, Dict, Final, Optional, Sequence, Union
 
 from . import errors
 from ._names import extended_id, to_bytes, unique_id
@@ -39,6 +40,23 @@ Url = Union[str, Sequence[str]]
 Path = Union[str, "os.PathLike[str]"]
 
 
+#: Processes by the ids they have connected under, those this one was forked from included.
+_users: Final[Dict[str, int]] = {}
+
+
+def note_use(trainer: str) -> None:
+    """This process has connected under the id."""
+    _users[trainer] = os.getpid()
+
+
+def _is_of_parent(trainer: str) -> bool:
+    """Whether an id in the environment is that of the process that started this one."""
+    process: Any = sys.modules.get("multiprocessing.process")
+    if process is not None and process.parent_process() is not None:
+        return True
+    return _users.get(trainer, os.getpid()) != os.getpid()
+
+
 @dataclass(frozen=True)
 class Settings:
     """The arguments of ``pserver.connect``; None where the C library has a default or looks into the
@@ -66,10 +84,13 @@ class Settings:
     @staticmethod
     def of(settings: Settings) -> Settings:
         """The settings with what the environment says of job and trainer."""
-        asked = settings.trainer or os.environ.get("PSERVER_TRAINER") or None
-        job = settings.job or os.environ.get("PSERVER_JOB") or "default"
-        trainer = unique_id() if asked is None else asked
-        return replace(settings, job=job, trainer=trainer, asked_trainer=asked)
+        from_environment = os.environ.get("PSERVER_TRAINER") or None
+        asked = from_environment if settings.trainer is None else settings.trainer
+        job = os.environ.get("PSERVER_JOB") or "default" if settings.job is None else settings.job
+        here = replace(settings, job=job, trainer=asked, asked_trainer=asked)
+        if asked is None or (settings.trainer is None and _is_of_parent(asked)):
+            return here.for_another_process()
+        return here
 
     def for_another_process(self) -> Settings:
         """The same settings with an id that no other client has."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from ctypes import POINTER, c_bool, c_char_p, c_double, c_int, c_int64, c_size_t, c_void_p
 from typing import Any, Final
 
@@ -110,3 +111,28 @@ def declare(library: ctypes.CDLL) -> None:
     for name in TEXTS:
         function = getattr(library, name)
         function.argtypes, function.restype = [], c_char_p
+
+
+#: Methods of the client that are called otherwise than the functions under them.
+_METHODS: Final = {
+    "create": "create_if_not_already_created",
+    "set_with": "set_params",
+    "push_with": "push",
+    "get_with": "get_params",
+    "pull_part_with": "pull_part",
+    "push_part_with": "push_part",
+    "job_positions": "status",
+    "list_details": "list_params",
+    "save_model": "save",
+}
+_FUNCTION: Final = re.compile(r'(?<!")\b(' + "|".join(CALLS) + r")\b")
+
+
+def in_python(message: str) -> str:
+    """A message of the C library with the names of this package's methods in it."""
+
+    def method(match: re.Match[str]) -> str:
+        name = match[1][len("pserver_") :]
+        return _METHODS.get(name, name)
+
+    return _FUNCTION.sub(method, message)

@@ -11,8 +11,9 @@ from typing import Any, Optional
 from .. import errors
 from .._error import Error, LibraryError
 from .._version import VERSION
+from .codes import ERRORS
 from .find import find_library
-from .functions import declare
+from .functions import declare, in_python
 from .private_copy import load_copy
 
 _lock = threading.Lock()
@@ -50,9 +51,9 @@ class Library:
     def _last_error(self, status: int) -> Error:
         message = ctypes.c_char_p()
         self.functions.pserver_last_error(ctypes.byref(message))
-        text = (message.value or b"").decode("utf-8", "replace")
+        text = in_python((message.value or b"").decode("utf-8", "replace"))
         details = json.loads(self.functions.pserver_last_error_details() or b"{}")
-        return errors.BY_NUMBER.get(status, errors.Internal)(text, details)
+        return ERRORS.get(status, errors.Internal)(text, details)
 
 
 def library() -> Library:
