@@ -120,7 +120,7 @@ def save(
             raised.append(error)
 
     saved = structs.SavedModel(struct_size=sizeof(structs.SavedModel))
-    callback = None if on_progress is None else structs.OnProgress(tell)
+    callback = structs.OnProgress(0) if on_progress is None else structs.OnProgress(tell)
     native.check(
         native.functions.pserver_save_model(handle, path, callback, None, byref(saved), timeout_ms)
     )

@@ -105,17 +105,21 @@ class Settings:
             raise errors.Internal(f"{library.path}: its pserver_options is of another version")
         for name in _TEXTS:
             value = getattr(self, name)
-            if name == "url" and value is not None and not isinstance(value, str):
-                value = ",".join(value)
-            if isinstance(value, os.PathLike):
-                value = os.fspath(value)
             if value is not None:
-                setattr(options, name, to_bytes(value, name))
+                setattr(options, name, _text(value, name))
         for name, entry in _TIMEOUTS.items():
             setattr(options, entry, to_ms(getattr(self, name), name))
         if self.in_flight_bytes is not None:
             options.in_flight_bytes = _positive(self.in_flight_bytes, "in_flight_bytes")
         return options
+
+
+def to_number(value: Any) -> float:
+    """A number, be it one of numpy; NaN for what is none."""
+    try:
+        return math.nan if isinstance(value, (str, bytes)) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
 
 
 def to_ms(timeout: Optional[float], what: str = "timeout") -> int:
@@ -125,16 +129,19 @@ def to_ms(timeout: Optional[float], what: str = "timeout") -> int:
     """
     if timeout is None:
         return TIMEOUT_DEFAULT
-    try:
-        seconds = float(timeout)
-    except (TypeError, ValueError):
-        seconds = math.nan
+    seconds = to_number(timeout)
     if not 0 < seconds < 1e9:
         raise errors.BadValue(
             f"{what}: expected seconds, more than 0; received {timeout!r}",
             {"expected": "seconds, more than 0", "received": repr(timeout)},
         )
     return max(1, round(seconds * 1000))
+
+
+def _text(value: Any, what: str) -> bytes:
+    if isinstance(value, (list, tuple)):
+        return b",".join(to_bytes(each, what) for each in value)
+    return to_bytes(os.fspath(value) if isinstance(value, os.PathLike) else value, what)
 
 
 def _positive(number: Any, what: str) -> int:

@@ -33,7 +33,7 @@ from ._link import Link
 from ._names import to_bytes
 from ._native.library import Library
 from ._results import to_out
-from ._settings import Settings, to_ms
+from ._settings import Settings, to_ms, to_number
 from .config import ConfigInput, to_config
 from .records import (
     Fallback,
@@ -486,10 +486,7 @@ def _rate(learning_rate: Optional[float]) -> Optional[float]:
 
 
 def _factor(number: Any, what: str) -> float:
-    try:
-        factor = float(number)
-    except (TypeError, ValueError):
-        factor = math.nan
+    factor = to_number(number)
     if math.isfinite(factor):
         return factor
     raise errors.BadValue(

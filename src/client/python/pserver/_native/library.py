@@ -27,19 +27,19 @@ class Library:
         """Raises LibraryError for a library of another version."""
         self.path = path
         self.pid = os.getpid()
-        functions.pserver_version.restype = ctypes.c_char_p
-        version: str = functions.pserver_version().decode()
-        if version != VERSION:
-            raise LibraryError(
-                f"{path}: expected libpserver {VERSION}; found {version}: install the same version "
-                "of both, or name the right file in PSERVER_LIBRARY"
-            )
         try:
+            functions.pserver_version.restype = ctypes.c_char_p
+            version = functions.pserver_version().decode()
+            if version != VERSION:
+                raise LibraryError(
+                    f"{path}: expected libpserver {VERSION}; found {version}: install the same version "
+                    "of both, or name the right file in PSERVER_LIBRARY"
+                )
             declare(functions)
         except AttributeError as error:
             raise LibraryError(
-                f"{path}: {error}: build it anew with `make build`, or name another file in "
-                "PSERVER_LIBRARY"
+                f"{path}: expected libpserver {VERSION}; {error}: build it anew with `make build`, or "
+                "name another file in PSERVER_LIBRARY"
             ) from error
         self.functions: Any = functions
 
