@@ -32,7 +32,7 @@ def to_numbers(what: str, numbers: Any) -> Array:
         raise _bad_index(what, expected, str(error)) from error
     if array.ndim == 0:
         raise _bad_index(what, expected, f"{numbers!r}")
-    if array.ndim > 1 and array.size != max(array.shape):
+    if sum(side != 1 for side in array.shape) > 1:
         raise _bad_index(what, expected, f"an array of shape {list(array.shape)}")
     if array.size == 0:
         return np.empty(0, np.int64)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any, Callable, Iterator
 
@@ -13,6 +11,7 @@ import numpy as np
 import pytest
 
 import pserver
+from programs import run_python
 from serving import HANG, Broker
 
 W = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -155,30 +154,23 @@ def test_wrong_settings_are_told(
         connect(**{"url": broker.url, **settings})
 
 
-def connect_with(**variables: str) -> subprocess.CompletedProcess[str]:
+def connect_with(**variables: str) -> str:
+    """The last line of what a program says that cannot load the library."""
     program = "import pserver\npserver.connect('nats://127.0.0.1:1', connect_timeout=0.1)\n"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **variables}
-    return subprocess.run(
-        [sys.executable, "-c", program],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=HANG,
-    )
+    ended = run_python(program, **variables)
+    assert ended.returncode == 1
+    return ended.stderr.strip().splitlines()[-1]
 
 
 def test_a_missing_library_is_told_in_one_line() -> None:
-    ended = connect_with(PSERVER_LIBRARY="no/such/libpserver.so")
-    assert ended.returncode == 1
-    line = ended.stderr.strip().splitlines()[-1]
+    line = connect_with(PSERVER_LIBRARY="no/such/libpserver.so")
     assert line.startswith("pserver._error.LibraryError: PSERVER_LIBRARY: expected the file")
 
 
 def test_what_is_no_library_is_told(tmp_path: Path) -> None:
     library = tmp_path / "libpserver.so"
     library.write_text("nothing")
-    ended = connect_with(PSERVER_LIBRARY=str(library))
-    assert "cannot be loaded" in ended.stderr.strip().splitlines()[-1]
+    assert "cannot be loaded" in connect_with(PSERVER_LIBRARY=str(library))
 
 
 @pytest.mark.parametrize(
@@ -199,8 +191,7 @@ def test_a_library_of_another_version_is_told(tmp_path: Path, source: str, text:
         check=True,
         timeout=HANG,
     )
-    ended = connect_with(PSERVER_LIBRARY=str(library))
-    line = ended.stderr.strip().splitlines()[-1]
+    line = connect_with(PSERVER_LIBRARY=str(library))
     assert line.startswith("pserver._error.LibraryError") and str(library) in line
     assert re.search(text, line)
 
