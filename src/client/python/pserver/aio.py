@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Awaitable, Callable, Optional, Type, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Coroutine, Optional, Type, TypeVar
 
 from . import averaging
 from ._connect import connect as _connect
@@ -28,7 +28,7 @@ Result = TypeVar("Result")
 
 def _awaited(
     method: Callable[Concatenate[Client, Arguments], Result],
-) -> Callable[Concatenate[AsyncClient, Arguments], Awaitable[Result]]:
+) -> Callable[Concatenate[AsyncClient, Arguments], Coroutine[Any, Any, Result]]:
     """The method of a client as one of :class:`AsyncClient`."""
 
     @functools.wraps(method)
@@ -123,7 +123,7 @@ class AsyncClient:
 
 def _connecting(
     function: Callable[Arguments, Client],
-) -> Callable[Arguments, Awaitable[AsyncClient]]:
+) -> Callable[Arguments, Coroutine[Any, Any, AsyncClient]]:
     @functools.wraps(function)
     async def call(*arguments: Arguments.args, **keywords: Arguments.kwargs) -> AsyncClient:
         pool = Pool()

@@ -9,6 +9,7 @@ import numpy as np
 from . import errors
 from ._arrays import Array, bad_dtype
 from ._results import to_out
+from ._settings import to_number
 from .client import Client
 
 
@@ -26,7 +27,7 @@ def elastic_average(
     BadValue for another alpha or an array that cannot be written; BadDtype or BadShape if it is not as the
     parameter.
     """
-    if not 0 <= alpha <= 1:
+    if not 0 <= to_number(alpha) <= 1:
         raise errors.BadValue(
             f"elastic_average: alpha: expected 0 to 1; received {alpha}",
             {"expected": "0 to 1", "received": str(alpha)},

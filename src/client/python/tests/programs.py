@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
+from typing import Callable
 
 from serving import HANG
 
@@ -19,3 +21,11 @@ def run_python(program: str, *arguments: str, **variables: str) -> subprocess.Co
         text=True,
         timeout=HANG,
     )
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Waits until a condition holds; fails if it does not before long."""
+    deadline = time.monotonic() + HANG
+    while not holds():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.005)

@@ -145,9 +145,15 @@ def test_ids_of_other_processes_are_within_the_limits(name: str) -> None:
 EXITS = {
     "with an open client": "",
     "with a call of another thread": """
-threading.Thread(target=lambda: ps.pull("never made", timeout=400), daemon=True).start()
-while threading.active_count() < 3:
-    pass
+def wait():
+    begun.set()
+    try:
+        ps.pull("never made", timeout=400)
+    except pserver.Closed:
+        pass
+begun = threading.Event()
+threading.Thread(target=wait, daemon=True).start()
+begun.wait()
 """,
     "after a fork": """
 if os.fork() == 0:

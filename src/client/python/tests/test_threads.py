@@ -22,6 +22,14 @@ def ps(broker: Broker) -> Iterator[pserver.Client]:
         yield client
 
 
+@pytest.fixture(scope="module")
+def uninitialized(broker: Broker) -> Iterator[str]:
+    """A job that is never ready, so that reads of what nobody has made wait."""
+    host = broker.host("uninitialized")
+    yield "uninitialized"
+    host.stop()
+
+
 def test_several_threads_call_at_once(ps: pserver.Client, unique: Callable[[str], str]) -> None:
     name = unique("w")
     ps.create_if_not_already_created(name, np.zeros(1000))
@@ -38,9 +46,10 @@ def test_several_threads_call_at_once(ps: pserver.Client, unique: Callable[[str]
     np.testing.assert_array_equal(ps.pull(name), np.full(1000, 80))
 
 
-def test_other_threads_run_while_a_call_waits(ps: pserver.Client, broker: Broker, job: str) -> None:
-    with pserver.connect(broker.url, job=job) as waiting:
-        assert waiting.begin_init()
+def test_other_threads_run_while_a_call_waits(
+    ps: pserver.Client, broker: Broker, uninitialized: str
+) -> None:
+    with pserver.connect(broker.url, job=uninitialized) as waiting:
         done = threading.Event()
 
         def wait() -> None:
@@ -103,8 +112,8 @@ print("closed")
 
 
 @pytest.mark.parametrize("what", ["pull", "begin_init", "connect", "push"])
-def test_ctrl_c_ends_a_call(broker: Broker, job: str, what: str) -> None:
-    ended = run_python(INTERRUPTED, broker.url, job, what)
+def test_ctrl_c_ends_a_call(broker: Broker, uninitialized: str, what: str) -> None:
+    ended = run_python(INTERRUPTED, broker.url, uninitialized, what)
     assert ended.stderr.startswith("interrupted"), ended.stderr
     took, closed = ended.stdout.split()
     # Only a hang takes so long: the calls themselves would wait for 400 s.
