@@ -26,8 +26,8 @@ logged() { "$@" >"$scratch/log" 2>&1 </dev/null; }
 
 # explain WHAT: ends with why WHAT did not succeed.
 explain() {
-  if grep -qE 'No matching distribution|ConnectionError|NewConnection|Temporary failure|timed out|ProxyError|SSLError' "$scratch/log"; then
-    fail "$1: the package index cannot be reached, or lacks what is needed: $(grep -E '^ERROR' "$scratch/log" | tail -n 1)"
+  if grep -qE 'No matching distribution|Could not install packages|ConnectionError|NewConnection|Temporary failure|timed out|ProxyError|SSLError' "$scratch/log"; then
+    fail "$1: the package index cannot be reached, or lacks what is needed (PIP_INDEX_URL names another): $(grep -oE 'ERROR: .*' "$scratch/log" | tail -n 1)"
   fi
   tail -n 20 "$scratch/log" >&2
   fail "$1; the lines above say why"

@@ -20,7 +20,7 @@ fail() {
 install() {
   PATH="$environment/bin" "$environment/bin/python" -m pip install -q --only-binary=:all: "$@" \
     >"$environment/log" 2>&1 </dev/null && return
-  fail "pip install $* failed: $(grep -E '^ERROR' "$environment/log" | tail -n 1)"
+  fail "pip install $* failed: $(grep -oE 'ERROR: .*' "$environment/log" | tail -n 1)"
 }
 
 name=${1:-}
