@@ -5,6 +5,8 @@
 # into it first. Needs the package index for its build tools; they stay in build/python/wheel-tools.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# shellcheck source=scripts/python-modules.sh
+. scripts/python-modules.sh
 
 readonly WHEELS=build/wheel
 readonly TOOLS=build/python/wheel-tools
@@ -36,7 +38,7 @@ explain() {
 # The stamp holds what is installed.
 provide_tools() {
   local python
-  python=$(scripts/find-python.sh venv ensurepip) || exit 1
+  python=$(scripts/find-python.sh "${BUILD_MODULES[@]}") || exit 1
   local stamp="$python ${REQUIREMENTS[*]}"
   [[ -f $TOOLS/stamp && $(<"$TOOLS/stamp") == "$stamp" ]] && return
   rm -rf "$TOOLS"

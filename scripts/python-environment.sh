@@ -8,6 +8,8 @@
 #                                          h5py, PyTorch, pytest and hypothesis
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# shellcheck source=scripts/python-modules.sh
+. scripts/python-modules.sh
 
 readonly TEST_REQUIREMENTS=src/client/python/tests/requirements.txt
 
@@ -25,8 +27,8 @@ install() {
 
 name=${1:-}
 case $name in
-  empty) modules=(venv ensurepip) ;;
-  system) modules=(venv ensurepip numpy h5py torch pytest hypothesis) ;;
+  empty) modules=("${BUILD_MODULES[@]}") ;;
+  system) modules=("${BUILD_MODULES[@]}" "${TEST_MODULES[@]}") ;;
   *) fail "expected empty or system; received ${name:-nothing}" ;;
 esac
 wheels=(build/wheel/*.whl)
