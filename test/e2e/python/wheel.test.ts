@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { packageRoot } from "../../../src/broker/package-root.ts";
-import { runPytest } from "../../support/pytest.ts";
-import { findPython, TREE } from "../../support/python.ts";
+import { findPython, TREE } from "../../support/find-python.ts";
+import { runPytest } from "../../support/python.ts";
 
 const run = promisify(execFile);
 
