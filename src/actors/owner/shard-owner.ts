@@ -233,10 +233,10 @@ export class ShardOwner {
     return { host, freeBytes: Math.max(0, Math.floor(memory.freeBytes)) };
   }
 
-  /** Makes a snapshot of the shard as it is now, after one that is being made. */
-  async snapshot(): Promise<Fields> {
+  /** Answers with a snapshot of the shard at `at` or later; makes one unless there is one. */
+  async snapshot(at: Position): Promise<Fields> {
     if (this.#snapshots === undefined) throw this.#notTakenOver();
-    const { manifest } = await this.#snapshots.make();
+    const { manifest } = await this.#snapshots.make(at);
     return { shard: this.#options.shard, generation: manifest.generation, seq: manifest.seq };
   }
 
@@ -354,7 +354,7 @@ export class ShardOwner {
         fallbacks: () => this.#fallbacks,
         failure: () => this.#failure ?? this.#lacking?.error,
         mayAnswer: this.#options.mayAnswer,
-        snapshot: () => this.snapshot(),
+        snapshot: (at) => this.snapshot(at),
         status: () => this.status(),
         memory: () => this.memory(),
       },
