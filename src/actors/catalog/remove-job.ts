@@ -1,4 +1,4 @@
-import { jetstream } from "@nats-io/jetstream";
+import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
 import {
   asMap,
@@ -8,6 +8,7 @@ import {
   PserverError,
 } from "../../protocol/index.ts";
 import { fromBrokerError, jetStreamErrorCode } from "../../transport/broker-error.ts";
+import { openJetStream } from "../../transport/jetstream.ts";
 import type { EtcdSpace } from "../etcd/etcd-space.ts";
 import {
   hasRemovalMark,
@@ -172,8 +173,8 @@ export class JobRemoval {
     return new PserverError("BUSY", `job ${job}: somebody else is changing its settings`, { job });
   }
 
-  async #manager(): ReturnType<ReturnType<typeof jetstream>["jetstreamManager"]> {
+  async #manager(): Promise<JetStreamManager> {
     const { connection, timeoutMs } = this.#options;
-    return await jetstream(connection, { timeout: timeoutMs }).jetstreamManager(false);
+    return await openJetStream(connection, timeoutMs).jetstreamManager(false);
   }
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
-import { type JetStreamClient, type JetStreamManager, jetstream } from "@nats-io/jetstream";
+import type { JetStreamClient, JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
 import {
   asMap,
@@ -15,6 +15,7 @@ import {
 import { fromBrokerError } from "../../transport/broker-error.ts";
 import { BufferPool } from "../../transport/buffer-pool.ts";
 import { type ConnectionSettings, openConnection } from "../../transport/connection.ts";
+import { openJetStream } from "../../transport/jetstream.ts";
 import { StreamPublisher } from "../../transport/stream-publisher.ts";
 import {
   hasRemovalMark,
@@ -66,7 +67,7 @@ export class Recovery {
     this.#connection = connection;
     this.#subjects = subjects;
     this.#host = host;
-    this.#client = jetstream(connection);
+    this.#client = openJetStream(connection);
     this.#manager = manager;
     this.#records = options.records;
     this.#publisher = new StreamPublisher(connection, subjects.hostInbox(host));
@@ -92,7 +93,7 @@ export class Recovery {
       inboxPrefix,
     });
     try {
-      const manager = await jetstream(connection).jetstreamManager(false);
+      const manager = await openJetStream(connection).jetstreamManager(false);
       const bucket = subjects.bucket();
       if (!(await hasStream(manager, bucketStream(bucket)))) throw noJob(job);
       const records = await existingRecords(connection, bucket);

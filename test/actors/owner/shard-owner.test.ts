@@ -3,7 +3,7 @@
 // that; and that a shard which fails tells so whoever asks. There is no broker: the journal is that
 // of a writer, snapshots and marks are in memory.
 import type { Msg, NatsConnection } from "@nats-io/transport-node";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { recordCrc } from "../../../src/actors/fold/read-record.ts";
 import { Credit } from "../../../src/actors/journal/credit.ts";
 import type { Journal } from "../../../src/actors/journal/journal.ts";
@@ -29,6 +29,9 @@ import { HANG_MS } from "../../support/limits.ts";
 import { MemoryRecords } from "../../support/memory-records.ts";
 import { MemorySnapshots } from "../../support/memory-snapshots.ts";
 import { JournalWriter, SHARD, SUBJECTS } from "../fold/journal-writer.ts";
+
+// Pauses between attempts take no time here.
+vi.mock("node:timers/promises", () => ({ setTimeout: () => new Promise(setImmediate) }));
 
 const SHARDS = 16;
 
@@ -207,6 +210,18 @@ describe("an owner", () => {
     await owner.mark();
     expect(await stored()).toMatchObject({ term: 2, seq: 6 });
   });
+});
+
+test("an owner that cannot take over, and nothing explains why, has failed after ten attempts", async () => {
+  let attempts = 0;
+  vi.spyOn(snapshots, "lastManifest").mockImplementation(() => {
+    attempts += 1;
+    return Promise.reject(new TypeError("x is undefined"));
+  });
+  await owner.start();
+  await until({ state: "failed", error: { code: "INTERNAL", message: "x is undefined" } });
+  await expect.poll(() => failures, { timeout: HANG_MS }).toMatchObject([{ code: "INTERNAL" }]);
+  expect(attempts).toBe(10);
 });
 
 describe("an owner that takes over", () => {
