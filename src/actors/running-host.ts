@@ -299,6 +299,7 @@ export class RunningHost implements Host {
         jobName: options.job,
         host: id,
         modelDirectory: options.modelDirectory,
+        onError: (error) => this.#emit({ type: "error", error }),
         onOtherAccount: (trainer) => this.#tellOfOtherAccount(trainer),
       }),
     );
