@@ -15,8 +15,7 @@ import {
   type PserverError,
   sealMessage,
 } from "../../src/protocol/index.ts";
-import type { Published } from "../support/fake-wire.ts";
-import { FakeWire } from "../support/fake-wire.ts";
+import { FakeWire, type Published } from "../support/fake-wire.ts";
 
 export const MIB = 1024 * 1024;
 const subjects = new JobSubjects("j");

@@ -395,7 +395,7 @@ describe("a shard that has not stopped", () => {
     await start();
     const { code, stderr } = await run(["recover", "--job", "other", "--url", job.broker.url]);
     expect(code).toBe(3);
-    expect(stderr).toContain('the broker holds no job of the name "other"');
+    expect(stderr).toContain("BAD_NAME: the broker holds no job other");
     await using archive = await Archive.open(job.broker.url, job.job);
     const manager = await jetstreamManager(archive.connection);
     await expect(manager.streams.info("KV_PS_other")).rejects.toThrow("stream not found");
