@@ -5,6 +5,7 @@ import {
   integerField,
   listField,
   mapField,
+  numberField,
   PserverError,
   textField,
 } from "../protocol/index.ts";
@@ -69,9 +70,10 @@ function checkApiAnswer(operation: string, bytes: Uint8Array): void {
 }
 
 function checkAccount(answer: Fields): void {
-  for (const key of ["streams", "storage", "memory"]) integerField(answer, key);
+  // Limits of 64 bits are no whole numbers here any more.
+  for (const key of ["streams", "storage", "memory"]) numberField(answer, key);
   const limits = mapField(answer, "limits");
-  for (const key of ["max_storage", "max_memory", "max_streams"]) integerField(limits, key, -1);
+  for (const key of ["max_storage", "max_memory", "max_streams"]) numberField(limits, key);
 }
 
 function checkStream(answer: Fields): void {
