@@ -6,9 +6,7 @@ import { Credit } from "../../../src/actors/journal/credit.ts";
 import { JournalReader } from "../../../src/actors/journal/reader.ts";
 import { PserverError } from "../../../src/protocol/index.ts";
 import { JournalLine } from "../../support/journal-line.ts";
-
-// Pauses between attempts take no time here.
-vi.mock("node:timers/promises", () => ({ setTimeout: () => Promise.resolve() }));
+import { withoutPauses } from "../../support/without-pauses.ts";
 
 const WINDOW = 10;
 
@@ -208,16 +206,17 @@ describe("an error", () => {
   test.each(["INTERNAL", "BAD_MESSAGE"] as const)(
     "that nothing explains, %s, ends it when ten attempts in a row have ended so",
     async (code) => {
+      withoutPauses();
       const defect = new PserverError(code, "x is undefined");
       const failures = [...Array(9).fill(defect), new PserverError("TIMEOUT", "no answer")];
       locate = () => Promise.reject(failures.shift() ?? defect);
-      void reader.reset();
-      await settle(60_000);
+      await reader.reset();
       expect([located, failed]).toEqual([20, [code]]);
     },
   );
 
   test("that nothing explains is forgotten once the journal is read", async () => {
+    withoutPauses();
     const failing = (times: number) => {
       const failures = Array(times).fill(new PserverError("INTERNAL", "x is undefined"));
       return () =>
@@ -227,8 +226,7 @@ describe("an error", () => {
     };
     for (const times of [9, 9]) {
       locate = failing(times);
-      void reader.reset();
-      await settle(60_000);
+      await reader.reset();
     }
     line.record(5, RECORD);
     expect([delivered, failed]).toEqual([[5], []]);

@@ -1,7 +1,7 @@
 // Proves what an owner does about its journal: what it takes for the head when it takes over, which
 // holes it passes over, and that it goes on behind one only when a snapshot says so. The journal is a
 // state that the test sets; snapshots are made in memory and fail when told to.
-import { beforeEach, describe, expect, test, vi } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { recordCrc } from "../../../src/actors/fold/read-record.ts";
 import { Shard } from "../../../src/actors/fold/shard.ts";
 import type { Journal, JournalInfo } from "../../../src/actors/journal/journal.ts";
@@ -10,10 +10,8 @@ import { OwnedJournal } from "../../../src/actors/owner/owned-journal.ts";
 import type { ShardSnapshots } from "../../../src/actors/owner/shard-snapshots.ts";
 import type { CutHead } from "../../../src/actors/snapshot/snapshotter.ts";
 import { PserverError } from "../../../src/protocol/index.ts";
+import { withoutPauses } from "../../support/without-pauses.ts";
 import { JournalWriter, SHARD, SUBJECTS } from "../fold/journal-writer.ts";
-
-// Pauses between attempts take no time here.
-vi.mock("node:timers/promises", () => ({ setTimeout: () => new Promise(setImmediate) }));
 
 const HEAD: CutHead = {
   term: 2,
@@ -304,6 +302,7 @@ describe("a hole", () => {
   });
 
   test("stays where nothing explains why the snapshot fails: each attempt is told, the tenth ends it", async () => {
+    withoutPauses();
     await owned.locate();
     makeHole(true);
     failures = Array(50).fill(new PserverError("INTERNAL", "x is undefined"));

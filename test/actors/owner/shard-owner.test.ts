@@ -28,10 +28,8 @@ import { JournalLine } from "../../support/journal-line.ts";
 import { HANG_MS } from "../../support/limits.ts";
 import { MemoryRecords } from "../../support/memory-records.ts";
 import { MemorySnapshots } from "../../support/memory-snapshots.ts";
+import { withoutPauses } from "../../support/without-pauses.ts";
 import { JournalWriter, SHARD, SUBJECTS } from "../fold/journal-writer.ts";
-
-// Pauses between attempts take no time here.
-vi.mock("node:timers/promises", () => ({ setTimeout: () => new Promise(setImmediate) }));
 
 const SHARDS = 16;
 
@@ -213,6 +211,7 @@ describe("an owner", () => {
 });
 
 test("an owner that cannot take over, and nothing explains why, has failed after ten attempts", async () => {
+  withoutPauses();
   let attempts = 0;
   vi.spyOn(snapshots, "lastManifest").mockImplementation(() => {
     attempts += 1;
