@@ -14,7 +14,7 @@ export function withoutPauses(): void {
     syncBuiltinESMExports();
   };
   replace(
-    <T>(_ms?: number, value?: T) => new Promise((resolve) => soon(() => resolve(value as T))),
+    <T>(_ms?: number, value?: T) => new Promise<T>((resolve) => soon(() => resolve(value as T))),
   );
   onTestFinished(() => replace(setTimeout));
 }
