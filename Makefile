@@ -55,7 +55,12 @@ check: setup ## formatters and linters, type checks, house rules
 	node_modules/.bin/vitest run test/tidy.test.ts
 	@scripts/check-python.sh
 
-test: unit e2e ## every test: unit and property tests, then real brokers and processes
+test: setup ## every test: unit and property tests, then real brokers and processes
+	@scripts/setup-c.sh --for-tests
+	@# PyTorch takes a minute or more, in which the processors have little to do.
+	@scripts/setup-python.sh --for-tests & provided=$$!; \
+	  $(MAKE) --no-print-directory unit; passed=$$?; wait $$provided && exit $$passed
+	@$(MAKE) --no-print-directory e2e
 
 unit: setup ## unit and property tests only
 	@scripts/setup-c.sh --for-tests

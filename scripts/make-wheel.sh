@@ -5,6 +5,8 @@
 # into it first. Needs the package index for its build tools; they stay in build/python/wheel-tools.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# shellcheck source=scripts/python-modules.sh
+. scripts/python-modules.sh
 
 readonly WHEELS=build/wheel
 readonly TOOLS=build/python/wheel-tools
@@ -26,8 +28,8 @@ logged() { "$@" >"$scratch/log" 2>&1 </dev/null; }
 
 # explain WHAT: ends with why WHAT did not succeed.
 explain() {
-  if grep -qE 'No matching distribution|ConnectionError|NewConnection|Temporary failure|timed out|ProxyError|SSLError' "$scratch/log"; then
-    fail "$1: the package index cannot be reached, or lacks what is needed: $(grep -E '^ERROR' "$scratch/log" | tail -n 1)"
+  if grep -qE 'No matching distribution|Could not install packages|ConnectionError|NewConnection|Temporary failure|timed out|ProxyError|SSLError' "$scratch/log"; then
+    fail "$1: the package index cannot be reached, or lacks what is needed (PIP_INDEX_URL names another): $(grep -oE 'ERROR: .*' "$scratch/log" | tail -n 1)"
   fi
   tail -n 20 "$scratch/log" >&2
   fail "$1; the lines above say why"
@@ -36,7 +38,7 @@ explain() {
 # The stamp holds what is installed.
 provide_tools() {
   local python
-  python=$(scripts/find-python.sh venv ensurepip) || exit 1
+  python=$(scripts/find-python.sh "${BUILD_MODULES[@]}") || exit 1
   local stamp="$python ${REQUIREMENTS[*]}"
   [[ -f $TOOLS/stamp && $(<"$TOOLS/stamp") == "$stamp" ]] && return
   rm -rf "$TOOLS"

@@ -8,6 +8,8 @@
 #                                          h5py, PyTorch, pytest and hypothesis
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# shellcheck source=scripts/python-modules.sh
+. scripts/python-modules.sh
 
 readonly TEST_REQUIREMENTS=src/client/python/tests/requirements.txt
 
@@ -20,13 +22,13 @@ fail() {
 install() {
   PATH="$environment/bin" "$environment/bin/python" -m pip install -q --only-binary=:all: "$@" \
     >"$environment/log" 2>&1 </dev/null && return
-  fail "pip install $* failed: $(grep -E '^ERROR' "$environment/log" | tail -n 1)"
+  fail "pip install $* failed: $(grep -oE 'ERROR: .*' "$environment/log" | tail -n 1)"
 }
 
 name=${1:-}
 case $name in
-  empty) modules=(venv ensurepip) ;;
-  system) modules=(venv ensurepip numpy h5py torch pytest hypothesis) ;;
+  empty) modules=("${BUILD_MODULES[@]}") ;;
+  system) modules=("${BUILD_MODULES[@]}" "${TEST_MODULES[@]}") ;;
   *) fail "expected empty or system; received ${name:-nothing}" ;;
 esac
 wheels=(build/wheel/*.whl)

@@ -6,9 +6,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=scripts/debian-packages.sh
 . scripts/debian-packages.sh
-
-# Modules that tests import, besides those that come with CPython.
-readonly TEST_MODULES=(numpy h5py torch pytest hypothesis)
+# shellcheck source=scripts/python-modules.sh
+. scripts/python-modules.sh
 
 has_python() { scripts/find-python.sh "$@" >/dev/null 2>&1; }
 debian_has() { PSERVER_PYTHON=/usr/bin/python3 has_python "$@"; }
@@ -17,12 +16,11 @@ debian_has() { PSERVER_PYTHON=/usr/bin/python3 has_python "$@"; }
 missing() {
   has_program cmake || echo cmake
   has_program strip || echo binutils
-  # ensurepip is in Debian's python3-venv alone.
-  has_python venv ensurepip || echo python3-venv
+  has_python "${BUILD_MODULES[@]}" || echo python3-venv
   [[ -n $for_tests ]] || return 0
   has_program mypy || echo mypy
   has_program black || echo black
-  has_python venv ensurepip "${TEST_MODULES[@]}" && return
+  has_python "${BUILD_MODULES[@]}" "${TEST_MODULES[@]}" && return
   local module
   for module in "${TEST_MODULES[@]}"; do
     debian_has "$module" || echo "python3-$module"

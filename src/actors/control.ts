@@ -32,6 +32,9 @@ const STATUS_MS = 2_000;
 /** How long a shard's owner may take for a snapshot of gigabytes. */
 const SNAPSHOT_MS = 300_000;
 
+/** Time between two requests for the same snapshot: one of them may get lost, or its reply. */
+const SNAPSHOT_ATTEMPT_MS = 5_000;
+
 /** Characters of the token of a save. */
 const TOKEN_MAX = 64;
 
@@ -99,8 +102,17 @@ export class ControlService {
     }
   }
 
+  /** A repeated request finds the snapshot that the first one asked for, or joins it. */
   async #snapshot(shard: number): Promise<Fields> {
-    return (await this.#owners.ask(shard, "snapshot", {}, SNAPSHOT_MS, SNAPSHOT_MS)).fields;
+    const { position } = await this.#owners.check(shard, { blocks: [] });
+    const reply = await this.#owners.ask(
+      shard,
+      "snapshot",
+      { ...position },
+      SNAPSHOT_MS,
+      SNAPSHOT_ATTEMPT_MS,
+    );
+    return reply.fields;
   }
 
   async #versions(fields: Fields): Promise<Fields> {

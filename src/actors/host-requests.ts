@@ -31,6 +31,8 @@ export interface HostServices {
   readonly host: string;
   /** Where models may be saved, if this host may. */
   readonly modelDirectory: string | undefined;
+  /** Told what the operator has to mend. */
+  readonly onError: (error: PserverError) => void;
   /** Called for each lifecycle request from another account of the broker, where none is answered. */
   readonly onOtherAccount: (trainer: string) => void;
 }
@@ -46,6 +48,7 @@ export function serveRequests(services: HostServices): RequestServer[] {
     directory: modelDirectory,
     job: jobName,
     host,
+    onError: services.onError,
   });
   const { leases } = job;
   const control = new ControlService({

@@ -1,4 +1,4 @@
-import { type JetStreamManager, jetstream, StorageType } from "@nats-io/jetstream";
+import { type JetStreamManager, StorageType } from "@nats-io/jetstream";
 import { type KV, Kvm, type KvStatus } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { bucketStream, JETSTREAM_ERRORS, PserverError } from "../protocol/index.ts";
@@ -8,6 +8,7 @@ import {
   isWrongSequence,
   jetStreamErrorCode,
 } from "../transport/broker-error.ts";
+import { openJetStream } from "../transport/jetstream.ts";
 
 /** A record as it stands: its JSON value and the revision that an update must name. */
 export interface StoredRecord {
@@ -63,7 +64,7 @@ export async function openRecords(options: BucketOptions): Promise<Records> {
   const { connection, bucket, ttlMs } = options;
   const timeoutMs = ttlMs === undefined ? TIMEOUT_MS : Math.ceil(ttlMs / REQUESTS_PER_TTL);
   try {
-    const client = jetstream(connection, { timeout: options.timeoutMs ?? timeoutMs });
+    const client = openJetStream(connection, options.timeoutMs ?? timeoutMs);
     const manager = await client.jetstreamManager();
     const kv = await new Kvm(client).create(bucket, {
       history: 1,
@@ -88,7 +89,7 @@ export async function existingRecords(
   timeoutMs = TIMEOUT_MS,
 ): Promise<Records> {
   try {
-    const client = jetstream(connection, { timeout: timeoutMs });
+    const client = openJetStream(connection, timeoutMs);
     const manager = await client.jetstreamManager();
     const kv = await new Kvm(client).open(bucket, { allow_direct: false });
     return new KvRecords(kv, manager, bucket);

@@ -2,6 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type JetStreamManager, StorageType } from "@nats-io/jetstream";
 import { JETSTREAM_ERRORS, type JobSubjects, PserverError } from "../protocol/index.ts";
 import { fromBrokerError, jetStreamErrorCode } from "../transport/broker-error.ts";
+import { deleteStream } from "./delete-stream.ts";
 import { streamExists } from "./stream-exists.ts";
 
 /** A probe stands for as long as two requests take: one that stands longer was left behind. */
@@ -38,7 +39,8 @@ export async function hasRoom(
           storage: storage === "file" ? StorageType.File : StorageType.Memory,
           max_bytes: bytes,
         });
-        await remove(manager, name);
+        // Another host that asked for the same may have removed it already.
+        await deleteStream(manager, name);
         return true;
       } catch (error) {
         const inTheWay =
@@ -52,7 +54,7 @@ export async function hasRoom(
         const message = `other hosts of job ${subjects.job} ask for room all the time`;
         throw new PserverError("TIMEOUT", message, { timeoutMs: 2 * probeMsMax });
       }
-      if (waitedMs > probeMsMax) await remove(manager, name);
+      if (waitedMs > probeMsMax) await deleteStream(manager, name);
       else await delay(RETRY_MS);
     }
   } catch (error) {
@@ -80,13 +82,4 @@ async function isInTheWay(
 /** Whether a probe could not be made because another one's store was being removed, as it may be. */
 function isBeingRemoved(error: unknown): boolean {
   return jetStreamErrorCode(error) === JETSTREAM_ERRORS.STREAM_NOT_MADE;
-}
-
-/** Removes the probe; another host that asked for the same may have removed it already. */
-async function remove(manager: JetStreamManager, name: string): Promise<void> {
-  try {
-    await manager.streams.delete(name);
-  } catch (error) {
-    if (jetStreamErrorCode(error) !== JETSTREAM_ERRORS.STREAM_NOT_FOUND) throw error;
-  }
 }

@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { availableParallelism, hostname } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
-import { jetstream } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
 import {
   asMap,
@@ -15,6 +14,7 @@ import {
   toSynchronization,
 } from "../protocol/index.ts";
 import { fromBrokerError, isRefusedSubscription } from "../transport/broker-error.ts";
+import { openJetStream } from "../transport/jetstream.ts";
 import { BrokerProbe } from "./etcd/broker-bound-leases.ts";
 import type { EtcdSpace } from "./etcd/etcd-space.ts";
 import { HostInEtcd } from "./etcd/host-in-etcd.ts";
@@ -191,7 +191,7 @@ export class RunningHost implements Host {
   /** Joins the job and claims shards. @throws as `startHost`. */
   static async open(opening: Opening): Promise<RunningHost> {
     const { options, subjects, id, connection, etcd } = opening;
-    const client = jetstream(connection);
+    const client = openJetStream(connection);
     const manager = await client.jetstreamManager(false);
     const { shards, journal, journalBytesMax, leaseMs, replicas } = options;
     const synchronization = options.synchronization && toSynchronization(options.synchronization);
@@ -299,6 +299,7 @@ export class RunningHost implements Host {
         jobName: options.job,
         host: id,
         modelDirectory: options.modelDirectory,
+        onError: (error) => this.#emit({ type: "error", error }),
         onOtherAccount: (trainer) => this.#tellOfOtherAccount(trainer),
       }),
     );

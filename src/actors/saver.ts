@@ -14,6 +14,7 @@ import {
   readStatusPages,
 } from "../protocol/index.ts";
 import type { LifecycleService } from "./lifecycle/service.ts";
+import { checkModelDirectory } from "./model-directory.ts";
 import type { OwnersClient } from "./owners-client.ts";
 
 /** How long an owner may take for one block of a model that is being saved. */
@@ -44,6 +45,7 @@ export class Saver {
   readonly #directory: string | undefined;
   readonly #job: string;
   readonly #host: string;
+  readonly #onError: (error: PserverError) => void;
   readonly #running = new Map<string, { stop: AbortController; saved: Promise<Fields> }>();
 
   constructor(options: {
@@ -54,12 +56,15 @@ export class Saver {
     readonly job: string;
     /** Id of the host that writes. */
     readonly host: string;
+    /** Told what the operator has to mend. */
+    readonly onError: (error: PserverError) => void;
   }) {
     this.#service = options.service;
     this.#owners = options.owners;
     this.#directory = options.directory;
     this.#job = options.job;
     this.#host = options.host;
+    this.#onError = options.onError;
   }
 
   /**
@@ -110,6 +115,8 @@ export class Saver {
         { received: path },
       );
     }
+    const place = { directory, host: this.#host, onError: this.#onError };
+    await checkModelDirectory(place);
     const { parameters, at } = await this.#parameters();
     if (parameters.size === 0) {
       throw new PserverError("NOT_INITIALIZED", `job ${this.#job} has no parameter to save`, {

@@ -1,4 +1,4 @@
-import { ensureError, escapeId, type PserverError, unescapeName } from "../protocol/index.ts";
+import { ensureError, escapeId, type PserverError, unescapeId } from "../protocol/index.ts";
 import { DECLINED_LEASES, DeclinedShards, declinedBy } from "./declined-shards.ts";
 import type { LeaseClock } from "./lease-clock.ts";
 import { LeaseKeeper } from "./lease-keeper.ts";
@@ -40,6 +40,11 @@ export interface ShardClaimsOptions {
 /** Key of a host's lease. */
 export function hostKey(host: string): string {
   return `${HOST_LEASES}${escapeId(host)}`;
+}
+
+/** The host whose lease {@link hostKey} names; @throws BAD_NAME for a key that no host's lease has. */
+export function hostOfKey(key: string): string {
+  return unescapeId(key.slice(HOST_LEASES.length));
 }
 
 /**
@@ -107,9 +112,7 @@ export class ShardClaims {
 
   /** The hosts that are alive, this one included. */
   get hosts(): string[] {
-    const hosts = [...this.#hosts.present].map((key) =>
-      unescapeName(key.slice(HOST_LEASES.length)),
-    );
+    const hosts = [...this.#hosts.present].map(hostOfKey);
     return [...new Set([...hosts, this.#options.host])].sort();
   }
 

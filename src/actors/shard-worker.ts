@@ -1,10 +1,11 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { type JetStreamClient, type JetStreamManager, jetstream } from "@nats-io/jetstream";
+import type { JetStreamClient, JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { HEADER_BYTES_MAX, JobSubjects, type PserverError } from "../protocol/index.ts";
 import { fromBrokerError, isRefusedSubscription } from "../transport/broker-error.ts";
 import { BufferPool } from "../transport/buffer-pool.ts";
 import { openConnection } from "../transport/connection.ts";
+import { openJetStream } from "../transport/jetstream.ts";
 import { StreamPublisher } from "../transport/stream-publisher.ts";
 import { Credit } from "./journal/credit.ts";
 import { Journal } from "./journal/journal.ts";
@@ -84,7 +85,7 @@ export class ShardWorker {
     this.#memory = new HostMemory({ shards, buffer, limitBytes });
     this.#journalConnection = journalConnection;
     this.#dataConnection = dataConnection;
-    this.#client = jetstream(journalConnection, { timeout: BROKER_TIMEOUT_MS });
+    this.#client = openJetStream(journalConnection, BROKER_TIMEOUT_MS);
     this.#manager = manager;
     this.#responder = new Responder(dataConnection, pool);
     this.#snapshotBudget = new SnapshotBudget(pool);
@@ -114,9 +115,7 @@ export class ShardWorker {
       inboxPrefix,
       drops: refusals.isUnheard,
     });
-    const manager = await jetstream(journal, { timeout: BROKER_TIMEOUT_MS }).jetstreamManager(
-      false,
-    );
+    const manager = await openJetStream(journal, BROKER_TIMEOUT_MS).jetstreamManager(false);
     const records = await openRecords({
       connection: journal,
       bucket: subjects.bucket(),

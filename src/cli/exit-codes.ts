@@ -7,10 +7,11 @@ export const EXIT = {
   unreachable: 2,
   invalidInput: 3,
   refused: 4,
-  interrupted: 5,
   files: 6,
   unknownOutcome: 7,
   badArguments: 128,
+  /** As a shell says it of a process that Ctrl-C ends before it can see to that itself. */
+  interrupted: 130,
 } as const;
 
 /** One of the exit codes. */
@@ -23,10 +24,10 @@ export const EXIT_MEANINGS: Readonly<Record<ExitCode, string>> = {
   [EXIT.unreachable]: "no broker, no etcd or no host of the job can be reached",
   [EXIT.invalidInput]: "a name, path, file, tensor or setting is not valid",
   [EXIT.refused]: "denied, or not supported by the broker or the parameter",
-  [EXIT.interrupted]: "interrupted",
   [EXIT.files]: "a file operation failed, or another process uses the store",
   [EXIT.unknownOutcome]: "no answer in time; what was sent may have been applied",
   [EXIT.badArguments]: "the command line is wrong",
+  [EXIT.interrupted]: "interrupted before it was done, or not confirmed",
 };
 
 const { failure, unreachable, invalidInput, refused, interrupted, files, unknownOutcome } = EXIT;

@@ -2,7 +2,7 @@
 
 // Model files: read and write safetensors, npz and tar, and merge sparse shards.
 export type { MergedTensor } from "./merge-sparse.ts";
-export { mergeSparse } from "./merge-sparse.ts";
+export { mergeSparse, shardsByName } from "./merge-sparse.ts";
 export type { Metadata } from "./metadata.ts";
 export type { ModelFormat } from "./model-format.ts";
 export { formatOf } from "./model-format.ts";

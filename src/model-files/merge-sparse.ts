@@ -7,14 +7,14 @@ const SHARD_NAME = /^(.+):sparse-(0|[1-9]\d{0,8})$/s;
 const LISTED_MAX = 10;
 
 /** A tensor of the file and the parameters its bytes are made of, in order along axis 0. */
-export interface MergedTensor {
+export interface MergedTensor<Header extends TensorHeader = TensorHeader> {
   readonly header: TensorHeader;
-  readonly parts: readonly TensorHeader[];
+  readonly parts: readonly Header[];
 }
 
-interface Shard {
+interface Shard<Header extends TensorHeader> {
   readonly index: number;
-  readonly header: TensorHeader;
+  readonly header: Header;
 }
 
 /**
@@ -24,10 +24,12 @@ interface Shard {
  * parameter too; BAD_DTYPE, BAD_SHAPE if shards differ in more than their rows; and what
  * {@link checkHeaders} refuses.
  */
-export function mergeSparse(headers: readonly TensorHeader[]): MergedTensor[] {
+export function mergeSparse<Header extends TensorHeader>(
+  headers: readonly Header[],
+): MergedTensor<Header>[] {
   checkHeaders(headers);
-  const shardsByName = new Map<string, Shard[]>();
-  const order = new Map<string, TensorHeader | undefined>();
+  const shardsOf = new Map<string, Shard<Header>[]>();
+  const order = new Map<string, Header | undefined>();
   for (const header of headers) {
     const match = SHARD_NAME.exec(header.name);
     const name = match?.[1] ?? header.name;
@@ -37,23 +39,41 @@ export function mergeSparse(headers: readonly TensorHeader[]): MergedTensor[] {
       continue;
     }
     const shard = { index: Number(match[2]), header };
-    const shards = shardsByName.get(name);
+    const shards = shardsOf.get(name);
     if (shards !== undefined) {
       shards.push(shard);
       continue;
     }
     if (order.has(name)) throw nameTaken(name);
     order.set(name, undefined);
-    shardsByName.set(name, [shard]);
+    shardsOf.set(name, [shard]);
   }
   return [...order].map(([name, header]) =>
     header === undefined
-      ? mergeShards(name, shardsByName.get(name) ?? [])
+      ? mergeShards(name, shardsOf.get(name) ?? [])
       : { header, parts: [header] },
   );
 }
 
-function mergeShards(name: string, unordered: readonly Shard[]): MergedTensor {
+/** The shards among these parameters, by the name under which a file holds them as one tensor. */
+export function shardsByName<Header extends TensorHeader>(
+  headers: readonly Header[],
+): ReadonlyMap<string, readonly Header[]> {
+  const shards = new Map<string, Header[]>();
+  for (const header of headers) {
+    const name = SHARD_NAME.exec(header.name)?.[1];
+    if (name === undefined) continue;
+    const found = shards.get(name);
+    if (found === undefined) shards.set(name, [header]);
+    else found.push(header);
+  }
+  return shards;
+}
+
+function mergeShards<Header extends TensorHeader>(
+  name: string,
+  unordered: readonly Shard<Header>[],
+): MergedTensor<Header> {
   const shards = [...unordered].sort((a, b) => a.index - b.index);
   checkComplete(name, shards);
   const parts = shards.map((shard) => shard.header);
@@ -85,7 +105,7 @@ function mergeShards(name: string, unordered: readonly Shard[]): MergedTensor {
 }
 
 /** Walks the gaps between shards, not the numbers: a shard may claim any number. */
-function checkComplete(name: string, shards: readonly Shard[]): void {
+function checkComplete(name: string, shards: readonly Shard<TensorHeader>[]): void {
   const missing: number[] = [];
   let expected = 0;
   let missingCount = 0;

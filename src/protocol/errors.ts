@@ -84,6 +84,7 @@ export const ERROR_CODES = {
     meaning: "the record was settled before and its outcome has been forgotten",
   },
   WINDOW: { number: 33, retryable: true, meaning: "too many unsettled records of one trainer" },
+  TOO_MANY_TRAINERS: { number: 34, retryable: false, meaning: "the shard's trainer table is full" },
   LATE: { number: 35, retryable: false, meaning: "the step has closed, or has this gradient" },
   EARLY: { number: 36, retryable: true, meaning: "the step before has not closed yet" },
   NOT_MEMBER: {
@@ -96,7 +97,6 @@ export const ERROR_CODES = {
     retryable: false,
     meaning: "more than one trainer or job may hold or waste",
   },
-  TOO_MANY_TRAINERS: { number: 34, retryable: false, meaning: "the shard's trainer table is full" },
 
   // Journal.
   JOURNAL_FULL: { number: 40, retryable: true, meaning: "the journal has reached its limit" },

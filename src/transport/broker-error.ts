@@ -122,6 +122,8 @@ function codeOf(error: Error, meaning: typeof refusalCode): ErrorCode | undefine
   if (error instanceof AuthorizationError || error instanceof PermissionViolationError) {
     return "DENIED";
   }
+  // Else it only wraps another error: the connection was lost before the answer.
+  if (error instanceof RequestError && error.cause === undefined) return "NO_BROKER";
   // A consumer that ends: deleted, without its leader, or without a sign of life.
   return error instanceof JetStreamError ? "JETSTREAM_UNAVAILABLE" : undefined;
 }

@@ -1,4 +1,5 @@
 import { asMap, integerField, listField, PserverError, textField } from "../protocol/index.ts";
+import { parseJson } from "./parse-json.ts";
 
 /** The least and most bytes that a message may have, whatever `max_payload` its broker has. */
 const MESSAGE_BYTES_FLOOR = 8 * 1024 * 1024;
@@ -23,7 +24,7 @@ export const NO_MESSAGE_BYTES = 0;
  * @throws BAD_MESSAGE for a greeting that nats.js could not read.
  */
 export function messageBytesMax(line: string): number {
-  const info = asMap(parseJson(line.slice("INFO ".length)), "INFO");
+  const info = asMap(parseJson(line.slice("INFO ".length), "broker: INFO"), "INFO");
   const version = textField(info, "version");
   if (!/\d+\.\d+\.\d+/.test(version)) throw badGreeting("version", "x.y.z");
   const urls = info["connect_urls"] == null ? [] : listField(info, "connect_urls", URLS_MAX);
@@ -35,14 +36,6 @@ export function messageBytesMax(line: string): number {
 
 function isAddress(value: unknown): boolean {
   return typeof value === "string" && ADDRESS.test(value) && URL.canParse(`http://${value}`);
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (cause) {
-    throw new PserverError("BAD_MESSAGE", "broker: INFO: expected JSON", {}, { cause });
-  }
 }
 
 function badGreeting(entry: string, expected: string): PserverError {

@@ -1,4 +1,5 @@
-import { asMap, integerField, PserverError, textField } from "../protocol/index.ts";
+import { asMap, integerField, textField } from "../protocol/index.ts";
+import { parseJson } from "./parse-json.ts";
 
 /** JetStream's answer to a published message: where it is stored, or why it is not. */
 export type PubAck =
@@ -19,7 +20,7 @@ const text = new TextDecoder();
  * @throws BAD_MESSAGE if it is neither.
  */
 export function parsePubAck(bytes: Uint8Array): PubAck {
-  const ack = asMap(parseJson(bytes), "PubAck");
+  const ack = asMap(parseJson(text.decode(bytes), "PubAck"), "PubAck");
   if (ack["error"] === undefined) {
     return { stream: textField(ack, "stream"), seq: integerField(ack, "seq", 1) };
   }
@@ -32,12 +33,4 @@ export function parsePubAck(bytes: Uint8Array): PubAck {
       description: textField(error, "description", Number.POSITIVE_INFINITY),
     },
   };
-}
-
-function parseJson(bytes: Uint8Array): unknown {
-  try {
-    return JSON.parse(text.decode(bytes));
-  } catch (cause) {
-    throw new PserverError("BAD_MESSAGE", "PubAck: expected JSON", {}, { cause });
-  }
 }

@@ -35,7 +35,7 @@ const watch = (source: FakeProcess): AbortSignal =>
   watchInterrupts(source as unknown as InterruptSource);
 
 describe.each(["SIGINT", "SIGTERM", "SIGHUP"])("%s", (name) => {
-  test("aborts at first, and ends the process with 5 when it comes again", () => {
+  test("aborts at first, and ends the process with 130 when it comes again", () => {
     const source = new FakeProcess();
     const signal = watch(source);
     expect(signal.aborted).toBe(false);
@@ -43,7 +43,7 @@ describe.each(["SIGINT", "SIGTERM", "SIGHUP"])("%s", (name) => {
     expect(signal.reason).toMatchObject({ code: "ABORTED", message: `interrupted by ${name}` });
     expect(source.exits).toEqual([]);
     source.emit(name);
-    expect(source.exits).toEqual([5]);
+    expect(source.exits).toEqual([130]);
   });
 });
 
@@ -52,7 +52,7 @@ test("two different signals count as two", () => {
   const signal = watch(source);
   source.emit("SIGINT");
   source.emit("SIGTERM");
-  expect(source.exits).toEqual([5]);
+  expect(source.exits).toEqual([130]);
   expect(signal.reason.message).toBe("interrupted by SIGINT");
 });
 

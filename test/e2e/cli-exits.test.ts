@@ -65,7 +65,7 @@ describe("a command ends with", () => {
     [3, ["load", "w.json"], "BAD_FILE: "],
     [4, ["set", "fixed", "one.json"], "STATIC: "],
     [6, ["load", "none.npz"], "IO: "],
-    [6, ["get", "w", "--out", "no/such/w.npy"], "IO: "],
+    [6, ["get", "w", "--out", "no/such/w.npy"], "the directory no/such does not exist"],
     [128, ["get", "w", "--timeout", "0"], "expected a duration"],
   ] as const)("%i: %j", async (code, args, text) => {
     if (args[1] === "runs/m.npz") expect(await at("save", "runs/m.npz")).toMatchObject({ code: 0 });
@@ -115,7 +115,7 @@ describe("where nobody answers", () => {
     running.child.kill(signal);
     const end = await running.finished;
     expect(end.stderr).toMatch(/^pserver: ABORTED: /);
-    expect(end.code).toBe(5);
+    expect(end.code).toBe(130);
   });
 
   test("a host that starts is interrupted", async () => {
@@ -124,7 +124,7 @@ describe("where nobody answers", () => {
     await dialled;
     running.child.kill("SIGINT");
     expect(await running.finished).toMatchObject({
-      code: 5,
+      code: 130,
       stderr: expect.stringContaining("ABORTED: interrupted by SIGINT"),
     });
   });

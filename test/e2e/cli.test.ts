@@ -229,7 +229,7 @@ describe("a job on this machine", () => {
     expect(identifyProcess(hurried.pid)).toBeDefined();
 
     hurried.signal("SIGINT");
-    expect(await hurried.finished).toMatchObject({ code: 5 });
+    expect(await hurried.finished).toMatchObject({ code: 130 });
     // In order it would have waited for this one, and killed it at last.
     expect(identifyProcess(frozen)).toBeDefined();
     process.kill(frozen, "SIGCONT");

@@ -84,7 +84,7 @@ test.each(["is asked for its version", "starts", "should greet", "should answer 
     await vi.waitFor(() => expect(silent.count()).toBeGreaterThanOrEqual(dials), WAIT);
     const pid = Number(await readFile(reached(), "utf8"));
     up.child.kill("SIGINT");
-    expect(await up.finished).toMatchObject({ code: 5, stdout: "" });
+    expect(await up.finished).toMatchObject({ code: 130, stdout: "" });
     expect(up.errors()).toContain("ABORTED");
     // The one that greets is an old one.
     const isOld = moment === "should answer hosts";

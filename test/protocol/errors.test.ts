@@ -22,6 +22,8 @@ test("the table has one number a code, and says what each means", () => {
   const entries = Object.entries(ERROR_CODES);
   const numbers = entries.map(([, { number }]) => number);
   expect(new Set(numbers).size).toBe(numbers.length);
+  // In this order the documentation lists them.
+  expect(numbers).toEqual(numbers.toSorted((a, b) => a - b));
   for (const [code, { number, meaning }] of entries) {
     expect(code).toMatch(/^[A-Z]+(?:_[A-Z]+)*$/);
     expect(number > 0 && number < 100 && Number.isInteger(number)).toBe(true);

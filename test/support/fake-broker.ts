@@ -10,6 +10,8 @@ export interface FakeBrokerOptions {
   readonly tls?: { readonly key: string; readonly cert: string };
   /** Further entries of its greeting. */
   readonly info?: Readonly<Record<string, unknown>>;
+  /** What it answers to a request under a subject; without it, or for undefined, nothing. */
+  readonly answer?: (subject: string) => string | undefined;
 }
 
 /** As much of a broker as lets clients connect; it keeps what they send. */
@@ -29,10 +31,20 @@ export async function startFakeBroker(options: FakeBrokerOptions = {}): Promise<
   let received = "";
   let dialled = 0;
   const listen = (socket: Socket): void => {
+    const subscriptions = new Map<string, string>();
     socket.on("data", (bytes) => {
       const text = bytes.toString("latin1");
       received += text;
       if (text.includes("PING\r\n")) socket.write("PONG\r\n");
+      for (const [, subject, id] of text.matchAll(/^SUB (\S+) (?:\S+ )?(\S+)\r$/gm)) {
+        subscriptions.set(String(subject).replace(/[*>]$/, ""), String(id));
+      }
+      for (const [, subject, reply] of text.matchAll(/^H?PUB (\S+) (\S+) (?:\d+ )?\d+\r$/gm)) {
+        const answer = options.answer?.(String(subject));
+        const id = [...subscriptions].find(([start]) => reply?.startsWith(start))?.[1];
+        if (answer === undefined || id === undefined) continue;
+        socket.write(`MSG ${reply} ${id} ${Buffer.byteLength(answer)}\r\n${answer}\r\n`);
+      }
     });
   };
   const server = createServer((socket) => {

@@ -1,46 +1,16 @@
-/** Finds Python, and runs the pytest suite, in the environments that scripts/python-environment.sh makes. */
-import { execFile, spawn } from "node:child_process";
+/** Runs files of the pytest suite on the installed wheel. */
+import { spawn } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { promisify } from "node:util";
-import { packageRoot } from "../../src/broker/package-root.ts";
+import { type PythonEnvironment, pythonOf, TREE } from "./find-python.ts";
 import { TEST_MS } from "./limits.ts";
-
-const run = promisify(execFile);
-
-const PACKAGE = join(packageRoot(), "src", "client", "python");
 
 /** Groups of processes to be ended when the process of the tests exits before they do. */
 const running = new Set<number>();
 process.once("exit", () => {
   for (const group of running) process.kill(-group, "SIGKILL");
 });
-
-/**
- * `empty`: a virtual environment with the wheel, its dependencies and the tools of the tests, the newest
- * of each. `system`: one with the wheel that sees the modules of the system, PyTorch and h5py among them.
- */
-export type PythonEnvironment = "empty" | "system";
-
-/**
- * The Python in an environment that has the wheel of `make wheel`.
- * @throws one line that says what is missing.
- */
-export function pythonOf(environment: PythonEnvironment): Promise<string> {
-  return script("python-environment.sh", [environment]);
-}
-
-/**
- * A Python of this machine that has these modules, to be run with {@link TREE} as `PYTHONPATH`.
- * @throws one line that says what the ones found lack.
- */
-export function findPython(...modules: string[]): Promise<string> {
-  return script("find-python.sh", modules);
-}
-
-/** What `PYTHONPATH` must hold to import `pserver` and `legion` from this checkout, after `make build`. */
-export const TREE: string = PACKAGE;
 
 /**
  * Runs files of src/client/python/tests to their end, with the installed wheel.
@@ -53,9 +23,9 @@ export async function runPytest(
   const python = await pythonOf(environment);
   const scratch = await mkdtemp(join(tmpdir(), "pserver-pytest-"));
   try {
-    const settings = ["-c", join(PACKAGE, "pyproject.toml"), "-p", "no:cacheprovider"];
+    const settings = ["-c", join(TREE, "pyproject.toml"), "-p", "no:cacheprovider"];
     const output = ["-q", "--color=no", `--basetemp=${join(scratch, "tests")}`];
-    const paths = files.map((file) => join(PACKAGE, "tests", file));
+    const paths = files.map((file) => join(TREE, "tests", file));
     const args = ["-m", "pytest", ...settings, ...output, ...paths];
     const { code, text } = await runToEnd(python, args, scratch);
     if (code !== 0) throw new Error(`pytest ${files.join(" ")} ended with ${code}\n${text}`);
@@ -119,16 +89,4 @@ function pytestVariables(): NodeJS.ProcessEnv {
     PYTHONDONTWRITEBYTECODE: "1",
     PSERVER_TEST_INSTALLED: "1",
   };
-}
-
-/** The path that a script of set-up prints. */
-async function script(name: string, args: string[]): Promise<string> {
-  try {
-    const { stdout } = await run(join(packageRoot(), "scripts", name), args);
-    return stdout.trim();
-  } catch (error) {
-    throw new Error((error as { stderr?: string }).stderr?.trim() || String(error), {
-      cause: error,
-    });
-  }
 }

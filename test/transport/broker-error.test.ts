@@ -42,6 +42,7 @@ describe("an error of nats.js", () => {
     ],
     ["no answer in time", new TimeoutError(), "TIMEOUT"],
     ["no answer to a request in time", new Error("x", { cause: new TimeoutError() }), "TIMEOUT"],
+    ["a connection that was lost before the answer", new RequestError("disconnected"), "NO_BROKER"],
     ["a closed connection", new ClosedConnectionError(), "CLOSED"],
     ["refused credentials", new AuthorizationError("no"), "DENIED"],
     ["a full disk", api(503, 10077, "no space left on device"), "JOURNAL_FULL"],

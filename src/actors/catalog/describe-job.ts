@@ -1,15 +1,10 @@
 import type { NatsConnection } from "@nats-io/transport-node";
-import {
-  bucketStream,
-  JobSubjects,
-  type LifecycleState,
-  unescapeName,
-} from "../../protocol/index.ts";
+import { bucketStream, JobSubjects, type LifecycleState } from "../../protocol/index.ts";
 import { hasRemovalMark, LEASES_IN_KV, parseSettings, SETTINGS_KEY } from "../job.ts";
 import { JOB_KEY } from "../lifecycle/keys.ts";
 import { parseLifecycleRecord } from "../lifecycle/lifecycle-record.ts";
 import { existingRecords, type Records } from "../records.ts";
-import { HOST_LEASES } from "../shard-claims.ts";
+import { HOST_LEASES, hostOfKey } from "../shard-claims.ts";
 import type { JobStreams } from "./job-streams.ts";
 
 /** A job as its streams and records show it, whether hosts serve it or not. */
@@ -62,7 +57,7 @@ export async function aliveHosts(
   const bucket = subjects.leaseBucket();
   if (!streams.has(bucketStream(bucket))) return [];
   const keys = await (await existingRecords(connection, bucket)).keys(HOST_LEASES);
-  return keys.map((key) => unescapeName(key.slice(HOST_LEASES.length))).sort();
+  return keys.map(hostOfKey).sort();
 }
 
 async function lifecycleState(records: Records): Promise<LifecycleState> {

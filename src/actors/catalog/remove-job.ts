@@ -1,13 +1,9 @@
-import { jetstream } from "@nats-io/jetstream";
+import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
-import {
-  asMap,
-  bucketStream,
-  JETSTREAM_ERRORS,
-  JobSubjects,
-  PserverError,
-} from "../../protocol/index.ts";
-import { fromBrokerError, jetStreamErrorCode } from "../../transport/broker-error.ts";
+import { asMap, bucketStream, JobSubjects, PserverError } from "../../protocol/index.ts";
+import { fromBrokerError } from "../../transport/broker-error.ts";
+import { openJetStream } from "../../transport/jetstream.ts";
+import { deleteStream } from "../delete-stream.ts";
 import type { EtcdSpace } from "../etcd/etcd-space.ts";
 import {
   hasRemovalMark,
@@ -18,7 +14,7 @@ import {
   withRemovalMark,
 } from "../job.ts";
 import { existingRecords, type Records, type StoredRecord } from "../records.ts";
-import { HOST_LEASES } from "../shard-claims.ts";
+import { HOST_LEASES, hostOfKey } from "../shard-claims.ts";
 import { aliveHosts } from "./describe-job.ts";
 import { streamsOfJob } from "./job-streams.ts";
 
@@ -72,14 +68,11 @@ export class JobRemoval {
     await this.#removeEtcdKeys(onRemoved);
     const manager = await this.#manager();
     for (const name of streams) {
-      try {
-        await manager.streams.delete(name);
-      } catch (error) {
-        // Another removal of the same job was faster.
-        if (jetStreamErrorCode(error) === JETSTREAM_ERRORS.STREAM_NOT_FOUND) continue;
+      // One that is gone was removed by another removal of the same job.
+      const wasThere = await deleteStream(manager, name).catch((error: unknown): never => {
         throw fromBrokerError(error, `removing the stream ${name}`, { job: this.#options.job });
-      }
-      onRemoved(name);
+      });
+      if (wasThere) onRemoved(name);
     }
   }
 
@@ -129,7 +122,7 @@ export class JobRemoval {
       etcd === undefined
         ? ((await aliveHosts(connection, this.#subjects, leases, streams)) ?? [])
         : (await etcd.client.keys(`${etcd.keys.leases}${HOST_LEASES}`)).map((key) =>
-            key.slice(etcd.keys.leases.length + HOST_LEASES.length),
+            hostOfKey(key.slice(etcd.keys.leases.length)),
           );
     if (hosts.length === 0) return;
     throw new PserverError(
@@ -172,8 +165,8 @@ export class JobRemoval {
     return new PserverError("BUSY", `job ${job}: somebody else is changing its settings`, { job });
   }
 
-  async #manager(): ReturnType<ReturnType<typeof jetstream>["jetstreamManager"]> {
+  async #manager(): Promise<JetStreamManager> {
     const { connection, timeoutMs } = this.#options;
-    return await jetstream(connection, { timeout: timeoutMs }).jetstreamManager(false);
+    return await openJetStream(connection, timeoutMs).jetstreamManager(false);
   }
 }

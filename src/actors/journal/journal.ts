@@ -19,6 +19,7 @@ import {
   fromStoreError,
   jetStreamErrorCode,
 } from "../../transport/broker-error.ts";
+import { deleteStream } from "../delete-stream.ts";
 import type { JournalRecord } from "../fold/shard.ts";
 
 /** The state of a shard's journal stream. */
@@ -175,9 +176,8 @@ export class Journal {
   async remove(generations: readonly number[]): Promise<void> {
     for (const generation of generations) {
       try {
-        await this.#streams.delete(this.stream(generation));
+        await deleteStream({ streams: this.#streams }, this.stream(generation));
       } catch (error) {
-        if (jetStreamErrorCode(error) === JETSTREAM_ERRORS.STREAM_NOT_FOUND) continue;
         throw fromBrokerError(error, `removing an old journal of shard ${this.shard}`, {
           shard: this.shard,
           generation,

@@ -7,10 +7,11 @@ import {
   nanos,
   type Subscription,
 } from "@nats-io/transport-node";
-import { type ErrorCode, PserverError, visible } from "../../protocol/index.ts";
+import { PserverError, visible } from "../../protocol/index.ts";
 import { fromBrokerError } from "../../transport/broker-error.ts";
 import type { JournalRecord } from "../fold/shard.ts";
 import type { Credit } from "./credit.ts";
+import { RetryLimit } from "./retry-limit.ts";
 
 /** How long one request for records stands; then the broker ends it and it is made again. */
 const REQUEST_MS = 30_000;
@@ -24,23 +25,6 @@ const RETRY_MS_MAX = 2_000;
 
 /** What the reply subject of a delivered record begins with; that of a status does not. */
 const DELIVERY_PREFIX = "$JS.ACK.";
-
-/** Findings about the journal or its ownership that no second attempt can change. */
-const FINAL: readonly ErrorCode[] = [
-  "JOURNAL_LOST",
-  "JOURNAL_DAMAGED",
-  "SNAPSHOT_DAMAGED",
-  "NOT_OWNER",
-  "UNKNOWN_RULES",
-  "TOO_LARGE",
-  "CLOSED",
-  "DENIED",
-];
-
-/** Whether an error of taking over or reading a journal stays, however often it is tried again. */
-export function isFinal(error: PserverError): boolean {
-  return FINAL.includes(error.code);
-}
 
 /** What a {@link JournalReader} needs. */
 export interface JournalReaderOptions {
@@ -64,6 +48,7 @@ export interface JournalReaderOptions {
 export class JournalReader {
   readonly #options: JournalReaderOptions;
   readonly #watchdog: NodeJS.Timeout;
+  readonly #limit: RetryLimit = new RetryLimit();
   #subscription: Subscription | undefined;
   #requestSubject = "";
   #inbox = "";
@@ -125,10 +110,11 @@ export class JournalReader {
         });
         this.#attempt += 1;
         await Promise.race([this.#create(this.#attempt), interrupted]);
+        this.#limit.clear();
         if (!this.#resetAgain) return;
       } catch (error) {
         const found = fromBrokerError(error, "reading the journal");
-        if (isFinal(found)) {
+        if (this.#limit.isReachedBy(found)) {
           this.#fail(found);
           return;
         }

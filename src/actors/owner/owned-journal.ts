@@ -7,6 +7,7 @@ import {
 } from "../../protocol/index.ts";
 import type { Shard } from "../fold/shard.ts";
 import type { Journal, JournalInfo } from "../journal/journal.ts";
+import { RetryLimit } from "../journal/retry-limit.ts";
 import type { CutHead } from "../snapshot/snapshotter.ts";
 import { checkJournal, journalLost } from "./check-journal.ts";
 import type { HeadMark } from "./head-mark.ts";
@@ -107,7 +108,8 @@ export class OwnedJournal {
   /**
    * Passes over records that were never written, once a snapshot says so: whoever takes the shard
    * over from then on begins behind the hole. Until the broker can store it, it is tried again.
-   * @throws JOURNAL_DAMAGED if the hole may be a loss, NOT_OWNER if another owner has taken over.
+   * @throws JOURNAL_DAMAGED if the hole may be a loss, NOT_OWNER if another owner has taken over, and what
+   * else {@link RetryLimit} does not have tried again.
    */
   async passOver(hole: Hole): Promise<void> {
     const { journal, shard, snapshots, onHoleStays } = this.#options;
@@ -117,6 +119,7 @@ export class OwnedJournal {
       throw journalDamaged(journal.shard, hole.from, hole.to + 1);
     }
     checkHole(journal.shard, hole, this.#taken.headSeq, info);
+    const limit = new RetryLimit();
     while (!this.#closed) {
       try {
         await snapshots.commitAcrossHole(() => {
@@ -126,7 +129,7 @@ export class OwnedJournal {
         return;
       } catch (error) {
         const found = ensureError(error);
-        if (found.code === "NOT_OWNER") throw found;
+        if (limit.isReachedBy(found)) throw found;
         onHoleStays(found);
         await delay(RETRY_MS);
       }

@@ -10,7 +10,7 @@ import {
 import type { Block, BlockHeader } from "../fold/block.ts";
 import type { CountRow } from "../fold/fold-state.ts";
 import { Shard } from "../fold/shard.ts";
-import { isFinal } from "../journal/reader.ts";
+import { RetryLimit } from "../journal/retry-limit.ts";
 import { AnswerBatch } from "./answers.ts";
 import { FoldLoop } from "./fold-loop.ts";
 import type { HeadMark } from "./head-mark.ts";
@@ -75,6 +75,7 @@ export class ShardOwner {
 
   /** Takes the shard over and starts to fold; `onServing` is called when it has caught up. */
   async start(): Promise<void> {
+    const limit = new RetryLimit();
     while (!this.#closed) {
       try {
         if (this.#lacking !== undefined) this.#reserve(this.#lacking.valueBytes);
@@ -83,7 +84,7 @@ export class ShardOwner {
       } catch (error) {
         this.#trouble = ensureError(error);
         // Somebody else who takes it over at the same time has no lease: it is taken from them.
-        if (isFinal(this.#trouble) && this.#trouble.code !== "NOT_OWNER") {
+        if (limit.isReachedBy(this.#trouble) && this.#trouble.code !== "NOT_OWNER") {
           this.#fail(this.#trouble);
           return;
         }
@@ -233,10 +234,10 @@ export class ShardOwner {
     return { host, freeBytes: Math.max(0, Math.floor(memory.freeBytes)) };
   }
 
-  /** Makes a snapshot of the shard as it is now, after one that is being made. */
-  async snapshot(): Promise<Fields> {
+  /** Answers with a snapshot of the shard at `at` or later; makes one unless there is one. */
+  async snapshot(at: Position): Promise<Fields> {
     if (this.#snapshots === undefined) throw this.#notTakenOver();
-    const { manifest } = await this.#snapshots.make();
+    const { manifest } = await this.#snapshots.make(at);
     return { shard: this.#options.shard, generation: manifest.generation, seq: manifest.seq };
   }
 
@@ -354,7 +355,7 @@ export class ShardOwner {
         fallbacks: () => this.#fallbacks,
         failure: () => this.#failure ?? this.#lacking?.error,
         mayAnswer: this.#options.mayAnswer,
-        snapshot: () => this.snapshot(),
+        snapshot: (at) => this.snapshot(at),
         status: () => this.status(),
         memory: () => this.memory(),
       },

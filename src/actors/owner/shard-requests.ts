@@ -61,8 +61,8 @@ export interface RequestedShard {
   failure(): PserverError | undefined;
   /** Whether this host may answer: its lease has not run out. */
   mayAnswer(): boolean;
-  /** Makes a snapshot now. */
-  snapshot(): Promise<Fields>;
+  /** A snapshot at this position or later; makes one unless there is one. */
+  snapshot(at: Position): Promise<Fields>;
   status(): Fields;
   /** What the host could still hold. */
   memory(): Fields;
@@ -364,7 +364,7 @@ export class ShardRequests {
         encodeMessage(shardVersionsReply(shardVersions(this.#owner.shard, wanted))),
       );
     } else if (verb === "snapshot") {
-      this.#owner.snapshot().then(
+      this.#owner.snapshot(parsePosition(fields)).then(
         (entries) => this.#responder.respond(asker, () => encodeMessage(entries)),
         (error: unknown) => this.#refuse(asker, ensureError(error)),
       );

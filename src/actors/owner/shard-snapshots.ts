@@ -1,4 +1,4 @@
-import { ensureError, PserverError } from "../../protocol/index.ts";
+import { ensureError, type Position, PserverError } from "../../protocol/index.ts";
 import type { Block } from "../fold/block.ts";
 import type { JournalInfo } from "../journal/journal.ts";
 import type { StoredManifest } from "../snapshot/manifest.ts";
@@ -145,9 +145,11 @@ export class ShardSnapshots {
     clearTimeout(this.#retryTimer);
   }
 
-  /** Makes a snapshot of the shard as it is now, after one that is being made. */
-  async make(): Promise<StoredManifest> {
+  /** The newest snapshot if it is of `at` or later, else one made now; waits for one being made. */
+  async make(at: Position): Promise<StoredManifest> {
     await this.#making?.catch(() => undefined);
+    const newest = this.#manifest;
+    if (newest !== undefined && isAtOrAfter(newest.manifest, at)) return newest;
     return await this.#start();
   }
 
@@ -230,4 +232,9 @@ export class ShardSnapshots {
       throw found;
     }
   }
+}
+
+/** Whether a snapshot holds what was folded at a position. Generations replace each other in order. */
+function isAtOrAfter({ generation, seq }: Position, at: Position): boolean {
+  return generation > at.generation || (generation === at.generation && seq >= at.seq);
 }

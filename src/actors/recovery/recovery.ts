@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
-import { type JetStreamClient, type JetStreamManager, jetstream } from "@nats-io/jetstream";
+import type { JetStreamClient, JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
 import {
   asMap,
@@ -9,13 +9,15 @@ import {
   HEADER_BYTES_MAX,
   integerField,
   JobSubjects,
-  PserverError,
+  type PserverError,
   SHARDS_MAX,
 } from "../../protocol/index.ts";
 import { fromBrokerError } from "../../transport/broker-error.ts";
 import { BufferPool } from "../../transport/buffer-pool.ts";
 import { type ConnectionSettings, openConnection } from "../../transport/connection.ts";
+import { openJetStream } from "../../transport/jetstream.ts";
 import { StreamPublisher } from "../../transport/stream-publisher.ts";
+import { noSuchJob } from "../catalog/no-such-job.ts";
 import {
   hasRemovalMark,
   journalSettings,
@@ -66,7 +68,7 @@ export class Recovery {
     this.#connection = connection;
     this.#subjects = subjects;
     this.#host = host;
-    this.#client = jetstream(connection);
+    this.#client = openJetStream(connection);
     this.#manager = manager;
     this.#records = options.records;
     this.#publisher = new StreamPublisher(connection, subjects.hostInbox(host));
@@ -81,7 +83,7 @@ export class Recovery {
 
   /**
    * Connects as a host does, without joining the job.
-   * @throws NO_BROKER, DENIED, NO_JETSTREAM, JETSTREAM_UNAVAILABLE, TIMEOUT; BAD_VALUE if the broker knows no job of the name.
+   * @throws NO_BROKER, DENIED, NO_JETSTREAM, JETSTREAM_UNAVAILABLE, TIMEOUT; BAD_NAME if the broker holds no such job.
    */
   static async open(reach: ConnectionSettings, job: string): Promise<Recovery> {
     const subjects = new JobSubjects(job);
@@ -92,12 +94,12 @@ export class Recovery {
       inboxPrefix,
     });
     try {
-      const manager = await jetstream(connection).jetstreamManager(false);
+      const manager = await openJetStream(connection).jetstreamManager(false);
       const bucket = subjects.bucket();
-      if (!(await hasStream(manager, bucketStream(bucket)))) throw noJob(job);
+      if (!(await hasStream(manager, bucketStream(bucket)))) throw noSuchJob(job);
       const records = await existingRecords(connection, bucket);
       const stored = (await records.read(SETTINGS_KEY))?.value;
-      if (stored === undefined || hasRemovalMark(stored)) throw noJob(job);
+      if (stored === undefined || hasRemovalMark(stored)) throw noSuchJob(job);
       const settings = parseSettings(stored);
       return new Recovery({ connection, subjects, host, manager, records, settings });
     } catch (error) {
@@ -207,9 +209,4 @@ async function hasStream(manager: JetStreamManager, name: string): Promise<boole
   } catch (error) {
     throw fromBrokerError(error, `looking for the stream ${name}`, { stream: name });
   }
-}
-
-function noJob(job: string): PserverError {
-  const text = `the broker holds no job of the name ${JSON.stringify(job)}: check --job and --url`;
-  return new PserverError("BAD_VALUE", text, { job });
 }

@@ -1,13 +1,10 @@
 import {
-  AckPolicy,
-  type Consumer,
   DiscardPolicy,
   type JetStreamClient,
   type JetStreamManager,
   RetentionPolicy,
   StorageType,
 } from "@nats-io/jetstream";
-import { nanos, nuid } from "@nats-io/transport-node";
 import {
   decodeMessage,
   JETSTREAM_ERRORS,
@@ -23,6 +20,7 @@ import {
 } from "../../transport/broker-error.ts";
 import type { StreamPublisher } from "../../transport/stream-publisher.ts";
 import { readable } from "../fold/read-record.ts";
+import { scanStream } from "../scan-stream.ts";
 import { streamExists } from "../stream-exists.ts";
 import {
   decodeManifest,
@@ -173,25 +171,17 @@ export class SnapshotStore {
 
   /** The sequences of all messages of the shard. */
   async list(): Promise<number[]> {
-    const stream = this.#subjects.snapshotStream();
+    const sequences: number[] = [];
     try {
-      const info = await this.#manager.consumers.add(stream, {
-        // With a name its making needs no other permission than that of a journal's reader.
-        name: `list-${nuid.next()}`,
-        filter_subject: this.#subjects.shardSnapshots(this.#shard),
-        headers_only: true,
-        ack_policy: AckPolicy.None,
-        inactive_threshold: nanos(2 * LIST_TIMEOUT_MS),
-        mem_storage: true,
-        num_replicas: 1,
-      });
-      try {
-        const consumer = this.#client.consumers.getConsumerFromInfo(info);
-        return await this.#sequences(consumer, info.num_pending);
-      } finally {
-        // One that cannot be deleted, for want of a connection or a permission, goes by itself soon.
-        await this.#manager.consumers.delete(stream, info.name).catch(() => undefined);
-      }
+      const scan = {
+        manager: this.#manager,
+        client: this.#client,
+        stream: this.#subjects.snapshotStream(),
+        start: { filter_subject: this.#subjects.shardSnapshots(this.#shard) },
+        patienceMs: LIST_TIMEOUT_MS,
+      };
+      await scanStream(scan, (seq) => sequences.push(seq) > 0);
+      return sequences;
     } catch (error) {
       throw fromBrokerError(error, `listing snapshots of shard ${this.#shard}`, {
         shard: this.#shard,
@@ -211,22 +201,6 @@ export class SnapshotStore {
         }
       }
     }
-  }
-
-  /** The sequences of the messages that a consumer has before it. */
-  async #sequences(consumer: Consumer, pending: number): Promise<number[]> {
-    const sequences: number[] = [];
-    for (let left = pending; left > 0; ) {
-      const messages = await consumer.fetch({ max_messages: 1000, expires: LIST_TIMEOUT_MS });
-      const before = sequences.length;
-      for await (const message of messages) {
-        sequences.push(message.seq);
-        left = message.info.pending;
-        if (left === 0) break;
-      }
-      if (sequences.length === before) break;
-    }
-    return sequences;
   }
 
   async #message(seq: number): Promise<Uint8Array | undefined> {

@@ -13,9 +13,8 @@ import { addOutputOptions } from "../options/output-options.ts";
 import { formatBytes } from "../output/amounts.ts";
 import type { OutputFlags } from "../output/output.ts";
 import { summarizeTensor } from "../output/tensor-summary.ts";
-import { tensorFileKind } from "../tensor-files/file-kind.ts";
 import { encodeJsonTensor } from "../tensor-files/json-tensor.ts";
-import { writeTensorFile } from "../tensor-files/write-tensor.ts";
+import { checkTensorTarget, writeTensorFile } from "../tensor-files/write-tensor.ts";
 
 const TIMEOUT_MS = 60_000;
 
@@ -54,7 +53,7 @@ async function runGet(context: CliContext, name: string, flags: GetFlags): Promi
   const output = openOutput(context, flags);
   const { signal } = context;
   // Whether the values can be written is known before they are read.
-  if (flags.out !== undefined) tensorFileKind(flags.out);
+  if (flags.out !== undefined) await checkTensorTarget(flags.out);
   // The client waits for a job that is not initialized; who asks by hand wants to be told.
   const { info, versions } = await withHosts(context, flags, async ({ requests }) => {
     const found = await requests.parameter(name);

@@ -42,7 +42,8 @@ export function registerLoad(program: Command, context: CliContext): void {
         "An initialized job": [
           "  It is refused with ALREADY_INITIALIZED, and nothing is changed. With --overwrite its",
           "  parameters get the values of the file, one after the other; what they are updated with",
-          "  stays. An interrupted load leaves the job uninitialized: load again.",
+          "  stays. Sparse shards, which a save joins, get their rows of the joined tensor back. An",
+          "  interrupted load leaves the job uninitialized: load again.",
         ],
         Configuration: [
           "  A model file holds values alone. What gradients go through is given here, or is sgd with",

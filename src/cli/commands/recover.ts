@@ -69,7 +69,7 @@ export function registerRecover(program: Command, context: CliContext): void {
         "What it does": [
           "  Without --yes it only shows, and asks where it runs in a terminal. A shard that goes on gets a",
           "  new generation: its old positions mean nothing any more, and every trainer is told what was",
-          "  given up. Running hosts take it over within a lease time. It needs the user of a host.",
+          "  given up. Running hosts serve it again within two lease times. It needs the user of a host.",
         ],
         "Exit code": ["  1 if shards have stopped and were not recovered, else 0."],
         "With --json": [

@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { noSuchJob } from "../../actors/catalog/no-such-job.ts";
 import type { EtcdSpace } from "../../actors/etcd/etcd-space.ts";
 import { PserverError } from "../../protocol/errors.ts";
 import { confirm } from "../confirm.ts";
@@ -82,9 +83,4 @@ async function openEtcd(flags: RemoveFlags, job: string): Promise<EtcdSpace | un
   if (settings === undefined) return undefined;
   const { openEtcdSpace } = await import("../../actors/etcd/etcd-space.ts");
   return await openEtcdSpace(settings, job, flags.timeout);
-}
-
-function noSuchJob(job: string): PserverError {
-  const message = `the broker holds no job ${job}: "pserver jobs" lists those that it holds`;
-  return new PserverError("BAD_NAME", message, { job });
 }

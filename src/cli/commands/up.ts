@@ -33,9 +33,10 @@ export function registerUp(program: Command, context: CliContext): void {
       "after",
       helpText({
         "When it ends": [
-          "  Ctrl-C stops the hosts, then the broker, and exits with 0; a second Ctrl-C stops at",
-          "  once. A broker or host that dies is started again, up to five times in a row; meanwhile",
-          "  the other hosts take its shards. Without any host left it exits.",
+          "  Ctrl-C stops the hosts, then the broker, and exits with 0, or with 130 before it serves;",
+          "  a second Ctrl-C stops at once, with 130. A broker or host that dies is started again, up",
+          "  to five times in a row; meanwhile the other hosts take its shards. Without any host left",
+          "  it exits.",
         ],
         "With --json": [
           '  One line once it serves: {"ready":true,"url","job","hosts","store",',

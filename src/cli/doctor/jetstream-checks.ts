@@ -1,18 +1,18 @@
-import {
-  type JetStreamAccountStats,
-  type JetStreamManager,
-  jetstreamManager,
-  type StreamInfo,
-} from "@nats-io/jetstream";
+import type { JetStreamAccountStats, JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { ensureError } from "../../protocol/errors.ts";
 import { isWithoutJetStream } from "../../transport/broker-error.ts";
+import { openJetStream } from "../../transport/jetstream.ts";
 import { formatBytes, formatCount } from "../output/amounts.ts";
 import { type Check, fail, ok, skip, warn } from "./check.ts";
 
 /** Used shares above which room runs out, and above which it has. */
 const NEARLY = 0.8;
 const OVER = 0.95;
+
+/** What to do about answers that JetStream does not give. */
+const GARBAGE =
+  "check that --url leads to a nats-server, with nothing between that answers in its place";
 
 /** A host gives up history of a journal at three quarters. */
 const JOURNAL_NEARLY = 0.75;
@@ -30,10 +30,13 @@ export async function checkJetStream(
   let manager: JetStreamManager;
   let account: JetStreamAccountStats;
   try {
-    manager = await jetstreamManager(connection, { timeout: timeoutMs });
+    manager = await openJetStream(connection, timeoutMs).jetstreamManager(false);
     account = await manager.getAccountInfo();
-  } catch (error) {
-    const message = `the JetStream API does not answer this user: ${ensureError(error).message}`;
+  } catch (thrown) {
+    const error = ensureError(thrown);
+    if (error.code === "BAD_MESSAGE")
+      return [fail("JetStream", `${error.code}: ${error.message}`, GARBAGE)];
+    const message = `the JetStream API does not answer this user: ${error.message}`;
     return [warn("JetStream", message, "see the broker's log, and /jsz of its monitoring")];
   }
   const { limits } = account;
@@ -58,7 +61,9 @@ export async function checkJetStream(
 async function checkJournalStreams(manager: JetStreamManager, job: string): Promise<Check> {
   try {
     return checkJournals(job, await journalStreams(manager, job));
-  } catch {
+  } catch (thrown) {
+    const { code, message } = ensureError(thrown);
+    if (code === "BAD_MESSAGE") return fail("journals", `${code}: ${message}`, GARBAGE);
     return skip(
       "journals",
       "this user may not list streams; look at /jsz of the broker's monitoring",

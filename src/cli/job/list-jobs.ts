@@ -15,10 +15,10 @@ export async function withJobs<T>(
   use: (jobs: readonly JobStreams[], connection: NatsConnection) => T | Promise<T>,
 ): Promise<T> {
   // Loaded here, so that the other commands start without it.
-  const { jetstream } = await import("@nats-io/jetstream");
+  const { openJetStream } = await import("../../transport/jetstream.ts");
   const { listJobStreams } = await import("../../actors/catalog/job-streams.ts");
   return await withStore(context, flags, async (connection) => {
-    const client = jetstream(connection, { timeout: flags.timeout });
+    const client = openJetStream(connection, flags.timeout);
     return await use(await listJobStreams(await client.jetstreamManager(false)), connection);
   });
 }

@@ -1,10 +1,10 @@
 import type { Client } from "../../client/client.ts";
 import type { TensorSource } from "../../model-files/index.ts";
 import type { ParameterConfig } from "../../protocol/config/index.ts";
-import { type ErrorCode, PserverError } from "../../protocol/errors.ts";
-import type { ParameterInfo } from "../../protocol/lifecycle-messages.ts";
+import { PserverError } from "../../protocol/errors.ts";
 import { quoteName } from "../../protocol/names.ts";
-import { sameShape, type Tensor } from "../../protocol/tensor.ts";
+import type { Tensor } from "../../protocol/tensor.ts";
+import { planOverwrite, splitTensor } from "./plan-overwrite.ts";
 import { headerBytes, inBoundedOrder, readTensor } from "./tensor-work.ts";
 
 /** How to load a model. */
@@ -34,11 +34,11 @@ export type LoadingClient = Pick<
 >;
 
 /**
- * Initializes a job with the tensors of a model, or overwrites the values of one that is initialized.
- * Memory holds a few tensors at a time.
+ * Initializes a job with the tensors of a model, or overwrites the values of one that is initialized,
+ * where a tensor that was joined from sparse shards goes back into them. Memory holds a few tensors at a time.
  * @throws ALREADY_INITIALIZED if the job is ready or has parameters, and is not to be overwritten;
- * UNKNOWN_PARAMETER, BAD_DTYPE, BAD_SHAPE or STATIC before any is overwritten; NOT_SELECTED while another
- * trainer initializes it; what the client and the file's reader throw.
+ * what {@link planOverwrite} refuses before any is overwritten; NOT_SELECTED while another trainer initializes
+ * it; what the client and the file's reader throw.
  */
 export async function loadModel(
   client: LoadingClient,
@@ -64,9 +64,12 @@ export async function loadModel(
   const [first] = existing;
   if (first !== undefined) {
     if (!options.overwrite) throw alreadyInitialized(`it has ${quoteName(first.name)}`);
-    checkOverwritable(tensors, existing);
-    await sendAll((name, tensor) => client.setParams({ [name]: tensor }, call()));
-    return { parameters: tensors.length, bytes: totalBytes, overwritten: true };
+    const parts = planOverwrite(tensors, existing);
+    await sendAll((name, tensor) =>
+      client.setParams(splitTensor(tensor, parts.get(name) ?? []), call()),
+    );
+    const parameters = [...parts.values()].reduce((sum, { length }) => sum + length, 0);
+    return { parameters, bytes: totalBytes, overwritten: true };
   }
   if (!(await client.beginInit({ ...call(), wait: false })))
     throw await notSelected(client, call());
@@ -91,29 +94,4 @@ async function notSelected(
 
 function alreadyInitialized(how: string): PserverError {
   return new PserverError("ALREADY_INITIALIZED", `the job is initialized already: ${how}`);
-}
-
-/** Refuses tensors that do not fit the parameters of the job, before the first value is sent. */
-function checkOverwritable(
-  tensors: readonly TensorSource[],
-  existing: readonly ParameterInfo[],
-): void {
-  const byName = new Map(existing.map((info) => [info.name, info]));
-  for (const { header } of tensors) {
-    const { name, dtype, shape } = header;
-    const info = byName.get(name);
-    const refuse = (code: ErrorCode, expected: string, received: string): PserverError =>
-      new PserverError(code, `${quoteName(name)}: expected ${expected}; received ${received}`, {
-        parameter: name,
-        expected,
-        received,
-      });
-    if (info === undefined) {
-      throw refuse("UNKNOWN_PARAMETER", "parameters of the initialized job only", "another one");
-    }
-    if (info.dtype !== dtype) throw refuse("BAD_DTYPE", info.dtype, dtype);
-    if (!sameShape(info.shape, shape)) throw refuse("BAD_SHAPE", `[${info.shape}]`, `[${shape}]`);
-    if (info.config.static)
-      throw refuse("STATIC", "parameters that are not static", "a static one");
-  }
 }

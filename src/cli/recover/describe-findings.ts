@@ -69,7 +69,9 @@ function describeLost({ from, to, records, trainers, hostRecords, unknown }: Los
     ...named,
     ...(rest > 0 ? [`${rest} of ${formatCount(others.length, "other trainer")}`] : []),
     ...(hostRecords > 0 ? [`${hostRecords} of hosts`] : []),
-    ...(unknown > 0 ? [`${unknown} of whom is not known`] : []),
+    ...(unknown > 0
+      ? [`${unknown} whose ${unknown === 1 ? "sender is" : "senders are"} unknown`]
+      : []),
   ];
   return `gives up ${range}, ${formatCount(records, "record")}: ${whose.join(", ")}`;
 }

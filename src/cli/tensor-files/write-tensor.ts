@@ -1,6 +1,8 @@
 import { open, realpath, stat } from "node:fs/promises";
+import { dirname } from "node:path";
 import { FILE_MODES, writeFileAtomically } from "../../model-files/atomic-write.ts";
 import { encodeNpyHeader } from "../../model-files/npy-header.ts";
+import { PserverError } from "../../protocol/errors.ts";
 import { errnoCode, fileError, io } from "../../protocol/file-errors.ts";
 import { type Tensor, tensorView } from "../../protocol/tensor.ts";
 import { tensorFileKind } from "./file-kind.ts";
@@ -34,14 +36,36 @@ export async function writeTensorFile(
   return await writeThrough(path, pieces);
 }
 
+/**
+ * Checks before there is a tensor whether one can be written into a file of this name.
+ * @throws BAD_VALUE for another ending, IO if it names no place for a file.
+ */
+export async function checkTensorTarget(path: string): Promise<void> {
+  tensorFileKind(path);
+  await findTarget(path);
+}
+
 /** What lies at a path, or is to: a file, by its real path, or something else. */
 async function findTarget(path: string): Promise<{ path: string; isFile: boolean }> {
   try {
     const isFile = (await stat(path)).isFile();
     return { path: isFile ? await realpath(path) : path, isFile };
   } catch (error) {
-    if (errnoCode(error) === "ENOENT") return { path, isFile: true };
-    throw fileError("examine", path, error);
+    if (errnoCode(error) !== "ENOENT") throw fileError("examine", path, error);
+    await checkDirectory(path);
+    return { path, isFile: true };
+  }
+}
+
+/** @throws IO that names the directory of a new file where that does not exist. */
+async function checkDirectory(path: string): Promise<void> {
+  const directory = dirname(path);
+  try {
+    await stat(directory);
+  } catch (error) {
+    if (errnoCode(error) !== "ENOENT") throw fileError("examine", directory, error);
+    const message = `cannot write ${path}: the directory ${directory} does not exist`;
+    throw new PserverError("IO", message, { path: directory }, { cause: error });
   }
 }
 

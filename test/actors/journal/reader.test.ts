@@ -6,6 +6,7 @@ import { Credit } from "../../../src/actors/journal/credit.ts";
 import { JournalReader } from "../../../src/actors/journal/reader.ts";
 import { PserverError } from "../../../src/protocol/index.ts";
 import { JournalLine } from "../../support/journal-line.ts";
+import { withoutPauses } from "../../support/without-pauses.ts";
 
 const WINDOW = 10;
 
@@ -200,6 +201,35 @@ describe("an error", () => {
     await settle(60_000);
     expect(failed).toEqual([code]);
     expect(located).toBe(1);
+  });
+
+  test.each(["INTERNAL", "BAD_MESSAGE"] as const)(
+    "that nothing explains, %s, ends it when ten attempts in a row have ended so",
+    async (code) => {
+      withoutPauses();
+      const defect = new PserverError(code, "x is undefined");
+      const failures = [...Array(9).fill(defect), new PserverError("TIMEOUT", "no answer")];
+      locate = () => Promise.reject(failures.shift() ?? defect);
+      await reader.reset();
+      expect([located, failed]).toEqual([20, [code]]);
+    },
+  );
+
+  test("that nothing explains is forgotten once the journal is read", async () => {
+    withoutPauses();
+    const failing = (times: number) => {
+      const failures = Array(times).fill(new PserverError("INTERNAL", "x is undefined"));
+      return () =>
+        failures.length > 0
+          ? Promise.reject(failures.pop())
+          : Promise.resolve({ stream: "PS_j_3", startSeq: 5 });
+    };
+    for (const times of [9, 9]) {
+      locate = failing(times);
+      await reader.reset();
+    }
+    line.record(5, RECORD);
+    expect([delivered, failed]).toEqual([[5], []]);
   });
 
   test("of the broker as it makes the consumer is tried again, too", async () => {

@@ -10,6 +10,7 @@ import { OwnedJournal } from "../../../src/actors/owner/owned-journal.ts";
 import type { ShardSnapshots } from "../../../src/actors/owner/shard-snapshots.ts";
 import type { CutHead } from "../../../src/actors/snapshot/snapshotter.ts";
 import { PserverError } from "../../../src/protocol/index.ts";
+import { withoutPauses } from "../../support/without-pauses.ts";
 import { JournalWriter, SHARD, SUBJECTS } from "../fold/journal-writer.ts";
 
 const HEAD: CutHead = {
@@ -298,6 +299,16 @@ describe("a hole", () => {
     await owned.passOver({ from: 5, to: 8 });
     expect(told).toEqual(["JOURNAL_FULL"]);
     expect([attempts, committed]).toEqual([2, [8]]);
+  });
+
+  test("stays where nothing explains why the snapshot fails: each attempt is told, the tenth ends it", async () => {
+    withoutPauses();
+    await owned.locate();
+    makeHole(true);
+    failures = Array(50).fill(new PserverError("INTERNAL", "x is undefined"));
+    await expect(owned.passOver({ from: 5, to: 8 })).rejects.toMatchObject({ code: "INTERNAL" });
+    expect([attempts, committed]).toEqual([10, []]);
+    expect(told).toEqual(Array(9).fill("INTERNAL"));
   });
 
   test("is left to another owner that has taken over", async () => {

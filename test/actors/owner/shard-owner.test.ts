@@ -3,7 +3,7 @@
 // that; and that a shard which fails tells so whoever asks. There is no broker: the journal is that
 // of a writer, snapshots and marks are in memory.
 import type { Msg, NatsConnection } from "@nats-io/transport-node";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { recordCrc } from "../../../src/actors/fold/read-record.ts";
 import { Credit } from "../../../src/actors/journal/credit.ts";
 import type { Journal } from "../../../src/actors/journal/journal.ts";
@@ -28,6 +28,7 @@ import { JournalLine } from "../../support/journal-line.ts";
 import { HANG_MS } from "../../support/limits.ts";
 import { MemoryRecords } from "../../support/memory-records.ts";
 import { MemorySnapshots } from "../../support/memory-snapshots.ts";
+import { withoutPauses } from "../../support/without-pauses.ts";
 import { JournalWriter, SHARD, SUBJECTS } from "../fold/journal-writer.ts";
 
 const SHARDS = 16;
@@ -207,6 +208,19 @@ describe("an owner", () => {
     await owner.mark();
     expect(await stored()).toMatchObject({ term: 2, seq: 6 });
   });
+});
+
+test("an owner that cannot take over, and nothing explains why, has failed after ten attempts", async () => {
+  withoutPauses();
+  let attempts = 0;
+  vi.spyOn(snapshots, "lastManifest").mockImplementation(() => {
+    attempts += 1;
+    return Promise.reject(new TypeError("x is undefined"));
+  });
+  await owner.start();
+  await until({ state: "failed", error: { code: "INTERNAL", message: "x is undefined" } });
+  await expect.poll(() => failures, { timeout: HANG_MS }).toMatchObject([{ code: "INTERNAL" }]);
+  expect(attempts).toBe(10);
 });
 
 describe("an owner that takes over", () => {

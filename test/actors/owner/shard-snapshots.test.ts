@@ -8,7 +8,7 @@ import { ShardSnapshots } from "../../../src/actors/owner/shard-snapshots.ts";
 import type { Manifest, StoredManifest } from "../../../src/actors/snapshot/manifest.ts";
 import { SnapshotBudget } from "../../../src/actors/snapshot/snapshot-budget.ts";
 import type { SnapshotStore } from "../../../src/actors/snapshot/store.ts";
-import { PserverError } from "../../../src/protocol/index.ts";
+import { type Position, PserverError } from "../../../src/protocol/index.ts";
 import { BufferPool } from "../../../src/transport/buffer-pool.ts";
 import { JournalWriter, SHARD, SUBJECTS } from "../fold/journal-writer.ts";
 
@@ -88,6 +88,9 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
+/** Where the fold stands. */
+const here = (): Position => ({ generation: FIRST.generation, seq: shard.seq });
+
 /** Lets what can run run. */
 const settle = (ms = 0): Promise<unknown> => vi.advanceTimersByTimeAsync(ms);
 
@@ -114,7 +117,7 @@ describe("a snapshot", () => {
 
   test("says where the fold stands, under the head of the one before", async () => {
     shard.apply(writer.init(Float32Array.of(1)));
-    const { manifest } = await snapshots.make();
+    const { manifest } = await snapshots.make(here());
     const { term, host, owner, generation, created } = FIRST;
     expect(manifest).toMatchObject({ term, host, owner, generation, created });
     expect(manifest).toMatchObject({ seq: 2, recordCrc: shard.lastCrc, state: [{}] });
@@ -179,18 +182,43 @@ describe("a snapshot", () => {
     expect([commits, told]).toEqual([[], ["TIMEOUT"]]);
   });
 
-  test("that was asked for is made after one under way, of what is folded then", async () => {
+  describe("that was asked for", () => {
     let store: () => void = () => undefined;
-    held = new Promise((resolve) => {
-      store = resolve;
+
+    beforeEach(() => {
+      held = new Promise((resolve) => {
+        store = resolve;
+      });
     });
-    const first = snapshots.make();
-    await settle();
-    const second = snapshots.make();
-    shard.apply(writer.init(Float32Array.of(1)));
-    store();
-    await Promise.all([first, second]);
-    expect(commits.map(([, seq]) => seq)).toEqual([1, 2]);
+
+    test("is made after one under way that is older", async () => {
+      snapshots.advanced(1_000);
+      await settle();
+      shard.apply(writer.init(Float32Array.of(1)));
+      const asked = snapshots.make(here());
+      store();
+      await asked;
+      expect(commits.map(([, seq]) => seq)).toEqual([1, 2]);
+    });
+
+    test("is made once, however often the request is repeated, under way and afterwards", async () => {
+      shard.apply(writer.init(Float32Array.of(1)));
+      const at = here();
+      const asked = [snapshots.make(at), snapshots.make(at)];
+      await settle();
+      asked.push(snapshots.make(at));
+      shard.apply(writer.init(Float32Array.of(2)));
+      store();
+      const answers = [...(await Promise.all(asked)), await snapshots.make(at)];
+      expect(new Set(answers.map(({ manifest }) => manifest.seq))).toEqual(new Set([2]));
+      expect(commits.map(([, seq]) => seq)).toEqual([2]);
+    });
+
+    test("is the newest one if that is of a later generation", async () => {
+      store();
+      expect(await snapshots.make({ generation: 1, seq: 1_000 })).toBe(snapshots.newest);
+      expect(commits).toEqual([]);
+    });
   });
 
   test("is due again at once if as much came while it was made", async () => {
@@ -202,7 +230,8 @@ describe("a snapshot", () => {
 
   test("has what nobody names any more removed, and the journal's size is known after it", async () => {
     journal = { bytes: 77, bytesMax: 1_000 };
-    await snapshots.make();
+    shard.apply(writer.init(Float32Array.of(1)));
+    await snapshots.make(here());
     expect(removed).toEqual([2]);
     expect(snapshots.journalBytes).toBe(77);
     expect(snapshots.oldestSeq).toBe(1);

@@ -1,7 +1,7 @@
 // Proves, with a client that only records, that a load sends every tensor once and then finishes,
 // keeps bounded work at a time, refuses a job that has parameters before it sends anything, and
-// stops at the first failure without finishing.
-import { expect, test } from "vitest";
+// stops at the first failure without finishing. The job's own save loads again, joined shards too.
+import { describe, expect, test } from "vitest";
 import {
   type LoadingClient,
   type LoadOptions,
@@ -76,6 +76,11 @@ function source(name: string, values: readonly number[]): TensorSource {
 }
 
 const sources = Array.from({ length: 50 }, (_, i) => source(`p${i}`, [i, i + 0.5]));
+
+const matrix = (name: string, rows: number[][]): TensorSource => ({
+  ...source(name, rows.flat()),
+  header: { name, dtype: "float32", shape: [rows.length, rows[0]?.length ?? 0] },
+});
 
 function options(onProgress: LoadOptions["onProgress"] = () => {}): LoadOptions {
   return {
@@ -170,4 +175,48 @@ test.each([
   const loading = loadModel(client, sources, { ...options(), overwrite: true });
   await expect(loading).rejects.toMatchObject({ code, details: { parameter: "p49" } });
   expect(client.overwritten.size).toBe(0);
+});
+
+describe("a save has joined the sparse shards of a parameter", () => {
+  const shards = [
+    // As a job lists them: not in the order of their numbers.
+    ready("a:sparse-1", { shape: [1, 2] }),
+    ready("a:sparse-10", { shape: [1, 2] }),
+    ...Array.from({ length: 8 }, (_, i) => ready(`a:sparse-${i + 2}`, { shape: [1, 2] })),
+    ready("a:sparse-0", { shape: [2, 2] }),
+  ];
+  const rows = Array.from({ length: 12 }, (_, i) => [i, i + 0.5]);
+  const load = (client: FakeClient, tensors: TensorSource[]) =>
+    loadModel(client, tensors, { ...options(), overwrite: true });
+
+  test("and each shard gets its rows back", async () => {
+    const client = new FakeClient({ existing: [...shards, ready("w")] });
+    const loaded = await load(client, [matrix("a", rows), source("w", [7, 8])]);
+    expect(loaded).toEqual({ parameters: 12, bytes: 12 * 8 + 8, overwritten: true });
+    expect(client.overwritten.get("a:sparse-0")).toEqual([0, 0.5, 1, 1.5]);
+    expect(client.overwritten.get("a:sparse-1")).toEqual([2, 2.5]);
+    expect(client.overwritten.get("a:sparse-10")).toEqual([11, 11.5]);
+    expect(client.overwritten.get("w")).toEqual([7, 8]);
+  });
+
+  test.each([
+    ["BAD_SHAPE", shards, [matrix("a", rows.slice(1))]],
+    [
+      "BAD_DTYPE",
+      shards.map((info) => ({ ...info, dtype: "float64" as const })),
+      [matrix("a", rows)],
+    ],
+    ["MISSING_SHARD", shards.slice(1), [matrix("a", rows)]],
+    [
+      "STATIC",
+      [ready("a:sparse-0", { shape: [12, 2], config: toConfig({ static: true }) })],
+      [matrix("a", rows)],
+    ],
+    ["BAD_NAME", shards, [matrix("a", rows), matrix("a:sparse-1", [[1, 2]])]],
+    ["UNKNOWN_PARAMETER", shards, [matrix("a:sparse", rows)]],
+  ] as const)("but nothing is overwritten where it ends in %s", async (code, existing, tensors) => {
+    const client = new FakeClient({ existing });
+    await expect(load(client, [...tensors])).rejects.toMatchObject({ code });
+    expect(client.overwritten.size).toBe(0);
+  });
 });

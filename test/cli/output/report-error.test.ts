@@ -28,7 +28,7 @@ test.each([
   ["UNKNOWN_PARAMETER", 3],
   ["BAD_PATH", 3],
   ["DENIED", 4],
-  ["ABORTED", 5],
+  ["ABORTED", 130],
   ["DISK_FULL", 6],
   ["OUTCOME_UNKNOWN", 7],
   ["INTERNAL", 1],

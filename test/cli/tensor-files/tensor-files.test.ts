@@ -7,7 +7,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { decodeJsonTensor, encodeJsonTensor } from "../../../src/cli/tensor-files/json-tensor.ts";
 import { readTensorFile } from "../../../src/cli/tensor-files/read-tensor.ts";
-import { writeTensorFile } from "../../../src/cli/tensor-files/write-tensor.ts";
+import { checkTensorTarget, writeTensorFile } from "../../../src/cli/tensor-files/write-tensor.ts";
 import { allocateData, DTYPES, type Dtype } from "../../../src/protocol/dtypes.ts";
 import { type Tensor, tensorView } from "../../../src/protocol/tensor.ts";
 
@@ -71,6 +71,17 @@ test("a link is followed, and a directory is no file", async () => {
   await expect(writeTensorFile(home, "w", tensor, { signal })).rejects.toMatchObject({
     code: "IO",
   });
+});
+
+test("a directory that does not exist is named, before the values are asked for and after", async () => {
+  const home = await mkdtemp(join(dir, "absent-"));
+  const path = join(home, "sub", "x.npy");
+  const tensor: Tensor = { dtype: "float32", shape: [1], data: Float32Array.of(1) };
+  const message = `cannot write ${path}: the directory ${join(home, "sub")} does not exist`;
+  for (const trying of [checkTensorTarget(path), writeTensorFile(path, "w", tensor, { signal })]) {
+    await expect(trying).rejects.toMatchObject({ code: "IO", message });
+  }
+  expect(await readdir(home)).toEqual([]);
 });
 
 describe("a file that does not fit", () => {

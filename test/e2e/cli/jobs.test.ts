@@ -64,6 +64,18 @@ test("a command for another job names those that the broker holds", async () => 
   }
 });
 
+test("commands that change a job say alike that the broker does not hold it", async () => {
+  await (await job.host()).stop();
+  const ends = await Promise.all([
+    pserver("remove", "typo", "--yes"),
+    run(["recover", "--job", "typo"], { environment: { PSERVER_URL: job.broker.url } }),
+  ]);
+  for (const { code, stderr } of ends) {
+    expect(stderr).toContain('BAD_NAME: the broker holds no job typo: "pserver jobs" lists those');
+    expect(code).toBe(3);
+  }
+});
+
 test("a job that is served is not removed; one that is not goes whole, and can be made anew", async () => {
   const host = await job.host({ id: "one" });
   const before = await streams();

@@ -44,7 +44,7 @@ async function start(
 }
 
 async function values(client: Client | undefined, name = "w"): Promise<number[]> {
-  return Array.from((await client?.pullFull(name))?.data ?? [], Number);
+  return Array.from((await client?.pullFull(name, { timeoutMs: HANG_MS }))?.data ?? [], Number);
 }
 
 const w = (...gradient: number[]): { w: Float32Array } => ({ w: Float32Array.from(gradient) });

@@ -56,7 +56,18 @@ test("a job whose leases are in etcd is removed with its keys, given that etcd a
   const broker = await startTestBroker();
   onTestFinished(() => broker.remove());
   const at = ["--url", broker.url];
-  const host = start(["host", ...at, "--job", "r", "--shards", "1", ...flags, "--json"]);
+  const host = start([
+    "host",
+    ...at,
+    "--job",
+    "r",
+    "--shards",
+    "1",
+    "--id",
+    "host 1.a",
+    ...flags,
+    "--json",
+  ]);
   await host.firstLine;
   const client = await connect({ url: broker.url, job: "r", trainer: "a" });
   expect(await client.beginInit()).toBe(true);
@@ -66,7 +77,9 @@ test("a job whose leases are in etcd is removed with its keys, given that etcd a
   await etcd.until("/team/r/init_ps/done", (entries) => entries.length === 1);
   const remove = (...more: string[]): Promise<Finished> =>
     run(["remove", "r", ...at, "--yes", ...more]);
-  expect((await remove(...flags)).stderr).toContain("JOB_EXISTS: hosts of job r are alive");
+  expect((await remove(...flags)).stderr).toContain(
+    "JOB_EXISTS: hosts of job r are alive: host 1.a.",
+  );
   host.child.kill("SIGINT");
   expect((await host.finished).code).toBe(0);
   for (const wrong of [[], ["--etcd", etcd.url, "--etcd-prefix", "/team/q"]]) {

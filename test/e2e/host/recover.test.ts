@@ -131,7 +131,7 @@ describe("a journal with a damaged record", () => {
       "  snapshots  record 0 of generation 1: older than 1 block of initialized parameters",
       "             record 0 of generation 1: older than 1 block of initialized parameters",
       "  choices    1. prefix: the journal as far as it can be read, record 11 of generation 1",
-      "                gives up records 12 to 23, 12 records: 11 of a, 1 of whom is not known",
+      "                gives up records 12 to 23, 12 records: 11 of a, 1 whose sender is unknown",
     ]);
     expect(await findings()).toMatchObject({
       condition: "stopped",
@@ -264,7 +264,7 @@ describe("a person who is asked", () => {
 
   test("changes nothing with Ctrl-C, with no, and by going away; recovers with yes", async () => {
     const { host, client } = await stopped();
-    expect(await answer((_stdin, interrupt) => interrupt())).toBe(5);
+    expect(await answer((_stdin, interrupt) => interrupt())).toBe(130);
     expect(await answer((stdin) => stdin.write("\n"))).toBe(1);
     expect(await answer((stdin) => stdin.end())).toBe(1);
     expect(await findings()).toMatchObject({ condition: "stopped", generation: 1 });
@@ -395,7 +395,7 @@ describe("a shard that has not stopped", () => {
     await start();
     const { code, stderr } = await run(["recover", "--job", "other", "--url", job.broker.url]);
     expect(code).toBe(3);
-    expect(stderr).toContain('the broker holds no job of the name "other"');
+    expect(stderr).toContain("BAD_NAME: the broker holds no job other");
     await using archive = await Archive.open(job.broker.url, job.job);
     const manager = await jetstreamManager(archive.connection);
     await expect(manager.streams.info("KV_PS_other")).rejects.toThrow("stream not found");

@@ -5,7 +5,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { createInterface } from "node:readline";
 import { connect } from "@nats-io/transport-node";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
@@ -106,7 +106,7 @@ describe("a save", () => {
     running.child.kill("SIGINT");
     const { code, stderr } = await running.finished;
     expect(stderr).toMatch(/^the host stops writing; .*\npserver: ABORTED: /);
-    expect(code).toBe(5);
+    expect(code).toBe(130);
     await vi.waitFor(async () => expect(await readdir(models)).toEqual([]), WAIT);
   });
 
@@ -136,9 +136,20 @@ test("an error names no directory of the host", async () => {
     const { message, details } = error as Error & { readonly details: unknown };
     expect(message + JSON.stringify(details)).not.toContain(tmpdir());
   }
+});
+
+test.each([
+  ["does not exist", async () => undefined],
+  ["is no directory", async () => await writeFile(models, "")],
+])("a model directory that %s is named with its host, to the operator whole", async (told, put) => {
+  const host = await job.host({ id: "h1", shards: 1, modelDirectory: models });
+  client = await job.trainer("a");
+  await client.createIfNotAlreadyCreated("w", VALUES);
   await rm(models, { recursive: true });
-  await expect(client.saveModel("m.npz")).rejects.toMatchObject({
-    code: "IO",
-    message: expect.not.stringContaining(tmpdir()),
-  });
+  await put();
+  const rest = `of host h1 ${told}: make it again, or start the host with another --model-dir`;
+  const shown = `the model directory …/${basename(models)} ${rest}`;
+  await expect(client.saveModel("m.npz")).rejects.toMatchObject({ code: "IO", message: shown });
+  const { error } = await host.line(({ type }) => type === "error");
+  expect(error?.message).toBe(`the model directory ${models} ${rest}`);
 });

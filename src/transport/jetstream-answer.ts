@@ -1,0 +1,111 @@
+import {
+  asMap,
+  type Fields,
+  flagField,
+  integerField,
+  listField,
+  mapField,
+  numberField,
+  PserverError,
+  textField,
+} from "../protocol/index.ts";
+import { parseJson } from "./parse-json.ts";
+import { parsePubAck } from "./pub-ack.ts";
+
+const API = "$JS.API.";
+
+/** Entries that a broker lists in one page, or in the state of a stream, at most. */
+const LISTED_MAX = 10_000_000;
+
+/** What the base64 of a stored message consists of. */
+const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
+
+const text = new TextDecoder();
+
+/** What an answer must hold for those who asked, by what the request begins with. */
+const CHECKS: readonly (readonly [string, (answer: Fields) => void])[] = [
+  ["INFO", checkAccount],
+  ["STREAM.INFO.", checkStream],
+  ["STREAM.CREATE.", checkStream],
+  ["STREAM.UPDATE.", checkStream],
+  ["STREAM.NAMES", (answer) => checkPage(answer, (name) => textField({ name }, "name"))],
+  ["STREAM.LIST", (answer) => checkPage(answer, (info) => checkStream(asMap(info, "streams")))],
+  ["STREAM.MSG.GET.", checkMessage],
+  ["CONSUMER.CREATE.", checkConsumer],
+  ["CONSUMER.INFO.", checkConsumer],
+];
+
+/**
+ * Checks what JetStream answers to a request under `subject` before nats.js uses it, which takes any
+ * answer for one: that of the API, or a PubAck for a message to a stream.
+ * @throws BAD_MESSAGE if it is not what such a request is answered with. An error that JetStream tells
+ * is an answer.
+ */
+export function checkJetStreamAnswer(subject: string, bytes: Uint8Array): void {
+  try {
+    if (subject.startsWith(API)) checkApiAnswer(subject.slice(API.length), bytes);
+    else parsePubAck(bytes);
+  } catch (error) {
+    if (!(error instanceof PserverError)) throw error;
+    const message = `the broker's answer to ${subject}: ${error.message}`;
+    throw new PserverError(error.code, message, { ...error.details, subject }, { cause: error });
+  }
+}
+
+function checkApiAnswer(operation: string, bytes: Uint8Array): void {
+  // It answers with the message itself.
+  if (operation.startsWith("DIRECT.")) return;
+  const answer = asMap(parseJson(text.decode(bytes), "the whole"), "the whole");
+  if (answer["error"] !== undefined) {
+    const error = { code: 0, err_code: 0, description: "", ...mapField(answer, "error") };
+    integerField(error, "code");
+    integerField(error, "err_code");
+    textField(error, "description", Number.POSITIVE_INFINITY);
+    return;
+  }
+  const check = CHECKS.find(([start]) => operation.startsWith(start))?.[1];
+  // What is left changes something, and says whether it did.
+  if (check === undefined) flagField(answer, "success");
+  else check(answer);
+}
+
+function checkAccount(answer: Fields): void {
+  // Limits of 64 bits are no whole numbers here any more.
+  for (const key of ["streams", "storage", "memory"]) numberField(answer, key);
+  const limits = mapField(answer, "limits");
+  for (const key of ["max_storage", "max_memory", "max_streams"]) numberField(limits, key);
+}
+
+function checkStream(answer: Fields): void {
+  textField(answer, "created");
+  textField(mapField(answer, "config"), "name");
+  const state = mapField(answer, "state");
+  for (const key of ["messages", "bytes", "first_seq", "last_seq"]) integerField(state, key);
+  if (state["subjects"] != null) mapField(state, "subjects");
+  if (state["deleted"] != null) listField(state, "deleted", LISTED_MAX);
+}
+
+function checkPage(answer: Fields, checkEntry: (entry: unknown) => void): void {
+  textField(answer, "type");
+  integerField(answer, "total");
+  // An empty page may have none.
+  if (answer["streams"] != null) listField(answer, "streams", LISTED_MAX).forEach(checkEntry);
+}
+
+function checkMessage(answer: Fields): void {
+  const message = mapField(answer, "message");
+  integerField(message, "seq", 1);
+  textField(message, "subject");
+  for (const key of ["data", "hdrs"]) {
+    if (message[key] === undefined) continue;
+    if (BASE64.test(textField(message, key, Number.POSITIVE_INFINITY))) continue;
+    throw new PserverError("BAD_MESSAGE", `${key}: expected base64; received other characters`);
+  }
+}
+
+function checkConsumer(answer: Fields): void {
+  textField(answer, "name");
+  textField(answer, "stream_name");
+  mapField(answer, "config");
+  integerField(answer, "num_pending");
+}

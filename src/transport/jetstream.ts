@@ -1,0 +1,28 @@
+import { type JetStreamClient, jetstream } from "@nats-io/jetstream";
+import type { Msg, NatsConnection, Payload, RequestOptions } from "@nats-io/transport-node";
+import { checkJetStreamAnswer } from "./jetstream-answer.ts";
+
+/**
+ * JetStream through this connection, with answers that are checked before nats.js uses them: whatever
+ * a broker answers, its methods end in a result, in the broker's refusal or in BAD_MESSAGE. A request may
+ * take `timeoutMs`, 5 s by default.
+ */
+export function openJetStream(connection: NatsConnection, timeoutMs?: number): JetStreamClient {
+  return jetstream(withCheckedAnswers(connection), {
+    ...(timeoutMs === undefined ? {} : { timeout: timeoutMs }),
+  });
+}
+
+/** The same connection, for those whose requests go to JetStream alone. */
+function withCheckedAnswers(connection: NatsConnection): NatsConnection {
+  const request = async (
+    subject: string,
+    payload?: Payload,
+    options?: RequestOptions,
+  ): Promise<Msg> => {
+    const answer = await connection.request(subject, payload, options);
+    checkJetStreamAnswer(subject, answer.data);
+    return answer;
+  };
+  return Object.create(connection, { request: { value: request } }) as NatsConnection;
+}

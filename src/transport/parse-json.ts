@@ -1,0 +1,18 @@
+import { PserverError, visible } from "../protocol/index.ts";
+
+const SHOWN_MAX = 60;
+
+/** What a broker has sent as JSON; @throws BAD_MESSAGE, which shows how it begins, if it is none. */
+export function parseJson(text: string, what: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    const received = visible(JSON.stringify(text.slice(0, SHOWN_MAX)));
+    throw new PserverError(
+      "BAD_MESSAGE",
+      `${what}: expected JSON; received ${received}`,
+      { expected: "JSON", received },
+      { cause },
+    );
+  }
+}
