@@ -3,12 +3,9 @@
 
 #include "client.h"
 
-/**
- * Connects to the broker and subscribes to the inbox; tries again until the time has come.
- * NO_BROKER, DENIED, NO_TLS, BAD_VALUE, IO. The connection keeps the client alive until disconnect().
- */
-pserver_status connect_broker(struct client *client, const pserver_options *options,
-                              int64_t ends_at_ms);
+/** Has the connection's events and messages come to the client. */
+natsStatus set_handlers(natsOptions *options, struct client *client);
+natsStatus subscribe_inbox(struct client *client);
 
 /** Closes the connection. Lock not held. */
 void disconnect(struct client *client);

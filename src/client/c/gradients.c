@@ -2,10 +2,12 @@
 #include "gradients.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client.h"
+#include "details.h"
 #include "dtypes.h"
 #include "part-push.h"
 #include "row-sums.h"
@@ -25,18 +27,22 @@ static pserver_status check_gradient(const struct update *update, bool has_rows)
   if (status == PSERVER_OK) status = check_encoding(parameter, update->encoding);
   if (status != PSERVER_OK) return status;
   if (!dtype_is_float(parameter->dtype) && parameter->has_optimizer) {
-    return fail(PSERVER_ERR_UNSUPPORTED,
-                "\"%s\": expected float elements or the optimizer none; it is %s", parameter->name,
-                dtype_name(parameter->dtype));
+    fail(PSERVER_ERR_UNSUPPORTED, "\"%s\": expected float elements or the optimizer none; it is %s",
+         parameter->name, dtype_name(parameter->dtype));
+    detail_text("parameter", parameter->name);
+    detail_json("expected", "[\"float32\",\"float64\"]");
+    return detail_text("received", dtype_name(parameter->dtype));
   }
   if (has_rows && !parameter->is_sparse) {
-    return fail(PSERVER_ERR_UNSUPPORTED, "\"%s\": rows: expected a parameter that is declared sparse",
-                parameter->name);
+    fail(PSERVER_ERR_UNSUPPORTED, "\"%s\": rows: expected a parameter that is declared sparse",
+         parameter->name);
+    return detail_mismatch(parameter->name, "sparse: true", "sparse: false");
   }
   if (update->has_rate || parameter->has_rate || !parameter->has_optimizer) return PSERVER_OK;
-  return fail(PSERVER_ERR_NO_LEARNING_RATE,
-              "\"%s\": expected a learning rate in its configuration or in the call; received neither",
-              parameter->name);
+  fail(PSERVER_ERR_NO_LEARNING_RATE,
+       "\"%s\": expected a learning rate in its configuration or in the call; received neither",
+       parameter->name);
+  return detail_text("parameter", parameter->name);
 }
 
 static pserver_status prepare_rows(struct gradient *gradient, const pserver_gradient *given) {
@@ -45,7 +51,8 @@ static pserver_status prepare_rows(struct gradient *gradient, const pserver_grad
   uint64_t shape[PSERVER_RANK_MAX];
   uint64_t width = row_elements(parameter);
   if (parameter->rank == 0) {
-    return fail(PSERVER_ERR_BAD_INDEX, "\"%s\" is a scalar: it has no rows", parameter->name);
+    fail(PSERVER_ERR_BAD_INDEX, "\"%s\" is a scalar: it has no rows", parameter->name);
+    return detail_text("parameter", parameter->name);
   }
   memcpy(shape, parameter->shape, sizeof shape);
   shape[0] = given->row_count;
@@ -145,8 +152,11 @@ static pserver_status check_grad_options(const pserver_grad_options *options) {
                 sizeof *options, options->struct_size);
   }
   if (!options->has_learning_rate || isfinite(options->learning_rate)) return PSERVER_OK;
-  return fail(PSERVER_ERR_BAD_VALUE, "learning_rate: expected a finite number; received %g",
-              options->learning_rate);
+  char received[32];
+  snprintf(received, sizeof received, "%g", options->learning_rate);
+  fail(PSERVER_ERR_BAD_VALUE, "learning_rate: expected a finite number; received %s", received);
+  detail_text("expected", "a finite number");
+  return detail_text("received", received);
 }
 
 pserver_status pserver_send_grads(pserver_client *handle, const pserver_gradient *grads, size_t count,

@@ -51,7 +51,7 @@ static void close_piece(struct client *client, struct piece *piece) {
 void settle_piece(struct client *client, struct piece *piece, pserver_status status) {
   if (piece->state != PIECE_OPEN) return;
   close_piece(client, piece);
-  if (status == PSERVER_OK) sending_applied(piece->sending);
+  if (status == PSERVER_OK) sending_applied(piece->sending, piece);
   else sending_rejected(piece->sending, piece);
 }
 
@@ -145,7 +145,7 @@ static bool is_lost(struct client *client, const struct piece *piece, int64_t no
 
 /** Sends one record again if one is due; false if none is. */
 static bool repeat_one(struct client *client, struct sending *sending, int64_t now) {
-  for (size_t i = 0; i < sending->count; i++) {
+  for (size_t i = sending->first; i < sending->count; i++) {
     struct piece *piece = &sending->pieces[i];
     if (piece->state == PIECE_WAITING && i >= sending->next) break;
     if (piece->state != PIECE_OPEN || !piece->is_in_flight || piece->is_busy) continue;
@@ -227,6 +227,7 @@ static void step(struct client *client, struct sending *sending) {
   if (sending->rejection != NULL) drop_waiting(sending);
   take_denials(client, sending);
   if (sending->left == 0) return;
+  while (sending->pieces[sending->first].state == PIECE_DONE) sending->first++;
   int64_t now = now_ms();
   if (client->is_connected && !client->outbox.is_paused) {
     if (repeat_one(client, sending, now)) return;
