@@ -2,6 +2,7 @@
 #include "details.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <pserver.h>
 #include <stdio.h>
 #include <string.h>
@@ -58,6 +59,14 @@ pserver_status detail_signed(const char *key, int64_t number) {
   char text[24];
   snprintf(text, sizeof text, "%" PRId64, number);
   return detail_json(key, text);
+}
+
+pserver_status detail_number(const char *key, double number) {
+  char text[40];
+  if (isnan(number)) return detail_text(key, "NaN");
+  if (isinf(number)) return detail_text(key, number > 0 ? "Infinity" : "-Infinity");
+  snprintf(text, sizeof text, "%.17g", number);
+  return detail_text(key, text);
 }
 
 pserver_status detail_shape(const char *key, const uint64_t *shape, int32_t rank) {

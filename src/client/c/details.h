@@ -16,6 +16,8 @@ pserver_status detail_text(const char *key, const char *text);
 pserver_status detail_bytes(const char *key, const void *text, size_t bytes);
 pserver_status detail_whole(const char *key, uint64_t number);
 pserver_status detail_signed(const char *key, int64_t number);
+/** A number as text, as JavaScript writes it if it is none or infinite. */
+pserver_status detail_number(const char *key, double number);
 pserver_status detail_shape(const char *key, const uint64_t *shape, int32_t rank);
 /** JSON that is written already. */
 pserver_status detail_json(const char *key, const char *json);

@@ -2,7 +2,6 @@
 #include "gradients.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -152,11 +151,10 @@ static pserver_status check_grad_options(const pserver_grad_options *options) {
                 sizeof *options, options->struct_size);
   }
   if (!options->has_learning_rate || isfinite(options->learning_rate)) return PSERVER_OK;
-  char received[32];
-  snprintf(received, sizeof received, "%g", options->learning_rate);
-  fail(PSERVER_ERR_BAD_VALUE, "learning_rate: expected a finite number; received %s", received);
+  fail(PSERVER_ERR_BAD_VALUE, "learning_rate: expected a finite number; received %g",
+       options->learning_rate);
   detail_text("expected", "a finite number");
-  return detail_text("received", received);
+  return detail_number("received", options->learning_rate);
 }
 
 pserver_status pserver_send_grads(pserver_client *handle, const pserver_gradient *grads, size_t count,

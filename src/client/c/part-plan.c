@@ -41,7 +41,7 @@ static pserver_status normalize(const struct parameter *parameter, const pserver
       detail_text("parameter", parameter->name);
       detail_whole("dimension", axis);
       detail_text("expected", expected);
-      return detail_signed("received", given);
+      return detail_number("received", (double)given);
     }
     numbers[i] = given < 0 ? size - (uint64_t)-given : (uint64_t)given;
   }

@@ -55,7 +55,7 @@ static pserver_status normalize(const struct parameter *parameter, const int64_t
       detail_text("parameter", parameter->name);
       detail_whole("dimension", 0);
       detail_text("expected", expected);
-      return detail_signed("received", rows[i]);
+      return detail_number("received", (double)rows[i]);
     }
     places[i] = (struct place){(uint64_t)(rows[i] < 0 ? rows[i] + size : rows[i]), i};
     if (i > 0 && places[i].row <= places[i - 1].row) *is_ascending = false;

@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "call.h"
@@ -82,14 +81,14 @@ pserver_status check_finite(const struct parameter *parameter, pserver_encoding 
   uint64_t index;
   double received = first_non_finite(dtype, encoding, data, &index);
   bool is_encoded = isfinite(received);
-  char shown[32];
-  snprintf(shown, sizeof shown, "%g", received);
   fail(PSERVER_ERR_NON_FINITE,
-       "\"%s\": expected finite values; received %s%s%s%s as element %" PRIu64
+       "\"%s\": expected finite values; received %g%s%s%s as element %" PRIu64
        ". Declare it with allowNonFinite to take them",
-       parameter->name, shown, is_encoded ? ", an infinity as " : "",
+       parameter->name, received, is_encoded ? ", an infinity as " : "",
        is_encoded ? encoding_name(encoding) : "", is_encoded ? "," : "", index);
-  detail_mismatch(parameter->name, "finite values", shown);
+  detail_text("parameter", parameter->name);
+  detail_text("expected", "finite values");
+  detail_number("received", received);
   return detail_whole("index", index);
 }
 

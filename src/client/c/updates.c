@@ -1,6 +1,5 @@
 /* The calls that change whole parameters, and rows of them. All is checked before any is sent. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -136,11 +135,9 @@ pserver_status pserver_set_with(pserver_client *client, const char *const *names
 
 pserver_status check_factors(double alpha, double beta) {
   if (isfinite(alpha) && isfinite(beta)) return PSERVER_OK;
-  char received[32];
-  snprintf(received, sizeof received, "%g", isfinite(alpha) ? beta : alpha);
   fail(PSERVER_ERR_BAD_VALUE, "alpha and beta: expected finite numbers; received %g and %g", alpha, beta);
   detail_text("expected", "a finite number");
-  return detail_text("received", received);
+  return detail_number("received", isfinite(alpha) ? beta : alpha);
 }
 
 static pserver_status push_with(const char *what, pserver_client *handle, const char *name,
