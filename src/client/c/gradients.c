@@ -85,6 +85,24 @@ static size_t pieces_of(const struct gradient *gradient) {
   return gradient->has_rows ? gradient->push.count : gradient->update.parameter->layout.blocks;
 }
 
+/**
+ * Sends gradients once more that a shard finds too early: it has fallen back to an older step without this
+ * trainer's knowledge. What other shards have taken already they count as late.
+ */
+static pserver_status send_again(struct call *call, struct gradient *gradients, size_t count,
+                                 struct sending *sending, struct step_place *place) {
+  if (!place->is_in_steps) return PSERVER_ERR_EARLY;
+  pserver_status status = steps_enter_anew(call, sending->pieces, sending->count, place);
+  if (status != PSERVER_OK) return status;
+  for (size_t i = 0; i < count; i++) gradients[i].update.step = place->step;
+  for (size_t i = 0; i < sending->count; i++) sending->pieces[i].fate = FATE_NONE;
+  *sending = (struct sending){.count = sending->count,
+                              .pieces = sending->pieces,
+                              .stored_is_enough = sending->stored_is_enough,
+                              .counts_late = place->counts_late};
+  return send_pieces(call, sending);
+}
+
 static pserver_status send_all(struct call *call, struct gradient *gradients, size_t count,
                                const pserver_grad_options *options) {
   struct sending sending = {.stored_is_enough = options->stored_is_enough};
@@ -104,6 +122,7 @@ static pserver_status send_all(struct call *call, struct gradient *gradients, si
     for (size_t i = 0; i < count; i++) gradients[i].update.step = place.step;
     sending.counts_late = place.counts_late;
     status = send_pieces(call, &sending);
+    if (status == PSERVER_ERR_EARLY) status = send_again(call, gradients, count, &sending, &place);
     if (status == PSERVER_OK && options->late_blocks != NULL) *options->late_blocks = sending.late;
     status = steps_sent(call, &place, options->end_step, status, sending.late);
   }

@@ -50,6 +50,10 @@ struct piece {
 
   enum piece_state state;
   enum piece_fate fate;
+  /** The version that its record names; 0 for none. */
+  uint64_t seen;
+  /** Whether it names none any more, which a shard has refused. */
+  bool forgets_seen;
   uint64_t n;
   /** The message, kept to be repeated until its PubAck. */
   struct buffer message;
