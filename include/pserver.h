@@ -489,8 +489,8 @@ typedef struct pserver_fallback {
  * falls back when its journal is replaced, as by `pserver recover`. Asks the shards whose journal this
  * client knows to have been replaced; without one it costs nothing, so call it after any error, or once
  * in a while. After an error the same is asked again. `*list`, NULL if there is nothing, is released with
- * pserver_fallbacks_release(). Of a job whose trainers keep step the next gradient enters anew; one that a
- * shard finds too early, PSERVER_ERR_EARLY, is to be sent again.
+ * pserver_fallbacks_release(). Of a job whose trainers keep step the next gradient enters anew. One that a
+ * shard finds too early, or made from a version that it has undone, is sent again by itself.
  */
 PSERVER_EXPORT pserver_status pserver_fallbacks(pserver_client *client, pserver_fallback **list,
                                                 size_t *count, int64_t timeout_ms);
