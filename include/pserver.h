@@ -344,7 +344,7 @@ typedef struct pserver_read_options {
   pserver_encoding encoding;
   /** If not NULL, gets for each tensor the changes of the parameter since it was initialized, which counts
    * as the first: each update adds 1. Of several blocks, which are not read at one moment, that of the most
-   * changed one; 0 of a part without elements. */
+   * changed one; 0 of a part without elements. Undefined if the call fails. */
   uint64_t *versions;
 } pserver_read_options;
 
@@ -517,7 +517,7 @@ typedef struct pserver_saved_model {
 } pserver_saved_model;
 
 /** Is told on the calling thread, about twice a second, how many bytes of values are written, of how many.
- * Must not call the library. */
+ * May cancel, and calls nothing else of the library. */
 typedef void (*pserver_on_progress)(void *context, uint64_t done_bytes, uint64_t total_bytes);
 
 /** pserver_save() that tells how far it is, unless `on_progress` is NULL, and what was written, unless
