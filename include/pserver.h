@@ -344,7 +344,7 @@ typedef struct pserver_read_options {
   pserver_encoding encoding;
   /** If not NULL, gets for each tensor the changes of the parameter since it was initialized, which counts
    * as the first: each update adds 1. Of several blocks, which are not read at one moment, that of the most
-   * changed one; 0 of a part without elements. */
+   * changed one; 0 of a part without elements. Undefined if the call fails. */
   uint64_t *versions;
 } pserver_read_options;
 
@@ -489,8 +489,8 @@ typedef struct pserver_fallback {
  * falls back when its journal is replaced, as by `pserver recover`. Asks the shards whose journal this
  * client knows to have been replaced; without one it costs nothing, so call it after any error, or once
  * in a while. After an error the same is asked again. `*list`, NULL if there is nothing, is released with
- * pserver_fallbacks_release(). Of a job whose trainers keep step the next gradient enters anew; one that a
- * shard finds too early, PSERVER_ERR_EARLY, is to be sent again.
+ * pserver_fallbacks_release(). Of a job whose trainers keep step the next gradient enters anew. One that a
+ * shard finds too early, or made from a version that it has undone, is sent again by itself.
  */
 PSERVER_EXPORT pserver_status pserver_fallbacks(pserver_client *client, pserver_fallback **list,
                                                 size_t *count, int64_t timeout_ms);
@@ -517,7 +517,7 @@ typedef struct pserver_saved_model {
 } pserver_saved_model;
 
 /** Is told on the calling thread, about twice a second, how many bytes of values are written, of how many.
- * Must not call the library. */
+ * May cancel, and calls nothing else of the library. */
 typedef void (*pserver_on_progress)(void *context, uint64_t done_bytes, uint64_t total_bytes);
 
 /** pserver_save() that tells how far it is, unless `on_progress` is NULL, and what was written, unless

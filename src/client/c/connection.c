@@ -164,7 +164,9 @@ pserver_status publish(struct client *client, const char *subject, const char *r
     return detail_text("subject", subject);
   }
   natsStatus status =
-      natsConnection_PublishRequest(client->connection, subject, reply, bytes, (int)count);
+      reply == NULL
+          ? natsConnection_Publish(client->connection, subject, bytes, (int)count)
+          : natsConnection_PublishRequest(client->connection, subject, reply, bytes, (int)count);
   if (status == NATS_OK) return PSERVER_OK;
   if (status == NATS_CONNECTION_CLOSED) {
     return fail(PSERVER_ERR_CLOSED, "the connection to the broker is closed");

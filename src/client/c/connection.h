@@ -14,7 +14,7 @@ void disconnect(struct client *client);
 size_t data_bytes_max(struct client *client);
 
 /**
- * Hands a message to the connection; it is copied. Lock not held: it may block for as long as the
+ * Hands a message to the connection, `reply` NULL for none; it is copied. Lock not held: it may block for as long as the
  * broker takes nothing, at most 5 s. NO_BROKER while there is no connection, IO if it broke meanwhile,
  * so that part of the message may have gone; TOO_LARGE, CLOSED.
  */

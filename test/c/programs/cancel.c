@@ -1,6 +1,6 @@
 /*
  * Ends what one thread does from another. Arguments: what it does, URL, job. `connect` to a broker that does
- * not answer; `get` of what is never initialized; `close` while another thread does that. Cancels when it
+ * not answer; `get` of what is never initialized; `save`; `close` while another thread gets. Cancels when it
  * reads a line, and prints what the call said.
  */
 #include <pserver.h>
@@ -29,6 +29,8 @@ static pserver_status get(void) {
   pserver_tensor got = {0};
   return pserver_get(client, &name, &got, 1, PSERVER_AS_IS, NEVER_MS);
 }
+
+static pserver_status save(void) { return pserver_save(client, "model.npz", NEVER_MS); }
 
 static pserver_status end(void) { return pserver_close(client, NEVER_MS); }
 
@@ -79,9 +81,10 @@ static void until_rearmed(void) {
   pserver_canceller_rearm(canceller);
 }
 
-static void getting(void) {
+/** The call of a client that goes on after it. */
+static void calling(pserver_status (*call)(void)) {
   pserver_job_info info;
-  struct attempt got = {.call = get, .canceller = canceller};
+  struct attempt got = {.call = call, .canceller = canceller};
   EXPECT_OK(make_client());
   pserver_client *made = client;
   begin(&got);
@@ -125,7 +128,8 @@ int main(int argc, char **argv) {
   options.connect_timeout_ms = NEVER_MS;
   options.attempt_timeout_ms = NEVER_MS;
   if (strcmp(argv[1], "connect") == 0) connecting();
-  else if (strcmp(argv[1], "get") == 0) getting();
+  else if (strcmp(argv[1], "get") == 0) calling(get);
+  else if (strcmp(argv[1], "save") == 0) calling(save);
   else closing();
   pserver_canceller_free(canceller);
   return 0;

@@ -1,7 +1,9 @@
 // Proves that calls of the C library end when another thread cancels them, with ABORTED, though they wait
 // for a broker, a host or other calls that never answer, under address, leak and undefined behaviour sanitizers.
 import { createServer, type Server, type Socket } from "node:net";
+import { connect } from "@nats-io/transport-node";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import { decodeMessage } from "../../../src/protocol/index.ts";
 import type { RunningProgram } from "../../c/running-program.ts";
 import { startProgram } from "../../c/test-job.ts";
 import { BuiltLibrary, SANITIZED } from "../../c/toolchain.ts";
@@ -51,6 +53,29 @@ async function startGet(what: string): Promise<RunningProgram> {
   await vi.waitUntil(() => (host.received.get("status") ?? 0) > 1, { timeout: HANG_MS });
   return program;
 }
+
+test("saving, of which the host is told that nobody waits any more", async () => {
+  const broker = await startTestBroker();
+  onTestFinished(() => broker.remove());
+  const host = await startFakeHost({ url: broker.url, job: "j" });
+  onTestFinished(() => host.close());
+  host.mute = true;
+  const connection = await connect({ servers: broker.url });
+  onTestFinished(() => connection.close());
+  const requests = connection.subscribe("ps.j.control.>")[Symbol.asyncIterator]();
+  await connection.flush();
+  const next = async (): Promise<{ verb: string | undefined; token: unknown }> => {
+    const { value: message } = await requests.next();
+    const { token } = decodeMessage(message?.data ?? new Uint8Array()).fields;
+    return { verb: message?.subject.split(".").at(-1), token };
+  };
+  const program = startProgram(path, ["save", broker.url, "j"]);
+  const save = await next();
+  expect(save).toEqual({ verb: "save", token: expect.stringMatching(/^[0-9a-f]{32}$/) });
+  program.say("now");
+  expect(await next()).toEqual({ verb: "stop", token: save.token });
+  await program.end();
+});
 
 test.each(["get", "close"])("%s, which waits for what never comes", async (what) => {
   const program = await startGet(what);
