@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import pickle
 import threading
-from typing import Any, AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any, Awaitable, Callable, Iterator
 
 import numpy as np
 import pytest

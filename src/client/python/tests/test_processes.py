@@ -7,7 +7,7 @@ import gc
 import multiprocessing
 import os
 import pickle
-from typing import Any, Callable, Iterator
+from typing import Any, Iterator
 
 import numpy as np
 import pytest
