@@ -22,14 +22,6 @@ def ps(broker: Broker) -> Iterator[pserver.Client]:
         yield client
 
 
-@pytest.fixture(scope="module")
-def uninitialized(broker: Broker) -> Iterator[str]:
-    """A job that is never ready, so that reads of what nobody has made wait."""
-    host = broker.host("uninitialized")
-    yield "uninitialized"
-    host.stop()
-
-
 def test_several_threads_call_at_once(ps: pserver.Client, unique: Callable[[str], str]) -> None:
     name = unique("w")
     ps.create_if_not_already_created(name, np.zeros(1000))
