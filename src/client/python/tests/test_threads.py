@@ -84,7 +84,7 @@ calls = {
 
 def interrupt():
     global began
-    while _interruptible._worker[1]._current is None:
+    while _interruptible._main.worker._current is None:
         time.sleep(0.001)
     began = time.perf_counter()
     os.kill(os.getpid(), signal.SIGINT)
@@ -122,10 +122,16 @@ from pserver import _interruptible
 with pserver.connect(sys.argv[1], job=sys.argv[2]) as ps, pserver.connect(sys.argv[1], job=sys.argv[2]) as other:
     assert ps.begin_init()
     handled = threading.Event()
-    signal.signal(signal.SIGUSR1, lambda *_: handled.set())
+
+    def handle(*_):
+        # It may make calls of its own while the one it comes into waits.
+        assert ps.status().state == "initializing"
+        handled.set()
+
+    signal.signal(signal.SIGUSR1, handle)
 
     def go_on():
-        while _interruptible._worker[1]._current is None:
+        while _interruptible._main.worker._current is None:
             pass
         os.kill(os.getpid(), signal.SIGUSR1)
         assert handled.wait(400)
