@@ -37,7 +37,7 @@ interface Told {
 
 /**
  * Keeps the tables of trainers of a host's shards from filling up with those that are gone: a shard that
- * remembers many is told which sessions have ended. Many lives share one look, and shards that few
+ * remembers many is told which sessions have ended, and which were never given. Many lives share one look, and shards that few
  * trainers ever push to cost nothing.
  */
 export class SessionsWatch {
@@ -94,6 +94,7 @@ export class SessionsWatch {
     const isFolded =
       Number(generation) > told.generation ||
       (Number(generation) === told.generation && Number(seq) >= told.seq);
-    return isFolded && trainers >= told.live + CROWD_GROWTH;
+    // A full table is looked at again and again: who is live now may have left by then.
+    return isFolded && trainers >= Math.min(told.live + CROWD_GROWTH, TRAINERS_MAX);
   }
 }

@@ -5,6 +5,7 @@ import {
   type ParameterInfo,
   type Position,
   PserverError,
+  type TrainerSession,
 } from "../../src/protocol/index.ts";
 
 /** The shards of a job in memory: which blocks are there, and what hosts have appended. */
@@ -24,6 +25,10 @@ export class MemoryOwners implements Owners {
   roomBytes: number = Number.POSITIVE_INFINITY;
   /** Bytes of values that the hosts can hold more. */
   memoryBytes: number = Number.POSITIVE_INFINITY;
+  /** Whom each shard remembers. */
+  readonly remembered = new Map<number, readonly TrainerSession[]>();
+  /** Called once a shard has told whom it remembers. */
+  onRemembered: () => void = () => undefined;
   /** True while no owner answers. */
   silent = false;
 
@@ -55,6 +60,12 @@ export class MemoryOwners implements Owners {
       position: this.position(shard),
       missing: missing.map(([name, index]): [string, number] => [name, index]),
     };
+  }
+
+  async trainers(shard: number): Promise<readonly TrainerSession[]> {
+    const trainers = this.remembered.get(shard) ?? [];
+    this.onRemembered();
+    return trainers;
   }
 
   async append(shard: number, record: HostRecord): Promise<Position> {

@@ -10,6 +10,7 @@ import {
   parseTrainerRecord,
   type RecordHead,
 } from "../../protocol/records.ts";
+import type { TrainerSession } from "../../protocol/remembered-trainers.ts";
 import type { HostVerb, JobSubjects, LogSubject } from "../../protocol/subjects.ts";
 import { ShardMemory } from "../shard-memory.ts";
 import { applyChange, type Change, checkRecord, checkReply } from "./apply-record.ts";
@@ -66,6 +67,9 @@ interface Received {
   /** Whether its answer goes nowhere or where it may. */
   readonly isAnswerable: boolean;
 }
+
+/** Verbs of host records that came with version 2: to version 1 they are none. */
+const SINCE_VERSION_2: readonly HostVerb[] = ["declare", "sessions", "forget"];
 
 /** What a {@link Shard} is made with. */
 export interface ShardOptions {
@@ -150,6 +154,15 @@ export class Shard {
       refusedOf: this.#trainers.wasteful(),
       unreadableOf: this.#unreadable.sorted(),
     };
+  }
+
+  /**
+   * The first `count` of the trainers that are remembered, with their sessions, after the one of this id,
+   * in order of the UTF-16 code units of the ids.
+   */
+  trainersAfter(id: string, count: number): TrainerSession[] {
+    const after = this.#trainers.sorted().filter(([trainer]) => trainer > id);
+    return after.slice(0, count).map(([trainer, { session }]) => [trainer, session]);
   }
 
   /**
@@ -388,8 +401,7 @@ export class Shard {
   #foldHost(verb: HostVerb, message: Message): void {
     const record = readable(() => parseHostRecord(verb, message));
     const bounds = this.#rules?.bounds;
-    // To version 1 a verb that came later is none.
-    const isKnown = bounds !== undefined || (verb !== "declare" && verb !== "sessions");
+    const isKnown = bounds !== undefined || !SINCE_VERSION_2.includes(verb);
     if (record === undefined || !isKnown) this.#unreadable.count(undefined, undefined);
     else if (record.verb === "rules") this.#takeRules(record);
     else if (this.#rules === undefined) return;
@@ -399,6 +411,7 @@ export class Shard {
       this.#declarations.drop(record.parameter, record.epoch);
     } else if (record.verb === "floor") this.#trainers.raiseFloor(record.session);
     else if (record.verb === "sessions") this.#trainers.endSessions(record);
+    else if (record.verb === "forget") this.#trainers.forget(record.trainers);
     else if (bounds !== undefined) this.#declarations.take(record, bounds.declaredMax);
   }
 

@@ -3,6 +3,7 @@ import type { SessionsRecord } from "../../protocol/host-records.ts";
 import { quoteName } from "../../protocol/names.ts";
 import type { Outcome } from "../../protocol/outcomes.ts";
 import type { RecordHead } from "../../protocol/records.ts";
+import type { TrainerSession } from "../../protocol/remembered-trainers.ts";
 import { rejection } from "./rejection.ts";
 import type { Rules } from "./rules.ts";
 
@@ -143,6 +144,16 @@ export class TrainerTable {
     this.#floor = Math.max(floor, upTo);
     for (const [trainer, { session }] of this.#entries) {
       if (session <= upTo && !named.has(session)) this.#entries.delete(trainer);
+    }
+  }
+
+  /**
+   * Forgets these trainers, each only while its session is the one that is named. Unlike one that has
+   * ended, such a session may come again.
+   */
+  forget(trainers: readonly TrainerSession[]): void {
+    for (const [trainer, session] of trainers) {
+      if (this.#entries.get(trainer)?.session === session) this.#entries.delete(trainer);
     }
   }
 

@@ -1,8 +1,13 @@
-import { integerField, LIVE_SESSIONS_MAX, type SessionsRecord } from "../../protocol/index.ts";
+import {
+  integerField,
+  LIVE_SESSIONS_MAX,
+  type SessionsRecord,
+  type TrainerSession,
+} from "../../protocol/index.ts";
 import { mapConcurrently } from "../concurrent.ts";
 import type { StoredRecord } from "../records.ts";
 import { change } from "./compare-and-swap.ts";
-import { SWEPT_KEY, TRAINER_KEYS } from "./keys.ts";
+import { SWEPT_KEY, TRAINER_KEYS, trainerKey } from "./keys.ts";
 import { RECORD_FORMAT, readRecord } from "./lifecycle-record.ts";
 import { hasLostLease } from "./sessions.ts";
 import type { Surroundings } from "./settings.ts";
@@ -12,6 +17,11 @@ import { parseTrainer, toRecord } from "./trainer-record.ts";
 export interface Sweep {
   /** For the journals; undefined if no session has been given yet. */
   readonly record: SessionsRecord | undefined;
+  /**
+   * Whether no host has ever given the trainer this session, for one that a shard remembered before the
+   * sweep began: the number had not been given by then, or is another's that is live.
+   */
+  readonly isInvented: (remembered: TrainerSession) => boolean;
   /** Removes the records of trainers whose last session has ended: nobody needs them any more. */
   readonly forget: () => Promise<void>;
 }
@@ -26,22 +36,29 @@ export interface Sweep {
  */
 export async function sweepSessions(around: Surroundings): Promise<Sweep> {
   const given = await around.counter.last();
-  if (given === 0) return { record: undefined, forget: () => Promise.resolve() };
+  if (given === 0) {
+    return { record: undefined, isInvented: () => true, forget: () => Promise.resolve() };
+  }
   await raiseSwept(around, given);
-  const live: number[] = [];
+  /** The key of its trainer by each live session: a number is given once. */
+  const live = new Map<number, string>();
   const ended: { readonly key: string; readonly revision: number }[] = [];
   await mapConcurrently(await around.records.keys(TRAINER_KEYS), async (key) => {
     const stored = await around.records.read(key);
     const known = parseTrainer(stored, key);
     if (stored === undefined || known === undefined) return;
     const isLeft = known.ended || (known.session <= given && (await endLost(around, key)));
-    if (!isLeft) live.push(known.session);
+    if (!isLeft) live.set(known.session, key);
     else if (known.ended) ended.push({ key, revision: stored.revision });
   });
   const forget = async (): Promise<void> => {
     await mapConcurrently(ended, ({ key, revision }) => around.records.remove(key, revision));
   };
-  return { record: toRecordOf(given, live), forget };
+  const isInvented = ([trainer, session]: TrainerSession): boolean => {
+    const holder = live.get(session);
+    return holder === undefined ? session > given : holder !== trainerKey(trainer);
+  };
+  return { record: toRecordOf(given, [...live.keys()]), isInvented, forget };
 }
 
 /** Up to which session a sweep has looked, or is about to; 0 before the first. */

@@ -26,10 +26,13 @@ import {
   parsePullRequest,
   parseShardVersionsRequest,
   parseStepRequest,
+  parseTrainersRequest,
   readPartRequest,
   sealMessage,
   shardVersionsReply,
+  TRAINERS_PER_MESSAGE_MAX,
   textField,
+  trainersReply,
   WAITING_FOR_MAX,
 } from "../../protocol/index.ts";
 import type { Block } from "../fold/block.ts";
@@ -362,6 +365,13 @@ export class ShardRequests {
       const wanted = parseShardVersionsRequest(fields);
       this.#responder.respond(asker, () =>
         encodeMessage(shardVersionsReply(shardVersions(this.#owner.shard, wanted))),
+      );
+    } else if (verb === "trainers") {
+      const after = parseTrainersRequest(fields);
+      this.#responder.respond(asker, () =>
+        encodeMessage(
+          trainersReply(this.#owner.shard.trainersAfter(after, TRAINERS_PER_MESSAGE_MAX)),
+        ),
       );
     } else if (verb === "snapshot") {
       this.#owner.snapshot(parsePosition(fields)).then(
