@@ -27,8 +27,6 @@ export class MemoryOwners implements Owners {
   memoryBytes: number = Number.POSITIVE_INFINITY;
   /** Whom each shard remembers. */
   readonly remembered = new Map<number, readonly TrainerSession[]>();
-  /** Called once a shard has told whom it remembers. */
-  onRemembered: () => void = () => undefined;
   /** True while no owner answers. */
   silent = false;
 
@@ -63,9 +61,7 @@ export class MemoryOwners implements Owners {
   }
 
   async trainers(shard: number): Promise<readonly TrainerSession[]> {
-    const trainers = this.remembered.get(shard) ?? [];
-    this.onRemembered();
-    return trainers;
+    return this.remembered.get(shard) ?? [];
   }
 
   async append(shard: number, record: HostRecord): Promise<Position> {
