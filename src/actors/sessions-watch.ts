@@ -15,6 +15,12 @@ const CROWD = TRAINERS_MAX / 4;
 /** How many more there must be than were live the last time, before it is looked again. */
 const CROWD_GROWTH = TRAINERS_MAX / 8;
 
+/**
+ * After which time a full table is looked at again, though as many are live: they may have left. A look
+ * reads the records of all trainers, so that it is no matter of every half second.
+ */
+const FULL_AGAIN_MS = 10_000;
+
 /** How often the tables are looked at: many short lives fill them within seconds. */
 const LOOK_MS = 500;
 
@@ -33,6 +39,8 @@ interface Told {
   readonly generation: number;
   readonly seq: number;
   readonly live: number;
+  /** When, by the host's clock. */
+  readonly atMs: number;
 }
 
 /**
@@ -81,7 +89,9 @@ export class SessionsWatch {
 
   async #end(shards: readonly number[]): Promise<void> {
     const { live, at } = await this.#options.service.endSessions(shards);
-    for (const [shard, position] of at) this.#told.set(shard, { ...position, live });
+    for (const [shard, position] of at) {
+      this.#told.set(shard, { ...position, live, atMs: this.#clock.now() });
+    }
   }
 
   #isCrowded({ shard, state, senders, generation, seq }: Fields): boolean {
@@ -94,7 +104,8 @@ export class SessionsWatch {
     const isFolded =
       Number(generation) > told.generation ||
       (Number(generation) === told.generation && Number(seq) >= told.seq);
-    // A full table is looked at again and again: who is live now may have left by then.
-    return isFolded && trainers >= Math.min(told.live + CROWD_GROWTH, TRAINERS_MAX);
+    if (!isFolded) return false;
+    if (trainers >= told.live + CROWD_GROWTH) return true;
+    return trainers >= TRAINERS_MAX && this.#clock.now() - told.atMs >= FULL_AGAIN_MS;
   }
 }
