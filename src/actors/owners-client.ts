@@ -16,6 +16,7 @@ import {
   parsePosition,
   parseTrainersReply,
   quoteName,
+  type RememberedTrainers,
   TRAINERS_MAX,
   TRAINERS_PER_MESSAGE_MAX,
   type TrainerSession,
@@ -117,17 +118,19 @@ export class OwnersClient implements Owners {
     return { position: parsePosition(fields), missing };
   }
 
-  async trainers(shard: number): Promise<TrainerSession[]> {
+  async trainers(shard: number): Promise<RememberedTrainers> {
     const all: TrainerSession[] = [];
+    let toldUpTo = 0;
     // Trainers that come while it is asked for can make the last page follow one page later.
     for (let pages = 0; pages <= TRAINERS_MAX / TRAINERS_PER_MESSAGE_MAX; pages++) {
       const request = trainersRequest(all.at(-1)?.[0] ?? "");
       const { fields } = await this.ask(shard, "trainers", request, TRAINERS_MS);
       const page = parseTrainersReply(fields);
-      all.push(...page);
-      if (page.length < TRAINERS_PER_MESSAGE_MAX) break;
+      all.push(...page.trainers);
+      toldUpTo = page.toldUpTo;
+      if (page.trainers.length < TRAINERS_PER_MESSAGE_MAX) break;
     }
-    return all;
+    return { trainers: all, toldUpTo };
   }
 
   append(shard: number, record: HostRecord): Promise<Position> {

@@ -26,7 +26,7 @@ const LOOK_MS = 500;
 
 /** What a {@link SessionsWatch} works with. */
 export interface SessionsWatchOptions {
-  readonly service: Pick<LifecycleService, "endSessions">;
+  readonly service: Pick<LifecycleService, "endSessions" | "checkCounter">;
   /** What the host's shards last said of themselves. */
   readonly statuses: () => readonly Fields[];
   /** Told of each look that failed; the next one comes in its time. */
@@ -64,7 +64,7 @@ export class SessionsWatch {
   /** Looks for the first time, and then until {@link SessionsWatch.stop}. */
   start(): void {
     this.#running = true;
-    this.#look = this.#lookOnce();
+    this.#look = this.#checkOnce().then(() => this.#lookOnce());
   }
 
   /** Ends looking and waits for a look under way. */
@@ -72,6 +72,15 @@ export class SessionsWatch {
     this.#running = false;
     this.#cancelTimer();
     await this.#look;
+  }
+
+  /** Before anything else: a bucket that has lost records shows in what is left of it. */
+  async #checkOnce(): Promise<void> {
+    try {
+      await this.#options.service.checkCounter();
+    } catch (error) {
+      this.#options.onError(ensureError(error));
+    }
   }
 
   async #lookOnce(): Promise<void> {

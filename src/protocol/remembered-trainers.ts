@@ -30,12 +30,21 @@ export function parseTrainersRequest(fields: Fields): string {
   return textField(fields, "after");
 }
 
-/** The entries of the reply; a list that is not full is the last. */
-export function trainersReply(trainers: readonly TrainerSession[]): Fields {
-  return { trainers };
+/** Some of the trainers that a shard remembers. */
+export interface RememberedTrainers {
+  /** A list that is not full is the last. */
+  readonly trainers: readonly TrainerSession[];
+  /** The highest session of which hosts have told the shard that it has been given. */
+  readonly toldUpTo: number;
+}
+
+/** The entries of the reply. */
+export function trainersReply(remembered: RememberedTrainers): Fields {
+  return { ...remembered };
 }
 
 /** The trainers in a reply; @throws as {@link parseTrainerSessions}. */
-export function parseTrainersReply(fields: Fields): TrainerSession[] {
-  return parseTrainerSessions(fields["trainers"]);
+export function parseTrainersReply(fields: Fields): RememberedTrainers {
+  const toldUpTo = integerField(fields, "toldUpTo");
+  return { trainers: parseTrainerSessions(fields["trainers"]), toldUpTo };
 }

@@ -1,6 +1,6 @@
 // Proves when a host makes room in the tables of its shards: once a shard remembers many trainers, again
 // once many have come since, and now and then while the table is full; never before the shard has
-// folded what it was told.
+// folded what it was told. And that a host says at its start if the job's counter has fallen back.
 import { expect, onTestFinished, test } from "vitest";
 import { SessionsWatch } from "../../src/actors/sessions-watch.ts";
 import { PserverError, TRAINERS_MAX } from "../../src/protocol/index.ts";
@@ -19,7 +19,14 @@ class Watched {
   live = 0;
   failure: PserverError | undefined;
 
-  constructor() {
+  /** A host that has looked once, at no trainer. `damage`: what it finds at its start. */
+  static async start(damage?: PserverError): Promise<Watched> {
+    const watched = new Watched(damage);
+    await watched.looks(0);
+    return watched;
+  }
+
+  private constructor(damage: PserverError | undefined) {
     const watch = new SessionsWatch({
       clock: this.clock,
       onError: (error) => void this.errors.push(error),
@@ -33,6 +40,9 @@ class Watched {
         },
       ],
       service: {
+        checkCounter: async () => {
+          if (damage !== undefined) throw damage;
+        },
         endSessions: async (shards) => {
           this.asked.push([...shards]);
           if (this.failure !== undefined) throw this.failure;
@@ -56,7 +66,7 @@ class Watched {
 }
 
 test("a shard with many trainers is told, and again once many more have come", async () => {
-  const watched = new Watched();
+  const watched = await Watched.start();
   watched.live = 100;
   expect(await watched.looks(TRAINERS_MAX / 4 - 1)).toBe(0);
   expect(await watched.looks(TRAINERS_MAX / 4)).toBe(1);
@@ -67,7 +77,7 @@ test("a shard with many trainers is told, and again once many more have come", a
 });
 
 test("a full table is looked at again after some time, however many sessions are live", async () => {
-  const watched = new Watched();
+  const watched = await Watched.start();
   watched.live = 2 * TRAINERS_MAX;
   expect(await watched.looks(TRAINERS_MAX)).toBe(1);
   expect(await watched.looks(TRAINERS_MAX)).toBe(0);
@@ -78,9 +88,16 @@ test("a full table is looked at again after some time, however many sessions are
 });
 
 test("a look that failed is told, and comes again", async () => {
-  const watched = new Watched();
+  const watched = await Watched.start();
   watched.failure = new PserverError("NO_OWNER", "nobody answers");
   expect(await watched.looks(TRAINERS_MAX)).toBe(1);
   expect(watched.errors).toEqual([watched.failure]);
   expect(await watched.looks(TRAINERS_MAX)).toBe(1);
+});
+
+test("a counter that has fallen back is told at the start, once", async () => {
+  const damage = new PserverError("JOB_DAMAGED", "the counter has fallen back");
+  const watched = await Watched.start(damage);
+  await watched.looks(1);
+  expect(watched.errors).toEqual([damage]);
 });

@@ -5,6 +5,7 @@ import {
   type ParameterInfo,
   type Position,
   PserverError,
+  type RememberedTrainers,
   type TrainerSession,
 } from "../../src/protocol/index.ts";
 
@@ -27,6 +28,8 @@ export class MemoryOwners implements Owners {
   memoryBytes: number = Number.POSITIVE_INFINITY;
   /** Whom each shard remembers. */
   readonly remembered = new Map<number, readonly TrainerSession[]>();
+  /** The highest session that the shards know of from hosts. */
+  toldUpTo = 0;
   /** True while no owner answers. */
   silent = false;
 
@@ -60,8 +63,8 @@ export class MemoryOwners implements Owners {
     };
   }
 
-  async trainers(shard: number): Promise<readonly TrainerSession[]> {
-    return this.remembered.get(shard) ?? [];
+  async trainers(shard: number): Promise<RememberedTrainers> {
+    return { trainers: this.remembered.get(shard) ?? [], toldUpTo: this.toldUpTo };
   }
 
   async append(shard: number, record: HostRecord): Promise<Position> {

@@ -156,6 +156,11 @@ export class Shard {
     };
   }
 
+  /** The highest session that hosts have told to have been given; 0 if they have told none. */
+  get toldUpTo(): number {
+    return this.#trainers.floor;
+  }
+
   /**
    * The first `count` of the trainers that are remembered, with their sessions, after the one of this id,
    * in order of the UTF-16 code units of the ids.

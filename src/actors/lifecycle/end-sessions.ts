@@ -5,6 +5,7 @@ import {
   type TrainerSession,
 } from "../../protocol/index.ts";
 import { mapConcurrently } from "../concurrent.ts";
+import { requireCounted } from "./counted.ts";
 import { sweepSessions } from "./session-sweep.ts";
 import type { Surroundings } from "./settings.ts";
 
@@ -22,6 +23,7 @@ export interface EndedSessions {
  *
  * The shards are asked first whom they remember. Who is remembered by then had its session, if it has
  * one, before the sweep reads which numbers have been given; so none that joins meanwhile is forgotten.
+ * @throws JOB_DAMAGED, and tells nobody anything, if the counter has fallen back.
  */
 export async function endSessions(
   around: Surroundings,
@@ -30,7 +32,9 @@ export async function endSessions(
   const { owners } = around;
   const remembered = new Map<number, readonly TrainerSession[]>();
   await mapConcurrently(shards, async (shard) => {
-    remembered.set(shard, await owners.trainers(shard));
+    const { trainers, toldUpTo } = await owners.trainers(shard);
+    await requireCounted(around, toldUpTo, `the journal of shard ${shard}`);
+    remembered.set(shard, trainers);
   });
   const { record, isInvented, forget } = await sweepSessions(around);
   const at = new Map<number, Position>();

@@ -11,6 +11,7 @@ import { LeaseView } from "../lease-view.ts";
 import type { Leases } from "../leases.ts";
 import type { Records } from "../records.ts";
 import { abort, begin } from "./begin.ts";
+import { checkCounter } from "./counted.ts";
 import { create } from "./create.ts";
 import { declare } from "./declare.ts";
 import { DeclaredLedger } from "./declared-ledger.ts";
@@ -112,6 +113,11 @@ export class LifecycleService {
   async declared(): Promise<Fields> {
     await this.#around.ledger.look(this.#around);
     return this.#around.ledger.show(this.#around);
+  }
+
+  /** Compares the counter of sessions with the job's other records; @throws JOB_DAMAGED. */
+  async checkCounter(): Promise<void> {
+    await checkCounter(this.#around);
   }
 
   /** Makes room for trainers in these shards; see {@link endSessions}. */

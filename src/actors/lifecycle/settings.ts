@@ -1,8 +1,8 @@
 import type {
   HostRecord,
   Position,
+  RememberedTrainers,
   Synchronization,
-  TrainerSession,
 } from "../../protocol/index.ts";
 import type { LeaseView } from "../lease-view.ts";
 import type { Leases } from "../leases.ts";
@@ -41,7 +41,7 @@ export interface Owners {
     readonly missing: readonly (readonly [parameter: string, index: number])[];
   }>;
   /** The trainers that a shard remembers, with their sessions. */
-  trainers(shard: number): Promise<readonly TrainerSession[]>;
+  trainers(shard: number): Promise<RememberedTrainers>;
   /** Appends a host's record to a shard's journal. */
   append(shard: number, record: HostRecord): Promise<Position>;
   /** @throws NO_MEMORY unless the owners' hosts can hold so many more bytes of values, by shard. */

@@ -368,11 +368,11 @@ export class ShardRequests {
       );
     } else if (verb === "trainers") {
       const after = parseTrainersRequest(fields);
-      this.#responder.respond(asker, () =>
-        encodeMessage(
-          trainersReply(this.#owner.shard.trainersAfter(after, TRAINERS_PER_MESSAGE_MAX)),
-        ),
-      );
+      this.#responder.respond(asker, () => {
+        const { shard } = this.#owner;
+        const trainers = shard.trainersAfter(after, TRAINERS_PER_MESSAGE_MAX);
+        return encodeMessage(trainersReply({ trainers, toldUpTo: shard.toldUpTo }));
+      });
     } else if (verb === "snapshot") {
       this.#owner.snapshot(parsePosition(fields)).then(
         (entries) => this.#responder.respond(asker, () => encodeMessage(entries)),
