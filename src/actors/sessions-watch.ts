@@ -53,6 +53,7 @@ export class SessionsWatch {
   readonly #clock: Clock;
   readonly #told: Map<number, Told> = new Map();
   #running = false;
+  #isChecked = false;
   #look: Promise<void> = Promise.resolve();
   #cancelTimer: () => void = () => undefined;
 
@@ -64,7 +65,7 @@ export class SessionsWatch {
   /** Looks for the first time, and then until {@link SessionsWatch.stop}. */
   start(): void {
     this.#running = true;
-    this.#look = this.#checkOnce().then(() => this.#lookOnce());
+    this.#look = this.#lookOnce();
   }
 
   /** Ends looking and waits for a look under way. */
@@ -74,16 +75,21 @@ export class SessionsWatch {
     await this.#look;
   }
 
-  /** Before anything else: a bucket that has lost records shows in what is left of it. */
-  async #checkOnce(): Promise<void> {
+  /** A bucket that has lost records shows in what is left of it; until that could be read it is tried again. */
+  async #check(): Promise<void> {
     try {
       await this.#options.service.checkCounter();
-    } catch (error) {
-      this.#options.onError(ensureError(error));
+      this.#isChecked = true;
+    } catch (caught) {
+      const error = ensureError(caught);
+      if (error.retryable) return;
+      this.#isChecked = true;
+      this.#options.onError(error);
     }
   }
 
   async #lookOnce(): Promise<void> {
+    if (!this.#isChecked) await this.#check();
     try {
       const crowded = this.#options.statuses().filter((status) => this.#isCrowded(status));
       if (crowded.length > 0) await this.#end(crowded.map(({ shard }) => Number(shard)));

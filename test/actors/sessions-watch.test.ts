@@ -15,11 +15,12 @@ class Watched {
   readonly asked: number[][] = [];
   readonly errors: PserverError[] = [];
   trainers = 0;
+  checks = 0;
   seq = 1;
   live = 0;
   failure: PserverError | undefined;
 
-  /** A host that has looked once, at no trainer. `damage`: what it finds at its start. */
+  /** A host that has looked twice, at no trainer. `damage`: what it finds at its start. */
   static async start(damage?: PserverError): Promise<Watched> {
     const watched = new Watched(damage);
     await watched.looks(0);
@@ -41,6 +42,7 @@ class Watched {
       ],
       service: {
         checkCounter: async () => {
+          this.checks += 1;
           if (damage !== undefined) throw damage;
         },
         endSessions: async (shards) => {
@@ -95,9 +97,19 @@ test("a look that failed is told, and comes again", async () => {
   expect(await watched.looks(TRAINERS_MAX)).toBe(1);
 });
 
+test("a counter that cannot be read yet is looked at again, and nobody is told", async () => {
+  const watched = await Watched.start(new PserverError("TIMEOUT", "the broker does not answer"));
+  expect(watched.checks).toBe(2);
+  await watched.looks(0);
+  expect(watched.checks).toBe(3);
+  expect(await watched.looks(TRAINERS_MAX)).toBe(1);
+  expect(watched.errors).toEqual([]);
+});
+
 test("a counter that has fallen back is told at the start, once", async () => {
   const damage = new PserverError("JOB_DAMAGED", "the counter has fallen back");
   const watched = await Watched.start(damage);
   await watched.looks(1);
+  expect(watched.checks).toBe(1);
   expect(watched.errors).toEqual([damage]);
 });

@@ -10,7 +10,6 @@ import {
   parseTrainerRecord,
   type RecordHead,
 } from "../../protocol/records.ts";
-import type { TrainerSession } from "../../protocol/remembered-trainers.ts";
 import type { HostVerb, JobSubjects, LogSubject } from "../../protocol/subjects.ts";
 import { ShardMemory } from "../shard-memory.ts";
 import { applyChange, type Change, checkRecord, checkReply } from "./apply-record.ts";
@@ -27,12 +26,12 @@ import {
 import { LogSubjects } from "./log-subjects.ts";
 import { readable, readRecordMessage } from "./read-record.ts";
 import { rejection } from "./rejection.ts";
-import { KNOWN_RULES, type KnownRules, type Rules } from "./rules.ts";
+import { HOST_VERBS_SINCE_2, KNOWN_RULES, type KnownRules, type Rules } from "./rules.ts";
 import { heldBytes, slotPlan } from "./slots.ts";
 import { closeStep } from "./step-gradient.ts";
 import type { StepState } from "./step-state.ts";
 import { type StepProgress, StepTable } from "./steps.ts";
-import { TrainerTable } from "./trainer-table.ts";
+import { type RememberedSessions, TrainerTable } from "./trainer-table.ts";
 import { UnloadedSlots } from "./unloaded-slots.ts";
 import { type Senders, UnreadableCounts } from "./unreadable-counts.ts";
 
@@ -67,9 +66,6 @@ interface Received {
   /** Whether its answer goes nowhere or where it may. */
   readonly isAnswerable: boolean;
 }
-
-/** Verbs of host records that came with version 2: to version 1 they are none. */
-const SINCE_VERSION_2: readonly HostVerb[] = ["declare", "sessions", "forget"];
 
 /** What a {@link Shard} is made with. */
 export interface ShardOptions {
@@ -156,18 +152,9 @@ export class Shard {
     };
   }
 
-  /** The highest session that hosts have told to have been given; 0 if they have told none. */
-  get toldUpTo(): number {
-    return this.#trainers.floor;
-  }
-
-  /**
-   * The first `count` of the trainers that are remembered, with their sessions, after the one of this id,
-   * in order of the UTF-16 code units of the ids.
-   */
-  trainersAfter(id: string, count: number): TrainerSession[] {
-    const after = this.#trainers.sorted().filter(([trainer]) => trainer > id);
-    return after.slice(0, count).map(([trainer, { session }]) => [trainer, session]);
+  /** Whom it remembers. A live view. */
+  get trainers(): RememberedSessions {
+    return this.#trainers;
   }
 
   /**
@@ -406,7 +393,7 @@ export class Shard {
   #foldHost(verb: HostVerb, message: Message): void {
     const record = readable(() => parseHostRecord(verb, message));
     const bounds = this.#rules?.bounds;
-    const isKnown = bounds !== undefined || !SINCE_VERSION_2.includes(verb);
+    const isKnown = bounds !== undefined || !HOST_VERBS_SINCE_2.includes(verb);
     if (record === undefined || !isKnown) this.#unreadable.count(undefined, undefined);
     else if (record.verb === "rules") this.#takeRules(record);
     else if (this.#rules === undefined) return;

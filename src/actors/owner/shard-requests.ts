@@ -369,9 +369,9 @@ export class ShardRequests {
     } else if (verb === "trainers") {
       const after = parseTrainersRequest(fields);
       this.#responder.respond(asker, () => {
-        const { shard } = this.#owner;
-        const trainers = shard.trainersAfter(after, TRAINERS_PER_MESSAGE_MAX);
-        return encodeMessage(trainersReply({ trainers, toldUpTo: shard.toldUpTo }));
+        const { trainers } = this.#owner.shard;
+        const some = trainers.after(after, TRAINERS_PER_MESSAGE_MAX);
+        return encodeMessage(trainersReply({ trainers: some, toldUpTo: trainers.floor }));
       });
     } else if (verb === "snapshot") {
       this.#owner.snapshot(parsePosition(fields)).then(

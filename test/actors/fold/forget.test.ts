@@ -46,7 +46,7 @@ class Counter extends Folded {
   }
 
   get remembered(): TrainerSession[] {
-    return this.shard.trainersAfter("", 100);
+    return this.shard.trainers.after("", 100);
   }
 }
 
@@ -90,15 +90,15 @@ test("a trainer whose id was used with a huge number is itself again", () => {
 test("the trainers are told page by page, in order of their ids", () => {
   const counter = new Counter();
   for (const trainer of ["é", "A", "b"]) counter.push(trainer, 2, 1);
-  expect(counter.shard.trainersAfter("", 2)).toEqual([
+  expect(counter.shard.trainers.after("", 2)).toEqual([
     ["A", 2],
     ["a", 1],
   ]);
-  expect(counter.shard.trainersAfter("a", 2)).toEqual([
+  expect(counter.shard.trainers.after("a", 2)).toEqual([
     ["b", 2],
     ["é", 2],
   ]);
-  expect(counter.shard.trainersAfter("é", 2)).toEqual([]);
+  expect(counter.shard.trainers.after("é", 2)).toEqual([]);
 });
 
 test("whatever is forgotten and ended, what a trainer has sent counts once while it is remembered", () => {
