@@ -6,8 +6,11 @@
  * in any order; those of one thread in the order of its calls. What callers pass in is theirs and
  * must not change during the call; what calls allocate is released with the function they name.
  *
- * A call that fails returns a code of pserver_errors.h and changes no result; pserver_last_error()
- * tells more. NULL where a value is needed, a client that is closed, and one that another process
+ * Names are UTF-8. A NUL in one, which TypeScript can put there, is written as the two bytes C0 80, and
+ * comes so.
+ *
+ * A call that fails returns a code of pserver_errors.h and changes no result; pserver_last_error() and
+ * pserver_last_error_details() tell more. NULL where a value is needed, a client that is closed, and one that another process
  * has opened (the child after a fork) are errors, not crashes.
  */
 #ifndef PSERVER_H
@@ -132,7 +135,7 @@ PSERVER_EXPORT void pserver_options_init(pserver_options *options);
 /**
  * Connects and joins the job. The connection is kept for ever: what is lost with it is repeated.
  * `*client` must be closed. Must not have been called in a process before it forks to be usable
- * in the child.
+ * in the child, where it is CLOSED, at once, as are all calls on clients of the parent; these go on there.
  * BAD_NAME, BAD_VALUE, IO for wrong options; NO_BROKER, DENIED; NO_TLS if TLS is asked for and the broker
  * offers none, or its certificate is refused; NO_HOST if no host answers in time.
  */
@@ -141,9 +144,67 @@ PSERVER_EXPORT pserver_status pserver_connect(const pserver_options *options,
 
 /**
  * Refuses new calls, waits for those under way, ends those that are left with CLOSED, gives the lease
- * back and closes the connection. A client that is closed already is CLOSED.
+ * back and closes the connection. A client that is closed already is CLOSED. ABORTED by a canceller it
+ * has closed the client all the same, and the lease runs out by itself.
  */
 PSERVER_EXPORT pserver_status pserver_close(pserver_client *client, int64_t timeout_ms);
+
+/** How the trainers of a job keep step. */
+typedef enum pserver_synchronization {
+  PSERVER_ASYNC = 0,
+  PSERVER_SYNC = 1,
+  PSERVER_SSP = 2
+} pserver_synchronization;
+
+/** What a client knows of itself. */
+typedef struct pserver_client_info {
+  /** Set it to `sizeof(pserver_client_info)`: lets later versions add entries. */
+  size_t struct_size;
+  char job[41];
+  char trainer[65];
+  /** Number of this life of the trainer; another one after its lease was lost. */
+  uint64_t session;
+  pserver_synchronization synchronization;
+  /** Of PSERVER_SYNC and PSERVER_SSP; 0 in other jobs, as the next are. */
+  uint64_t trainers;
+  /** Of PSERVER_SYNC: trainers that a step does not wait for, and whether it sums gradients up instead of
+   * taking their mean. */
+  uint64_t backups;
+  bool sums;
+  /** Of PSERVER_SSP: how many steps a trainer may be ahead. */
+  uint64_t staleness;
+  /** Steps this trainer has ended, those that closed before it entered included. */
+  uint64_t steps_ended;
+} pserver_client_info;
+
+/** Tells what the client knows of itself, without asking anybody. BAD_VALUE for a wrong `struct_size`. */
+PSERVER_EXPORT pserver_status pserver_describe(pserver_client *client, pserver_client_info *info);
+
+/* Ending calls of other threads */
+
+/** Ends the calls of threads that use it. Opaque. */
+typedef struct pserver_canceller pserver_canceller;
+
+/** Makes one, to be freed with pserver_canceller_free(). INTERNAL if there is no memory. */
+PSERVER_EXPORT pserver_status pserver_canceller_new(pserver_canceller **canceller);
+
+/** Frees one that no other thread uses any more, or cancels; NULL is ignored. */
+PSERVER_EXPORT void pserver_canceller_free(pserver_canceller *canceller);
+
+/**
+ * Ends, with ABORTED, what threads that use it are doing, be it pserver_connect() or pserver_close(), and
+ * each call they begin until pserver_canceller_rearm(). They wait for nothing any more; only bytes that are
+ * being handed to a broker that takes none keep a thread, 5 s at most. An update that was sent is applied
+ * once or not at all. May be called from any thread at any time, but not in a signal's handler. NULL is
+ * ignored.
+ */
+PSERVER_EXPORT void pserver_cancel(pserver_canceller *canceller);
+
+/** Has later calls run again; those that were ended stay so. NULL is ignored. */
+PSERVER_EXPORT void pserver_canceller_rearm(pserver_canceller *canceller);
+
+/** Calls that this thread begins from now on obey this canceller; NULL: none. */
+PSERVER_EXPORT void pserver_use_canceller(pserver_canceller *canceller);
 
 /* Initialization */
 
@@ -241,6 +302,29 @@ PSERVER_EXPORT pserver_status pserver_push(pserver_client *client, const char *n
                                            const pserver_tensor *value, double alpha, double beta,
                                            pserver_encoding encoding, int64_t timeout_ms);
 
+/** How tensors are written; NULL where it is taken stands for all defaults. */
+typedef struct pserver_update_options {
+  size_t struct_size;
+  pserver_encoding encoding;
+  /** Content with the journal's acknowledgement: whether an owner later rejects a piece is not told. */
+  bool stored_is_enough;
+} pserver_update_options;
+
+/** Writes the defaults. NULL is ignored. */
+PSERVER_EXPORT void pserver_update_options_init(pserver_update_options *options);
+
+/** pserver_set() with options. UNSUPPORTED for an encoding: what is overwritten is so exactly. */
+PSERVER_EXPORT pserver_status pserver_set_with(pserver_client *client, const char *const *names,
+                                               const pserver_tensor *values, size_t count,
+                                               const pserver_update_options *options,
+                                               int64_t timeout_ms);
+
+/** pserver_push() with options. */
+PSERVER_EXPORT pserver_status pserver_push_with(pserver_client *client, const char *name,
+                                                const pserver_tensor *value, double alpha,
+                                                double beta, const pserver_update_options *options,
+                                                int64_t timeout_ms);
+
 /* Reading */
 
 /**
@@ -253,6 +337,25 @@ PSERVER_EXPORT pserver_status pserver_push(pserver_client *client, const char *n
 PSERVER_EXPORT pserver_status pserver_get(pserver_client *client, const char *const *names,
                                           pserver_tensor *tensors, size_t count,
                                           pserver_encoding encoding, int64_t timeout_ms);
+
+/** How values are read; NULL where it is taken stands for all defaults. */
+typedef struct pserver_read_options {
+  size_t struct_size;
+  pserver_encoding encoding;
+  /** If not NULL, gets for each tensor the changes of the parameter since it was initialized, which counts
+   * as the first: each update adds 1. Of several blocks, which are not read at one moment, that of the most
+   * changed one; 0 of a part without elements. Undefined if the call fails. */
+  uint64_t *versions;
+} pserver_read_options;
+
+/** Writes the defaults. NULL is ignored. */
+PSERVER_EXPORT void pserver_read_options_init(pserver_read_options *options);
+
+/** pserver_get() with options. */
+PSERVER_EXPORT pserver_status pserver_get_with(pserver_client *client, const char *const *names,
+                                               pserver_tensor *tensors, size_t count,
+                                               const pserver_read_options *options,
+                                               int64_t timeout_ms);
 
 /** Frees `data` that a call allocated and makes it NULL. NULL, and a tensor without data, is ignored. */
 PSERVER_EXPORT void pserver_tensor_release(pserver_tensor *tensor);
@@ -283,6 +386,21 @@ PSERVER_EXPORT pserver_status pserver_push_part(pserver_client *client, const ch
                                                 const pserver_indices *indices, size_t rank,
                                                 double alpha, double beta, int64_t timeout_ms);
 
+/** pserver_pull_part() with options; `versions` has one place. */
+PSERVER_EXPORT pserver_status pserver_pull_part_with(pserver_client *client, const char *name,
+                                                     const pserver_indices *indices, size_t rank,
+                                                     pserver_tensor *part,
+                                                     const pserver_read_options *options,
+                                                     int64_t timeout_ms);
+
+/** pserver_push_part() with options. */
+PSERVER_EXPORT pserver_status pserver_push_part_with(pserver_client *client, const char *name,
+                                                     const pserver_tensor *part,
+                                                     const pserver_indices *indices, size_t rank,
+                                                     double alpha, double beta,
+                                                     const pserver_update_options *options,
+                                                     int64_t timeout_ms);
+
 /* The job */
 
 /** What a job is doing. */
@@ -306,9 +424,25 @@ typedef struct pserver_job_info {
 PSERVER_EXPORT pserver_status pserver_job_status(pserver_client *client, pserver_job_info *info,
                                                  int64_t timeout_ms);
 
+/** Shards of a job at most. */
+#define PSERVER_SHARDS_MAX 256
+
+/** A place in the journal of a shard. */
+typedef struct pserver_position {
+  uint64_t generation;
+  uint64_t seq;
+} pserver_position;
+
+/**
+ * pserver_job_status(), and where the journals stood when the job became ready: `positions` has room for
+ * PSERVER_SHARDS_MAX, and `*position_count` is the number of shards, or 0 before that.
+ */
+PSERVER_EXPORT pserver_status pserver_job_positions(pserver_client *client, pserver_job_info *info,
+                                                    pserver_position *positions,
+                                                    size_t *position_count, int64_t timeout_ms);
+
 /** A parameter of a job. */
 typedef struct pserver_parameter_info {
-  /** Cut at a NUL, which a name can hold. */
   char *name;
   pserver_dtype dtype;
   int32_t rank;
@@ -324,6 +458,23 @@ PSERVER_EXPORT pserver_status pserver_list(pserver_client *client, pserver_param
                                            size_t *count, int64_t timeout_ms);
 PSERVER_EXPORT void pserver_list_release(pserver_parameter_info *list, size_t count);
 
+/** A parameter with how it is updated and stored. */
+typedef struct pserver_parameter_details {
+  pserver_parameter_info info;
+  /** The configuration, a JSON object with all defaults written out. */
+  char *config;
+  /** Elements of each block but the last. Block i is on shard (first_shard + i) modulo `shards`. */
+  uint64_t block_elements;
+  uint32_t first_shard;
+  uint32_t shards;
+} pserver_parameter_details;
+
+/** The same list in full; `*list` is released with pserver_list_details_release(). */
+PSERVER_EXPORT pserver_status pserver_list_details(pserver_client *client,
+                                                   pserver_parameter_details **list, size_t *count,
+                                                   int64_t timeout_ms);
+PSERVER_EXPORT void pserver_list_details_release(pserver_parameter_details *list, size_t count);
+
 /** Records of a shard's journal that were lost, and with them updates that had been acknowledged. */
 typedef struct pserver_fallback {
   uint32_t shard;
@@ -338,8 +489,8 @@ typedef struct pserver_fallback {
  * falls back when its journal is replaced, as by `pserver recover`. Asks the shards whose journal this
  * client knows to have been replaced; without one it costs nothing, so call it after any error, or once
  * in a while. After an error the same is asked again. `*list`, NULL if there is nothing, is released with
- * pserver_fallbacks_release(). Of a job whose trainers keep step the next gradient enters anew; one that a
- * shard finds too early, PSERVER_ERR_EARLY, is to be sent again.
+ * pserver_fallbacks_release(). Of a job whose trainers keep step the next gradient enters anew. One that a
+ * shard finds too early, or made from a version that it has undone, is sent again by itself.
  */
 PSERVER_EXPORT pserver_status pserver_fallbacks(pserver_client *client, pserver_fallback **list,
                                                 size_t *count, int64_t timeout_ms);
@@ -347,16 +498,46 @@ PSERVER_EXPORT void pserver_fallbacks_release(pserver_fallback *list);
 
 /**
  * Has a host write the model to a file below its model directory; by default it may take 10 minutes.
- * BAD_PATH, IO or DISK_FULL as the host says.
+ * BAD_PATH, IO or DISK_FULL as the host says. Ended early, it has the host stop writing, and what was
+ * there before stays.
  */
 PSERVER_EXPORT pserver_status pserver_save(pserver_client *client, const char *path,
                                            int64_t timeout_ms);
+
+/** A model file that a host has written. */
+typedef struct pserver_saved_model {
+  /** Set it to `sizeof(pserver_saved_model)`: lets later versions add entries. */
+  size_t struct_size;
+  /** Path below the model directory of the host. */
+  char file[4097];
+  uint64_t bytes;
+  char format[65];
+  /** Id of the host, "" if that is older than this library. */
+  char host[65];
+} pserver_saved_model;
+
+/** Is told on the calling thread, about twice a second, how many bytes of values are written, of how many.
+ * May cancel, and calls nothing else of the library. */
+typedef void (*pserver_on_progress)(void *context, uint64_t done_bytes, uint64_t total_bytes);
+
+/** pserver_save() that tells how far it is, unless `on_progress` is NULL, and what was written, unless
+ * `saved` is. */
+PSERVER_EXPORT pserver_status pserver_save_model(pserver_client *client, const char *path,
+                                                 pserver_on_progress on_progress, void *context,
+                                                 pserver_saved_model *saved, int64_t timeout_ms);
 
 /* Errors */
 
 /** Code of the last call of this thread that failed, and its message if `message` is not NULL: valid
  * until the next call that fails. PSERVER_OK and "" before the first. */
 PSERVER_EXPORT pserver_status pserver_last_error(const char **message);
+
+/**
+ * What the last error of this thread is about, as a JSON object: `expected` and `received`, `parameter`,
+ * `shard`, `index` and others, as the TypeScript client's `details` have them and as hosts tell them; "{}" if
+ * nothing. UTF-8, of 8 KiB at most: entries without room are left out. Valid until the next call that fails.
+ */
+PSERVER_EXPORT const char *pserver_last_error_details(void);
 
 /** The code's name in the protocol, such as "BAD_NAME"; "OK" for 0, "UNKNOWN" for no code. */
 PSERVER_EXPORT const char *pserver_status_name(pserver_status status);

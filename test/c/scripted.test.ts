@@ -1,4 +1,4 @@
-// Proves what the C library promises about records, outcomes, positions, sessions and errors: each scenario
+// Proves what the C library promises about records, outcomes, positions, sessions, cancelled calls, fallbacks and errors: each scenario
 // plays broker and hosts in the process of the real library, in place of cnats, with a clock that goes on
 // only while the library waits. So it is the same on any machine, and takes no time. Under address and
 // undefined behaviour sanitizers.
@@ -31,6 +31,7 @@ const SCENARIOS = {
     "where stored is enough the PubAck settles a record",
     "a subject that the broker refuses ends the call",
     "a part of a block is one message, unless the broker takes none as large",
+    "a row that the broker takes no longer is cut",
   ],
   outcomes: [
     "an outcome is asked for 1 s after the PubAck, and then each second",
@@ -64,6 +65,21 @@ const SCENARIOS = {
     "a request is repeated at once after a reconnect",
     "a request ends at its deadline",
     "closing gives the lease back",
+  ],
+  cancelling: [
+    "a cancelled call waits for no PubAck",
+    "a cancelled call waits for no outcome",
+    "a cancelled call waits for no room",
+    "a cancelled call waits for no answer",
+    "a cancelled call waits for no step",
+    "a cancelled call waits for no turn",
+    "a call that is cancelled before it begins sends nothing",
+  ],
+  fallbacks: [
+    "a gradient that a shard finds too early is sent again, once it has entered anew",
+    "one that is too early then, too, is refused",
+    "a gradient whose version was undone is sent again without it, under another number",
+    "a gradient that names no version and is refused is not sent again",
   ],
   errors: ["every code of an error does what the shared vectors say"],
 } as const;

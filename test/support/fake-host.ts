@@ -42,7 +42,7 @@ export interface FakeHost {
   readonly received: Map<string, number>;
   /** Journal records folded, repeats included. */
   folded(): number;
-  /** While true no answer to a record is sent by itself; `outcome` requests are answered. */
+  /** While true no answer to a record is sent by itself, nor to a save; `outcome` requests are answered. */
   mute: boolean;
   /** While true nothing is folded. */
   stalled: boolean;
@@ -398,7 +398,7 @@ class Host implements FakeHost {
   #control(message: Msg): void {
     const { verb } = this.subjects.parseSender(message.subject);
     this.#count(verb);
-    if (verb === "stop") return;
+    if (verb === "stop" || this.mute) return;
     const path = String(decodeMessage(message.data).fields["path"]);
     this.#answer(message, () =>
       encodeMessage({ file: path, bytes: 3, format: "safetensors", host: "fake" }),

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client.h"
+#include "details.h"
 #include "dtypes.h"
 #include "encodings.h"
 #include "outcomes.h"
@@ -47,6 +48,22 @@ static uint64_t elements_of(const struct block_read *read) {
                             : part_elements(read->part);
 }
 
+/** Puts the elements of a part to their places, decoded before if they travel encoded. */
+static pserver_status scatter_values(const struct block_read *read, const uint8_t *data,
+                                     uint64_t elements) {
+  size_t bytes = dtype_bytes(read->parameter->dtype);
+  if (read->encoding == PSERVER_AS_IS) {
+    scatter_part(read->part, bytes, data, read->target);
+    return PSERVER_OK;
+  }
+  uint8_t *decoded = malloc((size_t)elements * bytes);
+  if (decoded == NULL) return fail(PSERVER_ERR_INTERNAL, "no memory for %" PRIu64 " elements", elements);
+  decode_elements(read->encoding, data, (size_t)elements, decoded);
+  scatter_part(read->part, bytes, decoded, read->target);
+  free(decoded);
+  return PSERVER_OK;
+}
+
 static void copy_values(const struct block_read *read, const uint8_t *data, uint64_t elements) {
   size_t bytes = dtype_bytes(read->parameter->dtype);
   uint8_t *target = read->target + read->index * read->parameter->layout.block_elements * bytes;
@@ -55,11 +72,13 @@ static void copy_values(const struct block_read *read, const uint8_t *data, uint
 }
 
 static pserver_status bad_reply(const struct block_read *read) {
-  return fail(PSERVER_ERR_BAD_MESSAGE,
-              "\"%s\" block %u: expected %" PRIu64 " elements of %s at epoch %" PRIu64
-              "; received another reply",
-              read->parameter->name, (unsigned)read->index, elements_of(read),
-              dtype_name(read->parameter->dtype), read->parameter->epoch);
+  fail(PSERVER_ERR_BAD_MESSAGE,
+       "\"%s\" block %u: expected %" PRIu64 " elements of %s at epoch %" PRIu64
+       "; received another reply",
+       read->parameter->name, (unsigned)read->index, elements_of(read),
+       dtype_name(read->parameter->dtype), read->parameter->epoch);
+  detail_text("parameter", read->parameter->name);
+  return detail_whole("block", read->index);
 }
 
 static pserver_status read_pull(struct call *call, struct ask *ask, const struct message *message) {
@@ -83,8 +102,11 @@ static pserver_status read_pull(struct call *call, struct ask *ask, const struct
                   map_whole(fields, "seq", &position.seq) && map_whole(fields, "version", &version) &&
                   message->data_bytes == elements * encoded_bytes(parameter->dtype, read->encoding);
   if (!is_valid) return bad_reply(read);
+  pserver_status status = PSERVER_OK;
   if (read->part == NULL) copy_values(read, message->data, elements);
-  else scatter_part(read->part, dtype_bytes(parameter->dtype), message->data, read->target);
+  else status = scatter_values(read, message->data, elements);
+  if (status != PSERVER_OK) return status;
+  if (read->version != NULL && version > *read->version) *read->version = version;
   pthread_mutex_lock(&call->client->lock);
   note_position(call->client, shard_of(read), position);
   if (parameter->seen != NULL) {
@@ -97,8 +119,11 @@ static pserver_status read_pull(struct call *call, struct ask *ask, const struct
 static pserver_status no_owner(struct call *call, struct ask *ask) {
   (void)call;
   const struct block_read *read = ask->context;
-  return fail(PSERVER_ERR_NO_OWNER, "\"%s\" block %u: no host serves shard %u", read->parameter->name,
-              (unsigned)read->index, shard_of(read));
+  fail(PSERVER_ERR_NO_OWNER, "\"%s\" block %u: no host serves shard %u", read->parameter->name,
+       (unsigned)read->index, shard_of(read));
+  detail_text("parameter", read->parameter->name);
+  detail_whole("block", read->index);
+  return detail_whole("shard", shard_of(read));
 }
 
 /** The parameter may be another than it was: looks it up. OK if it is the same. */

@@ -7,6 +7,7 @@
 
 #include "client.h"
 #include "clock.h"
+#include "details.h"
 
 /** A year: later times would overflow, and nobody waits that long. */
 #define TIMEOUT_MS_MAX (INT64_C(366) * 24 * 3600 * 1000)
@@ -35,6 +36,10 @@ static void drop_out(struct call *call) {
   }
 }
 
+static pserver_status aborted(const struct call *call) {
+  return fail(PSERVER_ERR_ABORTED, "%s: aborted by the caller", call->what);
+}
+
 pserver_status call_begin(struct call *call, pserver_client *handle, const char *what,
                           int64_t timeout_ms, int64_t default_ms) {
   struct client *client;
@@ -45,20 +50,25 @@ pserver_status call_begin(struct call *call, pserver_client *handle, const char 
   }
   if (timeout_ms <= 0 || timeout_ms > TIMEOUT_MS_MAX) {
     client_release(client);
-    return fail(PSERVER_ERR_BAD_VALUE, "%s: timeout_ms: expected more than 0; received %" PRId64,
-                what, timeout_ms);
+    fail(PSERVER_ERR_BAD_VALUE, "%s: timeout_ms: expected more than 0; received %" PRId64, what,
+         timeout_ms);
+    detail_text("expected", "more than 0");
+    return detail_signed("received", timeout_ms);
   }
   *call = (struct call){.what = what, .timeout_ms = timeout_ms};
   if (condition_init(&call->woken) != 0) {
     client_release(client);
     return fail(PSERVER_ERR_INTERNAL, "%s: no room for a condition", what);
   }
+  cancellable_enter(&call->cancellable, &client->lock, &call->woken);
   pthread_mutex_lock(&client->lock);
   if (client->failure.code != PSERVER_OK) status = fail_as(&client->failure);
+  else if (call->cancellable.is_cancelled) status = aborted(call);
   else if (client->is_closing) status = fail(PSERVER_ERR_CLOSED, "%s: the client is closed", what);
   else enlist(call, client);
   pthread_mutex_unlock(&client->lock);
   if (status != PSERVER_OK) {
+    cancellable_leave(&call->cancellable);
     pthread_cond_destroy(&call->woken);
     client_release(client);
   }
@@ -70,6 +80,7 @@ pserver_status call_end(struct call *call, pserver_status status) {
   pthread_mutex_lock(&client->lock);
   drop_out(call);
   pthread_mutex_unlock(&client->lock);
+  cancellable_leave(&call->cancellable);
   pthread_cond_destroy(&call->woken);
   client_release(client);
   return status;
@@ -81,6 +92,7 @@ pserver_status call_begin_inner(struct call *call, struct client *client, const 
   if (condition_init(&call->woken) != 0) {
     return fail(PSERVER_ERR_INTERNAL, "%s: no room for a condition", what);
   }
+  cancellable_enter(&call->cancellable, &client->lock, &call->woken);
   pthread_mutex_lock(&client->lock);
   enlist(call, client);
   pthread_mutex_unlock(&client->lock);
@@ -92,6 +104,7 @@ void call_end_inner(struct call *call) {
   pthread_mutex_lock(&client->lock);
   drop_out(call);
   pthread_mutex_unlock(&client->lock);
+  cancellable_leave(&call->cancellable);
   pthread_cond_destroy(&call->woken);
 }
 
@@ -100,9 +113,10 @@ pserver_status call_check(struct call *call) {
     fail_as(&call->client->failure);
     return fail_about("%s: ", call->what);
   }
+  if (call->cancellable.is_cancelled) return aborted(call);
   if (now_ms() < call->ends_at_ms) return PSERVER_OK;
-  return fail(PSERVER_ERR_TIMEOUT, "%s: not finished within %" PRId64 " ms", call->what,
-              call->timeout_ms);
+  fail(PSERVER_ERR_TIMEOUT, "%s: not finished within %" PRId64 " ms", call->what, call->timeout_ms);
+  return detail_signed("timeoutMs", call->timeout_ms);
 }
 
 void call_wait(struct call *call, int64_t until_ms) {

@@ -5,6 +5,8 @@
 #include <pserver.h>
 #include <pthread.h>
 
+#include "canceller.h"
+
 struct client;
 
 /** A message for a call, or the news that the broker refused what was published to a subject. */
@@ -16,8 +18,8 @@ struct mail {
 };
 
 /**
- * One call under way, on the stack of the thread that makes it. It ends when its time is over or the
- * client dies, and everything that it waits for ends with it.
+ * One call under way, on the stack of the thread that makes it. It ends when its time is over, the client
+ * dies, or the thread's canceller is cancelled, and everything that it waits for ends with it.
  */
 struct call {
   struct client *client;
@@ -32,6 +34,7 @@ struct call {
   /** Whether it goes on after the client has died: to leave. */
   bool is_last;
   pthread_cond_t woken;
+  struct cancellable cancellable;
   struct mail *mail;
   size_t mail_count;
   struct call *next;

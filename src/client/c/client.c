@@ -10,6 +10,7 @@
 
 #include "call.h"
 #include "clock.h"
+#include "connecting.h"
 #include "connection.h"
 #include "fallbacks.h"
 
@@ -24,22 +25,27 @@
 static pthread_mutex_t registry = PTHREAD_MUTEX_INITIALIZER;
 static struct client *clients;
 static uint64_t clients_made;
-/** The process that has made the first client; 0 before. */
-static _Atomic pid_t owner;
+/** The process that has connected first; 0 before. */
+static pid_t owner;
 
-/** cnats and our threads do not live on in a child: nothing there can work, or even be locked. */
-static pserver_status check_process(const char *what) {
-  pid_t expected = 0;
-  pid_t here = getpid();
-  if (owner == here || (owner == 0 && __atomic_compare_exchange_n(
-                                          (pid_t *)&owner, &expected, here, false,
-                                          __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))) {
-    return PSERVER_OK;
-  }
+static pserver_status forked(const char *what, pid_t from) {
   return fail(PSERVER_ERR_CLOSED,
               "%s: this process was forked from %d, which had connected: connect after the fork, not "
               "before",
-              what, (int)owner);
+              what, (int)from);
+}
+
+/** cnats and our threads do not live on in a child: nothing there can work, or even be locked. */
+static pserver_status check_process(const char *what) {
+  pid_t owned = __atomic_load_n(&owner, __ATOMIC_SEQ_CST);
+  return owned == 0 || owned == getpid() ? PSERVER_OK : forked(what, owned);
+}
+
+/** Before cnats is used for the first time. */
+static pserver_status claim_process(const char *what) {
+  pid_t expected = 0;
+  __atomic_compare_exchange_n(&owner, &expected, getpid(), false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+  return check_process(what);
 }
 
 static void destroy(struct client *client) {
@@ -201,6 +207,41 @@ static pserver_client *publish_handle(struct client *client) {
   return (pserver_client *)(uintptr_t)client->number;
 }
 
+/** Ends a client that nobody can reach any more; its threads may take as long as the broker has them. */
+static void finish(struct client *client) {
+  session_stop(client);
+  disconnect(client);
+  client_release(client);
+}
+
+static void *finish_apart(void *closure) {
+  finish(closure);
+  nats_ReleaseThreadMemory();
+  return NULL;
+}
+
+/** The same on another thread: an aborted call does not wait for a broker that takes nothing. */
+static void finish_later(struct client *client) {
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, finish_apart, client) == 0) pthread_detach(thread);
+  else finish(client);
+}
+
+static pserver_status connect_and_join(struct client *client, const pserver_options *options) {
+  int64_t ends_at_ms = now_ms() + options->connect_timeout_ms;
+  pserver_status status = connect_broker(client, options, ends_at_ms);
+  if (status != PSERVER_OK) {
+    client_release(client);
+    return status;
+  }
+  status = join(client, ends_at_ms);
+  if (status == PSERVER_OK) return status;
+  struct failure failure = *last_failure();
+  if (status == PSERVER_ERR_ABORTED) finish_later(client);
+  else finish(client);
+  return fail_as(&failure);
+}
+
 pserver_status pserver_connect(const pserver_options *options, pserver_client **handle) {
   struct client *client = NULL;
   pserver_status status = check_process("pserver_connect");
@@ -209,20 +250,10 @@ pserver_status pserver_connect(const pserver_options *options, pserver_client **
   if (handle == NULL) {
     return fail(PSERVER_ERR_BAD_VALUE, "pserver_connect: client: expected a place; received NULL");
   }
-  int64_t ends_at_ms = now_ms() + options->connect_timeout_ms;
-  status = make_client(options, &client);
-  if (status != PSERVER_OK) return status;
-  status = connect_broker(client, options, ends_at_ms);
-  if (status == PSERVER_OK) {
-    status = join(client, ends_at_ms);
-    struct failure failure = *last_failure();
-    if (status != PSERVER_OK) {
-      disconnect(client);
-      fail_as(&failure);
-    }
-  }
+  status = claim_process("pserver_connect");
+  if (status == PSERVER_OK) status = make_client(options, &client);
+  if (status == PSERVER_OK) status = connect_and_join(client, options);
   if (status == PSERVER_OK) *handle = publish_handle(client);
-  else client_release(client);
   return status;
 }
 
@@ -237,10 +268,27 @@ static bool unpublish(struct client *client) {
   return is_ours;
 }
 
-static void await_idle(struct client *client, int64_t until_ms) {
-  while (client->running > 0 && now_ms() < until_ms) {
+/** Waits for the calls under way; false if the closing thread's canceller ends that. */
+static bool await_idle(struct client *client, const struct cancellable *cancellable, int64_t until_ms) {
+  while (client->running > 0 && now_ms() < until_ms && !cancellable->is_cancelled) {
     condition_wait(&client->idle, &client->lock, until_ms);
   }
+  return !cancellable->is_cancelled;
+}
+
+/** Ends calls, those that are left at the time by force; false if that was aborted. */
+static bool end_calls(struct client *client, int64_t until_ms) {
+  struct cancellable cancellable;
+  cancellable_enter(&cancellable, &client->lock, &client->idle);
+  pthread_mutex_lock(&client->lock);
+  client->is_closing = true;
+  await_idle(client, &cancellable, until_ms);
+  client_fail(client, PSERVER_ERR_CLOSED, "the client is closed");
+  /* Ended calls leave at once, but for one that publishes to a broker that takes nothing. */
+  bool is_waited_for = await_idle(client, &cancellable, now_ms() + ENDING_MS);
+  pthread_mutex_unlock(&client->lock);
+  cancellable_leave(&cancellable);
+  return is_waited_for;
 }
 
 pserver_status pserver_close(pserver_client *handle, int64_t timeout_ms) {
@@ -253,17 +301,19 @@ pserver_status pserver_close(pserver_client *handle, int64_t timeout_ms) {
     return timeout_ms < 0 ? fail(PSERVER_ERR_BAD_VALUE, "pserver_close: timeout_ms: expected 0 or more")
                           : fail(PSERVER_ERR_CLOSED, "pserver_close: the client is closed");
   }
-  pthread_mutex_lock(&client->lock);
-  client->is_closing = true;
-  await_idle(client, now_ms() + (timeout_ms < INT32_MAX ? timeout_ms : INT32_MAX));
-  client_fail(client, PSERVER_ERR_CLOSED, "the client is closed");
-  /* Ended calls leave at once, but for one that publishes to a broker that takes nothing. */
-  await_idle(client, now_ms() + ENDING_MS);
-  pthread_mutex_unlock(&client->lock);
-  session_stop(client);
-  session_leave(client);
-  disconnect(client);
+  bool is_waited_for =
+      end_calls(client, now_ms() + (timeout_ms < INT32_MAX ? timeout_ms : INT32_MAX));
+  /* The registry's; this thread's own is given back when all is over. */
   client_release(client);
-  client_release(client);
-  return PSERVER_OK;
+  if (is_waited_for) {
+    session_stop(client);
+    is_waited_for = session_leave(client) != PSERVER_ERR_ABORTED;
+  }
+  if (is_waited_for) {
+    finish(client);
+    return PSERVER_OK;
+  }
+  finish_later(client);
+  return fail(PSERVER_ERR_ABORTED,
+              "pserver_close: aborted by the caller; the client is closed, its lease runs out by itself");
 }

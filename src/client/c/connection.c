@@ -7,14 +7,11 @@
 #include <string.h>
 
 #include "call.h"
-#include "clock.h"
+#include "details.h"
 #include "outcomes.h"
-#include "settings.h"
 
 /** Room in a message beside the tensor. */
 #define HEADER_BYTES_MAX 65536
-#define PAUSE_MS 50
-#define PAUSE_MS_MAX 500
 
 /** The number in a token, and the text after its dot. NULL if it is none. */
 static const char *take_number(const char *text, uint64_t *number) {
@@ -119,21 +116,15 @@ static void on_error(natsConnection *connection, natsSubscription *subscription,
 
 static void on_unsubscribed(void *closure) { client_release(closure); }
 
-/** Waits until the broker knows the inbox, so that whoever answers finds it, also on a new connection. */
-static natsStatus await_inbox(struct client *client, int64_t ends_at_ms) {
-  int64_t pause_ms = PAUSE_MS;
-  while (true) {
-    int64_t left = ends_at_ms - now_ms();
-    natsStatus status = natsConnection_FlushTimeout(client->connection, left > 1 ? left : 1);
-    int64_t delay_ms = varied_ms(pause_ms);
-    bool is_final = status == NATS_OK || status == NATS_CONNECTION_CLOSED;
-    if (is_final || now_ms() + delay_ms >= ends_at_ms) return status;
-    pause_ms = doubled_ms(pause_ms, PAUSE_MS_MAX);
-    nats_Sleep(delay_ms);
-  }
+natsStatus set_handlers(natsOptions *options, struct client *client) {
+  natsStatus set = natsOptions_SetDisconnectedCB(options, on_disconnected, client);
+  if (set == NATS_OK) set = natsOptions_SetReconnectedCB(options, on_reconnected, client);
+  if (set == NATS_OK) set = natsOptions_SetClosedCB(options, on_closed, client);
+  if (set == NATS_OK) set = natsOptions_SetErrorHandler(options, on_error, client);
+  return set;
 }
 
-static pserver_status subscribe(struct client *client, int64_t ends_at_ms) {
+natsStatus subscribe_inbox(struct client *client) {
   char subject[INBOX_ROOM + 4];
   snprintf(subject, sizeof subject, "%s.>", client->inbox);
   natsStatus status = natsConnection_Subscribe(&client->subscription, client->connection, subject,
@@ -145,81 +136,6 @@ static pserver_status subscribe(struct client *client, int64_t ends_at_ms) {
   }
   /* What comes is bounded by what was asked for and sent. */
   if (status == NATS_OK) status = natsSubscription_SetPendingLimits(client->subscription, -1, -1);
-  if (status == NATS_OK) status = await_inbox(client, ends_at_ms);
-  if (status == NATS_OK) return PSERVER_OK;
-  return fail(PSERVER_ERR_NO_BROKER, "subscribing to the inbox: %s", natsStatus_GetText(status));
-}
-
-static pserver_status connect_failure(natsStatus status, const pserver_options *options) {
-  char address[256];
-  const char *detail = nats_GetLastError(NULL);
-  shown_address(options, address, sizeof address);
-  if (status == NATS_CONNECTION_AUTH_FAILED || status == NATS_NOT_PERMITTED) {
-    return fail(PSERVER_ERR_DENIED, "the broker at %s refuses the credentials: %s", address,
-                detail == NULL ? natsStatus_GetText(status) : detail);
-  }
-  if (status == NATS_SECURE_CONNECTION_WANTED) {
-    return fail(PSERVER_ERR_NO_TLS,
-                "the broker at %s offers no TLS, which tls:// or a certificate file asks for: nothing "
-                "was sent to it; give nats:// if the connection may be read by others",
-                address);
-  }
-  /* Of a certificate that is refused cnats tells where in its chain. */
-  if (status == NATS_SSL_ERROR && detail != NULL && strstr(detail, ":depth=") != NULL) {
-    return fail(PSERVER_ERR_NO_TLS, "the certificate of the broker at %s is refused: %s", address, detail);
-  }
-  return fail(PSERVER_ERR_NO_BROKER,
-              "no broker answers at %s (%s): start nats-server with JetStream there, or give its "
-              "address as url or in PSERVER_URL",
-              address, natsStatus_GetText(status));
-}
-
-static natsStatus set_handlers(natsOptions *made, struct client *client) {
-  natsStatus set = natsOptions_SetDisconnectedCB(made, on_disconnected, client);
-  if (set == NATS_OK) set = natsOptions_SetReconnectedCB(made, on_reconnected, client);
-  if (set == NATS_OK) set = natsOptions_SetClosedCB(made, on_closed, client);
-  if (set == NATS_OK) set = natsOptions_SetErrorHandler(made, on_error, client);
-  return set;
-}
-
-static pserver_status connect_until(struct client *client, natsOptions *made,
-                                    const pserver_options *options, int64_t ends_at_ms) {
-  int64_t pause_ms = PAUSE_MS;
-  while (true) {
-    int64_t left = ends_at_ms - now_ms();
-    natsOptions_SetTimeout(made, left < options->attempt_timeout_ms ? (left > 1 ? left : 1)
-                                                                    : options->attempt_timeout_ms);
-    natsStatus status = natsConnection_Connect(&client->connection, made);
-    if (status == NATS_OK) return PSERVER_OK;
-    pserver_status failed = connect_failure(status, options);
-    int64_t delay_ms = varied_ms(pause_ms);
-    bool is_final = failed == PSERVER_ERR_DENIED || failed == PSERVER_ERR_NO_TLS;
-    if (is_final || now_ms() + delay_ms >= ends_at_ms) return failed;
-    pause_ms = doubled_ms(pause_ms, PAUSE_MS_MAX);
-    nats_Sleep(delay_ms);
-  }
-}
-
-pserver_status connect_broker(struct client *client, const pserver_options *options,
-                              int64_t ends_at_ms) {
-  char name[JOB_BYTES_MAX + ID_ROOM + 16];
-  snprintf(name, sizeof name, "pserver %s %s", client->job, client->trainer);
-  natsOptions *made = NULL;
-  pserver_status status = make_nats_options(options, name, &made);
-  if (status != PSERVER_OK) return status;
-  if (set_handlers(made, client) != NATS_OK) status = fail(PSERVER_ERR_INTERNAL, "no memory");
-  /* The connection's own, until it says that it is closed. */
-  client_retain(client);
-  client->is_connected = true;
-  client->connections = 1;
-  if (status == PSERVER_OK) status = connect_until(client, made, options, ends_at_ms);
-  natsOptions_Destroy(made);
-  if (status != PSERVER_OK) {
-    client_release(client);
-    return status;
-  }
-  status = subscribe(client, ends_at_ms);
-  if (status != PSERVER_OK) disconnect(client);
   return status;
 }
 
@@ -241,12 +157,16 @@ pserver_status publish(struct client *client, const char *subject, const char *r
                        const void *bytes, size_t count) {
   int64_t most = natsConnection_GetMaxPayload(client->connection);
   if (count > INT_MAX || (most > 0 && count > (uint64_t)most)) {
-    return fail(PSERVER_ERR_TOO_LARGE,
-                "message of %zu bytes: the broker takes at most %lld (max_payload)", count,
-                (long long)most);
+    fail(PSERVER_ERR_TOO_LARGE, "message of %zu bytes: the broker takes at most %lld (max_payload)",
+         count, (long long)most);
+    detail_signed("expected", most);
+    detail_whole("received", count);
+    return detail_text("subject", subject);
   }
   natsStatus status =
-      natsConnection_PublishRequest(client->connection, subject, reply, bytes, (int)count);
+      reply == NULL
+          ? natsConnection_Publish(client->connection, subject, bytes, (int)count)
+          : natsConnection_PublishRequest(client->connection, subject, reply, bytes, (int)count);
   if (status == NATS_OK) return PSERVER_OK;
   if (status == NATS_CONNECTION_CLOSED) {
     return fail(PSERVER_ERR_CLOSED, "the connection to the broker is closed");

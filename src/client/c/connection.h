@@ -3,12 +3,9 @@
 
 #include "client.h"
 
-/**
- * Connects to the broker and subscribes to the inbox; tries again until the time has come.
- * NO_BROKER, DENIED, NO_TLS, BAD_VALUE, IO. The connection keeps the client alive until disconnect().
- */
-pserver_status connect_broker(struct client *client, const pserver_options *options,
-                              int64_t ends_at_ms);
+/** Has the connection's events and messages come to the client. */
+natsStatus set_handlers(natsOptions *options, struct client *client);
+natsStatus subscribe_inbox(struct client *client);
 
 /** Closes the connection. Lock not held. */
 void disconnect(struct client *client);
@@ -17,7 +14,7 @@ void disconnect(struct client *client);
 size_t data_bytes_max(struct client *client);
 
 /**
- * Hands a message to the connection; it is copied. Lock not held: it may block for as long as the
+ * Hands a message to the connection, `reply` NULL for none; it is copied. Lock not held: it may block for as long as the
  * broker takes nothing, at most 5 s. NO_BROKER while there is no connection, IO if it broke meanwhile,
  * so that part of the message may have gone; TOO_LARGE, CLOSED.
  */

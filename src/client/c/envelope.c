@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "crc32.h"
+#include "details.h"
 #include "errors.h"
 
 #define PROTOCOL_VERSION 1
@@ -180,8 +181,13 @@ pserver_status error_in_message(const struct message *message) {
     return fail(PSERVER_ERR_BAD_MESSAGE, "error: expected a code and a message; received others");
   }
   pserver_status status = status_from_name((const char *)code.content, code.content_bytes);
-  if (status != PSERVER_ERR_INTERNAL || value_is_text(&code, "INTERNAL")) return fail(status, "%s", text);
-  return fail(status, "%.*s: %s", (int)code.content_bytes, (const char *)code.content, text);
+  bool is_known = status != PSERVER_ERR_INTERNAL || value_is_text(&code, "INTERNAL");
+  struct value details;
+  if (is_known) fail(status, "%s", text);
+  else fail(status, "%.*s: %s", (int)code.content_bytes, (const char *)code.content, text);
+  if (map_find(&error, "details", &details)) detail_entries(&details);
+  if (!is_known) detail_bytes("code", code.content, code.content_bytes);
+  return status;
 }
 
 int64_t retry_after_ms(const struct message *message) {

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "utf8.h"
+
 static _Thread_local struct failure last;
 
 struct row {
@@ -25,11 +27,29 @@ static const struct row *find_row(pserver_status status) {
   return NULL;
 }
 
+/** Formats apart first: the text may name the message that it replaces. */
+static void write_text(char target[MESSAGE_BYTES], const char *format, va_list arguments) {
+  char text[MESSAGE_BYTES];
+  vsnprintf(text, sizeof text, format, arguments);
+  make_utf8(text);
+  memcpy(target, text, strlen(text) + 1);
+}
+
 pserver_status fail(pserver_status code, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
   last.code = code;
-  vsnprintf(last.text, sizeof last.text, format, arguments);
+  write_text(last.text, format, arguments);
+  last.details[0] = '\0';
+  va_end(arguments);
+  return code;
+}
+
+pserver_status fail_again(pserver_status code, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  last.code = code;
+  write_text(last.text, format, arguments);
   va_end(arguments);
   return code;
 }
@@ -40,6 +60,8 @@ pserver_status fail_as(const struct failure *failure) {
 }
 
 const struct failure *last_failure(void) { return &last; }
+
+struct failure *last_failure_to_tell(void) { return &last; }
 
 pserver_status fail_about(const char *format, ...) {
   char text[MESSAGE_BYTES];
@@ -52,17 +74,17 @@ pserver_status fail_about(const char *format, ...) {
   memmove(last.text + length, last.text, kept);
   memcpy(last.text, text, (size_t)length);
   last.text[(size_t)length + kept] = '\0';
+  make_utf8(last.text);
   return last.code;
 }
 
 void set_failure(struct failure *failure, pserver_status code, const char *format, ...) {
-  char text[MESSAGE_BYTES];
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(text, sizeof text, format, arguments);
-  va_end(arguments);
   failure->code = code;
-  memcpy(failure->text, text, sizeof text);
+  write_text(failure->text, format, arguments);
+  failure->details[0] = '\0';
+  va_end(arguments);
 }
 
 pserver_status status_from_name(const char *name, size_t bytes) {

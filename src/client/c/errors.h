@@ -8,26 +8,36 @@
 /** Bytes of a message, the final zero included; longer ones are cut. */
 #define MESSAGE_BYTES 1024
 
-/** An error with its message. */
+/** Bytes of the details, the final zero included. */
+#define DETAILS_BYTES 8192
+
+/** An error with its message, which is UTF-8. */
 struct failure {
   pserver_status code;
   char text[MESSAGE_BYTES];
+  /** What it is about, a JSON object; "" for an empty one. Written by details.h. */
+  char details[DETAILS_BYTES];
 };
 
-/** Makes this the last error of the thread and returns its code. */
+/** Makes this, without details, the last error of the thread and returns its code. */
 pserver_status fail(pserver_status code, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /** The same of an error that was kept. */
 pserver_status fail_as(const struct failure *failure);
 
+/** The same with other words; the details stay. */
+pserver_status fail_again(pserver_status code, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
 /** The last error of the thread. */
 const struct failure *last_failure(void);
+struct failure *last_failure_to_tell(void);
 
 /** Puts text before the message of the last error and returns its code. */
 pserver_status fail_about(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/** Replaces an error by another. */
+/** Replaces an error by another, without details. */
 void set_failure(struct failure *failure, pserver_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

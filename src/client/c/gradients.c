@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client.h"
+#include "details.h"
 #include "dtypes.h"
 #include "part-push.h"
 #include "row-sums.h"
@@ -25,18 +26,22 @@ static pserver_status check_gradient(const struct update *update, bool has_rows)
   if (status == PSERVER_OK) status = check_encoding(parameter, update->encoding);
   if (status != PSERVER_OK) return status;
   if (!dtype_is_float(parameter->dtype) && parameter->has_optimizer) {
-    return fail(PSERVER_ERR_UNSUPPORTED,
-                "\"%s\": expected float elements or the optimizer none; it is %s", parameter->name,
-                dtype_name(parameter->dtype));
+    fail(PSERVER_ERR_UNSUPPORTED, "\"%s\": expected float elements or the optimizer none; it is %s",
+         parameter->name, dtype_name(parameter->dtype));
+    detail_text("parameter", parameter->name);
+    detail_json("expected", "[\"float32\",\"float64\"]");
+    return detail_text("received", dtype_name(parameter->dtype));
   }
   if (has_rows && !parameter->is_sparse) {
-    return fail(PSERVER_ERR_UNSUPPORTED, "\"%s\": rows: expected a parameter that is declared sparse",
-                parameter->name);
+    fail(PSERVER_ERR_UNSUPPORTED, "\"%s\": rows: expected a parameter that is declared sparse",
+         parameter->name);
+    return detail_mismatch(parameter->name, "sparse: true", "sparse: false");
   }
   if (update->has_rate || parameter->has_rate || !parameter->has_optimizer) return PSERVER_OK;
-  return fail(PSERVER_ERR_NO_LEARNING_RATE,
-              "\"%s\": expected a learning rate in its configuration or in the call; received neither",
-              parameter->name);
+  fail(PSERVER_ERR_NO_LEARNING_RATE,
+       "\"%s\": expected a learning rate in its configuration or in the call; received neither",
+       parameter->name);
+  return detail_text("parameter", parameter->name);
 }
 
 static pserver_status prepare_rows(struct gradient *gradient, const pserver_gradient *given) {
@@ -45,7 +50,8 @@ static pserver_status prepare_rows(struct gradient *gradient, const pserver_grad
   uint64_t shape[PSERVER_RANK_MAX];
   uint64_t width = row_elements(parameter);
   if (parameter->rank == 0) {
-    return fail(PSERVER_ERR_BAD_INDEX, "\"%s\" is a scalar: it has no rows", parameter->name);
+    fail(PSERVER_ERR_BAD_INDEX, "\"%s\" is a scalar: it has no rows", parameter->name);
+    return detail_text("parameter", parameter->name);
   }
   memcpy(shape, parameter->shape, sizeof shape);
   shape[0] = given->row_count;
@@ -79,6 +85,24 @@ static size_t pieces_of(const struct gradient *gradient) {
   return gradient->has_rows ? gradient->push.count : gradient->update.parameter->layout.blocks;
 }
 
+/**
+ * Sends gradients once more that a shard finds too early: it has fallen back to an older step without this
+ * trainer's knowledge. What other shards have taken already they count as late.
+ */
+static pserver_status send_again(struct call *call, struct gradient *gradients, size_t count,
+                                 struct sending *sending, struct step_place *place) {
+  if (!place->is_in_steps) return PSERVER_ERR_EARLY;
+  pserver_status status = steps_enter_anew(call, sending->pieces, sending->count, place);
+  if (status != PSERVER_OK) return status;
+  for (size_t i = 0; i < count; i++) gradients[i].update.step = place->step;
+  for (size_t i = 0; i < sending->count; i++) sending->pieces[i].fate = FATE_NONE;
+  *sending = (struct sending){.count = sending->count,
+                              .pieces = sending->pieces,
+                              .stored_is_enough = sending->stored_is_enough,
+                              .counts_late = place->counts_late};
+  return send_pieces(call, sending);
+}
+
 static pserver_status send_all(struct call *call, struct gradient *gradients, size_t count,
                                const pserver_grad_options *options) {
   struct sending sending = {.stored_is_enough = options->stored_is_enough};
@@ -98,6 +122,7 @@ static pserver_status send_all(struct call *call, struct gradient *gradients, si
     for (size_t i = 0; i < count; i++) gradients[i].update.step = place.step;
     sending.counts_late = place.counts_late;
     status = send_pieces(call, &sending);
+    if (status == PSERVER_ERR_EARLY) status = send_again(call, gradients, count, &sending, &place);
     if (status == PSERVER_OK && options->late_blocks != NULL) *options->late_blocks = sending.late;
     status = steps_sent(call, &place, options->end_step, status, sending.late);
   }
@@ -145,8 +170,10 @@ static pserver_status check_grad_options(const pserver_grad_options *options) {
                 sizeof *options, options->struct_size);
   }
   if (!options->has_learning_rate || isfinite(options->learning_rate)) return PSERVER_OK;
-  return fail(PSERVER_ERR_BAD_VALUE, "learning_rate: expected a finite number; received %g",
-              options->learning_rate);
+  fail(PSERVER_ERR_BAD_VALUE, "learning_rate: expected a finite number; received %g",
+       options->learning_rate);
+  detail_text("expected", "a finite number");
+  return detail_number("received", options->learning_rate);
 }
 
 pserver_status pserver_send_grads(pserver_client *handle, const pserver_gradient *grads, size_t count,

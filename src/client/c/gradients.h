@@ -6,6 +6,12 @@
 /** UNSUPPORTED if the encoding is not for the parameter's type; BAD_VALUE if it is none. */
 pserver_status check_encoding(const struct parameter *parameter, pserver_encoding encoding);
 
+/** The BAD_VALUE about one that is none; `what` it was given for. */
+pserver_status bad_encoding(const char *what, pserver_encoding encoding);
+
+/** BAD_VALUE for options, which may be NULL, that make no sense. */
+pserver_status check_update_options(const struct call *call, const pserver_update_options *options);
+
 /** STATIC if the parameter takes no update. */
 pserver_status check_changeable(const struct parameter *parameter);
 

@@ -7,6 +7,7 @@
 #include "client.h"
 #include "clock.h"
 #include "crc32.h"
+#include "details.h"
 #include "dtypes.h"
 #include "puller.h"
 #include "session.h"
@@ -61,7 +62,7 @@ static void pack_declaration(struct draft *draft, const struct declaration *decl
   const char *dtype = dtype_name(value->dtype);
   pack_map(draft, 4);
   pack_text(draft, "name", 4);
-  pack_text(draft, declaration->name, strlen(declaration->name));
+  pack_name(draft, declaration->name);
   pack_text(draft, "dtype", 5);
   pack_text(draft, dtype, strlen(dtype));
   pack_text(draft, "shape", 5);
@@ -80,16 +81,24 @@ static pserver_status check_declaration(const struct declaration *declaration) {
   if (status != PSERVER_OK) return status;
   uint64_t elements = element_count(value->shape, value->rank);
   if (elements == 0) {
-    return fail(PSERVER_ERR_BAD_SHAPE,
-                "\"%s\": expected at most %d dimensions of 1 or more and fewer than 2^53 elements",
-                name, PSERVER_RANK_MAX);
+    fail(PSERVER_ERR_BAD_SHAPE,
+         "\"%s\": expected at most %d dimensions of 1 or more and fewer than 2^53 elements", name,
+         PSERVER_RANK_MAX);
+    detail_text("parameter", name);
+    detail_text("expected", "dimensions of 1 or more and fewer than 2^53 elements");
+    return detail_shape("received", value->shape, value->rank);
   }
   if (value->bytes != elements * dtype_bytes(value->dtype)) {
-    return fail(PSERVER_ERR_BAD_LENGTH, "\"%s\": expected %" PRIu64 " bytes; received %" PRIu64, name,
-                elements * dtype_bytes(value->dtype), value->bytes);
+    uint64_t expected = elements * dtype_bytes(value->dtype);
+    fail(PSERVER_ERR_BAD_LENGTH, "\"%s\": expected %" PRIu64 " bytes; received %" PRIu64, name, expected,
+         value->bytes);
+    detail_text("parameter", name);
+    detail_whole("expected", expected);
+    return detail_whole("received", value->bytes);
   }
   if (has_paddle(declaration->config) && declaration->config->text != NULL) {
-    return fail(PSERVER_ERR_BAD_CONFIG, "\"%s\": config: expected text or messages; received both", name);
+    fail(PSERVER_ERR_BAD_CONFIG, "\"%s\": config: expected text or messages; received both", name);
+    return detail_mismatch(name, "text or messages", "both");
   }
   return PSERVER_OK;
 }
@@ -106,9 +115,9 @@ static pserver_status read_declared(struct declaration *declaration, const struc
     return PSERVER_OK;
   }
   parameter_unref(listed[0]);
-  return fail(PSERVER_ERR_BAD_MESSAGE,
-              "expected the parameter \"%s\" in the reply; received another or none",
-              declaration->name);
+  fail(PSERVER_ERR_BAD_MESSAGE, "expected the parameter \"%s\" in the reply; received another or none",
+       declaration->name);
+  return detail_text("parameter", declaration->name);
 }
 
 static void write_declare(void *context, struct draft *draft) {
@@ -160,7 +169,7 @@ static void write_finish(void *context, struct draft *draft) {
   draft_whole(draft, "epoch", request->epoch);
   if (request->parameter != NULL) {
     draft_key(draft, "parameter");
-    pack_text(draft, request->parameter->name, request->parameter->name_bytes);
+    pack_name(draft, request->parameter->name);
   }
   draft_key(draft, "at");
   pack_list(draft, count);
@@ -185,8 +194,10 @@ static pserver_status finish(struct call *call, uint64_t epoch, const struct par
 }
 
 static pserver_status still_initializing(struct call *call, const struct begin_reply *reply) {
-  return fail(PSERVER_ERR_TIMEOUT, "%s: trainer \"%s\" is still initializing (epoch %" PRIu64 ")",
-              call->what, reply->by, reply->epoch);
+  fail(PSERVER_ERR_TIMEOUT, "%s: trainer \"%s\" is still initializing (epoch %" PRIu64 ")", call->what,
+       reply->by, reply->epoch);
+  detail_text("by", reply->by);
+  return detail_whole("epoch", reply->epoch);
 }
 
 /** Asks until this trainer is selected or there is nothing left to initialize. */
@@ -341,7 +352,9 @@ pserver_status pserver_create(pserver_client *handle, const char *name, const ps
   }
   if (status == PSERVER_OK && settled != NULL) {
     settled->data = NULL;
-    status = pull_parameters(&call, &name, settled, 1, PSERVER_AS_IS);
+    pserver_read_options options;
+    pserver_read_options_init(&options);
+    status = pull_parameters(&call, &name, settled, 1, &options);
   }
   return call_end(&call, status);
 }

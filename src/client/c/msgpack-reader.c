@@ -204,6 +204,16 @@ bool list_next(const struct value *list, const uint8_t **at, struct value *entry
   return true;
 }
 
+bool map_next(const struct value *map, const uint8_t **at, struct value *key, struct value *entry) {
+  if (map->type != VALUE_MAP) return false;
+  const uint8_t *end = map->content + map->content_bytes;
+  struct input input = {*at == NULL ? map->content : *at, end};
+  if (input.at >= end || !read_value(&input, key, 0, true)) return false;
+  if (!read_value(&input, entry, 0, true)) return false;
+  *at = input.at;
+  return true;
+}
+
 bool value_whole(const struct value *value, uint64_t *whole) {
   if (value->type != VALUE_NUMBER) return false;
   /* A NaN fails both comparisons. */

@@ -35,6 +35,9 @@ bool map_find(const struct value *map, const char *key, struct value *entry);
 /** Walks a list: `at` NULL at first. False after the last. */
 bool list_next(const struct value *list, const uint8_t **at, struct value *entry);
 
+/** The same of a map. */
+bool map_next(const struct value *map, const uint8_t **at, struct value *key, struct value *entry);
+
 /** A number that is whole, from 0 to 2^53 - 1, however it is written. */
 bool value_whole(const struct value *value, uint64_t *whole);
 

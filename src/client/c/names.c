@@ -3,8 +3,11 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "details.h"
 #include "errors.h"
 #include "utf8.h"
 
@@ -16,21 +19,45 @@ static bool is_plain(uint8_t byte) {
          (byte >= '0' && byte <= '9') || byte == '_' || byte == '-';
 }
 
+/** Whether it is UTF-8, with NULs as is_nul_of_name() has them. */
+static bool is_text(const char *name, size_t bytes) {
+  while (bytes > 0) {
+    size_t taken = is_nul_of_name(name, bytes) ? 2 : utf8_sequence(name, bytes);
+    if (taken == 0) return false;
+    name += taken;
+    bytes -= taken;
+  }
+  return true;
+}
+
+/** The error about a name that is refused. */
+static pserver_status tell_name(const char *expected, const char *name, size_t bytes) {
+  detail_text("expected", expected);
+  if (name == NULL) return detail_text("received", "NULL");
+  return detail_bytes("received", name, bytes < SHOWN_BYTES ? bytes : SHOWN_BYTES);
+}
+
 static pserver_status escape(const char *what, const char *name, size_t bytes, size_t bytes_max,
                              char *token) {
   static const char digits[] = "0123456789ABCDEF";
-  if (name == NULL || bytes == 0 || !is_utf8(name, bytes)) {
-    return fail(PSERVER_ERR_BAD_NAME, "%s: expected text in UTF-8 that is not empty; received %s",
-                what, name == NULL ? "NULL" : bytes == 0 ? "\"\"" : "other bytes");
+  if (name == NULL || bytes == 0 || !is_text(name, bytes)) {
+    fail(PSERVER_ERR_BAD_NAME, "%s: expected text in UTF-8 that is not empty; received %s", what,
+         name == NULL ? "NULL" : bytes == 0 ? "\"\"" : "other bytes");
+    return tell_name("text in UTF-8 that is not empty", name, bytes);
   }
   size_t used = 0;
   for (size_t i = 0; i < bytes; i++) {
     uint8_t byte = (uint8_t)name[i];
+    if (is_nul_of_name(name + i, bytes - i)) {
+      byte = 0;
+      i++;
+    }
     if (used + (is_plain(byte) ? 1 : 3) > bytes_max) {
       int shown = bytes < SHOWN_BYTES ? (int)bytes : SHOWN_BYTES;
-      return fail(PSERVER_ERR_BAD_NAME,
-                  "%s: expected at most %zu bytes once escaped; received \"%.*s\"…", what, bytes_max,
-                  shown, name);
+      char expected[64];
+      snprintf(expected, sizeof expected, "at most %zu bytes once escaped", bytes_max);
+      fail(PSERVER_ERR_BAD_NAME, "%s: expected %s; received \"%.*s\"…", what, expected, shown, name);
+      return tell_name(expected, name, bytes);
     }
     if (is_plain(byte)) {
       token[used++] = (char)byte;
@@ -59,7 +86,35 @@ pserver_status check_job_name(const char *job) {
     is_valid = is_plain((uint8_t)job[i]) && job[i] != '_';
   }
   if (is_valid) return PSERVER_OK;
-  return fail(PSERVER_ERR_BAD_NAME,
-              "job name: expected 1 to 40 characters of A-Z a-z 0-9 -; received %s%.60s%s",
-              job == NULL ? "NULL" : "\"", job == NULL ? "" : job, job == NULL ? "" : "\"");
+  fail(PSERVER_ERR_BAD_NAME,
+       "job name: expected 1 to 40 characters of A-Z a-z 0-9 -; received %s%.60s%s",
+       job == NULL ? "NULL" : "\"", job == NULL ? "" : job, job == NULL ? "" : "\"");
+  return tell_name("1 to 40 characters of A-Z a-z 0-9 -", job, bytes);
+}
+
+void pack_name(struct draft *draft, const char *name) {
+  char plain[NAME_BYTES_MAX];
+  size_t bytes = 0;
+  for (; *name != '\0' && bytes < sizeof plain; name++) {
+    bool is_nul = is_nul_of_name(name, strlen(name));
+    plain[bytes++] = is_nul ? '\0' : *name;
+    if (is_nul) name++;
+  }
+  pack_text(draft, plain, bytes);
+}
+
+char *name_of_text(const void *text, size_t bytes) {
+  const char *from = text;
+  char *name = malloc(2 * bytes + 1);
+  char *to = name;
+  for (size_t i = 0; i < bytes && name != NULL; i++) {
+    if (from[i] != '\0') {
+      *to++ = from[i];
+      continue;
+    }
+    *to++ = '\xc0';
+    *to++ = '\x80';
+  }
+  if (name != NULL) *to = '\0';
+  return name;
 }

@@ -4,6 +4,8 @@
 #include <pserver_errors.h>
 #include <stddef.h>
 
+#include "envelope.h"
+
 /** Bytes of escaped names at most, and room for them with the final zero. */
 #define NAME_BYTES_MAX 200
 #define ID_BYTES_MAX 64
@@ -16,6 +18,16 @@
  * BAD_NAME if it is empty, no UTF-8 or too long.
  */
 pserver_status escape_name(const char *name, size_t bytes, char token[TOKEN_ROOM]);
+
+/*
+ * A name is a C string in this library, in which the bytes C0 80 stand for a NUL. In messages it is UTF-8.
+ */
+
+/** Packs a name that escape_name() has taken. */
+void pack_name(struct draft *draft, const char *name);
+
+/** The name that is a text of a message, allocated; NULL if there is no memory. */
+char *name_of_text(const void *text, size_t bytes);
 
 /** A trainer's id as one token. BAD_NAME. */
 pserver_status escape_id(const char *id, char token[ID_ROOM]);

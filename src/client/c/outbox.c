@@ -48,10 +48,30 @@ static void close_piece(struct client *client, struct piece *piece) {
   call_wake(piece->sending->call);
 }
 
+/** Has a piece sent again, under another number. */
+static void put_back(struct piece *piece) {
+  size_t place = (size_t)(piece - piece->sending->pieces);
+  piece->state = PIECE_WAITING;
+  if (place < piece->sending->next) piece->sending->next = place;
+}
+
+/**
+ * Sends a gradient again that was rejected, without the version it was made from: a shard that has fallen back
+ * does not know the version any more. False if it named none.
+ */
+static bool send_unseen(struct client *client, struct piece *piece) {
+  if (piece->seen == 0) return false;
+  close_piece(client, piece);
+  piece->forgets_seen = true;
+  put_back(piece);
+  return true;
+}
+
 void settle_piece(struct client *client, struct piece *piece, pserver_status status) {
   if (piece->state != PIECE_OPEN) return;
+  if (status == PSERVER_ERR_BAD_VALUE && send_unseen(client, piece)) return;
   close_piece(client, piece);
-  if (status == PSERVER_OK) sending_applied(piece->sending);
+  if (status == PSERVER_OK) sending_applied(piece->sending, piece);
   else sending_rejected(piece->sending, piece);
 }
 
@@ -73,6 +93,7 @@ static void open_piece(struct client *client, struct piece *piece, uint64_t n) {
   piece->retry_delay_ms = RETRY_FIRST_MS;
   piece->ask_at_ms = NEVER_MS;
   piece->is_rejoined = false;
+  piece->seen = seen_version(piece);
   piece->is_busy = true;
   piece->is_in_flight = true;
   client->outbox.in_flight += piece->data_bytes;
@@ -145,7 +166,7 @@ static bool is_lost(struct client *client, const struct piece *piece, int64_t no
 
 /** Sends one record again if one is due; false if none is. */
 static bool repeat_one(struct client *client, struct sending *sending, int64_t now) {
-  for (size_t i = 0; i < sending->count; i++) {
+  for (size_t i = sending->first; i < sending->count; i++) {
     struct piece *piece = &sending->pieces[i];
     if (piece->state == PIECE_WAITING && i >= sending->next) break;
     if (piece->state != PIECE_OPEN || !piece->is_in_flight || piece->is_busy) continue;
@@ -227,6 +248,7 @@ static void step(struct client *client, struct sending *sending) {
   if (sending->rejection != NULL) drop_waiting(sending);
   take_denials(client, sending);
   if (sending->left == 0) return;
+  while (sending->pieces[sending->first].state == PIECE_DONE) sending->first++;
   int64_t now = now_ms();
   if (client->is_connected && !client->outbox.is_paused) {
     if (repeat_one(client, sending, now)) return;
@@ -265,8 +287,7 @@ static void restart_piece(struct client *client, struct piece *piece) {
     piece->state = PIECE_DONE;
     sending_unknown(piece->sending, piece);
   } else {
-    piece->state = PIECE_WAITING;
-    piece->sending->next = 0;
+    put_back(piece);
   }
   call_wake(piece->sending->call);
 }

@@ -31,6 +31,9 @@ struct outbox {
 
 enum piece_state { PIECE_WAITING, PIECE_OPEN, PIECE_DONE };
 
+/** What became of a piece, for errors. */
+enum piece_fate { FATE_NONE, FATE_APPLIED, FATE_UNKNOWN };
+
 /** One journal record to be: a tensor, or the part of it that is one block. */
 struct piece {
   /** What it does, to which parameter. */
@@ -46,6 +49,11 @@ struct piece {
   struct sending *sending;
 
   enum piece_state state;
+  enum piece_fate fate;
+  /** The version that its record names; 0 for none. */
+  uint64_t seen;
+  /** Whether it names none any more, which a shard has refused. */
+  bool forgets_seen;
   uint64_t n;
   /** The message, kept to be repeated until its PubAck. */
   struct buffer message;
@@ -73,6 +81,8 @@ struct sending {
   struct piece *pieces;
   size_t count;
   bool stored_is_enough;
+  /** Pieces before it are done. */
+  size_t first;
   /** Pieces before it do not wait. */
   size_t next;
   size_t left;

@@ -207,7 +207,7 @@ static void ask_shard(struct client *client, unsigned shard, int64_t now) {
 }
 
 bool ask_for_outcomes(struct client *client, struct sending *sending, int64_t now) {
-  for (size_t i = 0; i < sending->count; i++) {
+  for (size_t i = sending->first; i < sending->count; i++) {
     struct piece *piece = &sending->pieces[i];
     if (piece->state == PIECE_WAITING && i >= sending->next) break;
     if (piece->state != PIECE_OPEN || !is_due(piece, now)) continue;

@@ -65,11 +65,9 @@ static bool read_config(const struct value *fields, struct parameter *parameter)
 static bool read_name(const struct value *fields, struct parameter *parameter) {
   struct value name;
   if (!map_find(fields, "name", &name) || name.type != VALUE_TEXT) return false;
-  parameter->name = malloc(name.content_bytes + 1);
+  parameter->name = name_of_text(name.content, name.content_bytes);
   if (parameter->name == NULL) return false;
-  memcpy(parameter->name, name.content, name.content_bytes);
-  parameter->name[name.content_bytes] = '\0';
-  parameter->name_bytes = name.content_bytes;
+  parameter->name_bytes = strlen(parameter->name);
   return escape_name(parameter->name, parameter->name_bytes, parameter->token) == PSERVER_OK;
 }
 

@@ -6,10 +6,14 @@
 
 #include "client.h"
 #include "clock.h"
+#include "details.h"
 #include "session.h"
 
 #define PAUSE_MS 50
 #define PAUSE_MS_MAX 500
+
+/** By the numbers of pserver_state. */
+static const char *const state_names[] = {"uninitialized", "initializing", "ready"};
 
 /** FNV-1a. */
 static size_t bucket_of(const char *name, size_t bytes) {
@@ -64,9 +68,8 @@ void give_back_parameters(struct client *client, struct parameter **parameters, 
 pserver_status read_state(const struct value *fields, pserver_state *state) {
   struct value text;
   if (map_find(fields, "state", &text)) {
-    static const char *const names[] = {"uninitialized", "initializing", "ready"};
     for (int i = 0; i < 3; i++) {
-      if (!value_is_text(&text, names[i])) continue;
+      if (!value_is_text(&text, state_names[i])) continue;
       *state = (pserver_state)i;
       return PSERVER_OK;
     }
@@ -108,19 +111,24 @@ static void write_status(void *context, struct draft *draft) {
     draft_key(draft, "names");
     pack_list(draft, request->count);
     for (size_t i = 0; i < request->count; i++) {
-      pack_text(draft, request->names[i], strlen(request->names[i]));
+      pack_name(draft, request->names[i]);
     }
   } else if (request->status->capacity > 0) {
     draft_whole(draft, "limit", request->status->capacity);
-    if (request->after != NULL) draft_text(draft, "after", request->after);
+    if (request->after != NULL) {
+      draft_key(draft, "after");
+      pack_name(draft, request->after);
+    }
   }
 }
 
 /** Positions where the journals stood when these became ready: pulls see no less. */
-static void note_positions(struct client *client, const struct value *fields) {
+static void note_positions(struct client *client, const struct value *fields,
+                           struct job_status *status) {
   struct value list;
   struct value entry;
   const uint8_t *at = NULL;
+  status->at_count = 0;
   if (!map_find(fields, "at", &list)) return;
   pthread_mutex_lock(&client->lock);
   for (uint64_t shard = 0; list_next(&list, &at, &entry); shard++) {
@@ -128,6 +136,9 @@ static void note_positions(struct client *client, const struct value *fields) {
     if (map_whole(&entry, "generation", &position.generation) &&
         map_whole(&entry, "seq", &position.seq)) {
       await_position(client, shard, position);
+      if (shard >= SHARDS_MAX) break;
+      status->at[shard] = (pserver_position){position.generation, position.seq};
+      status->at_count = (size_t)shard + 1;
     }
   }
   pthread_mutex_unlock(&client->lock);
@@ -146,7 +157,7 @@ static pserver_status read_status(struct call *call, void *context, const struct
     return fail(PSERVER_ERR_BAD_MESSAGE, "status: expected the state of a job; received another reply");
   }
   status->has_more = more.type == VALUE_BOOLEAN && more.boolean;
-  note_positions(call->client, fields);
+  note_positions(call->client, fields, status);
   return read_parameter_list(message, status->parameters, status->capacity, &status->count);
 }
 
@@ -158,18 +169,21 @@ pserver_status ask_status(struct call *call, const char *const *names, size_t co
 
 static pserver_status not_ready(const char *name, const struct parameter *parameter,
                                 const struct job_status *status) {
-  if (parameter != NULL) {
-    return fail(PSERVER_ERR_NOT_INITIALIZED,
-                "\"%s\" is declared, but its initialization has not been finished", name);
-  }
-  if (status->state == PSERVER_READY) {
-    return fail(PSERVER_ERR_UNKNOWN_PARAMETER, "no parameter is called \"%s\"", name);
-  }
   bool is_initializing = status->state == PSERVER_INITIALIZING;
-  return fail(PSERVER_ERR_NOT_INITIALIZED,
-              "\"%s\": the job is %s%s; one trainer initializes it, with begin, init and finish", name,
-              is_initializing ? "being initialized by " : "uninitialized",
-              is_initializing ? status->by : "");
+  if (parameter != NULL) {
+    fail(PSERVER_ERR_NOT_INITIALIZED,
+         "\"%s\" is declared, but its initialization has not been finished", name);
+  } else if (status->state == PSERVER_READY) {
+    fail(PSERVER_ERR_UNKNOWN_PARAMETER, "no parameter is called \"%s\"", name);
+  } else {
+    fail(PSERVER_ERR_NOT_INITIALIZED,
+         "\"%s\": the job is %s%s; one trainer initializes it, with begin, init and finish", name,
+         is_initializing ? "being initialized by " : "uninitialized",
+         is_initializing ? status->by : "");
+  }
+  detail_text("parameter", name);
+  detail_text("state", state_names[status->state]);
+  return detail_text("by", status->by);
 }
 
 /** Looks up to 256 names up; the last error says what is wrong with the first that is not ready. */

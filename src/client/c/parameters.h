@@ -26,6 +26,9 @@ struct job_status {
   uint64_t shards;
   char by[ID_ROOM];
   bool has_more;
+  /** Where the journals stood when it became ready; none before. */
+  pserver_position at[PSERVER_SHARDS_MAX];
+  size_t at_count;
   /** One each, NULL where nothing is known; `capacity` of them. */
   struct parameter **parameters;
   size_t capacity;

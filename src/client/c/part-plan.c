@@ -2,9 +2,11 @@
 #include "part-plan.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "details.h"
 #include "errors.h"
 
 /** Elements that a part may have. */
@@ -32,10 +34,14 @@ static pserver_status normalize(const struct parameter *parameter, const pserver
   for (size_t i = 0; i < list->count; i++) {
     int64_t given = list->values[i];
     if (given < -(int64_t)size || given >= (int64_t)size) {
-      return fail(PSERVER_ERR_BAD_INDEX,
-                  "\"%s\": indices of dimension %zu: expected whole numbers from -%" PRIu64 " to %" PRIu64
-                  "; received %" PRId64,
-                  parameter->name, axis, size, size - 1, given);
+      char expected[80];
+      snprintf(expected, sizeof expected, "whole numbers from -%" PRIu64 " to %" PRIu64, size, size - 1);
+      fail(PSERVER_ERR_BAD_INDEX, "\"%s\": indices of dimension %zu: expected %s; received %" PRId64,
+           parameter->name, axis, expected, given);
+      detail_text("parameter", parameter->name);
+      detail_whole("dimension", axis);
+      detail_text("expected", expected);
+      return detail_number("received", (double)given);
     }
     numbers[i] = given < 0 ? size - (uint64_t)-given : (uint64_t)given;
   }
@@ -244,16 +250,21 @@ static pserver_status cut_lists(const struct parameter *parameter, const pserver
 static pserver_status measure(const struct parameter *parameter, const pserver_indices *indices,
                               size_t rank, struct part_plan *plan) {
   if (rank != (size_t)parameter->rank || (indices == NULL && rank > 0)) {
-    return fail(PSERVER_ERR_BAD_INDEX,
-                "\"%s\": expected one list of indices for each of %d dimensions; received %zu",
-                parameter->name, (int)parameter->rank, indices == NULL ? 0 : rank);
+    fail(PSERVER_ERR_BAD_INDEX,
+         "\"%s\": expected one list of indices for each of %d dimensions; received %zu",
+         parameter->name, (int)parameter->rank, indices == NULL ? 0 : rank);
+    detail_text("parameter", parameter->name);
+    detail_signed("expected", parameter->rank);
+    return detail_whole("received", indices == NULL ? 0 : rank);
   }
   plan->elements = 1;
   for (size_t axis = 0; axis < rank; axis++) {
     plan->shape[axis] = indices[axis].count;
     if (indices[axis].count > 0 && plan->elements > PART_ELEMENTS_MAX / indices[axis].count) {
-      return fail(PSERVER_ERR_TOO_LARGE, "\"%s\": expected indices of at most %u elements",
-                  parameter->name, (unsigned)PART_ELEMENTS_MAX);
+      fail(PSERVER_ERR_TOO_LARGE, "\"%s\": expected indices of at most %u elements", parameter->name,
+           (unsigned)PART_ELEMENTS_MAX);
+      detail_text("parameter", parameter->name);
+      return detail_whole("expected", PART_ELEMENTS_MAX);
     }
     plan->elements *= indices[axis].count;
   }

@@ -23,14 +23,34 @@ static bool append(struct part_push *push, const struct part_slice *slice, uint3
   return true;
 }
 
+/** Has a slice of whole rows name their elements, so that it can be cut between them. */
+static bool number_columns(struct part_push *push, struct part_slice *slice) {
+  size_t width = (size_t)slice->width;
+  if (push->columns == NULL) {
+    push->columns = malloc(width * sizeof *push->columns);
+    push->column_from = malloc(width * sizeof *push->column_from);
+    if (push->columns == NULL || push->column_from == NULL) return false;
+    for (size_t i = 0; i < width; i++) {
+      push->columns[i] = (uint32_t)i;
+      push->column_from[i] = i;
+    }
+  }
+  slice->inner = push->columns;
+  slice->inner_count = width;
+  if (slice->inner_from == NULL) slice->inner_from = push->column_from;
+  return true;
+}
+
 /** Cuts what a block gets, which is not all of it, into rectangles of rows and elements. */
 static bool cut_block(struct part_push *push, const struct part_block *block,
                       const struct part_slice *all, size_t element, size_t bytes_max) {
   size_t width = (size_t)all->width;
-  /* Half of the room for an index, at most, is enough for messages of any shape. Whole rows are not
-   * cut: the block fits, all of it. */
+  /* Half of the room for an index, at most, is enough for messages of any shape. */
   size_t width_max = bytes_max / 2 / (element + NUMBER_BYTES);
-  if (all->inner != NULL && width > width_max) width = width_max == 0 ? 1 : width_max;
+  if (width > width_max) width = width_max == 0 ? 1 : width_max;
+  struct part_slice columns_of = *all;
+  if (width < all->width && all->inner == NULL && !number_columns(push, &columns_of)) return false;
+  all = &columns_of;
   size_t inner_bytes = all->inner == NULL ? 0 : width * NUMBER_BYTES;
   size_t row_bytes = width * element + NUMBER_BYTES;
   size_t taken_bytes = inner_bytes + NUMBER_BYTES;
@@ -137,4 +157,6 @@ void part_push_release(struct part_push *push) {
   free(push->blocks);
   free(push->row_from);
   free(push->inner_from);
+  free(push->columns);
+  free(push->column_from);
 }

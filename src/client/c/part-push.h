@@ -16,6 +16,9 @@ struct part_push {
   /** What the slices point into. */
   uint64_t *row_from;
   uint64_t *inner_from;
+  /** Every element of a row, where rows have to be cut. */
+  uint32_t *columns;
+  uint64_t *column_from;
 };
 
 /**

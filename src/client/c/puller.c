@@ -6,20 +6,27 @@
 #include <string.h>
 
 #include "client.h"
+#include "details.h"
 #include "dtypes.h"
+#include "gradients.h"
 
 pserver_status prepare_target(const struct parameter *parameter, const uint64_t *shape, int32_t rank,
                               uint64_t elements, pserver_tensor *tensor, bool *was_allocated) {
   uint64_t bytes = elements * dtype_bytes(parameter->dtype);
   *was_allocated = false;
   if (tensor->data != NULL && tensor->dtype != parameter->dtype) {
-    const char *received = dtype_name(tensor->dtype);
-    return fail(PSERVER_ERR_BAD_DTYPE, "\"%s\": expected %s; received %s", parameter->name,
-                dtype_name(parameter->dtype), received == NULL ? "no element type" : received);
+    const char *name = dtype_name(tensor->dtype);
+    const char *received = name == NULL ? "no element type" : name;
+    fail(PSERVER_ERR_BAD_DTYPE, "\"%s\": expected %s; received %s", parameter->name,
+         dtype_name(parameter->dtype), received);
+    return detail_mismatch(parameter->name, dtype_name(parameter->dtype), received);
   }
   if (tensor->data != NULL && tensor->bytes != bytes) {
-    return fail(PSERVER_ERR_BAD_LENGTH, "\"%s\": expected %" PRIu64 " bytes; received %" PRIu64,
-                parameter->name, bytes, tensor->bytes);
+    fail(PSERVER_ERR_BAD_LENGTH, "\"%s\": expected %" PRIu64 " bytes; received %" PRIu64,
+         parameter->name, bytes, tensor->bytes);
+    detail_text("parameter", parameter->name);
+    detail_whole("expected", bytes);
+    return detail_whole("received", tensor->bytes);
   }
   if (tensor->data == NULL) {
     tensor->data = malloc(bytes == 0 ? 1 : bytes);
@@ -43,18 +50,22 @@ static void release_allocated(pserver_tensor *tensors, const bool *was_allocated
 }
 
 static pserver_status read_all(struct call *call, struct parameter **found, pserver_tensor *tensors,
-                               size_t count, pserver_encoding encoding, bool *is_replaced) {
+                               size_t count, const pserver_read_options *options,
+                               bool *is_replaced) {
   size_t total = 0;
   for (size_t i = 0; i < count; i++) total += found[i]->layout.blocks;
   struct block_read *reads = calloc(total, sizeof *reads);
   if (reads == NULL) return fail(PSERVER_ERR_INTERNAL, "no memory for %zu blocks", total);
   struct block_read *next = reads;
   for (size_t i = 0; i < count; i++) {
+    uint64_t *version = options->versions == NULL ? NULL : &options->versions[i];
+    if (version != NULL) *version = 0;
     for (uint32_t index = 0; index < found[i]->layout.blocks; index++) {
       *next++ = (struct block_read){.parameter = found[i],
                                     .index = index,
-                                    .encoding = encoding,
+                                    .encoding = options->encoding,
                                     .target = tensors[i].data,
+                                    .version = version,
                                     .is_replaced = is_replaced};
     }
   }
@@ -63,14 +74,19 @@ static pserver_status read_all(struct call *call, struct parameter **found, pser
   return status;
 }
 
+pserver_status check_read_encoding(const struct parameter *parameter, pserver_encoding encoding) {
+  if (encoding == PSERVER_AS_IS || parameter->dtype == PSERVER_FLOAT32) return PSERVER_OK;
+  fail(PSERVER_ERR_UNSUPPORTED, "\"%s\": encodings are for float32; it is %s", parameter->name,
+       dtype_name(parameter->dtype));
+  return detail_mismatch(parameter->name, "float32", dtype_name(parameter->dtype));
+}
+
 static pserver_status prepare_all(struct parameter **found, pserver_tensor *tensors,
                                   bool *was_allocated, size_t count, pserver_encoding encoding) {
   pserver_status status = PSERVER_OK;
   for (size_t i = 0; i < count && status == PSERVER_OK; i++) {
-    if (encoding != PSERVER_AS_IS && found[i]->dtype != PSERVER_FLOAT32) {
-      return fail(PSERVER_ERR_UNSUPPORTED, "\"%s\": encodings are for float32; it is %s",
-                  found[i]->name, dtype_name(found[i]->dtype));
-    }
+    status = check_read_encoding(found[i], encoding);
+    if (status != PSERVER_OK) return status;
     status = prepare_target(found[i], found[i]->shape, found[i]->rank, found[i]->layout.elements,
                             &tensors[i], &was_allocated[i]);
   }
@@ -78,15 +94,18 @@ static pserver_status prepare_all(struct parameter **found, pserver_tensor *tens
 }
 
 static pserver_status pull_once(struct call *call, const char *const *names, pserver_tensor *tensors,
-                                size_t count, pserver_encoding encoding, bool *is_replaced) {
+                                size_t count, const pserver_read_options *options,
+                                bool *is_replaced) {
   struct parameter **found = calloc(count, sizeof *found);
   bool *was_allocated = calloc(count, sizeof *was_allocated);
   *is_replaced = false;
   pserver_status status = found == NULL || was_allocated == NULL
                               ? fail(PSERVER_ERR_INTERNAL, "no memory for %zu names", count)
                               : find_parameters(call, names, count, true, found);
-  if (status == PSERVER_OK) status = prepare_all(found, tensors, was_allocated, count, encoding);
-  if (status == PSERVER_OK) status = read_all(call, found, tensors, count, encoding, is_replaced);
+  if (status == PSERVER_OK) {
+    status = prepare_all(found, tensors, was_allocated, count, options->encoding);
+  }
+  if (status == PSERVER_OK) status = read_all(call, found, tensors, count, options, is_replaced);
   if (status != PSERVER_OK && was_allocated != NULL) release_allocated(tensors, was_allocated, count);
   if (found != NULL) give_back_parameters(call->client, found, count);
   free(found);
@@ -95,29 +114,62 @@ static pserver_status pull_once(struct call *call, const char *const *names, pse
 }
 
 pserver_status pull_parameters(struct call *call, const char *const *names, pserver_tensor *tensors,
-                               size_t count, pserver_encoding encoding) {
+                               size_t count, const pserver_read_options *options) {
   bool is_replaced = true;
   pserver_status status = PSERVER_OK;
-  while (is_replaced) status = pull_once(call, names, tensors, count, encoding, &is_replaced);
+  while (is_replaced) status = pull_once(call, names, tensors, count, options, &is_replaced);
   return status;
 }
 
-pserver_status pserver_get(pserver_client *handle, const char *const *names, pserver_tensor *tensors,
-                           size_t count, pserver_encoding encoding, int64_t timeout_ms) {
-  struct call call;
-  pserver_status status = call_begin(&call, handle, "pserver_get", timeout_ms, 0);
-  if (status != PSERVER_OK) return status;
-  if (count == 0) {
-    status = fail(PSERVER_ERR_EMPTY, "pserver_get: expected at least one name; received none");
-  } else if (names == NULL || tensors == NULL) {
-    status = fail(PSERVER_ERR_BAD_VALUE, "pserver_get: expected names and tensors; received NULL");
-  } else if (encoding != PSERVER_AS_IS && encoding_name(encoding) == NULL) {
-    status = fail(PSERVER_ERR_BAD_VALUE, "pserver_get: expected an encoding; received %d",
-                  (int)encoding);
-  } else {
-    status = pull_parameters(&call, names, tensors, count, encoding);
+void pserver_read_options_init(pserver_read_options *options) {
+  if (options == NULL) return;
+  *options = (pserver_read_options){.struct_size = sizeof *options};
+}
+
+pserver_status check_read_options(const struct call *call, const pserver_read_options *options) {
+  if (options->struct_size != sizeof *options) {
+    fail(PSERVER_ERR_BAD_VALUE,
+         "%s: struct_size: expected %zu; received %zu: fill the options with pserver_read_options_init",
+         call->what, sizeof *options, options->struct_size);
+    detail_whole("expected", sizeof *options);
+    return detail_whole("received", options->struct_size);
   }
+  if (options->encoding == PSERVER_AS_IS || encoding_name(options->encoding) != NULL) {
+    return PSERVER_OK;
+  }
+  return bad_encoding(call->what, options->encoding);
+}
+
+static pserver_status get_with(const char *what, pserver_client *handle, const char *const *names,
+                               pserver_tensor *tensors, size_t count,
+                               const pserver_read_options *given, int64_t timeout_ms) {
+  struct call call;
+  pserver_read_options options;
+  pserver_status status = call_begin(&call, handle, what, timeout_ms, 0);
+  if (status != PSERVER_OK) return status;
+  pserver_read_options_init(&options);
+  if (given != NULL) options = *given;
+  if (count == 0) {
+    status = fail(PSERVER_ERR_EMPTY, "%s: expected at least one name; received none", what);
+  } else if (names == NULL || tensors == NULL) {
+    status = fail(PSERVER_ERR_BAD_VALUE, "%s: expected names and tensors; received NULL", what);
+  } else {
+    status = check_read_options(&call, &options);
+  }
+  if (status == PSERVER_OK) status = pull_parameters(&call, names, tensors, count, &options);
   return call_end(&call, status);
+}
+
+pserver_status pserver_get(pserver_client *client, const char *const *names, pserver_tensor *tensors,
+                           size_t count, pserver_encoding encoding, int64_t timeout_ms) {
+  pserver_read_options options = {.struct_size = sizeof options, .encoding = encoding};
+  return get_with("pserver_get", client, names, tensors, count, &options, timeout_ms);
+}
+
+pserver_status pserver_get_with(pserver_client *client, const char *const *names,
+                                pserver_tensor *tensors, size_t count,
+                                const pserver_read_options *options, int64_t timeout_ms) {
+  return get_with("pserver_get_with", client, names, tensors, count, options, timeout_ms);
 }
 
 void pserver_tensor_release(pserver_tensor *tensor) {

@@ -40,6 +40,13 @@ static void write_init_entries(struct draft *draft, const struct piece *piece) {
   pack_raw(draft, parameter->config, parameter->config_bytes);
 }
 
+uint64_t seen_version(const struct piece *piece) {
+  const struct update *update = piece->update;
+  /* Within a step no gradient is behind another. */
+  if (update->seen == NULL || update->step > 0 || piece->forgets_seen) return 0;
+  return __atomic_load_n(&update->seen[piece->index], __ATOMIC_RELAXED);
+}
+
 static void write_push_entries(struct draft *draft, const struct piece *piece) {
   const struct update *update = piece->update;
   const char *encoding = encoding_name(update->encoding);
@@ -52,9 +59,7 @@ static void write_push_entries(struct draft *draft, const struct piece *piece) {
     draft_text(draft, "op", "grad");
     if (update->has_rate) draft_number(draft, "lr", update->rate);
     if (update->step > 0) draft_whole(draft, "step", update->step);
-    uint64_t seen =
-        update->seen == NULL ? 0 : __atomic_load_n(&update->seen[piece->index], __ATOMIC_RELAXED);
-    if (seen > 0) draft_whole(draft, "seen", seen);
+    if (piece->seen > 0) draft_whole(draft, "seen", piece->seen);
   }
   if (encoding != NULL) draft_text(draft, "encoding", encoding);
   if (piece->slice != NULL && !piece->slice->is_whole_block) write_part_entry(draft, piece->slice);

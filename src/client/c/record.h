@@ -15,6 +15,9 @@ struct record_head {
 void record_subject(const struct client *client, const struct piece *piece,
                     char subject[SUBJECT_ROOM]);
 
+/** The version of its block that a gradient names; 0 for none. */
+uint64_t seen_version(const struct piece *piece);
+
 /** Writes the entries of a record, without those of the envelope and the tensor bytes. */
 void write_record_entries(struct draft *draft, const struct piece *piece,
                           const struct record_head *head, const char *reply);

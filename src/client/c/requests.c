@@ -7,6 +7,7 @@
 
 #include "clock.h"
 #include "connection.h"
+#include "details.h"
 
 #define REPEAT_MS 1000
 /** Repeats slow down, or a slow link would be filled with the repeats of large replies. */
@@ -73,6 +74,7 @@ static pserver_status send_ask(struct asking *asking, struct ask *ask) {
            token);
   struct draft draft;
   draft_begin(&draft);
+  ask->reply = reply;
   pserver_status status = ask->write(call, ask, &draft);
   if (status == PSERVER_OK) {
     status = publish(call->client, ask->subject, reply, draft.buffer.data, draft.buffer.size);
@@ -113,7 +115,8 @@ static pserver_status handle_reply(struct asking *asking, struct ask *ask, natsM
   bool is_open = false;
   pserver_status status = answer(asking, ask, received, &message, &is_open);
   if (status == PSERVER_OK) {
-    finish(asking, ask);
+    if (!ask->goes_on) finish(asking, ask);
+    ask->goes_on = false;
     return status;
   }
   if (heals_with_time(status)) {
@@ -165,7 +168,8 @@ static pserver_status at_end(struct asking *asking, pserver_status status) {
                 "%s; last: the connection to the broker is lost; the client goes on trying", text);
   }
   if (asking->trouble.code == PSERVER_OK) return status;
-  return fail(asking->trouble.code, "%s; last: %s", text, asking->trouble.text);
+  fail_as(&asking->trouble);
+  return fail_again(asking->trouble.code, "%s; last: %s", text, asking->trouble.text);
 }
 
 static pserver_status step(struct asking *asking) {

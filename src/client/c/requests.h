@@ -26,6 +26,10 @@ struct ask {
   int64_t patience_ms;
   /** Never to be repeated while no answer comes: doing it twice would be wrong. */
   bool is_sent_once;
+  /** Set by `read`: the message was none yet, more follow. */
+  bool goes_on;
+  /** Where its answers come to; valid in `write`. */
+  const char *reply;
   /** What it counts in the window of replies; 0 for nothing. */
   size_t window_bytes;
 

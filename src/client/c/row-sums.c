@@ -2,9 +2,11 @@
 #include "row-sums.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "details.h"
 #include "dtypes.h"
 #include "errors.h"
 
@@ -46,10 +48,14 @@ static pserver_status normalize(const struct parameter *parameter, const int64_t
   *is_ascending = true;
   for (size_t i = 0; i < count; i++) {
     if (rows[i] < -size || rows[i] >= size) {
-      return fail(PSERVER_ERR_BAD_INDEX,
-                  "\"%s\": rows: expected whole numbers from %" PRId64 " to %" PRId64
-                  "; received %" PRId64,
-                  parameter->name, -size, size - 1, rows[i]);
+      char expected[80];
+      snprintf(expected, sizeof expected, "whole numbers from %" PRId64 " to %" PRId64, -size, size - 1);
+      fail(PSERVER_ERR_BAD_INDEX, "\"%s\": rows: expected %s; received %" PRId64, parameter->name,
+           expected, rows[i]);
+      detail_text("parameter", parameter->name);
+      detail_whole("dimension", 0);
+      detail_text("expected", expected);
+      return detail_number("received", (double)rows[i]);
     }
     places[i] = (struct place){(uint64_t)(rows[i] < 0 ? rows[i] + size : rows[i]), i};
     if (i > 0 && places[i].row <= places[i - 1].row) *is_ascending = false;

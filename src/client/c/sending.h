@@ -7,9 +7,9 @@
 bool piece_is_stored_nowhere(const struct piece *piece);
 
 /** What became of one piece. Rejections, reasons and obstacles are the last error. */
-void sending_applied(struct sending *sending);
-void sending_rejected(struct sending *sending, const struct piece *piece);
-void sending_unknown(struct sending *sending, const struct piece *piece);
+void sending_applied(struct sending *sending, struct piece *piece);
+void sending_rejected(struct sending *sending, struct piece *piece);
+void sending_unknown(struct sending *sending, struct piece *piece);
 void sending_unsent(struct sending *sending, size_t count);
 
 /** The last error is what ended the call before every piece was settled. */

@@ -8,6 +8,7 @@
 #include "call.h"
 #include "client.h"
 #include "clock.h"
+#include "details.h"
 #include "requests.h"
 
 #define REJOIN_MS 30000
@@ -62,10 +63,11 @@ static pserver_status note_ended(struct call *call, struct ask *ask, pserver_sta
 
 static pserver_status no_host(struct call *call, struct ask *ask) {
   (void)ask;
-  return fail(PSERVER_ERR_NO_HOST,
-              "no host of job \"%s\" answers: start one on this broker, or check the name of the job "
-              "and the broker's address",
-              call->client->job);
+  fail(PSERVER_ERR_NO_HOST,
+       "no host of job \"%s\" answers: start one on this broker, or check the name of the job "
+       "and the broker's address",
+       call->client->job);
+  return detail_text("job", call->client->job);
 }
 
 static pserver_status ask_once(struct call *call, struct lifecycle_request *request) {
@@ -127,6 +129,8 @@ static void read_synchronization(const struct value *fields, struct session *ses
   if (value_is_text(&mode, "ssp")) session->synchronization = TOGETHER_SSP;
   map_whole(&map, "staleness", &session->staleness);
   map_whole(&map, "backups", &session->backups);
+  map_whole(&map, "trainers", &session->trainers);
+  session->sums = map_find(&map, "reduce", &mode) && value_is_text(&mode, "sum");
 }
 
 static pserver_status read_join(struct call *call, void *context, const struct message *message) {
@@ -153,6 +157,8 @@ static pserver_status read_join(struct call *call, void *context, const struct m
   session->synchronization = read.synchronization;
   session->staleness = read.staleness;
   session->backups = read.backups;
+  session->trainers = read.trainers;
+  session->sums = read.sums;
   session->is_ended = false;
   outbox_start(client);
   wake_all(client);
@@ -261,11 +267,13 @@ void session_stop(struct client *client) {
   client->session.has_thread = false;
 }
 
-void session_leave(struct client *client) {
+pserver_status session_leave(struct client *client) {
   struct call call;
-  if (client->session.number == 0) return;
-  if (call_begin_inner(&call, client, "leave", LEAVE_MS) != PSERVER_OK) return;
+  if (client->session.number == 0) return PSERVER_OK;
+  pserver_status status = call_begin_inner(&call, client, "leave", LEAVE_MS);
+  if (status != PSERVER_OK) return status;
   call.is_last = true;
-  session_request(&call, "leave", NULL, NULL, NULL);
+  status = session_request(&call, "leave", NULL, NULL, NULL);
   call_end_inner(&call);
+  return status;
 }

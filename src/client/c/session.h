@@ -22,6 +22,9 @@ struct session {
   enum synchronization synchronization;
   uint64_t staleness;
   uint64_t backups;
+  uint64_t trainers;
+  /** Whether gradients of a step are summed up, not averaged. */
+  bool sums;
   /** A host has said that it is over: the thread joins anew. */
   bool is_ended;
   bool is_stopped;
@@ -52,7 +55,7 @@ void session_ended(struct client *client, pserver_status status);
 pserver_status session_start(struct client *client);
 void session_stop(struct client *client);
 
-/** Gives the lease back. Without an answer it runs out by itself. */
-void session_leave(struct client *client);
+/** Gives the lease back. Without an answer, whatever the reason, it runs out by itself. */
+pserver_status session_leave(struct client *client);
 
 #endif

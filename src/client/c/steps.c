@@ -1,6 +1,8 @@
 /* Steps of jobs that are synchronized by them: who is a member, which step is open, when it ends. */
 #include "steps.h"
 
+#include <string.h>
+
 #include "client.h"
 #include "clock.h"
 #include "step-requests.h"
@@ -137,6 +139,28 @@ static pserver_status wait_until_open(struct call *call, const struct piece *pie
   }
 }
 
+/** The step that gradients belong to now. Lock held. */
+static void take_place(const struct client *client, struct step_place *place) {
+  bool is_sync = client->session.synchronization == TOGETHER_SYNC;
+  place->step = is_sync ? client->steps.ended + 1 : 0;
+  place->counts_late = (is_sync && client->session.backups > 0) || client->steps.entered_in_step;
+}
+
+pserver_status steps_enter_anew(struct call *call, const struct piece *pieces, size_t count,
+                                struct step_place *place) {
+  struct client *client = call->client;
+  pthread_mutex_lock(&client->lock);
+  client->steps.member = 0;
+  memset(client->steps.closed, 0, sizeof client->steps.closed);
+  pthread_mutex_unlock(&client->lock);
+  pserver_status status = wait_until_open(call, pieces, count);
+  if (status != PSERVER_OK) return status;
+  pthread_mutex_lock(&client->lock);
+  take_place(client, place);
+  pthread_mutex_unlock(&client->lock);
+  return PSERVER_OK;
+}
+
 pserver_status steps_join_in(struct call *call, const struct piece *pieces, size_t count,
                              bool ends_step, struct step_place *place) {
   struct client *client = call->client;
@@ -151,8 +175,7 @@ pserver_status steps_join_in(struct call *call, const struct piece *pieces, size
     pthread_mutex_lock(&client->lock);
     place->is_in_steps = true;
     place->has_turn = ends_step;
-    place->step = mode == TOGETHER_SYNC ? client->steps.ended + 1 : 0;
-    place->counts_late = (mode == TOGETHER_SYNC && client->session.backups > 0) || client->steps.entered_in_step;
+    take_place(client, place);
     client->steps.is_open = true;
     client->steps.sending++;
     pthread_mutex_unlock(&client->lock);

@@ -47,6 +47,13 @@ struct step_place {
 pserver_status steps_join_in(struct call *call, const struct piece *pieces, size_t count,
                              bool ends_step, struct step_place *place);
 
+/**
+ * After a shard has found them too early: enters anew, waits as steps_join_in() does, and takes the place that
+ * they have now.
+ */
+pserver_status steps_enter_anew(struct call *call, const struct piece *pieces, size_t count,
+                                struct step_place *place);
+
 /** After they were sent: ends the step if the call does. Returns what came of it all. */
 pserver_status steps_sent(struct call *call, const struct step_place *place, bool ends_step,
                           pserver_status status, size_t late);

@@ -7,28 +7,38 @@
 
 #include "call.h"
 #include "client.h"
+#include "details.h"
 #include "dtypes.h"
 #include "finite.h"
 
 static pserver_status bad_bytes(const char *name, uint64_t expected, uint64_t received) {
-  return fail(PSERVER_ERR_BAD_LENGTH, "\"%s\": expected %" PRIu64 " bytes; received %" PRIu64, name,
-              expected, received);
+  fail(PSERVER_ERR_BAD_LENGTH, "\"%s\": expected %" PRIu64 " bytes; received %" PRIu64, name, expected,
+       received);
+  detail_text("parameter", name);
+  detail_whole("expected", expected);
+  return detail_whole("received", received);
 }
 
 pserver_status check_tensor(const char *name, const pserver_tensor *tensor) {
   if (name == NULL) return fail(PSERVER_ERR_BAD_NAME, "expected a name; received NULL");
   if (tensor == NULL) return fail(PSERVER_ERR_BAD_VALUE, "\"%s\": expected a tensor; received NULL", name);
   if (dtype_name(tensor->dtype) == NULL) {
-    return fail(PSERVER_ERR_BAD_DTYPE, "\"%s\": expected an element type; received %d", name,
-                (int)tensor->dtype);
+    fail(PSERVER_ERR_BAD_DTYPE, "\"%s\": expected an element type; received %d", name,
+         (int)tensor->dtype);
+    detail_text("parameter", name);
+    detail_text("expected", "an element type");
+    return detail_signed("received", (int)tensor->dtype);
   }
   if (tensor->data == NULL && tensor->bytes > 0) {
     return fail(PSERVER_ERR_BAD_VALUE, "\"%s\": expected data; received NULL", name);
   }
   if (tensor->rank == PSERVER_RANK_OF_PARAMETER) return PSERVER_OK;
   if (tensor->rank < 0 || tensor->rank > PSERVER_RANK_MAX) {
-    return fail(PSERVER_ERR_BAD_SHAPE, "\"%s\": expected at most %d dimensions; received %d", name,
-                PSERVER_RANK_MAX, (int)tensor->rank);
+    fail(PSERVER_ERR_BAD_SHAPE, "\"%s\": expected at most %d dimensions; received %d", name,
+         PSERVER_RANK_MAX, (int)tensor->rank);
+    detail_text("parameter", name);
+    detail_text("expected", "at most 32 dimensions");
+    return detail_signed("received", tensor->rank);
   }
   return PSERVER_OK;
 }
@@ -47,12 +57,16 @@ pserver_status fit_tensor(const struct parameter *parameter, const pserver_tenso
   pserver_status status = check_tensor(parameter->name, tensor);
   if (status != PSERVER_OK) return status;
   if (tensor->dtype != parameter->dtype) {
-    return fail(PSERVER_ERR_BAD_DTYPE, "\"%s\": expected %s; received %s", parameter->name,
-                dtype_name(parameter->dtype), dtype_name(tensor->dtype));
+    fail(PSERVER_ERR_BAD_DTYPE, "\"%s\": expected %s; received %s", parameter->name,
+         dtype_name(parameter->dtype), dtype_name(tensor->dtype));
+    return detail_mismatch(parameter->name, dtype_name(parameter->dtype), dtype_name(tensor->dtype));
   }
   if (!has_shape(tensor, shape, rank)) {
-    return fail(PSERVER_ERR_BAD_SHAPE, "\"%s\": expected another shape, of %" PRIu64 " elements",
-                parameter->name, elements);
+    fail(PSERVER_ERR_BAD_SHAPE, "\"%s\": expected another shape, of %" PRIu64 " elements",
+         parameter->name, elements);
+    detail_text("parameter", parameter->name);
+    detail_shape("expected", shape, rank);
+    return detail_shape("received", tensor->shape, tensor->rank);
   }
   uint64_t expected = elements * dtype_bytes(parameter->dtype);
   return tensor->bytes == expected ? PSERVER_OK : bad_bytes(parameter->name, expected, tensor->bytes);
@@ -67,11 +81,15 @@ pserver_status check_finite(const struct parameter *parameter, pserver_encoding 
   uint64_t index;
   double received = first_non_finite(dtype, encoding, data, &index);
   bool is_encoded = isfinite(received);
-  return fail(PSERVER_ERR_NON_FINITE,
-              "\"%s\": expected finite values; received %g%s%s%s as element %" PRIu64
-              ". Declare it with allowNonFinite to take them",
-              parameter->name, received, is_encoded ? ", an infinity as " : "",
-              is_encoded ? encoding_name(encoding) : "", is_encoded ? "," : "", index);
+  fail(PSERVER_ERR_NON_FINITE,
+       "\"%s\": expected finite values; received %g%s%s%s as element %" PRIu64
+       ". Declare it with allowNonFinite to take them",
+       parameter->name, received, is_encoded ? ", an infinity as " : "",
+       is_encoded ? encoding_name(encoding) : "", is_encoded ? "," : "", index);
+  detail_text("parameter", parameter->name);
+  detail_text("expected", "finite values");
+  detail_number("received", received);
+  return detail_whole("index", index);
 }
 
 void cut_into_pieces(const struct update *update, struct piece *pieces) {

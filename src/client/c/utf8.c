@@ -2,9 +2,10 @@
 #include "utf8.h"
 
 #include <stdint.h>
+#include <string.h>
 
-/** Bytes of the sequence that begins here; 0 if none does. */
-static size_t sequence_bytes(const uint8_t *at, size_t left) {
+size_t utf8_sequence(const void *text, size_t left) {
+  const uint8_t *at = text;
   uint8_t first = at[0];
   if (first < 0x80) return 1;
   size_t bytes = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
@@ -21,10 +22,28 @@ static size_t sequence_bytes(const uint8_t *at, size_t left) {
 bool is_utf8(const void *bytes, size_t count) {
   const uint8_t *at = bytes;
   while (count > 0) {
-    size_t taken = sequence_bytes(at, count);
+    size_t taken = utf8_sequence(at, count);
     if (taken == 0) return false;
     at += taken;
     count -= taken;
   }
   return true;
+}
+
+bool is_nul_of_name(const void *text, size_t left) {
+  const uint8_t *at = text;
+  return left >= 2 && at[0] == 0xc0 && at[1] == 0x80;
+}
+
+void make_utf8(char *text) {
+  size_t left = strlen(text);
+  while (left > 0) {
+    size_t taken = utf8_sequence(text, left);
+    if (taken == 0) {
+      *text = '?';
+      taken = 1;
+    }
+    text += taken;
+    left -= taken;
+  }
 }

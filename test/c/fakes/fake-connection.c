@@ -149,6 +149,12 @@ natsStatus natsConnection_PublishRequest(natsConnection *connection, const char 
   return broker_takes(subject, reply, data, (size_t)bytes);
 }
 
+natsStatus natsConnection_Publish(natsConnection *connection, const char *subject, const void *data,
+                                  int bytes) {
+  (void)connection;
+  return broker_takes(subject, "", data, (size_t)bytes);
+}
+
 void natsConnection_Close(natsConnection *connection) {
   struct client *client = broker.client;
   broker.client = NULL;

@@ -134,7 +134,7 @@ natsStatus broker_takes(const char *subject, const char *reply, const void *data
   struct message message;
   if (open_message(data, bytes, &message) != PSERVER_OK) abort();
   if (script.next_publication != NATS_OK) return script.next_publication;
-  if (script.question_count == QUESTIONS_MAX) return NATS_OK;
+  if (script.question_count == QUESTIONS_MAX || *reply == '\0') return NATS_OK;
   script.questions[script.question_count++] = strdup(reply);
   if (script.join_reply != NULL && strstr(subject, ".join") != NULL) {
     deliver_reply(script.join_reply, script.join_bytes, true, false, false);

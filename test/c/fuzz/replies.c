@@ -12,6 +12,8 @@
 #include "envelope.h"
 #include "fake-broker.h"
 #include "fake-connection.h"
+#include "json-check.h"
+#include "utf8.h"
 
 #define TIMEOUT_MS 3000
 #define SCRIPTED_JOIN 0x80
@@ -52,6 +54,29 @@ static void create(pserver_client *client) {
   expect_tensor(pserver_create(client, "w", &value, NULL, -1, &settled), &settled);
 }
 
+static void note_progress(void *context, uint64_t done, uint64_t total) {
+  (void)done;
+  (void)total;
+  ++*(size_t *)context;
+}
+
+static void look_closer(pserver_client *client) {
+  pserver_job_info info = {0};
+  pserver_position positions[PSERVER_SHARDS_MAX];
+  pserver_parameter_details *list = NULL;
+  pserver_saved_model saved = {.struct_size = sizeof saved};
+  size_t count = 0;
+  pserver_job_positions(client, &info, positions, &count, -1);
+  if (count > PSERVER_SHARDS_MAX) abort();
+  if (pserver_list_details(client, &list, &count, -1) == PSERVER_OK) {
+    for (size_t i = 0; i < count; i++) {
+      if (!is_json_object(list[i].config)) abort();
+    }
+    pserver_list_details_release(list, count);
+  }
+  pserver_save_model(client, "model", note_progress, &count, &saved, -1);
+}
+
 static void look(pserver_client *client) {
   pserver_job_info info = {0};
   pserver_parameter_info *list = NULL;
@@ -60,6 +85,7 @@ static void look(pserver_client *client) {
   if (memchr(info.by, '\0', sizeof info.by) == NULL) abort();
   if (pserver_list(client, &list, &count, -1) == PSERVER_OK) pserver_list_release(list, count);
   pserver_save(client, "model", -1);
+  look_closer(client);
 }
 
 static void get_as(pserver_client *client, pserver_encoding encoding) {
@@ -108,6 +134,10 @@ static void use_parts(pserver_client *client) {
   pserver_tensor got = {0};
   expect_tensor(pserver_pull_part(client, "emb:sparse-0", indices, 2, &got, -1), &got);
   pserver_push_part(client, "emb:sparse-0", &part, indices, 2, 1, 1, -1);
+  pserver_read_options options;
+  pserver_read_options_init(&options);
+  options.encoding = PSERVER_BFLOAT16;
+  expect_tensor(pserver_pull_part_with(client, "emb:sparse-0", indices, 2, &got, &options, -1), &got);
 }
 
 static void keep_step(pserver_client *client) {
@@ -169,6 +199,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes) {
   }
   const char *message = NULL;
   if (pserver_last_error(&message) != PSERVER_OK && strlen(message) == 0) abort();
+  if (!is_utf8(message, strlen(message)) || !is_json_object(pserver_last_error_details())) abort();
   draft_release(&join_reply);
   return 0;
 }

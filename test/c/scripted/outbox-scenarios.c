@@ -417,6 +417,44 @@ static void parts_by_payload(void) {
   free(values);
 }
 
+#define LONG_ROW ((size_t)60000)
+
+/** One of two rows of 60,000 elements, for which a broker that takes less than it did has no room. */
+static void rows_by_payload(void) {
+  int64_t row = 1;
+  int64_t *columns = malloc(LONG_ROW * sizeof *columns);
+  float *values = malloc(LONG_ROW * sizeof *values);
+  for (size_t i = 0; i < LONG_ROW; i++) columns[i] = (int64_t)i;
+  for (size_t i = 0; i < LONG_ROW; i++) values[i] = (float)i;
+  pserver_indices indices[2] = {{&row, 1}, {columns, LONG_ROW}};
+  pserver_tensor part = {PSERVER_FLOAT32, 2, {1, LONG_ROW}, values, LONG_ROW * sizeof *values};
+  begin(take_at_once);
+  job.block_rows = 2;
+  job.row_elements = LONG_ROW;
+  broker.max_payload = 262144;
+  pserver_client *client = connected(0);
+  EXPECT_OK(pserver_push_part(client, "w", &part, indices, 2, 0, 1, 3000));
+  /* Half of 196,608 bytes for elements and their numbers: 12,288 of 8 bytes each. */
+  EXPECT(count_to(NULL) == 5);
+  size_t next = 0;
+  for (size_t i = 0; i < 5; i++) {
+    const struct message *message = &to(NULL, i)->message;
+    size_t elements = i < 4 ? 12288 : LONG_ROW - 4 * 12288;
+    size_t index_bytes = (4 + elements * 4 + 7) / 8 * 8;
+    EXPECT(message->data_bytes == index_bytes + elements * 4);
+    for (size_t j = 0; j < elements; j++, next++) {
+      uint32_t column;
+      float value;
+      memcpy(&column, message->data + 4 + 4 * j, 4);
+      memcpy(&value, message->data + index_bytes + 4 * j, 4);
+      EXPECT(column == next && value == (float)next);
+    }
+  }
+  closed(client);
+  free(columns);
+  free(values);
+}
+
 const struct scenario outbox_scenarios[] = {
     {"a record is sent again after 2, 4, 6, 8, 8 s without a PubAck, the very same bytes", repeats},
     {"a record is never sent again after its PubAck", stops_at_the_ack},
@@ -436,4 +474,5 @@ const struct scenario outbox_scenarios[] = {
     {"where stored is enough the PubAck settles a record", stored_is_enough},
     {"a subject that the broker refuses ends the call", denied},
     {"a part of a block is one message, unless the broker takes none as large", parts_by_payload},
+    {"a row that the broker takes no longer is cut", rows_by_payload},
     {NULL, NULL}};

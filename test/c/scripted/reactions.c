@@ -25,7 +25,7 @@ static void at_pull(const struct published *message) {
   pulled_after(1, message, 2, 0);
 }
 
-static void step_after(const struct published *message) {
+static void new_step_after(const struct published *message) {
   struct draft draft;
   draft_begin(&draft);
   draft_whole(&draft, "generation", 2);
@@ -40,7 +40,7 @@ static void step_after(const struct published *message) {
 static void at_step(const struct published *message) {
   if (serve(message) || refuse_first(message, "step")) return;
   if (is_to(message, "step")) {
-    step_after(message);
+    new_step_after(message);
   } else if (is_record(message)) {
     stored_after(1, message, 1, 1);
     applied_after(2, message, 1);

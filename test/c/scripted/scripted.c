@@ -40,7 +40,7 @@ void begin(take_message taker) {
   broker = (struct broker){0};
   take = taker;
   job = (struct scripted_job){
-      .session = 41, .shards = 2, .lease_ms = 600000, .mode = "async", .blocks = 1, .block_rows = 1};
+      .session = 41, .shards = 2, .lease_ms = 600000, .mode = "async", .blocks = 1, .block_rows = 1, .row_elements = 2};
   set_clock();
 }
 
@@ -257,6 +257,16 @@ void applied_after(int64_t delay_ms, const struct published *record, uint64_t se
                                  .seq = seq});
 }
 
+void step_after(int64_t delay_ms, const struct published *question, uint64_t step) {
+  struct draft draft;
+  draft_begin(&draft);
+  draft_whole(&draft, "generation", 1);
+  draft_whole(&draft, "seq", 0);
+  draft_whole(&draft, "revision", 1);
+  draft_whole(&draft, "step", step);
+  draft_after(delay_ms, question->reply, &draft);
+}
+
 void pulled_after(int64_t delay_ms, const struct published *pull, uint64_t generation, uint64_t seq) {
   float values[2] = {0, 0};
   struct draft draft;
@@ -287,8 +297,8 @@ static void join_after(int64_t delay_ms, const struct published *message) {
 
 static void pack_layout(struct draft *draft) {
   const char *const keys[] = {"elements", "blockElements", "blocks", "firstShard", "shards"};
-  const uint64_t values[] = {2 * job.blocks * job.block_rows, 2 * job.block_rows, job.blocks, 0,
-                             job.shards};
+  uint64_t elements = job.block_rows * job.row_elements;
+  const uint64_t values[] = {job.blocks * elements, elements, job.blocks, 0, job.shards};
   pack_map(draft, 5);
   for (size_t i = 0; i < 5; i++) {
     pack_text(draft, keys[i], strlen(keys[i]));
@@ -306,9 +316,13 @@ static void pack_parameter(struct draft *draft) {
   pack_text(draft, "shape", 5);
   pack_list(draft, 2);
   pack_whole(draft, job.blocks * job.block_rows);
-  pack_whole(draft, 2);
+  pack_whole(draft, job.row_elements);
   pack_text(draft, "config", 6);
-  pack_map(draft, 0);
+  pack_map(draft, job.scales_staleness);
+  if (job.scales_staleness) {
+    pack_text(draft, "stalenessScaling", 16);
+    msgpack_pack_true(&draft->packer);
+  }
   pack_text(draft, "epoch", 5);
   pack_whole(draft, 2);
   pack_text(draft, "ready", 5);

@@ -35,9 +35,12 @@ struct scripted_job {
   uint64_t shards;
   int64_t lease_ms;
   const char *mode;
-  /** Of the parameter "w": blocks of some rows of two elements; block i is on shard i modulo `shards`. */
+  /** Of the parameter "w": blocks of some rows, of two elements; block i is on shard i modulo `shards`. */
   uint64_t blocks;
   uint64_t block_rows;
+  uint64_t row_elements;
+  /** Whether its gradients name the version they were made from. */
+  bool scales_staleness;
   /** Where shard 0 stood when the job became ready; generation 0: nothing is said. */
   uint64_t at_generation;
   uint64_t at_seq;
@@ -104,6 +107,8 @@ struct outcome {
 void outcome_after(int64_t delay_ms, const struct published *question, struct outcome outcome);
 /** The applied outcome of a record. */
 void applied_after(int64_t delay_ms, const struct published *record, uint64_t seq);
+/** How far a shard is, in generation 1. */
+void step_after(int64_t delay_ms, const struct published *question, uint64_t step);
 void pulled_after(int64_t delay_ms, const struct published *pull, uint64_t generation, uint64_t seq);
 /** Raw bytes to a place below the inbox, or anywhere. */
 void bytes_after(int64_t delay_ms, const char *subject, const void *bytes, size_t count);
@@ -120,6 +125,8 @@ extern const struct scenario outbox_scenarios[];
 extern const struct scenario outcome_scenarios[];
 extern const struct scenario position_scenarios[];
 extern const struct scenario session_scenarios[];
+extern const struct scenario cancel_scenarios[];
+extern const struct scenario fallback_scenarios[];
 extern const struct scenario reaction_scenarios[];
 
 #endif

@@ -41,9 +41,9 @@ test("the parts that need no broker", async () => {
   await runProgram("valgrind", [...VALGRIND, program]);
 });
 
-test("every call", async () => {
+test.each(["calls", "details"])("every call of %s", async (name) => {
   const job = await startServedJob({ modelDirectory: directory });
-  const program = await library.program("calls");
+  const program = await library.program(name);
   await runProgram("valgrind", [...VALGRIND, program, job.broker.url, job.job]);
 });
 
