@@ -79,6 +79,8 @@ typedef enum pserver_status {
   PSERVER_ERR_NOT_MEMBER = 37,
   /** more than one trainer or job may hold or waste */
   PSERVER_ERR_QUOTA = 38,
+  /** the job's records have fallen behind what has been done by them */
+  PSERVER_ERR_JOB_DAMAGED = 39,
   /** the journal has reached its limit */
   PSERVER_ERR_JOURNAL_FULL = 40,
   /** the journal lost or changed a record */
@@ -181,6 +183,7 @@ typedef enum pserver_status {
   X(PSERVER_ERR_EARLY, "EARLY", 1) \
   X(PSERVER_ERR_NOT_MEMBER, "NOT_MEMBER", 0) \
   X(PSERVER_ERR_QUOTA, "QUOTA", 0) \
+  X(PSERVER_ERR_JOB_DAMAGED, "JOB_DAMAGED", 0) \
   X(PSERVER_ERR_JOURNAL_FULL, "JOURNAL_FULL", 1) \
   X(PSERVER_ERR_JOURNAL_DAMAGED, "JOURNAL_DAMAGED", 0) \
   X(PSERVER_ERR_JOURNAL_LOST, "JOURNAL_LOST", 0) \

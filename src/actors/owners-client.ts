@@ -14,9 +14,15 @@ import {
   type Position,
   PserverError,
   parsePosition,
+  parseTrainersReply,
   quoteName,
+  type RememberedTrainers,
+  TRAINERS_MAX,
+  TRAINERS_PER_MESSAGE_MAX,
+  type TrainerSession,
   textField,
   throwIfError,
+  trainersRequest,
 } from "../protocol/index.ts";
 import { fromBrokerError, isNoResponders } from "../transport/broker-error.ts";
 import { mapConcurrently } from "./concurrent.ts";
@@ -34,6 +40,9 @@ const PATIENCE_MS = 20_000;
 
 /** How long an owner may take to say what memory its host has. */
 const MEMORY_MS = 2_000;
+
+/** How long an owner may take to say whom it remembers; it is asked again soon if it does not. */
+const TRAINERS_MS = 5_000;
 
 /** Pause before an owner that is missing is asked again. */
 const RETRY_MS = 100;
@@ -107,6 +116,21 @@ export class OwnersClient implements Owners {
       return [textField(block, "parameter"), integerField(block, "index")] as const;
     });
     return { position: parsePosition(fields), missing };
+  }
+
+  async trainers(shard: number): Promise<RememberedTrainers> {
+    const all: TrainerSession[] = [];
+    let toldUpTo = 0;
+    // Trainers that come while it is asked for can make the last page follow one page later.
+    for (let pages = 0; pages <= TRAINERS_MAX / TRAINERS_PER_MESSAGE_MAX; pages++) {
+      const request = trainersRequest(all.at(-1)?.[0] ?? "");
+      const { fields } = await this.ask(shard, "trainers", request, TRAINERS_MS);
+      const page = parseTrainersReply(fields);
+      all.push(...page.trainers);
+      toldUpTo = page.toldUpTo;
+      if (page.trainers.length < TRAINERS_PER_MESSAGE_MAX) break;
+    }
+    return { trainers: all, toldUpTo };
   }
 
   append(shard: number, record: HostRecord): Promise<Position> {

@@ -22,6 +22,7 @@ const HINTS: Readonly<Partial<Record<ErrorCode, string>>> = {
   OUTCOME_UNKNOWN: 'look at the values with "pserver get" before you send them again',
   JOURNAL_FULL: "wait for a snapshot, or give the broker more room",
   JOURNAL_FAULT: "make room where the broker stores, and restart it: its log names the cause",
+  JOB_DAMAGED: "see JOB_DAMAGED in docs/operations.md",
   NO_SPACE: "free space in the broker's store, or raise its limits",
   BAD_PATH:
     "give a path relative to the host's model directory, such as runs/1.safetensors or runs/1/",

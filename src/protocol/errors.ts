@@ -98,6 +98,12 @@ export const ERROR_CODES = {
     meaning: "more than one trainer or job may hold or waste",
   },
 
+  JOB_DAMAGED: {
+    number: 39,
+    retryable: false,
+    meaning: "the job's records have fallen behind what has been done by them",
+  },
+
   // Journal.
   JOURNAL_FULL: { number: 40, retryable: true, meaning: "the journal has reached its limit" },
   JOURNAL_DAMAGED: {

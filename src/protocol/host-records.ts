@@ -6,6 +6,7 @@ import type { Layout } from "./layout.ts";
 import { type Declaration, parseParameterInfo } from "./lifecycle-messages.ts";
 import { LIVE_SESSIONS_MAX, MEMBERS_MAX, PARAMETERS_PER_REQUEST_MAX } from "./limits.ts";
 import { escapeId, unescapeId } from "./names.ts";
+import { parseTrainerSessions, type TrainerSession } from "./remembered-trainers.ts";
 
 /** From here on the shard is folded under these rules. */
 export interface RulesRecord {
@@ -64,6 +65,15 @@ export interface SessionsRecord {
   readonly live: readonly number[];
 }
 
+/**
+ * Has the shard forget trainers that it remembers with these very sessions: numbers that no host has
+ * given them. Since version 2 of the rules.
+ */
+export interface ForgetRecord {
+  readonly verb: "forget";
+  readonly trainers: readonly TrainerSession[];
+}
+
 /** A host's journal record. */
 export type HostRecord =
   | RulesRecord
@@ -71,7 +81,8 @@ export type HostRecord =
   | DeclareRecord
   | DropRecord
   | FloorRecord
-  | SessionsRecord;
+  | SessionsRecord
+  | ForgetRecord;
 
 /** A host's record as a message. Lists are its bytes: a header has no room for them. */
 export function encodeHostRecord(record: HostRecord): Uint8Array {
@@ -87,6 +98,8 @@ export function encodeHostRecord(record: HostRecord): Uint8Array {
     }
     case "sessions":
       return encodeMessage({ upTo: record.upTo }, packValue(record.live));
+    case "forget":
+      return encodeMessage({}, packValue(record.trainers));
     default: {
       const { verb: _verb, ...entries } = record;
       return encodeMessage({ ...entries });
@@ -129,6 +142,8 @@ export function parseHostRecord(verb: HostRecord["verb"], message: Message): Hos
       const live = unpackList("live", data, LIVE_SESSIONS_MAX);
       return { verb, upTo, live: live.map((live) => integerField({ live }, "live", 1, upTo)) };
     }
+    case "forget":
+      return { verb, trainers: parseTrainerSessions(unpackValue(data)) };
   }
 }
 

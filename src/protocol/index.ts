@@ -25,6 +25,7 @@ export * from "./outcomes.ts";
 export * from "./parts.ts";
 export * from "./pulls.ts";
 export * from "./records.ts";
+export * from "./remembered-trainers.ts";
 export * from "./show-url.ts";
 export * from "./status-pages.ts";
 export * from "./steps.ts";

@@ -36,6 +36,9 @@ export const DECLARED_MAX = 65_536;
 /** Sessions that a host's record can name as live. */
 export const LIVE_SESSIONS_MAX = 16_384;
 
+/** Trainers that one `forget` record, or one reply to `trainers`, can name. */
+export const TRAINERS_PER_MESSAGE_MAX = 1024;
+
 /**
  * Steps a clock may be ahead of the last closed one and of its member's clock before: no more than a
  * session can have under way, each clock being a record of the window.

@@ -7,7 +7,15 @@ export const TRAINER_VERBS = ["init", "push", "set"] as const;
 export type TrainerVerb = (typeof TRAINER_VERBS)[number];
 
 /** Verbs of the journal that only hosts publish. */
-export const HOST_VERBS = ["rules", "members", "declare", "drop", "floor", "sessions"] as const;
+export const HOST_VERBS = [
+  "rules",
+  "members",
+  "declare",
+  "drop",
+  "floor",
+  "sessions",
+  "forget",
+] as const;
 /** One of {@link HOST_VERBS}. */
 export type HostVerb = (typeof HOST_VERBS)[number];
 
@@ -34,7 +42,15 @@ export const CONTROL_VERBS = ["save", "stop", "snapshot", "hosts", "versions"] a
 export type ControlVerb = (typeof CONTROL_VERBS)[number];
 
 /** Requests to the owner of one shard, from hosts. */
-export const OWNER_VERBS = ["check", "pull", "snapshot", "status", "memory", "versions"] as const;
+export const OWNER_VERBS = [
+  "check",
+  "pull",
+  "snapshot",
+  "status",
+  "memory",
+  "versions",
+  "trainers",
+] as const;
 /** One of {@link OWNER_VERBS}. */
 export type OwnerVerb = (typeof OWNER_VERBS)[number];
 

@@ -2,7 +2,13 @@
 // refused with an error that names the entry. The subject says the verb, so readers are told it.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { decodeMessage, type Fields, type Message, sealMessage } from "../../src/protocol/codec.ts";
+import {
+  decodeMessage,
+  type Fields,
+  type Message,
+  packValue,
+  sealMessage,
+} from "../../src/protocol/codec.ts";
 import { toConfig } from "../../src/protocol/config/index.ts";
 import { DTYPES, type Dtype } from "../../src/protocol/dtypes.ts";
 import {
@@ -10,6 +16,7 @@ import {
   type HostRecord,
   parseHostRecord,
 } from "../../src/protocol/host-records.ts";
+import { TRAINERS_PER_MESSAGE_MAX } from "../../src/protocol/limits.ts";
 import {
   draftRecord,
   parseHead,
@@ -144,6 +151,34 @@ describe("hosts' records come back", () => {
         }
       }),
     );
+  });
+
+  test("sessions and trainers to forget", () => {
+    const row = fc.tuple(validId, positive);
+    fc.assert(
+      fc.property(positive, fc.array(row, { maxLength: 20 }), (upTo, trainers) => {
+        for (const record of [
+          { verb: "sessions", upTo, live: [1, upTo] },
+          { verb: "forget", trainers },
+        ] as const satisfies readonly HostRecord[]) {
+          const message = decodeMessage(encodeHostRecord(record));
+          expect(parseHostRecord(record.verb, message)).toEqual(record);
+        }
+      }),
+    );
+  });
+
+  test.each([
+    ["no list", {}],
+    ["a row that is none", ["a"]],
+    ["a row too long", [["a", 1, 1]]],
+    ["no id", [[1, 1]]],
+    ["an empty id", [["", 1]]],
+    ["a session that nobody can have", [["a", 0]]],
+    ["too many", Array(TRAINERS_PER_MESSAGE_MAX + 1).fill(["a", 1])],
+  ])("but no trainers to forget that are %s", (_what, trainers) => {
+    const message = { fields: {}, data: packValue(trainers) };
+    expect(codeOf(() => parseHostRecord("forget", message))).toMatch(/^BAD_(MESSAGE|NAME)$/);
   });
 
   test.each<[HostRecord["verb"], Fields]>([

@@ -269,6 +269,13 @@ export function recordCases(): Cases {
     { verb: "drop", parameter: "emb:sparse-0", epoch: 3 },
     { verb: "floor", session: 40 },
     { verb: "sessions", upTo: 40, live: [7, 38] },
+    {
+      verb: "forget",
+      trainers: [
+        [TRAINER, 41],
+        ["w2", 7],
+      ],
+    },
   ];
   return {
     trainers: trainers.map(([what, record, bytes]) => {

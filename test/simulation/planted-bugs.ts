@@ -1,6 +1,8 @@
 import type { JournalRecord, Settled } from "../../src/actors/fold/shard.ts";
 import { decodeMessage, encodeMessage, type Fields } from "../../src/protocol/codec.ts";
 import { PserverError } from "../../src/protocol/errors.ts";
+import { encodeHostRecord } from "../../src/protocol/host-records.ts";
+import type { TrainerSession } from "../../src/protocol/remembered-trainers.ts";
 import { type Fold, type FoldMaker, SOUND_FOLD } from "./fold-maker.ts";
 import { SUBJECTS } from "./intents.ts";
 import type { Variant } from "./schedule.ts";
@@ -106,6 +108,18 @@ export const PLANTED_BUGS: Readonly<Record<string, PlantedBug>> = {
       apply: (record) => {
         const missed = record.subject === SUBJECTS.hostLog(0, "sessions");
         return fold.apply(missed ? { ...record, payload: new Uint8Array(0) } : record);
+      },
+    })),
+    found: /does add 1 to .*, not nothing/,
+  },
+  "a fold that forgets trainers whatever their sessions are": {
+    variant: behaving((fold) => ({
+      apply: (record) => {
+        if (record.subject !== SUBJECTS.hostLog(0, "forget")) return fold.apply(record);
+        const trainers = fold.saveState().trainers.map(([id, session]): TrainerSession => {
+          return [id, session];
+        });
+        return fold.apply({ ...record, payload: encodeHostRecord({ verb: "forget", trainers }) });
       },
     })),
     found: /does add 1 to .*, not nothing/,

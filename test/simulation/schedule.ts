@@ -1,5 +1,6 @@
 import type { Settled } from "../../src/actors/fold/shard.ts";
 import type { HostRecord } from "../../src/protocol/host-records.ts";
+import type { TrainerSession } from "../../src/protocol/remembered-trainers.ts";
 import type { FoldMaker, MemoryPool } from "./fold-maker.ts";
 import { RULES, SOUND_FOLD, WINDOW } from "./fold-maker.ts";
 import {
@@ -38,6 +39,8 @@ export interface ScheduleReport {
 }
 
 const TRAINERS = ["alice", "bob", "carol"];
+/** More than all sessions of a schedule. */
+const UNGIVEN = 1_000_000;
 const STEPS = 400;
 const OWNERS_MAX = 3;
 const SNAPSHOTS_KEPT = 2;
@@ -285,7 +288,7 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
     } as const;
   }
 
-  /** A host drops blocks, or ends sessions; what it says may come late. */
+  /** A host drops blocks, ends sessions, or has invented ones forgotten; what it says may come late. */
   #host(): void {
     const session = this.#random.below(this.#sessions + 1);
     const epoch = Math.max(0, this.#epoch - this.#random.below(2));
@@ -293,6 +296,7 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
       [2, () => ({ verb: "floor", session })],
       [4, () => ({ verb: "drop", parameter: PARAMETER, epoch })],
       [3, () => ({ verb: "sessions", upTo: Math.max(1, session), live: this.#live(session) })],
+      [3, () => ({ verb: "forget", trainers: this.#invented() })],
     ]);
     if (record === undefined) return;
     const publication = publishHost(record());
@@ -303,6 +307,17 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
   #live(upTo: number): number[] {
     const sessions = [...this.#current.values()].map((process) => process.session);
     return sessions.filter((session) => session <= upTo);
+  }
+
+  /** Each trainer with the sessions of the others, and with a number that is not given here. */
+  #invented(): TrainerSession[] {
+    const given = [...this.#current.values()].map(({ trainer, session }) => ({ trainer, session }));
+    return TRAINERS.flatMap((trainer) => {
+      const others = given.filter((other) => other.trainer !== trainer);
+      return [...others.map(({ session }) => session), UNGIVEN].map((session): TrainerSession => {
+        return [trainer, session];
+      });
+    });
   }
 
   #foldSome(owner: Owner | undefined): void {

@@ -5,6 +5,8 @@ import {
   type ParameterInfo,
   type Position,
   PserverError,
+  type RememberedTrainers,
+  type TrainerSession,
 } from "../../src/protocol/index.ts";
 
 /** The shards of a job in memory: which blocks are there, and what hosts have appended. */
@@ -24,6 +26,10 @@ export class MemoryOwners implements Owners {
   roomBytes: number = Number.POSITIVE_INFINITY;
   /** Bytes of values that the hosts can hold more. */
   memoryBytes: number = Number.POSITIVE_INFINITY;
+  /** Whom each shard remembers. */
+  readonly remembered = new Map<number, readonly TrainerSession[]>();
+  /** The highest session that the shards know of from hosts. */
+  toldUpTo = 0;
   /** True while no owner answers. */
   silent = false;
 
@@ -55,6 +61,10 @@ export class MemoryOwners implements Owners {
       position: this.position(shard),
       missing: missing.map(([name, index]): [string, number] => [name, index]),
     };
+  }
+
+  async trainers(shard: number): Promise<RememberedTrainers> {
+    return { trainers: this.remembered.get(shard) ?? [], toldUpTo: this.toldUpTo };
   }
 
   async append(shard: number, record: HostRecord): Promise<Position> {

@@ -12,3 +12,8 @@ export function rejection(n: number, seq: number, code: ErrorCode, message: stri
   const text = message.slice(0, MESSAGE_LENGTH_MAX).toWellFormed();
   return { n, seq, version: 0, code, message: text };
 }
+
+/** The outcome of a record before the first `rules`. */
+export function noRules(n: number, seq: number): Outcome {
+  return rejection(n, seq, "UNKNOWN_RULES", "the journal has no rules yet: no host has begun it");
+}

@@ -6,6 +6,7 @@ import {
   TRAINERS_MAX,
   WINDOW_RECORDS,
 } from "../../protocol/limits.ts";
+import type { HostVerb } from "../../protocol/subjects.ts";
 
 /**
  * One version of the fold. Whatever can change the outcome of a record belongs to it: the order
@@ -40,6 +41,9 @@ export interface TrainerBounds {
   /** Trainers of whom the shard counts unreadable records, each by itself. */
   readonly unreadableTrainersMax: number;
 }
+
+/** Verbs of host records that came with version 2: to version 1 they are none. */
+export const HOST_VERBS_SINCE_2: readonly HostVerb[] = ["declare", "sessions", "forget"];
 
 /** Rules by their version. */
 export type KnownRules = ReadonlyMap<number, Rules>;

@@ -25,13 +25,13 @@ import {
 } from "./fold-state.ts";
 import { LogSubjects } from "./log-subjects.ts";
 import { readable, readRecordMessage } from "./read-record.ts";
-import { rejection } from "./rejection.ts";
-import { KNOWN_RULES, type KnownRules, type Rules } from "./rules.ts";
+import { noRules, rejection } from "./rejection.ts";
+import { HOST_VERBS_SINCE_2, KNOWN_RULES, type KnownRules, type Rules } from "./rules.ts";
 import { heldBytes, slotPlan } from "./slots.ts";
 import { closeStep } from "./step-gradient.ts";
 import type { StepState } from "./step-state.ts";
 import { type StepProgress, StepTable } from "./steps.ts";
-import { TrainerTable } from "./trainer-table.ts";
+import { type RememberedSessions, TrainerTable } from "./trainer-table.ts";
 import { UnloadedSlots } from "./unloaded-slots.ts";
 import { type Senders, UnreadableCounts } from "./unreadable-counts.ts";
 
@@ -150,6 +150,11 @@ export class Shard {
       refusedOf: this.#trainers.wasteful(),
       unreadableOf: this.#unreadable.sorted(),
     };
+  }
+
+  /** Whom it remembers. A live view. */
+  get trainers(): RememberedSessions {
+    return this.#trainers;
   }
 
   /**
@@ -388,9 +393,8 @@ export class Shard {
   #foldHost(verb: HostVerb, message: Message): void {
     const record = readable(() => parseHostRecord(verb, message));
     const bounds = this.#rules?.bounds;
-    // To version 1 a verb that came later is none.
-    const isKnown = bounds !== undefined || (verb !== "declare" && verb !== "sessions");
-    if (record === undefined || !isKnown) this.#unreadable.count(undefined, undefined);
+    const isLater = bounds === undefined && HOST_VERBS_SINCE_2.includes(verb);
+    if (record === undefined || isLater) this.#unreadable.count(undefined, undefined);
     else if (record.verb === "rules") this.#takeRules(record);
     else if (this.#rules === undefined) return;
     else if (record.verb === "members") this.#steps.takeMembers(record);
@@ -399,6 +403,7 @@ export class Shard {
       this.#declarations.drop(record.parameter, record.epoch);
     } else if (record.verb === "floor") this.#trainers.raiseFloor(record.session);
     else if (record.verb === "sessions") this.#trainers.endSessions(record);
+    else if (record.verb === "forget") this.#trainers.forget(record.trainers);
     else if (bounds !== undefined) this.#declarations.take(record, bounds.declaredMax);
   }
 
@@ -438,14 +443,13 @@ export class Shard {
     { head, message, isAnswerable }: Received,
     rules: Rules,
   ): Outcome {
-    const { trainer } = subject;
     const context = {
       memory: this.memory,
       blocks: this.#blocks,
       rules,
       steps: this.#steps,
       declarations: this.#declarations,
-      trainer,
+      trainer: subject.trainer,
       isAnswerable,
     };
     let change: Change;
@@ -453,7 +457,7 @@ export class Shard {
       if (subject.by === "clock") {
         const { step } = parseClock(message.fields);
         checkReply(context, head.reply);
-        this.#steps.takeClock(trainer, step, rules.bounds?.clockLeadSteps);
+        this.#steps.takeClock(subject.trainer, step, rules.bounds?.clockLeadSteps);
         return { n: head.n, seq, version: 0 };
       }
       const record = parseTrainerRecord(subject.verb, head, message);
@@ -493,8 +497,4 @@ export class Shard {
       { shard: this.#shard, expected: known, found: version },
     );
   }
-}
-
-function noRules(n: number, seq: number): Outcome {
-  return rejection(n, seq, "UNKNOWN_RULES", "the journal has no rules yet: no host has begun it");
 }

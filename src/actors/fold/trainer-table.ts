@@ -3,6 +3,7 @@ import type { SessionsRecord } from "../../protocol/host-records.ts";
 import { quoteName } from "../../protocol/names.ts";
 import type { Outcome } from "../../protocol/outcomes.ts";
 import type { RecordHead } from "../../protocol/records.ts";
+import type { TrainerSession } from "../../protocol/remembered-trainers.ts";
 import { rejection } from "./rejection.ts";
 import type { Rules } from "./rules.ts";
 
@@ -15,6 +16,17 @@ export interface TrainerEntry {
   readonly outcomes: ReadonlyMap<number, Outcome>;
   /** Records of the session that were refused, less those that were applied; never below 0. */
   readonly refused: number;
+}
+
+/** What a shard tells of the trainers that it remembers. */
+export interface RememberedSessions {
+  /** The highest session that hosts have told to have been given; 0 if they have told none. */
+  readonly floor: number;
+  /**
+   * The first `count` trainers after the one of this id, with their sessions, in order of the UTF-16 code
+   * units of the ids.
+   */
+  after(id: string, count: number): TrainerSession[];
 }
 
 interface Entry extends TrainerEntry {
@@ -32,7 +44,7 @@ const EXPECTED_REFUSALS: readonly Outcome["code"][] = ["LATE", "EARLY", "NOT_MEM
  * A record is admitted at most once. Whatever became of an admitted record, applied or rejected, is
  * noted and answered to every repeat. A record that is not admitted changes nothing here.
  */
-export class TrainerTable {
+export class TrainerTable implements RememberedSessions {
   readonly #entries: Map<string, Entry> = new Map();
   #floor = 0;
   /** Sessions up to the floor that have not ended. */
@@ -63,6 +75,11 @@ export class TrainerTable {
   /** All entries by trainer, in order of the UTF-16 code units of the ids. */
   sorted(): [trainer: string, entry: TrainerEntry][] {
     return [...this.#entries].sort(([a], [b]) => (a < b ? -1 : 1));
+  }
+
+  after(id: string, count: number): TrainerSession[] {
+    const later = this.sorted().filter(([trainer]) => trainer > id);
+    return later.slice(0, count).map(([trainer, { session }]) => [trainer, session]);
   }
 
   /**
@@ -143,6 +160,16 @@ export class TrainerTable {
     this.#floor = Math.max(floor, upTo);
     for (const [trainer, { session }] of this.#entries) {
       if (session <= upTo && !named.has(session)) this.#entries.delete(trainer);
+    }
+  }
+
+  /**
+   * Forgets these trainers, each only while its session is the one that is named. Unlike one that has
+   * ended, such a session may come again.
+   */
+  forget(trainers: readonly TrainerSession[]): void {
+    for (const [trainer, session] of trainers) {
+      if (this.#entries.get(trainer)?.session === session) this.#entries.delete(trainer);
     }
   }
 

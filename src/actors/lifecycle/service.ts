@@ -4,18 +4,18 @@ import type {
   LifecycleVerb,
   Message,
   ParameterInfo,
-  Position,
   PserverError,
 } from "../../protocol/index.ts";
 import { type Clock, systemClock } from "../clock.ts";
-import { mapConcurrently } from "../concurrent.ts";
 import { LeaseView } from "../lease-view.ts";
 import type { Leases } from "../leases.ts";
 import type { Records } from "../records.ts";
 import { abort, begin } from "./begin.ts";
+import { checkCounter } from "./counted.ts";
 import { create } from "./create.ts";
 import { declare } from "./declare.ts";
 import { DeclaredLedger } from "./declared-ledger.ts";
+import { type EndedSessions, endSessions } from "./end-sessions.ts";
 import { finish } from "./finish.ts";
 import { TRAINER_KEYS } from "./keys.ts";
 import { readMembers } from "./members.ts";
@@ -23,7 +23,6 @@ import { MembersAnnouncer } from "./members-announcer.ts";
 import { type Members, toJournalRecord } from "./members-record.ts";
 import { enter, exit, expelLost } from "./membership.ts";
 import { SessionCounter } from "./session-counter.ts";
-import { sweepSessions } from "./session-sweep.ts";
 import { join, leave, renew } from "./sessions.ts";
 import type { JobSettings, Owners, Surroundings } from "./settings.ts";
 import { readStatus, status } from "./status.ts";
@@ -44,12 +43,6 @@ export interface LifecycleOptions {
   readonly clock?: Clock;
   /** Waits between tries of a compare-and-swap. */
   readonly pause?: (delayMs: number) => Promise<void>;
-}
-
-/** What {@link LifecycleService.endSessions} did. */
-export interface EndedSessions {
-  readonly live: number;
-  readonly at: ReadonlyMap<number, Position>;
 }
 
 /** Verbs that may change the job's own lifecycle. */
@@ -122,19 +115,14 @@ export class LifecycleService {
     return this.#around.ledger.show(this.#around);
   }
 
-  /**
-   * Tells these shards' journals which sessions have ended, so that they forget their trainers. Gives
-   * how many sessions are live, and where each journal holds the record.
-   */
+  /** Compares the counter of sessions with the job's other records; @throws JOB_DAMAGED. */
+  async checkCounter(): Promise<void> {
+    await checkCounter(this.#around);
+  }
+
+  /** Makes room for trainers in these shards; see {@link endSessions}. */
   async endSessions(shards: readonly number[]): Promise<EndedSessions> {
-    const { record, forget } = await sweepSessions(this.#around);
-    if (record === undefined) return { live: 0, at: new Map() };
-    const at = new Map<number, Position>();
-    await mapConcurrently(shards, async (shard) => {
-      at.set(shard, await this.#around.owners.append(shard, record));
-    });
-    await forget();
-    return { live: record.live.length, at };
+    return await endSessions(this.#around, shards);
   }
 
   /** Tells these shards' journals the present members. */

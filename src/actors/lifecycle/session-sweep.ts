@@ -1,17 +1,26 @@
-import { integerField, LIVE_SESSIONS_MAX, type SessionsRecord } from "../../protocol/index.ts";
+import {
+  LIVE_SESSIONS_MAX,
+  type SessionsRecord,
+  type TrainerSession,
+} from "../../protocol/index.ts";
 import { mapConcurrently } from "../concurrent.ts";
-import type { StoredRecord } from "../records.ts";
 import { change } from "./compare-and-swap.ts";
-import { SWEPT_KEY, TRAINER_KEYS } from "./keys.ts";
-import { RECORD_FORMAT, readRecord } from "./lifecycle-record.ts";
+import { checkCounter, requireCounted } from "./counted.ts";
+import { TRAINER_KEYS, trainerKey } from "./keys.ts";
 import { hasLostLease } from "./sessions.ts";
 import type { Surroundings } from "./settings.ts";
+import { raiseSwept, sweptUpTo } from "./swept.ts";
 import { parseTrainer, toRecord } from "./trainer-record.ts";
 
 /** What a sweep came to. */
 export interface Sweep {
   /** For the journals; undefined if no session has been given yet. */
   readonly record: SessionsRecord | undefined;
+  /**
+   * Whether no host has ever given the trainer this session, for one that a shard remembered before the
+   * sweep began: the number had not been given by then, or is another's that is live.
+   */
+  readonly isInvented: (remembered: TrainerSession) => boolean;
   /** Removes the records of trainers whose last session has ended: nobody needs them any more. */
   readonly forget: () => Promise<void>;
 }
@@ -23,30 +32,37 @@ export interface Sweep {
  * A session is a number first and a trainer's record later. So the number up to which it sweeps is
  * written down before it looks at the records: who joins looks there after its record is written, and
  * takes another number if a sweep may have missed it.
+ * @throws JOB_DAMAGED if the counter has fallen back: by it, sessions that are live would count for none.
  */
 export async function sweepSessions(around: Surroundings): Promise<Sweep> {
   const given = await around.counter.last();
-  if (given === 0) return { record: undefined, forget: () => Promise.resolve() };
+  if (given === 0) {
+    await checkCounter(around);
+    return { record: undefined, isInvented: () => true, forget: () => Promise.resolve() };
+  }
+  await requireCounted(around, await sweptUpTo(around), "the last sweep");
   await raiseSwept(around, given);
-  const live: number[] = [];
+  /** The key of its trainer by each live session: a number is given once. */
+  const live = new Map<number, string>();
   const ended: { readonly key: string; readonly revision: number }[] = [];
   await mapConcurrently(await around.records.keys(TRAINER_KEYS), async (key) => {
     const stored = await around.records.read(key);
     const known = parseTrainer(stored, key);
     if (stored === undefined || known === undefined) return;
     const isLeft = known.ended || (known.session <= given && (await endLost(around, key)));
-    if (!isLeft) live.push(known.session);
+    if (!isLeft) live.set(known.session, key);
     else if (known.ended) ended.push({ key, revision: stored.revision });
   });
   const forget = async (): Promise<void> => {
     await mapConcurrently(ended, ({ key, revision }) => around.records.remove(key, revision));
   };
-  return { record: toRecordOf(given, live), forget };
-}
-
-/** Up to which session a sweep has looked, or is about to; 0 before the first. */
-export async function sweptUpTo(around: Surroundings): Promise<number> {
-  return parseSwept(await around.records.read(SWEPT_KEY));
+  const latest = Math.max(0, ...live.keys());
+  if (latest > given) await requireCounted(around, latest, `the record ${live.get(latest)}`);
+  const isInvented = ([trainer, session]: TrainerSession): boolean => {
+    const holder = live.get(session);
+    return holder === undefined ? session > given : holder !== trainerKey(trainer);
+  };
+  return { record: toRecordOf(given, [...live.keys()]), isInvented, forget };
 }
 
 /** The sweep's record; where a record cannot name all that are live it says nothing of the last ones. */
@@ -72,22 +88,4 @@ async function endLost(around: Surroundings, key: string): Promise<boolean> {
     },
   });
   return result;
-}
-
-async function raiseSwept(around: Surroundings, upTo: number): Promise<void> {
-  const { records, pause } = around;
-  await change({
-    records,
-    key: SWEPT_KEY,
-    pause,
-    decide: (current) => {
-      if (parseSwept(current) >= upTo) return { result: undefined };
-      return { write: { format: RECORD_FORMAT, session: upTo }, result: undefined };
-    },
-  });
-}
-
-function parseSwept(stored: StoredRecord | undefined): number {
-  if (stored === undefined) return 0;
-  return readRecord(stored.value, SWEPT_KEY, (fields) => integerField(fields, "session"));
 }

@@ -10,10 +10,11 @@ import {
 } from "../../protocol/index.ts";
 import type { LeaseValue } from "../leases.ts";
 import { change } from "./compare-and-swap.ts";
+import { requireCounted } from "./counted.ts";
 import { trainerKey } from "./keys.ts";
 import { removeMembers } from "./members.ts";
-import { sweptUpTo } from "./session-sweep.ts";
 import type { Surroundings } from "./settings.ts";
+import { sweptUpTo } from "./swept.ts";
 import { parseTrainer, type TrainerRecord, toRecord } from "./trainer-record.ts";
 
 const LEASE_TRIES_MAX = 8;
@@ -22,6 +23,7 @@ const SWEPT_TRIES_MAX = 8;
 /**
  * Starts a session, or finds the one that this very process has started already. Earlier ones of the
  * trainer keep step no longer.
+ * @throws SUPERSEDED if a newer one has joined meanwhile, JOB_DAMAGED if the counter of sessions has fallen back.
  */
 export async function join(around: Surroundings, trainer: string, fields: Fields): Promise<Fields> {
   const { token } = parseJoinRequest(fields);
@@ -132,7 +134,9 @@ export async function hasLostLease(around: Surroundings, key: string): Promise<b
 async function startSession(around: Surroundings, trainer: string, token: string): Promise<number> {
   for (let tries = 1; tries <= SWEPT_TRIES_MAX; tries++) {
     const session = await writeSession(around, trainer, token);
-    if (session > (await sweptUpTo(around))) return session;
+    const swept = await sweptUpTo(around);
+    if (session > swept) return session;
+    await requireCounted(around, swept, "the last sweep");
   }
   const text = `trainer ${quoteName(trainer)}: sessions are swept all the time`;
   throw busy(text, { trainer, expected: SWEPT_TRIES_MAX });
@@ -146,12 +150,15 @@ async function writeSession(around: Surroundings, trainer: string, token: string
     records,
     key,
     pause,
-    decide: (current) => {
+    decide: async (current) => {
       const known = parseTrainer(current, key);
       const same = sameLife(known, token);
       // Of several copies of one request the first decides, but for a number that a sweep has missed.
       if (same !== undefined && same.session > swept) return { result: same.session };
-      if (known !== undefined && known.session > session) throw superseded(trainer, known, session);
+      if (known !== undefined && known.session > session) {
+        await requireCounted(around, known.session, `trainer ${quoteName(trainer)}`);
+        throw superseded(trainer, known, session);
+      }
       return { write: toRecord({ session, token, ended: false }), result: session };
     },
   });

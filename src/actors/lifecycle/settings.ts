@@ -1,4 +1,9 @@
-import type { HostRecord, Position, Synchronization } from "../../protocol/index.ts";
+import type {
+  HostRecord,
+  Position,
+  RememberedTrainers,
+  Synchronization,
+} from "../../protocol/index.ts";
 import type { LeaseView } from "../lease-view.ts";
 import type { Leases } from "../leases.ts";
 import type { Quotas } from "../quotas.ts";
@@ -35,6 +40,8 @@ export interface Owners {
     readonly position: Position;
     readonly missing: readonly (readonly [parameter: string, index: number])[];
   }>;
+  /** The trainers that a shard remembers, with their sessions. */
+  trainers(shard: number): Promise<RememberedTrainers>;
   /** Appends a host's record to a shard's journal. */
   append(shard: number, record: HostRecord): Promise<Position>;
   /** @throws NO_MEMORY unless the owners' hosts can hold so many more bytes of values, by shard. */

@@ -26,10 +26,13 @@ import {
   parsePullRequest,
   parseShardVersionsRequest,
   parseStepRequest,
+  parseTrainersRequest,
   readPartRequest,
   sealMessage,
   shardVersionsReply,
+  TRAINERS_PER_MESSAGE_MAX,
   textField,
+  trainersReply,
   WAITING_FOR_MAX,
 } from "../../protocol/index.ts";
 import type { Block } from "../fold/block.ts";
@@ -363,6 +366,13 @@ export class ShardRequests {
       this.#responder.respond(asker, () =>
         encodeMessage(shardVersionsReply(shardVersions(this.#owner.shard, wanted))),
       );
+    } else if (verb === "trainers") {
+      const after = parseTrainersRequest(fields);
+      this.#responder.respond(asker, () => {
+        const { trainers } = this.#owner.shard;
+        const some = trainers.after(after, TRAINERS_PER_MESSAGE_MAX);
+        return encodeMessage(trainersReply({ trainers: some, toldUpTo: trainers.floor }));
+      });
     } else if (verb === "snapshot") {
       this.#owner.snapshot(parsePosition(fields)).then(
         (entries) => this.#responder.respond(asker, () => encodeMessage(entries)),

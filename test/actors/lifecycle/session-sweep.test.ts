@@ -1,8 +1,13 @@
 // Proves which sessions hosts tell the journals to have ended: those that were left, superseded or whose
 // lease is lost, and no others; that the records of the ended are forgotten; and that who joins while a
-// sweep is under way gets a session that the sweep does not end.
+// sweep is under way gets a session that the sweep does not end. And which trainers hosts have a shard
+// forget: those that it remembers with sessions that nobody gave them, and no others, whoever joins meanwhile.
 import { expect, test } from "vitest";
-import type { SessionsRecord } from "../../../src/protocol/index.ts";
+import {
+  type SessionsRecord,
+  TRAINERS_PER_MESSAGE_MAX,
+  type TrainerSession,
+} from "../../../src/protocol/index.ts";
 import { LEASE_MS, Rig, refused } from "./rig.ts";
 
 async function sweep(rig: Rig): Promise<SessionsRecord | undefined> {
@@ -67,4 +72,100 @@ test("who joins while a sweep looks gets a session that it does not end", async 
   expect(swept).toEqual({ verb: "sessions", upTo: 2, live: [1] });
   expect(session).toBe(3);
   await rig.ask("late", "renew", { session });
+});
+
+const MOST = Number.MAX_SAFE_INTEGER;
+
+/** Whom hosts have the shard forget, once it has told them that it remembers these. */
+async function forgotten(
+  rig: Rig,
+  ...remembered: readonly TrainerSession[]
+): Promise<readonly TrainerSession[]> {
+  rig.owners.remembered.set(2, remembered);
+  await rig.hosts[0]?.endSessions([2]);
+  const records = rig.owners.of("forget");
+  expect(records.every(({ shard }) => shard === 2)).toBe(true);
+  return records.flatMap(({ record }) => (record.verb === "forget" ? record.trainers : []));
+}
+
+test("trainers with sessions that nobody gave them are forgotten, others are not", async () => {
+  const rig = new Rig();
+  const [a, b] = [await rig.join("a"), await rig.join("b")];
+  const left = await rig.join("left");
+  await rig.ask("left", "leave", { session: left });
+  const found = await forgotten(
+    rig,
+    ["a", a],
+    ["b", b],
+    // Ended by its number, as the record says that goes before.
+    ["left", left],
+    ["a2", a],
+    ["left2", left],
+    ["b2", MOST],
+    ["c", 4],
+  );
+  expect(found).toEqual([
+    ["a2", a],
+    ["b2", MOST],
+    ["c", 4],
+  ]);
+  expect(rig.owners.of("sessions", "forget").map(({ record }) => record.verb)).toEqual([
+    "sessions",
+    "forget",
+  ]);
+});
+
+test("a trainer that is remembered with another session than its own has none", async () => {
+  const rig = new Rig();
+  const [a, b] = [await rig.join("a"), await rig.join("b")];
+  expect(await forgotten(rig, ["a", b], ["b", MOST])).toEqual([
+    ["a", b],
+    ["b", MOST],
+  ]);
+  expect(rig.owners.of("sessions").at(-1)?.record).toMatchObject({ live: [a, b] });
+});
+
+test("in a job that nobody has joined all are forgotten", async () => {
+  const rig = new Rig();
+  expect(await forgotten(rig, ["a", 1], ["b", MOST])).toEqual([
+    ["a", 1],
+    ["b", MOST],
+  ]);
+});
+
+test("more trainers than a record can name are forgotten by several", async () => {
+  const rig = new Rig();
+  await rig.join("a");
+  const count = 2 * TRAINERS_PER_MESSAGE_MAX + 1;
+  const invented = Array.from({ length: count }, (_, i): TrainerSession => [`t${i}`, MOST - i]);
+  expect(await forgotten(rig, ...invented)).toEqual(invented);
+  expect(rig.owners.of("forget")).toHaveLength(3);
+});
+
+test("a number that is given while the sweep looks is its trainer's", async () => {
+  const rig = new Rig();
+  await rig.join("a");
+  const keys = rig.records.keys.bind(rig.records);
+  let hasJoined = false;
+  // The counter is read by now, the records of trainers are not.
+  rig.records.keys = async (prefix) => {
+    if (!hasJoined) expect(await rig.join("b")).toBe(2);
+    hasJoined = true;
+    return await keys(prefix);
+  };
+  expect(await forgotten(rig, ["b", 2], ["c", 3])).toEqual([["c", 3]]);
+  expect(hasJoined).toBe(true);
+});
+
+test("a trainer that a shard remembers has its session before the sweep reads the counter", async () => {
+  const rig = new Rig();
+  await rig.join("a");
+  const trainers = rig.owners.trainers.bind(rig.owners);
+  rig.owners.trainers = async (shard) => {
+    const session = await rig.join("late");
+    rig.owners.remembered.set(shard, [["late", session]]);
+    return await trainers(shard);
+  };
+  expect(await forgotten(rig)).toEqual([]);
+  expect(rig.owners.of("sessions").at(-1)?.record).toMatchObject({ upTo: 2, live: [1, 2] });
 });

@@ -3,77 +3,34 @@
 // through all of it. Every record counts once, the job takes new trainers, and an ended session stays so.
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterAll, expect, test } from "vitest";
-import {
-  bytesOf,
-  decodeMessage,
-  draftRecord,
-  encodeMessage,
-  type Fields,
-  JobSubjects,
-  type LifecycleVerb,
-  sealMessage,
-  TRAINERS_MAX,
-  throwIfError,
-} from "../../../src/protocol/index.ts";
+import { type Fields, type LifecycleVerb, TRAINERS_MAX } from "../../../src/protocol/index.ts";
 import { TestJob } from "../../support/host.ts";
-import { control } from "./control.ts";
+import { askRaw, rememberedTrainers, storeAddition } from "./raw-trainer.ts";
 
 const LIVES = TRAINERS_MAX + 200;
 const AT_ONCE = 32;
 
 /** Every so many lives one does not leave. */
 const DIES_EVERY = 16;
-const WAIT_MS = 60_000;
 
 let job: TestJob;
 let raw: NatsConnection;
-const subjects = new JobSubjects("j");
+
+const ask = (trainer: string, verb: LifecycleVerb, fields: Fields): Promise<Fields> =>
+  askRaw(raw, trainer, verb, fields);
+const push = (trainer: string, session: number, n: number): Promise<void> =>
+  storeAddition(raw, trainer, session, n);
 
 afterAll(async () => {
   await raw.close();
   await job.remove();
 });
 
-/** The reply to a lifecycle request; hosts that have too much to do are asked again. */
-async function ask(trainer: string, verb: LifecycleVerb, fields: Fields): Promise<Fields> {
-  const reply = `${subjects.inbox(trainer)}.${Math.random()}`;
-  const answer = raw.subscribe(reply, { max: 1, timeout: WAIT_MS });
-  raw.publish(subjects.lifecycle(trainer, verb), encodeMessage(fields), { reply });
-  for await (const message of answer) {
-    const { fields: entries } = decodeMessage(message.data);
-    throwIfError(entries);
-    return entries;
-  }
-  throw new Error(`${verb}: expected a reply`);
-}
-
-function add(session: number, n: number): Uint8Array {
-  const head = { verb: "push", session, n, done: n - 1, reply: "", epoch: 1 } as const;
-  const operation = { op: "mix", alpha: 1, beta: 1 } as const;
-  const data = bytesOf(BigInt64Array.of(1n));
-  const draft = draftRecord({ ...head, dtype: "int64", operation }, data.length);
-  draft.data.set(data);
-  return sealMessage(draft);
-}
-
-async function push(trainer: string, session: number, n: number): Promise<void> {
-  const subject = subjects.log(0, trainer, "push", "count", 0);
-  const ack = await raw.request(subject, add(session, n), { timeout: WAIT_MS });
-  expect(ack.json()).toMatchObject({ stream: "PS_j_0" });
-}
-
 async function live(life: number): Promise<void> {
   const trainer = `life-${life}`;
   const { session } = await ask(trainer, "join", { token: trainer });
   await push(trainer, Number(session), 1);
   if (life % DIES_EVERY !== 0) await ask(trainer, "leave", { session });
-}
-
-async function table(): Promise<number> {
-  const { shards } = (await control(job, "hosts", {})) as {
-    shards: { senders: { trainers: number } }[];
-  };
-  return shards[0]?.senders.trainers ?? 0;
 }
 
 test("more lives than a shard remembers leave room for others", { timeout: 300_000 }, async () => {
@@ -98,7 +55,7 @@ test("more lives than a shard remembers leave room for others", { timeout: 300_0
 
   const added = 1 + 1 + LIVES;
   expect((await long.pullFull("count")).data).toEqual(BigInt64Array.of(BigInt(added)));
-  expect(await table()).toBeLessThan(TRAINERS_MAX);
+  expect(await rememberedTrainers(job)).toBeLessThan(TRAINERS_MAX);
   await long.pushFull("count", BigInt64Array.of(1n), 1, 1);
   const newest = await job.trainer("newest");
   await newest.pushFull("count", BigInt64Array.of(1n), 1, 1);

@@ -92,6 +92,60 @@ export const sessions: Scene = (writer) => {
   push("t10", 10, 4);
 };
 
+/** Trainers that hosts have forgotten, under a table of four. */
+export const forget: Scene = (writer) => {
+  const { journal } = writer;
+  const most = Number.MAX_SAFE_INTEGER;
+  writer.rules();
+  journal.declare(TWO);
+  journal.init(TWO, { session: 2 });
+  const push = (trainer: string, session: number, n: number, done = 0): void => {
+    journal.push(TWO, ONE, { trainer, session, n, done });
+  };
+  push("x", most, 1);
+  push("y", most - 1, 1);
+  push("z", 2, 1);
+  push("bob", 3, 1);
+  // Only with the very session.
+  const others = [most - 1, 1, 2].map((session) => ["x", session] as const);
+  journal.host({ verb: "forget", trainers: others });
+  push("x", 3, 1);
+  push("bob", 3, 1);
+  journal.host({
+    verb: "forget",
+    trainers: [
+      ["x", most],
+      ["z", 2],
+      ["nobody", 2],
+    ],
+  });
+  push("bob", 3, 1);
+  push("alice", 2, 2);
+  push("alice", 2, 1);
+  // What was forgotten has not ended: it comes as for the first time, and what it named is free again.
+  push("x", most, 1);
+  push("x", most, 1);
+  push("carl", 4, 1);
+  journal.host({ verb: "forget", trainers: [["x", most]] });
+  push("x", 3, 1);
+  push("carl", 4, 1);
+  // A session that has ended does not come back by being forgotten.
+  journal.host({ verb: "sessions", upTo: 3, live: [2] });
+  journal.host({ verb: "forget", trainers: [["bob", 3]] });
+  push("bob", 3, 1);
+  const subject = SUBJECTS.hostLog(SHARD, "forget");
+  for (const bytes of [[0xc1], [0x91, 0x91, 0xa1, 0x61], [0x91, 0x92, 0xa0, 0x01], []]) {
+    journal.append(subject, encodeMessage({}, new Uint8Array(bytes)));
+  }
+  journal.append(subject, encodeMessage({}, new Uint8Array([0x91, 0x92, 0xa1, 0x61, 0x00])));
+  journal.host({ verb: "forget", trainers: [] });
+  push("y", most - 1, 2);
+  // Under version 1 it is no record at all.
+  journal.host({ verb: "rules", rules: 1 });
+  journal.host({ verb: "forget", trainers: [["y", most - 1]] });
+  push("y", most - 1, 1);
+};
+
 /** Clocks that are as far ahead as one may be, and further. */
 export const clocks: Scene = (writer) => {
   const { journal } = writer;

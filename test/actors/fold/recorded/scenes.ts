@@ -7,7 +7,7 @@ import {
   type SynchronizationInput,
   toSynchronization,
 } from "../../../../src/protocol/config/index.ts";
-import { clocks, declarations, sessions, waste } from "./grants.ts";
+import { clocks, declarations, forget, sessions, waste } from "./grants.ts";
 import { extremes, limits, refusals, stepRefusals } from "./refusals.ts";
 import { SceneWriter } from "./scene-writer.ts";
 
@@ -216,7 +216,7 @@ export interface Recording {
 export const RECORDINGS: Readonly<Record<string, Recording>> = {
   ...recordings("", 1, SCENES),
   ...recordings("v1-", 1, EDGES),
-  ...recordings("v2-", 2, { ...SCENES, ...EDGES, clocks, declarations, sessions, waste }),
+  ...recordings("v2-", 2, { ...SCENES, ...EDGES, clocks, declarations, sessions, waste, forget }),
 };
 
 /** The records of a scene. */
@@ -239,6 +239,7 @@ function recordings(
 }
 
 function limitsOf(name: string, version: number): Partial<Rules> | undefined {
+  if (name === "forget") return { trainersMax: 4 };
   if (name === "limits") return { shardBytesMax: 100, blocksMax: 3, trainersMax: 2 };
   const bounds = KNOWN_RULES.get(version)?.bounds;
   if (name !== "waste" || bounds === undefined) return undefined;

@@ -1,0 +1,51 @@
+// Proves what becomes of a job whose counter of sessions is lost with a part of its bucket: hosts say so
+// when they start, who joins again is told so and not that it is too old, trainers that are there go on;
+// and once an operator has put the counter above all numbers given before, as docs/operations.md says, all is
+// as before.
+import { jetstreamManager } from "@nats-io/jetstream";
+import { Kvm } from "@nats-io/kv";
+import { connect } from "@nats-io/transport-node";
+import { expect, onTestFinished, test } from "vitest";
+import { TestJob } from "../../support/host.ts";
+import { TEST_MS } from "../../support/limits.ts";
+
+test(
+  "a counter of sessions that is lost is found and told, and can be put back",
+  async () => {
+    const job = await TestJob.start({ shards: 1 });
+    onTestFinished(() => job.remove());
+    const first = await job.host();
+    const early = await job.trainer("early");
+    await early.beginInit();
+    await early.initParam("w", Float32Array.of(1), { learningRate: 1 });
+    await early.finishInit();
+    const late = await job.trainer("late");
+    await late.close();
+
+    const raw = await connect({ servers: job.broker.url });
+    onTestFinished(() => raw.close());
+    const manager = await jetstreamManager(raw);
+    await manager.streams.purge("KV_PS_j", { filter: "$KV.PS_j.session" });
+
+    await expect(job.trainer("late")).rejects.toMatchObject({
+      code: "JOB_DAMAGED",
+      retryable: false,
+      details: { expected: 2, received: 1 },
+    });
+    await early.pushFull("w", Float32Array.of(1), 1, 1);
+    const second = await job.host();
+    const told = await second.line(({ type }) => type === "error");
+    expect(told.error).toMatchObject({
+      code: "JOB_DAMAGED",
+      message: expect.stringMatching(/stands at 1, but the record trainer\.late has session 2/),
+    });
+
+    const bucket = await new Kvm(raw).open("PS_j");
+    await bucket.put("session", JSON.stringify({ format: 1, session: 1_000_000 }));
+    const again = await job.trainer("late");
+    await again.pushFull("w", Float32Array.of(1), 1, 1);
+    expect((await again.pullFull("w")).data).toEqual(Float32Array.of(3));
+    expect(first.lines.filter(({ type }) => type === "error")).toEqual([]);
+  },
+  TEST_MS,
+);

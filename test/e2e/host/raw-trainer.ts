@@ -1,0 +1,73 @@
+import type { NatsConnection } from "@nats-io/transport-node";
+import {
+  bytesOf,
+  decodeMessage,
+  draftRecord,
+  encodeMessage,
+  type Fields,
+  JobSubjects,
+  type LifecycleVerb,
+  sealMessage,
+  throwIfError,
+} from "../../../src/protocol/index.ts";
+import type { TestJob } from "../../support/host.ts";
+import { HANG_MS } from "../../support/limits.ts";
+import { control } from "./control.ts";
+
+/** Of the job that tests make. */
+const SUBJECTS = new JobSubjects("j");
+
+/** The reply to a lifecycle request, past any client; hosts that have too much to do are asked again. */
+export async function askRaw(
+  raw: NatsConnection,
+  trainer: string,
+  verb: LifecycleVerb,
+  fields: Fields,
+): Promise<Fields> {
+  const reply = `${SUBJECTS.inbox(trainer)}.${Math.random()}`;
+  const answer = raw.subscribe(reply, { max: 1, timeout: HANG_MS });
+  raw.publish(SUBJECTS.lifecycle(trainer, verb), encodeMessage(fields), { reply });
+  for await (const message of answer) {
+    const { fields: entries } = decodeMessage(message.data);
+    throwIfError(entries);
+    return entries;
+  }
+  throw new Error(`${verb}: expected a reply`);
+}
+
+/** Where a trainer's pushes to "count", a parameter of one int64, go. */
+export function additionSubject(trainer: string): string {
+  return SUBJECTS.log(0, trainer, "push", "count", 0);
+}
+
+/** A record that adds 1. */
+export function addition(session: number, n: number): Uint8Array {
+  const head = { verb: "push", session, n, done: n - 1, reply: "", epoch: 1 } as const;
+  const operation = { op: "mix", alpha: 1, beta: 1 } as const;
+  const data = bytesOf(BigInt64Array.of(1n));
+  const draft = draftRecord({ ...head, dtype: "int64", operation }, data.length);
+  draft.data.set(data);
+  return sealMessage(draft);
+}
+
+/** Waits until an addition is stored; what becomes of it is the fold's matter. */
+export async function storeAddition(
+  raw: NatsConnection,
+  trainer: string,
+  session: number,
+  n: number,
+): Promise<void> {
+  const ack = await raw.request(additionSubject(trainer), addition(session, n), {
+    timeout: HANG_MS,
+  });
+  const { stream } = ack.json<{ stream?: string }>();
+  if (stream !== "PS_j_0") throw new Error(`expected a PubAck; received ${ack.string()}`);
+}
+
+/** How many trainers the job's first shard remembers, as its status says. */
+export async function rememberedTrainers(job: TestJob): Promise<number> {
+  const { shards } = (await control(job, "hosts", {})) as {
+    shards: { senders: { trainers: number } }[];
+  };
+  return shards[0]?.senders.trainers ?? 0;
+}
