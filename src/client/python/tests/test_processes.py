@@ -37,11 +37,11 @@ def test_a_process_of_multiprocessing_has_a_connection_of_its_own(
 ) -> None:
     session = ps.session
     context: Any = multiprocessing.get_context(method)
-    told = context.SimpleQueue()
+    told = context.Queue()
     processes = [context.Process(target=use, args=(ps, told)) for _ in range(2)]
     for process in processes:
         process.start()
-    answers = [told.get() for _ in processes]
+    answers = [told.get(timeout=HANG) for _ in processes]
     for process in processes:
         process.join(HANG)
         assert process.exitcode == 0
@@ -106,10 +106,10 @@ def test_an_id_of_the_environment_is_extended_in_processes_of_another(
     with pserver.connect(broker.url, job=broker.job) as ps:
         assert ps.trainer == "t"
         context = multiprocessing.get_context("fork")
-        told = context.SimpleQueue()
+        told = context.Queue()
         process = context.Process(target=connect_again, args=(broker.url, broker.job, told))
         process.start()
-        assert told.get().startswith("t-")
+        assert told.get(timeout=HANG).startswith("t-")
         process.join(HANG)
         ps.status()
 
