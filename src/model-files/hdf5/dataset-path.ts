@@ -1,12 +1,11 @@
-import { escapeName, quoteName } from "../../protocol/names.ts";
-import { badFile } from "../bad-file.ts";
+import { escapeName } from "../../protocol/names.ts";
 import { memberName } from "../member-name.ts";
 
 /** Where the dataset of a parameter lies, and the parameter's name where that is another. */
 export interface DatasetPath {
   /** Names of groups and the dataset's, joined by `/`. */
   readonly path: string;
-  /** Kept as an attribute of the dataset; absent if it is the path. */
+  /** Kept as an attribute of the dataset, as JSON; absent if it is the path. */
   readonly trueName?: string;
 }
 
@@ -29,24 +28,4 @@ export function datasetPaths(names: readonly string[]): DatasetPath[] {
 export function groupsOf(path: string): string[] {
   const names = path.split("/");
   return names.slice(1).map((_, i) => names.slice(0, i + 1).join("/"));
-}
-
-/**
- * The name of the parameter of a dataset, from its path and what its attribute says.
- * @throws BAD_FILE if the attribute is not the name that the path was escaped from.
- */
-export function nameOfDataset(file: string, path: string, kept: string | undefined): string {
-  if (kept === undefined) return path;
-  if (isEscapedFrom(path, kept)) return kept;
-  const what = `true name of ${quoteName(path)}`;
-  throw badFile(file, what, "the name that it was escaped from", quoteName(kept));
-}
-
-function isEscapedFrom(path: string, name: string): boolean {
-  try {
-    return escapeName(name) === path;
-  } catch {
-    // No parameter can have this name, so no path was made of it.
-    return false;
-  }
 }

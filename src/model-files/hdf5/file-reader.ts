@@ -2,9 +2,9 @@ import { Dataset, type File, Group } from "h5wasm";
 import { bytesOf, DTYPES, type TensorData } from "../../protocol/dtypes.ts";
 import { quoteName } from "../../protocol/names.ts";
 import { badFile, badFileDtype } from "../bad-file.ts";
+import { trueNameOf } from "../member-name.ts";
 import { type Metadata, parseMetadata } from "../metadata.ts";
 import { DESCRIPTION_BYTES_MAX, isShape, showShape, TENSORS_MAX } from "../tensor.ts";
-import { nameOfDataset } from "./dataset-path.ts";
 import { dtypeOfDataset, elementsOfBytes, HDF5_TYPES } from "./element-types.ts";
 import { type Hdf5File, METADATA_ATTRIBUTE, NAME_ATTRIBUTE } from "./library.ts";
 import type { DatasetBox, FoundDataset, Hdf5Contents } from "./thread-messages.ts";
@@ -14,6 +14,9 @@ const DEPTH_MAX = 64;
 
 /** Bytes of a chunk of a dataset at most: the library unpacks whole ones into memory. */
 const CHUNK_BYTES_MAX = 256 * 1024 * 1024;
+
+/** The last of the library's own filters: others, such as lzf, are plug-ins that it lacks. */
+const FILTER_MAX = 6;
 
 /** Reads the datasets of an HDF5 file that anybody may have made. */
 export class Hdf5Reader {
@@ -86,6 +89,7 @@ export class Hdf5Reader {
     const found = this.#file.run(what, () => ({
       metadata: dataset.metadata,
       kept: dataset.attrs[NAME_ATTRIBUTE]?.value,
+      filter: dataset.filters.find(({ id }) => id > FILTER_MAX),
     }));
     const { shape, size, chunks, virtual_sources: sources = [] } = found.metadata;
     const dtype = dtypeOfDataset(found.metadata);
@@ -99,8 +103,17 @@ export class Hdf5Reader {
     if (chunkBytes > CHUNK_BYTES_MAX) {
       throw badFile(this.#path, `chunk of ${what}`, `at most ${CHUNK_BYTES_MAX} bytes`, chunkBytes);
     }
+    if (found.filter !== undefined) {
+      const { id, name } = found.filter;
+      throw badFile(
+        this.#path,
+        `filter of ${what}`,
+        "one of HDF5's own",
+        `${id}, ${quoteName(name)}`,
+      );
+    }
     const kept = typeof found.kept === "string" ? found.kept : undefined;
-    return { path, header: { name: nameOfDataset(this.#path, path, kept), dtype, shape } };
+    return { path, header: { name: trueNameOf(this.#path, path, kept), dtype, shape } };
   }
 
   #metadata(): Metadata {

@@ -32,7 +32,7 @@ export class Hdf5Writer {
       }
       const created = dataset.data === undefined ? inChunks(file, dataset) : whole(file, dataset);
       if (dataset.trueName !== undefined)
-        created.create_attribute(NAME_ATTRIBUTE, dataset.trueName);
+        created.create_attribute(NAME_ATTRIBUTE, JSON.stringify(dataset.trueName));
     });
   }
 

@@ -10,7 +10,7 @@ const REASON_MAX = 200;
 /** The root attribute that holds a model's metadata, as JSON. */
 export const METADATA_ATTRIBUTE = "PSERVER.metadata";
 
-/** The attribute of a dataset that holds the name of its parameter, if that is not its path. */
+/** The attribute of a dataset that holds the name of its parameter as JSON, if that is not its path. */
 export const NAME_ATTRIBUTE = "PSERVER.name";
 
 /** A file open in the HDF5 library, which sees nothing but this file. */
