@@ -27,8 +27,10 @@ export class ByteSource {
 
   /** Waits for the next request; false if the stream ends before it. @throws TIMEOUT. */
   async hasMore(): Promise<boolean> {
-    const { idleMs } = this.#patience;
-    return this.#rest.byteLength > 0 || (await this.#next(idleMs, "next request"));
+    while (this.#rest.byteLength === 0) {
+      if (!(await this.#next(this.#patience.idleMs, "next request"))) return false;
+    }
+    return true;
   }
 
   /**
