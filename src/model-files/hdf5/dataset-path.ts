@@ -19,7 +19,9 @@ export function datasetPaths(names: readonly string[]): DatasetPath[] {
   return names.map((name) => {
     const { name: path, trueName } = memberName(name);
     if (trueName !== undefined) return { path, trueName };
-    const leadsThrough = groupsOf(name).some((group) => taken.has(group));
+    const groups = groupsOf(name);
+    // With a = the first group may be what another name is escaped to.
+    const leadsThrough = groups[0]?.includes("=") || groups.some((group) => taken.has(group));
     return leadsThrough ? { path: escapeName(name), trueName: name } : { path };
   });
 }
