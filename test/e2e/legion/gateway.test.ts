@@ -13,7 +13,7 @@ import type { Client } from "../../../src/client/index.ts";
 import { type Running, start } from "../../cli/spawn-command.ts";
 import { TestJob } from "../../support/host.ts";
 import { HANG_MS } from "../../support/limits.ts";
-import { runPython } from "../../support/python.ts";
+import { runPython } from "../../support/run-python.ts";
 
 let job: TestJob;
 let trainer: Client;

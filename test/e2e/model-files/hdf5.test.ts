@@ -8,7 +8,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { packageRoot } from "../../../src/broker/package-root.ts";
 import { DTYPES, type Dtype, isDtype } from "../../../src/protocol/dtypes.ts";
-import { runPython } from "../../support/python.ts";
+import { runPython } from "../../support/run-python.ts";
 import { SmallDisk } from "../../support/small-disk.ts";
 
 type ModelFiles = typeof import("../../../src/model-files/index.ts");
