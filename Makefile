@@ -5,11 +5,16 @@ DESTDIR ?=
 
 # Everything that decides what the compiled files hold; the directories too, whose time changes
 # when a file goes. Absent ones are no error. The /. keeps bench the directory apart from the target.
-SOURCES := $(shell find src -name '*.ts' -o -type d 2>/dev/null)
+SOURCES := $(shell find src -path src/client/python -prune -o \( -name '*.ts' -o -type d \) -print 2>/dev/null)
 PROGRAMS := $(shell find examples/. bench/. test/e2e/programs/. -name '*.ts' -o -type d 2>/dev/null)
 SETTINGS := package-lock.json tsconfig.json
+# What the Python wheel is made of, besides the version in package.json.
+WHEEL_SOURCES := $(shell find src/client/python include src/client/c -name __pycache__ -prune -o \
+  -name tests -prune -o \( -type d -o -name '*.[ch]' -o -name '*.py' -o -name '*.typed' \) -print 2>/dev/null) \
+  $(wildcard src/client/c/*.mk src/client/c/Makefile src/client/c/*.map) \
+  $(addprefix src/client/python/,pyproject.toml CMakeLists.txt README.md)
 
-.PHONY: help setup package libraries build programs check test unit e2e demo bench install clean
+.PHONY: help setup package libraries build wheel programs check test unit e2e demo bench install clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -30,6 +35,13 @@ dist/.stamp: $(SOURCES) $(SETTINGS) tsconfig.build.json | setup
 	@scripts/compile.sh tsconfig.build.json dist
 	@touch $@
 
+wheel: build/wheel/.stamp ## build the Python wheel into build/wheel/
+
+build/wheel/.stamp: $(WHEEL_SOURCES) package.json LICENSE scripts/make-wheel.sh | libraries
+	@scripts/setup-python.sh
+	@scripts/make-wheel.sh
+	@touch $@
+
 # Examples and benchmarks, with the sources they import; run from build/programs/.
 programs: build/programs/.stamp
 
@@ -37,20 +49,27 @@ build/programs/.stamp: $(SOURCES) $(PROGRAMS) $(SETTINGS) tsconfig.run.json | se
 	@scripts/compile.sh tsconfig.run.json build/programs
 	@touch $@
 
-check: setup ## formatter and linter, type check, house rules
+check: setup ## formatters and linters, type checks, house rules
 	node_modules/.bin/biome ci --diagnostic-level=warn
 	node_modules/.bin/tsc -p tsconfig.json
 	node_modules/.bin/vitest run test/tidy.test.ts
+	@scripts/check-python.sh
 
-test: unit e2e ## every test: unit and property tests, then real brokers and processes
+test: setup ## every test: unit and property tests, then real brokers and processes
+	@scripts/setup-c.sh --for-tests
+	@# PyTorch takes a minute or more, in which the processors have little to do.
+	@scripts/setup-python.sh --for-tests & provided=$$!; \
+	  $(MAKE) --no-print-directory unit; passed=$$?; wait $$provided && exit $$passed
+	@$(MAKE) --no-print-directory e2e
 
 unit: setup ## unit and property tests only
 	@scripts/setup-c.sh --for-tests
 	node_modules/.bin/vitest run
 
-e2e: build programs ## end-to-end tests only
+e2e: build programs wheel ## end-to-end tests only
 	@scripts/setup.sh --for-tests
 	@scripts/setup-c.sh --for-tests
+	@scripts/setup-python.sh --for-tests
 	node_modules/.bin/vitest run --config vitest.e2e.config.ts
 
 demo: package programs ## train handwritten digits on several processes, with a crash in between

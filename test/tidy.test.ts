@@ -20,6 +20,9 @@ const SKIPPED = new Set([
   "node_modules",
   "vectors",
   "__pycache__",
+  ".mypy_cache",
+  ".pytest_cache",
+  ".hypothesis",
 ]);
 
 const TEXT = new Set([

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Checks types and format of the Python package and its tests with mypy and black. Where something for that is
+# missing it says so and succeeds, unless --required is given, as by `make test` after it has provided it.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+# shellcheck source=scripts/python-modules.sh
+. scripts/python-modules.sh
+
+readonly CACHE=$PWD/build/python/mypy
+
+fail() {
+  printf 'python: %s\n' "$*" >&2
+  exit 1
+}
+
+# not_checked WHY: fails, or ends with success, as asked.
+not_checked() {
+  [[ -z $required ]] || fail "types and format cannot be checked: $1"
+  printf 'python: types and format not checked: %s (scripts/setup-python.sh --for-tests installs all)\n' "$1" >&2
+  exit 0
+}
+
+required=
+case ${1:-} in
+  "") ;;
+  --required) required=yes ;;
+  *) fail "expected nothing or --required; received $1" ;;
+esac
+
+for tool in mypy black; do
+  command -v "$tool" >/dev/null || not_checked "$tool is missing"
+done
+# mypy reads the types of what is imported.
+python=$(scripts/find-python.sh "${TEST_MODULES[@]}" 2>&1) || not_checked "${python#python: }"
+
+cd src/client/python
+failed=
+mypy --no-error-summary --python-executable "$python" --cache-dir "$CACHE" >&2 || failed=yes
+black --quiet --check --diff . >&2 || failed=yes
+[[ -z $failed ]] || fail "types or format are wrong, see above (black src/client/python formats)"

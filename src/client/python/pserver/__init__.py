@@ -1,0 +1,54 @@
+"""Trains with a parameter server on NATS, in the manner of numpy.
+
+::
+
+    with pserver.connect() as ps:
+        if ps.begin_init():
+            ps.init_param("w", np.zeros((3, 4), np.float32), optimizer="adam", learning_rate=1e-3)
+            ps.finish_init()
+        ps.send_grads({"w": gradient})
+        w = ps.pull("w")
+"""
+
+from . import errors
+from ._arrays import Array
+from ._connect import connect
+from ._error import Error, LibraryError
+from ._version import VERSION as __version__
+from .averaging import AsyncDifference, elastic_average
+from .client import Client
+from .config import ConfigInput, PaddleConfigs
+from .errors import *
+from .records import (
+    Fallback,
+    GradResult,
+    JobStatus,
+    ParameterInfo,
+    Position,
+    Rows,
+    SavedModel,
+    Synchronization,
+)
+
+__all__ = [
+    "Array",
+    "AsyncDifference",
+    "Client",
+    "ConfigInput",
+    "Error",
+    "Fallback",
+    "GradResult",
+    "JobStatus",
+    "LibraryError",
+    "PaddleConfigs",
+    "ParameterInfo",
+    "Position",
+    "Rows",
+    "SavedModel",
+    "Synchronization",
+    "__version__",
+    "connect",
+    "elastic_average",
+    "errors",
+]
+__all__ += errors.__all__

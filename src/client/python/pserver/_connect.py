@@ -1,0 +1,56 @@
+"""The way to a client."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+from ._settings import Path, Settings, Url
+from .client import Client
+
+
+def connect(
+    url: Optional[Url] = None,
+    *,
+    job: Optional[str] = None,
+    trainer: Optional[str] = None,
+    user: Optional[str] = None,
+    password: Optional[str] = None,
+    token: Optional[str] = None,
+    creds_file: Optional[Path] = None,
+    nkey_file: Optional[Path] = None,
+    nkey_public: Optional[str] = None,
+    tls_ca: Optional[Path] = None,
+    tls_cert: Optional[Path] = None,
+    tls_key: Optional[Path] = None,
+    connect_timeout: float = 10.0,
+    attempt_timeout: float = 5.0,
+    timeout: float = 30.0,
+    in_flight_bytes: Optional[int] = None,
+) -> Client:
+    """Connects to the broker and joins a job as a trainer. Close the client, or use it in a ``with``.
+
+    ``url`` is one address, several separated by commas, or a list: ``nats://host:port``, ``tls://…`` or
+    ``host:port``, credentials before an ``@``; else ``PSERVER_URL``, else ``NATS_URL``, else
+    ``nats://127.0.0.1:4222``. ``job`` is ``PSERVER_JOB`` unless given, else ``default``. ``trainer`` is
+    ``PSERVER_TRAINER`` unless given, else an id that is used once: give each process its own, and the same
+    after a restart to take over what it was doing; two processes with one id end each other's sessions. So
+    what comes from the environment is extended in processes that multiprocessing starts, and in those that
+    are forked from one that has connected under it.
+
+    Credentials are those of the first source that names any: the address, these arguments (a user and its
+    password, a token, the file of a JWT user, or the file of an nkey's seed with the public key that belongs
+    to it), ``NATS_USER``, ``NATS_PASSWORD``, ``NATS_TOKEN``, ``NATS_CREDS``, ``NATS_NKEY`` and
+    ``NATS_NKEY_PUBLIC``. Files of TLS in PEM form are these arguments, else ``NATS_CA``, ``NATS_CERT`` and
+    ``NATS_KEY``.
+
+    Times are seconds: ``connect_timeout`` of connecting in all, ``attempt_timeout`` of one attempt,
+    ``timeout`` of calls that are given none. ``in_flight_bytes`` may be on their way to the journals
+    unacknowledged, and from the hosts; 16 MiB by default.
+
+    BadName, BadValue or Io for wrong arguments; NoBroker, Denied; NoTls if TLS is asked for and the broker
+    offers none, or its certificate is refused; NoHost if no host answers in time; LibraryError if
+    ``libpserver`` is missing or of another version.
+    """
+    client = Client(Settings.of(Settings(**locals())))
+    client.open()
+    return client

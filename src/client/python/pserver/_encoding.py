@@ -1,0 +1,24 @@
+"""How float32 elements travel."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, Optional
+
+from . import errors
+
+#: The elements in two bytes each, rounded to nearest; None: as they are.
+Encoding = Literal["bfloat16", "float16"]
+
+_NUMBERS: Final = {None: 0, "bfloat16": 1, "float16": 2}
+
+
+def encoding_number(encoding: Optional[Encoding]) -> int:
+    """The number of ``pserver_encoding``. BAD_VALUE for an unknown one."""
+    try:
+        return _NUMBERS[encoding]
+    except (KeyError, TypeError):
+        expected = "bfloat16 or float16"
+        raise errors.BadValue(
+            f"encoding: expected {expected}; received {encoding!r}",
+            {"expected": expected, "received": repr(encoding)},
+        ) from None

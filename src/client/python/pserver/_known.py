@@ -1,0 +1,46 @@
+"""What a client has learned of parameters: their element types and shapes."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
+
+import numpy as np
+
+from ._arrays import Array
+from ._results import check_shape, fits
+from .records import ParameterInfo
+
+Form = Tuple["np.dtype[Any]", Tuple[int, ...]]
+
+
+class KnownForms:
+    """Element types and shapes by parameter name, as far as this client has met them."""
+
+    def __init__(self, ask: Callable[[int], List[ParameterInfo]]) -> None:
+        self._ask = ask
+        self._forms: Dict[str, Form] = {}
+
+    def learn(self, name: str, array: Array) -> None:
+        """The parameter is as this array."""
+        self._forms[name] = (array.dtype, array.shape)
+
+    def learn_all(self, parameters: Iterable[ParameterInfo]) -> None:
+        """The parameters are as the job says."""
+        self._forms.update({each.name: (each.dtype, each.shape) for each in parameters})
+
+    def of(self, name: str, timeout_ms: int) -> Optional[Form]:
+        """Type and shape, asked for if they are not known yet; None if there is no such parameter."""
+        if name not in self._forms:
+            self.learn_all(self._ask(timeout_ms))
+        return self._forms.get(name)
+
+    def check(self, name: str, array: Array, timeout_ms: int) -> None:
+        """BAD_DTYPE or BAD_SHAPE if the array is not as the parameter, which may not exist yet."""
+        known = self._forms.get(name)
+        if known is not None and fits(array, *known):
+            return
+        # It may have been initialized anew, in another form.
+        self._forms.pop(name, None)
+        form = self.of(name, timeout_ms)
+        if form is not None:
+            check_shape(name, array, *form)

@@ -1,0 +1,127 @@
+"""The connection of a client: one in each process that uses the client."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+import weakref
+from ctypes import byref, c_void_p
+from typing import Any, Final, Optional, Tuple
+
+from . import errors
+from ._error import Error
+from ._native.library import Library, library
+from ._settings import Settings, note_use
+
+#: Time for calls of other threads that are under way when the interpreter ends.
+_EXIT_MS: Final = 500
+
+_renewal = threading.Lock()
+_open_links: Final[weakref.WeakSet[Link]] = weakref.WeakSet()
+_process_that_closes: Optional[int] = None
+
+
+class Link:
+    """A connection that is made when it is used first, and never again after :meth:`close`.
+
+    In a process forked from the one it is of it is another connection, of a trainer of its own: what
+    the parent had is left alone.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self._opened: Optional[Tuple[Library, c_void_p]] = None
+        self._is_closed = False
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of this process."""
+        self._follow_fork()
+        return self._settings
+
+    @property
+    def is_open(self) -> bool:
+        """Whether this process has connected and not closed."""
+        return self._opened is not None and self._pid == os.getpid()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed, be it before a fork."""
+        return self._is_closed
+
+    def open(self) -> Tuple[Library, c_void_p]:
+        """The library and the client's handle in it. Connects if need be; CLOSED after :meth:`close`."""
+        self._follow_fork()
+        opened = self._opened
+        if opened is not None:
+            return opened
+        with self._lock:
+            if self._is_closed:
+                raise errors.Closed("the client is closed")
+            if self._opened is None:
+                self._opened = self._connect()
+            return self._opened
+
+    def close(self, timeout_ms: int) -> None:
+        """Ends the connection if there is one; does nothing the second time."""
+        self._follow_fork()
+        with self._lock:
+            opened, self._opened, self._is_closed = self._opened, None, True
+        if opened is not None:
+            native, handle = opened
+            native.check(native.functions.pserver_close(handle, timeout_ms))
+
+    def _follow_fork(self) -> None:
+        if self._pid == os.getpid():
+            return
+        with _renewal:
+            if self._pid != os.getpid():
+                self._settings = self._settings.for_another_process()
+                self._lock = threading.Lock()
+                self._opened = None
+                self._pid = os.getpid()
+
+    def _connect(self) -> Tuple[Library, c_void_p]:
+        native = library()
+        handle = c_void_p()
+        options = self._settings.options(native)
+        native.check(native.functions.pserver_connect(byref(options), byref(handle)))
+        note_use(str(self._settings.trainer))
+        _close_at_exit(self)
+        return native, handle
+
+
+def _close_at_exit(link: Link) -> None:
+    global _process_that_closes
+    _open_links.add(link)
+    util: Any = sys.modules.get("multiprocessing.util")
+    if util is not None and _process_that_closes != os.getpid():
+        # Processes of multiprocessing end without the functions of atexit. Less than 0 comes after the
+        # processes that this one has started have ended.
+        util.Finalize(None, _close_all, exitpriority=-1)
+        _process_that_closes = os.getpid()
+
+
+def _close_all() -> None:
+    for link in list(_open_links):
+        if not link.is_open:
+            continue
+        try:
+            link.close(_EXIT_MS)
+        except Error:
+            # The interpreter ends; whatever is left of the session runs out by itself.
+            pass
+
+
+def _renew_lock() -> None:
+    # Another thread of the parent may have held it.
+    global _renewal
+    _renewal = threading.Lock()
+
+
+atexit.register(_close_all)
+os.register_at_fork(after_in_child=_renew_lock)

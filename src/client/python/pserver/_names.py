@@ -1,0 +1,48 @@
+"""Names and ids within the limits of the protocol."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import socket
+from typing import Any, Final
+
+from . import errors
+
+#: Bytes of an id in a subject, in which every byte but ``[A-Za-z0-9_-]`` takes three.
+_ID_BYTES_MAX: Final = 64
+_NOT_PLAIN: Final = re.compile(rb"[^A-Za-z0-9_-]")
+
+
+def to_bytes(text: Any, what: str) -> bytes:
+    """A text as the C library takes it, with C0 80 for a NUL. BAD_NAME for what is no text."""
+    if isinstance(text, str):
+        try:
+            return text.encode().replace(b"\0", b"\xc0\x80")
+        except UnicodeEncodeError:
+            pass
+    raise errors.BadName(
+        f"{what}: expected well-formed text; received {text!r:.80}",
+        {"expected": "well-formed text", "received": repr(text)[:80]},
+    )
+
+
+def unique_id() -> str:
+    """An id that is used once: of the machine, the process and a random part."""
+    tail = f"-{os.getpid()}-{secrets.token_hex(4)}"
+    host = re.sub(r"[^A-Za-z0-9-]", "-", socket.gethostname())
+    return host[: _ID_BYTES_MAX - len(tail)] + tail
+
+
+def extended_id(trainer: str) -> str:
+    """An id of its own that begins as ``trainer`` does, as far as there is room."""
+    tail = f"-{secrets.token_hex(4)}"
+    while _escaped_bytes(trainer + tail) > _ID_BYTES_MAX:
+        trainer = trainer[:-1]
+    return trainer + tail
+
+
+def _escaped_bytes(text: str) -> int:
+    plain = text.encode("utf-8", "surrogatepass")
+    return len(plain) + 2 * len(_NOT_PLAIN.findall(plain))

@@ -1,0 +1,87 @@
+"""The C library as this process uses it."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import threading
+from typing import Any, Optional
+
+from .. import errors
+from .._error import Error, LibraryError
+from .._version import VERSION
+from .codes import ERRORS
+from .find import find_library
+from .functions import declare, in_python
+from .private_copy import load_copy
+
+_lock = threading.Lock()
+_loaded: Optional[Library] = None
+
+
+class Library:
+    """The functions of a loaded library. They release the interpreter's lock while they run."""
+
+    def __init__(self, path: str, functions: ctypes.CDLL) -> None:
+        """Raises LibraryError for a library of another version."""
+        self.path = path
+        self.pid = os.getpid()
+        try:
+            functions.pserver_version.restype = ctypes.c_char_p
+            version = functions.pserver_version().decode()
+            if version != VERSION:
+                raise LibraryError(
+                    f"{path}: expected libpserver {VERSION}; found {version}: install the same version "
+                    "of both, or name the right file in PSERVER_LIBRARY"
+                )
+            declare(functions)
+        except AttributeError as error:
+            raise LibraryError(
+                f"{path}: expected libpserver {VERSION}; {error}: build it anew with `make build`, or "
+                "name another file in PSERVER_LIBRARY"
+            ) from error
+        self.functions: Any = functions
+
+    def check(self, status: int) -> None:
+        """Raises the error of this thread's last call if ``status`` says that it has failed."""
+        if status != 0:
+            raise self._last_error(status)
+
+    def _last_error(self, status: int) -> Error:
+        message = ctypes.c_char_p()
+        self.functions.pserver_last_error(ctypes.byref(message))
+        text = in_python((message.value or b"").decode("utf-8", "replace"))
+        details = json.loads(self.functions.pserver_last_error_details() or b"{}")
+        return ERRORS.get(status, errors.Internal)(text, details)
+
+
+def library() -> Library:
+    """The library, loaded when it is needed first. A forked process gets a copy of its own."""
+    global _loaded
+    known = _loaded
+    if known is not None and known.pid == os.getpid():
+        return known
+    with _lock:
+        if _loaded is None:
+            path = find_library()
+            _loaded = Library(path, _load(path))
+        elif _loaded.pid != os.getpid():
+            _loaded = Library(_loaded.path, load_copy(_loaded.path))
+        return _loaded
+
+
+def _load(path: str) -> ctypes.CDLL:
+    try:
+        return ctypes.CDLL(path)
+    except OSError as error:
+        raise LibraryError(f"{path}: cannot be loaded: {error}") from error
+
+
+def _renew_lock() -> None:
+    # Another thread of the parent may have held it.
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)

@@ -1,0 +1,74 @@
+"""Threads that make the calls of an asynchronous client."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Callable, Final, List, Tuple, TypeVar
+
+from ._native.library import library
+from ._workers import Job, Worker
+
+Result = TypeVar("Result")
+
+#: Calls of one client that are made at the same time; the others wait for their turn.
+CALLS_MAX: Final = 16
+
+
+class Pool:
+    """As many threads as calls are made at once; others after a fork or in another event loop."""
+
+    def __init__(self) -> None:
+        self._place: Tuple[object, ...] = ()
+        self._idle: List[Worker] = []
+        self._room: asyncio.Semaphore
+
+    async def run(self, work: Callable[[], Result]) -> Result:
+        """What ``work`` gives. A task that is cancelled leaves once the call has ended, which takes a tenth
+        of a second at most."""
+        place = (os.getpid(), asyncio.get_running_loop())
+        if self._place != place:
+            self._place, self._idle, self._room = place, [], asyncio.Semaphore(CALLS_MAX)
+        async with self._room:
+            idle = self._idle
+            worker = idle.pop() if idle else Worker(library(), "pserver-aio")
+            try:
+                return await _run_on(worker, work)
+            finally:
+                idle.append(worker)
+
+    def close(self) -> None:
+        """Ends the threads that have nothing to do."""
+        while self._idle:
+            self._idle.pop().end()
+
+
+async def _run_on(worker: Worker, work: Callable[[], Result]) -> Result:
+    loop = asyncio.get_running_loop()
+    done = asyncio.Event()
+
+    def tell() -> None:
+        try:
+            loop.call_soon_threadsafe(done.set)
+        except RuntimeError:
+            # The loop was closed with the task still in it: nobody waits any more.
+            pass
+
+    job = Job(work, tell)
+    worker.post(job)
+    try:
+        await done.wait()
+    except asyncio.CancelledError:
+        worker.cancel(job)
+        await _until(done)
+        raise
+    return job.result()
+
+
+async def _until(done: asyncio.Event) -> None:
+    """Waits also if it is cancelled again: the call still looks at its arrays."""
+    while not done.is_set():
+        try:
+            await done.wait()
+        except asyncio.CancelledError:
+            continue

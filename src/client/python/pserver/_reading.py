@@ -1,0 +1,83 @@
+"""Reads of parameters, as calls of the C library."""
+
+from __future__ import annotations
+
+from ctypes import byref, c_char_p, c_void_p
+from typing import Any, List, Mapping, Sequence, Tuple
+
+from . import errors
+from ._arrays import DTYPES, Array, tensor_of
+from ._indices import structs_of
+from ._native.library import Library
+from ._native.structs import ReadOptions, Tensor
+from ._results import check_shape, shape_of, take
+
+
+def get(
+    native: Library,
+    handle: c_void_p,
+    names: Sequence[str],
+    encoded: Sequence[bytes],
+    out: Mapping[str, Array],
+    encoding: int,
+    timeout_ms: int,
+) -> List[Array]:
+    """The values in the order of names, in the arrays of ``out`` where it has one."""
+    tensors = (Tensor * len(names))()
+    for tensor, name in zip(tensors, names):
+        if name in out:
+            _aim(tensor, out[name])
+    native.check(
+        native.functions.pserver_get_with(
+            handle,
+            (c_char_p * len(names))(*encoded),
+            tensors,
+            len(names),
+            _options(native, encoding),
+            timeout_ms,
+        )
+    )
+    return [_result(native, tensor, name, out) for tensor, name in zip(tensors, names)]
+
+
+def pull_part(
+    native: Library,
+    handle: c_void_p,
+    name: bytes,
+    indices: Sequence[Array],
+    encoding: int,
+    timeout_ms: int,
+) -> Array:
+    """The elements at the product of the lists."""
+    part = Tensor()
+    native.check(
+        native.functions.pserver_pull_part_with(
+            handle,
+            name,
+            structs_of(indices),
+            len(indices),
+            byref(part),
+            _options(native, encoding),
+            timeout_ms,
+        )
+    )
+    return take(native, part)
+
+
+def _aim(tensor: Tensor, array: Array) -> None:
+    aimed = tensor_of(array)
+    tensor.dtype, tensor.data, tensor.bytes = aimed.dtype, aimed.data, aimed.bytes
+
+
+def _result(native: Library, tensor: Any, name: str, out: Mapping[str, Array]) -> Array:
+    if name not in out:
+        return take(native, tensor)
+    check_shape(name, out[name], DTYPES[tensor.dtype], shape_of(tensor))
+    return out[name]
+
+
+def _options(native: Library, encoding: int) -> Any:
+    options = ReadOptions()
+    native.functions.pserver_read_options_init(byref(options))
+    options.encoding = encoding
+    return byref(options)

@@ -1,0 +1,106 @@
+"""Arrays that calls give back: new ones, or the caller's own."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Sequence, Tuple
+
+import numpy as np
+
+from . import errors
+from ._arrays import DTYPES, Array, bad_dtype, check_device, full_name
+from ._native.library import Library
+from ._native.structs import Tensor
+
+
+class _Memory:
+    """Memory that the C library has allocated, until no array looks at it any more."""
+
+    def __init__(
+        self, library: Library, tensor: Tensor, dtype: str, shape: Tuple[int, ...]
+    ) -> None:
+        self._library = library
+        self._tensor = tensor
+        self.__array_interface__ = {
+            "version": 3,
+            "typestr": dtype,
+            "shape": shape,
+            "data": (tensor.data, False),
+        }
+
+    def __del__(self) -> None:
+        self._library.functions.pserver_tensor_release(self._tensor)
+
+
+def shape_of(tensor: Any) -> Tuple[int, ...]:
+    """The shape in a struct of the C library."""
+    return tuple(tensor.shape[: tensor.rank])
+
+
+def take(library: Library, tensor: Tensor) -> Array:
+    """A new array of what the C library has allocated; the memory is freed with it."""
+    dtype, shape = DTYPES[tensor.dtype], shape_of(tensor)
+    if math.prod(shape) == 0:
+        library.functions.pserver_tensor_release(tensor)
+        return np.empty(shape, dtype)
+    # A copy of the struct: the caller's may be one of an array that goes.
+    own = Tensor.from_buffer_copy(tensor)
+    return np.asarray(_Memory(library, own, dtype.str, shape))
+
+
+def to_out(value: Any, what: str) -> Array:
+    """The caller's memory as an array to read into, never a copy of it.
+
+    BAD_DTYPE for another element type than the protocol's or byte order than little-endian; BAD_VALUE
+    unless it is writable and in C order.
+    """
+    array = _shared_view(value, what)
+    if array.dtype not in DTYPES:
+        raise bad_dtype(what, [dtype.name for dtype in DTYPES], str(array.dtype))
+    if not array.flags.c_contiguous:
+        raise _bad_out(what, "memory in C order", "other strides")
+    if not array.flags.writeable:
+        raise _bad_out(what, "a writable array", "a read-only one")
+    return array
+
+
+def fits(array: Array, dtype: np.dtype[Any], shape: Sequence[int]) -> bool:
+    """Whether the array has this type and shape."""
+    return array.dtype == dtype and array.shape == tuple(shape)
+
+
+def check_shape(name: str, array: Array, dtype: np.dtype[Any], shape: Sequence[int]) -> None:
+    """BAD_DTYPE or BAD_SHAPE unless the array is as the parameter."""
+    if array.dtype != dtype:
+        raise bad_dtype(f'out["{name}"]', dtype.name, array.dtype.name)
+    if array.shape != tuple(shape):
+        expected, received = list(shape), list(array.shape)
+        raise errors.BadShape(
+            f'out["{name}"]: expected shape {expected}; received {received}',
+            {"parameter": name, "expected": expected, "received": received},
+        )
+
+
+def _shared_view(value: Any, what: str) -> Array:
+    if isinstance(value, np.ndarray):
+        return value
+    check_device(value, what)
+    expected = "an array of numpy, a writable buffer, or a tensor of PyTorch on the CPU"
+    address = getattr(value, "data_ptr", None)
+    try:
+        if address is None:
+            return np.asarray(memoryview(value))
+        array = np.asarray(value.detach())
+        is_shared = array.size == 0 or array.ctypes.data == address()
+    except Exception as error:  # What a library of tensors throws there is its own.
+        raise _bad_out(what, expected, full_name(value)) from error
+    if is_shared:
+        return array
+    raise _bad_out(what, expected, f"{full_name(value)}, of which numpy makes a copy")
+
+
+def _bad_out(what: str, expected: str, received: str) -> errors.BadValue:
+    return errors.BadValue(
+        f"{what}: expected {expected}; received {received}",
+        {"expected": expected, "received": received},
+    )

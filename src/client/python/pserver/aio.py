@@ -1,0 +1,138 @@
+"""The same client for asyncio: calls are awaited, and cancelling a task ends its call.
+
+::
+
+    async with await pserver.aio.connect() as ps:
+        params = await ps.get_params(["w"])
+"""
+
+from __future__ import annotations
+
+import functools
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Callable, Coroutine, Optional, Type, TypeVar
+
+from . import averaging
+from ._connect import connect as _connect
+from ._pool import Pool
+from .client import Client
+from .records import Synchronization
+
+if TYPE_CHECKING:
+    from typing_extensions import Concatenate, ParamSpec
+
+    Arguments = ParamSpec("Arguments")
+
+Result = TypeVar("Result")
+
+
+def _awaited(
+    method: Callable[Concatenate[Client, Arguments], Result],
+) -> Callable[Concatenate[AsyncClient, Arguments], Coroutine[Any, Any, Result]]:
+    """The method of a client as one of :class:`AsyncClient`."""
+
+    @functools.wraps(method)
+    async def call(
+        self: AsyncClient, /, *arguments: Arguments.args, **keywords: Arguments.kwargs
+    ) -> Result:
+        return await self._pool.run(lambda: method(self._client, *arguments, **keywords))
+
+    return call
+
+
+class AsyncClient:
+    """A :class:`pserver.Client` whose calls are awaited; made by :func:`pserver.aio.connect`.
+
+    They run in threads of the client's own, 16 at the same time. A task that is cancelled ends its call
+    within a tenth of a second; what is being changed then is changed once or not at all, piece by piece.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._pool = Pool()
+
+    def __repr__(self) -> str:
+        return f"<pserver.aio.AsyncClient of {self._client!r}>"
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        await self.close()
+
+    def __reduce__(self) -> Any:
+        return AsyncClient, (self._client,)
+
+    @property
+    def job(self) -> str:
+        """Name of the job."""
+        return self._client.job
+
+    @property
+    def trainer(self) -> str:
+        """Id of this client."""
+        return self._client.trainer
+
+    @property
+    def session(self) -> int:
+        """Number of this life of the trainer."""
+        return self._client.session
+
+    @property
+    def synchronization(self) -> Synchronization:
+        """How the trainers of the job keep step."""
+        return self._client.synchronization
+
+    @property
+    def steps_ended(self) -> int:
+        """Steps this trainer has ended, those that closed before it entered included."""
+        return self._client.steps_ended
+
+    open = _awaited(Client.open)
+    begin_init = _awaited(Client.begin_init)
+    init_param = _awaited(Client.init_param)
+    finish_init = _awaited(Client.finish_init)
+    create_if_not_already_created = _awaited(Client.create_if_not_already_created)
+    send_grads = _awaited(Client.send_grads)
+    end_step = _awaited(Client.end_step)
+    exit_steps = _awaited(Client.exit_steps)
+    set_params = _awaited(Client.set_params)
+    push = _awaited(Client.push)
+    push_part = _awaited(Client.push_part)
+    get_params = _awaited(Client.get_params)
+    pull = _awaited(Client.pull)
+    pull_part = _awaited(Client.pull_part)
+    save = _awaited(Client.save)
+    status = _awaited(Client.status)
+    list_params = _awaited(Client.list_params)
+    fallbacks = _awaited(Client.fallbacks)
+    elastic_average = _awaited(averaging.elastic_average)
+
+    async def close(self, *, timeout: Optional[float] = None) -> None:
+        """As :meth:`pserver.Client.close`; ends the threads, too."""
+        try:
+            await self._pool.run(lambda: self._client.close(timeout=timeout))
+        finally:
+            self._pool.close()
+
+
+def _connecting(
+    function: Callable[Arguments, Client],
+) -> Callable[Arguments, Coroutine[Any, Any, AsyncClient]]:
+    @functools.wraps(function)
+    async def call(*arguments: Arguments.args, **keywords: Arguments.kwargs) -> AsyncClient:
+        pool = Pool()
+        try:
+            return AsyncClient(await pool.run(lambda: function(*arguments, **keywords)))
+        finally:
+            pool.close()
+
+    return call
+
+
+connect = _connecting(_connect)

@@ -1,0 +1,77 @@
+"""Trainers that train copies of their own and average them through the server."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import numpy as np
+
+from . import errors
+from ._arrays import Array, bad_dtype
+from ._results import to_out
+from ._settings import to_number
+from .client import Client
+
+
+def elastic_average(
+    ps: Client, name: str, local: Any, alpha: float, *, timeout: Optional[float] = None
+) -> None:
+    """One exchange of elastic averaging SGD (EASGD; Zhang, Choromanska and LeCun, 2015).
+
+    With diff = alpha · (local − center), ``local`` loses diff, in place, and the parameter, the center,
+    gains it. Each difference is computed in float64 and rounded once to the element type. Between reading
+    and adding, other trainers may add their own differences: none is lost. ``local`` is changed only when
+    the center has been. ``alpha`` is from 0 to 1; Platoon advises 1 / trainers. ``timeout`` is of each of
+    the two calls.
+
+    BadValue for another alpha or an array that cannot be written; BadDtype or BadShape if it is not as the
+    parameter.
+    """
+    if not 0 <= to_number(alpha) <= 1:
+        raise errors.BadValue(
+            f"elastic_average: alpha: expected 0 to 1; received {alpha}",
+            {"expected": "0 to 1", "received": str(alpha)},
+        )
+    values = _floats(name, to_out(local, "local"))
+    center = ps.pull(name, out=np.empty_like(values), timeout=timeout)
+    diff = (alpha * (values.astype(np.float64) - center)).astype(values.dtype)
+    ps.push(name, diff, 1, 1, timeout=timeout)
+    np.subtract(values, diff, out=values)
+
+
+class AsyncDifference:
+    """Exchanges of asynchronous SGD by differences, as Platoon's ``ASGD``.
+
+    A trainer trains ``local`` on its own; :meth:`exchange` adds what it has changed since the last exchange
+    to the parameter, the master, and takes over the master with what the others have added.
+    """
+
+    def __init__(self, ps: Client, name: str, *, timeout: Optional[float] = None) -> None:
+        """Begins with the master's values. BadDtype unless they are floating point numbers."""
+        self._ps = ps
+        self._name = name
+        #: The trainer's own values, to be trained in place.
+        self.local: Array = _floats(name, ps.pull(name, timeout=timeout))
+        self._old = self.local.copy()
+
+    def __repr__(self) -> str:
+        return f"<pserver.AsyncDifference {self._name!r} of {self._ps!r}>"
+
+    def exchange(self, *, timeout: Optional[float] = None) -> None:
+        """master += local − old; local = old = master. ``timeout`` is of each of the two calls.
+
+        What a call has added is never added again, also if reading the master fails afterwards; only after
+        OutcomeUnknown it may have been added and will be added with the next exchange. After another error
+        ``local`` is unchanged.
+        """
+        self._ps.push(self._name, self.local - self._old, 1, 1, timeout=timeout)
+        self._old[...] = self.local
+        master = self._ps.pull(self._name, out=np.empty_like(self.local), timeout=timeout)
+        self.local[...] = master
+        self._old[...] = master
+
+
+def _floats(name: str, values: Array) -> Array:
+    if values.dtype.kind == "f":
+        return values
+    raise bad_dtype(f'"{name}"', ["float32", "float64"], values.dtype.name)

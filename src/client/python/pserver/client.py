@@ -1,0 +1,495 @@
+"""The client: one trainer of a job."""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from ctypes import c_void_p
+from types import TracebackType
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Tuple,
+    Type,
+    TypeVar,
+    Union,
+)
+
+import numpy as np
+
+from . import _jobs, _lifecycle, _reading, _updates, errors
+from ._arrays import Array, from_number, is_number, to_array
+from ._encoding import Encoding, encoding_number
+from ._indices import to_indices, to_numbers
+from ._interruptible import run
+from ._known import KnownForms
+from ._link import Link
+from ._names import to_bytes
+from ._native.library import Library
+from ._results import to_out
+from ._settings import Settings, to_ms, to_number
+from .config import ConfigInput, to_config
+from .records import (
+    Fallback,
+    GradResult,
+    JobStatus,
+    ParameterInfo,
+    Rows,
+    SavedModel,
+    Synchronization,
+)
+
+Result = TypeVar("Result")
+
+#: Arrays to read into, by name, or in the order of the names; None for a new one.
+Out = Union[Mapping[str, Any], Sequence[Any]]
+
+
+class Client:
+    """A trainer of a job, made by :func:`pserver.connect`.
+
+    Every call takes ``timeout`` in seconds (the client's own if None) and raises a subclass of
+    :class:`pserver.Error`. Calls may be made from any thread, several at once, and let other threads run
+    while they wait; an exception of a signal's handler, such as KeyboardInterrupt, ends the call of the
+    main thread that it comes into. What is being changed then is changed once or not at all, piece by piece.
+    Arrays given to a call must not change until it ends.
+
+    A process forked from the one that has connected gets a connection of its own at its first call, under
+    an id of its own that begins with this one's; so does a client that was pickled.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._link = Link(settings)
+        self._known = KnownForms(lambda timeout_ms: self._call(_jobs.list_params, timeout_ms))
+
+    def __repr__(self) -> str:
+        state = " closed" if self._link.is_closed else ""
+        return f"<pserver.Client job={self.job!r} trainer={self.trainer!r}{state}>"
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        link = getattr(self, "_link", None)
+        if link is not None and link.is_open:
+            warnings.warn(f"{self!r} was not closed", ResourceWarning, source=self)
+            link.close(1)
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return _unpickle, (self._link.settings, self._link.is_closed)
+
+    @property
+    def job(self) -> str:
+        """Name of the job."""
+        return str(self._link.settings.job)
+
+    @property
+    def trainer(self) -> str:
+        """Id of this client."""
+        return str(self._link.settings.trainer)
+
+    @property
+    def session(self) -> int:
+        """Number of this life of the trainer. Connects if this process has not."""
+        return int(self._call(_jobs.describe).session)
+
+    @property
+    def synchronization(self) -> Synchronization:
+        """How the trainers of the job keep step. Connects if this process has not."""
+        return _jobs.synchronization(self._call(_jobs.describe))
+
+    @property
+    def steps_ended(self) -> int:
+        """Steps this trainer has ended, those that closed before it entered included."""
+        return int(self._call(_jobs.describe).steps_ended)
+
+    def open(self) -> None:
+        """Connects, unless this process has: :func:`pserver.connect` does so, and else the first call does.
+
+        Errors as of :func:`pserver.connect`; Closed after :meth:`close`.
+        """
+        run(self._link.open)
+
+    def begin_init(self, wait: bool = True, *, timeout: Optional[float] = None) -> bool:
+        """Asks to initialize the job.
+
+        True: this trainer is selected; it calls :meth:`init_param` for every parameter and then
+        :meth:`finish_init`. False: another one has done so, or, with ``wait=False``, is doing so. A
+        selected trainer that dies is replaced by one that waits. Timeout names who is waited for.
+        """
+        return self._call(_lifecycle.begin_init, bool(wait), to_ms(timeout))
+
+    def init_param(
+        self,
+        /,
+        name: str,
+        value: Any,
+        config: Optional[ConfigInput] = None,
+        *,
+        timeout: Optional[float] = None,
+        **settings: Any,
+    ) -> None:
+        """Declares a parameter and stores its first values.
+
+        ``config`` or ``settings`` say how it is updated, as ``optimizer="adam", learning_rate=1e-3``. A
+        call that has failed, with OutcomeUnknown for instance, may be repeated with the same values.
+        NotSelected unless :meth:`begin_init` was True; BadName, BadDtype, BadShape, BadConfig or NonFinite
+        for what is wrong with it.
+        """
+        array = _first_value(name, value)
+        native_config = to_config(config, settings)
+        self._call(
+            _lifecycle.init_param, to_bytes(name, "name"), array, native_config, to_ms(timeout)
+        )
+        self._known.learn(name, array)
+
+    def finish_init(self, *, timeout: Optional[float] = None) -> None:
+        """Ends the initialization: from now on the parameters can be read and updated.
+
+        Incomplete names blocks that are declared but not stored; NoSpace if the broker cannot hold the job.
+        """
+        self._call(_lifecycle.finish_init, to_ms(timeout))
+
+    def create_if_not_already_created(
+        self,
+        /,
+        name: str,
+        value: Any,
+        config: Optional[ConfigInput] = None,
+        *,
+        timeout: Optional[float] = None,
+        **settings: Any,
+    ) -> Array:
+        """Creates a parameter with this value, unless it exists; either way the value that holds now.
+
+        Of several trainers that call it at once, one is selected and the others wait for it. BadDtype or
+        BadShape if it exists with another type or shape.
+        """
+        array = _first_value(name, value)
+        native_config = to_config(config, settings)
+        settled = self._call(
+            _lifecycle.create, to_bytes(name, "name"), array, native_config, to_ms(timeout)
+        )
+        self._known.learn(name, settled)
+        return settled
+
+    def send_grads(
+        self,
+        grads: Mapping[str, Any],
+        *,
+        learning_rate: Optional[float] = None,
+        encoding: Optional[Encoding] = None,
+        stored_is_enough: bool = False,
+        end_step: bool = True,
+        timeout: Optional[float] = None,
+    ) -> GradResult:
+        """One step of each parameter's optimizer with these gradients, by parameter name.
+
+        A gradient is of the whole parameter, or of some :class:`Rows` if it is configured ``sparse``.
+        ``learning_rate`` overrides that of every parameter in the call; ``encoding`` has float32 elements
+        travel in half the bytes; ``stored_is_enough`` is content when the journal holds every piece, and
+        hears nothing of one that is refused later.
+
+        In a ``sync`` job the gradients are added to those of the other trainers and applied when the step
+        closes; the call waits until the step before has closed. In a ``sync`` or ``ssp`` job it ends
+        the trainer's step, unless ``end_step`` is False.
+
+        Everything is checked before anything is sent. OutcomeUnknown at the deadline: each piece was
+        applied once or not at all. Late for blocks whose step had closed, if that is not to be expected;
+        NotMember if the trainer lost its place in the steps: the next call enters again.
+        """
+        call = _updates.GradCall(
+            _rate(learning_rate), encoding_number(encoding), bool(stored_is_enough), bool(end_step)
+        )
+        items = [self._gradient(name, grad, timeout) for name, grad in _items(grads, "send_grads")]
+        return GradResult(self._call(_updates.send_grads, items, call, to_ms(timeout)))
+
+    def end_step(self, *, timeout: Optional[float] = None) -> None:
+        """Ends this trainer's step, once the gradients it has sent are stored.
+
+        For a step of several calls of :meth:`send_grads`, or of none. Does nothing in an ``async`` job.
+        """
+        self._call(_lifecycle.end_step, to_ms(timeout))
+
+    def exit_steps(self, *, timeout: Optional[float] = None) -> None:
+        """Leaves the steps of the job, so that the other trainers wait for this one no more.
+
+        Its next gradient enters again. :meth:`close` does the same. Does nothing in an ``async`` job.
+        """
+        self._call(_lifecycle.exit_steps, to_ms(timeout))
+
+    def set_params(
+        self,
+        values: Mapping[str, Any],
+        *,
+        stored_is_enough: bool = False,
+        timeout: Optional[float] = None,
+    ) -> None:
+        """Overwrites the values of parameters. Errors as of :meth:`send_grads`."""
+        items = [
+            (to_bytes(name, "name"), self._value(name, value, timeout))
+            for name, value in _items(values, "set_params")
+        ]
+        self._call(_updates.set_params, items, bool(stored_is_enough), to_ms(timeout))
+
+    def push(
+        self,
+        name: str,
+        value: Any,
+        alpha: float,
+        beta: float,
+        *,
+        encoding: Optional[Encoding] = None,
+        stored_is_enough: bool = False,
+        timeout: Optional[float] = None,
+    ) -> None:
+        """parameter = alpha · parameter + beta · value. Errors as of :meth:`send_grads`."""
+        self._call(
+            _updates.push,
+            to_bytes(name, "name"),
+            self._value(name, value, timeout),
+            (_factor(alpha, "alpha"), _factor(beta, "beta")),
+            encoding_number(encoding),
+            bool(stored_is_enough),
+            to_ms(timeout),
+        )
+
+    def push_part(
+        self,
+        name: str,
+        part: Any,
+        indices: Sequence[Any],
+        alpha: float,
+        beta: float,
+        *,
+        encoding: Optional[Encoding] = None,
+        stored_is_enough: bool = False,
+        timeout: Optional[float] = None,
+    ) -> None:
+        """alpha · parameter + beta · part for the elements that :meth:`pull_part` would give.
+
+        Of an element that is named repeatedly the last value counts; with an empty list nothing is sent.
+        Only these elements travel. BadIndex as of :meth:`pull_part`, else as of :meth:`send_grads`.
+        """
+        self._call(
+            _updates.push_part,
+            to_bytes(name, "name"),
+            self._value(name, part, timeout),
+            to_indices(name, indices),
+            (_factor(alpha, "alpha"), _factor(beta, "beta")),
+            encoding_number(encoding),
+            bool(stored_is_enough),
+            to_ms(timeout),
+        )
+
+    def get_params(
+        self,
+        names: Sequence[str],
+        *,
+        out: Optional[Out] = None,
+        encoding: Optional[Encoding] = None,
+        timeout: Optional[float] = None,
+    ) -> Dict[str, Array]:
+        """The values of parameters by name; waits until the job is initialized.
+
+        They are in new arrays, or in those of ``out``, a dict or a sequence as long as ``names``, without a
+        copy; what is in these is undefined if the call fails after it has begun to read. Sees every update
+        of this client that was acknowledged before, and never an older state than an earlier read did. A
+        member of a ``sync`` job waits until the steps that it has ended have closed, one of an ``ssp`` job
+        until all but the last ``staleness``.
+
+        UnknownParameter; Empty; NotInitialized at the deadline, or Timeout naming trainers waited for;
+        BadDtype, BadShape or BadValue for an array of ``out`` that does not fit, before anything is read.
+        """
+        listed = _names(names)
+        encoded = [to_bytes(name, "name") for name in listed]
+        targets = _targets(listed, out)
+        for name, target in targets.items():
+            self._known.check(name, target, to_ms(timeout))
+        arrays = self._call(
+            _reading.get, listed, encoded, targets, encoding_number(encoding), to_ms(timeout)
+        )
+        for name, array in zip(listed, arrays):
+            self._known.learn(name, array)
+        return dict(zip(listed, arrays))
+
+    def pull(
+        self,
+        name: str,
+        *,
+        out: Any = None,
+        encoding: Optional[Encoding] = None,
+        timeout: Optional[float] = None,
+    ) -> Array:
+        """The values of one parameter; as :meth:`get_params`, with the array itself as ``out``."""
+        into = None if out is None else {name: out}
+        return self.get_params([name], out=into, encoding=encoding, timeout=timeout)[name]
+
+    def pull_part(
+        self,
+        name: str,
+        indices: Sequence[Any],
+        *,
+        encoding: Optional[Encoding] = None,
+        timeout: Optional[float] = None,
+    ) -> Array:
+        """The elements at the product of index lists, as numpy's ``a[np.ix_(…)]``.
+
+        ``indices`` has one list for each dimension, in any order, with repeats, and with negative numbers
+        that count from its end, or is what ``np.ix_`` gives. Only these elements travel. BadIndex for a
+        wrong number of lists or a number outside its dimension; else as :meth:`get_params`.
+        """
+        return self._call(
+            _reading.pull_part,
+            to_bytes(name, "name"),
+            to_indices(name, indices),
+            encoding_number(encoding),
+            to_ms(timeout),
+        )
+
+    def save(
+        self,
+        path: Union[str, "os.PathLike[str]"],
+        *,
+        on_progress: Optional[Callable[[int, int], object]] = None,
+        timeout: Optional[float] = None,
+    ) -> SavedModel:
+        """Has a host write the model to a file below its model directory; takes up to 10 minutes.
+
+        The ending chooses the format: ``.safetensors``, ``.npz``, ``.tar``; a name that ends in ``/`` or
+        has no ending is a directory. ``on_progress`` is told about twice a second how many bytes of values
+        have been written, and of how many; it must make no calls. BadPath, Io or DiskFull as the host says;
+        ended early, the host stops writing, and what was there before stays.
+        """
+        text = to_bytes(os.fspath(path), "path")
+        return self._call(_jobs.save, text, on_progress, to_ms(timeout))
+
+    def status(self, *, timeout: Optional[float] = None) -> JobStatus:
+        """The state of the job: whether it is initialized, by whom, and where its journals stood then."""
+        return self._call(_jobs.status, to_ms(timeout))
+
+    def list_params(self, *, timeout: Optional[float] = None) -> List[ParameterInfo]:
+        """Every parameter of the job, in the order of names, whether ready or not."""
+        found = self._call(_jobs.list_params, to_ms(timeout))
+        self._known.learn_all(found)
+        return found
+
+    def fallbacks(self, *, timeout: Optional[float] = None) -> List[Fallback]:
+        """What shards have lost since they were last asked, of what this client may have written or read.
+
+        A shard falls back when its journal is replaced, as by ``pserver recover``. Without that it costs
+        nothing, so call it after any error, or once in a while; after an error the same is asked again.
+        """
+        return self._call(_jobs.fallbacks, to_ms(timeout))
+
+    def close(self, *, timeout: Optional[float] = None) -> None:
+        """Waits for calls under way (10 s unless ``timeout`` says otherwise), ends those that are left
+        with Closed, gives the lease back and closes the connection. May be called again."""
+        timeout_ms = to_ms(timeout)
+        if self._link.is_open:
+            run(lambda: self._link.close(timeout_ms))
+        else:
+            self._link.close(timeout_ms)
+
+    def _call(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        """The function with the library and this client's handle, in a thread that can be interrupted."""
+        return run(lambda: function(*self._link.open(), *arguments))
+
+    def _value(self, name: str, value: Any, timeout: Optional[float]) -> Array:
+        """What a caller gives for a parameter; a number of Python's takes its element type."""
+        what = f'"{name}"'
+        if not is_number(value):
+            return to_array(value, what)
+        form = self._known.of(name, to_ms(timeout))
+        return from_number(value, what, None if form is None else form[0])
+
+    def _gradient(self, name: str, grad: Any, timeout: Optional[float]) -> _updates.NamedGradient:
+        encoded = to_bytes(name, "name")
+        if not isinstance(grad, Rows):
+            return encoded, self._value(name, grad, timeout), None
+        rows = to_numbers(f'"{name}": rows', grad.ids)
+        return encoded, self._value(name, grad.values, timeout), rows
+
+
+def _unpickle(settings: Settings, is_closed: bool) -> Client:
+    client = Client(settings.for_another_process())
+    if is_closed:
+        client.close()
+    return client
+
+
+def _first_value(name: str, value: Any) -> Array:
+    what = f'"{name}"'
+    return from_number(value, what, None) if is_number(value) else to_array(value, what)
+
+
+def _items(values: Any, what: str) -> List[Tuple[str, Any]]:
+    if isinstance(values, Mapping):
+        return list(values.items())
+    raise errors.BadValue(
+        f"{what}: expected a dict by parameter name; received {type(values).__qualname__}",
+        {"expected": "a dict", "received": type(values).__qualname__},
+    )
+
+
+def _names(names: Any) -> List[str]:
+    if isinstance(names, (str, bytes)) or not hasattr(names, "__iter__"):
+        raise errors.BadValue(
+            f"names: expected a list of names; received {names!r:.80}",
+            {"expected": "a list of names", "received": repr(names)[:80]},
+        )
+    listed = list(names)
+    for name in listed:
+        to_bytes(name, "name")
+    return list(dict.fromkeys(listed))
+
+
+def _targets(names: List[str], out: Optional[Out]) -> Dict[str, Array]:
+    """Arrays to read into by name, as numpy's."""
+    if out is None:
+        return {}
+    if not isinstance(out, Mapping):
+        if isinstance(out, np.ndarray) or not isinstance(out, Sequence) or len(out) != len(names):
+            raise _bad_out(f"a dict, or a sequence of {len(names)} arrays", type(out).__qualname__)
+        out = dict(zip(names, out))
+    for name in out:
+        if name not in names:
+            raise _bad_out("arrays for the names that are read", repr(name))
+    return {
+        name: to_out(target, f'out["{name}"]') for name, target in out.items() if target is not None
+    }
+
+
+def _bad_out(expected: str, received: str) -> errors.BadValue:
+    return errors.BadValue(
+        f"out: expected {expected}; received {received}",
+        {"expected": expected, "received": received},
+    )
+
+
+def _rate(learning_rate: Optional[float]) -> Optional[float]:
+    return None if learning_rate is None else _factor(learning_rate, "learning_rate")
+
+
+def _factor(number: Any, what: str) -> float:
+    factor = to_number(number)
+    if math.isfinite(factor):
+        return factor
+    raise errors.BadValue(
+        f"{what}: expected a finite number; received {number!r}",
+        {"expected": "a finite number", "received": repr(number)},
+    )

@@ -1,0 +1,94 @@
+"""What the tests share: a broker with a job, jobs of their own, and settings of hypothesis."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+from pathlib import Path
+from typing import Callable, Iterator
+
+import hypothesis
+import pytest
+
+import pserver
+from serving import Broker, Process, clean_environment
+
+# Shared machines are slow at times, and a database would carry failures from run to run.
+hypothesis.settings.register_profile("pserver", deadline=None, database=None, print_blob=True)
+hypothesis.settings.load_profile("pserver")
+
+_numbers = itertools.count(1)
+
+
+def pytest_report_header() -> list[str]:
+    return [f"pserver: {pserver.__file__}"]
+
+
+def pytest_configure() -> None:
+    """Sees to it that `make test` tests the wheel, and not the sources."""
+    if os.environ.get("PSERVER_TEST_INSTALLED") and sys.prefix not in str(pserver.__file__):
+        raise pytest.UsageError(
+            f"expected pserver below {sys.prefix}; it was imported from {pserver.__file__}"
+        )
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A skipped test of `make test` is one that nothing runs."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if os.environ.get("PSERVER_TEST_INSTALLED") and reporter and reporter.stats.get("skipped"):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_server_outside() -> None:
+    """A test meets only servers that it names."""
+    for name in set(os.environ) - set(clean_environment()):
+        del os.environ[name]
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A broker with one host, whose job `broker.job` all tests of a run share."""
+    started = Broker(tmp_path_factory.mktemp("broker"))
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def job_name() -> str:
+    """The name of a job that no other test uses."""
+    return f"job-{next(_numbers)}"
+
+
+@pytest.fixture
+def unique() -> Callable[[str], str]:
+    """Makes names of parameters that no other test uses."""
+    return lambda name: f"{name}.{next(_numbers)}"
+
+
+@pytest.fixture
+def start_host(broker: Broker) -> Iterator[Callable[..., Process]]:
+    """Starts hosts of a job, `start_host(job, *options)`; they end with the test."""
+    hosts: list[Process] = []
+
+    def start(job: str, *options: str) -> Process:
+        hosts.append(broker.host(job, *options))
+        return hosts[-1]
+
+    yield start
+    for host in hosts:
+        host.kill()
+
+
+@pytest.fixture
+def job(job_name: str, start_host: Callable[..., Process]) -> str:
+    """A job of its own with one host, async; for others call `start_host` with `job_name`."""
+    start_host(job_name)
+    return job_name
+
+
+@pytest.fixture
+def models(broker: Broker, job_name: str) -> Path:
+    """Where the hosts of `job_name` save models."""
+    return broker.directory / "models" / job_name

@@ -1,0 +1,31 @@
+"""Programs in Python that tests run as processes of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from typing import Callable
+
+from serving import HANG
+
+
+def run_python(program: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Runs a program to its end, with this Python and the modules that it finds; `variables` are added to
+    the environment. Warnings of what was not closed are shown."""
+    return subprocess.run(
+        [sys.executable, "-X", "dev", "-c", program, *arguments],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **variables},
+        capture_output=True,
+        text=True,
+        timeout=HANG,
+    )
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Waits until a condition holds; fails if it does not before long."""
+    deadline = time.monotonic() + HANG
+    while not holds():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.005)

@@ -1,0 +1,130 @@
+"""The broker and the hosts of the tests: processes of the `pserver` command, compiled by `make build`."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import threading
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[4]
+
+COMMAND = ROOT / "dist" / "cli" / "main.js"
+
+#: Only a hang lasts so long, in seconds.
+HANG = 400.0
+
+#: What would lead a test to another server than its own.
+_OUTSIDE = ("PSERVER_URL", "PSERVER_JOB", "PSERVER_TRAINER", "NATS_", "XDG_", "legion_server_")
+
+
+def command() -> list[str]:
+    """The `pserver` command of this checkout, to be followed by its arguments."""
+    node = shutil.which("node")
+    if node is None or not COMMAND.exists():
+        raise RuntimeError(f"expected node on the PATH and {COMMAND}: run make build")
+    return [node, str(COMMAND)]
+
+
+def clean_environment() -> dict[str, str]:
+    """The variables of this process, without those that say where a server is."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(_OUTSIDE)}
+
+
+class Process:
+    """A `pserver up` or `pserver host` that serves; its first line with `--json` is in `ready`."""
+
+    def __init__(self, arguments: list[str], directory: Path) -> None:
+        """Starts it in `directory` and waits until it serves.
+
+        Raises RuntimeError with what it wrote to standard error if it ends before.
+        """
+        self._errors = directory / f"{arguments[0]}-errors.txt"
+        with self._errors.open("ab") as errors:
+            self._process = subprocess.Popen(
+                [*command(), *arguments, "--json"],
+                cwd=directory,
+                env=clean_environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            )
+        self.ready: dict[str, Any] = json.loads(self._first_line(arguments))
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def stop(self) -> None:
+        """Ends it in order; does nothing if it has ended."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Ends it as a crash does; does nothing if it has ended."""
+        self._end(signal.SIGKILL)
+
+    def _end(self, number: signal.Signals) -> None:
+        if self._process.poll() is None:
+            self._process.send_signal(number)
+        try:
+            self._process.wait(HANG)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            raise
+        finally:
+            assert self._process.stdout is not None
+            self._process.stdout.close()
+
+    def _first_line(self, arguments: list[str]) -> str:
+        assert self._process.stdout is not None
+        limit = threading.Timer(HANG, self._process.kill)
+        limit.start()
+        line = self._process.stdout.readline()
+        limit.cancel()
+        if line == "":
+            self._process.wait(HANG)
+            told = self._errors.read_text()
+            raise RuntimeError(f"pserver {' '.join(arguments)} ended before it served: {told}")
+        return line
+
+
+class Broker:
+    """A broker on a free port, whose data lie in a directory of the tests."""
+
+    def __init__(self, directory: Path, *options: str) -> None:
+        """Starts it with one host, which serves the job `job`; `options` are those of `pserver up`."""
+        #: Of the job that comes with the broker.
+        self.job = "shared"
+        self.directory = directory
+        store = str(directory / "store")
+        self._up = Process(
+            ["up", "--port", "0", "--store", store, "--job", self.job, *_SMALL, *options], directory
+        )
+        self.url: str = self._up.ready["url"]
+        #: Where the host of `job` saves models.
+        self.model_directory = Path(self._up.ready["modelDirectory"])
+
+    @property
+    def pid(self) -> int:
+        """The process of the broker itself."""
+        return int(self._up.ready["broker"]["pid"])
+
+    def host(self, job: str, *options: str) -> Process:
+        """Starts one more host of a job; `options` are those of `pserver host`. To be stopped by the caller."""
+        models = str(self.directory / "models" / job)
+        return Process(
+            ["host", "--url", self.url, "--job", job, "--model-dir", models, *_SMALL, *options],
+            self.directory,
+        )
+
+    def stop(self) -> None:
+        self._up.stop()
+
+
+#: Several shards, so that values are cut and joined, but few threads.
+_SMALL = ("--shards", "4", "--workers", "1")

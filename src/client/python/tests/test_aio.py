@@ -1,0 +1,145 @@
+"""The asynchronous client: the same calls, awaited; a cancelled task ends its call."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import pickle
+import threading
+from typing import Any, AsyncIterator, Awaitable, Callable, Iterator
+
+import numpy as np
+import pytest
+
+import pserver
+import pserver.aio
+from pserver._pool import CALLS_MAX
+from programs import run_python, until
+from serving import HANG, Broker
+
+W = np.arange(12, dtype=np.float32).reshape(3, 4)
+
+
+@pytest.fixture(scope="module")
+def uninitialized(broker: Broker) -> Iterator[str]:
+    """A job that is never ready, so that reads of what nobody has made wait."""
+    host = broker.host("aio")
+    yield "aio"
+    host.stop()
+
+
+def run(work: Callable[[pserver.aio.AsyncClient], Awaitable[Any]], broker: Broker, job: str) -> Any:
+    async def main() -> Any:
+        async with await pserver.aio.connect(broker.url, job=job, trainer="a") as ps:
+            return await asyncio.wait_for(work(ps), HANG)
+
+    return asyncio.run(main())
+
+
+def test_has_every_name_of_the_client() -> None:
+    for name, member in inspect.getmembers(pserver.Client):
+        if not name.startswith("_"):
+            other = getattr(pserver.aio.AsyncClient, name)
+            assert isinstance(member, property) == isinstance(other, property), name
+            assert isinstance(member, property) or asyncio.iscoroutinefunction(other), name
+            assert other.__doc__, name
+
+
+def test_makes_calls_at_the_same_time(
+    broker: Broker, uninitialized: str, unique: Callable[[str], str]
+) -> None:
+    async def work(ps: pserver.aio.AsyncClient) -> None:
+        assert (ps.job, ps.trainer, ps.steps_ended) == (uninitialized, "a", 0)
+        assert ps.session > 0 and ps.synchronization.mode == "async"
+        name = unique("w")
+        await ps.create_if_not_already_created(name, W, learning_rate=1)
+        await asyncio.gather(*(ps.push(name, W, 1, 1) for _ in range(40)))
+        into = np.empty_like(W)
+        assert await ps.pull(name, out=into) is into
+        np.testing.assert_array_equal(into, 41 * W)
+        await ps.send_grads({name: W})
+        np.testing.assert_array_equal((await ps.get_params([name]))[name], 40 * W)
+        np.testing.assert_array_equal(await ps.pull_part(name, [[0], [1]]), [[40]])
+        await ps.elastic_average(name, into, 1.0)
+        assert [each.name for each in await ps.list_params()].count(name) == 1
+        with pytest.raises(pserver.BadShape):
+            await ps.push(name, W.T, 1, 1)
+
+    before = threading.active_count()
+    run(work, broker, uninitialized)
+    until(lambda: threading.active_count() <= before)
+
+
+def test_cancelling_a_task_ends_its_call_alone(broker: Broker, uninitialized: str) -> None:
+    async def work(ps: pserver.aio.AsyncClient) -> None:
+        tasks = [asyncio.ensure_future(ps.pull("never made", timeout=HANG)) for _ in range(20)]
+        while sum(each.name == "pserver-aio" for each in threading.enumerate()) < CALLS_MAX:
+            await asyncio.sleep(0.01)
+        for task in tasks[:18]:
+            task.cancel()
+        results = await asyncio.gather(*tasks[:18], return_exceptions=True)
+        assert all(isinstance(result, asyncio.CancelledError) for result in results)
+        # There is room for new calls, and those that were not cancelled go on.
+        assert (await ps.status()).state == "uninitialized"
+        assert not tasks[18].done() and not tasks[19].done()
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(ps.pull("never made", timeout=HANG), 0.05)
+        for task in tasks[18:]:
+            task.cancel()
+        await asyncio.gather(*tasks[18:], return_exceptions=True)
+
+    run(work, broker, uninitialized)
+
+
+def test_goes_on_in_another_event_loop(broker: Broker, uninitialized: str) -> None:
+    ps = asyncio.run(connect(broker, uninitialized))
+    assert asyncio.run(status(ps)) == "uninitialized"
+    other = pickle.loads(pickle.dumps(ps))
+    assert asyncio.run(status(other)) == "uninitialized"
+    assert other.session != ps.session
+    asyncio.run(close(other))
+    asyncio.run(close(ps))
+    with pytest.raises(pserver.Closed):
+        asyncio.run(status(ps))
+
+
+async def connect(broker: Broker, job: str) -> pserver.aio.AsyncClient:
+    return await pserver.aio.connect(broker.url, job=job)
+
+
+async def status(ps: pserver.aio.AsyncClient) -> str:
+    return (await ps.status()).state
+
+
+async def close(ps: pserver.aio.AsyncClient) -> None:
+    await ps.close()
+
+
+def test_errors_of_connecting_are_raised() -> None:
+    with pytest.raises(pserver.NoBroker):
+        asyncio.run(pserver.aio.connect("nats://127.0.0.1:1", connect_timeout=0.1))
+
+
+#: Ends by Ctrl-C while a task waits for a call.
+INTERRUPTED = """
+import asyncio, os, signal, sys, threading
+import pserver.aio
+
+async def main():
+    async with await pserver.aio.connect(sys.argv[1], job=sys.argv[2]) as ps:
+        task = asyncio.ensure_future(ps.pull("never made", timeout=400))
+        while not any(each.name == "pserver-aio" for each in threading.enumerate()):
+            await asyncio.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+        await task
+
+try:
+    asyncio.run(main())
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_ctrl_c_ends_the_loop_and_its_calls(broker: Broker, uninitialized: str) -> None:
+    ended = run_python(INTERRUPTED, broker.url, uninitialized)
+    assert ended.stdout == "interrupted\n", ended.stderr

@@ -1,0 +1,101 @@
+"""The structs are laid out as a C compiler lays them out, and the numbers are those of the header."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pserver
+from pserver._arrays import DTYPES
+from pserver._native import functions, structs
+from pserver._native.codes import ERRORS
+
+from serving import HANG, ROOT
+
+INCLUDE = ROOT / "include"
+HEADER = (INCLUDE / "pserver.h").read_text()
+
+
+def run_c(directory: Path, lines: list[str]) -> dict[str, int]:
+    """The numbers that a C program prints, a name and an expression of each line of `lines`."""
+    printing = "\n".join(
+        f'  printf("%s %lld\\n", "{line}", (long long)({line}));' for line in lines
+    )
+    source = directory / "layout.c"
+    source.write_text(
+        f"#include <pserver.h>\n#include <stdio.h>\nint main(void) {{\n{printing}\n  return 0;\n}}\n"
+    )
+    compiler = shutil.which("cc")
+    assert compiler is not None, "expected a C compiler"
+    program = str(directory / "layout")
+    subprocess.run(
+        [compiler, "-std=c11", f"-I{INCLUDE}", str(source), "-o", program],
+        check=True,
+        timeout=HANG,
+    )
+    printed = subprocess.run(
+        [program], check=True, capture_output=True, text=True, timeout=HANG
+    ).stdout
+    return {
+        name: int(number)
+        for name, _, number in (line.rpartition(" ") for line in printed.splitlines())
+    }
+
+
+def test_every_struct_is_laid_out_as_the_compiler_does(tmp_path: Path) -> None:
+    expected: dict[str, int] = {}
+    for name, struct in structs.STRUCTS.items():
+        expected[f"sizeof({name})"] = ctypes.sizeof(struct)
+        for entry, *_ in struct._fields_:
+            field: Any = getattr(struct, entry)
+            expected[f"offsetof({name}, {entry})"] = field.offset
+            expected[f"sizeof((({name} *)0)->{entry})"] = field.size
+    assert run_c(tmp_path, list(expected)) == expected
+
+
+def test_every_struct_and_each_of_its_entries_is_known() -> None:
+    bodies = dict(
+        (name, body)
+        for body, name in re.findall(r"typedef struct \w+ \{(.*?)\n\} (\w+);", HEADER, re.DOTALL)
+    )
+    assert set(bodies) == set(structs.STRUCTS)
+    for name, body in bodies.items():
+        plain = re.sub(r"/\*.*?\*/", "", body, flags=re.DOTALL)
+        entries = re.findall(r"(\w+)(?:\[\w+\])?;", plain)
+        assert entries == [entry for entry, *_ in structs.STRUCTS[name]._fields_]
+
+
+def test_numbers_are_those_of_the_header(tmp_path: Path) -> None:
+    expected = {f"PSERVER_{dtype.name.upper()}": number for number, dtype in enumerate(DTYPES)}
+    expected |= {
+        "PSERVER_RANK_MAX": structs.RANK_MAX,
+        "PSERVER_SHARDS_MAX": structs.SHARDS_MAX,
+        "PSERVER_TIMEOUT_DEFAULT": structs.TIMEOUT_DEFAULT,
+        "PSERVER_AS_IS": 0,
+        "PSERVER_BFLOAT16": 1,
+        "PSERVER_FLOAT16": 2,
+        "PSERVER_UNINITIALIZED": 0,
+        "PSERVER_READY": 2,
+        "PSERVER_ASYNC": 0,
+        "PSERVER_SYNC": 1,
+        "PSERVER_SSP": 2,
+    }
+    expected |= {f"PSERVER_ERR_{error.code}": number for number, error in ERRORS.items()}
+    assert run_c(tmp_path, list(expected)) == expected
+
+
+def test_functions_have_the_numbers_of_arguments_of_the_header() -> None:
+    plain = re.sub(r"/\*.*?\*/", "", HEADER, flags=re.DOTALL)
+    for name, arguments in {**functions.CALLS, **functions.PROCEDURES}.items():
+        declared = re.search(rf"\b{name}\((.*?)\);", plain, re.DOTALL)
+        assert declared is not None, name
+        assert declared[1].count(",") + 1 == len(arguments), name
+
+
+def test_the_version_is_that_of_the_project() -> None:
+    assert pserver.__version__ == json.loads((ROOT / "package.json").read_text())["version"]

@@ -1,0 +1,107 @@
+"""The vectors that every implementation shares: names, encodings, parts."""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import Any, Callable, Iterator
+
+import numpy as np
+import pytest
+
+import pserver
+from serving import ROOT, Broker
+
+VECTORS = ROOT / "test" / "vectors"
+PARTS = ROOT / "test" / "fixtures" / "parts"
+
+
+def read(name: str) -> Any:
+    return json.loads((VECTORS / name).read_text())
+
+
+@pytest.fixture(scope="module")
+def ps(broker: Broker) -> Iterator[pserver.Client]:
+    with pserver.connect(broker.url, job=broker.job) as client:
+        yield client
+
+
+def test_names(ps: pserver.Client) -> None:
+    names = read("names.json")
+    taken = [each["name"] for each in names["names"]]
+    for name in taken:
+        ps.create_if_not_already_created(name, 1.0)
+    listed = [each.name for each in ps.list_params()]
+    assert set(taken) <= set(listed)
+    for each in names["refusedNames"]:
+        with pytest.raises(pserver.Error) as raised:
+            ps.create_if_not_already_created(each["name"], 1.0)
+        assert raised.value.code == each["code"]
+
+
+def test_ids_and_jobs(broker: Broker) -> None:
+    names = read("names.json")
+    for each in names["ids"]:
+        if "code" not in each:
+            with pserver.connect(broker.url, job=broker.job, trainer=each["id"]) as ps:
+                assert ps.trainer == each["id"]
+            continue
+        with pytest.raises(pserver.Error) as raised:
+            pserver.connect(broker.url, job=broker.job, trainer=each["id"])
+        assert raised.value.code == each["code"]
+    for each in names["jobs"]:
+        with pytest.raises(pserver.Error) as raised:
+            pserver.connect(broker.url, job=each["job"], connect_timeout=0.1)
+        # A job that may be called so has no host.
+        assert raised.value.code == (each["code"] or "NO_HOST")
+
+
+@pytest.mark.parametrize("encoding", ["bfloat16", "float16"])
+def test_encodings(ps: pserver.Client, unique: Callable[[str], str], encoding: Any) -> None:
+    vectors = read("encodings.json")
+    bits = {each["hex"]: each[encoding] for each in vectors["decoded"]}
+    cases = vectors["encoded"]
+    plain = np.frombuffer(bytes.fromhex("".join(each["float32"] for each in cases)), "<f4")
+    name = unique("encoded")
+    ps.create_if_not_already_created(name, np.zeros(len(plain), "f4"), allow_non_finite=True)
+    ps.push(name, plain, 0, 1, encoding=encoding)
+    pushed = ps.pull(name)
+    if encoding == "float16":
+        with np.errstate(over="ignore"):
+            np.testing.assert_array_equal(pushed, plain.astype(np.float16).astype(np.float32))
+    known = [i for i, each in enumerate(cases) if each[encoding] in bits]
+    assert len(known) > 5
+    for i in known:
+        (value,) = struct.unpack("<f", bytes.fromhex(bits[cases[i][encoding]]))
+        np.testing.assert_array_equal(pushed[i], np.float32(value))
+    ps.set_params({name: plain})
+    np.testing.assert_array_equal(ps.pull(name, encoding=encoding), pushed)
+    np.testing.assert_array_equal(
+        ps.pull_part(name, [range(len(plain))], encoding=encoding), pushed
+    )
+
+
+@pytest.mark.parametrize("path", sorted(PARTS.glob("*.json")), ids=lambda path: str(path.stem))
+def test_parts(ps: pserver.Client, unique: Callable[[str], str], path: Any) -> None:
+    dtype = np.dtype(path.stem)
+    for array in json.loads(path.read_text())["arrays"]:
+        name = unique("part")
+        values = numbers(array["array"], dtype).reshape(array["shape"])
+        ps.create_if_not_already_created(name, values)
+        for case in array["cases"]:
+            pulled = ps.pull_part(name, case["indices"])
+            assert pulled.shape == tuple(case["pulledShape"])
+            np.testing.assert_array_equal(pulled.reshape(-1), numbers(case["pulled"], dtype))
+            part = numbers(case["new"], dtype).reshape(case["pulledShape"])
+            ps.push_part(name, part, case["indices"], case["alpha"], case["beta"])
+            np.testing.assert_array_equal(ps.pull(name).reshape(-1), numbers(case["pushed"], dtype))
+            ps.set_params({name: values})
+        for case in array["refused"]:
+            with pytest.raises(pserver.BadIndex):
+                ps.pull_part(name, case["indices"])
+
+
+def numbers(texts: Any, dtype: np.dtype[Any]) -> Any:
+    """The vectors write what JSON cannot hold as text."""
+    convert: Any = int if dtype.kind in "iu" else float
+    return np.array([convert(each) for each in texts], dtype)

@@ -1,0 +1,60 @@
+"""The installed wheel: complete in itself, whatever the system has."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from serving import HANG, ROOT, Broker
+
+pytestmark = pytest.mark.skipif(
+    sys.prefix == sys.base_prefix, reason="needs a virtual environment with the wheel"
+)
+
+_ROUND_TRIP = """
+import sys
+import numpy as np
+import pserver
+
+with pserver.connect(sys.argv[1], job=sys.argv[2], trainer="installed") as ps:
+    assert ps.begin_init()
+    ps.init_param("w", np.arange(5, dtype=np.float32))
+    ps.finish_init()
+    ps.push("w", np.ones(5, dtype=np.float32), 2.0, 1.0)
+    print(ps.pull("w").tolist())
+with open("/proc/self/maps") as maps:
+    print("\\n".join({line.split()[5] for line in maps if ".so" in line}))
+"""
+
+
+def test_makes_a_round_trip_with_the_libraries_that_it_carries(broker: Broker, job: str) -> None:
+    # No variables, no module but the installed ones, no program on the PATH.
+    variables: dict[str, str] = {}
+    command = [sys.executable, "-I", "-c", _ROUND_TRIP, broker.url, job]
+    ended = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=HANG)
+    assert ended.returncode == 0, ended.stderr
+    values, *mapped = ended.stdout.splitlines()
+    assert json.loads(values) == [1.0, 3.0, 5.0, 7.0, 9.0]
+    for name in ("libpserver", "libnats", "libprotobuf-c"):
+        (path,) = [path for path in mapped if Path(path).name.startswith(name)]
+        assert path.startswith(sys.prefix)
+    crypto = [path for path in mapped if Path(path).name.startswith("libcrypto")]
+    assert any(path.startswith(sys.prefix) for path in crypto)
+
+
+def test_has_the_version_of_the_project_and_needs_numpy_alone() -> None:
+    installed = importlib.metadata.distribution("nats-pserver")
+    assert installed.version == json.loads((ROOT / "package.json").read_text())["version"]
+    requirements = installed.requires or []
+    assert [name.startswith("numpy") for name in requirements] == [True]
+
+
+def test_carries_licences_and_types() -> None:
+    files = [str(path) for path in importlib.metadata.files("nats-pserver") or []]
+    for end in ("licenses/LICENSE", "licenses/carried/libssl3", "pserver/py.typed"):
+        assert any(path.endswith(end) for path in files), end
