@@ -82,7 +82,8 @@ def tensor_of(array: Array) -> Tensor:
     tensor = Tensor(
         dtype=_NUMBERS[array.dtype],
         rank=array.ndim,
-        data=array.ctypes.data,
+        # Much quicker than array.ctypes.data.
+        data=array.__array_interface__["data"][0],
         bytes=array.nbytes,
     )
     tensor.shape[: array.ndim] = array.shape

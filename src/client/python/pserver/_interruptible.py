@@ -9,18 +9,27 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Callable, Optional, Tuple, TypeVar
+from typing import Callable, Final, Optional, TypeVar
 
 from ._native.library import library
 from ._workers import Job, Worker
 
 Result = TypeVar("Result")
 
-#: The main thread's worker, and the process it was started in.
-_worker: Optional[Tuple[int, Worker]] = None
-
 #: How long the wait for the end of a call goes on before it looks again.
-_LOOK_SECONDS = 0.05
+_LOOK_SECONDS: Final = 0.05
+
+
+class _MainThread:
+    """What belongs to the main thread of a process."""
+
+    def __init__(self, worker: Worker) -> None:
+        self.pid = os.getpid()
+        self.worker = worker
+        self.is_waiting = False
+
+
+_main: Optional[_MainThread] = None
 
 
 def run(work: Callable[[], Result]) -> Result:
@@ -28,19 +37,43 @@ def run(work: Callable[[], Result]) -> Result:
     what the handler has raised goes on once it has."""
     if threading.current_thread() is not threading.main_thread():
         return work()
-    try:
-        worker = _main_worker()
-    except RuntimeError:
-        # The interpreter is about to end and starts no threads.
+    main = _main_thread()
+    if main is None:
         return work()
-    return _run_on(worker, work)
+    if main.is_waiting:
+        return _run_in_handler(work)
+    try:
+        main.is_waiting = True
+        return _run_on(main.worker, work)
+    finally:
+        main.is_waiting = False
 
 
-def _main_worker() -> Worker:
-    global _worker
-    if _worker is None or _worker[0] != os.getpid():
-        _worker = (os.getpid(), Worker(library(), "pserver-main"))
-    return _worker[1]
+def _run_in_handler(work: Callable[[], Result]) -> Result:
+    """The same in a handler of a signal: the main thread's worker is busy with the call it came into."""
+    worker = _start_worker()
+    if worker is None:
+        return work()
+    try:
+        return _run_on(worker, work)
+    finally:
+        worker.end()
+
+
+def _main_thread() -> Optional[_MainThread]:
+    global _main
+    if _main is None or _main.pid != os.getpid():
+        worker = _start_worker()
+        _main = None if worker is None else _MainThread(worker)
+    return _main
+
+
+def _start_worker() -> Optional[Worker]:
+    """None if the interpreter is about to end and starts no threads."""
+    try:
+        return Worker(library(), "pserver-main")
+    except RuntimeError:
+        return None
 
 
 def _run_on(worker: Worker, work: Callable[[], Result]) -> Result:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from ctypes import byref, c_char_p, c_void_p
-from typing import Any, List, Mapping, Sequence, Tuple
+from typing import Any, List, Mapping, Sequence
 
-from . import errors
 from ._arrays import DTYPES, Array, tensor_of
 from ._indices import structs_of
 from ._native.library import Library

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctypes import byref, c_char_p, c_double, c_size_t, c_void_p, pointer
+from ctypes import byref, c_char_p, c_size_t, c_void_p, pointer
 from dataclasses import dataclass
 from typing import Any, List, Optional, Sequence, Tuple
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import os
 import warnings
-from ctypes import c_void_p
 from types import TracebackType
 from typing import (
     Any,
@@ -21,9 +19,16 @@ from typing import (
     Union,
 )
 
-import numpy as np
-
-from . import _jobs, _lifecycle, _reading, _updates, errors
+from . import _jobs, _lifecycle, _reading, _updates
+from ._arguments import (
+    Out,
+    factor_of,
+    first_value,
+    items_of,
+    learning_rate_of,
+    names_of,
+    targets_of,
+)
 from ._arrays import Array, from_number, is_number, to_array
 from ._encoding import Encoding, encoding_number
 from ._indices import to_indices, to_numbers
@@ -31,9 +36,7 @@ from ._interruptible import run
 from ._known import KnownForms
 from ._link import Link
 from ._names import to_bytes
-from ._native.library import Library
-from ._results import to_out
-from ._settings import Settings, to_ms, to_number
+from ._settings import Settings, to_ms
 from .config import ConfigInput, to_config
 from .records import (
     Fallback,
@@ -46,9 +49,6 @@ from .records import (
 )
 
 Result = TypeVar("Result")
-
-#: Arrays to read into, by name, or in the order of the names; None for a new one.
-Out = Union[Mapping[str, Any], Sequence[Any]]
 
 
 class Client:
@@ -150,7 +150,7 @@ class Client:
         NotSelected unless :meth:`begin_init` was True; BadName, BadDtype, BadShape, BadConfig or NonFinite
         for what is wrong with it.
         """
-        array = _first_value(name, value)
+        array = first_value(name, value)
         native_config = to_config(config, settings)
         self._call(
             _lifecycle.init_param, to_bytes(name, "name"), array, native_config, to_ms(timeout)
@@ -179,7 +179,7 @@ class Client:
         Of several trainers that call it at once, one is selected and the others wait for it. BadDtype or
         BadShape if it exists with another type or shape.
         """
-        array = _first_value(name, value)
+        array = first_value(name, value)
         native_config = to_config(config, settings)
         settled = self._call(
             _lifecycle.create, to_bytes(name, "name"), array, native_config, to_ms(timeout)
@@ -213,9 +213,14 @@ class Client:
         NotMember if the trainer lost its place in the steps: the next call enters again.
         """
         call = _updates.GradCall(
-            _rate(learning_rate), encoding_number(encoding), bool(stored_is_enough), bool(end_step)
+            learning_rate_of(learning_rate),
+            encoding_number(encoding),
+            bool(stored_is_enough),
+            bool(end_step),
         )
-        items = [self._gradient(name, grad, timeout) for name, grad in _items(grads, "send_grads")]
+        items = [
+            self._gradient(name, grad, timeout) for name, grad in items_of(grads, "send_grads")
+        ]
         return GradResult(self._call(_updates.send_grads, items, call, to_ms(timeout)))
 
     def end_step(self, *, timeout: Optional[float] = None) -> None:
@@ -242,7 +247,7 @@ class Client:
         """Overwrites the values of parameters. Errors as of :meth:`send_grads`."""
         items = [
             (to_bytes(name, "name"), self._value(name, value, timeout))
-            for name, value in _items(values, "set_params")
+            for name, value in items_of(values, "set_params")
         ]
         self._call(_updates.set_params, items, bool(stored_is_enough), to_ms(timeout))
 
@@ -262,7 +267,7 @@ class Client:
             _updates.push,
             to_bytes(name, "name"),
             self._value(name, value, timeout),
-            (_factor(alpha, "alpha"), _factor(beta, "beta")),
+            (factor_of(alpha, "alpha"), factor_of(beta, "beta")),
             encoding_number(encoding),
             bool(stored_is_enough),
             to_ms(timeout),
@@ -290,7 +295,7 @@ class Client:
             to_bytes(name, "name"),
             self._value(name, part, timeout),
             to_indices(name, indices),
-            (_factor(alpha, "alpha"), _factor(beta, "beta")),
+            (factor_of(alpha, "alpha"), factor_of(beta, "beta")),
             encoding_number(encoding),
             bool(stored_is_enough),
             to_ms(timeout),
@@ -315,9 +320,9 @@ class Client:
         UnknownParameter; Empty; NotInitialized at the deadline, or Timeout naming trainers waited for;
         BadDtype, BadShape or BadValue for an array of ``out`` that does not fit, before anything is read.
         """
-        listed = _names(names)
+        listed = names_of(names)
         encoded = [to_bytes(name, "name") for name in listed]
-        targets = _targets(listed, out)
+        targets = targets_of(listed, out)
         for name, target in targets.items():
             self._known.check(name, target, to_ms(timeout))
         arrays = self._call(
@@ -430,66 +435,3 @@ def _unpickle(settings: Settings, is_closed: bool) -> Client:
     if is_closed:
         client.close()
     return client
-
-
-def _first_value(name: str, value: Any) -> Array:
-    what = f'"{name}"'
-    return from_number(value, what, None) if is_number(value) else to_array(value, what)
-
-
-def _items(values: Any, what: str) -> List[Tuple[str, Any]]:
-    if isinstance(values, Mapping):
-        return list(values.items())
-    raise errors.BadValue(
-        f"{what}: expected a dict by parameter name; received {type(values).__qualname__}",
-        {"expected": "a dict", "received": type(values).__qualname__},
-    )
-
-
-def _names(names: Any) -> List[str]:
-    if isinstance(names, (str, bytes)) or not hasattr(names, "__iter__"):
-        raise errors.BadValue(
-            f"names: expected a list of names; received {names!r:.80}",
-            {"expected": "a list of names", "received": repr(names)[:80]},
-        )
-    listed = list(names)
-    for name in listed:
-        to_bytes(name, "name")
-    return list(dict.fromkeys(listed))
-
-
-def _targets(names: List[str], out: Optional[Out]) -> Dict[str, Array]:
-    """Arrays to read into by name, as numpy's."""
-    if out is None:
-        return {}
-    if not isinstance(out, Mapping):
-        if isinstance(out, np.ndarray) or not isinstance(out, Sequence) or len(out) != len(names):
-            raise _bad_out(f"a dict, or a sequence of {len(names)} arrays", type(out).__qualname__)
-        out = dict(zip(names, out))
-    for name in out:
-        if name not in names:
-            raise _bad_out("arrays for the names that are read", repr(name))
-    return {
-        name: to_out(target, f'out["{name}"]') for name, target in out.items() if target is not None
-    }
-
-
-def _bad_out(expected: str, received: str) -> errors.BadValue:
-    return errors.BadValue(
-        f"out: expected {expected}; received {received}",
-        {"expected": expected, "received": received},
-    )
-
-
-def _rate(learning_rate: Optional[float]) -> Optional[float]:
-    return None if learning_rate is None else _factor(learning_rate, "learning_rate")
-
-
-def _factor(number: Any, what: str) -> float:
-    factor = to_number(number)
-    if math.isfinite(factor):
-        return factor
-    raise errors.BadValue(
-        f"{what}: expected a finite number; received {number!r}",
-        {"expected": "a finite number", "received": repr(number)},
-    )

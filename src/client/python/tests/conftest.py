@@ -55,6 +55,14 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     started.stop()
 
 
+@pytest.fixture(scope="session")
+def uninitialized(broker: Broker) -> Iterator[str]:
+    """A job that never becomes ready, so that reads of what nobody has made wait."""
+    host = broker.host("uninitialized")
+    yield "uninitialized"
+    host.stop()
+
+
 @pytest.fixture
 def job_name() -> str:
     """The name of a job that no other test uses."""

@@ -43,7 +43,7 @@ def laid_out(draw: Callable[[Any], Any], array: Any) -> Any:
     """The same values, in memory in any way."""
     how = draw(st.sampled_from(["C", "F", "reversed", "swapped", "gaps", "unaligned", "read-only"]))
     if how == "F":
-        return np.asfortranarray(array)
+        return np.array(array, order="F")
     if how == "reversed":
         return np.flip(np.flip(array).copy())
     if how == "swapped":

@@ -166,7 +166,7 @@ def test_takes_the_bytes_of_paddle(ps: pserver.Client, unique: Unique) -> None:
     # OptimizerConfig { optimizer: Adam const_lr { learning_rate: 0.5 } }
     adam = b"\x08\x04\x62\x09\x09" + struct.pack("<d", 0.5)
     # ParameterConfig { name: "w" size: 12 sparse_remote_update: true }
-    sparse = b"\x0a\x01w\x10\x0c\x70\x01"
+    sparse = b"\x0a\x01w\x10\x0c\x80\x01\x01"
     names = unique("w"), unique("w")
     ps.create_if_not_already_created(names[0], W, adam)
     ps.create_if_not_already_created(names[1], W, pserver.PaddleConfigs(adam, sparse))

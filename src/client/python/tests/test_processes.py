@@ -7,7 +7,7 @@ import gc
 import multiprocessing
 import os
 import pickle
-from typing import Any, Callable, Iterator
+from typing import Any, Iterator
 
 import numpy as np
 import pytest
@@ -168,22 +168,22 @@ assert os.wait()[1] == 0
 """,
     "with a client in a cycle": """
 ps.self = ps
-results = [ps.pull("w")]
+results = [ps.pull("exit")]
 """,
     "by an exception": "raise SystemExit(0)",
 }
 
 
 @pytest.mark.parametrize("how", EXITS)
-def test_the_interpreter_ends(broker: Broker, how: str) -> None:
+def test_the_interpreter_ends(broker: Broker, uninitialized: str, how: str) -> None:
     program = f"""
 import os, sys, threading
 import pserver
 ps = pserver.connect(sys.argv[1], job=sys.argv[2])
-ps.create_if_not_already_created("w", 1.0)
+ps.create_if_not_already_created("exit", 1.0)
 {EXITS[how]}
 """
-    ended = run_python(program, broker.url, broker.job)
+    ended = run_python(program, broker.url, uninitialized)
     assert (ended.returncode, ended.stdout) == (0, ""), ended.stderr
     assert "Fatal" not in ended.stderr and "Traceback" not in ended.stderr, ended.stderr
 

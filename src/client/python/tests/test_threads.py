@@ -22,14 +22,6 @@ def ps(broker: Broker) -> Iterator[pserver.Client]:
         yield client
 
 
-@pytest.fixture(scope="module")
-def uninitialized(broker: Broker) -> Iterator[str]:
-    """A job that is never ready, so that reads of what nobody has made wait."""
-    host = broker.host("uninitialized")
-    yield "uninitialized"
-    host.stop()
-
-
 def test_several_threads_call_at_once(ps: pserver.Client, unique: Callable[[str], str]) -> None:
     name = unique("w")
     ps.create_if_not_already_created(name, np.zeros(1000))
@@ -92,7 +84,7 @@ calls = {
 
 def interrupt():
     global began
-    while _interruptible._worker[1]._current is None:
+    while _interruptible._main.worker._current is None:
         time.sleep(0.001)
     began = time.perf_counter()
     os.kill(os.getpid(), signal.SIGINT)
@@ -130,10 +122,16 @@ from pserver import _interruptible
 with pserver.connect(sys.argv[1], job=sys.argv[2]) as ps, pserver.connect(sys.argv[1], job=sys.argv[2]) as other:
     assert ps.begin_init()
     handled = threading.Event()
-    signal.signal(signal.SIGUSR1, lambda *_: handled.set())
+
+    def handle(*_):
+        # It may make calls of its own while the one it comes into waits.
+        assert ps.status().state == "initializing"
+        handled.set()
+
+    signal.signal(signal.SIGUSR1, handle)
 
     def go_on():
-        while _interruptible._worker[1]._current is None:
+        while _interruptible._main.worker._current is None:
             pass
         os.kill(os.getpid(), signal.SIGUSR1)
         assert handled.wait(400)

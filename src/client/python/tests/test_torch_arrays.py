@@ -89,15 +89,16 @@ class Pulling(torch.utils.data.Dataset):  # type: ignore[type-arg]
         return torch.from_numpy(self._ps.pull(self._name)) + index
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+# Each worker that is spawned imports PyTorch, which takes its time.
+@pytest.mark.parametrize(("method", "workers"), [("fork", 2), ("spawn", 1)])
 def test_in_the_workers_of_a_data_loader(
-    broker: Broker, unique: Callable[[str], str], method: str
+    broker: Broker, unique: Callable[[str], str], method: str, workers: int
 ) -> None:
     name = unique("w")
     with pserver.connect(broker.url, job=broker.job) as ps:
         ps.create_if_not_already_created(name, np.zeros(2))
         loader: Any = torch.utils.data.DataLoader(
-            Pulling(ps, name), num_workers=2, multiprocessing_context=method, timeout=HANG
+            Pulling(ps, name), num_workers=workers, multiprocessing_context=method, timeout=HANG
         )
         assert [float(batch[0, 0]) for batch in loader] == [0, 1, 2, 3]
         ps.push(name, np.ones(2), 1, 1)

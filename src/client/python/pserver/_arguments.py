@@ -1,0 +1,85 @@
+"""What callers give besides arrays, checked before anything is sent."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+from . import errors
+from ._arrays import Array, from_number, is_number, to_array
+from ._names import to_bytes
+from ._results import to_out
+from ._settings import to_number
+
+#: Arrays to read into, by name, or in the order of the names; None for a new one.
+Out = Union[Mapping[str, Any], Sequence[Any]]
+
+
+def first_value(name: str, value: Any) -> Array:
+    """The first value of a parameter, which decides on its element type."""
+    what = f'"{name}"'
+    return from_number(value, what, None) if is_number(value) else to_array(value, what)
+
+
+def items_of(values: Any, what: str) -> List[Tuple[str, Any]]:
+    """Names and values of a call that takes a dict. BAD_VALUE for anything else."""
+    if isinstance(values, Mapping):
+        return list(values.items())
+    raise errors.BadValue(
+        f"{what}: expected a dict by parameter name; received {type(values).__qualname__}",
+        {"expected": "a dict", "received": type(values).__qualname__},
+    )
+
+
+def names_of(names: Any) -> List[str]:
+    """The names of a call, each once. BAD_VALUE for what is no list, BAD_NAME for what is no name."""
+    if isinstance(names, (str, bytes)) or not hasattr(names, "__iter__"):
+        raise errors.BadValue(
+            f"names: expected a list of names; received {names!r:.80}",
+            {"expected": "a list of names", "received": repr(names)[:80]},
+        )
+    listed = list(names)
+    for name in listed:
+        to_bytes(name, "name")
+    return list(dict.fromkeys(listed))
+
+
+def targets_of(names: List[str], out: Optional[Out]) -> Dict[str, Array]:
+    """Arrays to read into by name, as numpy's."""
+    if out is None:
+        return {}
+    if not isinstance(out, Mapping):
+        if isinstance(out, np.ndarray) or not isinstance(out, Sequence) or len(out) != len(names):
+            raise _bad_out(f"a dict, or a sequence of {len(names)} arrays", type(out).__qualname__)
+        out = dict(zip(names, out))
+    for name in out:
+        if name not in names:
+            raise _bad_out("arrays for the names that are read", repr(name))
+    return {
+        name: to_out(target, f'out["{name}"]') for name, target in out.items() if target is not None
+    }
+
+
+def _bad_out(expected: str, received: str) -> errors.BadValue:
+    return errors.BadValue(
+        f"out: expected {expected}; received {received}",
+        {"expected": expected, "received": received},
+    )
+
+
+def learning_rate_of(learning_rate: Optional[float]) -> Optional[float]:
+    """The rate as C takes it. BAD_VALUE unless it is finite or None."""
+    return None if learning_rate is None else factor_of(learning_rate, "learning_rate")
+
+
+def factor_of(number: Any, what: str) -> float:
+    """The number as C takes it. BAD_VALUE unless it is finite."""
+    factor = to_number(number)
+    if math.isfinite(factor):
+        return factor
+    raise errors.BadValue(
+        f"{what}: expected a finite number; received {number!r}",
+        {"expected": "a finite number", "received": repr(number)},
+    )
