@@ -10,6 +10,7 @@ const LONGEST = [
   "host/cluster.test.ts",
   "host/recover.test.ts",
   "e2e/cli.test.ts",
+  "python/client.test.ts",
   "examples.test.ts",
   "host/journal-faults.test.ts",
   "c/paddle-etcd.test.ts",

@@ -497,9 +497,10 @@ PSERVER_EXPORT pserver_status pserver_fallbacks(pserver_client *client, pserver_
 PSERVER_EXPORT void pserver_fallbacks_release(pserver_fallback *list);
 
 /**
- * Has a host write the model to a file below its model directory; by default it may take 10 minutes.
- * BAD_PATH, IO or DISK_FULL as the host says. Ended early, it has the host stop writing, and what was
- * there before stays.
+ * Has a host write the model to a file below its model directory; by default it may take 10 minutes. The
+ * ending chooses the format: .safetensors, .npz, .h5 or .hdf5, .tar; a name that ends in / or has no ending is
+ * a directory. BAD_PATH, IO or DISK_FULL as the host says. Ended early, it has the host stop writing, and what
+ * was there before stays.
  */
 PSERVER_EXPORT pserver_status pserver_save(pserver_client *client, const char *path,
                                            int64_t timeout_ms);

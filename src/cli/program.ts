@@ -9,6 +9,7 @@ import { registerDoctor } from "./commands/doctor.ts";
 import { registerGet } from "./commands/get.ts";
 import { registerHost } from "./commands/host.ts";
 import { registerJobs } from "./commands/jobs.ts";
+import { registerLegionGateway } from "./commands/legion-gateway.ts";
 import { registerLoad } from "./commands/load.ts";
 import { registerLs } from "./commands/ls.ts";
 import { registerRecover } from "./commands/recover.ts";
@@ -64,6 +65,7 @@ export function createProgram(context: CliContext, style: ErrorStyle): Command {
   registerRecover(program, context);
   registerJobs(program, context);
   registerRemove(program, context);
+  registerLegionGateway(program, context);
   registerDoctor(program, context);
   registerCompletion(program, context);
   registerCompleteNames(program, context);

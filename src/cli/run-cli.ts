@@ -7,7 +7,7 @@ import { reportError } from "./output/report-error.ts";
 import { createProgram } from "./program.ts";
 
 /** Commands whose messages are kept as a log. */
-const SERVERS: readonly string[] = ["up", "host"];
+const SERVERS: readonly string[] = ["up", "host", "legion-gateway"];
 
 /** Runs one command line, without the program's name; answers the exit code and never throws. */
 export async function runCli(args: readonly string[], cliProcess: CliProcess): Promise<ExitCode> {

@@ -15,6 +15,11 @@ export const FILE_MODES = { model: 0o600, byUmask: 0o666 } as const;
 /** Permissions of a directory that holds a model. */
 export const MODEL_DIRECTORY_MODE = 0o700;
 
+/** What a file is made of: its bytes in order, or what writes them into the open, empty file of this name. */
+export type FileContent =
+  | AsyncIterable<Uint8Array>
+  | ((handle: FileHandle, file: string) => Promise<void>);
+
 /** One of {@link FILE_MODES}. */
 export type FileMode = (typeof FILE_MODES)[keyof typeof FILE_MODES];
 
@@ -22,16 +27,16 @@ export type FileMode = (typeof FILE_MODES)[keyof typeof FILE_MODES];
  * Writes a file whole or not at all: into a temporary file beside it, which takes its name once it
  * is on disk. A file of this name is replaced in one step, its permissions too. Returns the number of
  * bytes.
- * @throws DISK_FULL, IO, and what `chunks` throws; the temporary file is gone then.
+ * @throws DISK_FULL, IO, and what `content` throws; the temporary file is gone then.
  */
 export async function writeFileAtomically(
   file: string,
-  chunks: AsyncIterable<Uint8Array>,
+  content: FileContent,
   mode: FileMode,
 ): Promise<number> {
   const temporary = temporaryNameBeside(file);
   try {
-    const bytes = await writeFileDurably(temporary, chunks, mode);
+    const bytes = await writeFileDurably(temporary, content, mode);
     await io("replace", file, rename(temporary, file));
     await syncDirectory(dirname(file));
     return bytes;
@@ -42,22 +47,19 @@ export async function writeFileAtomically(
 
 /**
  * Writes a new file and waits until it is on disk. Returns the number of bytes.
- * @throws DISK_FULL, IO (also if the file exists), and what `chunks` throws.
+ * @throws DISK_FULL, IO (also if the file exists), and what `content` throws.
  */
 export async function writeFileDurably(
   file: string,
-  chunks: AsyncIterable<Uint8Array>,
+  content: FileContent,
   mode: FileMode,
 ): Promise<number> {
-  const handle = await io("create", file, open(file, "wx", mode));
+  const handle = await io("create", file, open(file, "wx+", mode));
   try {
-    let bytes = 0;
-    for await (const chunk of chunks) {
-      await writeAll(handle, file, chunk);
-      bytes += chunk.byteLength;
-    }
+    if (typeof content === "function") await content(handle, file);
+    else for await (const chunk of content) await writeAll(handle, file, chunk);
     await io("sync", file, handle.sync());
-    return bytes;
+    return (await io("examine", file, handle.stat())).size;
   } finally {
     await io("close", file, handle.close());
   }

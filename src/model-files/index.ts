@@ -1,4 +1,4 @@
-/** Models on disk: saving and opening them in four formats. Depends on src/protocol alone. */
+/** Models on disk: saving and opening them in five formats. Depends on src/protocol alone. */
 
 // Model files: read and write safetensors, npz and tar, and merge sparse shards.
 export type { MergedTensor } from "./merge-sparse.ts";

@@ -32,7 +32,7 @@ export function memberName(name: string): MemberName {
 /**
  * The true name of a member, from what is kept beside it: JSON text, or nothing for a name that was not
  * escaped. A name of a file is a parameter's name and never a path here, whatever it holds.
- * @throws BAD_FILE if the text is not the name that {@link memberName} made the member's of.
+ * @throws BAD_FILE if the text is not the name that the member's was escaped from.
  */
 export function trueNameOf(path: string, member: string, kept: string | undefined): string {
   if (kept === undefined) return member;
@@ -53,7 +53,7 @@ export function checkNamesApart(path: string, tensors: readonly TensorSource[]):
 
 function isNamed(member: string, name: string): boolean {
   try {
-    return memberName(name).name === member;
+    return escapeName(name) === member;
   } catch {
     // No parameter can have this name, so no member was made of it.
     return false;

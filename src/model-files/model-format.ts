@@ -1,18 +1,20 @@
 /** How a model is laid out on disk. */
-export type ModelFormat = "safetensors" | "npz" | "tar" | "directory";
+export type ModelFormat = "safetensors" | "npz" | "hdf5" | "tar" | "directory";
 
 /** The endings of files that hold a model. */
-export const MODEL_ENDINGS = [".safetensors", ".npz", ".tar"] as const;
+export const MODEL_ENDINGS = [".safetensors", ".npz", ".h5", ".hdf5", ".tar"] as const;
 
 /**
- * The format that a name asks for: `*.safetensors`, `*.npz`, `*.tar` in any case; a directory with a
- * file per parameter for a name that ends in `/` or holds no `.`; undefined for one of another ending.
+ * The format that a name asks for: `*.safetensors`, `*.npz`, `*.h5` or `*.hdf5`, `*.tar` in any case; a
+ * directory with a file per parameter for a name that ends in `/` or holds no `.`; undefined for one of
+ * another ending.
  */
 export function formatOf(fileName: string): ModelFormat | undefined {
   const name = fileName.toLowerCase();
   if (name.endsWith("/")) return "directory";
   if (name.endsWith(".safetensors")) return "safetensors";
   if (name.endsWith(".npz")) return "npz";
+  if (name.endsWith(".h5") || name.endsWith(".hdf5")) return "hdf5";
   if (name.endsWith(".tar")) return "tar";
   return name.slice(name.lastIndexOf("/") + 1).includes(".") ? undefined : "directory";
 }

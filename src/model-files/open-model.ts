@@ -3,8 +3,9 @@ import { basename } from "node:path";
 import { io } from "../protocol/file-errors.ts";
 import { badFile } from "./bad-file.ts";
 import { readDirectoryModel } from "./directory-model.ts";
+import { readHdf5 } from "./hdf5/hdf5.ts";
 import { ModelFile } from "./model-file.ts";
-import { formatOf } from "./model-format.ts";
+import { formatOf, MODEL_ENDINGS, type ModelFormat } from "./model-format.ts";
 import { readNpz } from "./npz.ts";
 import { readPaddleTar } from "./paddle-tar.ts";
 import { readSafetensors } from "./safetensors-reader.ts";
@@ -18,7 +19,7 @@ export interface OpenModel extends IncomingModel {
 
 /**
  * Opens a model that {@link saveModel} or another program wrote: safetensors, npz (stored or
- * deflated), PaddlePaddle's `model.tar`, or a model directory with its manifest. Everything the file
+ * deflated), HDF5, PaddlePaddle's `model.tar`, or a model directory with its manifest. Everything the file
  * says of its tensors is checked here; their bytes are read, as often as asked, by `chunks`. The
  * caller closes it.
  * @throws IO if it cannot be read, naming the path; BAD_FILE naming what was expected and received;
@@ -43,13 +44,13 @@ export async function openModel(path: string): Promise<OpenModel> {
     throw badFile(
       path,
       "model file",
-      "a directory, or a name ending in .safetensors, .npz or .tar",
+      `a directory, or a name ending in ${MODEL_ENDINGS.join(", ")}`,
       "a file of another name",
     );
   }
   const file = await ModelFile.open(path);
   try {
-    return { ...(await readFormat(file, format)), close: async () => await file.close() };
+    return await readFormat(file, format);
   } catch (error) {
     await file.close();
     throw error;
@@ -58,14 +59,28 @@ export async function openModel(path: string): Promise<OpenModel> {
 
 async function readFormat(
   file: ModelFile,
-  format: "safetensors" | "npz" | "tar",
-): Promise<IncomingModel> {
+  format: Exclude<ModelFormat, "directory">,
+): Promise<OpenModel> {
   switch (format) {
     case "safetensors":
-      return await readSafetensors(file);
+      return closing(file, await readSafetensors(file));
     case "npz":
-      return await readNpz(file);
+      return closing(file, await readNpz(file));
     case "tar":
-      return await readPaddleTar(file);
+      return closing(file, await readPaddleTar(file));
+    case "hdf5": {
+      const model = await readHdf5(file);
+      return {
+        ...model,
+        close: async () => {
+          await model.close();
+          await file.close();
+        },
+      };
+    }
   }
+}
+
+function closing(file: ModelFile, model: IncomingModel): OpenModel {
+  return { ...model, close: async () => await file.close() };
 }

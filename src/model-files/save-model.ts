@@ -10,6 +10,7 @@ import {
   writeFileAtomically,
 } from "./atomic-write.ts";
 import { checkReplaceable, kindOf, writeDirectoryModel } from "./directory-model.ts";
+import { writeHdf5 } from "./hdf5/hdf5.ts";
 import type { MergedTensor } from "./merge-sparse.ts";
 import { mergeSparse } from "./merge-sparse.ts";
 import type { Metadata } from "./metadata.ts";
@@ -47,8 +48,8 @@ export interface SavedModel {
 }
 
 /**
- * Writes a model in the format of its name: `*.safetensors`, `*.npz`, `*.tar` (PaddlePaddle's
- * `model.tar`), or a directory for a name that ends in `/`, holds no `.`, or is one already. Only the
+ * Writes a model in the format of its name: `*.safetensors`, `*.npz`, `*.h5` or `*.hdf5`, `*.tar`
+ * (PaddlePaddle's `model.tar`), or a directory for a name that ends in `/`, holds no `.`, or is one already. Only the
  * user who saves it can read it. Sparse shards are merged. What was there before is replaced when
  * everything new is on disk, and stays if anything fails; directories that were made for it are removed
  * then. Memory holds a chunk at a time. A process
@@ -117,6 +118,12 @@ async function write(file: string, format: ModelFormat, model: OutgoingModel): P
       return await writeFileAtomically(file, writeSafetensors(model), FILE_MODES.model);
     case "npz":
       return await writeFileAtomically(file, writeNpz(model), FILE_MODES.model);
+    case "hdf5":
+      return await writeFileAtomically(
+        file,
+        (handle, path) => writeHdf5(path, handle, model),
+        FILE_MODES.model,
+      );
     case "tar":
       return await writeFileAtomically(file, writePaddleTar(model), FILE_MODES.model);
     case "directory":

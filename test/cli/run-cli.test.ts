@@ -18,6 +18,7 @@ const COMMANDS = [
     "jobs",
     "remove",
     "recover",
+    "legion-gateway",
     "doctor",
     "completion",
   ],

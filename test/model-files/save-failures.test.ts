@@ -179,7 +179,9 @@ test("an ending that is no format is refused before anything is written", async 
       const saving = save(directory, path, OLD);
       await expect(saving, path).rejects.toMatchObject({
         code: "BAD_PATH",
-        message: expect.stringContaining(".safetensors, .npz, .tar, or in / for a directory"),
+        message: expect.stringContaining(
+          ".safetensors, .npz, .h5, .hdf5, .tar, or in / for a directory",
+        ),
       });
     }
     expect(await readdir(directory)).toEqual([]);

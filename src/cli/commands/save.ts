@@ -25,9 +25,10 @@ export function registerSave(program: Command, context: CliContext): void {
       "after",
       helpText({
         Formats: [
-          "  *.safetensors, *.npz (numpy), *.tar (PaddlePaddle); a directory if the path ends in / or",
-          "  in a name without a dot. It appears whole or not at all, and only the host's user can",
-          "  read it. Ctrl-C has the host stop; what was there before stays.",
+          "  *.safetensors, *.npz (numpy), *.h5 or *.hdf5 (HDF5, a dataset for each parameter), *.tar",
+          "  (PaddlePaddle); a directory if the path ends in / or in a name without a dot. It appears",
+          "  whole or not at all, and only the host's user can read it. Ctrl-C has the host stop; what",
+          "  was there before stays.",
         ],
         "With --json": [
           '  {"file","bytes","format","host"}; the file below that host\'s --model-dir.',

@@ -52,6 +52,25 @@ static bool has_shape(const pserver_tensor *tensor, const uint64_t *shape, int32
   return true;
 }
 
+/** Bytes of the text of a shape: one of more dimensions than usual is cut. */
+enum { SHAPE_TEXT = 128 };
+
+/** Writes the sizes, separated by commas, ended with three dots if they are cut. */
+static void write_shape(char text[SHAPE_TEXT], const uint64_t *shape, int32_t rank) {
+  static const char cut[] = "...";
+  size_t used = 0;
+  text[0] = '\0';
+  for (int32_t axis = 0; axis < rank; axis++) {
+    size_t room = SHAPE_TEXT - sizeof cut - used;
+    int size = snprintf(text + used, room, "%s%" PRIu64, axis > 0 ? "," : "", shape[axis]);
+    if (size < 0 || (size_t)size >= room) {
+      memcpy(text + used, cut, sizeof cut);
+      return;
+    }
+    used += (size_t)size;
+  }
+}
+
 pserver_status fit_tensor(const struct parameter *parameter, const pserver_tensor *tensor,
                           const uint64_t *shape, int32_t rank, uint64_t elements) {
   pserver_status status = check_tensor(parameter->name, tensor);
@@ -62,8 +81,12 @@ pserver_status fit_tensor(const struct parameter *parameter, const pserver_tenso
     return detail_mismatch(parameter->name, dtype_name(parameter->dtype), dtype_name(tensor->dtype));
   }
   if (!has_shape(tensor, shape, rank)) {
-    fail(PSERVER_ERR_BAD_SHAPE, "\"%s\": expected another shape, of %" PRIu64 " elements",
-         parameter->name, elements);
+    char expected_shape[SHAPE_TEXT];
+    char received_shape[SHAPE_TEXT];
+    write_shape(expected_shape, shape, rank);
+    write_shape(received_shape, tensor->shape, tensor->rank);
+    fail(PSERVER_ERR_BAD_SHAPE, "\"%s\": expected shape [%s]; received [%s]", parameter->name,
+         expected_shape, received_shape);
     detail_text("parameter", parameter->name);
     detail_shape("expected", shape, rank);
     return detail_shape("received", tensor->shape, tensor->rank);

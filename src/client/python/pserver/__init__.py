@@ -11,6 +11,7 @@
 """
 
 from . import errors
+from ._arrays import Array
 from ._connect import connect
 from ._error import Error, LibraryError
 from ._version import VERSION as __version__
@@ -30,6 +31,7 @@ from .records import (
 )
 
 __all__ = [
+    "Array",
     "AsyncDifference",
     "Client",
     "ConfigInput",

@@ -40,6 +40,7 @@ __all__ = [
     "Early",
     "NotMember",
     "Quota",
+    "JobDamaged",
     "JournalFull",
     "JournalDamaged",
     "JournalLost",
@@ -280,6 +281,12 @@ class Quota(Error):
     """QUOTA: more than one trainer or job may hold or waste."""
 
     code = "QUOTA"
+
+
+class JobDamaged(Error):
+    """JOB_DAMAGED: the job's records have fallen behind what has been done by them."""
+
+    code = "JOB_DAMAGED"
 
 
 class JournalFull(Error):

@@ -43,6 +43,7 @@ ERRORS: Final[dict[int, type[Error]]] = {
     36: errors.Early,
     37: errors.NotMember,
     38: errors.Quota,
+    39: errors.JobDamaged,
     40: errors.JournalFull,
     41: errors.JournalDamaged,
     42: errors.JournalLost,

@@ -1,0 +1,64 @@
+import { type Command, Option } from "commander";
+import { type CliContext, openLog } from "../context.ts";
+import { helpText } from "../help-text.ts";
+import { type GatewayFlags, runGateway } from "../legion-gateway/run-gateway.ts";
+import { addJobOptions, addTrainerOption } from "../options/connection-options.ts";
+import { addOutputOptions } from "../options/output-options.ts";
+import { parseTimeout, sizeOfAtLeast, wholeNumber } from "../options/parse-values.ts";
+
+const TIMEOUT_MS = 30_000;
+const IDLE_MS = 12 * 60 * 60 * 1_000;
+const STALL_MS = 60_000;
+const MEMORY_MIB_MIN = 16;
+const CONNECTIONS_MAX = 4_096;
+
+/** `pserver legion-gateway`: lets trainers written for Legion work with a job. */
+export function registerLegionGateway(program: Command, context: CliContext): void {
+  const command = program
+    .command("legion-gateway")
+    .description("serve trainers that speak Legion's protocol, until Ctrl-C")
+    .option("--listen <address>", "address to listen on", "127.0.0.1")
+    .addOption(
+      new Option("--port <n>", "port to listen on; 0 takes any free one")
+        .argParser(wholeNumber(0, 65_535))
+        .default(0),
+    )
+    .addOption(
+      new Option("--max-connections <n>", "trainers at once; more are refused")
+        .argParser(wholeNumber(1, CONNECTIONS_MAX))
+        .default(256),
+    )
+    .addOption(
+      new Option("--max-memory <size>", "arrays under way, of all trainers together")
+        .argParser(sizeOfAtLeast(MEMORY_MIB_MIN))
+        .default(1024 ** 3, "1GiB"),
+    )
+    .addOption(
+      new Option("--idle-timeout <duration>", "closes who asks for nothing for so long")
+        .argParser(parseTimeout)
+        .default(IDLE_MS, "12h"),
+    )
+    .addOption(
+      new Option("--stall-timeout <duration>", "closes who stops within a request or a reply")
+        .argParser(parseTimeout)
+        .default(STALL_MS, "60s"),
+    );
+  addOutputOptions(addTrainerOption(addJobOptions(command, TIMEOUT_MS)))
+    .action((flags: GatewayFlags) => runGateway(context, openLog(context, flags), flags))
+    .addHelpText(
+      "after",
+      helpText({
+        "What it does": [
+          "  An old client works unchanged: its Client() finds the gateway by legion_server_ip and",
+          "  legion_server_port, which are printed. Pushes of one trainer are applied in their order.",
+          "  Legion has no word for an error: a trainer whose request fails is disconnected, and the",
+          "  reason is in the log here. Nobody is asked for a password: see docs/legion.md.",
+        ],
+        "With --json": ['  One line once it serves: {"ready":true,"address","port","job"}.'],
+        Examples: [
+          "  pserver legion-gateway",
+          "  pserver legion-gateway --job mnist --listen 10.0.0.5 --port 5700 --max-memory 8GiB",
+        ],
+      }),
+    );
+}

@@ -1,0 +1,87 @@
+import { PserverError } from "../../protocol/errors.ts";
+
+/** Waits of a connection. */
+export interface Patience {
+  /** Between two requests. */
+  readonly idleMs: number;
+  /** For the next bytes of a request that has begun, and for the peer to take some of a reply. */
+  readonly stallMs: number;
+}
+
+/** The slowest that a request may come: who sends less keeps memory from the others. */
+const BYTES_PER_MS_MIN = 64;
+
+/**
+ * Reads exact numbers of bytes from a stream of chunks cut anywhere. The stream is asked for a chunk only
+ * when its bytes are wanted, so that a peer that sends more is held back.
+ */
+export class ByteSource {
+  readonly #chunks: AsyncIterator<Uint8Array>;
+  readonly #patience: Patience;
+  #rest: Uint8Array = new Uint8Array(0);
+
+  constructor(chunks: AsyncIterable<Uint8Array>, patience: Patience) {
+    this.#chunks = chunks[Symbol.asyncIterator]();
+    this.#patience = patience;
+  }
+
+  /** Waits for the next request; false if the stream ends before it. @throws TIMEOUT. */
+  async hasMore(): Promise<boolean> {
+    while (this.#rest.byteLength === 0) {
+      if (!(await this.#next(this.#patience.idleMs, "next request"))) return false;
+    }
+    return true;
+  }
+
+  /**
+   * Fills `target` with the next bytes.
+   * @throws BAD_LENGTH if the stream ends before; TIMEOUT if nothing comes for a while, or less than 64 kB/s.
+   */
+  async fill(target: Uint8Array, what: string): Promise<void> {
+    const { stallMs } = this.#patience;
+    const endsAt = performance.now() + stallMs + target.byteLength / BYTES_PER_MS_MIN;
+    for (let filled = 0; filled < target.byteLength; ) {
+      const waitMs = Math.max(0, Math.min(stallMs, endsAt - performance.now()));
+      if (this.#rest.byteLength === 0 && !(await this.#next(waitMs, what))) {
+        throw new PserverError(
+          "BAD_LENGTH",
+          `${what}: expected ${target.byteLength} bytes; the connection ended after ${filled}`,
+          { expected: target.byteLength, received: filled },
+        );
+      }
+      const part = this.#rest.subarray(0, target.byteLength - filled);
+      target.set(part, filled);
+      filled += part.byteLength;
+      this.#rest = this.#rest.subarray(part.byteLength);
+    }
+  }
+
+  /** Reads on, and forgets what comes, until the stream ends. */
+  async discard(): Promise<void> {
+    while ((await this.#chunks.next()).done !== true);
+  }
+
+  async #next(waitMs: number, what: string): Promise<boolean> {
+    let timer: NodeJS.Timeout | undefined;
+    const tooLate = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => {
+        reject(
+          new PserverError("TIMEOUT", `${what}: nothing came for ${Math.round(waitMs)} ms`, {
+            timeoutMs: waitMs,
+          }),
+        );
+      }, waitMs);
+    });
+    try {
+      const chunk = this.#chunks.next();
+      // It is left alone where the time is over: the connection ends then, and with it the wait.
+      chunk.catch(() => undefined);
+      const { value, done } = await Promise.race([chunk, tooLate]);
+      if (done === true) return false;
+      this.#rest = value;
+      return true;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}

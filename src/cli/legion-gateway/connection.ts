@@ -1,0 +1,98 @@
+import type { Socket } from "node:net";
+import { ensureError, PserverError } from "../../protocol/errors.ts";
+import { errnoCode } from "../../protocol/file-errors.ts";
+import type { Patience } from "./byte-source.ts";
+import type { RequestHandler } from "./request-handler.ts";
+import { parseRequest } from "./requests.ts";
+import { LegionWire } from "./wire.ts";
+
+/** How long a peer may take to read the last words. */
+const FAREWELL_MS = 5_000;
+
+/** After so long without a byte the system asks whether the peer is still there. */
+const KEEP_ALIVE_MS = 60_000;
+
+/** Serves one trainer of Legion's until it leaves, or asks for what cannot be done. */
+export class LegionConnection {
+  /** Address and port of the other end. */
+  readonly peer: string;
+  readonly #socket: Socket;
+  readonly #wire: LegionWire;
+  readonly #handler: RequestHandler;
+  #isServing = false;
+  #isClosing = false;
+
+  constructor(socket: Socket, patience: Patience, handler: RequestHandler) {
+    this.peer = `${socket.remoteAddress}:${socket.remotePort}`;
+    this.#socket = socket;
+    this.#handler = handler;
+    // Its errors are those of the read or write that is under way.
+    socket.on("error", () => undefined);
+    socket.setNoDelay(true);
+    socket.setKeepAlive(true, KEEP_ALIVE_MS);
+    this.#wire = new LegionWire(socket, patience);
+  }
+
+  /** Serves requests in their order; answers why it ended, undefined if the trainer has left. */
+  async run(): Promise<PserverError | undefined> {
+    try {
+      while (!this.#isClosing && (await this.#hasMore())) {
+        this.#isServing = true;
+        const request = parseRequest(await this.#wire.readJson("query"));
+        await this.#handler.handle(request, this.#wire);
+        this.#isServing = false;
+      }
+      return undefined;
+    } catch (thrown) {
+      const error = asConnectionError(thrown);
+      await this.#sayFarewell(error);
+      return error;
+    } finally {
+      this.#socket.destroy();
+    }
+  }
+
+  /** Ends it once the request that it serves, if any, is done. */
+  close(): void {
+    this.#isClosing = true;
+    if (!this.#isServing) this.#socket.destroy();
+  }
+
+  /** Ends it at once. */
+  destroy(): void {
+    this.#socket.destroy();
+  }
+
+  async #hasMore(): Promise<boolean> {
+    try {
+      return await this.#wire.hasMore();
+    } catch (error) {
+      // Closed by us, or by a peer that had asked for all that it wanted.
+      if (this.#isClosing || errnoCode(error) === "ECONNRESET") return false;
+      throw error;
+    }
+  }
+
+  /**
+   * Says what was wrong in a JSON frame, where the next reply would begin. What the peer has sent
+   * beforehand is read meanwhile: a socket that is closed with bytes unread takes its last ones back.
+   */
+  async #sayFarewell(error: PserverError): Promise<void> {
+    const timer = setTimeout(() => this.#socket.destroy(), FAREWELL_MS);
+    try {
+      const { code, message } = error;
+      await this.#wire.sendJson({ error: { code, message } });
+      await this.#wire.finish();
+    } catch {
+      // The peer has gone, or does not read: nobody is left to be told.
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+function asConnectionError(thrown: unknown): PserverError {
+  const errno = errnoCode(thrown);
+  if (thrown instanceof PserverError || errno === undefined) return ensureError(thrown);
+  return new PserverError("IO", `connection: ${errno}`, { errno }, { cause: thrown });
+}

@@ -1,0 +1,151 @@
+import { DTYPES, type Dtype, isDtype, type TensorData } from "../../protocol/dtypes.ts";
+import { PserverError } from "../../protocol/errors.ts";
+import { RANK_MAX } from "../../protocol/limits.ts";
+import { quoteName } from "../../protocol/names.ts";
+
+// Legion's wire: every frame is two int32, what follows and how many bytes, then these bytes. An array is a
+// JSON frame of its shape and dtype, then a numeric frame of its elements in C order.
+
+/** What a frame holds, as its first number says. */
+export const FRAME = { json: 10, numeric: 11 } as const;
+
+/** Names of the two kinds, for messages. */
+const KINDS: Readonly<Record<number, string>> = {
+  [FRAME.json]: "JSON",
+  [FRAME.numeric]: "numbers",
+};
+
+export const FRAME_HEADER_BYTES = 8;
+
+/** Bytes of a frame at most: its length is an int32. */
+export const FRAME_BYTES_MAX = 2 ** 31 - 1;
+
+/** Bytes of a JSON frame at most: about 150,000 indices. */
+export const JSON_BYTES_MAX = 1024 * 1024;
+
+/** What a JSON frame says of the array that follows. */
+export interface ArrayHeader {
+  readonly dtype: Dtype;
+  readonly shape: readonly number[];
+  readonly elements: number;
+  readonly bytes: number;
+}
+
+/** An array as it is sent. */
+export interface WireArray {
+  readonly dtype: Dtype;
+  readonly shape: readonly number[];
+  readonly data: TensorData;
+}
+
+/** The first eight bytes of a frame. */
+export function frameHeader(kind: number, bytes: number): Uint8Array {
+  const header = new DataView(new ArrayBuffer(FRAME_HEADER_BYTES));
+  header.setInt32(0, kind, true);
+  header.setInt32(4, bytes, true);
+  return new Uint8Array(header.buffer);
+}
+
+/**
+ * Bytes that follow the header of a frame of one kind.
+ * @throws BAD_MESSAGE for another kind, BAD_LENGTH for a negative length or one above `bytesMax`.
+ */
+export function frameLength(header: Uint8Array, kind: number, bytesMax: number): number {
+  const view = new DataView(header.buffer, header.byteOffset, FRAME_HEADER_BYTES);
+  const received = view.getInt32(0, true);
+  if (received !== kind) {
+    throw new PserverError(
+      "BAD_MESSAGE",
+      `frame: expected ${kind} (${KINDS[kind]}); received ${received}`,
+      { expected: kind, received },
+    );
+  }
+  const bytes = view.getInt32(4, true);
+  if (bytes >= 0 && bytes <= bytesMax) return bytes;
+  throw new PserverError(
+    "BAD_LENGTH",
+    `frame of ${KINDS[kind]}: expected a length from 0 to ${bytesMax} bytes; received ${bytes}`,
+    { expected: bytesMax, received: bytes },
+  );
+}
+
+/** A frame of JSON. */
+export function jsonFrame(value: unknown): Uint8Array {
+  const text = Buffer.from(JSON.stringify(value));
+  return Buffer.concat([frameHeader(FRAME.json, text.byteLength), text]);
+}
+
+/**
+ * What the bytes of a JSON frame say, an object.
+ * @throws BAD_MESSAGE for anything else.
+ */
+export function parseJsonFrame(bytes: Uint8Array): Readonly<Record<string, unknown>> {
+  let value: unknown;
+  try {
+    value = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+  } catch (cause) {
+    throw new PserverError(
+      "BAD_MESSAGE",
+      "frame: expected JSON in UTF-8; received other bytes",
+      {},
+      { cause },
+    );
+  }
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) {
+    return Object.fromEntries(Object.entries(value));
+  }
+  throw new PserverError("BAD_MESSAGE", "frame: expected a JSON object; received another value");
+}
+
+/**
+ * The array that a JSON frame announces.
+ * @param what names it in messages.
+ * @throws BAD_DTYPE for a dtype the server has not, BAD_SHAPE, TOO_LARGE above `bytesMax`.
+ */
+export function parseArrayHeader(
+  { dtype, shape }: Readonly<Record<string, unknown>>,
+  what: string,
+  bytesMax: number,
+): ArrayHeader {
+  if (!isDtype(dtype)) {
+    const expected = Object.keys(DTYPES).join(", ");
+    const received = quoteName(String(dtype));
+    throw new PserverError(
+      "BAD_DTYPE",
+      `dtype of ${what}: expected ${expected}; received ${received}`,
+      {
+        expected,
+        received,
+      },
+    );
+  }
+  const elements = elementsOf(shape);
+  if (elements === undefined) {
+    const received = quoteName(JSON.stringify(shape) ?? "nothing");
+    throw new PserverError(
+      "BAD_SHAPE",
+      `shape of ${what}: expected at most ${RANK_MAX} counts; received ${received}`,
+      { expected: RANK_MAX, received },
+    );
+  }
+  const bytes = elements * DTYPES[dtype].bytes;
+  if (bytes > bytesMax) {
+    throw new PserverError(
+      "TOO_LARGE",
+      `${what}: expected an array of at most ${bytesMax} bytes; received one of ${bytes}`,
+      { expected: bytesMax, received: bytes },
+    );
+  }
+  return { dtype, shape: shape as readonly number[], elements, bytes };
+}
+
+function elementsOf(shape: unknown): number | undefined {
+  if (!Array.isArray(shape) || shape.length > RANK_MAX) return undefined;
+  let elements = 1;
+  for (const size of shape) {
+    if (!Number.isSafeInteger(size) || size < 0) return undefined;
+    elements *= size;
+    if (!Number.isSafeInteger(elements)) return undefined;
+  }
+  return elements;
+}

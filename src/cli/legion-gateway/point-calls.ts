@@ -1,0 +1,84 @@
+import type { Client } from "../../client/client.ts";
+import type { CallOptions } from "../../client/deadline.ts";
+import { allocateData, type Dtype, type TensorData } from "../../protocol/dtypes.ts";
+import { PserverError } from "../../protocol/errors.ts";
+import type { WireArray } from "./frames.ts";
+import { toProducts } from "./points.ts";
+
+/** Pulls that are under way at once. */
+const PULLS_MAX = 16;
+
+/** Moves single elements of a parameter in calls that know cartesian products. */
+export class PointCalls {
+  readonly #client: Client;
+  readonly #call: CallOptions;
+
+  constructor(client: Client, call: CallOptions) {
+    this.#client = client;
+    this.#call = call;
+  }
+
+  /** The elements at points, in their order; a call for each product that the points are made of. */
+  async pull(name: string, points: readonly number[][], dtype: Dtype): Promise<WireArray> {
+    const data = allocateData(dtype, points.length);
+    const places = samePoints(points);
+    const products = toProducts(points).values();
+    const pullInTurn = async (): Promise<void> => {
+      for (const product of products) {
+        const { lists } = product;
+        const pulled = await this.#client.pullPart(name, lists, this.#call);
+        product.places.forEach((place, i) => {
+          for (const same of places.get(points[place]?.join() ?? "") ?? []) {
+            copyElement(pulled.data, i, data, same);
+          }
+        });
+      }
+    };
+    await Promise.all(Array.from({ length: PULLS_MAX }, pullInTurn));
+    return { dtype, shape: [points.length], data };
+  }
+
+  /**
+   * value = alpha · value + beta · array at points; of one that is named repeatedly the last counts. Each
+   * product that the points are made of is an update of its own.
+   * @throws BAD_SHAPE unless there is a value for each point, before anything is sent.
+   */
+  async push(
+    name: string,
+    points: readonly number[][],
+    { dtype, data }: WireArray,
+    { alpha, beta }: { readonly alpha: number; readonly beta: number },
+  ): Promise<void> {
+    if (data.length !== points.length) {
+      const message = `values: expected one for each of ${points.length} points; received ${data.length}`;
+      throw new PserverError("BAD_SHAPE", message, {
+        expected: points.length,
+        received: data.length,
+      });
+    }
+    for (const { lists, places } of toProducts(points)) {
+      const values = allocateData(dtype, places.length);
+      places.forEach((place, i) => {
+        copyElement(data, place, values, i);
+      });
+      const tensor = { dtype, shape: lists.map((list) => list.length), data: values };
+      await this.#client.pushAsPart(name, tensor, lists, alpha, beta, this.#call);
+    }
+  }
+}
+
+/** The places of each point, by its numbers. */
+function samePoints(points: readonly number[][]): ReadonlyMap<string, number[]> {
+  const places = new Map<string, number[]>();
+  points.forEach((point, place) => {
+    const key = point.join();
+    const same = places.get(key);
+    if (same === undefined) places.set(key, [place]);
+    else same.push(place);
+  });
+  return places;
+}
+
+function copyElement(from: TensorData, at: number, to: TensorData, place: number): void {
+  to[place] = from[at] ?? 0;
+}

@@ -1,0 +1,162 @@
+"""Legion's client."""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+from typing import Any, Dict, Optional, Sequence, Tuple, Type
+
+import numpy as np
+
+import pserver
+
+from .points import Points
+
+#: Elements that may be read at most for each one wanted, so that points come with one call.
+_READ_AT_MOST = 16
+
+
+class Client:
+    """A client of one job, as Legion's: ``Client()`` learns from the environment where the server is.
+
+    The address is ``PSERVER_URL``, else ``legion_server_ip`` and ``legion_server_port``, else as
+    :func:`pserver.connect` finds it; job, id and credentials come from the environment as there. ``ps``
+    is a client of :mod:`pserver` to work with instead.
+
+    Differences from Legion's are its known faults: pushes are acknowledged, a name that nobody has
+    created and a server that is gone are exceptions below :class:`pserver.Error`, of several clients
+    that create a name at once exactly one does, anybody may join at any time, and a parameter may be
+    used by a client that has not created it.
+    """
+
+    def __init__(self, verbose: bool = False, *, ps: Optional[pserver.Client] = None) -> None:
+        self.verbose = verbose
+        self.ps = pserver.connect(_address()) if ps is None else ps
+        # Shapes of the parameters that the server is known to have; none is ever removed there.
+        self._shapes: Dict[str, Tuple[int, ...]] = {}
+
+    def __repr__(self) -> str:
+        return f"<legion.Client of {self.ps!r}>"
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the connection. Scripts need not: it ends with the process."""
+        self.ps.close()
+
+    def create_if_not_already_created(self, name: str, arr: Any) -> pserver.Array:
+        """Creates a parameter with this value unless it exists; the value that holds then.
+
+        BadDtype or BadShape if it exists with another type or shape.
+        """
+        settled = self.ps.create_if_not_already_created(name, arr)
+        self._shapes[name] = settled.shape
+        return settled
+
+    def pull_full(self, name: str) -> pserver.Array:
+        """The value of a parameter, in a new array."""
+        self._shape(name)
+        return self.ps.pull(name)
+
+    def push_full(self, name: str, arr: Any, alpha: float, beta: float) -> None:
+        """value = alpha · value + beta · arr, in one transaction, for the whole parameter."""
+        self._shape(name)
+        self.ps.push(name, arr, alpha, beta)
+
+    def pull_part(self, name: str, axis_numbers: Sequence[Any]) -> pserver.Array:
+        """The elements at the product of lists of indices, one for each dimension."""
+        self._shape(name)
+        return self.ps.pull_part(name, axis_numbers)
+
+    def push_as_part(
+        self, name: str, arr: Any, axis_numbers: Sequence[Any], alpha: float, beta: float
+    ) -> None:
+        """value = alpha · value + beta · arr for the elements that :meth:`pull_part` gives.
+
+        ``arr`` has their shape. Other elements stay as they are.
+        """
+        self._shape(name)
+        self.ps.push_part(name, arr, axis_numbers, alpha, beta)
+
+    def pull_from_indices(self, name: str, indices: Any) -> pserver.Array:
+        """The elements at single points, in their order; each point has an index for each dimension.
+
+        Points far apart are read with one call for each group that is a product of indices, one after
+        the other: a change that comes between two of them shows in the later one.
+        """
+        points = Points(name, self._shape(name), indices)
+        if points.count == 0:
+            return self.ps.pull_part(name, [[]] * points.rank).reshape(0)
+        lists, inverse = points.hull()
+        if int(np.prod([len(numbers) for numbers in lists])) <= _READ_AT_MOST * points.count:
+            return np.asarray(self.ps.pull_part(name, lists)[inverse])
+        values: Optional[pserver.Array] = None
+        for group in points.groups():
+            part = self.ps.pull_part(name, group.lists)
+            if values is None:
+                values = np.empty(points.count, part.dtype)
+            values[group.order] = part.reshape(-1)
+        return points.spread(values)
+
+    def push_from_indices(
+        self, name: str, arr: Any, indices: Any, alpha: float, beta: float
+    ) -> None:
+        """value = alpha · value + beta · arr at single points; ``arr`` has a number for each.
+
+        Of a point that is named repeatedly the last number counts. Points that are no product of indices
+        are pushed as several updates, each of them a transaction of its own.
+        """
+        points = Points(name, self._shape(name), indices)
+        values = points.settled(arr)
+        for group in points.groups():
+            shape = [len(numbers) for numbers in group.lists]
+            self.ps.push_part(name, values[group.order].reshape(shape), group.lists, alpha, beta)
+
+    def server_save_to_hdf5(self, path: str) -> None:
+        """Has the server write all parameters to a file, one dataset for each, below its model directory.
+
+        ``path`` is relative to that directory and ends in ``.h5`` or ``.hdf5``; BadPath if it does not.
+        """
+        if not path.lower().endswith((".h5", ".hdf5")):
+            expected = "a path that ends in .h5 or .hdf5"
+            raise pserver.errors.BadPath(
+                f"server_save_to_hdf5: expected {expected}; received {path!r}",
+                {"expected": expected, "received": path},
+            )
+        self.ps.save(path)
+
+    def _shape(self, name: str) -> Tuple[int, ...]:
+        """Shape of a parameter. UnknownParameter at once if nobody has created it, as nobody may ever."""
+        if name not in self._shapes:
+            self._shapes.update((info.name, info.shape) for info in self.ps.list_params())
+        if name not in self._shapes:
+            raise pserver.errors.UnknownParameter(
+                f'"{name}": expected a name that was created, with create_if_not_already_created',
+                {"parameter": name},
+            )
+        return self._shapes[name]
+
+
+def _address() -> Optional[str]:
+    """The address that Legion's launcher left; None where something newer says it."""
+    host, port = os.environ.get("legion_server_ip"), os.environ.get("legion_server_port")
+    if os.environ.get("PSERVER_URL") or not host:
+        return None
+    if not port:
+        return host
+    if not (port.isdecimal() and 0 < int(port) < 65_536):
+        expected = "a port, 1 to 65535"
+        raise pserver.errors.BadValue(
+            f"legion_server_port: expected {expected}; received {port!r}",
+            {"expected": expected, "received": port},
+        )
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,0 +1,166 @@
+"""The extensions: when they are set off, what they exchange, and the rule of the limited rate."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Callable, Dict, Iterator
+
+import numpy as np
+import pytest
+from serving import Broker
+
+import legion
+import pserver
+
+
+@pytest.fixture
+def client(broker: Broker) -> Iterator[legion.Client]:
+    with legion.Client(ps=pserver.connect(broker.url, job=broker.job)) as made:
+        yield made
+
+
+class SharedVariable:
+    """As Theano's."""
+
+    def __init__(self, value: Any) -> None:
+        self._value = np.array(value)
+
+    def get_value(self) -> Any:
+        return self._value
+
+    def set_value(self, value: Any) -> None:
+        self._value = value
+
+
+def test_values_are_created_adopted_and_exchanged_in_place(
+    client: legion.Client, unique: Callable[[str], str]
+) -> None:
+    w, v = unique("w"), unique("v")
+    first: Dict[str, Any] = {w: np.ones(4), v: SharedVariable(np.zeros(2))}
+    second: Dict[str, Any] = {w: np.full(4, 9.0), v: SharedVariable(np.full(2, 9.0))}
+    here = legion.SharedParamsAutoSync(first, 0.5, 0.5, client, every_n_batches=2)
+    there = legion.SharedParamsAutoSync(second, 0.5, 0.5, client=client)
+    assert np.array_equal(second[w], np.ones(4)), "who comes later adopts"
+    memory = first[w]
+    memory[:] = 3
+    first[v].set_value(np.full(2, 4.0))
+    here.after_batch()
+    assert np.array_equal(memory, np.full(4, 3.0)), "not due yet"
+    here.after_batch()
+    assert first[w] is memory and np.array_equal(memory, np.full(4, 2.0))
+    assert np.array_equal(first[v].get_value(), np.full(2, 2.0))
+    there.sync()
+    assert np.array_equal(second[w], np.full(4, 1.5))
+
+
+def test_a_module_shares_its_floating_point_entries(
+    client: legion.Client, unique: Callable[[str], str]
+) -> None:
+    torch = pytest.importorskip("torch")
+    module = torch.nn.Sequential()
+    module.add_module(unique("bn").replace(".", "_"), torch.nn.BatchNorm1d(3))
+    name = next(iter(dict(module.named_parameters())))
+    weight = dict(module.named_parameters())[name]
+    sync = legion.SharedParamsAutoSync(module, 0.5, 0.5, client, before_training=True)
+    with torch.no_grad():
+        weight.fill_(3)
+    sync.before_training()
+    assert torch.equal(weight.detach(), torch.full((3,), 2.0)) and weight.requires_grad
+    shared = {info.name for info in client.ps.list_params()}
+    assert {key for key in module.state_dict() if key in shared} == {
+        key for key, value in module.state_dict().items() if value.is_floating_point()
+    }
+
+
+def test_exchanges_are_timed_in_the_log(
+    client: legion.Client, unique: Callable[[str], str]
+) -> None:
+    log: Dict[str, Any] = {}
+    sync = legion.SharedParamsAutoSync(
+        {unique("w"): np.zeros(1)}, 1, 0, client, want_sync_timing_log=True, log=log
+    )
+    sync.sync()
+    assert log["param_sync_end"] - log["param_sync_start"] == pytest.approx(
+        log["param_sync_duration"], abs=1e-3
+    )
+
+
+class FakeClock:
+    """Seconds that pass when told to; each exchange takes `cost` of them."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_the_limited_rate_keeps_exchanges_to_a_share_of_the_time(
+    client: legion.Client, unique: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = FakeClock()
+    ends = []
+
+    def exchange(self: legion.SharedParamsAutoSync) -> None:
+        clock.now += 1.0
+        ends.append(clock.now)
+
+    limited = legion.SharedParamsRateLimited(
+        {unique("w"): np.zeros(1)}, 0.5, 0.5, 0.5, clock=clock, client=client, every_n_batches=1
+    )
+    monkeypatch.setattr(legion.SharedParamsAutoSync, "sync", exchange)
+    for _ in range(200):
+        limited.after_batch()
+        clock.now += 0.1
+    # By the rule: mean = 0.2 · last + 0.8 · mean, and an exchange unless mean >= 0.5 · (now - end).
+    mean, end, now, expected = 0.0, -np.inf, 1000.0, []
+    for _ in range(200):
+        if mean < 0.5 * (now - end):
+            now += 1.0
+            mean, end = 0.2 * 1.0 + 0.8 * mean, now
+            expected.append(now)
+        now += 0.1
+    assert ends == pytest.approx(expected)
+    # Each exchange of one second is followed by nearly two seconds without one.
+    assert np.diff(ends)[-1] == pytest.approx(3, abs=0.2)
+
+
+@pytest.mark.parametrize("rate", [0, -1, float("nan"), float("inf")])
+def test_a_rate_that_is_none_is_refused(
+    client: legion.Client, unique: Callable[[str], str], rate: float
+) -> None:
+    with pytest.raises(ValueError, match="maximum_rate"):
+        legion.SharedParamsRateLimited({unique("w"): np.zeros(1)}, 1, 0, rate, client=client)
+
+
+def test_a_timestamp_is_logged() -> None:
+    stamp = legion.Timestamp(every_n_epochs=1)
+    stamp.after_batch()
+    assert stamp.log == {}
+    stamp.after_epoch()
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d", stamp.log["datestamp"])
+    assert stamp.log["timestamp"] > 1e9
+
+
+def test_time_that_has_elapsed_ends_the_process_in_order() -> None:
+    clock = FakeClock()
+    stop = legion.StopAfterTimeElapsed(60, clock=clock, every_n_batches=1)
+    clock.now += 59.9
+    stop.after_batch()
+    clock.now += 0.1
+    with pytest.raises(SystemExit) as ended:
+        stop.after_batch()
+    assert ended.value.code == 0
+
+
+@pytest.mark.parametrize("every", [0, -1, 1.5])
+def test_a_number_of_batches_that_is_none_is_refused(every: Any) -> None:
+    with pytest.raises(ValueError, match="every_n_batches"):
+        legion.Timestamp(every_n_batches=every)
+
+
+def test_what_cannot_be_shared_is_named(client: legion.Client) -> None:
+    with pytest.raises(pserver.errors.BadDtype, match='"w".*float'):
+        legion.SharedParamsAutoSync({"w": 1.5}, 0.5, 0.5, client)
+    with pytest.raises(TypeError, match="dict of arrays"):
+        legion.SharedParamsAutoSync([1.5], 0.5, 0.5, client)

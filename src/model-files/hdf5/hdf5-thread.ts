@@ -1,0 +1,100 @@
+import { Worker } from "node:worker_threads";
+import { ensureError, errorFromWire, PserverError } from "../../protocol/errors.ts";
+import { errnoCode } from "../../protocol/file-errors.ts";
+import { badFile } from "../bad-file.ts";
+import type { FromHdf5, Hdf5Setup, ToHdf5 } from "./thread-messages.ts";
+
+/** How long the library may take for one step: a slow disk's, not that of a file that leads it in circles. */
+const STEP_MS = 120_000;
+
+/** The same for listing a file, which takes some milliseconds for each of 100,000 datasets at most. */
+const LIST_MS = 600_000;
+
+/** Memory for descriptions of datasets; elements and the library's own memory are not in it. */
+const HEAP_MB_MAX = 1_024;
+
+interface Waiting {
+  readonly resolve: (answer: FromHdf5) => void;
+  readonly reject: (error: PserverError) => void;
+  readonly timer: NodeJS.Timeout;
+}
+
+/**
+ * A thread of its own for the HDF5 library, which waits for the disk and keeps its memory until it is
+ * ended. Answers come in the order of questions.
+ */
+export class Hdf5Thread {
+  readonly #file: string;
+  readonly #worker: Worker;
+  readonly #waiting: Waiting[] = [];
+  #ended: PserverError | undefined;
+
+  /** The descriptor in `setup` must stay open until the thread is closed. */
+  constructor(setup: Hdf5Setup) {
+    this.#file = setup.file;
+    this.#worker = new Worker(new URL("./thread.js", import.meta.url), {
+      workerData: setup,
+      resourceLimits: { maxOldGenerationSizeMb: HEAP_MB_MAX },
+    });
+    this.#worker.on("message", (answer: FromHdf5) => this.#answered(answer));
+    this.#worker.on("error", (error) => this.#end(crashed(this.#file, error)));
+    this.#worker.on("exit", () => this.#end(closed(this.#file)));
+  }
+
+  /**
+   * Does one step.
+   * @throws what the thread tells; BAD_FILE if it takes more than 120 s, or 10 minutes to list; CLOSED.
+   */
+  async ask(message: ToHdf5): Promise<FromHdf5> {
+    if (this.#ended !== undefined) throw this.#ended;
+    const answer = await new Promise<FromHdf5>((resolve, reject) => {
+      const waitMs = message.type === "list" ? LIST_MS : STEP_MS;
+      const timer = setTimeout(() => this.#tooSlow(message.type, waitMs), waitMs);
+      this.#waiting.push({ resolve, reject, timer });
+      this.#worker.postMessage(message, transferable(message));
+    });
+    if (answer.type === "error") throw errorFromWire(answer.error);
+    return answer;
+  }
+
+  /** Ends the thread, whatever it does; what is under way fails with CLOSED. Again: does nothing. */
+  async close(): Promise<void> {
+    this.#end(closed(this.#file));
+    await this.#worker.terminate();
+  }
+
+  #answered(answer: FromHdf5): void {
+    const waiting = this.#waiting.shift();
+    if (waiting === undefined) return;
+    clearTimeout(waiting.timer);
+    waiting.resolve(answer);
+  }
+
+  #tooSlow(step: string, waitMs: number): void {
+    const expected = `the HDF5 library to take at most ${waitMs} ms`;
+    this.#end(badFile(this.#file, step, expected, "no answer"));
+    void this.#worker.terminate();
+  }
+
+  #end(error: PserverError): void {
+    this.#ended ??= error;
+    for (const { reject, timer } of this.#waiting.splice(0)) {
+      clearTimeout(timer);
+      reject(this.#ended);
+    }
+  }
+}
+
+/** Elements move to the thread; those of a file's chunk are in a buffer of their own. */
+function transferable(message: ToHdf5): ArrayBuffer[] {
+  return message.type === "write" ? [message.data.buffer as ArrayBuffer] : [];
+}
+
+function crashed(file: string, error: Error): PserverError {
+  if (errnoCode(error) !== "ERR_WORKER_OUT_OF_MEMORY") return ensureError(error);
+  return badFile(file, "descriptions", `at most ${HEAP_MB_MAX} MiB of memory`, "more", error);
+}
+
+function closed(file: string): PserverError {
+  return new PserverError("CLOSED", `${file} has been closed`, { path: file });
+}

@@ -1,0 +1,58 @@
+import type { Dtype } from "../../protocol/dtypes.ts";
+import type { WireError } from "../../protocol/errors.ts";
+import type { Metadata } from "../metadata.ts";
+import type { TensorHeader } from "../tensor.ts";
+import type { Box } from "./boxes.ts";
+import type { DatasetPath } from "./dataset-path.ts";
+
+/** What a thread of HDF5 is started with. */
+export interface Hdf5Setup {
+  readonly mode: "read" | "write";
+  /** Of the open file; the main thread closes it. */
+  readonly descriptor: number;
+  /** Names the file in messages. */
+  readonly file: string;
+}
+
+/** What a dataset is made of. */
+export interface NewDataset extends DatasetPath {
+  readonly dtype: Dtype;
+  readonly shape: readonly number[];
+  /** All its bytes; absent if they are written later, box by box. */
+  readonly data?: Uint8Array;
+}
+
+/** A dataset as the thread has found it. */
+export interface FoundDataset {
+  readonly path: string;
+  readonly header: TensorHeader;
+}
+
+/** What a reader finds in a file. */
+export interface Hdf5Contents {
+  readonly datasets: readonly FoundDataset[];
+  readonly metadata: Metadata;
+}
+
+/** Where elements lie. */
+export interface DatasetBox {
+  readonly path: string;
+  readonly dtype: Dtype;
+  readonly shape: readonly number[];
+  readonly box: Box;
+}
+
+/** What the main thread asks for; each message is answered, in order. */
+export type ToHdf5 =
+  | { readonly type: "create"; readonly dataset: NewDataset }
+  | ({ readonly type: "write"; readonly data: Uint8Array } & DatasetBox)
+  | { readonly type: "finish"; readonly metadata: string }
+  | { readonly type: "list" }
+  | ({ readonly type: "read" } & DatasetBox);
+
+/** An answer: what was asked for, or why not. */
+export type FromHdf5 =
+  | { readonly type: "done" }
+  | { readonly type: "contents"; readonly contents: Hdf5Contents }
+  | { readonly type: "data"; readonly data: Uint8Array }
+  | { readonly type: "error"; readonly error: WireError };
