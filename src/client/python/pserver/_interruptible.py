@@ -16,7 +16,8 @@ from ._workers import Job, Worker
 
 Result = TypeVar("Result")
 
-#: How long the wait for the end of a call goes on before it looks again.
+#: How long the wait for the end of a call goes on before it looks again. A signal that comes just before
+#: the main thread begins to wait does not interrupt it: its handler runs after this time.
 _LOOK_SECONDS: Final = 0.05
 
 
@@ -82,7 +83,8 @@ def _run_on(worker: Worker, work: Callable[[], Result]) -> Result:
     job = Job(work, done.release)
     try:
         worker.post(job)
-        done.acquire()
+        while not done.acquire(timeout=_LOOK_SECONDS):
+            pass
     except BaseException:
         _end(worker, job, done)
         raise
