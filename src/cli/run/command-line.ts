@@ -28,7 +28,12 @@ export function checkCommand(command: TrainerCommand, path: string | undefined):
     throw badCommand(expected, program);
   }
   const script = scriptOf(command);
-  if (script !== program && !isFile(script)) throw badCommand("a script that exists", script);
+  if (script !== program) checkScript(script);
+}
+
+/** @throws BAD_VALUE if there is no such file. */
+export function checkScript(script: string): void {
+  if (!isFile(script)) throw badCommand("a script that exists", script);
 }
 
 /**

@@ -27,7 +27,7 @@ export function accessOf(
 export function firstAddress(url: string): { readonly host: string; readonly port: string } {
   const [first = ""] = url.split(",");
   const address = first.replace(/^[a-z]+:\/\//i, "");
-  const match = /^(?:\[(?<v6>[^\]]+)\]|(?<host>[^:]+))(?::(?<port>\d+))?$/.exec(address);
+  const match = /^(?:\[(?<v6>[^\]]+)\]|(?<host>[^:]+))(?::(?<port>\w+))?$/.exec(address);
   const { v6, host = address, port = PORT_DEFAULT } = match?.groups ?? {};
   return { host: v6 ?? host, port };
 }
