@@ -20,15 +20,15 @@ export interface KeptTrainerOptions {
   readonly onMessage: (text: string) => void;
   /** Pause before the first restart; it doubles with each that fails. */
   readonly restartDelayMs?: number;
+  /** How long it has after SIGINT, SIGTERM, SIGKILL, and the end of the connection to it. */
+  readonly waitsMs?: readonly [number, number, number, number];
 }
 
 const RESTART_DELAY_MS = 500;
 const RESTART_DELAY_MS_MAX = 30_000;
 
-/** How long a trainer has after each of the signals that ask it to end. */
-const INTERRUPT_MS = 10_000;
-const TERMINATE_MS = 5_000;
-const KILL_MS = 5_000;
+/** How long a trainer has after SIGINT, SIGTERM, SIGKILL, and the end of the connection to it. */
+const WAITS_MS = [10_000, 5_000, 5_000, 5_000] as const;
 
 /** Not found, or not to be executed: that does not change by trying again. */
 const NOT_RUNNABLE: readonly number[] = [125, 126, 127];
@@ -52,11 +52,12 @@ export class KeptTrainer {
   /** Ends it: SIGINT, then SIGTERM, then SIGKILL, each after a while; settles when it is gone. */
   async stop(): Promise<void> {
     this.#stopping.abort();
+    const [interruptMs, terminateMs, killMs, cutMs] = this.#options.waitsMs ?? WAITS_MS;
     const steps: readonly [send: () => void, waitMs: number][] = [
-      [() => this.#process.signal("INT"), INTERRUPT_MS],
-      [() => this.#process.signal("TERM"), TERMINATE_MS],
-      [() => this.#process.signal("KILL"), KILL_MS],
-      [() => this.#process.kill(), KILL_MS],
+      [() => this.#process.signal("INT"), interruptMs],
+      [() => this.#process.signal("TERM"), terminateMs],
+      [() => this.#process.signal("KILL"), killMs],
+      [() => this.#process.kill(), cutMs],
     ];
     for (const [send, waitMs] of steps) {
       send();
