@@ -7,7 +7,6 @@ import type { ConnectionOverrides } from "../../client/settings.ts";
 import { PserverError } from "../../protocol/errors.ts";
 import { errnoCode, io } from "../../protocol/file-errors.ts";
 import type { CliContext } from "../context.ts";
-import { commandId } from "../job/open-broker.ts";
 import { withHosts } from "../job/open-job.ts";
 import { toOverrides } from "../options/connection-options.ts";
 import { hostArguments } from "../options/host-options.ts";
@@ -16,6 +15,7 @@ import { LocalServer } from "../up/local-server.ts";
 import { reachableAddress } from "./reachable-address.ts";
 import type { RunFlags } from "./run-flags.ts";
 import { accessOf, type ServerAccess } from "./server-access.ts";
+import { trainerId } from "./trainer-variables.ts";
 
 /** The server of a run: one that was started for it, or one that was there. */
 export interface JobServer {
@@ -83,11 +83,8 @@ async function joinServer(
   directory: string,
 ): Promise<JobServer> {
   const access = accessOf(flags, context.environment);
-  await withHosts(
-    context,
-    { ...toConnection(flags), job: flags.job, timeout: HOST_TIMEOUT_MS },
-    ({ requests }) => requests.status(),
-  );
+  const asker = { ...flags, trainer: trainerId(flags, 0), timeout: HOST_TIMEOUT_MS };
+  await withHosts(context, asker, ({ requests }) => requests.status());
   const never = new Promise<PserverError>(() => {});
   return {
     access,
@@ -122,7 +119,11 @@ async function startServer(
       ...(modelDir === undefined ? {} : { modelDir }),
     },
     listening,
-  );
+  ).catch(async (error: unknown) => {
+    // Nothing has trained yet.
+    if (flags.store === undefined) await removeData(directory);
+    throw error;
+  });
   const { url } = server.ready;
   const credentials: Record<string, string> = token === undefined ? {} : { NATS_TOKEN: token };
   // Credentials in the environment are for another broker; one without users heeds no token.
@@ -149,9 +150,10 @@ async function saveModel(
   connection: ConnectionOverrides,
   path: string,
 ): Promise<SavedModel> {
-  // Not ended by Ctrl-C, after which it is done: a second one ends the process.
+  // Not ended by Ctrl-C, after which it is done: a second one ends the process. All trainers have ended:
+  // under the id of one, what permits that one permits this.
   const { job } = flags;
-  const trainer = commandId();
+  const trainer = trainerId(flags, 0);
   const client = await connect({ ...connection, job, trainer, timeoutMs: CONNECT_TIMEOUT_MS });
   try {
     return await client.saveModel(path, { timeoutMs: SAVE_TIMEOUT_MS });
@@ -182,8 +184,4 @@ function runName(): string {
 function withHost(url: string, host: string): string {
   const port = /:(\d+)$/.exec(url)?.[1] ?? "";
   return `nats://${host.includes(":") ? `[${host}]` : host}:${port}`;
-}
-
-function toConnection(flags: RunFlags): RunFlags & { trainer: string } {
-  return { ...flags, trainer: commandId() };
 }
