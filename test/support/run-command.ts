@@ -21,6 +21,7 @@ export interface RunDirectory {
   untilNoted(count: number, pattern?: RegExp): Promise<number[]>;
   /** Waits until none of all that were noted runs; there must be some. */
   untilGone(): Promise<void>;
+  /** Ends what was noted and still runs, and removes the directory. */
   remove(): Promise<void>;
 }
 
@@ -67,6 +68,12 @@ export async function makeRunDirectory(): Promise<RunDirectory> {
       expect(all.length).toBeGreaterThan(0);
       await vi.waitFor(() => expect(all.filter((pid) => identifyProcess(pid))).toEqual([]), WAIT);
     },
-    remove: () => rm(path, { recursive: true, force: true }),
+    async remove() {
+      // Only a test that fails has left any.
+      for (const pid of (await noted()).filter((each) => identifyProcess(each))) {
+        process.kill(pid, "SIGKILL");
+      }
+      await rm(path, { recursive: true, force: true });
+    },
   };
 }

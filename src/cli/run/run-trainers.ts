@@ -98,7 +98,9 @@ function tellStart({ output, flags, server }: Launch): void {
     output.value({ ready: true, url, job, instances, launcher, directory: server.directory });
   } else {
     const what = formatCount(flags.instances, "trainer");
-    output.message(`${what} of job ${flags.job} started; the broker is ${url}`);
+    const isQueued = flags.launcher === "slurm" || flags.launcher === "pbs";
+    const state = isQueued ? "in the queue" : "started";
+    output.message(`${what} of job ${flags.job} ${state}; the broker is ${url}`);
   }
 }
 
