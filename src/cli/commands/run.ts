@@ -57,7 +57,7 @@ const HELP = {
     "  When all trainers have ended well, or one has failed for good: then the others are stopped.",
     "  Ctrl-C stops all: SIGINT, after 10 s SIGTERM, after 5 s SIGKILL, to whole process groups.",
     "  The exit code is the highest of the trainers that ended by themselves (128 and the number of",
-    "  a signal), 5 after Ctrl-C and the wall time, else one of those of pserver.",
+    "  a signal), 130 after Ctrl-C and the wall time, else one of those of pserver.",
   ],
   "With --json": [
     '  {"ready":true,"url","job","instances","launcher","directory"}, {"rank","stdout"} or',

@@ -5,6 +5,7 @@ import { execFileSync } from "node:child_process";
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { EXIT } from "../../../src/cli/exit-codes.ts";
 import { run, start } from "../../cli/spawn-command.ts";
 import { HANG_MS } from "../../support/limits.ts";
 import { makeRunDirectory, type RunDirectory } from "../../support/run-command.ts";
@@ -119,7 +120,7 @@ describe("slurm", () => {
     running.child.kill("SIGINT");
     const { code, stderr } = await running.finished;
     expect(stderr).toContain("ABORTED");
-    expect(code).toBe(5);
+    expect(code).toBe(EXIT.interrupted);
     await directory.untilGone();
     expect(await slurm.run("squeue", "--noheader")).toBe("");
   });
@@ -237,7 +238,7 @@ describe.each(["torque", "openpbs"] as const)("pbs, as %s", (dialect) => {
     );
     await directory.untilNoted(2, /^child/);
     running.child.kill("SIGINT");
-    expect(await running.finished).toMatchObject({ code: 5 });
+    expect(await running.finished).toMatchObject({ code: EXIT.interrupted });
     expect(await readFile(join(directory.path, "jobs", "deleted"), "utf8")).toBe("17[].server\n");
     await directory.untilGone();
   });

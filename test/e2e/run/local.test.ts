@@ -5,6 +5,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
+import { EXIT } from "../../../src/cli/exit-codes.ts";
 import { openModel } from "../../../src/model-files/index.ts";
 import { run, start } from "../../cli/spawn-command.ts";
 import { startTestBroker } from "../../support/broker.ts";
@@ -175,7 +176,7 @@ test.each(["SIGINT", "SIGTERM"] as const)("%s ends all, with what they started",
   running.child.kill(signal);
   const { code, stdout, stderr } = await running.finished;
   expect(stderr).toContain(`ABORTED: interrupted by ${signal}`);
-  expect(code).toBe(5);
+  expect(code).toBe(EXIT.interrupted);
   expect(stdout.split("\n").sort()).toEqual(["", "[0] saw SIGINT", "[1] saw SIGINT"]);
   await nothingIsLeft();
 });
@@ -197,7 +198,7 @@ test("the wall time ends it", async () => {
   const script = await directory.script("train.mjs", WAITS);
   const { code, stderr } = await launch("--walltime", "0:00:01", "--", "node", script).finished;
   expect(stderr).toContain("ABORTED: the wall time of 00:00:01 is over");
-  expect(code).toBe(5);
+  expect(code).toBe(EXIT.interrupted);
   await vi.waitFor(() => expect(left()).toEqual([]), WAIT);
 });
 

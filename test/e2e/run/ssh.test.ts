@@ -4,6 +4,7 @@
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, expect, test } from "vitest";
+import { EXIT } from "../../../src/cli/exit-codes.ts";
 import { start } from "../../cli/spawn-command.ts";
 import { HANG_MS } from "../../support/limits.ts";
 import { makeRunDirectory, type RunDirectory } from "../../support/run-command.ts";
@@ -87,7 +88,7 @@ test.each(["Ctrl-C", "the death of the launcher"])("%s ends what runs there", as
   running.child.kill(end === "Ctrl-C" ? "SIGINT" : "SIGKILL");
   const { code, stdout } = await running.finished;
   if (end === "Ctrl-C") {
-    expect(code).toBe(5);
+    expect(code).toBe(EXIT.interrupted);
     expect(stdout.split("\n").sort()).toEqual(["", "[0] saw SIGINT", "[1] saw SIGINT"]);
   }
   await directory.untilGone();
