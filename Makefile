@@ -70,6 +70,7 @@ e2e: build programs wheel ## end-to-end tests only
 	@scripts/setup.sh --for-tests
 	@scripts/setup-c.sh --for-tests
 	@scripts/setup-python.sh --for-tests
+	@scripts/setup-slurm.sh
 	node_modules/.bin/vitest run --config vitest.e2e.config.ts
 
 demo: package programs ## train handwritten digits on several processes, with a crash in between

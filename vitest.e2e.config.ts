@@ -19,7 +19,9 @@ const LONGEST = [
   "c/paddle-v2.test.ts",
   "host/full-disk.test.ts",
   "host/steps.test.ts",
+  "run/batch.test.ts",
   "c/memory.test.ts",
+  "run/local.test.ts",
   "c/mixed-training.test.ts",
 ];
 

@@ -14,7 +14,6 @@ mkdir -p "$(dirname "$directory")"
 rm -rf "$scratch"
 trap 'rm -rf "$scratch"' EXIT
 node_modules/.bin/tsc -p "$project" --outDir "$scratch"
-command=$(find "$scratch" -path '*/cli/main.js' -print -quit)
-if [[ -n $command ]]; then chmod +x "$command"; fi
+find "$scratch" \( -path '*/cli/main.js' -o -path '*/cli/legion.js' \) -exec chmod +x {} +
 rm -rf "$directory"
 mv "$scratch" "$directory"

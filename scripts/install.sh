@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what was built, with the packages it needs at run time and the broker of set-up, below
-# PREFIX: lib/node_modules/nats-pserver and bin/pserver. Needs no network. DESTDIR is for packagers.
+# PREFIX: lib/node_modules/nats-pserver, bin/pserver and bin/legion. Needs no network. DESTDIR is for packagers.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -33,4 +33,5 @@ if [[ -x $broker ]]; then
 fi
 
 ln -sf ../lib/node_modules/nats-pserver/dist/cli/main.js "$bin/pserver"
-printf 'installed %s\n' "$bin/pserver"
+ln -sf ../lib/node_modules/nats-pserver/dist/cli/legion.js "$bin/legion"
+printf 'installed %s\n' "$bin/pserver" "$bin/legion"

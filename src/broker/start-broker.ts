@@ -119,7 +119,9 @@ async function writeFiles(storeDir: string, options: BrokerOptions): Promise<Sta
   const configPath = join(storeDir, "broker.conf");
   const portsDir = join(storeDir, "ports");
   try {
-    await writeFile(configPath, config.text);
+    // It may hold a token: nobody else may read it, nor one of before that everybody could.
+    await rm(configPath, { force: true });
+    await writeFile(configPath, config.text, { mode: 0o600 });
     await rm(portsDir, { recursive: true, force: true });
     await mkdir(portsDir);
   } catch (cause) {

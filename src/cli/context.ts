@@ -1,5 +1,4 @@
 import type { Readable } from "node:stream";
-import type { ExitCode } from "./exit-codes.ts";
 import { Output, type OutputFlags, type OutputStream } from "./output/output.ts";
 
 /** Where answers to questions come from; a terminal, or nobody who could be asked. */
@@ -17,8 +16,8 @@ export interface CliProcess {
 
 /** What a command gets to work with. */
 export interface CliContext extends CliProcess {
-  /** Ends the command with a code other than 0 although it has run to its end. */
-  setExitCode(code: ExitCode): void;
+  /** Ends the command with a code other than 0 although it has run to its end: one of `EXIT`, or a trainer's. */
+  setExitCode(code: number): void;
 }
 
 /** The printer of one command. */

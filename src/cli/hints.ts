@@ -46,6 +46,13 @@ const HINTS_OF: Readonly<Record<string, typeof HINTS>> = {
     NO_BROKER: "then run the same command again",
     BROKER_TOO_OLD: "unset PSERVER_NATS_SERVER, or let it name nats-server 2.12",
   },
+  run: {
+    NO_BROKER: '"pserver setup" provides a broker; with --url, check that the one there runs',
+    BROKER_TOO_OLD: '"pserver setup" provides a newer one',
+    NO_SPACE:
+      "free space on the disk of --store, or ask for less: --shards 4 --journal-limit 16MiB",
+    IO: "choose another directory with --store",
+  },
   host: { NO_HOST: "the messages above say why it has ended" },
   load: { NOT_INITIALIZED: "another trainer initializes the job: wait for it" },
 };

@@ -14,6 +14,7 @@ import { registerLoad } from "./commands/load.ts";
 import { registerLs } from "./commands/ls.ts";
 import { registerRecover } from "./commands/recover.ts";
 import { registerRemove } from "./commands/remove.ts";
+import { registerRun } from "./commands/run.ts";
 import { registerSave } from "./commands/save.ts";
 import { registerSet } from "./commands/set.ts";
 import { registerSetup } from "./commands/setup.ts";
@@ -56,6 +57,7 @@ export function createProgram(context: CliContext, style: ErrorStyle): Command {
   registerUp(program, context);
   registerSetup(program, context);
   registerHost(program, context);
+  registerRun(program, context);
   registerStatus(program, context);
   registerLs(program, context);
   registerGet(program, context);

@@ -1,25 +1,27 @@
 import { CommanderError } from "commander";
 import type { CliProcess } from "./context.ts";
-import { EXIT, type ExitCode } from "./exit-codes.ts";
+import { EXIT } from "./exit-codes.ts";
 import { makePaint, wantsColor } from "./output/colors.ts";
 import { messageWidth } from "./output/output.ts";
 import { reportError } from "./output/report-error.ts";
 import { createProgram } from "./program.ts";
 
 /** Commands whose messages are kept as a log. */
-const SERVERS: readonly string[] = ["up", "host", "legion-gateway"];
+const SERVERS: readonly string[] = ["up", "host", "run", "legion-gateway"];
 
 /** Runs one command line, without the program's name; answers the exit code and never throws. */
-export async function runCli(args: readonly string[], cliProcess: CliProcess): Promise<ExitCode> {
+export async function runCli(args: readonly string[], cliProcess: CliProcess): Promise<number> {
   const { stderr, environment } = cliProcess;
   // Wrong arguments are reported before anything is parsed, so the flags are looked for here.
-  const json = args.some((arg) => arg === "--json" || arg === "-j");
-  const colored = wantsColor(stderr.isTTY === true, environment, args.includes("--no-color"));
+  // What stands behind -- is a trainer's.
+  const own = args.includes("--") ? args.slice(0, args.indexOf("--")) : args;
+  const json = own.some((arg) => arg === "--json" || arg === "-j");
+  const colored = wantsColor(stderr.isTTY === true, environment, own.includes("--no-color"));
   const paint = makePaint(colored);
-  let exitCode: ExitCode = EXIT.ok;
+  let exitCode: number = EXIT.ok;
   const context = {
     ...cliProcess,
-    setExitCode: (code: ExitCode): void => {
+    setExitCode: (code: number): void => {
       exitCode = code;
     },
   };

@@ -9,6 +9,7 @@ const COMMANDS = [
     "up",
     "setup",
     "host",
+    "run",
     "status",
     "ls",
     "get",

@@ -41,7 +41,9 @@ export interface Running {
 export function start(args: readonly string[], options: CommandOptions = {}): Running {
   const inherited = Object.entries(process.env).filter(
     ([name]) =>
-      !/^(?:NATS_|PSERVER_URL|PSERVER_JOB|XDG_|HOME$|NO_COLOR|FORCE_COLOR|COLUMNS$)/.test(name),
+      !/^(?:NATS_|PSERVER_URL|PSERVER_JOB|SLURM_|SBATCH_|XDG_|HOME$|NO_COLOR|FORCE_COLOR|COLUMNS$)/.test(
+        name,
+      ),
   );
   const environment = { ...Object.fromEntries(inherited), ...options.environment };
   const child = spawn(process.execPath, [options.main ?? MAIN, ...args], {

@@ -63,6 +63,14 @@ test("make install takes the broker of set-up along, and up starts it", async ()
   expect(JSON.parse((await pserver("setup", "--json")).stdout)).toMatchObject({
     path: installed.broker,
   });
+  const legion = await run(["--help"], {
+    main: join(installed.prefix, "bin", "legion"),
+    cwd: home,
+  });
+  expect([legion.code, legion.stdout.split("\n")[0]]).toEqual([
+    0,
+    "Usage: legion [options] <script>",
+  ]);
   const up = start(["up", "--port", "0", "--shards", "1", "--json"], {
     main: join(installed.prefix, "bin", "pserver"),
     cwd: home,

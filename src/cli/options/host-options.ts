@@ -37,8 +37,12 @@ export interface HostFlags extends SynchronizationFlags, EtcdFlags, QuotaFlags {
 
 /** Adds the flags of a host. The defaults of a job are the host's, so that none is passed on. */
 export function addHostOptions(command: Command, modelDirectory: string): Command {
-  addEtcdOptions(addSynchronizationOptions(addQuotaOptions(command)));
-  return command
+  return addJobHostOptions(addEtcdOptions(command), modelDirectory);
+}
+
+/** As {@link addHostOptions}, for hosts that keep their leases in the broker. */
+export function addJobHostOptions(command: Command, modelDirectory: string): Command {
+  return addSynchronizationOptions(addQuotaOptions(command))
     .addOption(
       new Option(
         "--workers <n>",

@@ -28,6 +28,20 @@ export function makePaint(colored: boolean): Paint {
     colored ? styleText(FORMATS[style], text, { validateStream: false }) : text;
 }
 
+/** Colours that tell trainers apart, in turn; none of them means anything. */
+const RANK_COLORS = ["cyan", "magenta", "blue", "green", "yellow", "gray"] as const;
+
+/** Marks text as that of a trainer, or leaves it alone. */
+export type PaintRank = (rank: number, text: string) => string;
+
+/** A {@link PaintRank} that uses colours or not. */
+export function makePaintRank(colored: boolean): PaintRank {
+  return (rank, text) => {
+    const color = RANK_COLORS[rank % RANK_COLORS.length] ?? "gray";
+    return colored ? styleText(color, text, { validateStream: false }) : text;
+  };
+}
+
 /** Whether text for a stream may be coloured. `isTTY` is that stream's. */
 export function wantsColor(
   isTTY: boolean,

@@ -6,7 +6,19 @@ import { makePaint } from "../../../src/cli/output/colors.ts";
 import { reportError } from "../../../src/cli/output/report-error.ts";
 import { ERROR_CODES, type ErrorCode, PserverError } from "../../../src/protocol/errors.ts";
 
-const COMMANDS = ["up", "setup", "host", "status", "ls", "get", "set", "save", "load", "doctor"];
+const COMMANDS = [
+  "up",
+  "setup",
+  "host",
+  "run",
+  "status",
+  "ls",
+  "get",
+  "set",
+  "save",
+  "load",
+  "doctor",
+];
 
 const plain = makePaint(false);
 

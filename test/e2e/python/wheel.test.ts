@@ -10,7 +10,8 @@ import { runPytest } from "../../support/python.ts";
 
 const run = promisify(execFile);
 
-test("in an empty environment", () => runPytest("empty", ["test_wheel.py", "test_serving.py"]));
+test("in an empty environment", () =>
+  runPytest("empty", ["test_wheel.py", "test_serving.py", "test_main.py"]));
 
 test("in one that sees the modules of the system", () => runPytest("system", ["test_wheel.py"]));
 

@@ -1,0 +1,165 @@
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { type CliContext, openLog } from "../context.ts";
+import { helpText } from "../help-text.ts";
+import { addConnectionOptions, addJobOption } from "../options/connection-options.ts";
+import { addJobHostOptions } from "../options/host-options.ts";
+import { addOutputOptions } from "../options/output-options.ts";
+import { parseId, wholeNumber } from "../options/parse-values.ts";
+import type { SynchronizationFlags } from "../options/synchronization-options.ts";
+import type { TrainerCommand } from "../run/command-line.ts";
+import { LAUNCHERS, type RunFlags } from "../run/run-flags.ts";
+import { runTrainers } from "../run/run-trainers.ts";
+import { parseWallTime } from "../run/wall-time.ts";
+
+const INSTANCES_MAX = 4_096;
+const HOSTS_MAX = 64;
+const RESTARTS_MAX = 1_000;
+const RESTARTS_DEFAULT = 3;
+const GPUS_MAX = 1_024;
+const VARIABLE = /^(?<name>[A-Za-z_][A-Za-z0-9_]*)=(?<value>.*)$/s;
+
+/** `pserver run`: trainers, with a server of their own or on one that is there, to their end. */
+export function registerRun(program: Command, context: CliContext): void {
+  const command = program
+    .command("run")
+    .description("start trainers, here or on other machines, with a server of their own")
+    .argument("<command...>", "what each trainer runs, after --");
+  addTrainersOptions(command);
+  addServerOptions(command);
+  addLauncherOptions(command);
+  // As many trainers keep step as are started; whoever means another number says so.
+  command.hook("preAction", (_program, action) => {
+    const { sync, trainers } = action.opts<SynchronizationFlags>();
+    if (sync === undefined || sync === "async" || trainers !== undefined) return;
+    action.setOptionValue("trainers", action.opts<RunFlags>().instances);
+  });
+  addConnectionOptions(command);
+  addOutputOptions(addJobHostOptions(addJobOption(command), "where --save says, else STORE/models"))
+    .action((words: TrainerCommand, flags: RunFlags) =>
+      runTrainers(context, openLog(context, flags), flags, words),
+    )
+    .addHelpText("after", helpText(HELP));
+}
+
+const HELP = {
+  "What a trainer gets": [
+    "  PSERVER_URL, PSERVER_JOB, PSERVER_TRAINER, RANK, WORLD_SIZE, LOCAL_RANK, the credentials as",
+    "  NATS_…, and the old legion_server_ip, legion_server_port, legion_instances, legion_job_name,",
+    "  legion_script_path, legion_walltime, legion_debug.",
+  ],
+  "The server": [
+    "  Without --url, --context and PSERVER_URL a broker and hosts are started on a free port, and",
+    "  stopped at the end; what they stored goes after a success and stays after a failure.",
+    "  For other machines the broker listens on all addresses, and only who knows a token that is",
+    "  made for the run may use it; trainers get it in NATS_TOKEN.",
+  ],
+  "When it ends": [
+    "  When all trainers have ended well, or one has failed for good: then the others are stopped.",
+    "  Ctrl-C stops all: SIGINT, after 10 s SIGTERM, after 5 s SIGKILL, to whole process groups.",
+    "  The exit code is the highest of the trainers that ended by themselves (128 and the number of",
+    "  a signal), 130 after Ctrl-C and the wall time, else one of those of pserver.",
+  ],
+  "With --json": [
+    '  {"ready":true,"url","job","instances","launcher","directory"}, {"rank","stdout"} or',
+    '  {"rank","stderr"} for each line of a trainer, {"saved":{…}}.',
+  ],
+  Examples: [
+    "  pserver run -n 4 -- python3 train.py --epochs 10",
+    "  pserver run -n 4 --hosts 2 --save model.safetensors --restarts 10 -- node train.js",
+    "  pserver run -n 2 --url nats://broker:4222 --job mnist -- ./train",
+    "  pserver run -n 8 --launcher ssh --machines a,b,c,d -- python3 train.py",
+    "  pserver run -n 16 --launcher slurm --walltime 12:00:00 --gpus 1 -- python3 train.py",
+  ],
+} as const;
+
+function addTrainersOptions(command: Command): void {
+  command
+    .addOption(
+      new Option("-n, --instances <n>", "how many trainers")
+        .argParser(wholeNumber(1, INSTANCES_MAX))
+        .default(1),
+    )
+    .addOption(
+      new Option("--trainer <prefix>", "what ids of trainers begin with, before -RANK")
+        .argParser(parseId)
+        .default("trainer"),
+    )
+    .addOption(
+      new Option(
+        "--restarts <n>",
+        "how often in a row a trainer that fails is started again, under its id",
+      )
+        .argParser(wholeNumber(0, RESTARTS_MAX))
+        .default(RESTARTS_DEFAULT),
+    )
+    .addOption(
+      new Option("--env <name=value>", "a variable for the trainers; may be repeated").argParser(
+        collectVariable,
+      ),
+    )
+    .addOption(
+      new Option(
+        "--devices <names>",
+        "one device for each trainer, gpu0,gpu1,…: sets CUDA_VISIBLE_DEVICES and THEANO_FLAGS",
+      ).argParser((text) => text.split(/[,;]/).map((name) => name.trim())),
+    )
+    .option("--save <file>", "save the model at the end; the ending chooses the format")
+    .addOption(
+      new Option("--walltime <time>", "stop after so long: 12:00:00, 1-12:00:00").argParser(
+        parseWallTime,
+      ),
+    );
+}
+
+function addServerOptions(command: Command): void {
+  command
+    .addOption(
+      new Option("--hosts <n>", "hosts of the server (default: 1)").argParser(
+        wholeNumber(1, HOSTS_MAX),
+      ),
+    )
+    .addOption(
+      new Option("--port <n>", "port of its broker (default: any free one)").argParser(
+        wholeNumber(0, 65_535),
+      ),
+    )
+    .option("--store <dir>", "directory of its data, kept (default: .pserver/run-TIME-PID)")
+    .option("--durable", "acknowledged updates survive a power loss too; slower");
+}
+
+function addLauncherOptions(command: Command): void {
+  command
+    .addOption(
+      new Option("--launcher <kind>", "what starts the trainers")
+        .choices(LAUNCHERS)
+        .default("local"),
+    )
+    .option("--machines <names>", "of ssh: machines in turn, a,b,c, or a file with one a line")
+    .option("--advertise <address>", "this machine as others reach it (default: its name)")
+    .option("--account <name>", "of slurm and pbs: who pays for it")
+    .option("--queue <name>", "of slurm and pbs: the partition or queue")
+    .option("--constraint <features>", "of slurm and pbs: the kind of machines")
+    .addOption(
+      new Option("--gpus <n>", "of slurm and pbs: GPUs for each trainer").argParser(
+        wholeNumber(1, GPUS_MAX),
+      ),
+    )
+    .addOption(
+      new Option(
+        "--max-simultaneous <n>",
+        "of slurm and pbs: how many trainers run at one time (default: all)",
+      ).argParser(wholeNumber(1, INSTANCES_MAX)),
+    )
+    .option("--dry-run", "print what other machines would be given, and start nothing");
+}
+
+function collectVariable(
+  text: string,
+  before: Readonly<Record<string, string>> = {},
+): Record<string, string> {
+  const { name, value } = VARIABLE.exec(text)?.groups ?? {};
+  if (name !== undefined && value !== undefined) return { ...before, [name]: value };
+  // The value may be a password.
+  const shown = JSON.stringify(text.replace(/=.*/s, "=…"));
+  throw new InvalidArgumentError(`expected NAME=VALUE; received ${shown}`);
+}

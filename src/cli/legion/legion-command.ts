@@ -1,0 +1,103 @@
+import { Command, Option } from "commander";
+import { helpText } from "../help-text.ts";
+import { wholeNumber } from "../options/parse-values.ts";
+import { LAUNCHERS, type LauncherName } from "../run/run-flags.ts";
+import { parseWallTime } from "../run/wall-time.ts";
+
+/** Flags of `legion`, under the names that they have always had. */
+export interface LegionFlags {
+  readonly instances?: number;
+  readonly walltime: string;
+  readonly debug?: boolean;
+  readonly debug_pycharm?: boolean;
+  readonly debug_devices?: string;
+  readonly allocation?: string;
+  readonly job_name: string;
+  readonly user_script_args: string;
+  readonly log_level?: number;
+  readonly max_simultaneous_instances?: number;
+  readonly want_helios_k80?: boolean;
+
+  readonly launcher?: LauncherName;
+  readonly gpus?: number;
+  readonly advertise?: string;
+  readonly save?: string;
+  readonly restarts?: number;
+}
+
+const INSTANCES_MAX = 4_096;
+const LOG_LEVEL_MAX = 50;
+const COUNT_MAX = 1_024;
+
+/** The command line of `legion`; `act` gets what was given. */
+export function legionCommand(act: (script: string, flags: LegionFlags) => Promise<void>): Command {
+  const instances = wholeNumber(1, INSTANCES_MAX);
+  return new Command("legion")
+    .description("start the instances of a script with a parameter server, as Legion did")
+    .argument("<script>", "what each instance runs; a .py file by python3")
+    .addOption(
+      new Option("--instances <n>", "how many; 1 with --debug if not given").argParser(instances),
+    )
+    .addOption(
+      new Option("--walltime <time>", "time for the job, HH:MM:SS")
+        .argParser(checkedWallTime)
+        .default("12:00:00"),
+    )
+    .option("--debug", "run the instances on this machine")
+    .option("--debug_pycharm", "with --debug; has no effect any more")
+    .option("--debug_devices <names>", "with --debug, a device for each instance: gpu0,gpu1")
+    .option("--allocation <name>", "who pays for the job")
+    .option("--job_name <name>", "name of the job", "[Unspecified]")
+    .option("--user_script_args <words>", "arguments of the script, as a shell reads them", "")
+    .addOption(
+      new Option("--log_level <n>", "has no effect any more").argParser(
+        wholeNumber(0, LOG_LEVEL_MAX),
+      ),
+    )
+    .addOption(
+      new Option(
+        "--max_simultaneous_instances <n>",
+        "how many run at one time (default: all)",
+      ).argParser(instances),
+    )
+    .option("--want_helios_k80", "only machines with the feature k80")
+    .addOption(
+      new Option(
+        "--launcher <kind>",
+        "what starts the instances (default: slurm or pbs where it is, else local)",
+      ).choices(LAUNCHERS),
+    )
+    .addOption(
+      new Option(
+        "--gpus <n>",
+        "GPUs for each instance in a batch system, 0 for none (default: 1)",
+      ).argParser(wholeNumber(0, COUNT_MAX)),
+    )
+    .option("--advertise <address>", "this machine as others reach it")
+    .option("--save <file>", "save the model at the end")
+    .addOption(
+      new Option("--restarts <n>", "how often an instance that fails is started again").argParser(
+        wholeNumber(0, COUNT_MAX),
+      ),
+    )
+    .helpOption("-h, --help", "print this help")
+    .action(act)
+    .addHelpText(
+      "after",
+      helpText({
+        "What is new": [
+          '  All is done by "pserver run", whose help says what instances get and when it ends.',
+        ],
+        Examples: [
+          '  legion train.py --instances 4 --walltime 3:00:00 --user_script_args "--epochs 10"',
+          "  legion train.py --debug --instances 2 --debug_devices gpu0,gpu1",
+        ],
+      }),
+    );
+}
+
+/** Leaves the text to `pserver run`, but refuses it under this program's name. */
+function checkedWallTime(text: string): string {
+  parseWallTime(text);
+  return text;
+}

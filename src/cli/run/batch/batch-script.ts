@@ -1,0 +1,77 @@
+import { STEADY_MS } from "../../up/restarts.ts";
+import type { TrainerCommand } from "../command-line.ts";
+import type { RunFlags } from "../run-flags.ts";
+import { exportLines, shellCommand, shellWord } from "../shell-words.ts";
+
+/** What a batch script is made of. */
+export interface BatchScript {
+  /** Lines that ask the batch system for what the job needs. */
+  readonly header: readonly string[];
+  /** Shell expression for the rank. */
+  readonly rank: string;
+  readonly flags: RunFlags;
+  readonly command: TrainerCommand;
+  /** What every trainer is told; nothing that others may not read. */
+  readonly variables: Readonly<Record<string, string>>;
+  /** Where trainers run. */
+  readonly directory: string;
+  /** Where each writes what it prints and how it ended. */
+  readonly logDirectory: string;
+}
+
+/** Names of the files of a trainer in the directory of messages. */
+export const logNames = {
+  stdout: (rank: number | string) => `rank-${rank}.out`,
+  stderr: (rank: number | string) => `rank-${rank}.err`,
+  /** Its exit code and how often it was started again; there once it has ended for good. */
+  end: (rank: number | string) => `rank-${rank}.end`,
+};
+
+/**
+ * The script of a batch job: each task runs one trainer, starts it again when it fails, passes SIGTERM on to it,
+ * and leaves a file that tells how it ended.
+ */
+export function batchScript(script: BatchScript): string {
+  const { header, rank, flags, command, variables, directory, logDirectory } = script;
+  const log = `${shellWord(logDirectory)}/`;
+  const ended = `${log}${logNames.end('"$rank"')}`;
+  return [
+    "#!/bin/sh",
+    ...header,
+    "",
+    `rank=${rank}`,
+    ...exportLines(variables),
+    'export RANK="$rank" LOCAL_RANK=0',
+    `export PSERVER_TRAINER=${shellWord(flags.trainer)}-"$rank"`,
+    "# What scripts of Legion's seed from.",
+    'export MOAB_JOBARRAYINDEX="$rank"',
+    "",
+    `exec >${log}${logNames.stdout('"$rank"')} 2>${log}${logNames.stderr('"$rank"')}`,
+    "end() {",
+    `  echo "$1 $restarts" >${ended}.new && mv ${ended}.new ${ended}`,
+    '  exit "$1"',
+    "}",
+    "restarts=0 failures=0 stopped= trainer=",
+    `trap 'stopped=1; [ -z "$trainer" ] || kill -s TERM "$trainer"' TERM INT`,
+    `cd ${shellWord(directory)} || end 125`,
+    "while :; do",
+    "  started=$(date +%s)",
+    `  ${shellCommand(command)} </dev/null &`,
+    "  trainer=$!",
+    '  wait "$trainer"',
+    "  code=$?",
+    "  # A signal has ended the wait, not the trainer.",
+    '  while kill -s 0 "$trainer" 2>/dev/null; do wait "$trainer"; code=$?; done',
+    `  [ $(($(date +%s) - started)) -lt ${STEADY_MS / 1000} ] || failures=0`,
+    '  [ -z "$stopped" ] || break',
+    '  case "$code" in 0 | 126 | 127) break ;; esac',
+    `  [ "$failures" -lt ${flags.restarts} ] || break`,
+    "  failures=$((failures + 1)) restarts=$((restarts + 1))",
+    `  echo "the trainer ended with exit code $code; starting it again ($failures of ${flags.restarts})" >&2`,
+    '  sleep "$failures"',
+    '  [ -z "$stopped" ] || break',
+    "done",
+    'end "$code"',
+    "",
+  ].join("\n");
+}

@@ -1,0 +1,119 @@
+import { chmod, mkdir, writeFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { PserverError } from "../../../protocol/errors.ts";
+import { io } from "../../../protocol/file-errors.ts";
+import type { CliContext } from "../../context.ts";
+import { checkProgram, type TrainerCommand } from "../command-line.ts";
+import { usesRunningServer } from "../job-server.ts";
+import { inheritedEnvironment, type Launch } from "../launch.ts";
+import type { Launcher } from "../launchers.ts";
+import { reachableAddress } from "../reachable-address.ts";
+import { type RunFlags, refuseFlags } from "../run-flags.ts";
+import { accessOf } from "../server-access.ts";
+import { shellCommand } from "../shell-words.ts";
+import { sharedVariables, trainerId } from "../trainer-variables.ts";
+import { BatchJob } from "./batch-job.ts";
+import { batchScript } from "./batch-script.ts";
+import type { BatchSystem } from "./batch-system.ts";
+import { runProgram } from "./run-program.ts";
+
+const SUBMIT_TIMEOUT_MS = 120_000;
+const VERSION_TIMEOUT_MS = 10_000;
+const SCRIPT = "run.sh";
+
+/** Starts trainers as the tasks of one batch job. The directory is one that all machines share. */
+export function launchBatch(system: BatchSystem): Launcher {
+  return {
+    isCommandHere: true,
+    check(context, flags) {
+      refuseFlags(flags, ["machines", "devices"]);
+      checkProgram(flags, system.submitProgram, context.environment);
+      // What cannot be written into a script is refused before anything starts.
+      system.header(flags, "");
+    },
+    describe: (context, flags, command) => describe(system, context, flags, command),
+    start: (launch) => submit(system, launch),
+  };
+}
+
+async function describe(
+  system: BatchSystem,
+  context: CliContext,
+  flags: RunFlags,
+  command: TrainerCommand,
+): Promise<string> {
+  const url = await plannedUrl(context, flags);
+  const version = await versionOf(system, context.environment);
+  const script = batchScript({
+    header: system.header(flags, version),
+    rank: system.rank,
+    flags,
+    command,
+    variables: sharedVariables(flags, command, url),
+    directory: process.cwd(),
+    logDirectory: resolve(flags.store ?? join(".pserver", "run-TIME-PID"), "batch"),
+  });
+  const submission = [system.submitProgram, ...system.submitArguments(SCRIPT)];
+  return `${script}# ${shellCommand(submission)}\n`;
+}
+
+/** The address that trainers would get; its port is known only once a broker has started. */
+async function plannedUrl(context: CliContext, flags: RunFlags): Promise<string> {
+  if (usesRunningServer(flags, context.environment))
+    return accessOf(flags, context.environment).url;
+  const { advertised } = await reachableAddress(flags.advertise);
+  const host = advertised.includes(":") ? `[${advertised}]` : advertised;
+  return `nats://${host}:${flags.port ?? "PORT"}`;
+}
+
+async function submit(system: BatchSystem, launch: Launch): Promise<BatchJob> {
+  const { context, flags, command, server, output } = launch;
+  const { environment } = context;
+  const logDirectory = join(server.directory, `batch-${process.pid}-${Date.now()}`);
+  await io("make", logDirectory, mkdir(logDirectory, { recursive: true }));
+  const text = batchScript({
+    header: system.header(flags, await versionOf(system, environment)),
+    rank: system.rank,
+    flags,
+    command,
+    variables: sharedVariables(flags, command, server.access.url),
+    directory: process.cwd(),
+    logDirectory,
+  });
+  const script = join(logDirectory, SCRIPT);
+  await io("write", script, writeFile(script, text, { mode: 0o700 }));
+  await io("write", script, chmod(script, 0o700));
+  const submission = [system.submitProgram, ...system.submitArguments(script)] as const;
+  const answer = await runProgram(submission, {
+    // Credentials go with the submission: a script is a file, and shown to others by the queue.
+    environment: { ...inheritedEnvironment(launch), ...server.access.credentials },
+    // What the batch system itself says of a task goes to files beside the script.
+    directory: logDirectory,
+    timeoutMs: SUBMIT_TIMEOUT_MS,
+  });
+  const jobId = answer.code === 0 ? system.jobId(answer.stdout) : undefined;
+  if (jobId === undefined) {
+    const said = `${answer.stderr} ${answer.stdout}`.trim();
+    const message = `${system.submitProgram} did not take the job: ${said || `exit code ${answer.code}`}`;
+    throw new PserverError("UNSUPPORTED", message, { exitCode: answer.code });
+  }
+  output.message(`submitted as job ${jobId}; what trainers print is in ${logDirectory}`);
+  return new BatchJob({
+    system,
+    jobId,
+    instances: flags.instances,
+    logDirectory,
+    trainerId: (rank) => trainerId(flags, rank),
+    environment,
+    onMessage: (message) => output.warning(message),
+  });
+}
+
+async function versionOf(
+  system: BatchSystem,
+  environment: CliContext["environment"],
+): Promise<string> {
+  const options = { environment, timeoutMs: VERSION_TIMEOUT_MS };
+  const { stdout, stderr } = await runProgram([system.submitProgram, "--version"], options);
+  return `${stdout}${stderr}`;
+}

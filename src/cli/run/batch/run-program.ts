@@ -1,0 +1,39 @@
+import { spawn } from "node:child_process";
+import type { QueueAnswer } from "./batch-system.ts";
+
+/** How to run a program of a batch system. */
+export interface RunProgramOptions {
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly directory?: string;
+  readonly timeoutMs: number;
+}
+
+/** The most that is kept of what a program prints. */
+const OUTPUT_BYTES_MAX = 1024 * 1024;
+
+const NOT_RUN = 127;
+const ENDED = 137;
+
+/** Runs a program to its end, or ends it when that takes too long; one that cannot be run answers so. */
+export function runProgram(
+  [program, ...args]: readonly [program: string, ...args: string[]],
+  { environment, directory, timeoutMs }: RunProgramOptions,
+): Promise<QueueAnswer> {
+  return new Promise((resolve) => {
+    const child = spawn(program, args, {
+      stdio: ["ignore", "pipe", "pipe"],
+      env: environment,
+      timeout: timeoutMs,
+      killSignal: "SIGKILL",
+      ...(directory === undefined ? {} : { cwd: directory }),
+    });
+    const texts = { stdout: "", stderr: "" };
+    for (const name of ["stdout", "stderr"] as const) {
+      child[name].setEncoding("utf8").on("data", (text: string) => {
+        texts[name] = (texts[name] + text).slice(0, OUTPUT_BYTES_MAX);
+      });
+    }
+    child.once("error", (error) => resolve({ code: NOT_RUN, stdout: "", stderr: error.message }));
+    child.once("close", (code) => resolve({ code: code ?? ENDED, ...texts }));
+  });
+}

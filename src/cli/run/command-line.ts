@@ -1,0 +1,78 @@
+import { accessSync, constants, statSync } from "node:fs";
+import { basename, delimiter, join, resolve } from "node:path";
+import { PserverError } from "../../protocol/errors.ts";
+import { quoteName } from "../../protocol/names.ts";
+import type { RunFlags } from "./run-flags.ts";
+
+/** What a trainer runs. */
+export type TrainerCommand = readonly [program: string, ...args: string[]];
+
+/** Programs whose first argument is a script, unless it is an option. */
+const INTERPRETER =
+  /^(?:python(?:\d(?:\.\d+)?)?|pypy3?|node|bash|sh|dash|perl|ruby|Rscript|julia)$/;
+
+/** The script that a command runs: an interpreter's first argument, else the program itself. */
+export function scriptOf([program, first]: TrainerCommand): string {
+  const isScript = first !== undefined && !first.startsWith("-");
+  return isScript && INTERPRETER.test(basename(program)) ? first : program;
+}
+
+/**
+ * Checks that the program of a command can be found, and its script.
+ * @throws BAD_VALUE if it cannot.
+ */
+export function checkCommand(command: TrainerCommand, path: string | undefined): void {
+  const [program] = command;
+  if (findExecutable(program, path) === undefined) {
+    const expected = program.includes("/") ? "an executable file" : "a program on the PATH";
+    throw badCommand(expected, program);
+  }
+  const script = scriptOf(command);
+  if (script !== program) checkScript(script);
+}
+
+/** @throws BAD_VALUE if there is no such file. */
+export function checkScript(script: string): void {
+  if (!isFile(script)) throw badCommand("a script that exists", script);
+}
+
+/**
+ * Checks that the program which a launcher needs is there; only to describe what it would start none is needed.
+ * @throws BAD_VALUE if it is missing.
+ */
+export function checkProgram(
+  { launcher, dryRun }: RunFlags,
+  program: string,
+  environment: Readonly<Record<string, string | undefined>>,
+): void {
+  if (dryRun === true || findExecutable(program, environment["PATH"]) !== undefined) return;
+  const expected = `${program} on the PATH`;
+  const message = `--launcher ${launcher}: expected ${expected}; received none`;
+  throw new PserverError("BAD_VALUE", message, { expected });
+}
+
+/** The path of a program as a shell finds it; undefined if there is none. */
+export function findExecutable(program: string, path = ""): string | undefined {
+  if (program.includes("/")) return isExecutable(resolve(program)) ? resolve(program) : undefined;
+  const candidates = path.split(delimiter).map((directory) => join(directory, program));
+  return candidates.find(isExecutable);
+}
+
+function badCommand(expected: string, received: string): PserverError {
+  const message = `command: expected ${expected}; received ${quoteName(received)}`;
+  return new PserverError("BAD_VALUE", message, { expected, received });
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return isFile(path);
+  } catch {
+    // Not there, or not ours to run.
+    return false;
+  }
+}
+
+function isFile(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isFile() === true;
+}

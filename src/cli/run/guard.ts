@@ -1,0 +1,60 @@
+import { shellWord } from "./shell-words.ts";
+
+/** How long a trainer whose launcher is gone has after SIGTERM, in seconds. */
+const GRACE_SECONDS = 5;
+
+/**
+ * The shell program that runs one trainer and ends it with its launcher. Standard input is the line to
+ * the launcher: first one line of shell that sets the command and its variables, then names of signals
+ * for the whole process group. Where it ends, because the launcher or the connection is gone, the group
+ * gets SIGTERM and, after a grace period, SIGKILL. The exit code is the trainer's, as shells tell it.
+ *
+ * It has no newline, quote, backslash or exclamation mark, so that every login shell takes it in single quotes.
+ */
+export const GUARD = [
+  "exec 3<&0 0</dev/null",
+  "gone=",
+  "trap : INT TERM HUP",
+  'trap "gone=1" USR1',
+  "nl=$(echo; echo x)",
+  // Without the x, which has kept the newline from being cut off.
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: the shell's, not ours
+  "nl=${nl%x}",
+  "IFS= read -r start <&3 || exit 125",
+  'eval "$start" || exit 125',
+  '( trap "" INT TERM HUP USR1; while IFS= read -r name; do kill -s "$name" 0; done;' +
+    ` kill -s USR1 $$; kill -s TERM 0; sleep ${GRACE_SECONDS}; kill -s KILL 0 ) <&3 3<&- >/dev/null 2>&1 &` +
+    " watcher=$!",
+  '"$@" 3<&-',
+  "code=$?",
+  'kill -s KILL "$watcher"',
+  // What the trainer has left behind.
+  '[ -z "$gone" ] || kill -s KILL 0',
+  'trap "" TERM',
+  "kill -s TERM 0",
+  'exit "$code"',
+].join("; ");
+
+/** What a trainer is started with. */
+export interface GuardedStart {
+  readonly command: readonly string[];
+  /** Variables to add to what the guard has. */
+  readonly variables: Readonly<Record<string, string>>;
+  /** Where to run, if not where the guard does. */
+  readonly directory?: string;
+}
+
+/** The first line for {@link GUARD}, with its newline. */
+export function startLine({ command, variables, directory }: GuardedStart): string {
+  const exports = Object.entries(variables).map(
+    ([name, value]) => `export ${name}=${inLine(value)}`,
+  );
+  const enter = directory === undefined ? [] : [`cd -- ${inLine(directory)}`];
+  const words = command.map(inLine).join(" ");
+  return `${[...enter, ...exports, `set -- ${words}`].join(" && ")}\n`;
+}
+
+/** A word without a newline of its own. */
+function inLine(word: string): string {
+  return word.split("\n").map(shellWord).join('"$nl"');
+}

@@ -1,0 +1,187 @@
+import { randomBytes } from "node:crypto";
+import { mkdir, readdir, rm, rmdir } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
+import { connect } from "../../client/connect.ts";
+import type { SavedModel } from "../../client/saved-model.ts";
+import type { ConnectionOverrides } from "../../client/settings.ts";
+import { PserverError } from "../../protocol/errors.ts";
+import { errnoCode, io } from "../../protocol/file-errors.ts";
+import type { CliContext } from "../context.ts";
+import { withHosts } from "../job/open-job.ts";
+import { toOverrides } from "../options/connection-options.ts";
+import { hostArguments } from "../options/host-options.ts";
+import type { Output } from "../output/output.ts";
+import { LocalServer } from "../up/local-server.ts";
+import { reachableAddress } from "./reachable-address.ts";
+import type { RunFlags } from "./run-flags.ts";
+import { accessOf, type ServerAccess } from "./server-access.ts";
+import { trainerId } from "./trainer-variables.ts";
+
+/** The server of a run: one that was started for it, or one that was there. */
+export interface JobServer {
+  readonly access: ServerAccess;
+  /** Where the run keeps its files. */
+  readonly directory: string;
+  /** Settles with the reason when a server that was started for the run is gone for good. */
+  readonly failed: Promise<PserverError>;
+  /** Has a host write the model. @throws as `Client.saveModel` does. */
+  save(path: string): Promise<SavedModel>;
+  /** Stops what was started; `isDone` removes data that only the run needed. */
+  stop(isDone: boolean): Promise<void>;
+}
+
+const HOST_TIMEOUT_MS = 10_000;
+const SAVE_TIMEOUT_MS = 600_000;
+const CONNECT_TIMEOUT_MS = 30_000;
+const TOKEN_BYTES = 32;
+
+/** Whether the run uses a server that is there already. */
+export function usesRunningServer(
+  flags: RunFlags,
+  environment: CliContext["environment"],
+): boolean {
+  return [flags.url, flags.context, environment["PSERVER_URL"]].some((each) => (each ?? "") !== "");
+}
+
+/** @throws BAD_VALUE for flags of a server to be started where one is there. */
+export function checkServerFlags(flags: RunFlags, environment: CliContext["environment"]): void {
+  if (!usesRunningServer(flags, environment)) return;
+  const { hosts, port, durable, advertise, ...rest } = flags;
+  const own = Object.entries({
+    "--hosts": hosts,
+    "--port": port,
+    "--durable": durable,
+    "--advertise": advertise,
+  });
+  const given = own.find(([, value]) => value !== undefined)?.[0] ?? hostArguments(rest)[0];
+  if (given === undefined) return;
+  const source = flags.url === undefined && flags.context === undefined ? "PSERVER_URL" : "--url";
+  const expected = `no ${source} with it`;
+  throw new PserverError("BAD_VALUE", `${given}: expected ${expected}; received both`, {
+    expected,
+  });
+}
+
+/**
+ * The job's server, which serves when this settles.
+ * @throws what a start failed for; NO_BROKER, NO_HOST if the one that should be there does not answer.
+ */
+export async function openServer(
+  context: CliContext,
+  output: Output,
+  flags: RunFlags,
+): Promise<JobServer> {
+  const directory = resolve(flags.store ?? join(".pserver", `run-${runName()}`));
+  if (usesRunningServer(flags, context.environment))
+    return await joinServer(context, flags, directory);
+  return await startServer(context, output, flags, directory);
+}
+
+async function joinServer(
+  context: CliContext,
+  flags: RunFlags,
+  directory: string,
+): Promise<JobServer> {
+  const access = accessOf(flags, context.environment);
+  const asker = { ...flags, trainer: trainerId(flags, 0), timeout: HOST_TIMEOUT_MS };
+  await withHosts(context, asker, ({ requests }) => requests.status());
+  const never = new Promise<PserverError>(() => {});
+  return {
+    access,
+    directory,
+    failed: never,
+    save: (path) => saveModel(flags, toOverrides(flags), path),
+    stop: async () => {},
+  };
+}
+
+async function startServer(
+  context: CliContext,
+  output: Output,
+  flags: RunFlags,
+  directory: string,
+): Promise<JobServer> {
+  const address = flags.launcher === "local" ? undefined : await reachableAddress(flags.advertise);
+  const token = address === undefined ? undefined : randomBytes(TOKEN_BYTES).toString("base64url");
+  const listening =
+    address === undefined || token === undefined ? undefined : { address: address.listen, token };
+  await io("make the directory of the run", directory, mkdir(directory, { recursive: true }));
+  const modelDir = modelDirectory(flags);
+  const { advertise: _advertised, ...serverFlags } = flags;
+  const server = await LocalServer.start(
+    context,
+    output,
+    {
+      ...serverFlags,
+      port: flags.port ?? 0,
+      hosts: flags.hosts ?? 1,
+      store: directory,
+      ...(modelDir === undefined ? {} : { modelDir }),
+    },
+    listening,
+  ).catch(async (error: unknown) => {
+    // Nothing has trained yet.
+    if (flags.store === undefined) await removeData(directory);
+    throw error;
+  });
+  const { url } = server.ready;
+  const credentials: Record<string, string> = token === undefined ? {} : { NATS_TOKEN: token };
+  // Credentials in the environment are for another broker; one without users heeds no token.
+  const own = { url, token: token ?? "none" };
+  return {
+    access: { url: address === undefined ? url : withHost(url, address.advertised), credentials },
+    directory,
+    failed: server.failed,
+    save: (path) => saveModel(flags, own, flags.modelDir === undefined ? basename(path) : path),
+    async stop(isDone) {
+      await server.stop();
+      if (isDone && flags.store === undefined) await removeData(directory);
+    },
+  };
+}
+
+/** Where `--save` wants the model, unless `--model-dir` says where models are. */
+function modelDirectory({ save, modelDir }: RunFlags): string | undefined {
+  return modelDir === undefined && save !== undefined ? dirname(resolve(save)) : modelDir;
+}
+
+async function saveModel(
+  flags: RunFlags,
+  connection: ConnectionOverrides,
+  path: string,
+): Promise<SavedModel> {
+  // Not ended by Ctrl-C, after which it is done: a second one ends the process. All trainers have ended:
+  // under the id of one, what permits that one permits this.
+  const { job } = flags;
+  const trainer = trainerId(flags, 0);
+  const client = await connect({ ...connection, job, trainer, timeoutMs: CONNECT_TIMEOUT_MS });
+  try {
+    return await client.saveModel(path, { timeoutMs: SAVE_TIMEOUT_MS });
+  } finally {
+    await client.close();
+  }
+}
+
+/** What the broker stored goes, and directories that hold nothing else: models and messages stay. */
+async function removeData(directory: string): Promise<void> {
+  await io("remove", directory, rm(join(directory, "store"), { recursive: true, force: true }));
+  for (const each of [join(directory, "models"), directory]) await removeEmpty(each);
+}
+
+async function removeEmpty(directory: string): Promise<void> {
+  try {
+    if ((await readdir(directory)).length === 0) await rmdir(directory);
+  } catch (error) {
+    if (errnoCode(error) !== "ENOENT") throw error;
+  }
+}
+
+function runName(): string {
+  const time = new Date().toISOString().replaceAll(/[-:]|\..*/g, "");
+  return `${time}-${process.pid}`;
+}
+
+function withHost(url: string, host: string): string {
+  const port = /:(\d+)$/.exec(url)?.[1] ?? "";
+  return `nats://${host.includes(":") ? `[${host}]` : host}:${port}`;
+}

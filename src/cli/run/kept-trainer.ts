@@ -1,0 +1,110 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { STEADY_MS } from "../up/restarts.ts";
+import type { GuardedProcess } from "./guarded-process.ts";
+
+/** How a trainer ended for good. */
+export interface TrainerEnd {
+  readonly rank: number;
+  readonly trainer: string;
+  readonly exitCode: number;
+  readonly restarts: number;
+}
+
+/** How a {@link KeptTrainer} starts its trainer and tells what it does. */
+export interface KeptTrainerOptions {
+  readonly rank: number;
+  readonly trainer: string;
+  readonly start: () => GuardedProcess;
+  /** Starts in a row that may be repeated. */
+  readonly restartsMax: number;
+  readonly onMessage: (text: string) => void;
+  /** Pause before the first restart; it doubles with each that fails. */
+  readonly restartDelayMs?: number;
+  /** How long it has after SIGINT, SIGTERM, SIGKILL, and the end of the connection to it. */
+  readonly waitsMs?: readonly [number, number, number, number];
+}
+
+const RESTART_DELAY_MS = 500;
+const RESTART_DELAY_MS_MAX = 30_000;
+
+/** How long a trainer has after SIGINT, SIGTERM, SIGKILL, and the end of the connection to it. */
+const WAITS_MS = [10_000, 5_000, 5_000, 5_000] as const;
+
+/** Not found, or not to be executed: that does not change by trying again. */
+const NOT_RUNNABLE: readonly number[] = [125, 126, 127];
+
+/** A trainer that is started again under its id when it fails, up to a number of times in a row. */
+export class KeptTrainer {
+  /** Settles with how it ended for good; undefined if it was stopped. */
+  readonly ended: Promise<TrainerEnd | undefined>;
+  readonly #options: KeptTrainerOptions;
+  readonly #stopping = new AbortController();
+  #process: GuardedProcess;
+
+  constructor(options: KeptTrainerOptions) {
+    this.#options = options;
+    this.#process = options.start();
+    this.ended = this.#keep();
+    // Who stops it before it failed to run need not look.
+    this.ended.catch(() => {});
+  }
+
+  /** Ends it: SIGINT, then SIGTERM, then SIGKILL, each after a while; settles when it is gone. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    const [interruptMs, terminateMs, killMs, cutMs] = this.#options.waitsMs ?? WAITS_MS;
+    const steps: readonly [send: () => void, waitMs: number][] = [
+      [() => this.#process.signal("INT"), interruptMs],
+      [() => this.#process.signal("TERM"), terminateMs],
+      [() => this.#process.signal("KILL"), killMs],
+      [() => this.#process.kill(), cutMs],
+    ];
+    for (const [send, waitMs] of steps) {
+      send();
+      if (await this.#endsWithin(waitMs)) return;
+    }
+    this.#options.onMessage(`${this.#options.trainer} does not end even by SIGKILL`);
+  }
+
+  async #endsWithin(waitMs: number): Promise<boolean> {
+    const timer = new AbortController();
+    const ended = this.ended.then(
+      () => true,
+      () => true,
+    );
+    const late = delay(waitMs, false, { signal: timer.signal }).catch(() => false);
+    return await Promise.race([ended, late]).finally(() => timer.abort());
+  }
+
+  async #keep(): Promise<TrainerEnd | undefined> {
+    const { rank, trainer, start, restartsMax, onMessage } = this.#options;
+    const { restartDelayMs = RESTART_DELAY_MS } = this.#options;
+    const { signal } = this.#stopping;
+    for (let failures = 0, restarts = 0; ; restarts++) {
+      const startedMs = performance.now();
+      const exitCode = await this.#process.ended;
+      if (signal.aborted) return undefined;
+      if (performance.now() - startedMs >= STEADY_MS) failures = 0;
+      const isOver = exitCode === 0 || NOT_RUNNABLE.includes(exitCode) || failures >= restartsMax;
+      if (isOver) return { rank, trainer, exitCode, restarts };
+      failures += 1;
+      onMessage(
+        `${trainer} ended ${inWords(exitCode)}; starting it again (${failures} of ${restartsMax})`,
+      );
+      try {
+        const pauseMs = Math.min(restartDelayMs * 2 ** (failures - 1), RESTART_DELAY_MS_MAX);
+        await delay(pauseMs, undefined, { signal });
+      } catch {
+        return undefined;
+      }
+      this.#process = start();
+    }
+  }
+}
+
+/** An exit code as people tell it. */
+export function inWords(exitCode: number): string {
+  return exitCode > 128
+    ? `with exit code ${exitCode} (by signal ${exitCode - 128})`
+    : `with exit code ${exitCode}`;
+}

@@ -1,0 +1,42 @@
+import type { CliContext } from "../context.ts";
+import { makePaintRank, type PaintRank, wantsColor } from "../output/colors.ts";
+import type { Output, OutputStream } from "../output/output.ts";
+import { withoutConnection } from "../up/local-server.ts";
+import type { TrainerCommand } from "./command-line.ts";
+import type { JobServer } from "./job-server.ts";
+import type { RunFlags } from "./run-flags.ts";
+import { TrainerOutput } from "./trainer-output.ts";
+import { sharedVariables } from "./trainer-variables.ts";
+
+/** What trainers are launched with. */
+export interface Launch {
+  readonly context: CliContext;
+  readonly output: Output;
+  readonly flags: RunFlags;
+  readonly command: TrainerCommand;
+  readonly server: JobServer;
+}
+
+/** What every trainer is told, credentials among it. */
+export function trainerVariables({ flags, command, server }: Launch): Record<string, string> {
+  return { ...server.access.credentials, ...sharedVariables(flags, command, server.access.url) };
+}
+
+/** The environment of a program on this machine that leads to no other broker. */
+export function inheritedEnvironment({ context }: Launch): CliContext["environment"] {
+  return withoutConnection(context.environment);
+}
+
+/** What prints the output of trainers. */
+export function trainerOutput({ context, output, flags }: Launch): TrainerOutput {
+  const { stdout, stderr, environment } = context;
+  const paint = ({ isTTY }: OutputStream): PaintRank =>
+    makePaintRank(wantsColor(isTTY === true, environment, flags.color === false));
+  return new TrainerOutput({
+    stdout,
+    stderr,
+    paint: { stdout: paint(stdout), stderr: paint(stderr) },
+    json: output.json,
+    count: flags.instances,
+  });
+}

@@ -1,0 +1,38 @@
+import { readFileSync, statSync } from "node:fs";
+import { PserverError } from "../../protocol/errors.ts";
+import { fileError } from "../../protocol/file-errors.ts";
+
+/** What ssh takes as a destination, without anything that it could take for an option. */
+const MACHINE = /^[A-Za-z0-9_[][A-Za-z0-9_.:@%[\]-]*$/;
+
+/**
+ * The machines of `--machines`: names with commas between them, or a file with one a line, where `#` begins a
+ * comment.
+ * @throws BAD_VALUE for a name that is none, or if there is none; IO if the file cannot be read.
+ */
+export function readMachines(given: string | undefined): string[] {
+  if (given === undefined)
+    throw badMachines("names with commas, or a file, with --launcher ssh", "none");
+  const isFile = statSync(given, { throwIfNoEntry: false })?.isFile() === true;
+  if (!isFile && given.includes("/"))
+    throw badMachines("a file that exists", JSON.stringify(given));
+  const lines = isFile ? contentOf(given).split("\n") : given.split(",");
+  const names = lines.map((line) => line.replace(/#.*/, "").trim()).filter((line) => line !== "");
+  const wrong = names.find((name) => !MACHINE.test(name));
+  if (wrong !== undefined) throw badMachines("names of machines", JSON.stringify(wrong));
+  if (names.length === 0) throw badMachines("at least one machine", "none");
+  return names;
+}
+
+function contentOf(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (cause) {
+    throw fileError("read the machines", path, cause);
+  }
+}
+
+function badMachines(expected: string, received: string): PserverError {
+  const message = `--machines: expected ${expected}; received ${received}`;
+  return new PserverError("BAD_VALUE", message, { expected, received });
+}

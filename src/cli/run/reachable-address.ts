@@ -1,0 +1,42 @@
+import { lookup } from "node:dns/promises";
+import { isIP } from "node:net";
+import { hostname, networkInterfaces } from "node:os";
+import { PserverError } from "../../protocol/errors.ts";
+
+/** Where this machine is reached, and what the broker listens on for it. */
+export interface ReachableAddress {
+  readonly advertised: string;
+  readonly listen: string;
+}
+
+const LOOPBACK = /^(?:127\.|::1$|localhost$)/;
+const ADDRESS = /^[A-Za-z0-9.-]{1,255}$/;
+
+/**
+ * The address that other machines are told: the one given, else this machine's name where it leads to
+ * other than itself, else its first address.
+ * @throws BAD_VALUE if there is none, or the one given is no name or address.
+ */
+export async function reachableAddress(given: string | undefined): Promise<ReachableAddress> {
+  const advertised = given ?? (await ownAddress());
+  if (isIP(advertised) === 0 && !ADDRESS.test(advertised)) {
+    throw badAddress("a name or an address without a port", JSON.stringify(advertised));
+  }
+  if (LOOPBACK.test(advertised)) return { advertised, listen: advertised };
+  return { advertised, listen: isIP(advertised) === 6 ? "::" : "0.0.0.0" };
+}
+
+async function ownAddress(): Promise<string> {
+  const name = hostname();
+  const addresses = await lookup(name, { all: true }).catch(() => []);
+  if (addresses.some(({ address }) => !LOOPBACK.test(address))) return name;
+  const outer = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
+  const address = outer.find(({ internal, family }) => !internal && family === "IPv4")?.address;
+  if (address !== undefined) return address;
+  throw badAddress("the address at which other machines reach this one", "none, and found none");
+}
+
+function badAddress(expected: string, received: string): PserverError {
+  const message = `--advertise: expected ${expected}; received ${received}`;
+  return new PserverError("BAD_VALUE", message, { expected, received });
+}

@@ -1,0 +1,60 @@
+import { PserverError } from "../../protocol/errors.ts";
+import type { ConnectionFlags } from "../options/connection-options.ts";
+import type { EtcdFlags } from "../options/etcd-options.ts";
+import type { HostFlags } from "../options/host-options.ts";
+import type { OutputFlags } from "../output/output.ts";
+
+/** Where trainers can be started. */
+export const LAUNCHERS = ["local", "ssh", "slurm", "pbs"] as const;
+
+/** One of {@link LAUNCHERS}. */
+export type LauncherName = (typeof LAUNCHERS)[number];
+
+/** Flags of `pserver run`. */
+export interface RunFlags extends Omit<HostFlags, keyof EtcdFlags>, ConnectionFlags, OutputFlags {
+  readonly job: string;
+  readonly instances: number;
+  readonly trainer: string;
+  readonly restarts: number;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly devices?: readonly string[];
+  readonly save?: string;
+  /** Seconds. */
+  readonly walltime?: number;
+
+  readonly hosts?: number;
+  readonly port?: number;
+  readonly store?: string;
+  readonly durable?: boolean;
+
+  readonly launcher: LauncherName;
+  readonly advertise?: string;
+  readonly machines?: string;
+  readonly account?: string;
+  readonly queue?: string;
+  readonly constraint?: string;
+  readonly gpus?: number;
+  readonly maxSimultaneous?: number;
+  readonly dryRun?: boolean;
+}
+
+/** How the flags that only some launchers have are written. */
+const WRITTEN = {
+  advertise: "--advertise",
+  machines: "--machines",
+  account: "--account",
+  queue: "--queue",
+  constraint: "--constraint",
+  gpus: "--gpus",
+  maxSimultaneous: "--max-simultaneous",
+  dryRun: "--dry-run",
+  devices: "--devices",
+} as const;
+
+/** @throws BAD_VALUE if one of these flags is given, which the launcher does not have. */
+export function refuseFlags(flags: RunFlags, names: readonly (keyof typeof WRITTEN)[]): void {
+  const given = names.find((name) => flags[name] !== undefined);
+  if (given === undefined) return;
+  const message = `${WRITTEN[given]}: expected another --launcher with it; received ${flags.launcher}`;
+  throw new PserverError("BAD_VALUE", message, { received: flags.launcher });
+}

@@ -1,0 +1,16 @@
+const PLAIN = /^[A-Za-z0-9_@%+=:,./-]+$/;
+
+/** A word as any POSIX shell reads it back, whatever it holds but NUL. */
+export function shellWord(word: string): string {
+  return PLAIN.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}
+
+/** Words as one command line. */
+export function shellCommand(words: readonly string[]): string {
+  return words.map(shellWord).join(" ");
+}
+
+/** Lines of a script that set and export variables. */
+export function exportLines(variables: Readonly<Record<string, string>>): string[] {
+  return Object.entries(variables).map(([name, value]) => `export ${name}=${shellWord(value)}`);
+}

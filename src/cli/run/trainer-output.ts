@@ -1,0 +1,80 @@
+import type { Readable } from "node:stream";
+import { visible } from "../../protocol/visible.ts";
+import type { OutputStream } from "../output/output.ts";
+import { visibleJson } from "../output/visible.ts";
+import { LineSplitter } from "./line-splitter.ts";
+
+/** Which of a trainer's two streams a line came from. */
+export type StreamName = "stdout" | "stderr";
+
+/** How the output of trainers is shown. */
+export interface TrainerOutputOptions {
+  readonly stdout: OutputStream;
+  readonly stderr: OutputStream;
+  /** Marks the prefix of a rank, for each of the streams. */
+  readonly paint: Readonly<Record<StreamName, (rank: number, prefix: string) => string>>;
+  /** Lines as JSON on stdout instead, each with its rank and stream. */
+  readonly json: boolean;
+  /** How many trainers there are, so that prefixes have one width. */
+  readonly count: number;
+}
+
+/** Colours that a trainer may use on a terminal, and tabs; whatever else commands one is escaped. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: escape sequences are what it finds
+const HARMLESS = /(\u001b\[[0-9;:]*m|\t)/;
+const RESET = "\u001b[0m";
+
+/** Prints what trainers print: whole lines, each behind the rank of its trainer. */
+export class TrainerOutput {
+  readonly #options: TrainerOutputOptions;
+  readonly #drained = new Map<OutputStream, Promise<void>>();
+
+  constructor(options: TrainerOutputOptions) {
+    this.#options = options;
+  }
+
+  /** Prints a stream of a trainer until it ends; reads no faster than the reader of ours. */
+  async follow(rank: number, name: StreamName, source: Readable): Promise<void> {
+    const lines = new LineSplitter();
+    for await (const chunk of source) await this.#print(rank, name, lines.push(chunk as Buffer));
+    await this.#print(rank, name, lines.end());
+  }
+
+  async #print(rank: number, name: StreamName, lines: readonly Buffer[]): Promise<void> {
+    const { json, stdout } = this.#options;
+    const target = json ? stdout : this.#options[name];
+    for (const line of lines) {
+      const isTaken = target.write(this.#shown(rank, name, line, target.isTTY === true));
+      if (!isTaken) await this.#untilDrained(target);
+    }
+  }
+
+  #shown(rank: number, name: StreamName, line: Buffer, isTerminal: boolean): string | Buffer {
+    const { json, paint, count } = this.#options;
+    if (json) return `${visibleJson({ rank, [name]: line.toString("utf8") })}\n`;
+    const width = String(count - 1).length;
+    const prefix = `${paint[name](rank, `[${String(rank).padStart(width)}]`)} `;
+    if (isTerminal) return `${prefix}${harmless(line.toString("utf8"))}\n`;
+    return Buffer.concat([Buffer.from(prefix), line, Buffer.from("\n")]);
+  }
+
+  /** One wait for all trainers: each listener of its own would be one too many for the stream. */
+  #untilDrained(target: OutputStream): Promise<void> {
+    const waiting = this.#drained.get(target);
+    if (waiting !== undefined) return waiting;
+    const drained = new Promise<void>((resolve) => target.once("drain", () => resolve())).then(
+      () => {
+        this.#drained.delete(target);
+      },
+    );
+    this.#drained.set(target, drained);
+    return drained;
+  }
+}
+
+function harmless(line: string): string {
+  const parts = line.split(HARMLESS);
+  const shown = parts.map((part, i) => (i % 2 === 0 ? visible(part) : part)).join("");
+  // A colour that is left on would colour the lines of others.
+  return shown.includes("\u001b[") ? `${shown}${RESET}` : shown;
+}

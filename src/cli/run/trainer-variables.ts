@@ -1,0 +1,56 @@
+import { resolve } from "node:path";
+import { scriptOf, type TrainerCommand } from "./command-line.ts";
+import type { RunFlags } from "./run-flags.ts";
+import { firstAddress } from "./server-access.ts";
+import { formatWallTime } from "./wall-time.ts";
+
+/** What all trainers of a run are told, in the names of today and in Legion's. */
+export function sharedVariables(
+  flags: RunFlags,
+  command: TrainerCommand,
+  url: string,
+): Record<string, string> {
+  const { host, port } = firstAddress(url);
+  const instances = String(flags.instances);
+  return {
+    PSERVER_URL: url,
+    PSERVER_JOB: flags.job,
+    WORLD_SIZE: instances,
+    legion_server_ip: host,
+    legion_server_port: port,
+    legion_instances: instances,
+    legion_job_name: flags.job,
+    legion_script_path: resolve(scriptOf(command)),
+    legion_walltime: flags.walltime === undefined ? "" : formatWallTime(flags.walltime),
+    legion_debug: "false",
+    ...flags.env,
+  };
+}
+
+/** The id of the trainer of a rank. */
+export function trainerId({ trainer }: RunFlags, rank: number): string {
+  return `${trainer}-${rank}`;
+}
+
+/** What one trainer is told besides; `localRank` counts on its machine. */
+export function ownVariables(
+  flags: RunFlags,
+  rank: number,
+  localRank: number,
+): Record<string, string> {
+  return {
+    PSERVER_TRAINER: trainerId(flags, rank),
+    RANK: String(rank),
+    LOCAL_RANK: String(localRank),
+    ...deviceVariables(flags.devices?.[rank], flags.env),
+  };
+}
+
+/** A device as CUDA numbers it, and as Theano's users named it. */
+function deviceVariables(device: string | undefined, env: RunFlags["env"]): Record<string, string> {
+  if (device === undefined) return {};
+  const theano = env?.["THEANO_FLAGS"] ?? undefined;
+  const flags = [...(theano === undefined ? [] : [theano]), `device=${device}`].join(",");
+  const cuda = /^(?:gpu|cuda)?(\d+)$/.exec(device)?.[1];
+  return { THEANO_FLAGS: flags, ...(cuda === undefined ? {} : { CUDA_VISIBLE_DEVICES: cuda }) };
+}

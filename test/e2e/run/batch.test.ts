@@ -1,0 +1,273 @@
+// Proves `--launcher slurm` with a real Slurm of one node, and `--launcher pbs` with programs that play PBS's: the job
+// that is submitted, trainers that reach the server with its token, a crash and a restart, a failure for good and
+// Ctrl-C, which cancel the job, and a submission that is refused. No process is left.
+import { execFileSync } from "node:child_process";
+import { readdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { EXIT } from "../../../src/cli/exit-codes.ts";
+import { run, start } from "../../cli/spawn-command.ts";
+import { HANG_MS } from "../../support/limits.ts";
+import { makeRunDirectory, type RunDirectory } from "../../support/run-command.ts";
+import { startTestSlurm, type TestSlurm } from "../../support/slurm.ts";
+
+const WAIT = { timeout: HANG_MS, interval: 100 };
+
+/** What a trainer says that has trained. */
+const TRAINS = `
+const ps = await connect({ job, trainer, timeoutMs: ${HANG_MS} });
+await ps.createIfNotAlreadyCreated("w", new Float32Array(2));
+await ps.pushFull("w", new Float32Array(2).fill(1), 1, 1);
+await ps.close();
+console.log([trainer, process.env.WORLD_SIZE, process.env.legion_walltime, process.env.MINE, ...process.argv.slice(2)].join("|"));`;
+
+const WAITS = `
+import { spawn } from "node:child_process";
+note("child-of-" + RANK, spawn("sleep", ["3600"], { stdio: "ignore" }).pid);
+setInterval(() => {}, 1000);`;
+
+/** What a shell, a header or a path could stumble over. */
+const ODD = ["it's", "a\nb", '$HOME `x` \\ " * %a', ""];
+
+let directory: RunDirectory;
+beforeEach(async () => {
+  directory = await makeRunDirectory();
+  return () => directory.remove();
+});
+
+function launch(
+  environment: Readonly<Record<string, string>>,
+  ...args: string[]
+): ReturnType<typeof start> {
+  const server = ["--shards", "1", "--advertise", "127.0.0.1", "--store", "a b's store"];
+  return start(["run", ...server, ...args], { cwd: directory.path, environment });
+}
+
+/** What trainers wrote, by the ending of their files, in the order of ranks. */
+async function written(ending: "out" | "err" | "end"): Promise<string[]> {
+  const store = join(directory.path, "a b's store");
+  const [batch = ""] = (await readdir(store)).filter((name) => name.startsWith("batch-"));
+  const names = (await readdir(join(store, batch))).filter((name) =>
+    new RegExp(`^rank-\\d+\\.${ending}$`).test(name),
+  );
+  return await Promise.all(names.sort().map((name) => readFile(join(store, batch, name), "utf8")));
+}
+
+describe("slurm", () => {
+  let slurm: TestSlurm;
+  beforeAll(async () => {
+    slurm = await startTestSlurm();
+  });
+  afterAll(() => slurm.remove());
+
+  const queue = (): Promise<string> =>
+    slurm.run("squeue", "--noheader", "--states", "all", "--format", "%i %T");
+
+  test("trainers are the tasks of one job, and what they train is saved", async () => {
+    const script = await directory.script("train.mjs", TRAINS);
+    const { code, stderr } = await launch(
+      slurm.environment,
+      ...["-n", "3", "--launcher", "slurm", "--walltime", "0:30:00", "--max-simultaneous", "2"],
+      ...["--env", "MINE=it's mine", "--save", "m.npz", "--", process.execPath, script, ...ODD],
+    ).finished;
+    expect(stderr).not.toContain("pserver:");
+    expect(code).toBe(0);
+    const told = (rank: number): string =>
+      `${[`trainer-${rank}`, "3", "00:30:00", "it's mine", ...ODD].join("|")}\n`;
+    expect(await written("out")).toEqual([told(0), told(1), told(2)]);
+    expect(await written("end")).toEqual(["0 0\n", "0 0\n", "0 0\n"]);
+    expect(await readdir(directory.path)).toContain("m.npz");
+    const [, jobId = ""] = /submitted as job (\d+)/.exec(stderr) ?? [];
+    const shown = await slurm.run("scontrol", "show", "job", jobId);
+    expect(shown).toContain("TimeLimit=00:30:00");
+    expect(shown).toContain("JobName=pserver-default");
+    // The token is in no file that others read.
+    const [scriptText = ""] = await scripts();
+    expect(scriptText).toContain("#SBATCH --array=0-2%2");
+    expect(scriptText).not.toContain("NATS_TOKEN");
+    await directory.untilGone();
+  });
+
+  test("one that crashes comes back on its node under its id; one that fails for good ends the job", async () => {
+    const script = await directory.script(
+      "train.mjs",
+      `import { existsSync } from "node:fs";
+       if (RANK === "1" && existsSync("again")) process.exit(33);
+       if (RANK === "1") { writeFileSync("again", ""); process.kill(process.pid, "SIGKILL"); }
+       ${WAITS}`,
+    );
+    const { code, stderr } = await launch(
+      slurm.environment,
+      ...["-n", "2", "--launcher", "slurm", "--restarts", "1", "--", process.execPath, script],
+    ).finished;
+    expect(stderr).toContain(
+      "trainer-1 ended with exit code 33; it was started again 1 time; stopping",
+    );
+    expect(code).toBe(33);
+    expect((await written("err"))[1]).toContain("exit code 137; starting it again (1 of 1)");
+    expect(await directory.noted(/^trainer-1/)).toHaveLength(2);
+    await directory.untilGone();
+    expect(await slurm.run("squeue", "--noheader")).toBe("");
+  });
+
+  test("Ctrl-C cancels the job", async () => {
+    const script = await directory.script("train.mjs", WAITS);
+    const running = launch(
+      slurm.environment,
+      ...["-n", "2", "--launcher", "slurm", "--", process.execPath, script],
+    );
+    await directory.untilNoted(2, /^child/);
+    running.child.kill("SIGINT");
+    const { code, stderr } = await running.finished;
+    expect(stderr).toContain("ABORTED");
+    expect(code).toBe(EXIT.interrupted);
+    await directory.untilGone();
+    expect(await slurm.run("squeue", "--noheader")).toBe("");
+  });
+
+  test("a job that somebody else cancels is a failure", async () => {
+    const script = await directory.script("train.mjs", WAITS);
+    const running = launch(
+      slurm.environment,
+      "--launcher",
+      "slurm",
+      "--",
+      process.execPath,
+      script,
+    );
+    await directory.untilNoted(1, /^child/);
+    await vi.waitFor(() => expect(running.errors()).toMatch(/submitted as job \d+/), WAIT);
+    await slurm.run("scancel", /submitted as job (\d+)/.exec(running.errors())?.[1] ?? "");
+    const { code, stderr } = await running.finished;
+    expect(stderr).toContain("trainer-0 ended with exit code 143 (by signal 15)");
+    expect(code).toBe(143);
+    await directory.untilGone();
+  });
+
+  test("a job that Slurm refuses is one line, and the server goes", async () => {
+    const script = await directory.script("train.mjs", WAITS);
+    const { code, stderr } = await launch(
+      slurm.environment,
+      ...["--launcher", "slurm", "--queue", "nowhere", "--", process.execPath, script],
+    ).finished;
+    expect(stderr).toMatch(
+      /pserver: UNSUPPORTED: sbatch did not take the job: .*invalid partition/,
+    );
+    expect(code).toBe(4);
+    expect(await queue()).not.toContain("PENDING");
+  });
+});
+
+async function scripts(): Promise<string[]> {
+  const store = join(directory.path, "a b's store");
+  const batches = (await readdir(store)).filter((name) => name.startsWith("batch-"));
+  return await Promise.all(batches.map((name) => readFile(join(store, name, "run.sh"), "utf8")));
+}
+
+describe.each(["torque", "openpbs"] as const)("pbs, as %s", (dialect) => {
+  let environment: Record<string, string>;
+  beforeEach(async () => {
+    const [flag, index, version] =
+      dialect === "torque"
+        ? ["-t", "PBS_ARRAYID", "Version: 6.1.2"]
+        : ["-J", "PBS_ARRAY_INDEX", "pbs_version = 20.0.1"];
+    const jobs = join(directory.path, "jobs");
+    // Tasks are processes of sessions of their own; the environment is that of the submission.
+    const bin = await directory.program(
+      "qsub",
+      `[ "$1" = --version ] && { echo "${version}" >&2; exit; }
+       [ "$1" = -V ] || exit 2
+       mkdir -p ${jobs}; cp "$2" ${jobs}/script
+       last=$(sed -n 's/^#PBS ${flag} 0-\\([0-9]*\\).*/\\1/p' "$2")
+       [ -n "$last" ] || exit 3
+       for task in $(seq 0 "$last"); do
+         ${index}=$task setsid sh "$2" </dev/null >/dev/null 2>&1 & echo $! >${jobs}/task-$task
+       done
+       echo "17[].server"`,
+    );
+    await directory.program(
+      "qstat",
+      `[ "$1 $2" = "-t 17[].server" ] || exit 2
+       alive=; for file in ${jobs}/task-*; do kill -s 0 "$(cat "$file")" 2>/dev/null && alive=1; done
+       [ -n "$alive" ] || { echo "qstat: Unknown Job Id 17[].server" >&2; exit 153; }
+       echo "Job ID   Name User Time S Queue"; echo "17[0].server pserver-default me 0 R batch"`,
+    );
+    await directory.program(
+      "qdel",
+      `echo "$1" >>${jobs}/deleted
+       for file in ${jobs}/task-*; do kill -s TERM -- "-$(cat "$file")" 2>/dev/null; done; exit 0`,
+    );
+    environment = { PATH: `${bin}:${process.env["PATH"]}` };
+  });
+
+  test("trainers are the tasks of one job", async () => {
+    const script = await directory.script("train.mjs", TRAINS);
+    const { code, stderr } = await launch(
+      environment,
+      ...[
+        "-n",
+        "2",
+        "--launcher",
+        "pbs",
+        "--account",
+        "jvb-000-aa",
+        "--gpus",
+        "1",
+        "--env",
+        "MINE=x",
+      ],
+      ...["--walltime", "1-00:00:00", "--", process.execPath, script, ...ODD],
+    ).finished;
+    expect(stderr).not.toContain("pserver:");
+    expect(code).toBe(0);
+    const told = (rank: number): string =>
+      `${[`trainer-${rank}`, "2", "24:00:00", "x", ...ODD].join("|")}\n`;
+    expect(await written("out")).toEqual([told(0), told(1)]);
+    const header = await readFile(join(directory.path, "jobs", "script"), "utf8");
+    expect(header).toContain("#PBS -l walltime=24:00:00\n#PBS -A jvb-000-aa\n");
+    const node = dialect === "torque" ? "nodes=1:gpus=1" : "select=1:ngpus=1";
+    expect(header).toContain(`#PBS -l ${node}\n`);
+    await directory.untilGone();
+  });
+
+  test("Ctrl-C deletes the job", async () => {
+    const script = await directory.script("train.mjs", WAITS);
+    const running = launch(
+      environment,
+      ...["-n", "2", "--launcher", "pbs", "--", process.execPath, script],
+    );
+    await directory.untilNoted(2, /^child/);
+    running.child.kill("SIGINT");
+    expect(await running.finished).toMatchObject({ code: EXIT.interrupted });
+    expect(await readFile(join(directory.path, "jobs", "deleted"), "utf8")).toBe("17[].server\n");
+    await directory.untilGone();
+  });
+});
+
+test("a dry run prints the script, which a shell can read, and starts nothing", async () => {
+  const { code, stdout, stderr } = await run(
+    [
+      "run",
+      "-n",
+      "4",
+      "--launcher",
+      "slurm",
+      "--advertise",
+      "10.0.0.1",
+      "--dry-run",
+      "--",
+      "sh",
+      "-c",
+      "exit 0",
+      ...ODD,
+    ],
+    { cwd: directory.path },
+  );
+  expect([code, stderr]).toEqual([0, ""]);
+  expect(stdout).toContain("#SBATCH --array=0-3\n");
+  expect(stdout).toContain("export PSERVER_URL=nats://10.0.0.1:PORT\n");
+  expect(stdout).toContain("# sbatch --parsable --export=ALL run.sh\n");
+  await writeFile(join(directory.path, "printed"), stdout);
+  execFileSync("sh", ["-n", join(directory.path, "printed")]);
+  expect(await readdir(directory.path)).toEqual(["bin", "pids", "printed"]);
+});

@@ -1,0 +1,268 @@
+// Proves `pserver run` on this machine, with real trainers in processes of their own: what they are told, whole
+// lines behind ranks, a crash and a restart under the id, a failure for good, Ctrl-C, the wall time, and that
+// whatever ends the launcher, SIGKILL too, leaves none of all their processes.
+import { readdirSync, readFileSync } from "node:fs";
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
+import { EXIT } from "../../../src/cli/exit-codes.ts";
+import { openModel } from "../../../src/model-files/index.ts";
+import { run, start } from "../../cli/spawn-command.ts";
+import { startTestBroker } from "../../support/broker.ts";
+import { HANG_MS } from "../../support/limits.ts";
+import { makeRunDirectory, type RunDirectory } from "../../support/run-command.ts";
+
+const WAIT = { timeout: HANG_MS, interval: 50 };
+
+/** Adds 1 to every element of "w" once, whoever creates it. */
+const TRAINS = `
+const ps = await connect({ job, trainer, timeoutMs: ${HANG_MS} });
+await ps.createIfNotAlreadyCreated("w", new Float32Array(4));
+await ps.pushFull("w", new Float32Array(4).fill(1), 1, 1);
+await ps.close();`;
+
+/** A trainer that starts a process of its own and goes on for longer than a test. */
+const WAITS = `
+import { spawn } from "node:child_process";
+note("child-of-" + RANK, spawn("sleep", ["3600"], { stdio: "ignore" }).pid);
+setInterval(() => {}, 1000);`;
+
+let directory: RunDirectory;
+beforeEach(async () => {
+  directory = await makeRunDirectory();
+  return () => directory.remove();
+});
+
+/** Command lines of what runs in the directory of the test, or was told of it. */
+function left(): string[] {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
+    .flatMap((pid) => {
+      try {
+        const line = readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ");
+        return line.includes(directory.path) ? [line] : [];
+      } catch {
+        // It has ended since.
+        return [];
+      }
+    });
+}
+
+async function nothingIsLeft(): Promise<void> {
+  await directory.untilGone();
+  await vi.waitFor(() => expect(left()).toEqual([]), WAIT);
+}
+
+/** `pserver run` in the directory of the test, with a small server. */
+const launch = (...args: string[]): ReturnType<typeof start> =>
+  start(["run", "--shards", "1", ...args], {
+    cwd: directory.path,
+    environment: { NATS_CREDS: "/nowhere/creds", PLAIN: "kept" },
+  });
+
+test("trainers know who they are, train one model, which is saved, and what was needed goes", async () => {
+  const variables = [
+    ..."PSERVER_JOB PSERVER_TRAINER RANK WORLD_SIZE LOCAL_RANK PLAIN MINE".split(" "),
+    ..."legion_instances legion_job_name legion_walltime legion_debug NATS_CREDS".split(" "),
+  ];
+  const script = await directory.script(
+    "train.mjs",
+    `${TRAINS}
+     const shown = ${JSON.stringify(variables)}.map((name) => process.env[name] ?? "none");
+     console.log([...shown, ...process.argv.slice(2)].join("|"));
+     const { legion_server_ip: ip, legion_server_port: port, PSERVER_URL: url } = process.env;
+     if (url !== "nats://" + ip + ":" + port) console.log("another address");
+     if (process.env.legion_script_path !== process.argv[1]) console.log("another script");
+     console.error("said by " + RANK + "\\r\\nand unfinished");
+     process.stderr.write("end");`,
+  );
+  const { code, stdout, stderr } = await launch(
+    ...["-n", "2", "--job", "mnist", "--env", "MINE=a=b c", "--walltime", "1:00:00"],
+    ...["--save", "out/model.safetensors", "--", "node", script, "it's", "--json", "-n", "$HOME\t"],
+  ).finished;
+  expect(stderr).not.toContain("pserver:");
+  expect(code).toBe(0);
+  const told = (rank: number): string =>
+    `[${rank}] mnist|trainer-${rank}|${rank}|2|${rank}|kept|a=b c|2|mnist|01:00:00|false|none|it's|--json|-n|$HOME\t`;
+  expect(stdout.split("\n").sort()).toEqual(["", told(0), told(1)]);
+  for (const rank of [0, 1]) {
+    expect(stderr).toContain(`[${rank}] said by ${rank}\n`);
+    expect(stderr).toContain(`[${rank}] and unfinished\n`);
+    expect(stderr).toContain(`[${rank}] end\n`);
+  }
+  const model = await openModel(join(directory.path, "out", "model.safetensors"));
+  onTestFinished(() => model.close());
+  const [w] = model.tensors;
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of w?.chunks() ?? []) chunks.push(chunk);
+  expect([...new Float32Array(Uint8Array.from(Buffer.concat(chunks)).buffer)]).toEqual([
+    2, 2, 2, 2,
+  ]);
+  expect(await readdir(join(directory.path, ".pserver"))).toEqual([]);
+  await nothingIsLeft();
+});
+
+test("one that crashes comes back under its id and rank, the others go on", async () => {
+  const script = await directory.script(
+    "train.mjs",
+    `import { existsSync } from "node:fs";
+     if (RANK === "1" && !existsSync("crashed")) {
+       writeFileSync("crashed", "");
+       process.kill(process.pid, "SIGSEGV");
+     }
+     ${TRAINS}
+     console.log(trainer);`,
+  );
+  const { code, stdout, stderr } = await launch("-n", "2", "--json", "--", "node", script).finished;
+  expect(code).toBe(0);
+  const lines = stdout
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  expect(lines[0]).toMatchObject({ ready: true, job: "default", instances: 2, launcher: "local" });
+  const printed = lines.slice(1).filter(({ stdout: line }) => line !== undefined);
+  expect(printed.sort((a, b) => a.rank - b.rank)).toEqual([
+    { rank: 0, stdout: "trainer-0" },
+    { rank: 1, stdout: "trainer-1" },
+  ]);
+  expect(stderr).toContain(
+    "trainer-1 ended with exit code 139 (by signal 11); starting it again (1 of 3)",
+  );
+  expect(await directory.noted(/^trainer-0/)).toHaveLength(1);
+  expect(await directory.noted(/^trainer-1/)).toHaveLength(2);
+  await nothingIsLeft();
+});
+
+test("one that fails for good stops the others; its code is the launcher's, and the data stays", async () => {
+  const script = await directory.script(
+    "train.mjs",
+    `import { spawn } from "node:child_process";
+     ${TRAINS}
+     if (RANK === "1") process.exit(37);
+     note("child-of-" + RANK, spawn("sleep", ["3600"], { stdio: "ignore" }).pid);
+     setInterval(() => {}, 1000);`,
+  );
+  const { code, stderr } = await launch(
+    ...["-n", "3", "--restarts", "1", "--save", "m.npz", "--", "node", script],
+  ).finished;
+  expect(stderr).toContain(
+    "trainer-1 ended with exit code 37; it was started again 1 time; stopping",
+  );
+  expect(code).toBe(37);
+  expect(await directory.noted(/^trainer-1/)).toHaveLength(2);
+  await nothingIsLeft();
+  expect(await readdir(directory.path)).toContain("m.npz");
+  const [name = ""] = await readdir(join(directory.path, ".pserver"));
+  expect(stderr).toContain(`${name}; go on from it with --store`);
+  // What was folded is there for the next run.
+  const pull = await directory.script(
+    "pull.mjs",
+    `const ps = await connect({ job, trainer, timeoutMs: ${HANG_MS} });
+     console.log((await ps.pullFull("w")).data.length);
+     await ps.close();`,
+  );
+  const again = await launch("--store", join(".pserver", name), "--", "node", pull).finished;
+  expect([again.code, again.stdout]).toEqual([0, "[0] 4\n"]);
+});
+
+test.each(["SIGINT", "SIGTERM"] as const)("%s ends all, with what they started", async (signal) => {
+  const script = await directory.script(
+    "train.mjs",
+    `${WAITS}
+     process.on("SIGINT", () => { console.log("saw SIGINT"); process.exit(0); });`,
+  );
+  const running = launch("-n", "2", "--", "node", script);
+  await directory.untilNoted(2, /^child/);
+  running.child.kill(signal);
+  const { code, stdout, stderr } = await running.finished;
+  expect(stderr).toContain(`ABORTED: interrupted by ${signal}`);
+  expect(code).toBe(EXIT.interrupted);
+  expect(stdout.split("\n").sort()).toEqual(["", "[0] saw SIGINT", "[1] saw SIGINT"]);
+  await nothingIsLeft();
+});
+
+test("a launcher that is killed leaves no process, not even one that ignores SIGTERM", async () => {
+  const script = await directory.script(
+    "train.mjs",
+    `${WAITS}
+     if (RANK === "1") process.on("SIGTERM", () => {});`,
+  );
+  const running = launch("-n", "2", "--hosts", "2", "--", "node", script);
+  await directory.untilNoted(2, /^child/);
+  running.child.kill("SIGKILL");
+  await running.finished;
+  await nothingIsLeft();
+});
+
+test("the wall time ends it", async () => {
+  const script = await directory.script("train.mjs", WAITS);
+  const { code, stderr } = await launch("--walltime", "0:00:01", "--", "node", script).finished;
+  expect(stderr).toContain("ABORTED: the wall time of 00:00:01 is over");
+  expect(code).toBe(EXIT.interrupted);
+  await vi.waitFor(() => expect(left()).toEqual([]), WAIT);
+});
+
+test("a server that is there is used, with what convinces it, and goes on", async () => {
+  const token = "it's a secret";
+  const broker = await startTestBroker({ extraConfig: `authorization { token: "${token}" }` });
+  onTestFinished(() => broker.remove());
+  const { url } = broker;
+  const environment = { NATS_TOKEN: token };
+  const refused = await run(["run", "--url", url, "--", "true"], { environment });
+  expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining("NO_HOST") });
+  const host = start(
+    [
+      "host",
+      "--url",
+      url,
+      "--shards",
+      "1",
+      "--model-dir",
+      join(directory.path, "models"),
+      "--json",
+    ],
+    { environment },
+  );
+  await host.firstLine;
+  const script = await directory.script(
+    "train.mjs",
+    `${TRAINS}\nconsole.log(process.env.NATS_TOKEN);`,
+  );
+  const { code, stdout, stderr } = await start(
+    ["run", "--url", url, "--token", token, "-n", "2", "--save", "m.npz", "--", "node", script],
+    { cwd: directory.path },
+  ).finished;
+  expect(stderr).toContain("saved ");
+  expect(code).toBe(0);
+  expect(stdout.split("\n").sort()).toEqual(["", `[0] ${token}`, `[1] ${token}`]);
+  expect(await readdir(join(directory.path, "models"))).toEqual(["m.npz"]);
+  await directory.untilGone();
+  host.child.kill("SIGTERM");
+  expect(await host.finished).toMatchObject({ code: 0 });
+});
+
+test("a python script is a trainer, and legion starts it under its old flags", async () => {
+  const script = await directory.script(
+    "train.py",
+    `import os, sys
+names = ["legion_job_name", "legion_debug", "legion_instances", "legion_walltime", "PSERVER_JOB",
+         "CUDA_VISIBLE_DEVICES", "THEANO_FLAGS"]
+print("|".join([os.environ[name] for name in names] + sys.argv[1:]))
+assert os.path.samefile(os.environ["legion_script_path"], sys.argv[0])
+`,
+  );
+  const main = join(import.meta.dirname, "../../../dist/cli/legion.js");
+  const { code, stdout, stderr } = await run(
+    [
+      ...[script, "--debug", "--instances", "2", "--debug_devices", "gpu0;gpu3"],
+      ...["--job_name", "my job", "--walltime", "3:00:00", "--user_script_args", "--x 'a b' $RANK"],
+    ],
+    { cwd: directory.path, main },
+  );
+  expect(stderr).not.toContain("Traceback");
+  expect(code).toBe(0);
+  const told = (rank: number, device: number): string =>
+    `[${rank}] my job|true|2|03:00:00|my-job|${device}|device=gpu${device}|--x|a b|${rank}`;
+  expect(stdout.split("\n").sort()).toEqual(["", told(0, 0), told(1, 3)]);
+  await vi.waitFor(() => expect(left()).toEqual([]), WAIT);
+});
