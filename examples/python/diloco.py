@@ -1,0 +1,33 @@
+"""Learns handwritten digits with DiLoCo: each process trains on its own with AdamW, and after every
+50 steps the changes of all are averaged.
+
+    pserver up --job diloco --sync sync --trainers 2
+    PSERVER_JOB=diloco python3 diloco.py         # in two terminals; more may join at any time
+
+A process may be killed and started again: it goes on with the weights that all agreed on last.
+"""
+
+from itertools import islice
+
+import torch
+from torch.nn.functional import cross_entropy
+
+import pserver
+from digits import accuracy, batches, load_digits, network
+from pserver.torch import DiLoCo
+
+train, test = load_digits()
+model = network()
+inner_optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
+
+with pserver.connect() as ps:
+    with DiLoCo(ps, [model], inner_optimizer, sync_every=50) as diloco:
+        # An ordinary loop, which knows nothing of the server.
+        for images, labels in islice(batches(train, 64, ps.session), 500):
+            loss = cross_entropy(model(images), labels)
+            inner_optimizer.zero_grad()
+            loss.backward()
+            inner_optimizer.step()
+            if diloco.inner_steps == 0:
+                share = accuracy(model, test)
+                print(f"exchange {diloco.outer_steps}: loss {loss.item():.3f}, accuracy {share:.1%}")

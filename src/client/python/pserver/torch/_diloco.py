@@ -1,0 +1,176 @@
+"""Training on one's own, and agreeing now and then."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any, Dict, Mapping, Optional, Sequence, Type, Union
+
+import torch
+from torch import nn
+
+from ..client import Client
+from ..errors import BadValue
+from ._gradients import StepCalls
+from ._host_memory import HELD_AS
+from ._module_tensors import module_tensors
+from ._outer import outer_config
+from ._step_hook import StepHook
+from ._sync import sync
+
+
+class DiLoCo:
+    """Trains with an optimizer of this process, and brings trainers together now and then.
+
+    After every `sync_every` steps of `inner_optimizer` the trainer sends what it has changed,
+    θ_global − θ_local, as the gradient of one step of a `sync` job; the server applies the mean of
+    all trainers with the outer rule, and each takes over the result. Which loop calls the
+    optimizer does not matter:
+
+        with DiLoCo(ps, [model], inner_optimizer, sync_every=100):
+            train(model, inner_optimizer)
+
+    `outer` is the outer rule, by default Nesterov's momentum as in the paper: `lr=0.7` and
+    `momentum=0.9`. `dict(optimizer="sgd", lr=1.0)` makes it FedAvg, `dict(optimizer="adam",
+    lr=0.01)` FedAdam. `outer_optimizer` takes one of `torch.optim.SGD` instead, for its settings.
+    Only the first trainer's count: they become the configuration of the job's parameters.
+    `encoding` is how float32 pseudo-gradients travel; weights come as they are. Buffers of floats
+    are averaged; frozen parameters and integers are left alone. Several fragments go together,
+    under the names "0.…", "1.…".
+
+    The state of the inner optimizer stays here and goes on over each exchange. `timeout` is that
+    of each call, in seconds: an exchange waits until the slowest trainer has come so far. Whoever
+    dies is not waited for once its lease has run out. Who comes late, or again, begins with the
+    job's values; its first exchange counts from these, or is left out if its step had closed.
+    """
+
+    def __init__(
+        self,
+        ps: Client,
+        model_fragments: Union[nn.Module, Sequence[nn.Module]],
+        inner_optimizer: torch.optim.Optimizer,
+        outer_optimizer: Optional[torch.optim.Optimizer] = None,
+        sync_every: int = 500,
+        *,
+        outer: Optional[Mapping[str, Any]] = None,
+        encoding: Optional[str] = "bfloat16",
+        timeout: float = 600.0,
+    ) -> None:
+        if sync_every < 1:
+            raise BadValue(f"DiLoCo: sync_every: expected 1 or more; received {sync_every}")
+        self._ps = ps
+        self._model = _one_module(model_fragments)
+        self._inner_optimizer = inner_optimizer
+        self._outer = outer_config(outer, outer_optimizer)
+        self._sync_every = sync_every
+        self._encoding = encoding
+        self._timeout = timeout
+        self._hook: Optional[StepHook] = None
+        #: Where the tensors stood after the last exchange, in host memory.
+        self._begin: Dict[str, torch.Tensor] = {}
+        self._sent = False
+        #: Steps of the inner optimizer since the last exchange.
+        self.inner_steps = 0
+        #: Exchanges with the job so far.
+        self.outer_steps = 0
+        #: Blocks whose step had closed before this trainer's change came, in the last exchange.
+        self.late_blocks = 0
+
+    def __enter__(self) -> DiLoCo:
+        """Initializes the job with the module or adopts what is there, and begins to count steps.
+
+        Raises BadValue unless the job applies the mean of one gradient of each trainer, and what
+        `sync` raises.
+        """
+        _check_steps(self._ps)
+        sync(self._ps, self._model, self._outer, timeout=self._timeout)
+        self._begin = {
+            name: _held(tensor, copy=True)
+            for name, tensor in module_tensors(self._model).items()
+            if _is_exchanged(tensor)
+        }
+        self._sent = False
+        self.inner_steps = 0
+        self._hook = StepHook(self._inner_optimizer, self._after_step)
+        return self
+
+    def __exit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        """Stops counting. At a regular end exchanges what is left and leaves the job's steps; after
+        an exception others wait for this trainer until its client is closed."""
+        if self._hook is not None:
+            self._hook.remove()
+            self._hook = None
+        if error is None:
+            if self.inner_steps > 0:
+                self.sync()
+            self._ps.exit_steps(timeout=self._timeout)
+
+    def sync(self) -> None:
+        """Exchanges now: sends what has changed, waits for the other trainers, takes over the result.
+
+        Raises what `Client.send_grads` and `Client.get_params` raise. The module is then as it was,
+        and the next step of the inner optimizer tries again; what was sent is not sent again.
+        """
+        tensors = self._tensors()
+        if not self._sent:
+            calls = StepCalls(self._encoding)
+            for name, tensor in tensors.items():
+                change = self._begin[name] - _held(tensor)
+                calls.add(name, change.numpy())
+            self.late_blocks = calls.send(self._ps, timeout=self._timeout)
+            self._sent = True
+        self._adopt(tensors)
+        self._sent = False
+        self.inner_steps = 0
+        self.outer_steps += 1
+
+    def _after_step(self) -> None:
+        self.inner_steps += 1
+        if self.inner_steps >= self._sync_every:
+            self.sync()
+
+    def _tensors(self) -> Dict[str, torch.Tensor]:
+        """What is exchanged. Looked up anew each time: moving a module replaces its buffers."""
+        tensors = module_tensors(self._model)
+        return {name: tensors[name] for name in self._begin}
+
+    def _adopt(self, tensors: Mapping[str, torch.Tensor]) -> None:
+        out = {name: self._begin[name].numpy() for name in tensors}
+        self._ps.get_params(list(tensors), out=out, timeout=self._timeout)
+        with torch.no_grad():
+            for name, tensor in tensors.items():
+                tensor.copy_(self._begin[name])
+                # What a value of half precision loses is no change of this trainer's.
+                self._begin[name].copy_(tensor)
+
+
+def _one_module(fragments: Union[nn.Module, Sequence[nn.Module]]) -> nn.Module:
+    if isinstance(fragments, nn.Module):
+        return fragments
+    modules = list(fragments)
+    return modules[0] if len(modules) == 1 else nn.ModuleList(modules)
+
+
+def _is_exchanged(tensor: torch.Tensor) -> bool:
+    frozen = isinstance(tensor, nn.Parameter) and not tensor.requires_grad
+    return tensor.is_floating_point() and not frozen
+
+
+def _held(tensor: torch.Tensor, copy: bool = False) -> torch.Tensor:
+    return tensor.detach().to("cpu", HELD_AS[tensor.dtype], copy=copy).contiguous()
+
+
+def _check_steps(ps: Client) -> None:
+    kind = ps.synchronization
+    if kind.mode == "sync" and kind.reduce == "mean":
+        return
+    received = kind.mode if kind.mode != "sync" else f"sync that applies the {kind.reduce}"
+    raise BadValue(
+        f"DiLoCo: expected a job that applies the mean of all trainers' gradients in steps, as of "
+        f"`pserver up --sync sync --trainers N`; received job {ps.job!r}, which is {received}",
+        {"expected": "sync, mean", "received": received},
+    )

@@ -1,0 +1,71 @@
+"""Gradients of tensors as the client sends them."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
+
+import numpy as np
+import torch
+
+from ..client import Client
+from ..records import Rows
+from ._host_memory import HostMemory
+
+#: A gradient of all of a parameter, or of some of its rows.
+Gradient = Union["np.ndarray[Any, Any]", Rows]
+
+
+def to_gradient(grad: torch.Tensor, memory: HostMemory) -> Optional[Gradient]:
+    """A gradient in host memory, in the element type of the parameter that the server holds.
+
+    One that is sparse in its first dimension, as of an embedding, becomes rows: each once, added
+    up. None if it has no row at all.
+    """
+    if grad.layout is not torch.sparse_coo:
+        return memory.read(grad if grad.layout is torch.strided else grad.to_dense())
+    if grad.sparse_dim() != 1:
+        return memory.read(grad.to_dense())
+    rows = grad.detach().coalesce()
+    if rows.indices().numel() == 0:
+        return None
+    ids: np.ndarray[Any, Any] = rows.indices()[0].cpu().numpy()
+    return Rows(ids, HostMemory().read(rows.values()))
+
+
+class StepCalls:
+    """The calls that send the gradients of one step: those of one learning rate and, as only
+    float32 is encoded, of one width go together. The last one ends the step."""
+
+    def __init__(self, encoding: Optional[str]) -> None:
+        self._encoding = encoding
+        self._calls: Dict[Tuple[Optional[float], Optional[str]], Dict[str, Gradient]] = {}
+
+    def add(self, name: str, gradient: Gradient, learning_rate: Optional[float] = None) -> None:
+        values = gradient.values if isinstance(gradient, Rows) else gradient
+        encoding = self._encoding if values.dtype == np.float32 else None
+        self._calls.setdefault((learning_rate, encoding), {})[name] = gradient
+
+    def send(
+        self, ps: Client, *, stored_is_enough: bool = False, timeout: Optional[float] = None
+    ) -> int:
+        """Sends everything and ends the trainer's step; only ends it if there is nothing to send.
+
+        Returns how many blocks came too late for their step. Calls before one that fails have
+        taken effect.
+        """
+        calls: List[Tuple[Tuple[Optional[float], Optional[str]], Mapping[str, Gradient]]]
+        calls = list(self._calls.items())
+        late = 0
+        for place, ((learning_rate, encoding), grads) in enumerate(calls, start=1):
+            result = ps.send_grads(
+                grads,
+                learning_rate=learning_rate,
+                encoding=encoding,
+                stored_is_enough=stored_is_enough,
+                end_step=place == len(calls),
+                timeout=timeout,
+            )
+            late += result.late_blocks
+        if not calls:
+            ps.end_step(timeout=timeout)
+        return late

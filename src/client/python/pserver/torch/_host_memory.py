@@ -1,0 +1,69 @@
+"""Values of tensors in the host's memory, where the client reads and writes them."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import numpy as np
+import torch
+
+#: The element type that the server holds a tensor in. Half the precision is for computing and for
+#: travelling: small updates of a half-precision value would round to nothing.
+HELD_AS = {
+    torch.float32: torch.float32,
+    torch.float64: torch.float64,
+    torch.float16: torch.float32,
+    torch.bfloat16: torch.float32,
+    torch.int32: torch.int32,
+    torch.int64: torch.int64,
+}
+
+
+class HostMemory:
+    """Host memory for one tensor, in the element type that the server holds it in.
+
+    That is the tensor's own memory if it is in the host's, contiguous and of that type. Else it is
+    a copy in C order, made once and used again; pinned if the tensor is on a GPU.
+    """
+
+    def __init__(self) -> None:
+        self._copy: Optional[torch.Tensor] = None
+
+    def read(self, tensor: torch.Tensor) -> np.ndarray[Any, Any]:
+        """The tensor's values. Valid until the tensor or this memory is written."""
+        held = self.of(tensor)
+        if held is self._copy:
+            held.copy_(tensor.detach())
+        return _as_array(held)
+
+    def receive(self, tensor: torch.Tensor) -> np.ndarray[Any, Any]:
+        """Memory to write the tensor's new values to; `received` makes them the tensor's."""
+        return _as_array(self.of(tensor))
+
+    def received(self, tensor: torch.Tensor) -> None:
+        """Gives the tensor what was written since `receive`, and tells autograd so."""
+        with torch.no_grad():
+            values = tensor.detach()
+            held = self.of(tensor)
+            if held is self._copy:
+                values.copy_(held)
+            else:
+                # Writes through numpy go unseen: an operation in place on no element is counted.
+                values.view(-1)[:0].zero_()
+
+    def of(self, tensor: torch.Tensor) -> torch.Tensor:
+        """The memory as a tensor. Looked at anew each time: a module may be moved or converted."""
+        dtype = HELD_AS[tensor.dtype]
+        if tensor.device.type == "cpu" and tensor.dtype is dtype and tensor.is_contiguous():
+            return tensor.detach()
+        pinned = tensor.device.type == "cuda"
+        copy = self._copy
+        if copy is None or copy.shape != tensor.shape or copy.dtype is not dtype:
+            copy = torch.empty(tensor.shape, dtype=dtype, pin_memory=pinned)
+            self._copy = copy
+        return copy
+
+
+def _as_array(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
+    array: np.ndarray[Any, Any] = tensor.numpy()
+    return array

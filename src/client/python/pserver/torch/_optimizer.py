@@ -1,0 +1,132 @@
+"""An optimizer whose rule and state are the server's."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple, Union, overload
+
+import torch
+
+from ..client import Client
+from ..errors import BadShape, BadValue, UnknownParameter
+from ._gradients import StepCalls, to_gradient
+from ._host_memory import HostMemory
+from ._names import name_of
+from ._pull import pull_into
+
+#: What an optimizer takes: tensors that were synchronized, names with tensors, or groups of these.
+Parameters = Union[
+    Iterable[torch.Tensor], Iterable[Tuple[str, torch.Tensor]], Iterable[Mapping[str, Any]]
+]
+
+
+class Optimizer(torch.optim.Optimizer):
+    """Steps on the server: `step` sends the gradients and takes over the weights.
+
+    The rule, its numbers, weight decay and clipping are the configuration that the job's
+    parameters were created with (see `sync`), and momenta and counts are held by the server alone:
+    `state_dict` has the groups and no state. All trainers step on the same weights.
+
+    `params` are tensors that `sync` has been called for, a module's `named_parameters()`, or groups
+    with either under `params`. A group's `lr` overrides the learning rate of the configuration,
+    so that PyTorch's schedulers work; None, the default, leaves it to the configuration, which can
+    hold a schedule that counts the updates of all trainers. In a `sync` job all trainers must give
+    the same rate for a step.
+
+    `encoding` is how float32 gradients travel: "bfloat16" or "float16", or None for as they are.
+    With `stored_is_enough` a step is content with the journal's acknowledgement. `timeout` is that
+    of each call, in seconds; in a `sync` or `ssp` job a step waits for other trainers.
+
+    Raises BadValue for a tensor without a name, UnknownParameter or BadShape for one that is not
+    in the job, or not of that shape there.
+    """
+
+    def __init__(
+        self,
+        ps: Client,
+        params: Parameters,
+        lr: Optional[float] = None,
+        *,
+        encoding: Optional[str] = None,
+        stored_is_enough: bool = False,
+        timeout: Optional[float] = None,
+    ) -> None:
+        self._ps = ps
+        self._encoding = encoding
+        self._stored_is_enough = stored_is_enough
+        self._timeout = timeout
+        self._shapes = {info.name: tuple(info.shape) for info in ps.list_params(timeout=timeout)}
+        self._names: Dict[torch.Tensor, str] = {}
+        self._gradients: Dict[str, HostMemory] = {}
+        self._values: Dict[str, HostMemory] = {}
+        #: Blocks whose gradient came after their step had closed, in the last step: see
+        #: `Client.send_grads`.
+        self.late_blocks = 0
+        super().__init__(params, {"lr": lr})
+
+    def add_param_group(self, param_group: Dict[str, Any]) -> None:
+        """Adds a group, as PyTorch's optimizers do; raises what the constructor raises."""
+        given = param_group["params"]
+        entries = [given] if isinstance(given, torch.Tensor) else list(given)
+        names = {tensor: name for name, tensor in map(self._named, entries)}
+        super().add_param_group({**param_group, "params": list(names)})
+        for tensor, name in names.items():
+            self._names[tensor] = name
+            self._gradients[name] = HostMemory()
+            self._values[name] = HostMemory()
+
+    @overload
+    def step(self, closure: None = ...) -> None: ...
+
+    @overload
+    def step(self, closure: Callable[[], float]) -> float: ...
+
+    def step(self, closure: Optional[Callable[[], float]] = None) -> Optional[float]:
+        """Sends every gradient there is, ends the trainer's step, and takes over the weights.
+
+        `closure` computes the loss and the gradients first. A tensor whose gradient is None is
+        left out and still gets its weights. Raises what `Client.send_grads` and
+        `Client.get_params` raise; if the latter has failed, the gradients have been applied:
+        `pull` repeats only that.
+        """
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        calls = StepCalls(self._encoding)
+        for group in self.param_groups:
+            lr = group["lr"]
+            rate = None if lr is None else float(lr)
+            for tensor in group["params"]:
+                if tensor.grad is None:
+                    continue
+                name = self._names[tensor]
+                gradient = to_gradient(tensor.grad, self._gradients[name])
+                if gradient is not None:
+                    calls.add(name, gradient, rate)
+        self.late_blocks = calls.send(
+            self._ps, stored_is_enough=self._stored_is_enough, timeout=self._timeout
+        )
+        self.pull()
+        return loss
+
+    def pull(self) -> None:
+        """Takes over the weights that the server holds now."""
+        tensors = {name: tensor for tensor, name in self._names.items()}
+        pull_into(self._ps, tensors, self._values, timeout=self._timeout)
+
+    def _named(self, entry: Union[torch.Tensor, Tuple[str, torch.Tensor]]) -> Tuple[str, Any]:
+        name, tensor = entry if isinstance(entry, tuple) else (name_of(self._ps, entry), entry)
+        shape = tuple(tensor.shape)
+        if name is None:
+            raise BadValue(
+                f"Optimizer: a tensor of shape {shape} has no name in the job: call sync() with "
+                "its module before, or give the module's named_parameters()"
+            )
+        if name not in self._shapes:
+            raise UnknownParameter(f"Optimizer: {name!r} is not in job {self._ps.job!r}")
+        if self._shapes[name] != shape:
+            raise BadShape(
+                f"Optimizer: {name!r}: expected {self._shapes[name]}, as in the job; "
+                f"received {shape}"
+            )
+        return name, tensor

@@ -1,0 +1,46 @@
+"""Being told of the steps of an optimizer that somebody else calls."""
+
+from __future__ import annotations
+
+import functools
+from types import MethodType
+from typing import Any, Callable
+
+import torch
+
+
+class StepHook:
+    """Calls a function after each step of an optimizer, until it is removed."""
+
+    def __init__(self, optimizer: torch.optim.Optimizer, after_step: Callable[[], None]) -> None:
+        self._after_step = after_step
+        self._attached = True
+        register = getattr(optimizer, "register_step_post_hook", None)
+        if register is not None:
+            register(lambda *_: self._tell())
+        else:
+            self._wrap(optimizer)
+
+    def remove(self) -> None:
+        self._attached = False
+
+    def _tell(self) -> None:
+        if self._attached:
+            self._after_step()
+
+    def _wrap(self, optimizer: Any) -> None:
+        """PyTorch before 2.0 has no hooks of steps.
+
+        What takes the place of `step` is a method as well, with the attributes of the one before:
+        schedulers of these versions wrap it in turn and look for both. For the same reason it
+        stays when the hook is removed, and tells nobody.
+        """
+        inner = optimizer.step
+
+        @functools.wraps(inner)
+        def step(_: torch.optim.Optimizer, *args: Any, **kwargs: Any) -> Any:
+            loss = inner(*args, **kwargs)
+            self._tell()
+            return loss
+
+        optimizer.step = MethodType(step, optimizer)

@@ -1,0 +1,121 @@
+"""Brings a module and the parameters of a job together."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, Mapping, Optional, Type, Union
+
+import torch
+from torch import nn
+
+from .._error import Error
+from ..client import Client
+from ..errors import BadDtype, BadShape, UnknownParameter
+from ._host_memory import HELD_AS, HostMemory
+from ._module_tensors import module_tensors, sparse_weights
+from ._names import remember
+from ._pull import pull_into
+
+#: How one parameter is updated, in any form that `Client.init_param` takes.
+Config = Union[Mapping[str, Any], str, bytes]
+
+#: A buffer is what trainers agree on by averaging: the rule that does so with differences.
+BUFFER_CONFIG: Config = {"optimizer": "sgd", "learningRate": 1.0}
+INTEGER_CONFIG: Config = {"optimizer": "none"}
+
+
+def sync(
+    ps: Client,
+    model: nn.Module,
+    config: Union[Config, Callable[[str, torch.Tensor], Config], None] = None,
+    *,
+    timeout: Optional[float] = None,
+    **keywords: Any,
+) -> bool:
+    """Gives the job the module's values if it has none yet, and the module the job's values.
+
+    Of several trainers that call this at once, one is selected to initialize the job; the others
+    wait for it and take its place if it dies. Whoever comes later takes over what is there. The
+    job holds the module's parameters and its persistent buffers of floats and of 32 or 64 bit
+    integers, by their names in `state_dict()`; those of half precision as float32.
+
+    `config` and `keywords` say how each parameter is updated, as for `Client.init_param`; only the
+    first trainer's count. A function gets each parameter's name and tensor. The weight of an
+    embedding with sparse gradients is configured `sparse` besides, unless its configuration is
+    text or bytes. `timeout` is that of each call, in seconds.
+
+    Returns whether this trainer has given the values. Raises BadValue if the job cannot hold the
+    module; UnknownParameter, BadDtype or BadShape, naming every tensor that does not fit, if the
+    job was initialized from another one. The module is then unchanged.
+    """
+    tensors = module_tensors(model)
+    selected = ps.begin_init(timeout=timeout)
+    if selected:
+        sparse = sparse_weights(model)
+        for name, tensor in tensors.items():
+            settings = _settings(name, tensor, config, keywords, id(tensor) in sparse)
+            value = HostMemory().read(tensor)
+            ps.init_param(name, value, timeout=timeout, **settings)
+        ps.finish_init(timeout=timeout)
+    else:
+        _check(ps, tensors, timeout)
+    pull_into(ps, tensors, timeout=timeout)
+    remember(ps, tensors)
+    return selected
+
+
+def push_buffers(
+    ps: Client, model: nn.Module, weight: float = 1.0, *, timeout: Optional[float] = None
+) -> None:
+    """Gives the job the module's buffers, such as the running statistics of a batch norm.
+
+    Buffers of floats become (1 − weight) · the job's + weight · the module's; those of integers
+    are overwritten. `Optimizer` leaves buffers alone, so that a model that is to be saved needs
+    this: at the end from one trainer, or from each of n with the weight 1/n now and then.
+    """
+    for name, tensor in module_tensors(model).items():
+        if isinstance(tensor, nn.Parameter):
+            continue
+        value = HostMemory().read(tensor)
+        if tensor.is_floating_point():
+            ps.push(name, value, 1.0 - weight, weight, timeout=timeout)
+        else:
+            ps.set_params({name: value}, timeout=timeout)
+
+
+def _settings(
+    name: str,
+    tensor: torch.Tensor,
+    config: Union[Config, Callable[[str, torch.Tensor], Config], None],
+    keywords: Mapping[str, Any],
+    sparse: bool,
+) -> Dict[str, Any]:
+    """Arguments of `init_param` that say how one tensor is updated."""
+    if not isinstance(tensor, nn.Parameter):
+        return {"config": BUFFER_CONFIG if tensor.is_floating_point() else INTEGER_CONFIG}
+    own = config(name, tensor) if callable(config) else config
+    settings = {**keywords, "config": own}
+    if sparse and not isinstance(own, (str, bytes)):
+        settings["sparse"] = True
+    return settings
+
+
+def _check(ps: Client, tensors: Mapping[str, torch.Tensor], timeout: Optional[float]) -> None:
+    """Compares a module with what the job holds."""
+    held = {info.name: info for info in ps.list_params(timeout=timeout)}
+    wrong: List[str] = []
+    errors: List[Type[Error]] = []
+    for name, tensor in tensors.items():
+        info = held.get(name)
+        shape, dtype = tuple(tensor.shape), str(HELD_AS[tensor.dtype]).replace("torch.", "")
+        if info is None:
+            errors.append(UnknownParameter)
+            wrong.append(f"{name!r} is not in the job")
+        elif tuple(info.shape) != shape:
+            errors.append(BadShape)
+            wrong.append(f"{name!r} has {tuple(info.shape)} in the job, {shape} in the module")
+        elif str(info.dtype) != dtype:
+            errors.append(BadDtype)
+            wrong.append(f"{name!r} holds {info.dtype} in the job, {dtype} in the module")
+    if wrong:
+        text = f"job {ps.job!r} was initialized from another module: " + "; ".join(wrong)
+        raise errors[0](text, {"parameters": list(held)})

