@@ -30,4 +30,6 @@ with pserver.connect() as ps:
             inner_optimizer.step()
             if diloco.inner_steps == 0:
                 share = accuracy(model, test)
-                print(f"exchange {diloco.outer_steps}: loss {loss.item():.3f}, accuracy {share:.1%}")
+                print(
+                    f"exchange {diloco.outer_steps}: loss {loss.item():.3f}, accuracy {share:.1%}"
+                )

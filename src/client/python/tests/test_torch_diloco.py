@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List
+from typing import Any, Dict, List
 
 import pytest
 
@@ -14,19 +14,10 @@ from torch.nn.functional import cross_entropy  # noqa: E402
 import pserver  # noqa: E402
 import pserver.torch  # noqa: E402
 from pserver.torch import DiLoCo  # noqa: E402
-from torch_jobs import HANG_S, Broker, Job, run_threads, running_broker  # noqa: E402
+from serving import HANG  # noqa: E402
+from torch_jobs import NewJob, new_job, run_threads  # noqa: E402
 
 SYNC = ("--sync", "sync", "--trainers")
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with running_broker(tmp_path_factory.mktemp("broker")) as found:
-        yield found
-
-
-def connect(job: Job, trainer: str) -> pserver.Client:
-    return pserver.connect(job.url, job=job.name, trainer=trainer, timeout=HANG_S)
 
 
 def network(seed: int = 1) -> Any:
@@ -87,14 +78,14 @@ RULES = {
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_trainers_agree_as_if_they_were_one_process(broker: Broker, rule: str) -> None:
+def test_trainers_agree_as_if_they_were_one_process(new_job: NewJob, rule: str) -> None:
     outer, reference_outer = RULES[rule]
-    job = broker.job(*SYNC, "2")
+    job = new_job(*SYNC, "2")
     models = [network(), network()]
 
     def work(rank: int) -> None:
         inner = torch.optim.Adam(models[rank].parameters(), lr=0.01)
-        with connect(job, f"trainer-{rank}") as ps:
+        with job.connect(f"trainer-{rank}") as ps:
             with DiLoCo(
                 ps, [models[rank]], inner, sync_every=5, outer=outer, encoding=None
             ) as diloco:
@@ -112,13 +103,13 @@ def test_trainers_agree_as_if_they_were_one_process(broker: Broker, rule: str) -
             torch.testing.assert_close(value, reference.weights[name].data, rtol=0, atol=1e-5)
 
 
-def test_the_servers_nesterov_is_pytorchs(broker: Broker) -> None:
+def test_the_servers_nesterov_is_pytorchs(new_job: NewJob) -> None:
     """On the same pseudo-gradients, to 1e-6."""
     generator = torch.Generator().manual_seed(4)
     start = torch.randn(300, generator=generator)
     weight = nn.Parameter(start.clone())
     outer = torch.optim.SGD([weight], lr=0.7, momentum=0.9, nesterov=True)
-    with connect(broker.job(*SYNC, "1"), "one") as ps:
+    with new_job(*SYNC, "1").connect("one") as ps:
         model = nn.Module()
         model.weight = nn.Parameter(start.clone())
         inner = torch.optim.SGD(model.parameters(), lr=1.0)
@@ -135,8 +126,8 @@ def test_the_servers_nesterov_is_pytorchs(broker: Broker) -> None:
                 torch.testing.assert_close(model.weight, weight, rtol=0, atol=1e-6)
 
 
-def test_bfloat16_rounds_only_what_is_sent(broker: Broker) -> None:
-    with connect(broker.job(*SYNC, "1"), "one") as ps:
+def test_bfloat16_rounds_only_what_is_sent(new_job: NewJob) -> None:
+    with new_job(*SYNC, "1").connect("one") as ps:
         model = nn.Linear(40, 5)
         before = model.weight.detach().clone()
         inner = torch.optim.SGD(model.parameters(), lr=1.0)
@@ -149,10 +140,10 @@ def test_bfloat16_rounds_only_what_is_sent(broker: Broker) -> None:
             assert not torch.equal(model.weight.detach(), before - change)
 
 
-def test_steps_that_are_left_are_exchanged_at_the_end(broker: Broker) -> None:
+def test_steps_that_are_left_are_exchanged_at_the_end(new_job: NewJob) -> None:
     model = network()
     inner = torch.optim.SGD(model.parameters(), lr=0.1)
-    with connect(broker.job(*SYNC, "1"), "one") as ps:
+    with new_job(*SYNC, "1").connect("one") as ps:
         with DiLoCo(ps, [model], inner, sync_every=10) as diloco:
             train(model, inner, 13, seed=1)
             assert (diloco.inner_steps, diloco.outer_steps) == (3, 1)
@@ -164,24 +155,26 @@ def test_steps_that_are_left_are_exchanged_at_the_end(broker: Broker) -> None:
         assert all(torch.equal(value, after[name]) for name, value in values(model).items())
 
 
-def test_a_trainer_that_fails_sends_nothing_more(broker: Broker) -> None:
+def test_a_trainer_that_fails_sends_nothing_more(new_job: NewJob) -> None:
     model = network()
     inner = torch.optim.SGD(model.parameters(), lr=0.1)
-    with connect(broker.job(*SYNC, "1"), "one") as ps:
+    with new_job(*SYNC, "1").connect("one") as ps:
         with pytest.raises(ZeroDivisionError):
             with DiLoCo(ps, [model], inner, sync_every=10) as diloco:
                 train(model, inner, 3, seed=1)
                 raise ZeroDivisionError
         assert diloco.outer_steps == 0
         pserver.torch.sync(ps, model)
-        assert all(torch.equal(value, values(network())[name]) for name, value in values(model).items())
+        assert all(
+            torch.equal(value, values(network())[name]) for name, value in values(model).items()
+        )
 
 
-def test_an_exchange_that_failed_is_tried_again(broker: Broker) -> None:
-    job = broker.job(*SYNC, "2")
+def test_an_exchange_that_failed_is_tried_again(new_job: NewJob) -> None:
+    job = new_job(*SYNC, "2")
     model = network()
     inner = torch.optim.SGD(model.parameters(), lr=0.1)
-    with connect(job, "one") as ps, connect(job, "two") as other:
+    with job.connect("one") as ps, job.connect("two") as other:
         with DiLoCo(ps, [model], inner, sync_every=5, timeout=1.0) as diloco:
             begin = values(model)
             with pytest.raises(pserver.Timeout):
@@ -189,8 +182,8 @@ def test_an_exchange_that_failed_is_tried_again(broker: Broker) -> None:
             end = values(model)
             assert diloco.outer_steps == 0
             # The second trainer has nothing to say, and the step of both closes.
-            other.end_step(timeout=HANG_S)
-            other.exit_steps(timeout=HANG_S)
+            other.end_step(timeout=HANG)
+            other.exit_steps(timeout=HANG)
             diloco.sync()
             assert diloco.outer_steps == 1
             mean = 0.5 * (begin["2.bias"] - end["2.bias"]).bfloat16().float()
@@ -198,12 +191,12 @@ def test_an_exchange_that_failed_is_tried_again(broker: Broker) -> None:
             torch.testing.assert_close(model[2].bias.detach(), expected, rtol=0, atol=1e-5)
 
 
-def test_frozen_parameters_and_integers_are_left_alone(broker: Broker) -> None:
-    job = broker.job(*SYNC, "1")
+def test_frozen_parameters_and_integers_are_left_alone(new_job: NewJob) -> None:
+    job = new_job(*SYNC, "1")
     model = network()
     model[0].requires_grad_(False)
     inner = torch.optim.SGD(model[2].parameters(), lr=0.1)
-    with connect(job, "one") as ps:
+    with job.connect("one") as ps:
         with DiLoCo(ps, [model], inner, sync_every=4):
             ps.push("0.weight", torch.ones(8, 6), 1, 1)
             train(model, inner, 4, seed=1)
@@ -211,11 +204,11 @@ def test_frozen_parameters_and_integers_are_left_alone(broker: Broker) -> None:
         assert model[1].num_batches_tracked == 4 and ps.pull("1.num_batches_tracked") == 0
 
 
-def test_half_precision_keeps_the_jobs_precision(broker: Broker) -> None:
+def test_half_precision_keeps_the_jobs_precision(new_job: NewJob) -> None:
     """A rounded weight that nobody trains stays what it was in the job."""
-    job = broker.job(*SYNC, "1")
+    job = new_job(*SYNC, "1")
     exact, rounded = nn.Linear(6, 3), nn.Linear(6, 3).bfloat16()
-    with connect(job, "one") as ps:
+    with job.connect("one") as ps:
         pserver.torch.sync(ps, exact, optimizer="nesterov", learning_rate=0.7)
         inner = torch.optim.SGD(rounded.parameters(), lr=0.1)
         with DiLoCo(ps, [rounded], inner, sync_every=1):
@@ -227,10 +220,10 @@ def test_half_precision_keeps_the_jobs_precision(broker: Broker) -> None:
     assert torch.equal(exact.bias.bfloat16(), rounded.bias)
 
 
-def test_several_fragments_go_together(broker: Broker) -> None:
+def test_several_fragments_go_together(new_job: NewJob) -> None:
     fragments = [nn.Linear(3, 2), nn.Linear(2, 1)]
     inner = torch.optim.SGD([p for part in fragments for p in part.parameters()], lr=0.1)
-    with connect(broker.job(*SYNC, "1"), "one") as ps:
+    with new_job(*SYNC, "1").connect("one") as ps:
         with DiLoCo(ps, model_fragments=fragments, inner_optimizer=inner, sync_every=2):
             names = [info.name for info in ps.list_params()]
     assert names == ["0.bias", "0.weight", "1.bias", "1.weight"]
@@ -240,9 +233,9 @@ def test_several_fragments_go_together(broker: Broker) -> None:
     "flags, received",
     [((), "async"), ((*SYNC, "1", "--reduce", "sum"), "sync that applies the sum")],
 )
-def test_a_job_of_another_kind_is_refused(broker: Broker, flags: Any, received: str) -> None:
+def test_a_job_of_another_kind_is_refused(new_job: NewJob, flags: Any, received: str) -> None:
     model = network()
-    with connect(broker.job(*flags), "one") as ps:
+    with new_job(*flags).connect("one") as ps:
         diloco = DiLoCo(ps, [model], torch.optim.SGD(model.parameters(), lr=0.1))
         with pytest.raises(pserver.BadValue, match=f"which is {received}"):
             diloco.__enter__()

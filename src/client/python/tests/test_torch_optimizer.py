@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator, List
+from typing import Any, List
 
 import pytest
 
@@ -13,23 +13,7 @@ from torch.nn.functional import cross_entropy  # noqa: E402
 
 import pserver  # noqa: E402
 import pserver.torch  # noqa: E402
-from torch_jobs import HANG_S, Broker, Job, run_threads, running_broker  # noqa: E402
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with running_broker(tmp_path_factory.mktemp("broker")) as found:
-        yield found
-
-
-@pytest.fixture
-def ps(broker: Broker) -> Iterator[pserver.Client]:
-    with connect(broker.job(), "one") as client:
-        yield client
-
-
-def connect(job: Job, trainer: str) -> pserver.Client:
-    return pserver.connect(job.url, job=job.name, trainer=trainer, timeout=HANG_S)
+from torch_jobs import NewJob, new_job, ps, run_threads  # noqa: E402
 
 
 def network(seed: int = 1) -> Any:
@@ -105,7 +89,10 @@ def test_groups_have_rates_of_their_own(ps: pserver.Client) -> None:
     pserver.torch.sync(ps, model, learning_rate=0.05)
 
     def groups(module: Any) -> List[Any]:
-        return [{"params": module[0].parameters(), "lr": 0.3}, {"params": [*module[2].parameters()]}]
+        return [
+            {"params": module[0].parameters(), "lr": 0.3},
+            {"params": [*module[2].parameters()]},
+        ]
 
     train(model, pserver.torch.Optimizer(ps, groups(model)), 10)
     train(local, torch.optim.SGD(groups(local), lr=0.05), 10)
@@ -225,8 +212,8 @@ def test_a_gradient_that_is_not_finite_changes_nothing(ps: pserver.Client) -> No
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
 
 
-def test_trainers_of_a_sync_job_step_as_one_on_all_samples(broker: Broker) -> None:
-    job = broker.job("--sync", "sync", "--trainers", "3")
+def test_trainers_of_a_sync_job_step_as_one_on_all_samples(new_job: NewJob) -> None:
+    job = new_job("--sync", "sync", "--trainers", "3")
     alone, images = network(), torch.randn(30, 6, generator=torch.Generator().manual_seed(3))
     labels = images[:, :3].argmax(dim=1)
     local = torch.optim.SGD(alone.parameters(), lr=0.2)
@@ -238,7 +225,7 @@ def test_trainers_of_a_sync_job_step_as_one_on_all_samples(broker: Broker) -> No
 
     def work(rank: int) -> None:
         model = models[rank]
-        with connect(job, f"trainer-{rank}") as ps:
+        with job.connect(f"trainer-{rank}") as ps:
             pserver.torch.sync(ps, model)
             optimizer = pserver.torch.Optimizer(ps, model.parameters(), lr=0.2)
             part = slice(10 * rank, 10 * rank + 10)
@@ -253,12 +240,12 @@ def test_trainers_of_a_sync_job_step_as_one_on_all_samples(broker: Broker) -> No
         assert_same(model, alone, 1e-5)
 
 
-def test_trainers_of_an_ssp_job_all_finish(broker: Broker) -> None:
-    job = broker.job("--sync", "ssp", "--trainers", "2", "--staleness", "1")
+def test_trainers_of_an_ssp_job_all_finish(new_job: NewJob) -> None:
+    job = new_job("--sync", "ssp", "--trainers", "2", "--staleness", "1")
     models = [network(seed) for seed in (1, 2)]
 
     def work(rank: int) -> None:
-        with connect(job, f"trainer-{rank}") as ps:
+        with job.connect(f"trainer-{rank}") as ps:
             pserver.torch.sync(ps, models[rank], learning_rate=0.1)
             optimizer = pserver.torch.Optimizer(ps, models[rank].parameters())
             # The second one ends earlier: whoever leaves is not waited for.
@@ -266,7 +253,7 @@ def test_trainers_of_an_ssp_job_all_finish(broker: Broker) -> None:
             ps.exit_steps()
 
     run_threads(work, 2)
-    with connect(job, "observer") as ps:
+    with job.connect("observer") as ps:
         final = network(3)
         pserver.torch.sync(ps, final)
     assert_same(models[0], final)

@@ -4,8 +4,7 @@ and modules that do not fit."""
 from __future__ import annotations
 
 import threading
-from pathlib import Path
-from typing import Any, Iterator, List
+from typing import Any, List
 
 import numpy as np
 import pytest
@@ -16,17 +15,8 @@ from torch import nn  # noqa: E402
 
 import pserver  # noqa: E402
 import pserver.torch  # noqa: E402
-from torch_jobs import HANG_S, Broker, Job, running_broker  # noqa: E402
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with running_broker(tmp_path_factory.mktemp("broker")) as found:
-        yield found
-
-
-def connect(job: Job, trainer: str) -> pserver.Client:
-    return pserver.connect(job.url, job=job.name, trainer=trainer)
+from serving import HANG  # noqa: E402
+from torch_jobs import NewJob, new_job  # noqa: E402
 
 
 def network(seed: int, width: int = 4) -> Any:
@@ -39,14 +29,14 @@ def same(first: Any, second: Any) -> bool:
     return list(one) == list(other) and all(torch.equal(one[name], other[name]) for name in one)
 
 
-def test_trainers_that_begin_at_once_get_the_values_of_one(broker: Broker) -> None:
-    job = broker.job()
+def test_trainers_that_begin_at_once_get_the_values_of_one(new_job: NewJob) -> None:
+    job = new_job()
     models = [network(seed) for seed in range(4)]
     given = [{name: value.clone() for name, value in each.state_dict().items()} for each in models]
     selected: List[int] = []
 
     def begin(place: int) -> None:
-        with connect(job, f"trainer-{place}") as ps:
+        with job.connect(f"trainer-{place}") as ps:
             if pserver.torch.sync(ps, models[place], optimizer="adam", learning_rate=0.1):
                 selected.append(place)
 
@@ -54,16 +44,16 @@ def test_trainers_that_begin_at_once_get_the_values_of_one(broker: Broker) -> No
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(HANG_S)
+        thread.join(HANG)
     assert len(selected) == 1
     for model in models:
         state = model.state_dict()
         assert all(torch.equal(state[name], value) for name, value in given[selected[0]].items())
 
 
-def test_the_job_holds_the_names_of_state_dict(broker: Broker) -> None:
+def test_the_job_holds_the_names_of_state_dict(new_job: NewJob) -> None:
     model = network(1).double()
-    with connect(broker.job(), "one") as ps:
+    with new_job().connect("one") as ps:
         pserver.torch.sync(ps, model, learning_rate=0.1)
         infos = {info.name: info for info in ps.list_params()}
         state = model.state_dict()
@@ -73,43 +63,43 @@ def test_the_job_holds_the_names_of_state_dict(broker: Broker) -> None:
             np.testing.assert_array_equal(ps.pull(name), tensor.numpy())
 
 
-def test_a_late_trainer_gets_what_is_there_by_then(broker: Broker) -> None:
-    job = broker.job()
+def test_a_late_trainer_gets_what_is_there_by_then(new_job: NewJob) -> None:
+    job = new_job()
     first, late = network(1), network(2)
-    with connect(job, "first") as ps:
+    with job.connect("first") as ps:
         assert pserver.torch.sync(ps, first, learning_rate=0.5)
         ps.send_grads({"0.weight": np.ones((4, 3), np.float32)})
         ps.push("1.running_mean", np.full(4, 3, np.float32), 0.0, 1.0)
-        with connect(job, "late") as other:
+        with job.connect("late") as other:
             assert not pserver.torch.sync(other, late)
     assert torch.equal(late[0].weight, first[0].weight - 0.5)
     assert torch.equal(late[1].running_mean, torch.full((4,), 3.0))
     assert torch.equal(late[2].weight, first[2].weight)
 
 
-def test_a_selected_trainer_that_dies_is_replaced(broker: Broker) -> None:
-    job = broker.job()
-    dead, model = connect(job, "dead"), network(1)
+def test_a_selected_trainer_that_dies_is_replaced(new_job: NewJob) -> None:
+    job = new_job()
+    dead, model = job.connect("dead"), network(1)
     assert dead.begin_init()
     dead.init_param("0.weight", np.zeros((4, 3), np.float32))
     before = model[0].weight.detach().clone()
     result: List[bool] = []
 
     def wait() -> None:
-        with connect(job, "next") as ps:
-            result.append(pserver.torch.sync(ps, model, timeout=HANG_S))
+        with job.connect("next") as ps:
+            result.append(pserver.torch.sync(ps, model, timeout=HANG))
 
     waiting = threading.Thread(target=wait)
     waiting.start()
     dead.close()
-    waiting.join(HANG_S)
+    waiting.join(HANG)
     assert result == [True]
     assert torch.equal(model[0].weight, before)
 
 
-def test_every_tensor_that_does_not_fit_is_named(broker: Broker) -> None:
-    job = broker.job()
-    with connect(job, "one") as ps:
+def test_every_tensor_that_does_not_fit_is_named(new_job: NewJob) -> None:
+    job = new_job()
+    with job.connect("one") as ps:
         pserver.torch.sync(ps, network(1, width=4))
         wider = network(2, width=5)
         before = {name: value.clone() for name, value in wider.state_dict().items()}
@@ -126,24 +116,24 @@ def test_every_tensor_that_does_not_fit_is_named(broker: Broker) -> None:
             pserver.torch.sync(ps, network(1).append(nn.Linear(2, 1)))
 
 
-def test_half_precision_is_held_as_float32(broker: Broker) -> None:
-    job = broker.job()
+def test_half_precision_is_held_as_float32(new_job: NewJob) -> None:
+    job = new_job()
     model, other = network(1).bfloat16(), network(2)
-    with connect(job, "one") as ps:
+    with job.connect("one") as ps:
         pserver.torch.sync(ps, model)
         assert ps.pull("0.weight").dtype == np.float32
         pserver.torch.sync(ps, other)
     assert same(other.bfloat16(), model)
 
 
-def test_each_parameter_can_have_a_configuration_of_its_own(broker: Broker) -> None:
+def test_each_parameter_can_have_a_configuration_of_its_own(new_job: NewJob) -> None:
     model = network(1)
     before = {name: value.clone() for name, value in model.state_dict().items()}
 
     def config(name: str, tensor: Any) -> Any:
         return {"optimizer": "sgd", "learning_rate": 1.0 if tensor.dim() > 1 else 2.0}
 
-    with connect(broker.job(), "one") as ps:
+    with new_job().connect("one") as ps:
         pserver.torch.sync(ps, model, config)
         names = ["0.weight", "0.bias"]
         ps.send_grads({name: np.ones(before[name].shape, np.float32) for name in names})
@@ -152,10 +142,10 @@ def test_each_parameter_can_have_a_configuration_of_its_own(broker: Broker) -> N
     assert torch.equal(model[0].bias, before["0.bias"] - 2)
 
 
-def test_buffers_are_given_to_the_job_when_asked(broker: Broker) -> None:
-    job = broker.job()
+def test_buffers_are_given_to_the_job_when_asked(new_job: NewJob) -> None:
+    job = new_job()
     model, other = network(1), network(2)
-    with connect(job, "one") as ps:
+    with job.connect("one") as ps:
         pserver.torch.sync(ps, model)
         for _ in range(3):
             model(torch.randn(8, 3))
@@ -169,12 +159,13 @@ def test_buffers_are_given_to_the_job_when_asked(broker: Broker) -> None:
     torch.testing.assert_close(other[1].running_mean, 0.75 * mean + 0.25)
 
 
-def test_a_saved_model_is_the_modules(broker: Broker, tmp_path: Path) -> None:
+def test_a_saved_model_is_the_modules(new_job: NewJob) -> None:
     model = network(1)
-    with connect(broker.job("--model-dir", str(tmp_path)), "one") as ps:
+    job = new_job()
+    with job.connect("one") as ps:
         pserver.torch.sync(ps, model)
         ps.save("model.npz")
-    saved = np.load(tmp_path / "model.npz")
+    saved = np.load(job.models / "model.npz")
     other = network(2)
     other.load_state_dict({name: torch.from_numpy(saved[name]) for name in saved.files})
     assert same(other, model)

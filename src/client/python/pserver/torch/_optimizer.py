@@ -75,10 +75,12 @@ class Optimizer(torch.optim.Optimizer):
             self._values[name] = HostMemory()
 
     @overload
-    def step(self, closure: None = ...) -> None: ...
+    def step(self, closure: None = ...) -> None:
+        ...
 
     @overload
-    def step(self, closure: Callable[[], float]) -> float: ...
+    def step(self, closure: Callable[[], float]) -> float:
+        ...
 
     def step(self, closure: Optional[Callable[[], float]] = None) -> Optional[float]:
         """Sends every gradient there is, ends the trainer's step, and takes over the weights.
