@@ -8,14 +8,16 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from torch import nn  # noqa: E402
-from torch.nn.functional import cross_entropy  # noqa: E402
 
 import pserver  # noqa: E402
 import pserver.torch  # noqa: E402
 from pserver.torch import DiLoCo  # noqa: E402
 from serving import HANG  # noqa: E402
 from torch_jobs import NewJob, new_job, run_threads  # noqa: E402
+
+nn: Any = torch.nn
+cross_entropy: Any = torch.nn.functional.cross_entropy
+
 
 SYNC = ("--sync", "sync", "--trainers")
 

@@ -8,14 +8,16 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from torch import nn  # noqa: E402
 
 import pserver  # noqa: E402
 from pserver.torch._outer import outer_config  # noqa: E402
 from pserver.torch._step_hook import StepHook  # noqa: E402
 
+nn: Any = torch.nn
+SGD: Any = torch.optim.SGD
 
-class OptimizerWithHooks(torch.optim.SGD):  # type: ignore[misc]
+
+class OptimizerWithHooks(SGD):  # type: ignore[misc]
     """Has the hooks that PyTorch got with 2.0, for older ones."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -64,11 +66,11 @@ def test_every_step_is_told_until_the_hook_is_removed(kind: Any) -> None:
 def test_schedulers_count_steps_before_and_after_the_hook(scheduler_first: bool) -> None:
     optimizer, closure = quadratic(torch.optim.SGD)
     steps: List[int] = []
-    make = lambda: torch.optim.lr_scheduler.StepLR(optimizer, step_size=1)  # noqa: E731
-    if scheduler_first:
-        scheduler, hook = make(), StepHook(optimizer, lambda: steps.append(1))
-    else:
-        hook, scheduler = StepHook(optimizer, lambda: steps.append(1)), make()
+    scheduler_of: Any = torch.optim.lr_scheduler.StepLR
+    scheduler = scheduler_of(optimizer, 1) if scheduler_first else None
+    hook = StepHook(optimizer, lambda: steps.append(1))
+    if scheduler is None:
+        scheduler = scheduler_of(optimizer, 1)
     for _ in range(3):
         optimizer.step(closure)
         scheduler.step()

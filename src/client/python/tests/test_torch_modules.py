@@ -8,11 +8,12 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from torch import nn  # noqa: E402
 
 import pserver  # noqa: E402
 from pserver.torch._host_memory import HostMemory  # noqa: E402
 from pserver.torch._module_tensors import module_tensors  # noqa: E402
+
+nn: Any = torch.nn
 
 
 def test_names_are_those_of_state_dict() -> None:

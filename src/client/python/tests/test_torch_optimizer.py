@@ -8,12 +8,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from torch import nn  # noqa: E402
-from torch.nn.functional import cross_entropy  # noqa: E402
 
 import pserver  # noqa: E402
 import pserver.torch  # noqa: E402
 from torch_jobs import NewJob, new_job, ps, run_threads  # noqa: E402
+
+nn: Any = torch.nn
+cross_entropy: Any = torch.nn.functional.cross_entropy
 
 
 def network(seed: int = 1) -> Any:
@@ -142,7 +143,7 @@ def test_a_closure_computes_the_gradients(ps: pserver.Client) -> None:
         loss.backward()
         return loss
 
-    losses = [optimizer.step(closure) for _ in range(5)]
+    losses: List[Any] = [optimizer.step(closure) for _ in range(5)]
     assert losses == sorted(losses, reverse=True) and losses[0] > losses[-1]
 
 
@@ -154,7 +155,11 @@ def test_sparse_embeddings_send_rows(ps: pserver.Client) -> None:
         return nn.Sequential(nn.Embedding(50, 4, sparse=sparse), nn.Flatten(), nn.Linear(12, 2))
 
     models = nn.ModuleDict({rule: words(sparse=True) for rule in rules})
-    pserver.torch.sync(ps, models, lambda name, _: {"optimizer": name.split(".")[0]})
+    # As small as PyTorch's, which is added beside the root and not below it.
+    adagrad = {"name": "adagrad", "epsilon": 1e-20}
+    pserver.torch.sync(
+        ps, models, lambda name, _: {"optimizer": "sgd" if name.startswith("sgd") else adagrad}
+    )
     batch = torch.tensor([[3, 3, 7], [49, 0, 3]])
     for rule, kind in rules.items():
         model, local = models[rule], words(sparse=False)
@@ -166,12 +171,11 @@ def test_sparse_embeddings_send_rows(ps: pserver.Client) -> None:
                 each(batch).square().sum().backward()
                 assert each[0].weight.grad.is_sparse == (each is model)
                 own.step()
-        # PyTorch's Adagrad has a smaller epsilon.
-        assert_same(model, local, 1e-4)
+        assert_same(model, local, 1e-5)
 
 
 def test_other_precisions_are_trained(ps: pserver.Client) -> None:
-    dtypes = {"double": torch.float64, "bfloat16": torch.bfloat16}
+    dtypes = {"wide": torch.float64, "narrow": torch.bfloat16}
     models = nn.ModuleDict({name: network().to(dtype) for name, dtype in dtypes.items()})
     pserver.torch.sync(ps, models, learning_rate=0.5)
     optimizer = pserver.torch.Optimizer(ps, models.parameters(), encoding="bfloat16")
@@ -181,7 +185,7 @@ def test_other_precisions_are_trained(ps: pserver.Client) -> None:
     for _ in range(30):
         optimizer.zero_grad()
         each = [cross_entropy(models[name](images.to(dtypes[name])), labels) for name in dtypes]
-        sum(each).backward()
+        torch.stack([loss.float() for loss in each]).sum().backward()
         optimizer.step()
         losses.append([loss.item() for loss in each])
     assert all(last < first / 2 for first, last in zip(losses[0], losses[-1]))

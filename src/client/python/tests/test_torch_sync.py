@@ -11,12 +11,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from torch import nn  # noqa: E402
 
 import pserver  # noqa: E402
 import pserver.torch  # noqa: E402
 from serving import HANG  # noqa: E402
 from torch_jobs import NewJob, new_job  # noqa: E402
+
+nn: Any = torch.nn
 
 
 def network(seed: int, width: int = 4) -> Any:

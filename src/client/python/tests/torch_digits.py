@@ -50,8 +50,9 @@ def network() -> Any:
     return nn.Sequential(nn.Linear(28 * 28, 32), nn.ReLU(), nn.Linear(32, 10))
 
 
-def batch(images: Any, labels: Any, step: int, seed: int) -> Tuple[Any, Any]:
+def batch(digits: Any, step: int, seed: int) -> Tuple[Any, Any]:
     """The batch of one step of one trainer."""
+    images, labels = digits
     generator = torch.Generator().manual_seed(1_000_000 * seed + step)
     chosen = torch.randint(TESTS, len(labels), (BATCH,), generator=generator)
     return images[chosen], labels[chosen]
@@ -60,9 +61,10 @@ def batch(images: Any, labels: Any, step: int, seed: int) -> Tuple[Any, Any]:
 def train(model: Any, optimizer: Any, digits: Any, steps: range, seed: int) -> Iterator[int]:
     """Trains a step whenever the next one is asked for."""
     for step in steps:
-        images, labels = batch(*digits, step, seed)
+        images, labels = batch(digits, step, seed)
         optimizer.zero_grad()
-        cross_entropy(model(images), labels).backward()
+        loss: Any = cross_entropy(model(images), labels)
+        loss.backward()
         optimizer.step()
         yield step
 

@@ -8,6 +8,7 @@ from typing import Any, Dict, Mapping, Optional, Sequence, Type, Union
 import torch
 from torch import nn
 
+from .._encoding import Encoding
 from ..client import Client
 from ..errors import BadValue
 from ._gradients import StepCalls
@@ -52,7 +53,7 @@ class DiLoCo:
         sync_every: int = 500,
         *,
         outer: Optional[Mapping[str, Any]] = None,
-        encoding: Optional[str] = "bfloat16",
+        encoding: Optional[Encoding] = "bfloat16",
         timeout: float = 600.0,
     ) -> None:
         if sync_every < 1:

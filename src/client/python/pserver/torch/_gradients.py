@@ -7,6 +7,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
 import numpy as np
 import torch
 
+from .._encoding import Encoding
 from ..client import Client
 from ..records import Rows
 from ._host_memory import HostMemory
@@ -36,9 +37,9 @@ class StepCalls:
     """The calls that send the gradients of one step: those of one learning rate and, as only
     float32 is encoded, of one width go together. The last one ends the step."""
 
-    def __init__(self, encoding: Optional[str]) -> None:
+    def __init__(self, encoding: Optional[Encoding]) -> None:
         self._encoding = encoding
-        self._calls: Dict[Tuple[Optional[float], Optional[str]], Dict[str, Gradient]] = {}
+        self._calls: Dict[Tuple[Optional[float], Optional[Encoding]], Dict[str, Gradient]] = {}
 
     def add(self, name: str, gradient: Gradient, learning_rate: Optional[float] = None) -> None:
         values = gradient.values if isinstance(gradient, Rows) else gradient
@@ -53,7 +54,7 @@ class StepCalls:
         Returns how many blocks came too late for their step. Calls before one that fails have
         taken effect.
         """
-        calls: List[Tuple[Tuple[Optional[float], Optional[str]], Mapping[str, Gradient]]]
+        calls: List[Tuple[Tuple[Optional[float], Optional[Encoding]], Mapping[str, Gradient]]]
         calls = list(self._calls.items())
         late = 0
         for place, ((learning_rate, encoding), grads) in enumerate(calls, start=1):

@@ -6,7 +6,7 @@ from typing import Dict, List, Optional, Set, Tuple
 
 import torch
 from torch import nn
-from torch.nn.parameter import UninitializedTensorMixin
+from torch.nn.parameter import is_lazy
 
 from ..errors import BadValue
 from ._host_memory import HELD_AS
@@ -51,7 +51,7 @@ def sparse_weights(module: nn.Module) -> Set[int]:
 
 
 def _refusal(tensor: torch.Tensor) -> Optional[str]:
-    if isinstance(tensor, UninitializedTensorMixin):
+    if is_lazy(tensor):
         return "without a shape: run the module once before"
     if tensor.device.type == "meta":
         return "on the meta device, without values"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple, Union, overload
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple, Union, cast
 
 import torch
 
+from .._encoding import Encoding
 from ..client import Client
 from ..errors import BadShape, BadValue, UnknownParameter
 from ._gradients import StepCalls, to_gradient
@@ -46,7 +47,7 @@ class Optimizer(torch.optim.Optimizer):
         params: Parameters,
         lr: Optional[float] = None,
         *,
-        encoding: Optional[str] = None,
+        encoding: Optional[Encoding] = None,
         stored_is_enough: bool = False,
         timeout: Optional[float] = None,
     ) -> None:
@@ -61,7 +62,7 @@ class Optimizer(torch.optim.Optimizer):
         #: Blocks whose gradient came after their step had closed, in the last step: see
         #: `Client.send_grads`.
         self.late_blocks = 0
-        super().__init__(params, {"lr": lr})
+        super().__init__(cast(Any, params), {"lr": lr})
 
     def add_param_group(self, param_group: Dict[str, Any]) -> None:
         """Adds a group, as PyTorch's optimizers do; raises what the constructor raises."""
@@ -73,14 +74,6 @@ class Optimizer(torch.optim.Optimizer):
             self._names[tensor] = name
             self._gradients[name] = HostMemory()
             self._values[name] = HostMemory()
-
-    @overload
-    def step(self, closure: None = ...) -> None:
-        ...
-
-    @overload
-    def step(self, closure: Callable[[], float]) -> float:
-        ...
 
     def step(self, closure: Optional[Callable[[], float]] = None) -> Optional[float]:
         """Sends every gradient there is, ends the trainer's step, and takes over the weights.

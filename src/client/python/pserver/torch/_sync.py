@@ -93,7 +93,7 @@ def _settings(
     if not isinstance(tensor, nn.Parameter):
         return {"config": BUFFER_CONFIG if tensor.is_floating_point() else INTEGER_CONFIG}
     own = config(name, tensor) if callable(config) else config
-    settings = {**keywords, "config": own}
+    settings: Dict[str, Any] = {**keywords, "config": own}
     if sparse and not isinstance(own, (str, bytes)):
         settings["sparse"] = True
     return settings
