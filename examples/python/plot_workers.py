@@ -35,7 +35,7 @@ STOP_TIMEOUT = 30.0
 PARTS = 40
 
 
-def work(seed: int, seconds: float) -> None:
+def work(rank: int, seconds: float) -> None:
     """Trains until the time is over; prints the time and the loss of every step."""
     torch.set_num_threads(1)
     torch.manual_seed(1)
@@ -46,13 +46,13 @@ def work(seed: int, seconds: float) -> None:
         *(nn.Conv2d(16, 32, 5), nn.ReLU(), nn.MaxPool2d(2)),
         *(nn.Flatten(), nn.Linear(512, 10)),
     )
-    with pserver.connect(trainer=f"worker-{seed}") as ps:
+    with pserver.connect(trainer=f"worker-{rank}") as ps:
         pserver.torch.sync(ps, model, optimizer="sgd", learning_rate=0.02)
         optimizer = pserver.torch.Optimizer(ps, model.parameters())
         print("ready", flush=True)
         sys.stdin.readline()
         begin = time.monotonic()
-        for images, labels in batches(train, 128, seed):
+        for images, labels in batches(train, 128, seed=rank):
             loss = cross_entropy(model(images), labels)
             optimizer.zero_grad()
             loss.backward()
@@ -86,13 +86,13 @@ def run(workers: int, seconds: float) -> List[Tuple[float, float]]:
         environment = {**os.environ, "PSERVER_URL": url, "PSERVER_JOB": "default"}
         processes = [
             subprocess.Popen(
-                [sys.executable, __file__, "--seconds", str(seconds), "--worker", str(seed)],
+                [sys.executable, __file__, "--seconds", str(seconds), "--rank", str(rank)],
                 env=environment,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
             )
-            for seed in range(workers)
+            for rank in range(workers)
         ]
         try:
             outputs = train_together(processes, seconds)
@@ -132,16 +132,17 @@ def averages(losses: List[Tuple[float, float]], seconds: float) -> List[Tuple[fl
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Plots loss against time for 1, 2 and 4 workers.")
+    parser = argparse.ArgumentParser(description="Plots the loss against time.")
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4], help="how many")
     parser.add_argument("--seconds", type=float, default=20.0, help="how long each run trains")
     parser.add_argument("--out", default="workers.svg", help="the file to write")
-    parser.add_argument("--worker", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--rank", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if arguments.worker is not None:
-        work(arguments.worker, arguments.seconds)
+    if arguments.rank is not None:
+        work(arguments.rank, arguments.seconds)
         return
     lines = {}
-    for workers in (1, 2, 4):
+    for workers in arguments.workers:
         name = "1 worker" if workers == 1 else f"{workers} workers"
         lines[name] = run(workers, arguments.seconds)
         print(f"{name}: loss {lines[name][-1][1]:.3f} after {arguments.seconds:g} s", flush=True)

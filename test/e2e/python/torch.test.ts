@@ -1,0 +1,18 @@
+// Runs the tests of PyTorch's part of the Python package, on the wheel and real servers.
+import { test } from "vitest";
+import { runPytest } from "../../support/python.ts";
+
+test("modules, hooks and the optimizer", () =>
+  runPytest("system", [
+    "test_torch_modules.py",
+    "test_torch_hooks.py",
+    "test_torch_sync.py",
+    "test_torch_optimizer.py",
+  ]));
+
+test("DiLoCo, the digits and the examples", () =>
+  runPytest("system", [
+    "test_torch_diloco.py",
+    "test_torch_digits.py",
+    "test_torch_examples.py",
+  ]));
