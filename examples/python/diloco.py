@@ -16,6 +16,7 @@ import pserver
 from digits import accuracy, batches, load_digits, network
 from pserver.torch import DiLoCo
 
+torch.set_num_threads(1)  # the processes of this machine share its processors
 train, test = load_digits()
 model = network()
 inner_optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)

@@ -29,6 +29,7 @@ import pserver.torch
 from digits import batches, load_digits
 from svg_plot import plot_lines
 
+JOB = "plot"
 PSERVER = Path(__file__).parents[2] / "dist" / "cli" / "main.js"
 STOP_TIMEOUT = 30.0
 #: Losses are averaged over so many parts of the time.
@@ -67,7 +68,7 @@ def work(rank: int, seconds: float) -> None:
 def server() -> Iterator[str]:
     """A broker and a host for one run; gives its address."""
     with tempfile.TemporaryDirectory() as store:
-        up = ["node", str(PSERVER), "up", "--json", "--port", "0", "--store", store]
+        up = ["node", str(PSERVER), "up", "--json", "--job", JOB, "--port", "0", "--store", store]
         with subprocess.Popen(up, stdout=subprocess.PIPE, text=True) as process:
             try:
                 assert process.stdout is not None
@@ -83,7 +84,7 @@ def server() -> Iterator[str]:
 def run(workers: int, seconds: float) -> List[Tuple[float, float]]:
     """Trains with so many workers at once; times in seconds, and losses, averaged."""
     with server() as url:
-        environment = {**os.environ, "PSERVER_URL": url, "PSERVER_JOB": "default"}
+        environment = {**os.environ, "PSERVER_URL": url, "PSERVER_JOB": JOB}
         processes = [
             subprocess.Popen(
                 [sys.executable, __file__, "--seconds", str(seconds), "--rank", str(rank)],

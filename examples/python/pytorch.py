@@ -8,12 +8,14 @@ All processes train the same weights, each on batches of its own, without waitin
 
 from itertools import islice
 
+import torch
 from torch.nn.functional import cross_entropy
 
 import pserver
 import pserver.torch
 from digits import accuracy, batches, load_digits, network
 
+torch.set_num_threads(1)  # the processes of this machine share its processors
 train, test = load_digits()
 model = network()
 

@@ -242,3 +242,20 @@ def test_a_job_of_another_kind_is_refused(new_job: NewJob, flags: Any, received:
         with pytest.raises(pserver.BadValue, match=f"which is {received}"):
             diloco.__enter__()
         assert ps.status().state == "uninitialized"
+
+
+def test_a_job_with_another_outer_rule_is_refused(new_job: NewJob) -> None:
+    model = network()
+    inner = torch.optim.SGD(model.parameters(), lr=0.1)
+    with new_job(*SYNC, "1").connect("one") as ps:
+        with DiLoCo(ps, [model], inner):
+            pass
+        with DiLoCo(ps, [model], inner, outer=dict(lr=0.7)):
+            pass
+        with pytest.raises(pserver.BadConfig) as caught:
+            with DiLoCo(ps, [model], inner, outer=dict(lr=0.7, momentum=0.8)):
+                pass
+    message = str(caught.value)
+    assert "updates by nesterov (lr 0.7, momentum 0.8)" in message
+    assert "'0.weight' by nesterov (lr 0.7, momentum 0.9)" in message
+    assert "running_mean" not in message

@@ -91,10 +91,13 @@ def test_a_step_that_fails_is_not_told() -> None:
 
 def test_the_outer_rule_is_the_papers_unless_said_otherwise() -> None:
     nesterov = {"name": "nesterov", "momentum": 0.9}
-    assert outer_config(None, None) == {"optimizer": nesterov, "learningRate": 0.7}
+    assert outer_config(None, None) == {
+        "optimizer": nesterov,
+        "learningRate": {"schedule": "constant", "rate": 0.7},
+    }
     assert outer_config(dict(lr=0.5, momentum=0.8), None) == {
         "optimizer": {"name": "nesterov", "momentum": 0.8},
-        "learningRate": 0.5,
+        "learningRate": {"schedule": "constant", "rate": 0.5},
     }
 
 

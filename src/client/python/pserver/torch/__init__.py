@@ -1,6 +1,6 @@
 """Trains PyTorch modules with a parameter server.
 
-`sync` brings a module and the job together, `Optimizer` steps on the server, `DiLoCo` lets an
+``sync`` brings a module and the job together, ``Optimizer`` steps on the server, ``DiLoCo`` lets an
 optimizer of PyTorch's own run here and averages now and then. See docs/python.md.
 """
 

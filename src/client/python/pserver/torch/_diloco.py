@@ -14,7 +14,7 @@ from ..errors import BadValue
 from ._gradients import StepCalls
 from ._host_memory import HELD_AS
 from ._module_tensors import module_tensors
-from ._outer import outer_config
+from ._outer import check_rule, outer_config
 from ._step_hook import StepHook
 from ._sync import sync
 
@@ -22,23 +22,23 @@ from ._sync import sync
 class DiLoCo:
     """Trains with an optimizer of this process, and brings trainers together now and then.
 
-    After every `sync_every` steps of `inner_optimizer` the trainer sends what it has changed,
-    θ_global − θ_local, as the gradient of one step of a `sync` job; the server applies the mean of
+    After every ``sync_every`` steps of ``inner_optimizer`` the trainer sends what it has changed,
+    θ_global − θ_local, as the gradient of one step of a ``sync`` job; the server applies the mean of
     all trainers with the outer rule, and each takes over the result. Which loop calls the
     optimizer does not matter:
 
         with DiLoCo(ps, [model], inner_optimizer, sync_every=100):
             train(model, inner_optimizer)
 
-    `outer` is the outer rule, by default Nesterov's momentum as in the paper: `lr=0.7` and
-    `momentum=0.9`. `dict(optimizer="sgd", lr=1.0)` makes it FedAvg, `dict(optimizer="adam",
-    lr=0.01)` FedAdam. `outer_optimizer` takes one of `torch.optim.SGD` instead, for its settings.
-    Only the first trainer's count: they become the configuration of the job's parameters.
-    `encoding` is how float32 pseudo-gradients travel; weights come as they are. Buffers of floats
+    ``outer`` is the outer rule, by default Nesterov's momentum as in the paper: ``lr=0.7`` and
+    ``momentum=0.9``. ``dict(optimizer="sgd", lr=1.0)`` makes it FedAvg, `dict(optimizer="adam",
+    lr=0.01)`` FedAdam. ``outer_optimizer`` takes one of ``torch.optim.SGD` instead, for its settings.
+    It becomes the configuration of the job's parameters, and so is that of all trainers.
+    ``encoding`` is how float32 pseudo-gradients travel; weights come as they are. Buffers of floats
     are averaged; frozen parameters and integers are left alone. Several fragments go together,
     under the names "0.…", "1.…".
 
-    The state of the inner optimizer stays here and goes on over each exchange. `timeout` is that
+    The state of the inner optimizer stays here and goes on over each exchange. ``timeout`` is that
     of each call, in seconds: an exchange waits until the slowest trainer has come so far. Whoever
     dies is not waited for once its lease has run out. Who comes late, or again, begins with the
     job's values; its first exchange counts from these, or is left out if its step had closed.
@@ -79,8 +79,8 @@ class DiLoCo:
     def __enter__(self) -> DiLoCo:
         """Initializes the job with the module or adopts what is there, and begins to count steps.
 
-        Raises BadValue unless the job applies the mean of one gradient of each trainer, and what
-        `sync` raises.
+        Raises BadValue unless the job applies the mean of one gradient of each trainer; BadConfig
+        if it was initialized with another outer rule; and what ``sync`` raises.
         """
         _check_steps(self._ps)
         sync(self._ps, self._model, self._outer, timeout=self._timeout)
@@ -89,6 +89,8 @@ class DiLoCo:
             for name, tensor in module_tensors(self._model).items()
             if _is_exchanged(tensor)
         }
+        trained = {name for name, _ in self._model.named_parameters()}
+        check_rule(self._ps, trained & self._begin.keys(), self._outer)
         self._sent = False
         self.inner_steps = 0
         self._hook = StepHook(self._inner_optimizer, self._after_step)
@@ -113,7 +115,7 @@ class DiLoCo:
     def sync(self) -> None:
         """Exchanges now: sends what has changed, waits for the other trainers, takes over the result.
 
-        Raises what `Client.send_grads` and `Client.get_params` raise. The module is then as it was,
+        Raises what ``Client.send_grads`` and ``Client.get_params`` raise. The module is then as it was,
         and the next step of the inner optimizer tries again; what was sent is not sent again.
         """
         tensors = self._tensors()

@@ -37,11 +37,11 @@ class HostMemory:
         return _as_array(held)
 
     def receive(self, tensor: torch.Tensor) -> np.ndarray[Any, Any]:
-        """Memory to write the tensor's new values to; `received` makes them the tensor's."""
+        """Memory to write the tensor's new values to; ``received`` makes them the tensor's."""
         return _as_array(self.of(tensor))
 
     def received(self, tensor: torch.Tensor) -> None:
-        """Gives the tensor what was written since `receive`, and tells autograd so."""
+        """Gives the tensor what was written since ``receive``, and tells autograd so."""
         with torch.no_grad():
             values = tensor.detach()
             held = self.of(tensor)

@@ -13,7 +13,7 @@ from ._host_memory import HELD_AS
 
 
 def module_tensors(module: nn.Module) -> Dict[str, torch.Tensor]:
-    """The tensors of a module that a job holds, by their names in `state_dict()`.
+    """The tensors of a module that a job holds, by their names in ``state_dict()``.
 
     Those are its parameters and persistent buffers of floats and of 32 or 64 bit integers, each
     once: a tied weight has its first name. Buffers of other element types and tensors without
@@ -42,7 +42,7 @@ def module_tensors(module: nn.Module) -> Dict[str, torch.Tensor]:
 
 
 def sparse_weights(module: nn.Module) -> Set[int]:
-    """The `id` of each embedding's weight whose gradients are sparse."""
+    """The ``id`` of each embedding's weight whose gradients are sparse."""
     return {
         id(part.weight)
         for part in module.modules()

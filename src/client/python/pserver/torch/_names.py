@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Mapping, MutableMapping, Optional
+from typing import Dict, Mapping, MutableMapping
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import torch
@@ -18,9 +18,6 @@ def remember(ps: Client, tensors: Mapping[str, torch.Tensor]) -> None:
     _synced.setdefault(ps, WeakValueDictionary()).update(tensors)
 
 
-def name_of(ps: Client, tensor: torch.Tensor) -> Optional[str]:
-    """The name under which a tensor was synchronized; None if it was not."""
-    for name, known in _synced.get(ps, {}).items():
-        if known is tensor:
-            return name
-    return None
+def names_by_id(ps: Client) -> Dict[int, str]:
+    """The names of all tensors that were synchronized and still exist, by the tensors' ``id``."""
+    return {id(tensor): name for name, tensor in _synced.get(ps, {}).items()}

@@ -11,7 +11,7 @@ from ..client import Client
 from ..errors import BadShape, BadValue, UnknownParameter
 from ._gradients import StepCalls, to_gradient
 from ._host_memory import HostMemory
-from ._names import name_of
+from ._names import names_by_id
 from ._pull import pull_into
 
 #: What an optimizer takes: tensors that were synchronized, names with tensors, or groups of these.
@@ -21,21 +21,21 @@ Parameters = Union[
 
 
 class Optimizer(torch.optim.Optimizer):
-    """Steps on the server: `step` sends the gradients and takes over the weights.
+    """Steps on the server: ``step`` sends the gradients and takes over the weights.
 
     The rule, its numbers, weight decay and clipping are the configuration that the job's
-    parameters were created with (see `sync`), and momenta and counts are held by the server alone:
-    `state_dict` has the groups and no state. All trainers step on the same weights.
+    parameters were created with (see ``sync``), and momenta and counts are held by the server alone:
+    ``state_dict`` has the groups and no state. All trainers step on the same weights.
 
-    `params` are tensors that `sync` has been called for, a module's `named_parameters()`, or groups
-    with either under `params`. A group's `lr` overrides the learning rate of the configuration,
+    ``params`` are tensors that ``sync`` has been called for, a module's ``named_parameters()``, or groups
+    with either under ``params``. A group's ``lr`` overrides the learning rate of the configuration,
     so that PyTorch's schedulers work; None, the default, leaves it to the configuration, which can
-    hold a schedule that counts the updates of all trainers. In a `sync` job all trainers must give
+    hold a schedule that counts the updates of all trainers. In a ``sync`` job all trainers must give
     the same rate for a step.
 
-    `encoding` is how float32 gradients travel: "bfloat16" or "float16", or None for as they are.
-    With `stored_is_enough` a step is content with the journal's acknowledgement. `timeout` is that
-    of each call, in seconds; in a `sync` or `ssp` job a step waits for other trainers.
+    ``encoding`` is how float32 gradients travel: "bfloat16" or "float16", or None for as they are.
+    With ``stored_is_enough`` a step is content with the journal's acknowledgement. ``timeout`` is that
+    of each call, in seconds; in a ``sync`` or ``ssp`` job a step waits for other trainers.
 
     Raises BadValue for a tensor without a name, UnknownParameter or BadShape for one that is not
     in the job, or not of that shape there.
@@ -60,7 +60,7 @@ class Optimizer(torch.optim.Optimizer):
         self._gradients: Dict[str, HostMemory] = {}
         self._values: Dict[str, HostMemory] = {}
         #: Blocks whose gradient came after their step had closed, in the last step: see
-        #: `Client.send_grads`.
+        #: ``Client.send_grads``.
         self.late_blocks = 0
         super().__init__(cast(Any, params), {"lr": lr})
 
@@ -68,7 +68,8 @@ class Optimizer(torch.optim.Optimizer):
         """Adds a group, as PyTorch's optimizers do; raises what the constructor raises."""
         given = param_group["params"]
         entries = [given] if isinstance(given, torch.Tensor) else list(given)
-        names = {tensor: name for name, tensor in map(self._named, entries)}
+        known = names_by_id(self._ps)
+        names = {tensor: name for name, tensor in (self._named(each, known) for each in entries)}
         super().add_param_group({**param_group, "params": list(names)})
         for tensor, name in names.items():
             self._names[tensor] = name
@@ -78,10 +79,10 @@ class Optimizer(torch.optim.Optimizer):
     def step(self, closure: Optional[Callable[[], float]] = None) -> Optional[float]:
         """Sends every gradient there is, ends the trainer's step, and takes over the weights.
 
-        `closure` computes the loss and the gradients first. A tensor whose gradient is None is
-        left out and still gets its weights. Raises what `Client.send_grads` and
-        `Client.get_params` raise; if the latter has failed, the gradients have been applied:
-        `pull` repeats only that.
+        ``closure`` computes the loss and the gradients first. A tensor whose gradient is None is
+        left out and still gets its weights. Raises what ``Client.send_grads`` and
+        ``Client.get_params`` raise; if the latter has failed, the gradients have been applied:
+        ``pull`` repeats only that.
         """
         loss = None
         if closure is not None:
@@ -109,8 +110,10 @@ class Optimizer(torch.optim.Optimizer):
         tensors = {name: tensor for tensor, name in self._names.items()}
         pull_into(self._ps, tensors, self._values, timeout=self._timeout)
 
-    def _named(self, entry: Union[torch.Tensor, Tuple[str, torch.Tensor]]) -> Tuple[str, Any]:
-        name, tensor = entry if isinstance(entry, tuple) else (name_of(self._ps, entry), entry)
+    def _named(
+        self, entry: Union[torch.Tensor, Tuple[str, torch.Tensor]], known: Mapping[int, str]
+    ) -> Tuple[str, Any]:
+        name, tensor = entry if isinstance(entry, tuple) else (known.get(id(entry)), entry)
         shape = tuple(tensor.shape)
         if name is None:
             raise BadValue(

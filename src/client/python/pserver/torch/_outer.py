@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Collection, Dict, Mapping, Optional
 
 import torch
 
+from ..client import Client
 from ..errors import BadConfig
 
 #: The outer optimizer of the DiLoCo paper (Douillard et al., 2023).
@@ -19,8 +20,8 @@ def outer_config(
 ) -> Dict[str, Any]:
     """The configuration of parameters that get pseudo-gradients.
 
-    `outer` has the server's rule as `optimizer` ("nesterov" if absent), its rate as `lr`, its
-    numbers, and any other entry of a configuration; instead of it, one of `torch.optim.SGD` gives
+    ``outer`` has the server's rule as ``optimizer`` ("nesterov" if absent), its rate as ``lr``, its
+    numbers, and any other entry of a configuration; instead of it, one of ``torch.optim.SGD`` gives
     its settings. Raises BadConfig for both, and for another optimizer of PyTorch's.
     """
     if optimizer is not None:
@@ -31,8 +32,44 @@ def outer_config(
     rule = {"name": given.pop("optimizer", "nesterov")}
     rule.update({key: given.pop(key) for key in _NUMBERS_OF_RULES if key in given})
     if "lr" in given:
-        given["learningRate"] = given.pop("lr")
+        rate = given.pop("lr")
+        schedule = rate if isinstance(rate, Mapping) else {"schedule": "constant", "rate": rate}
+        given["learningRate"] = schedule
     return {"optimizer": rule, **given}
+
+
+def check_rule(ps: Client, names: Collection[str], config: Mapping[str, Any]) -> None:
+    """Raises BadConfig, naming every parameter that is updated by another rule than this or at another
+    rate: somebody else has configured the job, for good."""
+    expected = {key: config[key] for key in ("optimizer", "learningRate") if key in config}
+    others = [
+        f"{info.name!r} by {_rule_of(info.config)}"
+        for info in ps.list_params()
+        if info.name in names and not _agrees(expected, info.config)
+    ]
+    if others:
+        raise BadConfig(
+            f"DiLoCo: expected parameters that job {ps.job!r} updates by {_rule_of(expected)}; "
+            f"it updates {', '.join(others)}"
+        )
+
+
+def _agrees(expected: Any, found: Any) -> bool:
+    """Whether what is found has every entry that is expected, and maybe others."""
+    if not isinstance(expected, Mapping):
+        return bool(expected == found)
+    return isinstance(found, Mapping) and all(
+        key in found and _agrees(value, found[key]) for key, value in expected.items()
+    )
+
+
+def _rule_of(config: Mapping[str, Any]) -> str:
+    rule = config["optimizer"]
+    rate = config.get("learningRate")
+    if isinstance(rate, Mapping) and rate.get("schedule") == "constant":
+        rate = rate["rate"]
+    numbers = "".join(f", {key} {value}" for key, value in rule.items() if key != "name")
+    return f"{rule['name']} (lr {rate}{numbers})"
 
 
 def _of_sgd(optimizer: torch.optim.Optimizer) -> Dict[str, Any]:

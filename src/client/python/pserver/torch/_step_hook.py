@@ -31,7 +31,7 @@ class StepHook:
     def _wrap(self, optimizer: Any) -> None:
         """PyTorch before 2.0 has no hooks of steps.
 
-        What takes the place of `step` is a method as well, with the attributes of the one before:
+        What takes the place of ``step`` is a method as well, with the attributes of the one before:
         schedulers of these versions wrap it in turn and look for both. For the same reason it
         stays when the hook is removed, and tells nobody.
         """

@@ -15,7 +15,7 @@ from ._module_tensors import module_tensors, sparse_weights
 from ._names import remember
 from ._pull import pull_into
 
-#: How one parameter is updated, in any form that `Client.init_param` takes.
+#: How one parameter is updated, in any form that ``Client.init_param`` takes.
 Config = Union[Mapping[str, Any], str, bytes]
 
 #: A buffer is what trainers agree on by averaging: the rule that does so with differences.
@@ -36,12 +36,12 @@ def sync(
     Of several trainers that call this at once, one is selected to initialize the job; the others
     wait for it and take its place if it dies. Whoever comes later takes over what is there. The
     job holds the module's parameters and its persistent buffers of floats and of 32 or 64 bit
-    integers, by their names in `state_dict()`; those of half precision as float32.
+    integers, by their names in ``state_dict()``; those of half precision as float32.
 
-    `config` and `keywords` say how each parameter is updated, as for `Client.init_param`; only the
+    ``config`` and ``keywords`` say how each parameter is updated, as for ``Client.init_param``; only the
     first trainer's count. A function gets each parameter's name and tensor. The weight of an
-    embedding with sparse gradients is configured `sparse` besides, unless its configuration is
-    text or bytes. `timeout` is that of each call, in seconds.
+    embedding with sparse gradients is configured ``sparse`` besides, unless its configuration is
+    text or bytes. ``timeout`` is that of each call, in seconds.
 
     Returns whether this trainer has given the values. Raises BadValue if the job cannot hold the
     module; UnknownParameter, BadDtype or BadShape, naming every tensor that does not fit, if the
@@ -69,7 +69,7 @@ def push_buffers(
     """Gives the job the module's buffers, such as the running statistics of a batch norm.
 
     Buffers of floats become (1 − weight) · the job's + weight · the module's; those of integers
-    are overwritten. `Optimizer` leaves buffers alone, so that a model that is to be saved needs
+    are overwritten. ``Optimizer`` leaves buffers alone, so that a model that is to be saved needs
     this: at the end from one trainer, or from each of n with the weight 1/n now and then.
     """
     for name, tensor in module_tensors(model).items():
@@ -89,7 +89,7 @@ def _settings(
     keywords: Mapping[str, Any],
     sparse: bool,
 ) -> Dict[str, Any]:
-    """Arguments of `init_param` that say how one tensor is updated."""
+    """Arguments of ``init_param`` that say how one tensor is updated."""
     if not isinstance(tensor, nn.Parameter):
         return {"config": BUFFER_CONFIG if tensor.is_floating_point() else INTEGER_CONFIG}
     own = config(name, tensor) if callable(config) else config
@@ -117,5 +117,5 @@ def _check(ps: Client, tensors: Mapping[str, torch.Tensor], timeout: Optional[fl
             errors.append(BadDtype)
             wrong.append(f"{name!r} holds {info.dtype} in the job, {dtype} in the module")
     if wrong:
-        text = f"job {ps.job!r} was initialized from another module: " + "; ".join(wrong)
-        raise errors[0](text, {"parameters": list(held)})
+        text = f"expected a module that fits job {ps.job!r}, which is initialized, or another job; "
+        raise errors[0](text + "received one of which " + "; ".join(wrong))
