@@ -11,8 +11,4 @@ test("modules, hooks and the optimizer", () =>
   ]));
 
 test("DiLoCo, the digits and the examples", () =>
-  runPytest("system", [
-    "test_torch_diloco.py",
-    "test_torch_digits.py",
-    "test_torch_examples.py",
-  ]));
+  runPytest("system", ["test_torch_diloco.py", "test_torch_digits.py", "test_torch_examples.py"]));

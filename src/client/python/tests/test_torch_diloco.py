@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any, Dict, List
 
 import pytest
@@ -216,6 +217,7 @@ def test_half_precision_keeps_the_jobs_precision(new_job: NewJob) -> None:
         with DiLoCo(ps, [rounded], inner, sync_every=1):
             rounded.bias.grad = torch.ones(3).bfloat16()
             inner.step()
+            inner.step()
         before = exact.weight.detach().clone()
         pserver.torch.sync(ps, exact)
     assert torch.equal(exact.weight, before) and torch.equal(rounded.weight, before.bfloat16())
@@ -259,3 +261,22 @@ def test_a_job_with_another_outer_rule_is_refused(new_job: NewJob) -> None:
     assert "updates by nesterov (lr 0.7, momentum 0.8)" in message
     assert "'0.weight' by nesterov (lr 0.7, momentum 0.9)" in message
     assert "running_mean" not in message
+
+
+def test_a_trainer_that_has_finished_is_not_waited_for(new_job: NewJob) -> None:
+    job = new_job(*SYNC, "2")
+    models = [network(), network()]
+    finished = threading.Event()
+
+    def work(rank: int) -> None:
+        inner = torch.optim.SGD(models[rank].parameters(), lr=0.1)
+        with job.connect(f"trainer-{rank}") as ps:
+            with DiLoCo(ps, [models[rank]], inner, sync_every=2, timeout=HANG / 2) as diloco:
+                train(models[rank], inner, 2 + 4 * rank, seed=rank)
+                assert diloco.outer_steps == 1 + 2 * rank
+            # It keeps its lease until the other one has finished.
+            if rank == 1:
+                finished.set()
+            assert finished.wait(HANG)
+
+    run_threads(work, 2)

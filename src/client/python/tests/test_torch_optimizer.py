@@ -85,16 +85,14 @@ def test_schedulers_of_pytorch_set_the_rate(ps: pserver.Client) -> None:
     assert_same(model, local)
 
 
+def groups(module: Any) -> List[Any]:
+    """One with a rate of its own."""
+    return [{"params": module[0].parameters(), "lr": 0.3}, {"params": [*module[2].parameters()]}]
+
+
 def test_groups_have_rates_of_their_own(ps: pserver.Client) -> None:
     model, local = network(), network()
     pserver.torch.sync(ps, model, learning_rate=0.05)
-
-    def groups(module: Any) -> List[Any]:
-        return [
-            {"params": module[0].parameters(), "lr": 0.3},
-            {"params": [*module[2].parameters()]},
-        ]
-
     train(model, pserver.torch.Optimizer(ps, groups(model)), 10)
     train(local, torch.optim.SGD(groups(local), lr=0.05), 10)
     assert_same(model, local)
@@ -220,7 +218,7 @@ def test_trainers_of_a_sync_job_step_as_one_on_all_samples(new_job: NewJob) -> N
     job = new_job("--sync", "sync", "--trainers", "3")
     alone, images = network(), torch.randn(30, 6, generator=torch.Generator().manual_seed(3))
     labels = images[:, :3].argmax(dim=1)
-    local = torch.optim.SGD(alone.parameters(), lr=0.2)
+    local = torch.optim.SGD(groups(alone), lr=0.2)
     for _ in range(10):
         local.zero_grad()
         cross_entropy(alone(images), labels).backward()
@@ -231,7 +229,7 @@ def test_trainers_of_a_sync_job_step_as_one_on_all_samples(new_job: NewJob) -> N
         model = models[rank]
         with job.connect(f"trainer-{rank}") as ps:
             pserver.torch.sync(ps, model)
-            optimizer = pserver.torch.Optimizer(ps, model.parameters(), lr=0.2)
+            optimizer = pserver.torch.Optimizer(ps, groups(model), lr=0.2)
             part = slice(10 * rank, 10 * rank + 10)
             for _ in range(10):
                 optimizer.zero_grad()
