@@ -236,6 +236,7 @@ def test_trainers_of_a_sync_job_step_as_one_on_all_samples(new_job: NewJob) -> N
                 cross_entropy(model(images[part]), labels[part]).backward()
                 optimizer.step()
                 assert optimizer.late_blocks == 0
+            assert ps.steps_ended == 10
 
     run_threads(work, 3)
     for model in models:
