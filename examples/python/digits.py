@@ -52,4 +52,4 @@ def batches(samples: Samples, size: int, seed: int) -> Iterator[Samples]:
 def accuracy(model: nn.Module, samples: Samples) -> float:
     """The share of the samples that the model recognizes."""
     images, labels = samples
-    return (model(images).argmax(dim=1) == labels).float().mean().item()
+    return float((model(images).argmax(dim=1) == labels).float().mean())

@@ -2,13 +2,11 @@
 import { test } from "vitest";
 import { runPytest } from "../../support/python.ts";
 
-test("modules, hooks and the optimizer", () =>
+test("modules, hooks, the optimizer and DiLoCo", () =>
   runPytest("system", [
     "test_torch_modules.py",
     "test_torch_hooks.py",
     "test_torch_sync.py",
     "test_torch_optimizer.py",
+    "test_torch_diloco.py",
   ]));
-
-test("DiLoCo, the digits and the examples", () =>
-  runPytest("system", ["test_torch_diloco.py", "test_torch_digits.py", "test_torch_examples.py"]));

@@ -1,6 +1,6 @@
-"""Four processes learn handwritten digits, with DiLoCo and with the server's optimizer. One is killed
-with SIGKILL in the middle and started again, and one comes late; they get as good as one with as many
-samples."""
+"""Four processes learn handwritten digits, with DiLoCo and with the server's optimizer. One is
+killed with SIGKILL in the middle and started again, and one comes late; they get as good as one
+with as many samples."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Being told of an optimizer's steps, with and without hooks of PyTorch's own; outer rules. No server."""
+"""Being told of an optimizer's steps, with and without PyTorch's own hooks; outer rules. No server."""
 
 from __future__ import annotations
 
-from typing import Any, Callable, List
+from collections import OrderedDict
+from typing import Any, Callable, Dict, List
 
 import pytest
 
@@ -15,6 +16,7 @@ from pserver.torch._step_hook import StepHook  # noqa: E402
 
 nn: Any = torch.nn
 SGD: Any = torch.optim.SGD
+RemovableHandle: Any = torch.utils.hooks.RemovableHandle
 
 
 class OptimizerWithHooks(SGD):  # type: ignore[misc]
@@ -22,14 +24,16 @@ class OptimizerWithHooks(SGD):  # type: ignore[misc]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._own_hooks: List[Callable[..., None]] = []
+        self._own_hooks: Dict[int, Callable[..., None]] = OrderedDict()
 
     def register_step_post_hook(self, hook: Callable[..., None]) -> Any:
-        self._own_hooks.append(hook)
+        handle = RemovableHandle(self._own_hooks)
+        self._own_hooks[handle.id] = hook
+        return handle
 
     def step(self, closure: Any = None) -> Any:
         result = super().step(closure)
-        for hook in self._own_hooks:
+        for hook in self._own_hooks.values():
             hook(self, (), {})
         return result
 

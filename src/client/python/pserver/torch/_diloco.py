@@ -23,17 +23,19 @@ class DiLoCo:
     """Trains with an optimizer of this process, and brings trainers together now and then.
 
     After every ``sync_every`` steps of ``inner_optimizer`` the trainer sends what it has changed,
-    θ_global − θ_local, as the gradient of one step of a ``sync`` job; the server applies the mean of
-    all trainers with the outer rule, and each takes over the result. Which loop calls the
-    optimizer does not matter:
+    θ_global − θ_local, as the gradient of one step of a ``sync`` job; the server applies the mean
+    of all trainers with the outer rule, and each takes over the result. Which loop calls the
+    optimizer does not matter::
 
         with DiLoCo(ps, [model], inner_optimizer, sync_every=100):
             train(model, inner_optimizer)
 
     ``outer`` is the outer rule, by default Nesterov's momentum as in the paper: ``lr=0.7`` and
-    ``momentum=0.9``. ``dict(optimizer="sgd", lr=1.0)`` makes it FedAvg, `dict(optimizer="adam",
-    lr=0.01)`` FedAdam. ``outer_optimizer`` takes one of ``torch.optim.SGD` instead, for its settings.
-    It becomes the configuration of the job's parameters, and so is that of all trainers.
+    ``momentum=0.9``. With ``dict(optimizer="sgd", lr=1.0)`` it is FedAvg, with
+    ``dict(optimizer="adam", lr=0.01)`` FedAdam. ``outer_optimizer`` takes a ``torch.optim.SGD``
+    instead, for its settings. The rule becomes the configuration of the job's parameters, and so
+    that of all trainers.
+
     ``encoding`` is how float32 pseudo-gradients travel; weights come as they are. Buffers of floats
     are averaged; frozen parameters and integers are left alone. Several fragments go together,
     under the names "0.…", "1.…".
@@ -113,10 +115,10 @@ class DiLoCo:
             self._ps.exit_steps(timeout=self._timeout)
 
     def sync(self) -> None:
-        """Exchanges now: sends what has changed, waits for the other trainers, takes over the result.
+        """Exchanges now: sends what has changed, waits for the others, takes over the result.
 
-        Raises what ``Client.send_grads`` and ``Client.get_params`` raise. The module is then as it was,
-        and the next step of the inner optimizer tries again; what was sent is not sent again.
+        Raises what ``Client.send_grads`` and ``Client.get_params`` raise. The module is then as it
+        was, and the next step of the inner optimizer tries again; what was sent is not sent again.
         """
         tensors = self._tensors()
         if not self._sent:

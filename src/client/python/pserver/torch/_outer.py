@@ -39,8 +39,8 @@ def outer_config(
 
 
 def check_rule(ps: Client, names: Collection[str], config: Mapping[str, Any]) -> None:
-    """Raises BadConfig, naming every parameter that is updated by another rule than this or at another
-    rate: somebody else has configured the job, for good."""
+    """Raises BadConfig, naming every parameter that is updated by another rule than this, or at
+    another rate: somebody else has configured the job, for good."""
     expected = {key: config[key] for key in ("optimizer", "learningRate") if key in config}
     others = [
         f"{info.name!r} by {_rule_of(info.config)}"

@@ -14,19 +14,17 @@ class StepHook:
 
     def __init__(self, optimizer: torch.optim.Optimizer, after_step: Callable[[], None]) -> None:
         self._after_step = after_step
-        self._attached = True
         register = getattr(optimizer, "register_step_post_hook", None)
-        if register is not None:
-            register(lambda *_: self._tell())
-        else:
+        self._attached = True
+        self._handle = None if register is None else register(lambda *_: self._after_step())
+        if register is None:
             self._wrap(optimizer)
 
     def remove(self) -> None:
+        """Calls it no more."""
         self._attached = False
-
-    def _tell(self) -> None:
-        if self._attached:
-            self._after_step()
+        if self._handle is not None:
+            self._handle.remove()
 
     def _wrap(self, optimizer: Any) -> None:
         """PyTorch before 2.0 has no hooks of steps.
@@ -40,7 +38,8 @@ class StepHook:
         @functools.wraps(inner)
         def step(_: torch.optim.Optimizer, *args: Any, **kwargs: Any) -> Any:
             loss = inner(*args, **kwargs)
-            self._tell()
+            if self._attached:
+                self._after_step()
             return loss
 
         optimizer.step = MethodType(step, optimizer)

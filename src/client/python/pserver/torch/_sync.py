@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Mapping, Optional, Type, Union
+from typing import Any, Callable, Dict, Final, List, Mapping, Optional, Type, Union
 
 import torch
 from torch import nn
 
 from .._error import Error
 from ..client import Client
+from ..config import ConfigInput
 from ..errors import BadDtype, BadShape, UnknownParameter
 from ._host_memory import HELD_AS, HostMemory
 from ._module_tensors import module_tensors, sparse_weights
 from ._names import remember
 from ._pull import pull_into
 
-#: How one parameter is updated, in any form that ``Client.init_param`` takes.
-Config = Union[Mapping[str, Any], str, bytes]
+#: How parameters are updated, in any form that ``Client.init_param`` takes, or a function that
+#: says it of each.
+Config = Union[ConfigInput, Callable[[str, torch.Tensor], ConfigInput], None]
 
 #: A buffer is what trainers agree on by averaging: the rule that does so with differences.
-BUFFER_CONFIG: Config = {"optimizer": "sgd", "learningRate": 1.0}
-INTEGER_CONFIG: Config = {"optimizer": "none"}
+BUFFER_CONFIG: Final = {"optimizer": "sgd", "learningRate": 1.0}
+INTEGER_CONFIG: Final = {"optimizer": "none"}
 
 
 def sync(
     ps: Client,
     model: nn.Module,
-    config: Union[Config, Callable[[str, torch.Tensor], Config], None] = None,
+    config: Config = None,
     *,
     timeout: Optional[float] = None,
     **keywords: Any,
@@ -38,10 +40,10 @@ def sync(
     job holds the module's parameters and its persistent buffers of floats and of 32 or 64 bit
     integers, by their names in ``state_dict()``; those of half precision as float32.
 
-    ``config`` and ``keywords`` say how each parameter is updated, as for ``Client.init_param``; only the
-    first trainer's count. A function gets each parameter's name and tensor. The weight of an
+    ``config`` and ``keywords`` say how each parameter is updated, as for ``Client.init_param``;
+    only the first trainer's count. A function gets each parameter's name and tensor. The weight of an
     embedding with sparse gradients is configured ``sparse`` besides, unless its configuration is
-    text or bytes. ``timeout`` is that of each call, in seconds.
+    text, bytes or Paddle's. ``timeout`` is that of each call, in seconds.
 
     Returns whether this trainer has given the values. Raises BadValue if the job cannot hold the
     module; UnknownParameter, BadDtype or BadShape, naming every tensor that does not fit, if the
@@ -85,7 +87,7 @@ def push_buffers(
 def _settings(
     name: str,
     tensor: torch.Tensor,
-    config: Union[Config, Callable[[str, torch.Tensor], Config], None],
+    config: Config,
     keywords: Mapping[str, Any],
     sparse: bool,
 ) -> Dict[str, Any]:
@@ -94,7 +96,7 @@ def _settings(
         return {"config": BUFFER_CONFIG if tensor.is_floating_point() else INTEGER_CONFIG}
     own = config(name, tensor) if callable(config) else config
     settings: Dict[str, Any] = {**keywords, "config": own}
-    if sparse and not isinstance(own, (str, bytes)):
+    if sparse and (own is None or isinstance(own, Mapping) and "sparse" not in own):
         settings["sparse"] = True
     return settings
 
