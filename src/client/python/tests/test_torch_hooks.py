@@ -1,4 +1,4 @@
-"""Being told of an optimizer's steps, with and without PyTorch's own hooks; outer rules. No server."""
+"""Being told of steps, with and without hooks of PyTorch's own; outer rules. No server."""
 
 from __future__ import annotations
 

@@ -41,9 +41,9 @@ def sync(
     integers, by their names in ``state_dict()``; those of half precision as float32.
 
     ``config`` and ``keywords`` say how each parameter is updated, as for ``Client.init_param``;
-    only the first trainer's count. A function gets each parameter's name and tensor. The weight of an
-    embedding with sparse gradients is configured ``sparse`` besides, unless its configuration is
-    text, bytes or Paddle's. ``timeout`` is that of each call, in seconds.
+    only the first trainer's count. A function gets each parameter's name and tensor. The weight of
+    an embedding with sparse gradients is configured ``sparse`` besides, unless its configuration
+    is text, bytes or Paddle's. ``timeout`` is that of each call, in seconds.
 
     Returns whether this trainer has given the values. Raises BadValue if the job cannot hold the
     module; UnknownParameter, BadDtype or BadShape, naming every tensor that does not fit, if the
