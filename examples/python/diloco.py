@@ -1,6 +1,8 @@
 """Learns handwritten digits with DiLoCo: each process trains on its own with AdamW, and after every
 50 steps the changes of all are averaged.
 
+    pserver run -n 2 --sync sync --trainers 2 -- python3 diloco.py
+
     pserver up --job diloco --sync sync --trainers 2
     PSERVER_JOB=diloco python3 diloco.py         # in two terminals; more may join at any time
 

@@ -1,6 +1,8 @@
 """Learns handwritten digits with PyTorch; the optimizer, Adam, runs on the server.
 
-    pserver up --job digits
+    pserver run -n 2 -- python3 pytorch.py       # with a server of its own
+
+    pserver up --job digits                      # or with one that stays
     PSERVER_JOB=digits python3 pytorch.py        # several times at once, if you like
 
 All processes train the same weights, each on batches of its own, without waiting for each other.
