@@ -25,8 +25,9 @@ PROGRAM = Path(__file__).with_name("torch_digits.py")
 WORKERS = 4
 STEPS = 300
 KILLED_AFTER = 100
-#: What several may be worse than one; they are better or worse by 1 % mostly.
-TOLERANCE = 0.03
+#: What several may be worse than one. Mostly it is less than 0.005; one of them alone, with a quarter
+#: of the samples, is worse by 0.03.
+TOLERANCE = 0.015
 
 
 @pytest.fixture(scope="module")
