@@ -30,7 +30,9 @@ export interface Running {
   readonly finished: Promise<Finished>;
   /** Settles with the first line on stdout; rejects with stderr if the command ends before. */
   readonly firstLine: Promise<string>;
-  /** All lines on stderr so far. */
+  /** All that it has printed on stdout so far. */
+  output(): string;
+  /** All that it has printed on stderr so far. */
   errors(): string;
 }
 
@@ -70,7 +72,7 @@ export function start(args: readonly string[], options: CommandOptions = {}): Ru
     }),
   ]);
   firstLine.catch(() => {});
-  return { child, finished, firstLine, errors: () => stderr };
+  return { child, finished, firstLine, output: () => stdout, errors: () => stderr };
 }
 
 /** Runs `pserver` to its end. */

@@ -7,7 +7,7 @@ import { availableParallelism, hostname, tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { packageRoot } from "../../src/broker/package-root.ts";
-import { runProgram } from "../../src/cli/run/batch/run-program.ts";
+import { runProgram } from "../../src/cli/run/run-program.ts";
 import { HANG_MS } from "./limits.ts";
 
 /** Where `scripts/setup-slurm.sh` unpacks it. */

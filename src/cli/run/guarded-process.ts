@@ -2,6 +2,7 @@ import { type ChildProcessByStdio, spawn } from "node:child_process";
 import type { Readable, Writable } from "node:stream";
 import { PserverError } from "../../protocol/errors.ts";
 import { errnoCode } from "../../protocol/file-errors.ts";
+import { KILLED } from "./exit-code.ts";
 import type { TrainerOutput } from "./trainer-output.ts";
 
 /** A trainer to run under a guard. */
@@ -17,10 +18,6 @@ export interface GuardedProcessOptions {
 
 /** What outlives its process group may hold the streams open; nobody waits longer for its words. */
 const OUTPUT_TIMEOUT_MS = 5_000;
-
-/** What a shell adds to the number of a signal that ended a program. */
-const SIGNAL_BASE = 128;
-const SIGKILL_NUMBER = 9;
 
 /** A trainer and all of its process group; it ends with this process, however that ends. */
 export class GuardedProcess {
@@ -70,7 +67,7 @@ export class GuardedProcess {
         reject(new PserverError("IO", message, { program }, { cause }));
       });
       // Only a guard that was ended itself has no code, and that by SIGKILL.
-      this.#child.once("exit", (exitCode) => resolve(exitCode ?? SIGNAL_BASE + SIGKILL_NUMBER));
+      this.#child.once("exit", (exitCode) => resolve(exitCode ?? KILLED));
     }).finally(() => {
       this.#hasEnded = true;
       this.#child.stdin.destroy();

@@ -1,14 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { STEADY_MS } from "../up/restarts.ts";
+import { inWords } from "./exit-code.ts";
 import type { GuardedProcess } from "./guarded-process.ts";
-
-/** How a trainer ended for good. */
-export interface TrainerEnd {
-  readonly rank: number;
-  readonly trainer: string;
-  readonly exitCode: number;
-  readonly restarts: number;
-}
+import type { TrainerEnd } from "./trainer-team.ts";
 
 /** How a {@link KeptTrainer} starts its trainer and tells what it does. */
 export interface KeptTrainerOptions {
@@ -100,11 +94,4 @@ export class KeptTrainer {
       this.#process = start();
     }
   }
-}
-
-/** An exit code as people tell it. */
-export function inWords(exitCode: number): string {
-  return exitCode > 128
-    ? `with exit code ${exitCode} (by signal ${exitCode - 128})`
-    : `with exit code ${exitCode}`;
 }

@@ -1,20 +1,17 @@
-import { setTimeout as delay } from "node:timers/promises";
 import { ensureError, PserverError } from "../../protocol/errors.ts";
 import type { CliContext } from "../context.ts";
 import { untilAborted } from "../interrupts.ts";
-import { formatBytes, formatCount } from "../output/amounts.ts";
+import { formatCount } from "../output/amounts.ts";
 import type { Output } from "../output/output.ts";
 import { checkCommand, type TrainerCommand } from "./command-line.ts";
 import { checkServerFlags, openServer } from "./job-server.ts";
-import { inWords, type TrainerEnd } from "./kept-trainer.ts";
 import type { Launch } from "./launch.ts";
 import { findLauncher } from "./launchers.ts";
 import type { RunFlags } from "./run-flags.ts";
+import { saveAnyway, saveModel } from "./save-at-end.ts";
+import { tellEnds, tellFailure } from "./trainer-ends.ts";
 import type { RunningTrainers } from "./trainer-team.ts";
-import { formatWallTime } from "./wall-time.ts";
-
-/** The longest that a timer of the runtime can wait. */
-const TIMER_MS_MAX = 2 ** 31 - 1;
+import { wallTimeOver } from "./wall-time.ts";
 
 /**
  * Runs trainers, on a server of their own or one that is there, to their end; then saves the model, if that
@@ -41,8 +38,11 @@ export async function runTrainers(
   let isDone = false;
   try {
     const launch: Launch = { context, output, flags, command, server };
-    const ends = await untilEnded(launch, await launcher.start(launch));
-    const exitCode = Math.max(...ends.map((end) => end.exitCode));
+    const trainers = await launcher.start(launch);
+    await untilEnded(launch, trainers).finally(() =>
+      tellEnds(output, trainers.ends(), flags.instances),
+    );
+    const exitCode = Math.max(...trainers.ends().map((end) => end.exitCode));
     context.setExitCode(exitCode);
     isDone = exitCode === 0;
   } finally {
@@ -53,29 +53,25 @@ export async function runTrainers(
   }
 }
 
-/** How those trainers ended that did so by themselves; the others are stopped, and the model saved. */
-async function untilEnded(
-  launch: Launch,
-  trainers: RunningTrainers,
-): Promise<readonly TrainerEnd[]> {
+/** Waits until the run is over; then stops the trainers that are left, and saves the model. */
+async function untilEnded(launch: Launch, trainers: RunningTrainers): Promise<void> {
   const { output, flags, server, context } = launch;
   tellStart(launch);
   const timer = new AbortController();
-  let ends: readonly TrainerEnd[];
+  const reasons = [
+    server.failed,
+    interruption(context.signal),
+    wallTimeOver(flags.walltime, timer.signal),
+  ];
   try {
-    ends = await Promise.race([
+    await Promise.race([
       trainers.ended,
-      ...[
-        server.failed,
-        interruption(context.signal),
-        wallTimeOver(flags.walltime, timer.signal),
-      ].map((reason) =>
+      ...reasons.map((reason) =>
         reason.then((error): never => {
           throw error;
         }),
       ),
     ]);
-    for (const end of ends) tellFailure(output, end);
   } catch (error) {
     output.message("stopping; Ctrl-C again stops at once");
     await trainers.stop();
@@ -85,10 +81,11 @@ async function untilEnded(
   } finally {
     timer.abort();
   }
+  const failed = trainers.ends().find(({ exitCode }) => exitCode !== 0);
+  if (failed !== undefined) tellFailure(output, failed, flags.instances);
   await trainers.stop();
-  if (ends.some(({ exitCode }) => exitCode !== 0)) await saveAnyway(launch);
-  else if (flags.save !== undefined) await save(launch, flags.save);
-  return ends;
+  if (failed === undefined) await saveModel(launch);
+  else await saveAnyway(launch);
 }
 
 function tellStart({ output, flags, server }: Launch): void {
@@ -104,52 +101,9 @@ function tellStart({ output, flags, server }: Launch): void {
   }
 }
 
-function tellFailure(output: Output, { exitCode, trainer, restarts }: TrainerEnd): void {
-  if (exitCode === 0) return;
-  const again = restarts === 0 ? "" : `; it was started again ${formatCount(restarts, "time")}`;
-  output.warning(`${trainer} ended ${inWords(exitCode)}${again}; stopping the others`);
-}
-
-async function save({ output, server }: Launch, path: string): Promise<void> {
-  const saved = await server.save(path);
-  const { file, bytes, format, host } = saved;
-  const where = host === undefined ? file : `${file} on host ${host}`;
-  if (output.json) output.value({ saved });
-  else output.message(`saved ${formatBytes(bytes)} as ${format}: ${where}`);
-}
-
-/** Saves what there is after a failure: that failure is what the run ends with. */
-async function saveAnyway(launch: Launch): Promise<void> {
-  const { flags, output } = launch;
-  if (flags.save === undefined) return;
-  try {
-    await save(launch, flags.save);
-  } catch (error) {
-    const { code, message } = ensureError(error);
-    output.warning(`the model is not saved: ${code}: ${message}`);
-  }
-}
-
 async function interruption(signal: AbortSignal): Promise<PserverError> {
   await untilAborted(signal);
   return ensureError(signal.reason);
-}
-
-async function wallTimeOver(
-  seconds: number | undefined,
-  signal: AbortSignal,
-): Promise<PserverError> {
-  if (seconds === undefined) return await new Promise(() => {});
-  const endMs = performance.now() + seconds * 1000;
-  try {
-    for (let leftMs = seconds * 1000; leftMs > 0; leftMs = endMs - performance.now()) {
-      await delay(Math.min(leftMs, TIMER_MS_MAX), undefined, { signal });
-    }
-  } catch {
-    // The trainers have ended before.
-    return await new Promise(() => {});
-  }
-  return new PserverError("ABORTED", `the wall time of ${formatWallTime(seconds)} is over`);
 }
 
 function checkDevices(devices: readonly string[], instances: number): void {

@@ -24,6 +24,14 @@ export interface TrainerOutputOptions {
 const HARMLESS = /(\u001b\[[0-9;:]*m|\t)/;
 const RESET = "\u001b[0m";
 
+/** Prints one stream of a trainer, of which the bytes come in pieces. */
+export interface LinePrinter {
+  /** Prints the lines that `bytes` end; settles when the reader has room for more. */
+  print(bytes: Buffer): Promise<void>;
+  /** Prints a last line that has no end. */
+  end(): Promise<void>;
+}
+
 /** Prints what trainers print: whole lines, each behind the rank of its trainer. */
 export class TrainerOutput {
   readonly #options: TrainerOutputOptions;
@@ -35,9 +43,18 @@ export class TrainerOutput {
 
   /** Prints a stream of a trainer until it ends; reads no faster than the reader of ours. */
   async follow(rank: number, name: StreamName, source: Readable): Promise<void> {
+    const lines = this.printer(rank, name);
+    for await (const chunk of source) await lines.print(chunk as Buffer);
+    await lines.end();
+  }
+
+  /** What prints a stream of a trainer, for who reads it himself. */
+  printer(rank: number, name: StreamName): LinePrinter {
     const lines = new LineSplitter();
-    for await (const chunk of source) await this.#print(rank, name, lines.push(chunk as Buffer));
-    await this.#print(rank, name, lines.end());
+    return {
+      print: (bytes) => this.#print(rank, name, lines.push(bytes)),
+      end: () => this.#print(rank, name, lines.end()),
+    };
   }
 
   async #print(rank: number, name: StreamName, lines: readonly Buffer[]): Promise<void> {

@@ -1,4 +1,9 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { InvalidArgumentError } from "commander";
+import { PserverError } from "../../protocol/errors.ts";
+
+/** The longest that a timer of the runtime can wait. */
+const TIMER_MS_MAX = 2 ** 31 - 1;
 
 const WALL_TIME = /^(?:(\d{1,3})-)?(\d{1,4}):([0-5]\d):([0-5]\d)$/;
 
@@ -18,4 +23,22 @@ export function parseWallTime(text: string): number {
 export function formatWallTime(seconds: number): string {
   const parts = [seconds / 3600, (seconds / 60) % 60, seconds % 60];
   return parts.map((part) => String(Math.floor(part)).padStart(2, "0")).join(":");
+}
+
+/** Settles with ABORTED once the wall time is over: never if there is none, or if `signal` comes first. */
+export async function wallTimeOver(
+  seconds: number | undefined,
+  signal: AbortSignal,
+): Promise<PserverError> {
+  if (seconds === undefined) return await new Promise(() => {});
+  const endMs = performance.now() + seconds * 1000;
+  try {
+    for (let leftMs = seconds * 1000; leftMs > 0; leftMs = endMs - performance.now()) {
+      await delay(Math.min(leftMs, TIMER_MS_MAX), undefined, { signal });
+    }
+  } catch {
+    // The trainers have ended before.
+    return await new Promise(() => {});
+  }
+  return new PserverError("ABORTED", `the wall time of ${formatWallTime(seconds)} is over`);
 }

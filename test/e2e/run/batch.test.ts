@@ -26,6 +26,11 @@ import { spawn } from "node:child_process";
 note("child-of-" + RANK, spawn("sleep", ["3600"], { stdio: "ignore" }).pid);
 setInterval(() => {}, 1000);`;
 
+/** Lines as the launcher prints them. */
+function behind(rank: number, text: string): string {
+  return text.replaceAll(/^(?=.)/gm, `[${rank}] `);
+}
+
 /** What a shell, a header or a path could stumble over. */
 const ODD = ["it's", "a\nb", '$HOME `x` \\ " * %a', ""];
 
@@ -65,7 +70,7 @@ describe("slurm", () => {
 
   test("trainers are the tasks of one job, and what they train is saved", async () => {
     const script = await directory.script("train.mjs", TRAINS);
-    const { code, stderr } = await launch(
+    const { code, stdout, stderr } = await launch(
       slurm.environment,
       ...["-n", "3", "--launcher", "slurm", "--walltime", "0:30:00", "--max-simultaneous", "2"],
       ...["--env", "MINE=it's mine", "--save", "m.npz", "--", process.execPath, script, ...ODD],
@@ -75,6 +80,10 @@ describe("slurm", () => {
     const told = (rank: number): string =>
       `${[`trainer-${rank}`, "3", "00:30:00", "it's mine", ...ODD].join("|")}\n`;
     expect(await written("out")).toEqual([told(0), told(1), told(2)]);
+    expect(stdout.split(/^(?=\[)/m).sort()).toEqual(
+      [0, 1, 2].map((rank) => behind(rank, told(rank))),
+    );
+    expect(stderr).toContain("ranks 0-2  ended well");
     expect(await written("end")).toEqual(["0 0\n", "0 0\n", "0 0\n"]);
     expect(await readdir(directory.path)).toContain("m.npz");
     const [, jobId = ""] = /submitted as job (\d+)/.exec(stderr) ?? [];
@@ -103,11 +112,47 @@ describe("slurm", () => {
     expect(stderr).toContain(
       "trainer-1 ended with exit code 33; it was started again 1 time; stopping",
     );
+    expect(stderr).toMatch(
+      /rank 0 {2}stopped\n.*rank 1 {2}ended with exit code 33; it was started/,
+    );
     expect(code).toBe(33);
     expect((await written("err"))[1]).toContain("exit code 137; starting it again (1 of 1)");
     expect(await directory.noted(/^trainer-1/)).toHaveLength(2);
     await directory.untilGone();
     expect(await slurm.run("squeue", "--noheader")).toBe("");
+  });
+
+  test("what trainers print is printed while they run, and to its end", async () => {
+    const script = await directory.script(
+      "train.mjs",
+      `import { existsSync, watch } from "node:fs";
+       console.log("first of " + RANK);
+       process.stderr.write("complains " + RANK + " \\n half");
+       const timer = setInterval(() => {
+         if (!existsSync("seen")) return;
+         clearInterval(timer);
+         process.stdout.write("x".repeat(1_000_000) + "\\nlast without an end");
+       }, 50);`,
+    );
+    const running = launch(
+      slurm.environment,
+      ...["-n", "2", "--launcher", "slurm", "--", process.execPath, script],
+    );
+    const seen = (): string[] => running.output().split("\n").sort();
+    await vi.waitFor(() => expect(seen()).toEqual(["", "[0] first of 0", "[1] first of 1"]), WAIT);
+    expect(await directory.noted(/^trainer/)).toHaveLength(2);
+    await writeFile(join(directory.path, "seen"), "");
+    const { code, stdout, stderr } = await running.finished;
+    expect(code).toBe(0);
+    for (const rank of [0, 1]) {
+      expect(stderr).toContain(`[${rank}] complains ${rank} \n`);
+      expect(stderr).toContain(`[${rank}]  half\n`);
+      const lines = stdout.split("\n").filter((line) => line.startsWith(`[${rank}] `));
+      const texts = lines.map((line) => line.slice("[0] ".length));
+      expect(texts[0]).toBe(`first of ${rank}`);
+      expect(texts.slice(1, -1).join("")).toBe("x".repeat(1_000_000));
+      expect(texts.at(-1)).toBe("last without an end");
+    }
   });
 
   test("Ctrl-C cancels the job", async () => {
@@ -139,7 +184,7 @@ describe("slurm", () => {
     await vi.waitFor(() => expect(running.errors()).toMatch(/submitted as job \d+/), WAIT);
     await slurm.run("scancel", /submitted as job (\d+)/.exec(running.errors())?.[1] ?? "");
     const { code, stderr } = await running.finished;
-    expect(stderr).toContain("trainer-0 ended with exit code 143 (by signal 15)");
+    expect(stderr).toContain("trainer-0 ended with exit code 143 (SIGTERM)");
     expect(code).toBe(143);
     await directory.untilGone();
   });

@@ -126,7 +126,7 @@ test("one that crashes comes back under its id and rank, the others go on", asyn
     { rank: 1, stdout: "trainer-1" },
   ]);
   expect(stderr).toContain(
-    "trainer-1 ended with exit code 139 (by signal 11); starting it again (1 of 3)",
+    "trainer-1 ended with exit code 139 (SIGSEGV); starting it again (1 of 3)",
   );
   expect(await directory.noted(/^trainer-0/)).toHaveLength(1);
   expect(await directory.noted(/^trainer-1/)).toHaveLength(2);

@@ -1,21 +1,17 @@
-import { readFile } from "node:fs/promises";
-import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { PserverError } from "../../../protocol/errors.ts";
-import { errnoCode, fileError } from "../../../protocol/file-errors.ts";
-import type { TrainerEnd } from "../kept-trainer.ts";
-import type { RunningTrainers } from "../trainer-team.ts";
-import { logNames } from "./batch-script.ts";
-import type { BatchSystem, QueueAnswer } from "./batch-system.ts";
-import { runProgram } from "./run-program.ts";
+import { type ProgramAnswer, runProgram } from "../run-program.ts";
+import type { TrainerOutput } from "../trainer-output.ts";
+import type { RunningTrainers, TrainerEnd } from "../trainer-team.ts";
+import type { BatchSystem } from "./batch-system.ts";
+import { readEnds, silentEnds, type TaskFiles } from "./task-ends.ts";
+import { TaskOutput } from "./task-output.ts";
 
 /** A job that was submitted. */
-export interface BatchJobOptions {
+export interface BatchJobOptions extends TaskFiles {
   readonly system: BatchSystem;
   readonly jobId: string;
-  readonly instances: number;
-  readonly logDirectory: string;
-  readonly trainerId: (rank: number) => string;
+  readonly output: TrainerOutput;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly onMessage: (text: string) => void;
 }
@@ -26,30 +22,52 @@ const POLL_MS = 1_000;
 const POLLS_PER_QUEUE_QUERY = 10;
 const QUERY_TIMEOUT_MS = 60_000;
 
-/** How long a file may take to appear on another machine after the task that wrote it is gone. */
-const FILES_TIMEOUT_MS = 30_000;
+/** How long a file may take to appear here that a task has written elsewhere: NFS may look only once a minute. */
+const FILES_TIMEOUT_MS = 70_000;
+
+/** How long the rest of the output may take whoever reads it; it stays in the files. */
+const OUTPUT_TIMEOUT_MS = 10_000;
 
 /** How long the queue may not answer, and how long a job that was cancelled may take to go. */
 const SILENCE_MS_MAX = 3_600_000;
 const CANCEL_TIMEOUT_MS = 120_000;
 
-/** The trainers of a batch job, seen by the files in which they tell how they ended, and by the queue. */
+/**
+ * The trainers of a batch job, seen by the queue and by the files in which they tell what they print and how they
+ * ended.
+ */
 export class BatchJob implements RunningTrainers {
-  readonly ended: Promise<readonly TrainerEnd[]>;
+  readonly ended: Promise<void>;
   readonly #options: BatchJobOptions;
+  readonly #output: TaskOutput;
   readonly #stopping = new AbortController();
-  #isGone = false;
+  #ends: readonly TrainerEnd[] = [];
 
   constructor(options: BatchJobOptions) {
     this.#options = options;
-    this.ended = this.#watch();
+    this.#output = new TaskOutput(options);
+    this.ended = this.#untilEnded();
     this.ended.catch(() => {});
   }
 
-  /** Cancels the job and waits until the queue has it no more. */
+  ends(): readonly TrainerEnd[] {
+    return this.#ends;
+  }
+
+  /** Cancels the job, waits until the queue has it no more, and prints the rest of what its tasks wrote. */
   async stop(): Promise<void> {
     this.#stopping.abort();
-    if (this.#isGone) return;
+    if (this.#ends.length < this.#options.instances) await this.#cancel();
+    const isPrinted = this.#output.finish().then(() => true);
+    const timer = new AbortController();
+    const late = delay(OUTPUT_TIMEOUT_MS, false, { signal: timer.signal }).catch(() => false);
+    const { logDirectory, onMessage } = this.#options;
+    if (!(await Promise.race([isPrinted, late]).finally(() => timer.abort()))) {
+      onMessage(`nobody reads what trainers printed; all of it is in ${logDirectory}`);
+    }
+  }
+
+  async #cancel(): Promise<void> {
     const { system, jobId, onMessage } = this.#options;
     const { code, stderr } = await this.#run(system.cancelCommand(jobId));
     const deadlineMs = performance.now() + CANCEL_TIMEOUT_MS;
@@ -61,72 +79,49 @@ export class BatchJob implements RunningTrainers {
     onMessage(`job ${jobId} was to be cancelled and is still in the queue${why}`);
   }
 
-  async #watch(): Promise<readonly TrainerEnd[]> {
+  async #untilEnded(): Promise<void> {
+    const ends = await this.#watch();
+    if (ends === undefined) return;
+    this.#ends = ends;
+    // What a trainer has said comes before what is said of it.
+    await this.#output.printWritten();
+  }
+
+  /** How trainers ended, once the run is over by that; undefined if it is stopped before. */
+  async #watch(): Promise<readonly TrainerEnd[] | undefined> {
     const { signal } = this.#stopping;
     let answeredMs = performance.now();
     for (let polls = 1; !signal.aborted; polls++) {
-      const ends = await this.#readEnds();
+      const ends = await readEnds(this.#options);
       const failed = ends.some(({ exitCode }) => exitCode !== 0);
-      if (failed || ends.length === this.#options.instances) return this.#over(ends);
+      if (failed || ends.length === this.#options.instances) return ends;
       if (polls % POLLS_PER_QUEUE_QUERY === 0) {
         const isQueued = await this.#isQueued();
-        if (isQueued === false) return this.#over(await this.#lastEnds());
+        if (isQueued === false) return await this.#lastEnds();
         if (isQueued === true) answeredMs = performance.now();
         else if (performance.now() - answeredMs > SILENCE_MS_MAX) throw this.#silent();
       }
       await delay(POLL_MS, undefined, { signal }).catch(() => {});
     }
-    return [];
-  }
-
-  #over(ends: readonly TrainerEnd[]): readonly TrainerEnd[] {
-    this.#isGone = ends.length === this.#options.instances;
-    return ends;
+    return undefined;
   }
 
   /** How all have ended: one that has not told has failed. */
   async #lastEnds(): Promise<readonly TrainerEnd[]> {
-    const { instances, jobId, trainerId, onMessage, logDirectory } = this.#options;
+    const { instances, jobId, onMessage, logDirectory } = this.#options;
     const deadlineMs = performance.now() + FILES_TIMEOUT_MS;
-    let ends = await this.#readEnds();
+    let ends = await readEnds(this.#options);
     while (ends.length < instances && performance.now() < deadlineMs) {
       await delay(POLL_MS);
-      ends = await this.#readEnds();
+      ends = await readEnds(this.#options);
     }
-    const told = new Set(ends.map(({ rank }) => rank));
-    const silent = Array.from({ length: instances }, (_, rank) => rank).filter(
-      (rank) => !told.has(rank),
-    );
+    const silent = silentEnds(this.#options, ends);
     if (silent.length === 0) return ends;
-    const names = silent.map(trainerId).join(", ");
-    onMessage(`job ${jobId} has ended, and ${names} did not tell how: see ${logDirectory}`);
-    const lost = silent.map((rank) => ({
-      rank,
-      trainer: trainerId(rank),
-      exitCode: 1,
-      restarts: 0,
-    }));
-    return [...ends, ...lost];
-  }
-
-  async #readEnds(): Promise<TrainerEnd[]> {
-    const ranks = Array.from({ length: this.#options.instances }, (_, rank) => rank);
-    const ends = await Promise.all(ranks.map((rank) => this.#readEnd(rank)));
-    return ends.filter((end) => end !== undefined);
-  }
-
-  async #readEnd(rank: number): Promise<TrainerEnd | undefined> {
-    const { logDirectory, trainerId } = this.#options;
-    const path = join(logDirectory, logNames.end(rank));
-    try {
-      const match = /^(\d{1,3}) (\d{1,9})$/.exec((await readFile(path, "utf8")).trim());
-      if (match === null) throw new PserverError("BAD_FILE", `${path}: expected an exit code`);
-      const [exitCode = 1, restarts = 0] = match.slice(1).map(Number);
-      return { rank, trainer: trainerId(rank), exitCode, restarts };
-    } catch (error) {
-      if (errnoCode(error) === "ENOENT") return undefined;
-      throw fileError("read", path, error);
-    }
+    const names = silent.map(({ trainer }) => trainer).join(", ");
+    onMessage(
+      `job ${jobId} has ended, and ${names} did not tell how: see ${logDirectory}, a directory that all machines must share`,
+    );
+    return [...ends, ...silent];
   }
 
   async #isQueued(): Promise<boolean | undefined> {
@@ -134,7 +129,7 @@ export class BatchJob implements RunningTrainers {
     return system.isQueued(await this.#run(system.queueCommand(jobId)));
   }
 
-  #run(command: readonly [program: string, ...args: string[]]): Promise<QueueAnswer> {
+  #run(command: readonly [program: string, ...args: string[]]): Promise<ProgramAnswer> {
     const { environment } = this.#options;
     return runProgram(command, { environment, timeoutMs: QUERY_TIMEOUT_MS });
   }

@@ -2,6 +2,7 @@ import { STEADY_MS } from "../../up/restarts.ts";
 import type { TrainerCommand } from "../command-line.ts";
 import type { RunFlags } from "../run-flags.ts";
 import { exportLines, shellCommand, shellWord } from "../shell-words.ts";
+import { logNames } from "./log-names.ts";
 
 /** What a batch script is made of. */
 export interface BatchScript {
@@ -18,14 +19,6 @@ export interface BatchScript {
   /** Where each writes what it prints and how it ended. */
   readonly logDirectory: string;
 }
-
-/** Names of the files of a trainer in the directory of messages. */
-export const logNames = {
-  stdout: (rank: number | string) => `rank-${rank}.out`,
-  stderr: (rank: number | string) => `rank-${rank}.err`,
-  /** Its exit code and how often it was started again; there once it has ended for good. */
-  end: (rank: number | string) => `rank-${rank}.end`,
-};
 
 /**
  * The script of a batch job: each task runs one trainer, starts it again when it fails, passes SIGTERM on to it,

@@ -1,5 +1,6 @@
 import { PserverError } from "../../../protocol/errors.ts";
 import type { RunFlags } from "../run-flags.ts";
+import type { ProgramAnswer } from "../run-program.ts";
 
 /** A batch system: how it is asked for a job of trainers, and of one. */
 export interface BatchSystem {
@@ -15,15 +16,8 @@ export interface BatchSystem {
   jobId(printed: string): string | undefined;
   cancelCommand(jobId: string): readonly [program: string, ...args: string[]];
   queueCommand(jobId: string): readonly [program: string, ...args: string[]];
-  /** Whether a job still waits or runs; undefined if that answer does not say. */
-  isQueued(answer: QueueAnswer): boolean | undefined;
-}
-
-/** What the program that shows the queue answered. */
-export interface QueueAnswer {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
+  /** Whether a job still waits or runs; undefined if the answer of `queueCommand` does not say. */
+  isQueued(answer: ProgramAnswer): boolean | undefined;
 }
 
 const OPTION_VALUE = /^[A-Za-z0-9_.,:=@&|*()+-]{1,200}$/;

@@ -5,17 +5,17 @@ import { io } from "../../../protocol/file-errors.ts";
 import type { CliContext } from "../../context.ts";
 import { checkProgram, type TrainerCommand } from "../command-line.ts";
 import { usesRunningServer } from "../job-server.ts";
-import { inheritedEnvironment, type Launch } from "../launch.ts";
+import { inheritedEnvironment, type Launch, trainerOutput } from "../launch.ts";
 import type { Launcher } from "../launchers.ts";
 import { reachableAddress } from "../reachable-address.ts";
 import { type RunFlags, refuseFlags } from "../run-flags.ts";
+import { runProgram } from "../run-program.ts";
 import { accessOf } from "../server-access.ts";
 import { shellCommand } from "../shell-words.ts";
 import { sharedVariables, trainerId } from "../trainer-variables.ts";
 import { BatchJob } from "./batch-job.ts";
 import { batchScript } from "./batch-script.ts";
 import type { BatchSystem } from "./batch-system.ts";
-import { runProgram } from "./run-program.ts";
 
 const SUBMIT_TIMEOUT_MS = 120_000;
 const VERSION_TIMEOUT_MS = 10_000;
@@ -97,13 +97,14 @@ async function submit(system: BatchSystem, launch: Launch): Promise<BatchJob> {
     const message = `${system.submitProgram} did not take the job: ${said || `exit code ${answer.code}`}`;
     throw new PserverError("UNSUPPORTED", message, { exitCode: answer.code });
   }
-  output.message(`submitted as job ${jobId}; what trainers print is in ${logDirectory}`);
+  output.message(`submitted as job ${jobId}; what trainers print is also in ${logDirectory}`);
   return new BatchJob({
     system,
     jobId,
     instances: flags.instances,
     logDirectory,
     trainerId: (rank) => trainerId(flags, rank),
+    output: trainerOutput(launch),
     environment,
     onMessage: (message) => output.warning(message),
   });

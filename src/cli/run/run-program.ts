@@ -1,7 +1,13 @@
 import { spawn } from "node:child_process";
-import type { QueueAnswer } from "./batch-system.ts";
 
-/** How to run a program of a batch system. */
+/** What a program answered. */
+export interface ProgramAnswer {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** How to run a program that answers a question. */
 export interface RunProgramOptions {
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly directory?: string;
@@ -18,7 +24,7 @@ const ENDED = 137;
 export function runProgram(
   [program, ...args]: readonly [program: string, ...args: string[]],
   { environment, directory, timeoutMs }: RunProgramOptions,
-): Promise<QueueAnswer> {
+): Promise<ProgramAnswer> {
   return new Promise((resolve) => {
     const child = spawn(program, args, {
       stdio: ["ignore", "pipe", "pipe"],

@@ -1,0 +1,48 @@
+import { type FileHandle, open } from "node:fs/promises";
+import { errnoCode } from "../../../protocol/file-errors.ts";
+
+/** The most that is read at a time. */
+const PIECE_BYTES = 64 * 1024;
+
+/** A file that another process writes, maybe on another machine: read as far as it is written, again and again. */
+export class GrowingFile {
+  readonly #path: string;
+  #readBytes = 0;
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  /**
+   * Hands over what is new until the size that the file has now; nothing if it is not there yet. One that has
+   * become shorter was begun anew, and is read from its start.
+   * @throws what the file system says.
+   */
+  async readNew(take: (bytes: Buffer) => Promise<void>): Promise<void> {
+    // Opened each time: only then does a network file system ask the server for the present size.
+    const file = await openIfThere(this.#path);
+    if (file === undefined) return;
+    try {
+      const { size } = await file.stat();
+      if (size < this.#readBytes) this.#readBytes = 0;
+      while (this.#readBytes < size) {
+        const piece = Buffer.allocUnsafe(Math.min(PIECE_BYTES, size - this.#readBytes));
+        const { bytesRead } = await file.read(piece, 0, piece.length, this.#readBytes);
+        if (bytesRead === 0) return;
+        this.#readBytes += bytesRead;
+        await take(piece.subarray(0, bytesRead));
+      }
+    } finally {
+      await file.close();
+    }
+  }
+}
+
+async function openIfThere(path: string): Promise<FileHandle | undefined> {
+  try {
+    return await open(path);
+  } catch (error) {
+    if (errnoCode(error) === "ENOENT") return undefined;
+    throw error;
+  }
+}

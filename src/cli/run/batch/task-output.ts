@@ -1,0 +1,81 @@
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { ensureError } from "../../../protocol/errors.ts";
+import type { LinePrinter, TrainerOutput } from "../trainer-output.ts";
+import { GrowingFile } from "./growing-file.ts";
+import { logNames } from "./log-names.ts";
+
+/** Where tasks write, and what prints it. */
+export interface TaskOutputOptions {
+  readonly logDirectory: string;
+  readonly instances: number;
+  readonly output: TrainerOutput;
+  readonly onMessage: (text: string) => void;
+}
+
+/** A stream of a trainer, as the file that its task writes. */
+interface TaskStream {
+  readonly path: string;
+  readonly file: GrowingFile;
+  readonly lines: LinePrinter;
+}
+
+const POLL_MS = 1_000;
+
+/** Prints what the tasks of a batch job write to files, while they run. One piece of one file is held at a time. */
+export class TaskOutput {
+  readonly #onMessage: (text: string) => void;
+  readonly #finishing = new AbortController();
+  readonly #following: Promise<void>;
+  #streams: readonly TaskStream[];
+  #turn: Promise<void> = Promise.resolve();
+
+  constructor({ logDirectory, instances, output, onMessage }: TaskOutputOptions) {
+    this.#onMessage = onMessage;
+    const ranks = Array.from({ length: instances }, (_, rank) => rank);
+    this.#streams = ranks.flatMap((rank) =>
+      (["stdout", "stderr"] as const).map((name) => {
+        const path = join(logDirectory, logNames[name](rank));
+        return { path, file: new GrowingFile(path), lines: output.printer(rank, name) };
+      }),
+    );
+    this.#following = this.#follow();
+  }
+
+  /** Settles when what is written by now is printed. */
+  printWritten(): Promise<void> {
+    this.#turn = this.#turn.then(() => this.#printNew());
+    return this.#turn;
+  }
+
+  /** Prints the rest, last lines without an end too. No task may write any more. */
+  async finish(): Promise<void> {
+    this.#finishing.abort();
+    await this.#following;
+    await this.printWritten();
+    for (const { lines } of this.#streams) await lines.end();
+    this.#streams = [];
+  }
+
+  async #follow(): Promise<void> {
+    const { signal } = this.#finishing;
+    while (!signal.aborted) {
+      await this.printWritten();
+      await delay(POLL_MS, undefined, { signal }).catch(() => {});
+    }
+  }
+
+  async #printNew(): Promise<void> {
+    for (const stream of this.#streams) {
+      try {
+        await stream.file.readNew((bytes) => stream.lines.print(bytes));
+      } catch (error) {
+        // The trainers do not need to be heard.
+        this.#streams = this.#streams.filter((each) => each !== stream);
+        this.#onMessage(
+          `${stream.path} cannot be followed any longer: ${ensureError(error).message}`,
+        );
+      }
+    }
+  }
+}

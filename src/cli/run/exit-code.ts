@@ -1,0 +1,16 @@
+import { constants } from "node:os";
+
+/** What a shell adds to the number of a signal that ended a program. */
+export const SIGNAL_BASE = 128;
+
+/** The exit code of what SIGKILL has ended. */
+export const KILLED = SIGNAL_BASE + constants.signals.SIGKILL;
+
+/** An exit code as people tell it, with the signal that it stands for. */
+export function inWords(exitCode: number): string {
+  const code = `with exit code ${exitCode}`;
+  if (exitCode === KILLED) return `${code} (SIGKILL: often the kernel's, when memory has run out)`;
+  const signals = Object.entries(constants.signals);
+  const signal = signals.find(([, number]) => SIGNAL_BASE + number === exitCode)?.[0];
+  return signal === undefined ? code : `${code} (${signal})`;
+}

@@ -1,0 +1,23 @@
+import { ensureError } from "../../protocol/errors.ts";
+import { formatBytes } from "../output/amounts.ts";
+import type { Launch } from "./launch.ts";
+
+/** Has the model saved if `--save` asks for it. @throws as `Client.saveModel` does. */
+export async function saveModel({ flags, output, server }: Launch): Promise<void> {
+  if (flags.save === undefined) return;
+  const saved = await server.save(flags.save);
+  const { file, bytes, format, host } = saved;
+  const where = host === undefined ? file : `${file} on host ${host}`;
+  if (output.json) output.value({ saved });
+  else output.message(`saved ${formatBytes(bytes)} as ${format}: ${where}`);
+}
+
+/** Saves what there is after a failure: that failure is what the run ends with. */
+export async function saveAnyway(launch: Launch): Promise<void> {
+  try {
+    await saveModel(launch);
+  } catch (error) {
+    const { code, message } = ensureError(error);
+    launch.output.warning(`the model is not saved: ${code}: ${message}`);
+  }
+}
