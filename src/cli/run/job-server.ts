@@ -132,7 +132,12 @@ async function startServer(
     access: { url: address === undefined ? url : withHost(url, address.advertised), credentials },
     directory,
     failed: server.failed,
-    save: (path) => saveModel(flags, own, flags.modelDir === undefined ? basename(path) : path),
+    async save(path) {
+      const name = flags.modelDir === undefined ? basename(path) : path;
+      const saved = await saveModel(flags, own, name);
+      // The hosts are here: where the file is says more than which of them wrote it.
+      return { ...saved, file: resolve(server.ready.modelDirectory, saved.file) };
+    },
     async stop(isDone) {
       await server.stop();
       if (isDone && flags.store === undefined) await removeData(directory);

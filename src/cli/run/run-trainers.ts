@@ -7,6 +7,7 @@ import { checkCommand, type TrainerCommand } from "./command-line.ts";
 import { checkServerFlags, openServer } from "./job-server.ts";
 import type { Launch } from "./launch.ts";
 import { findLauncher } from "./launchers.ts";
+import { checkPythonScript } from "./python-script.ts";
 import type { RunFlags } from "./run-flags.ts";
 import { saveAnyway, saveModel } from "./save-at-end.ts";
 import { tellEnds, tellFailure } from "./trainer-ends.ts";
@@ -33,6 +34,9 @@ export async function runTrainers(
   if (flags.dryRun === true) {
     context.stdout.write(await launcher.describe(context, flags, command));
     return;
+  }
+  if (flags.launcher === "local") {
+    await checkPythonScript(command, { ...context.environment, ...flags.env });
   }
   const server = await openServer(context, output, flags);
   let isDone = false;

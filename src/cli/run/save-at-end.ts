@@ -1,3 +1,4 @@
+import { isAbsolute } from "node:path";
 import { ensureError } from "../../protocol/errors.ts";
 import { formatBytes } from "../output/amounts.ts";
 import type { Launch } from "./launch.ts";
@@ -7,7 +8,7 @@ export async function saveModel({ flags, output, server }: Launch): Promise<void
   if (flags.save === undefined) return;
   const saved = await server.save(flags.save);
   const { file, bytes, format, host } = saved;
-  const where = host === undefined ? file : `${file} on host ${host}`;
+  const where = isAbsolute(file) || host === undefined ? file : `${file} on host ${host}`;
   if (output.json) output.value({ saved });
   else output.message(`saved ${formatBytes(bytes)} as ${format}: ${where}`);
 }

@@ -1,46 +1,6 @@
 """``python -m pserver run …``: the command ``pserver``, which comes with the npm package."""
 
-from __future__ import annotations
-
-import os
-import shutil
-import sys
-from pathlib import Path
-from typing import List, NoReturn, Optional
-
-_NOT_FOUND = 127
-"""What shells answer for a command that is not there."""
-
-_HOW_TO_GET_IT = (
-    "pserver: the command is not found: install Node.js 20.19 or newer, then the npm package: "
-    "npm install --global nats-pserver"
-)
-
-
-def find_command() -> Optional[List[str]]:
-    """The program ``pserver`` and its first arguments: the one on the PATH, else the one that
-    ``make build`` has left in the tree around this package. None if there is neither."""
-    installed = shutil.which("pserver")
-    if installed is not None:
-        return [installed]
-    node = shutil.which("node")
-    # Installed elsewhere, there may be fewer directories above.
-    for tree in list(Path(__file__).resolve().parents)[4:5]:
-        main = tree / "dist" / "cli" / "main.js"
-        if node is not None and main.is_file():
-            return [node, str(main)]
-    return None
-
-
-def main() -> NoReturn:
-    """Becomes the command, with the arguments of this one, so that signals and the exit code are
-    its own. Says how to get it if there is none."""
-    command = find_command()
-    if command is None:
-        print(_HOW_TO_GET_IT, file=sys.stderr)
-        sys.exit(_NOT_FOUND)
-    os.execv(command[0], [*command, *sys.argv[1:]])
-
+from ._command import become
 
 if __name__ == "__main__":
-    main()
+    become("pserver", "main.js")

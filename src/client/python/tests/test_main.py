@@ -1,4 +1,4 @@
-"""``python -m pserver``: becomes the command ``pserver`` of the PATH, or says how to get it."""
+"""``python -m pserver`` and ``python -m legion``: the commands of the PATH, or how to get them."""
 
 from __future__ import annotations
 
@@ -22,23 +22,26 @@ def _environment(path: Path) -> Dict[str, str]:
     return {**os.environ, "PATH": str(path)}
 
 
-def _python(*arguments: str) -> List[str]:
-    return [sys.executable, "-m", "pserver", *arguments]
+def _python(*arguments: str, module: str = "pserver") -> List[str]:
+    return [sys.executable, "-m", module, *arguments]
 
 
 @pytest.fixture(name="directory")
 def _directory(tmp_path: Path) -> Path:
-    """A directory with a command ``pserver`` that tells what it is given."""
-    command = tmp_path / "pserver"
-    command.write_text(_COMMAND)
-    command.chmod(0o755)
+    """A directory with commands ``pserver`` and ``legion`` that tell what they are given."""
+    for name in ("pserver", "legion"):
+        command = tmp_path / name
+        command.write_text(_COMMAND)
+        command.chmod(0o755)
     return tmp_path
 
 
-def test_becomes_the_command_of_the_path(directory: Path) -> None:
+@pytest.mark.parametrize("module", ["pserver", "legion"])
+def test_becomes_the_command_of_the_path(directory: Path, module: str) -> None:
     words = ["run", "-n", "2", "--", "a b", "it's", ""]
+    (directory / ("legion" if module == "pserver" else "pserver")).unlink()
     with subprocess.Popen(
-        _python(*words), env=_environment(directory), stdout=subprocess.PIPE, text=True
+        _python(*words, module=module), env=_environment(directory), stdout=subprocess.PIPE, text=True
     ) as process:
         told, _ = process.communicate(timeout=60)
     assert process.returncode == 37
@@ -58,9 +61,10 @@ def test_a_signal_ends_the_command(directory: Path) -> None:
         assert process.wait(timeout=60) == -signal.SIGTERM
 
 
-def test_says_how_to_get_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("module", ["pserver", "legion"])
+def test_says_how_to_get_it(tmp_path: Path, module: str) -> None:
     ended = subprocess.run(
-        _python("run", "--", "x"),
+        _python("run", "--", "x", module=module),
         env=_environment(tmp_path),
         capture_output=True,
         text=True,
@@ -70,4 +74,5 @@ def test_says_how_to_get_it(tmp_path: Path) -> None:
     assert ended.returncode == 127
     assert ended.stdout == ""
     assert ended.stderr.count("\n") == 1
+    assert ended.stderr.startswith(f"{module}: ")
     assert "npm install --global nats-pserver" in ended.stderr

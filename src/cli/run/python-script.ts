@@ -1,0 +1,69 @@
+import { readFile } from "node:fs/promises";
+import { basename, dirname, resolve } from "node:path";
+import { PserverError } from "../../protocol/errors.ts";
+import { fileError } from "../../protocol/file-errors.ts";
+import { type ProgramAnswer, runProgram } from "./run-program.ts";
+
+const PYTHON = /^python(?:\d(?:\.\d+)?)?$/;
+
+/** An import of one of our packages that nothing guards: no `try`, no condition. */
+const IMPORT = /^(?:import[ \t]+(?:.*,[ \t]*)?|from[ \t]+)(legion|pserver)\b/m;
+
+const QUESTION_TIMEOUT_MS = 20_000;
+
+/** The first of the modules that this Python does not find from the script's directory. */
+const QUESTION = `
+import sys
+from importlib.util import find_spec
+sys.path[0] = sys.argv[1]
+print(next((name for name in sys.argv[2:] if find_spec(name) is None), ""))
+`;
+
+/**
+ * Checks that the Python of a command finds the package `legion` or `pserver` that its script imports, and numpy,
+ * which both need; a script that looks for modules elsewhere (`sys.path`) is left to itself.
+ * @throws BAD_VALUE if one is missing: else every trainer would fail, again and again.
+ */
+export async function checkPythonScript(
+  command: readonly string[],
+  environment: Readonly<Record<string, string | undefined>>,
+): Promise<void> {
+  const at = command.findIndex((word, i) => {
+    return PYTHON.test(basename(word)) && command[i + 1]?.endsWith(".py") === true;
+  });
+  const [python, script] = command.slice(at, at + 2);
+  if (at < 0 || python === undefined || script === undefined) return;
+  const needed = neededPackage(await textOf(script));
+  if (needed === undefined) return;
+  const { code, stdout } = await ask(python, script, [needed, "numpy"], environment);
+  const missing = stdout.trim();
+  // A Python that cannot answer will say why when it runs the script.
+  if (code !== 0 || missing === "") return;
+  const how = missing === "numpy" ? "numpy" : "nats-pserver";
+  const expected = `a ${python} that has the module ${missing} (python3 -m pip install ${how})`;
+  const message = `${script}: expected ${expected}; received one that has not`;
+  throw new PserverError("BAD_VALUE", message, { expected, received: python });
+}
+
+/** The package of ours that a script cannot do without. */
+function neededPackage(text: string): string | undefined {
+  return text.includes("sys.path") ? undefined : IMPORT.exec(text)?.[1];
+}
+
+async function textOf(script: string): Promise<string> {
+  try {
+    return await readFile(script, "utf8");
+  } catch (error) {
+    throw fileError("read the script", script, error);
+  }
+}
+
+function ask(
+  python: string,
+  script: string,
+  modules: readonly string[],
+  environment: Readonly<Record<string, string | undefined>>,
+): Promise<ProgramAnswer> {
+  const words = ["-c", QUESTION, dirname(resolve(script)), ...modules];
+  return runProgram([python, ...words], { environment, timeoutMs: QUESTION_TIMEOUT_MS });
+}
