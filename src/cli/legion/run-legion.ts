@@ -12,8 +12,11 @@ import {
   findExecutable,
   type TrainerCommand,
 } from "../run/command-line.ts";
+import { runProgram } from "../run/run-program.ts";
 import { runCli } from "../run-cli.ts";
 import { type LegionFlags, legionCommand } from "./legion-command.ts";
+
+const SHELL_TIMEOUT_MS = 10_000;
 
 /** Runs one command line of `legion`, without the program's name; answers the exit code and never throws. */
 export async function runLegion(args: readonly string[], cliProcess: CliProcess): Promise<number> {
@@ -24,6 +27,7 @@ export async function runLegion(args: readonly string[], cliProcess: CliProcess)
       if (flags[name] !== undefined) stderr.write(`legion: --${name} has no effect any more\n`);
     }
     runArguments = toRunArguments(script, flags, environment["PATH"]);
+    await checkScriptArguments(flags.user_script_args, environment);
   })
     .exitOverride()
     .configureOutput({
@@ -119,7 +123,29 @@ function commandOf(script: string, scriptArguments: string): TrainerCommand {
   const path = isPython || script.includes("/") ? script : `./${script}`;
   const command: TrainerCommand = isPython ? ["python3", path] : [path];
   if (scriptArguments.trim() === "") return command;
-  return ["sh", "-c", `exec "$@" ${scriptArguments}`, "legion", ...command];
+  return ["sh", "-c", withArguments(scriptArguments), "legion", ...command];
+}
+
+/** What a shell runs that is given the script as its arguments. */
+function withArguments(scriptArguments: string): string {
+  return `exec "$@" ${scriptArguments}`;
+}
+
+/** @throws BAD_VALUE for arguments that a shell cannot read: every instance would fail by them. */
+async function checkScriptArguments(
+  scriptArguments: string,
+  environment: CliProcess["environment"],
+): Promise<void> {
+  const question = ["sh", "-n", "-c", withArguments(scriptArguments)] as const;
+  const options = { environment, timeoutMs: SHELL_TIMEOUT_MS };
+  const { code, stderr } = await runProgram(question, options);
+  if (code === 0) return;
+  const expected = "words as a shell reads them";
+  throw wrong(
+    "--user_script_args",
+    expected,
+    `${JSON.stringify(scriptArguments)}: ${stderr.trim()}`,
+  );
 }
 
 function wrong(flag: string, expected: string, received: string): PserverError {

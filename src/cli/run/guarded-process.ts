@@ -16,7 +16,10 @@ export interface GuardedProcessOptions {
   readonly output: TrainerOutput;
 }
 
-/** What outlives its process group may hold the streams open; nobody waits longer for its words. */
+/**
+ * What outlives its process group may hold the streams open: nobody waits longer for its words. A slow reader of
+ * ours may take any time.
+ */
 const OUTPUT_TIMEOUT_MS = 5_000;
 
 /** A trainer and all of its process group; it ends with this process, however that ends. */
@@ -45,7 +48,7 @@ export class GuardedProcess {
     // A guard that is gone reads no more; its exit tells.
     this.#child.stdin.on("error", () => {});
     this.#child.stdin.write(options.startLine);
-    this.ended = this.#untilEnded(program, printed);
+    this.ended = this.#untilEnded(options, printed);
     this.ended.catch(() => {});
   }
 
@@ -60,7 +63,10 @@ export class GuardedProcess {
     killGroup(this.#child.pid);
   }
 
-  async #untilEnded(program: string, printed: Promise<unknown>): Promise<number> {
+  async #untilEnded(
+    { program: [program], output }: GuardedProcessOptions,
+    printed: Promise<unknown>,
+  ): Promise<number> {
     const code = await new Promise<number>((resolve, reject) => {
       this.#child.once("error", (cause) => {
         const message = `cannot run ${program}: ${cause.message}`;
@@ -73,12 +79,13 @@ export class GuardedProcess {
       this.#child.stdin.destroy();
       killGroup(this.#child.pid);
     });
-    const timer = setTimeout(() => {
+    const timer = setInterval(() => {
+      if (output.isHeldUp) return;
       this.#child.stdout.destroy();
       this.#child.stderr.destroy();
     }, OUTPUT_TIMEOUT_MS);
     await printed;
-    clearTimeout(timer);
+    clearInterval(timer);
     return code;
   }
 }

@@ -41,6 +41,11 @@ export class TrainerOutput {
     this.#options = options;
   }
 
+  /** Whether the reader of ours has no room at present. */
+  get isHeldUp(): boolean {
+    return this.#drained.size > 0;
+  }
+
   /** Prints a stream of a trainer until it ends; reads no faster than the reader of ours. */
   async follow(rank: number, name: StreamName, source: Readable): Promise<void> {
     const lines = this.printer(rank, name);

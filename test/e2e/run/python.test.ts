@@ -1,0 +1,96 @@
+// Proves `pserver run` and `legion` with trainers in Python: an example from the checkout, a script with the installed
+// wheel that crashes and comes back, and one line for a Python that lacks the package.
+import { readdir } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { beforeEach, expect, test } from "vitest";
+import { packageRoot } from "../../../src/broker/package-root.ts";
+import { EXIT } from "../../../src/cli/exit-codes.ts";
+import { run } from "../../cli/spawn-command.ts";
+import { findPython, pythonOf, TREE } from "../../support/find-python.ts";
+import { makeRunDirectory, type RunDirectory } from "../../support/run-command.ts";
+import { runPython } from "../../support/run-python.ts";
+
+const LEGION = join(packageRoot(), "dist/cli/legion.js");
+const DIGITS = join(packageRoot(), "examples/python/legion/digits.py");
+
+let directory: RunDirectory;
+beforeEach(async () => {
+  directory = await makeRunDirectory();
+  return () => directory.remove();
+});
+
+/** Where `python3` is this one. */
+function pathWith(python: string): string {
+  return `${dirname(python)}:${dirname(process.execPath)}:/usr/bin:/bin`;
+}
+
+test("legion starts an example of the checkout on several workers", async () => {
+  const PATH = pathWith(await findPython("numpy"));
+  const { code, stdout, stderr } = await run([DIGITS, "--instances", "4", "--debug"], {
+    cwd: directory.path,
+    main: LEGION,
+    environment: { PATH, PYTHONPATH: TREE, PYTHONDONTWRITEBYTECODE: "1" },
+  });
+  expect(stderr).toContain("ranks 0-3  ended well");
+  expect(code).toBe(0);
+  const accuracies = [...stdout.matchAll(/^\[\d\] accuracy (0\.\d+)$/gm)].map((match) => match[1]);
+  expect(accuracies).toHaveLength(4);
+  for (const accuracy of accuracies) expect(Number(accuracy)).toBeGreaterThan(0.85);
+});
+
+test("with the wheel a script that crashes comes back under its id; a sync job is saved as HDF5", async () => {
+  const script = await directory.script(
+    "train.py",
+    `import os, pathlib
+import numpy as np
+import pserver
+
+crashed = pathlib.Path("crashed")
+with pserver.connect() as ps:
+    if ps.begin_init():
+        ps.init_param("w", np.zeros(3, np.float32), optimizer="sgd", learning_rate=1.0)
+        ps.finish_init()
+    for step in range(3):
+        if os.environ["RANK"] == "1" and step == 1 and not crashed.exists():
+            crashed.touch()
+            1 / 0
+        ps.send_grads({"w": -np.ones(3, np.float32)})
+    print(os.environ["PSERVER_TRAINER"], "is done")
+`,
+  );
+  const PATH = pathWith(await pythonOf("system"));
+  const { code, stdout, stderr } = await run(
+    [
+      ...["run", "-n", "2", "--shards", "1", "--sync", "sync", "--save", "out/model.h5"],
+      ...["--", "python3", script],
+    ],
+    { cwd: directory.path, environment: { PATH, PYTHONPATH: "" } },
+  );
+  expect(stderr).toContain("[1] Traceback (most recent call last):\n");
+  expect(stderr).toContain("[1] ZeroDivisionError: division by zero\n");
+  expect(stderr).toContain("rank 1  ended well; it was started again 1 time\n");
+  expect(code).toBe(0);
+  expect(stdout.split("\n").sort()).toEqual(["", "[0] trainer-0 is done", "[1] trainer-1 is done"]);
+  const saved = join(directory.path, "out", "model.h5");
+  expect(stderr).toContain(`as hdf5: ${saved}\n`);
+  const read = `import h5py, sys; print(list(h5py.File(sys.argv[1])), h5py.File(sys.argv[1])["w"].shape)`;
+  expect(await runPython(read, [saved])).toBe("['w'] (3,)\n");
+});
+
+test("a Python without the package is one line, and nothing starts", async () => {
+  const PATH = pathWith(await findPython("numpy"));
+  const environment = { PATH, PYTHONPATH: "" };
+  const options = { cwd: directory.path, main: LEGION, environment };
+  const args = ["--instances", "2", "--debug", "--user_script_args", "--epochs 1"];
+  const { code, stderr } = await run([DIGITS, ...args], options);
+  expect(stderr).toMatch(/^\S+ pserver: BAD_VALUE: .*digits\.py: .*pip install nats-pserver.*\n$/);
+  expect(code).toBe(EXIT.invalidInput);
+  expect(await readdir(directory.path)).not.toContain(".pserver");
+});
+
+test("arguments that no shell can read are one line", async () => {
+  const args = [DIGITS, "--instances", "2", "--debug", "--user_script_args", "it's"];
+  const { code, stderr } = await run(args, { cwd: directory.path, main: LEGION });
+  expect(stderr).toMatch(/--user_script_args: expected words as a shell reads them; received/);
+  expect(code).toBe(EXIT.invalidInput);
+});
