@@ -5,7 +5,7 @@ export type { MergedTensor } from "./merge-sparse.ts";
 export { mergeSparse, shardsByName } from "./merge-sparse.ts";
 export type { Metadata } from "./metadata.ts";
 export type { ModelFormat } from "./model-format.ts";
-export { formatOf } from "./model-format.ts";
+export { formatOf, unknownFormat } from "./model-format.ts";
 export { relativeError, resolveModelPath } from "./model-path.ts";
 export type { OpenModel } from "./open-model.ts";
 export { openModel } from "./open-model.ts";

@@ -1,3 +1,7 @@
+import type { PserverError } from "../protocol/errors.ts";
+import { quoteName } from "../protocol/names.ts";
+import { badPath } from "./model-path.ts";
+
 /** How a model is laid out on disk. */
 export type ModelFormat = "safetensors" | "npz" | "hdf5" | "tar" | "directory";
 
@@ -17,4 +21,10 @@ export function formatOf(fileName: string): ModelFormat | undefined {
   if (name.endsWith(".h5") || name.endsWith(".hdf5")) return "hdf5";
   if (name.endsWith(".tar")) return "tar";
   return name.slice(name.lastIndexOf("/") + 1).includes(".") ? undefined : "directory";
+}
+
+/** BAD_PATH for a name of another ending. */
+export function unknownFormat(path: string): PserverError {
+  const expected = `a name ending in ${MODEL_ENDINGS.join(", ")}, or in / for a directory`;
+  return badPath(expected, quoteName(path), path);
 }

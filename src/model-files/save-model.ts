@@ -1,7 +1,6 @@
 import { realpath } from "node:fs/promises";
 import { dirname } from "node:path";
 import { io } from "../protocol/file-errors.ts";
-import { quoteName } from "../protocol/names.ts";
 import { abortable, throwIfAborted } from "./abortable.ts";
 import {
   FILE_MODES,
@@ -16,7 +15,7 @@ import { mergeSparse } from "./merge-sparse.ts";
 import type { Metadata } from "./metadata.ts";
 import { checkMetadata } from "./metadata.ts";
 import type { ModelFormat } from "./model-format.ts";
-import { formatOf, MODEL_ENDINGS } from "./model-format.ts";
+import { formatOf, unknownFormat } from "./model-format.ts";
 import { badPath, resolveModelPath } from "./model-path.ts";
 import { writeNpz } from "./npz.ts";
 import { writePaddleTar } from "./paddle-tar.ts";
@@ -91,8 +90,7 @@ async function formatFor(file: string, path: string): Promise<ModelFormat> {
   const format = formatOf(path.endsWith("/") ? `${file}/` : file);
   if (format !== undefined) return format;
   if ((await kindOf(file)) === "directory") return "directory";
-  const expected = `a name ending in ${MODEL_ENDINGS.join(", ")}, or in / for a directory`;
-  throw badPath(expected, quoteName(path), path);
+  throw unknownFormat(path);
 }
 
 function outgoing(

@@ -61,7 +61,8 @@ const HELP = {
   ],
   "With --json": [
     '  {"ready":true,"url","job","instances","launcher","directory"}, {"rank","stdout"} or',
-    '  {"rank","stderr"} for each line of a trainer, {"saved":{…}}.',
+    '  {"rank","stderr"} for each line of a trainer, {"saved":{…}}, and at the end {"trainers":[…]}',
+    '  with {"rank","exitCode","restarts"} or {"rank","stopped"} for each.',
   ],
   Examples: [
     "  pserver run -n 4 -- python3 train.py --epochs 10",

@@ -9,7 +9,8 @@ export const KILLED = SIGNAL_BASE + constants.signals.SIGKILL;
 /** An exit code as people tell it, with the signal that it stands for. */
 export function inWords(exitCode: number): string {
   const code = `with exit code ${exitCode}`;
-  if (exitCode === KILLED) return `${code} (SIGKILL: often the kernel's, when memory has run out)`;
+  if (exitCode === KILLED)
+    return `${code} (SIGKILL, which the kernel sends when memory has run out)`;
   const signals = Object.entries(constants.signals);
   const signal = signals.find(([, number]) => SIGNAL_BASE + number === exitCode)?.[0];
   return signal === undefined ? code : `${code} (${signal})`;

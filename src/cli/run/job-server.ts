@@ -133,7 +133,7 @@ async function startServer(
     directory,
     failed: server.failed,
     async save(path) {
-      const name = flags.modelDir === undefined ? basename(path) : path;
+      const name = flags.modelDir === undefined ? nameOf(path) : path;
       const saved = await saveModel(flags, own, name);
       // The hosts are here: where the file is says more than which of them wrote it.
       return { ...saved, file: resolve(server.ready.modelDirectory, saved.file) };
@@ -148,6 +148,11 @@ async function startServer(
 /** Where `--save` wants the model, unless `--model-dir` says where models are. */
 function modelDirectory({ save, modelDir }: RunFlags): string | undefined {
   return modelDir === undefined && save !== undefined ? dirname(resolve(save)) : modelDir;
+}
+
+/** The last name in a path, with the slash of a directory. */
+function nameOf(path: string): string {
+  return path.endsWith("/") ? `${basename(path)}/` : basename(path);
 }
 
 async function saveModel(

@@ -9,7 +9,7 @@ import type { Launch } from "./launch.ts";
 import { findLauncher } from "./launchers.ts";
 import { checkPythonScript } from "./python-script.ts";
 import type { RunFlags } from "./run-flags.ts";
-import { saveAnyway, saveModel } from "./save-at-end.ts";
+import { checkSavePath, saveAnyway, saveModel } from "./save-at-end.ts";
 import { tellEnds, tellFailure } from "./trainer-ends.ts";
 import type { RunningTrainers } from "./trainer-team.ts";
 import { wallTimeOver } from "./wall-time.ts";
@@ -28,6 +28,7 @@ export async function runTrainers(
 ): Promise<void> {
   const launcher = findLauncher(flags.launcher);
   checkServerFlags(flags, context.environment);
+  if (flags.save !== undefined) checkSavePath(flags.save);
   if (flags.devices !== undefined) checkDevices(flags.devices, flags.instances);
   if (launcher.isCommandHere) checkCommand(command, context.environment["PATH"]);
   launcher.check(context, flags);

@@ -1,7 +1,18 @@
+import { statSync } from "node:fs";
 import { isAbsolute } from "node:path";
+import { formatOf, unknownFormat } from "../../model-files/index.ts";
 import { ensureError } from "../../protocol/errors.ts";
 import { formatBytes } from "../output/amounts.ts";
 import type { Launch } from "./launch.ts";
+
+/**
+ * Checks what `--save` names before anything trains for it.
+ * @throws BAD_PATH if its ending stands for no format, and it is no directory here.
+ */
+export function checkSavePath(path: string): void {
+  const isDirectory = statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+  if (formatOf(path) === undefined && !isDirectory) throw unknownFormat(path);
+}
 
 /** Has the model saved if `--save` asks for it. @throws as `Client.saveModel` does. */
 export async function saveModel({ flags, output, server }: Launch): Promise<void> {

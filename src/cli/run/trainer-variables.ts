@@ -23,6 +23,8 @@ export function sharedVariables(
     legion_script_path: resolve(scriptOf(command)),
     legion_walltime: flags.walltime === undefined ? "" : formatWallTime(flags.walltime),
     legion_debug: "false",
+    // Else Python keeps what it prints until 8 KiB are full, since it prints to no terminal.
+    PYTHONUNBUFFERED: "1",
     ...flags.env,
   };
 }

@@ -2,7 +2,7 @@
 // lines behind ranks, a crash and a restart under the id, a failure for good, Ctrl-C, the wall time, and that
 // whatever ends the launcher, SIGKILL too, leaves none of all their processes.
 import { readdirSync, readFileSync } from "node:fs";
-import { readdir } from "node:fs/promises";
+import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { EXIT } from "../../../src/cli/exit-codes.ts";
@@ -33,19 +33,28 @@ beforeEach(async () => {
   return () => directory.remove();
 });
 
-/** Command lines of what runs in the directory of the test, or was told of it. */
-function left(): string[] {
+/** What runs in the directory of the test, or was told of it. */
+function left(): { pid: number; line: string }[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
     .flatMap((pid) => {
       try {
         const line = readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ");
-        return line.includes(directory.path) ? [line] : [];
+        return line.includes(directory.path) ? [{ pid: Number(pid), line }] : [];
       } catch {
         // It has ended since.
         return [];
       }
     });
+}
+
+/** The values of "w" in a model that the run has saved. */
+async function savedValues(name: string): Promise<Float32Array> {
+  const model = await openModel(join(directory.path, name));
+  onTestFinished(() => model.close());
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of model.tensors[0]?.chunks() ?? []) chunks.push(chunk);
+  return new Float32Array(Uint8Array.from(Buffer.concat(chunks)).buffer);
 }
 
 async function nothingIsLeft(): Promise<void> {
@@ -90,14 +99,7 @@ test("trainers know who they are, train one model, which is saved, and what was 
     expect(stderr).toContain(`[${rank}] and unfinished\n`);
     expect(stderr).toContain(`[${rank}] end\n`);
   }
-  const model = await openModel(join(directory.path, "out", "model.safetensors"));
-  onTestFinished(() => model.close());
-  const [w] = model.tensors;
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of w?.chunks() ?? []) chunks.push(chunk);
-  expect([...new Float32Array(Uint8Array.from(Buffer.concat(chunks)).buffer)]).toEqual([
-    2, 2, 2, 2,
-  ]);
+  expect([...(await savedValues("out/model.safetensors"))]).toEqual([2, 2, 2, 2]);
   expect(await readdir(join(directory.path, ".pserver"))).toEqual([]);
   await nothingIsLeft();
 });
@@ -191,6 +193,43 @@ test("a launcher that is killed leaves no process, not even one that ignores SIG
   await directory.untilNoted(2, /^child/);
   running.child.kill("SIGKILL");
   await running.finished;
+  await nothingIsLeft();
+});
+
+test("a host that is killed comes back, and the trainers lose nothing", async () => {
+  const script = await directory.script(
+    "train.mjs",
+    `import { existsSync } from "node:fs";
+     const ps = await connect({ job, trainer, timeoutMs: ${HANG_MS} });
+     await ps.createIfNotAlreadyCreated("w", new Float32Array(4096));
+     let pushes = 0;
+     const push = async () => {
+       await ps.pushFull("w", new Float32Array(4096).fill(1), 1, 1);
+       pushes += 1;
+     };
+     await push();
+     note("pushed-" + RANK, process.pid);
+     while (!existsSync("enough")) await push();
+     await push();
+     await ps.close();
+     console.log(pushes);`,
+  );
+  const running = launch(
+    ...["-n", "2", "--hosts", "2", "--shards", "4", "--save", "m.npz", "--", "node", script],
+  );
+  await directory.untilNoted(2, /^pushed/);
+  const host = left().find(({ line }) => line.includes(" host --url "));
+  process.kill(host?.pid ?? Number.NaN, "SIGKILL");
+  await vi.waitFor(() => expect(running.errors()).toMatch(/host process 2 is back/), WAIT);
+  await writeFile(join(directory.path, "enough"), "");
+  const { code, stdout, stderr } = await running.finished;
+  expect(stderr).toContain("ended by SIGKILL; starting it again");
+  expect(code).toBe(0);
+  const pushes = [...stdout.matchAll(/^\[\d\] (\d+)$/gm)].map((match) => Number(match[1]));
+  expect(pushes).toHaveLength(2);
+  expect([...new Set(await savedValues("m.npz"))]).toEqual([
+    pushes.reduce((sum, count) => sum + count, 0),
+  ]);
   await nothingIsLeft();
 });
 

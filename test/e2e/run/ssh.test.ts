@@ -120,7 +120,7 @@ test("a connection that breaks ends what runs there, and the trainer comes back"
   process.kill(-connection, "SIGKILL");
   const { code, stderr } = await running.finished;
   expect(stderr).toContain(
-    "trainer-0 on a ended with exit code 137 (SIGKILL: often the kernel's, when memory has run out); starting it again",
+    "trainer-0 on a ended with exit code 137 (SIGKILL, which the kernel sends when memory has run out); starting it again",
   );
   expect(code).toBe(0);
   await directory.untilGone();

@@ -41,7 +41,10 @@ def test_becomes_the_command_of_the_path(directory: Path, module: str) -> None:
     words = ["run", "-n", "2", "--", "a b", "it's", ""]
     (directory / ("legion" if module == "pserver" else "pserver")).unlink()
     with subprocess.Popen(
-        _python(*words, module=module), env=_environment(directory), stdout=subprocess.PIPE, text=True
+        _python(*words, module=module),
+        env=_environment(directory),
+        stdout=subprocess.PIPE,
+        text=True,
     ) as process:
         told, _ = process.communicate(timeout=60)
     assert process.returncode == 37
