@@ -1,2 +1,5 @@
 /** The header of the vectors in a directory. */
 export declare function renderVectors(directory: string): string;
+
+/** The header of the refused calls in a directory. */
+export function renderRefusals(directory: string): string;

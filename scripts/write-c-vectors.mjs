@@ -107,3 +107,41 @@ export function renderVectors(directory) {
     ),
   ].join("\n");
 }
+
+const cName = (dtype) => `PSERVER_${dtype.toUpperCase()}`;
+const cNumber = (number) =>
+  ({ NaN: "NAN", Infinity: "INFINITY", "-Infinity": "-INFINITY" })[number] ?? number;
+const cList = (type, numbers) => `(${type}[]){${[...numbers, 0].map(cNumber).join(", ")}}`;
+
+/** The entries of a struct refusal_call that a case has, by their names. */
+const ENTRIES = {
+  what: (text) => `.what = ${literal(text)}`,
+  call: (text) => `.call = ${literal(text)}`,
+  name: (text) => `.name = ${literal(text)}`,
+  path: (text) => `.path = ${literal(text)}`,
+  config: (config) => `.config = ${literal(JSON.stringify(config))}`,
+  alpha: (number) => `.alpha = ${cNumber(number)}`,
+  beta: (number) => `.beta = ${cNumber(number)}`,
+  learningRate: (number) => `.has_rate = true, .rate = ${cNumber(number)}`,
+  encoding: (encoding) => `.encoding = ${cName(encoding)}`,
+  rows: (rows) => `.rows = ${cList("int64_t", rows)}, .row_count = ${rows.length}`,
+  indices: (lists) =>
+    `.lists = ${lists.length}, .indices = {${lists.map((list) => `{${cList("int64_t", list)}, ${list.length}}`).join(", ")}}`,
+  tensor: ({ dtype, shape, values }) =>
+    `.dtype = ${cName(dtype)}, .rank = ${shape.length}, .shape = {${[...shape, 0].join(", ")}}, ` +
+    `.values = ${cList("double", values)}, .count = ${values.length}`,
+};
+
+function refusalCalls(name, cases) {
+  const rows = cases.map((given) => {
+    const entries = Object.entries(given).filter(([key]) => key in ENTRIES);
+    return `  {${entries.map(([key, value]) => ENTRIES[key](value)).join(", ")}},`;
+  });
+  return `static const struct refusal_call ${name}[] = {\n${rows.join("\n")}\n};\n`;
+}
+
+/** The calls of refusals.json, for test/c/programs/refusals.c, which declares their struct. */
+export function renderRefusals(directory) {
+  const { calls } = JSON.parse(readFileSync(join(directory, "refusals.json"), "utf8"));
+  return `/* Written by scripts/write-c-vectors.mjs. */\n${refusalCalls("calls", calls)}`;
+}

@@ -131,7 +131,7 @@ export function checkEncoding(
 }
 
 /** Runs a check whose errors do not know the parameter they are about. */
-function named<T>(parameter: string, check: () => T): T {
+export function named<T>(parameter: string, check: () => T): T {
   try {
     return check();
   } catch (error) {

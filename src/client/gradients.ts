@@ -61,7 +61,8 @@ export function gradientPieces(info: ParameterInfo, given: Gradient, mode: Gradi
 function rowPieces(info: ParameterInfo, given: RowGradient, mode: GradientMode): Piece[] {
   const { name, shape, config, layout } = info;
   if (!config.sparse) throw notSparse(name);
-  const [size = 1, ...rowShape] = shape;
+  const [size, ...rowShape] = shape;
+  if (size === undefined) throw noRows(name);
   const named = normalizeList(name, size, given.rows, 0);
   const rowElements = layout.elements / size;
   const elements = named.length * rowElements;
@@ -110,6 +111,15 @@ function noRate(parameter: string): PserverError {
     "NO_LEARNING_RATE",
     `${quoteName(parameter)}: expected a learningRate in its config or in the call; received neither`,
     { parameter },
+  );
+}
+
+function noRows(parameter: string): PserverError {
+  const expected = "a parameter with rows";
+  return new PserverError(
+    "BAD_INDEX",
+    `${quoteName(parameter)}: rows: expected ${expected}; received a scalar`,
+    { parameter, expected, received: "a scalar" },
   );
 }
 

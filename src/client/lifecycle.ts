@@ -13,7 +13,7 @@ import { type Tensor, type TensorLike, toTensor } from "../protocol/tensor.ts";
 import { Backoff } from "./backoff.ts";
 import type { Deadline } from "./deadline.ts";
 import { Declarations } from "./declarations.ts";
-import { checkFiniteElements, fitTensor } from "./fit-tensor.ts";
+import { checkFiniteElements, fitTensor, named } from "./fit-tensor.ts";
 import { OpenInits } from "./open-inits.ts";
 import type { Outbox } from "./outbox.ts";
 import type { Parameters } from "./parameters.ts";
@@ -169,7 +169,7 @@ function declare(
   config: ParameterConfigInput | undefined,
 ): { declaration: Declaration; tensor: Tensor } {
   escapeName(name);
-  const tensor = toTensor(given);
+  const tensor = named(name, () => toTensor(given));
   const { dtype, shape } = tensor;
   const declaration = { name, dtype, shape, config: toConfig(config) };
   checkFiniteElements(declaration, tensor.data);

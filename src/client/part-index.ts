@@ -29,7 +29,7 @@ export function normalizeIndices(
   indices: readonly IndexList[],
 ): Numbers[] {
   if (!Array.isArray(indices) || indices.length !== shape.length) {
-    const received = Array.isArray(indices) ? `${indices.length}` : typeof indices;
+    const received = Array.isArray(indices) ? indices.length : typeof indices;
     throw new PserverError(
       "BAD_INDEX",
       `${quoteName(parameter)}: expected one list of indices for each of ${shape.length} dimensions; received ${received}`,

@@ -18,11 +18,7 @@ const TOKENS_MAX = 4_096;
  */
 export function checkJobName(job: string): string {
   if (typeof job === "string" && JOB_NAME.test(job)) return job;
-  throw new PserverError(
-    "BAD_NAME",
-    `job name: expected 1 to 40 characters of A-Z a-z 0-9 -; received ${quoteName(job)}`,
-    { expected: JOB_NAME.source, received: quoteName(job) },
-  );
+  throw badName("job name", "1 to 40 characters of A-Z a-z 0-9 -", job);
 }
 
 /**
@@ -32,7 +28,7 @@ export function checkJobName(job: string): string {
  */
 export function escapeName(
   name: string,
-  what = "parameter",
+  what = "parameter name",
   bytesMax: number = NAME_BYTES_MAX,
 ): string {
   const known = tokens.get(name);
@@ -45,7 +41,7 @@ export function escapeName(
 
 function makeToken(name: string, what: string, bytesMax: number): string {
   if (typeof name !== "string" || name.length === 0 || !name.isWellFormed()) {
-    throw badName(what, "a non-empty, well-formed string", name);
+    throw badName(what, "well-formed text that is not empty", name);
   }
   if (name.length > bytesMax) throw badName(what, `at most ${bytesMax} bytes once escaped`, name);
   if (PLAIN.test(name)) return name;
@@ -112,7 +108,7 @@ export function quoteName(name: unknown): string {
 function badName(what: string, expected: string, received: unknown): PserverError {
   return new PserverError(
     "BAD_NAME",
-    `${what} name: expected ${expected}; received ${quoteName(received)}`,
+    `${what}: expected ${expected}; received ${quoteName(received)}`,
     { expected, received: quoteName(received) },
   );
 }

@@ -139,9 +139,10 @@ function checkedLength(data: TensorData): number {
 }
 
 function badShape(expected: string, received: unknown): PserverError {
-  const text = Array.isArray(received) ? `[${received.slice(0, 40)}]` : typeof received;
+  const shown: unknown = Array.isArray(received) ? received.slice(0, 40) : typeof received;
+  const text = Array.isArray(shown) ? `[${shown}]` : shown;
   return new PserverError("BAD_SHAPE", `shape: expected ${expected}; received ${text}`, {
     expected,
-    received: text,
+    received: shown,
   });
 }

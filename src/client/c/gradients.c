@@ -8,6 +8,7 @@
 #include "client.h"
 #include "details.h"
 #include "dtypes.h"
+#include "msgpack-reader.h"
 #include "part-push.h"
 #include "row-sums.h"
 
@@ -20,6 +21,18 @@ struct gradient {
   struct part_push push;
 };
 
+/** Adds the name of the parameter's optimizer to the details of an error. */
+static pserver_status tell_optimizer(const struct parameter *parameter) {
+  struct value config;
+  struct value optimizer;
+  struct value name;
+  bool is_named = read_checked(parameter->config, parameter->config_bytes, &config) &&
+                  map_find(&config, "optimizer", &optimizer) && map_find(&optimizer, "name", &name) &&
+                  name.type == VALUE_TEXT;
+  if (!is_named) return last_failure()->code;
+  return detail_bytes("optimizer", name.content, name.content_bytes);
+}
+
 static pserver_status check_gradient(const struct update *update, bool has_rows) {
   const struct parameter *parameter = update->parameter;
   pserver_status status = check_changeable(parameter);
@@ -30,7 +43,8 @@ static pserver_status check_gradient(const struct update *update, bool has_rows)
          parameter->name, dtype_name(parameter->dtype));
     detail_text("parameter", parameter->name);
     detail_json("expected", "[\"float32\",\"float64\"]");
-    return detail_text("received", dtype_name(parameter->dtype));
+    detail_text("received", dtype_name(parameter->dtype));
+    return tell_optimizer(parameter);
   }
   if (has_rows && !parameter->is_sparse) {
     fail(PSERVER_ERR_UNSUPPORTED, "\"%s\": rows: expected a parameter that is declared sparse",
@@ -50,8 +64,9 @@ static pserver_status prepare_rows(struct gradient *gradient, const pserver_grad
   uint64_t shape[PSERVER_RANK_MAX];
   uint64_t width = row_elements(parameter);
   if (parameter->rank == 0) {
-    fail(PSERVER_ERR_BAD_INDEX, "\"%s\" is a scalar: it has no rows", parameter->name);
-    return detail_text("parameter", parameter->name);
+    const char *expected = "a parameter with rows";
+    fail(PSERVER_ERR_BAD_INDEX, "\"%s\": rows: expected %s; received a scalar", parameter->name, expected);
+    return detail_mismatch(parameter->name, expected, "a scalar");
   }
   memcpy(shape, parameter->shape, sizeof shape);
   shape[0] = given->row_count;

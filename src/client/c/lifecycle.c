@@ -72,6 +72,13 @@ static void pack_declaration(struct draft *draft, const struct declaration *decl
   pack_config(draft, declaration->config);
 }
 
+static bool has_empty_dimension(const pserver_tensor *value) {
+  for (int32_t axis = 0; axis < value->rank; axis++) {
+    if (value->shape[axis] == 0) return true;
+  }
+  return false;
+}
+
 static pserver_status check_declaration(const struct declaration *declaration) {
   char token[TOKEN_ROOM];
   const char *name = declaration->name;
@@ -81,12 +88,9 @@ static pserver_status check_declaration(const struct declaration *declaration) {
   if (status != PSERVER_OK) return status;
   uint64_t elements = element_count(value->shape, value->rank);
   if (elements == 0) {
-    fail(PSERVER_ERR_BAD_SHAPE,
-         "\"%s\": expected at most %d dimensions of 1 or more and fewer than 2^53 elements", name,
-         PSERVER_RANK_MAX);
-    detail_text("parameter", name);
-    detail_text("expected", "dimensions of 1 or more and fewer than 2^53 elements");
-    return detail_shape("received", value->shape, value->rank);
+    return fail_shape(name, has_empty_dimension(value) ? "dimensions that are whole numbers of 1 or more"
+                                                       : "fewer than 2^53 elements",
+                      value);
   }
   if (value->bytes != elements * dtype_bytes(value->dtype)) {
     uint64_t expected = elements * dtype_bytes(value->dtype);
@@ -297,10 +301,11 @@ static pserver_status selected_epoch(struct call *call, uint64_t *epoch) {
   *epoch = call->client->init_epoch;
   pthread_mutex_unlock(&call->client->lock);
   if (*epoch != 0) return PSERVER_OK;
-  return fail(PSERVER_ERR_NOT_SELECTED,
-              "%s: this trainer is not selected to initialize; call pserver_begin_init, and initialize "
-              "only if it says so",
-              call->what);
+  fail(PSERVER_ERR_NOT_SELECTED,
+       "%s: this trainer is not selected to initialize; call pserver_begin_init, and initialize only if "
+       "it says so",
+       call->what);
+  return detail_text("trainer", call->client->trainer);
 }
 
 pserver_status pserver_init_param(pserver_client *handle, const char *name,

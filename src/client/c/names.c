@@ -9,10 +9,12 @@
 
 #include "details.h"
 #include "errors.h"
+#include "json.h"
 #include "utf8.h"
 
 /** What a message shows of a name at most. */
-#define SHOWN_BYTES 60
+#define SHOWN_CHARACTERS 60
+#define SHOWN_BYTES (4 * SHOWN_CHARACTERS)
 
 static bool is_plain(uint8_t byte) {
   return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
@@ -30,20 +32,51 @@ static bool is_text(const char *name, size_t bytes) {
   return true;
 }
 
-/** The error about a name that is refused. */
-static pserver_status tell_name(const char *expected, const char *name, size_t bytes) {
+/** Room of a name as messages show it: three bytes stand for one that is no UTF-8. */
+#define QUOTED_ROOM (3 * SHOWN_BYTES + sizeof "\"…\"")
+
+/** Bytes of the characters that a message shows. */
+static size_t shown_bytes(const char *name, size_t bytes) {
+  size_t characters = 0;
+  for (size_t i = 0; i < bytes && i < SHOWN_BYTES; i++) {
+    bool begins = ((uint8_t)name[i] & 0xc0) != 0x80;
+    if (begins && ++characters > SHOWN_CHARACTERS) return i;
+  }
+  return bytes < SHOWN_BYTES ? bytes : SHOWN_BYTES;
+}
+
+/** Writes a name as messages show it: as JSON does, ended with three dots if it is cut. */
+static void quote_name(char quoted[QUOTED_ROOM], const char *name, size_t bytes) {
+  char shown[SHOWN_BYTES + sizeof "…"];
+  struct json json = {.bytes = quoted, .room = QUOTED_ROOM};
+  if (name == NULL) {
+    memcpy(quoted, "NULL", sizeof "NULL");
+    return;
+  }
+  size_t used = shown_bytes(name, bytes);
+  memcpy(shown, name, used);
+  if (used < bytes) {
+    memcpy(shown + used, "…", strlen("…"));
+    used += strlen("…");
+  }
+  json_text(&json, shown, used);
+}
+
+/** Refuses a name. */
+static pserver_status bad_name(const char *what, const char *expected, const char *name,
+                               size_t bytes) {
+  char quoted[QUOTED_ROOM];
+  quote_name(quoted, name, bytes);
+  fail(PSERVER_ERR_BAD_NAME, "%s: expected %s; received %s", what, expected, quoted);
   detail_text("expected", expected);
-  if (name == NULL) return detail_text("received", "NULL");
-  return detail_bytes("received", name, bytes < SHOWN_BYTES ? bytes : SHOWN_BYTES);
+  return detail_text("received", quoted);
 }
 
 static pserver_status escape(const char *what, const char *name, size_t bytes, size_t bytes_max,
                              char *token) {
   static const char digits[] = "0123456789ABCDEF";
   if (name == NULL || bytes == 0 || !is_text(name, bytes)) {
-    fail(PSERVER_ERR_BAD_NAME, "%s: expected text in UTF-8 that is not empty; received %s", what,
-         name == NULL ? "NULL" : bytes == 0 ? "\"\"" : "other bytes");
-    return tell_name("text in UTF-8 that is not empty", name, bytes);
+    return bad_name(what, "well-formed text that is not empty", name, bytes);
   }
   size_t used = 0;
   for (size_t i = 0; i < bytes; i++) {
@@ -53,11 +86,9 @@ static pserver_status escape(const char *what, const char *name, size_t bytes, s
       i++;
     }
     if (used + (is_plain(byte) ? 1 : 3) > bytes_max) {
-      int shown = bytes < SHOWN_BYTES ? (int)bytes : SHOWN_BYTES;
       char expected[64];
       snprintf(expected, sizeof expected, "at most %zu bytes once escaped", bytes_max);
-      fail(PSERVER_ERR_BAD_NAME, "%s: expected %s; received \"%.*s\"…", what, expected, shown, name);
-      return tell_name(expected, name, bytes);
+      return bad_name(what, expected, name, bytes);
     }
     if (is_plain(byte)) {
       token[used++] = (char)byte;
@@ -86,10 +117,7 @@ pserver_status check_job_name(const char *job) {
     is_valid = is_plain((uint8_t)job[i]) && job[i] != '_';
   }
   if (is_valid) return PSERVER_OK;
-  fail(PSERVER_ERR_BAD_NAME,
-       "job name: expected 1 to 40 characters of A-Z a-z 0-9 -; received %s%.60s%s",
-       job == NULL ? "NULL" : "\"", job == NULL ? "" : job, job == NULL ? "" : "\"");
-  return tell_name("1 to 40 characters of A-Z a-z 0-9 -", job, bytes);
+  return bad_name("job name", "1 to 40 characters of A-Z a-z 0-9 -", job, bytes);
 }
 
 void pack_name(struct draft *draft, const char *name) {

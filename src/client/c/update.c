@@ -71,6 +71,16 @@ static void write_shape(char text[SHAPE_TEXT], const uint64_t *shape, int32_t ra
   }
 }
 
+pserver_status fail_shape(const char *name, const char *expected, const pserver_tensor *received) {
+  char received_shape[SHAPE_TEXT];
+  write_shape(received_shape, received->shape, received->rank);
+  fail(PSERVER_ERR_BAD_SHAPE, "\"%s\": shape: expected %s; received [%s]", name, expected,
+       received_shape);
+  detail_text("parameter", name);
+  detail_text("expected", expected);
+  return detail_shape("received", received->shape, received->rank);
+}
+
 pserver_status fit_tensor(const struct parameter *parameter, const pserver_tensor *tensor,
                           const uint64_t *shape, int32_t rank, uint64_t elements) {
   pserver_status status = check_tensor(parameter->name, tensor);

@@ -38,6 +38,9 @@ pserver_status check_tensor(const char *name, const pserver_tensor *tensor);
 pserver_status fit_tensor(const struct parameter *parameter, const pserver_tensor *tensor,
                           const uint64_t *shape, int32_t rank, uint64_t elements);
 
+/** BAD_SHAPE for a shape that no parameter can have; `expected` says what is. */
+pserver_status fail_shape(const char *name, const char *expected, const pserver_tensor *received);
+
 /** NON_FINITE if an element is not, maybe only as it travels, and the parameter does not allow that. */
 pserver_status check_finite(const struct parameter *parameter, pserver_encoding encoding,
                             const void *data, uint64_t elements);

@@ -64,8 +64,8 @@ test("tells details as the TypeScript client does", async () => {
   });
   const byCode = new Map(told.map(({ code, details }) => [code, details]));
   expect(byCode.get("BAD_NAME")).toEqual({
-    expected: "text in UTF-8 that is not empty",
-    received: "\ufffd",
+    expected: "well-formed text that is not empty",
+    received: `"\ufffd"`,
   });
   expect(byCode.get("BAD_CONFIG")).toMatchObject({ received: expect.anything() });
   expect(byCode.get("TIMEOUT")).toMatchObject({ timeoutMs: 1 });

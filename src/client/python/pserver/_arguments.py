@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
@@ -81,5 +82,9 @@ def factor_of(number: Any, what: str) -> float:
         return factor
     raise errors.BadValue(
         f"{what}: expected a finite number; received {number!r}",
-        {"expected": "a finite number", "received": repr(number)},
+        # As every client names what is not finite, such as NaN.
+        {
+            "expected": "a finite number",
+            "received": json.dumps(number) if isinstance(number, float) else repr(number),
+        },
     )

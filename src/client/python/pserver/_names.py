@@ -23,8 +23,8 @@ def to_bytes(text: Any, what: str) -> bytes:
         except UnicodeEncodeError:
             pass
     raise errors.BadName(
-        f"{what}: expected well-formed text; received {text!r:.80}",
-        {"expected": "well-formed text", "received": repr(text)[:80]},
+        f"{what}: expected well-formed text that is not empty; received {text!r:.80}",
+        {"expected": "well-formed text that is not empty", "received": repr(text)[:80]},
     )
 
 

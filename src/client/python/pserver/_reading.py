@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from ctypes import byref, c_char_p, c_void_p
-from typing import Any, List, Mapping, Sequence
+from ctypes import byref, c_char_p, c_uint64, c_void_p
+from typing import Any, Mapping, Sequence
 
 from ._arrays import DTYPES, Array, tensor_of
 from ._indices import structs_of
 from ._native.library import Library
 from ._native.structs import ReadOptions, Tensor
 from ._results import check_shape, shape_of, take
+from .records import Params
 
 
 def get(
@@ -20,8 +21,9 @@ def get(
     out: Mapping[str, Array],
     encoding: int,
     timeout_ms: int,
-) -> List[Array]:
-    """The values in the order of names, in the arrays of ``out`` where it has one."""
+) -> Params:
+    """The values by name, in the arrays of ``out`` where it has one."""
+    versions = (c_uint64 * len(names))()
     tensors = (Tensor * len(names))()
     for tensor, name in zip(tensors, names):
         if name in out:
@@ -32,11 +34,12 @@ def get(
             (c_char_p * len(names))(*encoded),
             tensors,
             len(names),
-            _options(native, encoding),
+            _options(native, encoding, versions),
             timeout_ms,
         )
     )
-    return [_result(native, tensor, name, out) for tensor, name in zip(tensors, names)]
+    arrays = [_result(native, tensor, name, out) for tensor, name in zip(tensors, names)]
+    return Params(dict(zip(names, arrays)), dict(zip(names, versions)))
 
 
 def pull_part(
@@ -75,8 +78,8 @@ def _result(native: Library, tensor: Any, name: str, out: Mapping[str, Array]) -
     return out[name]
 
 
-def _options(native: Library, encoding: int) -> Any:
+def _options(native: Library, encoding: int, versions: Any = None) -> Any:
     options = ReadOptions()
     native.functions.pserver_read_options_init(byref(options))
-    options.encoding = encoding
+    options.encoding, options.versions = encoding, versions
     return byref(options)

@@ -45,6 +45,7 @@ class AsyncClient:
 
     They run in threads of the client's own, 16 at the same time. A task that is cancelled ends its call
     within a tenth of a second; what is being changed then is changed once or not at all, piece by piece.
+    What may have to connect is awaited, too: ``await ps.session()`` where the other client has a property.
     """
 
     def __init__(self, client: Client) -> None:
@@ -78,20 +79,18 @@ class AsyncClient:
         """Id of this client."""
         return self._client.trainer
 
-    @property
-    def session(self) -> int:
-        """Number of this life of the trainer."""
-        return self._client.session
+    async def session(self) -> int:
+        """Number of this life of the trainer. Connects if this process has not."""
+        return await self._pool.run(lambda: self._client.session)
 
-    @property
-    def synchronization(self) -> Synchronization:
-        """How the trainers of the job keep step."""
-        return self._client.synchronization
+    async def synchronization(self) -> Synchronization:
+        """How the trainers of the job keep step. Connects if this process has not."""
+        return await self._pool.run(lambda: self._client.synchronization)
 
-    @property
-    def steps_ended(self) -> int:
-        """Steps this trainer has ended, those that closed before it entered included."""
-        return self._client.steps_ended
+    async def steps_ended(self) -> int:
+        """Steps this trainer has ended, those that closed before it entered included. Connects if this
+        process has not."""
+        return await self._pool.run(lambda: self._client.steps_ended)
 
     open = _awaited(Client.open)
     begin_init = _awaited(Client.begin_init)

@@ -43,6 +43,7 @@ from .records import (
     GradResult,
     JobStatus,
     ParameterInfo,
+    Params,
     Rows,
     SavedModel,
     Synchronization,
@@ -145,7 +146,8 @@ class Client:
     ) -> None:
         """Declares a parameter and stores its first values.
 
-        ``config`` or ``settings`` say how it is updated, as ``optimizer="adam", learning_rate=1e-3``. A
+        A parameter has at least one element; one of shape ``()`` is a single number. ``config`` or
+        ``settings`` say how it is updated, as ``optimizer="adam", learning_rate=1e-3``. A
         call that has failed, with OutcomeUnknown for instance, may be repeated with the same values.
         NotSelected unless :meth:`begin_init` was True; BadName, BadDtype, BadShape, BadConfig or NonFinite
         for what is wrong with it.
@@ -177,7 +179,7 @@ class Client:
         """Creates a parameter with this value, unless it exists; either way the value that holds now.
 
         Of several trainers that call it at once, one is selected and the others wait for it. BadDtype or
-        BadShape if it exists with another type or shape.
+        BadShape if it exists with another type or shape, BadShape also for one without elements.
         """
         array = first_value(name, value)
         native_config = to_config(config, settings)
@@ -308,14 +310,15 @@ class Client:
         out: Optional[Out] = None,
         encoding: Optional[Encoding] = None,
         timeout: Optional[float] = None,
-    ) -> Dict[str, Array]:
+    ) -> Params:
         """The values of parameters by name; waits until the job is initialized.
 
         They are in new arrays, or in those of ``out``, a dict or a sequence as long as ``names``, without a
         copy; what is in these is undefined if the call fails after it has begun to read. Sees every update
         of this client that was acknowledged before, and never an older state than an earlier read did. A
         member of a ``sync`` job waits until the steps that it has ended have closed, one of an ``ssp`` job
-        until all but the last ``staleness``.
+        until all but the last ``staleness``. How often each has been changed is in the ``versions`` of the
+        result, by name, too.
 
         UnknownParameter; Empty; NotInitialized at the deadline, or Timeout naming trainers waited for;
         BadDtype, BadShape or BadValue for an array of ``out`` that does not fit, before anything is read.
@@ -325,12 +328,12 @@ class Client:
         targets = targets_of(listed, out)
         for name, target in targets.items():
             self._known.check(name, target, to_ms(timeout))
-        arrays = self._call(
+        params = self._call(
             _reading.get, listed, encoded, targets, encoding_number(encoding), to_ms(timeout)
         )
-        for name, array in zip(listed, arrays):
+        for name, array in params.items():
             self._known.learn(name, array)
-        return dict(zip(listed, arrays))
+        return params
 
     def pull(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Mapping, Optional, Tuple
+from typing import Any, Dict, Mapping, Optional, Tuple
 
 import numpy as np
 
@@ -18,6 +18,23 @@ class Rows:
 
     ids: Any
     values: Any
+
+
+class Params(Dict[str, "np.ndarray[Any, np.dtype[Any]]"]):
+    """The values of parameters by name, as :meth:`pserver.Client.get_params` reads them."""
+
+    #: By name, the changes of the parameter since it was initialized, which counts as the first: each update
+    #: adds 1, in a ``sync`` job each step. Of a parameter of several blocks, which are not read at one
+    #: moment, that of the block changed most.
+    versions: Mapping[str, int]
+
+    def __init__(
+        self,
+        values: Mapping[str, "np.ndarray[Any, np.dtype[Any]]"],
+        versions: Mapping[str, int],
+    ) -> None:
+        super().__init__(values)
+        self.versions = versions
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import struct
 from pathlib import Path
 from typing import Any, Callable, Iterator
@@ -214,6 +215,33 @@ def test_keeps_step_with_other_trainers(
         np.testing.assert_array_equal(a.pull("w"), W - 2)
         assert (a.steps_ended, b.steps_ended) == (1, 1)
         b.exit_steps()
+
+
+def test_reads_tell_how_often_parameters_were_changed(
+    ps: pserver.Client, broker: Broker, unique: Unique
+) -> None:
+    changed, other = unique("changed"), unique("other")
+    for name in (changed, other):
+        ps.create_if_not_already_created(name, W)
+    into = np.empty_like(W)
+    assert ps.get_params([changed, other], out=[into, None]).versions == {changed: 1, other: 1}
+    ps.push(changed, W, 1, 1)
+    ps.set_params({changed: W})
+    params = ps.get_params([other, changed])
+    assert params.versions == {other: 1, changed: 3}
+    copy = pickle.loads(pickle.dumps(params))
+    assert copy.versions == params.versions and copy.keys() == params.keys()
+    with pserver.connect(broker.url, job=broker.job) as reader:
+        assert reader.get_params([changed]).versions == {changed: 3}
+
+
+def test_zero_size_arrays_are_no_parameters(ps: pserver.Client, unique: Unique) -> None:
+    for shape in [(0,), (3, 0)]:
+        with pytest.raises(pserver.BadShape, match=r"expected .*; received") as raised:
+            ps.create_if_not_already_created(unique("none"), np.empty(shape, "f4"))
+        assert raised.value.details["received"] == list(shape)
+    name = unique("single")
+    assert ps.create_if_not_already_created(name, np.float32(2)).shape == ()
 
 
 def test_large_values_are_cut_and_joined(ps: pserver.Client, unique: Unique) -> None:

@@ -1,4 +1,4 @@
-"""The vectors that every implementation shares: names, encodings, parts."""
+"""The vectors that every implementation shares: names, encodings, parts, refused calls."""
 
 from __future__ import annotations
 
@@ -79,6 +79,53 @@ def test_encodings(ps: pserver.Client, unique: Callable[[str], str], encoding: A
     np.testing.assert_array_equal(
         ps.pull_part(name, [range(len(plain))], encoding=encoding), pushed
     )
+
+
+def test_refusals(broker: Broker, job: str) -> None:
+    vectors = read("refusals.json")
+    with pserver.connect(broker.url, job=job, trainer="first") as first:
+        assert first.begin_init()
+        for each in vectors["parameters"]:
+            first.init_param(each["name"], tensor(each["tensor"]), each.get("config"))
+        first.finish_init()
+        before = first.get_params([each["name"] for each in vectors["parameters"]])
+        with pserver.connect(broker.url, job=job, trainer="refused") as ps:
+            for case in vectors["calls"]:
+                with pytest.raises(pserver.Error) as raised:
+                    make(ps, case)
+                told = (case["what"], raised.value.code, raised.value.details)
+                assert told == (case["what"], case["code"], case["details"])
+        after = first.get_params(list(before))
+        assert after.versions == before.versions
+        for name, values in before.items():
+            np.testing.assert_array_equal(after[name], values)
+        assert {each.name for each in first.list_params()} == set(before)
+
+
+def make(ps: pserver.Client, case: Any) -> None:
+    name, indices = case.get("name"), case.get("indices")
+    value = tensor(case["tensor"]) if "tensor" in case else None
+    factors = float(case.get("alpha", 0)), float(case.get("beta", 0))
+    encoding = case.get("encoding")
+    rate = None if "learningRate" not in case else float(case["learningRate"])
+    grad = pserver.Rows(case["rows"], value) if "rows" in case else value
+    calls: dict[str, Callable[[], object]] = {
+        "pull": lambda: ps.pull(name, encoding=encoding),
+        "set": lambda: ps.set_params({name: value}),
+        "push": lambda: ps.push(name, value, *factors, encoding=encoding),
+        "sendGrads": lambda: ps.send_grads({name: grad}, learning_rate=rate, encoding=encoding),
+        "pullPart": lambda: ps.pull_part(name, indices, encoding=encoding),
+        "pushPart": lambda: ps.push_part(name, value, indices, *factors, encoding=encoding),
+        "create": lambda: ps.create_if_not_already_created(name, value, case.get("config")),
+        "initParam": lambda: ps.init_param(name, value, case.get("config")),
+        "save": lambda: ps.save(case["path"]),
+    }
+    calls[case["call"]]()
+
+
+def tensor(vector: Any) -> Any:
+    dtype = np.dtype(vector["dtype"])
+    return numbers(vector["values"], dtype).reshape(vector["shape"])
 
 
 @pytest.mark.parametrize("path", sorted(PARTS.glob("*.json")), ids=lambda path: str(path.stem))
