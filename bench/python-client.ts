@@ -107,7 +107,7 @@ async function pythonToRun(log: (line: string) => void): Promise<string | undefi
   try {
     return await findPython("numpy");
   } catch (error) {
-    log(`python: left out: ${error instanceof Error ? error.message : error}`);
+    log(`left out: ${error instanceof Error ? error.message : error}`);
     return undefined;
   }
 }
