@@ -28,6 +28,11 @@ export function cProgramPath(program: CProgram): string {
   return join(OUTPUT, program);
 }
 
+/** Where {@link buildCPrograms} puts the library. */
+export function cLibraryPath(): string {
+  return join(OUTPUT, "lib/libpserver.so");
+}
+
 /** Whether this machine has what the C programs are built with; if not, what is missing. */
 export async function missingForC(): Promise<string | undefined> {
   const needs: [string, string, string[]][] = [
@@ -49,8 +54,8 @@ export async function missingForC(): Promise<string | undefined> {
 /** Compiles the C library, which is built apart from that of `make build`, and the programs. */
 export async function buildCPrograms(): Promise<void> {
   await mkdir(OUTPUT, { recursive: true });
-  const library = join(OUTPUT, "lib/libpserver.so");
-  await run("make", ["-s", "-j2", "-C", join(ROOT, "src/client/c"), `BUILD=${OUTPUT}`, library]);
+  const source = join(ROOT, "src/client/c");
+  await run("make", ["-s", "-j2", "-C", source, `BUILD=${OUTPUT}`, cLibraryPath()]);
   const { stdout } = await run("pkg-config", ["--cflags", "--libs", "libnats"]);
   const parts = PARTS.map((part) => join(SOURCES, part));
   const ours = [

@@ -38,9 +38,12 @@ export class LineProcess {
     });
   }
 
-  /** Starts the program of this path. */
-  static start(path: string): LineProcess {
-    const child = spawn(path, [], { stdio: ["pipe", "pipe", "inherit"] });
+  /** Starts the program of this path; `env` adds to the environment of this process. */
+  static start(path: string, args: readonly string[] = [], env?: NodeJS.ProcessEnv): LineProcess {
+    const child = spawn(path, args, {
+      stdio: ["pipe", "pipe", "inherit"],
+      env: { ...process.env, ...env },
+    });
     return new LineProcess(path, child, child.stdout);
   }
 

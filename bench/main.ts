@@ -16,6 +16,7 @@ import {
   startJob,
 } from "./ours.ts";
 import type { Operation } from "./programs/trainer.ts";
+import { benchPython } from "./python-client.ts";
 import { type Raw, rawName, startRaw } from "./raw.ts";
 import { reportText, targetsOf } from "./report.ts";
 import { type Measurement, measureRounds, type Throughput } from "./rounds.ts";
@@ -55,6 +56,8 @@ async function main(): Promise<void> {
     latency.push(...found.latency);
   }
   throughput.push(...(await benchC({ ...options, log: progress })));
+  const python = await benchPython({ ...options, log: progress });
+  throughput.push(...python.throughput);
   const traffic = await benchTraffic({ ...options, log: progress });
   throughput.push(...traffic.throughput);
   const memory: HostMemory[] = [];
@@ -63,7 +66,8 @@ async function main(): Promise<void> {
     memory.push(await measureHostMemory(bytes, options.profileDirectory));
   }
   const { sparse } = traffic;
-  const findings = { machine, throughput, latency, sparse, memory, kernels, rules };
+  const { calls } = python;
+  const findings = { machine, throughput, latency, calls, sparse, memory, kernels, rules };
   const targets = targetsOf(findings);
   if (options.json) {
     console.log(JSON.stringify({ ...findings, targets }, null, 2));

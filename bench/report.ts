@@ -1,6 +1,7 @@
 import type { HostMemory } from "./host-memory.ts";
 import type { KernelResult } from "./kernels.ts";
 import type { Latency } from "./ours.ts";
+import type { SmallCalls } from "./python-client.ts";
 import type { Throughput } from "./rounds.ts";
 import type { RuleResult } from "./rules.ts";
 import type { Spread } from "./statistics.ts";
@@ -11,6 +12,7 @@ export interface Findings {
   readonly machine: string;
   readonly throughput: readonly Throughput[];
   readonly latency: readonly Latency[];
+  readonly calls: readonly SmallCalls[];
   readonly sparse: readonly SparseTraffic[];
   readonly memory: readonly HostMemory[];
   readonly kernels: readonly KernelResult[];
@@ -103,6 +105,7 @@ export function reportText(findings: Findings): string {
   const sections: [string, string[][]][] = [
     ["Throughput: median (min–max) of the rounds", throughputRows(findings.throughput)],
     ["Latency of one call at a time, ms", latencyRows(findings.latency)],
+    ["Small calls one after the other: median (min–max) of the rounds", callRows(findings.calls)],
     ["Bytes in the journals", sparseRows(findings.sparse)],
     ["Memory of a host, MB", memoryRows(findings.memory)],
     ["Kernels, float32, a block of 1 MiB in cache", kernelRows(findings.kernels)],
@@ -138,6 +141,17 @@ function latencyRows(found: readonly Latency[]): string[][] {
       String(calls),
       ...[p50Ms, p95Ms, p99Ms].map((ms) => ms.toFixed(2)),
       (bytes / p50Ms / 1e3).toFixed(0),
+    ]),
+  ];
+}
+
+function callRows(found: readonly SmallCalls[]): string[][] {
+  return [
+    ["measurement", "µs a call", "times as long as in C"],
+    ...found.map(({ name, usEach, ratioToC }) => [
+      name,
+      range(usEach, 0),
+      ratioToC === undefined ? "" : range(ratioToC, 2),
     ]),
   ];
 }

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Checks types and format of the Python package and its tests with mypy and black. Where something for that is
-# missing it says so and succeeds, unless --required is given, as by `make test` after it has provided it.
+# Checks types and format of the Python package, its tests and its benchmark, and the format of the examples,
+# with mypy and black. Where something for that is missing it says so and succeeds, unless --required is
+# given, as by `make test` after it has provided it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=scripts/python-modules.sh
 . scripts/python-modules.sh
 
-readonly CACHE=$PWD/build/python/mypy
+readonly ROOT=$PWD
+readonly CACHE=$ROOT/build/python/mypy
 
 fail() {
   printf 'python: %s\n' "$*" >&2
@@ -35,6 +37,6 @@ python=$(scripts/find-python.sh "${TEST_MODULES[@]}" 2>&1) || not_checked "${pyt
 
 cd src/client/python
 failed=
-mypy --no-error-summary --python-executable "$python" --cache-dir "$CACHE" >&2 || failed=yes
-black --quiet --check --diff . >&2 || failed=yes
-[[ -z $failed ]] || fail "types or format are wrong, see above (black src/client/python formats)"
+mypy --no-error-summary --python-executable "$python" --cache-dir "$CACHE" . "$ROOT/bench/python" >&2 || failed=yes
+black --quiet --config pyproject.toml --check --diff . "$ROOT/bench/python" "$ROOT/examples/python" >&2 || failed=yes
+[[ -z $failed ]] || fail "types or format are wrong, see above (black -l 100 with the files formats)"

@@ -23,9 +23,15 @@ struct model {
   uint8_t *targets[PASSES];
 };
 
+struct work;
+
+/** One pass over the model, of which `answer` says why it failed. */
+typedef bool pass(struct work *work);
+
 /** What one thread does, and how often it has done it. */
 struct work {
-  /** NULL: pushes. */
+  pass *pass;
+  /** What a pull reads into. */
   uint8_t *target;
   double start_ms;
   double duration_ms;
@@ -119,20 +125,26 @@ static bool create(char **arguments, struct answer *answer) {
   return is_ok;
 }
 
-static void push_passes(struct work *work) {
+static bool push_grads(struct work *work) {
   pserver_gradient gradients[PARAMETERS_MAX];
   for (size_t i = 0; i < model.parameters; i++) {
     gradients[i] = (pserver_gradient){.name = model.names[i], .values = model.value};
   }
-  do {
-    pserver_status status =
-        pserver_send_grads(client, gradients, model.parameters, NULL, TIMEOUT_MS);
-    work->is_ok = is_done(status, "push", &work->answer);
-    work->passes++;
-  } while (work->is_ok && machine_ms() - work->start_ms < work->duration_ms);
+  pserver_status status = pserver_send_grads(client, gradients, model.parameters, NULL, TIMEOUT_MS);
+  return is_done(status, "push sgd", &work->answer);
 }
 
-static void pull_passes(struct work *work) {
+static bool push_mix(struct work *work) {
+  bool is_ok = true;
+  for (size_t i = 0; i < model.parameters && is_ok; i++) {
+    pserver_status status = pserver_push(client, model.names[i], &model.value, 0.5, 0.5,
+                                         PSERVER_AS_IS, TIMEOUT_MS);
+    is_ok = is_done(status, "push mix", &work->answer);
+  }
+  return is_ok;
+}
+
+static bool pull(struct work *work) {
   const char *names[PARAMETERS_MAX];
   pserver_tensor targets[PARAMETERS_MAX];
   for (size_t i = 0; i < model.parameters; i++) {
@@ -140,29 +152,54 @@ static void pull_passes(struct work *work) {
     targets[i] = model.value;
     targets[i].data = work->target + i * model.value.bytes;
   }
-  do {
-    pserver_status status =
-        pserver_get(client, names, targets, model.parameters, PSERVER_AS_IS, TIMEOUT_MS);
-    work->is_ok = is_done(status, "pull", &work->answer);
-    work->passes++;
-  } while (work->is_ok && machine_ms() - work->start_ms < work->duration_ms);
+  pserver_status status =
+      pserver_get(client, names, targets, model.parameters, PSERVER_AS_IS, TIMEOUT_MS);
+  return is_done(status, "pull", &work->answer);
+}
+
+/** The library allocates what is read into. */
+static bool pull_new(struct work *work) {
+  const char *names[PARAMETERS_MAX];
+  pserver_tensor found[PARAMETERS_MAX] = {0};
+  for (size_t i = 0; i < model.parameters; i++) names[i] = model.names[i];
+  pserver_status status =
+      pserver_get(client, names, found, model.parameters, PSERVER_AS_IS, TIMEOUT_MS);
+  bool is_ok = is_done(status, "pull", &work->answer);
+  for (size_t i = 0; i < model.parameters && is_ok; i++) pserver_tensor_release(&found[i]);
+  return is_ok;
+}
+
+/** By the name of an operation, what makes one pass over the model. */
+static pass *find_operation(const char *name, struct answer *answer) {
+  static const struct {
+    const char *name;
+    pass *run;
+  } operations[] = {{"grad", push_grads}, {"mix", push_mix}, {"pull", pull}, {"new", pull_new}};
+  for (size_t i = 0; i < sizeof operations / sizeof operations[0]; i++) {
+    if (strcmp(operations[i].name, name) == 0) return operations[i].run;
+  }
+  refuse(answer, "expected grad, mix, pull or new; received %s", name);
+  return NULL;
 }
 
 static void *make_passes(void *argument) {
   struct work *work = argument;
-  if (work->target == NULL) push_passes(work);
-  else pull_passes(work);
+  do {
+    work->is_ok = work->pass(work);
+    work->passes++;
+  } while (work->is_ok && machine_ms() - work->start_ms < work->duration_ms);
   return NULL;
 }
 
-static bool run_passes(bool is_pull, double duration_ms, struct answer *answer) {
+static bool run_passes(pass *run, double duration_ms, struct answer *answer) {
   struct work works[PASSES];
   pthread_t threads[PASSES];
   double start_ms = machine_ms();
   uint64_t passes = 0;
   int started = 0;
   for (; started < PASSES; started++) {
-    works[started] = (struct work){.target = is_pull ? model.targets[started] : NULL,
+    works[started] = (struct work){.pass = run,
+                                   .target = model.targets[started],
                                    .start_ms = start_ms,
                                    .duration_ms = duration_ms};
     if (pthread_create(&threads[started], NULL, make_passes, &works[started]) != 0) break;
@@ -180,19 +217,31 @@ static bool run_passes(bool is_pull, double duration_ms, struct answer *answer) 
   return true;
 }
 
-/** "grad" or "pull", ms; bytes that were moved, ms of the beginning and of the end. */
+/** Operation, ms; bytes that were moved, ms of the beginning and of the end. */
 static bool run(char **arguments, struct answer *answer) {
-  bool is_pull = strcmp(arguments[0], "pull") == 0;
-  if (!is_pull && strcmp(arguments[0], "grad") != 0) {
-    return refuse(answer, "expected pull or grad; received %s", arguments[0]);
-  }
+  pass *operation = find_operation(arguments[0], answer);
+  if (operation == NULL) return false;
   if (model.parameters == 0) return refuse(answer, "expected a model to be created before");
-  return run_passes(is_pull, strtod(arguments[1], NULL), answer);
+  return run_passes(operation, strtod(arguments[1], NULL), answer);
+}
+
+/** Operation, how often; ms of the beginning and of the end. One after the other in one thread. */
+static bool repeat(char **arguments, struct answer *answer) {
+  struct work work = {.pass = find_operation(arguments[0], answer), .target = model.targets[0]};
+  if (work.pass == NULL) return false;
+  if (model.parameters == 0) return refuse(answer, "expected a model to be created before");
+  unsigned long long count = strtoull(arguments[1], NULL, 10);
+  double start_ms = machine_ms();
+  for (unsigned long long i = 0; i < count; i++) {
+    if (!work.pass(&work)) return refuse(answer, "%s", work.answer.text);
+  }
+  snprintf(answer->text, sizeof answer->text, "%.6f %.6f", start_ms, machine_ms());
+  return true;
 }
 
 int main(void) {
   static const struct command commands[] = {
-      {"open", 3, open_trainer}, {"create", 3, create}, {"run", 2, run}};
+      {"open", 3, open_trainer}, {"create", 3, create}, {"run", 2, run}, {"repeat", 2, repeat}};
   serve_agent(commands, sizeof commands / sizeof commands[0]);
   if (client != NULL) pserver_close(client, TIMEOUT_MS);
   release_model();

@@ -1,4 +1,4 @@
-/** The launcher: finds nats-server, checks its version, runs it on a locked store directory. */
+/** Finds nats-server, checks its version, runs it on a locked store directory. */
 export type { BrokerSettings } from "./broker-config.ts";
 export { type BrokerInfo, readBrokerInfo } from "./broker-info.ts";
 export type { BrokerExit } from "./broker-process.ts";

@@ -3,7 +3,12 @@ import { test } from "vitest";
 import { runPytest } from "../../support/python.ts";
 
 test("without a server it knows the library, arrays and errors", () =>
-  runPytest("empty", ["test_layouts.py", "test_errors.py", "test_arrays.py"]));
+  runPytest("empty", [
+    "test_layouts.py",
+    "test_errors.py",
+    "test_arrays.py",
+    "test_documentation.py",
+  ]));
 
 test("makes every call, and refuses bad input", () =>
   runPytest("empty", ["test_client.py", "test_bad_input.py", "test_averaging.py"]));
