@@ -79,6 +79,23 @@ static bool has_empty_dimension(const pserver_tensor *value) {
   return false;
 }
 
+/** Whether a configuration can allow what is not finite; escapes can spell a setting's name. */
+static bool may_allow_non_finite(const pserver_config *config) {
+  if (config == NULL || config->text == NULL) return false;
+  return strstr(config->text, "allowNonFinite") != NULL || strchr(config->text, '\\') != NULL;
+}
+
+/**
+ * NON_FINITE before the parameter is declared, where its configuration cannot allow such values: a
+ * declaration that is never filled keeps others waiting. Where it can, the host's reading of it decides.
+ */
+static pserver_status check_first_values(const struct declaration *declaration, uint64_t elements) {
+  if (may_allow_non_finite(declaration->config)) return PSERVER_OK;
+  const pserver_tensor *value = declaration->value;
+  const struct parameter undeclared = {.name = (char *)declaration->name, .dtype = value->dtype};
+  return check_finite(&undeclared, PSERVER_AS_IS, value->data, elements);
+}
+
 static pserver_status check_declaration(const struct declaration *declaration) {
   char token[TOKEN_ROOM];
   const char *name = declaration->name;
@@ -104,7 +121,7 @@ static pserver_status check_declaration(const struct declaration *declaration) {
     fail(PSERVER_ERR_BAD_CONFIG, "\"%s\": config: expected text or messages; received both", name);
     return detail_mismatch(name, "text or messages", "both");
   }
-  return PSERVER_OK;
+  return check_first_values(declaration, elements);
 }
 
 static pserver_status read_declared(struct declaration *declaration, const struct message *message) {
