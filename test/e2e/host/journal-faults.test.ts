@@ -9,6 +9,7 @@ import type { Client } from "../../../src/client/index.ts";
 import { hashName, type PserverError } from "../../../src/protocol/index.ts";
 import { freeze, thaw } from "../../support/freeze.ts";
 import { type TestHost, TestJob } from "../../support/host.ts";
+import { HANG_MS } from "../../support/limits.ts";
 import { control, snapshotAll } from "./control.ts";
 import { failureOf, flipBitOf, streamDirectory } from "./damage.ts";
 import { Archive } from "./journal-fold.ts";
@@ -77,24 +78,27 @@ describe("a full journal", () => {
     const ones = new Float32Array(elements).fill(-1);
     await client.createIfNotAlreadyCreated("w", new Float32Array(elements), { learningRate: 1 });
     await freeze(host.pid);
-    const results = await Promise.allSettled(
-      Array.from({ length: 60 }, () => client.sendGrads({ w: ones }, { timeoutMs: 4_000 })),
-    );
-    const codes = results.map((result) =>
-      result.status === "rejected" ? (result.reason as PserverError).code : "",
-    );
+    const codes: string[] = [];
+    const full = (): number => codes.filter((code) => code === "JOURNAL_FULL").length;
+    // On a busy machine the first may end before the broker has refused them.
+    for (let timeoutMs = 4_000; full() <= 20 && timeoutMs <= HANG_MS; timeoutMs *= 4) {
+      const results = await Promise.allSettled(
+        Array.from({ length: 60 }, () => client.sendGrads({ w: ones }, { timeoutMs })),
+      );
+      for (const result of results) {
+        codes.push(result.status === "rejected" ? (result.reason as PserverError).code : "");
+      }
+    }
     // Some are stored and not folded; of the others the error says why, and that none was applied,
     // unless the broker was just about to refuse it once more.
-    const full = codes.filter((code) => code === "JOURNAL_FULL").length;
-    expect(full).toBeGreaterThan(20);
-    expect(codes.filter((code) => code !== "JOURNAL_FULL")).toEqual(
-      Array.from({ length: 60 - full }, () => "OUTCOME_UNKNOWN"),
-    );
+    expect(full()).toBeGreaterThan(20);
+    const unknown = codes.filter((code) => code !== "JOURNAL_FULL");
+    expect(new Set(unknown)).toEqual(new Set(["OUTCOME_UNKNOWN"]));
     await using archive = await Archive.open(job.broker.url, job.job);
     const records = await archive.records(0);
     const stored = records.filter(({ subject }) => subject.includes(".push.w.")).length;
     expect(stored).toBeGreaterThan(0);
-    expect(stored).toBeLessThanOrEqual(60 - full);
+    expect(stored).toBeLessThanOrEqual(unknown.length);
     thaw(host.pid);
     await client.sendGrads({ w: ones });
     const { data } = await client.pullFull("w");
