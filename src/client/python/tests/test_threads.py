@@ -84,7 +84,7 @@ calls = {
 
 def interrupt():
     global began
-    while _interruptible._main.worker._current is None:
+    while not _interruptible._main.worker.is_busy:
         time.sleep(0.001)
     began = time.perf_counter()
     os.kill(os.getpid(), signal.SIGINT)
@@ -131,7 +131,7 @@ with pserver.connect(sys.argv[1], job=sys.argv[2]) as ps, pserver.connect(sys.ar
     signal.signal(signal.SIGUSR1, handle)
 
     def go_on():
-        while _interruptible._main.worker._current is None:
+        while not _interruptible._main.worker.is_busy:
             pass
         os.kill(os.getpid(), signal.SIGUSR1)
         assert handled.wait(400)
