@@ -56,6 +56,6 @@ def connect(
         client.open()
     except BaseException:
         # A signal may have come when it had just connected.
-        client.discard()
+        client._discard()
         raise
     return client

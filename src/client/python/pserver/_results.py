@@ -63,6 +63,8 @@ def to_out(value: Any, what: str) -> Array:
     BAD_DTYPE for another element type than the protocol's or byte order than little-endian; BAD_VALUE
     unless it is writable and in C order.
     """
+    if isinstance(value, np.ma.MaskedArray):
+        raise _bad_out(what, "an array without a mask", "a masked one")
     array = _shared_view(value, what)
     if array.dtype not in DTYPES:
         raise bad_dtype(what, [dtype.name for dtype in DTYPES], str(array.dtype))

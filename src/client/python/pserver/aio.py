@@ -132,7 +132,7 @@ def _connecting(
         except BaseException:
             # The task may have been cancelled when it had just connected.
             for client in made:
-                client.discard()
+                client._discard()
             raise
         finally:
             pool.close()

@@ -89,7 +89,7 @@ class Client:
         link = getattr(self, "_link", None)
         if link is not None and link.is_open:
             warnings.warn(f"{self!r} was not closed", ResourceWarning, source=self)
-            self.discard()
+            self._discard()
 
     def __reduce__(self) -> Tuple[Any, ...]:
         return _unpickle, (self._link.settings, self._link.is_closed)
@@ -384,7 +384,7 @@ class Client:
         have been written, and of how many; it must make no calls. BadPath, Io or DiskFull as the host says;
         ended early, the host stops writing, and what was there before stays.
         """
-        text = to_bytes(os.fspath(path), "path")
+        text = to_bytes(os.fspath(path) if isinstance(path, os.PathLike) else path, "path")
         return self._call(_jobs.save, text, on_progress, to_ms(timeout))
 
     def status(self, *, timeout: Optional[float] = None) -> JobStatus:
@@ -414,7 +414,7 @@ class Client:
         else:
             self._link.close(timeout_ms)
 
-    def discard(self) -> None:
+    def _discard(self) -> None:
         """Closes it without waiting for calls, and without an error: for who cannot be told any."""
         try:
             self._link.close(1)
