@@ -195,9 +195,7 @@ print("ended")
 
 
 @pytest.mark.parametrize("count", ["2", "3"])
-def test_several_signals_at_once_end_a_call(
-    broker: Broker, uninitialized: str, count: str
-) -> None:
+def test_several_signals_at_once_end_a_call(broker: Broker, uninitialized: str, count: str) -> None:
     ended = run_python(TOGETHER, broker.url, uninitialized, count)
     assert ended.stdout == "ended\n", ended.stderr
 
