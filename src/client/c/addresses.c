@@ -62,10 +62,19 @@ static const char *port_of(const char *address) {
   return from + strcspn(from, ":");
 }
 
+/** Whether it has spaces or control characters, at which cnats frees memory it does not own. */
+static bool has_unprintable(const char *address) {
+  for (const char *c = address; *c != '\0'; c++) {
+    if ((unsigned char)*c <= ' ' || *c == 0x7f) return true;
+  }
+  return false;
+}
+
 /** Whether it is a host, with or without a port. */
 static bool is_address(const char *address) {
   const char *port = port_of(address);
-  if (port == NULL || port == address || strpbrk(address, "/@ ") != NULL) return false;
+  if (port == NULL || port == address || strpbrk(address, "/@") != NULL) return false;
+  if (has_unprintable(address)) return false;
   if (*port == '\0') return true;
   size_t digits = strspn(port + 1, "0123456789");
   if (*port != ':' || digits == 0 || digits > 5 || port[1 + digits] != '\0') return false;

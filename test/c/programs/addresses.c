@@ -52,6 +52,7 @@ static void check_refused(void) {
   static const char *const lists[] = {
       "", ",", "nats://", "nats://:4222", "nats://h:0", "nats://h:65536", "nats://h:port", "nats://h:",
       "http://h", "ws://h", "nats://h/path", "nats://[::1", "nats://h h",
+      "\n", "h,\n", "h\n", "nats://h\t:1", "h\x7f",
       "nats://alice:pass/dragon@h", "nats://alice:dragon/@h", "nats://alice:12/dragon@h:4222",
       "nats://alice:dra@gon@h", "nats://alice:#dragon@h", "nats://alice:?dragon@h", "nats://al ice:dragon@h",
       "nats://alice:dragon,1@h", "nats://alice:1,dragon@h", "nats://alice:1,2,dragon@h",

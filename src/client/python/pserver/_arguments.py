@@ -10,6 +10,7 @@ import numpy as np
 
 from . import errors
 from ._arrays import Array, from_number, is_number, to_array
+from ._error import shown
 from ._names import to_bytes
 from ._results import to_out
 from ._settings import to_number
@@ -38,8 +39,8 @@ def names_of(names: Any) -> List[str]:
     """The names of a call, each once. BAD_VALUE for what is no list, BAD_NAME for what is no name."""
     if isinstance(names, (str, bytes)) or not hasattr(names, "__iter__"):
         raise errors.BadValue(
-            f"names: expected a list of names; received {names!r:.80}",
-            {"expected": "a list of names", "received": repr(names)[:80]},
+            f"names: expected a list of names; received {shown(names)}",
+            {"expected": "a list of names", "received": shown(names)},
         )
     listed = list(names)
     for name in listed:
@@ -57,10 +58,24 @@ def targets_of(names: List[str], out: Optional[Out]) -> Dict[str, Array]:
         out = dict(zip(names, out))
     for name in out:
         if name not in names:
-            raise _bad_out("arrays for the names that are read", repr(name))
-    return {
+            raise _bad_out("arrays for the names that are read", shown(name))
+    targets = {
         name: to_out(target, f'out["{name}"]') for name, target in out.items() if target is not None
     }
+    _check_apart(targets)
+    return targets
+
+
+def _check_apart(targets: Mapping[str, Array]) -> None:
+    """BAD_VALUE if one array lies in the memory of another: one's values would overwrite the other's."""
+    spans = sorted(
+        (array.__array_interface__["data"][0], array.nbytes, name)
+        for name, array in targets.items()
+        if array.size > 0
+    )
+    for (start, size, name), (following, _, other) in zip(spans, spans[1:]):
+        if following < start + size:
+            raise _bad_out("arrays that share no memory", f'those of "{name}" and "{other}"')
 
 
 def _bad_out(expected: str, received: str) -> errors.BadValue:
@@ -81,10 +96,10 @@ def factor_of(number: Any, what: str) -> float:
     if math.isfinite(factor):
         return factor
     raise errors.BadValue(
-        f"{what}: expected a finite number; received {number!r}",
+        f"{what}: expected a finite number; received {shown(number)}",
         # As every client names what is not finite, such as NaN.
         {
             "expected": "a finite number",
-            "received": json.dumps(number) if isinstance(number, float) else repr(number),
+            "received": json.dumps(number) if isinstance(number, float) else shown(number),
         },
     )

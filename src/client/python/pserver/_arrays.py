@@ -8,7 +8,7 @@ from typing import Any, Final, Optional, Tuple
 import numpy as np
 
 from . import errors
-from ._error import Error
+from ._error import Error, shown
 from ._native.structs import RANK_MAX, Tensor
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -43,7 +43,7 @@ def from_number(value: Any, what: str, dtype: Optional[np.dtype[Any]]) -> Array:
     if isinstance(value, float) and dtype.kind != "f":
         raise bad_dtype(what, dtype.name, "a float")
     if not _fits(value, dtype):
-        raise _bad_value(what, f"a number that fits {dtype.name}", f"{value!r:.40}")
+        raise _bad_value(what, f"a number that fits {dtype.name}", shown(value))
     return np.array(value, dtype)
 
 

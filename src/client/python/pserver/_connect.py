@@ -52,5 +52,10 @@ def connect(
     ``libpserver`` is missing or of another version.
     """
     client = Client(Settings.of(Settings(**locals())))
-    client.open()
+    try:
+        client.open()
+    except BaseException:
+        # A signal may have come when it had just connected.
+        client._discard()
+        raise
     return client

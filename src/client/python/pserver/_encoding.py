@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, Literal, Optional
 
 from . import errors
+from ._error import shown
 
 #: The elements in two bytes each, rounded to nearest; None: as they are.
 Encoding = Literal["bfloat16", "float16"]
@@ -19,6 +20,6 @@ def encoding_number(encoding: Optional[Encoding]) -> int:
     except (KeyError, TypeError):
         expected = "bfloat16 or float16"
         raise errors.BadValue(
-            f"encoding: expected {expected}; received {encoding!r}",
-            {"expected": expected, "received": repr(encoding)},
+            f"encoding: expected {expected}; received {shown(encoding)}",
+            {"expected": expected, "received": shown(encoding)},
         ) from None

@@ -27,6 +27,14 @@ class Error(Exception):
         return str(self.args[0]) if self.args else ""
 
 
+def shown(value: Any) -> str:
+    """The beginning of a value's text, for messages; Python writes no number of thousands of digits."""
+    try:
+        return repr(value)[:80]
+    except ValueError:
+        return f"{type(value).__qualname__} of too many digits"
+
+
 class LibraryError(Error, ImportError):
     """The C library under this package is missing, or of another version."""
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from . import errors
 from ._arrays import Array
+from ._error import shown
 from ._native.structs import Indices
 
 
@@ -31,7 +32,7 @@ def to_numbers(what: str, numbers: Any) -> Array:
     except (TypeError, ValueError) as error:
         raise _bad_index(what, expected, str(error)) from error
     if array.ndim == 0:
-        raise _bad_index(what, expected, f"{numbers!r}")
+        raise _bad_index(what, expected, shown(numbers))
     if sum(side != 1 for side in array.shape) > 1:
         raise _bad_index(what, expected, f"an array of shape {list(array.shape)}")
     if array.size == 0:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Callable, Final, Optional, TypeVar
+import time
+from typing import Any, Callable, Final, Optional, TypeVar
 
 from ._native.library import library
 from ._workers import Job, Worker
@@ -20,6 +21,9 @@ Result = TypeVar("Result")
 #: the main thread begins to wait does not interrupt it: its handler runs after this time.
 _LOOK_SECONDS: Final = 0.05
 
+#: How long a call may take to end when a signal has ended it; most take a millisecond.
+_LEAVE_SECONDS: Final = 0.15
+
 
 class _MainThread:
     """What belongs to the main thread of a process."""
@@ -27,7 +31,8 @@ class _MainThread:
     def __init__(self, worker: Worker) -> None:
         self.pid = os.getpid()
         self.worker = worker
-        self.is_waiting = False
+        #: The call that the worker was given last.
+        self.job: Optional[Job[Any]] = None
 
 
 _main: Optional[_MainThread] = None
@@ -41,24 +46,11 @@ def run(work: Callable[[], Result]) -> Result:
     main = _main_thread()
     if main is None:
         return work()
-    if main.is_waiting:
-        return _run_in_handler(work)
-    try:
-        main.is_waiting = True
-        return _run_on(main.worker, work)
-    finally:
-        main.is_waiting = False
-
-
-def _run_in_handler(work: Callable[[], Result]) -> Result:
-    """The same in a handler of a signal: the main thread's worker is busy with the call it came into."""
+    if main.job is None or main.job.is_done:
+        return _run_on(main.worker, work, main)
+    # The worker is busy: this is a handler of a signal that came into the call, or the call was left.
     worker = _start_worker()
-    if worker is None:
-        return work()
-    try:
-        return _run_on(worker, work)
-    finally:
-        worker.end()
+    return work() if worker is None else _run_on(worker, work)
 
 
 def _main_thread() -> Optional[_MainThread]:
@@ -77,28 +69,45 @@ def _start_worker() -> Optional[Worker]:
         return None
 
 
-def _run_on(worker: Worker, work: Callable[[], Result]) -> Result:
+def _run_on(
+    worker: Worker, work: Callable[[], Result], main: Optional[_MainThread] = None
+) -> Result:
     done = threading.Lock()
     done.acquire()
     job = Job(work, done.release)
+    cancel, canceller = worker.cancel_function, worker.canceller
+    if main is not None:
+        main.job = job
     try:
         worker.post(job)
         while not done.acquire(timeout=_LOOK_SECONDS):
             pass
     except BaseException:
-        _end(worker, job, done)
+        # Of signals that come together each handler may raise, the next one as soon as a function of
+        # Python's begins. So the call is ended by one of C's first, and only then waited for.
+        job.is_cancelled = True
+        try:
+            cancel(canceller)
+            _end(worker, job, done)
+        except BaseException:
+            _end(worker, job, done)
         raise
     return job.result()
 
 
 def _end(worker: Worker, job: Job[Result], done: threading.Lock) -> None:
-    """Waits until the call is over; further signals do not end this wait."""
+    """Waits until the call is over; further signals do not end this wait.
+
+    A call that just sends to a broker that takes nothing cannot be ended until it gives up. It is left
+    behind then: it keeps its arrays, of which it sends no more, and later calls are made by other threads.
+    """
+    leaves_at = time.monotonic() + _LEAVE_SECONDS
     while True:
         try:
             worker.cancel(job)
             # Whether it was posted before is not known; a second time does nothing.
             worker.post(job)
-            while not job.is_done:
+            while not job.is_done and time.monotonic() < leaves_at:
                 done.acquire(timeout=_LOOK_SECONDS)
             return
         except BaseException:

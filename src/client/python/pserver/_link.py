@@ -7,13 +7,15 @@ import os
 import sys
 import threading
 import weakref
+from contextlib import contextmanager
 from ctypes import byref, c_void_p
-from typing import Any, Final, Optional, Tuple
+from typing import Any, Final, Iterator, Optional, Tuple
 
 from . import errors
 from ._error import Error
 from ._native.library import Library, library
 from ._settings import Settings, note_use
+from ._workers import acquire
 
 #: Time for calls of other threads that are under way when the interpreter ends.
 _EXIT_MS: Final = 500
@@ -59,7 +61,7 @@ class Link:
         opened = self._opened
         if opened is not None:
             return opened
-        with self._lock:
+        with self._held():
             if self._is_closed:
                 raise errors.Closed("the client is closed")
             if self._opened is None:
@@ -69,11 +71,20 @@ class Link:
     def close(self, timeout_ms: int) -> None:
         """Ends the connection if there is one; does nothing the second time."""
         self._follow_fork()
-        with self._lock:
+        with self._held():
             opened, self._opened, self._is_closed = self._opened, None, True
         if opened is not None:
             native, handle = opened
             native.check(native.functions.pserver_close(handle, timeout_ms))
+
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        lock = self._lock
+        acquire(lock)
+        try:
+            yield
+        finally:
+            lock.release()
 
     def _follow_fork(self) -> None:
         if self._pid == os.getpid():

@@ -9,6 +9,7 @@ import socket
 from typing import Any, Final
 
 from . import errors
+from ._error import shown
 
 #: Bytes of an id in a subject, in which every byte but ``[A-Za-z0-9_-]`` takes three.
 _ID_BYTES_MAX: Final = 64
@@ -23,8 +24,8 @@ def to_bytes(text: Any, what: str) -> bytes:
         except UnicodeEncodeError:
             pass
     raise errors.BadName(
-        f"{what}: expected well-formed text that is not empty; received {text!r:.80}",
-        {"expected": "well-formed text that is not empty", "received": repr(text)[:80]},
+        f"{what}: expected well-formed text that is not empty; received {shown(text)}",
+        {"expected": "well-formed text that is not empty", "received": shown(text)},
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import Callable, Final, List, Tuple, TypeVar
+from typing import Callable, Final, List, Optional, TypeVar
 
 from ._native.library import library
 from ._workers import Job, Worker
@@ -16,31 +16,36 @@ CALLS_MAX: Final = 16
 
 
 class Pool:
-    """As many threads as calls are made at once; others after a fork or in another event loop."""
+    """As many threads as calls are made at once; others after a fork."""
 
     def __init__(self) -> None:
-        self._place: Tuple[object, ...] = ()
+        self._pid = 0
         self._idle: List[Worker] = []
+        self._is_closed = False
+        self._loop: Optional[asyncio.AbstractEventLoop] = None
         self._room: asyncio.Semaphore
 
     async def run(self, work: Callable[[], Result]) -> Result:
         """What ``work`` gives. A task that is cancelled leaves once the call has ended, which takes a tenth
         of a second at most."""
-        place = (os.getpid(), asyncio.get_running_loop())
-        if self._place != place:
-            self._place, self._idle, self._room = place, [], asyncio.Semaphore(CALLS_MAX)
+        if self._pid != os.getpid():
+            self._pid, self._idle = os.getpid(), []
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop, self._room = loop, asyncio.Semaphore(CALLS_MAX)
         async with self._room:
             idle = self._idle
             worker = idle.pop() if idle else Worker(library(), "pserver-aio")
             try:
                 return await _run_on(worker, work)
             finally:
-                idle.append(worker)
+                if not self._is_closed:
+                    idle.append(worker)
 
     def close(self) -> None:
-        """Ends the threads that have nothing to do."""
-        while self._idle:
-            self._idle.pop().end()
+        """Ends the threads; those that make a call end after it, as do those of later calls."""
+        self._is_closed = True
+        self._idle.clear()
 
 
 async def _run_on(worker: Worker, work: Callable[[], Result]) -> Result:
@@ -61,6 +66,9 @@ async def _run_on(worker: Worker, work: Callable[[], Result]) -> Result:
     except asyncio.CancelledError:
         worker.cancel(job)
         await _until(done)
+        raise
+    except BaseException:  # The loop was closed with the task still in it.
+        worker.cancel(job)
         raise
     return job.result()
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import weakref
+from ctypes import byref
 from typing import Any, Sequence, Tuple
 
 import numpy as np
@@ -19,17 +21,24 @@ class _Memory:
     def __init__(
         self, library: Library, tensor: Tensor, dtype: str, shape: Tuple[int, ...]
     ) -> None:
-        self._library = library
-        self._tensor = tensor
         self.__array_interface__ = {
             "version": 3,
             "typestr": dtype,
             "shape": shape,
             "data": (tensor.data, False),
         }
+        self._release = _Release(self, library.release)
+        self._release._as_parameter_ = byref(tensor)
 
-    def __del__(self) -> None:
-        self._library.functions.pserver_tensor_release(self._tensor)
+
+class _Release(weakref.ref[_Memory]):
+    """Calls a function of C when the memory goes, with a pointer to the struct that tells where it is.
+
+    A ``__del__`` would do the same in Python's code, where the handlers of signals run, and what they raise
+    is dropped: of many Ctrl-C during a loop of reads, one would come into it.
+    """
+
+    _as_parameter_: Any
 
 
 def shape_of(tensor: Any) -> Tuple[int, ...]:
@@ -54,6 +63,8 @@ def to_out(value: Any, what: str) -> Array:
     BAD_DTYPE for another element type than the protocol's or byte order than little-endian; BAD_VALUE
     unless it is writable and in C order.
     """
+    if isinstance(value, np.ma.MaskedArray):
+        raise _bad_out(what, "an array without a mask", "a masked one")
     array = _shared_view(value, what)
     if array.dtype not in DTYPES:
         raise bad_dtype(what, [dtype.name for dtype in DTYPES], str(array.dtype))

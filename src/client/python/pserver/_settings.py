@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Dict, Final, Optional, Sequence, Union
 
 from . import errors
+from ._error import shown
 from ._names import extended_id, to_bytes, unique_id
 from ._native.library import Library
 from ._native.structs import TIMEOUT_DEFAULT, Options
@@ -132,8 +133,8 @@ def to_ms(timeout: Optional[float], what: str = "timeout") -> int:
     seconds = to_number(timeout)
     if not 0 < seconds < 1e9:
         raise errors.BadValue(
-            f"{what}: expected seconds, more than 0; received {timeout!r}",
-            {"expected": "seconds, more than 0", "received": repr(timeout)},
+            f"{what}: expected seconds, more than 0; received {shown(timeout)}",
+            {"expected": "seconds, more than 0", "received": shown(timeout)},
         )
     return max(1, round(seconds * 1000))
 
@@ -148,6 +149,6 @@ def _positive(number: Any, what: str) -> int:
     if isinstance(number, int) and 0 < number < 2**63:
         return number
     raise errors.BadValue(
-        f"{what}: expected a whole number of more than 0; received {number!r}",
-        {"expected": "a whole number of more than 0", "received": repr(number)},
+        f"{what}: expected a whole number of more than 0; received {shown(number)}",
+        {"expected": "a whole number of more than 0", "received": shown(number)},
     )

@@ -5,11 +5,35 @@ from __future__ import annotations
 import queue
 import threading
 from ctypes import byref, c_void_p
-from typing import Any, Callable, Generic, Optional, TypeVar
+from typing import Any, Callable, Final, Generic, Optional, TypeVar
 
+from . import errors
 from ._native.library import Library
 
 Result = TypeVar("Result")
+
+#: How long a call that waits for another thread goes on before it looks whether it was cancelled.
+_LOOK_SECONDS: Final = 0.05
+
+
+class _Here(threading.local):
+    """What this thread does."""
+
+    job: Optional[Job[Any]] = None
+
+
+_here = _Here()
+
+
+def acquire(lock: threading.Lock) -> None:
+    """Waits for a lock that another thread may hold as long as a connection takes.
+
+    ABORTED if this thread makes a call that is cancelled meanwhile.
+    """
+    while not lock.acquire(timeout=_LOOK_SECONDS):
+        job = _here.job
+        if job is not None and job.is_cancelled:
+            raise errors.Aborted("ended while another thread was connecting")
 
 
 class Job(Generic[Result]):
@@ -28,12 +52,14 @@ class Job(Generic[Result]):
         work, self._work = self._work, None
         if work is None:
             return
+        _here.job = self
         try:
             if not self.is_cancelled:
                 self._value = work()
         except BaseException as error:  # Whoever waits for the call gets it.
             self._error = error
         del work
+        _here.job = None
         self.is_done = True
         self._on_done()
 
@@ -45,62 +71,87 @@ class Job(Generic[Result]):
             finally:
                 # Its traceback leads back to this job.
                 self._error = None
-        return self._value  # type: ignore[return-value]
+        # Whoever has been waiting may keep the job.
+        value, self._value = self._value, None
+        return value  # type: ignore[return-value]
 
 
 class Worker:
-    """A thread that makes calls, one after the other, through a library that can end them."""
+    """A thread that makes calls, one after the other, through a library that can end them.
+
+    It has one owner at a time, who posts a call when the one before is done, or waits for its turn. The
+    thread ends when the worker is dropped and the calls before are done.
+    """
 
     def __init__(self, library: Library, name: str) -> None:
         """RuntimeError if the interpreter is about to end and starts no threads."""
-        self._library = library
-        self._jobs: queue.SimpleQueue[Optional[Job[Any]]] = queue.SimpleQueue()
-        self._lock = threading.Lock()
-        self._current: Optional[Job[Any]] = None
-        self._canceller = c_void_p()
-        library.check(library.functions.pserver_canceller_new(byref(self._canceller)))
-        # A daemon: the interpreter's end does not wait for it.
-        thread = threading.Thread(target=self._serve, name=name, daemon=True)
+        self._line = _Line(library)
+        # A daemon: the interpreter's end does not wait for it. It must not know the worker itself.
+        thread = threading.Thread(target=self._line.serve, name=name, daemon=True)
         try:
             thread.start()
         except RuntimeError:
-            library.functions.pserver_canceller_free(self._canceller)
+            self._line.release()
             raise
+
+    def __del__(self) -> None:
+        line = getattr(self, "_line", None)
+        if line is not None:
+            line.jobs.put(None)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a call is under way."""
+        return self._line.is_busy
+
+    @property
+    def cancel_function(self) -> Callable[[c_void_p], object]:
+        """The library's, for :attr:`canceller`. :meth:`cancel` does more."""
+        return self._line.cancel
+
+    @property
+    def canceller(self) -> c_void_p:
+        """What ends the call that is under way."""
+        return self._line.canceller
 
     def post(self, job: Job[Any]) -> None:
         """Makes the call when those before it are done. May be called twice for the same job."""
-        self._jobs.put(job)
+        self._line.jobs.put(job)
 
     def cancel(self, job: Job[Any]) -> None:
-        """Ends the call within a tenth of a second if it is under way, or never makes it."""
+        """Ends the call, posted here, within a tenth of a second if it is under way, or never makes it."""
         job.is_cancelled = True
-        with self._lock:
-            if self._current is job:
-                self._library.functions.pserver_cancel(self._canceller)
+        self._line.cancel(self._line.canceller)
 
-    def end(self) -> None:
-        """Ends the thread when the calls before are done."""
-        self._jobs.put(None)
 
-    def _serve(self) -> None:
-        functions = self._library.functions
-        functions.pserver_use_canceller(self._canceller)
+class _Line:
+    """What a thread that makes calls shares with its worker."""
+
+    def __init__(self, library: Library) -> None:
+        self.jobs: queue.SimpleQueue[Optional[Job[Any]]] = queue.SimpleQueue()
+        self.is_busy = False
+        self.canceller = c_void_p()
+        self._functions = library.functions
+        self.cancel: Callable[[c_void_p], object] = self._functions.pserver_cancel
+        library.check(self._functions.pserver_canceller_new(byref(self.canceller)))
+
+    def release(self) -> None:
+        """Frees the canceller, which nobody must use then."""
+        self._functions.pserver_canceller_free(self.canceller)
+
+    def serve(self) -> None:
+        """Makes the calls until there is None."""
+        self._functions.pserver_use_canceller(self.canceller)
         while True:
-            job = self._jobs.get()
+            job = self.jobs.get()
             if job is None:
                 break
-            self._run(job)
-            del job  # It would keep its arrays until the next one comes.
-        functions.pserver_use_canceller(None)
-        functions.pserver_canceller_free(self._canceller)
-
-    def _run(self, job: Job[Any]) -> None:
-        with self._lock:
-            self._current = job
-        try:
+            # A cancel that came too late for the call before must not end this one. One that is meant
+            # for this one has marked it before, and it looks at that only after this.
+            self._functions.pserver_canceller_rearm(self.canceller)
+            self.is_busy = True
             job.run()
-        finally:
-            with self._lock:
-                self._current = None
-                if job.is_cancelled:
-                    self._library.functions.pserver_canceller_rearm(self._canceller)
+            self.is_busy = False
+            del job  # It would keep its arrays until the next one comes.
+        self._functions.pserver_use_canceller(None)
+        self.release()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Callable, Coroutine, Optional, Type, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Coroutine, List, Optional, Type, TypeVar
 
 from . import averaging
 from ._connect import connect as _connect
@@ -126,10 +126,17 @@ def _connecting(
     @functools.wraps(function)
     async def call(*arguments: Arguments.args, **keywords: Arguments.kwargs) -> AsyncClient:
         pool = Pool()
+        made: List[Client] = []
         try:
-            return AsyncClient(await pool.run(lambda: function(*arguments, **keywords)))
+            await pool.run(lambda: made.append(function(*arguments, **keywords)))
+        except BaseException:
+            # The task may have been cancelled when it had just connected.
+            for client in made:
+                client._discard()
+            raise
         finally:
             pool.close()
+        return AsyncClient(made[0])
 
     return call
 

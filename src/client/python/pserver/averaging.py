@@ -8,6 +8,7 @@ import numpy as np
 
 from . import errors
 from ._arrays import Array, bad_dtype
+from ._error import shown
 from ._results import to_out
 from ._settings import to_number
 from .client import Client
@@ -29,8 +30,8 @@ def elastic_average(
     """
     if not 0 <= to_number(alpha) <= 1:
         raise errors.BadValue(
-            f"elastic_average: alpha: expected 0 to 1; received {alpha}",
-            {"expected": "0 to 1", "received": str(alpha)},
+            f"elastic_average: alpha: expected 0 to 1; received {shown(alpha)}",
+            {"expected": "0 to 1", "received": shown(alpha)},
         )
     values = _floats(name, to_out(local, "local"))
     center = ps.pull(name, out=np.empty_like(values), timeout=timeout)

@@ -31,6 +31,7 @@ from ._arguments import (
 )
 from ._arrays import Array, from_number, is_number, to_array
 from ._encoding import Encoding, encoding_number
+from ._error import Error
 from ._indices import to_indices, to_numbers
 from ._interruptible import run
 from ._known import KnownForms
@@ -88,7 +89,7 @@ class Client:
         link = getattr(self, "_link", None)
         if link is not None and link.is_open:
             warnings.warn(f"{self!r} was not closed", ResourceWarning, source=self)
-            link.close(1)
+            self._discard()
 
     def __reduce__(self) -> Tuple[Any, ...]:
         return _unpickle, (self._link.settings, self._link.is_closed)
@@ -383,7 +384,7 @@ class Client:
         have been written, and of how many; it must make no calls. BadPath, Io or DiskFull as the host says;
         ended early, the host stops writing, and what was there before stays.
         """
-        text = to_bytes(os.fspath(path), "path")
+        text = to_bytes(os.fspath(path) if isinstance(path, os.PathLike) else path, "path")
         return self._call(_jobs.save, text, on_progress, to_ms(timeout))
 
     def status(self, *, timeout: Optional[float] = None) -> JobStatus:
@@ -412,6 +413,14 @@ class Client:
             run(lambda: self._link.close(timeout_ms))
         else:
             self._link.close(timeout_ms)
+
+    def _discard(self) -> None:
+        """Closes it without waiting for calls, and without an error: for who cannot be told any."""
+        try:
+            self._link.close(1)
+        except Error:
+            # What is left of the session runs out by itself.
+            pass
 
     def _call(self, function: Callable[..., Result], *arguments: Any) -> Result:
         """The function with the library and this client's handle, in a thread that can be interrupted."""

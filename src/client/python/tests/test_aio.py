@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
 import pickle
 import threading
@@ -161,3 +162,37 @@ except KeyboardInterrupt:
 def test_ctrl_c_ends_the_loop_and_its_calls(broker: Broker, uninitialized: str) -> None:
     ended = run_python(INTERRUPTED, broker.url, uninitialized)
     assert ended.stdout == "interrupted\n", ended.stderr
+
+
+def test_threads_end_with_the_client_however_it_goes(broker: Broker) -> None:
+    before = threading.active_count()
+
+    async def call_often(ps: pserver.aio.AsyncClient) -> None:
+        await asyncio.gather(*(ps.status() for _ in range(CALLS_MAX)))
+
+    async def connect() -> pserver.aio.AsyncClient:
+        return await pserver.aio.connect(broker.url, job=broker.job)
+
+    async def use_after_close(ps: pserver.aio.AsyncClient) -> None:
+        await ps.close()
+        with pytest.raises(pserver.Closed):
+            await ps.status()
+
+    async def leave_a_call(ps: pserver.aio.AsyncClient) -> None:
+        asyncio.get_running_loop().create_task(ps.begin_init(timeout=HANG))
+        await asyncio.sleep(0)
+
+    ps = asyncio.run(connect())
+    # Each in a loop of its own.
+    for _ in range(3):
+        asyncio.run(call_often(ps))
+    assert threading.active_count() <= before + CALLS_MAX
+    asyncio.run(leave_a_call(ps))
+    asyncio.run(use_after_close(ps))
+    until(lambda: threading.active_count() <= before)
+    ps = asyncio.run(connect())
+    asyncio.run(call_often(ps))
+    with pytest.warns(ResourceWarning, match="was not closed"):
+        del ps
+        gc.collect()
+    until(lambda: threading.active_count() <= before)

@@ -65,6 +65,7 @@ import os, signal, sys, threading, time
 import numpy as np
 import pserver
 from pserver import _interruptible
+from pserver._settings import Settings
 
 url, job, what = sys.argv[1:]
 large = np.zeros(8_000_000, np.float32)
@@ -79,12 +80,19 @@ calls = {
     "pull": lambda: ps.pull("never made", timeout=400),
     "begin_init": lambda: ps.begin_init(timeout=400),
     "connect": lambda: pserver.connect("nats://127.0.0.1:1", connect_timeout=400),
+    "wait for a connection": lambda: connecting.status(),
     "push": lambda: [ps.push("large", large, 1, 1, timeout=400) for _ in range(1000)],
 }
 
+if what == "wait for a connection":
+    connecting = pserver.Client(Settings.of(Settings(url="nats://127.0.0.1:1", connect_timeout=400)))
+    threading.Thread(target=connecting.open, daemon=True).start()
+    while not connecting._link._lock.locked():
+        time.sleep(0.001)
+
 def interrupt():
     global began
-    while _interruptible._main.worker._current is None:
+    while not _interruptible._main.worker.is_busy:
         time.sleep(0.001)
     began = time.perf_counter()
     os.kill(os.getpid(), signal.SIGINT)
@@ -103,7 +111,7 @@ print("closed")
 """
 
 
-@pytest.mark.parametrize("what", ["pull", "begin_init", "connect", "push"])
+@pytest.mark.parametrize("what", ["pull", "begin_init", "connect", "wait for a connection", "push"])
 def test_ctrl_c_ends_a_call(broker: Broker, uninitialized: str, what: str) -> None:
     ended = run_python(INTERRUPTED, broker.url, uninitialized, what)
     assert ended.stderr.startswith("interrupted"), ended.stderr
@@ -131,7 +139,7 @@ with pserver.connect(sys.argv[1], job=sys.argv[2]) as ps, pserver.connect(sys.ar
     signal.signal(signal.SIGUSR1, handle)
 
     def go_on():
-        while _interruptible._main.worker._current is None:
+        while not _interruptible._main.worker.is_busy:
             pass
         os.kill(os.getpid(), signal.SIGUSR1)
         assert handled.wait(400)
@@ -146,3 +154,72 @@ with pserver.connect(sys.argv[1], job=sys.argv[2]) as ps, pserver.connect(sys.ar
 def test_a_signal_that_is_handled_does_not_end_a_call(broker: Broker, job: str) -> None:
     ended = run_python(HANDLED, broker.url, job)
     assert ended.stdout == "[1.0, 1.0, 1.0]\n", ended.stderr
+
+
+#: Several handlers raise, one right after the other, while the first one's exception is on its way.
+TOGETHER = """
+import os, signal, sys, threading, time
+import pserver
+from pserver import _interruptible
+
+def handle(number, frame):
+    raise InterruptedError(number)
+
+numbers = [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1][:int(sys.argv[3])]
+for number in numbers:
+    signal.signal(number, handle)
+ps = pserver.connect(sys.argv[1], job=sys.argv[2])
+
+def interrupt():
+    while not _interruptible._main.worker.is_busy:
+        time.sleep(0.001)
+    for number in numbers:
+        os.kill(os.getpid(), number)
+
+threading.Thread(target=interrupt).start()
+try:
+    try:
+        try:
+            ps.pull("never made", timeout=4000)
+        except InterruptedError:
+            pass
+    except InterruptedError:
+        pass
+except InterruptedError:
+    pass
+while _interruptible._main.worker.is_busy:
+    time.sleep(0.001)
+ps.close()
+print("ended")
+"""
+
+
+@pytest.mark.parametrize("count", ["2", "3"])
+def test_several_signals_at_once_end_a_call(broker: Broker, uninitialized: str, count: str) -> None:
+    ended = run_python(TOGETHER, broker.url, uninitialized, count)
+    assert ended.stdout == "ended\n", ended.stderr
+
+
+#: A signal comes when a result is dropped: what runs then must not take its exception for its own.
+DROPPED = """
+import collections, ctypes, operator, sys
+import numpy as np
+import pserver
+
+with pserver.connect(sys.argv[1], job=sys.argv[2]) as ps:
+    results = [ps.create_if_not_already_created("w", np.ones(3))]
+    steps = [ctypes.pythonapi.PyErr_SetInterrupt, results.clear]
+    try:
+        # Both steps are C's, with nothing of Python's between them.
+        collections.deque(map(operator.methodcaller("__call__"), steps))
+        for _ in range(1000):
+            pass
+        print("nothing")
+    except KeyboardInterrupt:
+        print("interrupted")
+"""
+
+
+def test_no_ctrl_c_is_lost_while_a_result_is_freed(broker: Broker) -> None:
+    ended = run_python(DROPPED, broker.url, broker.job)
+    assert ended.stdout == "interrupted\n" and "ignored" not in ended.stderr, ended.stderr

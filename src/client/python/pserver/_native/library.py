@@ -16,7 +16,8 @@ from .find import find_library
 from .functions import declare, in_python
 from .private_copy import load_copy
 
-_lock = threading.Lock()
+#: Taken once more by a handler of a signal that comes while the library is being loaded.
+_lock = threading.RLock()
 _loaded: Optional[Library] = None
 
 
@@ -42,6 +43,9 @@ class Library:
                 "name another file in PSERVER_LIBRARY"
             ) from error
         self.functions: Any = functions
+        #: ``pserver_tensor_release`` for what names its argument in ``_as_parameter_``.
+        self.release = functions["pserver_tensor_release"]
+        self.release.restype = None
 
     def check(self, status: int) -> None:
         """Raises the error of this thread's last call if ``status`` says that it has failed."""
@@ -81,7 +85,7 @@ def _load(path: str) -> ctypes.CDLL:
 def _renew_lock() -> None:
     # Another thread of the parent may have held it.
     global _lock
-    _lock = threading.Lock()
+    _lock = threading.RLock()
 
 
 os.register_at_fork(after_in_child=_renew_lock)
