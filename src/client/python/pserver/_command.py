@@ -12,8 +12,8 @@ _NOT_FOUND = 127
 """What shells answer for a command that is not there."""
 
 _HOW_TO_GET_IT = (
-    "the command is not found: install Node.js 20.19 or newer, then the npm package: "
-    "npm install --global nats-pserver"
+    "the command is not found: install Node.js 20.19 or newer, then the npm package nats-pserver, "
+    "by make install in a clone"
 )
 
 
