@@ -38,7 +38,8 @@ export async function sweepSessions(around: Surroundings): Promise<Sweep> {
   const given = await around.counter.last();
   if (given === 0) {
     await checkCounter(around);
-    return { record: undefined, isInvented: () => true, forget: () => Promise.resolve() };
+    const isInvented = isNobodys(await around.counter.next(), new Map());
+    return { record: undefined, isInvented, forget: () => Promise.resolve() };
   }
   await requireCounted(around, await sweptUpTo(around), "the last sweep");
   await raiseSwept(around, given);
@@ -58,11 +59,20 @@ export async function sweepSessions(around: Surroundings): Promise<Sweep> {
   };
   const latest = Math.max(0, ...live.keys());
   if (latest > given) await requireCounted(around, latest, `the record ${live.get(latest)}`);
-  const isInvented = ([trainer, session]: TrainerSession): boolean => {
-    const holder = live.get(session);
-    return holder === undefined ? session > given : holder !== trainerKey(trainer);
-  };
+  const isInvented = isNobodys(await around.counter.next(), live);
   return { record: toRecordOf(given, [...live.keys()]), isInvented, forget };
+}
+
+/**
+ * Which sessions no host has given to their trainers. `bound` is a number for nobody, taken from the counter
+ * after the shards were asked: a majority of the brokers has stored it, so what was given before is lower.
+ * What is only read may be older, from a broker that does not know yet that it leads no more.
+ */
+function isNobodys(bound: number, live: ReadonlyMap<number, string>): Sweep["isInvented"] {
+  return ([trainer, session]) => {
+    const holder = live.get(session);
+    return holder === undefined ? session >= bound : holder !== trainerKey(trainer);
+  };
 }
 
 /** The sweep's record; where a record cannot name all that are live it says nothing of the last ones. */
