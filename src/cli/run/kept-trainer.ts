@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { STEADY_MS } from "../up/restarts.ts";
 import { inWords } from "./exit-code.ts";
 import type { GuardedProcess } from "./guarded-process.ts";
-import type { TrainerEnd } from "./trainer-team.ts";
+import type { TrainerEnd } from "./running-trainers.ts";
 
 /** How a {@link KeptTrainer} starts its trainer and tells what it does. */
 export interface KeptTrainerOptions {

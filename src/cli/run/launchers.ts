@@ -1,26 +1,12 @@
-import type { CliContext } from "../context.ts";
 import { launchBatch } from "./batch/launch-batch.ts";
 import { pbs } from "./batch/pbs.ts";
 import { slurm } from "./batch/slurm.ts";
-import { checkProgram, type TrainerCommand } from "./command-line.ts";
-import type { Launch } from "./launch.ts";
+import { checkProgram } from "./command-line.ts";
 import { launchLocal } from "./launch-local.ts";
 import { describeSsh, launchSsh } from "./launch-ssh.ts";
+import type { Launcher } from "./launcher.ts";
 import { readMachines } from "./machines.ts";
-import { type LauncherName, type RunFlags, refuseFlags } from "./run-flags.ts";
-import type { RunningTrainers } from "./trainer-team.ts";
-
-/** A way to start trainers. */
-export interface Launcher {
-  /** Whether the command must be found from this directory: then all machines share it, or there is one. */
-  readonly isCommandHere: boolean;
-  /** @throws BAD_VALUE for flags that it does not have, or a program that is missing; nothing has started. */
-  check(context: CliContext, flags: RunFlags): void;
-  /** What it would start, as text. */
-  describe(context: CliContext, flags: RunFlags, command: TrainerCommand): Promise<string>;
-  /** Starts the trainers. @throws what the first start failed for. */
-  start(launch: Launch): Promise<RunningTrainers>;
-}
+import { type LauncherName, refuseFlags } from "./run-flags.ts";
 
 const BATCH_FLAGS = ["account", "queue", "constraint", "gpus", "maxSimultaneous"] as const;
 

@@ -9,9 +9,9 @@ import type { Launch } from "./launch.ts";
 import { findLauncher } from "./launchers.ts";
 import { checkPythonScript } from "./python-script.ts";
 import type { RunFlags } from "./run-flags.ts";
+import type { RunningTrainers } from "./running-trainers.ts";
 import { checkSavePath, saveAnyway, saveModel } from "./save-at-end.ts";
 import { tellEnds, tellFailure } from "./trainer-ends.ts";
-import type { RunningTrainers } from "./trainer-team.ts";
 import { wallTimeOver } from "./wall-time.ts";
 
 /**

@@ -1,7 +1,7 @@
 import { formatCount, formatRanges } from "../output/amounts.ts";
 import type { Output } from "../output/output.ts";
 import { inWords } from "./exit-code.ts";
-import type { TrainerEnd } from "./trainer-team.ts";
+import type { TrainerEnd } from "./running-trainers.ts";
 
 /** Tells which trainer ends the run. */
 export function tellFailure(output: Output, end: TrainerEnd, instances: number): void {

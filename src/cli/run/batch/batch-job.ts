@@ -1,8 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { PserverError } from "../../../protocol/errors.ts";
 import { type ProgramAnswer, runProgram } from "../run-program.ts";
+import type { RunningTrainers, TrainerEnd } from "../running-trainers.ts";
 import type { TrainerOutput } from "../trainer-output.ts";
-import type { RunningTrainers, TrainerEnd } from "../trainer-team.ts";
 import type { BatchSystem } from "./batch-system.ts";
 import { readEnds, silentEnds, type TaskFiles } from "./task-ends.ts";
 import { TaskOutput } from "./task-output.ts";

@@ -6,7 +6,7 @@ import type { CliContext } from "../../context.ts";
 import { checkProgram, type TrainerCommand } from "../command-line.ts";
 import { usesRunningServer } from "../job-server.ts";
 import { inheritedEnvironment, type Launch, trainerOutput } from "../launch.ts";
-import type { Launcher } from "../launchers.ts";
+import type { Launcher } from "../launcher.ts";
 import { reachableAddress } from "../reachable-address.ts";
 import { type RunFlags, refuseFlags } from "../run-flags.ts";
 import { runProgram } from "../run-program.ts";
