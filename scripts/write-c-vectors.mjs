@@ -4,6 +4,7 @@
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { constantOf } from "./write-c-errors.mjs";
 
 /** Text as a C literal, each byte of its UTF-8 form in octal. */
 function literal(text) {
@@ -74,6 +75,15 @@ export function renderVectors(directory) {
         generation,
         seq,
         code === undefined ? "PSERVER_OK" : `PSERVER_ERR_${code}`,
+      ]),
+    ),
+    table(
+      "codes",
+      "pserver_status status; enum ps_reaction reaction; enum ps_rejection rejection;",
+      read("reactions").codes.map(({ code, reaction, rejection }) => [
+        `PSERVER_ERR_${code}`,
+        constantOf("PS_REACTION", reaction),
+        constantOf("PS_REJECTION", rejection),
       ]),
     ),
     table(

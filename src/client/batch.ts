@@ -1,5 +1,5 @@
 import type { Allocate } from "../protocol/codec.ts";
-import { ERROR_CODES, PserverError } from "../protocol/errors.ts";
+import { ERROR_CODES, PserverError, reactionToRejection } from "../protocol/errors.ts";
 import type { Outcome } from "../protocol/outcomes.ts";
 import type { RecordHead } from "../protocol/records.ts";
 
@@ -100,12 +100,13 @@ export class Batch {
 
   /** A piece was rejected; the first rejection is the error of the call. */
   rejected(piece: Numbered, code: NonNullable<Outcome["code"]>, message: string): void {
-    if (code === "LATE" && this.#countsLate) {
+    const reaction = reactionToRejection(code);
+    if (reaction === "count-late" && this.#countsLate) {
       this.#late += 1;
       this.#settleOne();
       return;
     }
-    if (code === "ALREADY_INITIALIZED" && this.#countsPresent) {
+    if (reaction === "count-present" && this.#countsPresent) {
       this.applied(piece);
       return;
     }

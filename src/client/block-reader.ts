@@ -1,5 +1,5 @@
 import { type Encoding, encodedBytes } from "../protocol/encoding/encodings.ts";
-import { ensureError, healsWithTime, PserverError } from "../protocol/errors.ts";
+import { ensureError, PserverError, reactionTo } from "../protocol/errors.ts";
 import type { BlockPlace } from "../protocol/layout.ts";
 import type { ParameterInfo } from "../protocol/lifecycle-messages.ts";
 import { IN_FLIGHT_BYTES_MAX } from "../protocol/limits.ts";
@@ -154,8 +154,9 @@ export class BlockReader {
     } catch (caught) {
       const error = ensureError(caught);
       if (deadline.ended !== undefined) throw error;
-      if (error.code === "JOURNAL_REPLACED") noteReplaced(positions, place.shard, error);
-      else if (error.code !== "STALE_EPOCH" && !healsWithTime(error.code)) throw error;
+      const reaction = reactionTo(error.code);
+      if (reaction === "replaced") noteReplaced(positions, place.shard, error);
+      else if (reaction !== "look-up" && reaction !== "retry") throw error;
       // The parameter may be another than it was, so it is looked up again.
       return error;
     }

@@ -1,5 +1,5 @@
 import { type ParameterConfigInput, toConfig } from "../protocol/config/index.ts";
-import { ensureError, PserverError } from "../protocol/errors.ts";
+import { ensureError, PserverError, yieldsInit } from "../protocol/errors.ts";
 import {
   type BeginReply,
   type Declaration,
@@ -119,7 +119,7 @@ export class Lifecycle {
     } catch (caught) {
       const error = ensureError(caught);
       // Another trainer took over, because this one's lease was lost: wait for that one.
-      if (error.code !== "STALE_EPOCH" && error.code !== "NOT_SELECTED") throw error;
+      if (!yieldsInit(error.code)) throw error;
       return { ...reply, selected: false, state: "initializing" };
     }
   }

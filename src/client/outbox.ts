@@ -1,4 +1,4 @@
-import { ensureError, type PserverError } from "../protocol/errors.ts";
+import { ensureError, type PserverError, reactionToRejection } from "../protocol/errors.ts";
 import { IN_FLIGHT_BYTES_MAX } from "../protocol/limits.ts";
 import type { Outcome } from "../protocol/outcomes.ts";
 import type { JobSubjects } from "../protocol/subjects.ts";
@@ -260,9 +260,11 @@ export class Outbox {
     // The outcome may be faster than the PubAck.
     this.#reuseBytes(record);
     this.#close(record);
-    if (outcome.code === "BAD_VALUE" && this.#sendUnseen(record)) return;
-    if (outcome.code === undefined) record.batch?.applied(record);
-    else record.batch?.rejected(record, outcome.code, outcome.message ?? "");
+    const { code } = outcome;
+    const isToBeUnseen = code !== undefined && reactionToRejection(code) === "resend-unseen";
+    if (isToBeUnseen && this.#sendUnseen(record)) return;
+    if (code === undefined) record.batch?.applied(record);
+    else record.batch?.rejected(record, code, outcome.message ?? "");
     record.batch = undefined;
     this.#pump();
   }

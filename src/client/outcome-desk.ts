@@ -1,6 +1,14 @@
 import { retryAfterMs } from "../protocol/busy.ts";
 import { decodeMessage } from "../protocol/codec.ts";
-import { type ErrorCode, ensureError, healsWithTime, PserverError } from "../protocol/errors.ts";
+import {
+  type ErrorCode,
+  endsSession,
+  ensureError,
+  healsWithTime,
+  PserverError,
+  reactionTo,
+  reactionToRejection,
+} from "../protocol/errors.ts";
 import {
   type Answers,
   encodeOutcomeRequest,
@@ -20,16 +28,6 @@ import type { InboxMessage, Wire } from "./wire.ts";
 const ASK_AFTER_MS = 1_000;
 const ASK_AGAIN_MS = 1_000;
 const ASK_SOON_MS = 200;
-
-/** Answers that say something of the session, not of the record. */
-const OF_THE_SESSION: readonly ErrorCode[] = ["SUPERSEDED", "REJOIN", "SETTLED"];
-/** What ends a shard until somebody mends it: its records will not be folded meanwhile. */
-const STOPPED: readonly ErrorCode[] = [
-  "JOURNAL_DAMAGED",
-  "JOURNAL_LOST",
-  "SNAPSHOT_DAMAGED",
-  "UNKNOWN_RULES",
-];
 
 interface DeskOptions {
   readonly wire: Wire;
@@ -128,7 +126,8 @@ export class OutcomeDesk {
   }
 
   #settle(record: OpenRecord, outcome: Outcome, asked: boolean): void {
-    if (outcome.code === undefined || !OF_THE_SESSION.includes(outcome.code)) {
+    const { code } = outcome;
+    if (code === undefined || !isOfTheSession(code)) {
       this.#hooks.settle(record, outcome);
       return;
     }
@@ -136,25 +135,26 @@ export class OutcomeDesk {
     // once, and is answered itself, is known not to have been applied.
     const firstCopy = !asked && record.sends === 1;
     const error = sessionError(record, outcome, this.#hooks.session());
-    if (outcome.code === "REJOIN" && firstCopy) record.rejoin = true;
-    else if (outcome.code === "SUPERSEDED" && firstCopy) this.#hooks.settle(record, outcome);
-    else if (outcome.code !== "REJOIN") this.#hooks.unknown(record, error);
-    if (outcome.code !== "SETTLED") this.#options.onSessionEnd(error);
+    const reaction = reactionTo(code);
+    if (reaction === "rejoin" && firstCopy) record.rejoin = true;
+    else if (reaction === "end" && firstCopy) this.#hooks.settle(record, outcome);
+    else if (reaction !== "rejoin") this.#hooks.unknown(record, error);
+    if (endsSession(code)) this.#options.onSessionEnd(error);
   }
 
   #onError(lane: Lane, error: PserverError): void {
     if (healsWithTime(error.code)) {
       lane.askedAtMs -= ASK_AGAIN_MS - Math.max(ASK_SOON_MS, retryAfterMs(error));
-    } else if (error.code === "REJOIN" || error.code === "SUPERSEDED") {
+    } else if (endsSession(error.code)) {
       this.#options.onSessionEnd(error);
-    } else if (error.code === "JOURNAL_REPLACED") {
+    } else if (reactionTo(error.code) === "replaced") {
       const newest = this.#newest(lane, error);
       for (const record of [...lane.open.values()]) {
         if (record.stored !== undefined && record.stored.generation < newest.generation) {
           this.#hooks.unknown(record, error);
         }
       }
-    } else if (STOPPED.includes(error.code)) {
+    } else if (reactionTo(error.code) === "lost") {
       // Of a journal that ends too early, and is folded on, only what lay behind its end is lost.
       const end = { generation: 1, seq: 0, ...expectedPosition(error) };
       for (const record of [...lane.open.values()]) {
@@ -170,6 +170,11 @@ export class OutcomeDesk {
     noteReplaced(this.#options.positions, lane.shard, error);
     return this.#options.positions.get(lane.shard);
   }
+}
+
+/** Whether an outcome says something of the session, not of the record. */
+function isOfTheSession(code: ErrorCode): boolean {
+  return endsSession(code) || reactionToRejection(code) === "forgotten";
 }
 
 function sessionError(record: OpenRecord, outcome: Outcome, session: number): PserverError {

@@ -1,4 +1,4 @@
-import { PserverError } from "../protocol/errors.ts";
+import { PserverError, reactionTo } from "../protocol/errors.ts";
 import {
   type ParameterInfo,
   parseStatusReply,
@@ -75,7 +75,8 @@ export class Parameters {
       }
       if (problem === undefined) continue;
       const delayMs = backoff.nextMs();
-      if (problem.code !== "NOT_INITIALIZED" || !deadline.allows(delayMs)) throw problem;
+      const canWait = reactionTo(problem.code) === "await-init";
+      if (!canWait || !deadline.allows(delayMs)) throw problem;
       await deadline.sleep(delayMs);
     }
   }

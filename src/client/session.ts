@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { encodeMessage, type Fields } from "../protocol/codec.ts";
 import type { Synchronization } from "../protocol/config/index.ts";
-import { ensureError, PserverError } from "../protocol/errors.ts";
+import { endsSession, ensureError, PserverError, reactionTo } from "../protocol/errors.ts";
 import { type JoinReply, parseJoinReply } from "../protocol/lifecycle-messages.ts";
 import { quoteName } from "../protocol/names.ts";
 import type { JobSubjects, LifecycleVerb } from "../protocol/subjects.ts";
@@ -76,8 +76,7 @@ export class Session {
         return await this.#ask(verb, () => ({ session: this.number, ...entries }), deadline);
       } catch (caught) {
         const error = ensureError(caught);
-        const isEnd = error.code === "REJOIN" || error.code === "SUPERSEDED";
-        if (!isEnd || attempt > REJOINS_MAX) throw error;
+        if (!endsSession(error.code) || attempt > REJOINS_MAX) throw error;
         await deadline.race(this.#awaitNext(error));
       }
     }
@@ -86,7 +85,7 @@ export class Session {
   /** A host says that the session is over: REJOIN begins a new one, SUPERSEDED is final. */
   ended(error: PserverError): void {
     if (this.#stopped || this.#isOfEarlier(error)) return;
-    if (error.code === "REJOIN") {
+    if (reactionTo(error.code) === "rejoin") {
       this.#rejoin().catch((failure: unknown) => this.#options.onLost(ensureError(failure)));
     } else if (this.#rejoining !== undefined) {
       // The newer session may be the one that is being joined; if that fails, the client is lost anyway.
@@ -160,7 +159,7 @@ export class Session {
   /** Waits for a session after the one that an error says is over; @throws the error if there is none. */
   async #awaitNext(error: PserverError): Promise<void> {
     if (this.#isOfEarlier(error)) return;
-    if (error.code === "REJOIN") {
+    if (reactionTo(error.code) === "rejoin") {
       await this.#rejoin();
       return;
     }
@@ -207,7 +206,7 @@ export class Session {
       );
     } catch (caught) {
       const error = ensureError(caught);
-      if (error.code === "REJOIN" || error.code === "SUPERSEDED") {
+      if (endsSession(error.code)) {
         this.ended(error);
         return;
       }

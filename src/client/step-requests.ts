@@ -1,4 +1,4 @@
-import { ensureError, PserverError } from "../protocol/errors.ts";
+import { ensureError, PserverError, reactionTo } from "../protocol/errors.ts";
 import { encodeStepRequest, parseStepReply, type StepReply } from "../protocol/steps.ts";
 import type { JobSubjects } from "../protocol/subjects.ts";
 import type { Deadline } from "./deadline.ts";
@@ -47,7 +47,7 @@ export async function askForStep(
       return reply;
     } catch (caught) {
       const error = ensureError(caught);
-      if (error.code !== "JOURNAL_REPLACED") throw error;
+      if (reactionTo(error.code) !== "replaced") throw error;
       noteReplaced(positions, shard, error);
       // A reply that names no newer journal would be answered the same way at once.
       await deadline.sleep(WAIT_MS / 10);

@@ -1,5 +1,5 @@
 import type { Synchronization } from "../protocol/config/index.ts";
-import { ensureError } from "../protocol/errors.ts";
+import { ensureError, reactionTo, reactionToRejection } from "../protocol/errors.ts";
 import { parseEnterReply } from "../protocol/lifecycle-messages.ts";
 import { encodeClock } from "../protocol/records.ts";
 import type { Piece } from "./batch.ts";
@@ -151,7 +151,7 @@ export class Steps {
     try {
       return await send(this.#place(synchronization));
     } catch (caught) {
-      if (ensureError(caught).code !== "EARLY") throw caught;
+      if (reactionToRejection(ensureError(caught).code) !== "resend-in-step") throw caught;
       this.#member = undefined;
       this.#closed.clear();
       await this.#waitUntilOpen(shards, deadline);
@@ -172,7 +172,7 @@ export class Steps {
     try {
       return await work(release);
     } catch (caught) {
-      if (ensureError(caught).code === "NOT_MEMBER") this.#member = undefined;
+      if (reactionTo(ensureError(caught).code) === "enter-anew") this.#member = undefined;
       throw caught;
     } finally {
       release();

@@ -1,6 +1,6 @@
 import { checkFinite, checkLearningRate } from "../protocol/config/index.ts";
 import { type Encoding, encodedBytes } from "../protocol/encoding/encodings.ts";
-import { ensureError, PserverError } from "../protocol/errors.ts";
+import { ensureError, PserverError, reactionTo } from "../protocol/errors.ts";
 import type { ParameterInfo } from "../protocol/lifecycle-messages.ts";
 import { HEADER_BYTES_MAX } from "../protocol/limits.ts";
 import { quoteName } from "../protocol/names.ts";
@@ -171,7 +171,7 @@ export class Updates {
     } catch (caught) {
       const error = ensureError(caught);
       // Initialized anew since it was looked up: the next call is to look again.
-      if (error.code === "STALE_EPOCH") for (const name of names) parameters.forget(name);
+      if (reactionTo(error.code) === "look-up") for (const name of names) parameters.forget(name);
       throw error;
     }
   }

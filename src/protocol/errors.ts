@@ -1,10 +1,20 @@
-/**
- * Every error code of the system: one table for TypeScript, C and Python.
- *
- * `number` is the stable number of the C enum, `retryable` says whether the same call can
- * succeed later without being changed, `meaning` is the line the documentation prints.
- * Numbers are never reused.
- */
+import type { Reaction, RejectionReaction } from "./reactions.ts";
+
+/** A row of the table of error codes. */
+interface ErrorRow {
+  /** The stable number of the C enum; never reused. */
+  readonly number: number;
+  /** Whether the same call can succeed later without being changed. */
+  readonly retryable: boolean;
+  /** The line that the documentation prints. */
+  readonly meaning: string;
+  /** What a client does about it in an answer; by default `retry` if it is retryable, else `fail`. */
+  readonly reaction?: Reaction;
+  /** What a client does if it is the outcome of a record; by default `fail`. */
+  readonly rejection?: RejectionReaction;
+}
+
+/** Every error code of the system: one table for TypeScript, C and Python. */
 export const ERROR_CODES = {
   // What the sender got wrong.
   BAD_MESSAGE: { number: 1, retryable: false, meaning: "the message is malformed or truncated" },
@@ -14,7 +24,12 @@ export const ERROR_CODES = {
   BAD_DTYPE: { number: 5, retryable: false, meaning: "the element type is wrong or unknown" },
   BAD_SHAPE: { number: 6, retryable: false, meaning: "the shape is wrong or not valid" },
   BAD_LENGTH: { number: 7, retryable: false, meaning: "the number of bytes is wrong" },
-  BAD_VALUE: { number: 8, retryable: false, meaning: "an argument is out of its range" },
+  BAD_VALUE: {
+    number: 8,
+    retryable: false,
+    meaning: "an argument is out of its range",
+    rejection: "resend-unseen",
+  },
   BAD_CONFIG: { number: 9, retryable: false, meaning: "the parameter configuration is not valid" },
   BAD_REPLY: {
     number: 10,
@@ -43,17 +58,29 @@ export const ERROR_CODES = {
   BAD_INDEX: { number: 18, retryable: false, meaning: "an index is out of range or out of order" },
 
   // Lifecycle.
-  NOT_INITIALIZED: { number: 20, retryable: true, meaning: "the job is not initialized yet" },
-  ALREADY_INITIALIZED: { number: 21, retryable: false, meaning: "it is initialized already" },
+  NOT_INITIALIZED: {
+    number: 20,
+    retryable: true,
+    meaning: "the job is not initialized yet",
+    reaction: "await-init",
+  },
+  ALREADY_INITIALIZED: {
+    number: 21,
+    retryable: false,
+    meaning: "it is initialized already",
+    rejection: "count-present",
+  },
   NOT_SELECTED: {
     number: 22,
     retryable: false,
     meaning: "this trainer is not the one selected to initialize",
+    reaction: "yield-init",
   },
   STALE_EPOCH: {
     number: 23,
     retryable: false,
     meaning: "the message belongs to an initialization that has been replaced",
+    reaction: "look-up",
   },
   INCOMPLETE: {
     number: 24,
@@ -76,21 +103,39 @@ export const ERROR_CODES = {
     number: 30,
     retryable: false,
     meaning: "a newer session of this trainer has joined",
+    reaction: "end",
   },
-  REJOIN: { number: 31, retryable: false, meaning: "the session has ended; join again" },
+  REJOIN: {
+    number: 31,
+    retryable: false,
+    meaning: "the session has ended; join again",
+    reaction: "rejoin",
+  },
   SETTLED: {
     number: 32,
     retryable: false,
     meaning: "the record was settled before and its outcome has been forgotten",
+    rejection: "forgotten",
   },
   WINDOW: { number: 33, retryable: true, meaning: "too many unsettled records of one trainer" },
   TOO_MANY_TRAINERS: { number: 34, retryable: false, meaning: "the shard's trainer table is full" },
-  LATE: { number: 35, retryable: false, meaning: "the step has closed, or has this gradient" },
-  EARLY: { number: 36, retryable: true, meaning: "the step before has not closed yet" },
+  LATE: {
+    number: 35,
+    retryable: false,
+    meaning: "the step has closed, or has this gradient",
+    rejection: "count-late",
+  },
+  EARLY: {
+    number: 36,
+    retryable: true,
+    meaning: "the step before has not closed yet",
+    rejection: "resend-in-step",
+  },
   NOT_MEMBER: {
     number: 37,
     retryable: false,
     meaning: "the trainer is not a member of the job's steps",
+    reaction: "enter-anew",
   },
   QUOTA: {
     number: 38,
@@ -110,22 +155,31 @@ export const ERROR_CODES = {
     number: 41,
     retryable: false,
     meaning: "the journal lost or changed a record",
+    reaction: "lost",
   },
-  JOURNAL_LOST: { number: 42, retryable: false, meaning: "the journal lost its newest records" },
+  JOURNAL_LOST: {
+    number: 42,
+    retryable: false,
+    meaning: "the journal lost its newest records",
+    reaction: "lost",
+  },
   JOURNAL_REPLACED: {
     number: 43,
     retryable: false,
     meaning: "the position is of a journal that has been replaced",
+    reaction: "replaced",
   },
   SNAPSHOT_DAMAGED: {
     number: 44,
     retryable: false,
     meaning: "a piece of a snapshot is lost or changed",
+    reaction: "lost",
   },
   UNKNOWN_RULES: {
     number: 45,
     retryable: false,
     meaning: "this host does not have the rules the journal is written under",
+    reaction: "lost",
   },
   JOURNAL_FAULT: {
     number: 46,
@@ -206,7 +260,7 @@ export const ERROR_CODES = {
   },
 
   INTERNAL: { number: 99, retryable: false, meaning: "a defect of this program" },
-} as const satisfies Record<string, { number: number; retryable: boolean; meaning: string }>;
+} as const satisfies Record<string, ErrorRow>;
 
 /** Code of a {@link PserverError}; the same words in C (`PSERVER_ERR_…`) and Python. */
 export type ErrorCode = keyof typeof ERROR_CODES;
@@ -216,12 +270,36 @@ export interface ErrorDetails {
   readonly [name: string]: unknown;
 }
 
+/** What a client does about a code in the answer to a request or a question. */
+export function reactionTo(code: ErrorCode): Reaction {
+  const { reaction, retryable }: ErrorRow = ERROR_CODES[code];
+  return reaction ?? (retryable ? "retry" : "fail");
+}
+
+/** What a client does about a code that is the outcome of a record, unless it {@link endsSession}. */
+export function reactionToRejection(code: ErrorCode): RejectionReaction {
+  const { rejection }: ErrorRow = ERROR_CODES[code];
+  return rejection ?? "fail";
+}
+
 /**
  * Whether a question that got this error is asked again, the same, until its deadline: time can heal
  * it. Not so NOT_INITIALIZED, which may wait for the asker itself.
  */
 export function healsWithTime(code: ErrorCode): boolean {
-  return ERROR_CODES[code].retryable && code !== "NOT_INITIALIZED";
+  return reactionTo(code) === "retry";
+}
+
+/** Whether the code says that a session is over, which says nothing of the request or record. */
+export function endsSession(code: ErrorCode): boolean {
+  const reaction = reactionTo(code);
+  return reaction === "rejoin" || reaction === "end";
+}
+
+/** Whether the code tells a trainer that initializes that another has taken over. */
+export function yieldsInit(code: ErrorCode): boolean {
+  const reaction = reactionTo(code);
+  return reaction === "yield-init" || reaction === "look-up";
 }
 
 /** An error as it travels in a reply: `{error: {code, message, details?}}`. */

@@ -24,6 +24,7 @@ export * from "./names.ts";
 export * from "./outcomes.ts";
 export * from "./parts.ts";
 export * from "./pulls.ts";
+export * from "./reactions.ts";
 export * from "./records.ts";
 export * from "./remembered-trainers.ts";
 export * from "./show-url.ts";

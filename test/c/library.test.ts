@@ -8,10 +8,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { renderErrorHeader, renderRefusalHeader } from "../../scripts/write-c-errors.mjs";
+import {
+  renderErrorHeader,
+  renderReactionHeader,
+  renderRefusalHeader,
+} from "../../scripts/write-c-errors.mjs";
 import { renderVectors } from "../../scripts/write-c-vectors.mjs";
-import { ERROR_CODES } from "../../src/protocol/errors.ts";
+import { ERROR_CODES, reactionTo, reactionToRejection } from "../../src/protocol/errors.ts";
 import { REFUSAL_CODES, storeRefusalCode } from "../../src/protocol/jetstream-errors.ts";
+import { REACTIONS, REJECTION_REACTIONS } from "../../src/protocol/reactions.ts";
 import { runProgram } from "./running-program.ts";
 import { BuiltLibrary, findClang, SANITIZED } from "./toolchain.ts";
 
@@ -95,9 +100,12 @@ test("compiles without warnings with clang", async () => {
   await other.remove();
 });
 
-test("has the codes of the protocol, and what the broker's refusals mean", async () => {
+test("has the codes of the protocol, the reactions to them, and what the broker's refusals mean", async () => {
   const header = await readFile(join(ROOT, "include/pserver_errors.h"), "utf8");
   expect(header).toBe(renderErrorHeader(ERROR_CODES));
+  const words = { REACTIONS, REJECTION_REACTIONS, reactionTo, reactionToRejection };
+  const reactions = await readFile(join(ROOT, "src/client/c/error-reactions.h"), "utf8");
+  expect(reactions).toBe(renderReactionHeader(ERROR_CODES, words));
   const refusals = await readFile(join(ROOT, "src/client/c/jetstream-errors.h"), "utf8");
   const codeOf = (errorCode: number): string =>
     storeRefusalCode({ status: 0, errorCode, description: "" });

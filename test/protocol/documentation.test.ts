@@ -5,17 +5,20 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { renderErrorTable, replaceErrorTable } from "../../scripts/write-error-table.mjs";
 import { decodeMessage } from "../../src/protocol/codec.ts";
-import { ERROR_CODES } from "../../src/protocol/errors.ts";
+import { ERROR_CODES, reactionTo, reactionToRejection } from "../../src/protocol/errors.ts";
 import * as limits from "../../src/protocol/limits.ts";
 import { PULL_WAIT_MS_MAX } from "../../src/protocol/pulls.ts";
+import { REACTIONS, REJECTION_REACTIONS } from "../../src/protocol/reactions.ts";
 import { parseHead, parseTrainerRecord } from "../../src/protocol/records.ts";
 import { hex } from "./raw-message.ts";
 
 const TEXT = readFileSync(join(import.meta.dirname, "../../docs/protocol.md"), "utf8");
 
 test("the error table is that of the code: else run scripts/write-error-table.mjs", () => {
-  expect(TEXT).toBe(replaceErrorTable(TEXT, renderErrorTable(ERROR_CODES)));
-  expect(TEXT).toContain("| 41 | `JOURNAL_DAMAGED` | no |");
+  const words = { REACTIONS, REJECTION_REACTIONS, reactionTo, reactionToRejection };
+  expect(TEXT).toBe(replaceErrorTable(TEXT, renderErrorTable(ERROR_CODES, words)));
+  expect(TEXT).toContain("| 41 | `JOURNAL_DAMAGED` | no | lost |  |");
+  expect(TEXT).toContain("| 36 | `EARLY` | yes | retry | resend-in-step |");
 });
 
 test.each(Object.entries({ ...limits, PULL_WAIT_MS_MAX }))("the limit %s is %i", (name, value) => {

@@ -9,6 +9,7 @@ import {
   errorFromWire,
   isErrorCode,
   PserverError,
+  reactionTo,
 } from "../../src/protocol/errors.ts";
 import { encodeError, throwIfError } from "../../src/protocol/outcomes.ts";
 import { codeOf, refusalOf } from "./refusal.ts";
@@ -28,6 +29,13 @@ test("the table has one number a code, and says what each means", () => {
     expect(code).toMatch(/^[A-Z]+(?:_[A-Z]+)*$/);
     expect(number > 0 && number < 100 && Number.isInteger(number)).toBe(true);
     expect(meaning).toMatch(/^[a-z].*[^.]$/);
+  }
+});
+
+test("what is asked again, or would be by a call that waits, is what can succeed later", () => {
+  for (const code of Object.keys(ERROR_CODES).filter(isErrorCode)) {
+    const isAskedAgain = ["retry", "await-init"].includes(reactionTo(code));
+    expect(isAskedAgain, code).toBe(ERROR_CODES[code].retryable);
   }
 });
 

@@ -142,13 +142,14 @@ static pserver_status look_again(struct call *call, struct block_read *read) {
 static pserver_status refused(struct call *call, struct ask *ask, pserver_status status,
                               const struct message *message) {
   struct block_read *read = ask->context;
-  if (status == PSERVER_ERR_JOURNAL_REPLACED && message != NULL) {
+  enum ps_reaction reaction = ps_reaction_to(status);
+  if (reaction == PS_REACTION_REPLACED && message != NULL) {
     pthread_mutex_lock(&call->client->lock);
     note_replaced(call->client, shard_of(read), message);
     pthread_mutex_unlock(&call->client->lock);
     return PSERVER_OK;
   }
-  if (status != PSERVER_ERR_STALE_EPOCH && !heals_with_time(status)) return status;
+  if (reaction != PS_REACTION_LOOK_UP && reaction != PS_REACTION_RETRY) return status;
   return look_again(call, read);
 }
 

@@ -81,8 +81,7 @@ static pserver_status connect_until(struct connecting *connecting) {
     natsStatus status = natsConnection_Connect(&connecting->client->connection, connecting->made);
     if (status == NATS_OK) return PSERVER_OK;
     pserver_status failed = connect_failure(status, connecting->address);
-    bool is_final = failed == PSERVER_ERR_DENIED || failed == PSERVER_ERR_NO_TLS;
-    if (is_final || !pause_between(connecting, &pause_ms)) return failed;
+    if (!pserver_is_retryable(failed) || !pause_between(connecting, &pause_ms)) return failed;
   }
 }
 

@@ -111,4 +111,36 @@ bool pserver_is_retryable(pserver_status status) {
   return row != NULL && row->retryable;
 }
 
+#define CASE(code, reaction) \
+  case code:                 \
+    return reaction;
+
+enum ps_reaction ps_reaction_to(pserver_status status) {
+  switch (status) {
+    PS_REACTION_TABLE(CASE)
+    default:
+      return PS_REACTION_FAIL;
+  }
+}
+
+enum ps_rejection ps_reaction_to_rejection(pserver_status status) {
+  switch (status) {
+    PS_REJECTION_TABLE(CASE)
+    default:
+      return PS_REJECTION_FAIL;
+  }
+}
+
+#undef CASE
+
+bool ps_ends_session(pserver_status status) {
+  enum ps_reaction reaction = ps_reaction_to(status);
+  return reaction == PS_REACTION_REJOIN || reaction == PS_REACTION_END;
+}
+
+bool ps_yields_init(pserver_status status) {
+  enum ps_reaction reaction = ps_reaction_to(status);
+  return reaction == PS_REACTION_YIELD_INIT || reaction == PS_REACTION_LOOK_UP;
+}
+
 const char *pserver_version(void) { return PSERVER_VERSION; }

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "error-reactions.h"
+
 /** Bytes of a message, the final zero included; longer ones are cut. */
 #define MESSAGE_BYTES 1024
 
@@ -43,5 +45,17 @@ void set_failure(struct failure *failure, pserver_status code, const char *forma
 
 /** The code with this name of so many bytes; INTERNAL if this version does not know it. */
 pserver_status status_from_name(const char *name, size_t bytes);
+
+/** What the client does about a code in the answer to a request or a question. */
+enum ps_reaction ps_reaction_to(pserver_status status);
+
+/** What the client does about a code that is the outcome of a record, unless it ps_ends_session(). */
+enum ps_rejection ps_reaction_to_rejection(pserver_status status);
+
+/** Whether the code says that a session is over, which says nothing of the request or record. */
+bool ps_ends_session(pserver_status status);
+
+/** Whether the code tells a trainer that initializes that another has taken over. */
+bool ps_yields_init(pserver_status status);
 
 #endif

@@ -106,7 +106,6 @@ static size_t pieces_of(const struct gradient *gradient) {
  */
 static pserver_status send_again(struct call *call, struct gradient *gradients, size_t count,
                                  struct sending *sending, struct step_place *place) {
-  if (!place->is_in_steps) return PSERVER_ERR_EARLY;
   pserver_status status = steps_enter_anew(call, sending->pieces, sending->count, place);
   if (status != PSERVER_OK) return status;
   for (size_t i = 0; i < count; i++) gradients[i].update.step = place->step;
@@ -137,7 +136,10 @@ static pserver_status send_all(struct call *call, struct gradient *gradients, si
     for (size_t i = 0; i < count; i++) gradients[i].update.step = place.step;
     sending.counts_late = place.counts_late;
     status = send_pieces(call, &sending);
-    if (status == PSERVER_ERR_EARLY) status = send_again(call, gradients, count, &sending, &place);
+    bool is_early = ps_reaction_to_rejection(status) == PS_REJECTION_RESEND_IN_STEP;
+    if (is_early && place.is_in_steps) {
+      status = send_again(call, gradients, count, &sending, &place);
+    }
     if (status == PSERVER_OK && options->late_blocks != NULL) *options->late_blocks = sending.late;
     status = steps_sent(call, &place, options->end_step, status, sending.late);
   }

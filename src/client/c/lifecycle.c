@@ -285,8 +285,7 @@ pserver_status create_parameter(struct call *call, const char *name, const pserv
     if (status == PSERVER_OK) status = finish(call, reply.epoch, declaration.parameter);
     give_back(call, &declaration);
     /* Another trainer took over, because this one's lease was lost: wait for that one. */
-    bool was_replaced = status == PSERVER_ERR_STALE_EPOCH || status == PSERVER_ERR_NOT_SELECTED;
-    if (!was_replaced) return status;
+    if (!ps_yields_init(status)) return status;
     status = call_sleep(call, varied_ms(pause_ms));
     if (status != PSERVER_OK) return status;
   }

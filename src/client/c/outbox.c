@@ -69,7 +69,8 @@ static bool send_unseen(struct client *client, struct piece *piece) {
 
 void settle_piece(struct client *client, struct piece *piece, pserver_status status) {
   if (piece->state != PIECE_OPEN) return;
-  if (status == PSERVER_ERR_BAD_VALUE && send_unseen(client, piece)) return;
+  bool is_to_be_unseen = ps_reaction_to_rejection(status) == PS_REJECTION_RESEND_UNSEEN;
+  if (is_to_be_unseen && send_unseen(client, piece)) return;
   close_piece(client, piece);
   if (status == PSERVER_OK) sending_applied(piece->sending, piece);
   else sending_rejected(piece->sending, piece);

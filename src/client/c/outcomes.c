@@ -12,8 +12,7 @@
 #define ASK_SOON_MS 200
 
 static bool is_of_the_session(pserver_status code) {
-  return code == PSERVER_ERR_SUPERSEDED || code == PSERVER_ERR_REJOIN ||
-         code == PSERVER_ERR_SETTLED;
+  return ps_ends_session(code) || ps_reaction_to_rejection(code) == PS_REJECTION_FORGOTTEN;
 }
 
 /** The rejection in an outcome's row as the last error; OK if it was applied. */
@@ -35,10 +34,11 @@ static void settle(struct client *client, struct piece *piece, pserver_status st
    * and is answered itself, is known not to have been applied. */
   struct failure failure = *last_failure();
   bool is_first_copy = !was_asked && piece->sends == 1;
-  if (status == PSERVER_ERR_REJOIN && is_first_copy) piece->is_rejoined = true;
-  else if (status == PSERVER_ERR_SUPERSEDED && is_first_copy) settle_piece(client, piece, status);
-  else if (status != PSERVER_ERR_REJOIN) abandon_piece(client, piece);
-  if (status != PSERVER_ERR_SETTLED) session_ended(client, fail_as(&failure));
+  enum ps_reaction reaction = ps_reaction_to(status);
+  if (reaction == PS_REACTION_REJOIN && is_first_copy) piece->is_rejoined = true;
+  else if (reaction == PS_REACTION_END && is_first_copy) settle_piece(client, piece, status);
+  else if (reaction != PS_REACTION_REJOIN) abandon_piece(client, piece);
+  if (ps_ends_session(status)) session_ended(client, fail_as(&failure));
 }
 
 /** One row: n, seq, version, and of a rejection code and message. */
@@ -115,12 +115,6 @@ static void abandon_lost(struct client *client, struct lane *lane, struct positi
   }
 }
 
-/** What ends a shard until somebody mends it: its records will not be folded meanwhile. */
-static bool has_stopped(pserver_status status) {
-  return status == PSERVER_ERR_JOURNAL_DAMAGED || status == PSERVER_ERR_JOURNAL_LOST ||
-         status == PSERVER_ERR_SNAPSHOT_DAMAGED || status == PSERVER_ERR_UNKNOWN_RULES;
-}
-
 void on_outcome_reply(struct client *client, unsigned shard, natsMsg *received) {
   struct lane *lane = &client->outbox.lanes[shard];
   struct message message;
@@ -139,14 +133,14 @@ void on_outcome_reply(struct client *client, unsigned shard, natsMsg *received) 
   } else if (heals_with_time(status)) {
     int64_t hint_ms = retry_after_ms(&message);
     lane->asked_at_ms = hint_ms > ASK_SOON_MS ? soon - ASK_SOON_MS + hint_ms : soon;
-  } else if (status == PSERVER_ERR_REJOIN || status == PSERVER_ERR_SUPERSEDED) {
+  } else if (ps_ends_session(status)) {
     session_ended(client, status);
-  } else if (status == PSERVER_ERR_JOURNAL_REPLACED) {
+  } else if (ps_reaction_to(status) == PS_REACTION_REPLACED) {
     note_replaced(client, shard, &message);
     /* What was stored in the old journal and not folded is lost. */
     struct position newest = {position_of(client, shard).generation, 0};
     abandon_lost(client, lane, (struct position){0}, newest);
-  } else if (has_stopped(status)) {
+  } else if (ps_reaction_to(status) == PS_REACTION_LOST) {
     /* Of a journal that ends too early, and is folded on, only what lay behind its end is lost. */
     abandon_lost(client, lane, expected_position(&message), (struct position){UINT64_MAX, 0});
   }

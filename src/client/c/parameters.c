@@ -238,7 +238,7 @@ pserver_status find_parameters(struct call *call, const char *const *names, size
     pserver_status status = look_up(call, missing, lacking);
     if (status == PSERVER_OK) continue;
     int64_t delay_ms = varied_ms(pause_ms);
-    bool can_wait = waits && status == PSERVER_ERR_NOT_INITIALIZED;
+    bool can_wait = waits && ps_reaction_to(status) == PS_REACTION_AWAIT_INIT;
     if (!can_wait || call_remaining_ms(call) <= delay_ms) return status;
     pause_ms = doubled_ms(pause_ms, PAUSE_MS_MAX);
     struct failure failure = *last_failure();

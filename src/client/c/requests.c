@@ -31,8 +31,7 @@ struct asking {
 };
 
 bool heals_with_time(pserver_status status) {
-  /* Initialization may wait for the asker itself. */
-  return pserver_is_retryable(status) && status != PSERVER_ERR_NOT_INITIALIZED;
+  return ps_reaction_to(status) == PS_REACTION_RETRY;
 }
 
 static bool has_room(struct client *client, const struct ask *ask) {

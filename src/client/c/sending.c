@@ -97,12 +97,13 @@ void sending_applied(struct sending *sending, struct piece *piece) {
 
 void sending_rejected(struct sending *sending, struct piece *piece) {
   const struct failure *last = last_failure();
+  enum ps_rejection reaction = ps_reaction_to_rejection(last->code);
   sending->left--;
-  if (sending->counts_late && last->code == PSERVER_ERR_LATE) {
+  if (reaction == PS_REJECTION_COUNT_LATE && sending->counts_late) {
     sending->late++;
     return;
   }
-  if (last->code == PSERVER_ERR_ALREADY_INITIALIZED && piece->update->counts_present) {
+  if (reaction == PS_REJECTION_COUNT_PRESENT && piece->update->counts_present) {
     piece->fate = FATE_APPLIED;
     sending->applied++;
     return;

@@ -111,8 +111,7 @@ pserver_status session_request(struct call *call, const char *verb, write_entrie
                                       .has_session = strcmp(verb, "status") != 0};
   for (int attempt = 1;; attempt++) {
     pserver_status status = ask_once(call, &request);
-    bool is_end = status == PSERVER_ERR_REJOIN || status == PSERVER_ERR_SUPERSEDED;
-    if (!is_end || attempt > REJOINS_MAX || call->is_inner) return status;
+    if (!ps_ends_session(status) || attempt > REJOINS_MAX || call->is_inner) return status;
     status = await_next(call, request.ended, status);
     if (status != PSERVER_OK) return status;
   }
@@ -187,7 +186,7 @@ void session_ended(struct client *client, pserver_status status) {
   struct session *session = &client->session;
   /* While another session is being joined, that one is the newest. */
   if (session->is_stopped || session->is_ended) return;
-  if (status != PSERVER_ERR_REJOIN) {
+  if (ps_reaction_to(status) != PS_REACTION_REJOIN) {
     superseded(client);
     return;
   }
@@ -217,9 +216,9 @@ static int64_t keep_alive(struct client *client) {
                                    : in_background(client, "renew", lease_ms);
   pthread_mutex_lock(&client->lock);
   if (session->is_stopped) return 0;
-  if (is_ended && status == PSERVER_ERR_SUPERSEDED) {
+  if (is_ended && ps_reaction_to(status) == PS_REACTION_END) {
     superseded(client);
-  } else if (status == PSERVER_ERR_REJOIN || status == PSERVER_ERR_SUPERSEDED) {
+  } else if (ps_ends_session(status)) {
     session_ended(client, status);
   } else if (status != PSERVER_OK && !pserver_is_retryable(status)) {
     client_fail(client, status, last_failure()->text);

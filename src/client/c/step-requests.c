@@ -63,7 +63,7 @@ static pserver_status no_owner(struct call *call, struct ask *ask) {
 static pserver_status refused(struct call *call, struct ask *ask, pserver_status status,
                               const struct message *message) {
   const struct question *question = ask->context;
-  if (status != PSERVER_ERR_JOURNAL_REPLACED || message == NULL) return status;
+  if (ps_reaction_to(status) != PS_REACTION_REPLACED || message == NULL) return status;
   pthread_mutex_lock(&call->client->lock);
   note_replaced(call->client, question->shard, message);
   pthread_mutex_unlock(&call->client->lock);

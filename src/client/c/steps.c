@@ -47,7 +47,7 @@ static void release_turn(struct client *client) {
 
 /** A trainer that has lost its place enters anew at its next gradient. */
 static pserver_status after(struct client *client, pserver_status status) {
-  if (status != PSERVER_ERR_NOT_MEMBER) return status;
+  if (ps_reaction_to(status) != PS_REACTION_ENTER_ANEW) return status;
   pthread_mutex_lock(&client->lock);
   client->steps.member = 0;
   pthread_mutex_unlock(&client->lock);

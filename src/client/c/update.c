@@ -147,7 +147,7 @@ void cut_into_pieces(const struct update *update, struct piece *pieces) {
 pserver_status send_pieces(struct call *call, struct sending *sending) {
   if (sending->count == 0) return PSERVER_OK;
   pserver_status status = outbox_send(call, sending);
-  if (status != PSERVER_ERR_STALE_EPOCH) return status;
+  if (ps_reaction_to(status) != PS_REACTION_LOOK_UP) return status;
   /* Initialized anew since it was looked up: the next call is to look again. */
   struct failure failure = *last_failure();
   for (size_t i = 0; i < sending->count; i++) {

@@ -36,6 +36,13 @@ static void check_names(void) {
   }
 }
 
+static void check_codes(void) {
+  for (size_t i = 0; i < COUNT(codes); i++) {
+    EXPECT(ps_reaction_to(codes[i].status) == codes[i].reaction);
+    EXPECT(ps_reaction_to_rejection(codes[i].status) == codes[i].rejection);
+  }
+}
+
 static void check_pair(pserver_encoding encoding, const char *wide_hex, const char *narrow_hex,
                        bool encodes) {
   size_t wide_count;
@@ -225,6 +232,7 @@ static void check_pub_acks(void) {
 
 int main(void) {
   check_names();
+  check_codes();
   check_encodings();
   check_streams();
   check_acks();
