@@ -2,20 +2,20 @@ import { randomUUID } from "node:crypto";
 import { availableParallelism, hostname } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import type { NatsConnection } from "@nats-io/transport-node";
+import { defined } from "../protocol/defined.ts";
 import {
   asMap,
-  defined,
   ensureError,
   type JobSubjects,
   PserverError,
   quoteName,
   textField,
-  toAdvertised,
   toSynchronization,
 } from "../protocol/index.ts";
 import { fromBrokerError, isRefusedSubscription } from "../transport/broker-error.ts";
 import { openJetStream } from "../transport/jetstream.ts";
 import { BrokerProbe } from "./etcd/broker-bound-leases.ts";
+import { toAdvertised } from "./etcd/etcd-keys.ts";
 import type { EtcdSpace } from "./etcd/etcd-space.ts";
 import { HostInEtcd } from "./etcd/host-in-etcd.ts";
 import type { Host, HostEvent, HostOptions, HostStatus } from "./host-options.ts";

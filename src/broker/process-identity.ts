@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { errnoCode } from "../protocol/file-errors.ts";
+import { errnoCode } from "../system/file-errors.ts";
 
 /**
  * One life of a process. Pids are used again, after a reboot at once, so `birth` tells lives

@@ -2,7 +2,7 @@ import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { PserverError } from "../protocol/errors.ts";
-import { errnoCode, fileError } from "../protocol/file-errors.ts";
+import { errnoCode, fileError } from "../system/file-errors.ts";
 import { type BrokerSettings, limitIsOurs, writeBrokerConfig } from "./broker-config.ts";
 import { readBrokerInfo } from "./broker-info.ts";
 import { type BrokerExit, BrokerProcess } from "./broker-process.ts";

@@ -1,6 +1,6 @@
 import { readdir, readFile, stat, statfs } from "node:fs/promises";
 import { join } from "node:path";
-import { errnoCode, io } from "../protocol/file-errors.ts";
+import { errnoCode, io } from "../system/file-errors.ts";
 import { parseJsonObject } from "./json-object.ts";
 
 /** What a store directory holds, in bytes. */

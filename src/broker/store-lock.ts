@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { makeDirectory } from "../model-files/make-directory.ts";
 import { PserverError } from "../protocol/errors.ts";
-import { errnoCode, fileError } from "../protocol/file-errors.ts";
+import { errnoCode, fileError } from "../system/file-errors.ts";
 import { identifyProcess, isAlive, type ProcessIdentity } from "./process-identity.ts";
 
 /** Exclusive use of a store directory. */

@@ -8,10 +8,10 @@ import {
 } from "@nats-io/transport-node";
 import { ensureError, PserverError } from "../protocol/errors.ts";
 import { ID_BYTES_MAX } from "../protocol/limits.ts";
-import { showUrl } from "../protocol/show-url.ts";
 import { JobSubjects } from "../protocol/subjects.ts";
 import { BufferPool } from "../transport/buffer-pool.ts";
 import { connectForBulk } from "../transport/bulk-transport.ts";
+import { showUrl } from "../transport/show-url.ts";
 import { Backoff } from "./backoff.ts";
 import { Client } from "./client.ts";
 import { type CallOptions, Deadline } from "./deadline.ts";

@@ -3,7 +3,7 @@ import type { FileHandle } from "node:fs/promises";
 import { open, rename, rm, rmdir, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { ensureError, PserverError } from "../protocol/errors.ts";
-import { errnoCode, io } from "../protocol/file-errors.ts";
+import { errnoCode, io } from "../system/file-errors.ts";
 import { makeDirectory } from "./make-directory.ts";
 
 /** What the operating system says of a name that is not there, or can never be. */

@@ -2,8 +2,8 @@ import { lstat, mkdir, readdir, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { DTYPES } from "../protocol/dtypes.ts";
 import { ensureError, PserverError } from "../protocol/errors.ts";
-import { errnoCode, fileError, io } from "../protocol/file-errors.ts";
 import { quoteName } from "../protocol/names.ts";
+import { errnoCode, fileError, io } from "../system/file-errors.ts";
 import {
   FILE_MODES,
   MODEL_DIRECTORY_MODE,

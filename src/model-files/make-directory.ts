@@ -1,6 +1,6 @@
 import { mkdir, stat } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
-import { errnoCode } from "../protocol/file-errors.ts";
+import { errnoCode } from "../system/file-errors.ts";
 
 /**
  * Makes a directory and the missing ones above it. (Node's own way never ends where the system says of

@@ -2,7 +2,7 @@ import { constants } from "node:fs";
 import type { FileHandle } from "node:fs/promises";
 import { open } from "node:fs/promises";
 import { PserverError } from "../protocol/errors.ts";
-import { io } from "../protocol/file-errors.ts";
+import { io } from "../system/file-errors.ts";
 import { badFile } from "./bad-file.ts";
 
 /** Bytes read at a time: a multiple of every element's size. */

@@ -2,8 +2,8 @@ import { realpathSync } from "node:fs";
 import { lstat, realpath } from "node:fs/promises";
 import { isAbsolute, join, resolve, sep } from "node:path";
 import { ensureError, PserverError } from "../protocol/errors.ts";
-import { errnoCode, fileError, io } from "../protocol/file-errors.ts";
 import { quoteName } from "../protocol/names.ts";
+import { errnoCode, fileError, io } from "../system/file-errors.ts";
 
 /** Deeper paths would cost a host more to make than any model needs. */
 const PATH_BYTES_MAX = 1_024;

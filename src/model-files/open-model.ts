@@ -1,6 +1,6 @@
 import { stat } from "node:fs/promises";
 import { basename } from "node:path";
-import { io } from "../protocol/file-errors.ts";
+import { io } from "../system/file-errors.ts";
 import { badFile } from "./bad-file.ts";
 import { readDirectoryModel } from "./directory-model.ts";
 import { readHdf5 } from "./hdf5/hdf5.ts";

@@ -1,6 +1,6 @@
 import { realpath } from "node:fs/promises";
 import { dirname } from "node:path";
-import { io } from "../protocol/file-errors.ts";
+import { io } from "../system/file-errors.ts";
 import { abortable, throwIfAborted } from "./abortable.ts";
 import {
   FILE_MODES,

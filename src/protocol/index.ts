@@ -1,19 +1,17 @@
-// The messages, names and rules that clients and hosts share: everything a client in another
-// language needs, and nothing that does I/O.
+// The public part of the protocol, exported as `pserver/protocol`: messages, names and rules that clients
+// and hosts share. Modules that are not listed are internal; other folders import those by their paths.
+// Nothing in this folder does I/O.
 
 export * from "./busy.ts";
 export * from "./checksum/crc.ts";
 export * from "./codec.ts";
 export * from "./config/index.ts";
-export * from "./defined.ts";
 export * from "./dtypes.ts";
 export * from "./encoding/elements.ts";
 export * from "./encoding/encodings.ts";
 export * from "./errors.ts";
-export * from "./etcd.ts";
 export * from "./fallback.ts";
 export * from "./fields.ts";
-export * from "./file-errors.ts";
 export * from "./host-records.ts";
 export * from "./jetstream-errors.ts";
 export * from "./job-streams.ts";
@@ -27,10 +25,8 @@ export * from "./pulls.ts";
 export * from "./reactions.ts";
 export * from "./records.ts";
 export * from "./remembered-trainers.ts";
-export * from "./show-url.ts";
 export * from "./status-pages.ts";
 export * from "./steps.ts";
 export * from "./subjects.ts";
 export * from "./tensor.ts";
 export * from "./versions.ts";
-export * from "./visible.ts";

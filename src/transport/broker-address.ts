@@ -1,4 +1,5 @@
-import { PserverError, showListed } from "../protocol/index.ts";
+import { PserverError } from "../protocol/index.ts";
+import { showListed } from "./show-url.ts";
 
 /** One address of a broker, as a user gives it. */
 export interface BrokerAddress {

@@ -16,8 +16,8 @@ import {
   PserverError,
   refusalCode,
   storeRefusalCode,
-  visible,
 } from "../protocol/index.ts";
+import { visible } from "../protocol/visible.ts";
 
 /** The number of a JetStream API error, 0 for any other error. */
 export function jetStreamErrorCode(error: unknown): number {

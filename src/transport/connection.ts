@@ -4,10 +4,12 @@ import {
   type NatsConnection,
   nkeyAuthenticator,
 } from "@nats-io/transport-node";
-import { PserverError, showUrl, visible } from "../protocol/index.ts";
+import { PserverError } from "../protocol/index.ts";
+import { visible } from "../protocol/visible.ts";
 import { asksForTls, parseBrokerAddresses } from "./broker-address.ts";
 import { type BulkConnectionOptions, connectForBulk } from "./bulk-transport.ts";
 import type { Drops, Lending } from "./frame-assembler.ts";
+import { showUrl } from "./show-url.ts";
 
 /** How to reach a broker: plain data, so that worker threads and child processes can be told. */
 export interface ConnectionSettings {

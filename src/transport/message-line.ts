@@ -1,4 +1,5 @@
-import { PserverError, visible } from "../protocol/index.ts";
+import { PserverError } from "../protocol/index.ts";
+import { visible } from "../protocol/visible.ts";
 
 const SPACE = 0x20;
 const RETURN = 0x0d;

@@ -1,4 +1,5 @@
-import { PserverError, visible } from "../protocol/index.ts";
+import { PserverError } from "../protocol/index.ts";
+import { visible } from "../protocol/visible.ts";
 
 const SHOWN_MAX = 60;
 

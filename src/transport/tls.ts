@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { rootCertificates } from "node:tls";
-import { errnoCode, PserverError } from "../protocol/index.ts";
+import { PserverError } from "../protocol/index.ts";
+import { errnoCode } from "../system/file-errors.ts";
 
 /** Where systems keep the certificates that they trust, the first that is there: Debian's, Red Hat's. */
 const SYSTEM_BUNDLES = [

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { SaveModelOptions, TensorHeader } from "../../src/model-files/index.ts";
 import { saveModel } from "../../src/model-files/index.ts";
-import { fileError } from "../../src/protocol/file-errors.ts";
+import { fileError } from "../../src/system/file-errors.ts";
 import { ALL_PATHS, codeOf, load, sampleTensor, save, withDirectory } from "./sample-model.ts";
 
 const OLD = [sampleTensor("old", "float32", [4])];

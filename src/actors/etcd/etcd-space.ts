@@ -1,12 +1,7 @@
 import { randomUUID } from "node:crypto";
-import {
-  checkSpaceId,
-  EtcdKeys,
-  type EtcdSettings,
-  PserverError,
-  parseEtcdEndpoints,
-} from "../../protocol/index.ts";
+import { PserverError } from "../../protocol/index.ts";
 import { EtcdClient } from "./etcd-client.ts";
+import { checkSpaceId, EtcdKeys, type EtcdSettings, parseEtcdEndpoints } from "./etcd-keys.ts";
 
 /** What a job has to itself in one etcd: the keys under one prefix. */
 export interface EtcdSpace {

@@ -1,6 +1,7 @@
-import { type EtcdSettings, ensureError, type PserverError } from "../../protocol/index.ts";
+import { ensureError, type PserverError } from "../../protocol/index.ts";
 import type { Records } from "../records.ts";
 import type { BrokerProbe } from "./broker-bound-leases.ts";
+import type { EtcdSettings } from "./etcd-keys.ts";
 import type { EtcdSpace } from "./etcd-space.ts";
 import { InitializationKeys } from "./initialization-keys.ts";
 import { Publication } from "./publication.ts";

@@ -7,7 +7,8 @@ import {
   nanos,
   type Subscription,
 } from "@nats-io/transport-node";
-import { PserverError, visible } from "../../protocol/index.ts";
+import { PserverError } from "../../protocol/index.ts";
+import { visible } from "../../protocol/visible.ts";
 import { fromBrokerError } from "../../transport/broker-error.ts";
 import type { JournalRecord } from "../fold/shard.ts";
 import type { Credit } from "./credit.ts";

@@ -2,7 +2,7 @@ import { statfs } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { readStoredBytes } from "../../broker/store-limit.ts";
 import { ensureError } from "../../protocol/errors.ts";
-import { io } from "../../protocol/file-errors.ts";
+import { io } from "../../system/file-errors.ts";
 import { formatBytes } from "../output/amounts.ts";
 import { type Check, fail, ok, warn } from "./check.ts";
 

@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import { ensureError, PserverError } from "../../protocol/errors.ts";
-import { errnoCode } from "../../protocol/file-errors.ts";
+import { errnoCode } from "../../system/file-errors.ts";
 import type { Patience } from "./byte-source.ts";
 import type { RequestHandler } from "./request-handler.ts";
 import { parseRequest } from "./requests.ts";

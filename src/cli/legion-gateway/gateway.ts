@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer, type Server, type Socket } from "node:net";
 import { PserverError } from "../../protocol/errors.ts";
-import { errnoCode } from "../../protocol/file-errors.ts";
+import { errnoCode } from "../../system/file-errors.ts";
 import type { Patience } from "./byte-source.ts";
 import { LegionConnection } from "./connection.ts";
 import type { RequestHandler } from "./request-handler.ts";

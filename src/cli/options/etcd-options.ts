@@ -1,7 +1,7 @@
 import { type Command, Option } from "commander";
+import type { EtcdSettings } from "../../actors/etcd/etcd-keys.ts";
 import { defined } from "../../protocol/defined.ts";
 import { PserverError } from "../../protocol/errors.ts";
-import type { EtcdSettings } from "../../protocol/etcd.ts";
 import { parseAdvertised, parseEndpoints, parsePrefix } from "./parse-values.ts";
 
 /** Flags of a host that keeps its leases in etcd; each is undefined unless given. */

@@ -1,6 +1,6 @@
 import { type Command, Option } from "commander";
+import type { EtcdSettings } from "../../actors/etcd/etcd-keys.ts";
 import type { Synchronization } from "../../protocol/config/index.ts";
-import type { EtcdSettings } from "../../protocol/etcd.ts";
 import { SHARDS_DEFAULT, SHARDS_MAX } from "../../protocol/limits.ts";
 import { addEtcdOptions, type EtcdFlags, etcdEntries, toEtcdSetting } from "./etcd-options.ts";
 import { parseSize, sizeOfAtLeast, wholeNumber } from "./parse-values.ts";

@@ -1,7 +1,7 @@
 import { InvalidArgumentError } from "commander";
+import { checkPrefix, parseEtcdEndpoints, toAdvertised } from "../../actors/etcd/etcd-keys.ts";
 import { parseDuration } from "../../client/duration.ts";
 import { PserverError } from "../../protocol/errors.ts";
-import { checkPrefix, parseEtcdEndpoints, toAdvertised } from "../../protocol/etcd.ts";
 import { checkJobName, escapeId } from "../../protocol/names.ts";
 
 const SIZE = /^(\d+(?:\.\d+)?)\s*(?:([KMGT])(i?)B?|B)?$/i;

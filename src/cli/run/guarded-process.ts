@@ -1,7 +1,7 @@
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import type { Readable, Writable } from "node:stream";
 import { PserverError } from "../../protocol/errors.ts";
-import { errnoCode } from "../../protocol/file-errors.ts";
+import { errnoCode } from "../../system/file-errors.ts";
 import { KILLED } from "./exit-code.ts";
 import type { TrainerOutput } from "./trainer-output.ts";
 

@@ -5,7 +5,7 @@ import { connect } from "../../client/connect.ts";
 import type { SavedModel } from "../../client/saved-model.ts";
 import type { ConnectionOverrides } from "../../client/settings.ts";
 import { PserverError } from "../../protocol/errors.ts";
-import { errnoCode, io } from "../../protocol/file-errors.ts";
+import { errnoCode, io } from "../../system/file-errors.ts";
 import type { CliContext } from "../context.ts";
 import { withHosts } from "../job/open-job.ts";
 import { toOverrides } from "../options/connection-options.ts";

@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from "node:fs";
 import { PserverError } from "../../protocol/errors.ts";
-import { fileError } from "../../protocol/file-errors.ts";
+import { fileError } from "../../system/file-errors.ts";
 
 /** What ssh takes as a destination, without anything that it could take for an option. */
 const MACHINE = /^[A-Za-z0-9_[][A-Za-z0-9_.:@%[\]-]*$/;

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { basename, dirname, resolve } from "node:path";
 import { PserverError } from "../../protocol/errors.ts";
-import { fileError } from "../../protocol/file-errors.ts";
+import { fileError } from "../../system/file-errors.ts";
 import { type ProgramAnswer, runProgram } from "./run-program.ts";
 
 const PYTHON = /^python(?:\d(?:\.\d+)?)?$/;

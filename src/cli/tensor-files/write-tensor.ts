@@ -3,8 +3,8 @@ import { dirname } from "node:path";
 import { FILE_MODES, writeFileAtomically } from "../../model-files/atomic-write.ts";
 import { encodeNpyHeader } from "../../model-files/npy-header.ts";
 import { PserverError } from "../../protocol/errors.ts";
-import { errnoCode, fileError, io } from "../../protocol/file-errors.ts";
 import { type Tensor, tensorView } from "../../protocol/tensor.ts";
+import { errnoCode, fileError, io } from "../../system/file-errors.ts";
 import { tensorFileKind } from "./file-kind.ts";
 import { encodeJsonTensor } from "./json-tensor.ts";
 

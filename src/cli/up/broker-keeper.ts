@@ -2,7 +2,7 @@ import { statfs } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Broker } from "../../broker/index.ts";
 import { ensureError, PserverError } from "../../protocol/errors.ts";
-import { io } from "../../protocol/file-errors.ts";
+import { io } from "../../system/file-errors.ts";
 import { RESTARTS_MAX, STEADY_MS } from "./restarts.ts";
 
 const RESTART_DELAY_MS = 500;

@@ -1,6 +1,6 @@
 import { Worker } from "node:worker_threads";
 import { ensureError, errorFromWire, PserverError } from "../../protocol/errors.ts";
-import { errnoCode } from "../../protocol/file-errors.ts";
+import { errnoCode } from "../../system/file-errors.ts";
 import { badFile } from "../bad-file.ts";
 import type { FromHdf5, Hdf5Setup, ToHdf5 } from "./thread-messages.ts";
 

@@ -1,6 +1,6 @@
 import { File, ready } from "h5wasm";
 import { PserverError } from "../../protocol/errors.ts";
-import { fileError } from "../../protocol/file-errors.ts";
+import { fileError } from "../../system/file-errors.ts";
 import { badFile } from "../bad-file.ts";
 import { type EmscriptenFs, SingleFileSystem } from "./single-file-system.ts";
 

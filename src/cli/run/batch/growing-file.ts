@@ -1,5 +1,5 @@
 import { type FileHandle, open } from "node:fs/promises";
-import { errnoCode } from "../../../protocol/file-errors.ts";
+import { errnoCode } from "../../../system/file-errors.ts";
 
 /** The most that is read at a time. */
 const PIECE_BYTES = 64 * 1024;

@@ -1,7 +1,7 @@
 import { chmod, mkdir, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { PserverError } from "../../../protocol/errors.ts";
-import { io } from "../../../protocol/file-errors.ts";
+import { io } from "../../../system/file-errors.ts";
 import type { CliContext } from "../../context.ts";
 import { checkProgram, type TrainerCommand } from "../command-line.ts";
 import { usesRunningServer } from "../job-server.ts";

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { PserverError } from "../../../protocol/errors.ts";
-import { errnoCode, fileError } from "../../../protocol/file-errors.ts";
+import { errnoCode, fileError } from "../../../system/file-errors.ts";
 import type { TrainerEnd } from "../running-trainers.ts";
 import { logNames } from "./log-names.ts";
 

@@ -8,8 +8,8 @@ import {
   EtcdKeys,
   parseEtcdEndpoints,
   toAdvertised,
-} from "../../src/protocol/etcd.ts";
-import { codeOf, refusalOf } from "./refusal.ts";
+} from "../../../src/actors/etcd/etcd-keys.ts";
+import { codeOf, refusalOf } from "../../protocol/refusal.ts";
 
 test("the keys of a job", () => {
   expect({ ...new EtcdKeys("j") }).toEqual({

@@ -1,4 +1,4 @@
-import { PserverError } from "./errors.ts";
+import { PserverError } from "../protocol/errors.ts";
 
 /**
  * The result of a file operation, with the operating system's errors made ours.

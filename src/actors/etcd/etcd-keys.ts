@@ -1,6 +1,6 @@
-import { PserverError } from "./errors.ts";
-import { checkJobName } from "./names.ts";
-import { showListed } from "./show-url.ts";
+import { PserverError } from "../../protocol/errors.ts";
+import { checkJobName } from "../../protocol/names.ts";
+import { showListed } from "../../transport/show-url.ts";
 
 /** Where etcd is, what the keys there begin with, and what trainers are told there. */
 export interface EtcdSettings {
