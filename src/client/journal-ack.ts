@@ -38,7 +38,7 @@ export function parseJournalAck(message: InboxMessage, subjects: JobSubjects): J
     };
   }
   const ack = parsePubAck(message.data);
-  if ("error" in ack) return refusal(ack.error);
+  if (ack.kind === "refused") return refusal(ack.error);
   const { shard, generation } = subjects.parseJournalStream(ack.stream);
   return { kind: "stored", shard, position: { generation, seq: ack.seq } };
 }

@@ -3,8 +3,8 @@ import { parseJson } from "./parse-json.ts";
 
 /** JetStream's answer to a published message: where it is stored, or why it is not. */
 export type PubAck =
-  | { readonly stream: string; readonly seq: number }
-  | { readonly error: PubAckError };
+  | { readonly kind: "stored"; readonly stream: string; readonly seq: number }
+  | { readonly kind: "refused"; readonly error: PubAckError };
 
 /** Why a message is not stored: `code` as of HTTP, `errorCode` one of `JETSTREAM_ERRORS`, 0 if none. */
 export interface PubAckError {
@@ -22,11 +22,13 @@ const text = new TextDecoder();
 export function parsePubAck(bytes: Uint8Array): PubAck {
   const ack = asMap(parseJson(text.decode(bytes), "PubAck"), "PubAck");
   if (ack["error"] === undefined) {
-    return { stream: textField(ack, "stream"), seq: integerField(ack, "seq", 1) };
+    const seq = integerField(ack, "seq", 1);
+    return { kind: "stored", stream: textField(ack, "stream"), seq };
   }
   // Every part of an error may be left out.
   const error = { code: 0, err_code: 0, description: "", ...asMap(ack["error"], "PubAck error") };
   return {
+    kind: "refused",
     error: {
       code: integerField(error, "code"),
       errorCode: integerField(error, "err_code"),

@@ -63,7 +63,7 @@ export class StreamPublisher {
     try {
       if (message.headers?.code === 503) throw new NoRespondersError(message.subject);
       const ack = parsePubAck(message.data);
-      if ("error" in ack) {
+      if (ack.kind === "refused") {
         const { code, errorCode, description } = ack.error;
         throw new JetStreamApiError({ code, err_code: errorCode, description });
       }

@@ -7,15 +7,23 @@ const parse = (text: string): unknown => parsePubAck(new TextEncoder().encode(te
 
 describe("an answer", () => {
   test("says where the message is stored", () => {
-    expect(parse('{"stream":"S","seq":7,"duplicate":true}')).toEqual({ stream: "S", seq: 7 });
+    expect(parse('{"stream":"S","seq":7,"duplicate":true}')).toEqual({
+      kind: "stored",
+      stream: "S",
+      seq: 7,
+    });
   });
 
   test("or why it is not", () => {
     const error = { code: 503, err_code: 10077, description: "full" };
     expect(parse(JSON.stringify({ error, stream: "S", seq: 0 }))).toEqual({
+      kind: "refused",
       error: { code: 503, errorCode: 10077, description: "full" },
     });
-    expect(parse('{"error":{}}')).toEqual({ error: { code: 0, errorCode: 0, description: "" } });
+    expect(parse('{"error":{}}')).toEqual({
+      kind: "refused",
+      error: { code: 0, errorCode: 0, description: "" },
+    });
   });
 
   test.each([
