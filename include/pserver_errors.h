@@ -53,7 +53,7 @@ typedef enum pserver_status {
   PSERVER_ERR_ALREADY_INITIALIZED = 21,
   /** this trainer is not the one selected to initialize */
   PSERVER_ERR_NOT_SELECTED = 22,
-  /** the message belongs to an initialization that has been replaced */
+  /** the message belongs to an initialization that was replaced */
   PSERVER_ERR_STALE_EPOCH = 23,
   /** declared blocks have not been initialized */
   PSERVER_ERR_INCOMPLETE = 24,
@@ -71,15 +71,15 @@ typedef enum pserver_status {
   PSERVER_ERR_WINDOW = 33,
   /** the shard's trainer table is full */
   PSERVER_ERR_TOO_MANY_TRAINERS = 34,
-  /** the step has closed, or has this gradient */
+  /** the step has closed, or already has this gradient */
   PSERVER_ERR_LATE = 35,
   /** the step before has not closed yet */
   PSERVER_ERR_EARLY = 36,
   /** the trainer is not a member of the job's steps */
   PSERVER_ERR_NOT_MEMBER = 37,
-  /** more than one trainer or job may hold or waste */
+  /** the trainer or job exceeds what it may hold or waste */
   PSERVER_ERR_QUOTA = 38,
-  /** the job's records have fallen behind what has been done by them */
+  /** the job's records are older than what was already done under them */
   PSERVER_ERR_JOB_DAMAGED = 39,
   /** the journal has reached its limit */
   PSERVER_ERR_JOURNAL_FULL = 40,
@@ -93,7 +93,7 @@ typedef enum pserver_status {
   PSERVER_ERR_SNAPSHOT_DAMAGED = 44,
   /** this host does not have the rules the journal is written under */
   PSERVER_ERR_UNKNOWN_RULES = 45,
-  /** the broker cannot write the journal, though not for want of room */
+  /** the broker cannot write the journal, for a reason other than a full disk */
   PSERVER_ERR_JOURNAL_FAULT = 46,
   /** no host serves the shard at the moment */
   PSERVER_ERR_NO_OWNER = 50,
@@ -107,7 +107,7 @@ typedef enum pserver_status {
   PSERVER_ERR_NO_MEMORY = 54,
   /** the call did not finish in its time */
   PSERVER_ERR_TIMEOUT = 60,
-  /** each piece was applied once or not at all; which is not known */
+  /** each block update was applied once or not at all; which is not known */
   PSERVER_ERR_OUTCOME_UNKNOWN = 61,
   /** the caller aborted the call */
   PSERVER_ERR_ABORTED = 62,
@@ -127,7 +127,7 @@ typedef enum pserver_status {
   PSERVER_ERR_NO_ETCD = 75,
   /** the broker's JetStream does not answer at the moment */
   PSERVER_ERR_JETSTREAM_UNAVAILABLE = 76,
-  /** the broker offers no TLS, or none to trust, which was asked for */
+  /** the broker offers no TLS, which was asked for, or has no trusted certificate */
   PSERVER_ERR_NO_TLS = 77,
   /** another process listens on the address */
   PSERVER_ERR_ADDRESS_IN_USE = 78,

@@ -2,20 +2,20 @@ import { join, relative, resolve } from "node:path";
 import { PserverError } from "../protocol/errors.ts";
 import { packageRoot } from "./package-root.ts";
 
-/** What a broker is to be configured with, beyond its address. */
+/** Configuration of a broker besides its address. */
 export interface BrokerSettings {
-  /** Where JetStream, the lock and the written configuration go; made if needed. */
+  /** Directory for JetStream, the lock and the written configuration; created if needed. */
   readonly storeDir: string;
   /** Replaces the package's `nats.conf`. It must enable JetStream and not name a `store_dir`. */
   readonly configFile?: string;
   /**
-   * Whether an acknowledged update survives a power loss, at the price of a disk sync each; false
-   * by default. Needs nats-server 2.10. Not with `configFile`, which can say it itself.
+   * Whether an acknowledged update survives a power loss, at the cost of a disk sync each; false by
+   * default. Needs nats-server 2.10. Not with `configFile`, which can set it itself.
    */
   readonly durable?: boolean;
   /** Lines for the `jetstream` block, such as limits. Not with `configFile`. */
   readonly jetstreamConfig?: string;
-  /** Lines at the end of the configuration; a later setting replaces an earlier one. */
+  /** Lines at the end of the configuration; they override earlier settings. */
   readonly extraConfig?: string;
 }
 
@@ -25,29 +25,29 @@ export interface WrittenConfig {
   readonly flags: readonly string[];
 }
 
-/** Nothing in a path may end the quoted string that it stands in. */
+/** Characters that could end the quoted string of a path. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it finds
 const UNSAFE = /["\\\u0000-\u001f]/;
 
-/** Of the names that nats-server has for the limit of file storage. */
+/** Matches the names that nats-server has for the limit of file storage. */
 const FILE_LIMIT = /\bmax_file/;
 
 /**
- * Whether the limit of file storage is ours to set: not in a file of the user's, nor where further
- * lines set it, for the broker takes either of its names, in no order.
+ * Whether to set the limit of file storage: not in a user's file, and not if further lines set it,
+ * because the order in which the broker reads its names is not defined.
  */
 export function limitIsOurs({ configFile, jetstreamConfig }: BrokerSettings): boolean {
   return configFile === undefined && !FILE_LIMIT.test(jetstreamConfig ?? "");
 }
 
 /**
- * The configuration to be written into the store directory: it includes a file, then sets anew.
+ * The configuration to be written into the store directory: it includes a file and overrides parts.
  *
- * Of the package's own file the `jetstream` block is replaced, because every version of the
- * broker refuses the `-sd` flag beside a `store_dir`. A file of the user's is never replaced in
- * part, for its block may hold what must not get lost silently, such as `sync_interval`: there
- * the flag is used, and the broker refuses a file that names a `store_dir` too.
- * @param fileBytesMax what the broker may keep in files; it chooses itself where that is absent.
+ * The `jetstream` block of the package's own file is replaced, because every version of the broker
+ * refuses the `-sd` flag together with a `store_dir`. Nothing in a user's file is replaced: its block may
+ * hold settings that must not be lost silently, such as `sync_interval`. There the flag is used, and the
+ * broker refuses a file that also names a `store_dir`.
+ * @param fileBytesMax most bytes that the broker may keep in files; absent, the broker decides.
  * @throws BAD_PATH if a path holds a quote, a backslash or a control character.
  * @throws BAD_VALUE if `configFile` is given with `durable` or `jetstreamConfig`.
  */
@@ -56,7 +56,7 @@ export function writeBrokerConfig(settings: BrokerSettings, fileBytesMax?: numbe
   const included = settings.configFile ?? join(packageRoot(), "nats.conf");
   const lines = [
     "# Written at each start of the broker; changes are lost.",
-    // An include is relative to the file it stands in, even when it begins with a slash.
+    // An include is relative to the including file, even if it begins with a slash.
     `include ${quoted(`./${relative(storeDir, resolve(included))}`)}`,
   ];
   const flags: string[] = [];

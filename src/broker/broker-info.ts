@@ -2,20 +2,19 @@ import { connect } from "node:net";
 import { PserverError } from "../protocol/errors.ts";
 import { parseJsonObject } from "./json-object.ts";
 
-/** What a broker says of itself when a client connects. */
+/** A broker's greeting to a client. */
 export interface BrokerInfo {
   readonly version: string;
   readonly jetstream: boolean;
   readonly maxPayloadBytes: number;
 }
 
-/** A broker's greeting is a few hundred bytes; what is longer is something else. */
+/** A broker's greeting has a few hundred bytes; anything longer is not one. */
 const GREETING_BYTES_MAX = 64 * 1024;
 
 /**
  * Connects, reads the broker's greeting and hangs up. A broker that greets accepts clients.
- * @throws NO_BROKER if nothing answers within `timeoutMs`, or what answers is no broker; ABORTED by
- *   `signal`.
+ * @throws NO_BROKER if nothing answers within `timeoutMs`, or not a broker; ABORTED by `signal`.
  */
 export async function readBrokerInfo(
   host: string,

@@ -4,7 +4,7 @@ import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { PserverError } from "../protocol/errors.ts";
 
-/** How a broker ended: with a code, or by a signal. */
+/** How a broker ended: with an exit code, or by a signal. */
 export interface BrokerExit {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
@@ -15,10 +15,10 @@ const STOP_TIMEOUT_MS = 15_000;
 /** Lines of the log kept for the message of a failed start. */
 const LINES_KEPT = 8;
 
-/** Runs a program with a signal to be sent when its parent ends; part of util-linux. */
+/** Runs a program that the kernel signals when its parent ends; part of util-linux. */
 const SETPRIV = ["/usr/bin/setpriv", "/bin/setpriv"].find((path) => existsSync(path));
 
-/** Brokers to be ended when this process exits without stopping them. */
+/** Brokers to be stopped when this process exits. */
 const running = new Set<BrokerProcess>();
 let exitHooked = false;
 
@@ -50,7 +50,7 @@ export class BrokerProcess {
         resolve({ code, signal });
       });
     });
-    // Tidying up is best effort: a file that stays behind is removed by the next start.
+    // Cleaning up may fail: the next start removes a file that is left.
     this.exited = exited.then((exit) =>
       afterExit().then(
         () => exit,
@@ -61,8 +61,8 @@ export class BrokerProcess {
   }
 
   /**
-   * Starts the program. It gets a process group of its own, so that Ctrl-C reaches only us and
-   * the broker can be stopped after what depends on it.
+   * Starts the program in a process group of its own, so that Ctrl-C reaches only this process, and the
+   * broker can be stopped after everything that depends on it.
    * @throws NO_BROKER if the program cannot be run.
    */
   static async spawn(
@@ -97,7 +97,7 @@ export class BrokerProcess {
     return [...this.#lines];
   }
 
-  /** SIGTERM, and SIGKILL when it has not ended in 15 s; settles when it has. */
+  /** Sends SIGTERM, and after 15 s SIGKILL; settles when the process has ended. */
   async stop(): Promise<void> {
     this.signal("SIGTERM");
     const timer = setTimeout(() => this.signal("SIGKILL"), STOP_TIMEOUT_MS);
@@ -105,7 +105,7 @@ export class BrokerProcess {
     clearTimeout(timer);
   }
 
-  /** SIGKILL; settles when it has ended. */
+  /** Sends SIGKILL; settles when the process has ended. */
   async kill(): Promise<void> {
     this.signal("SIGKILL");
     await this.exited;

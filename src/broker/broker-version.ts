@@ -1,6 +1,6 @@
 import { PserverError } from "../protocol/errors.ts";
 
-/** How a broker's version stands: what is best, what is fully supported, what works with gaps. */
+/** Support for a broker's version: the best choice, fully supported, or working with gaps. */
 export type BrokerStanding = "recommended" | "supported" | "warned";
 
 /** Major, minor and patch number. */
@@ -8,13 +8,13 @@ type Version = readonly [major: number, minor: number, patch: number];
 
 const VERSION = /^v?(\d+)\.(\d+)\.(\d+)(?:[-+].*)?$/;
 
-/** The consumer API that the NATS client speaks came with this version. */
+/** First version with the consumer API that nats.js uses. */
 const OLDEST: Version = [2, 9, 4];
 
-/** The setting that syncs each record came with this version. */
+/** First version with the setting that syncs each record. */
 const SYNC_INTERVAL: Version = [2, 10, 0];
 
-/** What a broker lacks, each with the versions that lack it; the reasons are in docs/operations.md. */
+/** Gaps of old brokers and the versions that have them; the reasons are in docs/operations.md. */
 const GAPS: readonly { readonly lacks: (version: Version) => boolean; readonly text: string }[] = [
   {
     lacks: (version) => isBelow(version, [2, 9, 12]),
@@ -46,7 +46,7 @@ const GAPS: readonly { readonly lacks: (version: Version) => boolean; readonly t
  * Whether a broker of this version may be used: 2.12 is recommended; 2.10.28 and later of 2.10,
  * 2.11.2 and later are supported; any other from 2.9.4 on is `"warned"`: {@link brokerLacks}
  * names why.
- * @throws BROKER_TOO_OLD below 2.9.4, or if `version` is no version.
+ * @throws BROKER_TOO_OLD below 2.9.4, or if `version` is not a version.
  */
 export function checkBrokerVersion(version: string): BrokerStanding {
   const parsed = parseVersion(version);
@@ -63,7 +63,7 @@ export function checkBrokerVersion(version: string): BrokerStanding {
 }
 
 /**
- * Nothing, if a broker of this version can sync each record to disk before it acknowledges it.
+ * Checks that a broker of this version can sync each record to disk before it acknowledges it.
  * @throws BROKER_TOO_OLD below 2.10.
  */
 export function checkDurable(version: string): void {
@@ -76,14 +76,14 @@ export function checkDurable(version: string): void {
   });
 }
 
-/** What a broker of this version lacks, one clause each; empty if it lacks nothing we know of. */
+/** Known gaps of a broker of this version, one clause each. */
 export function brokerLacks(version: string): readonly string[] {
   const parsed = parseVersion(version);
   if (parsed === undefined) return [];
   return GAPS.filter((gap) => gap.lacks(parsed)).map((gap) => gap.text);
 }
 
-/** The limit on a record's size came to two lines of releases, so it is no single comparison. */
+/** Whether the limit of a record's size is missing; it was added in two release lines. */
 function lacksRecordLimit(version: Version): boolean {
   if (isBelow(version, [2, 10, 28])) return true;
   return !isBelow(version, [2, 11, 0]) && isBelow(version, [2, 11, 2]);

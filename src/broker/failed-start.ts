@@ -1,17 +1,17 @@
 import { PserverError } from "../protocol/errors.ts";
 import { findListener } from "./listener.ts";
 
-/** What stands before each line of nats-server's log: process, time, level. */
+/** Prefix of each line of nats-server's log: process, time, level. */
 const PREFIX = /^\[\d+\] \S+ \S+ \[([A-Z]{3})\] /;
 
-/** What nats-server says where an address that it is to listen on is taken. */
+/** Message of nats-server if the address that it should listen on is in use. */
 const TAKEN = /listen tcp\S* (\S+):(\d+): bind: address already in use/;
 
 /**
- * Why a broker did not start, by the end of its log.
- * @param what how it went, such as "ended before it was ready".
- * @returns ADDRESS_IN_USE with the address, and the process that listens there where the system tells;
- *   else NO_BROKER with the broker's own words.
+ * The error for a broker that did not start, from the end of its log.
+ * @param what what happened, such as "ended before it was ready".
+ * @returns ADDRESS_IN_USE with the address and, if known, the process that listens there; else
+ *   NO_BROKER with the broker's own message.
  */
 export async function failedStart(what: string, log: readonly string[]): Promise<PserverError> {
   const taken = TAKEN.exec(log.join("\n"));
@@ -27,10 +27,10 @@ export async function failedStart(what: string, log: readonly string[]): Promise
   return new PserverError("ADDRESS_IN_USE", message, { host, port, pid: listener?.pid });
 }
 
-/** The lines that say what failed, without process and time; all lines where none says so. */
+/** The lines that report failures, without process and time; all lines if none does. */
 function reasons(log: readonly string[]): readonly string[] {
   const bad = log.filter((line) => ["ERR", "FTL"].includes(PREFIX.exec(line)?.[1] ?? ""));
-  // What is wrong with a configuration comes without any prefix.
+  // Errors of the configuration are written without a prefix.
   const plain = log.filter((line) => !PREFIX.test(line));
   const telling = [...plain, ...bad];
   return (telling.length === 0 ? log : telling).map((line) => line.replace(PREFIX, ""));

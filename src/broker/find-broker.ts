@@ -17,7 +17,7 @@ export interface FoundBroker {
 
 const PROGRAM = "nats-server";
 
-/** Debian installs the broker in a directory that is not on the PATH of ordinary users. */
+/** Debian installs the broker in a directory that is not in the PATH of ordinary users. */
 const SYSTEM_DIRECTORIES = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin"];
 
 const VERSION_TIMEOUT_MS = 10_000;
@@ -25,11 +25,11 @@ const VERSION_TIMEOUT_MS = 10_000;
 const run = promisify(execFile);
 
 /**
- * The broker to start, in this order: `PSERVER_NATS_SERVER`, then `.tools/bin` of the package, then
- * what `pserver setup` made, then `PATH`, then the system's directories. Programs that are too old are passed over; the one
- * that `PSERVER_NATS_SERVER` names is taken or refused.
+ * The broker to start, searched in this order: `PSERVER_NATS_SERVER`, `.tools/bin` of the package, the
+ * directory of `pserver setup`, `PATH`, the system's directories. Programs that are too old are skipped;
+ * the one that `PSERVER_NATS_SERVER` names is used or refused.
  * @throws NO_BROKER if there is none, or the named one cannot be run.
- * @throws BROKER_TOO_OLD if every one found is; ABORTED by `signal`.
+ * @throws BROKER_TOO_OLD if all that were found are too old; ABORTED by `signal`.
  */
 export async function findBroker(
   environment: Readonly<Record<string, string | undefined>> = process.env,
@@ -75,7 +75,7 @@ async function isExecutable(path: string): Promise<boolean> {
     await access(path, constants.X_OK);
     return true;
   } catch {
-    // Absent or not ours to run: the search goes on.
+    // Absent or not executable: the search goes on.
     return false;
   }
 }

@@ -3,17 +3,17 @@ import { readdir, readFile, readlink } from "node:fs/promises";
 /** A process that listens on a port of this machine. */
 export interface Listener {
   readonly pid: number;
-  /** Name of its program, as the system has it: at most 15 bytes. */
+  /** Name of its program as in `/proc`: at most 15 bytes. */
   readonly name: string;
 }
 
-/** The state of a listening socket, and where its fields stand in a line of `/proc/net/tcp`. */
+/** State of a listening socket, and indices of fields in a line of `/proc/net/tcp`. */
 const LISTENING = "0A";
 const [ADDRESS_FIELD, STATE_FIELD, INODE_FIELD] = [1, 3, 9];
 
 /**
- * The process that listens on a TCP port; undefined where the system does not tell: without `/proc`,
- * or if the process is another user's.
+ * The process that listens on a TCP port; undefined if the system does not say: without `/proc`, or if
+ * the process belongs to another user.
  */
 export async function findListener(port: number): Promise<Listener | undefined> {
   const inodes = new Set<string>();
@@ -32,7 +32,7 @@ export async function findListener(port: number): Promise<Listener | undefined> 
   return undefined;
 }
 
-/** The sockets that listen on a port, of a table as `/proc/net/tcp`. */
+/** Inodes of the sockets that listen on a port, from the text of `/proc/net/tcp`. */
 function listeningInodes(table: string, port: number): string[] {
   const suffix = `:${port.toString(16).toUpperCase().padStart(4, "0")}`;
   return table
@@ -51,7 +51,7 @@ async function holdsOneOf(inodes: ReadonlySet<string>, pid: string): Promise<boo
   return false;
 }
 
-/** What `/proc` says, or nothing: processes end while it is read, and others may not be looked at. */
+/** Result of reading `/proc`, or `nothing`: a process may end meanwhile, or belong to another user. */
 async function unlessHidden<T>(reading: Promise<T>, nothing: T): Promise<T> {
   try {
     return await reading;

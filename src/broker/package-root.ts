@@ -4,9 +4,9 @@ import { fileURLToPath } from "node:url";
 import { PserverError } from "../protocol/errors.ts";
 
 /**
- * The directory of this package: the nearest one above this file that holds `nats.conf`. The
- * same code runs from `src/`, `dist/` and `build/programs/src/`, which lie at different depths.
- * @throws INTERNAL if there is none, which means that the installation is incomplete.
+ * The directory of this package: the nearest one above this file that contains `nats.conf`. The
+ * same code runs from `src/`, `dist/` and `build/programs/src/`, which are at different depths.
+ * @throws INTERNAL if there is none: the installation is incomplete.
  */
 export function packageRoot(): string {
   const start = dirname(fileURLToPath(import.meta.url));

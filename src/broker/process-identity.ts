@@ -2,9 +2,9 @@ import { readFileSync } from "node:fs";
 import { errnoCode } from "../system/file-errors.ts";
 
 /**
- * One life of a process. Pids are used again, after a reboot at once, so `birth` tells lives
- * apart: start of the boot's id and the start time in clock ticks, or `"unknown"` where the
- * system has no `/proc`.
+ * Identity of a process. Pids are reused, after a reboot at once, so `birth` tells processes with the
+ * same pid apart: the first digits of the boot id and the start time in clock ticks, or `"unknown"`
+ * on a system without `/proc`.
  */
 export interface ProcessIdentity {
   readonly pid: number;
@@ -13,24 +13,24 @@ export interface ProcessIdentity {
 
 const UNKNOWN = "unknown";
 
-/** Fields of `/proc/<pid>/stat` counted from behind the command's name. */
+/** Indices of fields of `/proc/<pid>/stat` after the command's name. */
 const STATE_FIELD = 0;
 const START_FIELD = 19;
 
-/** Identity of the process that runs under `pid` now; undefined if none does. */
+/** Identity of the process that has this pid now; undefined if none has. */
 export function identifyProcess(pid: number): ProcessIdentity | undefined {
   const boot = readProc("/proc/sys/kernel/random/boot_id");
   if (boot === undefined) return isSignalable(pid) ? { pid, birth: UNKNOWN } : undefined;
   const stat = readProc(`/proc/${pid}/stat`);
   if (stat === undefined) return undefined;
-  // The command's name may hold spaces and parentheses, so fields are counted from the last one.
+  // The command's name may contain spaces and parentheses: fields are counted from the last parenthesis.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   const state = fields[STATE_FIELD];
   if (state === "Z" || state === "X") return undefined;
   return { pid, birth: `${boot.slice(0, 8)}-${fields[START_FIELD] ?? UNKNOWN}` };
 }
 
-/** Whether that very life of the process still goes on. */
+/** Whether the process is still alive, and is not another one under the same pid. */
 export function isAlive(identity: ProcessIdentity): boolean {
   return identifyProcess(identity.pid)?.birth === identity.birth;
 }
@@ -39,7 +39,7 @@ function readProc(path: string): string | undefined {
   try {
     return readFileSync(path, "utf8");
   } catch {
-    // No such process, or no /proc at all: both are answers here.
+    // There is no such process, or no /proc; the caller handles both.
     return undefined;
   }
 }
@@ -49,7 +49,7 @@ function isSignalable(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    // EPERM: it lives and belongs to someone else.
+    // EPERM: the process is alive and belongs to another user.
     return errnoCode(error) === "EPERM";
   }
 }

@@ -7,18 +7,18 @@ import { type FoundBroker, findBroker } from "./find-broker.ts";
 import { packageRoot } from "./package-root.ts";
 import { userBrokerDirectory } from "./user-directory.ts";
 
-/** How to set a broker up. */
+/** Options of {@link setUpBroker}. */
 export interface SetUpOptions {
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Gets what is done, line by line. */
+  /** Receives progress, line by line. */
   readonly onMessage: (text: string) => void;
   readonly signal: AbortSignal;
 }
 
 /**
- * The broker that {@link findBroker} finds. If there is none, or an old one, one is provided in the
- * user's directory: built with Go, or without any taken out of Debian's package.
- * @throws NO_BROKER if that cannot be done, with what to install; ABORTED by `signal`.
+ * The broker that {@link findBroker} finds. If there is none, or only an old one, installs one in the
+ * user's directory: built with Go or, without Go, taken from Debian's package.
+ * @throws NO_BROKER if that is not possible, naming what to install; ABORTED by `signal`.
  */
 export async function setUpBroker(options: SetUpOptions): Promise<FoundBroker> {
   const { environment, signal } = options;
@@ -29,7 +29,7 @@ export async function setUpBroker(options: SetUpOptions): Promise<FoundBroker> {
   return await findBroker(environment, signal);
 }
 
-/** A broker that may be used; undefined if there is none, or none that is new enough. */
+/** A usable broker; undefined if there is none that is new enough. */
 async function findUsable(
   environment: SetUpOptions["environment"],
   signal: AbortSignal,
@@ -47,7 +47,7 @@ async function findUsable(
 async function runScript(args: readonly string[], options: SetUpOptions): Promise<void> {
   const script = join(packageRoot(), "scripts", "provide-broker.sh");
   const child = spawn("bash", [script, ...args], {
-    // Somebody may have to type a password.
+    // The script may ask for a password.
     stdio: ["inherit", "ignore", "pipe"],
     env: options.environment,
     signal: options.signal,

@@ -13,25 +13,25 @@ import { storeLimitBytes } from "./store-limit.ts";
 import { lockStore, type StoreLock } from "./store-lock.ts";
 import { StuckStore } from "./stuck-store.ts";
 
-/** How to start a broker. */
+/** Options of {@link startBroker}. */
 export interface BrokerOptions extends BrokerSettings {
-  /** 0, the default, takes a free port. */
+  /** 0, the default, selects a free port. */
   readonly port?: number;
   /** Address to listen on; `127.0.0.1` by default. */
   readonly host?: string;
-  /** The program; the one that {@link findBroker} finds by default. */
+  /** The program; by default the one that {@link findBroker} finds. */
   readonly program?: FoundBroker;
-  /** How long reading the store back and opening the port may take; 60 s by default. */
+  /** Time for recovering the store and opening the port; 60 s by default. */
   readonly startTimeoutMs?: number;
-  /** Gets each line of the broker's log, as it comes. */
+  /** Receives each line of the broker's log. */
   readonly onLog?: (line: string) => void;
-  /** A full disk has left the store so that it cannot be written until a new start; told for each record. */
+  /** Called for each record refused because a full disk has made the store unwritable until a restart. */
   readonly onStoreStuck?: () => void;
-  /** Ends a start that is under way; later it does nothing. */
+  /** Aborts the start; without effect afterwards. */
   readonly signal?: AbortSignal;
 }
 
-/** A broker that this process started and that accepts clients. */
+/** A broker that this process has started and that accepts clients. */
 export interface Broker {
   /** Such as `nats://127.0.0.1:4222`. */
   readonly url: string;
@@ -40,11 +40,11 @@ export interface Broker {
   readonly storeDir: string;
   /** Such as `2.12.15`. */
   readonly version: string;
-  /** Settles when the process has ended and its store is free again; never rejects. */
+  /** Settles when the process has ended and its store is unlocked; never rejects. */
   readonly exited: Promise<BrokerExit>;
-  /** Ends the broker in order, or with SIGKILL when that takes over 15 s, and waits for it. */
+  /** Stops the broker, with SIGKILL if that takes more than 15 s, and waits for its end. */
   stop(): Promise<void>;
-  /** Ends the broker with SIGKILL, as a crash would, and waits for it. */
+  /** Ends the broker with SIGKILL, like a crash, and waits for its end. */
   kill(): Promise<void>;
 }
 
@@ -55,14 +55,13 @@ const GREETING_TIMEOUT_MS = 10_000;
 
 /**
  * Starts a broker with JetStream on a store directory that nobody else uses, and settles when it
- * accepts clients. To start it again on the same data give the same `storeDir` and `port`.
+ * accepts clients. To restart it on the same data, pass the same `storeDir` and `port`.
  *
- * The broker ends with the process that started it: on exit it is sent SIGTERM, and where
- * `setpriv` is installed (every Debian) the kernel does that even after SIGKILL. Where it is not,
- * a broker left behind keeps the store locked, and the next start names its pid. (Started from a
- * worker thread it ends with that thread.)
+ * The broker ends with the process that started it, or with its worker thread: on exit it is sent
+ * SIGTERM, and if `setpriv` is installed (as on Debian) the kernel does that even after SIGKILL. Without
+ * it, a broker that is left keeps the store locked, and the next start names its pid.
  * @throws NO_BROKER if there is no program, or it ended or was not ready in time; the message
- *   ends with what its log says of that.
+ *   ends with the reason from its log.
  * @throws ADDRESS_IN_USE if another process listens on the port.
  * @throws BROKER_TOO_OLD, STORE_IN_USE, BAD_PATH, BAD_VALUE, NO_JETSTREAM, IO, DISK_FULL;
  *   ABORTED by `signal`.
@@ -97,7 +96,7 @@ function throwIfAborted({ signal, storeDir }: BrokerOptions): void {
   throw new PserverError("ABORTED", "the start of the broker was aborted", { storeDir });
 }
 
-/** Gets the lines of the broker's log. */
+/** The receiver of the broker's log. */
 function logReader({ onLog, onStoreStuck }: BrokerOptions): (line: string) => void {
   const store = new StuckStore();
   return (line) => {
@@ -106,9 +105,9 @@ function logReader({ onLog, onStoreStuck }: BrokerOptions): (line: string) => vo
   };
 }
 
-/** What is written before each start. */
+/** Files written before each start. */
 interface StartFiles {
-  /** The broker names its port in a file here: asking it is free of races, choosing is not. */
+  /** Directory where the broker writes its port: letting it choose has no races, choosing one has. */
   readonly portsDir: string;
   readonly flags: readonly string[];
 }
@@ -119,7 +118,7 @@ async function writeFiles(storeDir: string, options: BrokerOptions): Promise<Sta
   const configPath = join(storeDir, "broker.conf");
   const portsDir = join(storeDir, "ports");
   try {
-    // It may hold a token: nobody else may read it, nor one of before that everybody could.
+    // It may contain a token: only this user may read it. An older file could have other permissions.
     await rm(configPath, { force: true });
     await writeFile(configPath, config.text, { mode: 0o600 });
     await rm(portsDir, { recursive: true, force: true });
@@ -127,7 +126,7 @@ async function writeFiles(storeDir: string, options: BrokerOptions): Promise<Sta
   } catch (cause) {
     throw fileError("write to the store directory", storeDir, cause);
   }
-  // The broker takes any free port for -1, and its default port for 0.
+  // The broker reads -1 as any free port, and 0 as its default port.
   const port = options.port === undefined || options.port === 0 ? -1 : options.port;
   const address = ["-a", options.host ?? LOOPBACK, "-p", String(port)];
   const flags = ["-c", configPath, ...address, ...config.flags, "--ports_file_dir", portsDir];
@@ -174,7 +173,7 @@ async function untilReady(
   };
 }
 
-/** The client port, once the broker has written its ports file whole. */
+/** The client port; undefined until the broker has written its ports file completely. */
 async function readPort(portsDir: string): Promise<number | undefined> {
   try {
     for (const name of await readdir(portsDir)) {
@@ -184,13 +183,13 @@ async function readPort(portsDir: string): Promise<number | undefined> {
       if (port !== undefined) return Number(port);
     }
   } catch (cause) {
-    // A broker that fails removes the directory while it is read; its exit is seen next.
+    // A failing broker removes the directory; its exit is noticed next.
     if (errnoCode(cause) !== "ENOENT") throw fileError("read", portsDir, cause);
   }
   return undefined;
 }
 
-/** The address to connect to: a broker that listens everywhere is reached by loopback. */
+/** The address to connect to: loopback for a broker that listens on all addresses. */
 function dialled(host: string): string {
   if (host === "0.0.0.0") return LOOPBACK;
   return host === "::" ? "::1" : host;

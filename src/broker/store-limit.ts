@@ -3,27 +3,27 @@ import { join } from "node:path";
 import { errnoCode, io } from "../system/file-errors.ts";
 import { parseJsonObject } from "./json-object.ts";
 
-/** What a store directory holds, in bytes. */
+/** Use of a store directory, in bytes. */
 export interface StoredBytes {
-  /** What its files take. */
+  /** Size of its files. */
   readonly used: number;
-  /** What its streams have reserved, or hold where that is more. */
+  /** Reservations of its streams, or their sizes where those are larger. */
   readonly reserved: number;
 }
 
-/** The share of the free disk that a broker may fill; the rest is left to others. nats-server's own. */
+/** Share of the free disk space that a broker may fill; nats-server uses the same. */
 const FREE_SHARE = 0.75;
 
-/** For what is new on a disk where reservations take all: settings, small models. */
+/** Space for settings and small models on a disk that is reserved completely. */
 const SPARE_BYTES_MAX = 64 * 1024 * 1024;
 const SPARE_SHARE = 0.25;
 
 /**
- * How many bytes a broker on this store directory may keep in files: what the store uses and three
- * quarters of what the disk has free, and never less than what its streams have reserved. Left to
- * itself nats-server takes three quarters of what is free at its start: a disk that its own streams or
- * others have filled would make it refuse what it has stored and promised before.
- * @throws IO if the directory or the disk cannot be looked at.
+ * Bytes that a broker on this store directory may keep in files: the size of the store plus three quarters
+ * of the free disk space, and never less than its streams have reserved. By default nats-server takes
+ * three quarters of the space that is free at its start; on a disk filled by its own streams it would
+ * then refuse streams that it has stored before.
+ * @throws IO if the directory or the disk cannot be read.
  */
 export async function storeLimitBytes(storeDir: string): Promise<number> {
   const disk = await io("look at the disk of", storeDir, statfs(storeDir));
@@ -31,15 +31,15 @@ export async function storeLimitBytes(storeDir: string): Promise<number> {
   return limitBytes(disk.bavail * disk.bsize, stored);
 }
 
-/** The limit for a disk that has so many bytes free. */
+/** The limit for a disk with this many free bytes. */
 export function limitBytes(freeBytes: number, { used, reserved }: StoredBytes): number {
   const spareBytes = Math.min(SPARE_BYTES_MAX, freeBytes * SPARE_SHARE);
   const limit = Math.max(used + freeBytes * FREE_SHARE, reserved + spareBytes);
-  // nats-server 2.9 takes 0 for "choose yourself".
+  // nats-server 2.9 reads 0 as "choose a limit".
   return Math.max(1, Math.floor(limit));
 }
 
-/** What the streams of a store hold and have reserved, of all its accounts. */
+/** Sizes and reservations of the streams of a store, of all its accounts. */
 export async function readStoredBytes(storeDir: string): Promise<StoredBytes> {
   let used = 0;
   let reserved = 0;
@@ -55,11 +55,11 @@ export async function readStoredBytes(storeDir: string): Promise<StoredBytes> {
   return { used, reserved };
 }
 
-/** What a stream reserves by its configuration; 0 for one without a limit, or in memory. */
+/** Bytes that a stream's configuration reserves; 0 without a limit, or in memory. */
 async function reservedBytes(stream: string): Promise<number> {
   const path = join(stream, "meta.inf");
   const text = await io("read", path, unlessGone(readFile(path, "utf8")));
-  // Encrypted, or not whole: the broker says what is wrong with it when it starts.
+  // Encrypted or incomplete files are left to the broker, which reports them when it starts.
   const { max_bytes, storage } = parseJsonObject(text ?? "") ?? {};
   if (storage !== "file" || !Number.isSafeInteger(max_bytes)) return 0;
   return Math.max(0, Number(max_bytes));
@@ -75,7 +75,7 @@ async function fileBytes(directory: string): Promise<number> {
   return bytes;
 }
 
-/** The names in a directory; none where there is no such directory. */
+/** The names in a directory; none if it does not exist. */
 async function entries(directory: string): Promise<readonly string[]> {
   return (await io("read", directory, unlessGone(readdir(directory)))) ?? [];
 }

@@ -10,27 +10,27 @@ import { identifyProcess, isAlive, type ProcessIdentity } from "./process-identi
 export interface StoreLock {
   readonly dir: string;
   /**
-   * Makes the process `pid`, for instance a broker that was started, a holder too: the directory
-   * stays locked while it lives, even when this process has died.
+   * Makes the process `pid`, for instance a started broker, a holder as well: the directory stays locked
+   * while that process is alive, even if this process has died.
    */
   addHolder(pid: number): Promise<void>;
-  /** Gives the directory up, for every holder. Further calls do nothing. */
+  /** Unlocks the directory for all holders. Further calls do nothing. */
   release(): Promise<void>;
 }
 
-/** A claim is an empty file whose name says whose it is, so it comes into being whole. */
+/** Name of a claim, an empty file. The owner is in the name, so that it is never incomplete. */
 const CLAIM = /^(\d+)\.([0-9a-z-]+)$/;
 
-/** Two that claim at the same moment see each other and both withdraw; so each tries again. */
+/** Two processes that claim at the same time see each other and both withdraw, so each retries. */
 const ATTEMPTS = 5;
 const BACKOFF_MS_MAX = 60;
 
 /**
- * Takes a store directory for this process, making it if needed. Claims of processes that have
- * ended are taken over. It guards one machine: directories shared over a network are not covered.
+ * Locks a store directory for this process, creating it if needed. Claims of processes that have ended
+ * are taken over. It works on one machine only, not for directories shared over a network.
  *
- * A contender first writes its own claim and then reads all others, so of two contenders at
- * least one sees the other, and never do both hold the directory.
+ * Invariant: two processes never both hold the directory. Each first writes its own claim and then
+ * reads all others, so that at least one of the two sees the other.
  * @throws STORE_IN_USE naming pid and directory, if a live process holds it.
  * @throws IO or DISK_FULL if the directory cannot be written.
  */
@@ -83,13 +83,13 @@ async function claim(dir: string, claims: string, holder: ProcessIdentity): Prom
   try {
     await writeFile(path, "", { flag: "wx" });
   } catch (cause) {
-    // The same life of the same process: it holds the directory already.
+    // This very process holds the directory already.
     if (errnoCode(cause) === "EEXIST") throw storeInUse(dir, holder.pid);
     throw fileError("write", path, cause);
   }
 }
 
-/** Another live process that claims the directory; claims of dead ones are removed on the way. */
+/** Another live process that claims the directory; removes the claims of dead ones. */
 async function liveClaim(
   claims: string,
   self: ProcessIdentity,

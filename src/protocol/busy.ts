@@ -1,12 +1,12 @@
 import { type ErrorDetails, PserverError } from "./errors.ts";
 
-/** How long to wait before asking again, where BUSY does not say otherwise. */
+/** Pause before asking again if BUSY names none. */
 export const RETRY_AFTER_MS = 250;
 
-/** The longest that an asker waits because BUSY says so. */
+/** Longest pause that an asker takes from BUSY. */
 export const RETRY_AFTER_MS_MAX = 5_000;
 
-/** A BUSY that names in its details which bound was reached and how long to wait: `retryAfterMs`. */
+/** The error BUSY; its details name the limit that was reached and how long to wait, `retryAfterMs`. */
 export function busy(
   message: string,
   bound: ErrorDetails & { readonly expected: number },
@@ -16,7 +16,7 @@ export function busy(
   return new PserverError("BUSY", text, { ...bound, retryAfterMs: waitMs });
 }
 
-/** How long an error says to wait before asking again, at most 5 s; 0 if it says nothing. */
+/** The pause before asking again that an error names, at most 5 s; 0 if it names none. */
 export function retryAfterMs({ details }: PserverError): number {
   const hint = details["retryAfterMs"];
   if (typeof hint !== "number" || !(hint > 0)) return 0;

@@ -20,13 +20,13 @@ import { checkWritable, writeMsgpack } from "./msgpack-writer.ts";
 const CRC_OFFSET = 6;
 const CRC_END = 10;
 const ENTRIES_MAX = 15;
-/** The type of a map with no entries; each entry adds one. */
+/** msgpack's type byte of an empty fixmap; each entry adds 1. */
 const FIXMAP = 0x80;
 const CRC_KEY = [0xa3, 0x63, 0x72, 0x63, 0xce] as const;
 const DATA_KEY = [0xa4, 0x64, 0x61, 0x74, 0x61, 0xc6] as const;
 const NO_BYTES = new Uint8Array(0);
 
-/** Per number of entries, the checksum of what comes before the checksum. */
+/** Checksum of the bytes before the checksum, by number of entries. */
 const BEGINNING_CRCS = Array.from({ length: ENTRIES_MAX + 1 }, (_, entries) =>
   checksum(Uint8Array.of(FIXMAP + entries, ...CRC_KEY)),
 );
@@ -46,12 +46,12 @@ export interface DraftMessage {
   readonly data: Uint8Array;
 }
 
-/** Gives memory of so many bytes, with whatever it holds. */
+/** Returns memory of this many bytes, not cleared. */
 export type Allocate = (bytes: number) => Buffer;
 
 /**
  * A message with room for `dataBytes` tensor bytes. Fill `data`, then call {@link sealMessage}.
- * The bytes are the caller's own, of `allocate` if given. Entries that are undefined are left out.
+ * The caller owns the bytes, which come from `allocate` if given. Undefined entries are left out.
  * @throws BAD_VALUE for text that is not well-formed, INTERNAL for what no message can carry.
  */
 export function draftMessage(
@@ -73,9 +73,9 @@ export function draftMessage(
   const dataStart = headerBytes + (withData ? DATA_KEY.length + 4 : 0);
   // Not zeroed: every byte is written, the tensor's by the caller.
   const buffer = allocate(dataStart + (dataBytes ?? 0));
-  // A plain view: the `slice` of a Buffer would share memory instead of copying it.
+  // A Uint8Array: `slice` of a Buffer would share memory instead of copying it.
   const bytes = new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.length);
-  // What is packed begins with a type of its own: the last byte of the checksum takes its place.
+  // Overwrites the type byte that the packed map begins with by the last byte of the checksum.
   bytes.set(packed, CRC_END - 1);
   bytes[0] = FIXMAP + total;
   writeBytes(bytes, 1, CRC_KEY);
@@ -87,8 +87,8 @@ export function draftMessage(
 }
 
 /**
- * Writes the checksum into a drafted message and returns its bytes. `dataCrc`: the checksum of its
- * tensor bytes alone, for those who know it already.
+ * Writes the checksum into a drafted message and returns its bytes. `dataCrc`: the checksum of the
+ * tensor bytes alone, if it is known already.
  */
 export function sealMessage(draft: DraftMessage, dataCrc?: number): Uint8Array {
   const { bytes, data } = draft;
@@ -112,7 +112,7 @@ export function encodeMessage(fields: Fields, data?: Uint8Array): Uint8Array {
 }
 
 /**
- * Reads one message. Nothing of it may be trusted beyond its form: see `fields.ts`.
+ * Reads one message. Only its form is checked; see `fields.ts` for its values.
  * @throws BAD_MESSAGE if it is malformed or truncated, BAD_CHECKSUM if a bit has changed,
  * BAD_VERSION if it is of another protocol version.
  */
@@ -137,15 +137,15 @@ export function decodeMessage(bytes: Uint8Array): Message {
 }
 
 /**
- * Whether bytes have the envelope of a message, with the checksum that belongs to them. To tell this of
- * junk takes no error, which would cost more than all the rest.
+ * Whether bytes have the envelope of a message with a matching checksum. Junk is told without making an
+ * error, which would cost more than the rest.
  */
 export function isSealed(bytes: Uint8Array): boolean {
   return hasEnvelope(bytes) && readCrc(bytes) === messageCrc(bytes);
 }
 
 /**
- * Reads one message of which {@link isSealed} is known to hold.
+ * Reads one message for which {@link isSealed} holds.
  * @throws BAD_MESSAGE if it is malformed, BAD_VERSION if it is of another protocol version.
  */
 export function decodeSealed(bytes: Uint8Array): Message {
@@ -167,31 +167,31 @@ export function decodeSealed(bytes: Uint8Array): Message {
   return { fields, data };
 }
 
-/** The checksum written in a message that has the envelope; what identifies a journal record. */
+/** The checksum in a message that has the envelope; it identifies a journal record. */
 export function readCrc(bytes: Uint8Array): number {
   return readUint32(bytes, CRC_OFFSET);
 }
 
-/** Any plain value as msgpack, as the state in a snapshot. The bytes are the caller's own. */
+/** Any plain value as msgpack, such as the state in a snapshot. The caller owns the bytes. */
 export function packValue(value: unknown): Uint8Array {
   return Uint8Array.from(writeMsgpack(value));
 }
 
 /**
  * The value that {@link packValue} wrote.
- * @throws BAD_MESSAGE if the bytes are no msgpack.
+ * @throws BAD_MESSAGE if the bytes are not valid msgpack.
  */
 export function unpackValue(bytes: Uint8Array): unknown {
   return readMsgpack(bytes);
 }
 
-/** The entries of bytes that have the envelope, its own apart from the others. */
+/** The fields of a sealed message, with the entries of the envelope kept apart. */
 function readEntries(bytes: Uint8Array): { v: unknown; data: unknown; fields: Fields } {
   const count = (bytes[0] as number) - FIXMAP;
   const reader = new MsgpackReader(bytes);
   reader.position = 1;
   reader.enter(2 * count, 0);
-  // The first entry is the checksum, which has been compared.
+  // The first entry is the checksum, which was compared before.
   reader.position = CRC_END;
   const fields: Record<string, unknown> = {};
   let v: unknown;
@@ -235,7 +235,7 @@ function hasEnvelope(bytes: Uint8Array): boolean {
   );
 }
 
-/** The entries as they are written: the version first, and none that is undefined. */
+/** The entries in writing order: the version first, undefined ones left out. */
 function toEntries(fields: Fields): Record<string, unknown> {
   const entries: Record<string, unknown> = { v: PROTOCOL_VERSION };
   for (const key of Object.keys(fields)) {

@@ -79,7 +79,7 @@ export const ERROR_CODES = {
   STALE_EPOCH: {
     number: 23,
     retryable: false,
-    meaning: "the message belongs to an initialization that has been replaced",
+    meaning: "the message belongs to an initialization that was replaced",
     reaction: "look-up",
   },
   INCOMPLETE: {
@@ -122,7 +122,7 @@ export const ERROR_CODES = {
   LATE: {
     number: 35,
     retryable: false,
-    meaning: "the step has closed, or has this gradient",
+    meaning: "the step has closed, or already has this gradient",
     rejection: "count-late",
   },
   EARLY: {
@@ -140,13 +140,13 @@ export const ERROR_CODES = {
   QUOTA: {
     number: 38,
     retryable: false,
-    meaning: "more than one trainer or job may hold or waste",
+    meaning: "the trainer or job exceeds what it may hold or waste",
   },
 
   JOB_DAMAGED: {
     number: 39,
     retryable: false,
-    meaning: "the job's records have fallen behind what has been done by them",
+    meaning: "the job's records are older than what was already done under them",
   },
 
   // Journal.
@@ -184,7 +184,7 @@ export const ERROR_CODES = {
   JOURNAL_FAULT: {
     number: 46,
     retryable: true,
-    meaning: "the broker cannot write the journal, though not for want of room",
+    meaning: "the broker cannot write the journal, for a reason other than a full disk",
   },
 
   // Hosts.
@@ -203,7 +203,7 @@ export const ERROR_CODES = {
   OUTCOME_UNKNOWN: {
     number: 61,
     retryable: false,
-    meaning: "each piece was applied once or not at all; which is not known",
+    meaning: "each block update was applied once or not at all; which is not known",
   },
   ABORTED: { number: 62, retryable: false, meaning: "the caller aborted the call" },
   CLOSED: { number: 63, retryable: false, meaning: "the client or host is closed" },
@@ -231,7 +231,7 @@ export const ERROR_CODES = {
   NO_TLS: {
     number: 77,
     retryable: false,
-    meaning: "the broker offers no TLS, or none to trust, which was asked for",
+    meaning: "the broker offers no TLS, which was asked for, or has no trusted certificate",
   },
   ADDRESS_IN_USE: {
     number: 78,
@@ -265,7 +265,7 @@ export const ERROR_CODES = {
 /** Code of a {@link PserverError}; the same words in C (`PSERVER_ERR_…`) and Python. */
 export type ErrorCode = keyof typeof ERROR_CODES;
 
-/** What an error is about: the parties and the expected and received values, by name. */
+/** Details of an error, by name: who is involved, and the expected and received values. */
 export interface ErrorDetails {
   readonly [name: string]: unknown;
 }
@@ -296,7 +296,7 @@ export function endsSession(code: ErrorCode): boolean {
   return reaction === "rejoin" || reaction === "end";
 }
 
-/** Whether the code tells a trainer that initializes that another has taken over. */
+/** Whether the code tells an initializing trainer that another one has taken over. */
 export function yieldsInit(code: ErrorCode): boolean {
   const reaction = reactionTo(code);
   return reaction === "yield-init" || reaction === "look-up";
@@ -309,7 +309,7 @@ export interface WireError {
   readonly details?: ErrorDetails;
 }
 
-/** The one error class: the code is for programs, the message for people. */
+/** The only error class of the project: `code` is for programs, `message` for people. */
 export class PserverError extends Error {
   override readonly name: string = "PserverError";
   readonly code: ErrorCode;
@@ -331,19 +331,19 @@ export class PserverError extends Error {
     return ERROR_CODES[this.code].retryable;
   }
 
-  /** The form of this error that replies carry: whatever the details hold, a message can. */
+  /** The form of this error in replies; details that a message cannot hold are cut or described. */
   toWire(): WireError {
     const message = toText(this.message);
     return { code: this.code, message, details: toPlainMap(this.details, 1) };
   }
 }
 
-/** Characters of one text, entries of one list or map, and depth of details that travel. */
+/** Limits of details in replies: characters of a text, entries of a list or map, depth. */
 const WIRE_TEXT_MAX = 2_000;
 const WIRE_ENTRIES_MAX = 64;
 const WIRE_DEPTH_MAX = 6;
 
-/** The value as a reply can carry it: cut where it is long or deep, told where it is no plain one. */
+/** The value as a reply can carry it: cut where it is long or deep, named where it is not plain. */
 function toPlain(value: unknown, depth: number): unknown {
   if (typeof value === "string") return toText(value);
   if (typeof value === "number" || typeof value === "boolean" || value == null) return value;
@@ -373,8 +373,8 @@ export function isErrorCode(text: string): text is ErrorCode {
 }
 
 /**
- * The error that a reply carried. A code this version does not know becomes `INTERNAL` with the
- * sender's code kept in `details.code`, so that newer servers can be talked to.
+ * The error that a reply carried. A code that this version does not know, from a newer server,
+ * becomes `INTERNAL` with the sender's code in `details.code`.
  */
 export function errorFromWire(wire: WireError): PserverError {
   if (isErrorCode(wire.code)) return new PserverError(wire.code, wire.message, wire.details ?? {});

@@ -12,10 +12,10 @@ export interface Fallback {
   readonly to: number;
 }
 
-/** Replacements that a shard remembers: whoever was away for longer is told of these only. */
+/** Replacements that a shard remembers: a trainer away for longer is told only of these. */
 export const FALLBACKS_MAX = 16;
 
-/** The replacements up to one more, the oldest forgotten where they are too many. */
+/** The replacements with one more; the oldest is dropped when there are too many. */
 export function withFallbacks(
   fallbacks: readonly Fallback[],
   more: readonly Fallback[],
@@ -23,14 +23,14 @@ export function withFallbacks(
   return [...fallbacks, ...more].slice(-FALLBACKS_MAX);
 }
 
-/** What was lost since a position of an older journal, by the generations that were left since. */
+/** Records lost since a position of an older journal, for each generation left since. */
 export function fallbacksSince(fallbacks: readonly Fallback[], generation: number): Fallback[] {
   return fallbacks.filter((fallback) => fallback.generation >= generation);
 }
 
 /**
- * What whoever has seen a position lost, of these replacements: those of later generations, and what
- * it knows itself to have existed of its own. Replacements that lost nothing are left out.
+ * The losses among these replacements for a trainer that has seen a position: those of later generations,
+ * and of its own generation what the position proves to have existed. Empty losses are left out.
  */
 export function lostSince(fallbacks: readonly Fallback[], seen: Position): Fallback[] {
   return fallbacksSince(fallbacks, seen.generation)

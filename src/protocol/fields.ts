@@ -3,7 +3,7 @@ import { DTYPES, type Dtype, isDtype } from "./dtypes.ts";
 import { ENCODINGS, type Encoding, isEncoding } from "./encoding/encodings.ts";
 import { PserverError } from "./errors.ts";
 
-/** Checked reading of a message's entries: the boundary where external values become ours. */
+/** Checked reading of a message's fields: external values are validated here and nowhere later. */
 
 /**
  * The whole number under `key`.
@@ -22,21 +22,21 @@ export function integerField(
   throw badField(key, `a whole number from ${min} to ${max}`, value);
 }
 
-/** The number under `key`, NaN and infinities included; @throws BAD_MESSAGE if it is none. */
+/** The number under `key`, NaN and infinities included; @throws BAD_MESSAGE if it is not a number. */
 export function numberField(fields: Fields, key: string): number {
   const value = fields[key];
   if (typeof value === "number") return value;
   throw badField(key, "a number", value);
 }
 
-/** The text under `key`; @throws BAD_MESSAGE if it is none or longer than `lengthMax`. */
+/** The text under `key`; @throws BAD_MESSAGE if it is not text or longer than `lengthMax`. */
 export function textField(fields: Fields, key: string, lengthMax = 1024): string {
   const value = fields[key];
   if (typeof value === "string" && value.length <= lengthMax) return value;
   throw badField(key, `text of at most ${lengthMax} characters`, value);
 }
 
-/** The one of `words` under `key`; @throws BAD_MESSAGE if it is another value. */
+/** The word under `key`; @throws BAD_MESSAGE if it is not one of `words`. */
 export function wordField<Word extends string>(
   fields: Fields,
   key: string,
@@ -48,7 +48,7 @@ export function wordField<Word extends string>(
   throw badField(key, words.join(" or "), value);
 }
 
-/** The truth value under `key`, false if absent; @throws BAD_MESSAGE if it is another type. */
+/** The boolean under `key`, false if absent; @throws BAD_MESSAGE for a value of another type. */
 export function flagField(fields: Fields, key: string): boolean {
   const value = fields[key];
   if (value === undefined || typeof value === "boolean") return value ?? false;
@@ -79,19 +79,19 @@ export function encodingField(fields: Fields): Encoding | undefined {
   );
 }
 
-/** The list under `key`; @throws BAD_MESSAGE if it is none or longer than `lengthMax`. */
+/** The list under `key`; @throws BAD_MESSAGE if it is not a list or longer than `lengthMax`. */
 export function listField(fields: Fields, key: string, lengthMax: number): readonly unknown[] {
   const value: unknown = fields[key];
   if (Array.isArray(value) && value.length <= lengthMax) return value as readonly unknown[];
   throw badField(key, `a list of at most ${lengthMax}`, value);
 }
 
-/** The map under `key`; @throws BAD_MESSAGE if it is none. */
+/** The map under `key`; @throws BAD_MESSAGE if it is not a map. */
 export function mapField(fields: Fields, key: string): Fields {
   return asMap(fields[key], key);
 }
 
-/** `value` as a map; @throws BAD_MESSAGE if it is none. */
+/** `value` as a map; @throws BAD_MESSAGE if it is not a map. */
 export function asMap(value: unknown, what: string): Fields {
   if (isMap(value)) return value;
   throw badField(what, "a map", value);

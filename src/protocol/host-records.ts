@@ -8,17 +8,17 @@ import { LIVE_SESSIONS_MAX, MEMBERS_MAX, PARAMETERS_PER_REQUEST_MAX } from "./li
 import { escapeId, unescapeId } from "./names.ts";
 import { parseTrainerSessions, type TrainerSession } from "./remembered-trainers.ts";
 
-/** From here on the shard is folded under these rules. */
+/** The shard is folded under these rules from this record on. */
 export interface RulesRecord {
   readonly verb: "rules";
   readonly rules: number;
-  /** How the job's trainers go together; absent: not at all. */
+  /** How the job's trainers keep step; absent if they do not. */
   readonly synchronization?: Synchronization;
 }
 
 /**
- * Who takes part in the job's steps from here on. A lower revision than one before says nothing.
- * `started`: enough of them have come at one time; no step closes before.
+ * The members of the job's steps from this record on. A lower revision than an earlier one is ignored.
+ * `started`: enough members have been present at one time; no step closes before.
  */
 export interface MembersRecord {
   readonly verb: "members";
@@ -35,8 +35,8 @@ export interface GrantedParameter extends Declaration {
 }
 
 /**
- * Parameters that this trainer initializes from here on, each under its epoch: what a block's `init`
- * may be. A lower epoch than one before says nothing. Since version 2 of the rules.
+ * Parameters that this trainer initializes from this record on, each under its epoch: any other `init` of a
+ * block is rejected. A lower epoch than an earlier one is ignored. Since version 2 of the rules.
  */
 export interface DeclareRecord {
   readonly verb: "declare";
@@ -44,7 +44,7 @@ export interface DeclareRecord {
   readonly parameters: readonly GrantedParameter[];
 }
 
-/** Removes the blocks of a parameter up to this epoch, and what was declared of it. */
+/** Removes the blocks of a parameter up to this epoch, and its declaration. */
 export interface DropRecord {
   readonly verb: "drop";
   readonly parameter: string;
@@ -66,8 +66,8 @@ export interface SessionsRecord {
 }
 
 /**
- * Has the shard forget trainers that it remembers with these very sessions: numbers that no host has
- * given them. Since version 2 of the rules.
+ * Makes the shard forget trainers that it remembers with exactly these sessions: numbers that no host
+ * has given them. Since version 2 of the rules.
  */
 export interface ForgetRecord {
   readonly verb: "forget";
@@ -84,7 +84,7 @@ export type HostRecord =
   | SessionsRecord
   | ForgetRecord;
 
-/** A host's record as a message. Lists are its bytes: a header has no room for them. */
+/** A host's record as a message. Lists are in its bytes: a header has no space for them. */
 export function encodeHostRecord(record: HostRecord): Uint8Array {
   switch (record.verb) {
     case "members": {

@@ -1,6 +1,6 @@
 import type { ErrorCode } from "./errors.ts";
 
-/** Error numbers of the JetStream API that we act on. */
+/** Error numbers of the JetStream API that hosts and clients act on. */
 export const JETSTREAM_ERRORS = {
   ACCOUNT_EXCEEDED: 10002,
   NO_SUITABLE_PEERS: 10005,
@@ -14,19 +14,19 @@ export const JETSTREAM_ERRORS = {
   NOT_ENABLED_FOR_ACCOUNT: 10039,
   SEQUENCE_NOT_FOUND: 10043,
   INSUFFICIENT_STORAGE: 10047,
-  /** The broker could not make a stream's store; its text says no more. */
+  /** The broker could not create a stream's store; its text does not say why. */
   STREAM_NOT_MADE: 10049,
   BAD_STREAM_CONFIG: 10052,
   BEYOND_STREAM_LIMITS: 10053,
   MESSAGE_TOO_LARGE: 10054,
-  /** Of a stream's message; what else is in words that differ by broker version. */
+  /** The cause is in a text that differs by broker version. */
   MESSAGE_NOT_REMOVED: 10057,
   STREAM_NAME_IN_USE: 10058,
   STREAM_NOT_FOUND: 10059,
   WRONG_LAST_SEQUENCE: 10071,
   NO_REPLICAS_WITHOUT_CLUSTER: 10074,
   NOT_ENABLED: 10076,
-  /** A limit of the stream, or whatever its store says; the text tells which. */
+  /** A limit of the stream or an error of its store; the text tells which. */
   STORE_FAILED: 10077,
   HEADER_TOO_LARGE: 10097,
   NO_LIMITS: 10120,
@@ -35,7 +35,7 @@ export const JETSTREAM_ERRORS = {
   WRONG_LAST_SEQUENCE_UNKNOWN: 10164,
 } as const;
 
-/** What JetStream answers to a request that it refuses. */
+/** JetStream's answer to a request that it refuses. */
 export interface JetStreamRefusal {
   /** As of HTTP; 0 if there is none. */
   readonly status: number;
@@ -47,14 +47,14 @@ export interface JetStreamRefusal {
 const E = JETSTREAM_ERRORS;
 
 /**
- * What the numbers mean to us: one table for hosts and clients, in C too. A number that is not in it
- * is judged by its status: see {@link refusalCode}.
+ * The meaning of these numbers: one table for hosts and clients, in C too. A number that is not in it
+ * is classified by its status: see {@link refusalCode}.
  */
 export const REFUSAL_CODES: Readonly<Record<number, ErrorCode>> = {
-  // JetStream is not here, and will not be until somebody configures it.
+  // No JetStream until somebody configures it.
   [E.NOT_ENABLED]: "NO_JETSTREAM",
   [E.NOT_ENABLED_FOR_ACCOUNT]: "NO_JETSTREAM",
-  // There is no room, or no right to more.
+  // No storage left, or a limit of the account reached.
   [E.ACCOUNT_EXCEEDED]: "NO_SPACE",
   [E.INSUFFICIENT_RESOURCES]: "NO_SPACE",
   [E.INSUFFICIENT_MEMORY]: "NO_SPACE",
@@ -66,25 +66,25 @@ export const REFUSAL_CODES: Readonly<Record<number, ErrorCode>> = {
   [E.MESSAGE_TOO_LARGE]: "TOO_LARGE",
   [E.HEADER_TOO_LARGE]: "TOO_LARGE",
   [E.NO_REPLICAS_WITHOUT_CLUSTER]: "BAD_VALUE",
-  // A server that has just started, or was cut off, does not know yet what there is.
+  // A server that has just started, or was disconnected, does not know its streams yet.
   [E.STREAM_NOT_FOUND]: "JETSTREAM_UNAVAILABLE",
   [E.CONSUMER_NOT_FOUND]: "JETSTREAM_UNAVAILABLE",
   [E.WRONG_LAST_SEQUENCE_UNKNOWN]: "JETSTREAM_UNAVAILABLE",
-  // Brokers that are away, or full, or have other tags: only the first is certain to pass.
+  // Brokers are offline, full or have other tags: only the first is certain to end.
   [E.NO_SUITABLE_PEERS]: "JETSTREAM_UNAVAILABLE",
-  // Statuses of the 500s that no waiting changes.
+  // Statuses in the 500s that waiting does not change.
   [E.NOT_IN_A_CLUSTER]: "INTERNAL",
   [E.BAD_STREAM_CONFIG]: "INTERNAL",
   [E.BEYOND_STREAM_LIMITS]: "INTERNAL",
 };
 
-/** Statuses by which a broker says that it did not get to it: a timeout, too many requests, its own faults. */
+/** Statuses of requests that the broker did not process: timeout, too many requests, faults of its own. */
 const NOT_NOW = { TIMEOUT: 408, TOO_MANY: 429, FAULT_MIN: 500 } as const;
 
 /**
- * Whether a stream's store took no message because a limit or the disk is full, by the broker's text.
- * Else it cannot write, such as "no message cache": a full disk took only half a record that began a
- * file, and nats-server writes no other behind it until it is started again.
+ * Whether a stream's store refused a message because a limit was reached or the disk is full, by the
+ * broker's text. Otherwise it cannot write, such as "no message cache": a full disk cut off the first
+ * record of a file, and nats-server appends nothing to it until it is restarted.
  */
 function isStoreFull(text: string): boolean {
   return /exceeded|no space left/.test(text);

@@ -5,7 +5,7 @@ import { CUT_BLOCK_BYTES, HEADER_BYTES_MAX, SINGLE_BLOCK_BYTES_MAX } from "./lim
 import { quoteName } from "./names.ts";
 import { elementCount } from "./tensor.ts";
 
-/** What the number of a row takes in a message. */
+/** Bytes of a row number in a message. */
 const ROW_NUMBER_BYTES = 4;
 
 /**
@@ -29,7 +29,7 @@ export interface BlockPlace {
   readonly count: number;
 }
 
-/** FNV-1a, 32 bits, of the name's UTF-8 bytes: the ancestor's placement hash. */
+/** FNV-1a, 32 bits, of the name's UTF-8 bytes, as PaddlePaddle places parameters. */
 export function hashName(name: string): number {
   let hash = 0x811c9dc5;
   for (const byte of new TextEncoder().encode(name)) {
@@ -38,7 +38,7 @@ export function hashName(name: string): number {
   return hash;
 }
 
-/** The shard, of so many, of a parameter's block `index`. */
+/** The shard, of `shards`, of a parameter's block `index`. */
 export function shardOfBlock(name: string, index: number, shards: number): number {
   return ((hashName(name) % shards) + index) % shards;
 }

@@ -29,12 +29,12 @@ export type LifecycleState = "uninitialized" | "initializing" | "ready";
 /** Where the journals of a job stood: one position per shard, by shard number. */
 export type ShardPositions = readonly Position[];
 
-/** What the trainer says of itself when it joins. `token` tells a repeat from a second process. */
+/** A request to join. `token` tells a repeat from a second process. */
 export interface JoinRequest {
   readonly token: string;
 }
 
-/** What a trainer learns when it joins. */
+/** Answer to `join`. */
 export interface JoinReply {
   readonly session: number;
   readonly shards: number;
@@ -89,7 +89,7 @@ export interface FinishRequest extends SessionRequest {
   readonly at: readonly (Position & { readonly shard: number })[];
 }
 
-/** A parameter as hosts know it. `ready` says whether it counts: see the design's lifecycle. */
+/** A parameter as hosts know it. `ready`: its initialization is finished. */
 export interface ParameterInfo extends Declaration {
   readonly epoch: number;
   readonly ready: boolean;
@@ -110,13 +110,13 @@ export interface StatusReply {
   readonly by: string;
   readonly shards: number;
   readonly parameters: readonly (ParameterInfo | null)[];
-  /** Whether a page is followed by another. */
+  /** Whether another page follows. */
   readonly more: boolean;
   /** Where the journals stood at `finish`; empty before. */
   readonly at: ShardPositions;
 }
 
-/** @throws BAD_MESSAGE if the entries are no join. */
+/** @throws BAD_MESSAGE if the fields are not a valid join. */
 export function parseJoinRequest(fields: Fields): JoinRequest {
   return { token: textField(fields, "token", 64) };
 }
@@ -144,7 +144,7 @@ export function parseCreateRequest(fields: Fields): CreateRequest {
   return { ...parseSessionRequest(fields), parameter: parseDeclaration(fields["parameter"]) };
 }
 
-/** @throws BAD_MESSAGE if the entries are no finish. */
+/** @throws BAD_MESSAGE if the fields are not a valid finish. */
 export function parseFinishRequest(fields: Fields): FinishRequest {
   const at = listField(fields, "at", SHARDS_MAX).map((value) => {
     const entry = asMap(value, "at");
@@ -160,7 +160,7 @@ export function parseTarget(fields: Fields): { epoch: number; parameter?: string
   return { epoch, parameter: checkedName(fields, "parameter") };
 }
 
-/** @throws BAD_MESSAGE if the entries are no status request. */
+/** @throws BAD_MESSAGE if the fields are not a valid status request. */
 export function parseStatusRequest(fields: Fields): StatusRequest {
   if (fields["names"] !== undefined) {
     const names = listField(fields, "names", PARAMETERS_PER_REQUEST_MAX);
@@ -171,7 +171,7 @@ export function parseStatusRequest(fields: Fields): StatusRequest {
   return fields["after"] === undefined ? { limit } : { limit, after: textField(fields, "after") };
 }
 
-/** @throws BAD_MESSAGE if the entries are no reply to `join`. */
+/** @throws BAD_MESSAGE if the fields are not a valid reply to `join`. */
 export function parseJoinReply(fields: Fields): JoinReply {
   return {
     session: integerField(fields, "session", 1),
@@ -183,12 +183,12 @@ export function parseJoinReply(fields: Fields): JoinReply {
   };
 }
 
-/** @throws BAD_MESSAGE if the entries are no reply to `enter`. */
+/** @throws BAD_MESSAGE if the fields are not a valid reply to `enter`. */
 export function parseEnterReply(fields: Fields): EnterReply {
   return { revision: integerField(fields, "revision", 1) };
 }
 
-/** @throws BAD_MESSAGE if the entries are no reply to `begin` or `create`. */
+/** @throws BAD_MESSAGE if the fields are not a valid reply to `begin` or `create`. */
 export function parseBeginReply(fields: Fields): BeginReply {
   return {
     selected: flagField(fields, "selected"),
@@ -205,7 +205,7 @@ export function parseParameters(fields: Fields): (ParameterInfo | null)[] {
   );
 }
 
-/** @throws BAD_MESSAGE if the entries are no reply to `status`. */
+/** @throws BAD_MESSAGE if the fields are not a valid reply to `status`. */
 export function parseStatusReply(fields: Fields): StatusReply {
   return {
     state: stateField(fields),
@@ -246,7 +246,7 @@ function configField(fields: Fields): ParameterConfig {
   return toConfig(isBytes ? value : mapField(fields, "config"));
 }
 
-/** The parameter's name under `key`; @throws BAD_NAME or BAD_MESSAGE if it can be none. */
+/** The parameter's name under `key`; @throws BAD_NAME or BAD_MESSAGE if it is not valid. */
 export function checkedName(fields: Fields, key: string): string {
   const name = fields[key];
   if (typeof name !== "string") return textField(fields, key);

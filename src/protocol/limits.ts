@@ -1,4 +1,4 @@
-/** Every bound of the protocol, with its reason. Clients and hosts share them. */
+/** Limits of the protocol, shared by clients and hosts, with their reasons. */
 
 /** Version of the messages; a receiver refuses any other with `BAD_VERSION`. */
 export const PROTOCOL_VERSION = 1;
@@ -15,7 +15,7 @@ export const SINGLE_BLOCK_BYTES_MAX = 4 * 1024 * 1024;
 /** Size of the blocks that a larger parameter is cut into. */
 export const CUT_BLOCK_BYTES = 1024 * 1024;
 
-/** Room kept in a message for everything but the tensor bytes. */
+/** Bytes of a message reserved for everything but the tensor bytes. */
 export const HEADER_BYTES_MAX = 64 * 1024;
 
 /** The smallest `max_payload` a broker may have. */
@@ -24,13 +24,13 @@ export const PAYLOAD_BYTES_MIN = 256 * 1024;
 /** Dimensions of a tensor; numpy's limit. */
 export const RANK_MAX = 32;
 
-/** Records of one session a shard remembers beyond `done`. */
+/** Records of one session that a shard remembers beyond `done`. */
 export const WINDOW_RECORDS = 1024;
 
 /** Trainers a shard remembers. */
 export const TRAINERS_MAX = 4096;
 
-/** Parameters a shard knows of by declaration. */
+/** Declared parameters that a shard remembers. */
 export const DECLARED_MAX = 65_536;
 
 /** Sessions that a host's record can name as live. */
@@ -40,18 +40,18 @@ export const LIVE_SESSIONS_MAX = 16_384;
 export const TRAINERS_PER_MESSAGE_MAX = 1024;
 
 /**
- * Steps a clock may be ahead of the last closed one and of its member's clock before: no more than a
- * session can have under way, each clock being a record of the window.
+ * Steps that a clock may be ahead of the last closed step and of its member's previous clock. Each clock
+ * is a record of the session's window, so a session cannot have more under way.
  */
 export const CLOCK_LEAD_STEPS = WINDOW_RECORDS;
 
-/** Refused records of a session, beyond those applied, after which the shard takes no more of it. */
+/** Excess of a session's rejected records over its applied ones at which the shard rejects all others. */
 export const REFUSED_RECORDS_MAX = 65_536;
 
 /** Members of a job that is synchronized by steps. */
 export const MEMBERS_MAX = 4096;
 
-/** Bytes of values and slots a shard may hold: its WebAssembly memory ends at 4 GiB. */
+/** Bytes of values and optimizer slots that a shard may hold: WebAssembly memory ends at 4 GiB. */
 export const SHARD_BYTES_MAX = 3.5 * 1024 ** 3;
 
 /** Shards of a new job. */

@@ -2,12 +2,12 @@ import { readFloat32, readFloat64, readInt64, readUint32, readUint64 } from "./b
 import { PserverError } from "./errors.ts";
 import { TextTable } from "./text-table.ts";
 
-/** How deep lists and maps may lie in each other: far deeper than any message, far from any stack. */
+/** Nesting limit of lists and maps: far more than any message needs, far less than a stack takes. */
 export const NESTING_MAX = 16;
 
 /**
- * Slots for texts, as a power of two: enough that the some forty words of the protocol and the reply
- * subjects of a hundred trainers seldom meet in one. They take at most 256 KiB a thread.
+ * Slots for texts, as a power of two: enough that the about forty words of the protocol and the reply
+ * subjects of a hundred trainers seldom share one. They take at most 256 KiB per thread.
  */
 const TEXT_SLOT_BITS = 11;
 
@@ -15,10 +15,10 @@ const texts = new TextTable(TEXT_SLOT_BITS);
 
 /**
  * The value that the bytes hold as msgpack, byte strings as views of them. Only what the protocol
- * is made of is read: nil, booleans, numbers, text, bytes, lists, and maps with text keys. Strict
- * where readers of other languages may differ, so that all of them see the same: extensions, text
- * that is not UTF-8, repeated keys and bytes after the value are refused. What it costs is bounded
- * by the bytes that are there, whatever lengths they declare.
+ * uses is read: nil, booleans, numbers, text, bytes, lists, and maps with text keys. Where readers
+ * of other languages may differ it is strict, so that all of them read the same: extensions, text
+ * that is not UTF-8, repeated keys and bytes after the value are refused. Time and memory are
+ * bounded by the number of bytes, whatever lengths they declare.
  *
  * @throws BAD_MESSAGE naming the place and what is wrong there.
  */
@@ -30,11 +30,11 @@ export function readMsgpack(bytes: Uint8Array): unknown {
 }
 
 /**
- * Reads msgpack piece by piece, as strictly as {@link readMsgpack}: for a map of which some entries
- * are to be kept apart. Each piece is passed; BAD_MESSAGE is thrown for what is refused.
+ * Reads msgpack value by value, as strictly as {@link readMsgpack}, for a map of which some entries are
+ * kept apart. Every method advances past what it read, and throws BAD_MESSAGE for what is refused.
  */
 export class MsgpackReader {
-  /** Where the next piece begins. */
+  /** Position of the next value. */
   position = 0;
   readonly #bytes: Uint8Array;
 
@@ -42,7 +42,7 @@ export class MsgpackReader {
     this.#bytes = bytes;
   }
 
-  /** The next value, as one that lies in `depth` lists and maps. */
+  /** The next value, nested in `depth` lists and maps. */
   value(depth: number): unknown {
     const type = this.#bytes[this.#take(1)] as number;
     if (type < 0x80) return type;
@@ -111,25 +111,25 @@ export class MsgpackReader {
     map[key] = this.value(depth + 1);
   }
 
-  /** What refuses a key that was just read, and has been before. */
+  /** The error for a repeated key, which was just read. */
   repeated(key: string): PserverError {
     return this.#refusal(`the key ${JSON.stringify(key)} again`);
   }
 
-  /** Refuses a list or map that lies too deep, or has more values than there are bytes. */
+  /** Refuses a list or map that is nested too deeply, or declares more values than there are bytes. */
   enter(values: number, depth: number): void {
     if (depth >= NESTING_MAX) throw this.#refusal(`a list or map ${depth + 1} deep`);
     const left = this.#bytes.length - this.position;
     if (values > left) throw this.#refusal(`${values} values announced in ${left} bytes`);
   }
 
-  /** Refuses bytes that are left. */
+  /** Refuses bytes after the last value. */
   end(): void {
     const left = this.#bytes.length - this.position;
     if (left !== 0) throw this.#refusal(`${left} bytes after the end of the value`);
   }
 
-  /** The place of the next `count` bytes, which are passed. */
+  /** The position of the next `count` bytes; advances past them. */
   #take(count: number): number {
     const start = this.position;
     const left = this.#bytes.length - start;

@@ -6,16 +6,16 @@ import { NESTING_MAX } from "./msgpack-reader.ts";
 // otherwise become an extension type.
 const packr = new Packr({ useRecords: false, variableMapSize: true, encodeUndefinedAsNil: true });
 
-/** The value as msgpack. The next one is written over it: copy the bytes before keeping them. */
+/** The value as msgpack. The next call overwrites the bytes: copy them before keeping them. */
 export function writeMsgpack(value: unknown): Uint8Array {
-  // Always in the same memory, which is in the caches then.
+  // The same memory each time, so that it stays in the CPU's caches.
   return packr.pack(value, RESET_BUFFER_MODE);
 }
 
 /**
- * Passes if {@link writeMsgpack} writes the value as what it is: nil, booleans, numbers, text,
- * `Uint8Array`, lists and maps of those. The encoder does not check: of another typed array it
- * writes wrong bytes, of a class its fields, and of half a surrogate pair bytes that are no UTF-8.
+ * Checks that {@link writeMsgpack} encodes the value correctly: nil, booleans, numbers, text,
+ * `Uint8Array`, lists and maps of those. The encoder does not check: for another typed array it
+ * writes wrong bytes, for a class its fields, for half a surrogate pair bytes that are not UTF-8.
  * @throws BAD_VALUE for text that is not well-formed, INTERNAL for anything else, naming the entry.
  */
 export function checkWritable(value: unknown, what: string | number, depth = 0): void {
@@ -34,7 +34,7 @@ export function checkWritable(value: unknown, what: string | number, depth = 0):
   throw new PserverError("INTERNAL", `${what}: a message cannot carry ${nameOf(value)}`);
 }
 
-/** Checks what is in a list or map; false if the value is neither. */
+/** Checks the values in a list or map; false if the value is neither. */
 function checkEntries(value: object, what: string | number, depth: number): boolean {
   if (Array.isArray(value)) {
     for (let i = 0; i < value.length; i++) checkWritable(value[i], i, depth + 1);

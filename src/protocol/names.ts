@@ -8,7 +8,7 @@ const JOB_NAME = /^[A-Za-z0-9-]{1,40}$/;
 const PLAIN = /^[A-Za-z0-9_-]+$/;
 const TOKEN = /^(?:[A-Za-z0-9_-]|=[0-9A-F]{2})+$/;
 
-/** Tokens that were made, by name: every message needs those of the same few names again. */
+/** Cache of tokens by name: every message needs the tokens of the same few names. */
 const tokens = new Map<string, string>();
 const TOKENS_MAX = 4_096;
 
@@ -23,7 +23,7 @@ export function checkJobName(job: string): string {
 
 /**
  * A name as one subject token: `[A-Za-z0-9_-]` stay, every other byte of its UTF-8 form becomes
- * `=HH`. Legal in subjects and in KV keys; different names never meet.
+ * `=HH`. Valid in subjects and in KV keys; different names have different tokens.
  * @throws BAD_NAME if it is empty, has a lone surrogate, or takes more than `bytesMax` bytes.
  */
 export function escapeName(
@@ -89,7 +89,7 @@ export function unescapeName(token: string, bytesMax: number = NAME_BYTES_MAX): 
       { cause },
     );
   }
-  // One name, one token: an escape that was not needed would be a second token for the same name.
+  // Each name has one token: an unnecessary escape would be a second token of the same name.
   if (escapeName(name) !== token) throw badName("token", escapeName(name), token);
   return name;
 }

@@ -3,14 +3,14 @@ import { type ErrorCode, errorFromWire, isErrorCode, PserverError } from "./erro
 import { type Fallback, parseFallbacks } from "./fallback.ts";
 import { asMap, integerField, listField, textField } from "./fields.ts";
 
-/** A place in a shard's journal. The generation rises when its stream had to be made anew. */
+/** A place in a shard's journal. The generation rises when the stream has to be replaced. */
 export interface Position {
   readonly generation: number;
   readonly seq: number;
 }
 
 /**
- * How the fold settled one record: applied, giving the block's `version`, or rejected with a code.
+ * Result of one record in the fold: applied, giving the block's `version`, or rejected with a code.
  * `seq` is the journal sequence of the record that settled it.
  */
 export interface Outcome {
@@ -27,7 +27,7 @@ export interface Answers {
   readonly generation: number;
   readonly session: number;
   readonly outcomes: readonly Outcome[];
-  /** To a question about an older journal: what the shard did not keep of it and of later ones. */
+  /** In the answer about an older journal: what the shard did not keep of it and of later ones. */
   readonly fallbacks?: readonly Fallback[];
 }
 
@@ -39,7 +39,7 @@ export interface OutcomeRequest {
   readonly seq: number;
 }
 
-/** Records one answer or outcome request speaks of at most: the window of a session. */
+/** Most records of one answer or outcome request: the window of a session. */
 const OUTCOMES_MAX = 1024;
 
 /** Answers as a message. */
@@ -48,7 +48,7 @@ export function encodeAnswers(answers: Answers): Uint8Array {
   return encodeMessage({ ...head, outcomes: outcomes.map(outcomeRow) });
 }
 
-/** @throws BAD_MESSAGE if the message is no answers, or the error that it carries instead. */
+/** @throws BAD_MESSAGE if the message does not hold valid answers, or the error that the message carries. */
 export function parseAnswers(message: Message): Answers {
   throwIfError(message.fields);
   const { fields } = message;
@@ -66,7 +66,7 @@ export function encodeOutcomeRequest(request: OutcomeRequest): Uint8Array {
   return encodeMessage({ ...request });
 }
 
-/** @throws BAD_MESSAGE if the message is no outcome request. */
+/** @throws BAD_MESSAGE if the message is not a valid outcome request. */
 export function parseOutcomeRequest(fields: Fields): OutcomeRequest {
   const numbers = listField(fields, "numbers", OUTCOMES_MAX);
   return {
@@ -81,7 +81,7 @@ export function parsePosition(fields: Fields): Position {
   return { generation: integerField(fields, "generation", 1), seq: integerField(fields, "seq") };
 }
 
-/** Which of two positions of one shard is later; undefined counts as the beginning. */
+/** The later of two positions of one shard; undefined counts as the beginning. */
 export function laterPosition(a: Position | undefined, b: Position): Position {
   if (a === undefined || b.generation > a.generation) return b;
   if (b.generation < a.generation) return a;
@@ -106,13 +106,13 @@ export function throwIfError(fields: Fields): void {
   });
 }
 
-/** An outcome as messages and snapshots hold it: `[n, seq, version]`, a rejection with code and text. */
+/** An outcome in messages and snapshots: `[n, seq, version]`; a rejection has code and text, too. */
 export function outcomeRow(outcome: Outcome): readonly (number | string)[] {
   const { n, seq, version, code, message } = outcome;
   return code === undefined ? [n, seq, version] : [n, seq, version, code, message ?? ""];
 }
 
-/** The outcome of a row; @throws BAD_MESSAGE if it is none. */
+/** The outcome in a row; @throws BAD_MESSAGE if it is not valid. */
 export function parseOutcomeRow(row: unknown): Outcome {
   if (!Array.isArray(row)) throw new PserverError("BAD_MESSAGE", "outcome: expected a list");
   const [n, seq, version, code, message] = row as unknown[];

@@ -7,13 +7,13 @@ import { elementCount } from "./tensor.ts";
 // tensor bytes: the row numbers, the offsets in a row if not all elements are meant, zeros up to a
 // multiple of 8, then the elements, row by row. Numbers are uint32, little-endian, ascending.
 
-/** How a block is seen in rows. */
+/** A block as rows. */
 export interface BlockRows {
   readonly rows: number;
   readonly rowElements: number;
 }
 
-/** How many numbers a part carries: what the header says of it. */
+/** Counts of a part's index, as the header of the message states them. */
 export interface PartCounts {
   readonly rows: number;
   /** Absent: the whole rows. */
@@ -29,7 +29,7 @@ export interface PartIndex {
 
 const NUMBER_BYTES = 4;
 const ALIGN_BYTES = 8;
-/** More than a message has room for; keeps the sizes computed from them exact. */
+/** More than a message can hold; keeps sizes computed from the counts exact. */
 const NUMBERS_MAX = 2 ** 31;
 
 /** Where a block lies in its parameter. */
@@ -39,7 +39,7 @@ export interface BlockExtent {
   readonly count: number;
 }
 
-/** Whether a block is some of the rows of its parameter's axis 0, none of them cut. */
+/** Whether a block consists of whole rows of its parameter's axis 0. */
 export function isWholeRows({ shape, start, count }: BlockExtent): boolean {
   const rowElements = elementCount(shape) / (shape[0] ?? 1);
   return start % rowElements === 0 && count % rowElements === 0;
@@ -71,7 +71,7 @@ export function partIndexBytes({ rows, inner = 0 }: PartCounts): number {
   return Math.ceil(((rows + inner) * NUMBER_BYTES) / ALIGN_BYTES) * ALIGN_BYTES;
 }
 
-/** Writes an index where tensor bytes begin; gives the bytes it took. */
+/** Writes an index to the beginning of tensor bytes; returns the number of bytes written. */
 export function writePartIndex(target: Uint8Array, index: PartIndex): number {
   const bytes = partIndexBytes(partCounts(index));
   const { rows, inner = new Uint32Array(0) } = index;

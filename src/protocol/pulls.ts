@@ -31,9 +31,9 @@ export interface PullRequest {
   readonly waitMs: number;
   /** The step that must have closed in the shard; absent for none. */
   readonly step?: number;
-  /** How the elements are to be written, if not as the block's type says. */
+  /** Encoding wanted for the elements; absent for the block's own type. */
   readonly encoding?: Encoding;
-  /** If only some elements are wanted: their index is the request's bytes. */
+  /** Set if only some elements are wanted: their index is the bytes of the request. */
   readonly part?: PartCounts;
 }
 
@@ -61,7 +61,7 @@ export function encodePullRequest(request: PullRequest, index?: PartIndex): Uint
   return sealMessage(draft);
 }
 
-/** @throws BAD_MESSAGE if the entries are no pull. */
+/** @throws BAD_MESSAGE if the fields are not a valid pull. */
 export function parsePullRequest(fields: Fields): PullRequest {
   const encoding = encodingField(fields);
   const part = parsePartEntry(fields);
@@ -85,7 +85,7 @@ export function draftPullReply(
   return draftMessage({ epoch, dtype, encoding, generation, seq, version }, dataBytes, allocate);
 }
 
-/** @throws BAD_MESSAGE if the message is no pull reply, or the error that it carries instead. */
+/** @throws BAD_MESSAGE if the message is not a valid pull reply, or the error that the message carries. */
 export function parsePullReply(message: Message): PullReply {
   throwIfError(message.fields);
   const { fields, data } = message;

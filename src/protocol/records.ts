@@ -35,7 +35,7 @@ export interface RecordHead {
   readonly reply: string;
 }
 
-/** Creates a block, or replaces it under a higher epoch; carries all that later records need. */
+/** Creates a block, or replaces it under a higher epoch; later records leave out what it says. */
 export interface InitRecord extends RecordHead {
   readonly verb: "init";
   readonly epoch: number;
@@ -73,12 +73,12 @@ export interface PushRecord extends RecordHead {
   /** How the elements are written, if not as the type says. */
   readonly encoding?: Encoding | undefined;
   /**
-   * L2 norm of the trainer's whole tensor as encoded, not of this piece. A gradient that is clipped by
-   * its norm needs it; anything else is only refused if it is not finite.
+   * L2 norm of the trainer's whole tensor as encoded, not of this block. Required for a gradient that
+   * is clipped by its norm; otherwise only checked for being finite.
    */
   readonly norm?: number | undefined;
   readonly operation: PushOperation;
-  /** If only some elements come: the tensor bytes then begin with an index. */
+  /** Set if the record has only some elements: the tensor bytes then begin with an index. */
   readonly part?: PartCounts | undefined;
 }
 
@@ -89,7 +89,7 @@ export interface SetRecord extends RecordHead {
   readonly dtype: Dtype;
 }
 
-/** Tells a shard that the trainer has sent it all it will send of its steps up to this one. */
+/** Tells a shard that the trainer has sent everything of its steps up to this one. */
 export interface ClockRecord extends RecordHead {
   readonly verb: "clock";
   readonly step: number;
@@ -109,7 +109,7 @@ export function draftRecord(
   return draftMessage(fields, dataBytes, allocate);
 }
 
-/** The entries of a push. Written out: this runs for every one, and V8 spreads slowly. */
+/** The entries of a push. Without object spread, which is slow in V8: this runs for every push. */
 function pushFields(record: PushRecord): Fields {
   const { session, n, done, reply, epoch, dtype, norm, encoding, operation } = record;
   const part = record.part && partEntry(record.part);
@@ -129,7 +129,7 @@ export function encodeClock(record: ClockRecord): Uint8Array {
 }
 
 /**
- * Session, number and `done` of a trainer's record, which decide whether it counts at all.
+ * Session, number and `done` of a trainer's record; the fold decides by them whether it counts.
  * @throws BAD_MESSAGE if one is missing or not a number.
  */
 export function parseHead(fields: Fields): RecordHead {
@@ -143,7 +143,7 @@ export function parseHead(fields: Fields): RecordHead {
 }
 
 /**
- * A trainer's record of a verb, checked in itself; whether it fits its block is the fold's matter.
+ * A trainer's record of a verb, with its own values checked. The fold checks whether it fits its block.
  * @throws BAD_MESSAGE, BAD_DTYPE, BAD_SHAPE, BAD_LENGTH or BAD_CONFIG naming what is wrong.
  */
 export function parseTrainerRecord(
@@ -153,7 +153,7 @@ export function parseTrainerRecord(
 ): TrainerRecord {
   const { fields, data } = message;
   const epoch = integerField(fields, "epoch", 1);
-  // Objects of one shape, written out: this runs for every record, and V8 spreads slowly.
+  // Objects of one shape, without object spread, which is slow in V8: this runs for every record.
   const head = { session, n, done, reply, epoch, dtype: dtypeField(fields) };
   if (verb === "push") return parsePush(head, message);
   checkWholeElements(data, DTYPES[head.dtype].bytes);
@@ -167,7 +167,7 @@ export function parseTrainerRecord(
   return { verb, ...head, shape, start, count, config: toConfig(mapField(fields, "config")) };
 }
 
-/** @throws BAD_MESSAGE if the entries, whose head has been read, are no clock. */
+/** The rest of a clock after its head; @throws BAD_MESSAGE if the fields are not a valid clock. */
 export function parseClock(fields: Fields): ClockRecord {
   return { verb: "clock", ...parseHead(fields), step: integerField(fields, "step", 1) };
 }

@@ -4,8 +4,8 @@ import { laterPosition, type Position } from "./outcomes.ts";
 
 /**
  * Every parameter of a job, ready or not, in the order of names, and the job's state: asks for one
- * page after the other. The positions are the latest of all pages, because each page knows only of
- * its own parameters; all else is as the last page says.
+ * page after the other. The positions are the latest of all pages, because each page covers only
+ * its own parameters; everything else is from the last page.
  * @throws what `ask` throws.
  */
 export async function readStatusPages(

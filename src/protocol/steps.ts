@@ -14,7 +14,7 @@ export interface StepRequest extends Position {
   readonly waitMs: number;
 }
 
-/** How far the members of a job are, as one shard knows it. */
+/** Progress of a job's members, as one shard knows it. */
 export interface StepReply extends Position {
   readonly revision: number;
   /** The last step that has closed; 0 before the first. */
@@ -23,7 +23,7 @@ export interface StepReply extends Position {
   readonly waitingFor: readonly string[];
 }
 
-/** Members that a reply names at most. */
+/** Most members that a reply names. */
 export const WAITING_FOR_MAX = 16;
 
 /** A step request as a message. */
@@ -31,7 +31,7 @@ export function encodeStepRequest(request: StepRequest): Uint8Array {
   return encodeMessage({ ...request });
 }
 
-/** @throws BAD_MESSAGE if the entries are no step request. */
+/** @throws BAD_MESSAGE if the fields are not a valid step request. */
 export function parseStepRequest(fields: Fields): StepRequest {
   return {
     ...parsePosition(fields),
@@ -46,7 +46,7 @@ export function encodeStepReply(reply: StepReply): Uint8Array {
   return encodeMessage({ ...reply });
 }
 
-/** @throws BAD_MESSAGE if the message is no step reply, or the error that it carries instead. */
+/** @throws BAD_MESSAGE if the message is not a valid step reply, or the error that the message carries. */
 export function parseStepReply({ fields }: Message): StepReply {
   throwIfError(fields);
   const waitingFor = listField(fields, "waitingFor", WAITING_FOR_MAX);

@@ -18,7 +18,7 @@ export interface Tensor {
   readonly data: TensorData;
 }
 
-/** What calls accept as a tensor: the record, or a bare typed array, taken as one dimension. */
+/** A tensor as calls accept it: with its shape, or a typed array, taken as one dimension. */
 export type TensorLike = Tensor | TensorData;
 
 /**
@@ -85,7 +85,7 @@ export function zeros(dtype: Dtype, shape: readonly number[]): Tensor {
 
 /**
  * The L2 norm of a tensor's elements, in float64; integers have the norm 0. NaN or infinite
- * exactly if an element is, so that one number refuses every piece of a gradient alike.
+ * exactly if an element is, so that every block of a gradient is rejected by the same number.
  */
 export function l2Norm(data: TensorData): number {
   if (data instanceof Float32Array) return float32Norm(data);

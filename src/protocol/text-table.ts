@@ -9,27 +9,27 @@ export const KEPT_TEXT_BYTES_MAX = 124;
 const WORD_BYTES = 4;
 const WORD_BITS = 8 * WORD_BYTES;
 const SLOT_WORDS = 1 + KEPT_TEXT_BYTES_MAX / WORD_BYTES;
-/** Odd and of many bits: times it, a word reaches the highest bits of the hash, which give the slot. */
+/** An odd multiplier with many bits set: it spreads a word to the highest bits, which select the slot. */
 const SPREADER = 0x9e3779b1;
 
-/** Longest text that is read byte by byte; a decoder costs more to call than that. */
+/** Longest text that is read byte by byte; calling a decoder costs more for these. */
 const SHORT_TEXT_BYTES = 24;
 
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /**
- * Reads texts, and keeps short ones: the same bytes give the same string again, without decoding or
- * allocating anything. Messages are made of few texts, which come in each of them.
+ * Reads texts and caches short ones: the same bytes give the same string again, without decoding or
+ * allocating. Messages consist of few texts, which recur in every one.
  *
- * Each text has one slot, which it shares with others and takes from whichever is there. So memory is
- * bounded, and whoever sends many texts only causes what it costs to decode them.
+ * Each text has one slot, shared with other texts, and replaces the text that is there. Memory is
+ * therefore bounded, and a sender of many texts only costs the time to decode them.
  */
 export class TextTable {
   readonly #texts: string[];
   /** Per slot the text's length in bytes and its bytes, four in a word. A free one has the text "". */
   readonly #slots: Int32Array;
   readonly #shift: number;
-  /** What a slot would hold of the text that is being read. */
+  /** The text being read, in the form of a slot. */
   readonly #wanted = new Int32Array(SLOT_WORDS);
 
   /** A table of 2^`slotBits` slots, at least two. */

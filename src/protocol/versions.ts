@@ -4,7 +4,7 @@ import { integerField, listField } from "./fields.ts";
 import { checkedName } from "./lifecycle-messages.ts";
 import { PARAMETERS_PER_REQUEST_MAX, SHARDS_MAX } from "./limits.ts";
 
-/** What the blocks of a parameter have in common: a block has version 1 after its `init`, 1 more with each change. */
+/** Versions of a parameter's blocks. A block has version 1 after its `init`; each change adds 1. */
 export interface BlockVersions {
   /** The lowest version of a block. */
   readonly least: number;
@@ -14,13 +14,13 @@ export interface BlockVersions {
   readonly updates: number;
 }
 
-/** Those of the blocks that one shard holds of a parameter. */
+/** Versions of the blocks that one shard holds of a parameter. */
 export interface ShardVersions extends BlockVersions {
-  /** How many blocks these are; without any the other numbers are 0. */
+  /** Number of these blocks; if it is 0, so are the other numbers. */
   readonly blocks: number;
 }
 
-/** A parameter and the epoch of the blocks that count. */
+/** A parameter, and the epoch of the blocks to be counted. */
 export interface WantedVersions {
   readonly parameter: string;
   readonly epoch: number;
@@ -30,7 +30,7 @@ export interface WantedVersions {
 export interface VersionsReply {
   /** In the order of the request; null: not initialized, or not known now. */
   readonly versions: readonly (BlockVersions | null)[];
-  /** Shards whose owners have not told, by number. */
+  /** Shards whose owners have not answered, by number. */
   readonly silent: readonly number[];
 }
 
@@ -51,8 +51,8 @@ export function versionsReply({ versions, silent }: VersionsReply): Fields {
 }
 
 /**
- * The reply to a request for so many names.
- * @throws BAD_MESSAGE if it is none.
+ * The reply to a request for `count` names.
+ * @throws BAD_MESSAGE if it is not valid.
  */
 export function parseVersionsReply(fields: Fields, count: number): VersionsReply {
   const rows = listOf(fields, "versions", count);
@@ -68,7 +68,7 @@ export function shardVersionsRequest(wanted: readonly WantedVersions[]): Fields 
 }
 
 /**
- * What a host asks an owner for, at most 256 parameters.
+ * The parameters that a host asks an owner for, at most 256.
  * @throws BAD_MESSAGE or BAD_NAME.
  */
 export function parseShardVersionsRequest(fields: Fields): WantedVersions[] {
@@ -86,8 +86,8 @@ export function shardVersionsReply(versions: readonly ShardVersions[]): Fields {
 }
 
 /**
- * An owner's reply to a request for so many parameters.
- * @throws BAD_MESSAGE if it is none.
+ * An owner's reply to a request for `count` parameters.
+ * @throws BAD_MESSAGE if it is not valid.
  */
 export function parseShardVersionsReply(fields: Fields, count: number): ShardVersions[] {
   return listOf(fields, "versions", count).map((row) => {
@@ -106,7 +106,7 @@ function parseBlockVersions(row: unknown): BlockVersions {
   };
 }
 
-/** A list with exactly so many entries. */
+/** The list under a key; @throws BAD_MESSAGE unless it has exactly `count` entries. */
 function listOf(fields: Fields, key: string, count: number): readonly unknown[] {
   const list = listField(fields, key, count);
   if (list.length === count) return list;

@@ -1,7 +1,7 @@
 import { PserverError } from "../protocol/errors.ts";
 
 /**
- * The result of a file operation, with the operating system's errors made ours.
+ * The result of a file operation, with errors of the operating system as errors of the project.
  * @throws DISK_FULL if the device or quota is full, else IO; both name `path`, with the cause kept.
  */
 export async function io<T>(action: string, path: string, operation: Promise<T>): Promise<T> {
@@ -13,14 +13,14 @@ export async function io<T>(action: string, path: string, operation: Promise<T>)
 }
 
 /**
- * A refusal of the operating system as our error: DISK_FULL if no space or quota is left, else IO.
- * `action` completes "cannot …".
+ * An error of the operating system as an error of the project: DISK_FULL if no space or quota is left,
+ * else IO. `action` completes "cannot …".
  */
 export function fileError(action: string, path: string, cause: unknown): PserverError {
   if (cause instanceof PserverError) return cause;
   const errno = errnoCode(cause);
   const full = errno === "ENOSPC" || errno === "EDQUOT";
-  // Node's text ends in the call and the path, which stand before it already.
+  // Node.js appends the call and the path, which are in our message already.
   const text = cause instanceof Error ? cause.message : String(cause);
   const reason = errno === undefined ? text : text.split(", ", 1)[0];
   return new PserverError(

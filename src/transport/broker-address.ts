@@ -1,13 +1,13 @@
 import { PserverError } from "../protocol/index.ts";
 import { showListed } from "./show-url.ts";
 
-/** One address of a broker, as a user gives it. */
+/** One address of a broker, as given by a user. */
 export interface BrokerAddress {
   /** `host:port`, `nats://host:port` or `tls://host:port`, without credentials. */
   readonly server: string;
   /** Whether the scheme is `tls`: then nothing is sent without TLS. */
   readonly isTls: boolean;
-  /** What stands before the `@`, still escaped; absent if nothing does. */
+  /** The part before the `@`, still escaped; absent if it is empty. */
   readonly userInfo?: string;
 }
 
@@ -25,7 +25,7 @@ const EXPECTED =
 export function parseBrokerAddresses(given: string | readonly string[]): BrokerAddress[] {
   const list = typeof given === "string" ? given.split(",") : given;
   return list.map((entry) => {
-    // A comma in a password cuts an address in two: its tail must not pass for an address of its own.
+    // A comma in a password splits an address: its second half must not be accepted as an address.
     const isTail = list !== given && list.length > 1 && /@/.test(entry) && !/:\/\//.test(entry);
     const address = isTail ? undefined : parseBrokerAddress(entry);
     if (address === undefined) throw badBrokerAddress(showListed(given, entry));
@@ -47,8 +47,8 @@ function parseBrokerAddress(entry: string): BrokerAddress | undefined {
 
 /**
  * Whether the addresses of one broker or cluster ask for TLS.
- * @throws BAD_VALUE unless all do or none does: a connection that is lost may go to any of them, and
- * must not lose its protection there.
+ * @throws BAD_VALUE unless all do or none does: a lost connection may be made to any of them again, and
+ * must not lose its protection.
  */
 export function asksForTls(addresses: readonly BrokerAddress[]): boolean {
   const secure = addresses.filter(({ isTls }) => isTls).length;
@@ -64,7 +64,7 @@ export function asksForTls(addresses: readonly BrokerAddress[]): boolean {
   return secure > 0;
 }
 
-/** The error for what is no address; `shown` is how it may be shown. */
+/** The error for an invalid address; `shown`: the address without credentials. */
 export function badBrokerAddress(shown: string): PserverError {
   const received = JSON.stringify(shown.trim());
   return new PserverError(

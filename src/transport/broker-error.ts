@@ -24,7 +24,7 @@ export function jetStreamErrorCode(error: unknown): number {
   return error instanceof JetStreamApiError ? error.code : 0;
 }
 
-/** Whether a compare-and-swap was refused because somebody else has written, or is writing. */
+/** Whether a compare-and-swap was refused because of another write, done or under way. */
 export function isWrongSequence(error: unknown): boolean {
   const code = jetStreamErrorCode(error);
   return (
@@ -34,9 +34,9 @@ export function isWrongSequence(error: unknown): boolean {
 }
 
 /**
- * What an error of nats.js means to us; `action` says in the message what was being done. That
- * nobody answers is JETSTREAM_UNAVAILABLE: a cluster without a leader is as silent as a broker
- * without JetStream, for which see {@link isWithoutJetStream}.
+ * An error of nats.js as an error of the project; `action` names in its message what failed. "No
+ * responders" is JETSTREAM_UNAVAILABLE: a cluster without a leader is as silent as a broker without
+ * JetStream, for which see {@link isWithoutJetStream}.
  */
 export function fromBrokerError(
   error: unknown,
@@ -46,7 +46,7 @@ export function fromBrokerError(
   return toPserverError(error, action, details, refusalCode);
 }
 
-/** The same for storing a message in a stream: one that is full takes it when there is room again. */
+/** As {@link fromBrokerError}, for storing a message in a stream: a full stream may store it later. */
 export function fromStoreError(
   error: unknown,
   action: string,
@@ -56,14 +56,14 @@ export function fromStoreError(
 }
 
 /**
- * Whether the broker is one without JetStream, by its greeting. One of a cluster proves nothing: the
- * others may have it.
+ * Whether the broker has no JetStream, by its greeting. False for a member of a cluster: other members
+ * may have it.
  */
 export function isWithoutJetStream({ info }: Pick<NatsConnection, "info">): boolean {
   return info !== undefined && info.jetstream !== true && info.cluster === undefined;
 }
 
-/** The error itself, or NO_JETSTREAM where the broker's JetStream does not answer because it has none. */
+/** The error itself; NO_JETSTREAM instead of JETSTREAM_UNAVAILABLE if the broker has no JetStream. */
 export function orNoJetStream(
   error: PserverError,
   connection: Pick<NatsConnection, "info">,
@@ -72,12 +72,12 @@ export function orNoJetStream(
   return new PserverError("NO_JETSTREAM", error.message, error.details, { cause: error });
 }
 
-/** Whether the broker's permissions forbid a subscription: whoever made it hears nothing. */
+/** Whether the error says that the broker's permissions forbid a subscription, which stays silent. */
 export function isRefusedSubscription(error: unknown): boolean {
   return error instanceof PermissionViolationError && error.operation === "subscription";
 }
 
-/** Whether nobody listened to the subject of a request. */
+/** Whether the error says that nobody listens to the subject of a request. */
 export function isNoResponders(error: unknown): boolean {
   return (
     error instanceof NoRespondersError || (error instanceof RequestError && error.isNoResponders())
@@ -92,7 +92,7 @@ function toPserverError(
 ): PserverError {
   if (error instanceof PserverError) return error;
   const text = visible(error instanceof Error ? error.message : String(error));
-  // The JetStream client and a request wrap errors, the one in the cause of the other.
+  // nats.js wraps errors: the one that matters may be a cause of the one thrown.
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if (cause instanceof PserverError) return cause;
     const code = codeOf(cause, meaning);
@@ -103,7 +103,7 @@ function toPserverError(
   return new PserverError("INTERNAL", `${action}: ${text}`, details, { cause: error });
 }
 
-/** What to say where nats.js says less. */
+/** Texts for errors of nats.js whose own text says less. */
 const MEANT: Partial<Record<ErrorCode, string>> = {
   TIMEOUT: "the broker did not answer in time",
   CLOSED: "the connection is closed",
@@ -122,8 +122,8 @@ function codeOf(error: Error, meaning: typeof refusalCode): ErrorCode | undefine
   if (error instanceof AuthorizationError || error instanceof PermissionViolationError) {
     return "DENIED";
   }
-  // Else it only wraps another error: the connection was lost before the answer.
+  // With a cause it only wraps another error. Without one the connection was lost before the answer.
   if (error instanceof RequestError && error.cause === undefined) return "NO_BROKER";
-  // A consumer that ends: deleted, without its leader, or without a sign of life.
+  // A consumer that ended: it was deleted, lost its leader or sent no heartbeat.
   return error instanceof JetStreamError ? "JETSTREAM_UNAVAILABLE" : undefined;
 }

@@ -17,13 +17,13 @@ import { tlsFailure, trustedCertificates } from "./tls.ts";
 /** Payloads from this size on are handed to the socket as they are. */
 const BULK_BYTES = 16 * 1024;
 
-/** What waits for the end of a turn of the event loop, which may take long, goes in parts of this size. */
+/** Bytes gathered in one turn of the event loop before they are handed to the kernel. */
 const GATHERED_BYTES_MAX = 1024 * 1024;
 
-/** Bytes up to the end of a greeting, and what may come with it. */
+/** Bytes accepted while the greeting is awaited. */
 const PEEKED_BYTES_MAX = 4 * 1024 * 1024;
 
-/** How long a connection to which many send is read in one turn, with what is done with each message. */
+/** Time in one turn of the event loop for reading a connection to which many send, with its callbacks. */
 const TURN_MS = 8;
 
 const LINE_END = Buffer.from("\r\n");
@@ -33,13 +33,13 @@ type Address = Parameters<NodeTransport["dial"]>[0] & Parameters<NodeTransport["
 /** Options of a connection that carries tensors. */
 export interface BulkConnectionOptions extends NodeConnectionOptions {
   /**
-   * These messages are valid during the callback of their subscription only: their buffers are used
-   * again. Without it every message may be kept.
+   * Messages that are valid only during the callback of their subscription, because their buffers are
+   * reused. Without this option every message may be kept.
    */
   readonly lending?: Lending;
   /**
-   * For a connection to which many send: reading takes a bounded time of one turn of the event loop, so that
-   * timers and other connections have theirs, and this says whose messages are dropped unread.
+   * For a connection to which many send: whose messages are dropped unread. Reading then takes a bounded time
+   * in each turn of the event loop, so that timers and other connections get theirs.
    */
   readonly drops?: Drops;
 }
@@ -49,25 +49,25 @@ export interface BulkConnectionOptions extends NodeConnectionOptions {
  * buffer, and writes it straight from the caller's. The stock transport copies each payload about
  * three times on the way in and once on the way out.
  *
- * Everything but plain TCP reading is left to the stock transport, TLS above all. What no broker sends
- * ends the connection, and nats.js makes a new one.
+ * Everything but reading and writing plain TCP is left to the stock transport, TLS above all. Malformed
+ * input ends the connection, and nats.js makes a new one.
  */
 class BulkTransport extends NodeTransport {
   #address: Address | undefined;
-  /** Of the chunks that have not been handled yet. */
+  /** Lenders of the chunks that have not been handled yet. */
   readonly #lenders: Map<Uint8Array, Lender> = new Map();
   #lending: Lending | undefined;
   #drops: Drops | undefined;
   #turnEndsAtMs: number | undefined;
   #gathering: Socket | undefined;
   #gatheredBytes = 0;
-  /** What the broker sent that no broker sends: nothing is read after it. */
+  /** The error for malformed input; nothing is read after it. */
   #malformed: PserverError | undefined;
 
   /**
-   * Connects as the stock transport does, and takes note of what may be lent.
-   * @throws NO_TLS where TLS is asked for and cannot be had; what the stock transport throws, and what
-   * says that no broker answers: there may be one at another attempt.
+   * Connects as the stock transport does, and notes what may be lent.
+   * @throws NO_TLS if TLS is required and not available; what the stock transport throws; for malformed
+   * input an error that nats.js treats as no answer, because another attempt may find a broker.
    */
   override async connect(address: Address, options: BulkConnectionOptions): Promise<void> {
     this.#lending = options.lending;
@@ -88,7 +88,7 @@ class BulkTransport extends NodeTransport {
       const assembler = new FrameAssembler(
         ({ bytes, lender }) => {
           if (lender !== undefined) this.#lenders.set(bytes, lender);
-          // The stock transport listens to this event, which `onread` takes the place of.
+          // The stock transport listens to this event, which a socket with `onread` does not emit.
           socket.emit("data", bytes);
         },
         this.#lending,
@@ -115,19 +115,19 @@ class BulkTransport extends NodeTransport {
     });
   }
 
-  /** Hands on what came, up to what no broker sends: that ends the connection. */
+  /** Passes received bytes on; malformed input ends the connection. */
   #take(assembler: FrameAssembler, bytes: number, socket: Socket): void {
     if (this.#malformed !== undefined) return;
     try {
       assembler.took(bytes);
     } catch (error) {
       this.#malformed = ensureError(error);
-      // Without the error: nobody may be listening for one, and then the process would end.
+      // Without an argument: an error event without a listener would end the process.
       socket.destroy();
     }
   }
 
-  /** Whether there is more to read in this turn; if not, reading goes on in the next one. */
+  /** Whether reading may go on in this turn of the event loop; if not, it resumes in the next one. */
   #mayReadOn(socket: Socket): boolean {
     if (this.#drops === undefined) return true;
     if (this.#turnEndsAtMs === undefined) {
@@ -141,20 +141,20 @@ class BulkTransport extends NodeTransport {
   }
 
   /**
-   * TLS reads the socket itself, so it gets an ordinary one. The certificate must be one that this
-   * machine trusts, unless options say which to trust, and must name the host that was dialled.
+   * TLS reads the socket itself, so it gets an ordinary one. This machine must trust the certificate,
+   * unless options name others to trust, and it must be for the host that was dialled.
    */
   override async startTLS(): Promise<TLSSocket> {
     if (this.#address === undefined) return super.startTLS();
     this.socket.destroy();
     this.socket = await super.dial(this.#address);
-    // The greeting comes again with the new socket, and is to be read once.
+    // The greeting comes again on the new socket: the first one is dropped.
     this.yields = [];
     await this.peekInfo();
     this.yields = [greetingIn(this.yields)];
     const { tls } = this.options;
     const trusted = tls?.caFile === undefined ? { ca: trustedCertificates() } : {};
-    // Without a host, and where no name was looked up, Node.js would look for "localhost" in it.
+    // Without a host name Node.js would check the certificate for "localhost".
     const named: TlsOptions & { host: string } = {
       host: this.#address.hostname,
       ...trusted,
@@ -164,7 +164,7 @@ class BulkTransport extends NodeTransport {
     return super.startTLS();
   }
 
-  /** The greeting, which the stock transport would gather without a bound on a socket of its own. */
+  /** Awaits the greeting, with a limit on its size, which the stock transport has not. */
   override peekInfo(): ReturnType<NodeTransport["peekInfo"]> {
     const { socket } = this;
     let bytes = 0;
@@ -175,7 +175,7 @@ class BulkTransport extends NodeTransport {
     return super.peekInfo();
   }
 
-  /** What was read, chunk by chunk; when the next is asked for, the last one has been handled. */
+  /** The chunks that were read; a chunk has been handled when the next one is asked for. */
   override async *iterate(): AsyncGenerator<Uint8Array, void, undefined> {
     const cut = this.isEncrypted() ? this.#cutter() : undefined;
     try {
@@ -187,12 +187,12 @@ class BulkTransport extends NodeTransport {
         } else yield* cut(chunk);
       }
     } finally {
-      // Whoever stops before the end has thrown, and reads no more: only a new connection helps.
+      // Reached early only by an error, after which nats.js reads no more: it must reconnect.
       this.socket?.destroy();
     }
   }
 
-  /** Looks through what TLS has read as is done with what is read here. */
+  /** Applies the checks and drops of plain connections to what TLS has read. */
   #cutter(): (chunk: Uint8Array) => readonly Uint8Array[] {
     const { socket } = this;
     const whole: Uint8Array[] = [];
@@ -213,26 +213,26 @@ class BulkTransport extends NodeTransport {
     };
   }
 
-  /** Writes one message after what was sent before; the payload must not change any more. */
+  /** Writes one message after what was sent before; the payload must not be changed afterwards. */
   sendMessage(line: string, payload: Uint8Array): void {
     if (this.isClosed || this.socket === undefined) return;
     this.#gather(this.socket);
     this.socket.write(line, "latin1");
     this.socket.write(payload);
-    // Errors of writing show in reading, or as a peer that answers no ping.
+    // Errors of writing are noticed in reading, or by unanswered pings.
     this.socket.write(LINE_END);
     this.#gatheredBytes += payload.length;
     if (this.#gatheredBytes >= GATHERED_BYTES_MAX) this.#handOver(this.socket);
   }
 
-  /** The kernel gets what was gathered: the peer reads it while the next messages are made. */
+  /** Hands gathered bytes to the kernel, so that the peer reads them while the next messages are made. */
   #handOver(socket: Socket): void {
     this.#gatheredBytes = 0;
     socket.uncork();
     socket.cork();
   }
 
-  /** What is written in one turn of the event loop goes to the kernel in few calls. */
+  /** Gathers what is written in one turn of the event loop, so that it takes few system calls. */
   #gather(socket: Socket): void {
     if (this.#gathering === socket) return;
     this.#gathering = socket;
@@ -245,7 +245,7 @@ class BulkTransport extends NodeTransport {
   }
 }
 
-/** The first line of what came unprotected: what follows it may be anybody's. */
+/** The first line of what came before TLS: anything after it may be forged. */
 function greetingIn(chunks: readonly Uint8Array[]): Uint8Array {
   const bytes = Buffer.concat(chunks);
   return bytes.subarray(0, bytes.indexOf(LINE_END) + LINE_END.length);
@@ -257,15 +257,15 @@ function notFromBroker(cause: PserverError): Error {
 
 /** Connects as nats.js's own `connect` does, with a transport made for large messages. */
 export function connectForBulk(options: BulkConnectionOptions): Promise<NatsConnection> {
-  // Set before each connection, as nats.js does it: the last one set serves all reconnects. What
-  // differs between connections is in their options.
+  // Set before each connection, as nats.js does: the last factory serves all reconnects, so whatever
+  // differs between connections must be in their options.
   setTransportFactory({ factory: () => new BulkTransport(), dnsResolveFn: nodeResolveHost });
   return NatsConnectionImpl.connect(options);
 }
 
 /**
- * Publishes as `connection.publish` does, but writes a large payload from where it lies. It must
- * not be changed until the broker has answered to it, or to a later flush.
+ * Publishes as `connection.publish` does, but does not copy a large payload. The payload must not be
+ * changed until the broker has answered it or a later flush.
  */
 export function publishBulk(
   connection: NatsConnection,
@@ -275,7 +275,7 @@ export function publishBulk(
 ): void {
   const transport = payload.length < BULK_BYTES ? undefined : bulkTransportOf(connection);
   const bytesMax = connection.info?.max_payload ?? 0;
-  // nats.js knows what to do where the message is small, too large, or there is no connection.
+  // Left to nats.js: small messages, too large ones, and a connection that is down.
   if (transport === undefined || payload.length > bytesMax) {
     connection.publish(subject, payload, reply === undefined ? {} : { reply });
     return;
@@ -284,12 +284,12 @@ export function publishBulk(
   transport.sendMessage(`PUB ${to} ${payload.length}\r\n`, payload);
 }
 
-/** The transport of a connection that stands, after what nats.js had still to send through it. */
+/** The transport of an open connection, after flushing what nats.js has queued for it. */
 function bulkTransportOf(connection: NatsConnection): BulkTransport | undefined {
   if (!(connection instanceof NatsConnectionImpl) || connection.isClosed()) return undefined;
   const { protocol } = connection;
   if (connection.isDraining() || !protocol.connected || !protocol.infoReceived) return undefined;
-  // Private in the types alone: it sends at once what would follow in a microtask.
+  // Private only in the types. Sends at once what would otherwise follow in a microtask.
   (protocol as unknown as { flushPending(): void }).flushPending();
   return protocol.transport instanceof BulkTransport ? protocol.transport : undefined;
 }

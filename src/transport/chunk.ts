@@ -1,12 +1,12 @@
-/** Takes back what it has lent. */
+/** Owner of memory that is lent. */
 export interface Lender {
-  /** Takes these bytes back, once; nobody may use them any more. */
+  /** Takes bytes back, once; they must not be used afterwards. */
   giveBack(bytes: Uint8Array): void;
 }
 
-/** Protocol bytes that were read, and begin and end between messages. */
+/** Bytes read from a broker that begin and end between messages. */
 export interface Chunk {
   readonly bytes: Buffer;
-  /** Whom the bytes are to be given back to once they have been handled; undefined: kept for ever. */
+  /** Owner to give the bytes back to after handling; undefined if they may be kept. */
   readonly lender: Lender | undefined;
 }

@@ -11,7 +11,7 @@ import { type BulkConnectionOptions, connectForBulk } from "./bulk-transport.ts"
 import type { Drops, Lending } from "./frame-assembler.ts";
 import { showUrl } from "./show-url.ts";
 
-/** How to reach a broker: plain data, so that worker threads and child processes can be told. */
+/** How to reach a broker: plain data, so that it can be passed to worker threads and child processes. */
 export interface ConnectionSettings {
   /**
    * `nats://`, `tls://` or `host:port`, of one broker or cluster. With `tls://`, which all have or
@@ -25,7 +25,7 @@ export interface ConnectionSettings {
   readonly credsFile?: string;
   /** Path of a file that holds an nkey seed. */
   readonly nkeyFile?: string;
-  /** Without `caFile` the certificates that this machine trusts are trusted. */
+  /** Without `caFile`, the certificates that this machine trusts. */
   readonly tls?: {
     readonly certFile?: string;
     readonly keyFile?: string;
@@ -35,7 +35,7 @@ export interface ConnectionSettings {
   readonly timeoutMs: number;
 }
 
-/** The role of one connection: what the broker shows of it and where its replies go. */
+/** The role of one connection: its name at the broker, and where its replies go. */
 export interface ConnectionRole {
   readonly name: string;
   /** Without a final dot; permissions are given by it. */
@@ -48,8 +48,8 @@ export interface ConnectionRole {
 
 /**
  * Connects to the broker; the connection reconnects for ever and must be closed by the caller.
- * @throws NO_BROKER if none answers in the time, DENIED if it refuses the credentials, NO_TLS if it
- * offers no TLS or its certificate is not trusted, BAD_VALUE for an address that is none.
+ * @throws NO_BROKER if none answers in time, DENIED if it refuses the credentials, NO_TLS if it
+ * offers no TLS or its certificate is not trusted, BAD_VALUE for an invalid address.
  */
 export async function openConnection(
   settings: ConnectionSettings,
@@ -79,8 +79,8 @@ export async function openConnection(
 }
 
 /**
- * The options of nats.js that settings and role stand for.
- * @throws BAD_VALUE for an address that is none, IO for a file with credentials that cannot be read.
+ * The options of nats.js for these settings and this role.
+ * @throws BAD_VALUE for an invalid address, IO for a file with credentials that cannot be read.
  */
 export function connectionOptions(
   settings: ConnectionSettings,
@@ -93,13 +93,13 @@ export function connectionOptions(
     name: role.name,
     inboxPrefix: role.inboxPrefix,
     timeout: settings.timeoutMs,
-    // The default gives up after ten attempts, and then the connection is dead for good.
+    // By default nats.js gives up after ten attempts and never reconnects.
     maxReconnectAttempts: -1,
     reconnectTimeWait: 250,
     reconnectJitter: 250,
-    // A dead broker is noticed after two missed pings.
+    // Two unanswered pings end the connection.
     pingInterval: 10_000,
-    // Otherwise each request records where it was made, at half of its price.
+    // By default each request records a stack trace, which takes half of its time.
     noAsyncTraces: true,
   };
   if (settings.user !== undefined) options.user = settings.user;
@@ -111,7 +111,7 @@ export function connectionOptions(
     options.authenticator = nkeyAuthenticator(trimmed(readSecret(settings.nkeyFile)));
   }
   const isSecure = asksForTls(parseBrokerAddresses(settings.servers));
-  // Given, though empty, it has nats.js refuse a broker without TLS, at reconnects too.
+  // Even empty, this option makes nats.js refuse a broker without TLS, also when it reconnects.
   if (isSecure || settings.tls !== undefined) options.tls = { ...settings.tls };
   return options;
 }

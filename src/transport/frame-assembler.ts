@@ -12,18 +12,18 @@ import {
 } from "./message-line.ts";
 import { ReadBuffer } from "./read-buffer.ts";
 
-/** Bytes read at one time where messages are not lent; holds any control line. */
+/** Bytes read at a time if messages are not lent; longer than any control line. */
 const READ_BYTES = 128 * 1024;
 
-/** Bytes read at one time where messages are lent: several of a middle size. */
+/** Bytes read at a time if messages are lent: several messages of medium size. */
 const LENDING_READ_BYTES = 512 * 1024;
 
-/** Messages from this size on are lent where they may be, or else get a buffer of their own. */
+/** Messages of at least this size are lent if allowed, else get a buffer of their own. */
 const LARGE_BYTES = 32 * 1024;
 
 /**
- * Lent messages up to this size stay in the read buffer until they are whole. What has come of one
- * is moved when the rest does not fit: the smaller it is beside the buffer, the less is copied.
+ * Lent messages up to this size stay in the read buffer until they are complete. The received part of
+ * one is moved when the rest does not fit; the smaller this size, the less is copied.
  */
 const IN_PLACE_BYTES_MAX = 192 * 1024;
 
@@ -31,32 +31,31 @@ const NEWLINE = 0x0a;
 
 /** Which large messages are lent, and where buffers of their own come from. */
 export interface Lending {
-  /** What their subjects begin with. */
+  /** Prefix of their subjects. */
   readonly prefix: string;
-  /** May be shared with others of the same thread. */
+  /** May be shared with other connections of the same thread. */
   readonly pool: BufferPool;
 }
 
-/** Says whose small messages are dropped unread, by the token that {@link senderToken} finds. */
+/** Whether a sender's small messages are dropped unread; the sender is as {@link senderToken} finds it. */
 export type Drops = (sender: string) => boolean;
 
-/** A large message that is read into a buffer of its own. */
+/** A large message being read into a buffer of its own. */
 interface Frame extends Chunk {
-  /** How much of it has come. */
+  /** Bytes received so far. */
   filled: number;
 }
 
 /**
- * Cuts what a broker sends at the borders of its messages, so that a large payload lies whole in
- * one buffer. nats.js's parser then hands out a view where it would otherwise gather the payload in
- * a buffer that grows by doubling. Lent messages of a middle size are given out where they were
- * read, several in one chunk. Other large ones get a buffer of their own, and what has not come yet
- * is read into it by the kernel. Small ones are copied, lent or not.
+ * Cuts a broker's bytes at the borders of messages, so that a large payload lies in one buffer. The
+ * parser of nats.js then returns a view, and need not gather the payload in a growing buffer. Lent
+ * messages of medium size are emitted in place, several in one chunk. Other large messages get a
+ * buffer of their own, into which the kernel reads the rest. Small messages are copied, lent or not.
  *
- * Nothing comes out that no broker sends: nats.js would print it and read no more. Memory for a
- * message is asked for after its size is known to be one that the broker can send.
+ * Malformed input is never emitted: nats.js would print it and stop reading. Memory for a message is
+ * allocated only after its size was compared with what the broker can send.
  *
- * Use: read into {@link target}, then tell {@link took} how many bytes came.
+ * Use: read into {@link target}, then call {@link took} with the number of bytes.
  */
 export class FrameAssembler {
   readonly #emit: (chunk: Chunk) => void;
@@ -66,12 +65,12 @@ export class FrameAssembler {
   readonly #read: ReadBuffer;
   /** The large message under way. */
   #frame: Frame | undefined;
-  /** Whether the last large message had a buffer of its own: the next one may get one, too. */
+  /** Whether the last large message had a buffer of its own: the next one is likely to have one. */
   #framed = false;
-  /** As the last greeting said. */
+  /** From the last greeting. */
   #messageBytesMax = NO_MESSAGE_BYTES;
 
-  /** `lending`: the large messages that are lent; all others keep their buffers. */
+  /** `lending`: the large messages to be lent; the others own their buffers. */
   constructor(emit: (chunk: Chunk) => void, lending?: Lending, drops?: Drops) {
     this.#drops = drops;
     this.#emit = emit;
@@ -83,17 +82,17 @@ export class FrameAssembler {
         : new ReadBuffer(LENDING_READ_BYTES, IN_PLACE_BYTES_MAX);
   }
 
-  /** Where the next bytes are to be read to. */
+  /** Memory to read the next bytes into. */
   target(): Buffer {
     if (this.#frame !== undefined) return this.#frame.bytes.subarray(this.#frame.filled);
     const target = this.#read.target();
-    // What comes of a message before it has its own buffer is copied there.
+    // A large message's first bytes are copied into its own buffer: fewer are read to copy less.
     return this.#framed ? target.subarray(0, READ_BYTES) : target;
   }
 
   /**
-   * So many bytes were read into what {@link target} gave.
-   * @throws BAD_MESSAGE for what no broker sends; the connection is to be closed then.
+   * Notes that this many bytes were read into {@link target}.
+   * @throws BAD_MESSAGE for malformed input; the connection must then be closed.
    */
   took(bytes: number): void {
     if (this.#frame === undefined) {
@@ -111,7 +110,7 @@ export class FrameAssembler {
     this.#emit({ bytes, lender });
   }
 
-  /** Emits what is whole in the read buffer and begins the frame of a large message. */
+  /** Emits complete messages of the read buffer, and begins the frame of a large one. */
   #scan(): void {
     const { pending } = this.#read;
     let start = 0;
@@ -165,7 +164,7 @@ export class FrameAssembler {
     throw malformed(`messages of at most ${this.#messageBytesMax} bytes`, bytes, at);
   }
 
-  /** Whether the large message at a position is lent. */
+  /** Whether the large message at a position is to be lent. */
   #isLent(bytes: Buffer, at: number): boolean {
     return this.#lending !== undefined && hasSubjectPrefix(bytes, at, this.#lentPrefix);
   }
@@ -180,7 +179,7 @@ export class FrameAssembler {
     }
   }
 
-  /** Moves what has come of a message into a buffer of its own; returns how much that is. */
+  /** Moves the received part of a message into a buffer of its own; returns its length. */
   #beginFrame(come: Buffer, bytes: number, isLent: boolean): number {
     const pool = isLent ? this.#lending?.pool : undefined;
     const memory = pool?.take(bytes) ?? Buffer.allocUnsafeSlow(bytes);

@@ -1,7 +1,7 @@
 import { asMap, integerField, listField, PserverError, textField } from "../protocol/index.ts";
 import { parseJson } from "./parse-json.ts";
 
-/** The least and most bytes that a message may have, whatever `max_payload` its broker has. */
+/** Bounds of the message size that is accepted, whatever `max_payload` the broker has. */
 const MESSAGE_BYTES_FLOOR = 8 * 1024 * 1024;
 const MESSAGE_BYTES_CEILING = 64 * 1024 * 1024;
 
@@ -14,13 +14,13 @@ const URLS_MAX = 4_096;
 /** A name, an IPv4 address or an IPv6 one in brackets, and a port. */
 const ADDRESS = /^[\w.:[\]-]+:\d{1,5}$/;
 
-/** Before the greeting says what the broker takes, it sends no message. */
+/** Message size accepted before the greeting: a broker sends no message before it. */
 export const NO_MESSAGE_BYTES = 0;
 
 /**
- * The most bytes of headers and payload that a broker with this greeting can send. What was stored
- * when its `max_payload` was higher can be larger than that says: up to 8 MiB are always taken, and
- * never more than the 64 MiB that nats-server allows at most.
+ * The most bytes of headers and payload that a broker with this greeting can send. Messages that were
+ * stored under a higher `max_payload` can be larger: up to 8 MiB are always accepted, and never more
+ * than 64 MiB, the most that nats-server allows.
  * @throws BAD_MESSAGE for a greeting that nats.js could not read.
  */
 export function messageBytesMax(line: string): number {

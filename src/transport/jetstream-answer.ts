@@ -14,15 +14,15 @@ import { parsePubAck } from "./pub-ack.ts";
 
 const API = "$JS.API.";
 
-/** Entries that a broker lists in one page, or in the state of a stream, at most. */
+/** Most entries in a page of a list, or in the state of a stream. */
 const LISTED_MAX = 10_000_000;
 
-/** What the base64 of a stored message consists of. */
+/** Text in base64. */
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
 
 const text = new TextDecoder();
 
-/** What an answer must hold for those who asked, by what the request begins with. */
+/** Checks of answers, by the beginning of the request's operation. */
 const CHECKS: readonly (readonly [string, (answer: Fields) => void])[] = [
   ["INFO", checkAccount],
   ["STREAM.INFO.", checkStream],
@@ -36,10 +36,9 @@ const CHECKS: readonly (readonly [string, (answer: Fields) => void])[] = [
 ];
 
 /**
- * Checks what JetStream answers to a request under `subject` before nats.js uses it, which takes any
- * answer for one: that of the API, or a PubAck for a message to a stream.
- * @throws BAD_MESSAGE if it is not what such a request is answered with. An error that JetStream tells
- * is an answer.
+ * Checks JetStream's answer to a request to `subject`, one of the API or a PubAck, before nats.js uses
+ * it, which does not check. An error that JetStream reports is a valid answer.
+ * @throws BAD_MESSAGE if it is not a valid answer to such a request.
  */
 export function checkJetStreamAnswer(subject: string, bytes: Uint8Array): void {
   try {
@@ -53,7 +52,7 @@ export function checkJetStreamAnswer(subject: string, bytes: Uint8Array): void {
 }
 
 function checkApiAnswer(operation: string, bytes: Uint8Array): void {
-  // It answers with the message itself.
+  // The answer is the stored message itself.
   if (operation.startsWith("DIRECT.")) return;
   const answer = asMap(parseJson(text.decode(bytes), "the whole"), "the whole");
   if (answer["error"] !== undefined) {
@@ -64,13 +63,13 @@ function checkApiAnswer(operation: string, bytes: Uint8Array): void {
     return;
   }
   const check = CHECKS.find(([start]) => operation.startsWith(start))?.[1];
-  // What is left changes something, and says whether it did.
+  // All other operations change something, and report `success`.
   if (check === undefined) flagField(answer, "success");
   else check(answer);
 }
 
 function checkAccount(answer: Fields): void {
-  // Limits of 64 bits are no whole numbers here any more.
+  // Limits of 64 bits are not exact as numbers of JavaScript, so they are not checked as integers.
   for (const key of ["streams", "storage", "memory"]) numberField(answer, key);
   const limits = mapField(answer, "limits");
   for (const key of ["max_storage", "max_memory", "max_streams"]) numberField(limits, key);
@@ -88,7 +87,7 @@ function checkStream(answer: Fields): void {
 function checkPage(answer: Fields, checkEntry: (entry: unknown) => void): void {
   textField(answer, "type");
   integerField(answer, "total");
-  // An empty page may have none.
+  // An empty page may omit the list.
   if (answer["streams"] != null) listField(answer, "streams", LISTED_MAX).forEach(checkEntry);
 }
 

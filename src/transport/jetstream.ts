@@ -3,9 +3,9 @@ import type { Msg, NatsConnection, Payload, RequestOptions } from "@nats-io/tran
 import { checkJetStreamAnswer } from "./jetstream-answer.ts";
 
 /**
- * JetStream through this connection, with answers that are checked before nats.js uses them: whatever
- * a broker answers, its methods end in a result, in the broker's refusal or in BAD_MESSAGE. A request may
- * take `timeoutMs`, 5 s by default.
+ * A JetStream client on this connection that checks answers before nats.js uses them: its methods end in
+ * a result, the broker's refusal or BAD_MESSAGE, whatever a broker answers. A request may take
+ * `timeoutMs`, 5 s by default.
  */
 export function openJetStream(connection: NatsConnection, timeoutMs?: number): JetStreamClient {
   return jetstream(withCheckedAnswers(connection), {
@@ -13,7 +13,7 @@ export function openJetStream(connection: NatsConnection, timeoutMs?: number): J
   });
 }
 
-/** The same connection, for those whose requests go to JetStream alone. */
+/** The same connection, for requests to JetStream only. */
 function withCheckedAnswers(connection: NatsConnection): NatsConnection {
   const request = async (
     subject: string,

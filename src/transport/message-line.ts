@@ -9,13 +9,13 @@ const DIGIT_9 = 0x39;
 const DOT = 0x2e;
 const LETTER_I = 0x49;
 
-/** Bytes of a line end, and of what ends a payload. */
+/** Bytes of CR LF, which ends lines and payloads. */
 const TRAILER_BYTES = 2;
 
 /** CR LF. */
 const TRAILER = 0x0d0a;
 
-/** The most bytes of a line: the greeting lists the brokers of a cluster, others name two subjects. */
+/** Most bytes of a line: the greeting lists the brokers of a cluster; other lines name two subjects. */
 const GREETING_BYTES_MAX = 2 * 1024 * 1024;
 const LINE_BYTES_MAX = 64 * 1024;
 
@@ -28,16 +28,16 @@ const MESSAGE_WORD = 0x4d534720;
 /** Digits of a number. */
 const DIGITS_MAX = 15;
 
-/** Subject, subscription, reply if there is one, bytes of the headers, bytes in all. */
+/** Subject, subscription, optional reply, bytes of the headers, bytes in total. */
 const MESSAGE_WITH_HEADERS = /^HMSG [^ \t\r]+ \d{1,15}(?: [^ \t\r]+)? (\d{1,15}) (\d{1,15})$/;
 
-/** What nothing follows. */
+/** Lines without a payload. */
 const OTHER = /^(?:PING|PONG|\+OK|-ERR [^ \t\r][^\r]*|INFO \{[^\r]*)$/;
 
 /**
- * Bytes that follow the protocol line between two positions, the second being that of its newline:
- * payload and trailer after `MSG` and `HMSG`, 0 after any other.
- * @throws BAD_MESSAGE for a line that no broker sends. nats.js would print it and then read no more.
+ * Bytes that follow the protocol line from `at` to its `newline`: payload and trailer after `MSG` and
+ * `HMSG`, 0 after any other line.
+ * @throws BAD_MESSAGE for a malformed line, which nats.js would print before it stops reading.
  */
 export function bytesAfterLine(bytes: Buffer, at: number, newline: number): number {
   checkLineLength(bytes, at, newline);
@@ -53,8 +53,8 @@ export function bytesAfterLine(bytes: Buffer, at: number, newline: number): numb
 }
 
 /**
- * The size in a line `MSG subject sid [reply] size`; undefined for any other line. Nearly every line is
- * such a one, so they are read byte by byte.
+ * The size in a line `MSG subject sid [reply] size`; undefined for any other line. Nearly every line has
+ * this form, so it is read byte by byte, without a regular expression.
  */
 function plainSize(bytes: Buffer, at: number, end: number): number | undefined {
   if (end - at < 4 || bytes.readUInt32BE(at) !== MESSAGE_WORD) return undefined;
@@ -80,34 +80,34 @@ function plainSize(bytes: Buffer, at: number, end: number): number | undefined {
 }
 
 /**
- * Passes if a line that begins at a position, and has come up to another one, is not too long.
- * @throws BAD_MESSAGE otherwise.
+ * Checks the length of a line, whole or not, that begins at `at` and was received up to `end`.
+ * @throws BAD_MESSAGE if it is too long.
  */
 export function checkLineLength(bytes: Buffer, at: number, end: number): void {
   const bytesMax = isGreeting(bytes, at) ? GREETING_BYTES_MAX : LINE_BYTES_MAX;
   if (end - at > bytesMax) throw malformed(`a line of at most ${bytesMax} bytes`, bytes, at);
 }
 
-/** @throws BAD_MESSAGE unless what ends a payload ends at a position. */
+/** @throws BAD_MESSAGE unless CR LF ends at a position. */
 export function checkTrailer(bytes: Buffer, end: number): void {
   const at = end - TRAILER_BYTES;
   if (bytes.readUInt16BE(at) !== TRAILER) throw malformed("CR LF after a payload", bytes, at);
 }
 
-/** Whether the line at a position is the broker's greeting, or a later one of the same kind. */
+/** Whether the line at a position is the broker's greeting, `INFO`, the first or a later one. */
 export function isGreeting(bytes: Buffer, at: number): boolean {
   return bytes[at] === LETTER_I;
 }
 
-/** Whether the subject in the message line at a position begins so; a prefix has no space. */
+/** Whether the subject in the message line at a position begins with a prefix, which has no space. */
 export function hasSubjectPrefix(bytes: Buffer, at: number, prefix: Buffer): boolean {
   const subject = bytes.indexOf(SPACE, at) + 1;
   return bytes.subarray(subject, subject + prefix.length).equals(prefix);
 }
 
 /**
- * The token before the last one of the subject in the message line at a position: where requests have
- * the id of who sends them. "" if there is none.
+ * The last but one token of the subject in the message line at a position, which in requests is the
+ * sender's id; "" if there is none.
  */
 export function senderToken(bytes: Buffer, at: number): string {
   let start = at;
@@ -126,7 +126,7 @@ export function senderToken(bytes: Buffer, at: number): string {
     : bytes.toString("latin1", from === start + 1 ? from : from + 1, to);
 }
 
-/** The error for what no broker sends. */
+/** The error for malformed input. */
 export function malformed(expected: string, bytes: Buffer, at: number): PserverError {
   const received = visible(
     bytes.toString("latin1", at, Math.min(bytes.length, at + SHOWN_BYTES_MAX)),

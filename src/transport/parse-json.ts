@@ -3,7 +3,7 @@ import { visible } from "../protocol/visible.ts";
 
 const SHOWN_MAX = 60;
 
-/** What a broker has sent as JSON; @throws BAD_MESSAGE, which shows how it begins, if it is none. */
+/** JSON that a broker has sent; @throws BAD_MESSAGE, showing the beginning of the text, if it is not JSON. */
 export function parseJson(text: string, what: string): unknown {
   try {
     return JSON.parse(text);

@@ -6,7 +6,7 @@ export type PubAck =
   | { readonly kind: "stored"; readonly stream: string; readonly seq: number }
   | { readonly kind: "refused"; readonly error: PubAckError };
 
-/** Why a message is not stored: `code` as of HTTP, `errorCode` one of `JETSTREAM_ERRORS`, 0 if none. */
+/** Why a message is not stored: `code` as in HTTP, `errorCode` one of `JETSTREAM_ERRORS`; 0 if absent. */
 export interface PubAckError {
   readonly code: number;
   readonly errorCode: number;
@@ -25,7 +25,7 @@ export function parsePubAck(bytes: Uint8Array): PubAck {
     const seq = integerField(ack, "seq", 1);
     return { kind: "stored", stream: textField(ack, "stream"), seq };
   }
-  // Every part of an error may be left out.
+  // A broker may leave out any part of an error.
   const error = { code: 0, err_code: 0, description: "", ...asMap(ack["error"], "PubAck error") };
   return {
     kind: "refused",

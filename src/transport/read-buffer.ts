@@ -1,48 +1,48 @@
 import type { Chunk, Lender } from "./chunk.ts";
 
 /**
- * Where a socket is read to: holds what has come and was not passed over yet. Views of it can be
- * lent, and what they show does not change until they are given back: reading goes on behind them,
- * and in other memory where there is too little room. Two pieces of memory take turns as long as
- * views come back in time; more exist only while views of them are out.
+ * Buffer that a socket is read into; holds the received bytes that have not been consumed. Views of
+ * it can be lent, and do not change until they are given back: reading continues behind them, or in
+ * another memory when too little is free. Two memories alternate as long as views come back in time;
+ * more exist only while they are lent.
  */
 export class ReadBuffer {
   readonly #capacityBytes: number;
   readonly #roomBytesMin: number;
   #memory: Memory;
-  /** What all views have come back to, for the next turn. */
+  /** Memory without lent views, to be used next. */
   #spare: Memory | undefined;
   #start = 0;
   #end = 0;
 
-  /** The capacity grows for what does not fit; {@link target} has room for `roomBytesMin` or more. */
+  /** The capacity grows for longer data; {@link target} has at least `roomBytesMin` bytes. */
   constructor(capacityBytes: number, roomBytesMin: number) {
     this.#capacityBytes = capacityBytes;
     this.#roomBytesMin = roomBytesMin;
     this.#memory = this.#newMemory(capacityBytes);
   }
 
-  /** What has come and was not passed over; it is valid until {@link pass}. */
+  /** Received bytes that have not been consumed; valid until {@link pass}. */
   get pending(): Buffer {
     return this.#memory.bytes.subarray(this.#start, this.#end);
   }
 
-  /** Where the next bytes are to be read to. */
+  /** Memory to read the next bytes into. */
   target(): Buffer {
     return this.#memory.bytes.subarray(this.#end);
   }
 
-  /** So many bytes were read into what {@link target} gave. */
+  /** Notes that this many bytes were read into {@link target}. */
   took(bytes: number): void {
     this.#end += bytes;
   }
 
-  /** A view of what is pending, between two positions in it, which is to be given back. */
+  /** A view of the pending bytes between two positions; must be given back. */
   lend(from: number, to: number): Chunk {
     return this.#memory.lend(this.#start + from, this.#start + to);
   }
 
-  /** Passes over the first bytes of what is pending, and makes room for the next ones. */
+  /** Consumes the first pending bytes, and makes space for the next ones. */
   pass(bytes: number): void {
     this.#start += bytes;
     const roomBytes = this.#memory.bytes.length - this.#end;
@@ -55,11 +55,11 @@ export class ReadBuffer {
     this.#end = pending.length;
   }
 
-  /** Memory for so many bytes of which nothing is lent. */
+  /** Memory of at least this many bytes without lent views. */
   #memoryFor(bytes: number): Memory {
     const present = this.#memory;
     if (!present.isLent && present.bytes.length >= bytes) return present;
-    // A line longer than the buffer, such as the greeting of a huge cluster, still has to fit.
+    // A line longer than the buffer must fit, too, such as the greeting of a huge cluster.
     if (bytes > this.#capacityBytes) return this.#newMemory(2 * bytes);
     const spare = this.#spare ?? this.#newMemory(this.#capacityBytes);
     this.#spare = undefined;
@@ -73,7 +73,7 @@ export class ReadBuffer {
   }
 }
 
-/** A piece of memory, and which views of it are out. */
+/** Memory, and the views of it that are lent. */
 class Memory implements Lender {
   readonly bytes: Buffer;
   readonly #views: Set<Uint8Array> = new Set();

@@ -16,8 +16,8 @@ interface Waiting {
 }
 
 /**
- * Stores large messages in streams, each written from where it lies. JetStream's own client copies
- * every message once more, which for snapshots of a whole model is much.
+ * Stores large messages in streams without copying them. The client of nats.js copies every message,
+ * which is expensive for snapshots of a whole model.
  */
 export class StreamPublisher {
   readonly #connection: NatsConnection;
@@ -31,16 +31,16 @@ export class StreamPublisher {
     this.#inbox = createInbox(inboxPrefix);
     connection.subscribe(`${this.#inbox}.*`, {
       callback: (error, message) => {
-        // Refused permission to listen: each publish then ends at its timeout.
+        // With an error, listening is not permitted: each publish then ends at its timeout.
         if (error === null) this.#receive(message);
       },
     });
   }
 
   /**
-   * Stores a message and gives its sequence. The bytes must not change until then; after an error
-   * they may still be on their way.
-   * @throws nats.js's errors: no stream, no answer in time, or what JetStream says; BAD_MESSAGE.
+   * Stores a message and returns its sequence. The bytes must not be changed until then; after an error
+   * they may still be in use.
+   * @throws errors of nats.js: no stream, no answer in time, or JetStream's refusal; BAD_MESSAGE.
    */
   publish(subject: string, bytes: Uint8Array, timeoutMs: number): Promise<number> {
     const token = (++this.#tokens).toString(36);

@@ -3,7 +3,7 @@ import { rootCertificates } from "node:tls";
 import { PserverError } from "../protocol/index.ts";
 import { errnoCode } from "../system/file-errors.ts";
 
-/** Where systems keep the certificates that they trust, the first that is there: Debian's, Red Hat's. */
+/** Files of the certificates that systems trust, such as Debian and Red Hat; the first that exists is read. */
 const SYSTEM_BUNDLES = [
   "/etc/ssl/certs/ca-certificates.crt",
   "/etc/pki/tls/certs/ca-bundle.crt",
@@ -13,15 +13,15 @@ const SYSTEM_BUNDLES = [
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
-/** Of the codes that Node gives a certificate it refuses. */
+/** Error codes of Node.js for a refused certificate. */
 const REFUSED_CERTIFICATE =
   /^(?!ERR_SSL_).*CERT|^INVALID_(?:CA|PURPOSE)$|^HOSTNAME_MISMATCH$|^UNABLE_TO_VERIFY_LEAF_SIGNATURE$/;
 
-/** nats.js's own text for a broker without TLS where options ask for it. */
+/** Texts of nats.js for a broker that offers no TLS although options ask for it. */
 const NO_TLS_TEXT = /server does not support 'tls'|tls is not available/i;
 
 /**
- * The certificates that are trusted where no file is given, each once, as PEM text: those of Node.js, of the
+ * The certificates that are trusted if no file is given, each once, as PEM text: those of Node.js, of the
  * file in `NODE_EXTRA_CA_CERTS`, and of the operating system: the file in `SSL_CERT_FILE`, else its
  * bundle. Node.js alone does not know an authority that an administrator has installed.
  */
@@ -35,13 +35,13 @@ export function trustedCertificates(
     readIfThere(system),
   ];
   const found = texts.flatMap((text) => text.match(CERTIFICATE) ?? []);
-  // Lines may be of any length: what is the same without them is the same certificate.
+  // The same certificate may be wrapped at different line lengths.
   return [...new Map(found.map((pem) => [pem.replaceAll(/\s/g, ""), pem])).values()].join("\n");
 }
 
 /**
- * What kept a connection from being protected, as our error; undefined for any other failure.
- * `where` names the broker. Of a certificate that is refused, `details.certificate` is Node's code.
+ * NO_TLS if TLS is the reason why a connection failed; undefined for any other failure. `where` names
+ * the broker. For a refused certificate `details.certificate` is the code of Node.js.
  */
 export function tlsFailure(error: unknown, where: string): PserverError | undefined {
   if (!(error instanceof Error)) return undefined;
@@ -56,13 +56,13 @@ export function tlsFailure(error: unknown, where: string): PserverError | undefi
   return new PserverError("NO_TLS", message, { server: where, certificate }, cause);
 }
 
-/** The text of the first file that is there; "" if none is. */
+/** The text of the first file that can be read; "" if none can. */
 function readIfThere(paths: readonly string[]): string {
   for (const path of paths) {
     try {
       if (path !== "") return readFileSync(path, "latin1");
     } catch {
-      // This system keeps them elsewhere; a broker whose certificate is then not trusted is refused.
+      // This system has another bundle. Without any, brokers that need it are refused as untrusted.
     }
   }
   return "";

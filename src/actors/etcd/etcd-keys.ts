@@ -6,7 +6,7 @@ import { showListed } from "../../transport/show-url.ts";
 export interface EtcdSettings {
   /** `http://host:port` or `https://host:port`, tried in turn; all of one etcd. */
   readonly endpoints: readonly string[];
-  /** What every key begins with, so that several jobs can share one etcd; nothing by default. */
+  /** Prefix of every key, so that several jobs can share one etcd; "" by default. */
   readonly prefix?: string;
   /** The broker's addresses as trainers reach them; by default as the host does. */
   readonly advertise?: readonly string[];
@@ -26,7 +26,7 @@ const SPACE_ID = /^[0-9a-f-]{8,64}$/;
 export class EtcdKeys {
   /** Number of hosts that are published, in decimal. */
   readonly desired: string;
-  /** What the keys of the published hosts, and `job`, begin with. */
+  /** Prefix of the keys of published hosts and of `job`. */
   readonly servers: string;
   /** The job that the hosts serve. */
   readonly job: string;
@@ -36,10 +36,10 @@ export class EtcdKeys {
   readonly done: string;
   /** Tells this etcd and prefix from any other. */
   readonly id: string;
-  /** What the keys of all leases of the job begin with. */
+  /** Prefix of the keys of all leases of the job. */
   readonly leases: string;
 
-  /** @throws BAD_VALUE for a prefix that is none, BAD_NAME for such a job. */
+  /** @throws BAD_VALUE for an invalid prefix, BAD_NAME for an invalid job. */
   constructor(job: string, prefix = "") {
     checkPrefix(prefix);
     this.desired = `${prefix}/ps_desired`;
@@ -74,7 +74,7 @@ export function parseEtcdEndpoints(given: string | readonly string[]): string[] 
         showListed(given, entry),
       );
     }
-    // The default ports of HTTP are no place for etcd, but whoever names one means it.
+    // URL drops the default ports of HTTP, although a user may have named one explicitly.
     const port = url.port || (/:\d+\/?$/.exec(entry)?.[0].replace(/\D/g, "") ?? ETCD_PORT);
     return `${url.protocol}//${url.hostname}:${port}`;
   });
@@ -94,8 +94,8 @@ export function checkPrefix(prefix: string): string {
 }
 
 /**
- * Broker addresses as they may be told to anybody: with scheme and port, without credentials.
- * @throws BAD_VALUE for what is no address.
+ * Broker addresses for publication: with scheme and port, without credentials.
+ * @throws BAD_VALUE for an invalid address.
  */
 export function toAdvertised(given: string | readonly string[]): string[] {
   const urls = toList(given).map((entry) => {

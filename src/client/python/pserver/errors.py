@@ -204,7 +204,7 @@ class NotSelected(Error):
 
 
 class StaleEpoch(Error):
-    """STALE_EPOCH: the message belongs to an initialization that has been replaced."""
+    """STALE_EPOCH: the message belongs to an initialization that was replaced."""
 
     code = "STALE_EPOCH"
 
@@ -259,7 +259,7 @@ class TooManyTrainers(Error):
 
 
 class Late(Error):
-    """LATE: the step has closed, or has this gradient."""
+    """LATE: the step has closed, or already has this gradient."""
 
     code = "LATE"
 
@@ -278,13 +278,13 @@ class NotMember(Error):
 
 
 class Quota(Error):
-    """QUOTA: more than one trainer or job may hold or waste."""
+    """QUOTA: the trainer or job exceeds what it may hold or waste."""
 
     code = "QUOTA"
 
 
 class JobDamaged(Error):
-    """JOB_DAMAGED: the job's records have fallen behind what has been done by them."""
+    """JOB_DAMAGED: the job's records are older than what was already done under them."""
 
     code = "JOB_DAMAGED"
 
@@ -327,7 +327,7 @@ class UnknownRules(Error):
 
 
 class JournalFault(Error):
-    """JOURNAL_FAULT: the broker cannot write the journal, though not for want of room."""
+    """JOURNAL_FAULT: the broker cannot write the journal, for a reason other than a full disk."""
 
     code = "JOURNAL_FAULT"
     retryable = True
@@ -376,7 +376,7 @@ class Timeout(Error, TimeoutError):
 
 
 class OutcomeUnknown(Error):
-    """OUTCOME_UNKNOWN: each piece was applied once or not at all; which is not known."""
+    """OUTCOME_UNKNOWN: each block update was applied once or not at all; which is not known."""
 
     code = "OUTCOME_UNKNOWN"
 
@@ -439,7 +439,7 @@ class JetstreamUnavailable(Error, ConnectionError):
 
 
 class NoTls(Error, ConnectionError):
-    """NO_TLS: the broker offers no TLS, or none to trust, which was asked for."""
+    """NO_TLS: the broker offers no TLS, which was asked for, or has no trusted certificate."""
 
     code = "NO_TLS"
 
