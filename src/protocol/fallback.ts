@@ -1,6 +1,6 @@
 import type { Fields } from "./codec.ts";
 import { asMap, integerField, listField } from "./fields.ts";
-import type { Position } from "./outcomes.ts";
+import type { Position } from "./position.ts";
 
 /** What a shard did not keep of a journal that was replaced by one of a later generation. */
 export interface Fallback {

@@ -2,12 +2,9 @@ import { encodeMessage, type Fields, type Message } from "./codec.ts";
 import { type ErrorCode, errorFromWire, isErrorCode, PserverError } from "./errors.ts";
 import { type Fallback, parseFallbacks } from "./fallback.ts";
 import { asMap, integerField, listField, textField } from "./fields.ts";
+import { parsePosition } from "./position.ts";
 
-/** A place in a shard's journal. The generation rises when the stream has to be replaced. */
-export interface Position {
-  readonly generation: number;
-  readonly seq: number;
-}
+export { laterPosition, type Position, parsePosition } from "./position.ts";
 
 /**
  * Result of one record in the fold: applied, giving the block's `version`, or rejected with a code.
@@ -74,18 +71,6 @@ export function parseOutcomeRequest(fields: Fields): OutcomeRequest {
     numbers: numbers.map((value) => integerField({ n: value }, "n", 1)),
     ...parsePosition(fields),
   };
-}
-
-/** The position in a message; @throws BAD_MESSAGE if it has none. */
-export function parsePosition(fields: Fields): Position {
-  return { generation: integerField(fields, "generation", 1), seq: integerField(fields, "seq") };
-}
-
-/** The later of two positions of one shard; undefined counts as the beginning. */
-export function laterPosition(a: Position | undefined, b: Position): Position {
-  if (a === undefined || b.generation > a.generation) return b;
-  if (b.generation < a.generation) return a;
-  return b.seq > a.seq ? b : a;
 }
 
 /** An error as a reply. */

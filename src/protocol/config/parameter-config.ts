@@ -1,6 +1,5 @@
 import type { LearningRate, LearningRateInput } from "./learning-rate.ts";
 import type { Optimizer, OptimizerInput } from "./optimizer.ts";
-import type { PaddleConfigs } from "./paddle/from-paddle.ts";
 
 /**
  * How a parameter is updated, fixed when it is initialized: the normalized form, which records,
@@ -40,9 +39,3 @@ export type ParameterSettings = Partial<Omit<ParameterConfig, "optimizer" | "lea
   readonly optimizer?: OptimizerInput;
   readonly learningRate?: LearningRateInput;
 };
-
-/**
- * What callers give: an object, the same as JSON or YAML text, or PaddlePaddle's serialized messages,
- * bytes alone being an `OptimizerConfig`. The same settings in any form are the same configuration.
- */
-export type ParameterConfigInput = ParameterSettings | string | Uint8Array | PaddleConfigs;

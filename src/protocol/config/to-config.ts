@@ -1,9 +1,15 @@
 import { lowestRate, toLearningRate } from "./learning-rate.ts";
 import { toOptimizer } from "./optimizer.ts";
-import { fromPaddle, isPaddleConfigs } from "./paddle/from-paddle.ts";
-import type { ParameterConfig } from "./parameter-config.ts";
+import { fromPaddle, isPaddleConfigs, type PaddleConfigs } from "./paddle/from-paddle.ts";
+import type { ParameterConfig, ParameterSettings } from "./parameter-config.ts";
 import { badConfig, FINITE, NOT_NEGATIVE, POSITIVE, Settings } from "./settings.ts";
 import { parseConfigText } from "./text.ts";
+
+/**
+ * What callers give: an object, the same as JSON or YAML text, or PaddlePaddle's serialized messages,
+ * bytes alone being an `OptimizerConfig`. The same settings in any form are the same configuration.
+ */
+export type ParameterConfigInput = ParameterSettings | string | Uint8Array | PaddleConfigs;
 
 const KEYS = [
   "optimizer",
