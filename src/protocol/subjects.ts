@@ -1,12 +1,12 @@
 import { PserverError } from "./errors.ts";
 import { checkJobName, escapeId, escapeName, unescapeId, unescapeName } from "./names.ts";
 
-/** Verbs of the journal that trainers publish about a block; `clock` is about none. */
+/** Verbs of trainers' journal records. All but `clock` are about a block. */
 export const TRAINER_VERBS = ["init", "push", "set"] as const;
 /** One of {@link TRAINER_VERBS}. */
 export type TrainerVerb = (typeof TRAINER_VERBS)[number];
 
-/** Verbs of the journal that only hosts publish. */
+/** Verbs of hosts' journal records. */
 export const HOST_VERBS = [
   "rules",
   "members",
@@ -19,7 +19,7 @@ export const HOST_VERBS = [
 /** One of {@link HOST_VERBS}. */
 export type HostVerb = (typeof HOST_VERBS)[number];
 
-/** Requests of the lifecycle. */
+/** Verbs of lifecycle requests. */
 export const LIFECYCLE_VERBS = [
   "join",
   "renew",
@@ -36,12 +36,12 @@ export const LIFECYCLE_VERBS = [
 /** One of {@link LIFECYCLE_VERBS}. */
 export type LifecycleVerb = (typeof LIFECYCLE_VERBS)[number];
 
-/** Requests to whichever host answers first. */
+/** Verbs of control requests; one host of the queue group answers. */
 export const CONTROL_VERBS = ["save", "stop", "snapshot", "hosts", "versions"] as const;
 /** One of {@link CONTROL_VERBS}. */
 export type ControlVerb = (typeof CONTROL_VERBS)[number];
 
-/** Requests to the owner of one shard, from hosts. */
+/** Verbs of requests that hosts send to the owner of a shard. */
 export const OWNER_VERBS = [
   "check",
   "pull",
@@ -54,13 +54,13 @@ export const OWNER_VERBS = [
 /** One of {@link OWNER_VERBS}. */
 export type OwnerVerb = (typeof OWNER_VERBS)[number];
 
-/** Tokens that a client may choose for its inboxes: printable ASCII without wildcards. */
+/** Inbox tokens that a client may choose: printable ASCII without wildcards. */
 const INBOX_TOKENS = /^[!-)+,\-/-=?-~]+(?:\.[!-)+,\-/-=?-~]+)*$/;
 
-/** Prefix of the replies that the broker makes for a request between two of its accounts. */
+/** Prefix of the reply subjects that the broker makes up for requests between two of its accounts. */
 const ACCOUNT_REPLY = "_R_";
 
-/** What a journal subject says: who does what to which block. */
+/** A parsed journal subject: who does what to which block. */
 export type LogSubject =
   | {
       by: "trainer";
@@ -83,7 +83,7 @@ export class JobSubjects {
 
   /**
    * `acrossAccounts`: whether requests may come from another account of the broker, which rewrites
-   * where their answers go.
+   * their reply subjects.
    * @throws BAD_NAME if the job's name is not valid.
    */
   constructor(job: string, acrossAccounts = false) {
@@ -91,47 +91,47 @@ export class JobSubjects {
     this.#acrossAccounts = acrossAccounts;
   }
 
-  /** Journal record of a trainer. */
+  /** Subject of a trainer's journal record about a block. */
   log(shard: number, trainer: string, verb: TrainerVerb, parameter: string, index: number): string {
     return `ps.${this.job}.log.${shard}.trainer.${escapeId(trainer)}.${verb}.${escapeName(parameter)}.${index}`;
   }
 
-  /** Journal record of a trainer that has ended a step. */
+  /** Subject of the journal record that ends a trainer's step. */
   clock(shard: number, trainer: string): string {
     return `ps.${this.job}.log.${shard}.trainer.${escapeId(trainer)}.clock`;
   }
 
-  /** Journal record of a host. */
+  /** Subject of a host's journal record. */
   hostLog(shard: number, verb: HostVerb): string {
     return `ps.${this.job}.log.${shard}.host.${verb}`;
   }
 
-  /** What the subjects of all journal records begin with. */
+  /** Common prefix of the subjects of all journal records. */
   logPrefix(): string {
     return `ps.${this.job}.log.`;
   }
 
-  /** Everything a shard's journal stream captures. */
+  /** Subjects that a shard's journal stream captures. */
   shardLog(shard: number): string {
     return `ps.${this.job}.log.${shard}.>`;
   }
 
-  /** Request `pull` of a trainer to a block actor. */
+  /** Subject of a trainer's `pull` request to a block actor. */
   pull(parameter: string, index: number, trainer: string): string {
     return `ps.${this.job}.block.${escapeName(parameter)}.${index}.${escapeId(trainer)}.pull`;
   }
 
-  /** What a block actor subscribes to. */
+  /** Subscription of a block actor. */
   block(parameter: string, index: number): string {
     return `ps.${this.job}.block.${escapeName(parameter)}.${index}.*.pull`;
   }
 
-  /** The pulls of all blocks of the job. */
+  /** Subscription to the pulls of all blocks of the job. */
   allPulls(): string {
     return `ps.${this.job}.block.*.*.*.pull`;
   }
 
-  /** The block that a subject {@link allPulls} covers is of; undefined if it names none. */
+  /** The block that a subject matched by {@link allPulls} names; undefined if it names none. */
   parsePull(subject: string): { parameter: string; index: number } | undefined {
     const [, , , name = "", number] = subject.split(".");
     const index = parseIndex(number);
@@ -143,22 +143,22 @@ export class JobSubjects {
     }
   }
 
-  /** Request of a trainer for the outcomes of its records in a shard. */
+  /** Subject of a trainer's request for the outcomes of its records in a shard. */
   outcome(shard: number, trainer: string): string {
     return `ps.${this.job}.shard.${shard}.${escapeId(trainer)}.outcome`;
   }
 
-  /** Request of a trainer that waits for a step of a shard. */
+  /** Subject of a trainer's request that waits for a step to close in a shard. */
   step(shard: number, trainer: string): string {
     return `ps.${this.job}.shard.${shard}.${escapeId(trainer)}.step`;
   }
 
-  /** Request of a host to the owner of a shard. */
+  /** Subject of a host's request to the owner of a shard. */
   owner(shard: number, host: string, verb: OwnerVerb): string {
     return `ps.${this.job}.owner.${shard}.${escapeId(host)}.${verb}`;
   }
 
-  /** What a shard's owner subscribes to beside its blocks. */
+  /** Subscriptions of a shard's owner besides those of its blocks. */
   shardRequests(shard: number): { outcome: string; step: string; owner: string } {
     return {
       outcome: `ps.${this.job}.shard.${shard}.*.outcome`,
@@ -167,67 +167,67 @@ export class JobSubjects {
     };
   }
 
-  /** Lifecycle request of a trainer. */
+  /** Subject of a trainer's lifecycle request. */
   lifecycle(trainer: string, verb: LifecycleVerb): string {
     return `ps.${this.job}.lifecycle.${escapeId(trainer)}.${verb}`;
   }
 
-  /** What hosts subscribe to, in a queue group, for lifecycle requests. */
+  /** Subscription of the hosts' queue group to lifecycle requests. */
   allLifecycle(): string {
     return `ps.${this.job}.lifecycle.*.*`;
   }
 
-  /** Control request of a trainer or operator. */
+  /** Subject of a control request from a trainer or an operator. */
   control(trainer: string, verb: ControlVerb): string {
     return `ps.${this.job}.control.${escapeId(trainer)}.${verb}`;
   }
 
-  /** What every host subscribes to beside that, to hear of saves that are to end. */
+  /** Subscription of every host to requests that end a save. */
   allStops(): string {
     return `ps.${this.job}.control.*.stop`;
   }
 
-  /** What hosts subscribe to, in a queue group, for control requests. */
+  /** Subscription of the hosts' queue group to control requests. */
   allControl(): string {
     return `ps.${this.job}.control.*.*`;
   }
 
-  /** What the stream of a journal that was left captures; nobody publishes there. */
+  /** Subject captured by the stream of an abandoned journal; nobody publishes to it. */
   leftJournal(shard: number, generation: number): string {
     return `ps.${this.job}.left.${shard}.${generation}`;
   }
 
-  /** Manifests of a shard's snapshots. */
+  /** Subject of the manifests of a shard's snapshots. */
   manifest(shard: number): string {
     return `ps.${this.job}.snap.${shard}.manifest`;
   }
 
-  /** A part of the fold's state in a snapshot. */
+  /** Subject of a part of the fold's state in a snapshot. */
   snapshotState(shard: number, part: number): string {
     return `ps.${this.job}.snap.${shard}.state.${part}`;
   }
 
-  /** A block's values (`slot` 0) or one of its optimizer slots in a snapshot. */
+  /** Subject of a block's values (`slot` 0), or of one of its optimizer slots, in a snapshot. */
   piece(shard: number, parameter: string, index: number, slot: number): string {
     return `ps.${this.job}.snap.${shard}.piece.${escapeName(parameter)}.${index}.${slot}`;
   }
 
-  /** Everything of one shard in the snapshot stream. */
+  /** All subjects of one shard in the snapshot stream. */
   shardSnapshots(shard: number): string {
     return `ps.${this.job}.snap.${shard}.>`;
   }
 
-  /** Everything the snapshot stream captures. */
+  /** Subjects that the snapshot stream captures. */
   allSnapshots(): string {
     return `ps.${this.job}.snap.>`;
   }
 
-  /** Inbox prefix of a trainer, without a final dot; hosts answer it nowhere else. */
+  /** Inbox prefix of a trainer, without a final dot. Hosts answer a trainer nowhere else. */
   inbox(trainer: string): string {
     return `_INBOX_${this.job}.${escapeId(trainer)}`;
   }
 
-  /** Inbox prefix of a host. `=host` is no escape of any trainer's id. */
+  /** Inbox prefix of a host. No trainer's id is escaped as `=host`. */
   hostInbox(host: string): string {
     return `_INBOX_${this.job}.=host.${escapeId(host)}`;
   }
@@ -238,16 +238,16 @@ export class JobSubjects {
   }
 
   /**
-   * Whether a request of this trainer may be answered at `reply`: below its own inbox or, across
-   * accounts only, where the broker leads back into the account that the request came from. Where
-   * that is does not show in such a subject, so a job of one account takes none.
+   * Whether a request of this trainer may be answered at `reply`. The subject lies below the trainer's own
+   * inbox or, in a job across accounts only, is one that the broker maps back into the account of the
+   * request. Such a subject does not tell which trainer it leads to, so a job of one account takes none.
    */
   mayAnswer(reply: string, trainer: string): boolean {
     if (this.isTrainerInbox(reply, trainer)) return true;
     return this.#acrossAccounts && this.isOfOtherAccount(reply);
   }
 
-  /** Whether the broker has made a reply subject for a request from another of its accounts. */
+  /** Whether the broker made up this reply subject for a request from another of its accounts. */
   isOfOtherAccount(reply: string): boolean {
     return isBelow(reply, ACCOUNT_REPLY);
   }
@@ -258,8 +258,8 @@ export class JobSubjects {
   }
 
   /**
-   * Stream of a shard's journal. A stream made anew has its generation in the name, so that a
-   * PubAck, which names the stream, says of which generation its sequence is.
+   * Stream of a shard's journal. From generation 2 on the name has the generation, so that a PubAck,
+   * which names the stream, tells to which generation its sequence number belongs.
    */
   journalStream(shard: number, generation: number): string {
     return generation === 1 ? `PS_${this.job}_${shard}` : `PS_${this.job}_${shard}_${generation}`;
@@ -267,20 +267,20 @@ export class JobSubjects {
 
   /**
    * Shard and generation of a journal stream of this job.
-   * @throws BAD_MESSAGE if it is no such stream.
+   * @throws BAD_MESSAGE if the stream is not a journal of this job.
    */
   parseJournalStream(stream: string): { shard: number; generation: number } {
     const [shard, generation = 1] = stream
       .slice(this.bucket().length + 1)
       .split("_")
       .map(parseIndex);
-    // Spelled again, so that nothing else counts as the same stream.
+    // Compared with the canonical spelling: no second name (such as leading zeros) is accepted.
     if (shard !== undefined && this.journalStream(shard, generation) === stream) {
       return { shard, generation };
     }
     throw new PserverError(
       "BAD_MESSAGE",
-      `no journal stream of job ${this.job}: ${stream.slice(0, 80)}`,
+      `expected a journal stream of job ${this.job}; received ${stream.slice(0, 80)}`,
     );
   }
 
@@ -289,12 +289,12 @@ export class JobSubjects {
     return `PS_${this.job}_SNAPSHOT`;
   }
 
-  /** Stream that is made to see whether the broker has room, and removed. */
+  /** Stream that is created and removed again to find out whether the broker has storage left. */
   roomStream(): string {
     return `PS_${this.job}_ROOM`;
   }
 
-  /** What that stream captures; nobody publishes there. */
+  /** Subject captured by that stream; nobody publishes to it. */
   room(): string {
     return `ps.${this.job}.room`;
   }
@@ -310,8 +310,8 @@ export class JobSubjects {
   }
 
   /**
-   * What a journal subject of this job says.
-   * @throws BAD_MESSAGE or BAD_NAME if it is no such subject.
+   * Parses a journal subject of this job.
+   * @throws BAD_MESSAGE or BAD_NAME if the subject is not one.
    */
   parseLog(subject: string): LogSubject {
     const tokens = subject.split(".");
@@ -338,13 +338,13 @@ export class JobSubjects {
     }
     throw new PserverError(
       "BAD_MESSAGE",
-      `no journal subject of job ${this.job}: ${subject.slice(0, 120)}`,
+      `expected a journal subject of job ${this.job}; received ${subject.slice(0, 120)}`,
     );
   }
 
   /**
    * The sender's id and the verb of a request whose subject ends in `<id>.<verb>`.
-   * @throws BAD_NAME if the id is no escaped name.
+   * @throws BAD_NAME if the id is not an escaped name.
    */
   parseSender(subject: string): { id: string; verb: string } {
     const tokens = subject.split(".");

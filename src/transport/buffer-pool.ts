@@ -1,30 +1,29 @@
-/** Smaller buffers cost nothing worth saving. */
+/** Smaller buffers are cheaper to allocate than to keep. */
 const POOLED_BYTES_MIN = 16 * 1024;
 
 /** Capacities between two powers of two, so that messages of nearly one size share buffers. */
 const STEPS = 16;
 
-/** Bytes kept for later unless the pool's owner says otherwise. */
+/** Bytes kept by default. */
 const KEPT_BYTES_MAX = 8 * 1024 * 1024;
 
 /**
- * Buffers for large messages that are used one after the other: a fresh megabyte costs more in page
- * faults and collections than what is done with it. Where there is no room for one more, buffers of
- * sizes that have not been asked for lately make it: a trainer that goes from small parameters to
- * large ones finds its large buffers again.
+ * Keeps buffers of large messages for reuse: a new megabyte costs more in page faults and garbage
+ * collection than the work done with it. When the pool is full, buffers of the sizes used least recently
+ * are dropped, so that a trainer which goes from small parameters to large ones reuses large buffers again.
  */
 export class BufferPool {
-  /** By capacity; the one used last comes last. */
+  /** By capacity, in the order of last use. */
   readonly #free: Map<number, ArrayBuffer[]> = new Map();
   readonly #keptBytesMax: number;
   #keptBytes = 0;
 
-  /** `keptBytesMax`: what is given back beyond is left to the collector. */
+  /** `keptBytesMax`: buffers given back beyond this are left to the garbage collector. */
   constructor(keptBytesMax: number = KEPT_BYTES_MAX) {
     this.#keptBytesMax = keptBytesMax;
   }
 
-  /** A buffer of so many bytes, with whatever it held before. */
+  /** A buffer of this many bytes, with undefined contents. */
   take(bytes: number): Buffer {
     if (bytes < POOLED_BYTES_MIN) return Buffer.allocUnsafeSlow(bytes);
     const capacity = capacityFor(bytes);
@@ -34,7 +33,7 @@ export class BufferPool {
     return Buffer.from(kept, 0, bytes);
   }
 
-  /** Takes back what {@link take} gave, a small one too; nobody may use it any more. */
+  /** Takes back a buffer from {@link take}; the caller may not use it any more. */
   giveBack(buffer: Uint8Array): void {
     const memory = buffer.buffer;
     const capacity = memory.byteLength;
@@ -47,7 +46,7 @@ export class BufferPool {
     free.push(memory);
   }
 
-  /** The buffers of a capacity, which counts as used. */
+  /** The buffers of a capacity; counts as a use of it. */
   #freshest(capacity: number): ArrayBuffer[] {
     const free = this.#free.get(capacity) ?? [];
     this.#free.delete(capacity);
@@ -55,7 +54,7 @@ export class BufferPool {
     return free;
   }
 
-  /** Lets go of buffers of other capacities, the longest unused first. */
+  /** Drops buffers of other capacities, those used least recently first. */
   #makeRoom(capacity: number): void {
     for (const [other, free] of this.#free) {
       if (other === capacity) return;
@@ -69,7 +68,7 @@ export class BufferPool {
   }
 }
 
-/** The least capacity that holds so many bytes, less than a sixteenth more. */
+/** The least capacity that holds this many bytes; less than a sixteenth larger. */
 function capacityFor(bytes: number): number {
   const step = 2 ** Math.floor(Math.log2(bytes)) / STEPS;
   return Math.ceil(bytes / step) * step;

@@ -51,7 +51,7 @@ describe("journal subjects", () => {
 
   test.each([
     ["", "nothing"],
-    ["ps.mnist", "no journal subject"],
+    ["ps.mnist", "expected a journal subject"],
     ["ps.other.log.0.trainer.t.push.w.0", "another job"],
     ["px.mnist.log.0.trainer.t.push.w.0", "another root"],
     ["ps.mnist.block.0.trainer.t.push.w.0", "no journal"],

@@ -10,15 +10,15 @@ const ONE = 0x80000000;
 /** The polynomial x. */
 const X = 0x40000000;
 
-/** CRC-32 (IEEE) of some bytes; `previous` continues an earlier one. */
+/** CRC-32 (IEEE) of bytes; `previous` continues an earlier checksum. */
 export function checksum(bytes: Uint8Array, previous = 0): number {
   if (bytes.length < LONG_BYTES) return crc32(bytes, previous);
   return longChecksum(bytes, previous);
 }
 
 /**
- * The checksum of two byte strings after each other, of which only their own checksums and the
- * length of the second are known. Takes about a microsecond, whatever the length.
+ * The checksum of two concatenated byte strings, computed from their checksums and the length of the
+ * second. Takes about a microsecond, whatever the length.
  */
 export function joinChecksums(first: number, second: number, secondBytes: number): number {
   // Appending a byte multiplies what was before by x^8.
@@ -36,13 +36,13 @@ function powerOfX(power: number): number {
   return result;
 }
 
-/** The remainder of a product: adds up `b` times each power of x that is in `a`. */
+/** The remainder of a product: the sum of `b` times each power of x in `a`. */
 function product(a: number, b: number): number {
   let sum = 0;
   let shifted = b;
   for (let bit = ONE; bit !== 0; bit >>>= 1) {
     if ((a & bit) !== 0) sum ^= shifted;
-    // Times x: the highest power moves out and is replaced by its remainder.
+    // Multiplies by x: the highest power is shifted out and replaced by its remainder.
     shifted = (shifted & 1) === 0 ? shifted >>> 1 : (shifted >>> 1) ^ POLYNOMIAL;
   }
   return sum >>> 0;

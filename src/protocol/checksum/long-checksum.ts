@@ -1,27 +1,27 @@
 import { crc32 } from "node:zlib";
 import { CHECKSUM_WASM_BASE64 } from "./wasm.ts";
 
-/** What assembly/index.ts exports. */
+/** Exports of assembly/index.ts. */
 interface ChecksumKernels {
   readonly REACH: { readonly value: number };
   readonly replace: (at: number, vectors: number) => void;
   readonly settle: (at: number) => void;
 }
 
-/** Bytes from which on shortening them first is worth it. */
+/** Length from which on it is faster to shorten the bytes first. */
 export const LONG_BYTES = 16 * 1024;
 
-/** Bytes that are shortened at a time: few enough that they stay in a near cache. */
+/** Bytes shortened at a time; few enough to stay in a near cache. */
 const CHUNK_BYTES = 32 * 1024;
 const VECTOR_BYTES = 16;
 const PAGE_BYTES = 65_536;
 
-/** The memory that long byte strings go through, a chunk at a time. */
+/** Memory through which long byte strings pass, a chunk at a time. */
 class LongChecksum {
   readonly #kernels: ChecksumKernels;
   readonly #bytes: Buffer;
   readonly #reach: number;
-  /** Where chunks begin; before them is the end of what came before. */
+  /** Offset of chunks; the end of the preceding chunk lies before it. */
   readonly #chunk: number;
 
   constructor() {
@@ -45,7 +45,7 @@ class LongChecksum {
     let at = 0;
     let n = this.#next(whole);
     memory.set(bytes.subarray(0, n), start);
-    // The register that zlib begins with, added to the first bytes instead.
+    // zlib's initial register value, added to the first bytes instead.
     memory.writeUInt32LE((memory.readUInt32LE(start) ^ ~previous) >>> 0, start);
     while (at + n < whole) {
       this.#kernels.replace(start, n / VECTOR_BYTES);
@@ -61,7 +61,7 @@ class LongChecksum {
     return whole === bytes.length ? shortened : crc32(bytes.subarray(whole), shortened);
   }
 
-  /** Bytes of the next chunk; leaves none, or at least what the last chunk must have. */
+  /** Length of the next chunk. Leaves nothing, or at least the minimum of a last chunk. */
   #next(left: number): number {
     return left <= CHUNK_BYTES ? left : Math.min(CHUNK_BYTES, left - this.#reach);
   }

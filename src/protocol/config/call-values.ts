@@ -2,12 +2,12 @@ import { DTYPES, type Dtype } from "../dtypes.ts";
 import { PserverError } from "../errors.ts";
 import type { ParameterConfig } from "./parameter-config.ts";
 
-/** `rate` itself; @throws BAD_VALUE unless it is finite. */
+/** Returns `rate`. @throws BAD_VALUE unless it is finite. */
 export function checkLearningRate(rate: number): number {
   return checkFinite(rate, "learningRate");
 }
 
-/** `value` itself; @throws BAD_VALUE unless it is a finite number. */
+/** Returns `value`. @throws BAD_VALUE unless it is a finite number. */
 export function checkFinite(value: number, what: string): number {
   if (typeof value === "number" && Number.isFinite(value)) return value;
   throw new PserverError(
@@ -21,9 +21,9 @@ export function checkFinite(value: number, what: string): number {
 }
 
 /**
- * Passes if elements of this type can be trained with gradients: floats by every optimizer, integers
- * by `none` alone, which adds and wraps around as the integers of numpy and C do.
- * @throws UNSUPPORTED for other integers, which take `set` and `alpha/beta` only.
+ * Checks that elements of this type can be trained with gradients: floats by every optimizer, integers
+ * only by `none`, which adds and wraps around as numpy and C do.
+ * @throws UNSUPPORTED for integers with another optimizer; they take `set` and `alpha/beta` only.
  */
 export function checkTakesGradients(
   dtype: Dtype,

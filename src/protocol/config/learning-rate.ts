@@ -35,15 +35,15 @@ export type LearningRate = (
     }
 ) & { readonly warmup?: Warmup };
 
-/** How a rate grows at the beginning. */
+/** Growth of the rate at the beginning of training. */
 export interface Warmup {
-  /** Updates until the rate is the schedule's. */
+  /** Updates until the rate is that of the schedule. */
   readonly steps: number;
-  /** Part of the rate, 0 to 1, that it grows from. */
+  /** Fraction of the rate, 0 to 1, at which warm-up begins. */
   readonly from: number;
 }
 
-/** What callers give: a constant rate as a number, or a schedule with some of its numbers. */
+/** As callers give it: a constant rate as a number, or a schedule with some of its numbers. */
 export type LearningRateInput =
   | number
   | ((
@@ -72,7 +72,7 @@ export type LearningRateInput =
         }
     ) & { readonly warmup?: { readonly steps: number; readonly from?: number } });
 
-/** Rows of a step table: a configuration is in the header of a record, which is bounded. */
+/** Most rows of a step table: the configuration is part of a record's header, which is bounded. */
 export const STEP_ROWS_MAX = 32;
 
 const SCHEDULES = [
@@ -96,7 +96,7 @@ const ENTRIES: Readonly<Record<LearningRate["schedule"], readonly string[]>> = {
   step: ["table"],
 };
 
-/** @throws BAD_CONFIG for an unknown schedule or entry, a number that is missing or out of range. */
+/** @throws BAD_CONFIG for an unknown schedule or entry, or a number that is missing or out of range. */
 export function toLearningRate(input: unknown): LearningRate {
   const given = typeof input === "number" ? { rate: input } : input;
   const every = ["schedule", "warmup", ...Object.values(ENTRIES).flat()];
@@ -164,7 +164,7 @@ function toWarmup(input: unknown): Warmup {
   return { steps: settings.number("steps", COUNT), from: settings.number("from", UNIT, 0) };
 }
 
-/** The smallest of the numbers that decide whether a rate can be zero or less. */
+/** The smallest of the numbers that decide whether the rate can become zero or negative. */
 export function lowestRate(schedule: LearningRate): number {
   switch (schedule.schedule) {
     case "step":

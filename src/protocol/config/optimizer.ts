@@ -20,7 +20,7 @@ export type Optimizer =
   /** The learning rate is its alpha, `l1` and `l2` are its lambdas. */
   | { readonly name: "ftrl"; readonly beta: number };
 
-/** What callers give: the name alone, or with some of the numbers. */
+/** As callers give it: the name alone, or with some of the numbers. */
 export type OptimizerInput =
   | Optimizer["name"]
   | (Optimizer extends infer Each
@@ -67,7 +67,7 @@ export const OPTIMIZERS: readonly Optimizer["name"][] = Object.keys(
   COEFFICIENTS,
 ) as Optimizer["name"][];
 
-/** @throws BAD_CONFIG for an unknown name, an entry the rule does not have, a number out of range. */
+/** @throws BAD_CONFIG for an unknown name, an entry that the rule does not have, or a number out of range. */
 export function toOptimizer(input: unknown): Optimizer {
   const given = typeof input === "string" ? { name: input } : input;
   const every = Object.values(COEFFICIENTS).flatMap((numbers) => Object.keys(numbers));

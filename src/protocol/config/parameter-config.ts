@@ -2,20 +2,20 @@ import type { LearningRate, LearningRateInput } from "./learning-rate.ts";
 import type { Optimizer, OptimizerInput } from "./optimizer.ts";
 
 /**
- * How a parameter is updated, fixed when it is initialized: the normalized form, which records,
- * snapshots and the job's state carry. What is absent is really absent, and no number is −0.
+ * How a parameter is updated; fixed when the parameter is initialized. This is the normalized form that
+ * records, snapshots and the job's state carry: an absent entry has no key, and no number is −0.
  *
- * Of a gradient: first its elements are multiplied by `gradientScale`, then clipped by norm, then by
- * value; then coupled L2 is added, the optimizer's rule runs with the learning rate and decoupled L2,
- * and L1 is taken off the new value.
+ * A gradient's elements are multiplied by `gradientScale`, clipped by norm, then clipped by value. Then
+ * coupled L2 is added, the optimizer's rule runs with the learning rate and decoupled L2, and L1 shrinks
+ * the new value.
  */
 export interface ParameterConfig {
   readonly optimizer: Optimizer;
-  /** Where the call gives none. Without either, a gradient is refused, but by `none`. */
+  /** Learning rate of calls that give none. Every rule but `none` rejects a gradient without a rate. */
   readonly learningRate?: LearningRate;
   /** Proximal L1, per unit of learning rate; ≥ 0. */
   readonly l1: number;
-  /** Weight decay, ≥ 0: added to the gradient as l2 · value, or taken off the value. */
+  /** Weight decay, ≥ 0: added to the gradient as l2 · value, or subtracted from the value. */
   readonly l2: number;
   /** Whether L2 goes through the rule (coupled) or past it (decoupled, as in AdamW). */
   readonly l2Mode: "coupled" | "decoupled";
@@ -34,7 +34,7 @@ export interface ParameterConfig {
   readonly allowNonFinite: boolean;
 }
 
-/** The settings as an object: every entry has a default, and null is as good as absent. */
+/** The settings as an object: every entry has a default, and null means absent. */
 export type ParameterSettings = Partial<Omit<ParameterConfig, "optimizer" | "learningRate">> & {
   readonly optimizer?: OptimizerInput;
   readonly learningRate?: LearningRateInput;

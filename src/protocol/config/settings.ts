@@ -1,6 +1,6 @@
 import { PserverError } from "../errors.ts";
 
-/** What a number must be, in words and as a test. */
+/** A range of numbers, in words and as a predicate. */
 export interface Range {
   readonly expected: string;
   readonly holds: (value: number) => boolean;
@@ -15,7 +15,7 @@ export const POSITIVE: Range = {
   expected: "a finite number above 0",
   holds: (value) => Number.isFinite(value) && value > 0,
 };
-/** How much of the past is kept: 1 would keep all of it and learn nothing. */
+/** Decay rates: 1 would keep the whole past and learn nothing. */
 export const DECAY: Range = {
   expected: "a number from 0 to below 1",
   holds: (value) => value >= 0 && value < 1,
@@ -24,12 +24,12 @@ export const UNIT: Range = {
   expected: "a number from 0 to 1",
   holds: (value) => value >= 0 && value <= 1,
 };
-/** Smaller ones are no normal float32: an optimizer would divide by zero. */
+/** Smaller numbers are denormal in float32, with which an optimizer would divide by zero. */
 export const EPSILON: Range = {
   expected: "a finite number from 2^-126 on",
   holds: (value) => Number.isFinite(value) && value >= 2 ** -126,
 };
-/** Numbers of updates, steps or trainers. */
+/** Counts of updates, steps or trainers. */
 export const COUNT: Range = wholeRange(1);
 
 /** Whole numbers from `min` to `max`, both included. */
@@ -42,14 +42,14 @@ export function wholeRange(min: number, max: number = Number.MAX_SAFE_INTEGER): 
 }
 
 /**
- * A map of settings as somebody gave it, read entry by entry. An entry that is null or undefined is
- * one that is absent. Numbers come out without a negative zero, which messages cannot carry.
+ * Reads a map of settings entry by entry. Null and undefined mean absent. −0 becomes 0, as messages
+ * cannot carry it.
  */
 export class Settings {
   readonly #what: string;
   readonly #entries: ReadonlyMap<string, unknown>;
 
-  /** @throws BAD_CONFIG unless `value` is a plain map with none but the `known` entries. */
+  /** @throws BAD_CONFIG unless `value` is a plain map with no entries besides the `known` ones. */
   constructor(value: unknown, what: string, known: readonly string[]) {
     if (!isPlainMap(value)) throw badConfig(what, "a map of settings", value);
     const entries = Object.entries(value).filter(([, entry]) => entry != null);
@@ -93,7 +93,7 @@ export class Settings {
     throw this.refusal(key, words.join(", "), value);
   }
 
-  /** The error for an entry that is not as it has to be. */
+  /** The error for an invalid entry. */
   refusal(key: string, expected: string, received: unknown): PserverError {
     return badConfig(`${this.#what}.${key}`, expected, received);
   }

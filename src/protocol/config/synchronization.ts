@@ -2,9 +2,9 @@ import { MEMBERS_MAX } from "../limits.ts";
 import { badConfig, Settings, wholeRange } from "./settings.ts";
 
 /**
- * How the trainers of a job keep step; of the whole job and never changed.
+ * How the trainers of a job keep step; set for the whole job and never changed.
  *
- * - `async`: each gradient is applied when it comes.
+ * - `async`: each gradient is applied as it arrives.
  * - `sync`: a step applies the mean or sum of one gradient of each of `trainers` trainers; `backups`
  *   more may take part, whose gradients are left out where they are the last.
  * - `ssp` (stale synchronous parallel, Ho et al. 2013): gradients are applied when they come, but a
@@ -20,7 +20,7 @@ export type Synchronization =
     }
   | { readonly mode: "ssp"; readonly trainers: number; readonly staleness: number };
 
-/** What callers give: `async` is the default, as are no backups and the mean. */
+/** As callers give it. Defaults: `async`, no backups, the mean. */
 export type SynchronizationInput =
   | "async"
   | { readonly mode?: "async" }

@@ -4,10 +4,10 @@ import { ENCODING_WASM_BASE64 } from "./wasm.ts";
 /** Converts `n` elements at `from` into as many at `to`; see assembly/index.ts. */
 type ConvertKernel = (to: number, from: number, n: number) => void;
 
-/** The same, and the sum of the squares of what was encoded; not finite if an element is not. */
+/** Also returns the sum of the squares of the encoded elements; not finite if an element is not. */
 type SummingKernel = (to: number, from: number, n: number) => number;
 
-/** What assembly/index.ts exports. */
+/** Exports of assembly/index.ts. */
 interface EncodingKernels {
   readonly widenBf16: ConvertKernel;
   readonly widenF16: ConvertKernel;
@@ -19,7 +19,7 @@ interface EncodingKernels {
   readonly largestF32: (from: number, n: number) => number;
 }
 
-/** Elements that are converted at a time: few enough that they stay in a near cache. */
+/** Elements converted at a time; few enough to stay in a near cache. */
 export const CHUNK_ELEMENTS = 16_384;
 
 const PAGE_BYTES = 65_536;
@@ -27,7 +27,7 @@ const PAGE_BYTES = 65_536;
 const FLOATS = PAGE_BYTES;
 const HALVES = FLOATS + CHUNK_ELEMENTS * 4;
 
-/** The memory that elements go through, a chunk at a time, and what is done to the chunk. */
+/** Memory through which elements pass, a chunk at a time, and the operations on the chunk. */
 export class EncodingChunk {
   /** The float32 elements of the chunk, at most {@link CHUNK_ELEMENTS}. */
   readonly floats: Float32Array;
@@ -57,7 +57,7 @@ export class EncodingChunk {
     this.#largest = kernels.largestF32;
   }
 
-  /** Makes the first `n` encoded elements of the first `n` floats. */
+  /** Encodes the first `n` floats into the first `n` encoded elements. */
   narrow(encoding: Encoding, n: number): void {
     this.#narrow[encoding](HALVES, FLOATS, n);
   }
@@ -69,12 +69,12 @@ export class EncodingChunk {
   narrowSquares(encoding: Encoding, n: number): number {
     const sum = this.#narrowSquares[encoding](HALVES, FLOATS, n);
     if (Number.isFinite(sum)) return sum;
-    // The kernel tells that an element is not finite, not whether it is NaN.
+    // The kernel reports that an element is not finite, not whether it is NaN.
     this.widen(encoding, n);
     return this.sumOfSquares(n);
   }
 
-  /** Makes the first `n` floats of the first `n` encoded elements. */
+  /** Decodes the first `n` encoded elements into the first `n` floats. */
   widen(encoding: Encoding, n: number): void {
     this.#widen[encoding](FLOATS, HALVES, n);
   }
@@ -92,7 +92,7 @@ export class EncodingChunk {
 
 let ofThread: EncodingChunk | undefined;
 
-/** The one chunk of this thread, made when it is first asked for. No caller keeps anything in it. */
+/** The chunk of this thread, made at its first use. Its contents are undefined between calls. */
 export function encodingChunk(): EncodingChunk {
   ofThread ??= new EncodingChunk();
   return ofThread;

@@ -3,8 +3,8 @@ import { CHUNK_ELEMENTS, encodingChunk } from "./chunk.ts";
 import { ENCODINGS, type Encoding, infiniteFrom } from "./encodings.ts";
 
 /**
- * Encodes elements, each rounded to nearest, ties to even; what is too large becomes an infinity and
- * a NaN the canonical quiet one, 0x7fc0 or 0x7e00. The two ranges must not overlap.
+ * Encodes elements, each rounded to nearest, ties to even. Elements out of range become infinities; NaN
+ * becomes the canonical quiet NaN, 0x7fc0 or 0x7e00. The two ranges must not overlap.
  * @param to little-endian, two bytes an element, at any alignment.
  * @throws BAD_LENGTH if `to` is not as long as the encoded elements are.
  */
@@ -20,8 +20,8 @@ export function encodeElements(encoding: Encoding, from: Float32Array, to: Uint8
 }
 
 /**
- * Does as {@link encodeElements} and gives the norm of what was encoded, as {@link encodedNorm} of `to`
- * would, in the same pass.
+ * Encodes as {@link encodeElements} and returns the norm of the encoded elements, as {@link encodedNorm}
+ * of `to` would, in one pass.
  * @throws BAD_LENGTH if `to` is not as long as the encoded elements are.
  */
 export function encodeWithNorm(encoding: Encoding, from: Float32Array, to: Uint8Array): number {
@@ -84,7 +84,7 @@ export function float32Norm(elements: Float32Array): number {
   return Math.sqrt(sum);
 }
 
-/** Whether all elements are finite, also once they are encoded; undefined: as they are. */
+/** Whether all elements are finite once encoded; without an `encoding`, as they are. */
 export function staysFinite(elements: Float32Array, encoding?: Encoding): boolean {
   const [boundBits = 0] = new Int32Array(Float32Array.of(infiniteFrom(encoding)).buffer);
   const chunk = encodingChunk();

@@ -1,15 +1,15 @@
 import { DTYPES, type Dtype } from "../dtypes.ts";
 import { PserverError } from "../errors.ts";
 
-/** What an encoding makes of a float32. */
+/** Properties of an encoding of float32 elements. */
 interface EncodingForm {
   readonly bytes: 2;
-  /** The least size that becomes an infinity; a float32. */
+  /** The least magnitude that becomes an infinity; a float32. */
   readonly infiniteFrom: number;
 }
 
 /**
- * Shorter forms in which float32 elements can travel; blocks stay float32. `bfloat16` is the upper
+ * Shorter forms of float32 elements in messages; blocks stay float32. `bfloat16` is the upper
  * half of a float32: its range, but 8 bits of precision. `float16` is IEEE 754's binary16: 11 bits of
  * precision, from 6e-8 to 65504.
  */
@@ -21,7 +21,7 @@ export const ENCODINGS = {
 /** Name of an encoding, as in messages; an absent one means elements as their type has them. */
 export type Encoding = keyof typeof ENCODINGS;
 
-/** The least size of a float32 that is an infinity as it travels; undefined: as it is. */
+/** The least magnitude of a float32 that is an infinity in messages; `undefined` means not encoded. */
 export function infiniteFrom(encoding: Encoding | undefined): number {
   return encoding === undefined ? Number.POSITIVE_INFINITY : ENCODINGS[encoding].infiniteFrom;
 }
@@ -32,7 +32,7 @@ export function isEncoding(text: unknown): text is Encoding {
 }
 
 /**
- * Bytes of `elements` elements of a type as they travel.
+ * Bytes of `elements` elements of a type in messages.
  * @throws UNSUPPORTED for an encoding of another type than float32.
  */
 export function encodedBytes(
