@@ -5,10 +5,7 @@ import { boxShape } from "./boxes.ts";
 import { groupsOf } from "./dataset-path.ts";
 import { elementsOfBytes, HDF5_TYPES } from "./element-types.ts";
 import { type Hdf5File, METADATA_ATTRIBUTE, NAME_ATTRIBUTE } from "./library.ts";
-import type { DatasetBox, NewDataset } from "./thread-messages.ts";
-
-/** Bytes that are written at a time; a larger dataset is stored in chunks of about as many. */
-export const WRITE_BYTES = 1024 * 1024;
+import { type DatasetBox, type NewDataset, WRITE_BYTES } from "./thread-messages.ts";
 
 /** Writes datasets into an HDF5 file, the elements of large ones box by box. */
 export class Hdf5Writer {

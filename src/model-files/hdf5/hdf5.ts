@@ -8,9 +8,8 @@ import type { IncomingModel, OutgoingModel, TensorHeader, TensorSource } from ".
 import { dataBytes } from "../tensor.ts";
 import { boxes } from "./boxes.ts";
 import { type DatasetPath, datasetPaths } from "./dataset-path.ts";
-import { WRITE_BYTES } from "./file-writer.ts";
 import { Hdf5Thread } from "./hdf5-thread.ts";
-import type { FoundDataset } from "./thread-messages.ts";
+import { type FoundDataset, WRITE_BYTES } from "./thread-messages.ts";
 
 /** Bytes that are read at a time. */
 const READ_BYTES = 4 * 1024 * 1024;

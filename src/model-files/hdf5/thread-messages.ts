@@ -5,6 +5,9 @@ import type { TensorHeader } from "../tensor.ts";
 import type { Box } from "./boxes.ts";
 import type { DatasetPath } from "./dataset-path.ts";
 
+/** Bytes that are written at a time; a larger dataset is stored in chunks of about as many. */
+export const WRITE_BYTES = 1024 * 1024;
+
 /** What a thread of HDF5 is started with. */
 export interface Hdf5Setup {
   readonly mode: "read" | "write";
