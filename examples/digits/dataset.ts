@@ -134,9 +134,15 @@ async function readDigit(path: string): Promise<Uint8Array> {
     const received = Array.isArray(data) ? `${data.length} numbers` : String(data);
     throw new Error(`${path}: expected a multiple of ${PIXELS} numbers; received ${received}`);
   }
-  // The files hold brightness / 255 with three decimals, which is enough to get the byte back.
-  return Uint8Array.from(data, (value: unknown) => {
-    if (typeof value === "number" && value >= 0 && value <= 1) return Math.round(value * 255);
-    throw new Error(`${path}: expected numbers from 0 to 1; received ${String(value)}`);
-  });
+  // A loop over the indices takes a twentieth of the time of `Uint8Array.from` with a function.
+  const pixels = new Uint8Array(data.length);
+  for (let i = 0; i < data.length; i++) {
+    const value: unknown = data[i];
+    if (typeof value !== "number" || !(value >= 0 && value <= 1)) {
+      throw new Error(`${path}: expected numbers from 0 to 1; received ${String(value)}`);
+    }
+    // The files hold brightness / 255 with three decimals, which is enough to get the byte back.
+    pixels[i] = Math.round(value * 255);
+  }
+  return pixels;
 }
