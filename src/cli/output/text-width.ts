@@ -9,7 +9,8 @@ const EMOJI_SELECTOR = "\ufe0f";
 const FLAG_LETTER = /^\p{Regional_Indicator}/u;
 const PLAIN = /^[ -~]*$/;
 
-const segmenter = new Intl.Segmenter(undefined, { granularity: "grapheme" });
+/** Made when it is first needed: it takes 20 ms. */
+let segmenter: Intl.Segmenter | undefined;
 
 /**
  * Columns that a text takes in a terminal: two for East Asian wide characters and emoji, none for
@@ -34,6 +35,7 @@ export function cutMiddle(text: string, columns: number): string {
 
 /** What a reader takes for one character, however many code points it has. */
 function characters(text: string): string[] {
+  segmenter ??= new Intl.Segmenter(undefined, { granularity: "grapheme" });
   return Array.from(segmenter.segment(text), ({ segment }) => segment);
 }
 
