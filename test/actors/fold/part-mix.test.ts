@@ -84,7 +84,10 @@ describe.each(dtypes)("%s", (dtype) => {
     const at = elementsOfPart(part, width);
     const piece = numbers(dtype, at.length, 2);
     const after = afterMix(values, { shape: [rows, width] }, part, piece);
-    expect(after).toEqual(mixed(values, at, piece, 2, 3));
+    const wanted = mixed(values, at, piece, 2, 3);
+    // The matcher would take a second for as many elements.
+    expect(after.findIndex((value, i) => value !== wanted[i])).toBe(-1);
+    expect(after).toHaveLength(wanted.length);
   });
 });
 
