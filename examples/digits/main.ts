@@ -14,8 +14,9 @@ import { Watch } from "./watch.ts";
 
 const JOB = "digits";
 
-/** Where the model is kept: `node main.js DIRECTORY`. */
+/** Where the model is kept, and after how many updates training ends: `node main.js DIRECTORY UPDATES`. */
 const MODEL_DIRECTORY = process.argv[2] ?? ".";
+const UPDATES = Number(process.argv[3] ?? 2_000);
 const ACCURACY_MIN = 0.93;
 
 /** Updates after which something happens. */
@@ -23,8 +24,7 @@ const LATE_TRAINER_AT = 300;
 const TRAINER_KILLED_AT = 600;
 const HOST_KILLED_AT = 900;
 
-/** Training ends after so many updates or, on a slow machine, after so long with fewer. */
-const UPDATES = 2_000;
+/** On a slow machine training ends after so long with fewer updates, but so many. */
 const UPDATES_MIN = 1_400;
 const TRAINING_MS = 75_000;
 

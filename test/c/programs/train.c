@@ -9,7 +9,7 @@
 
 #include "expect.h"
 
-#define WIDE ((size_t)3 * 1024 * 1024)
+#define WIDE ((size_t)5 * 1024 * 1024 / sizeof(float))
 #define PATIENCE_MS 60000
 
 struct work {
