@@ -16,7 +16,7 @@ type Floats = Float32Array | Float64Array;
 
 const memory = new ShardMemory();
 const { kernels } = memory;
-const SIZES = [0, 1, 2, 3, 4, 5, 7, 8, 9, 17, 4096 + 3, 2 ** 20 + 1];
+const SIZES = [0, 1, 2, 3, 4, 5, 7, 8, 9, 17, 4096 + 3, 2 ** 18 + 1];
 
 /** A kernel, its reference, and the coefficients both take. */
 interface Case {
