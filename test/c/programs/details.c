@@ -206,6 +206,7 @@ int main(int argc, char **argv) {
   options.url = argv[1];
   options.job = argv[2];
   options.trainer = "c";
+  options.connect_timeout_ms = 400000;
   EXPECT_OK(pserver_connect(&options, &client));
   initialize(client);
   errors(client);

@@ -3,6 +3,9 @@
 // trainers that create the same parameter at once, one of them late, of which exactly one does.
 import { afterEach, describe, expect, test } from "vitest";
 import { TestJob } from "../../support/host.ts";
+import { HANG_MS } from "../../support/limits.ts";
+
+const CALL = { timeoutMs: HANG_MS };
 
 let job: TestJob;
 
@@ -19,21 +22,23 @@ test("a thousand parameters over ten hosts", async () => {
   await client.beginInit();
   await Promise.all(
     names.map((name, i) =>
-      client.initParam(name, new Float32Array(elements(i)).fill(i), { learningRate: 0.5 }),
+      client.initParam(name, new Float32Array(elements(i)).fill(i), { learningRate: 0.5 }, CALL),
     ),
   );
-  await client.finishInit();
+  await client.finishInit(CALL);
   const order = names
     .map((_, i) => i)
     .sort((a, b) => ((a * 7_919) % 1_000) - ((b * 7_919) % 1_000));
   for (let start = 0; start < order.length; start += 10) {
     const group = order.slice(start, start + 10);
     await Promise.all(
-      group.map((i) => client.sendGrads({ [`p_${i}`]: new Float32Array(elements(i)).fill(2) })),
+      group.map((i) =>
+        client.sendGrads({ [`p_${i}`]: new Float32Array(elements(i)).fill(2) }, CALL),
+      ),
     );
   }
   const asked = [...order].reverse().map((i) => `p_${i}`);
-  const pulled = await client.getParams(asked);
+  const pulled = await client.getParams(asked, CALL);
   expect(pulled.map(({ name }) => name)).toEqual(asked);
   for (const { name, data } of pulled) {
     const i = Number(name.slice(2));
