@@ -5,12 +5,12 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { LeaseKeeper } from "../../src/actors/lease-keeper.ts";
-import { LeaseView } from "../../src/actors/lease-view.ts";
-import { RecordLeases } from "../../src/actors/leases.ts";
+import { openRecords, type Records } from "../../src/actors/jetstream/kv-bucket.ts";
+import { newQuotas } from "../../src/actors/job/quotas.ts";
+import { LeaseKeeper } from "../../src/actors/leases/lease-keeper.ts";
+import { LeaseView } from "../../src/actors/leases/lease-view.ts";
+import { RecordLeases } from "../../src/actors/leases/leases.ts";
 import { LifecycleService } from "../../src/actors/lifecycle/service.ts";
-import { newQuotas } from "../../src/actors/quotas.ts";
-import { openRecords, type Records } from "../../src/actors/records.ts";
 import {
   decodeMessage,
   encodeMessage,

@@ -1,6 +1,6 @@
 import type { Clock } from "../../src/actors/clock.ts";
-import { type Leases, RecordLeases } from "../../src/actors/leases.ts";
-import type { Records, StoredRecord } from "../../src/actors/records.ts";
+import type { Records, StoredRecord } from "../../src/actors/jetstream/kv-bucket.ts";
+import { type Leases, RecordLeases } from "../../src/actors/leases/leases.ts";
 import { PserverError } from "../../src/protocol/index.ts";
 
 /** One call that {@link MemoryRecords} got. */

@@ -1,7 +1,6 @@
-import { ensureError, type PserverError } from "../../protocol/index.ts";
-import type { Records } from "../records.ts";
-import type { BrokerProbe } from "./broker-bound-leases.ts";
-import type { EtcdSettings } from "./etcd-keys.ts";
+import { type EtcdSettings, ensureError, type PserverError } from "../../protocol/index.ts";
+import type { Records } from "../jetstream/kv-bucket.ts";
+import type { BrokerProbe } from "../leases/broker-bound-leases.ts";
 import type { EtcdSpace } from "./etcd-space.ts";
 import { InitializationKeys } from "./initialization-keys.ts";
 import { Publication } from "./publication.ts";

@@ -1,8 +1,8 @@
 import { PserverError } from "../../protocol/index.ts";
+import type { Records } from "../jetstream/kv-bucket.ts";
 import { JOB_KEY, trainerKey } from "../lifecycle/keys.ts";
 import { parseLifecycleRecord } from "../lifecycle/lifecycle-record.ts";
 import type { Lifecycle } from "../lifecycle/machine.ts";
-import type { Records } from "../records.ts";
 import type { EtcdEntry, EtcdWrite } from "./etcd-client.ts";
 import type { EtcdSpace } from "./etcd-space.ts";
 

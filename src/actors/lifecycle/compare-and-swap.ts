@@ -1,5 +1,5 @@
 import { busy, PserverError } from "../../protocol/index.ts";
-import type { Records, StoredRecord } from "../records.ts";
+import type { Records, StoredRecord } from "../jetstream/kv-bucket.ts";
 
 /** What to make of a record: `write` is its new value, absent if it stays as it is. */
 export interface Decision<Result> {

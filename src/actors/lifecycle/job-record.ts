@@ -1,4 +1,4 @@
-import type { StoredRecord } from "../records.ts";
+import type { StoredRecord } from "../jetstream/kv-bucket.ts";
 import { type Changed, change } from "./compare-and-swap.ts";
 import { isForsaken } from "./holder.ts";
 import { JOB_KEY } from "./keys.ts";

@@ -8,7 +8,7 @@ import {
   PserverError,
   textField,
 } from "../../protocol/index.ts";
-import type { StoredRecord } from "../records.ts";
+import type { StoredRecord } from "../jetstream/kv-bucket.ts";
 import { MEMBERS_KEY } from "./keys.ts";
 import { RECORD_FORMAT, readRecord } from "./lifecycle-record.ts";
 

@@ -1,6 +1,6 @@
 import { PserverError, quoteName } from "../../protocol/index.ts";
 import { mapConcurrently } from "../concurrent.ts";
-import type { StoredRecord } from "../records.ts";
+import type { StoredRecord } from "../jetstream/kv-bucket.ts";
 import { change } from "./compare-and-swap.ts";
 import { PARAMETER_KEYS, parameterKey, parameterOfKey } from "./keys.ts";
 import { type Parameter, parseParameterRecord, toParameterRecord } from "./parameter-record.ts";

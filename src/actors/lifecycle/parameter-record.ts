@@ -12,7 +12,7 @@ import {
   quoteName,
   SHARD_BYTES_MAX,
 } from "../../protocol/index.ts";
-import type { StoredRecord } from "../records.ts";
+import type { StoredRecord } from "../jetstream/kv-bucket.ts";
 import { parameterKey } from "./keys.ts";
 import {
   parseLifecycleRecord,

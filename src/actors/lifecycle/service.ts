@@ -7,9 +7,9 @@ import type {
   PserverError,
 } from "../../protocol/index.ts";
 import { type Clock, systemClock } from "../clock.ts";
-import { LeaseView } from "../lease-view.ts";
-import type { Leases } from "../leases.ts";
-import type { Records } from "../records.ts";
+import type { Records } from "../jetstream/kv-bucket.ts";
+import { LeaseView } from "../leases/lease-view.ts";
+import type { Leases } from "../leases/leases.ts";
 import { abort, begin } from "./begin.ts";
 import { checkCounter } from "./counted.ts";
 import { create } from "./create.ts";

@@ -1,5 +1,5 @@
 import { integerField } from "../../protocol/index.ts";
-import type { Records } from "../records.ts";
+import type { Records } from "../jetstream/kv-bucket.ts";
 import { change } from "./compare-and-swap.ts";
 import { SESSION_KEY } from "./keys.ts";
 import { RECORD_FORMAT, readRecord } from "./lifecycle-record.ts";

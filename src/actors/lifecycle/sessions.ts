@@ -8,7 +8,7 @@ import {
   parseSessionRequest,
   quoteName,
 } from "../../protocol/index.ts";
-import type { LeaseValue } from "../leases.ts";
+import type { LeaseValue } from "../leases/leases.ts";
 import { change } from "./compare-and-swap.ts";
 import { requireCounted } from "./counted.ts";
 import { trainerKey } from "./keys.ts";

@@ -4,10 +4,10 @@ import type {
   RememberedTrainers,
   Synchronization,
 } from "../../protocol/index.ts";
-import type { LeaseView } from "../lease-view.ts";
-import type { Leases } from "../leases.ts";
-import type { Quotas } from "../quotas.ts";
-import type { Records } from "../records.ts";
+import type { Records } from "../jetstream/kv-bucket.ts";
+import type { Quotas } from "../job/quotas.ts";
+import type { LeaseView } from "../leases/lease-view.ts";
+import type { Leases } from "../leases/leases.ts";
 import type { DeclaredLedger } from "./declared-ledger.ts";
 import type { MembersAnnouncer } from "./members-announcer.ts";
 import type { SessionCounter } from "./session-counter.ts";

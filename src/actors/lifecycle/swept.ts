@@ -1,5 +1,5 @@
 import { integerField } from "../../protocol/index.ts";
-import type { StoredRecord } from "../records.ts";
+import type { StoredRecord } from "../jetstream/kv-bucket.ts";
 import { change } from "./compare-and-swap.ts";
 import { SWEPT_KEY } from "./keys.ts";
 import { RECORD_FORMAT, readRecord } from "./lifecycle-record.ts";

@@ -1,5 +1,5 @@
 import { integerField, textField } from "../../protocol/index.ts";
-import type { StoredRecord } from "../records.ts";
+import type { StoredRecord } from "../jetstream/kv-bucket.ts";
 import { RECORD_FORMAT, readRecord } from "./lifecycle-record.ts";
 
 /** A trainer's latest session. It outlives the lease, so that no older one comes back. */

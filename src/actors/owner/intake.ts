@@ -1,8 +1,8 @@
 import { busy, type PserverError } from "../../protocol/index.ts";
-import { FairQueue } from "../fair-queue.ts";
-import { QUEUED_BYTES, REQUEST_BYTES, TURN_MS } from "../queue-limits.ts";
-import type { Refusals } from "../refusals.ts";
-import { Turn } from "../turn.ts";
+import { FairQueue } from "../requests/fair-queue.ts";
+import { QUEUED_BYTES, REQUEST_BYTES, TURN_MS } from "../requests/queue-limits.ts";
+import type { Refusals } from "../requests/refusals.ts";
+import { Turn } from "../requests/turn.ts";
 
 /** A request to a shard that has come. */
 export interface Arrival {

@@ -1,5 +1,5 @@
 import { PserverError } from "../../protocol/index.ts";
-import type { Records } from "../records.ts";
+import type { Records } from "../jetstream/kv-bucket.ts";
 import { type HeadMark, headKey, parseMark, saysMore, toMarkRecord } from "./head-mark.ts";
 
 /** Attempts to write a mark that others write at the same time; there are two owners at most. */

@@ -1,9 +1,9 @@
 import { blockPlaces } from "../../protocol/index.ts";
 import { mapConcurrently } from "../concurrent.ts";
+import type { Records } from "../jetstream/kv-bucket.ts";
 import { JOB_KEY, PARAMETER_KEYS, parameterOfKey } from "../lifecycle/keys.ts";
 import { parseLifecycleRecord } from "../lifecycle/lifecycle-record.ts";
 import { parseParameterRecord, standing } from "../lifecycle/parameter-record.ts";
-import type { Records } from "../records.ts";
 
 /** A block that a shard must have, because its parameter is initialized and nobody will do so again. */
 export interface InitializedBlock {

@@ -17,21 +17,21 @@ import { BufferPool } from "../../transport/buffer-pool.ts";
 import { type ConnectionSettings, openConnection } from "../../transport/connection.ts";
 import { openJetStream } from "../../transport/jetstream.ts";
 import { StreamPublisher } from "../../transport/stream-publisher.ts";
-import { noSuchJob } from "../catalog/no-such-job.ts";
+import { existingRecords, type Records } from "../jetstream/kv-bucket.ts";
+import { streamExists } from "../jetstream/stream-exists.ts";
 import {
   hasRemovalMark,
   journalSettings,
   parseSettings,
   SETTINGS_KEY,
   type StoredSettings,
-} from "../job.ts";
+} from "../job/job-settings.ts";
+import { noSuchJob } from "../job/no-such-job.ts";
 import { Journal } from "../journal/journal.ts";
 import { MarkKeeper } from "../owner/mark-keeper.ts";
-import { OwnersClient } from "../owners-client.ts";
-import { existingRecords, type Records } from "../records.ts";
+import { OwnersClient } from "../requests/owners-client.ts";
 import { SnapshotBudget } from "../snapshot/snapshot-budget.ts";
 import { SnapshotStore } from "../snapshot/store.ts";
-import { streamExists } from "../stream-exists.ts";
 import type { RecoveryChoice, ShardFindings } from "./findings.ts";
 import { initializedBlocks } from "./initialized-blocks.ts";
 import { inspectShard } from "./inspect-shard.ts";

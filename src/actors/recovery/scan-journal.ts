@@ -1,6 +1,6 @@
 import { DeliverPolicy, type JetStreamClient, type JetStreamManager } from "@nats-io/jetstream";
 import { fromBrokerError } from "../../transport/broker-error.ts";
-import { scanStream } from "../scan-stream.ts";
+import { scanStream } from "../jetstream/scan-stream.ts";
 
 /** How long the broker may show no record. */
 const PATIENCE_MS = 5_000;

@@ -20,8 +20,8 @@ import {
 } from "../../transport/broker-error.ts";
 import type { StreamPublisher } from "../../transport/stream-publisher.ts";
 import { readable } from "../fold/read-record.ts";
-import { scanStream } from "../scan-stream.ts";
-import { streamExists } from "../stream-exists.ts";
+import { scanStream } from "../jetstream/scan-stream.ts";
+import { streamExists } from "../jetstream/stream-exists.ts";
 import {
   decodeManifest,
   encodeManifest,

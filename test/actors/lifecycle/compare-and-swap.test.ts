@@ -1,8 +1,8 @@
 // Proves that a change is made on the record it was decided on, once, under races, lost answers
 // and lost requests, and that it gives up in bounded time: records in memory misbehave as told.
 import { expect, test } from "vitest";
+import type { StoredRecord } from "../../../src/actors/jetstream/kv-bucket.ts";
 import { type Changed, change } from "../../../src/actors/lifecycle/compare-and-swap.ts";
-import type { StoredRecord } from "../../../src/actors/records.ts";
 import { MemoryRecords } from "../../support/memory-records.ts";
 import { refused } from "./rig.ts";
 

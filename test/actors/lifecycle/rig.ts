@@ -1,10 +1,10 @@
 import { expect } from "vitest";
 import type { Clock } from "../../../src/actors/clock.ts";
 import { CURRENT_RULES } from "../../../src/actors/fold/rules.ts";
-import type { Leases } from "../../../src/actors/leases.ts";
+import type { Records } from "../../../src/actors/jetstream/kv-bucket.ts";
+import { newQuotas, type Quotas } from "../../../src/actors/job/quotas.ts";
+import type { Leases } from "../../../src/actors/leases/leases.ts";
 import { LifecycleService } from "../../../src/actors/lifecycle/service.ts";
-import { newQuotas, type Quotas } from "../../../src/actors/quotas.ts";
-import type { Records } from "../../../src/actors/records.ts";
 import {
   type BeginReply,
   decodeMessage,

@@ -15,7 +15,7 @@ import { MarkKeeper } from "../../../src/actors/owner/mark-keeper.ts";
 import { Pace } from "../../../src/actors/owner/pace.ts";
 import { Responder } from "../../../src/actors/owner/responder.ts";
 import { ShardOwner } from "../../../src/actors/owner/shard-owner.ts";
-import { Refusals } from "../../../src/actors/refusals.ts";
+import { Refusals } from "../../../src/actors/requests/refusals.ts";
 import { SnapshotBudget } from "../../../src/actors/snapshot/snapshot-budget.ts";
 import {
   decodeMessage,

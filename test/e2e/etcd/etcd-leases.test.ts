@@ -4,8 +4,8 @@
 import { createServer, type Server } from "node:net";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { EtcdClient } from "../../../src/actors/etcd/etcd-client.ts";
-import { EtcdLeases } from "../../../src/actors/etcd/etcd-leases.ts";
-import { LeaseView } from "../../../src/actors/lease-view.ts";
+import { EtcdLeases } from "../../../src/actors/leases/etcd-leases.ts";
+import { LeaseView } from "../../../src/actors/leases/lease-view.ts";
 import { TestEtcd } from "../../support/etcd.ts";
 import { freeze, thaw } from "../../support/freeze.ts";
 import { HANG_MS } from "../../support/limits.ts";

@@ -2,11 +2,11 @@
 // keys that all need, and when two jobs want one prefix; and that the initialization's keys follow the
 // record through every state, whatever stood there before.
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
-import { BrokerProbe } from "../../../src/actors/etcd/broker-bound-leases.ts";
-import { EtcdLeases } from "../../../src/actors/etcd/etcd-leases.ts";
 import { type EtcdSpace, openEtcdSpace } from "../../../src/actors/etcd/etcd-space.ts";
 import { InitializationKeys } from "../../../src/actors/etcd/initialization-keys.ts";
 import { Publication } from "../../../src/actors/etcd/publication.ts";
+import { BrokerProbe } from "../../../src/actors/leases/broker-bound-leases.ts";
+import { EtcdLeases } from "../../../src/actors/leases/etcd-leases.ts";
 import { JOB_KEY } from "../../../src/actors/lifecycle/keys.ts";
 import { toLifecycleRecord } from "../../../src/actors/lifecycle/lifecycle-record.ts";
 import { type Lifecycle, step, UNINITIALIZED } from "../../../src/actors/lifecycle/machine.ts";

@@ -4,7 +4,7 @@
 // back until the slow one moves; and whoever takes a shard over in the middle of a step ends it alike.
 import { connect } from "@nats-io/transport-node";
 import { afterEach, describe, expect, test } from "vitest";
-import { openRecords } from "../../../src/actors/records.ts";
+import { openRecords } from "../../../src/actors/jetstream/kv-bucket.ts";
 import type { Client } from "../../../src/client/index.ts";
 import {
   type Fields,

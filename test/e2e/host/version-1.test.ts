@@ -3,7 +3,7 @@
 // made and another host takes over; and its journals hold nothing that version 1 does not know.
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterEach, expect, test } from "vitest";
-import { openRecords } from "../../../src/actors/records.ts";
+import { openRecords } from "../../../src/actors/jetstream/kv-bucket.ts";
 import { decodeMessage } from "../../../src/protocol/index.ts";
 import { TestJob } from "../../support/host.ts";
 import { snapshotAll } from "./control.ts";

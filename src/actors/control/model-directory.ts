@@ -1,0 +1,39 @@
+import { stat } from "node:fs/promises";
+import { basename } from "node:path";
+import { errnoCode, fileError, PserverError } from "../../protocol/index.ts";
+
+const ADVICE = "make it again, or start the host with another --model-dir";
+
+/** Where models of this host go, and whom to tell if it is gone. */
+export interface ModelDirectory {
+  readonly directory: string;
+  readonly host: string;
+  /** Gets an error with the whole path, which trainers are not told. */
+  readonly onError: (error: PserverError) => void;
+}
+
+/**
+ * Checks, before a save, that the model directory is there. It is not made again: a disk that is not
+ * mounted leaves no directory either, and the model would lie where nobody looks for it.
+ * @throws IO that names the host, the last name of the directory, and what to do.
+ */
+export async function checkModelDirectory(model: ModelDirectory): Promise<void> {
+  const { directory, host, onError } = model;
+  const problem = await problemOf(directory);
+  if (problem === undefined) return;
+  const details = { host };
+  const told = (shown: string): string =>
+    `the model directory ${shown} of host ${host} ${problem}: ${ADVICE}`;
+  onError(new PserverError("IO", told(directory), { ...details, path: directory }));
+  throw new PserverError("IO", told(`…/${basename(directory)}`), details);
+}
+
+async function problemOf(directory: string): Promise<string | undefined> {
+  try {
+    return (await stat(directory)).isDirectory() ? undefined : "is no directory";
+  } catch (error) {
+    const errno = errnoCode(error);
+    if (errno === "ENOENT" || errno === "ENOTDIR") return "does not exist";
+    throw fileError("examine the model directory", directory, error);
+  }
+}

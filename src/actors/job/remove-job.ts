@@ -1,0 +1,172 @@
+import type { JetStreamManager } from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/transport-node";
+import { asMap, bucketStream, JobSubjects, PserverError } from "../../protocol/index.ts";
+import { fromBrokerError } from "../../transport/broker-error.ts";
+import { openJetStream } from "../../transport/jetstream.ts";
+import type { EtcdSpace } from "../etcd/etcd-space.ts";
+import { HOST_LEASES, hostOfKey } from "../host/shard-claims.ts";
+import { deleteStream } from "../jetstream/delete-stream.ts";
+import { existingRecords, type Records, type StoredRecord } from "../jetstream/kv-bucket.ts";
+import { aliveHosts } from "./describe-job.ts";
+import {
+  hasRemovalMark,
+  LEASES_IN_KV,
+  leasesIn,
+  parseSettings,
+  SETTINGS_KEY,
+  withRemovalMark,
+} from "./job-settings.ts";
+import { streamsOfJob } from "./job-streams.ts";
+
+/** What a {@link JobRemoval} works with. */
+export interface JobRemovalOptions {
+  readonly connection: NatsConnection;
+  readonly job: string;
+  /** The etcd that holds the job's leases, if one does. */
+  readonly etcd: EtcdSpace | undefined;
+  /** How long one request to the broker may take. */
+  readonly timeoutMs: number;
+}
+
+/**
+ * Removes a job for good. First its settings get a mark, so that no host joins it or takes what is
+ * left for a new job; the bucket that holds them goes last. A removal that was cut off is ended by
+ * another one.
+ */
+export class JobRemoval {
+  readonly #options: JobRemovalOptions;
+  readonly #subjects: JobSubjects;
+
+  constructor(options: JobRemovalOptions) {
+    this.#options = options;
+    this.#subjects = new JobSubjects(options.job);
+  }
+
+  /**
+   * The streams that would go, the bucket of settings last; none if there is no such job.
+   * @throws JOB_EXISTS while a host of the job is alive, BAD_VALUE if its leases are in an etcd that was
+   * not given; DENIED for a user who may not list streams.
+   */
+  async plan(): Promise<string[]> {
+    const streams = await this.#streams();
+    const settings = await (await this.#records(streams))?.read(SETTINGS_KEY);
+    if (settings !== undefined) await this.#checkUnused(settings, new Set(streams));
+    return streams;
+  }
+
+  /**
+   * Removes the job; `onRemoved` is told of each stream and key.
+   * @throws as {@link JobRemoval.plan}; nothing is removed then.
+   */
+  async run(onRemoved: (name: string) => void): Promise<void> {
+    const streams = await this.#streams();
+    const records = await this.#records(streams);
+    const settings = await records?.read(SETTINGS_KEY);
+    if (records !== undefined && settings !== undefined) {
+      await this.#fence(records, settings, new Set(streams));
+    }
+    await this.#removeEtcdKeys(onRemoved);
+    const manager = await this.#manager();
+    for (const name of streams) {
+      // One that is gone was removed by another removal of the same job.
+      const wasThere = await deleteStream(manager, name).catch((error: unknown): never => {
+        throw fromBrokerError(error, `removing the stream ${name}`, { job: this.#options.job });
+      });
+      if (wasThere) onRemoved(name);
+    }
+  }
+
+  /** Marks the settings while no host is alive, before and after. */
+  async #fence(
+    records: Records,
+    settings: StoredRecord,
+    streams: ReadonlySet<string>,
+  ): Promise<void> {
+    await this.#checkUnused(settings, streams);
+    if (hasRemovalMark(settings.value)) return;
+    const marked = await records.update(
+      SETTINGS_KEY,
+      withRemovalMark(settings.value),
+      settings.revision,
+    );
+    if (marked === undefined) throw this.#beingChanged();
+    try {
+      // A host that had read the settings before may have joined meanwhile.
+      await this.#checkUnused(settings, streams);
+    } catch (error) {
+      await records.update(SETTINGS_KEY, asMap(settings.value, SETTINGS_KEY), marked);
+      throw error;
+    }
+  }
+
+  async #checkUnused({ value }: StoredRecord, streams: ReadonlySet<string>): Promise<void> {
+    const { leases } = parseSettings(value);
+    this.#checkEtcd(leases);
+    await this.#checkNoHosts(leases, streams);
+  }
+
+  #checkEtcd(leases: string): void {
+    const { etcd, job } = this.#options;
+    const received = leasesIn(etcd);
+    if (received === leases) return;
+    const message =
+      leases === LEASES_IN_KV
+        ? `job ${job} keeps its leases in the broker: expected no --etcd`
+        : `job ${job} keeps its leases in ${leases}: expected --etcd and --etcd-prefix as its hosts have them`;
+    throw new PserverError("BAD_VALUE", message, { job, expected: leases, received });
+  }
+
+  async #checkNoHosts(leases: string, streams: ReadonlySet<string>): Promise<void> {
+    const { connection, job, etcd } = this.#options;
+    const hosts =
+      etcd === undefined
+        ? ((await aliveHosts(connection, this.#subjects, leases, streams)) ?? [])
+        : (await etcd.client.keys(`${etcd.keys.leases}${HOST_LEASES}`)).map((key) =>
+            hostOfKey(key.slice(etcd.keys.leases.length)),
+          );
+    if (hosts.length === 0) return;
+    throw new PserverError(
+      "JOB_EXISTS",
+      `hosts of job ${job} are alive: ${hosts.join(", ")}. Stop them first; the lease of one that ` +
+        "crashed ends within seconds.",
+      { job, hosts },
+    );
+  }
+
+  /** The keys of the job that do not go with a lease. */
+  async #removeEtcdKeys(onRemoved: (name: string) => void): Promise<void> {
+    const { etcd } = this.#options;
+    if (etcd === undefined) return;
+    const { keys, client } = etcd;
+    for (const { key, revision } of [
+      ...(await client.list(keys.leases)),
+      ...(await client.list(keys.done)),
+    ]) {
+      if (await client.swap([{ key, revision }], [{ remove: key }])) onRemoved(`etcd ${key}`);
+    }
+  }
+
+  async #streams(): Promise<string[]> {
+    const manager = await this.#manager();
+    const names = (await streamsOfJob(manager, this.#options.job)).map(({ config }) => config.name);
+    const last = bucketStream(this.#subjects.bucket());
+    return [...names.filter((name) => name !== last).sort(), ...names.filter((n) => n === last)];
+  }
+
+  /** The bucket of settings, if it is among the streams. */
+  async #records(streams: readonly string[]): Promise<Records | undefined> {
+    const bucket = this.#subjects.bucket();
+    if (!streams.includes(bucketStream(bucket))) return undefined;
+    return await existingRecords(this.#options.connection, bucket);
+  }
+
+  #beingChanged(): PserverError {
+    const { job } = this.#options;
+    return new PserverError("BUSY", `job ${job}: somebody else is changing its settings`, { job });
+  }
+
+  async #manager(): Promise<JetStreamManager> {
+    const { connection, timeoutMs } = this.#options;
+    return await openJetStream(connection, timeoutMs).jetstreamManager(false);
+  }
+}
