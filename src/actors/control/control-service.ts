@@ -19,8 +19,8 @@ import {
 } from "../../protocol/index.ts";
 import { HOST_LEASES, SHARD_LEASES } from "../host/shard-claims.ts";
 import type { Leases } from "../leases/leases.ts";
-import { TRAINER_KEYS } from "../lifecycle/keys.ts";
-import { toJournalRecord } from "../lifecycle/members-record.ts";
+import { toJournalRecord } from "../lifecycle/members.ts";
+import { TRAINER_KEYS } from "../lifecycle/record-format.ts";
 import type { LifecycleService } from "../lifecycle/service.ts";
 import type { OwnersClient } from "../requests/owners-client.ts";
 import type { SaveRequest, Saver } from "./saver.ts";

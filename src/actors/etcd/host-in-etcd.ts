@@ -1,5 +1,5 @@
 import { type EtcdSettings, ensureError, type PserverError } from "../../protocol/index.ts";
-import type { Records } from "../jetstream/kv-bucket.ts";
+import type { KvBucket } from "../jetstream/kv-bucket.ts";
 import type { BrokerProbe } from "../leases/broker-bound-leases.ts";
 import type { EtcdSpace } from "./etcd-space.ts";
 import { InitializationKeys } from "./initialization-keys.ts";
@@ -15,7 +15,7 @@ export interface HostInEtcdOptions {
   /** Of that broker. */
   readonly probe: BrokerProbe;
   /** The job's bucket. */
-  readonly records: Records;
+  readonly bucket: KvBucket;
   readonly onError: (error: PserverError) => void;
 }
 
@@ -27,10 +27,10 @@ export class HostInEtcd {
   readonly #onError: (error: PserverError) => void;
 
   constructor(options: HostInEtcdOptions) {
-    const { space, records, job, urls, leaseMs, probe, onError } = options;
+    const { space, bucket, job, urls, leaseMs, probe, onError } = options;
     this.#space = space;
     this.#onError = onError;
-    this.#initialization = new InitializationKeys(space, records);
+    this.#initialization = new InitializationKeys(space, bucket);
     this.#publication = new Publication({
       client: space.client,
       keys: space.keys,

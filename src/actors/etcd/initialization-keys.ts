@@ -1,8 +1,8 @@
 import { PserverError } from "../../protocol/index.ts";
-import type { Records } from "../jetstream/kv-bucket.ts";
-import { JOB_KEY, trainerKey } from "../lifecycle/keys.ts";
+import type { KvBucket } from "../jetstream/kv-bucket.ts";
 import { parseLifecycleRecord } from "../lifecycle/lifecycle-record.ts";
 import type { Lifecycle } from "../lifecycle/machine.ts";
+import { JOB_KEY, trainerKey } from "../lifecycle/record-format.ts";
 import type { EtcdEntry, EtcdWrite } from "./etcd-client.ts";
 import type { EtcdSpace } from "./etcd-space.ts";
 
@@ -15,19 +15,19 @@ const TRIES_MAX = 8;
  */
 export class InitializationKeys {
   readonly #space: EtcdSpace;
-  readonly #records: Records;
+  readonly #bucket: KvBucket;
 
-  constructor(space: EtcdSpace, records: Records) {
+  constructor(space: EtcdSpace, bucket: KvBucket) {
     this.#space = space;
-    this.#records = records;
+    this.#bucket = bucket;
   }
 
-  /** Makes the keys say what the record says now; @throws NO_ETCD, BUSY, and as `Records` does. */
+  /** Makes the keys say what the record says now; @throws NO_ETCD, BUSY, and as `KvBucket` does. */
   async show(): Promise<void> {
     const { client, keys } = this.#space;
     for (let tries = 1; tries <= TRIES_MAX; tries++) {
       const [lock, done] = [await client.read(keys.lock), await client.read(keys.done)];
-      const record = await this.#records.read(JOB_KEY);
+      const record = await this.#bucket.read(JOB_KEY);
       const job = parseLifecycleRecord(record?.value, JOB_KEY);
       const writes = [...(await this.#lockWrites(job, lock)), ...this.#doneWrites(job, done)];
       const guards = [

@@ -16,19 +16,14 @@ import { fromBrokerError, isRefusedSubscription } from "../../transport/broker-e
 import { openJetStream } from "../../transport/jetstream.ts";
 import type { EtcdSpace } from "../etcd/etcd-space.ts";
 import { HostInEtcd } from "../etcd/host-in-etcd.ts";
-import {
-  journalSettings,
-  leaseTimeoutMs,
-  type OpenedJob,
-  openJob,
-  type StoredSettings,
-} from "../job/job-settings.ts";
+import { journalSettings, type StoredSettings } from "../job/job-settings.ts";
+import { leaseTimeoutMs, type OpenedJob, openJob } from "../job/open-job.ts";
 import { quotasOf } from "../job/quotas.ts";
 import { Journal, type JournalSettings } from "../journal/journal.ts";
 import { BrokerProbe } from "../leases/broker-bound-leases.ts";
 import { LeaseClock } from "../leases/lease-clock.ts";
 import { LeaseKeeper } from "../leases/lease-keeper.ts";
-import { LifecycleService } from "../lifecycle/service.ts";
+import { createLifecycle, type LifecycleService } from "../lifecycle/service.ts";
 import { HostMemory } from "../memory/host-memory.ts";
 import { OwnersClient } from "../requests/owners-client.ts";
 import type { Refusals } from "../requests/refusals.ts";
@@ -156,7 +151,7 @@ export class RunningHost implements Host {
     const onError = (error: PserverError): void => this.#emit({ type: "error", error });
     const etcd = opening.etcd && hostInEtcd(opening, opening.etcd, job, onError);
     this.#etcd = etcd;
-    this.#lifecycle = new LifecycleService({
+    this.#lifecycle = createLifecycle({
       job: {
         job: options.job,
         shards,
@@ -166,7 +161,7 @@ export class RunningHost implements Host {
         rules: job.settings.rules,
         quotas: quotasOf(job.settings),
       },
-      records: job.records,
+      bucket: job.bucket,
       leases,
       owners,
       hostId: id,
@@ -412,7 +407,7 @@ export class RunningHost implements Host {
 function hostInEtcd(
   { options, connection }: Opening,
   space: EtcdSpace,
-  { settings, records }: OpenedJob,
+  { settings, bucket }: OpenedJob,
   onError: (error: PserverError) => void,
 ): HostInEtcd {
   const urls = toAdvertised(options.etcd?.advertise ?? options.connection.servers);
@@ -422,7 +417,7 @@ function hostInEtcd(
     urls,
     leaseMs: settings.leaseMs,
     probe: new BrokerProbe(connection, leaseTimeoutMs(settings.leaseMs)),
-    records,
+    bucket,
     onError,
   });
 }

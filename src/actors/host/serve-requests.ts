@@ -10,7 +10,7 @@ import {
 } from "../../protocol/index.ts";
 import { ControlService } from "../control/control-service.ts";
 import { Saver } from "../control/saver.ts";
-import type { OpenedJob } from "../job/job-settings.ts";
+import type { OpenedJob } from "../job/open-job.ts";
 import type { LifecycleService } from "../lifecycle/service.ts";
 import type { OwnersClient } from "../requests/owners-client.ts";
 import type { Refusals } from "../requests/refusals.ts";

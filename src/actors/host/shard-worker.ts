@@ -7,7 +7,7 @@ import { BufferPool } from "../../transport/buffer-pool.ts";
 import { openConnection } from "../../transport/connection.ts";
 import { openJetStream } from "../../transport/jetstream.ts";
 import { StreamPublisher } from "../../transport/stream-publisher.ts";
-import { openRecords, type Records } from "../jetstream/kv-bucket.ts";
+import { type KvBucket, openBucket } from "../jetstream/kv-bucket.ts";
 import { Credit } from "../journal/credit.ts";
 import { Journal } from "../journal/journal.ts";
 import { LeaseClock } from "../leases/lease-clock.ts";
@@ -61,7 +61,7 @@ export class ShardWorker {
   readonly #pace = new Pace();
   readonly #statusTimer: NodeJS.Timeout;
   readonly #markTimer: NodeJS.Timeout;
-  readonly #records: Records;
+  readonly #bucket: KvBucket;
   readonly #failedBlocks: FailedBlocks;
   /** Owners that are closed and still note how far they have folded. */
   readonly #closing: Set<Promise<void>> = new Set();
@@ -72,7 +72,7 @@ export class ShardWorker {
     journalConnection: NatsConnection,
     dataConnection: NatsConnection,
     manager: JetStreamManager,
-    records: Records,
+    bucket: KvBucket,
     pool: BufferPool,
     refusals: Refusals,
   ) {
@@ -90,7 +90,7 @@ export class ShardWorker {
     this.#responder = new Responder(dataConnection, pool);
     this.#snapshotBudget = new SnapshotBudget(pool);
     this.#publisher = new StreamPublisher(journalConnection, this.#subjects.hostInbox(setup.host));
-    this.#records = records;
+    this.#bucket = bucket;
     this.#failedBlocks = new FailedBlocks(dataConnection, this.#subjects, setup.shards);
     this.#statusTimer = setInterval(() => this.#sendStatuses(), STATUS_MS);
     this.#markTimer = setInterval(() => this.#mark(), setup.leaseMs / MARKS_PER_LEASE);
@@ -116,12 +116,12 @@ export class ShardWorker {
       drops: refusals.isUnheard,
     });
     const manager = await openJetStream(journal, BROKER_TIMEOUT_MS).jetstreamManager(false);
-    const records = await openRecords({
+    const bucket = await openBucket({
       connection: journal,
       bucket: subjects.bucket(),
       storage: "file",
     });
-    const worker = new ShardWorker(setup, send, journal, data, manager, records, pool, refusals);
+    const worker = new ShardWorker(setup, send, journal, data, manager, bucket, pool, refusals);
     void worker.#watchReconnects();
     void worker.#watchRefusals();
     return worker;
@@ -153,7 +153,7 @@ export class ShardWorker {
       journal: new Journal({ manager, client, subjects, settings, shard }),
       journalStorage: settings.storage,
       store: new SnapshotStore({ manager, client, publisher: this.#publisher, subjects, shard }),
-      marks: new MarkKeeper(this.#records, shard),
+      marks: new MarkKeeper(this.#bucket, shard),
       journalConnection: this.#journalConnection,
       manager,
       inboxPrefix: subjects.hostInbox(host),

@@ -10,29 +10,29 @@ import {
 } from "../../transport/broker-error.ts";
 import { openJetStream } from "../../transport/jetstream.ts";
 
-/** A record as it stands: its JSON value and the revision that an update must name. */
-export interface StoredRecord {
+/** The entry under a key: its JSON value and the revision that an update must name. */
+export interface KvEntry {
   readonly value: unknown;
-  /** Rises with every write to any record of the bucket. */
+  /** Rises with every write to any key of the bucket. */
   readonly revision: number;
 }
 
 /**
- * Small JSON records that change by compare-and-swap only, read where they are written: a read
+ * Small JSON values that change by compare-and-swap only, read where they are written: a read
  * sees every write that was answered before it began.
  *
  * Every method throws TIMEOUT, JETSTREAM_UNAVAILABLE, CLOSED or the like when the broker does not
  * answer, a write also JOURNAL_FULL or JOURNAL_FAULT when it cannot store.
  * A write that ended so may have happened or may yet happen: read again before deciding.
  */
-export interface Records {
-  /** The record under `key`; undefined if there is none. */
-  read(key: string): Promise<StoredRecord | undefined>;
-  /** Writes a record that does not exist and gives its revision; undefined if it exists. */
+export interface KvBucket {
+  /** The entry under `key`; undefined if there is none. */
+  read(key: string): Promise<KvEntry | undefined>;
+  /** Writes an entry that does not exist and returns its revision; undefined if it exists. */
   create(key: string, value: unknown): Promise<number | undefined>;
-  /** Replaces the record of that revision; undefined if somebody else has written since. */
+  /** Replaces the entry of that revision; undefined if somebody else has written since. */
   update(key: string, value: unknown, revision: number): Promise<number | undefined>;
-  /** Removes the record of that revision; false if somebody else has written since. */
+  /** Removes the entry of that revision; false if somebody else has written since. */
   remove(key: string, revision: number): Promise<boolean>;
   /** Every key that begins with `prefix` (which ends in a dot), in no order. */
   keys(prefix: string): Promise<string[]>;
@@ -45,7 +45,7 @@ export interface BucketOptions {
   readonly storage: "file" | "memory";
   /** One for a new bucket, and as it has for an existing one, by default. */
   readonly replicas?: number;
-  /** How long a record lives without being written again; for ever by default. */
+  /** How long an entry lives without being written again; for ever by default. */
   readonly ttlMs?: number;
   /** How long one request to the broker may take; 5 s by default, or a fifth of `ttlMs`. */
   readonly timeoutMs?: number;
@@ -56,17 +56,15 @@ const TIMEOUT_MS = 5_000;
 const REQUESTS_PER_TTL = 5;
 
 /**
- * The records in a JetStream KV bucket, which is made if it does not exist. Nobody may keep a
- * consumer or watcher on it: removals leave no trace there.
+ * Opens a JetStream KV bucket, which is made if it does not exist. Nobody may keep a consumer or watcher
+ * on it: removals leave no trace there.
  * @throws JOB_EXISTS if the bucket is kept in another way than asked for.
  */
-export async function openRecords(options: BucketOptions): Promise<Records> {
+export async function openBucket(options: BucketOptions): Promise<KvBucket> {
   const { connection, bucket, ttlMs } = options;
   const timeoutMs = ttlMs === undefined ? TIMEOUT_MS : Math.ceil(ttlMs / REQUESTS_PER_TTL);
-  try {
-    const client = openJetStream(connection, options.timeoutMs ?? timeoutMs);
-    const manager = await client.jetstreamManager();
-    const kv = await new Kvm(client).create(bucket, {
+  return await open(connection, bucket, options.timeoutMs ?? timeoutMs, async (kvm) => {
+    const kv = await kvm.create(bucket, {
       history: 1,
       storage: options.storage === "file" ? StorageType.File : StorageType.Memory,
       replicas: options.replicas ?? 1,
@@ -76,23 +74,34 @@ export async function openRecords(options: BucketOptions): Promise<Records> {
     });
     // Opening an existing bucket does not compare its configuration.
     checkBucket(options, await kv.status());
-    return new KvRecords(kv, manager, bucket);
-  } catch (error) {
-    throw fromBrokerError(error, `opening the bucket ${bucket}`, { bucket });
-  }
+    return kv;
+  });
 }
 
-/** The records in a bucket that exists; none is made. @throws INTERNAL if it does not exist. */
-export async function existingRecords(
+/**
+ * Opens a bucket that exists; none is made. The broker is not asked for it: if it does not exist, every
+ * method throws JETSTREAM_UNAVAILABLE.
+ */
+export async function openExistingBucket(
   connection: NatsConnection,
   bucket: string,
   timeoutMs = TIMEOUT_MS,
-): Promise<Records> {
+): Promise<KvBucket> {
+  return await open(connection, bucket, timeoutMs, (kvm) =>
+    kvm.open(bucket, { allow_direct: false }),
+  );
+}
+
+async function open(
+  connection: NatsConnection,
+  bucket: string,
+  timeoutMs: number,
+  openKv: (kvm: Kvm) => Promise<KV>,
+): Promise<KvBucket> {
   try {
     const client = openJetStream(connection, timeoutMs);
     const manager = await client.jetstreamManager();
-    const kv = await new Kvm(client).open(bucket, { allow_direct: false });
-    return new KvRecords(kv, manager, bucket);
+    return new JetStreamBucket(await openKv(new Kvm(client)), manager, bucket);
   } catch (error) {
     throw fromBrokerError(error, `opening the bucket ${bucket}`, { bucket });
   }
@@ -120,7 +129,7 @@ function checkBucket(options: BucketOptions, status: KvStatus): void {
   );
 }
 
-class KvRecords implements Records {
+class JetStreamBucket implements KvBucket {
   readonly #kv: KV;
   readonly #streams: JetStreamManager["streams"];
   readonly #bucket: string;
@@ -131,7 +140,7 @@ class KvRecords implements Records {
     this.#bucket = bucket;
   }
 
-  async read(key: string): Promise<StoredRecord | undefined> {
+  async read(key: string): Promise<KvEntry | undefined> {
     return await this.#attempt("reading", key, async () => {
       const entry = await this.#kv.get(key);
       if (entry === null || entry.operation !== "PUT") return undefined;
@@ -183,7 +192,7 @@ class KvRecords implements Records {
         return await write();
       } catch (error) {
         if (isWrongSequence(error)) return undefined;
-        throw fromStoreError(error, this.#what(action, key), { bucket: this.#bucket, key });
+        throw fromStoreError(error, this.#describe(action, key), { bucket: this.#bucket, key });
       }
     });
   }
@@ -192,11 +201,11 @@ class KvRecords implements Records {
     try {
       return await run();
     } catch (error) {
-      throw fromBrokerError(error, this.#what(action, key), { bucket: this.#bucket, key });
+      throw fromBrokerError(error, this.#describe(action, key), { bucket: this.#bucket, key });
     }
   }
 
-  #what(action: string, key: string): string {
+  #describe(action: string, key: string): string {
     return `${action} ${key} in the bucket ${this.#bucket}`;
   }
 }

@@ -2,24 +2,23 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type JetStreamManager, StorageType } from "@nats-io/jetstream";
 import { JETSTREAM_ERRORS, type JobSubjects, PserverError } from "../../protocol/index.ts";
 import { fromBrokerError, jetStreamErrorCode } from "../../transport/broker-error.ts";
-import { deleteStream } from "./delete-stream.ts";
-import { streamExists } from "./stream-exists.ts";
+import { deleteStream, streamExists } from "./streams.ts";
 
-/** A probe stands for as long as two requests take: one that stands longer was left behind. */
+/** A probe exists for as long as two requests take; one that is older was left behind. */
 const PROBE_MS_MAX = 10_000;
 
-/** Pause while another host's probe stands. */
+/** Pause while another host's probe exists. */
 const RETRY_MS = 50;
 
-const ACTION = "asking the broker for room";
+const ACTION = "asking the broker for space";
 
 /**
- * Whether the broker can reserve so many bytes: a stream is made with that limit, and removed. The
- * job has one such stream, so that of hosts that die in between no more than that one is left,
- * which the next that asks removes.
+ * Tells whether the broker can reserve so many bytes, by creating a stream with that limit and deleting
+ * it. All hosts of a job use one stream name, so a host that dies in between leaves at most this one
+ * stream behind, and the next probe deletes it.
  * @throws TIMEOUT, NO_JETSTREAM and the like if the broker does not say.
  */
-export async function hasRoom(
+export async function probeStorage(
   manager: JetStreamManager,
   subjects: JobSubjects,
   storage: "file" | "memory",
@@ -39,19 +38,19 @@ export async function hasRoom(
           storage: storage === "file" ? StorageType.File : StorageType.Memory,
           max_bytes: bytes,
         });
-        // Another host that asked for the same may have removed it already.
+        // Another host with the same question may have deleted it already.
         await deleteStream(manager, name);
         return true;
       } catch (error) {
-        const inTheWay =
-          (waitedMs <= probeMsMax && isBeingRemoved(error)) ||
-          (await isInTheWay(manager, name, error));
-        // Another's probe may have gone just before it was looked for: so it must be said twice.
-        refusals = inTheWay ? 0 : refusals + 1;
+        const isBlocked =
+          (waitedMs <= probeMsMax && isBeingDeleted(error)) ||
+          (await isBlockedByProbe(manager, name, error));
+        // Another probe may have been deleted before this host looked for it: two refusals are needed.
+        refusals = isBlocked ? 0 : refusals + 1;
         if (refusals === 2) throw error;
       }
       if (waitedMs > 2 * probeMsMax) {
-        const message = `other hosts of job ${subjects.job} ask for room all the time`;
+        const message = `other hosts of job ${subjects.job} ask for space all the time`;
         throw new PserverError("TIMEOUT", message, { timeoutMs: 2 * probeMsMax });
       }
       if (waitedMs > probeMsMax) await deleteStream(manager, name);
@@ -65,11 +64,11 @@ export async function hasRoom(
 }
 
 /**
- * Whether the attempt failed for a probe that stands: one with another limit, or one that takes up
- * the room. It is of a host that asks at this moment, or of one that died.
- * @throws `error` if it says something else.
+ * Whether the attempt failed because of an existing probe: one with another limit, or one that takes up
+ * the space. It belongs to a host that probes at this moment, or to one that died.
+ * @throws `error` if it has another reason.
  */
-async function isInTheWay(
+async function isBlockedByProbe(
   manager: JetStreamManager,
   name: string,
   error: unknown,
@@ -79,7 +78,7 @@ async function isInTheWay(
   return await streamExists(manager, name);
 }
 
-/** Whether a probe could not be made because another one's store was being removed, as it may be. */
-function isBeingRemoved(error: unknown): boolean {
+/** Whether the broker could not create the stream because it may still be deleting another probe's files. */
+function isBeingDeleted(error: unknown): boolean {
   return jetStreamErrorCode(error) === JETSTREAM_ERRORS.STREAM_NOT_MADE;
 }

@@ -1,55 +1,53 @@
-/** Somebody who asks for room. */
-interface Asker {
+interface Query {
   readonly bytes: number;
   readonly resolve: (fits: boolean) => void;
   readonly reject: (error: unknown) => void;
 }
 
 /**
- * The room of a broker, for all that one host asks of it: one question at a time, on behalf of all that
- * have come meanwhile. A thousand parameters that are created at once would otherwise stand in each
- * other's way.
+ * All questions of one host about the broker's space. One probe runs at a time, for all queries that have
+ * come meanwhile: the probes of a thousand parameters that are created at once would block each other.
  */
-export class Room {
-  readonly #has: (bytes: number) => Promise<boolean>;
-  #askers: Asker[] = [];
-  #asking = false;
+export class StorageQueries {
+  readonly #probe: (bytes: number) => Promise<boolean>;
+  #waiting: Query[] = [];
+  #isProbing = false;
 
-  /** `has`: asks the broker whether it can reserve so many bytes. */
-  constructor(has: (bytes: number) => Promise<boolean>) {
-    this.#has = has;
+  /** `probe` asks the broker whether it can reserve so many bytes. */
+  constructor(probe: (bytes: number) => Promise<boolean>) {
+    this.#probe = probe;
   }
 
-  /** Whether the broker can reserve so many bytes, as it says after this call. */
-  has(bytes: number): Promise<boolean> {
+  /** Whether the broker can reserve so many bytes, by a probe that begins after this call. */
+  fits(bytes: number): Promise<boolean> {
     return new Promise((resolve, reject) => {
-      this.#askers.push({ bytes, resolve, reject });
-      void this.#askForAll();
+      this.#waiting.push({ bytes, resolve, reject });
+      void this.#probeForAll();
     });
   }
 
-  async #askForAll(): Promise<void> {
-    if (this.#asking) return;
-    this.#asking = true;
-    while (this.#askers.length > 0) {
-      const askers = this.#askers;
-      this.#askers = [];
-      await this.#ask(askers);
+  async #probeForAll(): Promise<void> {
+    if (this.#isProbing) return;
+    this.#isProbing = true;
+    while (this.#waiting.length > 0) {
+      const queries = this.#waiting;
+      this.#waiting = [];
+      await this.#answer(queries);
     }
-    this.#asking = false;
+    this.#isProbing = false;
   }
 
-  /** Asks for the most; where that does not fit, less may, so the others are asked for again. */
-  async #ask(askers: readonly Asker[]): Promise<void> {
-    const most = askers.reduce((bytes, asker) => Math.max(bytes, asker.bytes), 0);
+  /** Probes for the most bytes. If they do not fit, fewer may, so the other queries wait for the next probe. */
+  async #answer(queries: readonly Query[]): Promise<void> {
+    const most = queries.reduce((bytes, query) => Math.max(bytes, query.bytes), 0);
     try {
-      const fits = await this.#has(most);
-      for (const asker of askers) {
-        if (fits || asker.bytes === most) asker.resolve(fits);
-        else this.#askers.push(asker);
+      const fits = await this.#probe(most);
+      for (const query of queries) {
+        if (fits || query.bytes === most) query.resolve(fits);
+        else this.#waiting.push(query);
       }
     } catch (error) {
-      for (const asker of askers) asker.reject(error);
+      for (const query of queries) query.reject(error);
     }
   }
 }

@@ -1,9 +1,9 @@
 import type { NatsConnection } from "@nats-io/transport-node";
 import { bucketStream, JobSubjects, type LifecycleState } from "../../protocol/index.ts";
 import { HOST_LEASES, hostOfKey } from "../host/shard-claims.ts";
-import { existingRecords, type Records } from "../jetstream/kv-bucket.ts";
-import { JOB_KEY } from "../lifecycle/keys.ts";
+import { type KvBucket, openExistingBucket } from "../jetstream/kv-bucket.ts";
 import { parseLifecycleRecord } from "../lifecycle/lifecycle-record.ts";
+import { JOB_KEY } from "../lifecycle/record-format.ts";
 import { hasRemovalMark, LEASES_IN_KV, parseSettings, SETTINGS_KEY } from "./job-settings.ts";
 import type { JobStreams } from "./job-streams.ts";
 
@@ -37,12 +37,12 @@ export async function describeJob(
   const rest = { job, bytes, streams: streams.length };
   const empty = { ...rest, shards: 0, journal: undefined, hosts: [], leases: LEASES_IN_KV };
   if (!names.has(bucketStream(subjects.bucket()))) return { ...empty, state: "incomplete" };
-  const records = await existingRecords(connection, subjects.bucket());
-  const stored = (await records.read(SETTINGS_KEY))?.value;
+  const bucket = await openExistingBucket(connection, subjects.bucket());
+  const stored = (await bucket.read(SETTINGS_KEY))?.value;
   if (stored === undefined) return { ...empty, state: "incomplete" };
   const { shards, journal, leases } = parseSettings(stored);
   const hosts = await aliveHosts(connection, subjects, leases, names);
-  const state = hasRemovalMark(stored) ? "removing" : await lifecycleState(records);
+  const state = hasRemovalMark(stored) ? "removing" : await lifecycleState(bucket);
   return { ...rest, state, shards, journal, leases, hosts };
 }
 
@@ -56,10 +56,10 @@ export async function aliveHosts(
   if (leases !== LEASES_IN_KV) return undefined;
   const bucket = subjects.leaseBucket();
   if (!streams.has(bucketStream(bucket))) return [];
-  const keys = await (await existingRecords(connection, bucket)).keys(HOST_LEASES);
+  const keys = await (await openExistingBucket(connection, bucket)).keys(HOST_LEASES);
   return keys.map(hostOfKey).sort();
 }
 
-async function lifecycleState(records: Records): Promise<LifecycleState> {
-  return parseLifecycleRecord((await records.read(JOB_KEY))?.value, JOB_KEY).state;
+async function lifecycleState(bucket: KvBucket): Promise<LifecycleState> {
+  return parseLifecycleRecord((await bucket.read(JOB_KEY))?.value, JOB_KEY).state;
 }

@@ -5,8 +5,8 @@ import { fromBrokerError } from "../../transport/broker-error.ts";
 import { openJetStream } from "../../transport/jetstream.ts";
 import type { EtcdSpace } from "../etcd/etcd-space.ts";
 import { HOST_LEASES, hostOfKey } from "../host/shard-claims.ts";
-import { deleteStream } from "../jetstream/delete-stream.ts";
-import { existingRecords, type Records, type StoredRecord } from "../jetstream/kv-bucket.ts";
+import { type KvBucket, type KvEntry, openExistingBucket } from "../jetstream/kv-bucket.ts";
+import { deleteStream } from "../jetstream/streams.ts";
 import { aliveHosts } from "./describe-job.ts";
 import {
   hasRemovalMark,
@@ -49,7 +49,7 @@ export class JobRemoval {
    */
   async plan(): Promise<string[]> {
     const streams = await this.#streams();
-    const settings = await (await this.#records(streams))?.read(SETTINGS_KEY);
+    const settings = await (await this.#bucket(streams))?.read(SETTINGS_KEY);
     if (settings !== undefined) await this.#checkUnused(settings, new Set(streams));
     return streams;
   }
@@ -60,10 +60,10 @@ export class JobRemoval {
    */
   async run(onRemoved: (name: string) => void): Promise<void> {
     const streams = await this.#streams();
-    const records = await this.#records(streams);
-    const settings = await records?.read(SETTINGS_KEY);
-    if (records !== undefined && settings !== undefined) {
-      await this.#fence(records, settings, new Set(streams));
+    const bucket = await this.#bucket(streams);
+    const settings = await bucket?.read(SETTINGS_KEY);
+    if (bucket !== undefined && settings !== undefined) {
+      await this.#fence(bucket, settings, new Set(streams));
     }
     await this.#removeEtcdKeys(onRemoved);
     const manager = await this.#manager();
@@ -77,14 +77,10 @@ export class JobRemoval {
   }
 
   /** Marks the settings while no host is alive, before and after. */
-  async #fence(
-    records: Records,
-    settings: StoredRecord,
-    streams: ReadonlySet<string>,
-  ): Promise<void> {
+  async #fence(bucket: KvBucket, settings: KvEntry, streams: ReadonlySet<string>): Promise<void> {
     await this.#checkUnused(settings, streams);
     if (hasRemovalMark(settings.value)) return;
-    const marked = await records.update(
+    const marked = await bucket.update(
       SETTINGS_KEY,
       withRemovalMark(settings.value),
       settings.revision,
@@ -94,12 +90,12 @@ export class JobRemoval {
       // A host that had read the settings before may have joined meanwhile.
       await this.#checkUnused(settings, streams);
     } catch (error) {
-      await records.update(SETTINGS_KEY, asMap(settings.value, SETTINGS_KEY), marked);
+      await bucket.update(SETTINGS_KEY, asMap(settings.value, SETTINGS_KEY), marked);
       throw error;
     }
   }
 
-  async #checkUnused({ value }: StoredRecord, streams: ReadonlySet<string>): Promise<void> {
+  async #checkUnused({ value }: KvEntry, streams: ReadonlySet<string>): Promise<void> {
     const { leases } = parseSettings(value);
     this.#checkEtcd(leases);
     await this.#checkNoHosts(leases, streams);
@@ -154,10 +150,10 @@ export class JobRemoval {
   }
 
   /** The bucket of settings, if it is among the streams. */
-  async #records(streams: readonly string[]): Promise<Records | undefined> {
+  async #bucket(streams: readonly string[]): Promise<KvBucket | undefined> {
     const bucket = this.#subjects.bucket();
     if (!streams.includes(bucketStream(bucket))) return undefined;
-    return await existingRecords(this.#options.connection, bucket);
+    return await openExistingBucket(this.#options.connection, bucket);
   }
 
   #beingChanged(): PserverError {

@@ -20,7 +20,7 @@ import {
   jetStreamErrorCode,
 } from "../../transport/broker-error.ts";
 import type { JournalRecord } from "../fold/shard.ts";
-import { deleteStream } from "../jetstream/delete-stream.ts";
+import { deleteStream } from "../jetstream/streams.ts";
 
 /** The state of a shard's journal stream. */
 export interface JournalInfo {

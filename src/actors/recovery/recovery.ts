@@ -17,8 +17,8 @@ import { BufferPool } from "../../transport/buffer-pool.ts";
 import { type ConnectionSettings, openConnection } from "../../transport/connection.ts";
 import { openJetStream } from "../../transport/jetstream.ts";
 import { StreamPublisher } from "../../transport/stream-publisher.ts";
-import { existingRecords, type Records } from "../jetstream/kv-bucket.ts";
-import { streamExists } from "../jetstream/stream-exists.ts";
+import { type KvBucket, openExistingBucket } from "../jetstream/kv-bucket.ts";
+import { streamExists } from "../jetstream/streams.ts";
 import {
   hasRemovalMark,
   journalSettings,
@@ -51,7 +51,7 @@ export class Recovery {
   readonly #host: string;
   readonly #client: JetStreamClient;
   readonly #manager: JetStreamManager;
-  readonly #records: Records;
+  readonly #records: KvBucket;
   readonly #owners: OwnersClient;
   readonly #publisher: StreamPublisher;
 
@@ -60,7 +60,7 @@ export class Recovery {
     readonly subjects: JobSubjects;
     readonly host: string;
     readonly manager: JetStreamManager;
-    readonly records: Records;
+    readonly records: KvBucket;
     readonly settings: StoredSettings;
   }) {
     const { connection, subjects, host, manager } = options;
@@ -97,7 +97,7 @@ export class Recovery {
       const manager = await openJetStream(connection).jetstreamManager(false);
       const bucket = subjects.bucket();
       if (!(await hasStream(manager, bucketStream(bucket)))) throw noSuchJob(job);
-      const records = await existingRecords(connection, bucket);
+      const records = await openExistingBucket(connection, bucket);
       const stored = (await records.read(SETTINGS_KEY))?.value;
       if (stored === undefined || hasRemovalMark(stored)) throw noSuchJob(job);
       const settings = parseSettings(stored);

@@ -26,10 +26,10 @@ import {
 } from "../../protocol/index.ts";
 import { fromBrokerError, isNoResponders } from "../../transport/broker-error.ts";
 import { mapConcurrently } from "../concurrent.ts";
-import { hasRoom } from "../jetstream/storage-probe.ts";
-import { Room } from "../jetstream/storage-queries.ts";
+import { probeStorage } from "../jetstream/storage-probe.ts";
+import { StorageQueries } from "../jetstream/storage-queries.ts";
 import type { Journal } from "../journal/journal.ts";
-import type { Owners, WantedBlock } from "../lifecycle/settings.ts";
+import type { Owners, WantedBlock } from "../lifecycle/owners.ts";
 import { neededBytes } from "../memory/host-memory.ts";
 
 /** How long one request waits for an answer before it is repeated. */
@@ -48,12 +48,12 @@ const TRAINERS_MS = 5_000;
 const RETRY_MS = 100;
 
 /** Snapshots need room beside the state while an old one is kept: design, snapshots. */
-const STATE_ROOM = 2.5;
+const SNAPSHOT_FACTOR = 2.5;
 
 /** Asks the owners of shards, wherever they are, and appends host records to journals. */
 export class OwnersClient implements Owners {
   readonly #connection: NatsConnection;
-  readonly #room: Room;
+  readonly #storage: StorageQueries;
   readonly #subjects: JobSubjects;
   readonly #host: string;
   readonly #journalOf: (shard: number) => Journal;
@@ -67,7 +67,7 @@ export class OwnersClient implements Owners {
   }) {
     this.#connection = options.connection;
     const { manager, subjects } = options;
-    this.#room = new Room((bytes) => hasRoom(manager, subjects, "file", bytes));
+    this.#storage = new StorageQueries((bytes) => probeStorage(manager, subjects, "file", bytes));
     this.#subjects = subjects;
     this.#host = options.host;
     this.#journalOf = options.journalOf;
@@ -138,8 +138,8 @@ export class OwnersClient implements Owners {
   }
 
   async checkSpace(stateBytes: number): Promise<void> {
-    const bytes = Math.ceil(stateBytes * STATE_ROOM);
-    if (await this.#room.has(bytes)) return;
+    const bytes = Math.ceil(stateBytes * SNAPSHOT_FACTOR);
+    if (await this.#storage.fits(bytes)) return;
     throw new PserverError(
       "NO_SPACE",
       `the broker cannot hold snapshots of ${stateBytes} bytes of values: they take ${bytes} bytes`,

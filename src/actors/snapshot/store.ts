@@ -21,7 +21,7 @@ import {
 import type { StreamPublisher } from "../../transport/stream-publisher.ts";
 import { readable } from "../fold/read-record.ts";
 import { scanStream } from "../jetstream/scan-stream.ts";
-import { streamExists } from "../jetstream/stream-exists.ts";
+import { streamExists } from "../jetstream/streams.ts";
 import {
   decodeManifest,
   encodeManifest,

@@ -2,7 +2,7 @@
 // that a broker which never makes it is not taken for one that is full.
 import { JetStreamApiError, type JetStreamManager } from "@nats-io/jetstream";
 import { expect, test } from "vitest";
-import { hasRoom } from "../../../src/actors/jetstream/storage-probe.ts";
+import { probeStorage } from "../../../src/actors/jetstream/storage-probe.ts";
 import { JobSubjects } from "../../../src/protocol/index.ts";
 
 const SUBJECTS = new JobSubjects("j");
@@ -24,15 +24,15 @@ function brokerFailing(times: number): { manager: JetStreamManager; attempts: ()
 
 test("a probe that could not be made is made again", async () => {
   const { manager, attempts } = brokerFailing(3);
-  expect(await hasRoom(manager, SUBJECTS, "file", 1)).toBe(true);
+  expect(await probeStorage(manager, SUBJECTS, "file", 1)).toBe(true);
   expect(attempts()).toBe(4);
 });
 
 test("one that can never be made ends in what the broker says of it", async () => {
   const { manager } = brokerFailing(Number.POSITIVE_INFINITY);
-  const asked = hasRoom(manager, SUBJECTS, "file", 1, 100);
+  const asked = probeStorage(manager, SUBJECTS, "file", 1, 100);
   await expect(asked).rejects.toMatchObject({
     code: "JETSTREAM_UNAVAILABLE",
-    message: "asking the broker for room: error creating store for stream",
+    message: "asking the broker for space: error creating store for stream",
   });
 });

@@ -5,7 +5,7 @@ import { LeaseKeeper } from "../../../src/actors/leases/lease-keeper.ts";
 import type { Leases } from "../../../src/actors/leases/leases.ts";
 import type { PserverError } from "../../../src/protocol/index.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
-import { type MemoryRecords, memoryLeases } from "../../support/memory-records.ts";
+import { type MemoryBucket, memoryLeases } from "../../support/memory-bucket.ts";
 
 const LEASE_MS = 3_000;
 const KEY = "shard.1";
@@ -13,21 +13,21 @@ const KEY = "shard.1";
 interface Kept {
   readonly clock: FakeClock;
   readonly leases: Leases;
-  readonly records: MemoryRecords;
+  readonly bucket: MemoryBucket;
   readonly keeper: LeaseKeeper;
   readonly losses: PserverError[];
 }
 
 async function keep(): Promise<Kept> {
   const clock = new FakeClock();
-  const { leases, records } = memoryLeases(LEASE_MS, clock);
+  const { leases, bucket } = memoryLeases(LEASE_MS, clock);
   const losses: PserverError[] = [];
   const onLost = (reason: PserverError): void => void losses.push(reason);
   const value = { owner: "a" };
   const keeper = new LeaseKeeper({ leases, key: KEY, value, leaseMs: LEASE_MS, onLost, clock });
   expect(keeper.held).toBe(false);
   expect(await keeper.start()).toBe(true);
-  return { clock, leases, records, keeper, losses };
+  return { clock, leases, bucket, keeper, losses };
 }
 
 test("a lease is held for as long as it is renewed, and given up by stop", async () => {
@@ -56,15 +56,15 @@ test("one that another holds is not kept", async () => {
 });
 
 test("without answers it ends a lease time after the last answered renewal was sent", async () => {
-  const { clock, records, keeper, losses } = await keep();
+  const { clock, bucket, keeper, losses } = await keep();
   await clock.advance(LEASE_MS / 3);
-  records.losesRequest = () => true;
+  bucket.losesRequest = () => true;
   await clock.advance(LEASE_MS - 1);
   expect(keeper.held).toBe(true);
   await clock.advance(1);
   expect(keeper.held).toBe(false);
   expect(losses).toMatchObject([{ code: "NOT_OWNER", cause: { code: "TIMEOUT" } }]);
-  records.losesRequest = () => false;
+  bucket.losesRequest = () => false;
   await clock.advance(3 * LEASE_MS);
   expect(keeper.held).toBe(false);
   expect(losses).toHaveLength(1);
@@ -91,10 +91,10 @@ test("its time counts from before the claim was sent, however long the answer to
 });
 
 test("a short outage is survived", async () => {
-  const { clock, records, keeper, losses } = await keep();
-  records.losesRequest = () => true;
+  const { clock, bucket, keeper, losses } = await keep();
+  bucket.losesRequest = () => true;
   await clock.advance((2 * LEASE_MS) / 3);
-  records.losesRequest = () => false;
+  bucket.losesRequest = () => false;
   await clock.advance(3 * LEASE_MS);
   expect(keeper.held).toBe(true);
   expect(losses).toEqual([]);

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { LeaseView } from "../../../src/actors/leases/lease-view.ts";
 import type { Leases } from "../../../src/actors/leases/leases.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
-import { type MemoryRecords, memoryLeases } from "../../support/memory-records.ts";
+import { type MemoryBucket, memoryLeases } from "../../support/memory-bucket.ts";
 
 const LEASE_MS = 3_000;
 const KEY = "trainer.a";
@@ -13,19 +13,19 @@ const a = { owner: "a" };
 interface Watched {
   readonly clock: FakeClock;
   readonly leases: Leases;
-  readonly records: MemoryRecords;
+  readonly bucket: MemoryBucket;
   readonly view: LeaseView;
   readonly errors: string[];
 }
 
 async function watch(): Promise<Watched> {
   const clock = new FakeClock();
-  const { leases, records } = memoryLeases(LEASE_MS, clock);
+  const { leases, bucket } = memoryLeases(LEASE_MS, clock);
   const errors: string[] = [];
   const onError = ({ code }: { code: string }): void => void errors.push(code);
   const view = new LeaseView({ leases, prefix: "trainer.", leaseMs: LEASE_MS, onError, clock });
   await view.start();
-  return { clock, leases, records, view, errors };
+  return { clock, leases, bucket, view, errors };
 }
 
 /** Whether the lease is called lost at some time while the clock goes on by `ms`. */
@@ -78,10 +78,10 @@ test("one that comes back for a moment starts the time again", async () => {
 test("an outage of the broker counts for nobody, and each failed poll is told", async () => {
   const watched = await watch();
   await watched.clock.advance(LEASE_MS / 2);
-  watched.records.losesRequest = () => true;
+  watched.bucket.losesRequest = () => true;
   expect(await isEverLost(watched, 5 * LEASE_MS)).toBe(false);
   expect(new Set(watched.errors)).toEqual(new Set(["TIMEOUT"]));
-  watched.records.losesRequest = () => false;
+  watched.bucket.losesRequest = () => false;
   expect(await isEverLost(watched, LEASE_MS)).toBe(false);
   expect(await isEverLost(watched, LEASE_MS)).toBe(true);
 });
@@ -90,7 +90,7 @@ test("a single poll without an answer starts the time again", async () => {
   const watched = await watch();
   await watched.clock.advance(LEASE_MS / 2);
   let failed = 0;
-  watched.records.losesRequest = () => failed++ === 0;
+  watched.bucket.losesRequest = () => failed++ === 0;
   expect(await isEverLost(watched, LEASE_MS + LEASE_MS / 3)).toBe(false);
   expect(failed).toBeGreaterThan(1);
   expect(await isEverLost(watched, LEASE_MS)).toBe(true);
@@ -113,10 +113,10 @@ test("a pause of this process counts for nobody", async () => {
 });
 
 test("after stop nothing is polled", async () => {
-  const { clock, records, view } = await watch();
+  const { clock, bucket, view } = await watch();
   await view.stop();
-  const polls = records.calls.length;
+  const polls = bucket.calls.length;
   await clock.advance(5 * LEASE_MS);
-  expect(records.calls).toHaveLength(polls);
+  expect(bucket.calls).toHaveLength(polls);
   expect(clock.waiting).toBe(0);
 });

@@ -2,11 +2,11 @@
 // going to take is counted for all threads of a host; and which hosts are said to have declined a shard.
 import { describe, expect, test } from "vitest";
 import { DeclinedShards, declinedBy } from "../../../src/actors/host/declined-shards.ts";
-import { RecordLeases } from "../../../src/actors/leases/leases.ts";
+import { KvLeases } from "../../../src/actors/leases/kv-leases.ts";
 import { freeMemoryBytes } from "../../../src/actors/memory/free-memory.ts";
 import { HostMemory, neededBytes } from "../../../src/actors/memory/host-memory.ts";
 import { refusalOf } from "../../protocol/refusal.ts";
-import { MemoryRecords } from "../../support/memory-records.ts";
+import { MemoryBucket } from "../../support/memory-bucket.ts";
 
 const MIB = 1024 * 1024;
 
@@ -112,7 +112,7 @@ describe("a host's memory", () => {
 
 describe("a declined shard", () => {
   test("is said to be declined until it fits", async () => {
-    const leases = new RecordLeases(new MemoryRecords());
+    const leases = new KvLeases(new MemoryBucket());
     const value = { owner: "life 1", host: "a.b" };
     const declined = new DeclinedShards({ host: "a.b", value, leases, leaseMs: 60_000 });
     let fits = false;

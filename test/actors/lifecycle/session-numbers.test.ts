@@ -16,9 +16,9 @@ async function joined(): Promise<Rig> {
 
 /** Takes the counter back, or away. */
 async function fallBack(rig: Rig, session: number): Promise<void> {
-  const stored = await rig.records.read(COUNTER);
-  await rig.records.remove(COUNTER, stored?.revision ?? 0);
-  if (session > 0) await rig.records.create(COUNTER, { format: 1, session });
+  const stored = await rig.bucket.read(COUNTER);
+  await rig.bucket.remove(COUNTER, stored?.revision ?? 0);
+  if (session > 0) await rig.bucket.create(COUNTER, { format: 1, session });
 }
 
 async function told(rig: Rig): Promise<unknown> {

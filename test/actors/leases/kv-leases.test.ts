@@ -1,9 +1,9 @@
 // Proves that a lease has one holder, known by its owner, until it is released or runs out: leases
-// over records in memory with a clock moved by hand, two processes at once and lost answers.
+// over a bucket in memory with a clock moved by hand, two processes at once and lost answers.
 import { expect, test } from "vitest";
-import { RecordLeases } from "../../../src/actors/leases/leases.ts";
+import { KvLeases } from "../../../src/actors/leases/kv-leases.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
-import { memoryLeases } from "../../support/memory-records.ts";
+import { memoryLeases } from "../../support/memory-bucket.ts";
 
 const LEASE_MS = 3_000;
 const a = { owner: "a", host: "h1" };
@@ -25,10 +25,10 @@ test("one of many at once claims a lease, and may claim it again", async () => {
 });
 
 test("a claim whose answer was lost is found to be held by the repeat", async () => {
-  const { leases, records } = setUp();
-  records.losesAnswer = (call) => call.action === "create";
+  const { leases, bucket } = setUp();
+  bucket.losesAnswer = (call) => call.action === "create";
   await expect(leases.claim("k", a)).rejects.toMatchObject({ code: "TIMEOUT" });
-  records.losesAnswer = () => false;
+  bucket.losesAnswer = () => false;
   expect(await leases.claim("k", a)).toBe(true);
   expect(await leases.claim("k", b)).toBe(false);
 });
@@ -48,21 +48,21 @@ test("only the holder renews, and an expired lease cannot be renewed but claimed
 });
 
 test("a renewal is one request, and reads only what it did not write last", async () => {
-  const { leases, records } = setUp();
-  const other = new RecordLeases(records);
+  const { leases, bucket } = setUp();
+  const other = new KvLeases(bucket);
   const asked = async (renewed: Promise<boolean>): Promise<string[]> => {
-    records.calls.length = 0;
+    bucket.calls.length = 0;
     expect(await renewed).toBe(true);
-    return records.calls.map(({ action }) => action);
+    return bucket.calls.map(({ action }) => action);
   };
   await leases.claim("k", a);
   expect(await asked(leases.renew("k", a))).toEqual(["update"]);
   expect(await asked(leases.renew("k", a))).toEqual(["update"]);
   expect(await asked(other.renew("k", a))).toEqual(["read", "update"]);
   expect(await asked(leases.renew("k", a))).toEqual(["update", "read", "update"]);
-  records.losesAnswer = ({ action }) => action === "update";
+  bucket.losesAnswer = ({ action }) => action === "update";
   await expect(leases.renew("k", a)).rejects.toMatchObject({ code: "TIMEOUT" });
-  records.losesAnswer = () => false;
+  bucket.losesAnswer = () => false;
   expect(await asked(leases.renew("k", a))).toEqual(["update", "read", "update"]);
 });
 
@@ -88,7 +88,7 @@ test("lists what is held under a prefix", async () => {
 });
 
 test("a lease that somebody has damaged is refused by name", async () => {
-  const { leases, records } = setUp();
-  await records.create("k", { session: 1 });
+  const { leases, bucket } = setUp();
+  await bucket.create("k", { session: 1 });
   await expect(leases.read("k")).rejects.toMatchObject({ code: "BAD_MESSAGE" });
 });

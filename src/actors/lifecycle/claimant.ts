@@ -1,9 +1,10 @@
 import { PserverError, quoteName } from "../../protocol/index.ts";
-import { isSelected, type Lifecycle } from "./machine.ts";
+import type { LifecycleDeps } from "./deps.ts";
+import { changeJob } from "./lifecycle-record.ts";
+import { advance, isSelected, type Lifecycle } from "./machine.ts";
 import { isGone } from "./sessions.ts";
-import type { Surroundings } from "./settings.ts";
 
-/** Who says that it initializes: as the subject and the request name it. */
+/** The sender of a request that claims to initialize, as subject and request name it. */
 export interface Claimant {
   readonly trainer: string;
   readonly session: number;
@@ -11,7 +12,7 @@ export interface Claimant {
 }
 
 /**
- * Passes if this session initializes what the lifecycle is of, under this epoch.
+ * Checks that this session is the one that initializes the job, or `parameter`, under this epoch.
  * @throws ALREADY_INITIALIZED if it is ready, STALE_EPOCH if another initialization has replaced
  * the claimant's or it was aborted, NOT_SELECTED otherwise.
  */
@@ -54,7 +55,7 @@ export function requireSelected(
   );
 }
 
-/** Whether this session has finished the lifecycle: a repeat of its finish then succeeds. */
+/** Whether this session has finished the initialization: a repeat of its finish then succeeds. */
 export function hasFinished(lifecycle: Lifecycle, claimant: Claimant): boolean {
   const { state, context } = lifecycle;
   return (
@@ -62,7 +63,17 @@ export function hasFinished(lifecycle: Lifecycle, claimant: Claimant): boolean {
   );
 }
 
-/** Whether something is being initialized by a session that can be taken to be dead. */
-export async function isForsaken(around: Surroundings, lifecycle: Lifecycle): Promise<boolean> {
-  return lifecycle.state === "initializing" && (await isGone(around, lifecycle.context));
+/** Whether the session that initializes counts as dead. */
+export async function isAbandoned(deps: LifecycleDeps, lifecycle: Lifecycle): Promise<boolean> {
+  return lifecycle.state === "initializing" && (await isGone(deps, lifecycle.context));
+}
+
+/** Ends the job's initialization if the selected session counts as dead; returns the job as it is then. */
+export async function abortAbandonedJob(deps: LifecycleDeps): Promise<Lifecycle> {
+  const { result } = await changeJob(deps, async (job) => {
+    const { session, epoch } = job.context;
+    const replace = await isAbandoned(deps, job);
+    return replace ? advance(job, { type: "ABORT", session, epoch, replace }) : job;
+  });
+  return result;
 }

@@ -1,40 +1,41 @@
 import type { Clock } from "../../src/actors/clock.ts";
-import type { Records, StoredRecord } from "../../src/actors/jetstream/kv-bucket.ts";
-import { type Leases, RecordLeases } from "../../src/actors/leases/leases.ts";
+import type { KvBucket, KvEntry } from "../../src/actors/jetstream/kv-bucket.ts";
+import { KvLeases } from "../../src/actors/leases/kv-leases.ts";
+import type { Leases } from "../../src/actors/leases/leases.ts";
 import { PserverError } from "../../src/protocol/index.ts";
 
-/** One call that {@link MemoryRecords} got. */
-export interface RecordsCall {
+/** One call that {@link MemoryBucket} got. */
+export interface BucketCall {
   readonly action: "read" | "create" | "update" | "remove" | "keys";
   readonly key: string;
 }
 
-/** How {@link MemoryRecords} behaves; each hook may be changed at any time. */
-export interface MemoryRecordsOptions {
-  /** Records not written for this long are gone; needs a clock. */
+/** How {@link MemoryBucket} behaves; each hook may be changed at any time. */
+export interface MemoryBucketOptions {
+  /** Entries not written for this long are gone; needs a clock. */
   readonly ttlMs?: number;
   readonly clock?: Clock;
   /** Awaited before and after each call's effect, so that tests decide what overtakes what. */
-  readonly between?: (call: RecordsCall) => Promise<unknown>;
+  readonly between?: (call: BucketCall) => Promise<unknown>;
 }
 
-/** Records in memory, with what a broker does to them: races, lost requests and lost answers. */
-export class MemoryRecords implements Records {
+/** A KV bucket in memory, with what a broker does to its requests: races, lost requests and lost answers. */
+export class MemoryBucket implements KvBucket {
   readonly #entries = new Map<string, { json: string; revision: number; writtenAtMs: number }>();
-  readonly #options: MemoryRecordsOptions;
+  readonly #options: MemoryBucketOptions;
   #revision = 0;
   /** Every call, in the order of their effects. */
-  readonly calls: RecordsCall[] = [];
+  readonly calls: BucketCall[] = [];
   /** True for a call that is to have its effect but to end in TIMEOUT. */
-  losesAnswer: (call: RecordsCall) => boolean = () => false;
+  losesAnswer: (call: BucketCall) => boolean = () => false;
   /** True for a call that is to end in TIMEOUT without effect. */
-  losesRequest: (call: RecordsCall) => boolean = () => false;
+  losesRequest: (call: BucketCall) => boolean = () => false;
 
-  constructor(options: MemoryRecordsOptions = {}) {
+  constructor(options: MemoryBucketOptions = {}) {
     this.#options = options;
   }
 
-  read(key: string): Promise<StoredRecord | undefined> {
+  read(key: string): Promise<KvEntry | undefined> {
     return this.#call({ action: "read", key }, () => {
       const entry = this.#entries.get(key);
       return entry && { value: JSON.parse(entry.json) as unknown, revision: entry.revision };
@@ -73,7 +74,7 @@ export class MemoryRecords implements Records {
     return this.#revision;
   }
 
-  async #call<Result>(call: RecordsCall, effect: () => Result): Promise<Result> {
+  async #call<Result>(call: BucketCall, effect: () => Result): Promise<Result> {
     await this.#options.between?.(call);
     if (this.losesRequest(call)) throw timeout(call);
     this.#expire();
@@ -97,12 +98,12 @@ export class MemoryRecords implements Records {
 export function memoryLeases(
   leaseMs: number,
   clock: Clock,
-): { leases: Leases; records: MemoryRecords } {
-  const records = new MemoryRecords({ ttlMs: leaseMs, clock });
-  return { leases: new RecordLeases(records), records };
+): { leases: Leases; bucket: MemoryBucket } {
+  const bucket = new MemoryBucket({ ttlMs: leaseMs, clock });
+  return { leases: new KvLeases(bucket), bucket };
 }
 
-function timeout({ action, key }: RecordsCall): PserverError {
+function timeout({ action, key }: BucketCall): PserverError {
   return new PserverError("TIMEOUT", `${action} ${key}: the broker did not answer in time`, {
     key,
   });
