@@ -26,56 +26,47 @@ import type { OwnersClient } from "../requests/owners-client.ts";
 import type { SaveRequest, Saver } from "./saver.ts";
 import { gatherVersions } from "./versions.ts";
 
-/** How long one shard's owner may take to tell its status, or versions of its blocks. */
+/** Grace time of a request to one shard's owner for its status, or for versions of its blocks. */
 const STATUS_MS = 2_000;
 
-/** How long a shard's owner may take for a snapshot of gigabytes. */
+/** Grace time of a request for a snapshot, which may have gigabytes. */
 const SNAPSHOT_MS = 300_000;
 
-/** Time between two requests for the same snapshot: one of them may get lost, or its reply. */
+/** Time between two requests for the same snapshot: a request may be lost, or its reply. */
 const SNAPSHOT_ATTEMPT_MS = 5_000;
 
 /** Characters of the token of a save. */
 const TOKEN_MAX = 64;
 
-/** Characters of the inbox that hears of its progress. */
+/** Characters of the inbox that is told the progress of a save. */
 const INBOX_MAX = 1_024;
 
-/** What a shard is that answers so; every other error is what it has failed for. */
+/** States of a shard by the error of its status request; after every other error it is "failed". */
 const STATES: { readonly [code in ErrorCode]?: string } = {
   NO_OWNER: "unowned",
   NO_MEMORY: "no-memory",
 };
 
-/** What the answers need of the job's lifecycle. */
-type AskedLifecycle = Pick<LifecycleService, "members" | "declared" | "parameters">;
+/** Dependencies of {@link ControlService}. */
+export interface ControlServiceDeps {
+  readonly service: Pick<LifecycleService, "members" | "declared" | "parameters">;
+  readonly synchronization: Synchronization;
+  readonly saver: Saver;
+  readonly owners: OwnersClient;
+  readonly leases: Leases;
+  /** Number of shards. */
+  readonly shards: number;
+}
 
-/** What operators and trainers may ask of whichever host answers. */
+/** Answers control requests of operators and trainers, which any host of the job may answer. */
 export class ControlService {
-  readonly #saver: Saver;
-  readonly #owners: OwnersClient;
-  readonly #leases: Leases;
-  readonly #shards: number;
-  readonly #service: AskedLifecycle;
-  readonly #synchronization: Synchronization;
+  readonly #deps: ControlServiceDeps;
 
-  constructor(options: {
-    readonly service: AskedLifecycle;
-    readonly synchronization: Synchronization;
-    readonly saver: Saver;
-    readonly owners: OwnersClient;
-    readonly leases: Leases;
-    readonly shards: number;
-  }) {
-    this.#saver = options.saver;
-    this.#owners = options.owners;
-    this.#leases = options.leases;
-    this.#shards = options.shards;
-    this.#service = options.service;
-    this.#synchronization = options.synchronization;
+  constructor(deps: ControlServiceDeps) {
+    this.#deps = deps;
   }
 
-  /** The reply to a control request of `asker`; @throws what the reply is to carry. */
+  /** Returns the entries of the reply to `asker`; @throws the error that the reply is to carry. */
   async handle(
     asker: string,
     verb: string,
@@ -90,9 +81,11 @@ export class ControlService {
     }
     switch (verb) {
       case "save":
-        return await this.#saver.save(asker, parseSaveRequest(message.fields), tell);
+        return await this.#deps.saver.save(asker, parseSaveRequest(message.fields), tell);
       case "stop":
-        return { stopped: this.#saver.stop(asker, textField(message.fields, "token", TOKEN_MAX)) };
+        return {
+          stopped: this.#deps.saver.stop(asker, textField(message.fields, "token", TOKEN_MAX)),
+        };
       case "snapshot":
         return { shards: await this.#each((shard) => this.#snapshot(shard)) };
       case "hosts":
@@ -102,10 +95,10 @@ export class ControlService {
     }
   }
 
-  /** A repeated request finds the snapshot that the first one asked for, or joins it. */
+  /** A repeated request gets the snapshot that the first one started, finished or not. */
   async #snapshot(shard: number): Promise<Fields> {
-    const { position } = await this.#owners.check(shard, { blocks: [] });
-    const reply = await this.#owners.ask(
+    const { position } = await this.#deps.owners.check(shard, { blocks: [] });
+    const reply = await this.#deps.owners.ask(
       shard,
       "snapshot",
       { ...position },
@@ -116,7 +109,7 @@ export class ControlService {
   }
 
   async #versions(fields: Fields): Promise<Fields> {
-    const parameters = await this.#service.parameters(parseVersionsRequest(fields));
+    const parameters = await this.#deps.service.parameters(parseVersionsRequest(fields));
     return versionsReply(
       await gatherVersions(parameters, (...asked) => this.#shardVersions(...asked)),
     );
@@ -127,18 +120,18 @@ export class ControlService {
     wanted: readonly WantedVersions[],
   ): Promise<readonly ShardVersions[]> {
     const request = shardVersionsRequest(wanted);
-    const { fields } = await this.#owners.ask(shard, "versions", request, STATUS_MS);
+    const { fields } = await this.#deps.owners.ask(shard, "versions", request, STATUS_MS);
     return parseShardVersionsReply(fields, wanted.length);
   }
 
   async #hosts(): Promise<Fields> {
     const [hosts, claims, trainers, shards, steps, declared] = await Promise.all([
-      this.#leases.list(HOST_LEASES),
-      this.#leases.list(SHARD_LEASES),
-      this.#leases.keys(TRAINER_KEYS),
+      this.#deps.leases.list(HOST_LEASES),
+      this.#deps.leases.list(SHARD_LEASES),
+      this.#deps.leases.keys(TRAINER_KEYS),
       this.#each((shard) => this.#status(shard)),
       this.#steps(),
-      this.#service.declared(),
+      this.#deps.service.declared(),
     ]);
     const owned = [...claims].map(([key, { host }]) => ({
       shard: Number(key.slice(SHARD_LEASES.length)),
@@ -160,28 +153,28 @@ export class ControlService {
   }
 
   async #steps(): Promise<Fields> {
-    const synchronization = this.#synchronization;
+    const synchronization = this.#deps.synchronization;
     if (synchronization.mode === "async") return { synchronization };
-    const { verb: _verb, ...members } = toJournalRecord(await this.#service.members());
+    const { verb: _verb, ...members } = toJournalRecord(await this.#deps.service.members());
     return { synchronization, members };
   }
 
-  /** A shard that does not answer is shown as what its silence means. */
+  /** The status of a shard; if its owner does not answer, the state that this means. */
   async #status(shard: number): Promise<Fields> {
     try {
-      const { fields } = await this.#owners.ask(shard, "status", {}, STATUS_MS);
-      // A status has more entries than a message; hosts of before sent as many as fitted.
+      const { fields } = await this.#deps.owners.ask(shard, "status", {}, STATUS_MS);
+      // A status can have more entries than a message; earlier versions sent as many as fitted.
       return fields["status"] === undefined ? fields : mapField(fields, "status");
     } catch (error) {
       const found = ensureError(error);
-      // An owner that has failed answers everything with what it failed for.
+      // An owner that has failed answers every request with the error of its failure.
       const state = STATES[found.code] ?? "failed";
       return { shard, state, error: found.toWire() };
     }
   }
 
   #each<Result>(run: (shard: number) => Promise<Result>): Promise<Result[]> {
-    return Promise.all(Array.from({ length: this.#shards }, (_, shard) => run(shard)));
+    return Promise.all(Array.from({ length: this.#deps.shards }, (_, shard) => run(shard)));
   }
 }
 

@@ -2,19 +2,19 @@ import { stat } from "node:fs/promises";
 import { basename } from "node:path";
 import { errnoCode, fileError, PserverError } from "../../protocol/index.ts";
 
-const ADVICE = "make it again, or start the host with another --model-dir";
+const ADVICE = "create it again, or start the host with another --model-dir";
 
-/** Where models of this host go, and whom to tell if it is gone. */
+/** Where a host saves models. */
 export interface ModelDirectory {
   readonly directory: string;
   readonly host: string;
-  /** Gets an error with the whole path, which trainers are not told. */
+  /** Told of an error with the whole path, which trainers are not told. */
   readonly onError: (error: PserverError) => void;
 }
 
 /**
- * Checks, before a save, that the model directory is there. It is not made again: a disk that is not
- * mounted leaves no directory either, and the model would lie where nobody looks for it.
+ * Checks, before a save, that the model directory exists. It is not created again: it is also missing
+ * where a disk is not mounted, and the model would be written to the wrong disk.
  * @throws IO that names the host, the last name of the directory, and what to do.
  */
 export async function checkModelDirectory(model: ModelDirectory): Promise<void> {
@@ -30,7 +30,7 @@ export async function checkModelDirectory(model: ModelDirectory): Promise<void> 
 
 async function problemOf(directory: string): Promise<string | undefined> {
   try {
-    return (await stat(directory)).isDirectory() ? undefined : "is no directory";
+    return (await stat(directory)).isDirectory() ? undefined : "is not a directory";
   } catch (error) {
     const errno = errnoCode(error);
     if (errno === "ENOENT" || errno === "ENOTDIR") return "does not exist";

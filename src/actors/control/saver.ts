@@ -17,54 +17,48 @@ import type { LifecycleService } from "../lifecycle/service.ts";
 import type { OwnersClient } from "../requests/owners-client.ts";
 import { checkModelDirectory } from "./model-directory.ts";
 
-/** How long an owner may take for one block of a model that is being saved. */
+/** How long an owner may wait until it has folded up to the position of a pull. */
 const BLOCK_WAIT_MS = 5_000;
 
 /** Blocks asked for ahead of the one being written. */
 const BLOCKS_AHEAD = 4;
 
-/** Name under which a host asks its own lifecycle: no trainer has it, it is never in a subject. */
+/** Id under which a host asks its own lifecycle; no trainer has it, and no subject carries it. */
 const SAVER = "=saver";
 
-/** How often the asker is told how far a save is. */
+/** How often the asker is told the progress of a save. */
 const PROGRESS_MS = 500;
 
-/** A save as it is asked for. */
+/** A request to save the model. */
 export interface SaveRequest {
+  /** Below the model directory. */
   readonly path: string;
-  /** With one the asker can stop the save. */
+  /** Identifies the save to those who stop or repeat it. */
   readonly token?: string;
-  /** An inbox of the asker that is told how far the save is. */
+  /** An inbox of the asker that is told the progress. */
   readonly progress?: string;
+}
+
+/** Dependencies of {@link Saver}. */
+export interface SaverDeps {
+  readonly service: LifecycleService;
+  readonly owners: OwnersClient;
+  /** Where models go; without it nothing can be saved on this host. */
+  readonly directory: string | undefined;
+  readonly job: string;
+  /** Id of the host that writes. */
+  readonly host: string;
+  /** Told of errors that the operator has to correct. */
+  readonly onError: (error: PserverError) => void;
 }
 
 /** Writes the model of a job into a file of this host, block by block. */
 export class Saver {
-  readonly #service: LifecycleService;
-  readonly #owners: OwnersClient;
-  readonly #directory: string | undefined;
-  readonly #job: string;
-  readonly #host: string;
-  readonly #onError: (error: PserverError) => void;
+  readonly #deps: SaverDeps;
   readonly #running = new Map<string, { stop: AbortController; saved: Promise<Fields> }>();
 
-  constructor(options: {
-    readonly service: LifecycleService;
-    readonly owners: OwnersClient;
-    /** Where models go; without one nothing can be saved on this host. */
-    readonly directory: string | undefined;
-    readonly job: string;
-    /** Id of the host that writes. */
-    readonly host: string;
-    /** Told what the operator has to mend. */
-    readonly onError: (error: PserverError) => void;
-  }) {
-    this.#service = options.service;
-    this.#owners = options.owners;
-    this.#directory = options.directory;
-    this.#job = options.job;
-    this.#host = options.host;
-    this.#onError = options.onError;
+  constructor(deps: SaverDeps) {
+    this.#deps = deps;
   }
 
   /**
@@ -95,7 +89,7 @@ export class Saver {
     }
   }
 
-  /** Stops a save that this asker has begun here; false if there is none. */
+  /** Stops a save that this asker has begun on this host; false if there is none. */
   stop(asker: string, token: string): boolean {
     const running = this.#running.get(runningKey(asker, token));
     running?.stop.abort(new PserverError("ABORTED", "the asker has stopped it"));
@@ -107,7 +101,7 @@ export class Saver {
     signal: AbortSignal,
     onProgress: (doneBytes: number, totalBytes: number) => void,
   ): Promise<Fields> {
-    const directory = this.#directory;
+    const { directory, job, host, onError } = this.#deps;
     if (directory === undefined) {
       throw new PserverError(
         "BAD_PATH",
@@ -115,13 +109,10 @@ export class Saver {
         { received: path },
       );
     }
-    const place = { directory, host: this.#host, onError: this.#onError };
-    await checkModelDirectory(place);
+    await checkModelDirectory({ directory, host, onError });
     const { parameters, at } = await this.#parameters();
     if (parameters.size === 0) {
-      throw new PserverError("NOT_INITIALIZED", `job ${this.#job} has no parameter to save`, {
-        job: this.#job,
-      });
+      throw new PserverError("NOT_INITIALIZED", `job ${job} has no parameter to save`, { job });
     }
     const tensors = [...parameters.values()].map(({ name, dtype, shape }) => ({
       name,
@@ -142,11 +133,11 @@ export class Saver {
             doneBytes += block.byteLength;
           }
         }.bind(this),
-        metadata: { job: this.#job, format: "nats-pserver" },
+        metadata: { job, format: "nats-pserver" },
         signal,
       });
       const root = await realpath(directory);
-      return { file: relative(root, file), bytes, format, host: this.#host };
+      return { file: relative(root, file), bytes, format, host };
     } catch (error) {
       throw relativeError(error, directory);
     } finally {
@@ -160,7 +151,7 @@ export class Saver {
   }> {
     const { status, parameters } = await readStatusPages(async (request) => {
       const message = decodeMessage(encodeMessage({ ...request }));
-      return parseStatusReply(await this.#service.handle(SAVER, "status", message));
+      return parseStatusReply(await this.#deps.service.handle(SAVER, "status", message));
     });
     const ready = parameters.filter((parameter) => parameter.ready);
     return { parameters: new Map(ready.map((info) => [info.name, info])), at: status.at };
@@ -179,7 +170,7 @@ export class Saver {
         if (place !== undefined) asked.push(this.#block(parameter, place.index, place.shard, at));
       }
       const first = asked.shift();
-      // A later one that fails meanwhile is found out about when its turn comes.
+      // The failure of a later block is noticed when its turn comes.
       for (const other of asked) other.catch(() => undefined);
       if (first !== undefined) yield await first;
     }
@@ -193,7 +184,7 @@ export class Saver {
   ): Promise<Uint8Array> {
     const { name, epoch } = parameter;
     const position = at[shard] ?? { generation: 1, seq: 0 };
-    const message = await this.#owners.ask(shard, "pull", {
+    const message = await this.#deps.owners.ask(shard, "pull", {
       parameter: name,
       index,
       epoch,

@@ -13,14 +13,15 @@ export type AskShard = (
   wanted: readonly WantedVersions[],
 ) => Promise<readonly ShardVersions[]>;
 
-/** A parameter that is asked for, and its place in the request. */
+/** A wanted parameter and its index in the request. */
 interface Wanted extends WantedVersions {
   readonly at: number;
 }
 
 /**
- * Versions of parameters from the owners of their shards, each asked once. Null is a parameter that is
- * not ready, and one of which not all blocks were told of: a part of them would be a wrong number.
+ * Gathers versions of parameters from the owners of their shards, each asked once. The result is null for
+ * a parameter that is not ready, and for one of which some blocks are missing in the replies: a number of
+ * only a part of them would be wrong.
  */
 export async function gatherVersions(
   parameters: readonly (ParameterInfo | null)[],
@@ -33,18 +34,18 @@ export async function gatherVersions(
       const told = await ask(shard, wanted);
       for (const [i, versions] of told.entries()) held[wanted[i]?.at ?? -1]?.push(versions);
     } catch {
-      // `hosts` shows what keeps an owner from answering; here it only counts that it does not.
+      // `hosts` shows why an owner does not answer; here it only counts that it does not.
       silent.push(shard);
     }
   });
   await Promise.all(asked);
   const versions = parameters.map((info, at) =>
-    info?.ready ? together(held[at] ?? [], info.layout.blocks) : null,
+    info?.ready ? combine(held[at] ?? [], info.layout.blocks) : null,
   );
   return { versions, silent: silent.sort((a, b) => a - b) };
 }
 
-/** Which shard is to be asked for which of the parameters that are ready. */
+/** The ready parameters to ask each shard for. */
 function wantedByShard(parameters: readonly (ParameterInfo | null)[]): Map<number, Wanted[]> {
   const byShard = new Map<number, Wanted[]>();
   for (const [at, info] of parameters.entries()) {
@@ -58,13 +59,13 @@ function wantedByShard(parameters: readonly (ParameterInfo | null)[]): Map<numbe
   return byShard;
 }
 
-/** The shards that hold blocks of a parameter: one after the other from the first. */
+/** The shards that hold blocks of a parameter: consecutive ones from the first. */
 function shardsOf({ blocks, firstShard, shards }: Layout): number[] {
   return Array.from({ length: Math.min(blocks, shards) }, (_, i) => (firstShard + i) % shards);
 }
 
-/** The versions of so many blocks, or null if these shards have others. */
-function together(held: readonly ShardVersions[], blocks: number): BlockVersions | null {
+/** The versions of so many blocks, or null if the replies are of another number. */
+function combine(held: readonly ShardVersions[], blocks: number): BlockVersions | null {
   const some = held.filter((own) => own.blocks > 0);
   if (some.reduce((sum, own) => sum + own.blocks, 0) !== blocks) return null;
   return {

@@ -2,8 +2,16 @@ import { escapeId, unescapeName } from "../../protocol/index.ts";
 import { LeaseKeeper } from "../leases/lease-keeper.ts";
 import type { Leases, LeaseValue } from "../leases/leases.ts";
 
-/** What the keys that say which host has declined which shard begin with. */
+/** Prefix of the keys that say which host has declined which shard. */
 export const DECLINED_LEASES = "declined.";
+
+/** Dependencies of {@link DeclinedShards}. */
+export interface DeclinedShardsDeps {
+  readonly host: string;
+  readonly value: LeaseValue;
+  readonly leases: Leases;
+  readonly leaseMs: number;
+}
 
 /** A shard that this host has declined. */
 interface Declined {
@@ -12,25 +20,15 @@ interface Declined {
 }
 
 /**
- * The shards that this host has declined because they do not fit into its memory. It says so as long as
- * that lasts, in leases, so that the others place those shards without it.
+ * The shards that this host has declined because they do not fit into its memory. A lease per shard tells
+ * the other hosts, as long as that lasts, so that they place those shards without it.
  */
 export class DeclinedShards {
-  readonly #options: {
-    readonly host: string;
-    readonly value: LeaseValue;
-    readonly leases: Leases;
-    readonly leaseMs: number;
-  };
+  readonly #deps: DeclinedShardsDeps;
   readonly #declined: Map<number, Declined> = new Map();
 
-  constructor(options: {
-    readonly host: string;
-    readonly value: LeaseValue;
-    readonly leases: Leases;
-    readonly leaseMs: number;
-  }) {
-    this.#options = options;
+  constructor(deps: DeclinedShardsDeps) {
+    this.#deps = deps;
   }
 
   /** Whether this host has declined a shard. */
@@ -38,20 +36,20 @@ export class DeclinedShards {
     return this.#declined.has(shard);
   }
 
-  /** Declines a shard until `fits` says that there is room for it. */
+  /** Declines a shard until `fits` returns true. */
   decline(shard: number, fits: () => boolean): void {
     if (this.#declined.has(shard)) return;
-    const { host, value, leases, leaseMs } = this.#options;
+    const { host, value, leases, leaseMs } = this.#deps;
     const key = `${DECLINED_LEASES}${shard}.${escapeId(host)}`;
     const keeper = new LeaseKeeper({
       ...{ leases, key, value, leaseMs },
-      // The next round says it again.
+      // The next review claims it again.
       onLost: () => undefined,
     });
     this.#declined.set(shard, { keeper, fits });
   }
 
-  /** Says what is declined, and takes back what fits again. */
+  /** Claims the leases of declined shards, and releases those of shards that fit again. */
   async review(): Promise<void> {
     for (const [shard, { keeper, fits }] of this.#declined) {
       if (fits()) {
@@ -61,7 +59,7 @@ export class DeclinedShards {
     }
   }
 
-  /** Says nothing any more. */
+  /** Releases all leases. */
   async close(): Promise<void> {
     const keepers = [...this.#declined.values()].map(({ keeper }) => keeper.stop());
     this.#declined.clear();
@@ -69,7 +67,7 @@ export class DeclinedShards {
   }
 }
 
-/** Who has declined which shard, from the keys that say so. */
+/** The hosts that have declined each shard, by the keys of their leases. */
 export function declinedBy(keys: Iterable<string>): Map<number, Set<string>> {
   const declined = new Map<number, Set<string>>();
   for (const key of keys) {

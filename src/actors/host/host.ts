@@ -1,25 +1,39 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import type { NatsConnection } from "@nats-io/transport-node";
-import { JobSubjects, PAYLOAD_BYTES_MIN, PserverError } from "../../protocol/index.ts";
+import {
+  defined,
+  JobSubjects,
+  PAYLOAD_BYTES_MIN,
+  PserverError,
+  toSynchronization,
+} from "../../protocol/index.ts";
 import { fromBrokerError } from "../../transport/broker-error.ts";
 import { openConnection } from "../../transport/connection.ts";
+import { openJetStream } from "../../transport/jetstream.ts";
 import { type EtcdSpace, openEtcdSpace } from "../etcd/etcd-space.ts";
+import { storageQueries } from "../jetstream/storage-queries.ts";
+import { journalSettings, type WantedSettings } from "../job/job-settings.ts";
+import { openJob } from "../job/open-job.ts";
+import { Journal } from "../journal/journal.ts";
+import { OwnersClient } from "../requests/owners-client.ts";
 import { Refusals } from "../requests/refusals.ts";
+import { composeHost } from "./compose-host.ts";
 import type { Host, HostOptions } from "./host-options.ts";
-import { RunningHost } from "./running-host.ts";
-import { StartPatience } from "./start-retries.ts";
+import type { HostOpening } from "./host-parts.ts";
+import type { RunningHost } from "./running-host.ts";
+import { StartRetries } from "./start-retries.ts";
 
 export type { Host, HostEvent, HostOptions, HostStatus } from "./host-options.ts";
 
-/** How long a host may take until the job is open, and then until its share of the shards is served. */
+/** How long a host may take to open the job, and then until its share of the shards is served. */
 const START_MS = 60_000;
 
 /**
  * Joins a job, which is made if it does not exist, and serves a share of its shards. While the broker's
- * JetStream is away, as in a cluster without a leader, it tries again for 60 s.
+ * JetStream is unavailable, as in a cluster without a leader, it retries for 60 s.
  * @returns the host, once every shard that fell to it is served or has failed.
- * @throws BAD_CONFIG for a synchronization that is none; NO_BROKER, DENIED, NO_JETSTREAM,
+ * @throws BAD_CONFIG for an invalid synchronization; NO_BROKER, DENIED, NO_JETSTREAM,
  * JETSTREAM_UNAVAILABLE, PAYLOAD_TOO_SMALL, JOB_EXISTS, NO_SPACE, TIMEOUT; with `etcd` also BAD_VALUE and NO_ETCD.
  */
 export async function startHost(options: HostOptions): Promise<Host> {
@@ -37,7 +51,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
   let host: RunningHost | undefined;
   try {
     checkPayload(connection);
-    // Of its own, so that no lease waits behind what trainers ask.
+    // A connection of its own, so that no lease waits behind requests of trainers.
     answers = await openConnection(options.answerConnection ?? options.connection, {
       name: `${name} answers`,
       inboxPrefix,
@@ -46,9 +60,9 @@ export async function startHost(options: HostOptions): Promise<Host> {
     if (options.etcd !== undefined) {
       etcd = await openEtcdSpace(options.etcd, options.job, options.connection.timeoutMs);
     }
-    const patience = new StartPatience(connection, START_MS);
-    const shared = { options, subjects, id, etcd, patience };
-    host = await RunningHost.open({ ...shared, connection, answers, refusals });
+    const retries = new StartRetries(connection, START_MS);
+    host = await openHost({ options, subjects, id, connection, answers, refusals, etcd, retries });
+    await host.start();
     await host.served(START_MS);
     return host;
   } catch (error) {
@@ -57,6 +71,34 @@ export async function startHost(options: HostOptions): Promise<Host> {
     await Promise.all([connection.close(), answers?.close()]);
     throw fromBrokerError(error, `starting host ${id}`);
   }
+}
+
+/** Opens the job and composes the host; nothing runs yet. */
+async function openHost(opening: HostOpening): Promise<RunningHost> {
+  const { options, subjects, id, connection, etcd, retries } = opening;
+  const client = openJetStream(connection);
+  const manager = await client.jetstreamManager(false);
+  const wanted = wantedSettings(options);
+  const job = await retries.run(() => openJob({ connection, manager, subjects, etcd, wanted }));
+  const settings = journalSettings(job.settings);
+  const owners = new OwnersClient({
+    connection,
+    storage: storageQueries(manager, subjects),
+    subjects,
+    host: id,
+    journalOf: (shard) => new Journal({ manager, client, subjects, settings, shard }),
+  });
+  return composeHost(opening, job, owners);
+}
+
+function wantedSettings(options: HostOptions): WantedSettings {
+  const { shards, journal, journalBytesMax, leaseMs, replicas } = options;
+  const { parametersMax, heldBytesMax, trainerParametersMax, trainerHeldBytesMax } = options;
+  return defined({
+    ...{ shards, journal, journalBytesMax, leaseMs, replicas },
+    synchronization: options.synchronization && toSynchronization(options.synchronization),
+    ...{ parametersMax, heldBytesMax, trainerParametersMax, trainerHeldBytesMax },
+  });
 }
 
 function checkPayload(connection: NatsConnection): void {

@@ -21,7 +21,7 @@ export function placeShard(
   return best;
 }
 
-/** Spreads a hash whose last characters decide little: FNV-1a mixes them into low bits only. */
+/** Spreads a hash: FNV-1a mixes the last characters of a text into low bits only. */
 function mix(hash: number): number {
   let mixed = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
   mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);

@@ -9,103 +9,103 @@ import {
 import { type Clock, systemClock } from "../clock.ts";
 import type { LifecycleService } from "../lifecycle/service.ts";
 
-/** Trainers in a shard's table from which on those that have ended are looked for. */
+/** Trainers in a shard's table from which on it counts as crowded. */
 const CROWD = TRAINERS_MAX / 4;
 
-/** How many more there must be than were live the last time, before it is looked again. */
+/** How many more than were live after the last sweep make it crowded again. */
 const CROWD_GROWTH = TRAINERS_MAX / 8;
 
 /**
- * After which time a full table is looked at again, though as many are live: they may have left. A look
- * reads the records of all trainers, so that it is no matter of every half second.
+ * Time after which a full table is swept again even if all in it were live: they may have left. A sweep
+ * reads the records of all trainers and is too expensive for every half second.
  */
 const FULL_AGAIN_MS = 10_000;
 
-/** How often the tables are looked at: many short lives fill them within seconds. */
-const LOOK_MS = 500;
+/** How often the tables are checked: many short sessions fill them within seconds. */
+const CHECK_MS = 500;
 
-/** What a {@link SessionsWatch} works with. */
-export interface SessionsWatchOptions {
+/** Dependencies of {@link SessionsWatch}. */
+export interface SessionsWatchDeps {
   readonly service: Pick<LifecycleService, "endSessions" | "checkCounter">;
-  /** What the host's shards last said of themselves. */
+  /** The last statuses of the host's shards. */
   readonly statuses: () => readonly Fields[];
-  /** Told of each look that failed; the next one comes in its time. */
+  /** Told of each check that failed; the next one comes in its time. */
   readonly onError: (error: PserverError) => void;
   readonly clock?: Clock;
 }
 
-/** What was last written into a shard's journal, and how many trainers it leaves. */
-interface Told {
+/** The last sweep that was written into a shard's journal: its position, and how many sessions are live. */
+interface Sweep {
   readonly generation: number;
   readonly seq: number;
   readonly live: number;
-  /** When, by the host's clock. */
+  /** When it was written, by the host's clock. */
   readonly atMs: number;
 }
 
 /**
- * Keeps the tables of trainers of a host's shards from filling up with those that are gone: a shard that
- * remembers many is told which sessions have ended, and which were never given. Many lives share one look, and shards that few
- * trainers ever push to cost nothing.
+ * Keeps the tables of trainers of a host's shards from filling up with trainers that are gone: a crowded
+ * shard is told which sessions have ended, and which were never given. Many sessions share one sweep, and
+ * shards with few trainers cost nothing.
  */
 export class SessionsWatch {
-  readonly #options: SessionsWatchOptions;
+  readonly #deps: SessionsWatchDeps;
   readonly #clock: Clock;
-  readonly #told: Map<number, Told> = new Map();
+  readonly #sweeps: Map<number, Sweep> = new Map();
   #running = false;
-  #isChecked = false;
-  #look: Promise<void> = Promise.resolve();
+  #isCounterChecked = false;
+  #check: Promise<void> = Promise.resolve();
   #cancelTimer: () => void = () => undefined;
 
-  constructor(options: SessionsWatchOptions) {
-    this.#options = options;
-    this.#clock = options.clock ?? systemClock;
+  constructor(deps: SessionsWatchDeps) {
+    this.#deps = deps;
+    this.#clock = deps.clock ?? systemClock;
   }
 
-  /** Looks for the first time, and then until {@link SessionsWatch.stop}. */
+  /** Checks at once, and then until {@link SessionsWatch.stop}. */
   start(): void {
     this.#running = true;
-    this.#look = this.#lookOnce();
+    this.#check = this.#checkOnce();
   }
 
-  /** Ends looking and waits for a look under way. */
+  /** Stops checking and waits for a check under way. */
   async stop(): Promise<void> {
     this.#running = false;
     this.#cancelTimer();
-    await this.#look;
+    await this.#check;
   }
 
-  /** A bucket that has lost records shows in what is left of it; until that could be read it is tried again. */
-  async #check(): Promise<void> {
+  /** Finds out, once, whether the bucket has lost records; repeated while it cannot be read. */
+  async #checkCounter(): Promise<void> {
     try {
-      await this.#options.service.checkCounter();
-      this.#isChecked = true;
+      await this.#deps.service.checkCounter();
+      this.#isCounterChecked = true;
     } catch (caught) {
       const error = ensureError(caught);
       if (error.retryable) return;
-      this.#isChecked = true;
-      this.#options.onError(error);
+      this.#isCounterChecked = true;
+      this.#deps.onError(error);
     }
   }
 
-  async #lookOnce(): Promise<void> {
-    if (!this.#isChecked) await this.#check();
+  async #checkOnce(): Promise<void> {
+    if (!this.#isCounterChecked) await this.#checkCounter();
     try {
-      const crowded = this.#options.statuses().filter((status) => this.#isCrowded(status));
+      const crowded = this.#deps.statuses().filter((status) => this.#isCrowded(status));
       if (crowded.length > 0) await this.#end(crowded.map(({ shard }) => Number(shard)));
     } catch (error) {
-      this.#options.onError(ensureError(error));
+      this.#deps.onError(ensureError(error));
     }
     if (!this.#running) return;
-    this.#cancelTimer = this.#clock.after(LOOK_MS, () => {
-      this.#look = this.#lookOnce();
+    this.#cancelTimer = this.#clock.after(CHECK_MS, () => {
+      this.#check = this.#checkOnce();
     });
   }
 
   async #end(shards: readonly number[]): Promise<void> {
-    const { live, at } = await this.#options.service.endSessions(shards);
+    const { live, at } = await this.#deps.service.endSessions(shards);
     for (const [shard, position] of at) {
-      this.#told.set(shard, { ...position, live, atMs: this.#clock.now() });
+      this.#sweeps.set(shard, { ...position, live, atMs: this.#clock.now() });
     }
   }
 
@@ -113,14 +113,14 @@ export class SessionsWatch {
     if (state !== "serving") return false;
     const trainers = integerField(asMap(senders, "senders"), "trainers");
     if (trainers < CROWD) return false;
-    const told = this.#told.get(Number(shard));
-    if (told === undefined) return true;
-    // Until it is folded, what the shard was told last cannot show.
+    const sweep = this.#sweeps.get(Number(shard));
+    if (sweep === undefined) return true;
+    // The status does not show the effect of the last sweep before the shard has folded it.
     const isFolded =
-      Number(generation) > told.generation ||
-      (Number(generation) === told.generation && Number(seq) >= told.seq);
+      Number(generation) > sweep.generation ||
+      (Number(generation) === sweep.generation && Number(seq) >= sweep.seq);
     if (!isFolded) return false;
-    if (trainers >= told.live + CROWD_GROWTH) return true;
-    return trainers >= TRAINERS_MAX && this.#clock.now() - told.atMs >= FULL_AGAIN_MS;
+    if (trainers >= sweep.live + CROWD_GROWTH) return true;
+    return trainers >= TRAINERS_MAX && this.#clock.now() - sweep.atMs >= FULL_AGAIN_MS;
   }
 }

@@ -6,35 +6,41 @@ import type { Leases, LeaseValue } from "../leases/leases.ts";
 import { DECLINED_LEASES, DeclinedShards, declinedBy } from "./declined-shards.ts";
 import { placeShard } from "./placement.ts";
 
-/** What the keys of all hosts' leases begin with. */
+/** Prefix of the keys of all hosts' leases. */
 export const HOST_LEASES = "host.";
 
-/** What the keys of all shards' leases begin with. */
+/** Prefix of the keys of all shards' leases. */
 export const SHARD_LEASES = "shard.";
 
-/** What a {@link ShardClaims} tells the host. */
+/** Callbacks of {@link ShardClaims}. */
 export interface ClaimEvents {
   /**
-   * The lease of a shard was claimed: own it. Told again when a lease that had run out is held
+   * The lease of a shard was claimed: own it. Called again when a lease that had run out is held
    * again and nobody else has held it since.
    */
   readonly onClaimed: (shard: number) => void;
-  /** Another host holds the lease, or is to hold it: the shard is owned no more. */
+  /** Another host holds the lease, or is to hold it: stop owning the shard. */
   readonly onReleased: (shard: number) => void;
   readonly onError: (error: PserverError) => void;
 }
 
-/** What a {@link ShardClaims} works with. */
-export interface ShardClaimsOptions {
+/** Dependencies of {@link ShardClaims}. */
+export interface ShardClaimsDeps {
   readonly job: string;
   readonly shards: number;
   readonly host: string;
-  /** Value of this host's leases; `owner` is unlike that of any other life of it. */
+  /** Value of this host's leases; `owner` is unique to this life of the host. */
   readonly value: LeaseValue;
   readonly leases: Leases;
   readonly leaseMs: number;
   readonly clock: LeaseClock;
   readonly events: ClaimEvents;
+  /** Of the hosts' leases. */
+  readonly hosts: LeaseView;
+  /** Of the leases by which hosts decline shards. */
+  readonly declinedByHosts: LeaseView;
+  /** Shards that this host declines. */
+  readonly declined: DeclinedShards;
 }
 
 /** Key of a host's lease. */
@@ -42,46 +48,45 @@ export function hostKey(host: string): string {
   return `${HOST_LEASES}${escapeId(host)}`;
 }
 
-/** The host whose lease {@link hostKey} names; @throws BAD_NAME for a key that no host's lease has. */
+/** The host that {@link hostKey} made the key of; @throws BAD_NAME for any other key. */
 export function hostOfKey(key: string): string {
   return unescapeId(key.slice(HOST_LEASES.length));
 }
 
+/** Composes the claims of one host. Nothing is claimed before {@link ShardClaims.start}. */
+export function createShardClaims(
+  options: Omit<ShardClaimsDeps, "hosts" | "declinedByHosts" | "declined">,
+): ShardClaims {
+  const { leases, leaseMs, events } = options;
+  const view = { leases, leaseMs, onError: events.onError };
+  return new ShardClaims({
+    ...options,
+    hosts: new LeaseView({ ...view, prefix: HOST_LEASES, pollMs: leaseMs / 10 }),
+    declinedByHosts: new LeaseView({ ...view, prefix: DECLINED_LEASES }),
+    declined: new DeclinedShards(options),
+  });
+}
+
 /**
- * Claims the leases of the shards that placement gives this host, renews them, and gives up those
+ * Claims the leases of the shards that placement gives this host, renews them, and releases those
  * that belong to a host that has joined.
  */
 export class ShardClaims {
-  readonly #options: ShardClaimsOptions;
-  readonly #hosts: LeaseView;
-  readonly #declinedByHosts: LeaseView;
-  readonly #declined: DeclinedShards;
+  readonly #deps: ShardClaimsDeps;
   readonly #keepers: Map<number, LeaseKeeper> = new Map();
-  /** Owned shards. One whose lease ran out in an outage is kept until another host claims it. */
+  /** Owned shards. A shard whose lease ran out in an outage stays owned until another host claims it. */
   readonly #owned: Set<number> = new Set();
   #timer: NodeJS.Timeout | undefined;
   #round: Promise<void> = Promise.resolve();
   #closed = false;
 
-  constructor(options: ShardClaimsOptions) {
-    this.#options = options;
-    const { leases, leaseMs, events } = options;
-    this.#hosts = new LeaseView({
-      leases,
-      prefix: HOST_LEASES,
-      leaseMs,
-      pollMs: leaseMs / 10,
-      onError: events.onError,
-    });
-    this.#declinedByHosts = new LeaseView({
-      ...{ leases, prefix: DECLINED_LEASES, leaseMs, onError: events.onError },
-    });
-    this.#declined = new DeclinedShards(options);
+  constructor(deps: ShardClaimsDeps) {
+    this.#deps = deps;
   }
 
-  /** Starts to claim; settles after the first round. */
+  /** Begins to claim; settles after the first round. */
   async start(): Promise<void> {
-    await Promise.all([this.#hosts.start(), this.#declinedByHosts.start()]);
+    await Promise.all([this.#deps.hosts.start(), this.#deps.declinedByHosts.start()]);
     await this.#claimRound();
   }
 
@@ -92,53 +97,53 @@ export class ShardClaims {
 
   /** The shards that placement gives this host, whether their leases are held yet or not. */
   get share(): number[] {
-    const { job, shards, host } = this.#options;
+    const { job, shards, host, declined } = this.#deps;
     const hosts = this.hosts;
-    const declined = declinedBy(this.#declinedByHosts.present);
+    const declinedByHosts = declinedBy(this.#deps.declinedByHosts.present);
     const all = Array.from({ length: shards }, (_, shard) => shard);
     return all.filter((shard) => {
       const able = hosts.filter(
-        (one) => !declined.get(shard)?.has(one) && !(one === host && this.#declined.has(shard)),
+        (one) => !declinedByHosts.get(shard)?.has(one) && !(one === host && declined.has(shard)),
       );
-      // Where nobody has room somebody must say so.
+      // If it fits nowhere, one host must own it to answer NO_MEMORY.
       return placeShard(job, shard, able.length === 0 ? hosts : able) === host;
     });
   }
 
-  /** Leaves a shard to hosts that have room for it, as long as this one has not. */
+  /** Leaves a shard to hosts that it fits into, until `fits` returns true for this one. */
   decline(shard: number, fits: () => boolean): void {
-    this.#declined.decline(shard, fits);
+    this.#deps.declined.decline(shard, fits);
   }
 
   /** The hosts that are alive, this one included. */
   get hosts(): string[] {
-    const hosts = [...this.#hosts.present].map(hostOfKey);
-    return [...new Set([...hosts, this.#options.host])].sort();
+    const hosts = [...this.#deps.hosts.present].map(hostOfKey);
+    return [...new Set([...hosts, this.#deps.host])].sort();
   }
 
-  /** Stops claiming and gives all leases up, so that others need not wait for them to end. */
+  /** Stops claiming and releases all leases, so that other hosts need not wait for them to end. */
   async close(): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#timer);
     await this.#round;
-    await Promise.all([this.#hosts.stop(), this.#declinedByHosts.stop()]);
-    await this.#declined.close();
+    await Promise.all([this.#deps.hosts.stop(), this.#deps.declinedByHosts.stop()]);
+    await this.#deps.declined.close();
     await settleAll([...this.#owned].map((shard) => this.#release(shard)));
   }
 
   async #claimRound(): Promise<void> {
     this.#round = this.#balance().catch((error: unknown) =>
-      this.#options.events.onError(ensureError(error)),
+      this.#deps.events.onError(ensureError(error)),
     );
     await this.#round;
     if (this.#closed) return;
-    this.#timer = setTimeout(() => void this.#claimRound(), this.#options.leaseMs / 10);
+    this.#timer = setTimeout(() => void this.#claimRound(), this.#deps.leaseMs / 10);
   }
 
   async #balance(): Promise<void> {
-    await this.#declined.review();
+    await this.#deps.declined.review();
     const share = new Set(this.share);
-    const all = Array.from({ length: this.#options.shards }, (_, shard) => shard);
+    const all = Array.from({ length: this.#deps.shards }, (_, shard) => shard);
     await settleAll(
       all.map(async (shard) => {
         if (!share.has(shard)) await this.#release(shard);
@@ -148,14 +153,14 @@ export class ShardClaims {
   }
 
   async #claim(shard: number): Promise<void> {
-    const { leases, value, leaseMs, clock, events } = this.#options;
+    const { leases, value, leaseMs, clock, events } = this.#deps;
     const keeper = new LeaseKeeper({
       leases,
       key: `${SHARD_LEASES}${shard}`,
       value,
       leaseMs,
       onHeld: (remainingMs) => clock.extend(shard, remainingMs),
-      // Nothing is answered from now on. The next round finds out whether another host holds it.
+      // From now on nothing is answered. The next round finds out whether another host holds the lease.
       onLost: () => {
         clock.end(shard);
         this.#keepers.delete(shard);
@@ -174,13 +179,13 @@ export class ShardClaims {
     if (!this.#owned.delete(shard)) return;
     const keeper = this.#keepers.get(shard);
     this.#keepers.delete(shard);
-    this.#options.clock.end(shard);
-    this.#options.events.onReleased(shard);
+    this.#deps.clock.end(shard);
+    this.#deps.events.onReleased(shard);
     await keeper?.stop();
   }
 }
 
-/** Waits for all, so that nothing of a round goes on after it; @throws the first error. */
+/** Waits for all, so that no work of a round outlasts it; @throws the first error. */
 async function settleAll(work: readonly Promise<void>[]): Promise<void> {
   for (const result of await Promise.allSettled(work)) {
     if (result.status === "rejected") throw result.reason;

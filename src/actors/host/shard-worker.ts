@@ -26,150 +26,135 @@ import type { FromWorker, ShardEventType, WorkerSetup } from "./worker-messages.
 /** How long one request of a worker to the broker may take. */
 const BROKER_TIMEOUT_MS = 5_000;
 
-/** How often an owner that was deposed looks whether the lease is held again. */
+/** How often an owner that was deposed checks whether the lease is held again. */
 const RETAKE_MS = 200;
 
-/** How often the main thread learns how the shards stand. */
+/** How often the main thread gets the statuses of the shards. */
 const STATUS_MS = 500;
 
-/** How often in a lease time the owners note how far they have folded; as often as leases are renewed. */
+/** How often in a lease time the owners write their marks; as often as leases are renewed. */
 const MARKS_PER_LEASE = 3;
 
-/** How long a worker that closes waits for the last marks. */
+/** How long a closing worker waits for the last marks. */
 const LAST_MARK_MS = 2_000;
+
+/** Dependencies of {@link ShardWorker}. */
+interface ShardWorkerDeps {
+  readonly setup: WorkerSetup;
+  readonly send: (message: FromWorker) => void;
+  readonly subjects: JobSubjects;
+  readonly leases: LeaseClock;
+  readonly memory: HostMemory;
+  readonly journalConnection: NatsConnection;
+  readonly dataConnection: NatsConnection;
+  readonly client: JetStreamClient;
+  readonly manager: JetStreamManager;
+  readonly bucket: KvBucket;
+  readonly intake: Intake;
+  readonly responder: Responder;
+  readonly publisher: StreamPublisher;
+  readonly snapshotBudget: SnapshotBudget;
+  readonly failedBlocks: FailedBlocks;
+}
+
+/** Connects the shards of one worker thread; @throws NO_BROKER, DENIED or NO_JETSTREAM. */
+export async function openShardWorker(
+  setup: WorkerSetup,
+  send: (message: FromWorker) => void,
+): Promise<ShardWorker> {
+  const subjects = new JobSubjects(setup.job, setup.acrossAccounts);
+  const inboxPrefix = subjects.hostInbox(setup.host);
+  // One pool for all: a worker that folds, answers or snapshots much needs the same memory.
+  const pool = new BufferPool();
+  const name = `pserver ${setup.job} host ${setup.host} worker ${setup.index}`;
+  const journalConnection = await openConnection(setup.connection, {
+    name: `${name} journal`,
+    inboxPrefix,
+    // A record is folded as it arrives; one that has to wait is copied.
+    lending: { prefix: subjects.logPrefix(), pool },
+  });
+  const refusals = new Refusals();
+  const dataConnection = await openConnection(setup.answerConnection, {
+    name: `${name} data`,
+    inboxPrefix,
+    drops: refusals.isUnheard,
+  });
+  const client = openJetStream(journalConnection, BROKER_TIMEOUT_MS);
+  const manager = await client.jetstreamManager(false);
+  const bucket = await openBucket({
+    connection: journalConnection,
+    bucket: subjects.bucket(),
+    storage: "file",
+  });
+  const { shards, memory: buffer, memoryLimitBytes: limitBytes } = setup;
+  const worker = new ShardWorker({
+    ...{ setup, send, subjects, journalConnection, dataConnection, client, manager, bucket },
+    leases: new LeaseClock(shards, setup.leases),
+    memory: new HostMemory({ shards, buffer, limitBytes }),
+    intake: new Intake(refusals),
+    responder: new Responder(dataConnection, pool),
+    publisher: new StreamPublisher(journalConnection, inboxPrefix),
+    snapshotBudget: new SnapshotBudget(pool),
+    failedBlocks: new FailedBlocks(dataConnection, subjects, shards),
+  });
+  worker.start();
+  return worker;
+}
 
 /**
  * The shards of one worker thread and the two connections they share: one reads journals and
- * writes snapshots, the other answers. Kept apart, a request never waits behind bulk, and the one
+ * writes snapshots, the other answers. Kept apart, a request never waits behind bulk data, and the one
  * that answers needs no permission to write anything but inboxes.
  */
 export class ShardWorker {
-  readonly #setup: WorkerSetup;
-  readonly #send: (message: FromWorker) => void;
-  readonly #subjects: JobSubjects;
-  readonly #leases: LeaseClock;
-  readonly #memory: HostMemory;
+  readonly #deps: ShardWorkerDeps;
   readonly #owners: Map<number, ShardOwner> = new Map();
-  readonly #journalConnection: NatsConnection;
-  readonly #dataConnection: NatsConnection;
-  readonly #client: JetStreamClient;
-  readonly #manager: JetStreamManager;
-  readonly #intake: Intake;
-  readonly #responder: Responder;
-  readonly #publisher: StreamPublisher;
-  readonly #snapshotBudget: SnapshotBudget;
   readonly #pace = new Pace();
-  readonly #statusTimer: NodeJS.Timeout;
-  readonly #markTimer: NodeJS.Timeout;
-  readonly #bucket: KvBucket;
-  readonly #failedBlocks: FailedBlocks;
-  /** Owners that are closed and still note how far they have folded. */
+  /** Owners that are closed and still write their last mark. */
   readonly #closing: Set<Promise<void>> = new Set();
+  #statusTimer: NodeJS.Timeout | undefined;
+  #markTimer: NodeJS.Timeout | undefined;
 
-  private constructor(
-    setup: WorkerSetup,
-    send: (message: FromWorker) => void,
-    journalConnection: NatsConnection,
-    dataConnection: NatsConnection,
-    manager: JetStreamManager,
-    bucket: KvBucket,
-    pool: BufferPool,
-    refusals: Refusals,
-  ) {
-    this.#intake = new Intake(refusals);
-    this.#setup = setup;
-    this.#send = send;
-    this.#subjects = new JobSubjects(setup.job, setup.acrossAccounts);
-    this.#leases = new LeaseClock(setup.shards, setup.leases);
-    const { shards, memory: buffer, memoryLimitBytes: limitBytes } = setup;
-    this.#memory = new HostMemory({ shards, buffer, limitBytes });
-    this.#journalConnection = journalConnection;
-    this.#dataConnection = dataConnection;
-    this.#client = openJetStream(journalConnection, BROKER_TIMEOUT_MS);
-    this.#manager = manager;
-    this.#responder = new Responder(dataConnection, pool);
-    this.#snapshotBudget = new SnapshotBudget(pool);
-    this.#publisher = new StreamPublisher(journalConnection, this.#subjects.hostInbox(setup.host));
-    this.#bucket = bucket;
-    this.#failedBlocks = new FailedBlocks(dataConnection, this.#subjects, setup.shards);
-    this.#statusTimer = setInterval(() => this.#sendStatuses(), STATUS_MS);
-    this.#markTimer = setInterval(() => this.#mark(), setup.leaseMs / MARKS_PER_LEASE);
+  constructor(deps: ShardWorkerDeps) {
+    this.#deps = deps;
   }
 
-  /** Connects; @throws NO_BROKER, DENIED or NO_JETSTREAM. */
-  static async open(setup: WorkerSetup, send: (message: FromWorker) => void): Promise<ShardWorker> {
-    const subjects = new JobSubjects(setup.job);
-    const inboxPrefix = subjects.hostInbox(setup.host);
-    // One for all: a worker that folds, answers or snapshots much needs the same memory.
-    const pool = new BufferPool();
-    const name = `pserver ${setup.job} host ${setup.host} worker ${setup.index}`;
-    const journal = await openConnection(setup.connection, {
-      name: `${name} journal`,
-      inboxPrefix,
-      // A record is folded as it comes; one that has to wait is copied.
-      lending: { prefix: subjects.logPrefix(), pool },
-    });
-    const refusals = new Refusals();
-    const data = await openConnection(setup.answerConnection, {
-      name: `${name} data`,
-      inboxPrefix,
-      drops: refusals.isUnheard,
-    });
-    const manager = await openJetStream(journal, BROKER_TIMEOUT_MS).jetstreamManager(false);
-    const bucket = await openBucket({
-      connection: journal,
-      bucket: subjects.bucket(),
-      storage: "file",
-    });
-    const worker = new ShardWorker(setup, send, journal, data, manager, bucket, pool, refusals);
-    void worker.#watchReconnects();
-    void worker.#watchRefusals();
-    return worker;
+  /** Begins to report statuses, write marks and watch the connections. */
+  start(): void {
+    const markMs = this.#deps.setup.leaseMs / MARKS_PER_LEASE;
+    this.#statusTimer = setInterval(() => this.#sendStatuses(), STATUS_MS);
+    this.#markTimer = setInterval(() => this.#mark(), markMs);
+    void this.#watchReconnects();
+    void this.#watchSubscriptions();
   }
 
   /** Takes a shard over; its lease must be held. */
   own(shard: number): void {
-    // Whoever still holds the shard goes on: its lease had run out, but nobody has taken it.
+    // A present owner continues: its lease had run out, but nobody has taken the shard.
     const owner = this.#owners.get(shard);
     if (owner === undefined) this.#takeOver(shard);
     else if (owner.isServing) this.#tellServing(shard);
   }
 
   #takeOver(shard: number): void {
-    const {
-      journal: settings,
-      host,
-      leaseMs,
-      retainBytes,
-      snapshotBytes,
-      creditBytes,
-    } = this.#setup;
-    const [manager, client, subjects] = [this.#manager, this.#client, this.#subjects];
-    const payloadBytesMax = this.#journalConnection.info?.max_payload ?? 0;
+    const { setup, subjects, manager, client, leases, publisher, bucket } = this.#deps;
+    const { journalConnection, dataConnection, intake, responder, memory } = this.#deps;
+    const { snapshotBudget, failedBlocks } = this.#deps;
+    const { journal: settings, host, leaseMs, retainBytes, snapshotBytes, creditBytes } = setup;
+    const payloadBytesMax = journalConnection.info?.max_payload ?? 0;
     const owner = new ShardOwner({
-      shard,
-      host,
-      subjects,
+      ...{ shard, host, subjects, manager, leaseMs, retainBytes, snapshotBytes },
+      ...{ journalConnection, dataConnection, intake, responder, memory },
+      ...{ snapshotBudget, failedBlocks },
       journal: new Journal({ manager, client, subjects, settings, shard }),
       journalStorage: settings.storage,
-      store: new SnapshotStore({ manager, client, publisher: this.#publisher, subjects, shard }),
-      marks: new MarkKeeper(this.#bucket, shard),
-      journalConnection: this.#journalConnection,
-      manager,
+      store: new SnapshotStore({ manager, client, publisher, subjects, shard }),
+      marks: new MarkKeeper(bucket, shard),
       inboxPrefix: subjects.hostInbox(host),
-      dataConnection: this.#dataConnection,
-      intake: this.#intake,
-      responder: this.#responder,
-      failedBlocks: this.#failedBlocks,
       credit: new Credit(creditBytes, payloadBytesMax),
       pace: this.#pace,
-      snapshotBytes,
-      retainBytes,
       partBytesMax: payloadBytesMax - HEADER_BYTES_MAX,
-      snapshotBudget: this.#snapshotBudget,
-      leaseMs,
-      mayAnswer: () => this.#leases.held(shard),
-      memory: this.#memory,
+      mayAnswer: () => leases.held(shard),
       onServing: () => this.#tellServing(shard),
       onNoMemory: (error) => this.#tell("no-memory", shard, error),
       onSnapshotFailed: (error) => this.#tell("snapshot-failed", shard, error),
@@ -180,7 +165,7 @@ export class ShardWorker {
         if (error.code === "NOT_OWNER") this.#retake(shard, owner);
       },
       onRecovered: ({ generation, fallbacks }) => {
-        this.#send({ type: "recovered", shard, generation, fallbacks });
+        this.#deps.send({ type: "recovered", shard, generation, fallbacks });
         this.#retake(shard, owner);
       },
     });
@@ -192,7 +177,7 @@ export class ShardWorker {
   /** Stops owning a shard, at once. */
   disown(shard: number): void {
     this.#closeOwner(shard);
-    this.#send({ type: "disowned", shard });
+    this.#deps.send({ type: "disowned", shard });
   }
 
   /** Stops owning all shards and closes the connections. */
@@ -200,12 +185,12 @@ export class ShardWorker {
     clearInterval(this.#statusTimer);
     clearInterval(this.#markTimer);
     for (const shard of this.#owners.keys()) this.#closeOwner(shard);
-    // Without an answer of the broker the marks stay as they are; closing ends the requests.
+    // If the broker does not answer, the marks stay as they are; closing ends the requests.
     await Promise.race([
       Promise.all(this.#closing),
       delay(LAST_MARK_MS, undefined, { ref: false }),
     ]);
-    await Promise.all([this.#journalConnection.close(), this.#dataConnection.close()]);
+    await Promise.all([this.#deps.journalConnection.close(), this.#deps.dataConnection.close()]);
   }
 
   #closeOwner(shard: number): void {
@@ -221,42 +206,42 @@ export class ShardWorker {
   }
 
   async #watchReconnects(): Promise<void> {
-    for await (const status of this.#journalConnection.status()) {
+    for await (const status of this.#deps.journalConnection.status()) {
       if (status.type !== "reconnect") continue;
       for (const owner of this.#owners.values()) void owner.reconnected();
     }
   }
 
-  /** Ends the thread, and so the host, by not being caught: blocks that nobody hears serve nobody. */
-  async #watchRefusals(): Promise<void> {
-    for await (const status of this.#dataConnection.status()) {
+  /** Ends the thread, and so the host, by an uncaught error: blocks that hear no requests serve nobody. */
+  async #watchSubscriptions(): Promise<void> {
+    for await (const status of this.#deps.dataConnection.status()) {
       if (status.type === "error" && isRefusedSubscription(status.error)) {
-        throw fromBrokerError(status.error, `host ${this.#setup.host} listening`);
+        throw fromBrokerError(status.error, `host ${this.#deps.setup.host} listening`);
       }
     }
   }
 
-  /** Another host has owned the shard meanwhile: it is taken over anew if its lease is ours again. */
+  /** Takes a shard over again that another host has owned meanwhile, once its lease is held here. */
   #retake(shard: number, deposed: ShardOwner): void {
     setTimeout(() => {
       if (this.#owners.get(shard) !== deposed) return;
-      if (this.#leases.held(shard)) this.#takeOver(shard);
+      if (this.#deps.leases.held(shard)) this.#takeOver(shard);
       else this.#retake(shard, deposed);
     }, RETAKE_MS);
   }
 
   #tellServing(shard: number): void {
-    // First, so that whoever hears of it knows how the shard stands.
+    // First, so that the main thread has the shard's status when it learns that it is served.
     this.#sendStatuses();
-    this.#send({ type: "serving", shard });
+    this.#deps.send({ type: "serving", shard });
   }
 
   #tell(type: ShardEventType, shard: number, error: PserverError): void {
-    this.#send({ type, shard, error: error.toWire() });
+    this.#deps.send({ type, shard, error: error.toWire() });
   }
 
   #sendStatuses(): void {
-    this.#send({
+    this.#deps.send({
       type: "statuses",
       statuses: [...this.#owners.values()].map((owner) => owner.status()),
     });

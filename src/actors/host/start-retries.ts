@@ -7,10 +7,10 @@ const RETRY_MS_MIN = 50;
 const RETRY_MS_MAX = 1_000;
 
 /**
- * The time that a host has to start. What the broker keeps it from for now, such as a cluster that
- * has no leader, is tried again until that time is over.
+ * Repeats the work of a host's start until a deadline that all of it shares, where the broker cannot do it
+ * for now, such as a cluster without a leader.
  */
-export class StartPatience {
+export class StartRetries {
   readonly #connection: Pick<NatsConnection, "info">;
   readonly #endsAtMs: number;
 
@@ -20,11 +20,11 @@ export class StartPatience {
   }
 
   /**
-   * The result of `work`, which is done again while its error is retryable and there is time.
+   * Returns the result of `work`, which is repeated while its error is retryable and there is time.
    * @throws its last error; NO_JETSTREAM at once if the broker's JetStream does not answer because
    * it has none.
    */
-  async until<Result>(work: () => Promise<Result>): Promise<Result> {
+  async run<Result>(work: () => Promise<Result>): Promise<Result> {
     for (let retryMs = RETRY_MS_MIN; ; retryMs = Math.min(2 * retryMs, RETRY_MS_MAX)) {
       try {
         return await work();

@@ -5,7 +5,7 @@ import type { JournalSettings } from "../journal/journal.ts";
 /** What a worker thread is started with. */
 export interface WorkerSetup {
   readonly connection: ConnectionSettings;
-  /** Of the connection that answers. */
+  /** Settings of the connection that answers. */
   readonly answerConnection: ConnectionSettings;
   readonly job: string;
   /** Whether requests may come from another account of the broker. */
@@ -19,9 +19,9 @@ export interface WorkerSetup {
   readonly journal: JournalSettings;
   readonly retainBytes: number;
   readonly snapshotBytes: number;
-  /** Journal bytes under way to one shard. */
+  /** Journal bytes that may be under way to one shard. */
   readonly creditBytes: number;
-  /** The buffer of the host's `HostMemory`, and the most that it may use for values. */
+  /** The buffer of the host's `HostMemory`, and the most that the host may use for values. */
   readonly memory: SharedArrayBuffer;
   readonly memoryLimitBytes: number | undefined;
 }
@@ -30,19 +30,19 @@ export interface WorkerSetup {
 export interface RecoveredShard {
   readonly shard: number;
   readonly generation: number;
-  /** What the shard did not keep of journals that were replaced, oldest first. */
+  /** The parts of replaced journals that the shard did not keep, oldest first. */
   readonly fallbacks: readonly Fallback[];
 }
 
-/** What the main thread tells a worker. */
+/** Messages from the main thread to a worker. */
 export type ToWorker =
   | { readonly type: "own"; readonly shard: number }
   | { readonly type: "disown"; readonly shard: number }
   | { readonly type: "close" };
 
 /**
- * What goes wrong in a shard: it has ended; it does not fit into the host's memory; a snapshot, or the mark of how far it is folded, could not
- * be stored; or an asker has seen a later record than the journal holds.
+ * Troubles of a shard: it has failed; it does not fit into the host's memory; a snapshot or the mark of
+ * how far it is folded could not be stored; a trainer has seen a later record than the journal holds.
  */
 export type ShardEventType =
   | "failed"
@@ -51,7 +51,7 @@ export type ShardEventType =
   | "mark-failed"
   | "loss-reported";
 
-/** What a worker tells the main thread. */
+/** Messages from a worker to the main thread. */
 export type FromWorker =
   | { readonly type: "ready" }
   | { readonly type: "serving"; readonly shard: number }

@@ -13,15 +13,15 @@ const START_MS = 15_000;
 const CLOSE_MS = 5_000;
 
 /**
- * Memory for a worker's short-lived objects. V8 would take up to 48 MB before it looks for garbage;
- * what a worker makes per record is small and dies at once, and tensors are elsewhere.
+ * Memory for a worker's short-lived objects. V8 would take up to 48 MB before it collects garbage; the
+ * objects that a worker makes per record are small and die at once, and tensors are elsewhere.
  */
 const YOUNG_MB_MAX = 3;
 
-/** What the workers of a host tell it. */
+/** Callbacks of {@link WorkerPool}. */
 export interface WorkerPoolEvents {
   readonly onServing: (shard: number) => void;
-  /** A shard does not fit into the host's memory; its owner says so until it does. */
+  /** A shard does not fit into the host's memory; its owner answers NO_MEMORY until it does. */
   readonly onNoMemory: (shard: number, error: PserverError) => void;
   readonly onShardFailed: (shard: number, error: PserverError) => void;
   /** Something went wrong in a shard that goes on. */
@@ -38,7 +38,7 @@ export interface WorkerPoolEvents {
 /** The worker threads of a host, which share its shards evenly. */
 export class WorkerPool {
   readonly #events: WorkerPoolEvents;
-  /** Each worker with its end: one that has ended by itself says so no second time. */
+  /** Each worker with the promise of its end. */
   readonly #workers: Map<Worker, Promise<void>> = new Map();
   readonly #shards: Map<number, Worker> = new Map();
   readonly #statuses: Map<Worker, readonly Fields[]> = new Map();
@@ -48,19 +48,19 @@ export class WorkerPool {
     this.#events = events;
   }
 
-  /** Starts `count` workers; @throws as the first that cannot start does. */
+  /** Starts `count` workers; @throws the error of the first that cannot start. */
   async start(count: number, setup: Omit<WorkerSetup, "index">): Promise<void> {
     await Promise.all(
       Array.from({ length: count }, (_, index) => this.#startWorker({ ...setup, index })),
     );
   }
 
-  /** What the shards last said of themselves, twice a second. */
+  /** The last statuses of the shards, which come twice a second. */
   get statuses(): Fields[] {
     return [...this.#statuses.values()].flat();
   }
 
-  /** Gives a shard, whose lease is held, to the worker that has it, or else to the one with the fewest. */
+  /** Gives a shard, whose lease must be held, to the worker that has it, or else to the one with the fewest. */
   own(shard: number): void {
     const current = this.#shards.get(shard);
     if (current !== undefined) {
@@ -82,7 +82,7 @@ export class WorkerPool {
     if (worker !== undefined) post(worker, { type: "disown", shard });
   }
 
-  /** Closes all workers; one that does not answer is ended. */
+  /** Closes all workers; one that does not react is terminated. */
   async close(): Promise<void> {
     this.#closing = true;
     await Promise.all([...this.#workers].map(([worker, exited]) => closeWorker(worker, exited)));
@@ -119,17 +119,28 @@ export class WorkerPool {
   }
 
   #receive(worker: Worker, message: FromWorker): void {
-    if (message.type === "serving") this.#events.onServing(message.shard);
-    else if (message.type === "statuses") this.#statuses.set(worker, message.statuses);
-    else if (message.type === "no-memory") {
-      this.#events.onNoMemory(message.shard, errorFromWire(message.error));
-    } else if (message.type === "failed") {
-      this.#events.onShardFailed(message.shard, errorFromWire(message.error));
-    } else if (message.type === "recovered") {
-      const { shard, generation, fallbacks } = message;
-      this.#events.onRecovered({ shard, generation, fallbacks });
-    } else if ("error" in message) {
-      this.#events.onShardTrouble(message.type, message.shard, errorFromWire(message.error));
+    switch (message.type) {
+      case "serving":
+        this.#events.onServing(message.shard);
+        break;
+      case "statuses":
+        this.#statuses.set(worker, message.statuses);
+        break;
+      case "no-memory":
+        this.#events.onNoMemory(message.shard, errorFromWire(message.error));
+        break;
+      case "failed":
+        this.#events.onShardFailed(message.shard, errorFromWire(message.error));
+        break;
+      case "recovered": {
+        const { shard, generation, fallbacks } = message;
+        this.#events.onRecovered({ shard, generation, fallbacks });
+        break;
+      }
+      case "snapshot-failed":
+      case "mark-failed":
+      case "loss-reported":
+        this.#events.onShardTrouble(message.type, message.shard, errorFromWire(message.error));
     }
   }
 }
@@ -145,7 +156,7 @@ async function closeWorker(worker: Worker, exited: Promise<void>): Promise<void>
   clearTimeout(timer);
 }
 
-/** An error that ended a thread: its class is lost on the way, its code is not. */
+/** Restores an error that ended a thread: its class is lost between threads, its code is not. */
 function fromThread(error: Error): PserverError {
   const { code, details } = error as Error & { code?: unknown; details?: unknown };
   if (typeof code !== "string") return ensureError(error);

@@ -1,3 +1,7 @@
+import type { JetStreamManager } from "@nats-io/jetstream";
+import type { JobSubjects } from "../../protocol/index.ts";
+import { probeStorage } from "./storage-probe.ts";
+
 interface Query {
   readonly bytes: number;
   readonly resolve: (fits: boolean) => void;
@@ -50,4 +54,9 @@ export class StorageQueries {
       for (const query of queries) query.reject(error);
     }
   }
+}
+
+/** Queries about the space for files of the broker that `manager` speaks to. */
+export function storageQueries(manager: JetStreamManager, subjects: JobSubjects): StorageQueries {
+  return new StorageQueries((bytes) => probeStorage(manager, subjects, "file", bytes));
 }

@@ -7,26 +7,26 @@ import { JOB_KEY } from "../lifecycle/record-format.ts";
 import { hasRemovalMark, LEASES_IN_KV, parseSettings, SETTINGS_KEY } from "./job-settings.ts";
 import type { JobStreams } from "./job-streams.ts";
 
-/** A job as its streams and records show it, whether hosts serve it or not. */
+/** A job as its streams and records describe it, whether hosts serve it or not. */
 export interface JobDescription {
   readonly job: string;
   /**
-   * Of its lifecycle; `removing` if its removal was begun, `incomplete` if it has no settings: its
-   * making or its removal was cut off.
+   * State of its lifecycle; `removing` if its removal was begun, `incomplete` if it has no settings
+   * because its creation or its removal was interrupted.
    */
   readonly state: LifecycleState | "removing" | "incomplete";
   readonly shards: number;
   readonly journal: "file" | "memory" | undefined;
-  /** Hosts that are alive; undefined where only an etcd knows them. */
+  /** Hosts that are alive; undefined if their leases are in etcd. */
   readonly hosts: readonly string[] | undefined;
-  /** `kv`, or which etcd holds the leases. */
+  /** `kv`, or the identity of the etcd that holds the leases. */
   readonly leases: string;
-  /** What all of its streams hold, in the broker's memory and files. */
+  /** Bytes of all its streams, in the broker's memory and files. */
   readonly bytes: number;
   readonly streams: number;
 }
 
-/** Describes a job; @throws TIMEOUT, DENIED, … where the broker does not tell. */
+/** Describes a job; @throws TIMEOUT, DENIED, … if the broker does not answer. */
 export async function describeJob(
   connection: NatsConnection,
   { job, streams }: JobStreams,
@@ -46,7 +46,7 @@ export async function describeJob(
   return { ...rest, state, shards, journal, leases, hosts };
 }
 
-/** The hosts of a job that are alive, by id; undefined where its leases are not in the broker. */
+/** The ids of a job's hosts that are alive; undefined if its leases are not in the broker. */
 export async function aliveHosts(
   connection: NatsConnection,
   subjects: JobSubjects,

@@ -1,5 +1,5 @@
 import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream";
-import { JobSubjects, jobOfStream } from "../../protocol/index.ts";
+import { JobSubjects, jobOfStream, PserverError } from "../../protocol/index.ts";
 import { fromBrokerError } from "../../transport/broker-error.ts";
 
 /** The streams of one job on a broker: journals, snapshots and buckets. */
@@ -27,10 +27,16 @@ export async function listJobStreams(manager: JetStreamManager): Promise<JobStre
     .sort((a, b) => (a.job < b.job ? -1 : 1));
 }
 
-/** The streams of one job, none if there is no such job; @throws as {@link listJobStreams}. */
+/** The streams of one job; none if there is no such job. @throws as {@link listJobStreams}, and BAD_NAME. */
 export async function streamsOfJob(manager: JetStreamManager, job: string): Promise<StreamInfo[]> {
-  // Refuses a name that no job can have.
+  // Throws for a name that no job can have.
   const { job: name } = new JobSubjects(job);
   const jobs = await listJobStreams(manager);
   return [...(jobs.find((listed) => listed.job === name)?.streams ?? [])];
+}
+
+/** The error if the broker does not hold a job of this name. */
+export function noSuchJob(job: string): PserverError {
+  const message = `the broker holds no job ${job}: list its jobs with "pserver jobs"`;
+  return new PserverError("BAD_NAME", message, { job });
 }

@@ -18,7 +18,7 @@ import {
 } from "./job-settings.ts";
 import { streamsOfJob } from "./job-streams.ts";
 
-/** What a {@link JobRemoval} works with. */
+/** Options of {@link JobRemoval}. */
 export interface JobRemovalOptions {
   readonly connection: NatsConnection;
   readonly job: string;
@@ -29,9 +29,9 @@ export interface JobRemovalOptions {
 }
 
 /**
- * Removes a job for good. First its settings get a mark, so that no host joins it or takes what is
- * left for a new job; the bucket that holds them goes last. A removal that was cut off is ended by
- * another one.
+ * Removes a job for good. First its settings are marked, so that no host joins the job or creates it
+ * anew from what is left; the bucket that holds them is removed last. An interrupted removal is completed
+ * by another one.
  */
 export class JobRemoval {
   readonly #options: JobRemovalOptions;
@@ -43,7 +43,7 @@ export class JobRemoval {
   }
 
   /**
-   * The streams that would go, the bucket of settings last; none if there is no such job.
+   * The streams that would be removed, the bucket of settings last; none if there is no such job.
    * @throws JOB_EXISTS while a host of the job is alive, BAD_VALUE if its leases are in an etcd that was
    * not given; DENIED for a user who may not list streams.
    */
@@ -55,8 +55,8 @@ export class JobRemoval {
   }
 
   /**
-   * Removes the job; `onRemoved` is told of each stream and key.
-   * @throws as {@link JobRemoval.plan}; nothing is removed then.
+   * Removes the job; `onRemoved` is called for each stream and key.
+   * @throws as {@link JobRemoval.plan}, before anything is removed.
    */
   async run(onRemoved: (name: string) => void): Promise<void> {
     const streams = await this.#streams();
@@ -68,7 +68,7 @@ export class JobRemoval {
     await this.#removeEtcdKeys(onRemoved);
     const manager = await this.#manager();
     for (const name of streams) {
-      // One that is gone was removed by another removal of the same job.
+      // A missing stream was removed by another removal of the same job.
       const wasThere = await deleteStream(manager, name).catch((error: unknown): never => {
         throw fromBrokerError(error, `removing the stream ${name}`, { job: this.#options.job });
       });
@@ -76,7 +76,7 @@ export class JobRemoval {
     }
   }
 
-  /** Marks the settings while no host is alive, before and after. */
+  /** Marks the settings, and checks before and after that no host is alive. */
   async #fence(bucket: KvBucket, settings: KvEntry, streams: ReadonlySet<string>): Promise<void> {
     await this.#checkUnused(settings, streams);
     if (hasRemovalMark(settings.value)) return;
@@ -87,7 +87,7 @@ export class JobRemoval {
     );
     if (marked === undefined) throw this.#beingChanged();
     try {
-      // A host that had read the settings before may have joined meanwhile.
+      // A host that read the settings before the mark may have joined meanwhile.
       await this.#checkUnused(settings, streams);
     } catch (error) {
       await bucket.update(SETTINGS_KEY, asMap(settings.value, SETTINGS_KEY), marked);
@@ -129,7 +129,7 @@ export class JobRemoval {
     );
   }
 
-  /** The keys of the job that do not go with a lease. */
+  /** Removes the keys of the job that do not expire with a lease. */
   async #removeEtcdKeys(onRemoved: (name: string) => void): Promise<void> {
     const { etcd } = this.#options;
     if (etcd === undefined) return;
@@ -138,7 +138,8 @@ export class JobRemoval {
       ...(await client.list(keys.leases)),
       ...(await client.list(keys.done)),
     ]) {
-      if (await client.swap([{ key, revision }], [{ remove: key }])) onRemoved(`etcd ${key}`);
+      if (await client.swap([{ key, revision }], [{ kind: "remove", key }]))
+        onRemoved(`etcd ${key}`);
     }
   }
 

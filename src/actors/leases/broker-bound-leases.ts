@@ -3,7 +3,7 @@ import { PserverError } from "../../protocol/index.ts";
 import { fromBrokerError } from "../../transport/broker-error.ts";
 import type { Leases, LeaseValue } from "./leases.ts";
 
-/** Asks a broker for a sign of life. */
+/** Checks that a broker answers. */
 export class BrokerProbe {
   readonly #connection: Pick<NatsConnection, "flush">;
   readonly #timeoutMs: number;
@@ -14,7 +14,7 @@ export class BrokerProbe {
     this.#timeoutMs = timeoutMs;
   }
 
-  /** Settles when the broker answers; askers at the same time share one question. @throws NO_BROKER. */
+  /** Settles when the broker answers; calls at the same time share one request. @throws NO_BROKER */
   reach(): Promise<void> {
     this.#underWay ??= this.#ask().finally(() => {
       this.#underWay = undefined;
@@ -33,7 +33,7 @@ export class BrokerProbe {
     try {
       await Promise.race([this.#connection.flush(), timeout]);
     } catch (error) {
-      throw fromBrokerError(error, "asking the broker for a sign of life");
+      throw fromBrokerError(error, "checking that the broker answers");
     } finally {
       clearTimeout(timer);
     }
@@ -41,9 +41,9 @@ export class BrokerProbe {
 }
 
 /**
- * Leases beside the broker, held by who reaches the broker. A host that has lost it can serve nothing,
- * so its leases must end; and while it is away trainers cannot renew theirs, so their absence says
- * nothing. Leases that the broker keeps itself have both by nature.
+ * Leases outside the broker, claimed, renewed and listed only while the broker answers. A host that has
+ * lost the broker can serve nothing, so its leases must end; and while the broker is down trainers cannot
+ * renew theirs, so a missing lease means nothing. Leases in the broker have both properties by nature.
  */
 export class BrokerBoundLeases implements Leases {
   readonly #leases: Leases;

@@ -1,17 +1,17 @@
 import { PserverError } from "../../protocol/index.ts";
-import type { EtcdClient, EtcdEntry } from "../etcd/etcd-client.ts";
+import type { EtcdClient, EtcdEntry, EtcdWrite } from "../etcd/etcd-client.ts";
 import { type Leases, type LeaseValue, parseLease, settleLease } from "./leases.ts";
 
 /**
- * Leases in etcd: a key for each, which goes with a lease of etcd's own. It lasts for the lease time in
- * whole seconds, and at least as long as that etcd gives any.
+ * Leases in etcd: a key for each, attached to a lease of etcd's own. It lasts for the lease time rounded
+ * up to seconds, and at least for etcd's minimum.
  */
 export class EtcdLeases implements Leases {
   readonly #client: EtcdClient;
   readonly #root: string;
   readonly #leaseMs: number;
 
-  /** `root`: what all keys begin with; it ends in a slash. */
+  /** `root`: prefix of all keys; it ends in a slash. */
   constructor(client: EtcdClient, root: string, leaseMs: number) {
     this.#client = client;
     this.#root = root;
@@ -23,7 +23,7 @@ export class EtcdLeases implements Leases {
       const held = await this.#find(key);
       if (held === undefined) return (await this.#create(key, value)) || undefined;
       if (held.value.owner !== value.owner) return false;
-      // Whoever claims what it holds already counts on the whole time again.
+      // A holder that claims its lease again relies on the whole lease time.
       return (await this.#client.keepAlive(held.entry.lease)) || undefined;
     });
   }
@@ -34,15 +34,15 @@ export class EtcdLeases implements Leases {
       if (held?.value.owner !== value.owner) return false;
       const { lease, revision, value: written } = held.entry;
       if (!(await this.#client.keepAlive(lease))) return undefined;
-      const put = { put: this.#root + key, value: JSON.stringify(value), lease };
+      const put = this.#put(key, value, lease);
       if (put.value === written) return true;
-      return (await this.#client.swap([{ key: put.put, revision }], [put])) || undefined;
+      return (await this.#client.swap([{ key: put.key, revision }], [put])) || undefined;
     });
   }
 
   async release(key: string, value: LeaseValue): Promise<void> {
     const held = await this.#find(key);
-    // The lease is of this claim alone: ending it takes nothing from whoever claims the key later.
+    // The lease belongs to this claim alone: ending it does not affect later claims of the key.
     if (held?.value.owner === value.owner) await this.#client.revoke(held.entry.lease);
   }
 
@@ -66,12 +66,15 @@ export class EtcdLeases implements Leases {
   }
 
   async #create(key: string, value: LeaseValue): Promise<boolean> {
-    const path = this.#root + key;
     const lease = await this.#client.grant(this.#leaseMs);
-    const put = { put: path, value: JSON.stringify(value), lease };
-    if (await this.#client.swap([{ key: path, revision: undefined }], [put])) return true;
+    const put = this.#put(key, value, lease);
+    if (await this.#client.swap([{ key: put.key, revision: undefined }], [put])) return true;
     await this.#client.revoke(lease);
     return false;
+  }
+
+  #put(key: string, value: LeaseValue, lease: string): EtcdWrite & { kind: "put" } {
+    return { kind: "put", key: this.#root + key, value: JSON.stringify(value), lease };
   }
 
   async #find(key: string): Promise<{ entry: EtcdEntry; value: LeaseValue } | undefined> {
@@ -82,7 +85,7 @@ export class EtcdLeases implements Leases {
 
 function readLease(key: string, { value, lease }: EtcdEntry): LeaseValue {
   if (lease === "0") {
-    throw new PserverError("BAD_MESSAGE", `lease ${key}: the key in etcd goes with no lease`, {
+    throw new PserverError("BAD_MESSAGE", `lease ${key}: the key in etcd has no lease`, {
       key,
     });
   }

@@ -2,13 +2,13 @@ import { ensureError, PserverError } from "../../protocol/index.ts";
 import { type Clock, systemClock } from "../clock.ts";
 import type { Leases, LeaseValue } from "./leases.ts";
 
-/** What a {@link LeaseKeeper} keeps, and for how long it may go unrenewed. */
-export interface LeaseKeeperOptions {
+/** Dependencies of {@link LeaseKeeper}. */
+export interface LeaseKeeperDeps {
   readonly leases: Leases;
   readonly key: string;
   readonly value: LeaseValue;
   readonly leaseMs: number;
-  /** Called once, when the lease can no longer be counted on; the keeper has then ended. */
+  /** Called once, when the lease is lost or may be; the keeper has then stopped. */
   readonly onLost: (reason: PserverError) => void;
   /** Called whenever the lease was claimed or renewed: it is held for `remainingMs` from now. */
   readonly onHeld?: (remainingMs: number) => void;
@@ -16,11 +16,11 @@ export interface LeaseKeeperOptions {
 }
 
 /**
- * Holds one lease and renews it three times in a lease time. Its time is measured from before
- * each renewal was sent, on a monotonic clock, so it ends here before it ends at the broker.
+ * Holds one lease and renews it three times in a lease time. The time is measured from before each
+ * renewal is sent, on a monotonic clock, so the lease ends here before it ends where it is stored.
  */
 export class LeaseKeeper {
-  readonly #options: LeaseKeeperOptions;
+  readonly #deps: LeaseKeeperDeps;
   readonly #clock: Clock;
   #heldUntil = Number.NEGATIVE_INFINITY;
   #running = false;
@@ -28,14 +28,14 @@ export class LeaseKeeper {
   #cancelTimers: (() => void)[] = [];
   #lastError: PserverError | undefined;
 
-  constructor(options: LeaseKeeperOptions) {
-    this.#options = options;
-    this.#clock = options.clock ?? systemClock;
+  constructor(deps: LeaseKeeperDeps) {
+    this.#deps = deps;
+    this.#clock = deps.clock ?? systemClock;
   }
 
   /**
-   * Whether the lease is held at this moment. Ask before every answer that only the holder may
-   * give: a timer may be late, this is not.
+   * Whether the lease is held at this moment. Check before every answer that only the holder may
+   * give: `onLost` depends on a timer, which may be late.
    */
   get held(): boolean {
     return this.#running && this.#clock.now() < this.#heldUntil;
@@ -44,7 +44,7 @@ export class LeaseKeeper {
   /** Claims the lease and, if it was free, keeps it from then on; false if another holds it. */
   async start(): Promise<boolean> {
     const sentAt = this.#clock.now();
-    const { leases, key, value } = this.#options;
+    const { leases, key, value } = this.#deps;
     if (!(await leases.claim(key, value))) return false;
     this.#running = true;
     this.#extend(sentAt);
@@ -52,18 +52,18 @@ export class LeaseKeeper {
   }
 
   /**
-   * Stops renewing, waits for a renewal under way and gives the lease up. It throws if the broker
-   * does not answer: the lease then ends in its own time.
+   * Stops renewing, waits for a renewal under way and releases the lease. It throws if the lease cannot be
+   * released: it then ends by itself.
    */
   async stop(): Promise<void> {
     const wasRunning = this.#running;
     this.#end();
     await this.#renewal;
-    if (wasRunning) await this.#options.leases.release(this.#options.key, this.#options.value);
+    if (wasRunning) await this.#deps.leases.release(this.#deps.key, this.#deps.value);
   }
 
   #extend(sentAt: number): void {
-    const { leaseMs, onHeld } = this.#options;
+    const { leaseMs, onHeld } = this.#deps;
     this.#heldUntil = sentAt + leaseMs;
     onHeld?.(this.#heldUntil - this.#clock.now());
     this.#schedule(sentAt + leaseMs / 3);
@@ -81,10 +81,10 @@ export class LeaseKeeper {
   }
 
   async #renew(): Promise<void> {
-    const { leases, key, value, leaseMs } = this.#options;
+    const { leases, key, value, leaseMs } = this.#deps;
     const sentAt = this.#clock.now();
     try {
-      // One that vanished before its time went with a broker's memory: take it again.
+      // A lease can vanish early with a broker's memory: claim it again.
       const held = (await leases.renew(key, value)) || (await leases.claim(key, value));
       if (!this.#running) return;
       if (held) this.#extend(sentAt);
@@ -96,14 +96,14 @@ export class LeaseKeeper {
   }
 
   #expire(): void {
-    const { key, leaseMs } = this.#options;
+    const { key, leaseMs } = this.#deps;
     this.#lose(`lease ${key} has not been renewed for ${leaseMs} ms`);
   }
 
   #lose(message: string): void {
     if (!this.#running) return;
     this.#end();
-    const { key, onLost } = this.#options;
+    const { key, onLost } = this.#deps;
     onLost(new PserverError("NOT_OWNER", message, { key }, { cause: this.#lastError }));
   }
 

@@ -2,47 +2,46 @@ import { ensureError, type PserverError } from "../../protocol/index.ts";
 import { type Clock, systemClock } from "../clock.ts";
 import type { Leases } from "./leases.ts";
 
-/** Which leases a {@link LeaseView} watches. */
-export interface LeaseViewOptions {
+/** Dependencies of {@link LeaseView}. */
+export interface LeaseViewDeps {
   readonly leases: Leases;
-  /** Ends in a dot. */
+  /** Prefix of the watched leases' keys; ends in a dot. */
   readonly prefix: string;
   readonly leaseMs: number;
-  /** How often to look; three times in a lease time by default. */
+  /** Time between polls; a third of the lease time by default. */
   readonly pollMs?: number;
-  /** Told of each poll that failed; the view goes on. */
+  /** Told of each poll that failed; the view continues. */
   readonly onError?: (error: PserverError) => void;
   readonly clock?: Clock;
 }
 
 /**
- * Which leases are lost, as far as this process can know: it polls three times in a lease time
- * and calls a lease lost when it was absent for a whole lease time in which every poll was
- * answered. After an outage of the broker every holder thus gets a lease time to come back.
+ * Tells which leases are lost: those that were absent for a whole lease time in which every poll was
+ * answered. After an outage every holder thus has a lease time to come back.
  */
 export class LeaseView {
-  readonly #options: LeaseViewOptions;
+  readonly #deps: LeaseViewDeps;
   readonly #clock: Clock;
-  /** When each lease that vanished less than a lease time ago was first found absent. */
+  /** For each lease that vanished less than a lease time ago, when it was first found absent. */
   readonly #absentSince = new Map<string, number>();
   #present: ReadonlySet<string> = new Set();
-  /** Since when all polls were answered; undefined if the last was not. */
+  /** Start of the time in which all polls were answered; undefined if the last was not. */
   #connectedSince: number | undefined;
   #polledAt = Number.NEGATIVE_INFINITY;
   #running = false;
   #poll: Promise<void> = Promise.resolve();
   #cancelTimer: () => void = () => undefined;
 
-  constructor(options: LeaseViewOptions) {
-    this.#options = options;
-    this.#clock = options.clock ?? systemClock;
+  constructor(deps: LeaseViewDeps) {
+    this.#deps = deps;
+    this.#clock = deps.clock ?? systemClock;
   }
 
   /** Whether every poll of the past lease time was answered. */
   get settled(): boolean {
     return (
       this.#connectedSince !== undefined &&
-      this.#polledAt - this.#connectedSince >= this.#options.leaseMs
+      this.#polledAt - this.#connectedSince >= this.#deps.leaseMs
     );
   }
 
@@ -51,11 +50,11 @@ export class LeaseView {
     return this.#present;
   }
 
-  /** Whether the lease has been absent for a whole lease time with this process looking. */
+  /** Whether the lease has been absent for a whole lease time while this process polled. */
   isLost(key: string): boolean {
     if (!this.settled || this.#present.has(key)) return false;
     const absentSince = this.#absentSince.get(key);
-    return absentSince === undefined || this.#polledAt - absentSince >= this.#options.leaseMs;
+    return absentSince === undefined || this.#polledAt - absentSince >= this.#deps.leaseMs;
   }
 
   /** Polls until {@link LeaseView.stop}; settles after the first poll, answered or not. */
@@ -67,20 +66,20 @@ export class LeaseView {
     await this.#poll;
   }
 
-  /** Ends polling and waits for a poll under way. */
+  /** Stops polling and waits for a poll under way. */
   async stop(): Promise<void> {
     this.#running = false;
     this.#cancelTimer();
     await this.#poll;
   }
 
-  /** Forgets what absence has been observed; call it when the connection was lost. */
+  /** Discards the absences observed so far. Call it when the connection was lost. */
   disconnected(): void {
     this.#connectedSince = undefined;
   }
 
   async #pollOnce(): Promise<void> {
-    const { leases, prefix, leaseMs, onError, pollMs = leaseMs / 3 } = this.#options;
+    const { leases, prefix, leaseMs, onError, pollMs = leaseMs / 3 } = this.#deps;
     const sentAt = this.#clock.now();
     try {
       const present = await leases.keys(prefix);
@@ -96,15 +95,15 @@ export class LeaseView {
     });
   }
 
-  /** Absence is counted from when it was known until the last question about it was sent. */
+  /** Counts an absence from the answer that first showed it until the last poll was sent. */
   #note(present: ReadonlySet<string>, sentAt: number, answeredAt: number): void {
-    const { leaseMs } = this.#options;
-    // A pause of this process is no observation either.
+    const { leaseMs } = this.#deps;
+    // A time in which this process was paused does not count as observed.
     if (sentAt - this.#polledAt > leaseMs) this.disconnected();
     this.#connectedSince ??= answeredAt;
     for (const key of this.#present) if (!present.has(key)) this.#absentSince.set(key, answeredAt);
     for (const [key, since] of this.#absentSince) {
-      // Of one that vanished a lease time ago `connectedSince` says enough.
+      // For a lease that vanished longer ago, `connectedSince` decides.
       if (present.has(key) || sentAt - since >= leaseMs) this.#absentSince.delete(key);
     }
     this.#polledAt = sentAt;

@@ -12,19 +12,19 @@ const MODULE_BYTES = PAGE_BYTES;
 const SCRATCH_BYTES = 256 * 1024;
 
 /**
- * The memory grows by an eighth, at least by this much: less than doubling, so that a host stays
- * close to the bytes it holds, and more than what is asked for, because every growth detaches the
- * old `ArrayBuffer` and V8 answers each with a full garbage collection (3,500 growths of 1 MiB took
- * 4 s). The addresses are reserved beforehand, so growing moves nothing.
+ * The memory grows by an eighth, at least by this much: less than doubling, so that it stays close to the
+ * bytes in use, and more than required, because every growth detaches the old `ArrayBuffer` and makes V8
+ * run a full garbage collection (3,500 growths of 1 MiB took 4 s). The addresses are reserved beforehand,
+ * so growing moves nothing.
  */
 const GROW_BYTES_MIN = 1024 * 1024;
 const GROW_DIVISOR = 8;
 
-/** Settings of a {@link ShardMemory}. */
+/** Options of {@link ShardMemory}. */
 export interface ShardMemoryOptions {
   /**
-   * The most bytes the WebAssembly memory may have, of which 320 KiB are its own: 320 KiB to 4 GiB,
-   * whole pages of 64 KiB counted. Default 4 GiB.
+   * The most bytes the WebAssembly memory may have, from 320 KiB, which it needs itself, to 4 GiB;
+   * rounded down to pages of 64 KiB. Default 4 GiB.
    */
   readonly bytesMax?: number;
 }
@@ -33,9 +33,8 @@ export interface ShardMemoryOptions {
  * The one WebAssembly memory of a shard: it holds the values and slots of all blocks, and the
  * kernels work in it.
  *
- * A pointer is a byte address from 0 to 4 GiB. What came out of an `i32` of WebAssembly may be
- * negative above 2 GiB; every method takes that form too. The memory never shrinks; freed bytes are
- * given out again.
+ * A pointer is a byte address from 0 to 4 GiB. Above 2 GiB an `i32` of WebAssembly is negative; every
+ * method takes that form too. The memory never shrinks; freed bytes are allocated again.
  */
 export class ShardMemory {
   /** The kernels that work in this memory. */
@@ -48,7 +47,7 @@ export class ShardMemory {
   readonly #free: FreeRanges = new FreeRanges();
   readonly #allocated: Map<number, number> = new Map();
   #allocatedBytes = 0;
-  /** What {@link stage} copied last, unless somebody has asked for the scratch since. */
+  /** The array that {@link stage} copied last; undefined if the scratch was used since. */
   #staged: Uint8Array | undefined;
 
   /**
@@ -72,32 +71,37 @@ export class ShardMemory {
         maximum: this.#bytesMax / PAGE_BYTES,
       });
     } catch (cause) {
-      throw new PserverError("TOO_LARGE", "no room for another WebAssembly memory", {}, { cause });
+      throw new PserverError(
+        "TOO_LARGE",
+        "no addresses left for another WebAssembly memory",
+        {},
+        { cause },
+      );
     }
     this.kernels = instantiateKernels(this.#memory);
   }
 
-  /** Pointer to {@link scratchBytes} of scratch, valid until the next who uses it; never freed. */
+  /** Pointer to {@link scratchBytes} of scratch, valid until its next use; never freed. */
   get scratch(): number {
     this.#staged = undefined;
     return MODULE_BYTES;
   }
 
-  /** Bytes given out and not freed, each allocation rounded up to 16. */
+  /** Bytes allocated and not freed, each allocation rounded up to 16. */
   get allocatedBytes(): number {
     return this.#allocatedBytes;
   }
 
-  /** Bytes of the WebAssembly memory; those never written to cost no real memory. */
+  /** Bytes of the WebAssembly memory; those never written to use no physical memory. */
   get memoryBytes(): number {
     return this.#memory.buffer.byteLength;
   }
 
   /**
-   * Pointer to `bytes` bytes, aligned to 16, that belong to the caller until freed. What they hold
-   * is undefined. 0 bytes give pointer 0, which nothing else has. Views made before become invalid.
+   * Pointer to `bytes` bytes, aligned to 16, that belong to the caller until freed; their contents are
+   * undefined. 0 bytes give pointer 0, which no other allocation has. Earlier views become invalid.
    * @throws BAD_VALUE if `bytes` is negative or not an integer.
-   * @throws TOO_LARGE if the memory cannot grow that far; nothing is changed then.
+   * @throws TOO_LARGE if the memory cannot grow that far; nothing changes then.
    */
   allocate(bytes: number): number {
     if (!Number.isSafeInteger(bytes) || bytes < 0) {
@@ -114,7 +118,7 @@ export class ShardMemory {
   }
 
   /**
-   * Gives back what {@link allocate} gave for the same `bytes`.
+   * Frees what {@link allocate} returned for the same `bytes`.
    * @throws INTERNAL if `pointer` is not allocated (freed before, say) or `bytes` is another size.
    */
   free(pointer: number, bytes: number): void {
@@ -154,8 +158,8 @@ export class ShardMemory {
   }
 
   /**
-   * Pointer to a copy of `bytes`, at most {@link scratchBytes} of them, where the scratch begins. The
-   * same array is copied once for several calls that follow each other: it must not change meanwhile.
+   * Pointer to a copy of `bytes`, at most {@link scratchBytes} of them, at the start of the scratch.
+   * Consecutive calls with the same array copy it once: it must not change meanwhile.
    */
   stage(bytes: Uint8Array): number {
     if (this.#staged !== bytes) {
@@ -165,12 +169,12 @@ export class ShardMemory {
     return MODULE_BYTES;
   }
 
-  /** Forgets the array that was staged last, which it would otherwise keep alive. */
+  /** Drops the reference to the array that was staged last, which keeps it alive. */
   unstage(): void {
     this.#staged = undefined;
   }
 
-  /** Grows the memory until its free tail has `bytes`, and takes them. */
+  /** Grows the memory until `bytes` are free at its end, and allocates them. */
   #takeGrown(bytes: number): number {
     const end = this.memoryBytes;
     const lacking = bytes - this.#free.bytesBefore(end);
@@ -186,7 +190,10 @@ export class ShardMemory {
     this.#free.give(end, growBytes);
     const pointer = this.#free.take(bytes);
     if (pointer === undefined) {
-      throw new PserverError("INTERNAL", `grew by ${growBytes} bytes, yet ${bytes} are not free`);
+      throw new PserverError(
+        "INTERNAL",
+        `memory grew by ${growBytes} bytes, but ${bytes} bytes are not free`,
+      );
     }
     return pointer;
   }

@@ -18,6 +18,7 @@ import { type ConnectionSettings, openConnection } from "../../transport/connect
 import { openJetStream } from "../../transport/jetstream.ts";
 import { StreamPublisher } from "../../transport/stream-publisher.ts";
 import { type KvBucket, openExistingBucket } from "../jetstream/kv-bucket.ts";
+import { storageQueries } from "../jetstream/storage-queries.ts";
 import { streamExists } from "../jetstream/streams.ts";
 import {
   hasRemovalMark,
@@ -26,7 +27,7 @@ import {
   SETTINGS_KEY,
   type StoredSettings,
 } from "../job/job-settings.ts";
-import { noSuchJob } from "../job/no-such-job.ts";
+import { noSuchJob } from "../job/job-streams.ts";
 import { Journal } from "../journal/journal.ts";
 import { MarkKeeper } from "../owner/mark-keeper.ts";
 import { OwnersClient } from "../requests/owners-client.ts";
@@ -74,7 +75,7 @@ export class Recovery {
     this.#publisher = new StreamPublisher(connection, subjects.hostInbox(host));
     this.#owners = new OwnersClient({
       connection,
-      manager,
+      storage: storageQueries(manager, subjects),
       subjects,
       host,
       journalOf: (shard) => this.#journal(shard),

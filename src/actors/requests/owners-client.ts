@@ -1,5 +1,4 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { JetStreamManager } from "@nats-io/jetstream";
 import { type NatsConnection, TimeoutError } from "@nats-io/transport-node";
 import {
   decodeMessage,
@@ -26,79 +25,75 @@ import {
 } from "../../protocol/index.ts";
 import { fromBrokerError, isNoResponders } from "../../transport/broker-error.ts";
 import { mapConcurrently } from "../concurrent.ts";
-import { probeStorage } from "../jetstream/storage-probe.ts";
-import { StorageQueries } from "../jetstream/storage-queries.ts";
+import type { StorageQueries } from "../jetstream/storage-queries.ts";
 import type { Journal } from "../journal/journal.ts";
-import type { Owners, WantedBlock } from "../lifecycle/owners.ts";
+import type { CheckedBlocks, Owners, WantedBlock } from "../lifecycle/owners.ts";
 import { neededBytes } from "../memory/host-memory.ts";
 
-/** How long one request waits for an answer before it is repeated. */
+/** How long one request waits for a reply before it is repeated. */
 const ATTEMPT_MS = 2_000;
 
-/** How long an owner may be missing: longer than a lease, so that a successor can take over. */
-const PATIENCE_MS = 20_000;
+/** How long a shard may be without an owner: longer than a lease, so that a successor can take over. */
+const GRACE_MS = 20_000;
 
-/** How long an owner may take to say what memory its host has. */
+/** Grace time of a request for the memory of an owner's host. */
 const MEMORY_MS = 2_000;
 
-/** How long an owner may take to say whom it remembers; it is asked again soon if it does not. */
+/** Grace time of a request for the trainers that a shard remembers; it is repeated soon. */
 const TRAINERS_MS = 5_000;
 
-/** Pause before an owner that is missing is asked again. */
+/** Pause before a missing owner is asked again. */
 const RETRY_MS = 100;
 
-/** Snapshots need room beside the state while an old one is kept: design, snapshots. */
+/** Bytes of snapshots per byte of state: the old ones are kept while a new one is written. */
 const SNAPSHOT_FACTOR = 2.5;
 
-/** Asks the owners of shards, wherever they are, and appends host records to journals. */
-export class OwnersClient implements Owners {
-  readonly #connection: NatsConnection;
-  readonly #storage: StorageQueries;
-  readonly #subjects: JobSubjects;
-  readonly #host: string;
-  readonly #journalOf: (shard: number) => Journal;
+/** Dependencies of {@link OwnersClient}. */
+export interface OwnersClientDeps {
+  readonly connection: NatsConnection;
+  readonly subjects: JobSubjects;
+  /** Id of this host. */
+  readonly host: string;
+  readonly storage: StorageQueries;
+  readonly journalOf: (shard: number) => Journal;
+}
 
-  constructor(options: {
-    readonly connection: NatsConnection;
-    readonly manager: JetStreamManager;
-    readonly subjects: JobSubjects;
-    readonly host: string;
-    readonly journalOf: (shard: number) => Journal;
-  }) {
-    this.#connection = options.connection;
-    const { manager, subjects } = options;
-    this.#storage = new StorageQueries((bytes) => probeStorage(manager, subjects, "file", bytes));
-    this.#subjects = subjects;
-    this.#host = options.host;
-    this.#journalOf = options.journalOf;
+/** Sends requests to the owners of shards, and appends host records to journals. */
+export class OwnersClient implements Owners {
+  readonly #deps: OwnersClientDeps;
+
+  constructor(deps: OwnersClientDeps) {
+    this.#deps = deps;
   }
 
   /**
-   * Asks the owner of a shard, again and again while none answers.
-   * @throws NO_OWNER if none does in 20 s (or `patienceMs`), or the error that the owner answers.
-   * What takes an owner long needs more than 2 s (`attemptMs`) before it is asked again.
+   * Sends a request to the owner of a shard and repeats it while no owner answers. `attemptMs` is the time
+   * before a repeat, 2 s by default; requests that take an owner long need more.
+   * @throws NO_OWNER if none answers in `graceMs`, 20 s by default; else the error in the reply.
    */
   async ask(
     shard: number,
     verb: OwnerVerb,
     fields: Fields,
-    patienceMs: number = PATIENCE_MS,
+    graceMs: number = GRACE_MS,
     attemptMs: number = ATTEMPT_MS,
   ): Promise<Message> {
-    const subject = this.#subjects.owner(shard, this.#host, verb);
+    const { connection, subjects, host } = this.#deps;
+    const subject = subjects.owner(shard, host, verb);
     const payload = encodeMessage(fields);
-    const deadline = performance.now() + patienceMs;
+    const deadline = performance.now() + graceMs;
     for (;;) {
       try {
         const timeout = Math.max(1, Math.min(attemptMs, deadline - performance.now()));
-        const reply = await this.#connection.request(subject, payload, { timeout });
+        const reply = await connection.request(subject, payload, { timeout });
         const message = decodeMessage(reply.data);
         throwIfError(message.fields);
         return message;
       } catch (error) {
-        if (!isUnanswered(error) && !isMoving(error))
+        if (!isUnanswered(error) && !isMoving(error)) {
           throw fromBrokerError(error, `asking shard ${shard}`);
-        if (performance.now() >= deadline) throw this.#noOwner(shard, patienceMs, error);
+        }
+        if (performance.now() >= deadline) throw noOwner(shard, graceMs, error);
         await delay(RETRY_MS);
       }
     }
@@ -107,7 +102,7 @@ export class OwnersClient implements Owners {
   async check(
     shard: number,
     want: { readonly blocks: readonly WantedBlock[]; readonly at?: Position },
-  ): Promise<{ position: Position; missing: readonly (readonly [string, number])[] }> {
+  ): Promise<CheckedBlocks> {
     const at = want.at ?? { generation: 1, seq: 0 };
     const { fields } = await this.ask(shard, "check", { ...at, blocks: want.blocks });
     const missing = listField(fields, "missing", want.blocks.length).map((row) => {
@@ -121,7 +116,7 @@ export class OwnersClient implements Owners {
   async trainers(shard: number): Promise<RememberedTrainers> {
     const all: TrainerSession[] = [];
     let toldUpTo = 0;
-    // Trainers that come while it is asked for can make the last page follow one page later.
+    // Trainers that join while pages are read can make one page more.
     for (let pages = 0; pages <= TRAINERS_MAX / TRAINERS_PER_MESSAGE_MAX; pages++) {
       const request = trainersRequest(all.at(-1)?.[0] ?? "");
       const { fields } = await this.ask(shard, "trainers", request, TRAINERS_MS);
@@ -134,15 +129,15 @@ export class OwnersClient implements Owners {
   }
 
   append(shard: number, record: HostRecord): Promise<Position> {
-    return this.#journalOf(shard).append(record);
+    return this.#deps.journalOf(shard).append(record);
   }
 
   async checkSpace(stateBytes: number): Promise<void> {
     const bytes = Math.ceil(stateBytes * SNAPSHOT_FACTOR);
-    if (await this.#storage.fits(bytes)) return;
+    if (await this.#deps.storage.fits(bytes)) return;
     throw new PserverError(
       "NO_SPACE",
-      `the broker cannot hold snapshots of ${stateBytes} bytes of values: they take ${bytes} bytes`,
+      `the broker cannot store snapshots of ${stateBytes} bytes of values: they take ${bytes} bytes`,
       { expected: bytes },
     );
   }
@@ -169,7 +164,7 @@ export class OwnersClient implements Owners {
     }
   }
 
-  /** What the host of a shard has free; undefined if none answers, and then nothing is known. */
+  /** The free memory of a shard's host; undefined if none answers. */
   async #memoryOf(shard: number): Promise<{ host: string; freeBytes: number } | undefined> {
     try {
       const { fields } = await this.ask(shard, "memory", {}, MEMORY_MS, MEMORY_MS);
@@ -179,15 +174,15 @@ export class OwnersClient implements Owners {
       throw error;
     }
   }
+}
 
-  #noOwner(shard: number, patienceMs: number, cause: unknown): PserverError {
-    return new PserverError(
-      "NO_OWNER",
-      `shard ${shard}: no host has answered for ${patienceMs} ms; start one with "pserver host"`,
-      { shard },
-      { cause },
-    );
-  }
+function noOwner(shard: number, graceMs: number, cause: unknown): PserverError {
+  return new PserverError(
+    "NO_OWNER",
+    `shard ${shard}: no host has answered for ${graceMs} ms; start one with "pserver host"`,
+    { shard },
+    { cause },
+  );
 }
 
 function isUnanswered(error: unknown): boolean {

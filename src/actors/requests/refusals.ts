@@ -1,16 +1,16 @@
 import { escapeId } from "../../protocol/index.ts";
 
-/** Refusals that one trainer is told in one period, and all together: whoever floods is not worth more. */
+/** Refusals sent to one trainer in one period, and to all together. */
 const EACH_MAX = 16;
 const ALL_MAX = 1_024;
 
-/** How long a period is. Shorter than what refusals say how long to wait. */
+/** Length of a period; shorter than the waiting time that refusals name. */
 const PERIOD_MS = 100;
 
 /**
- * Who has been told of a refusal in a period. What is not told is asked again after a second. Who has
- * been told enough is not heard any more in it: as much waits as may wait, and to read on would cost more
- * than what is refused.
+ * Limits how many refusals are sent, period by period. A request without a reply is sent again after a
+ * second. The requests of a trainer that has had its share of refusals are dropped unread for the rest of
+ * the period: its queue is full, and reading would cost more than refusing.
  */
 export class Refusals {
   readonly #told: Map<string, number> = new Map();
@@ -24,7 +24,7 @@ export class Refusals {
     this.#now = now;
   }
 
-  /** Whether one more may be told to a trainer, which then counts as told. */
+  /** Whether one more refusal may be sent to a trainer; true counts as sent. */
   mayTell(trainer: string): boolean {
     if (this.#total === 0) this.#endsAtMs = this.#now() + PERIOD_MS;
     const told = this.#told.get(trainer) ?? 0;
@@ -37,10 +37,10 @@ export class Refusals {
     return true;
   }
 
-  /** Whether the trainer with this token in its subjects is not heard at the moment. */
+  /** Whether requests of the trainer with this token in its subjects are to be dropped now. */
   readonly isUnheard = (token: string): boolean => this.#unheard.has(token);
 
-  /** Begins a new period if the last one is over; to be called in each turn of the event loop. */
+  /** Begins a new period if the last one is over. Call it in each turn of the event loop. */
   review(): void {
     if (this.#total === 0 || this.#now() < this.#endsAtMs) return;
     this.#told.clear();

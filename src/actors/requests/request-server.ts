@@ -12,12 +12,12 @@ import {
 } from "../../protocol/index.ts";
 import { TURN_MS } from "./queue-limits.ts";
 import type { Refusals } from "./refusals.ts";
-import type { Request, RequestLane } from "./request-queue.ts";
+import type { Request, RequestQueue } from "./request-queue.ts";
 import { Turn } from "./turn.ts";
 
 /**
- * Works on one request: gives the entries of the reply, or throws what the reply carries. With `tell` it
- * sends messages to an inbox of the asker before that; what is no inbox of its gets none.
+ * Answers one request: returns the entries of the reply, or throws the error that the reply carries.
+ * With `tell` it may send messages before that, to inboxes of the asker only; to others nothing is sent.
  */
 export type RequestHandler = (
   id: string,
@@ -26,61 +26,59 @@ export type RequestHandler = (
   tell: (inbox: string, entries: Fields) => void,
 ) => Promise<Fields>;
 
+/** Options of {@link RequestServer}. */
+export interface RequestServerOptions {
+  readonly connection: NatsConnection;
+  /** Of all requests that come through the connection. */
+  readonly refusals: Refusals;
+  readonly subjects: JobSubjects;
+  /** Subject with the asker's id and the verb as its last tokens. */
+  readonly subject: string;
+  /** In the order in which they are served; a verb that belongs to none is refused. */
+  readonly queues: readonly RequestQueue[];
+  readonly handle: RequestHandler;
+  /** Whether every host gets each request, not one of them alone. */
+  readonly isForAll?: boolean;
+  /** Called for each request from another account of the broker; none of them is answered. */
+  readonly onOtherAccount?: (trainer: string) => void;
+}
+
 /**
- * Answers requests that any host of the job may answer, each by one of them, or by all. Trainers have
- * their turns one after the other, and what is too much of one is refused with BUSY.
+ * Answers requests that any host of the job may answer, each by one of them, or by all. Trainers are
+ * served in turns; a trainer with too many waiting requests is refused with BUSY.
  */
 export class RequestServer {
-  readonly #connection: NatsConnection;
-  readonly #subjects: JobSubjects;
-  readonly #handle: RequestHandler;
-  readonly #lanes: readonly RequestLane[];
-  readonly #subscription: Subscription;
-  readonly #refusals: Refusals;
-  readonly #onOtherAccount: (trainer: string) => void;
+  readonly #options: RequestServerOptions;
   readonly #turn: Turn = new Turn(TURN_MS, () => {
-    this.#refusals.review();
+    this.#options.refusals.review();
     this.#work();
   });
+  #subscription: Subscription | undefined;
   #active = 0;
   #isClosed = false;
   #idle: (() => void) | undefined;
 
-  constructor(options: {
-    readonly connection: NatsConnection;
-    /** Of all requests that come through the connection. */
-    readonly refusals: Refusals;
-    readonly subjects: JobSubjects;
-    /** Subject with the asker's id and the verb as its last tokens. */
-    readonly subject: string;
-    /** In the order in which they are served; a verb that has none is refused. */
-    readonly lanes: readonly RequestLane[];
-    readonly handle: RequestHandler;
-    /** Whether every host is to hear each request, not one alone. */
-    readonly isForAll?: boolean;
-    /** Called for each request from another account of the broker, where none is answered. */
-    readonly onOtherAccount?: (trainer: string) => void;
-  }) {
-    this.#connection = options.connection;
-    this.#refusals = options.refusals;
-    this.#subjects = options.subjects;
-    this.#handle = options.handle;
-    this.#lanes = options.lanes;
-    this.#onOtherAccount = options.onOtherAccount ?? (() => undefined);
-    this.#subscription = options.connection.subscribe(options.subject, {
-      ...(options.isForAll === true ? {} : { queue: "hosts" }),
+  constructor(options: RequestServerOptions) {
+    this.#options = options;
+  }
+
+  /** Begins to take requests. */
+  listen(): void {
+    const { connection, subject, isForAll } = this.#options;
+    this.#subscription = connection.subscribe(subject, {
+      ...(isForAll === true ? {} : { queue: "hosts" }),
       callback: (error, message) => {
         if (error === null) this.#receive(message);
       },
     });
   }
 
-  /** Takes no more requests, has those that wait ask again, and waits for those under way. */
+  /** Stops taking requests, refuses waiting ones with BUSY, and waits for those in work. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    this.#subscription.unsubscribe();
-    for (const lane of this.#lanes) {
-      for (const { reply } of lane.drain()) {
+    this.#subscription?.unsubscribe();
+    for (const queue of this.#options.queues) {
+      for (const { reply } of queue.drain()) {
         this.#respond(reply, encodeError(busy("the host is closing", { expected: 0 })));
       }
     }
@@ -91,66 +89,68 @@ export class RequestServer {
   }
 
   #receive(message: Msg): void {
+    const { subjects, queues, onOtherAccount } = this.#options;
     const reply = message.reply ?? "";
     const sender = this.#sender(message.subject);
     if (sender === undefined) return;
     const { id: trainer, verb } = sender;
-    // Answered elsewhere, the asker could write where only this host may.
-    if (!this.#subjects.mayAnswer(reply, trainer)) {
-      if (this.#subjects.isOfOtherAccount(reply)) this.#onOtherAccount(trainer);
+    // A reply to any other subject would let the asker write where only this host may.
+    if (!subjects.mayAnswer(reply, trainer)) {
+      if (subjects.isOfOtherAccount(reply)) onOtherAccount?.(trainer);
       return;
     }
-    const lane = this.#lanes.find((candidate) => candidate.takes(verb));
-    if (lane === undefined) {
+    const queue = queues.find((candidate) => candidate.takes(verb));
+    if (queue === undefined) {
       const error = new PserverError("BAD_MESSAGE", `no such verb: ${verb}`, { received: verb });
       this.#refuse(trainer, reply, error);
       return;
     }
-    // A copy: what came with it would be kept as long.
+    // A copy, so that a waiting request does not keep the whole received chunk alive.
     const request = { trainer, verb, reply, data: Uint8Array.from(message.data) };
-    const refusal = lane.add(request);
+    const refusal = queue.add(request);
     if (refusal !== undefined) this.#refuse(trainer, reply, refusal);
     else this.#work();
   }
 
   #sender(subject: string): { id: string; verb: string } | undefined {
     try {
-      return this.#subjects.parseSender(subject);
+      return this.#options.subjects.parseSender(subject);
     } catch {
-      // The subject names no asker: there is nobody to answer.
+      // The subject names no asker, so there is nobody to answer.
       return undefined;
     }
   }
 
-  /** Begins what may be begun in this turn. */
+  /** Begins as many requests as this turn allows. */
   #work(): void {
-    for (const lane of this.#lanes) {
+    for (const queue of this.#options.queues) {
       while (!this.#isClosed && !this.#turn.isOver) {
-        const request = lane.next();
+        const request = queue.next();
         if (request === undefined) break;
         this.#turn.begin();
-        void this.#answer(lane, request);
+        void this.#answer(queue, request);
       }
     }
   }
 
-  async #answer(lane: RequestLane, request: Request): Promise<void> {
+  async #answer(queue: RequestQueue, request: Request): Promise<void> {
     this.#active++;
     this.#respond(request.reply, await this.#reply(request));
-    lane.done(request);
+    queue.done(request);
     this.#active--;
     if (this.#active === 0) this.#idle?.();
     this.#work();
   }
 
   async #reply({ trainer, verb, data }: Request): Promise<Uint8Array> {
+    const { subjects, handle } = this.#options;
     const tell = (inbox: string, entries: Fields): void => {
-      if (this.#subjects.isTrainerInbox(inbox, trainer)) {
+      if (subjects.isTrainerInbox(inbox, trainer)) {
         this.#respond(inbox, encodeMessage(entries));
       }
     };
     try {
-      return encodeMessage(await this.#handle(trainer, verb, decodeMessage(data), tell));
+      return encodeMessage(await handle(trainer, verb, decodeMessage(data), tell));
     } catch (error) {
       return encodeError(ensureError(error));
     }
@@ -158,10 +158,11 @@ export class RequestServer {
 
   #refuse(trainer: string, reply: string, error: PserverError): void {
     this.#turn.begin();
-    if (this.#refusals.mayTell(trainer)) this.#respond(reply, encodeError(error));
+    if (this.#options.refusals.mayTell(trainer)) this.#respond(reply, encodeError(error));
   }
 
   #respond(reply: string, bytes: Uint8Array): void {
-    if (!this.#connection.isClosed()) this.#connection.publish(reply, bytes);
+    const { connection } = this.#options;
+    if (!connection.isClosed()) connection.publish(reply, bytes);
   }
 }

@@ -1,15 +1,15 @@
-/** Bounds of something that trainers share, in units of the user's choice. */
+/** Limits of a shared resource, in units of the caller's choice. */
 export interface ShareLimits {
-  /** What one trainer may hold; one thing alone may be larger. */
+  /** The most that one trainer may hold, unless it holds a single larger amount. */
   readonly each: number;
-  /** What all may hold together. */
+  /** The most that all may hold together. */
   readonly all: number;
 }
 
 /**
- * How much of something bounded each trainer holds. Nobody may hold more than is left free, so that
- * those who hold the most are refused first and there is always room for one who holds nothing: of one
- * greedy trainer half remains free, of two a third.
+ * Shares out a limited resource among trainers. Invariant: when a trainer takes more, it then holds no
+ * more than is left free. So those who hold the most are refused first, and a trainer that holds nothing
+ * can always take some: one greedy trainer leaves half free, two leave a third.
  */
 export class Shares {
   readonly #limits: ShareLimits;
@@ -20,12 +20,12 @@ export class Shares {
     this.#limits = limits;
   }
 
-  /** What all hold together. */
+  /** The amount that all hold together. */
   get total(): number {
     return this.#total;
   }
 
-  /** Gives a trainer more, if it may have it; false changes nothing. */
+  /** Gives a trainer more, if the limits allow it; false changes nothing. */
   take(trainer: string, amount: number): boolean {
     const { each, all } = this.#limits;
     const before = this.#held.get(trainer) ?? 0;

@@ -1,19 +1,19 @@
 /**
- * Bounds what is done in one turn of the event loop, so that others have theirs: timers, above all those
- * that renew leases, and what other connections have brought.
+ * Limits the work done in one turn of the event loop, so that timers, above all those that renew leases,
+ * and messages of other connections have their turns.
  */
 export class Turn {
   readonly #lengthMs: number;
   readonly #onNext: () => void;
   #endsAtMs: number | undefined;
 
-  /** `onNext` is called in the turn after each one that has begun. */
+  /** `onNext` is called in the turn after each one in which {@link begin} was called. */
   constructor(lengthMs: number, onNext: () => void) {
     this.#lengthMs = lengthMs;
     this.#onNext = onNext;
   }
 
-  /** Something is done in this turn. */
+  /** Notes that work is done in this turn. */
   begin(): void {
     if (this.#endsAtMs !== undefined) return;
     this.#endsAtMs = performance.now() + this.#lengthMs;
@@ -23,7 +23,7 @@ export class Turn {
     });
   }
 
-  /** Whether what is left has to wait for the next turn. */
+  /** Whether further work has to wait for the next turn. */
   get isOver(): boolean {
     return this.#endsAtMs !== undefined && performance.now() >= this.#endsAtMs;
   }

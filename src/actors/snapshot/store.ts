@@ -178,7 +178,7 @@ export class SnapshotStore {
         client: this.#client,
         stream: this.#subjects.snapshotStream(),
         start: { filter_subject: this.#subjects.shardSnapshots(this.#shard) },
-        patienceMs: LIST_TIMEOUT_MS,
+        graceMs: LIST_TIMEOUT_MS,
       };
       await scanStream(scan, (seq) => sequences.push(seq) > 0);
       return sequences;

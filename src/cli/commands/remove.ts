@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import type { EtcdSpace } from "../../actors/etcd/etcd-space.ts";
-import { noSuchJob } from "../../actors/job/no-such-job.ts";
+import { noSuchJob } from "../../actors/job/job-streams.ts";
 import { PserverError } from "../../protocol/errors.ts";
 import { confirm } from "../confirm.ts";
 import { type CliContext, openOutput } from "../context.ts";

@@ -1,7 +1,7 @@
 // Proves how long a host that starts tries: while an error can be retried and there is time, and not
 // where the broker says that it has no JetStream. The clock is a fake one.
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { StartPatience } from "../../../src/actors/host/start-retries.ts";
+import { StartRetries } from "../../../src/actors/host/start-retries.ts";
 import { PserverError } from "../../../src/protocol/errors.ts";
 
 const WITH = { jetstream: true } as const;
@@ -14,8 +14,8 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-function patience(info: object, timeoutMs = 10_000): StartPatience {
-  return new StartPatience({ info } as ConstructorParameters<typeof StartPatience>[0], timeoutMs);
+function retries(info: object, timeoutMs = 10_000): StartRetries {
+  return new StartRetries({ info } as ConstructorParameters<typeof StartRetries>[0], timeoutMs);
 }
 
 /** Work that fails with a code so often, and then gives its number of attempts. */
@@ -29,18 +29,18 @@ function failing(code: "JETSTREAM_UNAVAILABLE" | "DENIED", times: number): () =>
 }
 
 test("work is done again while its error can be retried", async () => {
-  const started = patience(WITH).until(failing("JETSTREAM_UNAVAILABLE", 5));
+  const started = retries(WITH).run(failing("JETSTREAM_UNAVAILABLE", 5));
   await vi.advanceTimersByTimeAsync(5_000);
   expect(await started).toBe(6);
 });
 
 test("until the time is over, which all work of a start shares", async () => {
-  const shared = patience(WITH);
-  const first = shared.until(failing("JETSTREAM_UNAVAILABLE", 5));
+  const shared = retries(WITH);
+  const first = shared.run(failing("JETSTREAM_UNAVAILABLE", 5));
   await vi.advanceTimersByTimeAsync(5_000);
   await first;
   let ended: unknown;
-  const second = shared.until(failing("JETSTREAM_UNAVAILABLE", 1_000)).catch((error: unknown) => {
+  const second = shared.run(failing("JETSTREAM_UNAVAILABLE", 1_000)).catch((error: unknown) => {
     ended = error;
   });
   await vi.advanceTimersByTimeAsync(3_500);
@@ -51,18 +51,18 @@ test("until the time is over, which all work of a start shares", async () => {
 });
 
 test("an error that no retry helps ends it at once", async () => {
-  await expect(patience(WITH).until(failing("DENIED", 1))).rejects.toMatchObject({
+  await expect(retries(WITH).run(failing("DENIED", 1))).rejects.toMatchObject({
     code: "DENIED",
     message: "attempt 1",
   });
 });
 
 test("a broker that has no JetStream, and is in no cluster, is no reason to wait", async () => {
-  await expect(patience({}).until(failing("JETSTREAM_UNAVAILABLE", 1))).rejects.toMatchObject({
+  await expect(retries({}).run(failing("JETSTREAM_UNAVAILABLE", 1))).rejects.toMatchObject({
     code: "NO_JETSTREAM",
     message: "attempt 1",
   });
-  const inCluster = patience({ cluster: "c" }).until(failing("JETSTREAM_UNAVAILABLE", 1));
+  const inCluster = retries({ cluster: "c" }).run(failing("JETSTREAM_UNAVAILABLE", 1));
   await vi.advanceTimersByTimeAsync(1_000);
   expect(await inCluster).toBe(2);
 });

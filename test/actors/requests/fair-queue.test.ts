@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { FairQueue } from "../../../src/actors/requests/fair-queue.ts";
 import { Refusals } from "../../../src/actors/requests/refusals.ts";
-import { RequestLane } from "../../../src/actors/requests/request-queue.ts";
+import { RequestQueue } from "../../../src/actors/requests/request-queue.ts";
 import { Shares } from "../../../src/actors/requests/shares.ts";
 import { Turn } from "../../../src/actors/requests/turn.ts";
 import { retryAfterMs } from "../../../src/protocol/index.ts";
@@ -131,7 +131,7 @@ describe("shares", () => {
   });
 });
 
-describe("a lane of requests", () => {
+describe("a queue of requests", () => {
   const request = (trainer: string, bytes = 0) => ({
     trainer,
     verb: "create",
@@ -140,26 +140,26 @@ describe("a lane of requests", () => {
   });
 
   test("runs a bounded number at a time, of one trainer fewer", () => {
-    const lane = new RequestLane({ verbs: ["create"], atOnce: 3, atOnceEach: 2 });
-    for (let i = 0; i < 9; i++) expect(lane.add(request("flood"))).toBeUndefined();
-    const running = [lane.next(), lane.next(), lane.next()];
+    const queue = new RequestQueue({ verbs: ["create"], atOnce: 3, atOnceEach: 2 });
+    for (let i = 0; i < 9; i++) expect(queue.add(request("flood"))).toBeUndefined();
+    const running = [queue.next(), queue.next(), queue.next()];
     expect(running.map((one) => one?.trainer)).toEqual(["flood", "flood", undefined]);
-    lane.add(request("honest"));
-    lane.add(request("other"));
-    expect([lane.next()?.trainer, lane.next()]).toEqual(["honest", undefined]);
-    lane.done(request("honest"));
-    expect(lane.next()?.trainer).toBe("other");
+    queue.add(request("honest"));
+    queue.add(request("other"));
+    expect([queue.next()?.trainer, queue.next()]).toEqual(["honest", undefined]);
+    queue.done(request("honest"));
+    expect(queue.next()?.trainer).toBe("other");
   });
 
   test("tells who floods that it is too much and how long to wait, and takes others' requests", () => {
-    const lane = new RequestLane({
+    const queue = new RequestQueue({
       verbs: ["create"],
       atOnce: 1,
       atOnceEach: 1,
       requestBytes: 4 * MIB,
       retryAfterMs: 700,
     });
-    const refusals = Array.from({ length: 6 }, () => lane.add(request("flood")));
+    const refusals = Array.from({ length: 6 }, () => queue.add(request("flood")));
     expect(refusals.map((error) => error?.code ?? "")).toEqual(["", "", "", "", "BUSY", "BUSY"]);
     expect(refusals[4]?.details).toMatchObject({
       expected: 4,
@@ -167,16 +167,16 @@ describe("a lane of requests", () => {
       trainer: "flood",
     });
     expect(refusals[4] && retryAfterMs(refusals[4])).toBe(700);
-    expect(lane.add(request("honest"))).toBeUndefined();
-    expect([...lane.drain()].map(({ trainer }) => trainer)).toEqual([
+    expect(queue.add(request("honest"))).toBeUndefined();
+    expect([...queue.drain()].map(({ trainer }) => trainer)).toEqual([
       ...["flood", "honest", "flood", "flood", "flood"],
     ]);
   });
 
   test("counts the bytes of what waits", () => {
-    const lane = new RequestLane({ verbs: ["create"], atOnce: 1, atOnceEach: 1 });
-    expect(lane.add(request("flood", 8 * MIB))).toBeUndefined();
-    expect(lane.add(request("flood", 8 * MIB))?.code).toBe("BUSY");
+    const queue = new RequestQueue({ verbs: ["create"], atOnce: 1, atOnceEach: 1 });
+    expect(queue.add(request("flood", 8 * MIB))).toBeUndefined();
+    expect(queue.add(request("flood", 8 * MIB))?.code).toBe("BUSY");
   });
 });
 
