@@ -5,7 +5,11 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type KvBucket, openBucket } from "../../src/actors/jetstream/kv-bucket.ts";
+import {
+  type KvBucket,
+  openBucket,
+  openExistingBucket,
+} from "../../src/actors/jetstream/kv-bucket.ts";
 import { newQuotas } from "../../src/actors/job/quotas.ts";
 import { KvLeases } from "../../src/actors/leases/kv-leases.ts";
 import { LeaseKeeper } from "../../src/actors/leases/lease-keeper.ts";
@@ -121,6 +125,15 @@ describe("records", () => {
     });
     const expiring = openBucket({ connection: one, bucket: name, storage: "file", ttlMs: 1000 });
     await expect(expiring).rejects.toMatchObject({ code: "JOB_EXISTS" });
+  });
+
+  test("in a bucket that does not exist are not readable, and reading makes none", async () => {
+    const missing = await openExistingBucket(one, "PS_missing");
+    const refusal = { code: "JETSTREAM_UNAVAILABLE" };
+    await expect(missing.read("job")).rejects.toMatchObject(refusal);
+    await expect(missing.keys("param.")).rejects.toMatchObject(refusal);
+    const manager = await jetstreamManager(one);
+    await expect(manager.streams.info("KV_PS_missing")).rejects.toThrow("stream not found");
   });
 
   test("10,000 are listed over another connection", async () => {
