@@ -1,6 +1,7 @@
 import { stat } from "node:fs/promises";
 import { basename } from "node:path";
-import { errnoCode, fileError, PserverError } from "../../protocol/index.ts";
+import { PserverError } from "../../protocol/index.ts";
+import { errnoCode, fileError } from "../../system/file-errors.ts";
 
 const ADVICE = "create it again, or start the host with another --model-dir";
 

@@ -1,7 +1,8 @@
-import { type EtcdSettings, ensureError, type PserverError } from "../../protocol/index.ts";
+import { ensureError, type PserverError } from "../../protocol/index.ts";
 import type { KvBucket } from "../jetstream/kv-bucket.ts";
 import type { BrokerProbe } from "../leases/broker-bound-leases.ts";
 import type { EtcdClient } from "./etcd-client.ts";
+import type { EtcdSettings } from "./etcd-keys.ts";
 import type { EtcdSpace } from "./etcd-space.ts";
 import { InitializationKeys } from "./initialization-keys.ts";
 import { Publication } from "./publication.ts";

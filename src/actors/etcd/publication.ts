@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { type EtcdKeys, ensureError, PserverError } from "../../protocol/index.ts";
+import { ensureError, PserverError } from "../../protocol/index.ts";
 import type { BrokerProbe } from "../leases/broker-bound-leases.ts";
 import type { EtcdClient, EtcdEntry, EtcdGuard, EtcdWrite } from "./etcd-client.ts";
 import type { EtcdKeys } from "./etcd-keys.ts";

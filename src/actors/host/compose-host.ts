@@ -1,8 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
-import { type PserverError, toAdvertised } from "../../protocol/index.ts";
+import type { PserverError } from "../../protocol/index.ts";
 import { ControlService } from "../control/control-service.ts";
 import { Saver } from "../control/saver.ts";
+import { toAdvertised } from "../etcd/etcd-keys.ts";
 import type { EtcdSpace } from "../etcd/etcd-space.ts";
 import { createHostInEtcd, type HostInEtcd } from "../etcd/host-in-etcd.ts";
 import { leaseTimeoutMs, type OpenedJob } from "../job/open-job.ts";

@@ -1,10 +1,6 @@
-import type {
-  EtcdSettings,
-  Fields,
-  PserverError,
-  SynchronizationInput,
-} from "../../protocol/index.ts";
+import type { Fields, PserverError, SynchronizationInput } from "../../protocol/index.ts";
 import type { ConnectionSettings } from "../../transport/connection.ts";
+import type { EtcdSettings } from "../etcd/etcd-keys.ts";
 import type { StoredSettings } from "../job/job-settings.ts";
 import type { RecoveredShard } from "./worker-messages.ts";
 

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import type { NatsConnection } from "@nats-io/transport-node";
+import { defined } from "../../protocol/defined.ts";
 import {
-  defined,
   JobSubjects,
   PAYLOAD_BYTES_MIN,
   PserverError,

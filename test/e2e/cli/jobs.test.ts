@@ -71,7 +71,9 @@ test("commands that change a job say alike that the broker does not hold it", as
     run(["recover", "--job", "typo"], { environment: { PSERVER_URL: job.broker.url } }),
   ]);
   for (const { code, stderr } of ends) {
-    expect(stderr).toContain('BAD_NAME: the broker holds no job typo: list its jobs with "pserver jobs"');
+    expect(stderr).toContain(
+      'BAD_NAME: the broker holds no job typo: list its jobs with "pserver jobs"',
+    );
     expect(code).toBe(3);
   }
 });
