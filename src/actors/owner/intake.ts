@@ -44,7 +44,7 @@ export class Intake {
     // A copy: what came with it would be kept as long.
     const task = { data: Uint8Array.from(data), run };
     if (this.#queue.push(from, task, REQUEST_BYTES + data.length)) return;
-    if (!this.#refusals.mayTell(from)) return;
+    if (!this.#refusals.take(from)) return;
     const expected = QUEUED_BYTES.each / REQUEST_BYTES;
     const text = `expected at most ${expected} waiting requests of a trainer, and room for all`;
     refuse(busy(text, { expected }));

@@ -24,8 +24,8 @@ export class Refusals {
     this.#now = now;
   }
 
-  /** Whether one more refusal may be sent to a trainer; true counts as sent. */
-  mayTell(trainer: string): boolean {
+  /** Takes one refusal from a trainer's share, to be sent; false if none is left. */
+  take(trainer: string): boolean {
     if (this.#total === 0) this.#endsAtMs = this.#now() + PERIOD_MS;
     const told = this.#told.get(trainer) ?? 0;
     if (told >= EACH_MAX || this.#total >= ALL_MAX) {

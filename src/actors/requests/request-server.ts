@@ -158,7 +158,7 @@ export class RequestServer {
 
   #refuse(trainer: string, reply: string, error: PserverError): void {
     this.#turn.begin();
-    if (this.#options.refusals.mayTell(trainer)) this.#respond(reply, encodeError(error));
+    if (this.#options.refusals.take(trainer)) this.#respond(reply, encodeError(error));
   }
 
   #respond(reply: string, bytes: Uint8Array): void {

@@ -225,7 +225,7 @@ test("refusals are told to each trainer some times a period, to all together som
   let now = 5;
   const refusals = new Refusals(() => now);
   const told = (trainer: string): number =>
-    Array.from({ length: 100 }, () => refusals.mayTell(trainer)).filter(Boolean).length;
+    Array.from({ length: 100 }, () => refusals.take(trainer)).filter(Boolean).length;
   expect([told("a"), told("a"), told("b")]).toEqual([16, 0, 16]);
   const all = Array.from({ length: 200 }, (_, i) => told(`t${i}`));
   expect(all.reduce((sum, count) => sum + count, 32)).toBe(1_024);
