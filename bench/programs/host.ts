@@ -1,4 +1,4 @@
-import { type Host, type HostOptions, startHost } from "../../src/actors/host.ts";
+import { type Host, type HostOptions, startHost } from "../../src/actors/host/host.ts";
 import { serveAgent } from "../agent.ts";
 
 /** A host with one worker, as the product starts it. */

@@ -1,12 +1,12 @@
-/** Monotonic time and timers; tests put their own in its place. */
+/** Monotonic time and timers; tests replace it. */
 export interface Clock {
-  /** Milliseconds that never go back, from an arbitrary start. */
+  /** Milliseconds since an arbitrary start; never decreases. */
   now(): number;
-  /** Calls `run` once, `delayMs` from now; the answer cancels it. */
+  /** Calls `run` once, `delayMs` from now; the returned function cancels it. */
   after(delayMs: number, run: () => void): () => void;
 }
 
-/** The process's own clock. Its timers do not keep the process alive. */
+/** The clock of the process. Its timers do not keep the process alive. */
 export const systemClock: Clock = {
   now: () => performance.now(),
   after(delayMs, run) {

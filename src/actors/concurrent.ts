@@ -1,10 +1,9 @@
-/** Small requests that are under way at one time. */
+/** Small requests under way at one time. */
 export const REQUESTS_AT_ONCE = 64;
 
 /**
- * `run` for every item, `atOnce` at a time; results in the order of the items.
- * After the first failure no further item is begun, and it is thrown once all that were under way
- * have ended.
+ * Calls `run` for every item, `atOnce` at a time; returns the results in the order of the items.
+ * After the first failure no further item is begun. It is thrown once all calls under way have ended.
  */
 export async function mapConcurrently<Item, Result>(
   items: readonly Item[],

@@ -38,7 +38,7 @@ export class Lane {
   }
 
   /** Whether the shard would take one more number. */
-  get hasRoom(): boolean {
+  get probeStorage(): boolean {
     return this.next <= this.#done + WINDOW_RECORDS;
   }
 

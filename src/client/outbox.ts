@@ -155,7 +155,7 @@ export class Outbox {
     let idle = 0;
     while (this.#waiting > 0 && !this.#paused && this.#connected && idle < lanes.length) {
       const lane = lanes[this.#turn % lanes.length];
-      const first = lane?.hasRoom ? lane.first : undefined;
+      const first = lane?.probeStorage ? lane.first : undefined;
       if (lane === undefined || first === undefined) {
         this.#turn += 1;
         idle += 1;

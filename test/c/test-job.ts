@@ -1,6 +1,6 @@
 /** Jobs and programs that end with the test that starts them. */
 import { onTestFinished } from "vitest";
-import type { HostOptions } from "../../src/actors/host.ts";
+import type { HostOptions } from "../../src/actors/host/host.ts";
 import { TestJob } from "../support/host.ts";
 import { RunningProgram } from "./running-program.ts";
 

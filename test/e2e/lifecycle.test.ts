@@ -5,12 +5,16 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { LeaseKeeper } from "../../src/actors/lease-keeper.ts";
-import { LeaseView } from "../../src/actors/lease-view.ts";
-import { RecordLeases } from "../../src/actors/leases.ts";
-import { LifecycleService } from "../../src/actors/lifecycle/service.ts";
-import { newQuotas } from "../../src/actors/quotas.ts";
-import { openRecords, type Records } from "../../src/actors/records.ts";
+import {
+  type KvBucket,
+  openBucket,
+  openExistingBucket,
+} from "../../src/actors/jetstream/kv-bucket.ts";
+import { newQuotas } from "../../src/actors/job/quotas.ts";
+import { KvLeases } from "../../src/actors/leases/kv-leases.ts";
+import { LeaseKeeper } from "../../src/actors/leases/lease-keeper.ts";
+import { LeaseView } from "../../src/actors/leases/lease-view.ts";
+import { createLifecycle, type LifecycleService } from "../../src/actors/lifecycle/service.ts";
 import {
   decodeMessage,
   encodeMessage,
@@ -45,11 +49,11 @@ afterAll(async () => {
 });
 
 /** The same new bucket over both connections. */
-async function openBoth(ttlMs?: number): Promise<{ name: string; records: [Records, Records] }> {
+async function openBoth(ttlMs?: number): Promise<{ name: string; records: [KvBucket, KvBucket] }> {
   const name = `PS_test${++buckets}`;
   const options = { bucket: name, storage: "file" as const, ...(ttlMs && { ttlMs }) };
-  const open = (connection: NatsConnection): Promise<Records> =>
-    openRecords({ ...options, connection });
+  const open = (connection: NatsConnection): Promise<KvBucket> =>
+    openBucket({ ...options, connection });
   return { name, records: await Promise.all([open(one), open(two)]) };
 }
 
@@ -114,13 +118,22 @@ describe("records", () => {
 
   test("in a bucket that is kept in another way are refused, naming both ways", async () => {
     const { name } = await openBoth();
-    const opened = openRecords({ connection: one, bucket: name, storage: "memory" });
+    const opened = openBucket({ connection: one, bucket: name, storage: "memory" });
     await expect(opened).rejects.toMatchObject({
       code: "JOB_EXISTS",
       message: expect.stringMatching(/expected .*memory.*; received .*file/),
     });
-    const expiring = openRecords({ connection: one, bucket: name, storage: "file", ttlMs: 1000 });
+    const expiring = openBucket({ connection: one, bucket: name, storage: "file", ttlMs: 1000 });
     await expect(expiring).rejects.toMatchObject({ code: "JOB_EXISTS" });
+  });
+
+  test("in a bucket that does not exist are not readable, and reading makes none", async () => {
+    const missing = await openExistingBucket(one, "PS_missing");
+    const refusal = { code: "JETSTREAM_UNAVAILABLE" };
+    await expect(missing.read("job")).rejects.toMatchObject(refusal);
+    await expect(missing.keys("param.")).rejects.toMatchObject(refusal);
+    const manager = await jetstreamManager(one);
+    await expect(manager.streams.info("KV_PS_missing")).rejects.toThrow("stream not found");
   });
 
   test("10,000 are listed over another connection", async () => {
@@ -157,7 +170,7 @@ describe("records", () => {
 describe("leases", () => {
   test("end by themselves, and a view on another connection notices", async () => {
     const { records } = await openBoth(LEASE_MS);
-    const [first, second] = records.map((each) => new RecordLeases(each));
+    const [first, second] = records.map((each) => new KvLeases(each));
     if (first === undefined || second === undefined) throw new Error("two leases expected");
     const view = new LeaseView({ leases: second, prefix: "trainer.", leaseMs: LEASE_MS });
     await view.start();
@@ -173,7 +186,7 @@ describe("leases", () => {
 
   test("that are kept outlast their time, and stop frees them at once", async () => {
     const { records } = await openBoth(KEPT_LEASE_MS);
-    const [first, second] = records.map((each) => new RecordLeases(each));
+    const [first, second] = records.map((each) => new KvLeases(each));
     if (first === undefined || second === undefined) throw new Error("two leases expected");
     const losses: unknown[] = [];
     const onLost = (reason: unknown): void => void losses.push(reason);
@@ -205,7 +218,7 @@ async function hostOn(
   owners: MemoryOwners,
 ): Promise<LifecycleService> {
   const open = { connection, storage: "file" as const };
-  const service = new LifecycleService({
+  const service = createLifecycle({
     job: {
       job,
       shards: 4,
@@ -215,10 +228,8 @@ async function hostOn(
       rules: 2,
       quotas: newQuotas(),
     },
-    records: await openRecords({ ...open, bucket: `PS_${job}` }),
-    leases: new RecordLeases(
-      await openRecords({ ...open, bucket: `PS_${job}_LEASE`, ttlMs: LEASE_MS }),
-    ),
+    bucket: await openBucket({ ...open, bucket: `PS_${job}` }),
+    leases: new KvLeases(await openBucket({ ...open, bucket: `PS_${job}_LEASE`, ttlMs: LEASE_MS })),
     owners,
     hostId: "h",
     maxPayloadBytes: 1024 * 1024,

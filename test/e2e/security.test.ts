@@ -12,7 +12,7 @@ import {
   PermissionViolationError,
 } from "@nats-io/transport-node";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { HostOptions } from "../../src/actors/host.ts";
+import type { HostOptions } from "../../src/actors/host/host.ts";
 import {
   decodeMessage,
   encodeMessage,

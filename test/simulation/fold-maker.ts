@@ -1,7 +1,7 @@
 import type { BlockHeader } from "../../src/actors/fold/block.ts";
 import { CURRENT_RULES, type Rules } from "../../src/actors/fold/rules.ts";
 import { Shard, type ShardOptions } from "../../src/actors/fold/shard.ts";
-import { ShardMemory } from "../../src/actors/shard-memory.ts";
+import { ShardMemory } from "../../src/actors/memory/shard-memory.ts";
 import { SHARD, SUBJECTS } from "./intents.ts";
 
 /** What the simulation uses of a shard; planted bugs put something of their own behind it. */

@@ -2,7 +2,7 @@ import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
-import type { HostOptions } from "../../src/actors/host.ts";
+import type { HostOptions } from "../../src/actors/host/host.ts";
 import type { BrokerOptions } from "../../src/broker/index.ts";
 import { type Client, type ConnectOptions, connect } from "../../src/client/index.ts";
 import type { WireError } from "../../src/protocol/index.ts";

@@ -1,4 +1,4 @@
-import type { Owners, WantedBlock } from "../../src/actors/lifecycle/settings.ts";
+import type { Owners, WantedBlock } from "../../src/actors/lifecycle/owners.ts";
 import {
   blockPlaces,
   type HostRecord,

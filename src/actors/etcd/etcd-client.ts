@@ -1,17 +1,17 @@
 import type { Etcd3, ICompare, IKeyValue, IOptions, IRequestOp } from "etcd3";
 import { PserverError } from "../../protocol/index.ts";
 
-/** A key as it stands. */
+/** A key and its value. */
 export interface EtcdEntry {
   readonly key: string;
   readonly value: string;
   /** Changes with every write to the key. */
   readonly revision: string;
-  /** Id of the lease that the key goes with; "0" for none. */
+  /** Id of the lease that the key is attached to; "0" for none. */
   readonly lease: string;
 }
 
-/** A condition of a {@link EtcdClient.swap}: the key is of this revision, or absent. */
+/** A condition of a {@link EtcdClient.swap}: the key has this revision, or is absent. */
 export interface EtcdGuard {
   readonly key: string;
   readonly revision: string | undefined;
@@ -19,14 +19,14 @@ export interface EtcdGuard {
 
 /** A change by a {@link EtcdClient.swap}. */
 export type EtcdWrite =
-  | { readonly put: string; readonly value: string; readonly lease?: string }
-  | { readonly remove: string };
+  | { readonly kind: "put"; readonly key: string; readonly value: string; readonly lease?: string }
+  | { readonly kind: "remove"; readonly key: string };
 
 /** How to reach etcd. */
 export interface EtcdClientOptions {
   /** As `parseEtcdEndpoints` gives them. */
   readonly endpoints: readonly string[];
-  /** How long one call may take, over all addresses together. */
+  /** How long one call may take, for all addresses together. */
   readonly timeoutMs: number;
 }
 
@@ -34,7 +34,7 @@ type EtcdModule = typeof import("etcd3");
 type FaultHandling = NonNullable<IOptions["faultHandling"]>;
 type Policy = NonNullable<FaultHandling["global"]>;
 
-/** What fails is tried again here, at the next address; a breaker would outlast a lease. */
+/** No policy of the package: this client retries at the next address; a circuit breaker would outlast a lease. */
 const NO_POLICY = {
   execute: async (run: (context: { signal: AbortSignal }) => unknown) =>
     await run({ signal: new AbortController().signal }),
@@ -48,13 +48,12 @@ const GRPC_OPTIONS = {
 
 const MS_PER_SECOND = 1_000;
 
-/** Of etcd's own refusals, which the client gives no class: nothing is allowed without a user. */
+/** Texts of etcd's own refusals, for which the package has no class. */
 const DENIED = /permission denied|user name is empty|auth(entication|orization)/i;
 
 /**
- * A small part of etcd's interface, with all errors typed and every call bounded: each address is
- * tried once, beginning with the one that answered last. Reads see every write that was answered
- * before they began.
+ * A small part of etcd's interface, with typed errors and bounded calls: each address is tried once,
+ * beginning with the one that answered last. Reads see every write that was answered before they began.
  *
  * Every method throws NO_ETCD if no address answers in time, and DENIED. A write that ended in
  * NO_ETCD may have happened or may yet happen.
@@ -83,22 +82,22 @@ export class EtcdClient {
     );
   }
 
-  /** A client; nothing is connected before the first call. Loads the package that it stands on. */
+  /** Loads the etcd package and makes a client; nothing is connected before the first call. */
   static async open(options: EtcdClientOptions): Promise<EtcdClient> {
     return new EtcdClient(options, await import("etcd3"));
   }
 
-  /** Has `onTurn` told when no address answers any more, and with undefined when one does again. */
+  /** Calls `onTurn` with an error when no address answers any more, and with undefined when one does again. */
   watch(onTurn: (lost: PserverError | undefined) => void): void {
     this.#onTurn = onTurn;
   }
 
-  /** From now on a call may take this long, over all addresses together. */
+  /** Sets how long a call may take, for all addresses together. */
   limit(timeoutMs: number): void {
     this.#tryMs = Math.ceil(timeoutMs / this.endpoints.length);
   }
 
-  /** The key as it stands; undefined if there is none. */
+  /** The entry of a key; undefined if there is none. */
   async read(key: string): Promise<EtcdEntry | undefined> {
     return await this.#call(`reading ${key}`, async ({ kv }) => {
       const { kvs } = await kv.range({ key: Buffer.from(key) });
@@ -116,7 +115,7 @@ export class EtcdClient {
     return (await this.#range(prefix, true)).map(({ key }) => key);
   }
 
-  /** All writes in one step if all guards hold, else none and false; false too for a lease that ended. */
+  /** Makes all writes atomically if all guards hold; else none, and false. False too if a lease has ended. */
   async swap(guards: readonly EtcdGuard[], writes: readonly EtcdWrite[]): Promise<boolean> {
     const compare = guards.map(toCompare);
     const success = writes.map(toRequest);
@@ -130,21 +129,21 @@ export class EtcdClient {
     });
   }
 
-  /** Id of a new lease, which lasts for at least `leaseMs` and whole seconds unless kept alive. */
+  /** Id of a new lease, which lasts for `leaseMs` rounded up to seconds, unless kept alive. */
   async grant(leaseMs: number): Promise<string> {
     return await this.#call("asking for a lease", async ({ leaseClient }) => {
       return (await leaseClient.leaseGrant({ TTL: Math.ceil(leaseMs / MS_PER_SECOND) })).ID;
     });
   }
 
-  /** Makes a lease last for its time from now on; false if it has ended. */
+  /** Extends a lease by its time from now on; false if it has ended. */
   async keepAlive(lease: string): Promise<boolean> {
     return await this.#call("renewing a lease", async ({ leaseClient }) => {
       const stream = await leaseClient.leaseKeepAlive();
       try {
         const ttl = await new Promise<string>((resolve, reject) => {
           stream.on("data", (reply) => resolve(reply.TTL));
-          // Of streams, unlike calls, the package passes gRPC's errors on without a class.
+          // Unlike for calls, the package gives gRPC's errors of streams no class.
           stream.on("error", (error: Error) => reject(this.#module.castGrpcError(error)));
           stream.on("end", () => reject(new this.#module.GRPCUnavailableError("stream ended")));
           stream.write({ ID: lease });
@@ -156,7 +155,7 @@ export class EtcdClient {
     });
   }
 
-  /** Ends a lease and removes all keys that go with it; nothing happens if it has ended. */
+  /** Ends a lease and removes all keys attached to it; does nothing if it has ended. */
   async revoke(lease: string): Promise<void> {
     await this.#call("ending a lease", async ({ leaseClient }) => {
       try {
@@ -247,9 +246,10 @@ function toCompare({ key, revision }: EtcdGuard): ICompare {
 }
 
 function toRequest(write: EtcdWrite): IRequestOp {
-  if ("remove" in write) return { request_delete_range: { key: Buffer.from(write.remove) } };
-  const { put, value, lease } = write;
-  const request = { key: Buffer.from(put), value: Buffer.from(value) };
+  const key = Buffer.from(write.key);
+  if (write.kind === "remove") return { request_delete_range: { key } };
+  const { value, lease } = write;
+  const request = { key, value: Buffer.from(value) };
   return { request_put: lease === undefined ? request : { ...request, lease } };
 }
 

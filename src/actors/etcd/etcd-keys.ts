@@ -2,7 +2,7 @@ import { PserverError } from "../../protocol/errors.ts";
 import { checkJobName } from "../../protocol/names.ts";
 import { showListed } from "../../transport/show-url.ts";
 
-/** Where etcd is, what the keys there begin with, and what trainers are told there. */
+/** Addresses of etcd, prefix of its keys, and addresses of the broker that are published there. */
 export interface EtcdSettings {
   /** `http://host:port` or `https://host:port`, tried in turn; all of one etcd. */
   readonly endpoints: readonly string[];

@@ -3,20 +3,20 @@ import { PserverError } from "../../protocol/index.ts";
 import { EtcdClient } from "./etcd-client.ts";
 import { checkSpaceId, EtcdKeys, type EtcdSettings, parseEtcdEndpoints } from "./etcd-keys.ts";
 
-/** What a job has to itself in one etcd: the keys under one prefix. */
+/** The keys of a job in one etcd, all under one prefix. */
 export interface EtcdSpace {
   readonly client: EtcdClient;
   readonly keys: EtcdKeys;
-  /** Unlike that of any other etcd or prefix, and the same for all who use this one. */
+  /** Identity of this etcd and prefix: unique, and the same for all who use them. */
   readonly id: string;
 }
 
 const TRIES_MAX = 8;
 
 /**
- * Reaches etcd and finds out, or for the first time says, which one it is. An address does not tell:
- * `127.0.0.1` is another etcd on every machine.
- * @throws BAD_VALUE for settings that are none, NO_ETCD if none answers in the time, DENIED,
+ * Connects to etcd and reads its identity, which the first to connect writes. An address identifies
+ * nothing: `127.0.0.1` is another etcd on every machine.
+ * @throws BAD_VALUE for invalid settings, NO_ETCD if no address answers in time, DENIED,
  * JOB_EXISTS if hosts of another job are published there.
  */
 export async function openEtcdSpace(
@@ -41,14 +41,15 @@ async function identify(client: EtcdClient, key: string): Promise<string> {
     const found = await client.read(key);
     if (found !== undefined) return checkSpaceId(found.value, key);
     const id = randomUUID();
-    if (await client.swap([{ key, revision: undefined }], [{ put: key, value: id }])) return id;
+    if (await client.swap([{ key, revision: undefined }], [{ kind: "put", key, value: id }]))
+      return id;
   }
   throw new PserverError("BUSY", `etcd key ${key}: changed by others ${TRIES_MAX} times in a row`, {
     key,
   });
 }
 
-/** Passes if `published` is the job or nothing; @throws JOB_EXISTS otherwise. */
+/** Checks that `published` is this job, or absent; @throws JOB_EXISTS otherwise. */
 export function checkPublishedJob(
   published: string | undefined,
   job: string,

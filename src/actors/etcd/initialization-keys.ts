@@ -1,33 +1,33 @@
 import { PserverError } from "../../protocol/index.ts";
-import { JOB_KEY, trainerKey } from "../lifecycle/keys.ts";
+import type { KvBucket } from "../jetstream/kv-bucket.ts";
 import { parseLifecycleRecord } from "../lifecycle/lifecycle-record.ts";
 import type { Lifecycle } from "../lifecycle/machine.ts";
-import type { Records } from "../records.ts";
+import { JOB_KEY, trainerKey } from "../lifecycle/record-format.ts";
 import type { EtcdEntry, EtcdWrite } from "./etcd-client.ts";
 import type { EtcdSpace } from "./etcd-space.ts";
 
 const TRIES_MAX = 8;
 
 /**
- * Shows in etcd what the job's record says: `/init_ps/lock` goes with the lease of the trainer that is
- * selected, `/init_ps/done` is "1" once the job is initialized. Nothing is decided there: whoever
- * reads the record later writes later, because the keys are read before it and swapped after.
+ * Shows the job's lifecycle in etcd: `/init_ps/lock` is attached to the lease of the selected trainer,
+ * `/init_ps/done` is "1" once the job is initialized. Nothing is decided by these keys. A writer with an
+ * older record cannot overwrite a newer one: the keys are read before the record, and swapped after.
  */
 export class InitializationKeys {
   readonly #space: EtcdSpace;
-  readonly #records: Records;
+  readonly #bucket: KvBucket;
 
-  constructor(space: EtcdSpace, records: Records) {
+  constructor(space: EtcdSpace, bucket: KvBucket) {
     this.#space = space;
-    this.#records = records;
+    this.#bucket = bucket;
   }
 
-  /** Makes the keys say what the record says now; @throws NO_ETCD, BUSY, and as `Records` does. */
+  /** Updates the keys from the job's record; @throws NO_ETCD, BUSY, and as `KvBucket` does. */
   async show(): Promise<void> {
     const { client, keys } = this.#space;
     for (let tries = 1; tries <= TRIES_MAX; tries++) {
       const [lock, done] = [await client.read(keys.lock), await client.read(keys.done)];
-      const record = await this.#records.read(JOB_KEY);
+      const record = await this.#bucket.read(JOB_KEY);
       const job = parseLifecycleRecord(record?.value, JOB_KEY);
       const writes = [...(await this.#lockWrites(job, lock)), ...this.#doneWrites(job, done)];
       const guards = [
@@ -48,16 +48,17 @@ export class InitializationKeys {
       job.state === "initializing"
         ? await client.read(`${keys.leases}${trainerKey(trainer)}`)
         : undefined;
-    // Nobody is selected, or nobody who is alive.
-    if (holder === undefined) return lock === undefined ? [] : [{ remove: keys.lock }];
+    // No trainer is selected, or the selected one is not alive.
+    if (holder === undefined) return lock === undefined ? [] : [{ kind: "remove", key: keys.lock }];
     const value = JSON.stringify({ trainer, session, epoch });
     if (lock?.value === value && lock.lease === holder.lease) return [];
-    return [{ put: keys.lock, value, lease: holder.lease }];
+    return [{ kind: "put", key: keys.lock, value, lease: holder.lease }];
   }
 
   #doneWrites(job: Lifecycle, done: EtcdEntry | undefined): EtcdWrite[] {
     const { keys } = this.#space;
-    if (job.state === "ready") return done?.value === "1" ? [] : [{ put: keys.done, value: "1" }];
-    return done === undefined ? [] : [{ remove: keys.done }];
+    if (job.state === "ready")
+      return done?.value === "1" ? [] : [{ kind: "put", key: keys.done, value: "1" }];
+    return done === undefined ? [] : [{ kind: "remove", key: keys.done }];
   }
 }

@@ -1,52 +1,52 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { ensureError, PserverError } from "../../protocol/index.ts";
-import type { BrokerProbe } from "./broker-bound-leases.ts";
+import type { BrokerProbe } from "../leases/broker-bound-leases.ts";
 import type { EtcdClient, EtcdEntry, EtcdGuard, EtcdWrite } from "./etcd-client.ts";
 import type { EtcdKeys } from "./etcd-keys.ts";
 import { checkPublishedJob } from "./etcd-space.ts";
 
-/** What a {@link Publication} publishes, and where. */
-export interface PublicationOptions {
+/** Dependencies of {@link Publication}. */
+export interface PublicationDeps {
   readonly client: EtcdClient;
   readonly keys: EtcdKeys;
   readonly job: string;
   /** The broker's addresses as trainers reach them. */
   readonly urls: readonly string[];
   readonly leaseMs: number;
-  /** Of that broker: a host that has lost it publishes nothing. */
+  /** Of that broker: a host without a connection to it publishes nothing. */
   readonly probe: BrokerProbe;
-  /** Does the rest of each round. */
+  /** Shows what else is shown in each round. */
   readonly alsoShow: () => Promise<void>;
   /** Told of each round that failed; the next one comes in its time. */
   readonly onError: (error: PserverError) => void;
 }
 
-/** What the keys of the published hosts say. */
+/** The keys of the published hosts. */
 interface Published {
   readonly servers: readonly EtcdEntry[];
   readonly job: EtcdEntry | undefined;
   readonly desired: EtcdEntry | undefined;
 }
 
-/** Lease times that a host waits for the keys of a host that has died to be settled. */
+/** Lease times that a starting host waits until the keys of a dead host have expired. */
 const START_LEASES = 4;
 
 /**
  * Keeps one host in etcd's list of servers: `/ps/<i>` with the broker's addresses, the job's name and
- * the number of hosts. All of it goes with one lease, so that it vanishes with the host; what a dead
- * host takes with it that is not its own, any other writes again within a third of a lease time.
+ * the number of hosts. All of these keys are attached to one lease, so that they expire with the host. A
+ * shared key that expires with a dead host is written again by any other within a third of a lease time.
  */
 export class Publication {
-  readonly #options: PublicationOptions;
+  readonly #deps: PublicationDeps;
   #lease: string | undefined;
-  /** Whether this host has ever been in the list: it then knows whose job it is. */
+  /** Whether this host has ever been in the list, and so knows which job is published there. */
   #listed = false;
   #running = false;
   #timer: NodeJS.Timeout | undefined;
   #round: Promise<void> = Promise.resolve();
 
-  constructor(options: PublicationOptions) {
-    this.#options = options;
+  constructor(deps: PublicationDeps) {
+    this.#deps = deps;
   }
 
   /**
@@ -54,55 +54,59 @@ export class Publication {
    * @throws JOB_EXISTS if hosts of another job are published there, NO_ETCD, BUSY.
    */
   async start(): Promise<void> {
-    const { leaseMs, job } = this.#options;
+    const { leaseMs, job } = this.#deps;
     const until = performance.now() + START_LEASES * Math.max(leaseMs, 1_000);
     while (!(await this.#publish())) {
       if (performance.now() > until) {
-        throw new PserverError("BUSY", `job ${job}: the keys in etcd change all the time`, { job });
+        throw new PserverError(
+          "BUSY",
+          `job ${job}: the keys in etcd kept changing while the host started`,
+          { job },
+        );
       }
       await delay(leaseMs / 10);
     }
-    await this.#options.alsoShow();
+    await this.#deps.alsoShow();
     this.#running = true;
     this.#schedule();
   }
 
-  /** Ends it and removes what goes with the lease. @throws NO_ETCD: it then ends by itself. */
+  /** Ends the publication and revokes its lease. @throws NO_ETCD: the keys then expire by themselves. */
   async stop(): Promise<void> {
     this.#running = false;
     clearTimeout(this.#timer);
     await this.#round;
     const lease = this.#lease;
     this.#lease = undefined;
-    if (lease !== undefined) await this.#options.client.revoke(lease);
+    if (lease !== undefined) await this.#deps.client.revoke(lease);
   }
 
   #schedule(): void {
     if (!this.#running) return;
     this.#timer = setTimeout(() => {
       this.#round = this.#runRound();
-    }, this.#options.leaseMs / 3);
+    }, this.#deps.leaseMs / 3);
   }
 
   async #runRound(): Promise<void> {
     try {
-      await this.#options.probe.reach();
+      await this.#deps.probe.reach();
       await this.#publish();
-      await this.#options.alsoShow();
+      await this.#deps.alsoShow();
     } catch (error) {
-      this.#options.onError(ensureError(error));
+      this.#deps.onError(ensureError(error));
     }
     this.#schedule();
   }
 
-  /** One attempt; false if the keys are not settled or somebody else wrote in between. */
+  /** One attempt; false if keys of dead hosts have not expired yet or somebody else wrote in between. */
   async #publish(): Promise<boolean> {
-    const { client, keys } = this.#options;
+    const { client, keys } = this.#deps;
     const lease = await this.#liveLease();
     const published = await this.#read();
     const { servers, job } = published;
-    checkPublishedJob(job?.value, this.#options.job, keys);
-    // Hosts without a job: who could tell whose died a moment ago. Its others will write it again.
+    checkPublishedJob(job?.value, this.#deps.job, keys);
+    // Hosts are listed, but no job: the host that wrote it has just died, and another will write it again.
     if (job === undefined && servers.length > 0 && !this.#listed) return false;
     const change = this.#changes(published, lease);
     if (change.writes.length > 0 && !(await client.swap(change.guards, change.writes))) {
@@ -112,9 +116,9 @@ export class Publication {
     return true;
   }
 
-  /** The lease, made to last, or a new one. */
+  /** The present lease, extended, or a new one. */
   async #liveLease(): Promise<string> {
-    const { client, leaseMs } = this.#options;
+    const { client, leaseMs } = this.#deps;
     if (this.#lease === undefined || !(await client.keepAlive(this.#lease))) {
       this.#lease = await client.grant(leaseMs);
     }
@@ -122,7 +126,7 @@ export class Publication {
   }
 
   async #read(): Promise<Published> {
-    const { client, keys } = this.#options;
+    const { client, keys } = this.#deps;
     const desired = await client.read(keys.desired);
     const found = await client.list(keys.servers);
     return {
@@ -136,12 +140,12 @@ export class Publication {
     { servers, job, desired }: Published,
     lease: string,
   ): { guards: EtcdGuard[]; writes: EtcdWrite[] } {
-    const { keys, urls } = this.#options;
+    const { keys, urls } = this.#deps;
     const guards: EtcdGuard[] = [];
     const writes: EtcdWrite[] = [];
     const write = (key: string, value: string, found: EtcdEntry | undefined): void => {
       guards.push({ key, revision: found?.revision });
-      writes.push({ put: key, value, lease });
+      writes.push({ kind: "put", key, value, lease });
     };
     const isListed = servers.some((entry) => entry.lease === lease);
     if (!isListed) {
@@ -150,7 +154,7 @@ export class Publication {
       while (taken.has(index)) index++;
       write(`${keys.servers}${index}`, urls.join(","), undefined);
     }
-    if (job === undefined) write(keys.job, this.#options.job, undefined);
+    if (job === undefined) write(keys.job, this.#deps.job, undefined);
     const count = String(servers.length + (isListed ? 0 : 1));
     if (desired?.value !== count) write(keys.desired, count, desired);
     return { guards, writes };

@@ -1,6 +1,6 @@
 import { PserverError } from "../../protocol/errors.ts";
 import type { InitRecord, SetRecord, TrainerRecord } from "../../protocol/records.ts";
-import type { ShardMemory } from "../shard-memory.ts";
+import type { ShardMemory } from "../memory/shard-memory.ts";
 import { blockLabel, type StoredBlock } from "./block.ts";
 import type { BlockTable } from "./block-table.ts";
 import { checkInit } from "./check-init.ts";

@@ -1,4 +1,4 @@
-import type { ShardMemory } from "../shard-memory.ts";
+import type { ShardMemory } from "../memory/shard-memory.ts";
 import { type Block, type BlockHeader, StoredBlock } from "./block.ts";
 import type { SlotPlan } from "./slots.ts";
 

@@ -3,8 +3,8 @@ import { DTYPES, type Dtype } from "../../protocol/dtypes.ts";
 import { PserverError } from "../../protocol/errors.ts";
 import { quoteName } from "../../protocol/names.ts";
 import { type BlockRows, blockRows } from "../../protocol/parts.ts";
+import type { ShardMemory } from "../memory/shard-memory.ts";
 import { type FloatDtype, type UpdateRule, updateRule } from "../optimizer/update-rule.ts";
-import type { ShardMemory } from "../shard-memory.ts";
 import type { SlotPlan } from "./slots.ts";
 
 /** Gradients of a step that has not closed, added up in a block. */

@@ -1,6 +1,6 @@
 import { type ErrorCode, PserverError } from "../../protocol/errors.ts";
 import type { PushRecord, SetRecord } from "../../protocol/records.ts";
-import type { ShardMemory } from "../shard-memory.ts";
+import type { ShardMemory } from "../memory/shard-memory.ts";
 import { blockLabel, type StoredBlock } from "./block.ts";
 import type { BlockTable } from "./block-table.ts";
 import type { Payload } from "./payload.ts";

@@ -1,7 +1,7 @@
 import { DTYPES, type Dtype } from "../../protocol/dtypes.ts";
 import { ENCODINGS, type Encoding } from "../../protocol/encoding/encodings.ts";
 import type { Kernels } from "../kernel/kernels.ts";
-import type { ShardMemory } from "../shard-memory.ts";
+import type { ShardMemory } from "../memory/shard-memory.ts";
 
 // The tensor bytes of a record are an unaligned view outside the shard's memory. They pass through
 // its scratch in chunks that stay in the processor's cache, and are widened there.

@@ -2,7 +2,7 @@ import { DTYPES, type Dtype } from "../../protocol/dtypes.ts";
 import { ENCODINGS, type Encoding, encodedBytes } from "../../protocol/encoding/encodings.ts";
 import { blockRows, type PartIndex } from "../../protocol/parts.ts";
 import type { Kernels } from "../kernel/kernels.ts";
-import type { ShardMemory } from "../shard-memory.ts";
+import type { ShardMemory } from "../memory/shard-memory.ts";
 import type { Block } from "./block.ts";
 import { ElementRanges } from "./element-ranges.ts";
 import { ENCODED_CHUNK_BYTES } from "./payload.ts";

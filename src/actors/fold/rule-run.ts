@@ -1,7 +1,7 @@
 import { DTYPES } from "../../protocol/dtypes.ts";
+import type { ShardMemory } from "../memory/shard-memory.ts";
 import { learningRateAt } from "../optimizer/learning-rate.ts";
 import type { FloatDtype, UpdateRule } from "../optimizer/update-rule.ts";
-import type { ShardMemory } from "../shard-memory.ts";
 import type { StoredBlock } from "./block.ts";
 import { nextCount, rowCounts } from "./row-counts.ts";
 

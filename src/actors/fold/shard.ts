@@ -11,7 +11,7 @@ import {
   type RecordHead,
 } from "../../protocol/records.ts";
 import type { HostVerb, JobSubjects, LogSubject } from "../../protocol/subjects.ts";
-import { ShardMemory } from "../shard-memory.ts";
+import { ShardMemory } from "../memory/shard-memory.ts";
 import { applyChange, type Change, checkRecord, checkReply } from "./apply-record.ts";
 import { type Block, type BlockHeader, blockLabel } from "./block.ts";
 import { BlockTable, type ShardHooks } from "./block-table.ts";

@@ -1,9 +1,9 @@
 import { DTYPES, type Dtype } from "../../protocol/dtypes.ts";
 import type { Encoding } from "../../protocol/encoding/encodings.ts";
 import type { Kernels } from "../kernel/kernels.ts";
+import type { ShardMemory } from "../memory/shard-memory.ts";
 import { accumulate } from "../optimizer/gradient.ts";
 import type { FloatDtype } from "../optimizer/update-rule.ts";
-import type { ShardMemory } from "../shard-memory.ts";
 import type { ElementRanges } from "./element-ranges.ts";
 import { eachChunk, everyEncodedChunk, type Payload } from "./payload.ts";
 

@@ -19,8 +19,8 @@ import {
   fromStoreError,
   jetStreamErrorCode,
 } from "../../transport/broker-error.ts";
-import { deleteStream } from "../delete-stream.ts";
 import type { JournalRecord } from "../fold/shard.ts";
+import { deleteStream } from "../jetstream/streams.ts";
 
 /** The state of a shard's journal stream. */
 export interface JournalInfo {

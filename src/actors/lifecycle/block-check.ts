@@ -8,39 +8,40 @@ import {
   SHARD_BYTES_MAX,
 } from "../../protocol/index.ts";
 import { mapConcurrently } from "../concurrent.ts";
+import type { LifecycleDeps } from "./deps.ts";
 import type { ShardPosition } from "./machine.ts";
-import type { Parameter } from "./parameter-record.ts";
-import type { Surroundings, WantedBlock } from "./settings.ts";
-import { shardBytes } from "./shard-bytes.ts";
+import type { WantedBlock } from "./owners.ts";
+import { type Parameter, shardBytes } from "./parameter.ts";
 
-/** Blocks asked for in one request: their names fit the smallest payload a broker may have. */
+/** Blocks per request: their names fit into the smallest payload that a broker may have. */
 const BLOCKS_PER_CHECK = 1000;
 const MISSING_NAMED_MAX = 20;
 
-/** Where a client's records have been published to, by shard. */
+/** The positions of a client's last records, by shard. */
 export type Published = FinishRequest["at"];
 
 /**
- * Asks the owners for every block of some parameters, at the epochs they are declared under, and
- * gives where the journals then stood, by shard number: on `shards`, or where the blocks lie.
- * @throws INCOMPLETE naming the blocks that are missing, BAD_VALUE for a shard that is none.
+ * Asks the owners for every block of some parameters, at the epochs under which they are declared.
+ * @returns the ends of the journals at that moment, in order of shards: of all `shards`, and of those
+ * that hold the blocks.
+ * @throws INCOMPLETE naming the blocks that are missing, BAD_VALUE for a shard that does not exist.
  */
 export async function requireBlocks(
-  around: Surroundings,
+  deps: LifecycleDeps,
   parameters: readonly Parameter[],
   published: Published,
   shards: readonly number[],
 ): Promise<readonly ShardPosition[]> {
-  const publishedAt = lastPublished(around, published);
+  const publishedAt = lastPublished(deps, published);
   const wanted = blocksByShard(parameters, shards);
   const checks = await mapConcurrently([...wanted], async ([shard, blocks]) => {
     const at = publishedAt.get(shard);
     let position = at;
     const missing: (readonly [string, number])[] = [];
-    // Blocks or none, each shard is asked once at least: for where it stands.
+    // Each shard is asked once at least, for the end of its journal.
     for (let from = 0; from === 0 || from < blocks.length; from += BLOCKS_PER_CHECK) {
       const batch = blocks.slice(from, from + BLOCKS_PER_CHECK);
-      const answer = await around.owners.check(shard, {
+      const answer = await deps.owners.check(shard, {
         blocks: batch,
         ...(at === undefined ? {} : { at }),
       });
@@ -57,14 +58,14 @@ export async function requireBlocks(
 }
 
 /**
- * Passes if shards and broker can hold the parameters.
+ * Checks that shards and broker can hold the parameters.
  * @throws TOO_LARGE naming the first shard that cannot, NO_SPACE if the broker cannot.
  */
-export async function requireRoom(
-  around: Surroundings,
+export async function requireStorage(
+  deps: LifecycleDeps,
   parameters: readonly Parameter[],
 ): Promise<void> {
-  const bytes = shardBytes(parameters, around.job);
+  const bytes = shardBytes(parameters, deps.job);
   const shard = bytes.findIndex((held) => held > SHARD_BYTES_MAX);
   if (shard >= 0) {
     throw new PserverError(
@@ -73,18 +74,18 @@ export async function requireRoom(
       { shard, expected: SHARD_BYTES_MAX, received: bytes[shard] },
     );
   }
-  await around.owners.checkSpace(bytes.reduce((sum, held) => sum + held, 0));
+  await deps.owners.checkSpace(bytes.reduce((sum, held) => sum + held, 0));
 }
 
 /**
- * Passes if the hosts can hold parameters that are new, as far as can be known before they are sent.
+ * Checks that the hosts can hold new parameters, as far as can be known before their values are sent.
  * @throws NO_MEMORY naming the host that cannot.
  */
 export async function requireMemory(
-  around: Surroundings,
+  deps: LifecycleDeps,
   parameters: readonly Parameter[],
 ): Promise<void> {
-  if (parameters.length > 0) await around.owners.checkMemory(shardBytes(parameters, around.job));
+  if (parameters.length > 0) await deps.owners.checkMemory(shardBytes(parameters, deps.job));
 }
 
 function blocksByShard(
@@ -103,14 +104,14 @@ function blocksByShard(
   return wanted;
 }
 
-function lastPublished(around: Surroundings, published: Published): Map<number, Position> {
+function lastPublished(deps: LifecycleDeps, published: Published): Map<number, Position> {
   const last = new Map<number, Position>();
   for (const { shard, ...position } of published) {
-    if (shard >= around.job.shards) {
+    if (shard >= deps.job.shards) {
       throw new PserverError(
         "BAD_VALUE",
-        `at: expected shards 0 to ${around.job.shards - 1}; received ${shard}`,
-        { expected: around.job.shards, received: shard },
+        `at: expected shards 0 to ${deps.job.shards - 1}; received ${shard}`,
+        { expected: deps.job.shards, received: shard },
       );
     }
     last.set(shard, laterPosition(last.get(shard), position));

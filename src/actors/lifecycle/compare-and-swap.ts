@@ -1,5 +1,12 @@
 import { busy, PserverError } from "../../protocol/index.ts";
-import type { Records, StoredRecord } from "../records.ts";
+import type { KvBucket, KvEntry } from "../jetstream/kv-bucket.ts";
+
+/** Where records are changed. */
+export interface BucketDeps {
+  readonly bucket: KvBucket;
+  /** Waits between tries. */
+  readonly pause: (delayMs: number) => Promise<void>;
+}
 
 /** What to make of a record: `write` is its new value, absent if it stays as it is. */
 export interface Decision<Result> {
@@ -7,24 +14,21 @@ export interface Decision<Result> {
   readonly result: Result;
 }
 
-/** The settled decision. `revision` is that of the record it left; 0 if there is none. */
+/** The decision that held. `revision` is that of the record afterwards; 0 if there is none. */
 export interface Changed<Result> {
   readonly result: Result;
   readonly revision: number;
 }
 
-/** How {@link change} goes about it. */
-export interface ChangeOptions<Result> {
-  readonly records: Records;
-  readonly key: string;
-  /** Called with the record as read, and again after each lost race. */
-  readonly decide: (
-    current: StoredRecord | undefined,
-  ) => Decision<Result> | Promise<Decision<Result>>;
-  /** The record as it was read already, to save one read. */
-  readonly first?: { readonly record: StoredRecord | undefined };
-  /** Waits between tries. */
-  readonly pause: (delayMs: number) => Promise<void>;
+/** Reads and writes the value of one kind of record. */
+export interface RecordCodec<Stored, Value extends Stored> {
+  readonly parse: (stored: KvEntry | undefined) => Stored;
+  readonly toRecord: (value: Value) => unknown;
+}
+
+/** A record as it was read already, to save one read. */
+export interface FirstRead {
+  readonly record: KvEntry | undefined;
 }
 
 const TRIES_MAX = 24;
@@ -33,14 +37,19 @@ const PAUSE_MS_MAX = 40;
 
 /**
  * Changes one record by compare-and-swap until a decision is written on the very record it was
- * made on. A write whose answer was lost may have happened: the record is read again and decided
- * upon anew, so `decide` must know its own write when it sees it.
+ * made on. `decide` is called with the record as read, and again after each lost race. A write whose
+ * answer was lost may have happened: the record is then read and decided on again, so `decide` must
+ * recognize its own write.
  * @throws BUSY if others were faster 24 times, TIMEOUT if the broker did not answer three times;
  * and whatever `decide` throws, which ends it.
  */
-export async function change<Result>(options: ChangeOptions<Result>): Promise<Changed<Result>> {
-  const { records, key, decide, pause } = options;
-  let current = options.first === undefined ? await records.read(key) : options.first.record;
+export async function change<Result>(
+  { bucket, pause }: BucketDeps,
+  key: string,
+  decide: (current: KvEntry | undefined) => Decision<Result> | Promise<Decision<Result>>,
+  first?: FirstRead,
+): Promise<Changed<Result>> {
+  let current = first === undefined ? await bucket.read(key) : first.record;
   let lostAnswers = 0;
   for (let tries = 1; tries <= TRIES_MAX; tries++) {
     const { write, result } = await decide(current);
@@ -48,8 +57,8 @@ export async function change<Result>(options: ChangeOptions<Result>): Promise<Ch
     try {
       const revision =
         current === undefined
-          ? await records.create(key, write)
-          : await records.update(key, write, current.revision);
+          ? await bucket.create(key, write)
+          : await bucket.update(key, write, current.revision);
       if (revision !== undefined) return { result, revision };
       // Jitter, so that those who collided do not collide again.
       await pause(Math.random() * Math.min(2 * tries, PAUSE_MS_MAX));
@@ -58,10 +67,29 @@ export async function change<Result>(options: ChangeOptions<Result>): Promise<Ch
       lostAnswers += 1;
       if (lostAnswers > LOST_ANSWERS_MAX) throw error;
     }
-    current = await records.read(key);
+    current = await bucket.read(key);
   }
   throw busy(`record ${key}: changed by others ${TRIES_MAX} times in a row`, {
     key,
     expected: TRIES_MAX,
   });
+}
+
+/**
+ * As {@link change}, with the record's value parsed. `decide` leaves the record alone by returning
+ * what it was given; any other value, an equal copy too, is written.
+ */
+export async function changeValue<Stored, Value extends Stored>(
+  deps: BucketDeps,
+  key: string,
+  { parse, toRecord }: RecordCodec<Stored, Value>,
+  decide: (before: Stored) => Value | Promise<Value>,
+  first?: FirstRead,
+): Promise<Changed<Value>> {
+  const decideRecord = async (current: KvEntry | undefined): Promise<Decision<Value>> => {
+    const before = parse(current);
+    const after = await decide(before);
+    return after === before ? { result: after } : { write: toRecord(after), result: after };
+  };
+  return await change(deps, key, decideRecord, first);
 }

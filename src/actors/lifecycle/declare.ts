@@ -6,97 +6,88 @@ import {
   quoteName,
 } from "../../protocol/index.ts";
 import { mapConcurrently } from "../concurrent.ts";
-import { announce } from "./announce.ts";
 import { requireMemory } from "./block-check.ts";
-import { type Claimant, isForsaken, requireSelected } from "./holder.ts";
-import { readJob } from "./job-record.ts";
-import { parameterKey } from "./keys.ts";
-import { step } from "./machine.ts";
-import { changeParameter } from "./parameter-change.ts";
-import {
-  type Parameter,
-  parseParameterRecord,
-  redeclare,
-  requireSameDeclaration,
-} from "./parameter-record.ts";
-import { infoOf } from "./replies.ts";
+import { type Claimant, isAbandoned, requireSelected } from "./claimant.ts";
+import type { LifecycleDeps } from "./deps.ts";
+import { announceGranted } from "./host-records.ts";
+import { readJob } from "./lifecycle-record.ts";
+import { advance } from "./machine.ts";
+import { infoOf, type Parameter, redeclare, requireSameDeclaration } from "./parameter.ts";
+import { changeParameter, parseParameterRecord } from "./parameter-record.ts";
+import { parameterKey } from "./record-format.ts";
 import { requireSession } from "./sessions.ts";
-import type { Surroundings } from "./settings.ts";
 
 /**
- * Declares parameters of the job's initialization and gives their layouts and epochs, in request
- * order. All are looked at before any is written, so a refusal changes nothing. The journals are told
+ * Declares parameters of the job's initialization and replies with their layouts and epochs, in request
+ * order. All are checked before any is written, so a refusal changes nothing. The journals are told
  * before the trainer is.
- * @throws QUOTA, and what the claim is refused with.
+ * @throws QUOTA, and as {@link requireSelected}.
  */
 export async function declare(
-  around: Surroundings,
+  deps: LifecycleDeps,
   trainer: string,
   fields: Fields,
 ): Promise<Fields> {
   const { epoch, parameters } = parseDeclareRequest(fields);
   const [session] = await Promise.all([
-    requireSession(around, trainer, fields),
-    around.ledger.look(around),
+    requireSession(deps, trainer, fields),
+    deps.ledger.refresh(),
   ]);
   const claimant = { trainer, session, epoch };
-  const job = await readJob(around);
+  const job = await readJob(deps);
   requireSelected(job, claimant);
   const planned = await mapConcurrently(withoutRepeats(parameters), async (declaration) => {
     const { name } = declaration;
-    const record = await around.records.read(parameterKey(name));
+    const record = await deps.bucket.read(parameterKey(name));
     const parameter = parseParameterRecord(record, name);
-    const after = await declared(around, claimant, parameter, declaration);
+    const after = await declared(deps, claimant, parameter, declaration);
     return { declaration, record, after };
   });
   const fresh = planned.filter(({ record }) => record === undefined);
   await requireMemory(
-    around,
+    deps,
     fresh.map(({ after }) => after),
   );
-  around.ledger.require(
-    around,
-    trainer,
-    planned.map(({ after }) => after),
-  );
+  const after = planned.map((plan) => plan.after);
+  deps.ledger.require(trainer, after);
   const written = await mapConcurrently(planned, ({ declaration, record }) =>
     changeParameter(
-      around,
+      deps,
       declaration.name,
-      (known) => declared(around, claimant, known, declaration),
+      (known) => declared(deps, claimant, known, declaration),
       { record },
     ),
   );
-  around.ledger.note(around, written);
-  await announce(around, trainer, written);
+  deps.ledger.note(written);
+  await announceGranted(deps, trainer, written);
   const byName = new Map(written.map((entry) => [entry.declaration.name, infoOf(entry, job)]));
   return { parameters: parameters.map(({ name }) => byName.get(name)) };
 }
 
-/** The parameter once this attempt has declared it: `known` itself if it has already. */
+/** The parameter once this attempt has declared it; `known` itself if it has already. */
 async function declared(
-  around: Surroundings,
+  deps: LifecycleDeps,
   claimant: Claimant,
   known: Parameter | undefined,
   declaration: Declaration,
 ): Promise<Parameter> {
   const { trainer, session, epoch } = claimant;
   if (known !== undefined) {
-    if (known.jobEpoch > epoch) throw overtaken(known, claimant);
+    if (known.jobEpoch > epoch) throw staleEpoch(known, claimant);
     requireUnready(known, claimant);
     if (known.jobEpoch === epoch) {
       requireSameDeclaration(known.declaration, declaration);
       return known;
     }
-    await requireNotCreated(around, known, claimant);
+    await requireNotCreated(deps, known, claimant);
   }
-  const fresh = redeclare(around, known, declaration);
-  const lifecycle = step(fresh.lifecycle, { type: "BEGIN", trainer, session, replace: true });
+  const fresh = redeclare(deps, known, declaration);
+  const lifecycle = advance(fresh.lifecycle, { type: "BEGIN", trainer, session, replace: true });
   return { ...fresh, jobEpoch: epoch, lifecycle };
 }
 
-/** Another initialization began after the job was read, and has declared this already. */
-function overtaken(known: Parameter, { trainer, epoch }: Claimant): PserverError {
+/** The error if a later initialization, begun after the job was read, has declared this already. */
+function staleEpoch(known: Parameter, { trainer, epoch }: Claimant): PserverError {
   const { name } = known.declaration;
   return new PserverError(
     "STALE_EPOCH",
@@ -111,16 +102,16 @@ function requireUnready(known: Parameter, claimant: Claimant): void {
   requireSelected(known.lifecycle, claimant, known.declaration.name);
 }
 
-/** Passes unless somebody who may be alive is creating the parameter by itself. */
+/** Checks that no live session is creating the parameter by itself. @throws NOT_SELECTED */
 async function requireNotCreated(
-  around: Surroundings,
+  deps: LifecycleDeps,
   known: Parameter,
   claimant: Claimant,
 ): Promise<void> {
   const { lifecycle, jobEpoch, declaration } = known;
   if (jobEpoch !== 0 || lifecycle.state !== "initializing") return;
   const { trainer, session } = lifecycle.context;
-  if (await isForsaken(around, lifecycle)) return;
+  if (await isAbandoned(deps, lifecycle)) return;
   throw new PserverError(
     "NOT_SELECTED",
     `${quoteName(declaration.name)} is being created by trainer ${quoteName(trainer)}, ` +

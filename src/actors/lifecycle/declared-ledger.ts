@@ -1,71 +1,77 @@
 import { type Fields, PserverError, quoteName } from "../../protocol/index.ts";
 import type { Clock } from "../clock.ts";
 import { mapConcurrently } from "../concurrent.ts";
-import { readJob } from "./job-record.ts";
-import { PARAMETER_KEYS, parameterOfKey } from "./keys.ts";
+import type { BucketDeps } from "./compare-and-swap.ts";
+import { readJob } from "./lifecycle-record.ts";
 import { type Lifecycle, UNINITIALIZED } from "./machine.ts";
-import { readParameter } from "./parameter-change.ts";
-import { type Parameter, standing } from "./parameter-record.ts";
-import type { Surroundings } from "./settings.ts";
-import { shardBytes } from "./shard-bytes.ts";
+import type { JobSettings } from "./owners.ts";
+import { effectiveState, type Parameter, shardBytes } from "./parameter.ts";
+import { readParameter } from "./parameter-record.ts";
+import { PARAMETER_KEYS, parameterOfKey } from "./record-format.ts";
 
-/** How long what was read is taken to be what others have declared. */
-const LOOK_MS = 1_000;
+/** How long the parameters that were read are used before they are read again. */
+const FRESH_MS = 1_000;
 
-/** What a job or a trainer holds by declaration. */
-interface Holding {
+/** Dependencies of {@link DeclaredLedger}. */
+export interface DeclaredLedgerDeps extends Pick<BucketDeps, "bucket"> {
+  readonly job: JobSettings;
+  readonly clock: Clock;
+}
+
+/** What a job or a trainer has declared. */
+interface Usage {
   readonly parameters: number;
   /** Bytes of values and slots. */
   readonly heldBytes: number;
 }
 
 /** What one parameter adds to that. */
-interface Entry extends Holding {
+interface Entry extends Usage {
   readonly trainer: string;
-  /** Whether its declaration can change any more without this host's doing. */
+  /** Whether no other host can change its declaration any more. */
   readonly isSettled: boolean;
 }
 
-const NOTHING: Holding = { parameters: 0, heldBytes: 0 };
+const NOTHING: Usage = { parameters: 0, heldBytes: 0 };
 
 /**
- * What is declared in a job, for its quotas: exactly what was declared through this host, and what was
- * declared through others up to a second ago. Names are never forgotten, so they count whatever became
- * of them; bytes count from the declaration until the initialization ends without a finish.
+ * The declarations of a job, counted for its quotas: exactly those made through this host, and those made
+ * through others as of at most a second ago. Names are never forgotten, so they always count; bytes count
+ * from the declaration until the initialization ends without a finish.
  */
 export class DeclaredLedger {
-  readonly #clock: Clock;
+  readonly #deps: DeclaredLedgerDeps;
   readonly #entries: Map<string, Entry> = new Map();
-  #trainers: Map<string, Holding> = new Map();
-  #total: Holding = NOTHING;
+  #trainers: Map<string, Usage> = new Map();
+  #total: Usage = NOTHING;
   #job: Lifecycle = UNINITIALIZED;
-  #lookedAt = Number.NEGATIVE_INFINITY;
-  #look: Promise<void> | undefined;
+  #readAtMs = Number.NEGATIVE_INFINITY;
+  #reading: Promise<void> | undefined;
 
-  constructor(clock: Clock) {
-    this.#clock = clock;
+  constructor(deps: DeclaredLedgerDeps) {
+    this.#deps = deps;
   }
 
-  /** Reads what others may have declared, unless that was done a moment ago. */
-  look(around: Surroundings): Promise<void> {
-    if (this.#clock.now() - this.#lookedAt < LOOK_MS) return Promise.resolve();
-    this.#look ??= this.#read(around).finally(() => {
-      this.#look = undefined;
+  /** Reads what others may have declared, unless that was done less than a second ago. */
+  refresh(): Promise<void> {
+    if (this.#deps.clock.now() - this.#readAtMs < FRESH_MS) return Promise.resolve();
+    this.#reading ??= this.#read().finally(() => {
+      this.#reading = undefined;
     });
-    return this.#look;
+    return this.#reading;
   }
 
   /**
-   * Passes if a trainer may declare these parameters beside what is there.
-   * @throws QUOTA naming the quota that it would go beyond.
+   * Checks that a trainer may declare these parameters besides those that are declared.
+   * @throws QUOTA naming the quota that would be exceeded.
    */
-  require(around: Surroundings, trainer: string, adding: readonly Parameter[]): void {
-    const { job, quotas } = around.job;
+  require(trainer: string, adding: readonly Parameter[]): void {
+    const { job, quotas } = this.#deps.job;
     let total = this.#total;
     let own = this.#trainers.get(trainer) ?? NOTHING;
     for (const parameter of adding) {
       const before = this.#entries.get(parameter.declaration.name);
-      const after = { parameters: 1, heldBytes: heldBytes(around, parameter) };
+      const after = { parameters: 1, heldBytes: this.#heldBytes(parameter) };
       total = sum(total, after, before);
       own = sum(own, after, before?.trainer === trainer ? before : undefined);
     }
@@ -76,61 +82,63 @@ export class DeclaredLedger {
     check(who, "bytes", quotas.trainerHeldBytesMax, own.heldBytes);
   }
 
-  /** Takes note of parameters as they have just been written or read. */
-  note(around: Surroundings, parameters: readonly Parameter[]): void {
+  /** Counts parameters as they have just been written or read. */
+  note(parameters: readonly Parameter[]): void {
     for (const parameter of parameters) {
       const { name } = parameter.declaration;
       this.#replace(this.#entries.get(name), -1);
-      const entry = this.#entryOf(around, parameter);
+      const entry = this.#entryOf(parameter);
       this.#replace(entry, 1);
       this.#entries.set(name, entry);
     }
   }
 
-  /** What is declared, in all and by each trainer, beside the quotas. */
-  show({ job: { quotas } }: Surroundings): Fields {
+  /** What is declared, in all and by each trainer, and the quotas. */
+  show(): Fields {
     const trainers = [...this.#trainers].filter(([, { parameters }]) => parameters > 0);
     return {
       ...this.#total,
-      quotas,
+      quotas: this.#deps.job.quotas,
       trainers: trainers
-        .map(([trainer, holding]) => ({ trainer, ...holding }))
+        .map(([trainer, usage]) => ({ trainer, ...usage }))
         .sort((a, b) => (a.trainer < b.trainer ? -1 : 1)),
     };
   }
 
-  async #read(around: Surroundings): Promise<void> {
-    const askedAt = this.#clock.now();
-    const [job, keys] = await Promise.all([readJob(around), around.records.keys(PARAMETER_KEYS)]);
+  async #read(): Promise<void> {
+    const { bucket, clock } = this.#deps;
+    const startedAtMs = clock.now();
+    const [job, keys] = await Promise.all([readJob({ bucket }), bucket.keys(PARAMETER_KEYS)]);
     if (job.state !== this.#job.state || job.context.epoch !== this.#job.context.epoch) {
-      // What counts, and what can change, follows from where the job stands.
+      // The job's state decides which bytes count and which declarations can change.
       this.#entries.clear();
       this.#trainers.clear();
       this.#total = NOTHING;
     }
     this.#job = job;
     const open = keys.map(parameterOfKey).filter((name) => !this.#entries.get(name)?.isSettled);
-    const read = await mapConcurrently(open, (name) => readParameter(around, name));
-    this.note(
-      around,
-      read.filter((parameter) => parameter !== undefined),
-    );
-    this.#lookedAt = askedAt;
+    const read = await mapConcurrently(open, (name) => readParameter({ bucket }, name));
+    this.note(read.filter((parameter) => parameter !== undefined));
+    this.#readAtMs = startedAtMs;
   }
 
-  #entryOf(around: Surroundings, parameter: Parameter): Entry {
+  #entryOf(parameter: Parameter): Entry {
     const { jobEpoch, lifecycle } = parameter;
-    const isAlive = standing(parameter, this.#job) !== "uninitialized";
+    const isAlive = effectiveState(parameter, this.#job) !== "uninitialized";
     const isOfJob = jobEpoch !== 0 && jobEpoch === this.#job.context.epoch;
     return {
       parameters: 1,
-      heldBytes: isAlive ? heldBytes(around, parameter) : 0,
+      heldBytes: isAlive ? this.#heldBytes(parameter) : 0,
       trainer: lifecycle.context.trainer,
       isSettled: lifecycle.state === "ready" || isOfJob,
     };
   }
 
-  /** Adds a parameter to what its trainer and the job hold, or takes it away. */
+  #heldBytes(parameter: Parameter): number {
+    return shardBytes([parameter], this.#deps.job).reduce((total, bytes) => total + bytes, 0);
+  }
+
+  /** Adds an entry to the usage of its trainer and of the job, or subtracts it. */
   #replace(entry: Entry | undefined, sign: 1 | -1): void {
     if (entry === undefined) return;
     const [after, before] = sign === 1 ? [entry, undefined] : [NOTHING, entry];
@@ -140,15 +148,11 @@ export class DeclaredLedger {
   }
 }
 
-function sum(held: Holding, added: Holding, gone: Holding = NOTHING): Holding {
+function sum(held: Usage, added: Usage, gone: Usage = NOTHING): Usage {
   return {
     parameters: held.parameters + added.parameters - gone.parameters,
     heldBytes: held.heldBytes + added.heldBytes - gone.heldBytes,
   };
-}
-
-function heldBytes({ job }: Surroundings, parameter: Parameter): number {
-  return shardBytes([parameter], job).reduce((total, bytes) => total + bytes, 0);
 }
 
 function check(who: string, what: string, expected: number, received: number): void {

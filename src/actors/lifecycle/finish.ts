@@ -4,62 +4,62 @@ import {
   PserverError,
   parseFinishRequest,
 } from "../../protocol/index.ts";
-import { requireBlocks, requireRoom } from "./block-check.ts";
-import { requireOwn } from "./create.ts";
-import { type Claimant, hasFinished, requireSelected } from "./holder.ts";
-import { changeJob, readJob } from "./job-record.ts";
-import { dropLeftovers } from "./leftovers.ts";
-import { type Lifecycle, type LifecycleEvent, step } from "./machine.ts";
+import { requireBlocks, requireStorage } from "./block-check.ts";
+import { type Claimant, hasFinished, requireSelected } from "./claimant.ts";
+import type { LifecycleDeps } from "./deps.ts";
+import { dropOrphans } from "./host-records.ts";
+import { changeJob, readJob } from "./lifecycle-record.ts";
+import { advance, type Lifecycle, type LifecycleEvent } from "./machine.ts";
+import { type Parameter, requireOwn } from "./parameter.ts";
 import {
   changeParameter,
   readAllParameters,
   readParameter,
   requireKnown,
-} from "./parameter-change.ts";
-import type { Parameter } from "./parameter-record.ts";
+} from "./parameter-record.ts";
 import { requireSession } from "./sessions.ts";
-import type { Surroundings } from "./settings.ts";
 
 /**
- * Ends an initialization, of the job or of one parameter, once every declared block is there, and
- * answers where the journals then stood. A repeat by the session that finished gets the same
- * answer.
+ * Finishes an initialization, of the job or of one parameter, once every declared block exists, and
+ * replies with the ends of the journals at that moment. A repeat by the session that finished gets the
+ * same reply.
  */
 export async function finish(
-  around: Surroundings,
+  deps: LifecycleDeps,
   trainer: string,
   fields: Fields,
 ): Promise<Fields> {
   const request = parseFinishRequest(fields);
-  const session = await requireSession(around, trainer, fields);
+  const session = await requireSession(deps, trainer, fields);
   const claimant = { trainer, session, epoch: request.epoch };
   const { parameter } = request;
   const finished =
     parameter === undefined
-      ? await finishJob(around, claimant, request)
-      : await finishParameter(around, claimant, request, parameter);
+      ? await finishJob(deps, claimant, request)
+      : await finishParameter(deps, claimant, request, parameter);
   const { epoch, at } = finished.context;
   return { state: finished.state, epoch, at };
 }
 
 async function finishJob(
-  around: Surroundings,
+  deps: LifecycleDeps,
   claimant: Claimant,
   request: FinishRequest,
 ): Promise<Lifecycle> {
-  const admit = (job: Lifecycle): Lifecycle => admitted(job, claimant);
-  // Writing the job anew draws a line: a declare that writes after it does not count, however
-  // long it was on its way.
-  const touch = (job: Lifecycle): boolean => !hasFinished(job, claimant);
-  const { result: seen, revision: sealed } = await changeJob(around, admit, { touch });
-  const parameters = await readAllParameters(around);
-  const job = touch(seen) ? await concludeJob(around, claimant, request, parameters, sealed) : seen;
-  await dropLeftovers(around, parameters, job);
+  // A declaration written after this new revision of the job does not count, however late it comes.
+  const { result: seen, revision: sealed } = await changeJob(deps, (job) =>
+    hasFinished(job, claimant) ? job : { ...admitted(job, claimant) },
+  );
+  const parameters = await readAllParameters(deps);
+  const job = hasFinished(seen, claimant)
+    ? seen
+    : await concludeJob(deps, claimant, request, parameters, sealed);
+  await dropOrphans(deps, parameters, job);
   return job;
 }
 
 async function concludeJob(
-  around: Surroundings,
+  deps: LifecycleDeps,
   claimant: Claimant,
   request: FinishRequest,
   parameters: readonly Parameter[],
@@ -78,16 +78,16 @@ async function concludeJob(
   const own = parameters.filter(({ jobEpoch, lifecycle }) => {
     return jobEpoch === 0 && lifecycle.state === "ready";
   });
-  const shards = Array.from({ length: around.job.shards }, (_, shard) => shard);
-  await requireRoom(around, [...declared, ...own]);
-  const at = await requireBlocks(around, declared, request.at, shards);
+  const shards = Array.from({ length: deps.job.shards }, (_, shard) => shard);
+  await requireStorage(deps, [...declared, ...own]);
+  const at = await requireBlocks(deps, declared, request.at, shards);
   const conclusion: LifecycleEvent = { type: "FINISH", ...claimant, at, sealed };
-  const { result } = await changeJob(around, (job) => step(admitted(job, claimant), conclusion));
+  const { result } = await changeJob(deps, (job) => advance(admitted(job, claimant), conclusion));
   return result;
 }
 
 async function finishParameter(
-  around: Surroundings,
+  deps: LifecycleDeps,
   claimant: Claimant,
   request: FinishRequest,
   name: string,
@@ -97,24 +97,24 @@ async function finishParameter(
     admitted(known.lifecycle, claimant, name);
     return known;
   };
-  const known = admit(await readParameter(around, name));
+  const known = admit(await readParameter(deps, name));
   let { lifecycle } = known;
   if (!hasFinished(lifecycle, claimant)) {
-    await requireRoom(around, [known]);
-    const at = await requireBlocks(around, [known], request.at, []);
+    await requireStorage(deps, [known]);
+    const at = await requireBlocks(deps, [known], request.at, []);
     const conclusion: LifecycleEvent = { type: "FINISH", ...claimant, at, sealed: 0 };
-    const finished = await changeParameter(around, name, (found) => {
+    const finished = await changeParameter(deps, name, (found) => {
       const current = admit(found);
-      const after = step(current.lifecycle, conclusion);
+      const after = advance(current.lifecycle, conclusion);
       return after === current.lifecycle ? current : { ...current, lifecycle: after };
     });
     lifecycle = finished.lifecycle;
   }
-  await dropLeftovers(around, [{ ...known, lifecycle }], await readJob(around));
+  await dropOrphans(deps, [{ ...known, lifecycle }], await readJob(deps));
   return lifecycle;
 }
 
-/** The lifecycle itself, if the claimant initializes it or has finished it; throws otherwise. */
+/** Returns the lifecycle if the claimant initializes it or has finished it; @throws as {@link requireSelected}. */
 function admitted(lifecycle: Lifecycle, claimant: Claimant, parameter?: string): Lifecycle {
   if (!hasFinished(lifecycle, claimant)) requireSelected(lifecycle, claimant, parameter);
   return lifecycle;

@@ -1,5 +1,6 @@
 import {
   asMap,
+  type BeginReply,
   integerField,
   type LifecycleState,
   listField,
@@ -8,10 +9,9 @@ import {
   SHARDS_MAX,
   textField,
 } from "../../protocol/index.ts";
+import { type BucketDeps, type Changed, changeValue } from "./compare-and-swap.ts";
 import { type Lifecycle, UNINITIALIZED } from "./machine.ts";
-
-/** Version of the records written here. */
-export const RECORD_FORMAT = 1;
+import { JOB_KEY, RECORD_FORMAT, readRecord } from "./record-format.ts";
 
 const STATES: readonly LifecycleState[] = ["uninitialized", "initializing", "ready"];
 
@@ -21,14 +21,14 @@ export function toLifecycleRecord(lifecycle: Lifecycle): unknown {
 }
 
 /**
- * The lifecycle in a record; a missing record is one in which nothing has happened.
+ * The lifecycle in a record; {@link UNINITIALIZED} if there is no record.
  * @throws BAD_VERSION for a record of another format, INTERNAL for a damaged one.
  */
 export function parseLifecycleRecord(value: unknown, key: string): Lifecycle {
   if (value === undefined) return UNINITIALIZED;
   return readRecord(value, key, (fields) => {
     const state = STATES.find((known) => known === textField(fields, "value"));
-    if (state === undefined) throw new PserverError("BAD_MESSAGE", "value: no known state");
+    if (state === undefined) throw new PserverError("BAD_MESSAGE", "value: unknown state");
     const context = asMap(fields["context"], "context");
     const at = listField(context, "at", SHARDS_MAX).map((entry) => {
       const position = asMap(entry, "at");
@@ -48,27 +48,28 @@ export function parseLifecycleRecord(value: unknown, key: string): Lifecycle {
   });
 }
 
+/** The job's lifecycle. */
+export async function readJob({ bucket }: Pick<BucketDeps, "bucket">): Promise<Lifecycle> {
+  return parseLifecycleRecord((await bucket.read(JOB_KEY))?.value, JOB_KEY);
+}
+
 /**
- * Reads a record of this format with `parse`.
- * @throws BAD_VERSION for a record of another format, INTERNAL if `parse` refuses it.
+ * Changes the job's lifecycle by compare-and-swap. `decide` may be called several times. It leaves the
+ * record alone by returning what it was given; a copy of that gives the record a new revision.
  */
-export function readRecord<Result>(
-  value: unknown,
-  key: string,
-  parse: (fields: ReturnType<typeof asMap>) => Result,
-): Result {
-  let format: unknown;
-  try {
-    const fields = asMap(value, "record");
-    format = fields["format"];
-    if (format === RECORD_FORMAT) return parse(fields);
-  } catch (cause) {
-    const text = cause instanceof Error ? cause.message : String(cause);
-    throw new PserverError("INTERNAL", `record ${key} is damaged: ${text}`, { key }, { cause });
-  }
-  throw new PserverError(
-    "BAD_VERSION",
-    `record ${key}: expected format ${RECORD_FORMAT}; received ${String(format)}`,
-    { key, expected: RECORD_FORMAT, received: format },
-  );
+export async function changeJob(
+  deps: BucketDeps,
+  decide: (job: Lifecycle) => Lifecycle | Promise<Lifecycle>,
+): Promise<Changed<Lifecycle>> {
+  const codec = {
+    parse: (stored?: { readonly value: unknown }) => parseLifecycleRecord(stored?.value, JOB_KEY),
+    toRecord: toLifecycleRecord,
+  };
+  return await changeValue(deps, JOB_KEY, codec, decide);
+}
+
+/** Reply to a verb on the lifecycle of a job or of one parameter. */
+export function beginReply(lifecycle: Lifecycle, selected: boolean): BeginReply {
+  const { epoch, trainer } = lifecycle.context;
+  return { selected, state: lifecycle.state, epoch, by: trainer };
 }

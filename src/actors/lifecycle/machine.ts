@@ -1,7 +1,7 @@
 import { assign, setup, transition } from "xstate";
 import type { LifecycleState, Position } from "../../protocol/index.ts";
 
-/** Where one shard's journal stood. */
+/** End of one shard's journal at some moment. */
 export interface ShardPosition extends Position {
   readonly shard: number;
 }
@@ -12,21 +12,21 @@ export interface Lifecycle {
   readonly context: LifecycleContext;
 }
 
-/** What the machine remembers. `trainer` and `session` are of the present or last initializer. */
+/** Context of the machine. `trainer` and `session` are of the present or last initializer. */
 export interface LifecycleContext {
   /** Number of initializations so far. */
   readonly epoch: number;
   readonly trainer: string;
   readonly session: number;
-  /** Where the journals stood at the finish; empty before. */
+  /** Ends of the journals at the finish; empty before. */
   readonly at: readonly ShardPosition[];
   /** Revision up to which parameter records belong to the finished job; 0 before. */
   readonly sealed: number;
 }
 
-/** What can happen to a lifecycle. */
+/** Events of a lifecycle. */
 export type LifecycleEvent =
-  /** `replace`: whoever initializes at the moment is known to be gone. */
+  /** `replace`: the session that initializes is known to be gone. */
   | {
       readonly type: "BEGIN";
       readonly trainer: string;
@@ -94,17 +94,17 @@ export const UNINITIALIZED: Lifecycle = {
 };
 
 /**
- * The lifecycle after an event: pure, the given one is not changed. An event that the state or a
- * guard refuses gives back the very lifecycle that was given.
+ * The lifecycle after an event; the given one is not changed. Returns the same object if the state or
+ * a guard does not accept the event.
  */
-export function step(lifecycle: Lifecycle, event: LifecycleEvent): Lifecycle {
+export function advance(lifecycle: Lifecycle, event: LifecycleEvent): Lifecycle {
   const { state, context } = lifecycle;
   const before = machine.resolveState({ value: state, context });
   const [after] = transition(machine, before, event);
   return after === before ? lifecycle : { state: after.value, context: after.context };
 }
 
-/** Whether this session is the one that initializes. */
+/** Whether this session is selected: the one that initializes. */
 export function isSelected(lifecycle: Lifecycle, session: number): boolean {
   return lifecycle.state === "initializing" && lifecycle.context.session === session;
 }

@@ -1,55 +1,178 @@
-import { change } from "./compare-and-swap.ts";
-import { MEMBERS_KEY } from "./keys.ts";
 import {
-  type Member,
-  type Members,
-  parseMembers,
-  toJournalRecord,
-  toMembersRecord,
-  withoutMembers,
-} from "./members-record.ts";
-import type { Surroundings } from "./settings.ts";
+  asMap,
+  ensureError,
+  flagField,
+  integerField,
+  listField,
+  MEMBERS_MAX,
+  type MembersRecord,
+  PserverError,
+  textField,
+} from "../../protocol/index.ts";
+import { mapConcurrently } from "../concurrent.ts";
+import type { KvEntry } from "../jetstream/kv-bucket.ts";
+import { type BucketDeps, changeValue } from "./compare-and-swap.ts";
+import type { JobSettings, Owners } from "./owners.ts";
+import { MEMBERS_KEY, RECORD_FORMAT, readRecord } from "./record-format.ts";
 
-/** The members as they stand. */
-export async function readMembers(around: Surroundings): Promise<Members> {
-  return parseMembers(await around.records.read(MEMBERS_KEY));
+/** A trainer that keeps step, and the session in which it has entered. */
+export interface Member {
+  readonly trainer: string;
+  readonly session: number;
+}
+
+/** The trainers of a job that keep step, as their record holds them. */
+export interface Members {
+  /** Rises with every change; 0 before the first. */
+  readonly revision: number;
+  /** Whether there have ever been as many at one time as the job asks for. */
+  readonly started: boolean;
+  /** Ascending by id, each trainer once. */
+  readonly members: readonly Member[];
+}
+
+/** What changing the members and announcing them depends on. */
+export interface MembersDeps extends BucketDeps {
+  readonly job: JobSettings;
+  readonly announcer: MembersAnnouncer;
+}
+
+const NO_MEMBERS: Members = { revision: 0, started: false, members: [] };
+
+/**
+ * The members in a record; none if there is no record.
+ * @throws BAD_VERSION for a record of another format, INTERNAL for a damaged one.
+ */
+export function parseMembers(stored: KvEntry | undefined): Members {
+  if (stored === undefined) return NO_MEMBERS;
+  return readRecord(stored.value, MEMBERS_KEY, (fields) => ({
+    revision: integerField(fields, "revision", 1),
+    started: flagField(fields, "started"),
+    members: listField(fields, "members", MEMBERS_MAX).map((value) => {
+      const member = asMap(value, "member");
+      return { trainer: textField(member, "trainer"), session: integerField(member, "session", 1) };
+    }),
+  }));
+}
+
+/** The members as their record, readable JSON. */
+export function toMembersRecord(members: Members): unknown {
+  return { format: RECORD_FORMAT, ...members };
+}
+
+/** The members as a record for the journals of all shards. */
+export function toJournalRecord({ revision, started, members }: Members): MembersRecord {
+  return { verb: "members", revision, started, trainers: members.map(({ trainer }) => trainer) };
 }
 
 /**
- * Changes the members by compare-and-swap; `decide` may be called several times, and leaves them alone
- * by giving back what it was given.
+ * Adds a member, under the next revision; returns `all` if it has entered in this session or a later
+ * one. `needed`: how many there must be at one time for steps to begin.
+ * @throws TOO_MANY_TRAINERS
+ */
+export function withMember(all: Members, member: Member, needed: number): Members {
+  const present = all.members.find(({ trainer }) => trainer === member.trainer);
+  if (present !== undefined && present.session >= member.session) return all;
+  const others = all.members.filter((other) => other !== present);
+  if (others.length >= MEMBERS_MAX) {
+    const text = `steps: expected at most ${MEMBERS_MAX} members; received one more`;
+    throw new PserverError("TOO_MANY_TRAINERS", text, { expected: MEMBERS_MAX });
+  }
+  const members = [...others, member].sort((a, b) => (a.trainer < b.trainer ? -1 : 1));
+  return {
+    revision: all.revision + 1,
+    started: all.started || members.length >= needed,
+    members,
+  };
+}
+
+/** Removes these members, under the next revision; returns `all` if none of them is a member. */
+export function withoutMembers(all: Members, gone: readonly Member[]): Members {
+  // A later session of the same trainer has entered by itself, and stays.
+  const isGone = (member: Member): boolean =>
+    gone.some(({ trainer, session }) => trainer === member.trainer && session >= member.session);
+  const members = all.members.filter((member) => !isGone(member));
+  if (members.length === all.members.length) return all;
+  return { revision: all.revision + 1, started: all.started, members };
+}
+
+/** The members of a job; none in a job without steps. */
+export async function readMembers({ bucket }: Pick<BucketDeps, "bucket">): Promise<Members> {
+  return parseMembers(await bucket.read(MEMBERS_KEY));
+}
+
+/**
+ * Changes the members by compare-and-swap. `decide` may be called several times; it leaves them as they
+ * are by returning what it was given.
  */
 export async function changeMembers(
-  around: Surroundings,
+  deps: BucketDeps,
   decide: (members: Members) => Members,
 ): Promise<Members> {
-  const { records, pause } = around;
-  const { result } = await change({
-    records,
-    key: MEMBERS_KEY,
-    pause,
-    decide: (current) => {
-      const before = parseMembers(current);
-      const after = decide(before);
-      return after === before
-        ? { result: before }
-        : { write: toMembersRecord(after), result: after };
-    },
-  });
-  return result;
+  const codec = { parse: parseMembers, toRecord: toMembersRecord };
+  return (await changeValue(deps, MEMBERS_KEY, codec, decide)).result;
 }
 
 /**
- * Removes members that have ended in these sessions or, of the same trainers, in earlier ones; tells
- * the journals if there were any. In a job without steps there is nobody to remove.
+ * Removes members that have ended in these sessions or, of the same trainers, in earlier ones, and
+ * tells the journals if there were any. Does nothing in a job without steps.
  */
-export async function removeMembers(around: Surroundings, gone: readonly Member[]): Promise<void> {
-  if (around.job.synchronization.mode === "async" || gone.length === 0) return;
+export async function removeMembers(deps: MembersDeps, gone: readonly Member[]): Promise<void> {
+  if (deps.job.synchronization.mode === "async" || gone.length === 0) return;
   let changed = false;
-  const members = await changeMembers(around, (all) => {
+  const members = await changeMembers(deps, (all) => {
     const left = withoutMembers(all, gone);
     changed = left !== all;
     return left;
   });
-  if (changed) await around.announcer.announce(toJournalRecord(members));
+  if (changed) await deps.announcer.announce(toJournalRecord(members));
+}
+
+/** Dependencies of {@link MembersAnnouncer}. */
+export interface MembersAnnouncerDeps {
+  readonly owners: Pick<Owners, "append">;
+  readonly shards: number;
+  /** Told of each shard whose journal could not be written. */
+  readonly onError: (error: PserverError) => void;
+}
+
+/**
+ * Writes the members into the journals of all shards. When many come and go at one time, the journals
+ * get the newest state, not each one. A journal that cannot be written now delays nobody: the host that
+ * serves its shard writes it later.
+ */
+export class MembersAnnouncer {
+  readonly #deps: MembersAnnouncerDeps;
+  #newest: MembersRecord | undefined;
+  #round: Promise<void> = Promise.resolve();
+  #next: Promise<void> | undefined;
+
+  constructor(deps: MembersAnnouncerDeps) {
+    this.#deps = deps;
+  }
+
+  /** Appends the members, or newer ones, to every journal; settles once each has been tried. */
+  announce(record: MembersRecord): Promise<void> {
+    if (record.revision >= (this.#newest?.revision ?? 0)) this.#newest = record;
+    // The round under way has written to some shards already, without this record.
+    this.#next ??= this.#round.then(() => {
+      this.#next = undefined;
+      const all = Array.from({ length: this.#deps.shards }, (_, shard) => shard);
+      this.#round = this.announceTo(all, this.#newest ?? record);
+      return this.#round;
+    });
+    return this.#next;
+  }
+
+  /** Appends the members to these journals; settles once each has been tried. */
+  async announceTo(shards: readonly number[], record: MembersRecord): Promise<void> {
+    const { owners, onError } = this.#deps;
+    await mapConcurrently(shards, async (shard) => {
+      try {
+        await owners.append(shard, record);
+      } catch (error) {
+        onError(ensureError(error));
+      }
+    });
+  }
 }

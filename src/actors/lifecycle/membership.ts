@@ -5,68 +5,71 @@ import {
   type Synchronization,
 } from "../../protocol/index.ts";
 import { mapConcurrently } from "../concurrent.ts";
-import { trainerKey } from "./keys.ts";
-import { changeMembers, readMembers, removeMembers } from "./members.ts";
-import { type Members, toJournalRecord, withMember } from "./members-record.ts";
+import type { LifecycleDeps } from "./deps.ts";
+import {
+  changeMembers,
+  type Members,
+  readMembers,
+  removeMembers,
+  toJournalRecord,
+  withMember,
+} from "./members.ts";
+import { trainerKey } from "./record-format.ts";
 import { isGone, requireLiveSession, requireSession } from "./sessions.ts";
-import type { Surroundings } from "./settings.ts";
 
 /**
  * Makes a session a member of the job's steps, and tells the journals. A repeat changes nothing and
  * tells them again.
  * @throws UNSUPPORTED in a job whose trainers do not keep step.
  */
-export async function enter(
-  around: Surroundings,
-  trainer: string,
-  fields: Fields,
-): Promise<Fields> {
-  const { trainers } = requireSteps(around, trainer);
-  const session = await requireLiveSession(around, trainer, fields);
+export async function enter(deps: LifecycleDeps, trainer: string, fields: Fields): Promise<Fields> {
+  const { trainers } = requireSteps(deps, trainer);
+  const session = await requireLiveSession(deps, trainer, fields);
   const member = { trainer, session };
-  const members = await changeMembers(around, (all) => withMember(all, member, trainers));
+  const members = await changeMembers(deps, (all) => withMember(all, member, trainers));
   try {
-    // One that has ended meanwhile may have been removed before it was written here.
-    await requireSession(around, trainer, fields);
+    // If the session has ended meanwhile, its removal may have come before this write.
+    await requireSession(deps, trainer, fields);
   } catch (error) {
-    await removeMembers(around, [member]);
+    await removeMembers(deps, [member]);
     throw error;
   }
-  await around.announcer.announce(toJournalRecord(members));
+  await deps.announcer.announce(toJournalRecord(members));
   return { revision: members.revision };
 }
 
-/** Ends a session's membership; nobody waits for it from then on. As {@link enter} otherwise. */
-export async function exit(around: Surroundings, trainer: string, fields: Fields): Promise<Fields> {
-  requireSteps(around, trainer);
-  const session = await requireSession(around, trainer, fields);
-  await removeMembers(around, [{ trainer, session }]);
+/** Ends a session's membership; nobody waits for it from then on. Throws as {@link enter}. */
+export async function exit(deps: LifecycleDeps, trainer: string, fields: Fields): Promise<Fields> {
+  requireSteps(deps, trainer);
+  const session = await requireSession(deps, trainer, fields);
+  await removeMembers(deps, [{ trainer, session }]);
   return {};
 }
 
 /**
- * Removes the members whose lease is lost, and those of a few others, `from` one on, whose session has
- * ended otherwise; the members as they then stand.
+ * Removes the members whose lease is lost or whose session has ended, and returns those that are left.
+ * The sessions of only `count` members, from the `from`-th on, are looked up although their leases are
+ * held.
  */
 export async function expelLost(
-  around: Surroundings,
+  deps: LifecycleDeps,
   sample: { readonly from: number; readonly count: number },
 ): Promise<Members> {
-  const all = await readMembers(around);
+  const all = await readMembers(deps);
   const { length } = all.members;
   const suspects = all.members.filter(({ trainer }, i) => {
     const place = (i + length - (sample.from % length)) % length;
-    return place < sample.count || around.view.isLost(trainerKey(trainer));
+    return place < sample.count || deps.view.isLost(trainerKey(trainer));
   });
-  const gone = await mapConcurrently(suspects, (member) => isGone(around, member));
+  const gone = await mapConcurrently(suspects, (member) => isGone(deps, member));
   const lost = suspects.filter((_member, i) => gone[i]);
   if (lost.length === 0) return all;
-  await removeMembers(around, lost);
-  return await readMembers(around);
+  await removeMembers(deps, lost);
+  return await readMembers(deps);
 }
 
 function requireSteps(
-  { job }: Surroundings,
+  { job }: LifecycleDeps,
   trainer: string,
 ): Exclude<Synchronization, { mode: "async" }> {
   const { synchronization } = job;
@@ -74,7 +77,7 @@ function requireSteps(
   throw new PserverError(
     "UNSUPPORTED",
     `trainer ${quoteName(trainer)} cannot enter or exit steps: job ${job.job} is async, its trainers ` +
-      "do not keep step. That is fixed when a job is made, by the synchronization of its first host.",
+      "do not keep step. The synchronization is fixed by the first host of a job.",
     { trainer, expected: "sync or ssp", received: synchronization.mode },
   );
 }

@@ -1,117 +1,45 @@
-import { isDeepStrictEqual } from "node:util";
 import {
   asMap,
-  computeLayout,
-  type Declaration,
-  DTYPES,
   integerField,
-  type Layout,
-  type LifecycleState,
   PserverError,
   parseParameterInfo,
   quoteName,
-  SHARD_BYTES_MAX,
 } from "../../protocol/index.ts";
-import type { StoredRecord } from "../records.ts";
-import { parameterKey } from "./keys.ts";
+import { mapConcurrently } from "../concurrent.ts";
+import type { KvEntry } from "../jetstream/kv-bucket.ts";
+import { type BucketDeps, changeValue, type FirstRead } from "./compare-and-swap.ts";
+import { parseLifecycleRecord, toLifecycleRecord } from "./lifecycle-record.ts";
+import type { Parameter } from "./parameter.ts";
 import {
-  parseLifecycleRecord,
+  PARAMETER_KEYS,
+  parameterKey,
+  parameterOfKey,
   RECORD_FORMAT,
   readRecord,
-  toLifecycleRecord,
-} from "./lifecycle-record.ts";
-import { type Lifecycle, UNINITIALIZED } from "./machine.ts";
-import type { Surroundings } from "./settings.ts";
-import { shardBytes } from "./shard-bytes.ts";
-
-/** A parameter as its record holds it. The epoch of its blocks is that of its own lifecycle. */
-export interface Parameter {
-  readonly declaration: Declaration;
-  readonly layout: Layout;
-  /** The most blocks it had under any epoch: some of an earlier cut may still be there. */
-  readonly blocksMax: number;
-  /** Epoch of the job's initialization that declared it; 0 if it was created by itself. */
-  readonly jobEpoch: number;
-  readonly lifecycle: Lifecycle;
-  /** Revision of the record; 0 if it has not been written yet. */
-  readonly revision: number;
-}
-
-/** A parameter that nobody has begun to initialize. */
-export function newParameter(around: Surroundings, declaration: Declaration): Parameter {
-  const layout = layoutOf(around, declaration);
-  return {
-    declaration,
-    layout,
-    blocksMax: layout.blocks,
-    jobEpoch: 0,
-    lifecycle: UNINITIALIZED,
-    revision: 0,
-  };
-}
-
-/**
- * The parameter with the declaration of a new initialization, and the machine where it stands.
- * @throws TOO_LARGE if it could not be held even alone.
- */
-export function redeclare(
-  around: Surroundings,
-  known: Parameter | undefined,
-  declaration: Declaration,
-): Parameter {
-  const fresh = newParameter(around, declaration);
-  if (known === undefined) return fresh;
-  const blocksMax = Math.max(known.blocksMax, fresh.layout.blocks);
-  return { ...known, declaration, layout: fresh.layout, blocksMax };
-}
-
-/**
- * Where a parameter stands. One that was declared for the job follows the job: `sealed` leaves
- * out what a late declare wrote after `finish` had looked. "uninitialized": what there is of it
- * was left by an initialization that has ended.
- */
-export function standing(parameter: Parameter, job: Lifecycle): LifecycleState {
-  const { lifecycle, jobEpoch, revision } = parameter;
-  if (jobEpoch === 0 || lifecycle.state === "ready") return lifecycle.state;
-  if (jobEpoch !== job.context.epoch) return "uninitialized";
-  if (job.state !== "ready") return job.state;
-  return revision <= job.context.sealed ? "ready" : "uninitialized";
-}
+} from "./record-format.ts";
 
 /** The record of a parameter: readable JSON. */
 export function toParameterRecord(parameter: Parameter): unknown {
-  const { declaration, layout, blocksMax, jobEpoch, lifecycle } = parameter;
-  return {
-    format: RECORD_FORMAT,
-    ...declaration,
-    layout,
-    blocksMax,
-    jobEpoch,
-    lifecycle: toLifecycleRecord(lifecycle),
-  };
+  const { declaration, layout, blocksMax, jobEpoch } = parameter;
+  const lifecycle = toLifecycleRecord(parameter.lifecycle);
+  return { format: RECORD_FORMAT, ...declaration, layout, blocksMax, jobEpoch, lifecycle };
 }
 
 /**
- * The parameter in a record.
+ * The parameter in a record; undefined if there is none.
  * @throws BAD_VERSION for a record of another format, INTERNAL for a damaged one.
  */
 export function parseParameterRecord(
-  stored: StoredRecord | undefined,
+  stored: KvEntry | undefined,
   name: string,
 ): Parameter | undefined {
   if (stored === undefined) return undefined;
   const key = parameterKey(name);
   return readRecord(stored.value, key, (fields) => {
     const lifecycle = parseLifecycleRecord(asMap(fields["lifecycle"], "lifecycle"), key);
-    const {
-      epoch: _epoch,
-      ready: _ready,
-      layout,
-      ...declaration
-    } = parseParameterInfo({
-      ...fields,
-      epoch: lifecycle.context.epoch,
-    });
+    const { epoch } = lifecycle.context;
+    const info = parseParameterInfo({ ...fields, epoch });
+    const { epoch: _epoch, ready: _ready, layout, ...declaration } = info;
     return {
       declaration,
       layout,
@@ -123,51 +51,45 @@ export function parseParameterRecord(
   });
 }
 
+/** A parameter; undefined if it was never declared. */
+export async function readParameter(
+  { bucket }: Pick<BucketDeps, "bucket">,
+  name: string,
+): Promise<Parameter | undefined> {
+  return parseParameterRecord(await bucket.read(parameterKey(name)), name);
+}
+
+/** Every parameter that was ever declared, in no order. */
+export async function readAllParameters(deps: Pick<BucketDeps, "bucket">): Promise<Parameter[]> {
+  const keys = await deps.bucket.keys(PARAMETER_KEYS);
+  const parameters = await mapConcurrently(keys, (key) => readParameter(deps, parameterOfKey(key)));
+  return parameters.filter((parameter) => parameter !== undefined);
+}
+
 /**
- * Passes if two declarations of one parameter say the same.
- * @throws BAD_CONFIG naming what was expected and what was received.
+ * Changes one parameter by compare-and-swap and returns it as it is then. `decide` may be called
+ * several times; it leaves the record alone by returning what it was given. `first` saves a read where
+ * the record was read already.
  */
-export function requireSameDeclaration(expected: Declaration, received: Declaration): void {
-  if (isDeepStrictEqual(expected, received)) return;
-  const { name } = expected;
-  throw new PserverError(
-    "BAD_CONFIG",
-    `${quoteName(name)} was declared in another way: ` +
-      `expected ${describe(expected)}; received ${describe(received)}`,
-    { parameter: name, expected, received },
-  );
+export async function changeParameter(
+  deps: BucketDeps,
+  name: string,
+  decide: (known: Parameter | undefined) => Parameter | Promise<Parameter>,
+  first?: FirstRead,
+): Promise<Parameter> {
+  const codec = {
+    parse: (stored: KvEntry | undefined) => parseParameterRecord(stored, name),
+    toRecord: toParameterRecord,
+  };
+  const key = parameterKey(name);
+  const { result, revision } = await changeValue(deps, key, codec, decide, first);
+  return { ...result, revision };
 }
 
-function layoutOf(around: Surroundings, declaration: Declaration): Layout {
-  const { name, dtype, shape, config } = declaration;
-  const { shards } = around.job;
-  const layout = computeLayout({
-    name,
-    dtype,
-    shape,
-    shards,
-    maxPayloadBytes: around.maxPayloadBytes,
-    wholeRows: config.sparse,
+/** Returns the parameter; @throws UNKNOWN_PARAMETER if there is none. */
+export function requireKnown(known: Parameter | undefined, name: string): Parameter {
+  if (known !== undefined) return known;
+  throw new PserverError("UNKNOWN_PARAMETER", `no parameter ${quoteName(name)}`, {
+    parameter: name,
   });
-  // Bounded before its blocks are listed: a shape of 2^50 elements must not cost memory here.
-  const valueBytes = layout.elements * DTYPES[dtype].bytes;
-  if (valueBytes > SHARD_BYTES_MAX * shards) throw tooLarge(name, valueBytes, shards);
-  const bytes = shardBytes([{ declaration, layout }], around.job);
-  if (Math.max(...bytes) <= SHARD_BYTES_MAX) return layout;
-  const heldBytes = bytes.reduce((sum, held) => sum + held, 0);
-  throw tooLarge(name, heldBytes, shards);
-}
-
-function tooLarge(name: string, bytes: number, shards: number): PserverError {
-  return new PserverError(
-    "TOO_LARGE",
-    `${quoteName(name)}: ${bytes} bytes of values and slots on ${shards} shards; ` +
-      `a shard holds at most ${SHARD_BYTES_MAX}`,
-    { parameter: name, expected: SHARD_BYTES_MAX, received: bytes },
-  );
-}
-
-function describe(declaration: Declaration): string {
-  const { dtype, shape, config } = declaration;
-  return `${dtype} [${shape}] ${JSON.stringify(config)}`;
 }

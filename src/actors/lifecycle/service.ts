@@ -7,167 +7,148 @@ import type {
   PserverError,
 } from "../../protocol/index.ts";
 import { type Clock, systemClock } from "../clock.ts";
-import { LeaseView } from "../lease-view.ts";
-import type { Leases } from "../leases.ts";
-import type { Records } from "../records.ts";
+import type { KvBucket } from "../jetstream/kv-bucket.ts";
+import { LeaseView } from "../leases/lease-view.ts";
+import type { Leases } from "../leases/leases.ts";
 import { abort, begin } from "./begin.ts";
-import { checkCounter } from "./counted.ts";
 import { create } from "./create.ts";
 import { declare } from "./declare.ts";
 import { DeclaredLedger } from "./declared-ledger.ts";
-import { type EndedSessions, endSessions } from "./end-sessions.ts";
+import type { LifecycleDeps } from "./deps.ts";
 import { finish } from "./finish.ts";
-import { TRAINER_KEYS } from "./keys.ts";
-import { readMembers } from "./members.ts";
-import { MembersAnnouncer } from "./members-announcer.ts";
-import { type Members, toJournalRecord } from "./members-record.ts";
+import { type Members, MembersAnnouncer, readMembers, toJournalRecord } from "./members.ts";
 import { enter, exit, expelLost } from "./membership.ts";
-import { SessionCounter } from "./session-counter.ts";
+import type { JobSettings, Owners } from "./owners.ts";
+import { TRAINER_KEYS } from "./record-format.ts";
+import { SessionCounter } from "./session-numbers.ts";
+import { checkCounter, type EndedSessions, endSessions } from "./session-sweep.ts";
 import { join, leave, renew } from "./sessions.ts";
-import type { JobSettings, Owners, Surroundings } from "./settings.ts";
 import { readStatus, status } from "./status.ts";
 
-/** What a {@link LifecycleService} needs. */
+/** Options of {@link createLifecycle}. */
 export interface LifecycleOptions {
   readonly job: JobSettings;
-  /** The job's bucket and its bucket of leases: one truth for all hosts. */
-  readonly records: Records;
+  /** The job's bucket, shared by all hosts. */
+  readonly bucket: KvBucket;
   readonly leases: Leases;
   readonly owners: Owners;
   readonly hostId: string;
   readonly maxPayloadBytes: number;
-  /** Called after each request that may have changed the job's own lifecycle; it must not throw. */
+  /** Called after each request that may have changed the job's lifecycle; it must not throw. */
   readonly onJobChanged?: () => Promise<void>;
-  /** Told what went wrong beside the requests, in which nobody is told. */
+  /** Told of errors outside of requests, which no reply carries. */
   readonly onError?: (error: PserverError) => void;
   readonly clock?: Clock;
   /** Waits between tries of a compare-and-swap. */
   readonly pause?: (delayMs: number) => Promise<void>;
 }
 
-/** Verbs that may change the job's own lifecycle. */
+/** Verbs that may change the job's lifecycle. */
 const JOB_VERBS: readonly LifecycleVerb[] = ["begin", "finish", "abort"];
 
-/** Members whose sessions are looked at in one look although their leases are there. */
+/** Members whose sessions are looked up in one check although their leases are held. */
 const SAMPLE = 8;
+
+type Verb = (deps: LifecycleDeps, trainer: string, fields: Fields) => Promise<Fields>;
+
+const VERBS: Readonly<Record<LifecycleVerb, Verb>> = {
+  ...{ join, renew, leave, begin, declare, create, finish, abort, enter, exit },
+  status: (deps, _trainer, fields) => status(deps, fields),
+};
 
 /**
  * Answers the lifecycle requests of trainers. It keeps no state that decides anything: any number
- * of hosts may answer, and a host may answer what another has begun. No request is held open:
- * whoever waits for another trainer asks again.
+ * of hosts may answer, and a host may continue what another has begun. No request is held open:
+ * a trainer that waits for another one asks again.
  */
 export class LifecycleService {
-  readonly #around: Surroundings;
+  readonly #deps: LifecycleDeps;
   readonly #onJobChanged: () => Promise<void>;
   #sampled = 0;
 
-  constructor(options: LifecycleOptions) {
-    const { clock, pause = delay, onError = () => undefined, onJobChanged, ...rest } = options;
-    this.#onJobChanged = onJobChanged ?? (async () => undefined);
-    const view = new LeaseView({
-      leases: options.leases,
-      prefix: TRAINER_KEYS,
-      leaseMs: options.job.leaseMs,
-      ...(clock === undefined ? {} : { clock }),
-    });
-    const counter = new SessionCounter(options.records, pause);
-    const { owners, job } = options;
-    const announcer = new MembersAnnouncer({ owners, shards: job.shards, onError });
-    const ledger = new DeclaredLedger(clock ?? systemClock);
-    this.#around = { ...rest, pause, view, counter, announcer, ledger };
+  constructor(deps: LifecycleDeps, onJobChanged: () => Promise<void>) {
+    this.#deps = deps;
+    this.#onJobChanged = onJobChanged;
   }
 
-  /** Begins to watch the trainers' leases. Before that no lost one is noticed. */
+  /** Begins to watch the trainers' leases. Before that, no lost lease is noticed. */
   async start(): Promise<void> {
-    await this.#around.view.start();
+    await this.#deps.view.start();
   }
 
-  /** Ends watching. */
+  /** Stops watching. */
   async close(): Promise<void> {
-    await this.#around.view.stop();
+    await this.#deps.view.stop();
   }
 
-  /** Tells that the broker was lost, so that trainers get a lease time to come back. */
+  /** To be called when the broker was lost: trainers get a lease time to come back. */
   disconnected(): void {
-    this.#around.view.disconnected();
+    this.#deps.view.disconnected();
   }
 
-  /** Who keeps step; nobody in a job without steps. */
+  /** The trainers that keep step; none in a job without steps. */
   async members(): Promise<Members> {
-    return await readMembers(this.#around);
+    return await readMembers(this.#deps);
   }
 
-  /** Removes members that are dead, as far as this host can know; those that are left. */
+  /** Removes members that count as dead, and returns those that are left. */
   async expelLost(): Promise<Members> {
-    const left = await expelLost(this.#around, { from: this.#sampled, count: SAMPLE });
+    const left = await expelLost(this.#deps, { from: this.#sampled, count: SAMPLE });
     this.#sampled = (this.#sampled + SAMPLE) % Math.max(1, left.members.length);
     return left;
   }
 
-  /** The parameters of these names, in their order; null where nothing is known of one. */
+  /** The parameters of these names, in their order; null for a name that is not known. */
   async parameters(names: readonly string[]): Promise<readonly (ParameterInfo | null)[]> {
-    return (await readStatus(this.#around, { names })).parameters;
+    return (await readStatus(this.#deps, { names })).parameters;
   }
 
   /** What the job and its trainers have declared, and their quotas. */
   async declared(): Promise<Fields> {
-    await this.#around.ledger.look(this.#around);
-    return this.#around.ledger.show(this.#around);
+    await this.#deps.ledger.refresh();
+    return this.#deps.ledger.show();
   }
 
   /** Compares the counter of sessions with the job's other records; @throws JOB_DAMAGED. */
   async checkCounter(): Promise<void> {
-    await checkCounter(this.#around);
+    await checkCounter(this.#deps);
   }
 
-  /** Makes room for trainers in these shards; see {@link endSessions}. */
+  /** Makes these shards forget trainers whose sessions have ended; see {@link endSessions}. */
   async endSessions(shards: readonly number[]): Promise<EndedSessions> {
-    return await endSessions(this.#around, shards);
+    return await endSessions(this.#deps, shards);
   }
 
-  /** Tells these shards' journals the present members. */
+  /** Writes the present members into these shards' journals. */
   async tellMembers(shards: readonly number[]): Promise<void> {
-    const members = await readMembers(this.#around);
-    await this.#around.announcer.announceTo(shards, toJournalRecord(members));
+    const members = await readMembers(this.#deps);
+    await this.#deps.announcer.announceTo(shards, toJournalRecord(members));
   }
 
   /**
-   * The entries of the reply to a request; `trainer` is from its subject. A refused request has
+   * Returns the entries of the reply to a request; `trainer` is from its subject. A refused request has
    * changed nothing; one that failed otherwise can be sent again.
-   * @throws every error a reply may carry.
+   * @throws the error that the reply is to carry.
    */
   async handle(trainer: string, verb: LifecycleVerb, message: Message): Promise<Fields> {
-    const reply = await this.#answer(trainer, verb, message);
+    const reply = await VERBS[verb](this.#deps, trainer, message.fields);
     if (JOB_VERBS.includes(verb)) await this.#onJobChanged();
     return reply;
   }
+}
 
-  async #answer(trainer: string, verb: LifecycleVerb, message: Message): Promise<Fields> {
-    const around = this.#around;
-    const { fields } = message;
-    switch (verb) {
-      case "join":
-        return await join(around, trainer, fields);
-      case "renew":
-        return await renew(around, trainer, fields);
-      case "leave":
-        return await leave(around, trainer, fields);
-      case "begin":
-        return await begin(around, trainer, fields);
-      case "declare":
-        return await declare(around, trainer, fields);
-      case "create":
-        return await create(around, trainer, fields);
-      case "finish":
-        return await finish(around, trainer, fields);
-      case "abort":
-        return await abort(around, trainer, fields);
-      case "enter":
-        return await enter(around, trainer, fields);
-      case "exit":
-        return await exit(around, trainer, fields);
-      case "status":
-        return await status(around, fields);
-    }
-  }
+/** Composes the service of one host. Nothing is watched before {@link LifecycleService.start}. */
+export function createLifecycle(options: LifecycleOptions): LifecycleService {
+  const { clock = systemClock, pause = delay, onError, onJobChanged, ...rest } = options;
+  const { bucket, leases, owners, job } = options;
+  const { shards, leaseMs } = job;
+  const deps: LifecycleDeps = {
+    ...rest,
+    pause,
+    view: new LeaseView({ leases, prefix: TRAINER_KEYS, leaseMs, clock }),
+    counter: new SessionCounter({ bucket, pause }),
+    announcer: new MembersAnnouncer({ owners, shards, onError: onError ?? (() => undefined) }),
+    ledger: new DeclaredLedger({ bucket, job, clock }),
+  };
+  return new LifecycleService(deps, onJobChanged ?? (async () => undefined));
 }

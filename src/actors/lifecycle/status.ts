@@ -7,62 +7,62 @@ import {
   type StatusRequest,
 } from "../../protocol/index.ts";
 import { mapConcurrently } from "../concurrent.ts";
-import { readJob } from "./job-record.ts";
-import { PARAMETER_KEYS, parameterOfKey } from "./keys.ts";
+import type { LifecycleDeps } from "./deps.ts";
+import { readJob } from "./lifecycle-record.ts";
 import type { Lifecycle, ShardPosition } from "./machine.ts";
-import { readParameter } from "./parameter-change.ts";
-import { type Parameter, standing } from "./parameter-record.ts";
-import { infoOf, readyAt } from "./replies.ts";
-import type { Surroundings } from "./settings.ts";
+import { effectiveState, infoOf, type Parameter, readyAt } from "./parameter.ts";
+import { readParameter } from "./parameter-record.ts";
+import { PARAMETER_KEYS, parameterOfKey } from "./record-format.ts";
 
-/** Parameters as they were found, before it is known which of them count. */
+/** Parameters as they were read, whatever their state. */
 interface Found {
   readonly parameters: readonly (Parameter | undefined)[];
   readonly more: boolean;
 }
 
-const NOWHERE: Position = { generation: 1, seq: 0 };
+const START: Position = { generation: 1, seq: 0 };
 
 /**
- * The job's state and the parameters asked for: by name, or a page in order of names. A parameter
- * counts if it is ready or being initialized; of one whose initialization has ended without a
- * finish nothing is said. `at` is where the journals stood when the job, or the parameters named,
- * became ready.
+ * Replies with the job's state and the parameters asked for: by name, or a page in order of names. Only
+ * parameters that are ready or being initialized are shown, none whose initialization ended without a
+ * finish. `at` holds the ends of the journals when the job and the parameters shown became ready.
  */
-export async function status(around: Surroundings, fields: Fields): Promise<Fields> {
-  return { ...(await readStatus(around, parseStatusRequest(fields))) };
+export async function status(deps: LifecycleDeps, fields: Fields): Promise<Fields> {
+  return { ...(await readStatus(deps, parseStatusRequest(fields))) };
 }
 
-/** As {@link status}, for a request that has been read. */
+/** As {@link status}, for a request that was parsed already. */
 export async function readStatus(
-  around: Surroundings,
+  deps: LifecycleDeps,
   request: StatusRequest,
 ): Promise<StatusReply> {
   let after = request.after ?? "";
   for (;;) {
-    const found = await find(around, { ...request, after });
-    // Read last, so that it is never older than what the records say of it.
-    const job = await readJob(around);
-    const reply = replyOf(around, request, found, job);
+    const found = await find(deps, { ...request, after });
+    // Read last, so that it is not older than the `jobEpoch` in the parameters' records.
+    const job = await readJob(deps);
+    const reply = replyOf(deps, request, found, job);
     const last = found.parameters.at(-1);
-    // A page of leftovers only must not look like the last one.
+    // A page without any parameter to show must not look like the last one.
     if (!found.more || reply.parameters.length > 0 || last === undefined) return reply;
     after = last.declaration.name;
   }
 }
 
 function replyOf(
-  around: Surroundings,
+  deps: LifecycleDeps,
   request: StatusRequest,
   found: Found,
   job: Lifecycle,
 ): StatusReply {
   const alive = found.parameters.map((parameter) =>
-    parameter !== undefined && standing(parameter, job) !== "uninitialized" ? parameter : null,
+    parameter !== undefined && effectiveState(parameter, job) !== "uninitialized"
+      ? parameter
+      : null,
   );
   const counted = alive.filter((parameter) => parameter !== null);
   const { epoch, trainer, at } = job.context;
-  const { shards } = around.job;
+  const { shards } = deps.job;
   return {
     state: job.state,
     epoch,
@@ -76,12 +76,12 @@ function replyOf(
   };
 }
 
-async function find(around: Surroundings, request: StatusRequest): Promise<Found> {
+async function find(deps: LifecycleDeps, request: StatusRequest): Promise<Found> {
   const { names, after = "", limit } = request;
-  const read = (name: string): Promise<Parameter | undefined> => readParameter(around, name);
+  const read = (name: string): Promise<Parameter | undefined> => readParameter(deps, name);
   if (names !== undefined) return { parameters: await mapConcurrently(names, read), more: false };
   if (limit === undefined) return { parameters: [], more: false };
-  const keys = await around.records.keys(PARAMETER_KEYS);
+  const keys = await deps.bucket.keys(PARAMETER_KEYS);
   const following = keys.map(parameterOfKey).filter((name) => name > after);
   const page = following.sort(byCodeUnits).slice(0, limit);
   return {
@@ -96,7 +96,7 @@ function latestPositions(
   lists: readonly (readonly ShardPosition[])[],
 ): readonly Position[] {
   if (lists.every((list) => list.length === 0)) return [];
-  const latest: Position[] = new Array(shards).fill(NOWHERE);
+  const latest: Position[] = new Array(shards).fill(START);
   for (const list of lists) {
     for (const { shard, generation, seq } of list) {
       latest[shard] = laterPosition(latest[shard], { generation, seq });

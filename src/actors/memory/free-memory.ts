@@ -2,16 +2,16 @@ import { readFileSync } from "node:fs";
 import { freemem } from "node:os";
 import { dirname, join } from "node:path";
 
-/** Gives the text of a file; undefined if there is none that can be read. */
+/** Returns the text of a file; undefined if it cannot be read. */
 export type ReadText = (path: string) => string | undefined;
 
 const CGROUPS = "/sys/fs/cgroup";
 const BYTES_PER_KIB = 1024;
 
 /**
- * Bytes that this process may still take before the system ends it: what the machine has available, and
- * what each control group above the process leaves of its limit. What files take in a control group the
- * kernel gives up first, so what of it was not used lately counts as free.
+ * Bytes that this process may still use before the system kills it: the least of what the machine has
+ * available and what each control group of the process leaves of its limit. File caches in a control group
+ * that were not used lately count as free, because the kernel reclaims them first.
  */
 export function freeMemoryBytes(read: ReadText = readText): number {
   const available = /^MemAvailable:\s+(\d+) kB/m.exec(read("/proc/meminfo") ?? "")?.[1];
@@ -19,7 +19,7 @@ export function freeMemoryBytes(read: ReadText = readText): number {
   return Math.max(0, Math.min(machineBytes, ...groupsLeft(read)));
 }
 
-/** What the control groups of this process leave: the one it is in, and all above. */
+/** Bytes left in the control group of this process and in each one above it. */
 function groupsLeft(read: ReadText): number[] {
   const lines = (read("/proc/self/cgroup") ?? "").split("\n");
   return lines.flatMap((line) => {
@@ -30,7 +30,7 @@ function groupsLeft(read: ReadText): number[] {
   });
 }
 
-/** Names of a control group's files, by version. */
+/** Names of a control group's files. */
 interface GroupFiles {
   readonly limit: string;
   readonly used: string;
@@ -50,7 +50,7 @@ const V1: GroupFiles = {
 
 function left(read: ReadText, root: string, group: string, files: GroupFiles): number {
   const directory = join(root, group);
-  // "max", or no such file: this group has no limit of its own.
+  // "max", or a missing file: this group has no limit of its own.
   const limitBytes = Number.parseInt(read(join(directory, files.limit)) ?? "", 10);
   const usedBytes = Number.parseInt(read(join(directory, files.used)) ?? "", 10);
   if (Number.isNaN(limitBytes) || Number.isNaN(usedBytes)) return Number.POSITIVE_INFINITY;
@@ -58,7 +58,7 @@ function left(read: ReadText, root: string, group: string, files: GroupFiles): n
   return limitBytes - (usedBytes - Number(unused ?? 0));
 }
 
-/** A group and those above it. In a container the own group is the root of what can be seen. */
+/** A group and those above it. In a container its own group is the visible root. */
 function ancestors(path: string): string[] {
   return path === "/" ? ["/"] : [path, ...ancestors(dirname(path))];
 }

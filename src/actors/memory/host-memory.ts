@@ -1,39 +1,39 @@
 import { PserverError } from "../../protocol/index.ts";
 import { freeMemoryBytes } from "./free-memory.ts";
 
-/** A shard's memory grows by an eighth, so it may have so much more than its values. */
+/** A shard's memory grows by an eighth at a time, so it can be this much larger than its values. */
 const GROWTH = 1.125;
 
-/** What a shard takes beside its values: constants, scratch, tables. */
+/** Memory of a shard besides its values: constants, scratch, tables. */
 const SHARD_BYTES = 1024 * 1024;
 
-/** How the memory of a host is counted. */
+/** Options of {@link HostMemory}. */
 export interface HostMemoryOptions {
   readonly shards: number;
-  /** The most that the host may use for values; by default what the system has. */
+  /** The most that the host may use for values; limited only by the system by default. */
   readonly limitBytes?: number | undefined;
-  /** The buffer of a count on another thread of the host. */
+  /** The buffer of the `HostMemory` on another thread of the host. */
   readonly buffer?: SharedArrayBuffer;
-  /** What the system has free. */
+  /** Bytes that the system has free. */
   readonly freeBytes?: () => number;
 }
 
-/** What the values of a shard need of a host's memory. */
+/** Memory that a shard needs for so many bytes of values. */
 export function neededBytes(valueBytes: number): number {
   return Math.ceil(valueBytes * GROWTH) + SHARD_BYTES;
 }
 
 /**
- * What the shards of a host take of its memory, counted for all its threads, so that a shard is not
- * taken over that does not fit: the system would end the host, and the next one after it.
+ * Counts the memory of a host's shards for all its threads, so that no shard is taken over that does not
+ * fit: the system would kill the host, and then the next host that takes the shard over.
  */
 export class HostMemory {
   readonly buffer: SharedArrayBuffer;
   readonly #limitBytes: number;
   readonly #freeBytes: () => number;
-  /** By shard, what it takes, or is going to. */
+  /** By shard, the bytes that it has or that are reserved for it. */
   readonly #taken: BigInt64Array;
-  /** By shard, what it is going to take and the system still has. */
+  /** By shard, the reserved bytes that it has not taken from the system yet. */
   readonly #coming: BigInt64Array;
 
   constructor(options: HostMemoryOptions) {
@@ -46,22 +46,22 @@ export class HostMemory {
     this.#freeBytes = freeBytes;
   }
 
-  /** Bytes that more shards or blocks may take. */
+  /** Bytes available to further shards or blocks. */
   get freeBytes(): number {
     return Math.min(this.#limitBytes - sum(this.#taken), this.#freeBytes() - sum(this.#coming));
   }
 
   /**
-   * Sets aside what a shard with so many bytes of values needs, until {@link release}; of that it has
-   * `heldBytes` already.
-   * @throws NO_MEMORY if the host has less; nothing is set aside then.
+   * Reserves memory for a shard with so many bytes of values, of which it has `heldBytes` already, until
+   * {@link release}.
+   * @throws NO_MEMORY if the host has less; nothing is reserved then.
    */
   reserve(shard: number, valueBytes: number, heldBytes = 0): void {
     const needed = neededBytes(valueBytes);
     this.release(shard);
     Atomics.store(this.#taken, shard, BigInt(needed));
     Atomics.store(this.#coming, shard, BigInt(Math.max(0, needed - heldBytes)));
-    // Counted with what others set aside at the same moment: at worst both are refused, and try again.
+    // This counts what other threads reserve at the same moment: at worst both fail, and try again.
     const free = this.freeBytes;
     if (free >= 0) return;
     this.release(shard);
@@ -73,13 +73,13 @@ export class HostMemory {
     );
   }
 
-  /** A shard has so much memory now: what was set aside for it the system has given. */
+  /** Notes how much memory a shard has now: the system has provided what was reserved. */
   holds(shard: number, memoryBytes: number): void {
     Atomics.store(this.#taken, shard, BigInt(memoryBytes));
     Atomics.store(this.#coming, shard, 0n);
   }
 
-  /** A shard takes nothing any more. */
+  /** Notes that a shard has no memory any more. */
   release(shard: number): void {
     Atomics.store(this.#taken, shard, 0n);
     Atomics.store(this.#coming, shard, 0n);

@@ -1,5 +1,5 @@
 import { integerField } from "../../protocol/index.ts";
-import { RECORD_FORMAT, readRecord } from "../lifecycle/lifecycle-record.ts";
+import { RECORD_FORMAT, readRecord } from "../lifecycle/record-format.ts";
 
 /**
  * How far an owner had folded the journal of its shard, noted outside the journal. Whoever takes the

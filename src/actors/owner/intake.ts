@@ -1,8 +1,8 @@
 import { busy, type PserverError } from "../../protocol/index.ts";
-import { FairQueue } from "../fair-queue.ts";
-import { QUEUED_BYTES, REQUEST_BYTES, TURN_MS } from "../queue-limits.ts";
-import type { Refusals } from "../refusals.ts";
-import { Turn } from "../turn.ts";
+import { FairQueue } from "../requests/fair-queue.ts";
+import { QUEUED_BYTES, REQUEST_BYTES, TURN_MS } from "../requests/queue-limits.ts";
+import type { Refusals } from "../requests/refusals.ts";
+import { Turn } from "../requests/turn.ts";
 
 /** A request to a shard that has come. */
 export interface Arrival {
@@ -44,7 +44,7 @@ export class Intake {
     // A copy: what came with it would be kept as long.
     const task = { data: Uint8Array.from(data), run };
     if (this.#queue.push(from, task, REQUEST_BYTES + data.length)) return;
-    if (!this.#refusals.mayTell(from)) return;
+    if (!this.#refusals.take(from)) return;
     const expected = QUEUED_BYTES.each / REQUEST_BYTES;
     const text = `expected at most ${expected} waiting requests of a trainer, and room for all`;
     refuse(busy(text, { expected }));

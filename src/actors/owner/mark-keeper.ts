@@ -1,5 +1,5 @@
 import { PserverError } from "../../protocol/index.ts";
-import type { Records } from "../records.ts";
+import type { KvBucket } from "../jetstream/kv-bucket.ts";
 import { type HeadMark, headKey, parseMark, saysMore, toMarkRecord } from "./head-mark.ts";
 
 /** Attempts to write a mark that others write at the same time; there are two owners at most. */
@@ -10,15 +10,15 @@ const TRIES_MAX = 4;
  * each write names the revision that this owner has read or written: one that was deposed cannot
  * take back what its successor has noted.
  *
- * The methods throw as those of {@link Records} do.
+ * The methods throw as those of {@link KvBucket} do.
  */
 export class MarkKeeper {
-  readonly #records: Pick<Records, "read" | "create" | "update">;
+  readonly #records: Pick<KvBucket, "read" | "create" | "update">;
   readonly #shard: number;
   #mark: HeadMark | undefined;
   #revision: number | undefined;
 
-  constructor(records: Pick<Records, "read" | "create" | "update">, shard: number) {
+  constructor(records: Pick<KvBucket, "read" | "create" | "update">, shard: number) {
     this.#records = records;
     this.#shard = shard;
   }

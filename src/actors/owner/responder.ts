@@ -8,9 +8,9 @@ import {
 } from "../../protocol/index.ts";
 import type { BufferPool } from "../../transport/buffer-pool.ts";
 import { publishBulk } from "../../transport/bulk-transport.ts";
-import { FairQueue } from "../fair-queue.ts";
-import { TURN_MS } from "../queue-limits.ts";
-import { Turn } from "../turn.ts";
+import { FairQueue } from "../requests/fair-queue.ts";
+import { TURN_MS } from "../requests/queue-limits.ts";
+import { Turn } from "../requests/turn.ts";
 
 /** Bytes of replies on their way to the broker; nats.js itself would buffer without a bound. */
 const IN_FLIGHT_BYTES_MAX = 6 * 1024 * 1024;

@@ -1,5 +1,5 @@
 import { busy, type PserverError } from "../../protocol/index.ts";
-import { Shares } from "../shares.ts";
+import { Shares } from "../requests/shares.ts";
 
 /** Requests that may wait for one kind of thing in one shard; then askers are told BUSY. */
 const WAITING = { each: 2_048, all: 8_192 } as const;

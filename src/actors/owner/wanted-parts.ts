@@ -1,6 +1,6 @@
 import { busy } from "../../protocol/index.ts";
-import { QUEUED_BYTES } from "../queue-limits.ts";
-import { Shares } from "../shares.ts";
+import { QUEUED_BYTES } from "../requests/queue-limits.ts";
+import { Shares } from "../requests/shares.ts";
 
 /** The index of a pull that waits, until it is released. */
 export interface WantedPart {

@@ -1,9 +1,10 @@
 import { blockPlaces } from "../../protocol/index.ts";
 import { mapConcurrently } from "../concurrent.ts";
-import { JOB_KEY, PARAMETER_KEYS, parameterOfKey } from "../lifecycle/keys.ts";
+import type { KvBucket } from "../jetstream/kv-bucket.ts";
 import { parseLifecycleRecord } from "../lifecycle/lifecycle-record.ts";
-import { parseParameterRecord, standing } from "../lifecycle/parameter-record.ts";
-import type { Records } from "../records.ts";
+import { effectiveState } from "../lifecycle/parameter.ts";
+import { parseParameterRecord } from "../lifecycle/parameter-record.ts";
+import { JOB_KEY, PARAMETER_KEYS, parameterOfKey } from "../lifecycle/record-format.ts";
 
 /** A block that a shard must have, because its parameter is initialized and nobody will do so again. */
 export interface InitializedBlock {
@@ -14,14 +15,14 @@ export interface InitializedBlock {
 
 /** The blocks of initialized parameters that lie on a shard. */
 export async function initializedBlocks(
-  records: Records,
+  records: KvBucket,
   shard: number,
 ): Promise<InitializedBlock[]> {
   const job = parseLifecycleRecord((await records.read(JOB_KEY))?.value, JOB_KEY);
   const keys = await records.keys(PARAMETER_KEYS);
   const blocks = await mapConcurrently(keys, async (key) => {
     const parameter = parseParameterRecord(await records.read(key), parameterOfKey(key));
-    if (parameter === undefined || standing(parameter, job) !== "ready") return [];
+    if (parameter === undefined || effectiveState(parameter, job) !== "ready") return [];
     const { declaration, layout, lifecycle } = parameter;
     return blockPlaces(layout)
       .filter((place) => place.shard === shard)

@@ -17,21 +17,22 @@ import { BufferPool } from "../../transport/buffer-pool.ts";
 import { type ConnectionSettings, openConnection } from "../../transport/connection.ts";
 import { openJetStream } from "../../transport/jetstream.ts";
 import { StreamPublisher } from "../../transport/stream-publisher.ts";
-import { noSuchJob } from "../catalog/no-such-job.ts";
+import { type KvBucket, openExistingBucket } from "../jetstream/kv-bucket.ts";
+import { storageQueries } from "../jetstream/storage-queries.ts";
+import { streamExists } from "../jetstream/streams.ts";
 import {
   hasRemovalMark,
   journalSettings,
   parseSettings,
   SETTINGS_KEY,
   type StoredSettings,
-} from "../job.ts";
+} from "../job/job-settings.ts";
+import { noSuchJob } from "../job/job-streams.ts";
 import { Journal } from "../journal/journal.ts";
 import { MarkKeeper } from "../owner/mark-keeper.ts";
-import { OwnersClient } from "../owners-client.ts";
-import { existingRecords, type Records } from "../records.ts";
+import { OwnersClient } from "../requests/owners-client.ts";
 import { SnapshotBudget } from "../snapshot/snapshot-budget.ts";
 import { SnapshotStore } from "../snapshot/store.ts";
-import { streamExists } from "../stream-exists.ts";
 import type { RecoveryChoice, ShardFindings } from "./findings.ts";
 import { initializedBlocks } from "./initialized-blocks.ts";
 import { inspectShard } from "./inspect-shard.ts";
@@ -51,7 +52,7 @@ export class Recovery {
   readonly #host: string;
   readonly #client: JetStreamClient;
   readonly #manager: JetStreamManager;
-  readonly #records: Records;
+  readonly #records: KvBucket;
   readonly #owners: OwnersClient;
   readonly #publisher: StreamPublisher;
 
@@ -60,7 +61,7 @@ export class Recovery {
     readonly subjects: JobSubjects;
     readonly host: string;
     readonly manager: JetStreamManager;
-    readonly records: Records;
+    readonly records: KvBucket;
     readonly settings: StoredSettings;
   }) {
     const { connection, subjects, host, manager } = options;
@@ -74,7 +75,7 @@ export class Recovery {
     this.#publisher = new StreamPublisher(connection, subjects.hostInbox(host));
     this.#owners = new OwnersClient({
       connection,
-      manager,
+      storage: storageQueries(manager, subjects),
       subjects,
       host,
       journalOf: (shard) => this.#journal(shard),
@@ -97,7 +98,7 @@ export class Recovery {
       const manager = await openJetStream(connection).jetstreamManager(false);
       const bucket = subjects.bucket();
       if (!(await hasStream(manager, bucketStream(bucket)))) throw noSuchJob(job);
-      const records = await existingRecords(connection, bucket);
+      const records = await openExistingBucket(connection, bucket);
       const stored = (await records.read(SETTINGS_KEY))?.value;
       if (stored === undefined || hasRemovalMark(stored)) throw noSuchJob(job);
       const settings = parseSettings(stored);

@@ -1,6 +1,6 @@
 import { DeliverPolicy, type JetStreamClient, type JetStreamManager } from "@nats-io/jetstream";
 import { fromBrokerError } from "../../transport/broker-error.ts";
-import { scanStream } from "../scan-stream.ts";
+import { scanStream } from "../jetstream/scan-stream.ts";
 
 /** How long the broker may show no record. */
 const PATIENCE_MS = 5_000;
@@ -22,7 +22,7 @@ export async function scanJournal(
   if (to < from) return;
   const start = { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: from };
   try {
-    await scanStream({ ...journal, start, patienceMs: PATIENCE_MS }, (seq, subject) => {
+    await scanStream({ ...journal, start, graceMs: PATIENCE_MS }, (seq, subject) => {
       if (seq <= to) onRecord(seq, subject);
       return seq < to;
     });

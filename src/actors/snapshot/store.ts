@@ -20,8 +20,8 @@ import {
 } from "../../transport/broker-error.ts";
 import type { StreamPublisher } from "../../transport/stream-publisher.ts";
 import { readable } from "../fold/read-record.ts";
-import { scanStream } from "../scan-stream.ts";
-import { streamExists } from "../stream-exists.ts";
+import { scanStream } from "../jetstream/scan-stream.ts";
+import { streamExists } from "../jetstream/streams.ts";
 import {
   decodeManifest,
   encodeManifest,
@@ -178,7 +178,7 @@ export class SnapshotStore {
         client: this.#client,
         stream: this.#subjects.snapshotStream(),
         start: { filter_subject: this.#subjects.shardSnapshots(this.#shard) },
-        patienceMs: LIST_TIMEOUT_MS,
+        graceMs: LIST_TIMEOUT_MS,
       };
       await scanStream(scan, (seq) => sequences.push(seq) > 0);
       return sequences;

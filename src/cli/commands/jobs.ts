@@ -11,7 +11,7 @@ import { type Concession, formatTable } from "../output/table.ts";
 
 const TIMEOUT_MS = 5_000;
 
-type JobDescription = import("../../actors/catalog/describe-job.ts").JobDescription;
+type JobDescription = import("../../actors/job/describe-job.ts").JobDescription;
 
 /** `pserver jobs`: the jobs that a broker holds, served or not. */
 export function registerJobs(program: Command, context: CliContext): void {
@@ -20,7 +20,7 @@ export function registerJobs(program: Command, context: CliContext): void {
     .action(async (flags: JobFlags & OutputFlags) => {
       const output = openOutput(context, flags);
       // Loaded here, so that the other commands start without it.
-      const { describeJob } = await import("../../actors/catalog/describe-job.ts");
+      const { describeJob } = await import("../../actors/job/describe-job.ts");
       const jobs = await withJobs(context, flags, (found, connection) =>
         Promise.all(found.map((streams) => describeJob(connection, streams))),
       );

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
-import { noSuchJob } from "../../actors/catalog/no-such-job.ts";
 import type { EtcdSpace } from "../../actors/etcd/etcd-space.ts";
+import { noSuchJob } from "../../actors/job/job-streams.ts";
 import { PserverError } from "../../protocol/errors.ts";
 import { confirm } from "../confirm.ts";
 import { type CliContext, openOutput } from "../context.ts";
@@ -54,7 +54,7 @@ async function removeJob(context: CliContext, flags: RemoveFlags & JobFlags): Pr
   const { job, yes, timeout } = flags;
   const output = openOutput(context, flags);
   // Loaded here, so that the other commands start without it.
-  const { JobRemoval } = await import("../../actors/catalog/remove-job.ts");
+  const { JobRemoval } = await import("../../actors/job/remove-job.ts");
   await withStore(context, flags, async (connection) => {
     const etcd = await openEtcd(flags, job);
     try {

@@ -1,4 +1,4 @@
-import type { HostEvent } from "../../actors/host.ts";
+import type { HostEvent } from "../../actors/host/host.ts";
 import { describeFallbacks } from "../output/fallbacks.ts";
 import type { Output } from "../output/output.ts";
 

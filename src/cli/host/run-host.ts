@@ -39,7 +39,7 @@ export async function runHost(
   if (replicas !== undefined && replicas > 1) await checkReplicated(connection);
   await makeDirectories(modelDirectory);
   // Loaded here, so that the other commands start without it.
-  const { startHost } = await import("../../actors/host.ts");
+  const { startHost } = await import("../../actors/host/host.ts");
   const host = await unlessAborted(
     signal,
     startHost({

@@ -3,7 +3,7 @@ import type { CliContext } from "../context.ts";
 import type { JobFlags } from "../options/connection-options.ts";
 import { withStore } from "./open-broker.ts";
 
-type JobStreams = import("../../actors/catalog/job-streams.ts").JobStreams;
+type JobStreams = import("../../actors/job/job-streams.ts").JobStreams;
 
 /**
  * Runs `use` with the jobs that the broker holds.
@@ -16,7 +16,7 @@ export async function withJobs<T>(
 ): Promise<T> {
   // Loaded here, so that the other commands start without it.
   const { openJetStream } = await import("../../transport/jetstream.ts");
-  const { listJobStreams } = await import("../../actors/catalog/job-streams.ts");
+  const { listJobStreams } = await import("../../actors/job/job-streams.ts");
   return await withStore(context, flags, async (connection) => {
     const client = openJetStream(connection, flags.timeout);
     return await use(await listJobStreams(await client.jetstreamManager(false)), connection);

@@ -1,4 +1,4 @@
-import type { Host, HostOptions } from "../../actors/host.ts";
+import type { Host, HostOptions } from "../../actors/host/host.ts";
 import { ensureError, type PserverError } from "../../protocol/errors.ts";
 import type { StartedHost } from "./kept-host.ts";
 
@@ -10,7 +10,7 @@ export function startLocalHost(options: HostOptions): StartedHost {
   let running: Host | undefined;
   let isStopping = false;
   const start = async (): Promise<Host> => {
-    const { startHost } = await import("../../actors/host.ts");
+    const { startHost } = await import("../../actors/host/host.ts");
     running = await startHost(options);
     if (isStopping) await running.close();
     return running;

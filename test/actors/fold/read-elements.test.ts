@@ -4,7 +4,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { ElementReader, type ReadChoice } from "../../../src/actors/fold/read-elements.ts";
-import { ShardMemory } from "../../../src/actors/shard-memory.ts";
+import { ShardMemory } from "../../../src/actors/memory/shard-memory.ts";
 import {
   allocateData,
   bytesOf,

@@ -3,7 +3,7 @@
 // not named keep values, slots and counts. Dense gradients of a sparse parameter name every row.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { ShardMemory } from "../../../src/actors/shard-memory.ts";
+import { ShardMemory } from "../../../src/actors/memory/shard-memory.ts";
 import { type ParameterConfig, toConfig } from "../../../src/protocol/config/index.ts";
 import { bytesOf } from "../../../src/protocol/dtypes.ts";
 import { l2Norm } from "../../../src/protocol/tensor.ts";

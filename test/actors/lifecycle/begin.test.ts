@@ -22,17 +22,16 @@ describe("begin", () => {
     const rig = new Rig();
     const session = await rig.join("a");
     const first = await rig.begin("a", session);
-    const writes = rig.records.calls.filter(({ action }) => action !== "read").length;
+    const writes = rig.bucket.calls.filter(({ action }) => action !== "read").length;
     expect(await rig.begin("a", session, 1)).toEqual(first);
-    expect(rig.records.calls.filter(({ action }) => action !== "read")).toHaveLength(writes);
+    expect(rig.bucket.calls.filter(({ action }) => action !== "read")).toHaveLength(writes);
   });
 
   test("whose answers are lost selects once", async () => {
     const rig = new Rig();
     const session = await rig.join("a");
     let lost = 0;
-    rig.records.losesAnswer = (call) =>
-      call.key === "job" && call.action === "create" && lost++ < 1;
+    rig.bucket.losesAnswer = (call) => call.key === "job" && call.action === "create" && lost++ < 1;
     expect(await rig.begin("a", session)).toMatchObject({ selected: true, epoch: 1 });
   });
 

@@ -169,7 +169,7 @@ describe("finish of one parameter", () => {
     const { info } = await rig.create("a", a, weights("w"));
     rig.owners.initialize(info);
     let lost = 0;
-    rig.records.losesAnswer = (call) =>
+    rig.bucket.losesAnswer = (call) =>
       call.key === "param.w" && call.action === "update" && lost++ < 1;
     const first = await rig.finish("a", a, 1, { parameter: "w" });
     expect(lost).toBe(1);

@@ -2,7 +2,7 @@
 // refusal changes nothing, and an attempt that was replaced cannot declare any more.
 import { describe, expect, test } from "vitest";
 import type { Fields } from "../../../src/protocol/index.ts";
-import { MemoryRecords } from "../../support/memory-records.ts";
+import { MemoryBucket } from "../../support/memory-bucket.ts";
 import { Rig, refused, weights } from "./rig.ts";
 
 async function selected(rig: Rig, trainer = "a"): Promise<number> {
@@ -12,7 +12,7 @@ async function selected(rig: Rig, trainer = "a"): Promise<number> {
 }
 
 async function recordOf(rig: Rig, name: string): Promise<Fields | undefined> {
-  return (await rig.records.read(`param.${name}`))?.value as Fields | undefined;
+  return (await rig.bucket.read(`param.${name}`))?.value as Fields | undefined;
 }
 
 describe("declare", () => {
@@ -47,12 +47,12 @@ describe("declare", () => {
     const rig = new Rig();
     const session = await selected(rig);
     let lost = 0;
-    rig.records.losesAnswer = (call) =>
+    rig.bucket.losesAnswer = (call) =>
       call.key === "param.w" && call.action === "create" && lost++ < 1;
     const first = await rig.declare("a", session, 1, [weights("w")]);
     expect(lost).toBe(1);
     expect(await rig.declare("a", session, 1, [weights("w")], 1)).toEqual(first);
-    const writes = rig.records.calls.filter(
+    const writes = rig.bucket.calls.filter(
       ({ key, action }) => key === "param.w" && action !== "read",
     );
     expect(writes).toHaveLength(1);
@@ -62,7 +62,7 @@ describe("declare", () => {
     const rig = new Rig();
     const session = await selected(rig);
     await rig.declare("a", session, 1, [weights("v"), weights("w")]);
-    const calls = rig.records.calls.filter(
+    const calls = rig.bucket.calls.filter(
       ({ key }) => key.startsWith("param.") && key !== "param.",
     );
     const actions = calls.map(({ action }) => action).toSorted();
@@ -168,14 +168,14 @@ describe("declaring what an earlier attempt declared", () => {
   });
 
   test("is refused to an attempt that was replaced while its declare was on its way", async () => {
-    const records = new MemoryRecords();
-    const rig = new Rig({ records });
+    const bucket = new MemoryBucket();
+    const rig = new Rig({ bucket });
     const a = await selected(rig);
     const b = await rig.join("b");
     // The first host has read the job for a's declare; before it writes, b replaces a.
     let replaced = false;
-    const original = records.read.bind(records);
-    records.read = async (key) => {
+    const original = bucket.read.bind(bucket);
+    bucket.read = async (key) => {
       if (key === "param.w" && !replaced) {
         replaced = true;
         await rig.ask("a", "leave", { session: a });
@@ -234,7 +234,7 @@ test("1,000 parameters are declared with 64 requests under way at most", async (
     await new Promise(setImmediate);
     under -= 1;
   };
-  const rig = new Rig({ records: new MemoryRecords({ between }) });
+  const rig = new Rig({ bucket: new MemoryBucket({ between }) });
   const session = await selected(rig);
   for (let from = 0; from < 1000; from += 250) {
     const names = Array.from({ length: 250 }, (_, i) => `p_${from + i}`);
@@ -247,5 +247,5 @@ test("1,000 parameters are declared with 64 requests under way at most", async (
   }
   expect(most).toBeGreaterThan(8);
   expect(most).toBeLessThanOrEqual(64);
-  expect(await rig.records.keys("param.")).toHaveLength(1000);
+  expect(await rig.bucket.keys("param.")).toHaveLength(1000);
 });

@@ -5,7 +5,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { PserverError } from "../../../src/protocol/index.ts";
-import { MemoryRecords, type RecordsCall } from "../../support/memory-records.ts";
+import { type BucketCall, MemoryBucket } from "../../support/memory-bucket.ts";
 import { LEASE_MS, Rig, weights } from "./rig.ts";
 
 /** What one trainer ended up with. */
@@ -69,7 +69,7 @@ class Shuffle {
     return Math.floor((this.#state / 2 ** 32) * below);
   }
 
-  readonly between = (_call: RecordsCall): Promise<void> =>
+  readonly between = (_call: BucketCall): Promise<void> =>
     new Promise((resolve) => {
       this.#waiting.push(resolve);
       if (this.#idle) {
@@ -91,15 +91,15 @@ describe("three trainers at once and a late one", () => {
     const winners = new Set<string>();
     for (let seed = 1; seed <= 200; seed++) {
       const shuffle = new Shuffle(seed);
-      const records = new MemoryRecords({ between: shuffle.between });
+      const bucket = new MemoryBucket({ between: shuffle.between });
       const losses = seed % 2 === 0 ? 0 : 6;
       let lost = 0;
-      records.losesAnswer = () => lost < losses && shuffle.next(8) === 0 && lost++ < losses;
-      const rig = new Rig({ records });
+      bucket.losesAnswer = () => lost < losses && shuffle.next(8) === 0 && lost++ < losses;
+      const rig = new Rig({ bucket });
       const early = await Promise.all(["a", "b", "c"].map((trainer) => train(rig, trainer)));
       const late = await train(rig, "late");
       expect(late.selected, `seed ${seed}`).toBe(false);
-      records.losesAnswer = () => false;
+      bucket.losesAnswer = () => false;
       await expectOneWinner(rig, [...early, late]);
       winners.add(late.by);
     }
@@ -111,7 +111,7 @@ describe("three trainers at once and a late one", () => {
     await fc.assert(
       fc.asyncProperty(fc.scheduler(), async (scheduler) => {
         const between = (): Promise<unknown> => scheduler.schedule(Promise.resolve());
-        const rig = new Rig({ records: new MemoryRecords({ between }) });
+        const rig = new Rig({ bucket: new MemoryBucket({ between }) });
         const elected = Promise.all(
           ["a", "b", "c"].map(async (trainer) => {
             const session = await rig.join(trainer, trainer);
@@ -134,8 +134,8 @@ test("a selected trainer that dies anywhere is replaced, and the job becomes rea
   const endings = new Set<boolean>();
   for (let seed = 1; seed <= 240; seed++) {
     const shuffle = new Shuffle(seed);
-    const records = new MemoryRecords({ between: shuffle.between });
-    const rig = new Rig({ records });
+    const bucket = new MemoryBucket({ between: shuffle.between });
+    const rig = new Rig({ bucket });
     const dying = await rig.join("a");
     await rig.begin("a", dying);
     // It dies after some part of its initialization.
@@ -172,7 +172,7 @@ test("a selected trainer that dies anywhere is replaced, and the job becomes rea
 test("of many creators of one parameter exactly one is selected, in random orders", async () => {
   for (let seed = 1; seed <= 50; seed++) {
     const shuffle = new Shuffle(seed);
-    const rig = new Rig({ records: new MemoryRecords({ between: shuffle.between }) });
+    const rig = new Rig({ bucket: new MemoryBucket({ between: shuffle.between }) });
     const trainers = ["a", "b", "c", "d"];
     const sessions = await Promise.all(trainers.map((trainer) => rig.join(trainer)));
     const replies = await Promise.all(

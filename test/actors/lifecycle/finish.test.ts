@@ -1,7 +1,7 @@
 // Proves when a job becomes ready: only by the selected session, only with every declared block
 // at its epoch, once; that the answer can be repeated; and that dead attempts are swept away.
 import { describe, expect, test } from "vitest";
-import { MemoryRecords } from "../../support/memory-records.ts";
+import { MemoryBucket } from "../../support/memory-bucket.ts";
 import { Rig, refused, SHARDS, weights } from "./rig.ts";
 
 /** A job that is being initialized, with these parameters declared. */
@@ -77,7 +77,7 @@ describe("finish", () => {
     const session = await declaring(rig, ["w"]);
     await initialize(rig, ["w"]);
     let answers = 0;
-    rig.records.losesAnswer = ({ key, action }) =>
+    rig.bucket.losesAnswer = ({ key, action }) =>
       key === "job" && action === "update" && ++answers <= number && answers >= number - 1;
     expect(await rig.finish("a", session, 1)).toMatchObject({ state: "ready" });
     expect(await rig.begin("b", await rig.join("b"))).toMatchObject({ state: "ready", epoch: 1 });
@@ -85,7 +85,7 @@ describe("finish", () => {
 
   test("through two hosts at once succeeds on both, with one answer", async () => {
     const between = (): Promise<unknown> => new Promise(setImmediate);
-    const rig = new Rig({ records: new MemoryRecords({ between }) });
+    const rig = new Rig({ bucket: new MemoryBucket({ between }) });
     const session = await declaring(rig, ["w"]);
     await initialize(rig, ["w"]);
     const fields = { session, epoch: 1, at: [] };
@@ -220,8 +220,8 @@ describe("what dead attempts left", () => {
   test.each(["before", "after"])(
     "includes a parameter whose declare arrived just %s finish looked",
     async (moment) => {
-      const records = new MemoryRecords();
-      const rig = new Rig({ records });
+      const bucket = new MemoryBucket();
+      const rig = new Rig({ bucket });
       const session = await declaring(rig, ["w"]);
       await initialize(rig, ["w"]);
       // A declare that was given up long ago writes while finish is under way.
@@ -230,10 +230,10 @@ describe("what dead attempts left", () => {
         late ??= rig.declare("a", session, 1, [weights("late")], 1);
         return late;
       };
-      const keys = records.keys.bind(records);
+      const keys = bucket.keys.bind(bucket);
       // The listing of finish; the declare has one of its own, for the quotas.
-      records.keys = async (prefix) => {
-        records.keys = keys;
+      bucket.keys = async (prefix) => {
+        bucket.keys = keys;
         if (moment === "before") await declareLate();
         const listed = await keys(prefix);
         await declareLate();

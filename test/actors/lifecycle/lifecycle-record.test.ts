@@ -5,12 +5,17 @@ import {
   parseLifecycleRecord,
   toLifecycleRecord,
 } from "../../../src/actors/lifecycle/lifecycle-record.ts";
-import { type Lifecycle, step, UNINITIALIZED } from "../../../src/actors/lifecycle/machine.ts";
+import { advance, type Lifecycle, UNINITIALIZED } from "../../../src/actors/lifecycle/machine.ts";
 import { refused } from "./rig.ts";
 
-const selected = step(UNINITIALIZED, { type: "BEGIN", trainer: "a", session: 3, replace: false });
+const selected = advance(UNINITIALIZED, {
+  type: "BEGIN",
+  trainer: "a",
+  session: 3,
+  replace: false,
+});
 const at = [{ shard: 0, generation: 2, seq: 9 }];
-const ready = step(selected, { type: "FINISH", session: 3, epoch: 1, at, sealed: 12 });
+const ready = advance(selected, { type: "FINISH", session: 3, epoch: 1, at, sealed: 12 });
 
 test.each([UNINITIALIZED, selected, ready])("$state survives its record", (lifecycle) => {
   const stored: unknown = JSON.parse(JSON.stringify(toLifecycleRecord(lifecycle)));

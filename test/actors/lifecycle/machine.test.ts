@@ -3,10 +3,10 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
+  advance,
   isSelected,
   type Lifecycle,
   type LifecycleEvent,
-  step,
   UNINITIALIZED,
 } from "../../../src/actors/lifecycle/machine.ts";
 
@@ -31,7 +31,7 @@ const abort = (session: number, epoch: number, replace = false): LifecycleEvent 
   replace,
 });
 const result = (...events: readonly LifecycleEvent[]): Lifecycle =>
-  events.reduce(step, UNINITIALIZED);
+  events.reduce(advance, UNINITIALIZED);
 
 describe("BEGIN", () => {
   test("selects under the next epoch", () => {
@@ -46,14 +46,17 @@ describe("BEGIN", () => {
 
   test("by another trainer takes over only if the selected one is gone", () => {
     const selected = result(begin("a", 1));
-    expect(step(selected, begin("b", 2))).toBe(selected);
-    expect(step(selected, begin("b", 2, true)).context).toMatchObject({ epoch: 2, trainer: "b" });
+    expect(advance(selected, begin("b", 2))).toBe(selected);
+    expect(advance(selected, begin("b", 2, true)).context).toMatchObject({
+      epoch: 2,
+      trainer: "b",
+    });
   });
 
   test("by the same or an older session changes nothing", () => {
     const selected = result(begin("a", 3));
-    expect(step(selected, begin("a", 3))).toBe(selected);
-    expect(step(selected, begin("a", 2))).toBe(selected);
+    expect(advance(selected, begin("a", 3))).toBe(selected);
+    expect(advance(selected, begin("a", 2))).toBe(selected);
   });
 });
 
@@ -61,13 +64,13 @@ describe("FINISH and ABORT", () => {
   test("end the initialization of their session and epoch only", () => {
     const selected = result(begin("a", 1), begin("a", 2));
     for (const event of [finish(1, 2), finish(2, 1), finish(2, 3), abort(1, 2), abort(2, 1)]) {
-      expect(step(selected, event)).toBe(selected);
+      expect(advance(selected, event)).toBe(selected);
     }
-    expect(step(selected, finish(2, 2))).toEqual({
+    expect(advance(selected, finish(2, 2))).toEqual({
       state: "ready",
       context: { epoch: 2, trainer: "a", session: 2, at, sealed: 5 },
     });
-    expect(step(selected, abort(2, 2))).toMatchObject({
+    expect(advance(selected, abort(2, 2))).toMatchObject({
       state: "uninitialized",
       context: { epoch: 2 },
     });
@@ -75,13 +78,13 @@ describe("FINISH and ABORT", () => {
 
   test("an abort in place of a session that is gone still names its epoch", () => {
     const selected = result(begin("a", 1));
-    expect(step(selected, abort(9, 2, true))).toBe(selected);
-    expect(step(selected, abort(9, 1, true)).state).toBe("uninitialized");
+    expect(advance(selected, abort(9, 2, true))).toBe(selected);
+    expect(advance(selected, abort(9, 1, true)).state).toBe("uninitialized");
   });
 
   test("nothing ends what has not begun, and after an abort the epoch goes on", () => {
-    expect(step(UNINITIALIZED, finish(1, 0))).toBe(UNINITIALIZED);
-    expect(step(UNINITIALIZED, abort(1, 0))).toBe(UNINITIALIZED);
+    expect(advance(UNINITIALIZED, finish(1, 0))).toBe(UNINITIALIZED);
+    expect(advance(UNINITIALIZED, abort(1, 0))).toBe(UNINITIALIZED);
     expect(result(begin("a", 1), abort(1, 1), begin("b", 2)).context.epoch).toBe(2);
   });
 });
@@ -102,7 +105,7 @@ test("whatever happens, the epoch never falls and rises by one exactly when some
     fc.property(fc.array(event, { maxLength: 12 }), (events) => {
       let current = UNINITIALIZED;
       for (const each of events) {
-        const next = step(current, each);
+        const next = advance(current, each);
         const rise = next.context.epoch - current.context.epoch;
         expect(rise).toBe(next !== current && each.type === "BEGIN" ? 1 : 0);
         if (rise === 1) expect(isSelected(next, each.session)).toBe(true);

@@ -1,7 +1,7 @@
 // Proves that journals are told the newest members, not each of many changes that come while they are
 // being told, and that nobody hears "told" before the journals have been.
 import { expect, test } from "vitest";
-import { MembersAnnouncer } from "../../../src/actors/lifecycle/members-announcer.ts";
+import { MembersAnnouncer } from "../../../src/actors/lifecycle/members.ts";
 import type { HostRecord, MembersRecord, Position } from "../../../src/protocol/index.ts";
 
 const SHARDS = 2;

@@ -1,10 +1,10 @@
 import { expect } from "vitest";
 import type { Clock } from "../../../src/actors/clock.ts";
 import { CURRENT_RULES } from "../../../src/actors/fold/rules.ts";
-import type { Leases } from "../../../src/actors/leases.ts";
-import { LifecycleService } from "../../../src/actors/lifecycle/service.ts";
-import { newQuotas, type Quotas } from "../../../src/actors/quotas.ts";
-import type { Records } from "../../../src/actors/records.ts";
+import type { KvBucket } from "../../../src/actors/jetstream/kv-bucket.ts";
+import { newQuotas, type Quotas } from "../../../src/actors/job/quotas.ts";
+import type { Leases } from "../../../src/actors/leases/leases.ts";
+import { createLifecycle, type LifecycleService } from "../../../src/actors/lifecycle/service.ts";
 import {
   type BeginReply,
   decodeMessage,
@@ -22,8 +22,8 @@ import {
   toSynchronization,
 } from "../../../src/protocol/index.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
+import { MemoryBucket, memoryLeases } from "../../support/memory-bucket.ts";
 import { MemoryOwners } from "../../support/memory-owners.ts";
-import { MemoryRecords, memoryLeases } from "../../support/memory-records.ts";
 
 export const LEASE_MS = 3_000;
 export const SHARDS = 4;
@@ -33,11 +33,11 @@ export function weights(name: string, changes: Fields = {}): Fields {
   return { name, dtype: "float32", shape: [8], config: {}, ...changes };
 }
 
-/** Two hosts of one job on records, leases and owners in memory, and trainers that ask them. */
+/** Two hosts of one job on a bucket, leases and owners in memory, and trainers that ask them. */
 export class Rig {
   readonly clock: FakeClock = new FakeClock();
-  readonly records: MemoryRecords;
-  readonly leaseRecords: MemoryRecords;
+  readonly bucket: MemoryBucket;
+  readonly leaseBucket: MemoryBucket;
   readonly owners: MemoryOwners = new MemoryOwners();
   readonly hosts: readonly LifecycleService[];
 
@@ -46,7 +46,7 @@ export class Rig {
 
   constructor(
     options: {
-      readonly records?: MemoryRecords;
+      readonly bucket?: MemoryBucket;
       readonly hosts?: number;
       readonly synchronization?: SynchronizationInput;
       readonly rules?: number;
@@ -54,12 +54,12 @@ export class Rig {
       readonly maxPayloadBytes?: number;
     } = {},
   ) {
-    this.records = options.records ?? new MemoryRecords();
-    const { leases, records } = memoryLeases(LEASE_MS, this.clock);
-    this.leaseRecords = records;
+    this.bucket = options.bucket ?? new MemoryBucket();
+    const { leases, bucket } = memoryLeases(LEASE_MS, this.clock);
+    this.leaseBucket = bucket;
     this.hosts = Array.from({ length: options.hosts ?? 2 }, (_, i) =>
       hostOf({
-        records: this.records,
+        bucket: this.bucket,
         leases,
         owners: this.owners,
         clock: this.clock,
@@ -152,7 +152,7 @@ export class Rig {
 
 /** One host's service. */
 export function hostOf(options: {
-  readonly records: Records;
+  readonly bucket: KvBucket;
   readonly leases: Leases;
   readonly owners: MemoryOwners;
   readonly clock: Clock;
@@ -165,7 +165,7 @@ export function hostOf(options: {
 }): LifecycleService {
   const { id, synchronization, rules = CURRENT_RULES, quotas, ...others } = options;
   const { maxPayloadBytes = 8 * 1024 * 1024, ...rest } = others;
-  return new LifecycleService({
+  return createLifecycle({
     ...rest,
     job: {
       job: "j",

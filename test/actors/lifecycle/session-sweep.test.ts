@@ -4,6 +4,7 @@
 // forget: those that it remembers with sessions that nobody gave them, and no others, whoever joins meanwhile.
 import { expect, test } from "vitest";
 import {
+  LIVE_SESSIONS_MAX,
   type SessionsRecord,
   TRAINERS_PER_MESSAGE_MAX,
   type TrainerSession,
@@ -37,7 +38,7 @@ test("the records of ended sessions are forgotten, whoever comes again is new", 
   const a = await rig.join("a", "token");
   await rig.ask("a", "leave", { session: a });
   await sweep(rig);
-  expect(await rig.records.keys("trainer.")).toEqual([]);
+  expect(await rig.bucket.keys("trainer.")).toEqual([]);
   await refused("REJOIN", rig.ask("a", "begin", { session: a }));
   expect(await rig.join("a", "token")).toBeGreaterThan(a);
 });
@@ -58,10 +59,10 @@ test("a session whose lease is lost ends by the sweep, one whose lease is there 
 test("who joins while a sweep looks gets a session that it does not end", async () => {
   const rig = new Rig();
   await rig.join("a");
-  const create = rig.records.create.bind(rig.records);
+  const create = rig.bucket.create.bind(rig.bucket);
   let swept: SessionsRecord | undefined;
   // The number is given, but the trainer's record is not written yet.
-  rig.records.create = async (key, value) => {
+  rig.bucket.create = async (key, value) => {
     if (key === "trainer.late" && swept === undefined) {
       const record = sweep(rig);
       swept = (await record) as SessionsRecord;
@@ -72,6 +73,19 @@ test("who joins while a sweep looks gets a session that it does not end", async 
   expect(swept).toEqual({ verb: "sessions", upTo: 2, live: [1] });
   expect(session).toBeGreaterThan(2);
   await rig.ask("late", "renew", { session });
+});
+
+test("more live sessions than a call takes arguments are swept", async () => {
+  const rig = new Rig();
+  const count = 150_000;
+  await rig.bucket.create("session", { format: 1, session: count });
+  for (let session = 1; session <= count; session++) {
+    const trainer = { format: 1, session, token: "t", ended: false };
+    await rig.bucket.create(`trainer.t${session}`, trainer);
+  }
+  const record = await sweep(rig);
+  expect(record?.live).toHaveLength(LIVE_SESSIONS_MAX);
+  expect(record?.upTo).toBe(LIVE_SESSIONS_MAX);
 });
 
 const MOST = Number.MAX_SAFE_INTEGER;
@@ -145,10 +159,10 @@ test("more trainers than a record can name are forgotten by several", async () =
 test("a number that is given while the sweep looks is its trainer's", async () => {
   const rig = new Rig();
   await rig.join("a");
-  const keys = rig.records.keys.bind(rig.records);
+  const keys = rig.bucket.keys.bind(rig.bucket);
   let hasJoined = false;
   // The counter is read by now, the records of trainers are not.
-  rig.records.keys = async (prefix) => {
+  rig.bucket.keys = async (prefix) => {
     if (!hasJoined) expect(await rig.join("b")).toBe(2);
     hasJoined = true;
     return await keys(prefix);
@@ -173,13 +187,13 @@ test("a trainer that a shard remembers has its session before the sweep reads th
 test("an older reading of the counter, as of a broker that leads no more, makes nobody invented", async () => {
   const rig = new Rig();
   await rig.join("a");
-  const older = await rig.records.read("session");
+  const older = await rig.bucket.read("session");
   const left = await rig.join("left");
   await rig.ask("left", "leave", { session: left });
-  const read = rig.records.read.bind(rig.records);
+  const read = rig.bucket.read.bind(rig.bucket);
   let readings = 0;
   // The second reading is the sweep's.
-  rig.records.read = async (key) =>
+  rig.bucket.read = async (key) =>
     key === "session" && ++readings === 2 ? older : await read(key);
   expect(await forgotten(rig, ["left", left], ["c", MOST])).toEqual([["c", MOST]]);
   expect(readings).toBeGreaterThan(2);

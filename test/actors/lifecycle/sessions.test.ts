@@ -1,7 +1,7 @@
 // Proves the rules of sessions: a token stands for one life, a newer life supersedes an older one
 // for good, a lease comes and goes without ending a session. Two hosts on records in memory.
 import { describe, expect, test } from "vitest";
-import { MemoryRecords, type RecordsCall } from "../../support/memory-records.ts";
+import { type BucketCall, MemoryBucket } from "../../support/memory-bucket.ts";
 import { LEASE_MS, Rig, refused } from "./rig.ts";
 
 describe("join", () => {
@@ -33,22 +33,22 @@ describe("join", () => {
     expect(await rig.join("t", "a", 1)).toBe(1);
     await rig.clock.advance(2 * LEASE_MS);
     expect(await rig.join("t", "a")).toBe(1);
-    expect(await rig.leaseRecords.read("trainer.t")).toMatchObject({ value: { session: 1 } });
+    expect(await rig.leaseBucket.read("trainer.t")).toMatchObject({ value: { session: 1 } });
   });
 
   test("of 300 trainers at once over two hosts gives 300 sessions", async () => {
     const between = (): Promise<unknown> => new Promise(setImmediate);
-    const rig = new Rig({ records: new MemoryRecords({ between }) });
+    const rig = new Rig({ bucket: new MemoryBucket({ between }) });
     const joins = Array.from({ length: 300 }, (_, i) => rig.join(`t${i}`, "a", i % 2));
     expect(new Set(await Promise.all(joins)).size).toBe(300);
   });
 
   test("that fails for one host fails for all who wait there, and the next one succeeds", async () => {
     const rig = new Rig();
-    rig.records.losesRequest = ({ key }) => key === "session";
+    rig.bucket.losesRequest = ({ key }) => key === "session";
     const joins = await Promise.allSettled(["a", "b", "c"].map((trainer) => rig.join(trainer)));
     expect(joins.map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
-    rig.records.losesRequest = () => false;
+    rig.bucket.losesRequest = () => false;
     expect(await rig.join("a")).toBe(1);
   });
 
@@ -71,12 +71,12 @@ describe("join", () => {
 
   test("that a newer process overtakes before its record is written is superseded", async () => {
     let overtaken = false;
-    const between = async (call: RecordsCall): Promise<void> => {
+    const between = async (call: BucketCall): Promise<void> => {
       if (overtaken || call.key !== "trainer.t" || call.action !== "create") return;
       overtaken = true;
       await rig.join("t", "newer", 1);
     };
-    const rig = new Rig({ records: new MemoryRecords({ between }) });
+    const rig = new Rig({ bucket: new MemoryBucket({ between }) });
     await refused("SUPERSEDED", rig.join("t", "older"), "session 2", "session 1");
     await rig.ask("t", "renew", { session: 2 });
   });
@@ -84,8 +84,8 @@ describe("join", () => {
   test("that a newer process overtakes before its lease is written is superseded", async () => {
     const rig = new Rig();
     let overtaken = false;
-    const read = rig.leaseRecords.read.bind(rig.leaseRecords);
-    rig.leaseRecords.read = async (key) => {
+    const read = rig.leaseBucket.read.bind(rig.leaseBucket);
+    rig.leaseBucket.read = async (key) => {
       if (!overtaken) {
         overtaken = true;
         await rig.join("t", "newer", 1);
@@ -102,7 +102,7 @@ describe("join", () => {
       let lost = 0;
       const once = (call: { action: string; key: string }): boolean =>
         call.key === key && call.action === "create" && lost++ === 0;
-      rig.records.losesAnswer = once;
+      rig.bucket.losesAnswer = once;
       const session = await rig.join("t", "a");
       expect(lost).toBeGreaterThan(0);
       await rig.ask("t", "renew", { session });
@@ -112,7 +112,7 @@ describe("join", () => {
   test("a lost answer of the lease ends in TIMEOUT and the repeat succeeds", async () => {
     const rig = new Rig();
     let lost = 0;
-    rig.leaseRecords.losesAnswer = (call) => call.action === "create" && lost++ === 0;
+    rig.leaseBucket.losesAnswer = (call) => call.action === "create" && lost++ === 0;
     await refused("TIMEOUT", rig.join("t", "a"));
     expect(await rig.join("t", "a")).toBe(1);
   });
@@ -120,7 +120,7 @@ describe("join", () => {
   test("without a token is refused and changes nothing", async () => {
     const rig = new Rig();
     await refused("BAD_MESSAGE", rig.ask("t", "join", {}), "token");
-    expect(rig.records.calls).toEqual([]);
+    expect(rig.bucket.calls).toEqual([]);
   });
 });
 
@@ -148,11 +148,11 @@ describe("a new session", () => {
     const rig = new Rig();
     const old = await rig.join("t");
     const fresh = await rig.join("t");
-    expect((await rig.leaseRecords.read("trainer.t"))?.value).toMatchObject({ session: fresh });
+    expect((await rig.leaseBucket.read("trainer.t"))?.value).toMatchObject({ session: fresh });
     await rig.clock.advance(2 * LEASE_MS);
     // The new process is dead and its lease has run out: the old one stays superseded.
     await refused("SUPERSEDED", rig.ask("t", "renew", { session: old }));
-    expect(await rig.leaseRecords.read("trainer.t")).toBeUndefined();
+    expect(await rig.leaseBucket.read("trainer.t")).toBeUndefined();
   });
 
   test("of another trainer supersedes nobody", async () => {
@@ -170,11 +170,11 @@ describe("renew", () => {
     await rig.clock.advance(LEASE_MS - 1);
     await rig.ask("t", "renew", { session });
     await rig.clock.advance(LEASE_MS - 1);
-    expect(await rig.leaseRecords.read("trainer.t")).toBeDefined();
+    expect(await rig.leaseBucket.read("trainer.t")).toBeDefined();
     await rig.clock.advance(1);
-    expect(await rig.leaseRecords.read("trainer.t")).toBeUndefined();
+    expect(await rig.leaseBucket.read("trainer.t")).toBeUndefined();
     await rig.ask("t", "renew", { session }, 1);
-    expect(await rig.leaseRecords.read("trainer.t")).toBeDefined();
+    expect(await rig.leaseBucket.read("trainer.t")).toBeDefined();
   });
 
   test("of a session nobody knows asks to join again", async () => {
@@ -191,7 +191,7 @@ describe("leave", () => {
     const session = await rig.join("t", "a");
     await rig.ask("t", "leave", { session });
     await rig.ask("t", "leave", { session }, 1);
-    expect(await rig.leaseRecords.read("trainer.t")).toBeUndefined();
+    expect(await rig.leaseBucket.read("trainer.t")).toBeUndefined();
     await refused("REJOIN", rig.ask("t", "renew", { session }));
     expect(await rig.join("t", "a")).toBeGreaterThan(session);
   });
@@ -202,6 +202,6 @@ describe("leave", () => {
     const fresh = await rig.join("t");
     await rig.ask("t", "leave", { session: old });
     await rig.ask("t", "renew", { session: fresh });
-    expect(await rig.leaseRecords.read("trainer.t")).toBeDefined();
+    expect(await rig.leaseBucket.read("trainer.t")).toBeDefined();
   });
 });

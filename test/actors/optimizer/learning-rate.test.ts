@@ -3,8 +3,8 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { ShardMemory } from "../../../src/actors/memory/shard-memory.ts";
 import { learningRateAt } from "../../../src/actors/optimizer/learning-rate.ts";
-import { ShardMemory } from "../../../src/actors/shard-memory.ts";
 import type { LearningRate } from "../../../src/protocol/config/index.ts";
 
 const { kernels } = new ShardMemory();

@@ -4,6 +4,7 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { ShardMemory } from "../../../src/actors/memory/shard-memory.ts";
 import {
   accumulate,
   gradientScale,
@@ -15,7 +16,6 @@ import {
   UPDATE_CHUNK_BYTES,
   updateRule,
 } from "../../../src/actors/optimizer/update-rule.ts";
-import { ShardMemory } from "../../../src/actors/shard-memory.ts";
 import { OPTIMIZERS, type ParameterConfig, toConfig } from "../../../src/protocol/config/index.ts";
 
 const memory = new ShardMemory();

@@ -10,15 +10,15 @@ import { checkJournal } from "../../../src/actors/owner/check-journal.ts";
 import { type HeadMark, headKey, saysMore } from "../../../src/actors/owner/head-mark.ts";
 import { MarkKeeper } from "../../../src/actors/owner/mark-keeper.ts";
 import { encodeMessage } from "../../../src/protocol/index.ts";
-import { MemoryRecords } from "../../support/memory-records.ts";
+import { MemoryBucket } from "../../support/memory-bucket.ts";
 
 const SHARD = 3;
 const KEY = headKey(SHARD);
 
-let records: MemoryRecords;
+let records: MemoryBucket;
 
 beforeEach(() => {
-  records = new MemoryRecords();
+  records = new MemoryBucket();
 });
 
 function mark(term: number, generation: number, seq: number): HeadMark {
@@ -100,7 +100,7 @@ describe("a mark", () => {
   test("that others write without an end is given up", async () => {
     const owner = await keeper();
     let revision = (await records.create(KEY, { format: 1, ...mark(1, 1, 1) })) ?? 0;
-    const raced: MemoryRecords = new MemoryRecords();
+    const raced: MemoryBucket = new MemoryBucket();
     const busy = new MarkKeeper(
       {
         read: async (key) => {
@@ -165,7 +165,7 @@ const anyEvent: fc.Arbitrary<Event> = fc.oneof(
 
 /** A journal, its owners past and present, and their marks. */
 class World {
-  readonly records = new MemoryRecords();
+  readonly records = new MemoryBucket();
   readonly #payloads: Uint8Array[] = [];
   readonly #owners: { readonly keeper: MarkKeeper; readonly folded: Uint8Array[] }[] = [];
   #made = 0;

@@ -15,7 +15,7 @@ import { MarkKeeper } from "../../../src/actors/owner/mark-keeper.ts";
 import { Pace } from "../../../src/actors/owner/pace.ts";
 import { Responder } from "../../../src/actors/owner/responder.ts";
 import { ShardOwner } from "../../../src/actors/owner/shard-owner.ts";
-import { Refusals } from "../../../src/actors/refusals.ts";
+import { Refusals } from "../../../src/actors/requests/refusals.ts";
 import { SnapshotBudget } from "../../../src/actors/snapshot/snapshot-budget.ts";
 import {
   decodeMessage,
@@ -26,7 +26,7 @@ import {
 import { BufferPool } from "../../../src/transport/buffer-pool.ts";
 import { JournalLine } from "../../support/journal-line.ts";
 import { HANG_MS } from "../../support/limits.ts";
-import { MemoryRecords } from "../../support/memory-records.ts";
+import { MemoryBucket } from "../../support/memory-bucket.ts";
 import { MemorySnapshots } from "../../support/memory-snapshots.ts";
 import { withoutPauses } from "../../support/without-pauses.ts";
 import { JournalWriter, SHARD, SUBJECTS } from "../fold/journal-writer.ts";
@@ -35,7 +35,7 @@ const SHARDS = 16;
 
 let line: JournalLine;
 let writer: JournalWriter;
-let records: MemoryRecords;
+let records: MemoryBucket;
 let snapshots: MemorySnapshots;
 /** Records that the journal has lost at its end. */
 let lost: number;
@@ -49,7 +49,7 @@ beforeEach(() => {
   line = new JournalLine();
   writer = new JournalWriter();
   // Each call takes a turn of the event loop, as one to a broker does.
-  records = new MemoryRecords({ between: () => new Promise((resolve) => setImmediate(resolve)) });
+  records = new MemoryBucket({ between: () => new Promise((resolve) => setImmediate(resolve)) });
   snapshots = new MemorySnapshots();
   [lost, failures, markFailures, answered] = [0, [], [], []];
   handlers = new Map();

@@ -10,7 +10,7 @@ import { PositionQueue } from "../../../src/actors/owner/position-queue.ts";
 import { Responder } from "../../../src/actors/owner/responder.ts";
 import { ShardRequests } from "../../../src/actors/owner/shard-requests.ts";
 import { StepQueue } from "../../../src/actors/owner/step-queue.ts";
-import { Refusals } from "../../../src/actors/refusals.ts";
+import { Refusals } from "../../../src/actors/requests/refusals.ts";
 import {
   decodeElements,
   decodeMessage,

@@ -4,8 +4,8 @@
 import { jetstream } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { listJobStreams } from "../../../src/actors/catalog/job-streams.ts";
-import { JobRemoval } from "../../../src/actors/catalog/remove-job.ts";
+import { listJobStreams } from "../../../src/actors/job/job-streams.ts";
+import { JobRemoval } from "../../../src/actors/job/remove-job.ts";
 import { type Finished, run } from "../../cli/spawn-command.ts";
 import { TestJob } from "../../support/host.ts";
 import { HANG_MS } from "../../support/limits.ts";
@@ -71,7 +71,9 @@ test("commands that change a job say alike that the broker does not hold it", as
     run(["recover", "--job", "typo"], { environment: { PSERVER_URL: job.broker.url } }),
   ]);
   for (const { code, stderr } of ends) {
-    expect(stderr).toContain('BAD_NAME: the broker holds no job typo: "pserver jobs" lists those');
+    expect(stderr).toContain(
+      'BAD_NAME: the broker holds no job typo: list its jobs with "pserver jobs"',
+    );
     expect(code).toBe(3);
   }
 });

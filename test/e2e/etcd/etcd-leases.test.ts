@@ -3,9 +3,9 @@
 // frozen or not etcd at all; and that a restart of etcd loses nothing.
 import { createServer, type Server } from "node:net";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { EtcdClient } from "../../../src/actors/etcd/etcd-client.ts";
-import { EtcdLeases } from "../../../src/actors/etcd/etcd-leases.ts";
-import { LeaseView } from "../../../src/actors/lease-view.ts";
+import { EtcdClient, type EtcdWrite } from "../../../src/actors/etcd/etcd-client.ts";
+import { EtcdLeases } from "../../../src/actors/leases/etcd-leases.ts";
+import { LeaseView } from "../../../src/actors/leases/lease-view.ts";
 import { TestEtcd } from "../../support/etcd.ts";
 import { freeze, thaw } from "../../support/freeze.ts";
 import { HANG_MS } from "../../support/limits.ts";
@@ -98,7 +98,7 @@ test("a key without a lease, or of another kind, is refused by name", async () =
   await expect(leases.claim("k", a)).rejects.toMatchObject({ code: "BAD_MESSAGE" });
   const lease = await client.grant(LEASE_MS);
   for (const value of ["{", "1", '{"owner":1}']) {
-    await client.swap([], [{ put: `${ROOT}k`, value, lease }]);
+    await client.swap([], [{ kind: "put", key: `${ROOT}k`, value, lease }]);
     await expect(leases.read("k"), value).rejects.toMatchObject({ code: "BAD_MESSAGE" });
   }
 });
@@ -109,8 +109,11 @@ test("swaps all or nothing, and not with a lease that has ended", async () => {
     key,
     revision: undefined,
   });
-  expect(await client.swap([absent("/a")], [{ put: "/a", value: "1" }])).toBe(true);
-  const writes = [{ put: "/b", value: "2" }, { remove: "/a" }];
+  expect(await client.swap([absent("/a")], [{ kind: "put", key: "/a", value: "1" }])).toBe(true);
+  const writes: EtcdWrite[] = [
+    { kind: "put", key: "/b", value: "2" },
+    { kind: "remove", key: "/a" },
+  ];
   expect(await client.swap([absent("/b"), absent("/a")], writes)).toBe(false);
   expect((await client.list("/")).map(({ key }) => key)).toEqual(["/a"]);
   const revision = (await client.read("/a"))?.revision;
@@ -119,7 +122,7 @@ test("swaps all or nothing, and not with a lease that has ended", async () => {
   const lease = await client.grant(LEASE_MS);
   await client.revoke(lease);
   await client.revoke(lease);
-  expect(await client.swap([], [{ put: "/c", value: "3", lease }])).toBe(false);
+  expect(await client.swap([], [{ kind: "put", key: "/c", value: "3", lease }])).toBe(false);
 });
 
 describe("without an answer", () => {

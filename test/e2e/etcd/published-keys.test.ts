@@ -2,17 +2,17 @@
 // keys that all need, and when two jobs want one prefix; and that the initialization's keys follow the
 // record through every state, whatever stood there before.
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
-import { BrokerProbe } from "../../../src/actors/etcd/broker-bound-leases.ts";
-import { EtcdLeases } from "../../../src/actors/etcd/etcd-leases.ts";
 import { type EtcdSpace, openEtcdSpace } from "../../../src/actors/etcd/etcd-space.ts";
 import { InitializationKeys } from "../../../src/actors/etcd/initialization-keys.ts";
 import { Publication } from "../../../src/actors/etcd/publication.ts";
-import { JOB_KEY } from "../../../src/actors/lifecycle/keys.ts";
+import { BrokerProbe } from "../../../src/actors/leases/broker-bound-leases.ts";
+import { EtcdLeases } from "../../../src/actors/leases/etcd-leases.ts";
 import { toLifecycleRecord } from "../../../src/actors/lifecycle/lifecycle-record.ts";
-import { type Lifecycle, step, UNINITIALIZED } from "../../../src/actors/lifecycle/machine.ts";
+import { advance, type Lifecycle, UNINITIALIZED } from "../../../src/actors/lifecycle/machine.ts";
+import { JOB_KEY } from "../../../src/actors/lifecycle/record-format.ts";
 import type { PserverError } from "../../../src/protocol/index.ts";
 import { TestEtcd } from "../../support/etcd.ts";
-import { MemoryRecords } from "../../support/memory-records.ts";
+import { MemoryBucket } from "../../support/memory-bucket.ts";
 
 const LEASE_MS = 2_000;
 const ANSWERS = { flush: async (): Promise<void> => undefined };
@@ -118,7 +118,7 @@ test("an identity that somebody has damaged is refused by name", async () => {
 test("lock and done follow the record through every state", async () => {
   const space = await openSpace();
   const leases = new EtcdLeases(space.client, space.keys.leases, LEASE_MS);
-  const records = new MemoryRecords();
+  const records = new MemoryBucket();
   const shown = new InitializationKeys(space, records);
   const show = async (lifecycle: Lifecycle): Promise<Record<string, string>> => {
     const revision = (await records.read(JOB_KEY))?.revision;
@@ -130,7 +130,7 @@ test("lock and done follow the record through every state", async () => {
     return Object.fromEntries(entries.map(({ key, value }) => [key, value]));
   };
   const begin = (from: Lifecycle, trainer: string, session: number): Lifecycle =>
-    step(from, { type: "BEGIN", trainer, session, replace: true });
+    advance(from, { type: "BEGIN", trainer, session, replace: true });
   const lock = (trainer: string, session: number, epoch: number): Record<string, string> => ({
     "/init_ps/lock": JSON.stringify({ trainer, session, epoch }),
   });
@@ -150,11 +150,11 @@ test("lock and done follow the record through every state", async () => {
   expect(await show(second)).toEqual({});
   await leases.claim("trainer.b", { owner: "session 2" });
   expect(await show(second)).toEqual(lock("b", 2, 2));
-  const aborted = step(second, { type: "ABORT", session: 2, epoch: 2, replace: false });
+  const aborted = advance(second, { type: "ABORT", session: 2, epoch: 2, replace: false });
   expect(await show(aborted)).toEqual({});
   const third = begin(aborted, "a", 1);
   expect(await show(third)).toEqual(lock("a", 1, 3));
-  const ready = step(third, { type: "FINISH", session: 1, epoch: 3, at: [], sealed: 1 });
+  const ready = advance(third, { type: "FINISH", session: 1, epoch: 3, at: [], sealed: 1 });
   expect(await show(ready)).toEqual({ "/init_ps/done": "1" });
   await etcd.put("/init_ps/done", "0");
   expect(await show(ready)).toEqual({ "/init_ps/done": "1" });

@@ -3,7 +3,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import type { HostOptions } from "../../../src/actors/host.ts";
+import type { HostOptions } from "../../../src/actors/host/host.ts";
 import { atDeadline } from "../../support/at-deadline.ts";
 import { TestJob } from "../../support/host.ts";
 import { HANG_MS } from "../../support/limits.ts";

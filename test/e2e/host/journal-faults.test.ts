@@ -4,7 +4,7 @@ import { cp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { afterEach, describe, expect, test } from "vitest";
-import type { HostOptions } from "../../../src/actors/host.ts";
+import type { HostOptions } from "../../../src/actors/host/host.ts";
 import type { Client } from "../../../src/client/index.ts";
 import { hashName, type PserverError } from "../../../src/protocol/index.ts";
 import { freeze, thaw } from "../../support/freeze.ts";

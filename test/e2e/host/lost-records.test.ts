@@ -7,7 +7,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
 import { afterEach, describe, expect, test } from "vitest";
-import type { HostOptions } from "../../../src/actors/host.ts";
+import type { HostOptions } from "../../../src/actors/host/host.ts";
 import type { Client } from "../../../src/client/index.ts";
 import { decodeMessage, encodePullRequest, throwIfError } from "../../../src/protocol/index.ts";
 import { type TestHost, TestJob } from "../../support/host.ts";

@@ -4,7 +4,7 @@
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { placeShard } from "../../../src/actors/placement.ts";
+import { placeShard } from "../../../src/actors/host/placement.ts";
 import type { Client } from "../../../src/client/index.ts";
 import { type TestHost, TestJob } from "../../support/host.ts";
 import { HANG_MS } from "../../support/limits.ts";

@@ -10,7 +10,7 @@ import { PassThrough } from "node:stream";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import type { HostOptions } from "../../../src/actors/host.ts";
+import type { HostOptions } from "../../../src/actors/host/host.ts";
 import { runCli } from "../../../src/cli/run-cli.ts";
 import type { Client, ConnectOptions, ShardFallback } from "../../../src/client/index.ts";
 import { hashName, PserverError } from "../../../src/protocol/index.ts";

@@ -3,7 +3,7 @@
 import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { hasRoom } from "../../../src/actors/room-probe.ts";
+import { probeStorage } from "../../../src/actors/jetstream/storage-probe.ts";
 import { JobSubjects } from "../../../src/protocol/index.ts";
 import { startTestBroker, type TestBroker } from "../../support/broker.ts";
 
@@ -32,14 +32,14 @@ async function streams(): Promise<string[]> {
 }
 
 test("the broker says whether it has room", async () => {
-  expect(await hasRoom(manager, SUBJECTS, "file", 32 * MIB)).toBe(true);
-  expect(await hasRoom(manager, SUBJECTS, "file", 128 * MIB)).toBe(false);
+  expect(await probeStorage(manager, SUBJECTS, "file", 32 * MIB)).toBe(true);
+  expect(await probeStorage(manager, SUBJECTS, "file", 128 * MIB)).toBe(false);
   expect(await streams()).toEqual([]);
 });
 
 test("several that ask at one time all get their answer", async () => {
   const sizes = [16, 16, 24, 24, 128].map((size) => size * MIB);
-  const answers = sizes.map((bytes) => hasRoom(manager, SUBJECTS, "file", bytes));
+  const answers = sizes.map((bytes) => probeStorage(manager, SUBJECTS, "file", bytes));
   expect(await Promise.all(answers)).toEqual([true, true, true, true, false]);
   expect(await streams()).toEqual([]);
 });
@@ -51,7 +51,7 @@ test("hosts that ask for the same over and over do not fail each other", async (
   const hosts = await Promise.all(connections.map((each) => jetstreamManager(each)));
   const ask = async (host: JetStreamManager): Promise<boolean[]> => {
     const answers: boolean[] = [];
-    for (let i = 0; i < 40; i++) answers.push(await hasRoom(host, SUBJECTS, "file", MIB));
+    for (let i = 0; i < 40; i++) answers.push(await probeStorage(host, SUBJECTS, "file", MIB));
     return answers;
   };
   const answers = (await Promise.all(hosts.map(ask))).flat();
@@ -63,6 +63,6 @@ test("hosts that ask for the same over and over do not fail each other", async (
 test.each([8, 48])("a probe of %i MiB that a host left behind is removed", async (size) => {
   const left = { name: SUBJECTS.roomStream(), subjects: [SUBJECTS.room()], max_bytes: size * MIB };
   await manager.streams.add(left);
-  expect(await hasRoom(manager, SUBJECTS, "file", 40 * MIB, 100)).toBe(true);
+  expect(await probeStorage(manager, SUBJECTS, "file", 40 * MIB, 100)).toBe(true);
   expect(await streams()).toEqual([]);
 });

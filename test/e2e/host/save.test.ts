@@ -140,14 +140,14 @@ test("an error names no directory of the host", async () => {
 
 test.each([
   ["does not exist", async () => undefined],
-  ["is no directory", async () => await writeFile(models, "")],
+  ["is not a directory", async () => await writeFile(models, "")],
 ])("a model directory that %s is named with its host, to the operator whole", async (told, put) => {
   const host = await job.host({ id: "h1", shards: 1, modelDirectory: models });
   client = await job.trainer("a");
   await client.createIfNotAlreadyCreated("w", VALUES);
   await rm(models, { recursive: true });
   await put();
-  const rest = `of host h1 ${told}: make it again, or start the host with another --model-dir`;
+  const rest = `of host h1 ${told}: create it again, or start the host with another --model-dir`;
   const shown = `the model directory …/${basename(models)} ${rest}`;
   await expect(client.saveModel("m.npz")).rejects.toMatchObject({ code: "IO", message: shown });
   const { error } = await host.line(({ type }) => type === "error");

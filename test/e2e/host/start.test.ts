@@ -5,7 +5,7 @@ import { mkdtemp, readdir, readFile, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import type { HostOptions } from "../../../src/actors/host.ts";
+import type { HostOptions } from "../../../src/actors/host/host.ts";
 import { type BrokerOptions, findBroker } from "../../../src/broker/index.ts";
 import type { Client } from "../../../src/client/index.ts";
 import { type HostLine, TestJob } from "../../support/host.ts";

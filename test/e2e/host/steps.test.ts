@@ -4,7 +4,7 @@
 // back until the slow one moves; and whoever takes a shard over in the middle of a step ends it alike.
 import { connect } from "@nats-io/transport-node";
 import { afterEach, describe, expect, test } from "vitest";
-import { openRecords } from "../../../src/actors/records.ts";
+import { openBucket } from "../../../src/actors/jetstream/kv-bucket.ts";
 import type { Client } from "../../../src/client/index.ts";
 import {
   type Fields,
@@ -322,7 +322,7 @@ test("a journal that missed a change of members is told it by the host that serv
   // As by a host that wrote the record and died before it told the journals.
   const connection = await connect({ servers: job.broker.url });
   const bucket = new JobSubjects(job.job).bucket();
-  const records = await openRecords({ connection, bucket, storage: "file" });
+  const records = await openBucket({ connection, bucket, storage: "file" });
   const stored = await records.read("members");
   const value = stored?.value as { members: unknown[] };
   const alone = { ...value, revision: 3, members: value.members.slice(0, 1) };

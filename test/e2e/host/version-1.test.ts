@@ -3,7 +3,7 @@
 // made and another host takes over; and its journals hold nothing that version 1 does not know.
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterEach, expect, test } from "vitest";
-import { openRecords } from "../../../src/actors/records.ts";
+import { openBucket } from "../../../src/actors/jetstream/kv-bucket.ts";
 import { decodeMessage } from "../../../src/protocol/index.ts";
 import { TestJob } from "../../support/host.ts";
 import { snapshotAll } from "./control.ts";
@@ -34,7 +34,7 @@ afterEach(async () => {
 test("a job of version 1 goes on under this version's hosts", async () => {
   job = await TestJob.start({ shards: 2 });
   connection = await connect({ servers: job.broker.url });
-  const records = await openRecords({ connection, bucket: "PS_j", storage: "file" });
+  const records = await openBucket({ connection, bucket: "PS_j", storage: "file" });
   await records.create("settings", SETTINGS);
 
   const first = await job.host();

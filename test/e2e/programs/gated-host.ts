@@ -5,8 +5,8 @@
  * input ends it.
  */
 import { createInterface } from "node:readline";
-import { type HostOptions, startHost } from "../../../src/actors/host.ts";
-import { OwnersClient } from "../../../src/actors/owners-client.ts";
+import { type HostOptions, startHost } from "../../../src/actors/host/host.ts";
+import { OwnersClient } from "../../../src/actors/requests/owners-client.ts";
 
 const [, , options = "{}", blocks = "0"] = process.argv;
 let left = Number(blocks);

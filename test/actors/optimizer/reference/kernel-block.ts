@@ -1,3 +1,4 @@
+import { ShardMemory } from "../../../../src/actors/memory/shard-memory.ts";
 import { gradientScale, shapeGradient } from "../../../../src/actors/optimizer/gradient.ts";
 import { learningRateAt } from "../../../../src/actors/optimizer/learning-rate.ts";
 import {
@@ -5,7 +6,6 @@ import {
   type UpdateRule,
   updateRule,
 } from "../../../../src/actors/optimizer/update-rule.ts";
-import { ShardMemory } from "../../../../src/actors/shard-memory.ts";
 import type { ParameterConfig } from "../../../../src/protocol/config/index.ts";
 import type { Encoding } from "../../../../src/protocol/encoding/encodings.ts";
 import type { GradientInput } from "./block.ts";

@@ -1,8 +1,8 @@
 // Proves every learning-rate schedule against its formula, written on its own: the first updates, the
 // places where a schedule changes, and far beyond.
 import { describe, expect, test } from "vitest";
+import { ShardMemory } from "../../../../src/actors/memory/shard-memory.ts";
 import { learningRateAt } from "../../../../src/actors/optimizer/learning-rate.ts";
-import { ShardMemory } from "../../../../src/actors/shard-memory.ts";
 import { type LearningRateInput, toConfig } from "../../../../src/protocol/config/index.ts";
 import { referenceRate } from "./learning-rates.ts";
 

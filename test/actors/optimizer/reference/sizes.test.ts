@@ -3,7 +3,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Random } from "../../../../examples/digits/random.ts";
-import { ShardMemory } from "../../../../src/actors/shard-memory.ts";
+import { ShardMemory } from "../../../../src/actors/memory/shard-memory.ts";
 import {
   OPTIMIZERS,
   type Optimizer,

@@ -1,0 +1,49 @@
+import type { NatsConnection } from "@nats-io/transport-node";
+import type { JobSubjects } from "../../protocol/index.ts";
+import type { ControlService } from "../control/control-service.ts";
+import type { EtcdSpace } from "../etcd/etcd-space.ts";
+import type { HostInEtcd } from "../etcd/host-in-etcd.ts";
+import type { OpenedJob } from "../job/open-job.ts";
+import type { LeaseClock } from "../leases/lease-clock.ts";
+import type { LeaseKeeper } from "../leases/lease-keeper.ts";
+import type { LifecycleService } from "../lifecycle/service.ts";
+import type { HostMemory } from "../memory/host-memory.ts";
+import type { Refusals } from "../requests/refusals.ts";
+import type { HostEvent, HostOptions } from "./host-options.ts";
+import type { MembersWatch } from "./members-watch.ts";
+import type { SessionsWatch } from "./sessions-watch.ts";
+import type { ShardClaims } from "./shard-claims.ts";
+import type { StartRetries } from "./start-retries.ts";
+import type { WorkerPool } from "./worker-pool.ts";
+
+/** What a host is opened with. */
+export interface HostOpening {
+  readonly options: HostOptions;
+  readonly subjects: JobSubjects;
+  readonly id: string;
+  readonly connection: NatsConnection;
+  /** Where requests of trainers arrive and are answered. */
+  readonly answers: NatsConnection;
+  /** Refusals sent through `answers`. */
+  readonly refusals: Refusals;
+  readonly etcd: EtcdSpace | undefined;
+  readonly retries: StartRetries;
+}
+
+/** Parts of a host that has opened its job. */
+export interface HostParts {
+  readonly opening: HostOpening;
+  readonly job: OpenedJob;
+  readonly emit: (event: HostEvent) => void;
+  readonly clock: LeaseClock;
+  readonly memory: HostMemory;
+  readonly pool: WorkerPool;
+  readonly claims: ShardClaims;
+  /** Of the host's own lease. */
+  readonly keeper: LeaseKeeper;
+  readonly lifecycle: LifecycleService;
+  readonly control: ControlService;
+  readonly etcd: HostInEtcd | undefined;
+  readonly members: MembersWatch;
+  readonly sessions: SessionsWatch;
+}

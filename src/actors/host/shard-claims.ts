@@ -1,0 +1,193 @@
+import { ensureError, escapeId, type PserverError, unescapeId } from "../../protocol/index.ts";
+import type { LeaseClock } from "../leases/lease-clock.ts";
+import { LeaseKeeper } from "../leases/lease-keeper.ts";
+import { LeaseView } from "../leases/lease-view.ts";
+import type { Leases, LeaseValue } from "../leases/leases.ts";
+import { DECLINED_LEASES, DeclinedShards, declinedBy } from "./declined-shards.ts";
+import { placeShard } from "./placement.ts";
+
+/** Prefix of the keys of all hosts' leases. */
+export const HOST_LEASES = "host.";
+
+/** Prefix of the keys of all shards' leases. */
+export const SHARD_LEASES = "shard.";
+
+/** Callbacks of {@link ShardClaims}. */
+export interface ClaimEvents {
+  /**
+   * The lease of a shard was claimed: own it. Called again when a lease that had run out is held
+   * again and nobody else has held it since.
+   */
+  readonly onClaimed: (shard: number) => void;
+  /** Another host holds the lease, or is to hold it: stop owning the shard. */
+  readonly onReleased: (shard: number) => void;
+  readonly onError: (error: PserverError) => void;
+}
+
+/** Dependencies of {@link ShardClaims}. */
+export interface ShardClaimsDeps {
+  readonly job: string;
+  readonly shards: number;
+  readonly host: string;
+  /** Value of this host's leases; `owner` is unique to this life of the host. */
+  readonly value: LeaseValue;
+  readonly leases: Leases;
+  readonly leaseMs: number;
+  readonly clock: LeaseClock;
+  readonly events: ClaimEvents;
+  /** Of the hosts' leases. */
+  readonly hosts: LeaseView;
+  /** Of the leases by which hosts decline shards. */
+  readonly declinedByHosts: LeaseView;
+  /** Shards that this host declines. */
+  readonly declined: DeclinedShards;
+}
+
+/** Key of a host's lease. */
+export function hostKey(host: string): string {
+  return `${HOST_LEASES}${escapeId(host)}`;
+}
+
+/** The host that {@link hostKey} made the key of; @throws BAD_NAME for any other key. */
+export function hostOfKey(key: string): string {
+  return unescapeId(key.slice(HOST_LEASES.length));
+}
+
+/** Composes the claims of one host. Nothing is claimed before {@link ShardClaims.start}. */
+export function createShardClaims(
+  options: Omit<ShardClaimsDeps, "hosts" | "declinedByHosts" | "declined">,
+): ShardClaims {
+  const { leases, leaseMs, events } = options;
+  const view = { leases, leaseMs, onError: events.onError };
+  return new ShardClaims({
+    ...options,
+    hosts: new LeaseView({ ...view, prefix: HOST_LEASES, pollMs: leaseMs / 10 }),
+    declinedByHosts: new LeaseView({ ...view, prefix: DECLINED_LEASES }),
+    declined: new DeclinedShards(options),
+  });
+}
+
+/**
+ * Claims the leases of the shards that placement gives this host, renews them, and releases those
+ * that belong to a host that has joined.
+ */
+export class ShardClaims {
+  readonly #deps: ShardClaimsDeps;
+  readonly #keepers: Map<number, LeaseKeeper> = new Map();
+  /** Owned shards. A shard whose lease ran out in an outage stays owned until another host claims it. */
+  readonly #owned: Set<number> = new Set();
+  #timer: NodeJS.Timeout | undefined;
+  #round: Promise<void> = Promise.resolve();
+  #closed = false;
+
+  constructor(deps: ShardClaimsDeps) {
+    this.#deps = deps;
+  }
+
+  /** Begins to claim; settles after the first round. */
+  async start(): Promise<void> {
+    await Promise.all([this.#deps.hosts.start(), this.#deps.declinedByHosts.start()]);
+    await this.#claimRound();
+  }
+
+  /** The shards whose leases are held. */
+  get shards(): number[] {
+    return [...this.#keepers.keys()].sort((a, b) => a - b);
+  }
+
+  /** The shards that placement gives this host, whether their leases are held yet or not. */
+  get share(): number[] {
+    const { job, shards, host, declined } = this.#deps;
+    const hosts = this.hosts;
+    const declinedByHosts = declinedBy(this.#deps.declinedByHosts.present);
+    const all = Array.from({ length: shards }, (_, shard) => shard);
+    return all.filter((shard) => {
+      const able = hosts.filter(
+        (one) => !declinedByHosts.get(shard)?.has(one) && !(one === host && declined.has(shard)),
+      );
+      // If it fits nowhere, one host must own it to answer NO_MEMORY.
+      return placeShard(job, shard, able.length === 0 ? hosts : able) === host;
+    });
+  }
+
+  /** Leaves a shard to hosts that it fits into, until `fits` returns true for this one. */
+  decline(shard: number, fits: () => boolean): void {
+    this.#deps.declined.decline(shard, fits);
+  }
+
+  /** The hosts that are alive, this one included. */
+  get hosts(): string[] {
+    const hosts = [...this.#deps.hosts.present].map(hostOfKey);
+    return [...new Set([...hosts, this.#deps.host])].sort();
+  }
+
+  /** Stops claiming and releases all leases, so that other hosts need not wait for them to end. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearTimeout(this.#timer);
+    await this.#round;
+    await Promise.all([this.#deps.hosts.stop(), this.#deps.declinedByHosts.stop()]);
+    await this.#deps.declined.close();
+    await settleAll([...this.#owned].map((shard) => this.#release(shard)));
+  }
+
+  async #claimRound(): Promise<void> {
+    this.#round = this.#balance().catch((error: unknown) =>
+      this.#deps.events.onError(ensureError(error)),
+    );
+    await this.#round;
+    if (this.#closed) return;
+    this.#timer = setTimeout(() => void this.#claimRound(), this.#deps.leaseMs / 10);
+  }
+
+  async #balance(): Promise<void> {
+    await this.#deps.declined.review();
+    const share = new Set(this.share);
+    const all = Array.from({ length: this.#deps.shards }, (_, shard) => shard);
+    await settleAll(
+      all.map(async (shard) => {
+        if (!share.has(shard)) await this.#release(shard);
+        else if (!this.#keepers.has(shard)) await this.#claim(shard);
+      }),
+    );
+  }
+
+  async #claim(shard: number): Promise<void> {
+    const { leases, value, leaseMs, clock, events } = this.#deps;
+    const keeper = new LeaseKeeper({
+      leases,
+      key: `${SHARD_LEASES}${shard}`,
+      value,
+      leaseMs,
+      onHeld: (remainingMs) => clock.extend(shard, remainingMs),
+      // From now on nothing is answered. The next round finds out whether another host holds the lease.
+      onLost: () => {
+        clock.end(shard);
+        this.#keepers.delete(shard);
+      },
+    });
+    if (await keeper.start()) {
+      this.#keepers.set(shard, keeper);
+      this.#owned.add(shard);
+      events.onClaimed(shard);
+    } else {
+      await this.#release(shard);
+    }
+  }
+
+  async #release(shard: number): Promise<void> {
+    if (!this.#owned.delete(shard)) return;
+    const keeper = this.#keepers.get(shard);
+    this.#keepers.delete(shard);
+    this.#deps.clock.end(shard);
+    this.#deps.events.onReleased(shard);
+    await keeper?.stop();
+  }
+}
+
+/** Waits for all, so that no work of a round outlasts it; @throws the first error. */
+async function settleAll(work: readonly Promise<void>[]): Promise<void> {
+  for (const result of await Promise.allSettled(work)) {
+    if (result.status === "rejected") throw result.reason;
+  }
+}

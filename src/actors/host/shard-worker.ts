@@ -1,0 +1,249 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { JetStreamClient, JetStreamManager } from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/transport-node";
+import { HEADER_BYTES_MAX, JobSubjects, type PserverError } from "../../protocol/index.ts";
+import { fromBrokerError, isRefusedSubscription } from "../../transport/broker-error.ts";
+import { BufferPool } from "../../transport/buffer-pool.ts";
+import { openConnection } from "../../transport/connection.ts";
+import { openJetStream } from "../../transport/jetstream.ts";
+import { StreamPublisher } from "../../transport/stream-publisher.ts";
+import { type KvBucket, openBucket } from "../jetstream/kv-bucket.ts";
+import { Credit } from "../journal/credit.ts";
+import { Journal } from "../journal/journal.ts";
+import { LeaseClock } from "../leases/lease-clock.ts";
+import { HostMemory } from "../memory/host-memory.ts";
+import { FailedBlocks } from "../owner/failed-blocks.ts";
+import { Intake } from "../owner/intake.ts";
+import { MarkKeeper } from "../owner/mark-keeper.ts";
+import { Pace } from "../owner/pace.ts";
+import { Responder } from "../owner/responder.ts";
+import { ShardOwner } from "../owner/shard-owner.ts";
+import { Refusals } from "../requests/refusals.ts";
+import { SnapshotBudget } from "../snapshot/snapshot-budget.ts";
+import { SnapshotStore } from "../snapshot/store.ts";
+import type { FromWorker, ShardEventType, WorkerSetup } from "./worker-messages.ts";
+
+/** How long one request of a worker to the broker may take. */
+const BROKER_TIMEOUT_MS = 5_000;
+
+/** How often an owner that was deposed checks whether the lease is held again. */
+const RETAKE_MS = 200;
+
+/** How often the main thread gets the statuses of the shards. */
+const STATUS_MS = 500;
+
+/** How often in a lease time the owners write their marks; as often as leases are renewed. */
+const MARKS_PER_LEASE = 3;
+
+/** How long a closing worker waits for the last marks. */
+const LAST_MARK_MS = 2_000;
+
+/** Dependencies of {@link ShardWorker}. */
+interface ShardWorkerDeps {
+  readonly setup: WorkerSetup;
+  readonly send: (message: FromWorker) => void;
+  readonly subjects: JobSubjects;
+  readonly leases: LeaseClock;
+  readonly memory: HostMemory;
+  readonly journalConnection: NatsConnection;
+  readonly dataConnection: NatsConnection;
+  readonly client: JetStreamClient;
+  readonly manager: JetStreamManager;
+  readonly bucket: KvBucket;
+  readonly intake: Intake;
+  readonly responder: Responder;
+  readonly publisher: StreamPublisher;
+  readonly snapshotBudget: SnapshotBudget;
+  readonly failedBlocks: FailedBlocks;
+}
+
+/** Connects the shards of one worker thread; @throws NO_BROKER, DENIED or NO_JETSTREAM. */
+export async function openShardWorker(
+  setup: WorkerSetup,
+  send: (message: FromWorker) => void,
+): Promise<ShardWorker> {
+  const subjects = new JobSubjects(setup.job, setup.acrossAccounts);
+  const inboxPrefix = subjects.hostInbox(setup.host);
+  // One pool for all: a worker that folds, answers or snapshots much needs the same memory.
+  const pool = new BufferPool();
+  const name = `pserver ${setup.job} host ${setup.host} worker ${setup.index}`;
+  const journalConnection = await openConnection(setup.connection, {
+    name: `${name} journal`,
+    inboxPrefix,
+    // A record is folded as it arrives; one that has to wait is copied.
+    lending: { prefix: subjects.logPrefix(), pool },
+  });
+  const refusals = new Refusals();
+  const dataConnection = await openConnection(setup.answerConnection, {
+    name: `${name} data`,
+    inboxPrefix,
+    drops: refusals.isUnheard,
+  });
+  const client = openJetStream(journalConnection, BROKER_TIMEOUT_MS);
+  const manager = await client.jetstreamManager(false);
+  const bucket = await openBucket({
+    connection: journalConnection,
+    bucket: subjects.bucket(),
+    storage: "file",
+  });
+  const { shards, memory: buffer, memoryLimitBytes: limitBytes } = setup;
+  const worker = new ShardWorker({
+    ...{ setup, send, subjects, journalConnection, dataConnection, client, manager, bucket },
+    leases: new LeaseClock(shards, setup.leases),
+    memory: new HostMemory({ shards, buffer, limitBytes }),
+    intake: new Intake(refusals),
+    responder: new Responder(dataConnection, pool),
+    publisher: new StreamPublisher(journalConnection, inboxPrefix),
+    snapshotBudget: new SnapshotBudget(pool),
+    failedBlocks: new FailedBlocks(dataConnection, subjects, shards),
+  });
+  worker.start();
+  return worker;
+}
+
+/**
+ * The shards of one worker thread and the two connections they share: one reads journals and
+ * writes snapshots, the other answers. Kept apart, a request never waits behind bulk data, and the one
+ * that answers needs no permission to write anything but inboxes.
+ */
+export class ShardWorker {
+  readonly #deps: ShardWorkerDeps;
+  readonly #owners: Map<number, ShardOwner> = new Map();
+  readonly #pace = new Pace();
+  /** Owners that are closed and still write their last mark. */
+  readonly #closing: Set<Promise<void>> = new Set();
+  #statusTimer: NodeJS.Timeout | undefined;
+  #markTimer: NodeJS.Timeout | undefined;
+
+  constructor(deps: ShardWorkerDeps) {
+    this.#deps = deps;
+  }
+
+  /** Begins to report statuses, write marks and watch the connections. */
+  start(): void {
+    const markMs = this.#deps.setup.leaseMs / MARKS_PER_LEASE;
+    this.#statusTimer = setInterval(() => this.#sendStatuses(), STATUS_MS);
+    this.#markTimer = setInterval(() => this.#mark(), markMs);
+    void this.#watchReconnects();
+    void this.#watchSubscriptions();
+  }
+
+  /** Takes a shard over; its lease must be held. */
+  own(shard: number): void {
+    // A present owner continues: its lease had run out, but nobody has taken the shard.
+    const owner = this.#owners.get(shard);
+    if (owner === undefined) this.#takeOver(shard);
+    else if (owner.isServing) this.#tellServing(shard);
+  }
+
+  #takeOver(shard: number): void {
+    const { setup, subjects, manager, client, leases, publisher, bucket } = this.#deps;
+    const { journalConnection, dataConnection, intake, responder, memory } = this.#deps;
+    const { snapshotBudget, failedBlocks } = this.#deps;
+    const { journal: settings, host, leaseMs, retainBytes, snapshotBytes, creditBytes } = setup;
+    const payloadBytesMax = journalConnection.info?.max_payload ?? 0;
+    const owner = new ShardOwner({
+      ...{ shard, host, subjects, manager, leaseMs, retainBytes, snapshotBytes },
+      ...{ journalConnection, dataConnection, intake, responder, memory },
+      ...{ snapshotBudget, failedBlocks },
+      journal: new Journal({ manager, client, subjects, settings, shard }),
+      journalStorage: settings.storage,
+      store: new SnapshotStore({ manager, client, publisher, subjects, shard }),
+      marks: new MarkKeeper(bucket, shard),
+      inboxPrefix: subjects.hostInbox(host),
+      credit: new Credit(creditBytes, payloadBytesMax),
+      pace: this.#pace,
+      partBytesMax: payloadBytesMax - HEADER_BYTES_MAX,
+      mayAnswer: () => leases.held(shard),
+      onServing: () => this.#tellServing(shard),
+      onNoMemory: (error) => this.#tell("no-memory", shard, error),
+      onSnapshotFailed: (error) => this.#tell("snapshot-failed", shard, error),
+      onMarkFailed: (error) => this.#tell("mark-failed", shard, error),
+      onLossReported: (error) => this.#tell("loss-reported", shard, error),
+      onFailure: (error) => {
+        this.#tell("failed", shard, error);
+        if (error.code === "NOT_OWNER") this.#retake(shard, owner);
+      },
+      onRecovered: ({ generation, fallbacks }) => {
+        this.#deps.send({ type: "recovered", shard, generation, fallbacks });
+        this.#retake(shard, owner);
+      },
+    });
+    this.#closeOwner(shard);
+    this.#owners.set(shard, owner);
+    void owner.start();
+  }
+
+  /** Stops owning a shard, at once. */
+  disown(shard: number): void {
+    this.#closeOwner(shard);
+    this.#deps.send({ type: "disowned", shard });
+  }
+
+  /** Stops owning all shards and closes the connections. */
+  async close(): Promise<void> {
+    clearInterval(this.#statusTimer);
+    clearInterval(this.#markTimer);
+    for (const shard of this.#owners.keys()) this.#closeOwner(shard);
+    // If the broker does not answer, the marks stay as they are; closing ends the requests.
+    await Promise.race([
+      Promise.all(this.#closing),
+      delay(LAST_MARK_MS, undefined, { ref: false }),
+    ]);
+    await Promise.all([this.#deps.journalConnection.close(), this.#deps.dataConnection.close()]);
+  }
+
+  #closeOwner(shard: number): void {
+    const owner = this.#owners.get(shard);
+    if (owner === undefined) return;
+    this.#owners.delete(shard);
+    const closed = owner.close().finally(() => this.#closing.delete(closed));
+    this.#closing.add(closed);
+  }
+
+  #mark(): void {
+    for (const owner of this.#owners.values()) void owner.mark();
+  }
+
+  async #watchReconnects(): Promise<void> {
+    for await (const status of this.#deps.journalConnection.status()) {
+      if (status.type !== "reconnect") continue;
+      for (const owner of this.#owners.values()) void owner.reconnected();
+    }
+  }
+
+  /** Ends the thread, and so the host, by an uncaught error: blocks that hear no requests serve nobody. */
+  async #watchSubscriptions(): Promise<void> {
+    for await (const status of this.#deps.dataConnection.status()) {
+      if (status.type === "error" && isRefusedSubscription(status.error)) {
+        throw fromBrokerError(status.error, `host ${this.#deps.setup.host} listening`);
+      }
+    }
+  }
+
+  /** Takes a shard over again that another host has owned meanwhile, once its lease is held here. */
+  #retake(shard: number, deposed: ShardOwner): void {
+    setTimeout(() => {
+      if (this.#owners.get(shard) !== deposed) return;
+      if (this.#deps.leases.held(shard)) this.#takeOver(shard);
+      else this.#retake(shard, deposed);
+    }, RETAKE_MS);
+  }
+
+  #tellServing(shard: number): void {
+    // First, so that the main thread has the shard's status when it learns that it is served.
+    this.#sendStatuses();
+    this.#deps.send({ type: "serving", shard });
+  }
+
+  #tell(type: ShardEventType, shard: number, error: PserverError): void {
+    this.#deps.send({ type, shard, error: error.toWire() });
+  }
+
+  #sendStatuses(): void {
+    this.#deps.send({
+      type: "statuses",
+      statuses: [...this.#owners.values()].map((owner) => owner.status()),
+    });
+  }
+}

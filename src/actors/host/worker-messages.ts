@@ -1,0 +1,62 @@
+import type { Fallback, Fields, WireError } from "../../protocol/index.ts";
+import type { ConnectionSettings } from "../../transport/connection.ts";
+import type { JournalSettings } from "../journal/journal.ts";
+
+/** What a worker thread is started with. */
+export interface WorkerSetup {
+  readonly connection: ConnectionSettings;
+  /** Settings of the connection that answers. */
+  readonly answerConnection: ConnectionSettings;
+  readonly job: string;
+  /** Whether requests may come from another account of the broker. */
+  readonly acrossAccounts: boolean;
+  readonly host: string;
+  readonly index: number;
+  readonly shards: number;
+  readonly leaseMs: number;
+  /** The buffer of the host's `LeaseClock`. */
+  readonly leases: SharedArrayBuffer;
+  readonly journal: JournalSettings;
+  readonly retainBytes: number;
+  readonly snapshotBytes: number;
+  /** Journal bytes that may be under way to one shard. */
+  readonly creditBytes: number;
+  /** The buffer of the host's `HostMemory`, and the most that the host may use for values. */
+  readonly memory: SharedArrayBuffer;
+  readonly memoryLimitBytes: number | undefined;
+}
+
+/** A shard that had failed and goes on because an operator has accepted the loss. */
+export interface RecoveredShard {
+  readonly shard: number;
+  readonly generation: number;
+  /** The parts of replaced journals that the shard did not keep, oldest first. */
+  readonly fallbacks: readonly Fallback[];
+}
+
+/** Messages from the main thread to a worker. */
+export type ToWorker =
+  | { readonly type: "own"; readonly shard: number }
+  | { readonly type: "disown"; readonly shard: number }
+  | { readonly type: "close" };
+
+/**
+ * Troubles of a shard: it has failed; it does not fit into the host's memory; a snapshot or the mark of
+ * how far it is folded could not be stored; a trainer has seen a later record than the journal holds.
+ */
+export type ShardEventType =
+  | "failed"
+  | "no-memory"
+  | "snapshot-failed"
+  | "mark-failed"
+  | "loss-reported";
+
+/** Messages from a worker to the main thread. */
+export type FromWorker =
+  | { readonly type: "ready" }
+  | { readonly type: "serving"; readonly shard: number }
+  | { readonly type: "disowned"; readonly shard: number }
+  | { readonly type: ShardEventType; readonly shard: number; readonly error: WireError }
+  | ({ readonly type: "recovered" } & RecoveredShard)
+  | { readonly type: "statuses"; readonly statuses: readonly Fields[] }
+  | { readonly type: "closed" };

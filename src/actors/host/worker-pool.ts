@@ -1,0 +1,164 @@
+import { Worker } from "node:worker_threads";
+import { ensureError, errorFromWire, type Fields, PserverError } from "../../protocol/index.ts";
+import type {
+  FromWorker,
+  RecoveredShard,
+  ShardEventType,
+  ToWorker,
+  WorkerSetup,
+} from "./worker-messages.ts";
+
+/** How long a worker may take to connect, and to close. */
+const START_MS = 15_000;
+const CLOSE_MS = 5_000;
+
+/**
+ * Memory for a worker's short-lived objects. V8 would take up to 48 MB before it collects garbage; the
+ * objects that a worker makes per record are small and die at once, and tensors are elsewhere.
+ */
+const YOUNG_MB_MAX = 3;
+
+/** Callbacks of {@link WorkerPool}. */
+export interface WorkerPoolEvents {
+  readonly onServing: (shard: number) => void;
+  /** A shard does not fit into the host's memory; its owner answers NO_MEMORY until it does. */
+  readonly onNoMemory: (shard: number, error: PserverError) => void;
+  readonly onShardFailed: (shard: number, error: PserverError) => void;
+  /** Something went wrong in a shard that goes on. */
+  readonly onShardTrouble: (
+    type: Exclude<ShardEventType, "failed" | "no-memory">,
+    shard: number,
+    error: PserverError,
+  ) => void;
+  readonly onRecovered: (recovered: RecoveredShard) => void;
+  /** A worker thread has ended by itself: the host cannot go on. */
+  readonly onCrash: (error: PserverError) => void;
+}
+
+/** The worker threads of a host, which share its shards evenly. */
+export class WorkerPool {
+  readonly #events: WorkerPoolEvents;
+  /** Each worker with the promise of its end. */
+  readonly #workers: Map<Worker, Promise<void>> = new Map();
+  readonly #shards: Map<number, Worker> = new Map();
+  readonly #statuses: Map<Worker, readonly Fields[]> = new Map();
+  #closing = false;
+
+  constructor(events: WorkerPoolEvents) {
+    this.#events = events;
+  }
+
+  /** Starts `count` workers; @throws the error of the first that cannot start. */
+  async start(count: number, setup: Omit<WorkerSetup, "index">): Promise<void> {
+    await Promise.all(
+      Array.from({ length: count }, (_, index) => this.#startWorker({ ...setup, index })),
+    );
+  }
+
+  /** The last statuses of the shards, which come twice a second. */
+  get statuses(): Fields[] {
+    return [...this.#statuses.values()].flat();
+  }
+
+  /** Gives a shard, whose lease must be held, to the worker that has it, or else to the one with the fewest. */
+  own(shard: number): void {
+    const current = this.#shards.get(shard);
+    if (current !== undefined) {
+      post(current, { type: "own", shard });
+      return;
+    }
+    const counts = new Map([...this.#workers.keys()].map((worker) => [worker, 0]));
+    for (const worker of this.#shards.values()) counts.set(worker, (counts.get(worker) ?? 0) + 1);
+    const [least] = [...counts].sort(([, a], [, b]) => a - b);
+    if (least === undefined) throw new PserverError("CLOSED", "the host has no workers");
+    this.#shards.set(shard, least[0]);
+    post(least[0], { type: "own", shard });
+  }
+
+  /** Takes a shard from its worker, which stops answering for it. */
+  disown(shard: number): void {
+    const worker = this.#shards.get(shard);
+    this.#shards.delete(shard);
+    if (worker !== undefined) post(worker, { type: "disown", shard });
+  }
+
+  /** Closes all workers; one that does not react is terminated. */
+  async close(): Promise<void> {
+    this.#closing = true;
+    await Promise.all([...this.#workers].map(([worker, exited]) => closeWorker(worker, exited)));
+  }
+
+  #startWorker(setup: WorkerSetup): Promise<void> {
+    const worker = new Worker(new URL("./worker.js", import.meta.url), {
+      workerData: setup,
+      resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB_MAX },
+    });
+    this.#workers.set(worker, new Promise((resolve) => worker.once("exit", () => resolve())));
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        reject(
+          new PserverError("TIMEOUT", `worker ${setup.index} did not start in ${START_MS} ms`),
+        );
+      }, START_MS);
+      const failed = (error: PserverError): void => {
+        clearTimeout(timer);
+        reject(error);
+        if (!this.#closing) this.#events.onCrash(error);
+      };
+      worker.on("error", (error: Error) => failed(fromThread(error)));
+      worker.on("exit", (code) =>
+        failed(new PserverError("INTERNAL", `worker ${setup.index} ended with code ${code}`)),
+      );
+      worker.on("message", (message: FromWorker) => {
+        if (message.type === "ready") {
+          clearTimeout(timer);
+          resolve();
+        } else this.#receive(worker, message);
+      });
+    });
+  }
+
+  #receive(worker: Worker, message: FromWorker): void {
+    switch (message.type) {
+      case "serving":
+        this.#events.onServing(message.shard);
+        break;
+      case "statuses":
+        this.#statuses.set(worker, message.statuses);
+        break;
+      case "no-memory":
+        this.#events.onNoMemory(message.shard, errorFromWire(message.error));
+        break;
+      case "failed":
+        this.#events.onShardFailed(message.shard, errorFromWire(message.error));
+        break;
+      case "recovered": {
+        const { shard, generation, fallbacks } = message;
+        this.#events.onRecovered({ shard, generation, fallbacks });
+        break;
+      }
+      case "snapshot-failed":
+      case "mark-failed":
+      case "loss-reported":
+        this.#events.onShardTrouble(message.type, message.shard, errorFromWire(message.error));
+    }
+  }
+}
+
+function post(worker: Worker, message: ToWorker): void {
+  worker.postMessage(message);
+}
+
+async function closeWorker(worker: Worker, exited: Promise<void>): Promise<void> {
+  post(worker, { type: "close" });
+  const timer = setTimeout(() => void worker.terminate(), CLOSE_MS);
+  await exited;
+  clearTimeout(timer);
+}
+
+/** Restores an error that ended a thread: its class is lost between threads, its code is not. */
+function fromThread(error: Error): PserverError {
+  const { code, details } = error as Error & { code?: unknown; details?: unknown };
+  if (typeof code !== "string") return ensureError(error);
+  return errorFromWire({ code, message: error.message, details: (details ?? {}) as Fields });
+}

@@ -1,0 +1,224 @@
+import { type JetStreamManager, StorageType } from "@nats-io/jetstream";
+import { type KV, Kvm, type KvStatus } from "@nats-io/kv";
+import type { NatsConnection } from "@nats-io/transport-node";
+import { bucketStream, JETSTREAM_ERRORS, PserverError } from "../../protocol/index.ts";
+import {
+  fromBrokerError,
+  fromStoreError,
+  isWrongSequence,
+  jetStreamErrorCode,
+} from "../../transport/broker-error.ts";
+import { openJetStream } from "../../transport/jetstream.ts";
+
+/** The entry under a key: its JSON value and the revision that an update must name. */
+export interface KvEntry {
+  readonly value: unknown;
+  /** Rises with every write to any key of the bucket. */
+  readonly revision: number;
+}
+
+/**
+ * Small JSON values that change by compare-and-swap only, read where they are written: a read
+ * sees every write that was answered before it began.
+ *
+ * Every method throws TIMEOUT, JETSTREAM_UNAVAILABLE, CLOSED or the like when the broker does not
+ * answer, a write also JOURNAL_FULL or JOURNAL_FAULT when it cannot store.
+ * A write that ended so may have happened or may yet happen: read again before deciding.
+ */
+export interface KvBucket {
+  /** The entry under `key`; undefined if there is none. */
+  read(key: string): Promise<KvEntry | undefined>;
+  /** Writes an entry that does not exist and returns its revision; undefined if it exists. */
+  create(key: string, value: unknown): Promise<number | undefined>;
+  /** Replaces the entry of that revision; undefined if somebody else has written since. */
+  update(key: string, value: unknown, revision: number): Promise<number | undefined>;
+  /** Removes the entry of that revision; false if somebody else has written since. */
+  remove(key: string, revision: number): Promise<boolean>;
+  /** Every key that begins with `prefix` (which ends in a dot), in no order. */
+  keys(prefix: string): Promise<string[]>;
+}
+
+/** Where and how a bucket is kept. */
+export interface BucketOptions {
+  readonly connection: NatsConnection;
+  readonly bucket: string;
+  readonly storage: "file" | "memory";
+  /** One for a new bucket, and as it has for an existing one, by default. */
+  readonly replicas?: number;
+  /** How long an entry lives without being written again; for ever by default. */
+  readonly ttlMs?: number;
+  /** How long one request to the broker may take; 5 s by default, or a fifth of `ttlMs`. */
+  readonly timeoutMs?: number;
+}
+
+const TIMEOUT_MS = 5_000;
+/** A lease must survive a lost request or two. */
+const REQUESTS_PER_TTL = 5;
+
+/**
+ * Opens a JetStream KV bucket, which is made if it does not exist. Nobody may keep a consumer or watcher
+ * on it: removals leave no trace there.
+ * @throws JOB_EXISTS if the bucket is kept in another way than asked for.
+ */
+export async function openBucket(options: BucketOptions): Promise<KvBucket> {
+  const { connection, bucket, ttlMs } = options;
+  const timeoutMs = ttlMs === undefined ? TIMEOUT_MS : Math.ceil(ttlMs / REQUESTS_PER_TTL);
+  return await open(connection, bucket, options.timeoutMs ?? timeoutMs, async (kvm) => {
+    const kv = await kvm.create(bucket, {
+      history: 1,
+      storage: options.storage === "file" ? StorageType.File : StorageType.Memory,
+      replicas: options.replicas ?? 1,
+      // Direct reads may be answered by a replica that lags: no lock can be built on them.
+      allow_direct: false,
+      ...(ttlMs === undefined ? {} : { ttl: ttlMs }),
+    });
+    // Opening an existing bucket does not compare its configuration.
+    checkBucket(options, await kv.status());
+    return kv;
+  });
+}
+
+/**
+ * Opens a bucket that exists; none is made. The broker is not asked for it: if it does not exist, every
+ * method throws JETSTREAM_UNAVAILABLE.
+ */
+export async function openExistingBucket(
+  connection: NatsConnection,
+  bucket: string,
+  timeoutMs = TIMEOUT_MS,
+): Promise<KvBucket> {
+  return await open(connection, bucket, timeoutMs, (kvm) =>
+    kvm.open(bucket, { allow_direct: false }),
+  );
+}
+
+async function open(
+  connection: NatsConnection,
+  bucket: string,
+  timeoutMs: number,
+  openKv: (kvm: Kvm) => Promise<KV>,
+): Promise<KvBucket> {
+  try {
+    const client = openJetStream(connection, timeoutMs);
+    const manager = await client.jetstreamManager();
+    return new JetStreamBucket(await openKv(new Kvm(client)), manager, bucket);
+  } catch (error) {
+    throw fromBrokerError(error, `opening the bucket ${bucket}`, { bucket });
+  }
+}
+
+function checkBucket(options: BucketOptions, status: KvStatus): void {
+  const expected = {
+    history: 1,
+    storage: options.storage,
+    replicas: options.replicas ?? status.replicas,
+    ttlMs: options.ttlMs ?? 0,
+  };
+  const received = {
+    history: status.history,
+    storage: status.storage,
+    replicas: status.replicas,
+    ttlMs: status.ttl,
+  };
+  const [wanted, found] = [JSON.stringify(expected), JSON.stringify(received)];
+  if (wanted === found) return;
+  throw new PserverError(
+    "JOB_EXISTS",
+    `bucket ${options.bucket} exists with other settings: expected ${wanted}; received ${found}`,
+    { bucket: options.bucket, expected, received },
+  );
+}
+
+class JetStreamBucket implements KvBucket {
+  readonly #kv: KV;
+  readonly #streams: JetStreamManager["streams"];
+  readonly #bucket: string;
+
+  constructor(kv: KV, manager: JetStreamManager, bucket: string) {
+    this.#kv = kv;
+    this.#streams = manager.streams;
+    this.#bucket = bucket;
+  }
+
+  async read(key: string): Promise<KvEntry | undefined> {
+    return await this.#attempt("reading", key, async () => {
+      const entry = await this.#kv.get(key);
+      if (entry === null || entry.operation !== "PUT") return undefined;
+      return { value: parseValue(key, entry.string()), revision: entry.revision };
+    });
+  }
+
+  async create(key: string, value: unknown): Promise<number | undefined> {
+    return await this.#swap("creating", key, () => this.#kv.create(key, JSON.stringify(value)));
+  }
+
+  async update(key: string, value: unknown, revision: number): Promise<number | undefined> {
+    return await this.#swap("updating", key, () =>
+      this.#kv.update(key, JSON.stringify(value), revision),
+    );
+  }
+
+  async remove(key: string, revision: number): Promise<boolean> {
+    return await this.#attempt("removing", key, async () => {
+      try {
+        // The message of one revision is removed, not the key: a newer one stays untouched.
+        return await this.#streams.deleteMessage(bucketStream(this.#bucket), revision);
+      } catch (error) {
+        const isRefused = jetStreamErrorCode(error) === JETSTREAM_ERRORS.MESSAGE_NOT_REMOVED;
+        if (isRefused && (await this.read(key))?.revision !== revision) return false;
+        throw error;
+      }
+    });
+  }
+
+  async keys(prefix: string): Promise<string[]> {
+    return await this.#attempt("listing", prefix, async () => {
+      const root = `$KV.${this.#bucket}.`;
+      // Asked of the stream, whose leader answers; a consumer may run on a replica that lags.
+      const info = await this.#streams.info(bucketStream(this.#bucket), {
+        subjects_filter: `${root}${prefix}>`,
+      });
+      return Object.keys(info.state.subjects ?? {}).map((subject) => subject.slice(root.length));
+    });
+  }
+
+  async #swap(
+    action: string,
+    key: string,
+    write: () => Promise<number>,
+  ): Promise<number | undefined> {
+    return await this.#attempt(action, key, async () => {
+      try {
+        return await write();
+      } catch (error) {
+        if (isWrongSequence(error)) return undefined;
+        throw fromStoreError(error, this.#describe(action, key), { bucket: this.#bucket, key });
+      }
+    });
+  }
+
+  async #attempt<Result>(action: string, key: string, run: () => Promise<Result>): Promise<Result> {
+    try {
+      return await run();
+    } catch (error) {
+      throw fromBrokerError(error, this.#describe(action, key), { bucket: this.#bucket, key });
+    }
+  }
+
+  #describe(action: string, key: string): string {
+    return `${action} ${key} in the bucket ${this.#bucket}`;
+  }
+}
+
+function parseValue(key: string, text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch (cause) {
+    throw new PserverError(
+      "INTERNAL",
+      `record ${key}: expected JSON; received ${JSON.stringify(text.slice(0, 60))}`,
+      { key },
+      { cause },
+    );
+  }
+}

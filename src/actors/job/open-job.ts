@@ -1,0 +1,132 @@
+import type { JetStreamManager } from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/transport-node";
+import { type JobSubjects, PserverError } from "../../protocol/index.ts";
+import type { EtcdSpace } from "../etcd/etcd-space.ts";
+import { type KvBucket, openBucket } from "../jetstream/kv-bucket.ts";
+import { probeStorage } from "../jetstream/storage-probe.ts";
+import { BrokerBoundLeases, BrokerProbe } from "../leases/broker-bound-leases.ts";
+import { EtcdLeases } from "../leases/etcd-leases.ts";
+import { KvLeases } from "../leases/kv-leases.ts";
+import type { Leases } from "../leases/leases.ts";
+import { ensureSnapshotStream } from "../snapshot/store.ts";
+import {
+  agreeOnSettings,
+  leasesIn,
+  newSettings,
+  SETTINGS_KEY,
+  type StoredSettings,
+  type WantedSettings,
+  type WantedWithLeases,
+} from "./job-settings.ts";
+
+/** A job's settings, the bucket that holds its records, and its leases. */
+export interface OpenedJob {
+  readonly settings: StoredSettings;
+  readonly bucket: KvBucket;
+  readonly leases: Leases;
+}
+
+/** What a job is opened with. */
+export interface JobOpening {
+  readonly connection: NatsConnection;
+  readonly manager: JetStreamManager;
+  readonly subjects: JobSubjects;
+  readonly wanted: WantedSettings;
+  /** Where the leases are to be; without it in JetStream KV. */
+  readonly etcd?: EtcdSpace | undefined;
+}
+
+/** The least time that the broker gets for one request about a lease. */
+const LEASE_TIMEOUT_MS_MIN = 1_000;
+
+/** The journal limit of a shard where the broker has space for it, and the least worth starting. */
+const JOURNAL_BYTES_MAX = { file: 2 * 1024 ** 3, memory: 256 * 1024 ** 2 } as const;
+const JOURNAL_BYTES_MIN = 16 * 1024 ** 2;
+
+/** The share of the broker's space that journals may take; snapshots need the rest. */
+const JOURNAL_SHARE = 0.6;
+
+/**
+ * Opens a job, which is made with the wanted settings if it does not exist.
+ * @throws JOB_EXISTS if it exists with other settings than those wanted, NO_SPACE if the broker has no
+ * space for it.
+ */
+export async function openJob(opening: JobOpening): Promise<OpenedJob> {
+  const { connection, manager, subjects, wanted, etcd } = opening;
+  const bucket = await openBucket({
+    connection,
+    bucket: subjects.bucket(),
+    storage: "file",
+    // For an existing job the number is in the settings, which are in the bucket.
+    ...(wanted.replicas === undefined ? {} : { replicas: wanted.replicas }),
+  });
+  const settings = await settle(bucket, opening, { ...wanted, leases: leasesIn(etcd) });
+  const leases =
+    etcd === undefined
+      ? await openKvLeases(connection, subjects, settings)
+      : openEtcdLeases(connection, etcd, settings.leaseMs);
+  await ensureSnapshotStream(manager, subjects, settings.replicas);
+  return { settings, bucket, leases };
+}
+
+/** How long one request about a lease may take: it must fail in time to be repeated. */
+export function leaseTimeoutMs(leaseMs: number): number {
+  return Math.max(LEASE_TIMEOUT_MS_MIN, leaseMs / 3);
+}
+
+function openEtcdLeases(connection: NatsConnection, etcd: EtcdSpace, leaseMs: number): Leases {
+  const timeoutMs = leaseTimeoutMs(leaseMs);
+  etcd.client.limit(timeoutMs);
+  const leases = new EtcdLeases(etcd.client, etcd.keys.leases, leaseMs);
+  return new BrokerBoundLeases(leases, new BrokerProbe(connection, timeoutMs));
+}
+
+async function openKvLeases(
+  connection: NatsConnection,
+  subjects: JobSubjects,
+  { leaseMs, replicas }: StoredSettings,
+): Promise<Leases> {
+  const bucket = await openBucket({
+    connection,
+    bucket: subjects.leaseBucket(),
+    storage: "file",
+    replicas,
+    ttlMs: leaseMs,
+    timeoutMs: leaseTimeoutMs(leaseMs),
+  });
+  return new KvLeases(bucket);
+}
+
+/** Reads the job's settings, or writes them if this host is the first. */
+async function settle(
+  bucket: KvBucket,
+  { manager, subjects }: JobOpening,
+  wanted: WantedWithLeases,
+): Promise<StoredSettings> {
+  const stored = await bucket.read(SETTINGS_KEY);
+  if (stored !== undefined) return agreeOnSettings(subjects.job, stored.value, wanted);
+  const settings = await newSettings(wanted, (journal, shards) =>
+    findJournalBytes(manager, subjects, journal, shards),
+  );
+  if ((await bucket.create(SETTINGS_KEY, settings)) !== undefined) return settings;
+  const other = await bucket.read(SETTINGS_KEY);
+  return agreeOnSettings(subjects.job, other?.value, wanted);
+}
+
+/** The largest limit, halving from the default, for which the broker has space on every shard. */
+async function findJournalBytes(
+  manager: JetStreamManager,
+  subjects: JobSubjects,
+  storage: "file" | "memory",
+  shards: number,
+): Promise<number> {
+  for (let bytes: number = JOURNAL_BYTES_MAX[storage]; bytes >= JOURNAL_BYTES_MIN; bytes /= 2) {
+    const needed = Math.ceil((bytes * shards) / JOURNAL_SHARE);
+    if (await probeStorage(manager, subjects, storage, needed)) return bytes;
+  }
+  throw new PserverError(
+    "NO_SPACE",
+    `the broker has no space for ${shards} journals of ${JOURNAL_BYTES_MIN} bytes`,
+    { expected: shards * JOURNAL_BYTES_MIN },
+  );
+}

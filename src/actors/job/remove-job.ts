@@ -1,0 +1,169 @@
+import type { JetStreamManager } from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/transport-node";
+import { asMap, bucketStream, JobSubjects, PserverError } from "../../protocol/index.ts";
+import { fromBrokerError } from "../../transport/broker-error.ts";
+import { openJetStream } from "../../transport/jetstream.ts";
+import type { EtcdSpace } from "../etcd/etcd-space.ts";
+import { HOST_LEASES, hostOfKey } from "../host/shard-claims.ts";
+import { type KvBucket, type KvEntry, openExistingBucket } from "../jetstream/kv-bucket.ts";
+import { deleteStream } from "../jetstream/streams.ts";
+import { aliveHosts } from "./describe-job.ts";
+import {
+  hasRemovalMark,
+  LEASES_IN_KV,
+  leasesIn,
+  parseSettings,
+  SETTINGS_KEY,
+  withRemovalMark,
+} from "./job-settings.ts";
+import { streamsOfJob } from "./job-streams.ts";
+
+/** Options of {@link JobRemoval}. */
+export interface JobRemovalOptions {
+  readonly connection: NatsConnection;
+  readonly job: string;
+  /** The etcd that holds the job's leases, if one does. */
+  readonly etcd: EtcdSpace | undefined;
+  /** How long one request to the broker may take. */
+  readonly timeoutMs: number;
+}
+
+/**
+ * Removes a job for good. First its settings are marked, so that no host joins the job or creates it
+ * anew from what is left; the bucket that holds them is removed last. An interrupted removal is completed
+ * by another one.
+ */
+export class JobRemoval {
+  readonly #options: JobRemovalOptions;
+  readonly #subjects: JobSubjects;
+
+  constructor(options: JobRemovalOptions) {
+    this.#options = options;
+    this.#subjects = new JobSubjects(options.job);
+  }
+
+  /**
+   * The streams that would be removed, the bucket of settings last; none if there is no such job.
+   * @throws JOB_EXISTS while a host of the job is alive, BAD_VALUE if its leases are in an etcd that was
+   * not given; DENIED for a user who may not list streams.
+   */
+  async plan(): Promise<string[]> {
+    const streams = await this.#streams();
+    const settings = await (await this.#bucket(streams))?.read(SETTINGS_KEY);
+    if (settings !== undefined) await this.#checkUnused(settings, new Set(streams));
+    return streams;
+  }
+
+  /**
+   * Removes the job; `onRemoved` is called for each stream and key.
+   * @throws as {@link JobRemoval.plan}, before anything is removed.
+   */
+  async run(onRemoved: (name: string) => void): Promise<void> {
+    const streams = await this.#streams();
+    const bucket = await this.#bucket(streams);
+    const settings = await bucket?.read(SETTINGS_KEY);
+    if (bucket !== undefined && settings !== undefined) {
+      await this.#fence(bucket, settings, new Set(streams));
+    }
+    await this.#removeEtcdKeys(onRemoved);
+    const manager = await this.#manager();
+    for (const name of streams) {
+      // A missing stream was removed by another removal of the same job.
+      const wasThere = await deleteStream(manager, name).catch((error: unknown): never => {
+        throw fromBrokerError(error, `removing the stream ${name}`, { job: this.#options.job });
+      });
+      if (wasThere) onRemoved(name);
+    }
+  }
+
+  /** Marks the settings, and checks before and after that no host is alive. */
+  async #fence(bucket: KvBucket, settings: KvEntry, streams: ReadonlySet<string>): Promise<void> {
+    await this.#checkUnused(settings, streams);
+    if (hasRemovalMark(settings.value)) return;
+    const marked = await bucket.update(
+      SETTINGS_KEY,
+      withRemovalMark(settings.value),
+      settings.revision,
+    );
+    if (marked === undefined) throw this.#beingChanged();
+    try {
+      // A host that read the settings before the mark may have joined meanwhile.
+      await this.#checkUnused(settings, streams);
+    } catch (error) {
+      await bucket.update(SETTINGS_KEY, asMap(settings.value, SETTINGS_KEY), marked);
+      throw error;
+    }
+  }
+
+  async #checkUnused({ value }: KvEntry, streams: ReadonlySet<string>): Promise<void> {
+    const { leases } = parseSettings(value);
+    this.#checkEtcd(leases);
+    await this.#checkNoHosts(leases, streams);
+  }
+
+  #checkEtcd(leases: string): void {
+    const { etcd, job } = this.#options;
+    const received = leasesIn(etcd);
+    if (received === leases) return;
+    const message =
+      leases === LEASES_IN_KV
+        ? `job ${job} keeps its leases in the broker: expected no --etcd`
+        : `job ${job} keeps its leases in ${leases}: expected --etcd and --etcd-prefix as its hosts have them`;
+    throw new PserverError("BAD_VALUE", message, { job, expected: leases, received });
+  }
+
+  async #checkNoHosts(leases: string, streams: ReadonlySet<string>): Promise<void> {
+    const { connection, job, etcd } = this.#options;
+    const hosts =
+      etcd === undefined
+        ? ((await aliveHosts(connection, this.#subjects, leases, streams)) ?? [])
+        : (await etcd.client.keys(`${etcd.keys.leases}${HOST_LEASES}`)).map((key) =>
+            hostOfKey(key.slice(etcd.keys.leases.length)),
+          );
+    if (hosts.length === 0) return;
+    throw new PserverError(
+      "JOB_EXISTS",
+      `hosts of job ${job} are alive: ${hosts.join(", ")}. Stop them first; the lease of one that ` +
+        "crashed ends within seconds.",
+      { job, hosts },
+    );
+  }
+
+  /** Removes the keys of the job that do not expire with a lease. */
+  async #removeEtcdKeys(onRemoved: (name: string) => void): Promise<void> {
+    const { etcd } = this.#options;
+    if (etcd === undefined) return;
+    const { keys, client } = etcd;
+    for (const { key, revision } of [
+      ...(await client.list(keys.leases)),
+      ...(await client.list(keys.done)),
+    ]) {
+      if (await client.swap([{ key, revision }], [{ kind: "remove", key }]))
+        onRemoved(`etcd ${key}`);
+    }
+  }
+
+  async #streams(): Promise<string[]> {
+    const manager = await this.#manager();
+    const names = (await streamsOfJob(manager, this.#options.job)).map(({ config }) => config.name);
+    const last = bucketStream(this.#subjects.bucket());
+    return [...names.filter((name) => name !== last).sort(), ...names.filter((n) => n === last)];
+  }
+
+  /** The bucket of settings, if it is among the streams. */
+  async #bucket(streams: readonly string[]): Promise<KvBucket | undefined> {
+    const bucket = this.#subjects.bucket();
+    if (!streams.includes(bucketStream(bucket))) return undefined;
+    return await openExistingBucket(this.#options.connection, bucket);
+  }
+
+  #beingChanged(): PserverError {
+    const { job } = this.#options;
+    return new PserverError("BUSY", `job ${job}: somebody else is changing its settings`, { job });
+  }
+
+  async #manager(): Promise<JetStreamManager> {
+    const { connection, timeoutMs } = this.#options;
+    return await openJetStream(connection, timeoutMs).jetstreamManager(false);
+  }
+}

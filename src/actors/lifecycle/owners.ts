@@ -1,0 +1,46 @@
+import type {
+  HostRecord,
+  Position,
+  RememberedTrainers,
+  Synchronization,
+} from "../../protocol/index.ts";
+import type { Quotas } from "../job/quotas.ts";
+
+/** What is fixed for the life of a job. */
+export interface JobSettings {
+  readonly job: string;
+  readonly shards: number;
+  readonly journal: "file" | "memory";
+  readonly leaseMs: number;
+  readonly synchronization: Synchronization;
+  /** Version of the rules that the journals begin with. */
+  readonly rules: number;
+  readonly quotas: Quotas;
+}
+
+/** A block by parameter, index and the epoch it must have. */
+export type WantedBlock = readonly [parameter: string, index: number, epoch: number];
+
+/** Reply of a shard's owner to a check. */
+export interface CheckedBlocks {
+  /** The end of the shard's journal as it was folded for the check. */
+  readonly position: Position;
+  readonly missing: readonly (readonly [parameter: string, index: number])[];
+}
+
+/** Requests to the owners of shards, the broker's space and the hosts' memory. */
+export interface Owners {
+  /** Tells which of the blocks are missing once the shard's owner has folded up to `at`. */
+  check(
+    shard: number,
+    want: { readonly blocks: readonly WantedBlock[]; readonly at?: Position },
+  ): Promise<CheckedBlocks>;
+  /** The trainers that a shard remembers, with their sessions. */
+  trainers(shard: number): Promise<RememberedTrainers>;
+  /** Appends a host's record to a shard's journal. */
+  append(shard: number, record: HostRecord): Promise<Position>;
+  /** @throws NO_MEMORY unless the owners' hosts can hold so many more bytes of values, by shard. */
+  checkMemory(valueBytes: readonly number[]): Promise<void>;
+  /** @throws NO_SPACE unless the broker can hold all journals and this state. */
+  checkSpace(stateBytes: number): Promise<void>;
+}

@@ -1,0 +1,163 @@
+import { isDeepStrictEqual } from "node:util";
+import {
+  blockPlaces,
+  computeLayout,
+  type Declaration,
+  DTYPES,
+  type Fields,
+  type Layout,
+  type LifecycleState,
+  type ParameterInfo,
+  PserverError,
+  quoteName,
+  SHARD_BYTES_MAX,
+} from "../../protocol/index.ts";
+import { heldBytes, slotPlan } from "../fold/slots.ts";
+import { type Lifecycle, type ShardPosition, UNINITIALIZED } from "./machine.ts";
+import type { JobSettings } from "./owners.ts";
+
+/** A parameter as its record holds it. The epoch of its blocks is that of its own lifecycle. */
+export interface Parameter {
+  readonly declaration: Declaration;
+  readonly layout: Layout;
+  /** The most blocks it had under any epoch: blocks of an earlier layout may still exist. */
+  readonly blocksMax: number;
+  /** Epoch of the job's initialization that declared it; 0 if it was created by itself. */
+  readonly jobEpoch: number;
+  readonly lifecycle: Lifecycle;
+  /** Revision of the record; 0 if it has not been written yet. */
+  readonly revision: number;
+}
+
+/** What the layout of a parameter depends on, besides its declaration. */
+export interface LayoutDeps {
+  readonly job: JobSettings;
+  readonly maxPayloadBytes: number;
+}
+
+/**
+ * The parameter with the declaration of a new initialization, its lifecycle unchanged.
+ * @throws TOO_LARGE if the shards could not hold even this parameter alone.
+ */
+export function redeclare(
+  deps: LayoutDeps,
+  known: Parameter | undefined,
+  declaration: Declaration,
+): Parameter {
+  const layout = layoutOf(deps, declaration);
+  const blocksMax = Math.max(known?.blocksMax ?? 0, layout.blocks);
+  const before = known ?? { jobEpoch: 0, lifecycle: UNINITIALIZED, revision: 0 };
+  return { ...before, declaration, layout, blocksMax };
+}
+
+/**
+ * The state of a parameter, given the job's. A parameter that was declared for the job follows the
+ * job; one that a late declare wrote after `finish` had read the declarations (see `sealed`) is
+ * "uninitialized", like all that was left by an initialization that ended without a finish.
+ */
+export function effectiveState(parameter: Parameter, job: Lifecycle): LifecycleState {
+  const { lifecycle, jobEpoch, revision } = parameter;
+  if (jobEpoch === 0 || lifecycle.state === "ready") return lifecycle.state;
+  if (jobEpoch !== job.context.epoch) return "uninitialized";
+  if (job.state !== "ready") return job.state;
+  return revision <= job.context.sealed ? "ready" : "uninitialized";
+}
+
+/** The parameter as replies carry it. */
+export function infoOf(parameter: Parameter, job: Lifecycle): ParameterInfo {
+  return {
+    ...parameter.declaration,
+    epoch: parameter.lifecycle.context.epoch,
+    ready: effectiveState(parameter, job) === "ready",
+    layout: parameter.layout,
+  };
+}
+
+/** The ends of the journals when the parameter became ready; empty before. */
+export function readyAt(parameter: Parameter, job: Lifecycle): readonly ShardPosition[] {
+  if (effectiveState(parameter, job) !== "ready") return [];
+  return parameter.lifecycle.state === "ready" ? parameter.lifecycle.context.at : job.context.at;
+}
+
+/** Entries of a reply about one parameter. */
+export function parameterReply(parameter: Parameter, job: Lifecycle): Fields {
+  return { parameters: [infoOf(parameter, job)], at: readyAt(parameter, job) };
+}
+
+/**
+ * Returns the parameter if it is initialized by itself.
+ * @throws NOT_SELECTED if it is part of the job's initialization, which ends as a whole.
+ */
+export function requireOwn(parameter: Parameter): Parameter {
+  if (parameter.jobEpoch === 0) return parameter;
+  const { name } = parameter.declaration;
+  throw new PserverError(
+    "NOT_SELECTED",
+    `${quoteName(name)} was declared for the job, in epoch ${parameter.jobEpoch}; ` +
+      "it is finished and aborted with the job only",
+    { parameter: name, jobEpoch: parameter.jobEpoch },
+  );
+}
+
+/**
+ * Checks that two declarations of one parameter are equal.
+ * @throws BAD_CONFIG naming what was expected and what was received.
+ */
+export function requireSameDeclaration(expected: Declaration, received: Declaration): void {
+  if (isDeepStrictEqual(expected, received)) return;
+  const { name } = expected;
+  throw new PserverError(
+    "BAD_CONFIG",
+    `${quoteName(name)} was declared differently: ` +
+      `expected ${describe(expected)}; received ${describe(received)}`,
+    { parameter: name, expected, received },
+  );
+}
+
+/** Bytes of the parameters' values and slots on each shard, by shard number. */
+export function shardBytes(
+  parameters: Iterable<Pick<Parameter, "declaration" | "layout">>,
+  { shards, synchronization }: Pick<JobSettings, "shards" | "synchronization">,
+): number[] {
+  const bytes: number[] = new Array(shards).fill(0);
+  for (const { declaration, layout } of parameters) {
+    const { dtype, shape, config } = declaration;
+    // All blocks but the last have the same length.
+    const byCount = new Map<number, number>();
+    for (const { shard, start, count } of blockPlaces(layout)) {
+      const block = { dtype, shape, config, start, count };
+      const held = byCount.get(count) ?? heldBytes(block, slotPlan(block, synchronization));
+      byCount.set(count, held);
+      bytes[shard] = (bytes[shard] ?? 0) + held;
+    }
+  }
+  return bytes;
+}
+
+function layoutOf({ job, maxPayloadBytes }: LayoutDeps, declaration: Declaration): Layout {
+  const { name, dtype, shape, config } = declaration;
+  const { shards } = job;
+  const wholeRows = config.sparse;
+  const layout = computeLayout({ name, dtype, shape, shards, maxPayloadBytes, wholeRows });
+  // Checked before its blocks are listed: a shape of 2^50 elements must not cost memory here.
+  const valueBytes = layout.elements * DTYPES[dtype].bytes;
+  if (valueBytes > SHARD_BYTES_MAX * shards) throw tooLarge(name, valueBytes, shards);
+  const bytes = shardBytes([{ declaration, layout }], job);
+  if (Math.max(...bytes) <= SHARD_BYTES_MAX) return layout;
+  const total = bytes.reduce((sum, held) => sum + held, 0);
+  throw tooLarge(name, total, shards);
+}
+
+function tooLarge(name: string, bytes: number, shards: number): PserverError {
+  return new PserverError(
+    "TOO_LARGE",
+    `${quoteName(name)}: ${bytes} bytes of values and slots on ${shards} shards; ` +
+      `a shard holds at most ${SHARD_BYTES_MAX}`,
+    { parameter: name, expected: SHARD_BYTES_MAX, received: bytes },
+  );
+}
+
+function describe(declaration: Declaration): string {
+  const { dtype, shape, config } = declaration;
+  return `${dtype} [${shape}] ${JSON.stringify(config)}`;
+}

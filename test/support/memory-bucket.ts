@@ -1,0 +1,110 @@
+import type { Clock } from "../../src/actors/clock.ts";
+import type { KvBucket, KvEntry } from "../../src/actors/jetstream/kv-bucket.ts";
+import { KvLeases } from "../../src/actors/leases/kv-leases.ts";
+import type { Leases } from "../../src/actors/leases/leases.ts";
+import { PserverError } from "../../src/protocol/index.ts";
+
+/** One call that {@link MemoryBucket} got. */
+export interface BucketCall {
+  readonly action: "read" | "create" | "update" | "remove" | "keys";
+  readonly key: string;
+}
+
+/** How {@link MemoryBucket} behaves; each hook may be changed at any time. */
+export interface MemoryBucketOptions {
+  /** Entries not written for this long are gone; needs a clock. */
+  readonly ttlMs?: number;
+  readonly clock?: Clock;
+  /** Awaited before and after each call's effect, so that tests decide what overtakes what. */
+  readonly between?: (call: BucketCall) => Promise<unknown>;
+}
+
+/** A KV bucket in memory, with what a broker does to its requests: races, lost requests and lost answers. */
+export class MemoryBucket implements KvBucket {
+  readonly #entries = new Map<string, { json: string; revision: number; writtenAtMs: number }>();
+  readonly #options: MemoryBucketOptions;
+  #revision = 0;
+  /** Every call, in the order of their effects. */
+  readonly calls: BucketCall[] = [];
+  /** True for a call that is to have its effect but to end in TIMEOUT. */
+  losesAnswer: (call: BucketCall) => boolean = () => false;
+  /** True for a call that is to end in TIMEOUT without effect. */
+  losesRequest: (call: BucketCall) => boolean = () => false;
+
+  constructor(options: MemoryBucketOptions = {}) {
+    this.#options = options;
+  }
+
+  read(key: string): Promise<KvEntry | undefined> {
+    return this.#call({ action: "read", key }, () => {
+      const entry = this.#entries.get(key);
+      return entry && { value: JSON.parse(entry.json) as unknown, revision: entry.revision };
+    });
+  }
+
+  create(key: string, value: unknown): Promise<number | undefined> {
+    return this.#call({ action: "create", key }, () =>
+      this.#entries.has(key) ? undefined : this.#write(key, value),
+    );
+  }
+
+  update(key: string, value: unknown, revision: number): Promise<number | undefined> {
+    return this.#call({ action: "update", key }, () =>
+      this.#entries.get(key)?.revision === revision ? this.#write(key, value) : undefined,
+    );
+  }
+
+  remove(key: string, revision: number): Promise<boolean> {
+    return this.#call({ action: "remove", key }, () => {
+      if (this.#entries.get(key)?.revision !== revision) return false;
+      return this.#entries.delete(key);
+    });
+  }
+
+  keys(prefix: string): Promise<string[]> {
+    return this.#call({ action: "keys", key: prefix }, () =>
+      [...this.#entries.keys()].filter((key) => key.startsWith(prefix)),
+    );
+  }
+
+  #write(key: string, value: unknown): number {
+    this.#revision += 1;
+    const writtenAtMs = this.#options.clock?.now() ?? 0;
+    this.#entries.set(key, { json: JSON.stringify(value), revision: this.#revision, writtenAtMs });
+    return this.#revision;
+  }
+
+  async #call<Result>(call: BucketCall, effect: () => Result): Promise<Result> {
+    await this.#options.between?.(call);
+    if (this.losesRequest(call)) throw timeout(call);
+    this.#expire();
+    this.calls.push(call);
+    const result = effect();
+    await this.#options.between?.(call);
+    if (this.losesAnswer(call)) throw timeout(call);
+    return result;
+  }
+
+  #expire(): void {
+    const { ttlMs, clock } = this.#options;
+    if (ttlMs === undefined || clock === undefined) return;
+    for (const [key, { writtenAtMs }] of this.#entries) {
+      if (clock.now() - writtenAtMs >= ttlMs) this.#entries.delete(key);
+    }
+  }
+}
+
+/** Leases in memory that last `leaseMs` on a clock. */
+export function memoryLeases(
+  leaseMs: number,
+  clock: Clock,
+): { leases: Leases; bucket: MemoryBucket } {
+  const bucket = new MemoryBucket({ ttlMs: leaseMs, clock });
+  return { leases: new KvLeases(bucket), bucket };
+}
+
+function timeout({ action, key }: BucketCall): PserverError {
+  return new PserverError("TIMEOUT", `${action} ${key}: the broker did not answer in time`, {
+    key,
+  });
+}
