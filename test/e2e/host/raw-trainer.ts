@@ -4,6 +4,7 @@ import {
   decodeMessage,
   draftRecord,
   encodeMessage,
+  ensureError,
   type Fields,
   JobSubjects,
   type LifecycleVerb,
@@ -17,8 +18,23 @@ import { control } from "./control.ts";
 /** Of the job that tests make. */
 const SUBJECTS = new JobSubjects("j");
 
-/** The reply to a lifecycle request, past any client; hosts that have too much to do are asked again. */
+/** The reply to a lifecycle request without a client. Asks again while the error says that a retry can help. */
 export async function askRaw(
+  raw: NatsConnection,
+  trainer: string,
+  verb: LifecycleVerb,
+  fields: Fields,
+): Promise<Fields> {
+  for (;;) {
+    try {
+      return await askOnce(raw, trainer, verb, fields);
+    } catch (error) {
+      if (!ensureError(error).retryable) throw error;
+    }
+  }
+}
+
+async function askOnce(
   raw: NatsConnection,
   trainer: string,
   verb: LifecycleVerb,

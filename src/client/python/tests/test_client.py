@@ -34,7 +34,7 @@ def test_initializes_a_job_trains_it_and_saves_it(broker: Broker, job: str, mode
         with pserver.connect(broker.url, job=job, trainer="b") as other:
             assert not other.begin_init(wait=False)
             with pytest.raises(pserver.Timeout, match='"a"'):
-                other.begin_init(timeout=0.2)
+                other.begin_init(timeout=5)
         ps.init_param("w", W, optimizer="sgd", learning_rate=0.5)
         settings = {"optimizer": {"name": "adam", "beta1": 0.5}, "learning_rate": 1.0}
         ps.init_param("emb", np.zeros((5, 2)), settings, sparse=True)
