@@ -2,7 +2,7 @@ import { Argument, Command } from "commander";
 import { COMPLETE_NAMES, NAME_KINDS, type NameKind } from "../completion/command-words.ts";
 import type { CliContext } from "../context.ts";
 import { listJobs } from "../job/list-jobs.ts";
-import { withHosts } from "../job/open-job.ts";
+import { withAdmin } from "../job/open-job.ts";
 import {
   addJobOptions,
   addTrainerOption,
@@ -42,7 +42,7 @@ async function namesOf(
 ): Promise<string[]> {
   const flags = flagsAmong(words);
   if (kind === "jobs") return await listJobs(context, flags);
-  const { parameters } = await withHosts(context, flags, ({ requests }) => requests.everything());
+  const { parameters } = await withAdmin(context, flags, (admin) => admin.statusAndParameters());
   return parameters.map(({ name }) => name);
 }
 

@@ -2,8 +2,13 @@ import type { Command } from "commander";
 import { tensorBytes } from "../../protocol/tensor.ts";
 import { type CliContext, openOutput } from "../context.ts";
 import { helpText } from "../help-text.ts";
-import { describeUpdates, describeVersion, versionEntries } from "../job/known-versions.ts";
-import { withHosts, withTrainer } from "../job/open-job.ts";
+import {
+  describeUnknown,
+  describeUpdates,
+  describeVersion,
+  versionEntries,
+} from "../job/known-versions.ts";
+import { withAdmin, withTrainer } from "../job/open-job.ts";
 import {
   addJobOptions,
   addTrainerOption,
@@ -55,12 +60,12 @@ async function runGet(context: CliContext, name: string, flags: GetFlags): Promi
   // Whether the values can be written is known before they are read.
   if (flags.out !== undefined) await checkTensorTarget(flags.out);
   // The client waits for a job that is not initialized; who asks by hand wants to be told.
-  const { info, versions } = await withHosts(context, flags, async ({ requests }) => {
-    const found = await requests.parameter(name);
+  const { info, versions } = await withAdmin(context, flags, async (admin) => {
+    const found = await admin.parameter(name);
     // Asked before the values are read, which are of these versions or later ones.
-    return { info: found, versions: await requests.versions([name]) };
+    return { info: found, versions: await admin.versions([name]) };
   });
-  const known = versions.of(name);
+  const known = versions.versions.get(name);
   const bytes = tensorBytes(info.dtype, info.shape);
   const tensor = await output
     .progress(`reading ${formatBytes(bytes)}`)
@@ -84,5 +89,6 @@ async function runGet(context: CliContext, name: string, flags: GetFlags): Promi
     const facts = [`version ${describeVersion(known)}`, `updates ${describeUpdates(known)}`];
     output.lines(summarizeTensor(name, tensor, facts, output.width));
   }
-  if (versions.gap !== undefined) output.warning(versions.gap);
+  const unknown = describeUnknown(versions);
+  if (unknown !== undefined) output.warning(unknown);
 }

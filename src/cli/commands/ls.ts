@@ -4,8 +4,13 @@ import { tensorBytes } from "../../protocol/tensor.ts";
 import type { BlockVersions } from "../../protocol/versions.ts";
 import { type CliContext, openOutput } from "../context.ts";
 import { helpText } from "../help-text.ts";
-import { describeUpdates, describeVersion, versionEntries } from "../job/known-versions.ts";
-import { withHosts } from "../job/open-job.ts";
+import {
+  describeUnknown,
+  describeUpdates,
+  describeVersion,
+  versionEntries,
+} from "../job/known-versions.ts";
+import { withAdmin } from "../job/open-job.ts";
 import {
   addJobOptions,
   addTrainerOption,
@@ -26,16 +31,17 @@ export function registerLs(program: Command, context: CliContext): void {
   addOutputOptions(addTrainerOption(addJobOptions(command, TIMEOUT_MS)))
     .action(async (flags: TrainerFlags & OutputFlags) => {
       const output = openOutput(context, flags);
-      const { parameters, versions } = await withHosts(context, flags, async ({ requests }) => {
-        const { parameters: all } = await requests.everything();
+      const { parameters, known } = await withAdmin(context, flags, async (admin) => {
+        const { parameters: all } = await admin.statusAndParameters();
         const ready = all.filter((info) => info.ready).map(({ name }) => name);
-        return { parameters: all, versions: await requests.versions(ready) };
+        return { parameters: all, known: await admin.versions(ready) };
       });
-      const listed = parameters.map((info) => ({ info, versions: versions.of(info.name) }));
+      const listed = parameters.map((info) => ({ info, versions: known.versions.get(info.name) }));
       if (output.json) output.value(listed.map(listedParameter));
       else if (listed.length === 0) output.message(`job ${flags.job} has no parameters`);
       else output.lines(describeParameters(listed, output));
-      if (versions.gap !== undefined) output.warning(versions.gap);
+      const unknown = describeUnknown(known);
+      if (unknown !== undefined) output.warning(unknown);
     })
     .addHelpText(
       "after",

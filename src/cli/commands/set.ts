@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { tensorBytes } from "../../protocol/tensor.ts";
 import { type CliContext, openOutput } from "../context.ts";
 import { helpText } from "../help-text.ts";
-import { withHosts, withTrainer } from "../job/open-job.ts";
+import { withAdmin, withTrainer } from "../job/open-job.ts";
 import {
   addJobOptions,
   addTrainerOption,
@@ -49,7 +49,7 @@ async function runSet(
   flags: TrainerFlags & OutputFlags,
 ): Promise<void> {
   const output = openOutput(context, flags);
-  const info = await withHosts(context, flags, ({ requests }) => requests.parameter(name));
+  const info = await withAdmin(context, flags, (admin) => admin.parameter(name));
   const tensor = await readTensorFile(file, info);
   const bytes = tensorBytes(info.dtype, info.shape);
   await output

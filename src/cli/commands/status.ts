@@ -1,20 +1,20 @@
 import type { Command } from "commander";
+import type { Declared, ListedShard, Participants } from "../../client/admin/participants.ts";
+import {
+  closedSteps,
+  fallenBack,
+  idleShards,
+  updatesOf,
+  type Waste,
+  wasteOf,
+} from "../../client/admin/shard-reports.ts";
 import { synchronizationText } from "../../protocol/config/index.ts";
 import type { ParameterInfo, StatusReply } from "../../protocol/lifecycle-messages.ts";
 import { tensorBytes } from "../../protocol/tensor.ts";
 import { visible } from "../../protocol/visible.ts";
 import { type CliContext, openOutput } from "../context.ts";
 import { helpText } from "../help-text.ts";
-import { withHosts } from "../job/open-job.ts";
-import {
-  closedSteps,
-  fallenBack,
-  idleShards,
-  type ListedShard,
-  type Participants,
-} from "../job/participants.ts";
-import { type Declared, type Waste, wasteOf } from "../job/senders.ts";
-import { updatesOf } from "../job/updates.ts";
+import { withAdmin } from "../job/open-job.ts";
 import {
   addJobOptions,
   addTrainerOption,
@@ -62,10 +62,10 @@ export function registerStatus(program: Command, context: CliContext): void {
   addOutputOptions(addTrainerOption(addJobOptions(command, TIMEOUT_MS)))
     .action(async (flags: TrainerFlags & OutputFlags) => {
       const output = openOutput(context, flags);
-      const status = await withHosts(context, flags, async ({ requests }) => {
+      const status = await withAdmin(context, flags, async (admin) => {
         const [{ status, parameters }, participants] = await Promise.all([
-          requests.everything(),
-          requests.participants(),
+          admin.statusAndParameters(),
+          admin.participants(),
         ]);
         return summarize(flags.job, status, parameters, participants);
       });

@@ -7,7 +7,7 @@ import type { ConnectionOverrides } from "../../client/settings.ts";
 import { PserverError } from "../../protocol/errors.ts";
 import { errnoCode, io } from "../../system/file-errors.ts";
 import type { CliContext } from "../context.ts";
-import { withHosts } from "../job/open-job.ts";
+import { withAdmin } from "../job/open-job.ts";
 import { toOverrides } from "../options/connection-options.ts";
 import { hostArguments } from "../options/host-options.ts";
 import type { Output } from "../output/output.ts";
@@ -84,7 +84,7 @@ async function joinServer(
 ): Promise<JobServer> {
   const access = accessOf(flags, context.environment);
   const asker = { ...flags, trainer: trainerId(flags, 0), timeout: HOST_TIMEOUT_MS };
-  await withHosts(context, asker, ({ requests }) => requests.status());
+  await withAdmin(context, asker, (admin) => admin.status());
   const never = new Promise<PserverError>(() => {});
   return {
     access,
