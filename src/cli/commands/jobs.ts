@@ -63,10 +63,10 @@ export function describeJobs(jobs: readonly JobDescription[], look: Look): strin
     formatBytes(bytes),
   ]);
   const concessions: Concession[] = [
-    { drop: "JOURNAL" },
-    { cut: "JOB", to: 16 },
-    { drop: "SHARDS" },
-    { drop: "STORED" },
+    { kind: "drop", column: "JOURNAL" },
+    { kind: "cut", column: "JOB", to: 16 },
+    { kind: "drop", column: "SHARDS" },
+    { kind: "drop", column: "STORED" },
   ];
   return formatTable(columns, rows, look, concessions);
 }

@@ -102,14 +102,14 @@ export function describeParameters(parameters: readonly ListedParameter[], look:
     ];
   });
   const concessions: Concession[] = [
-    { drop: "EPOCH" },
-    { drop: "BLOCKS" },
-    { cut: "NAME", to: 20 },
-    { drop: "DTYPE" },
-    { cut: "SHAPE", to: 10 },
-    { drop: "SIZE" },
-    { cut: "NAME", to: 12 },
-    { drop: "SHAPE" },
+    { kind: "drop", column: "EPOCH" },
+    { kind: "drop", column: "BLOCKS" },
+    { kind: "cut", column: "NAME", to: 20 },
+    { kind: "drop", column: "DTYPE" },
+    { kind: "cut", column: "SHAPE", to: 10 },
+    { kind: "drop", column: "SIZE" },
+    { kind: "cut", column: "NAME", to: 12 },
+    { kind: "drop", column: "SHAPE" },
   ];
   return formatTable(columns, rows, look, concessions);
 }

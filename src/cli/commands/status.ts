@@ -31,7 +31,7 @@ import {
 import type { Look, Paint, Style } from "../output/colors.ts";
 import { describeFallbacks } from "../output/fallbacks.ts";
 import type { OutputFlags } from "../output/output.ts";
-import { formatTable } from "../output/table.ts";
+import { type Concession, formatTable } from "../output/table.ts";
 import { hangingLines, titledLines } from "../output/wrap.ts";
 
 const TIMEOUT_MS = 5_000;
@@ -151,10 +151,10 @@ export function describeStatus(status: JobStatus, look: Look): string[] {
   }
   const columns = [{ title: "HOST" }, { title: "SHARDS" }];
   const rows = hosts.map((host) => [host.id, formatRanges(host.shards) || "none"]);
-  const concessions = [
-    { wrap: "SHARDS", to: 24 },
-    { cut: "HOST", to: 16 },
-    { wrap: "SHARDS", to: 8 },
+  const concessions: Concession[] = [
+    { kind: "wrap", column: "SHARDS", to: 24 },
+    { kind: "cut", column: "HOST", to: 16 },
+    { kind: "wrap", column: "SHARDS", to: 8 },
   ];
   return [...lines, "", ...formatTable(columns, rows, look, concessions)];
 }

@@ -1,14 +1,14 @@
 import { PserverError } from "../../protocol/errors.ts";
 
-/** Waits of a connection. */
-export interface Patience {
+/** How long a connection waits for its peer. */
+export interface Timeouts {
   /** Between two requests. */
   readonly idleMs: number;
   /** For the next bytes of a request that has begun, and for the peer to take some of a reply. */
   readonly stallMs: number;
 }
 
-/** The slowest that a request may come: who sends less keeps memory from the others. */
+/** The slowest that a request may arrive: a slower peer would hold memory that others need. */
 const BYTES_PER_MS_MIN = 64;
 
 /**
@@ -17,18 +17,18 @@ const BYTES_PER_MS_MIN = 64;
  */
 export class ByteSource {
   readonly #chunks: AsyncIterator<Uint8Array>;
-  readonly #patience: Patience;
+  readonly #timeouts: Timeouts;
   #rest: Uint8Array = new Uint8Array(0);
 
-  constructor(chunks: AsyncIterable<Uint8Array>, patience: Patience) {
+  constructor(chunks: AsyncIterable<Uint8Array>, timeouts: Timeouts) {
     this.#chunks = chunks[Symbol.asyncIterator]();
-    this.#patience = patience;
+    this.#timeouts = timeouts;
   }
 
   /** Waits for the next request; false if the stream ends before it. @throws TIMEOUT. */
   async hasMore(): Promise<boolean> {
     while (this.#rest.byteLength === 0) {
-      if (!(await this.#next(this.#patience.idleMs, "next request"))) return false;
+      if (!(await this.#next(this.#timeouts.idleMs, "next request"))) return false;
     }
     return true;
   }
@@ -38,7 +38,7 @@ export class ByteSource {
    * @throws BAD_LENGTH if the stream ends before; TIMEOUT if nothing comes for a while, or less than 64 kB/s.
    */
   async fill(target: Uint8Array, what: string): Promise<void> {
-    const { stallMs } = this.#patience;
+    const { stallMs } = this.#timeouts;
     const endsAt = performance.now() + stallMs + target.byteLength / BYTES_PER_MS_MIN;
     for (let filled = 0; filled < target.byteLength; ) {
       const waitMs = Math.max(0, Math.min(stallMs, endsAt - performance.now()));
@@ -74,7 +74,7 @@ export class ByteSource {
     });
     try {
       const chunk = this.#chunks.next();
-      // It is left alone where the time is over: the connection ends then, and with it the wait.
+      // After a timeout the connection is closed, which ends this read.
       chunk.catch(() => undefined);
       const { value, done } = await Promise.race([chunk, tooLate]);
       if (done === true) return false;

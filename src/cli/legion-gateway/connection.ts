@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import { ensureError, PserverError } from "../../protocol/errors.ts";
 import { errnoCode } from "../../system/file-errors.ts";
-import type { Patience } from "./byte-source.ts";
+import type { Timeouts } from "./byte-source.ts";
 import type { RequestHandler } from "./request-handler.ts";
 import { parseRequest } from "./requests.ts";
 import { LegionWire } from "./wire.ts";
@@ -14,23 +14,25 @@ const KEEP_ALIVE_MS = 60_000;
 
 /** Serves one trainer of Legion's until it leaves, or asks for what cannot be done. */
 export class LegionConnection {
-  /** Address and port of the other end. */
-  readonly peer: string;
   readonly #socket: Socket;
   readonly #wire: LegionWire;
   readonly #handler: RequestHandler;
   #isServing = false;
   #isClosing = false;
 
-  constructor(socket: Socket, patience: Patience, handler: RequestHandler) {
-    this.peer = `${socket.remoteAddress}:${socket.remotePort}`;
+  private constructor(socket: Socket, wire: LegionWire, handler: RequestHandler) {
     this.#socket = socket;
+    this.#wire = wire;
     this.#handler = handler;
-    // Its errors are those of the read or write that is under way.
+  }
+
+  /** The connection of a socket that has just been accepted. */
+  static accept(socket: Socket, timeouts: Timeouts, handler: RequestHandler): LegionConnection {
+    // The read or write under way reports the socket's errors.
     socket.on("error", () => undefined);
     socket.setNoDelay(true);
     socket.setKeepAlive(true, KEEP_ALIVE_MS);
-    this.#wire = new LegionWire(socket, patience);
+    return new LegionConnection(socket, new LegionWire(socket, timeouts), handler);
   }
 
   /** Serves requests in their order; answers why it ended, undefined if the trainer has left. */

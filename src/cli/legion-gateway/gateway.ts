@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type Server, type Socket } from "node:net";
 import { PserverError } from "../../protocol/errors.ts";
 import { errnoCode } from "../../system/file-errors.ts";
-import type { Patience } from "./byte-source.ts";
+import type { Timeouts } from "./byte-source.ts";
 import { LegionConnection } from "./connection.ts";
 import type { RequestHandler } from "./request-handler.ts";
 
@@ -19,7 +19,7 @@ export interface GatewayOptions {
   /** 0 takes any free one. */
   readonly port: number;
   readonly connectionsMax: number;
-  readonly patience: Patience;
+  readonly timeouts: Timeouts;
   /** What serves one connection's requests; `tell` names the connection. */
   readonly handlerFor: (tell: (text: string) => void) => RequestHandler;
   readonly onMessage: (text: string) => void;
@@ -85,7 +85,7 @@ export class LegionGateway {
   }
 
   #accept(socket: Socket): void {
-    const { patience, connectionsMax, handlerFor, onMessage, onWarning } = this.#options;
+    const { timeouts, connectionsMax, handlerFor, onMessage, onWarning } = this.#options;
     const peer = `${socket.remoteAddress}:${socket.remotePort}`;
     if (this.#connections.size >= connectionsMax) {
       onWarning(`${peer}: refused: ${connectionsMax} trainers are connected already`);
@@ -94,7 +94,7 @@ export class LegionGateway {
       return;
     }
     const handler = handlerFor((text) => onMessage(`${peer}: ${text}`));
-    const connection = new LegionConnection(socket, patience, handler);
+    const connection = LegionConnection.accept(socket, timeouts, handler);
     onMessage(`${peer}: connected`);
     const served = connection.run().then((error) => {
       this.#connections.delete(connection);

@@ -38,7 +38,7 @@ export async function runGateway(
       listen,
       port: flags.port,
       connectionsMax: flags.maxConnections,
-      patience: { idleMs: flags.idleTimeout, stallMs: flags.stallTimeout },
+      timeouts: { idleMs: flags.idleTimeout, stallMs: flags.stallTimeout },
       handlerFor: (tell) =>
         new RequestHandler({ client, parameters, budget, timeoutMs, signal: stop.signal, tell }),
       onMessage: (text) => output.message(text),

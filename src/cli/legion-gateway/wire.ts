@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { Socket } from "node:net";
 import { allocateData, bytesOf, DTYPES } from "../../protocol/dtypes.ts";
 import { PserverError } from "../../protocol/errors.ts";
-import { ByteSource, type Patience } from "./byte-source.ts";
+import { ByteSource, type Timeouts } from "./byte-source.ts";
 import {
   type ArrayHeader,
   FRAME,
@@ -24,12 +24,12 @@ const WRITE_BYTES = 1024 * 1024;
 export class LegionWire {
   readonly #socket: Socket;
   readonly #source: ByteSource;
-  readonly #patience: Patience;
+  readonly #timeouts: Timeouts;
 
-  constructor(socket: Socket, patience: Patience) {
+  constructor(socket: Socket, timeouts: Timeouts) {
     this.#socket = socket;
-    this.#patience = patience;
-    this.#source = new ByteSource(socket.iterator({ destroyOnReturn: false }), patience);
+    this.#timeouts = timeouts;
+    this.#source = new ByteSource(socket.iterator({ destroyOnReturn: false }), timeouts);
   }
 
   /** Waits for the next request; false if there is none. @throws TIMEOUT, IO. */
@@ -106,7 +106,7 @@ export class LegionWire {
   }
 
   async #drained(): Promise<void> {
-    const { stallMs } = this.#patience;
+    const { stallMs } = this.#timeouts;
     try {
       await once(this.#socket, "drain", { signal: AbortSignal.timeout(stallMs) });
     } catch (cause) {

@@ -11,7 +11,7 @@ import { withAdmin } from "../job/open-job.ts";
 import { toOverrides } from "../options/connection-options.ts";
 import { hostArguments } from "../options/host-options.ts";
 import type { Output } from "../output/output.ts";
-import { LocalServer } from "../up/local-server.ts";
+import { startLocalServer } from "../up/local-server.ts";
 import { reachableAddress } from "./reachable-address.ts";
 import type { RunFlags } from "./run-flags.ts";
 import { accessOf, type ServerAccess } from "./server-access.ts";
@@ -108,7 +108,7 @@ async function startServer(
   await io("make the directory of the run", directory, mkdir(directory, { recursive: true }));
   const modelDir = modelDirectory(flags);
   const { advertise: _advertised, ...serverFlags } = flags;
-  const server = await LocalServer.start(
+  const server = await startLocalServer(
     context,
     output,
     {

@@ -13,23 +13,22 @@ export function launchLocal(launch: Launch): TrainerTeam {
   const printer = trainerOutput(launch);
   const environment = { ...inheritedEnvironment(launch), ...trainerVariables(launch) };
   const ranks = Array.from({ length: flags.instances }, (_, rank) => rank);
-  return new TrainerTeam(
-    ranks.map(
-      (rank) =>
-        new KeptTrainer({
-          rank,
-          trainer: trainerId(flags, rank),
-          restartsMax: flags.restarts,
-          onMessage: (text) => output.warning(text),
-          start: () =>
-            new GuardedProcess({
-              program: [SHELL, "-c", GUARD],
-              environment: { ...environment, ...ownVariables(flags, rank, rank) },
-              startLine: startLine({ command, variables: {} }),
-              rank,
-              output: printer,
-            }),
-        }),
+  return TrainerTeam.of(
+    ranks.map((rank) =>
+      KeptTrainer.start({
+        rank,
+        trainer: trainerId(flags, rank),
+        restartsMax: flags.restarts,
+        onMessage: (text) => output.warning(text),
+        start: () =>
+          GuardedProcess.start({
+            program: [SHELL, "-c", GUARD],
+            environment: { ...environment, ...ownVariables(flags, rank, rank) },
+            startLine: startLine({ command, variables: {} }),
+            rank,
+            output: printer,
+          }),
+      }),
     ),
   );
 }

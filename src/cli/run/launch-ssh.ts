@@ -36,7 +36,7 @@ export function launchSsh(launch: Launch): TrainerTeam {
   const start = (rank: number): GuardedProcess => {
     const machine = machines[rank % machines.length] ?? "";
     const own = ownVariables(flags, rank, Math.floor(rank / machines.length));
-    return new GuardedProcess({
+    return GuardedProcess.start({
       program: sshCommand(machine),
       environment: context.environment,
       startLine: startLine({
@@ -49,16 +49,15 @@ export function launchSsh(launch: Launch): TrainerTeam {
     });
   };
   const ranks = Array.from({ length: flags.instances }, (_, rank) => rank);
-  return new TrainerTeam(
-    ranks.map(
-      (rank) =>
-        new KeptTrainer({
-          rank,
-          trainer: `${trainerId(flags, rank)} on ${machines[rank % machines.length]}`,
-          restartsMax: flags.restarts,
-          onMessage: (text) => output.warning(text),
-          start: () => start(rank),
-        }),
+  return TrainerTeam.of(
+    ranks.map((rank) =>
+      KeptTrainer.start({
+        rank,
+        trainer: `${trainerId(flags, rank)} on ${machines[rank % machines.length]}`,
+        restartsMax: flags.restarts,
+        onMessage: (text) => output.warning(text),
+        start: () => start(rank),
+      }),
     ),
   );
 }

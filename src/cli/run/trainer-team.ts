@@ -1,16 +1,26 @@
 import type { KeptTrainer } from "./kept-trainer.ts";
 import type { RunningTrainers, TrainerEnd } from "./running-trainers.ts";
 
-/** Trainers that this process has started, one by one. */
+/** Trainers that this process has started, each by itself. */
 export class TrainerTeam implements RunningTrainers {
-  readonly ended: Promise<void>;
   readonly #trainers: readonly KeptTrainer[];
   readonly #ends: TrainerEnd[] = [];
+  #ended: Promise<void> = Promise.resolve();
 
-  constructor(trainers: readonly KeptTrainer[]) {
+  private constructor(trainers: readonly KeptTrainer[]) {
     this.#trainers = trainers;
-    this.ended = this.#untilEnded();
-    this.ended.catch(() => {});
+  }
+
+  /** A team of these trainers, which run already. */
+  static of(trainers: readonly KeptTrainer[]): TrainerTeam {
+    const team = new TrainerTeam(trainers);
+    team.#ended = team.#untilEnded();
+    team.#ended.catch(() => {});
+    return team;
+  }
+
+  get ended(): Promise<void> {
+    return this.#ended;
   }
 
   ends(): readonly TrainerEnd[] {

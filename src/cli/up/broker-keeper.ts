@@ -38,7 +38,6 @@ export class BrokerKeeper {
     this.failed = new Promise((resolve) => {
       this.#fail = resolve;
     });
-    this.#watch(0);
   }
 
   /** @throws as `options.start` does: the first start is not repeated. */
@@ -48,6 +47,7 @@ export class BrokerKeeper {
       if (keeper !== undefined) void keeper.#renew();
     });
     keeper = new BrokerKeeper(broker, options);
+    keeper.#watch(0);
     return keeper;
   }
 

@@ -30,18 +30,28 @@ const pauseFor = (delayMs: number, signal: AbortSignal): Promise<void> =>
 export class KeptHost implements RunningHost {
   /** The id of the first one, once it serves. A first start that fails is not repeated. */
   readonly ready: Promise<string>;
-  /** Settles when there will be no host any more: with the reason unless it was stopped. */
-  readonly stopped: Promise<PserverError | undefined>;
   readonly #options: KeptHostOptions;
   readonly #stopping = new AbortController();
   #host: StartedHost;
+  #stopped: Promise<PserverError | undefined> = Promise.resolve(undefined);
   #hasEnded = false;
 
-  constructor(options: KeptHostOptions) {
+  private constructor(options: KeptHostOptions, host: StartedHost) {
     this.#options = options;
-    this.#host = options.start();
-    this.ready = this.#host.ready;
-    this.stopped = this.#keep();
+    this.#host = host;
+    this.ready = host.ready;
+  }
+
+  /** Starts a host and keeps it running. */
+  static start(options: KeptHostOptions): KeptHost {
+    const kept = new KeptHost(options, options.start());
+    kept.#stopped = kept.#keep();
+    return kept;
+  }
+
+  /** Settles when there will be no host any more: with the reason unless it was stopped. */
+  get stopped(): Promise<PserverError | undefined> {
+    return this.#stopped;
   }
 
   /** Stops the host in order; it is not started again. */
@@ -54,7 +64,7 @@ export class KeptHost implements RunningHost {
     try {
       await this.ready;
     } catch {
-      // Whoever waits for `ready` has the reason too.
+      // The caller gets the reason from `ready`, too.
       return await this.#host.stopped;
     }
     for (let failures = 0; ; ) {
@@ -69,7 +79,7 @@ export class KeptHost implements RunningHost {
     }
   }
 
-  /** Answers how often it took in a row until a host serves again; undefined if none does. */
+  /** Returns the failures in a row until a host serves again; undefined if none does. */
   async #restart(ended: PserverError | undefined, first: number): Promise<number | undefined> {
     const { name, start, onMessage, pause = pauseFor } = this.#options;
     const { restartDelayMs = RESTART_DELAY_MS } = this.#options;

@@ -29,16 +29,22 @@ export class Hdf5Thread {
   readonly #waiting: Waiting[] = [];
   #ended: PserverError | undefined;
 
-  /** The descriptor in `setup` must stay open until the thread is closed. */
-  constructor(setup: Hdf5Setup) {
-    this.#file = setup.file;
-    this.#worker = new Worker(new URL("./thread.js", import.meta.url), {
+  private constructor(file: string, worker: Worker) {
+    this.#file = file;
+    this.#worker = worker;
+  }
+
+  /** Starts a thread. The descriptor in `setup` must stay open until the thread is closed. */
+  static start(setup: Hdf5Setup): Hdf5Thread {
+    const worker = new Worker(new URL("./thread.js", import.meta.url), {
       workerData: setup,
       resourceLimits: { maxOldGenerationSizeMb: HEAP_MB_MAX },
     });
-    this.#worker.on("message", (answer: FromHdf5) => this.#answered(answer));
-    this.#worker.on("error", (error) => this.#end(crashed(this.#file, error)));
-    this.#worker.on("exit", () => this.#end(closed(this.#file)));
+    const thread = new Hdf5Thread(setup.file, worker);
+    worker.on("message", (answer: FromHdf5) => thread.#answered(answer));
+    worker.on("error", (error) => thread.#end(crashed(setup.file, error)));
+    worker.on("exit", () => thread.#end(closed(setup.file)));
+    return thread;
   }
 
   /**

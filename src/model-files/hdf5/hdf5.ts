@@ -26,7 +26,7 @@ export async function writeHdf5(
   { fd: descriptor }: FileHandle,
   model: OutgoingModel,
 ): Promise<void> {
-  const thread = new Hdf5Thread({ mode: "write", descriptor, file });
+  const thread = Hdf5Thread.start({ mode: "write", descriptor, file });
   try {
     const paths = datasetPaths(model.tensors.map(({ name }) => name));
     for (const [i, tensor] of model.tensors.entries()) {
@@ -105,7 +105,7 @@ export interface IncomingHdf5 extends IncomingModel {
  */
 export async function readHdf5(file: ModelFile): Promise<IncomingHdf5> {
   const setup = { mode: "read", descriptor: file.descriptor, file: file.path } as const;
-  const thread = new Hdf5Thread(setup);
+  const thread = Hdf5Thread.start(setup);
   try {
     const answer = await thread.ask({ type: "list" });
     if (answer.type !== "contents") throw new PserverError("INTERNAL", `no list: ${answer.type}`);

@@ -33,7 +33,7 @@ export class Hdf5File {
   static async open(path: string, descriptor: number, mode: "read" | "write"): Promise<Hdf5File> {
     const library = await ready;
     library.activate_throwing_error_handler();
-    const system = new SingleFileSystem(library.FS as unknown as EmscriptenFs, descriptor);
+    const system = SingleFileSystem.mount(library.FS as unknown as EmscriptenFs, descriptor);
     const open = (): File => new File(system.path, mode === "read" ? "r" : "w");
     return new Hdf5File(path, system, attempt(path, system, "HDF5 file", open));
   }

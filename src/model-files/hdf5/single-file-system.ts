@@ -41,12 +41,17 @@ export class SingleFileSystem {
   readonly #fs: EmscriptenFs;
   #failure: { readonly action: string; readonly cause: unknown } | undefined;
 
-  /** @param descriptor of the file; whoever has opened it closes it. */
-  constructor(fs: EmscriptenFs, descriptor: number) {
+  private constructor(fs: EmscriptenFs, descriptor: number) {
     this.#fs = fs;
     this.#descriptor = descriptor;
+  }
+
+  /** Mounts the file with this descriptor, which the caller closes. */
+  static mount(fs: EmscriptenFs, descriptor: number): SingleFileSystem {
+    const system = new SingleFileSystem(fs, descriptor);
     fs.mkdir(DIRECTORY);
-    fs.mount({ mount: () => this.#root() }, {}, DIRECTORY);
+    fs.mount({ mount: () => system.#root() }, {}, DIRECTORY);
+    return system;
   }
 
   /** What the operating system has refused first. */

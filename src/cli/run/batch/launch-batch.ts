@@ -98,7 +98,7 @@ async function submit(system: BatchSystem, launch: Launch): Promise<BatchJob> {
     throw new PserverError("UNSUPPORTED", message, { exitCode: answer.code });
   }
   output.message(`submitted as job ${jobId}; what trainers print is also in ${logDirectory}`);
-  return new BatchJob({
+  return BatchJob.follow({
     system,
     jobId,
     instances: flags.instances,
