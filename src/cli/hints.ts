@@ -20,8 +20,8 @@ const HINTS: Readonly<Partial<Record<ErrorCode, string>>> = {
   STORE_IN_USE: "stop that process, or choose another directory with --store",
   TIMEOUT: "give it longer with --timeout",
   OUTCOME_UNKNOWN: 'look at the values with "pserver get" before you send them again',
-  JOURNAL_FULL: "wait for a snapshot, or give the broker more room",
-  JOURNAL_FAULT: "make room where the broker stores, and restart it: its log names the cause",
+  JOURNAL_FULL: "wait for a snapshot, or give the broker more storage",
+  JOURNAL_FAULT: "free space where the broker stores, and restart it: its log names the cause",
   JOB_DAMAGED: "see JOB_DAMAGED in docs/operations.md",
   NO_SPACE: "free space in the broker's store, or raise its limits",
   BAD_PATH:
@@ -43,7 +43,7 @@ const HINTS_OF: Readonly<Record<string, typeof HINTS>> = {
     IO: "choose another directory with --store",
   },
   setup: {
-    NO_BROKER: "then run the same command again",
+    NO_BROKER: "fix that, then run the same command again",
     BROKER_TOO_OLD: "unset PSERVER_NATS_SERVER, or let it name nats-server 2.12",
   },
   run: {

@@ -32,12 +32,12 @@ export function registerDoctor(program: Command, context: CliContext): void {
       "after",
       helpText({
         "Exit code": [
-          "  1 if a check fails, else 0; neither a warning nor what this user may not look at is a",
-          "  failure. Nothing is changed.",
+          "  1 if a check fails, else 0; warnings, and checks that this user may not do, are no failures.",
+          "  Nothing is changed.",
         ],
         "With --json": [
           '  {"ok","checks":[{"name","status","message","advice"}]}; status is ok, warn, fail, or skip',
-          "  for what this user may not look at.",
+          "  for a check that this user may not do.",
         ],
         Examples: [
           "  pserver doctor --store .pserver",

@@ -42,8 +42,8 @@ export function registerGet(program: Command, context: CliContext): void {
         "With --json": [
           '  {"name","dtype","shape","version","updates","values"}, all values flat in C order; 64-bit',
           '  integers, NaN and infinities as strings. With --out: {"file","bytes","version","updates"}.',
-          '  The version is {"least","most"} of the blocks when the values were asked for; they may be of',
-          "  later ones.",
+          '  The version is {"least","most"} of the blocks just before the values were read, which may be',
+          "  newer.",
         ],
         Examples: [
           "  pserver get w                     # the first and last values, as numpy prints them",

@@ -16,7 +16,7 @@ export function registerHost(program: Command, context: CliContext): void {
   const command = program
     .command("host")
     .description("join a job as a host, on a broker that runs already, until Ctrl-C")
-    .addOption(new Option("--id <id>", "the host's id (default: made up)").argParser(parseId));
+    .addOption(new Option("--id <id>", "the host's id (default: generated)").argParser(parseId));
   addAnswerOptions(addConnectionOptions(command));
   addOutputOptions(addHostOptions(addJobOption(command), ".pserver/models"))
     .addOption(

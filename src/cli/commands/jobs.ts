@@ -32,8 +32,8 @@ export function registerJobs(program: Command, context: CliContext): void {
       "after",
       helpText({
         Permissions: [
-          "  The user needs the JetStream API, as the one has under which hosts store; its inbox is",
-          "  that of a host of --job.",
+          "  The user needs the JetStream API, like the user that hosts store with; its inbox is that of",
+          "  a host of --job.",
         ],
         "With --json": [
           '  A list of {"job","state","shards","journal","hosts","leases","bytes","streams"}; the state is',

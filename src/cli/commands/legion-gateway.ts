@@ -29,17 +29,26 @@ export function registerLegionGateway(program: Command, context: CliContext): vo
         .default(256),
     )
     .addOption(
-      new Option("--max-memory <size>", "arrays under way, of all trainers together")
+      new Option(
+        "--max-memory <size>",
+        "most memory for arrays in transfer, of all trainers together",
+      )
         .argParser(sizeOfAtLeast(MEMORY_MIB_MIN))
         .default(1024 ** 3, "1GiB"),
     )
     .addOption(
-      new Option("--idle-timeout <duration>", "closes who asks for nothing for so long")
+      new Option(
+        "--idle-timeout <duration>",
+        "disconnect trainers that send no request for this long",
+      )
         .argParser(parseTimeout)
         .default(IDLE_MS, "12h"),
     )
     .addOption(
-      new Option("--stall-timeout <duration>", "closes who stops within a request or a reply")
+      new Option(
+        "--stall-timeout <duration>",
+        "disconnect trainers that stop within a request or a reply for this long",
+      )
         .argParser(parseTimeout)
         .default(STALL_MS, "60s"),
     );
@@ -51,7 +60,7 @@ export function registerLegionGateway(program: Command, context: CliContext): vo
         "What it does": [
           "  An old client works unchanged: its Client() finds the gateway by legion_server_ip and",
           "  legion_server_port, which are printed. Pushes of one trainer are applied in their order.",
-          "  Legion has no word for an error: a trainer whose request fails is disconnected, and the",
+          "  Legion's protocol cannot tell errors: a trainer whose request fails is disconnected, and the",
           "  reason is in the log here. Nobody is asked for a password: see docs/legion.md.",
         ],
         "With --json": ['  One line once it serves: {"ready":true,"address","port","job"}.'],

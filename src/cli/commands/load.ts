@@ -46,9 +46,9 @@ export function registerLoad(program: Command, context: CliContext): void {
           "  interrupted load leaves the job uninitialized: load again.",
         ],
         Configuration: [
-          "  A model file holds values alone. What gradients go through is given here, or is sgd with",
-          "  the learning rate of each gradient. A --config for one parameter goes before one for",
-          "  all, and that before the other flags. Its entries are in docs/protocol.md.",
+          "  A model file holds values only. The optimizer is given here; by default it is sgd with the",
+          "  learning rate that each gradient brings. A --config for one parameter overrides one for",
+          "  all, which overrides the other flags. Its entries are in docs/protocol.md.",
         ],
         "With --json": ['  {"parameters","bytes","overwritten"} once it is done.'],
         Examples: [

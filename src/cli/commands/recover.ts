@@ -43,7 +43,7 @@ export function registerRecover(program: Command, context: CliContext): void {
   const shards = wholeNumber(0, SHARDS_MAX - 1);
   const command = program
     .command("recover")
-    .description("show what stopped shards have lost, and accept it so that they go on");
+    .description("show what stopped shards have lost, and accept the loss so that they go on");
   addOutputOptions(addJobOption(addConnectionOptions(command)))
     .addOption(
       new Option("--shard <n>", "only this shard; may be repeated (default: all)").argParser(
@@ -51,7 +51,7 @@ export function registerRecover(program: Command, context: CliContext): void {
       ),
     )
     .addOption(
-      new Option("--from <state>", "what to go on from, without asking").choices([
+      new Option("--from <state>", "the state to go on from, without asking").choices([
         "snapshot",
         "prefix",
       ]),

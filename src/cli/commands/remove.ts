@@ -34,12 +34,10 @@ export function registerRemove(program: Command, context: CliContext): void {
       "after",
       helpText({
         "What it does": [
-          "  It refuses while a host of the job is alive. A removal that was cut off is ended by another one:",
-          "  until then no host can join the job, or make a new one of its name. Saved models stay.",
+          "  It refuses while a host of the job is alive. To complete an interrupted removal, repeat it: until",
+          "  then no host can join the job, or create a new one of its name. Saved models stay.",
         ],
-        Permissions: [
-          "  The user needs the JetStream API, as the one has under which hosts store.",
-        ],
+        Permissions: ["  The user needs the JetStream API, like the user that hosts store with."],
         "With --json": ['  {"job","removed":[name, …]}: the streams and keys that were removed.'],
         Examples: [
           "  pserver remove mnist",

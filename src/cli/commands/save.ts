@@ -27,8 +27,8 @@ export function registerSave(program: Command, context: CliContext): void {
         Formats: [
           "  *.safetensors, *.npz (numpy), *.h5 or *.hdf5 (HDF5, a dataset for each parameter), *.tar",
           "  (PaddlePaddle); a directory if the path ends in / or in a name without a dot. It appears",
-          "  whole or not at all, and only the host's user can read it. Ctrl-C has the host stop; what",
-          "  was there before stays.",
+          "  whole or not at all, and only the host's user can read it. Ctrl-C makes the host stop; an",
+          "  older file of this name stays.",
         ],
         "With --json": [
           '  {"file","bytes","format","host"}; the file below that host\'s --model-dir.',
@@ -57,7 +57,8 @@ async function runSave(
   )
     .finally(() => progress.clear())
     .catch((error: unknown) => {
-      if (context.signal.aborted) output.message("the host stops writing; what was there stays");
+      if (context.signal.aborted)
+        output.message("the host stops writing; an older file of this name stays");
       throw error;
     });
   const { file, bytes, format, host } = saved;

@@ -28,10 +28,10 @@ export function registerSetup(program: Command, context: CliContext): void {
       "after",
       helpText({
         "What it does": [
-          "  A broker that is there and new enough is left as it is. Else one is put into",
+          "  A broker that is installed and new enough is used. Otherwise one is put into",
           "  $XDG_DATA_HOME/nats-pserver/bin (~/.local/share by default): built with Go 1.21 or newer,",
-          "  or without Go taken out of Debian's package, which is older. Nothing is installed in the",
-          "  system and nothing is started; package lists may be brought up to date, as root or by sudo.",
+          "  or, without Go, unpacked from Debian's package, which is older. Nothing is installed in the",
+          "  system and nothing is started; package lists may be updated, as root or with sudo.",
         ],
         "With --json": ['  {"path","version","standing"}; recommended, supported or warned.'],
         Examples: ["  pserver setup", "  pserver setup --json"],

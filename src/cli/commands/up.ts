@@ -22,11 +22,14 @@ export function registerUp(program: Command, context: CliContext): void {
     )
     .option("--store <dir>", "directory of all data", ".pserver")
     .addOption(
-      new Option("--hosts <n>", "hosts: the first here, each other in a process of its own")
+      new Option(
+        "--hosts <n>",
+        "number of hosts; the first runs in this process, the others in their own",
+      )
         .argParser(wholeNumber(1, HOSTS_MAX))
         .default(1),
     )
-    .option("--durable", "acknowledged updates survive a power loss too; slower");
+    .option("--durable", "acknowledged updates also survive a power loss; slower");
   addOutputOptions(addHostOptions(addJobOption(command), "STORE/models"))
     .action((flags: UpFlags) => runUp(context, openLog(context, flags), flags))
     .addHelpText(

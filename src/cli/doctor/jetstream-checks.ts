@@ -122,7 +122,7 @@ export function checkJournals(
   const found = `${journals.length} hold ${formatBytes(bytes)}, ${formatBytes(reserved)} reserved`;
   if (fullest === undefined || share(fullest) < JOURNAL_NEARLY) return ok(name, found);
   const percent = Math.floor(share(fullest) * 100);
-  const advice = "check that its shard has an owner, which snapshots it and frees room";
+  const advice = "check that its shard has an owner, which snapshots it and frees storage";
   return warn(name, `${found}; ${fullest.name} is ${percent} % full`, advice);
 }
 

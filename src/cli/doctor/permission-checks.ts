@@ -6,7 +6,7 @@ const ADVICE = "see the users and permissions in docs/operations.md";
 /** What each role is for, in the words of the report. */
 const PURPOSES: Readonly<Record<Role, string>> = {
   trainer: "act as a trainer",
-  observer: "look on, as status and ls do",
+  observer: "observe, as status and ls do",
   store: "store as a host",
   answers: "listen and answer as a host",
 };

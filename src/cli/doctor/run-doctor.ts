@@ -52,7 +52,7 @@ async function checkJob(
     ...checkPermissions(permissions, admin.trainer),
     ...(roles.has("observer")
       ? await checkHosts(admin, flags.job)
-      : [skip("hosts", "this user may not ask them; a trainer's or observer's may")]),
+      : [skip("hosts", "this user may not ask them; that of a trainer or observer may")]),
   ];
 }
 
@@ -64,7 +64,7 @@ async function checkStorage(
 ): Promise<Check[]> {
   const { job, timeout } = flags;
   if (!roles.has("store")) {
-    return [skip("JetStream", "this user may not; the one under which hosts store may")];
+    return [skip("JetStream", "this user may not use it; the user that hosts store with may")];
   }
   return await withStore(context, flags, (own) => checkJetStream(own, job, timeout));
 }

@@ -41,13 +41,13 @@ export function tellHostEvent(event: HostEvent, output: Output): void {
       );
       return;
     case "disconnected":
-      output.warning("the connection to the broker is lost; trying to get it back");
+      output.warning("the connection to the broker is lost; reconnecting");
       return;
     case "reconnected":
       output.message("the connection to the broker is back");
       return;
     case "etcd-lost":
-      output.warning(`${event.error.message}; trying to get it back`);
+      output.warning(`${event.error.message}; reconnecting`);
       return;
     case "etcd-back":
       output.message("etcd answers again");

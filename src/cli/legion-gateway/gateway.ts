@@ -88,7 +88,7 @@ export class LegionGateway {
     const { timeouts, connectionsMax, handlerFor, onMessage, onWarning } = this.#options;
     const peer = `${socket.remoteAddress}:${socket.remotePort}`;
     if (this.#connections.size >= connectionsMax) {
-      onWarning(`${peer}: refused: ${connectionsMax} trainers are connected already`);
+      onWarning(`${peer}: refused: ${connectionsMax} trainers are already connected`);
       socket.on("error", () => undefined);
       socket.destroy();
       return;

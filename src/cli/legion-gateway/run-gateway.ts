@@ -46,7 +46,7 @@ export async function runGateway(
     });
     if (!isLoopback(listen)) {
       output.warning(
-        `${listen}: whoever can reach it changes the model: Legion's protocol knows no passwords`,
+        `${listen}: anybody who can reach it can change the model: Legion's protocol has no passwords`,
       );
     }
     tellReady(output, listen, gateway.port, job);

@@ -46,7 +46,7 @@ export function legionCommand(act: (script: string, flags: LegionFlags) => Promi
     .option("--debug", "run the instances on this machine")
     .option("--debug_pycharm", "with --debug; has no effect any more")
     .option("--debug_devices <names>", "with --debug, a device for each instance: gpu0,gpu1")
-    .option("--allocation <name>", "who pays for the job")
+    .option("--allocation <name>", "the account to charge")
     .option("--job_name <name>", "name of the job", "[Unspecified]")
     .option("--user_script_args <words>", "arguments of the script, as a shell reads them", "")
     .addOption(
@@ -57,7 +57,7 @@ export function legionCommand(act: (script: string, flags: LegionFlags) => Promi
     .addOption(
       new Option(
         "--max_simultaneous_instances <n>",
-        "how many run at one time (default: all)",
+        "most instances that run at the same time (default: all)",
       ).argParser(instances),
     )
     .option("--want_helios_k80", "only machines with the feature k80")
@@ -73,7 +73,7 @@ export function legionCommand(act: (script: string, flags: LegionFlags) => Promi
         "GPUs for each instance in a batch system, 0 for none (default: 1)",
       ).argParser(wholeNumber(0, COUNT_MAX)),
     )
-    .option("--advertise <address>", "this machine as others reach it")
+    .option("--advertise <address>", "address of this machine for the others")
     .option("--save <file>", "save the model at the end")
     .addOption(
       new Option("--restarts <n>", "how often an instance that fails is started again").argParser(

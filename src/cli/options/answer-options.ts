@@ -17,9 +17,10 @@ export function addAnswerOptions(command: Command): Command {
     .option("--answer-nkey <file>", "file with that user's nkey seed")
     .option("--answer-user <name>", "that user's name (default: one user does everything)")
     .addOption(
-      new Option("--answer-password <password>", "its password, which others cannot see there").env(
-        "PSERVER_ANSWER_PASSWORD",
-      ),
+      new Option(
+        "--answer-password <password>",
+        "its password, which the variable hides from other users",
+      ).env("PSERVER_ANSWER_PASSWORD"),
     );
 }
 

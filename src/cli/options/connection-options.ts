@@ -37,8 +37,8 @@ export function addConnectionOptions(command: Command): Command {
   return command
     .option("--url <urls>", "the broker, or several with commas (PSERVER_URL, NATS_URL)")
     .option("--user <name>", "user name (NATS_USER)")
-    .option("--password <password>", "password (NATS_PASSWORD, which others cannot see)")
-    .option("--token <token>", "token (NATS_TOKEN, which others cannot see)")
+    .option("--password <password>", "password (NATS_PASSWORD, which hides it from other users)")
+    .option("--token <token>", "token (NATS_TOKEN, which hides it from other users)")
     .option("--creds <file>", "credentials file (NATS_CREDS)")
     .option("--nkey <file>", "file with an nkey seed (NATS_NKEY)")
     .option("--tlscert <file>", "certificate of this client (NATS_CERT)")

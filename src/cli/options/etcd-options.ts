@@ -16,7 +16,7 @@ export function addEtcdOptions(command: Command): Command {
   return addEtcdPlaceOptions(command).addOption(
     new Option(
       "--advertise <urls>",
-      "the broker as trainers reach it, for etcd (default: as this host does)",
+      "addresses of the broker for trainers, published in etcd (default: those of this host)",
     ).argParser(parseAdvertised),
   );
 }
@@ -33,7 +33,7 @@ export function addEtcdPlaceOptions(command: Command): Command {
     .addOption(
       new Option(
         "--etcd-prefix <prefix>",
-        "what all keys in etcd begin with, one for each job (default: none)",
+        "prefix of all keys in etcd, a different one for each job (default: none)",
       ).argParser(parsePrefix),
     );
 }

@@ -46,41 +46,41 @@ export function addJobHostOptions(command: Command, modelDirectory: string): Com
     .addOption(
       new Option(
         "--workers <n>",
-        "worker threads of a host (default: one less than processors)",
+        "worker threads of a host (default: the number of processors less one)",
       ).argParser(wholeNumber(1, WORKERS_MAX)),
     )
     .addOption(
       new Option(
         "--shards <n>",
-        `shards of a new job, fixed from then on (default: ${SHARDS_DEFAULT})`,
+        `number of shards of a new job, which cannot be changed later (default: ${SHARDS_DEFAULT})`,
       ).argParser(wholeNumber(1, SHARDS_MAX)),
     )
     .addOption(
       new Option(
         "--journal <kind>",
-        "journals of a new job: file outlives the broker, memory does not (default: file)",
+        "where a new job keeps its journals; those in memory are lost with the broker (default: file)",
       ).choices(["file", "memory"]),
     )
     .addOption(
       new Option(
         "--journal-limit <size>",
-        "the most that each journal of a new job may hold (default: 2GiB, 256MiB in memory; less if the broker has less room)",
+        "size limit of each journal of a new job (default: 2GiB, 256MiB in memory; less if the broker has less storage)",
       ).argParser(sizeOfAtLeast(JOURNAL_LIMIT_MIN_MIB)),
     )
     .addOption(
       new Option(
         "--retain <size>",
-        "journal kept for each shard (default: 1GiB, 64MiB in memory)",
+        "history kept in the journal of each shard (default: 1GiB, 64MiB in memory)",
       ).argParser(parseSize),
     )
     .addOption(
       new Option(
         "--memory-limit <size>",
-        "the most memory that values may take in a host (default: what the system has free)",
+        "most memory for values in a host (default: what the system has free)",
       ).argParser(parseSize),
     )
     .option("--model-dir <dir>", `where models are saved (default: ${modelDirectory})`)
-    .option("--across-accounts", "answer trainers that are in another account of the broker");
+    .option("--across-accounts", "also answer trainers in other accounts of the broker");
 }
 
 /** The flags again, as arguments for a child process. */

@@ -24,25 +24,25 @@ export function addQuotaOptions(command: Command): Command {
     .addOption(
       new Option(
         "--quota-parameters <n>",
-        `parameters that may be declared in a new job (default: ${DECLARED_MAX})`,
+        `most parameters that may be declared in a new job (default: ${DECLARED_MAX})`,
       ).argParser(wholeNumber(1, DECLARED_MAX)),
     )
     .addOption(
       new Option(
         "--quota-bytes <size>",
-        "values and optimizer state that may be declared in a new job (default: 1TiB)",
+        "most values and optimizer state that may be declared in a new job (default: 1TiB)",
       ).argParser(parseSize),
     )
     .addOption(
       new Option(
         "--trainer-quota-parameters <n>",
-        "the same, of each trainer (default: as for the job)",
+        "the same for each trainer (default: as for the job)",
       ).argParser(wholeNumber(1, DECLARED_MAX)),
     )
     .addOption(
       new Option(
         "--trainer-quota-bytes <size>",
-        "the same, of each trainer (default: as for the job)",
+        "the same for each trainer (default: as for the job)",
       ).argParser(parseSize),
     );
 }

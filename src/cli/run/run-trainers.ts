@@ -53,7 +53,7 @@ export async function runTrainers(
   } finally {
     await server.stop(isDone);
     if (!isDone && flags.store === undefined) {
-      output.message(`what the run left is in ${server.directory}; go on from it with --store`);
+      output.message(`the data of this run is in ${server.directory}; continue with --store`);
     }
   }
 }

@@ -30,6 +30,6 @@ export async function saveAnyway(launch: Launch): Promise<void> {
     await saveModel(launch);
   } catch (error) {
     const { code, message } = ensureError(error);
-    launch.output.warning(`the model is not saved: ${code}: ${message}`);
+    launch.output.warning(`the model was not saved: ${code}: ${message}`);
   }
 }

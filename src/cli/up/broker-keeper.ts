@@ -84,7 +84,7 @@ export class BrokerKeeper {
       // Without room it would soon be where it was: it tells again with the next record.
       if (bavail * bsize < ROOM_BYTES) return;
       const told =
-        "the broker's disk was full, and since then it cannot write; there is room again";
+        "the broker cannot write since its disk was full; space is free again: restarting it";
       this.#options.onMessage(told);
       await this.#broker.stop();
     } catch (error) {

@@ -192,7 +192,7 @@ function keepHost(
 /** The message about a host that is not started again any more, while others go on. */
 function describeEnd(name: string, reason: PserverError | undefined): string {
   const why = reason === undefined ? "" : `: ${reason.code}: ${reason.message}`;
-  return `${name} is given up${why}; its shards go to the others`;
+  return `${name} is not started again${why}; the other hosts take its shards`;
 }
 
 /** The environment without the address and credentials of another broker. */
