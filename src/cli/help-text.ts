@@ -1,4 +1,4 @@
-/** Sections for the end of a command's help: a title, and its lines as they are. */
+/** Sections for the end of a command's help: titles, with lines that are printed unchanged. */
 export function helpText(sections: Readonly<Record<string, readonly string[]>>): string {
   return Object.entries(sections)
     .map(([title, lines]) => `\n${title}:\n${lines.join("\n")}`)

@@ -57,12 +57,12 @@ export function registerGet(program: Command, context: CliContext): void {
 async function runGet(context: CliContext, name: string, flags: GetFlags): Promise<void> {
   const output = openOutput(context, flags);
   const { signal } = context;
-  // Whether the values can be written is known before they are read.
+  // Checked before the values are read, which may take long.
   if (flags.out !== undefined) await checkTensorTarget(flags.out);
-  // The client waits for a job that is not initialized; who asks by hand wants to be told.
+  // Asked first, because the client would wait for a job that is not initialized.
   const { info, versions } = await withAdmin(context, flags, async (admin) => {
     const found = await admin.parameter(name);
-    // Asked before the values are read, which are of these versions or later ones.
+    // Asked before the values are read, so the values have these versions or newer ones.
     return { info: found, versions: await admin.versions([name]) };
   });
   const known = versions.versions.get(name);

@@ -19,7 +19,7 @@ export function registerJobs(program: Command, context: CliContext): void {
   addOutputOptions(addJobOptions(command, TIMEOUT_MS))
     .action(async (flags: JobFlags & OutputFlags) => {
       const output = openOutput(context, flags);
-      // Loaded here, so that the other commands start without it.
+      // Loaded here, so that other commands start faster.
       const { describeJob } = await import("../../actors/catalog/describe-job.ts");
       const jobs = await withJobs(context, flags, (found, connection) =>
         Promise.all(found.map((streams) => describeJob(connection, streams))),

@@ -12,7 +12,7 @@ const STALL_MS = 60_000;
 const MEMORY_MIB_MIN = 16;
 const CONNECTIONS_MAX = 4_096;
 
-/** `pserver legion-gateway`: lets trainers written for Legion work with a job. */
+/** `pserver legion-gateway`: serves trainers that were written for Legion. */
 export function registerLegionGateway(program: Command, context: CliContext): void {
   const command = program
     .command("legion-gateway")

@@ -27,7 +27,7 @@ interface LoadFlags extends TrainerFlags, ConfigFlags, OutputFlags {
   readonly overwrite?: boolean;
 }
 
-/** `pserver load`: initializes a job from a model file, or gives one that is initialized its values. */
+/** `pserver load`: initializes a job from a model file, or overwrites the values of an initialized one. */
 export function registerLoad(program: Command, context: CliContext): void {
   const command = program
     .command("load")
@@ -92,7 +92,7 @@ async function runLoad(context: CliContext, path: string, flags: LoadFlags): Pro
   }
 }
 
-/** Says how many parameters take no gradient that brings no learning rate. */
+/** Tells which parameters have no learning rate, so that each gradient must bring one. */
 function tellWithoutRate(
   output: Output,
   tensors: readonly TensorSource[],
@@ -100,7 +100,7 @@ function tellWithoutRate(
 ): void {
   const without = tensors.filter(({ header: { name, dtype } }) => {
     const { learningRate, optimizer, static: isStatic } = configs.get(name) ?? toConfig();
-    // Integers are added to, without a rate.
+    // Updates of integers are added without a learning rate.
     const isTrained = dtype.startsWith("float") && optimizer.name !== "none" && !isStatic;
     return isTrained && learningRate === undefined;
   });

@@ -74,7 +74,7 @@ export function listedParameter({
   return { name, dtype, shape, bytes, blocks, version, updates, epoch, ready, config };
 }
 
-/** The parameters as a table; of a name or shape that is too long the middle is left out. */
+/** The parameters as a table; the middle of a name or shape that is too long is left out. */
 export function describeParameters(parameters: readonly ListedParameter[], look: Look): string[] {
   const columns = [
     { title: "NAME" },

@@ -32,13 +32,13 @@ interface RecoverFlags extends ConnectionFlags, OutputFlags {
   readonly yes?: boolean;
 }
 
-/** What is to be done with a shard. */
+/** A choice for a stopped shard. */
 interface Plan {
   readonly findings: ShardFindings;
   readonly choice: RecoveryChoice;
 }
 
-/** `pserver recover`: shows what shards have lost, and has them go on without it. */
+/** `pserver recover`: shows what shards have lost, and lets them go on without it. */
 export function registerRecover(program: Command, context: CliContext): void {
   const shards = wholeNumber(0, SHARDS_MAX - 1);
   const command = program
@@ -89,7 +89,7 @@ export function registerRecover(program: Command, context: CliContext): void {
 async function runRecover(context: CliContext, flags: RecoverFlags): Promise<void> {
   checkFlags(flags);
   const output = openOutput(context, flags);
-  // Loaded here, so that the other commands start without it.
+  // Loaded here, so that other commands start faster.
   const { allShards, Recovery } = await import("../../actors/recovery/recovery.ts");
   const connection = resolveSettings(toOverrides(flags), context.environment);
   const recovery = await unlessAborted(context.signal, Recovery.open(connection, flags.job));
@@ -152,7 +152,7 @@ function showFindings(
   if (stopped.length === 0) output.message(`no shard of job ${job} has stopped for a loss`);
 }
 
-/** What to do with each shard: as the flags say, or as a person answers; nothing without either. */
+/** A choice for each shard, by the flags or by asking a person; none if neither is possible. */
 async function choose(
   context: CliContext,
   output: Output,
@@ -176,7 +176,7 @@ async function choose(
   return plans;
 }
 
-/** What a person chooses for a shard; undefined to leave it as it is. */
+/** Asks a person for a shard's choice; undefined to leave the shard stopped. */
 async function askForChoice(
   context: CliContext,
   { shard, choices }: ShardFindings,

@@ -51,7 +51,7 @@ export function registerRemove(program: Command, context: CliContext): void {
 async function removeJob(context: CliContext, flags: RemoveFlags & JobFlags): Promise<void> {
   const { job, yes, timeout } = flags;
   const output = openOutput(context, flags);
-  // Loaded here, so that the other commands start without it.
+  // Loaded here, so that other commands start faster.
   const { JobRemoval } = await import("../../actors/catalog/remove-job.ts");
   await withStore(context, flags, async (connection) => {
     const etcd = await openEtcd(flags, job);

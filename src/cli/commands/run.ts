@@ -27,7 +27,7 @@ export function registerRun(program: Command, context: CliContext): void {
   addTrainersOptions(command);
   addServerOptions(command);
   addLauncherOptions(command);
-  // As many trainers keep step as are started; whoever means another number says so.
+  // By default as many trainers keep step as are started.
   command.hook("preAction", (_program, action) => {
     const { sync, trainers } = action.opts<SynchronizationFlags>();
     if (sync === undefined || sync === "async" || trainers !== undefined) return;

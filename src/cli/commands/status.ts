@@ -36,7 +36,7 @@ import { hangingLines, titledLines } from "../output/wrap.ts";
 
 const TIMEOUT_MS = 5_000;
 
-/** Trainers named whose records were of no use. */
+/** Most trainers that are named because their records changed nothing. */
 const WASTEFUL_MAX = 8;
 
 /** The job at one moment, as `--json` prints it. */
@@ -88,7 +88,7 @@ export function registerStatus(program: Command, context: CliContext): void {
     );
 }
 
-/** What hosts answered, put together. */
+/** Combines the answers of hosts. */
 export function summarize(
   job: string,
   { state, epoch, by }: StatusReply,
@@ -159,7 +159,7 @@ export function describeStatus(status: JobStatus, look: Look): string[] {
   return [...lines, "", ...formatTable(columns, rows, look, concessions)];
 }
 
-/** Changes of blocks, which each shard tells; those that do not are named, for their part is not known. */
+/** Changes of blocks, with the shards whose part is not known. */
 function describeUpdates(shards: readonly ListedShard[]): string {
   const { applied, refused, silent } = updatesOf(shards);
   const counts = `${formatNumber(applied)} applied, ${formatNumber(refused)} refused by the present owners`;

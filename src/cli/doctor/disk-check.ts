@@ -6,7 +6,7 @@ import { io } from "../../system/file-errors.ts";
 import { formatBytes } from "../output/amounts.ts";
 import { type Check, fail, ok, warn } from "./check.ts";
 
-/** Free on the disk, and what a store on it holds and has reserved. */
+/** Free bytes of a disk, and the bytes that a store on it uses and has reserved. */
 export interface DiskBytes {
   readonly freeBytes: number;
   readonly usedBytes: number;

@@ -17,11 +17,11 @@ const NODE_NEEDED = [20, 19] as const;
 
 /** Flags of `pserver doctor`. */
 export interface DoctorFlags extends TrainerFlags {
-  /** Where a `pserver up` on this machine stores. */
+  /** `--store` of a `pserver up` on this machine. */
   readonly store?: string;
 }
 
-/** Every check, in the order in which one depends on another. Changes nothing and never throws. */
+/** Runs all checks, each after those that it depends on. Changes nothing; throws only if interrupted. */
 export async function runDoctor(context: CliContext, flags: DoctorFlags): Promise<Check[]> {
   const here = [checkNode(process.versions.node, NODE_NEEDED)];
   if (flags.store !== undefined) here.push(await checkDisk(flags.store));
@@ -56,7 +56,7 @@ async function checkJob(
   ];
 }
 
-/** The checks of JetStream, on a connection whose inbox is a host's: only the user of hosts may. */
+/** The checks of JetStream, on a connection with a host's inbox, which only a host's user may use. */
 async function checkStorage(
   context: CliContext,
   flags: DoctorFlags,

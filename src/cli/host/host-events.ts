@@ -2,7 +2,7 @@ import type { HostEvent } from "../../actors/host.ts";
 import { describeFallbacks } from "../output/fallbacks.ts";
 import type { Output } from "../output/output.ts";
 
-/** Tells the operator what happens in a host; nothing of a shard's ordinary comings and goings. */
+/** Prints events of a host for its operator, except that shards are taken over and released. */
 export function tellHostEvent(event: HostEvent, output: Output): void {
   switch (event.type) {
     case "serving":

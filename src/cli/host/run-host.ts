@@ -23,7 +23,7 @@ const MODEL_DIRECTORY = ".pserver/models";
 
 /**
  * Runs one host until it is interrupted.
- * @throws what the start failed for or the host died of; ABORTED if it is interrupted before it
+ * @throws the error that kept it from starting, or that ended it; ABORTED if it is interrupted before it
  * serves.
  */
 export async function runHost(
@@ -38,7 +38,7 @@ export async function runHost(
   const { id: wantedId, replicas } = flags;
   if (replicas !== undefined && replicas > 1) await checkReplicated(connection);
   await makeDirectories(modelDirectory);
-  // Loaded here, so that the other commands start without it.
+  // Loaded here, so that other commands start faster.
   const { startHost } = await import("../../actors/host.ts");
   const host = await unlessAborted(
     signal,
@@ -62,7 +62,7 @@ export async function runHost(
   await host.close();
 }
 
-/** @throws BROKER_TOO_OLD if the broker cannot be trusted with a job that has replicas. */
+/** @throws BROKER_TOO_OLD if this version of the broker is not safe for a job with replicas. */
 async function checkReplicated(settings: ConnectionSettings): Promise<void> {
   const connection = await openConnection(settings, {
     name: "pserver host version check",

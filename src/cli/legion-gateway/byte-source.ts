@@ -56,7 +56,7 @@ export class ByteSource {
     }
   }
 
-  /** Reads on, and forgets what comes, until the stream ends. */
+  /** Discards everything until the stream ends. */
   async discard(): Promise<void> {
     while ((await this.#chunks.next()).done !== true);
   }

@@ -4,10 +4,9 @@ import { quoteName } from "../../protocol/names.ts";
 import type { WireArray } from "./frames.ts";
 
 /**
- * The array with elements of the parameter's type: Legion's server took any, as numpy does, so a script may
- * push float64 into a float32. Numbers become floats rounded to nearest, integers integers of the
- * other width if each fits.
- * @throws BAD_DTYPE for floats that are to become integers, BAD_VALUE for an integer that does not fit.
+ * Converts an array to the parameter's type. Legion's server took any type, as numpy does, so a script may
+ * push float64 into float32. Floats are rounded to nearest; integers must fit.
+ * @throws BAD_DTYPE for floats where the parameter has integers, BAD_VALUE for an integer that does not fit.
  */
 export function fitDtype(name: string, array: WireArray, dtype: Dtype): WireArray {
   if (array.dtype === dtype || !isDtype(dtype)) return array;

@@ -3,10 +3,10 @@ import { PserverError } from "../../protocol/errors.ts";
 import { RANK_MAX } from "../../protocol/limits.ts";
 import { quoteName } from "../../protocol/names.ts";
 
-// Legion's wire: every frame is two int32, what follows and how many bytes, then these bytes. An array is a
-// JSON frame of its shape and dtype, then a numeric frame of its elements in C order.
+// Legion's wire: every frame is an int32 kind, an int32 length in bytes, and these bytes. An array is a
+// JSON frame with its shape and dtype, then a numeric frame with its elements in C order.
 
-/** What a frame holds, as its first number says. */
+/** Kinds of frames, the first number of each. */
 export const FRAME = { json: 10, numeric: 11 } as const;
 
 /** Names of the two kinds, for messages. */
@@ -23,7 +23,7 @@ export const FRAME_BYTES_MAX = 2 ** 31 - 1;
 /** Bytes of a JSON frame at most: about 150,000 indices. */
 export const JSON_BYTES_MAX = 1024 * 1024;
 
-/** What a JSON frame says of the array that follows. */
+/** Description of an array in a JSON frame; its elements follow in a frame of their own. */
 export interface ArrayHeader {
   readonly dtype: Dtype;
   readonly shape: readonly number[];
@@ -76,7 +76,7 @@ export function jsonFrame(value: unknown): Uint8Array {
 }
 
 /**
- * What the bytes of a JSON frame say, an object.
+ * Parses the bytes of a JSON frame, an object.
  * @throws BAD_MESSAGE for anything else.
  */
 export function parseJsonFrame(bytes: Uint8Array): Readonly<Record<string, unknown>> {
@@ -98,9 +98,9 @@ export function parseJsonFrame(bytes: Uint8Array): Readonly<Record<string, unkno
 }
 
 /**
- * The array that a JSON frame announces.
+ * Reads the description of an array from a JSON frame.
  * @param what names it in messages.
- * @throws BAD_DTYPE for a dtype the server has not, BAD_SHAPE, TOO_LARGE above `bytesMax`.
+ * @throws BAD_DTYPE for a dtype that parameters cannot have, BAD_SHAPE, TOO_LARGE above `bytesMax`.
  */
 export function parseArrayHeader(
   { dtype, shape }: Readonly<Record<string, unknown>>,

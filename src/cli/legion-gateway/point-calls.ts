@@ -8,7 +8,7 @@ import { toProducts } from "./points.ts";
 /** Pulls that are under way at once. */
 const PULLS_MAX = 16;
 
-/** Moves single elements of a parameter in calls that know cartesian products. */
+/** Reads and writes single elements of a parameter with calls that take cartesian products. */
 export class PointCalls {
   readonly #client: Client;
   readonly #call: CallOptions;
@@ -18,7 +18,7 @@ export class PointCalls {
     this.#call = call;
   }
 
-  /** The elements at points, in their order; a call for each product that the points are made of. */
+  /** The elements at points, in their order, with one call for each product of the points. */
   async pull(name: string, points: readonly number[][], dtype: Dtype): Promise<WireArray> {
     const data = allocateData(dtype, points.length);
     const places = samePoints(points);
@@ -39,9 +39,9 @@ export class PointCalls {
   }
 
   /**
-   * value = alpha · value + beta · array at points; of one that is named repeatedly the last counts. Each
-   * product that the points are made of is an update of its own.
-   * @throws BAD_SHAPE unless there is a value for each point, before anything is sent.
+   * value = alpha · value + beta · array at points; the last value counts for a point that occurs
+   * repeatedly. Each product of the points is an update of its own.
+   * @throws BAD_SHAPE, before anything is sent, unless there is a value for each point.
    */
   async push(
     name: string,

@@ -1,7 +1,7 @@
 import { PserverError } from "../../protocol/errors.ts";
 import type { WireArray } from "./frames.ts";
 
-/** Memory that sorting one point takes, about. */
+/** About the memory that sorting one point takes. */
 export const POINT_BYTES = 512;
 
 /** Points of one request at most. */
@@ -44,8 +44,8 @@ export function parsePoints(
 }
 
 /**
- * Few cartesian products that hold every point once, each in the place where it is named last. Points
- * that share what comes after their first index are put together.
+ * Covers points with few cartesian products. Each point is in one product, with the place of its last
+ * occurrence. Points that differ in their first index alone are joined.
  */
 export function toProducts(points: readonly (readonly number[])[]): PointProduct[] {
   const last = new Map<string, number>();

@@ -20,8 +20,8 @@ export interface GatewayFlags extends TrainerFlags, OutputFlags {
 }
 
 /**
- * Serves Legion's trainers until it is interrupted.
- * @throws what the start failed for, or what ended the gateway's own session.
+ * Serves trainers that speak Legion's protocol until it is interrupted.
+ * @throws the error that kept it from starting, or that ended the gateway's session.
  */
 export async function runGateway(
   context: CliContext,
@@ -30,7 +30,7 @@ export async function runGateway(
 ): Promise<void> {
   const { listen, job, timeout: timeoutMs } = flags;
   const stop = new AbortController();
-  // Not the signal of Ctrl-C: what is under way then may end.
+  // Not the signal of Ctrl-C, so that requests under way may end.
   await withTrainer(context, flags, async (client) => {
     const parameters = new KnownParameters(client, timeoutMs);
     const budget = new MemoryBudget(flags.maxMemory);

@@ -17,7 +17,7 @@ import {
   type WireArray,
 } from "./frames.ts";
 
-/** Bytes handed to the socket at a time: what a peer that does not read keeps in memory besides. */
+/** Bytes given to the socket at a time, which it may hold if the peer does not read. */
 const WRITE_BYTES = 1024 * 1024;
 
 /** Reads and writes the frames of one connection. */
@@ -46,7 +46,7 @@ export class LegionWire {
   }
 
   /**
-   * What comes before the elements of an array; they take no memory yet.
+   * Reads the description of an array, before memory is taken for its elements.
    * @throws BAD_DTYPE, BAD_SHAPE, TOO_LARGE, and as {@link LegionWire.readJson}.
    */
   async readArrayHeader(what: string, bytesMax: number): Promise<ArrayHeader> {
@@ -82,11 +82,11 @@ export class LegionWire {
     for (let at = 0; at < bytes.byteLength; at += WRITE_BYTES) {
       await this.#write(bytes.subarray(at, at + WRITE_BYTES));
     }
-    // The array's memory is counted until the system has taken all of it.
+    // The array stays in the memory budget until the system has taken all of it.
     while (this.#socket.writableLength > 0) await this.#drained();
   }
 
-  /** Ends what is sent, and forgets what still comes until the peer ends, too. */
+  /** Ends sending, and discards what the peer sends until it ends, too. */
   async finish(): Promise<void> {
     this.#socket.end();
     await this.#source.discard();
@@ -117,7 +117,7 @@ export class LegionWire {
   }
 }
 
-/** Bytes of an array. @throws TOO_LARGE if no frame is so long. */
+/** Bytes of an array in a reply. @throws TOO_LARGE if they exceed a frame. */
 export function replyBytes(what: string, { dtype, shape }: Omit<WireArray, "data">): number {
   const bytes = shape.reduce((product, size) => product * size, DTYPES[dtype].bytes);
   if (bytes <= FRAME_BYTES_MAX) return bytes;

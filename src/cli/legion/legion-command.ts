@@ -29,7 +29,7 @@ const INSTANCES_MAX = 4_096;
 const LOG_LEVEL_MAX = 50;
 const COUNT_MAX = 1_024;
 
-/** The command line of `legion`; `act` gets what was given. */
+/** The command line of `legion`; `act` is called with the script and the flags. */
 export function legionCommand(act: (script: string, flags: LegionFlags) => Promise<void>): Command {
   const instances = wholeNumber(1, INSTANCES_MAX);
   return new Command("legion")
@@ -96,7 +96,7 @@ export function legionCommand(act: (script: string, flags: LegionFlags) => Promi
     );
 }
 
-/** Leaves the text to `pserver run`, but refuses it under this program's name. */
+/** Checks a wall time, so that errors name this program; `pserver run` reads it again. */
 function checkedWallTime(text: string): string {
   parseWallTime(text);
   return text;

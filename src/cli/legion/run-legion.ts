@@ -18,7 +18,7 @@ import { type LegionFlags, legionCommand } from "./legion-command.ts";
 
 const SHELL_TIMEOUT_MS = 10_000;
 
-/** Runs one command line of `legion`, without the program's name; answers the exit code and never throws. */
+/** Runs one command line of `legion`, without the program's name; returns the exit code and never throws. */
 export async function runLegion(args: readonly string[], cliProcess: CliProcess): Promise<number> {
   const { stdout, stderr, environment } = cliProcess;
   let runArguments: readonly string[] | undefined;
@@ -49,8 +49,8 @@ export async function runLegion(args: readonly string[], cliProcess: CliProcess)
 }
 
 /**
- * The command line of `pserver` that does what one of `legion` says.
- * @throws BAD_VALUE for flags that do not belong together, and a script that is not there.
+ * Translates a command line of `legion` into one of `pserver`.
+ * @throws BAD_VALUE for flags that exclude each other, and for a missing script.
  */
 export function toRunArguments(
   script: string,
@@ -96,7 +96,7 @@ export function toRunArguments(
   return [
     "run",
     ...Object.entries(given).flatMap(([flag, value]) =>
-      // In one word, so that a value may begin with a dash.
+      // Flag and value in one word, because a value may begin with a dash.
       value === undefined ? [] : [`${flag}=${value}`],
     ),
     ...variables.map((variable) => `--env=${variable}`),
@@ -111,13 +111,13 @@ function launcherHere(path: string | undefined): "slurm" | "pbs" | "local" {
   return findExecutable("qsub", path) === undefined ? "local" : "pbs";
 }
 
-/** Legion's names may hold anything; what a job's may not becomes a dash. */
+/** A job name for a name of Legion's: characters that are not allowed become dashes. */
 function jobOf(name: string): string {
   const job = name.replaceAll(/[^A-Za-z0-9-]+/g, "-").replaceAll(/^-+|-+$/g, "");
   return job.slice(0, 40) || "legion";
 }
 
-/** Arguments are one text, which Legion gave to a shell; so they are still read by one. */
+/** The trainer's command. Legion gave the arguments to a shell as one text, so a shell reads them here, too. */
 function commandOf(script: string, scriptArguments: string): TrainerCommand {
   const isPython = script.endsWith(".py");
   const path = isPython || script.includes("/") ? script : `./${script}`;
@@ -126,12 +126,12 @@ function commandOf(script: string, scriptArguments: string): TrainerCommand {
   return ["sh", "-c", withArguments(scriptArguments), "legion", ...command];
 }
 
-/** What a shell runs that is given the script as its arguments. */
+/** A shell program whose arguments are the script. */
 function withArguments(scriptArguments: string): string {
   return `exec "$@" ${scriptArguments}`;
 }
 
-/** @throws BAD_VALUE for arguments that a shell cannot read: every instance would fail by them. */
+/** @throws BAD_VALUE for arguments that a shell cannot read, with which every instance would fail. */
 async function checkScriptArguments(
   scriptArguments: string,
   environment: CliProcess["environment"],

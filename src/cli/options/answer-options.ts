@@ -2,7 +2,7 @@ import { type Command, Option } from "commander";
 import { defined } from "../../protocol/defined.ts";
 import type { ConnectionSettings } from "../../transport/connection.ts";
 
-/** Credentials of the connections on which a host answers trainers; undefined unless given. */
+/** Credentials of the connections on which a host answers trainers; each is undefined unless given. */
 export interface AnswerFlags {
   readonly answerCreds?: string;
   readonly answerNkey?: string;
@@ -24,7 +24,7 @@ export function addAnswerOptions(command: Command): Command {
     );
 }
 
-/** How the answering user reaches the broker of `connection`; undefined if none is given. */
+/** Connection settings of the user that answers trainers; undefined if none is given. */
 export function toAnswerConnection(
   flags: AnswerFlags,
   { servers, tls, timeoutMs }: ConnectionSettings,

@@ -57,8 +57,8 @@ export function hasConfig(flags: ConfigFlags): boolean {
 }
 
 /**
- * The configuration of each parameter: the flags for all, then `--config` for all, then what is given
- * for the one, each entry by itself.
+ * The configuration of each parameter. Its entries come from `--config` for the parameter, else from
+ * `--config` for all, else from the other flags.
  * @throws BAD_VALUE for a name that is not among `names`; BAD_CONFIG, naming the parameter; IO.
  */
 export function toConfigs(

@@ -11,7 +11,7 @@ export interface EtcdFlags {
   readonly advertise?: readonly string[];
 }
 
-/** Adds the flags that say where etcd is and what is told there. */
+/** Adds the flags for the address of etcd and what is published there. */
 export function addEtcdOptions(command: Command): Command {
   return addEtcdPlaceOptions(command).addOption(
     new Option(
@@ -21,7 +21,7 @@ export function addEtcdOptions(command: Command): Command {
   );
 }
 
-/** Adds the flags that say where etcd is. */
+/** Adds the flags for the address of etcd. */
 export function addEtcdPlaceOptions(command: Command): Command {
   return command
     .addOption(
@@ -38,7 +38,7 @@ export function addEtcdPlaceOptions(command: Command): Command {
     );
 }
 
-/** The flags again, for the arguments of a child process. */
+/** The flags as arguments for a child process. */
 export function etcdEntries(flags: EtcdFlags): Record<string, string | undefined> {
   return {
     "--etcd": flags.etcd?.join(","),
@@ -47,7 +47,7 @@ export function etcdEntries(flags: EtcdFlags): Record<string, string | undefined
   };
 }
 
-/** The flags as a host's setting; undefined without `--etcd`. @throws BAD_VALUE for the others alone. */
+/** The flags as a host's setting; undefined without `--etcd`. @throws BAD_VALUE for the other flags without it. */
 export function toEtcdSetting(flags: EtcdFlags): EtcdSettings | undefined {
   const { etcd, etcdPrefix, advertise } = flags;
   if (etcd !== undefined) {

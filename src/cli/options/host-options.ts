@@ -20,7 +20,7 @@ import {
 
 const WORKERS_MAX = 256;
 
-/** A record of a large block, and what is stored while a snapshot is made, must fit. */
+/** Room for a record of a large block, and for the records stored during a snapshot. */
 const JOURNAL_LIMIT_MIN_MIB = 16;
 
 /** Settings of a host and, on its first start, of its job; each is undefined unless given. */
@@ -35,7 +35,7 @@ export interface HostFlags extends SynchronizationFlags, EtcdFlags, QuotaFlags {
   readonly acrossAccounts?: boolean;
 }
 
-/** Adds the flags of a host. The defaults of a job are the host's, so that none is passed on. */
+/** Adds the flags of a host. The host knows their defaults, so flags that are not given are not passed on. */
 export function addHostOptions(command: Command, modelDirectory: string): Command {
   return addJobHostOptions(addEtcdOptions(command), modelDirectory);
 }
@@ -83,7 +83,7 @@ export function addJobHostOptions(command: Command, modelDirectory: string): Com
     .option("--across-accounts", "also answer trainers in other accounts of the broker");
 }
 
-/** The flags again, as arguments for a child process. */
+/** The flags as arguments for a child process. */
 export function hostArguments(flags: HostFlags): string[] {
   const entries = {
     "--workers": flags.workers,
@@ -103,7 +103,7 @@ export function hostArguments(flags: HostFlags): string[] {
   return flags.acrossAccounts === true ? [...given, "--across-accounts"] : given;
 }
 
-/** What the flags say, under the names that the host gives its settings. */
+/** The flags under the names of the host's settings. */
 export interface HostSettings extends QuotaSettings {
   readonly job: string;
   readonly workers?: number;
@@ -118,7 +118,7 @@ export interface HostSettings extends QuotaSettings {
   readonly etcd?: EtcdSettings;
 }
 
-/** The flags as settings; what was not given stays the host's to choose. */
+/** The flags as settings. The host chooses those that are not given. */
 export function toHostSettings(flags: HostFlags & { readonly job: string }): HostSettings {
   const synchronization = toSynchronizationSetting(flags);
   const etcd = toEtcdSetting(flags);

@@ -2,7 +2,7 @@ import { type Command, Option } from "commander";
 import { DECLARED_MAX } from "../../protocol/limits.ts";
 import { parseSize, wholeNumber } from "./parse-values.ts";
 
-/** What a new job and each of its trainers may declare; each is undefined unless given. */
+/** Quotas of a new job and of each of its trainers; each is undefined unless given. */
 export interface QuotaFlags {
   readonly quotaParameters?: number;
   readonly quotaBytes?: number;
@@ -10,7 +10,7 @@ export interface QuotaFlags {
   readonly trainerQuotaBytes?: number;
 }
 
-/** The quotas under the names that the host gives its settings. */
+/** The quotas under the names of the host's settings. */
 export interface QuotaSettings {
   readonly parametersMax?: number;
   readonly heldBytesMax?: number;
@@ -47,7 +47,7 @@ export function addQuotaOptions(command: Command): Command {
     );
 }
 
-/** The flags again, as arguments for a child process. */
+/** The flags as arguments for a child process. */
 export function quotaEntries(flags: QuotaFlags): Record<string, number | undefined> {
   return {
     "--quota-parameters": flags.quotaParameters,
@@ -57,7 +57,7 @@ export function quotaEntries(flags: QuotaFlags): Record<string, number | undefin
   };
 }
 
-/** The flags as settings; what was not given stays the host's to choose. */
+/** The flags as settings. The host chooses those that are not given. */
 export function toQuotaSettings(flags: QuotaFlags): QuotaSettings {
   const { quotaParameters, quotaBytes, trainerQuotaParameters, trainerQuotaBytes } = flags;
   return {

@@ -16,7 +16,7 @@ export interface SynchronizationFlags {
   readonly staleness?: number;
 }
 
-/** Flags beside `--sync` that each mode must have, and may have. */
+/** Flags that each mode of `--sync` requires, and allows. */
 const OTHERS = {
   async: { needed: [], possible: [] },
   sync: { needed: ["trainers"], possible: ["backups", "reduce"] },
@@ -24,7 +24,7 @@ const OTHERS = {
 } as const;
 const ALL_OTHERS = ["trainers", "backups", "reduce", "staleness"] as const;
 
-/** Adds the flags; whoever uses them wrongly is told before anything starts. */
+/** Adds the flags; they are checked before the command starts. */
 export function addSynchronizationOptions(command: Command): Command {
   return command
     .addOption(
@@ -90,7 +90,7 @@ export function toSynchronizationSetting(flags: SynchronizationFlags): Synchroni
   return toSynchronization(defined({ mode, trainers, backups, reduce, staleness }));
 }
 
-/** The flags again, by name. */
+/** The flags as arguments for a child process. */
 export function synchronizationEntries(
   flags: SynchronizationFlags,
 ): Record<string, string | number | undefined> {

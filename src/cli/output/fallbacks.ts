@@ -1,6 +1,6 @@
 import type { Fallback } from "../../protocol/fallback.ts";
 
-/** What a shard did not keep, for people: the newest loss, as `records 11 to 20 of generation 1 are lost`. */
+/** What a shard lost, for people, as `records 11 to 20 of generation 1 are lost`. */
 export function describeFallbacks(fallbacks: readonly Fallback[]): string {
   const lost = fallbacks.filter(({ from, to }) => to >= from).map(describeFallback);
   return lost.length === 0 ? "no record is known to be lost" : lost.join("; ");

@@ -1,7 +1,7 @@
 import type { RecoveryChoice, ShardFindings } from "../../actors/recovery/findings.ts";
 import { PserverError } from "../../protocol/errors.ts";
 
-/** What the command line asks for. */
+/** The state that the command line asks for. */
 export interface WantedState {
   readonly from: RecoveryChoice["from"];
   /** The record of an older snapshot. */
@@ -9,8 +9,8 @@ export interface WantedState {
 }
 
 /**
- * The choice of a shard that the command line asks for.
- * @throws BAD_VALUE if the shard has no such choice, which names those that it has.
+ * Finds the choice that the command line asks for.
+ * @throws BAD_VALUE, naming the shard's choices, if it has no such choice.
  */
 export function selectChoice(findings: ShardFindings, wanted: WantedState): RecoveryChoice {
   const { shard, choices } = findings;

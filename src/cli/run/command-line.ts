@@ -7,7 +7,7 @@ import type { RunFlags } from "./run-flags.ts";
 /** What a trainer runs. */
 export type TrainerCommand = readonly [program: string, ...args: string[]];
 
-/** Programs whose first argument is a script, unless it is an option. */
+/** Interpreters: their first argument is a script, unless it is an option. */
 const INTERPRETER =
   /^(?:python(?:\d(?:\.\d+)?)?|pypy3?|node|bash|sh|dash|perl|ruby|Rscript|julia)$/;
 
@@ -37,7 +37,7 @@ export function checkScript(script: string): void {
 }
 
 /**
- * Checks that the program which a launcher needs is there; only to describe what it would start none is needed.
+ * Checks that the program that a launcher needs can be found. `--dry-run` needs none.
  * @throws BAD_VALUE if it is missing.
  */
 export function checkProgram(
@@ -68,7 +68,7 @@ function isExecutable(path: string): boolean {
     accessSync(path, constants.X_OK);
     return isFile(path);
   } catch {
-    // Not there, or not ours to run.
+    // It does not exist, or this user may not run it.
     return false;
   }
 }

@@ -4,7 +4,7 @@ import { inWords } from "./exit-code.ts";
 import type { GuardedProcess } from "./guarded-process.ts";
 import type { TrainerEnd } from "./running-trainers.ts";
 
-/** How a {@link KeptTrainer} starts its trainer and tells what it does. */
+/** Dependencies of {@link KeptTrainer}. */
 export interface KeptTrainerOptions {
   readonly rank: number;
   readonly trainer: string;
@@ -53,7 +53,7 @@ export class KeptTrainer {
     return this.#ended;
   }
 
-  /** Ends it: SIGINT, then SIGTERM, then SIGKILL, each after a while; settles when it is gone. */
+  /** Ends it by SIGINT, then SIGTERM, then SIGKILL, with a pause after each; settles when it has ended. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     const [interruptMs, terminateMs, killMs, cutMs] = this.#options.waitsMs ?? WAITS_MS;

@@ -9,7 +9,7 @@ import { shellCommand } from "./shell-words.ts";
 import { TrainerTeam } from "./trainer-team.ts";
 import { ownVariables, trainerId } from "./trainer-variables.ts";
 
-/** Nobody is asked anything, and a machine that has gone is noticed in a minute. */
+/** ssh asks for no password, and notices a lost machine within a minute. */
 const OPTIONS = [
   "BatchMode=yes",
   "ConnectTimeout=30",
@@ -17,15 +17,15 @@ const OPTIONS = [
   "ServerAliveCountMax=4",
 ];
 
-/** What runs a guard on a machine. It says nothing that others may not read there. */
+/** The command that runs a guard on a machine. Other users can read it there, so it holds no secrets. */
 export function sshCommand(machine: string): [program: string, ...args: string[]] {
   const options = OPTIONS.flatMap((option) => ["-o", option]);
   return ["ssh", "-T", ...options, machine, `exec sh -c '${GUARD}'`];
 }
 
 /**
- * Starts the trainers on machines in turn, each in the directory of the same path. Commands and variables go
- * through the connection: nobody else on the machine reads them. A trainer ends with its connection.
+ * Starts the trainers on machines in turn, each in the directory of the same path. Commands and variables
+ * go through the connection, so that other users cannot read them. A trainer ends with its connection.
  * @throws BAD_VALUE, IO as {@link readMachines}.
  */
 export function launchSsh(launch: Launch): TrainerTeam {
@@ -62,7 +62,7 @@ export function launchSsh(launch: Launch): TrainerTeam {
   );
 }
 
-/** What would be started: the machine of each rank, and the command. */
+/** Describes what would be started: the machine of each rank, and the command. */
 export function describeSsh(flags: RunFlags, command: TrainerCommand): string {
   const machines = readMachines(flags.machines);
   const lines = Array.from({ length: flags.instances }, (_, rank) => {

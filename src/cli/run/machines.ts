@@ -2,7 +2,7 @@ import { readFileSync, statSync } from "node:fs";
 import { PserverError } from "../../protocol/errors.ts";
 import { fileError } from "../../system/file-errors.ts";
 
-/** What ssh takes as a destination, without anything that it could take for an option. */
+/** Destinations of ssh that it cannot take for an option. */
 const MACHINE = /^[A-Za-z0-9_[][A-Za-z0-9_.:@%[\]-]*$/;
 
 /**

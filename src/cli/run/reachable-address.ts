@@ -3,7 +3,7 @@ import { isIP } from "node:net";
 import { hostname, networkInterfaces } from "node:os";
 import { PserverError } from "../../protocol/errors.ts";
 
-/** Where this machine is reached, and what the broker listens on for it. */
+/** The address at which others reach this machine, and the one to listen on for it. */
 export interface ReachableAddress {
   readonly advertised: string;
   readonly listen: string;
@@ -13,9 +13,9 @@ const LOOPBACK = /^(?:127\.|::1$|localhost$)/;
 const ADDRESS = /^[A-Za-z0-9.-]{1,255}$/;
 
 /**
- * The address that other machines are told: the one given, else this machine's name where it leads to
- * other than itself, else its first address.
- * @throws BAD_VALUE if there is none, or the one given is no name or address.
+ * The address for other machines: the one given, else this machine's name if it resolves to more than
+ * loopback, else its first address.
+ * @throws BAD_VALUE if there is none, or the given one is neither a name nor an address.
  */
 export async function reachableAddress(given: string | undefined): Promise<ReachableAddress> {
   const advertised = given ?? (await ownAddress());

@@ -38,7 +38,7 @@ export interface RunFlags extends Omit<HostFlags, keyof EtcdFlags>, ConnectionFl
   readonly dryRun?: boolean;
 }
 
-/** How the flags that only some launchers have are written. */
+/** Names of the flags that only some launchers have. */
 const WRITTEN = {
   advertise: "--advertise",
   machines: "--machines",

@@ -15,10 +15,10 @@ import { tellEnds, tellFailure } from "./trainer-ends.ts";
 import { wallTimeOver } from "./wall-time.ts";
 
 /**
- * Runs trainers, on a server of their own or one that is there, to their end; then saves the model, if that
- * is asked for, and stops the server. The exit code is the worst of those that ended by themselves.
- * @throws what a start failed for; why no broker or no host is left; ABORTED by Ctrl-C or the wall time; what
- * saving the model failed for. No trainer is left then.
+ * Runs trainers to their end, on a new server or one that already runs; then saves the model, if that is
+ * asked for, and stops the server. The exit code is the highest of the trainers that ended by themselves.
+ * @throws the error that kept it from starting; why no broker or no host is left; ABORTED by Ctrl-C or the
+ * wall time; why the model could not be saved. No trainer runs any more then.
  */
 export async function runTrainers(
   context: CliContext,
@@ -58,7 +58,7 @@ export async function runTrainers(
   }
 }
 
-/** Waits until the run is over; then stops the trainers that are left, and saves the model. */
+/** Waits for the end of the run; then stops the trainers that still run, and saves the model. */
 async function untilEnded(launch: Launch, trainers: RunningTrainers): Promise<void> {
   const { output, flags, server, context } = launch;
   tellStart(launch);
@@ -80,7 +80,7 @@ async function untilEnded(launch: Launch, trainers: RunningTrainers): Promise<vo
   } catch (error) {
     output.message("stopping; Ctrl-C again stops at once");
     await trainers.stop();
-    // A server that is gone saves nothing.
+    // After any other error there is no server that could save the model.
     if (ensureError(error).code === "ABORTED") await saveAnyway(launch);
     throw error;
   } finally {

@@ -4,12 +4,12 @@ import { jsonElement } from "../output/elements.ts";
 import { visibleJson } from "../output/visible.ts";
 import { type ExpectedTensor, mismatch } from "./expected-tensor.ts";
 
-/** Elements printed in one piece: some hundred KiB. */
+/** Elements in one piece of text, which has some hundred KiB. */
 const PIECE_ELEMENTS = 16_384;
 
 /**
- * `{"name":…,"dtype":…,"shape":[…],"values":[…]}`, in pieces; values flat, in C order, after what else
- * `entries` say of it.
+ * Encodes `{"name":…,"dtype":…,"shape":[…],…entries,"values":[…]}` in pieces, the values flat in C
+ * order.
  */
 export function* encodeJsonTensor(
   name: string,
@@ -56,7 +56,7 @@ function checkedValues(value: unknown, expected: ExpectedTensor): readonly unkno
   throw mismatch("BAD_VALUE", "JSON", "an array, or an object with values", typeof value, expected);
 }
 
-/** Writes nested arrays behind each other; answers where the next element goes. */
+/** Copies nested arrays into flat data; returns the index for the next element. */
 function fill(
   data: TensorData,
   start: number,
@@ -110,7 +110,7 @@ function setPlain(data: TensorData, at: number, value: unknown): boolean {
   if (typeof number !== "number") return false;
   data[at] = number;
   const stored = data[at];
-  // A float rounds, which is meant; an integer that wraps, or a float that overflows, is not.
+  // Rounding a float is intended; an integer that wraps or a float that overflows is an error.
   if (data instanceof Float32Array || data instanceof Float64Array) {
     return named || Number.isFinite(stored);
   }

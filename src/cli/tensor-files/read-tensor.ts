@@ -15,7 +15,7 @@ import { type ExpectedTensor, mismatch } from "./expected-tensor.ts";
 import { tensorFileKind } from "./file-kind.ts";
 import { decodeJsonTensor } from "./json-tensor.ts";
 
-/** JSON is read as one string, and the longest that the runtime can hold is 512 MiB. */
+/** JSON is read as one string, and Node.js cannot hold one above 512 MiB. */
 const JSON_BYTES_MAX = 256 * 1024 * 1024;
 
 /**
@@ -35,7 +35,7 @@ export async function readTensorFile(path: string, expected: ExpectedTensor): Pr
   }
 }
 
-/** Where the elements begin, once type and shape are known to fit. */
+/** Checks type and shape in the header; returns the position of the elements. */
 async function checkNpyHeader(file: ModelFile, expected: ExpectedTensor): Promise<number> {
   const what = "the array";
   const prefix = await file.read(0, NPY_PREFIX_BYTES, what);
@@ -85,7 +85,7 @@ async function readJson(file: ModelFile, expected: ExpectedTensor): Promise<Tens
   return decodeJsonTensor(parseBoundedJson(file.path, "JSON", bytes, bounds).value, expected);
 }
 
-/** What the JSON of a tensor of this shape needs: nested lists or a flat one, in an object or not. */
+/** Bounds for the JSON of a tensor of this shape: nested lists or a flat one, in an object or not. */
 function jsonBounds(shape: readonly number[]): JsonBounds {
   const outer = shape.slice(0, -1);
   const lists = outer.map((_, axis) => elementCount(outer.slice(0, axis + 1)));

@@ -18,7 +18,7 @@ import { thisCommand } from "./this-command.ts";
 /** The broker is on this machine and has just answered. */
 const CONNECT_TIMEOUT_MS = 5_000;
 
-/** What a broker and its hosts on this machine are started with. */
+/** Flags of a broker and its hosts on this machine. */
 export interface LocalServerFlags extends HostFlags {
   readonly job: string;
   readonly port: number;
@@ -31,11 +31,11 @@ export interface LocalServerFlags extends HostFlags {
 export interface Listening {
   /** Address to listen on. */
   readonly address: string;
-  /** What every client must know. */
+  /** The token that every client must present. */
   readonly token: string;
 }
 
-/** What serves, as `pserver up --json` prints it. */
+/** A server that is ready, as `pserver up --json` prints it. */
 export interface ServerReady {
   readonly url: string;
   readonly job: string;

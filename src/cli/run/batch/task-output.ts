@@ -5,7 +5,7 @@ import type { LinePrinter, TrainerOutput } from "../trainer-output.ts";
 import { GrowingFile } from "./growing-file.ts";
 import { logNames } from "./log-names.ts";
 
-/** Where tasks write, and what prints it. */
+/** Dependencies of {@link TaskOutput}. */
 export interface TaskOutputOptions {
   readonly logDirectory: string;
   readonly instances: number;
@@ -22,7 +22,7 @@ interface TaskStream {
 
 const POLL_MS = 1_000;
 
-/** Prints what the tasks of a batch job write to files, while they run. One piece of one file is held at a time. */
+/** Prints the files of a batch job's tasks while they are written. Memory holds one chunk of one file. */
 export class TaskOutput {
   readonly #onMessage: (text: string) => void;
   readonly #finishing = new AbortController();
@@ -49,13 +49,13 @@ export class TaskOutput {
     return task;
   }
 
-  /** Settles when what is written by now is printed. */
+  /** Settles when everything written so far is printed. */
   printWritten(): Promise<void> {
     this.#turn = this.#turn.then(() => this.#printNew());
     return this.#turn;
   }
 
-  /** Prints the rest, last lines without an end too. No task may write any more. */
+  /** Prints the rest, including last lines without an end, after all tasks have ended. */
   async finish(): Promise<void> {
     this.#finishing.abort();
     await this.#following;
