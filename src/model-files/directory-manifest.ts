@@ -29,7 +29,7 @@ const BOUNDS = {
 } as const;
 const SAFE_FILE_NAME = /^[A-Za-z0-9_-][A-Za-z0-9_.-]*$/;
 
-/** What the manifest of a model directory says. */
+/** Contents of the manifest of a model directory. */
 export interface DirectoryManifest {
   readonly tensors: readonly TensorHeader[];
   readonly metadata: Metadata;
@@ -102,7 +102,7 @@ function checkManifest(path: string, value: unknown): DirectoryManifest {
 function checkEntry(path: string, entry: Readonly<Record<string, unknown>>): TensorHeader {
   const { name, file, dtype, shape } = entry;
   if (typeof name !== "string") throw badFile(path, "name", "text", typeof name);
-  // The file is given by the name; whatever else the manifest says could lead anywhere.
+  // The file follows from the name: a path in the manifest could lead anywhere.
   const expected = parameterFileName(name);
   if (file !== expected)
     throw badFile(path, `file of ${quoteName(name)}`, expected, quoteName(file));

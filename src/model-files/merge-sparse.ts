@@ -55,7 +55,9 @@ export function mergeSparse<Header extends TensorHeader>(
   );
 }
 
-/** The shards among these parameters, by the name under which a file holds them as one tensor. */
+/**
+ * The sparse shards among these parameters, by the name of the tensor that a save joins them into.
+ */
 export function shardsByName<Header extends TensorHeader>(
   headers: readonly Header[],
 ): ReadonlyMap<string, readonly Header[]> {
@@ -104,7 +106,7 @@ function mergeShards<Header extends TensorHeader>(
   return { header, parts };
 }
 
-/** Walks the gaps between shards, not the numbers: a shard may claim any number. */
+/** Iterates over the shards, not over their numbers, because a shard may have any number. */
 function checkComplete(name: string, shards: readonly Shard<TensorHeader>[]): void {
   const missing: number[] = [];
   let expected = 0;

@@ -100,7 +100,7 @@ export class ModelFile {
     );
   }
 
-  /** Closes the file; reads that follow fail with CLOSED. Again: does nothing. */
+  /** Closes the file; later reads fail with CLOSED. May be called again. */
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;

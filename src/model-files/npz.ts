@@ -14,7 +14,7 @@ import { writeZip } from "./zip-writer.ts";
 
 const SUFFIX = ".npy";
 
-/** What the comment of a member begins with whose name is escaped; the true name follows, as JSON. */
+/** Prefix of the comment of a member with an escaped name; the true name follows as JSON. */
 const NAME_COMMENT = "PSERVER.name=";
 
 /**
@@ -60,7 +60,7 @@ export async function readNpz(file: ModelFile): Promise<IncomingModel> {
   return { tensors, metadata: parseMetadata(comment) ?? {} };
 }
 
-/** A tensor, and how many bytes its header has. */
+/** A tensor, and the bytes of its `.npy` header. */
 async function readMember(
   file: ModelFile,
   entry: ZipEntry,

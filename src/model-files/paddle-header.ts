@@ -25,7 +25,7 @@ export async function* writeParameterFile(
   yield* model.chunks(tensor);
 }
 
-/** What the header of a parameter file says; its elements fill the rest of the file. */
+/** Header of a parameter file; the elements fill the rest of the file. */
 export interface PaddleHeader {
   readonly valueBytes: number;
   readonly elements: number;

@@ -19,7 +19,7 @@ import { badName, dataBytes, elementsOf, showShape, TENSORS_MAX } from "./tensor
 
 const CONFIG_SUFFIX = ".protobuf";
 const CONFIG_BYTES_MAX = 1024 * 1024;
-/** Our pax records. Programs that do not know them pass over them. */
+/** Our pax records, which other programs ignore. */
 const ATTRIBUTES = {
   dtype: "PSERVER.dtype",
   shape: "PSERVER.shape",

@@ -67,7 +67,7 @@ export async function readSafetensors(file: ModelFile): Promise<IncomingModel> {
   return { tensors, metadata };
 }
 
-/** The header is an object of flat objects, whose lists are the shape and the place. */
+/** The header is an object of objects, each with two lists: shape and offsets. */
 const BOUNDS = {
   depth: 3,
   containers: 3 * TENSORS_MAX + 2,

@@ -30,7 +30,7 @@ export async function* writeSafetensors(
   model: OutgoingModel,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const tensors = [...model.tensors].sort((a, b) => DTYPES[b.dtype].bytes - DTYPES[a.dtype].bytes);
-  // The text is put together by hand: an object would lose a parameter called __proto__.
+  // The JSON is built from strings: an object would lose a parameter called __proto__.
   const fields: string[] = [];
   const metadata = encodeMetadata(model.metadata);
   if (metadata !== "") fields.push(`"${METADATA_KEY}":${metadata}`);

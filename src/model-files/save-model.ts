@@ -84,9 +84,9 @@ export async function saveModel(options: SaveModelOptions): Promise<SavedModel> 
   }
 }
 
-/** The format that a path asks for; a directory that is there already is asked for whatever its name. */
+/** The format for a path; an existing directory is saved as a directory, whatever its name. */
 async function formatFor(file: string, path: string): Promise<ModelFormat> {
-  // Without links, the name is that of the file, but a final slash is of the path alone.
+  // `file` has its links resolved, but lacks a final slash of the path.
   const format = formatOf(path.endsWith("/") ? `${file}/` : file);
   if (format !== undefined) return format;
   if ((await kindOf(file)) === "directory") return "directory";
@@ -137,7 +137,7 @@ async function checkTarget(file: string, format: ModelFormat, path: string): Pro
   }
 }
 
-/** None of the directories above the file may have become a link since they were resolved. */
+/** Checks that no directory above the file has become a link since they were resolved. */
 async function checkParent(parent: string, path: string): Promise<void> {
   const real = await io("resolve", parent, realpath(parent));
   if (real !== parent) throw badPath(parent, `${real}, where a symbolic link leads`, path);

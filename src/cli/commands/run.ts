@@ -18,7 +18,7 @@ const RESTARTS_DEFAULT = 3;
 const GPUS_MAX = 1_024;
 const VARIABLE = /^(?<name>[A-Za-z_][A-Za-z0-9_]*)=(?<value>.*)$/s;
 
-/** `pserver run`: trainers, with a server of their own or on one that is there, to their end. */
+/** `pserver run`: runs trainers to their end, with a new server or one that already runs. */
 export function registerRun(program: Command, context: CliContext): void {
   const command = program
     .command("run")

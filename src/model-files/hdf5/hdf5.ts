@@ -61,7 +61,7 @@ async function writeTensor(
   await pieces.end();
 }
 
-/** Cuts chunks of any lengths into pieces of the lengths that are asked for. */
+/** Cuts chunks of any lengths into pieces of requested lengths. */
 class Pieces {
   readonly #chunks: AsyncIterator<Uint8Array>;
   #rest: Uint8Array = new Uint8Array(0);
@@ -87,7 +87,7 @@ class Pieces {
     return piece;
   }
 
-  /** Lets the source check that nothing was left. */
+  /** Reads on to the end, so that the source checks its length. */
   async end(): Promise<void> {
     while ((await this.#chunks.next()).done !== true);
   }
