@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { FileHandle } from "node:fs/promises";
-import { open, rename, rm, rmdir, stat } from "node:fs/promises";
+import { type FileHandle, open, rename, rm, rmdir, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { ensureError, PserverError } from "../protocol/errors.ts";
 import { errnoCode, io } from "../system/file-errors.ts";

@@ -4,16 +4,16 @@ import { escapeName, quoteName } from "../protocol/names.ts";
 import { badFile, badFileDtype } from "./bad-file.ts";
 import { parseBoundedJson } from "./json-bounds.ts";
 import { recordOf } from "./json-record.ts";
-import type { Metadata } from "./metadata.ts";
-import { metadataFrom } from "./metadata.ts";
+import { type Metadata, metadataFrom } from "./metadata.ts";
 import { ModelFile } from "./model-file.ts";
-import type { OutgoingModel, TensorHeader } from "./tensor.ts";
 import {
   DESCRIPTION_BYTES_MAX,
   DESCRIPTION_VALUES_MAX,
   isShape,
+  type OutgoingModel,
   showShape,
   TENSORS_MAX,
+  type TensorHeader,
 } from "./tensor.ts";
 
 /** The file that lists the parameters of a model directory. */

@@ -1,7 +1,6 @@
 import { PserverError } from "../protocol/errors.ts";
 import { quoteName } from "../protocol/names.ts";
-import type { TensorHeader } from "./tensor.ts";
-import { badName, checkHeaders, dataBytes, showShape } from "./tensor.ts";
+import { badName, checkHeaders, dataBytes, showShape, type TensorHeader } from "./tensor.ts";
 
 const SHARD_NAME = /^(.+):sparse-(0|[1-9]\d{0,8})$/s;
 const LISTED_MAX = 10;

@@ -1,6 +1,5 @@
 import { constants } from "node:fs";
-import type { FileHandle } from "node:fs/promises";
-import { open } from "node:fs/promises";
+import { type FileHandle, open } from "node:fs/promises";
 import { PserverError } from "../protocol/errors.ts";
 import { io } from "../system/file-errors.ts";
 import { badFile } from "./bad-file.ts";

@@ -1,5 +1,4 @@
-import type { Dtype } from "../protocol/dtypes.ts";
-import { isDtype } from "../protocol/dtypes.ts";
+import { type Dtype, isDtype } from "../protocol/dtypes.ts";
 import { badFile, badFileDtype } from "./bad-file.ts";
 import { parsePythonDict } from "./python-dict.ts";
 import { isShape, showShape } from "./tensor.ts";

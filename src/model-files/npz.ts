@@ -5,11 +5,17 @@ import { checkNamesApart, memberName, trueNameOf } from "./member-name.ts";
 import { encodeMetadata, parseMetadata } from "./metadata.ts";
 import type { ModelFile } from "./model-file.ts";
 import { encodeNpyHeader, NPY_PREFIX_BYTES, npyTextRange, parseNpyText } from "./npy-header.ts";
-import type { IncomingModel, OutgoingModel, TensorHeader, TensorSource } from "./tensor.ts";
-import { DESCRIPTION_BYTES_MAX, dataBytes, elementsOf } from "./tensor.ts";
+import {
+  DESCRIPTION_BYTES_MAX,
+  dataBytes,
+  elementsOf,
+  type IncomingModel,
+  type OutgoingModel,
+  type TensorHeader,
+  type TensorSource,
+} from "./tensor.ts";
 import { unpack, unpackHead } from "./zip-data.ts";
-import type { ZipEntry } from "./zip-reader.ts";
-import { readZip } from "./zip-reader.ts";
+import { readZip, type ZipEntry } from "./zip-reader.ts";
 import { writeZip } from "./zip-writer.ts";
 
 const SUFFIX = ".npy";

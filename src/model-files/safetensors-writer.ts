@@ -1,9 +1,7 @@
-import type { Dtype } from "../protocol/dtypes.ts";
-import { DTYPES } from "../protocol/dtypes.ts";
+import { DTYPES, type Dtype } from "../protocol/dtypes.ts";
 import { PserverError } from "../protocol/errors.ts";
 import { encodeMetadata } from "./metadata.ts";
-import type { OutgoingModel } from "./tensor.ts";
-import { badName, DESCRIPTION_BYTES_MAX, dataBytes } from "./tensor.ts";
+import { badName, DESCRIPTION_BYTES_MAX, dataBytes, type OutgoingModel } from "./tensor.ts";
 
 /** The header's key for metadata, which no tensor can have. */
 export const METADATA_KEY = "__metadata__";

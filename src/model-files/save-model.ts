@@ -10,18 +10,14 @@ import {
 } from "./atomic-write.ts";
 import { checkReplaceable, kindOf, writeDirectoryModel } from "./directory-model.ts";
 import { writeHdf5 } from "./hdf5/hdf5.ts";
-import type { MergedTensor } from "./merge-sparse.ts";
-import { mergeSparse } from "./merge-sparse.ts";
-import type { Metadata } from "./metadata.ts";
-import { checkMetadata } from "./metadata.ts";
-import type { ModelFormat } from "./model-format.ts";
-import { formatOf, unknownFormat } from "./model-format.ts";
+import { type MergedTensor, mergeSparse } from "./merge-sparse.ts";
+import { checkMetadata, type Metadata } from "./metadata.ts";
+import { formatOf, type ModelFormat, unknownFormat } from "./model-format.ts";
 import { badPath, resolveModelPath } from "./model-path.ts";
 import { writeNpz } from "./npz.ts";
 import { writePaddleTar } from "./paddle-tar.ts";
 import { writeSafetensors } from "./safetensors-writer.ts";
-import type { OutgoingModel, TensorHeader } from "./tensor.ts";
-import { exactly } from "./tensor.ts";
+import { exactly, type OutgoingModel, type TensorHeader } from "./tensor.ts";
 
 /** What to save, and where. */
 export interface SaveModelOptions {

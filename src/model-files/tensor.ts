@@ -1,5 +1,4 @@
-import type { Dtype } from "../protocol/dtypes.ts";
-import { DTYPES, isDtype } from "../protocol/dtypes.ts";
+import { DTYPES, type Dtype, isDtype } from "../protocol/dtypes.ts";
 import { PserverError } from "../protocol/errors.ts";
 import { RANK_MAX } from "../protocol/limits.ts";
 import { escapeName, quoteName } from "../protocol/names.ts";

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { tensorBytes } from "../../protocol/tensor.ts";
 import { type CliContext, openOutput } from "../context.ts";
-import { helpText } from "../help-text.ts";
+import { addHelp } from "../help-text.ts";
 import {
   describeUnknown,
   describeUpdates,
@@ -9,21 +9,15 @@ import {
   versionEntries,
 } from "../job/known-versions.ts";
 import { withAdmin, withTrainer } from "../job/open-job.ts";
-import {
-  addJobOptions,
-  addTrainerOption,
-  type TrainerFlags,
-} from "../options/connection-options.ts";
-import { addOutputOptions } from "../options/output-options.ts";
+import { type AskingFlags, addAskingOptions } from "../options/asking-options.ts";
 import { formatBytes } from "../output/amounts.ts";
-import type { OutputFlags } from "../output/output.ts";
 import { summarizeTensor } from "../output/tensor-summary.ts";
 import { encodeJsonTensor } from "../tensor-files/json-tensor.ts";
 import { checkTensorTarget, writeTensorFile } from "../tensor-files/write-tensor.ts";
 
 const TIMEOUT_MS = 60_000;
 
-interface GetFlags extends TrainerFlags, OutputFlags {
+interface GetFlags extends AskingFlags {
   readonly out?: string;
 }
 
@@ -34,24 +28,22 @@ export function registerGet(program: Command, context: CliContext): void {
     .description("print the values of a parameter, or write them to a file")
     .argument("<name>", "the parameter")
     .option("--out <file>", "write to .npy, .json, or .bin, the little-endian bytes in C order");
-  addOutputOptions(addTrainerOption(addJobOptions(command, TIMEOUT_MS)))
-    .action((name: string, flags: GetFlags) => runGet(context, name, flags))
-    .addHelpText(
-      "after",
-      helpText({
-        "With --json": [
-          '  {"name","dtype","shape","version","updates","values"}, all values flat in C order; 64-bit',
-          '  integers, NaN and infinities as strings. With --out: {"file","bytes","version","updates"}.',
-          '  The version is {"least","most"} of the blocks just before the values were read, which may be',
-          "  newer.",
-        ],
-        Examples: [
-          "  pserver get w                     # the first and last values, as numpy prints them",
-          "  pserver get w --json > w.json",
-          "  pserver get w --out w.npy         # numpy.load('w.npy')",
-        ],
-      }),
-    );
+  addAskingOptions(command, TIMEOUT_MS).action((name: string, flags: GetFlags) =>
+    runGet(context, name, flags),
+  );
+  addHelp(command, {
+    "With --json": [
+      '  {"name","dtype","shape","version","updates","values"}, all values flat in C order; 64-bit',
+      '  integers, NaN and infinities as strings. With --out: {"file","bytes","version","updates"}.',
+      '  The version is {"least","most"} of the blocks just before the values were read, which may be',
+      "  newer.",
+    ],
+    Examples: [
+      "  pserver get w                     # the first and last values, as numpy prints them",
+      "  pserver get w --json > w.json",
+      "  pserver get w --out w.npy         # numpy.load('w.npy')",
+    ],
+  });
 }
 
 async function runGet(context: CliContext, name: string, flags: GetFlags): Promise<void> {

@@ -1,9 +1,8 @@
 import { type Command, Option } from "commander";
 import { type CliContext, openLog } from "../context.ts";
-import { helpText } from "../help-text.ts";
+import { addHelp } from "../help-text.ts";
 import { type GatewayFlags, runGateway } from "../legion-gateway/run-gateway.ts";
-import { addJobOptions, addTrainerOption } from "../options/connection-options.ts";
-import { addOutputOptions } from "../options/output-options.ts";
+import { addAskingOptions } from "../options/asking-options.ts";
 import { parseTimeout, sizeOfAtLeast, wholeNumber } from "../options/parse-values.ts";
 
 const TIMEOUT_MS = 30_000;
@@ -52,22 +51,20 @@ export function registerLegionGateway(program: Command, context: CliContext): vo
         .argParser(parseTimeout)
         .default(STALL_MS, "60s"),
     );
-  addOutputOptions(addTrainerOption(addJobOptions(command, TIMEOUT_MS)))
-    .action((flags: GatewayFlags) => runGateway(context, openLog(context, flags), flags))
-    .addHelpText(
-      "after",
-      helpText({
-        "What it does": [
-          "  An old client works unchanged: its Client() finds the gateway by legion_server_ip and",
-          "  legion_server_port, which are printed. Pushes of one trainer are applied in their order.",
-          "  Legion's protocol cannot tell errors: a trainer whose request fails is disconnected, and the",
-          "  reason is in the log here. Nobody is asked for a password: see docs/legion.md.",
-        ],
-        "With --json": ['  One line once it serves: {"ready":true,"address","port","job"}.'],
-        Examples: [
-          "  pserver legion-gateway",
-          "  pserver legion-gateway --job mnist --listen 10.0.0.5 --port 5700 --max-memory 8GiB",
-        ],
-      }),
-    );
+  addAskingOptions(command, TIMEOUT_MS).action((flags: GatewayFlags) =>
+    runGateway(context, openLog(context, flags), flags),
+  );
+  addHelp(command, {
+    "What it does": [
+      "  An old client works unchanged: its Client() finds the gateway by legion_server_ip and",
+      "  legion_server_port, which are printed. Pushes of one trainer are applied in their order.",
+      "  Legion's protocol cannot tell errors: a trainer whose request fails is disconnected, and the",
+      "  reason is in the log here. Nobody is asked for a password: see docs/legion.md.",
+    ],
+    "With --json": ['  One line once it serves: {"ready":true,"address","port","job"}.'],
+    Examples: [
+      "  pserver legion-gateway",
+      "  pserver legion-gateway --job mnist --listen 10.0.0.5 --port 5700 --max-memory 8GiB",
+    ],
+  });
 }

@@ -3,7 +3,7 @@ import { openModel, type TensorSource } from "../../model-files/index.ts";
 import { type ParameterConfig, toConfig } from "../../protocol/config/index.ts";
 import { quoteName } from "../../protocol/names.ts";
 import { type CliContext, openOutput } from "../context.ts";
-import { helpText } from "../help-text.ts";
+import { addHelp } from "../help-text.ts";
 import { loadModel } from "../job/load-model.ts";
 import { withTrainer } from "../job/open-job.ts";
 import {
@@ -34,31 +34,29 @@ export function registerLoad(program: Command, context: CliContext): void {
     .description("initialize a job with the parameters of a model file")
     .argument("<path>", "a .safetensors, .npz, .h5, .hdf5 or .tar file here, or a saved directory")
     .option("--overwrite", "overwrite the values of a job that is initialized");
-  addOutputOptions(addTrainerOption(addJobOptions(addConfigOptions(command), TIMEOUT_MS)))
-    .action((path: string, flags: LoadFlags) => runLoad(context, path, flags))
-    .addHelpText(
-      "after",
-      helpText({
-        "An initialized job": [
-          "  It is refused with ALREADY_INITIALIZED, and nothing is changed. With --overwrite its",
-          "  parameters get the values of the file, one after the other; what they are updated with",
-          "  stays. Sparse shards, which a save joins, get their rows of the joined tensor back. An",
-          "  interrupted load leaves the job uninitialized: load again.",
-        ],
-        Configuration: [
-          "  A model file holds values only. The optimizer is given here; by default it is sgd with the",
-          "  learning rate that each gradient brings. A --config for one parameter overrides one for",
-          "  all, which overrides the other flags. Its entries are in docs/protocol.md.",
-        ],
-        "With --json": ['  {"parameters","bytes","overwritten"} once it is done.'],
-        Examples: [
-          "  pserver load model.safetensors --optimizer adamw --learning-rate 0.001",
-          "  pserver load --job mnist weights.npz --overwrite",
-          `  pserver load m.npz --config '{"clipNorm":1}' --config 'emb={"optimizer":"adagrad"}'`,
-          "  pserver load m.npz --config @training.yaml",
-        ],
-      }),
-    );
+  addOutputOptions(addTrainerOption(addJobOptions(addConfigOptions(command), TIMEOUT_MS))).action(
+    (path: string, flags: LoadFlags) => runLoad(context, path, flags),
+  );
+  addHelp(command, {
+    "An initialized job": [
+      "  It is refused with ALREADY_INITIALIZED, and nothing is changed. With --overwrite its",
+      "  parameters get the values of the file, one after the other; what they are updated with",
+      "  stays. Sparse shards, which a save joins, get their rows of the joined tensor back. An",
+      "  interrupted load leaves the job uninitialized: load again.",
+    ],
+    Configuration: [
+      "  A model file holds values only. The optimizer is given here; by default it is sgd with the",
+      "  learning rate that each gradient brings. A --config for one parameter overrides one for",
+      "  all, which overrides the other flags. Its entries are in docs/protocol.md.",
+    ],
+    "With --json": ['  {"parameters","bytes","overwritten"} once it is done.'],
+    Examples: [
+      "  pserver load model.safetensors --optimizer adamw --learning-rate 0.001",
+      "  pserver load --job mnist weights.npz --overwrite",
+      `  pserver load m.npz --config '{"clipNorm":1}' --config 'emb={"optimizer":"adagrad"}'`,
+      "  pserver load m.npz --config @training.yaml",
+    ],
+  });
 }
 
 async function runLoad(context: CliContext, path: string, flags: LoadFlags): Promise<void> {

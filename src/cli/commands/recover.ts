@@ -9,7 +9,7 @@ import { askLine } from "../ask-line.ts";
 import { confirm } from "../confirm.ts";
 import { type CliContext, openOutput } from "../context.ts";
 import { EXIT } from "../exit-codes.ts";
-import { helpText } from "../help-text.ts";
+import { addHelp } from "../help-text.ts";
 import { unlessAborted } from "../interrupts.ts";
 import {
   addConnectionOptions,
@@ -62,28 +62,25 @@ export function registerRecover(program: Command, context: CliContext): void {
       ),
     )
     .option("--yes", "accept the loss without asking; needs --from")
-    .action((flags: RecoverFlags) => runRecover(context, flags))
-    .addHelpText(
-      "after",
-      helpText({
-        "What it does": [
-          "  Without --yes it only shows, and asks where it runs in a terminal. A shard that goes on gets a",
-          "  new generation: its old positions mean nothing any more, and every trainer is told what was",
-          "  given up. Running hosts serve it again within two lease times. It needs the user of a host.",
-        ],
-        "Exit code": ["  1 if shards have stopped and were not recovered, else 0."],
-        "With --json": [
-          '  {"job","shards":[{"shard","condition","error","snapshots","journal","choices",…}],',
-          '  "recovered":[{"shard","generation","fallbacks"}]}; a condition is serving, whole, stopped or',
-          "  failed.",
-        ],
-        Examples: [
-          "  pserver recover --job mnist",
-          "  pserver recover --job mnist --from prefix --yes",
-          "  pserver recover --job mnist --shard 3 --from snapshot --record 1200 --yes",
-        ],
-      }),
-    );
+    .action((flags: RecoverFlags) => runRecover(context, flags));
+  addHelp(command, {
+    "What it does": [
+      "  Without --yes it only shows, and asks where it runs in a terminal. A shard that goes on gets a",
+      "  new generation: its old positions mean nothing any more, and every trainer is told what was",
+      "  given up. Running hosts serve it again within two lease times. It needs the user of a host.",
+    ],
+    "Exit code": ["  1 if shards have stopped and were not recovered, else 0."],
+    "With --json": [
+      '  {"job","shards":[{"shard","condition","error","snapshots","journal","choices",…}],',
+      '  "recovered":[{"shard","generation","fallbacks"}]}; a condition is serving, whole, stopped or',
+      "  failed.",
+    ],
+    Examples: [
+      "  pserver recover --job mnist",
+      "  pserver recover --job mnist --from prefix --yes",
+      "  pserver recover --job mnist --shard 3 --from snapshot --record 1200 --yes",
+    ],
+  });
 }
 
 async function runRecover(context: CliContext, flags: RecoverFlags): Promise<void> {

@@ -4,7 +4,7 @@ import type { EtcdSpace } from "../../actors/etcd/etcd-space.ts";
 import { PserverError } from "../../protocol/errors.ts";
 import { confirm } from "../confirm.ts";
 import { type CliContext, openOutput } from "../context.ts";
-import { helpText } from "../help-text.ts";
+import { addHelp } from "../help-text.ts";
 import { withStore } from "../job/open-broker.ts";
 import {
   addConnectionOptions,
@@ -28,24 +28,22 @@ export function registerRemove(program: Command, context: CliContext): void {
     .description("remove a job for good, with its values, journals and history")
     .argument("<job>", "the job", parseJob)
     .option("-y, --yes", "do not ask");
-  addOutputOptions(addEtcdPlaceOptions(addTimeoutOption(addConnectionOptions(command), TIMEOUT_MS)))
-    .action((job: string, flags: RemoveFlags) => removeJob(context, { ...flags, job }))
-    .addHelpText(
-      "after",
-      helpText({
-        "What it does": [
-          "  It refuses while a host of the job is alive. To complete an interrupted removal, repeat it: until",
-          "  then no host can join the job, or create a new one of its name. Saved models stay.",
-        ],
-        Permissions: ["  The user needs the JetStream API, like the user that hosts store with."],
-        "With --json": ['  {"job","removed":[name, …]}: the streams and keys that were removed.'],
-        Examples: [
-          "  pserver remove mnist",
-          "  pserver remove mnist --yes",
-          "  pserver remove mnist --etcd http://127.0.0.1:2379",
-        ],
-      }),
-    );
+  addOutputOptions(
+    addEtcdPlaceOptions(addTimeoutOption(addConnectionOptions(command), TIMEOUT_MS)),
+  ).action((job: string, flags: RemoveFlags) => removeJob(context, { ...flags, job }));
+  addHelp(command, {
+    "What it does": [
+      "  It refuses while a host of the job is alive. To complete an interrupted removal, repeat it: until",
+      "  then no host can join the job, or create a new one of its name. Saved models stay.",
+    ],
+    Permissions: ["  The user needs the JetStream API, like the user that hosts store with."],
+    "With --json": ['  {"job","removed":[name, …]}: the streams and keys that were removed.'],
+    Examples: [
+      "  pserver remove mnist",
+      "  pserver remove mnist --yes",
+      "  pserver remove mnist --etcd http://127.0.0.1:2379",
+    ],
+  });
 }
 
 async function removeJob(context: CliContext, flags: RemoveFlags & JobFlags): Promise<void> {

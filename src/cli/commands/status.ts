@@ -13,14 +13,9 @@ import type { ParameterInfo, StatusReply } from "../../protocol/lifecycle-messag
 import { tensorBytes } from "../../protocol/tensor.ts";
 import { visible } from "../../protocol/visible.ts";
 import { type CliContext, openOutput } from "../context.ts";
-import { helpText } from "../help-text.ts";
+import { addHelp } from "../help-text.ts";
 import { withAdmin } from "../job/open-job.ts";
-import {
-  addJobOptions,
-  addTrainerOption,
-  type TrainerFlags,
-} from "../options/connection-options.ts";
-import { addOutputOptions } from "../options/output-options.ts";
+import { type AskingFlags, addAskingOptions } from "../options/asking-options.ts";
 import {
   formatBytes,
   formatCount,
@@ -30,7 +25,6 @@ import {
 } from "../output/amounts.ts";
 import type { Look, Paint, Style } from "../output/colors.ts";
 import { describeFallbacks } from "../output/fallbacks.ts";
-import type { OutputFlags } from "../output/output.ts";
 import { type Concession, formatTable } from "../output/table.ts";
 import { hangingLines, titledLines } from "../output/wrap.ts";
 
@@ -59,33 +53,29 @@ export function registerStatus(program: Command, context: CliContext): void {
   const command = program
     .command("status")
     .description("show the state of a job, its hosts, parameters and trainers");
-  addOutputOptions(addTrainerOption(addJobOptions(command, TIMEOUT_MS)))
-    .action(async (flags: TrainerFlags & OutputFlags) => {
-      const output = openOutput(context, flags);
-      const status = await withAdmin(context, flags, async (admin) => {
-        const [{ status, parameters }, participants] = await Promise.all([
-          admin.statusAndParameters(),
-          admin.participants(),
-        ]);
-        return summarize(flags.job, status, parameters, participants);
-      });
-      if (output.json) output.value(status);
-      else output.lines(describeStatus(status, output));
-    })
-    .addHelpText(
-      "after",
-      helpText({
-        "With --json": [
-          '  {"job","state","epoch","by","parameters":{"count","ready","blocks","bytes"},',
-          '  "hosts":[{"id","shards",…}],"trainers":[…],"shards":[{"shard","state",…}],',
-          '  "declared":{"parameters","heldBytes","quotas","trainers"},',
-          '  "synchronization":{"mode",…},"members":{"revision","started","trainers"}}; the job is',
-          "  uninitialized, initializing or ready, a shard is serving, catching-up, unowned, ….",
-          '  Where trainers keep step, each shard has "steps":{"revision","members","closed"}.',
-        ],
-        Examples: ["  pserver status", "  pserver status --job mnist --json"],
-      }),
-    );
+  addAskingOptions(command, TIMEOUT_MS).action(async (flags: AskingFlags) => {
+    const output = openOutput(context, flags);
+    const status = await withAdmin(context, flags, async (admin) => {
+      const [{ status, parameters }, participants] = await Promise.all([
+        admin.statusAndParameters(),
+        admin.participants(),
+      ]);
+      return summarize(flags.job, status, parameters, participants);
+    });
+    if (output.json) output.value(status);
+    else output.lines(describeStatus(status, output));
+  });
+  addHelp(command, {
+    "With --json": [
+      '  {"job","state","epoch","by","parameters":{"count","ready","blocks","bytes"},',
+      '  "hosts":[{"id","shards",…}],"trainers":[…],"shards":[{"shard","state",…}],',
+      '  "declared":{"parameters","heldBytes","quotas","trainers"},',
+      '  "synchronization":{"mode",…},"members":{"revision","started","trainers"}}; the job is',
+      "  uninitialized, initializing or ready, a shard is serving, catching-up, unowned, ….",
+      '  Where trainers keep step, each shard has "steps":{"revision","members","closed"}.',
+    ],
+    Examples: ["  pserver status", "  pserver status --job mnist --json"],
+  });
 }
 
 /** Combines the answers of hosts. */

@@ -4,7 +4,7 @@ import { ensureError } from "../../protocol/errors.ts";
 import type { CliContext } from "../context.ts";
 import { withStore } from "../job/open-broker.ts";
 import { withAdmin } from "../job/open-job.ts";
-import type { TrainerFlags } from "../options/connection-options.ts";
+import type { AskingFlags } from "../options/asking-options.ts";
 import { checkMaxPayload, checkNode, checkVersion } from "./broker-checks.ts";
 import { type Check, fail, ok, skip } from "./check.ts";
 import { checkDisk } from "./disk-check.ts";
@@ -16,7 +16,7 @@ import { checkPermissions } from "./permission-checks.ts";
 const NODE_NEEDED = [20, 19] as const;
 
 /** Flags of `pserver doctor`. */
-export interface DoctorFlags extends TrainerFlags {
+export interface DoctorFlags extends AskingFlags {
   /** `--store` of a `pserver up` on this machine. */
   readonly store?: string;
 }

@@ -2,15 +2,15 @@ import { isIPv6 } from "node:net";
 import type { CliContext } from "../context.ts";
 import { untilAborted } from "../interrupts.ts";
 import { withTrainer } from "../job/open-job.ts";
-import type { TrainerFlags } from "../options/connection-options.ts";
-import type { Output, OutputFlags } from "../output/output.ts";
+import type { AskingFlags } from "../options/asking-options.ts";
+import type { Output } from "../output/output.ts";
 import { LegionGateway } from "./gateway.ts";
 import { KnownParameters } from "./known-parameters.ts";
 import { MemoryBudget } from "./memory-budget.ts";
 import { RequestHandler } from "./request-handler.ts";
 
 /** Flags of `pserver legion-gateway`. */
-export interface GatewayFlags extends TrainerFlags, OutputFlags {
+export interface GatewayFlags extends AskingFlags {
   readonly listen: string;
   readonly port: number;
   readonly maxConnections: number;

@@ -1,5 +1,5 @@
 import { Command, Option } from "commander";
-import { helpText } from "../help-text.ts";
+import { addHelp } from "../help-text.ts";
 import { wholeNumber } from "../options/parse-values.ts";
 import { LAUNCHERS, type LauncherName } from "../run/run-flags.ts";
 import { parseWallTime } from "../run/wall-time.ts";
@@ -32,7 +32,7 @@ const COUNT_MAX = 1_024;
 /** The command line of `legion`; `act` is called with the script and the flags. */
 export function legionCommand(act: (script: string, flags: LegionFlags) => Promise<void>): Command {
   const instances = wholeNumber(1, INSTANCES_MAX);
-  return new Command("legion")
+  const command = new Command("legion")
     .description("start the instances of a script with a parameter server, as Legion did")
     .argument("<script>", "what each instance runs; a .py file by python3")
     .addOption(
@@ -81,19 +81,17 @@ export function legionCommand(act: (script: string, flags: LegionFlags) => Promi
       ),
     )
     .helpOption("-h, --help", "print this help")
-    .action(act)
-    .addHelpText(
-      "after",
-      helpText({
-        "What is new": [
-          '  All is done by "pserver run", whose help says what instances get and when it ends.',
-        ],
-        Examples: [
-          '  legion train.py --instances 4 --walltime 3:00:00 --user_script_args "--epochs 10"',
-          "  legion train.py --debug --instances 2 --debug_devices gpu0,gpu1",
-        ],
-      }),
-    );
+    .action(act);
+  addHelp(command, {
+    "What is new": [
+      '  All is done by "pserver run", whose help says what instances get and when it ends.',
+    ],
+    Examples: [
+      '  legion train.py --instances 4 --walltime 3:00:00 --user_script_args "--epochs 10"',
+      "  legion train.py --debug --instances 2 --debug_devices gpu0,gpu1",
+    ],
+  });
+  return command;
 }
 
 /** Checks a wall time, so that errors name this program; `pserver run` reads it again. */

@@ -1,6 +1,7 @@
 import { type Command, Option } from "commander";
 import type { EtcdSettings } from "../../actors/etcd/etcd-keys.ts";
 import type { Synchronization } from "../../protocol/config/index.ts";
+import { defined } from "../../protocol/defined.ts";
 import { SHARDS_DEFAULT, SHARDS_MAX } from "../../protocol/limits.ts";
 import { addEtcdOptions, type EtcdFlags, etcdEntries, toEtcdSetting } from "./etcd-options.ts";
 import { parseSize, sizeOfAtLeast, wholeNumber } from "./parse-values.ts";
@@ -120,20 +121,20 @@ export interface HostSettings extends QuotaSettings {
 
 /** The flags as settings. The host chooses those that are not given. */
 export function toHostSettings(flags: HostFlags & { readonly job: string }): HostSettings {
-  const synchronization = toSynchronizationSetting(flags);
-  const etcd = toEtcdSetting(flags);
   return {
     job: flags.job,
-    ...(flags.workers === undefined ? {} : { workers: flags.workers }),
-    ...(flags.shards === undefined ? {} : { shards: flags.shards }),
-    ...(flags.journal === undefined ? {} : { journal: flags.journal }),
-    ...(flags.journalLimit === undefined ? {} : { journalBytesMax: flags.journalLimit }),
-    ...(flags.retain === undefined ? {} : { retainBytes: flags.retain }),
-    ...(flags.memoryLimit === undefined ? {} : { memoryLimitBytes: flags.memoryLimit }),
-    ...(flags.modelDir === undefined ? {} : { modelDirectory: flags.modelDir }),
-    ...(flags.acrossAccounts === undefined ? {} : { acrossAccounts: flags.acrossAccounts }),
+    ...defined({
+      workers: flags.workers,
+      shards: flags.shards,
+      journal: flags.journal,
+      journalBytesMax: flags.journalLimit,
+      retainBytes: flags.retain,
+      memoryLimitBytes: flags.memoryLimit,
+      modelDirectory: flags.modelDir,
+      acrossAccounts: flags.acrossAccounts,
+      synchronization: toSynchronizationSetting(flags),
+      etcd: toEtcdSetting(flags),
+    }),
     ...toQuotaSettings(flags),
-    ...(synchronization === undefined ? {} : { synchronization }),
-    ...(etcd === undefined ? {} : { etcd }),
   };
 }

@@ -1,4 +1,5 @@
 import { type Command, Option } from "commander";
+import { defined } from "../../protocol/defined.ts";
 import { DECLARED_MAX } from "../../protocol/limits.ts";
 import { parseSize, wholeNumber } from "./parse-values.ts";
 
@@ -59,13 +60,10 @@ export function quotaEntries(flags: QuotaFlags): Record<string, number | undefin
 
 /** The flags as settings. The host chooses those that are not given. */
 export function toQuotaSettings(flags: QuotaFlags): QuotaSettings {
-  const { quotaParameters, quotaBytes, trainerQuotaParameters, trainerQuotaBytes } = flags;
-  return {
-    ...(quotaParameters === undefined ? {} : { parametersMax: quotaParameters }),
-    ...(quotaBytes === undefined ? {} : { heldBytesMax: quotaBytes }),
-    ...(trainerQuotaParameters === undefined
-      ? {}
-      : { trainerParametersMax: trainerQuotaParameters }),
-    ...(trainerQuotaBytes === undefined ? {} : { trainerHeldBytesMax: trainerQuotaBytes }),
-  };
+  return defined({
+    parametersMax: flags.quotaParameters,
+    heldBytesMax: flags.quotaBytes,
+    trainerParametersMax: flags.trainerQuotaParameters,
+    trainerHeldBytesMax: flags.trainerQuotaBytes,
+  });
 }

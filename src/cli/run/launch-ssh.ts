@@ -1,12 +1,11 @@
 import type { TrainerCommand } from "./command-line.ts";
 import { GUARD, startLine } from "./guard.ts";
 import { GuardedProcess } from "./guarded-process.ts";
-import { KeptTrainer } from "./kept-trainer.ts";
 import { type Launch, trainerOutput, trainerVariables } from "./launch.ts";
 import { readMachines } from "./machines.ts";
 import type { RunFlags } from "./run-flags.ts";
 import { shellCommand } from "./shell-words.ts";
-import { TrainerTeam } from "./trainer-team.ts";
+import { startTeam, type TrainerTeam } from "./trainer-team.ts";
 import { ownVariables, trainerId } from "./trainer-variables.ts";
 
 /** ssh asks for no password, and notices a lost machine within a minute. */
@@ -29,7 +28,7 @@ export function sshCommand(machine: string): [program: string, ...args: string[]
  * @throws BAD_VALUE, IO as {@link readMachines}.
  */
 export function launchSsh(launch: Launch): TrainerTeam {
-  const { flags, command, output, context } = launch;
+  const { flags, command, context } = launch;
   const machines = readMachines(flags.machines);
   const printer = trainerOutput(launch);
   const shared = trainerVariables(launch);
@@ -48,18 +47,10 @@ export function launchSsh(launch: Launch): TrainerTeam {
       output: printer,
     });
   };
-  const ranks = Array.from({ length: flags.instances }, (_, rank) => rank);
-  return TrainerTeam.of(
-    ranks.map((rank) =>
-      KeptTrainer.start({
-        rank,
-        trainer: `${trainerId(flags, rank)} on ${machines[rank % machines.length]}`,
-        restartsMax: flags.restarts,
-        onMessage: (text) => output.warning(text),
-        start: () => start(rank),
-      }),
-    ),
-  );
+  return startTeam(launch, {
+    nameOf: (rank) => `${trainerId(flags, rank)} on ${machines[rank % machines.length]}`,
+    start,
+  });
 }
 
 /** Describes what would be started: the machine of each rank, and the command. */

@@ -1,4 +1,6 @@
-import type { KeptTrainer } from "./kept-trainer.ts";
+import type { GuardedProcess } from "./guarded-process.ts";
+import { KeptTrainer } from "./kept-trainer.ts";
+import type { Launch } from "./launch.ts";
 import type { RunningTrainers, TrainerEnd } from "./running-trainers.ts";
 
 /** Trainers that this process has started, each by itself. */
@@ -42,4 +44,21 @@ export class TrainerTeam implements RunningTrainers {
       }
     });
   }
+}
+
+/** Starts the trainers of all ranks, and keeps them running. `nameOf` is for messages. */
+export function startTeam(
+  { flags, output }: Launch,
+  each: { nameOf(rank: number): string; start(rank: number): GuardedProcess },
+): TrainerTeam {
+  const trainers = Array.from({ length: flags.instances }, (_, rank) =>
+    KeptTrainer.start({
+      rank,
+      trainer: each.nameOf(rank),
+      restartsMax: flags.restarts,
+      onMessage: (text) => output.warning(text),
+      start: () => each.start(rank),
+    }),
+  );
+  return TrainerTeam.of(trainers);
 }

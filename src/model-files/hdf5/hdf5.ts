@@ -4,8 +4,13 @@ import { PserverError } from "../../protocol/errors.ts";
 import { checkNamesApart } from "../member-name.ts";
 import { encodeMetadata } from "../metadata.ts";
 import type { ModelFile } from "../model-file.ts";
-import type { IncomingModel, OutgoingModel, TensorHeader, TensorSource } from "../tensor.ts";
-import { dataBytes } from "../tensor.ts";
+import {
+  dataBytes,
+  type IncomingModel,
+  type OutgoingModel,
+  type TensorHeader,
+  type TensorSource,
+} from "../tensor.ts";
 import { boxes } from "./boxes.ts";
 import { type DatasetPath, datasetPaths } from "./dataset-path.ts";
 import { WRITE_BYTES } from "./file-writer.ts";
