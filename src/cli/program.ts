@@ -22,7 +22,7 @@ import { registerStatus } from "./commands/status.ts";
 import { registerUp } from "./commands/up.ts";
 import type { CliContext } from "./context.ts";
 import { EXIT_MEANINGS } from "./exit-codes.ts";
-import { helpText } from "./help-text.ts";
+import { addHelp } from "./help-text.ts";
 import type { Paint } from "./output/colors.ts";
 import { messageWidth } from "./output/output.ts";
 import { jsonError } from "./output/report-error.ts";
@@ -71,7 +71,7 @@ export function createProgram(context: CliContext, style: ErrorStyle): Command {
   registerDoctor(program, context);
   registerCompletion(program, context);
   registerCompleteNames(program, context);
-  program.addHelpText("after", programHelp());
+  addProgramHelp(program);
   return program;
 }
 
@@ -91,11 +91,11 @@ function withoutValues(message: string): string {
     .replace(/^(unknown option '[^=']*)=.*'/s, "$1'");
 }
 
-function programHelp(): string {
+function addProgramHelp(program: Command): void {
   const codes = Object.entries(EXIT_MEANINGS).map(
     ([code, meaning]) => `  ${code.padStart(3)}  ${meaning}`,
   );
-  return helpText({
+  addHelp(program, {
     Output: [
       "  Data goes to stdout, messages and errors to stderr. With --json both are one JSON value a",
       '  line; an error is {"error":{"code","message","details"}} on stderr. NO_COLOR is respected.',

@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { type CliContext, openLog } from "../context.ts";
-import { helpText } from "../help-text.ts";
+import { addHelp } from "../help-text.ts";
 import { addConnectionOptions, addJobOption } from "../options/connection-options.ts";
 import { addJobHostOptions } from "../options/host-options.ts";
 import { addOutputOptions } from "../options/output-options.ts";
@@ -34,11 +34,12 @@ export function registerRun(program: Command, context: CliContext): void {
     action.setOptionValue("trainers", action.opts<RunFlags>().instances);
   });
   addConnectionOptions(command);
-  addOutputOptions(addJobHostOptions(addJobOption(command), "where --save says, else STORE/models"))
-    .action((words: TrainerCommand, flags: RunFlags) =>
-      runTrainers(context, openLog(context, flags), flags, words),
-    )
-    .addHelpText("after", helpText(HELP));
+  addOutputOptions(
+    addJobHostOptions(addJobOption(command), "where --save says, else STORE/models"),
+  ).action((words: TrainerCommand, flags: RunFlags) =>
+    runTrainers(context, openLog(context, flags), flags, words),
+  );
+  addHelp(command, HELP);
 }
 
 const HELP = {

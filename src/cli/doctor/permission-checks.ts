@@ -23,16 +23,12 @@ export function checkPermissions({ roles, refused }: Permissions, trainer: strin
   };
   const as = ` under the id ${trainer}`;
   const mayNothing = roles.size === 0;
+  const isObserver = roles.has("observer") && !roles.has("trainer");
   return [
     mayNothing
       ? fail("trainer permissions", missing("trainer"), ADVICE)
-      : describe("trainer permissions", roles.has("trainer") ? "trainer" : ownRole(roles), as),
+      : describe("trainer permissions", isObserver ? "observer" : "trainer", as),
     describe("host permissions (store)", "store"),
     describe("host permissions (answers)", "answers"),
   ];
-}
-
-/** The role to report about: an observer's own, else that of a trainer. */
-function ownRole(roles: ReadonlySet<Role>): Role {
-  return roles.has("observer") ? "observer" : "trainer";
 }

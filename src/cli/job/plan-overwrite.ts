@@ -5,10 +5,11 @@ import {
   type TensorHeader,
   type TensorSource,
 } from "../../model-files/index.ts";
-import { type ErrorCode, PserverError } from "../../protocol/errors.ts";
+import type { ErrorCode, PserverError } from "../../protocol/errors.ts";
 import type { ParameterInfo } from "../../protocol/lifecycle-messages.ts";
 import { quoteName } from "../../protocol/names.ts";
 import { elementCount, sameShape, type Tensor } from "../../protocol/tensor.ts";
+import { mismatch } from "../mismatch.ts";
 
 /** The parameters that each tensor of a file goes into, in the order of its rows, by the tensor's name. */
 export type OverwritePlan = ReadonlyMap<string, readonly ParameterInfo[]>;
@@ -83,6 +84,5 @@ function refusal(
   expected: string,
   received: string,
 ): PserverError {
-  const message = `${quoteName(parameter)}: expected ${expected}; received ${received}`;
-  return new PserverError(code, message, { parameter, expected, received });
+  return mismatch(code, quoteName(parameter), expected, received, { parameter });
 }

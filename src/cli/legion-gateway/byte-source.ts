@@ -1,4 +1,5 @@
 import { PserverError } from "../../protocol/errors.ts";
+import { mismatch } from "../mismatch.ts";
 
 /** How long a connection waits for its peer. */
 export interface Timeouts {
@@ -43,11 +44,8 @@ export class ByteSource {
     for (let filled = 0; filled < target.byteLength; ) {
       const waitMs = Math.max(0, Math.min(stallMs, endsAt - performance.now()));
       if (this.#rest.byteLength === 0 && !(await this.#next(waitMs, what))) {
-        throw new PserverError(
-          "BAD_LENGTH",
-          `${what}: expected ${target.byteLength} bytes; the connection ended after ${filled}`,
-          { expected: target.byteLength, received: filled },
-        );
+        const received = `${filled} before the connection ended`;
+        throw mismatch("BAD_LENGTH", what, `${target.byteLength} bytes`, received);
       }
       const part = this.#rest.subarray(0, target.byteLength - filled);
       target.set(part, filled);
@@ -65,11 +63,8 @@ export class ByteSource {
     let timer: NodeJS.Timeout | undefined;
     const tooLate = new Promise<never>((_, reject) => {
       timer = setTimeout(() => {
-        reject(
-          new PserverError("TIMEOUT", `${what}: nothing came for ${Math.round(waitMs)} ms`, {
-            timeoutMs: waitMs,
-          }),
-        );
+        const message = `${what}: nothing came for ${Math.round(waitMs)} ms`;
+        reject(new PserverError("TIMEOUT", message, { timeoutMs: waitMs }));
       }, waitMs);
     });
     try {

@@ -1,4 +1,5 @@
 import { PserverError } from "../../protocol/errors.ts";
+import { mismatch } from "../mismatch.ts";
 
 interface Waiting {
   readonly bytes: number;
@@ -29,11 +30,8 @@ export class MemoryBudget {
    */
   async with<T>(bytes: number, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
     if (bytes > this.bytesMax) {
-      throw new PserverError(
-        "TOO_LARGE",
-        `request: expected one that takes at most ${this.bytesMax} bytes; received one of ${bytes}`,
-        { expected: this.bytesMax, received: bytes },
-      );
+      const expected = `one that takes at most ${this.bytesMax} bytes`;
+      throw mismatch("TOO_LARGE", "request", expected, `one of ${bytes}`);
     }
     await this.#take(bytes, signal);
     try {

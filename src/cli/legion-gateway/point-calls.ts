@@ -1,7 +1,7 @@
 import type { Client } from "../../client/client.ts";
 import type { CallOptions } from "../../client/deadline.ts";
 import { allocateData, type Dtype, type TensorData } from "../../protocol/dtypes.ts";
-import { PserverError } from "../../protocol/errors.ts";
+import { mismatch } from "../mismatch.ts";
 import type { WireArray } from "./frames.ts";
 import { toProducts } from "./points.ts";
 
@@ -50,11 +50,8 @@ export class PointCalls {
     { alpha, beta }: { readonly alpha: number; readonly beta: number },
   ): Promise<void> {
     if (data.length !== points.length) {
-      const message = `values: expected one for each of ${points.length} points; received ${data.length}`;
-      throw new PserverError("BAD_SHAPE", message, {
-        expected: points.length,
-        received: data.length,
-      });
+      const expected = `one for each of ${points.length} points`;
+      throw mismatch("BAD_SHAPE", "values", expected, data.length);
     }
     for (const { lists, places } of toProducts(points)) {
       const values = allocateData(dtype, places.length);

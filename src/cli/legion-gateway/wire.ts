@@ -2,6 +2,7 @@ import { once } from "node:events";
 import type { Socket } from "node:net";
 import { allocateData, bytesOf, DTYPES } from "../../protocol/dtypes.ts";
 import { PserverError } from "../../protocol/errors.ts";
+import { mismatch } from "../mismatch.ts";
 import { ByteSource, type Timeouts } from "./byte-source.ts";
 import {
   type ArrayHeader,
@@ -58,11 +59,8 @@ export class LegionWire {
     const { dtype, shape, elements, bytes: expected } = header;
     const received = await this.#readHeader(FRAME.numeric, FRAME_BYTES_MAX, what);
     if (received !== expected) {
-      throw new PserverError(
-        "BAD_LENGTH",
-        `${what}: expected ${expected} bytes for ${dtype} of shape [${shape.join(", ")}]; received ${received}`,
-        { expected, received },
-      );
+      const elementsText = `${expected} bytes for ${dtype} of shape [${shape.join(", ")}]`;
+      throw mismatch("BAD_LENGTH", what, elementsText, received);
     }
     const data = allocateData(dtype, elements);
     await this.#source.fill(bytesOf(data), what);
@@ -121,9 +119,6 @@ export class LegionWire {
 export function replyBytes(what: string, { dtype, shape }: Omit<WireArray, "data">): number {
   const bytes = shape.reduce((product, size) => product * size, DTYPES[dtype].bytes);
   if (bytes <= FRAME_BYTES_MAX) return bytes;
-  throw new PserverError(
-    "TOO_LARGE",
-    `${what}: expected an array of at most ${FRAME_BYTES_MAX} bytes, the most of a frame; it has ${bytes}`,
-    { expected: FRAME_BYTES_MAX, received: bytes },
-  );
+  const expected = `an array of at most ${FRAME_BYTES_MAX} bytes, the most of a frame`;
+  throw mismatch("TOO_LARGE", what, expected, `one of ${bytes}`);
 }

@@ -1,8 +1,8 @@
 import { resolve } from "node:path";
 import { CommanderError } from "commander";
-import { PserverError } from "../../protocol/errors.ts";
 import type { CliProcess } from "../context.ts";
 import { EXIT } from "../exit-codes.ts";
+import { mismatch } from "../mismatch.ts";
 import { makePaint, wantsColor } from "../output/colors.ts";
 import { messageWidth } from "../output/output.ts";
 import { reportError } from "../output/report-error.ts";
@@ -58,13 +58,21 @@ export function toRunArguments(
   path: string | undefined,
 ): string[] {
   const { debug = false, debug_devices: devices, debug_pycharm: pycharm } = flags;
-  if (!debug && flags.instances === undefined) throw wrong("--instances", "a number", "none");
-  if (!debug && devices !== undefined) throw wrong("--debug_devices", "--debug with it", "none");
-  if (!debug && pycharm === true) throw wrong("--debug_pycharm", "--debug with it", "none");
+  if (!debug && flags.instances === undefined)
+    throw mismatch("BAD_VALUE", "--instances", "a number", "none");
+  if (!debug && devices !== undefined)
+    throw mismatch("BAD_VALUE", "--debug_devices", "--debug with it", "none");
+  if (!debug && pycharm === true)
+    throw mismatch("BAD_VALUE", "--debug_pycharm", "--debug with it", "none");
   const instances = flags.instances ?? 1;
   const deviceCount = devices?.split(/[,;]/).length ?? instances;
   if (deviceCount !== instances) {
-    throw wrong("--debug_devices", `one for each of ${instances}`, String(deviceCount));
+    throw mismatch(
+      "BAD_VALUE",
+      "--debug_devices",
+      `one for each of ${instances}`,
+      String(deviceCount),
+    );
   }
   const launcher = flags.launcher ?? (debug ? "local" : launcherHere(path));
   const isBatch = launcher === "slurm" || launcher === "pbs";
@@ -141,14 +149,10 @@ async function checkScriptArguments(
   const { code, stderr } = await runProgram(question, options);
   if (code === 0) return;
   const expected = "words as a shell reads them";
-  throw wrong(
+  throw mismatch(
+    "BAD_VALUE",
     "--user_script_args",
     expected,
     `${JSON.stringify(scriptArguments)}: ${stderr.trim()}`,
   );
-}
-
-function wrong(flag: string, expected: string, received: string): PserverError {
-  const message = `${flag}: expected ${expected}; received ${received}`;
-  return new PserverError("BAD_VALUE", message, { expected, received });
 }

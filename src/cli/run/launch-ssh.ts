@@ -4,8 +4,9 @@ import { GuardedProcess } from "./guarded-process.ts";
 import { type Launch, trainerOutput, trainerVariables } from "./launch.ts";
 import { readMachines } from "./machines.ts";
 import type { RunFlags } from "./run-flags.ts";
+import type { RunningTrainers } from "./running-trainers.ts";
 import { shellCommand } from "./shell-words.ts";
-import { startTeam, type TrainerTeam } from "./trainer-team.ts";
+import { startTeam } from "./trainer-team.ts";
 import { ownVariables, trainerId } from "./trainer-variables.ts";
 
 /** ssh asks for no password, and notices a lost machine within a minute. */
@@ -27,7 +28,7 @@ export function sshCommand(machine: string): [program: string, ...args: string[]
  * go through the connection, so that other users cannot read them. A trainer ends with its connection.
  * @throws BAD_VALUE, IO as {@link readMachines}.
  */
-export function launchSsh(launch: Launch): TrainerTeam {
+export function launchSsh(launch: Launch): RunningTrainers {
   const { flags, command, context } = launch;
   const machines = readMachines(flags.machines);
   const printer = trainerOutput(launch);

@@ -1,6 +1,7 @@
-import { ensureError, PserverError } from "../../protocol/errors.ts";
+import { ensureError, type PserverError } from "../../protocol/errors.ts";
 import type { CliContext } from "../context.ts";
 import { untilAborted } from "../interrupts.ts";
+import { mismatch } from "../mismatch.ts";
 import { formatCount } from "../output/amounts.ts";
 import type { Output } from "../output/output.ts";
 import { checkCommand, type TrainerCommand } from "./command-line.ts";
@@ -114,6 +115,5 @@ async function interruption(signal: AbortSignal): Promise<PserverError> {
 function checkDevices(devices: readonly string[], instances: number): void {
   if (devices.length === instances) return;
   const expected = `one device for each of ${formatCount(instances, "trainer")}`;
-  const message = `--devices: expected ${expected}; received ${devices.length}`;
-  throw new PserverError("BAD_VALUE", message, { expected, received: devices.length });
+  throw mismatch("BAD_VALUE", "--devices", expected, devices.length);
 }

@@ -3,54 +3,12 @@ import { KeptTrainer } from "./kept-trainer.ts";
 import type { Launch } from "./launch.ts";
 import type { RunningTrainers, TrainerEnd } from "./running-trainers.ts";
 
-/** Trainers that this process has started, each by itself. */
-export class TrainerTeam implements RunningTrainers {
-  readonly #trainers: readonly KeptTrainer[];
-  readonly #ends: TrainerEnd[] = [];
-  #ended: Promise<void> = Promise.resolve();
-
-  private constructor(trainers: readonly KeptTrainer[]) {
-    this.#trainers = trainers;
-  }
-
-  /** A team of these trainers, which run already. */
-  static of(trainers: readonly KeptTrainer[]): TrainerTeam {
-    const team = new TrainerTeam(trainers);
-    team.#ended = team.#untilEnded();
-    team.#ended.catch(() => {});
-    return team;
-  }
-
-  get ended(): Promise<void> {
-    return this.#ended;
-  }
-
-  ends(): readonly TrainerEnd[] {
-    return this.#ends;
-  }
-
-  async stop(): Promise<void> {
-    await Promise.all(this.#trainers.map((trainer) => trainer.stop()));
-  }
-
-  #untilEnded(): Promise<void> {
-    return new Promise((resolve, reject) => {
-      for (const trainer of this.#trainers) {
-        trainer.ended.then((end) => {
-          if (end === undefined) return;
-          this.#ends.push(end);
-          if (end.exitCode !== 0 || this.#ends.length === this.#trainers.length) resolve();
-        }, reject);
-      }
-    });
-  }
-}
-
-/** Starts the trainers of all ranks, and keeps them running. `nameOf` is for messages. */
+/** Starts the trainers of all ranks, each as a process of this one, and keeps them running. */
 export function startTeam(
   { flags, output }: Launch,
+  /** `nameOf` is for messages. */
   each: { nameOf(rank: number): string; start(rank: number): GuardedProcess },
-): TrainerTeam {
+): RunningTrainers {
   const trainers = Array.from({ length: flags.instances }, (_, rank) =>
     KeptTrainer.start({
       rank,
@@ -60,5 +18,19 @@ export function startTeam(
       start: () => each.start(rank),
     }),
   );
-  return TrainerTeam.of(trainers);
+  const ends: TrainerEnd[] = [];
+  const ended = new Promise<void>((resolve, reject) => {
+    for (const trainer of trainers) {
+      trainer.ended.then((end) => {
+        if (end === undefined) return;
+        ends.push(end);
+        if (end.exitCode !== 0 || ends.length === trainers.length) resolve();
+      }, reject);
+    }
+  });
+  ended.catch(() => {});
+  const stop = async (): Promise<void> => {
+    await Promise.all(trainers.map((trainer) => trainer.stop()));
+  };
+  return { ended, ends: () => ends, stop };
 }

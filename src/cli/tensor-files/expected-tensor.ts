@@ -9,7 +9,7 @@ export interface ExpectedTensor {
 }
 
 /** The error for a file that does not fit the parameter. */
-export function mismatch(
+export function tensorMismatch(
   code: "BAD_DTYPE" | "BAD_SHAPE" | "BAD_LENGTH" | "BAD_VALUE",
   what: string,
   expected: string,

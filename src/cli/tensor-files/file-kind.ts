@@ -1,5 +1,5 @@
 import { extname } from "node:path";
-import { PserverError } from "../../protocol/errors.ts";
+import { mismatch } from "../mismatch.ts";
 
 /** Format of a file with one tensor: numpy's `.npy`, JSON, or the bare little-endian bytes. */
 export type TensorFileKind = "npy" | "json" | "raw";
@@ -20,9 +20,5 @@ export function tensorFileKind(path: string): TensorFileKind {
   const kind = KINDS[extname(path).toLowerCase()];
   if (kind !== undefined) return kind;
   const expected = "a file ending in .npy, .json, .bin or .raw, or without an ending";
-  const received = JSON.stringify(path);
-  throw new PserverError("BAD_VALUE", `tensor file: expected ${expected}; received ${received}`, {
-    expected,
-    received,
-  });
+  throw mismatch("BAD_VALUE", "tensor file", expected, JSON.stringify(path));
 }

@@ -2,7 +2,7 @@ import { allocateData, type TensorData } from "../../protocol/dtypes.ts";
 import { elementCount, sameShape, type Tensor } from "../../protocol/tensor.ts";
 import { jsonElement } from "../output/elements.ts";
 import { visibleJson } from "../output/visible.ts";
-import { type ExpectedTensor, mismatch } from "./expected-tensor.ts";
+import { type ExpectedTensor, tensorMismatch } from "./expected-tensor.ts";
 
 /** Elements in one piece of text, which has some hundred KiB. */
 const PIECE_ELEMENTS = 16_384;
@@ -47,13 +47,25 @@ function checkedValues(value: unknown, expected: ExpectedTensor): readonly unkno
     typeof value === "object" && value !== null ? { ...value } : {};
   const { dtype = expected.dtype, shape = expected.shape, values } = fields;
   if (dtype !== expected.dtype) {
-    throw mismatch("BAD_DTYPE", "dtype", expected.dtype, String(dtype), expected);
+    throw tensorMismatch("BAD_DTYPE", "dtype", expected.dtype, String(dtype), expected);
   }
   if (!Array.isArray(shape) || !sameShape(shape, expected.shape)) {
-    throw mismatch("BAD_SHAPE", "shape", `[${expected.shape}]`, JSON.stringify(shape), expected);
+    throw tensorMismatch(
+      "BAD_SHAPE",
+      "shape",
+      `[${expected.shape}]`,
+      JSON.stringify(shape),
+      expected,
+    );
   }
   if (Array.isArray(values)) return values;
-  throw mismatch("BAD_VALUE", "JSON", "an array, or an object with values", typeof value, expected);
+  throw tensorMismatch(
+    "BAD_VALUE",
+    "JSON",
+    "an array, or an object with values",
+    typeof value,
+    expected,
+  );
 }
 
 /** Copies nested arrays into flat data; returns the index for the next element. */
@@ -67,13 +79,13 @@ function fill(
   const [size = 1, ...inner] = shape;
   if (values.length !== size) {
     const code = inner.length === 0 && shape.length <= 1 ? "BAD_LENGTH" : "BAD_SHAPE";
-    throw mismatch(code, "values of one axis", String(size), String(values.length), expected);
+    throw tensorMismatch(code, "values of one axis", String(size), String(values.length), expected);
   }
   let at = start;
   for (const value of values) {
     if (inner.length > 0) {
       if (!Array.isArray(value))
-        throw mismatch("BAD_SHAPE", "element", "an array", show(value), expected);
+        throw tensorMismatch("BAD_SHAPE", "element", "an array", show(value), expected);
       at = fill(data, at, value, inner, expected);
     } else {
       setElement(data, at++, value, expected);
@@ -85,7 +97,7 @@ function fill(
 function setElement(data: TensorData, at: number, value: unknown, expected: ExpectedTensor): void {
   const fits = data instanceof BigInt64Array || data instanceof BigUint64Array ? setBig : setPlain;
   if (fits(data, at, value)) return;
-  throw mismatch(
+  throw tensorMismatch(
     "BAD_VALUE",
     `element ${at}`,
     `a value of ${expected.dtype}`,

@@ -11,7 +11,7 @@ import {
   tensorView,
   zeros,
 } from "../../protocol/tensor.ts";
-import { type ExpectedTensor, mismatch } from "./expected-tensor.ts";
+import { type ExpectedTensor, tensorMismatch } from "./expected-tensor.ts";
 import { tensorFileKind } from "./file-kind.ts";
 import { decodeJsonTensor } from "./json-tensor.ts";
 
@@ -43,10 +43,16 @@ async function checkNpyHeader(file: ModelFile, expected: ExpectedTensor): Promis
   const text = await file.read(range.begin, range.end - range.begin, what);
   const header = parseNpyText(file.path, what, Buffer.from(text).toString("latin1"));
   if (header.dtype !== expected.dtype) {
-    throw mismatch("BAD_DTYPE", "dtype", expected.dtype, header.dtype, expected);
+    throw tensorMismatch("BAD_DTYPE", "dtype", expected.dtype, header.dtype, expected);
   }
   if (!sameShape(header.shape, expected.shape)) {
-    throw mismatch("BAD_SHAPE", "shape", `[${expected.shape}]`, `[${header.shape}]`, expected);
+    throw tensorMismatch(
+      "BAD_SHAPE",
+      "shape",
+      `[${expected.shape}]`,
+      `[${header.shape}]`,
+      expected,
+    );
   }
   return range.end;
 }
@@ -59,7 +65,7 @@ async function readBytes(
   const expectedBytes = tensorBytes(expected.dtype, expected.shape);
   const received = file.bytes - begin;
   if (received !== expectedBytes) {
-    throw mismatch("BAD_LENGTH", "bytes", String(expectedBytes), String(received), expected);
+    throw tensorMismatch("BAD_LENGTH", "bytes", String(expectedBytes), String(received), expected);
   }
   const { dtype, shape } = expected;
   const tensor = zeros(dtype, shape);
