@@ -37,13 +37,8 @@ export async function runCli(args: readonly string[], cliProcess: CliProcess): P
     // Commander has printed the error. Help and version arrive as errors, too.
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.badArguments;
     const time = SERVERS.includes(command) ? { time: new Date().toISOString() } : {};
-    const report = reportError(error, {
-      json,
-      paint,
-      command,
-      width: messageWidth(stderr),
-      ...time,
-    });
+    const style = { json, paint, command, width: messageWidth(stderr), ...time };
+    const report = reportError(error, style);
     stderr.write(`${report.text}\n`);
     return report.exitCode;
   }

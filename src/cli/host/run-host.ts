@@ -2,10 +2,10 @@ import { resolve } from "node:path";
 import { checkBrokerVersion } from "../../broker/broker-version.ts";
 import { resolveSettings } from "../../client/settings.ts";
 import { makeDirectories } from "../../model-files/atomic-write.ts";
-import { PserverError } from "../../protocol/errors.ts";
 import { type ConnectionSettings, openConnection } from "../../transport/connection.ts";
 import type { CliContext } from "../context.ts";
 import { unlessAborted, untilAborted } from "../interrupts.ts";
+import { mismatch } from "../mismatch.ts";
 import { type AnswerFlags, toAnswerConnection } from "../options/answer-options.ts";
 import { type ConnectionFlags, toOverrides } from "../options/connection-options.ts";
 import { type HostFlags, toHostSettings } from "../options/host-options.ts";
@@ -72,8 +72,5 @@ async function checkReplicated(settings: ConnectionSettings): Promise<void> {
   await connection.close();
   if (checkBrokerVersion(version) !== "warned") return;
   const expected = "nats-server 2.10.28 or newer of 2.10, 2.11.2 or newer, for replicas";
-  throw new PserverError("BROKER_TOO_OLD", `expected ${expected}; received ${version}`, {
-    expected,
-    received: version,
-  });
+  throw mismatch("BROKER_TOO_OLD", "broker", expected, version);
 }

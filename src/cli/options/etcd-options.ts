@@ -1,7 +1,7 @@
 import { type Command, Option } from "commander";
 import type { EtcdSettings } from "../../actors/etcd/etcd-keys.ts";
 import { defined } from "../../protocol/defined.ts";
-import { PserverError } from "../../protocol/errors.ts";
+import { mismatch } from "../mismatch.ts";
 import { parseAdvertised, parseEndpoints, parsePrefix } from "./parse-values.ts";
 
 /** Flags of a host that keeps its leases in etcd; each is undefined unless given. */
@@ -55,7 +55,5 @@ export function toEtcdSetting(flags: EtcdFlags): EtcdSettings | undefined {
   }
   const name = etcdPrefix === undefined ? "--advertise" : "--etcd-prefix";
   if (etcdPrefix === undefined && advertise === undefined) return undefined;
-  throw new PserverError("BAD_VALUE", `${name}: expected --etcd with it; received none`, {
-    expected: "--etcd",
-  });
+  throw mismatch("BAD_VALUE", name, "--etcd with it", "none");
 }

@@ -1,7 +1,8 @@
 import { accessSync, constants, statSync } from "node:fs";
 import { basename, delimiter, join, resolve } from "node:path";
-import { PserverError } from "../../protocol/errors.ts";
+import type { PserverError } from "../../protocol/errors.ts";
 import { quoteName } from "../../protocol/names.ts";
+import { mismatch } from "../mismatch.ts";
 import type { RunFlags } from "./run-flags.ts";
 
 /** What a trainer runs. */
@@ -47,8 +48,7 @@ export function checkProgram(
 ): void {
   if (dryRun === true || findExecutable(program, environment["PATH"]) !== undefined) return;
   const expected = `${program} on the PATH`;
-  const message = `--launcher ${launcher}: expected ${expected}; received none`;
-  throw new PserverError("BAD_VALUE", message, { expected });
+  throw mismatch("BAD_VALUE", `--launcher ${launcher}`, expected, "none");
 }
 
 /** The path of a program as a shell finds it; undefined if there is none. */
@@ -59,8 +59,7 @@ export function findExecutable(program: string, path = ""): string | undefined {
 }
 
 function badCommand(expected: string, received: string): PserverError {
-  const message = `command: expected ${expected}; received ${quoteName(received)}`;
-  return new PserverError("BAD_VALUE", message, { expected, received });
+  return mismatch("BAD_VALUE", "command", expected, quoteName(received));
 }
 
 function isExecutable(path: string): boolean {

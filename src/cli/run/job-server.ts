@@ -4,10 +4,11 @@ import { basename, dirname, join, resolve } from "node:path";
 import { connect } from "../../client/connect.ts";
 import type { SavedModel } from "../../client/saved-model.ts";
 import type { ConnectionOverrides } from "../../client/settings.ts";
-import { PserverError } from "../../protocol/errors.ts";
+import type { PserverError } from "../../protocol/errors.ts";
 import { errnoCode, io } from "../../system/file-errors.ts";
 import type { CliContext } from "../context.ts";
 import { withAdmin } from "../job/open-job.ts";
+import { mismatch } from "../mismatch.ts";
 import { toOverrides } from "../options/connection-options.ts";
 import { hostArguments } from "../options/host-options.ts";
 import type { Output } from "../output/output.ts";
@@ -57,9 +58,7 @@ export function checkServerFlags(flags: RunFlags, environment: CliContext["envir
   if (given === undefined) return;
   const source = flags.url === undefined && flags.context === undefined ? "PSERVER_URL" : "--url";
   const expected = `no ${source} with it`;
-  throw new PserverError("BAD_VALUE", `${given}: expected ${expected}; received both`, {
-    expected,
-  });
+  throw mismatch("BAD_VALUE", given, expected, "both");
 }
 
 /**

@@ -1,4 +1,4 @@
-import { PserverError } from "../../protocol/errors.ts";
+import { mismatch } from "../mismatch.ts";
 import type { ConnectionFlags } from "../options/connection-options.ts";
 import type { EtcdFlags } from "../options/etcd-options.ts";
 import type { HostFlags } from "../options/host-options.ts";
@@ -55,6 +55,5 @@ const WRITTEN = {
 export function refuseFlags(flags: RunFlags, names: readonly (keyof typeof WRITTEN)[]): void {
   const given = names.find((name) => flags[name] !== undefined);
   if (given === undefined) return;
-  const message = `${WRITTEN[given]}: expected another --launcher with it; received ${flags.launcher}`;
-  throw new PserverError("BAD_VALUE", message, { received: flags.launcher });
+  throw mismatch("BAD_VALUE", WRITTEN[given], "another --launcher with it", flags.launcher);
 }

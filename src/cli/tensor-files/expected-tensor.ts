@@ -1,5 +1,6 @@
 import type { Dtype } from "../../protocol/dtypes.ts";
-import { PserverError } from "../../protocol/errors.ts";
+import type { PserverError } from "../../protocol/errors.ts";
+import { mismatch } from "../mismatch.ts";
 
 /** The parameter that the tensor of a file is for. */
 export interface ExpectedTensor {
@@ -17,9 +18,6 @@ export function tensorMismatch(
   parameter: ExpectedTensor,
 ): PserverError {
   const shown = received.slice(0, 120);
-  return new PserverError(
-    code,
-    `${parameter.name}: ${what}: expected ${expected}; received ${shown}`,
-    { parameter: parameter.name, expected, received: shown },
-  );
+  const { name } = parameter;
+  return mismatch(code, `${name}: ${what}`, expected, shown, { parameter: name });
 }

@@ -1,7 +1,6 @@
 import { type JsonBounds, parseBoundedJson } from "../../model-files/json-bounds.ts";
 import { ModelFile } from "../../model-files/model-file.ts";
 import { NPY_PREFIX_BYTES, npyTextRange, parseNpyText } from "../../model-files/npy-header.ts";
-import { PserverError } from "../../protocol/errors.ts";
 import { RANK_MAX } from "../../protocol/limits.ts";
 import {
   elementCount,
@@ -11,6 +10,7 @@ import {
   tensorView,
   zeros,
 } from "../../protocol/tensor.ts";
+import { mismatch } from "../mismatch.ts";
 import { type ExpectedTensor, tensorMismatch } from "./expected-tensor.ts";
 import { tensorFileKind } from "./file-kind.ts";
 import { decodeJsonTensor } from "./json-tensor.ts";
@@ -80,11 +80,8 @@ async function readBytes(
 
 async function readJson(file: ModelFile, expected: ExpectedTensor): Promise<Tensor> {
   if (file.bytes > JSON_BYTES_MAX) {
-    throw new PserverError(
-      "TOO_LARGE",
-      `${file.path}: expected at most ${JSON_BYTES_MAX} bytes of JSON; received ${file.bytes}`,
-      { path: file.path, expected: JSON_BYTES_MAX, received: file.bytes },
-    );
+    const limit = `at most ${JSON_BYTES_MAX} bytes of JSON`;
+    throw mismatch("TOO_LARGE", file.path, limit, file.bytes, { path: file.path });
   }
   const bytes = await file.read(0, file.bytes, "JSON");
   const bounds = jsonBounds(expected.shape);

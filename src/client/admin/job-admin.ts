@@ -112,7 +112,6 @@ export class JobAdmin {
   async versions(names: readonly string[]): Promise<KnownVersions> {
     const versions = new Map<string, BlockVersions>();
     const silent = new Set<number>();
-    const known = (): KnownVersions => ({ versions, silentShards: [...silent] });
     const { subjects, trainer } = this.#deps;
     const subject = subjects.control(trainer, "versions");
     try {
@@ -126,11 +125,11 @@ export class JobAdmin {
         }
         for (const shard of reply.silent) silent.add(shard);
       }
-      return known();
+      return { versions, silentShards: [...silent] };
     } catch (error) {
       const { code, message } = ensureError(error);
       if (code !== "DENIED" && code !== "BAD_MESSAGE") throw error;
-      return { ...known(), refusal: message };
+      return { versions, silentShards: [...silent], refusal: message };
     }
   }
 

@@ -3,7 +3,7 @@ import type { NatsConnection } from "@nats-io/transport-node";
 import { JobSubjects } from "../../protocol/subjects.ts";
 import { Calls } from "../calls.ts";
 import { connectBroker } from "../connect.ts";
-import { type CallOptions, Deadline } from "../deadline.ts";
+import { Deadline } from "../deadline.ts";
 import { Requests } from "../requests.ts";
 import { type ConnectionOverrides, type Environment, resolveConnection } from "../settings.ts";
 import { NatsWire } from "../wire.ts";
@@ -40,7 +40,7 @@ export async function openAdmin(options: AdminOptions): Promise<JobAdmin> {
   const calls = new Calls();
   const inbox = `${subjects.inbox(trainer)}.${randomUUID()}`;
   const wire = new NatsWire(connection, inbox, (error) => calls.fail(error));
-  const callOptions: CallOptions = { timeoutMs, signal };
+  const callOptions = { timeoutMs, signal };
   const requests = new Requests(wire);
   return new JobAdmin({ connection, requests, calls, subjects, trainer, callOptions });
 }

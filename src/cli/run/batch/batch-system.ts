@@ -1,4 +1,4 @@
-import { PserverError } from "../../../protocol/errors.ts";
+import { mismatch } from "../../mismatch.ts";
 import type { RunFlags } from "../run-flags.ts";
 import type { ProgramAnswer } from "../run-program.ts";
 
@@ -29,8 +29,7 @@ const OPTION_VALUE = /^[A-Za-z0-9_.,:=@&|*()+-]{1,200}$/;
 export function optionValue(flag: string, value: string): string {
   if (OPTION_VALUE.test(value)) return value;
   const expected = "letters, digits and _ . , : = @ & | * ( ) + -";
-  const message = `${flag}: expected ${expected}; received ${JSON.stringify(value)}`;
-  throw new PserverError("BAD_VALUE", message, { expected, received: value });
+  throw mismatch("BAD_VALUE", flag, expected, JSON.stringify(value));
 }
 
 /** The tasks of the array, `0-3%2` with a throttle; undefined for a single one, which needs no array. */
