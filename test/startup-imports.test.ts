@@ -21,7 +21,7 @@ async function packagesOf(entry: string): Promise<Set<string>> {
   return packages;
 }
 
-test.each(["cli/main.ts", "actors/host.ts", "actors/worker.ts"])("of %s", async (entry) => {
+test.each(["cli/main.ts", "actors/host/host.ts", "actors/host/worker.ts"])("of %s", async (entry) => {
   const packages = await packagesOf(join(packageRoot(), "src", entry));
   expect(packages).toContain("@nats-io/transport-node");
   for (const late of ["h5wasm", "etcd3", "protobufjs/light.js"]) {

@@ -3,15 +3,15 @@ import type { CliContext } from "./context.ts";
 import { unlessAborted } from "./interrupts.ts";
 
 /**
- * The line that a person answers a question with, without blanks around it; "" at the end of the input.
- * The question goes to the message stream.
+ * Asks a person a question on the message stream; returns the line of the answer without blanks around
+ * it, "" at the end of the input.
  * @throws the signal's reason at Ctrl-C.
  */
 export async function askLine(
   { stdin, stderr, signal }: Pick<CliContext, "stdin" | "stderr" | "signal">,
   question: string,
 ): Promise<string> {
-  // The terminal edits the line and turns Ctrl-C into a signal; this only reads.
+  // `terminal: false`: the terminal itself edits the line and turns Ctrl-C into a signal.
   const lines = createInterface({ input: stdin, terminal: false });
   try {
     stderr.write(`${question} `);

@@ -3,9 +3,9 @@ import { askLine } from "./ask-line.ts";
 import type { CliContext } from "./context.ts";
 
 /**
- * Asks a person a question that is answered with yes or no; anything but `y` or `yes`, and the end of the
- * input, is no. The question goes to the message stream.
- * @throws BAD_VALUE where nobody can be asked, which names `--yes`; the signal's reason at Ctrl-C.
+ * Asks a person a yes-or-no question on the message stream. Anything but `y` or `yes`, and the end of the
+ * input, means no.
+ * @throws BAD_VALUE, naming `--yes`, if the input is no terminal; the signal's reason at Ctrl-C.
  */
 export async function confirm(context: CliContext, question: string): Promise<boolean> {
   if (context.stdin.isTTY !== true) {

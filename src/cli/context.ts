@@ -1,7 +1,7 @@
 import type { Readable } from "node:stream";
 import { Output, type OutputFlags, type OutputStream } from "./output/output.ts";
 
-/** Where answers to questions come from; a terminal, or nobody who could be asked. */
+/** Where answers to questions come from; questions are asked only if it is a terminal. */
 export type InputStream = Readable & { readonly isTTY?: boolean };
 
 /** The process that a command runs in. */
@@ -14,9 +14,9 @@ export interface CliProcess {
   readonly signal: AbortSignal;
 }
 
-/** What a command gets to work with. */
+/** Dependencies of a command. */
 export interface CliContext extends CliProcess {
-  /** Ends the command with a code other than 0 although it has run to its end: one of `EXIT`, or a trainer's. */
+  /** Sets the exit code of a command that does not throw: one of `EXIT`, or a trainer's. */
   setExitCode(code: number): void;
 }
 
@@ -25,7 +25,7 @@ export function openOutput(context: CliContext, flags: OutputFlags): Output {
   return new Output(context, context.environment, flags);
 }
 
-/** The printer of a command that serves: its messages are a log, so each begins with the time. */
+/** The printer of a command that serves: each message begins with the time, as in a log. */
 export function openLog(context: CliContext, flags: OutputFlags): Output {
   return new Output(context, context.environment, flags, () => new Date());
 }

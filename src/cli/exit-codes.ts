@@ -10,7 +10,7 @@ export const EXIT = {
   files: 6,
   unknownOutcome: 7,
   badArguments: 128,
-  /** As a shell says it of a process that Ctrl-C ends before it can see to that itself. */
+  /** The code that shells give to a process that Ctrl-C ends: 128 and the number of SIGINT. */
   interrupted: 130,
 } as const;
 
@@ -32,7 +32,7 @@ export const EXIT_MEANINGS: Readonly<Record<ExitCode, string>> = {
 
 const { failure, unreachable, invalidInput, refused, interrupted, files, unknownOutcome } = EXIT;
 
-/** The exit code of each error code: the compiler holds the table complete. */
+/** The exit code of each error code. */
 export const EXIT_CODES: Readonly<Record<ErrorCode, ExitCode>> = {
   BAD_MESSAGE: failure,
   BAD_CHECKSUM: failure,

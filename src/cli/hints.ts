@@ -1,6 +1,6 @@
 import type { ErrorCode, PserverError } from "../protocol/errors.ts";
 
-/** What a person can do about an error, where that is not plain from its message. */
+/** What a person can do about an error, unless its message says so. */
 const HINTS: Readonly<Partial<Record<ErrorCode, string>>> = {
   NO_BROKER: '"pserver up" starts one on this machine',
   NO_HOST: 'start a host with "pserver host", and check --job',
@@ -20,8 +20,8 @@ const HINTS: Readonly<Partial<Record<ErrorCode, string>>> = {
   STORE_IN_USE: "stop that process, or choose another directory with --store",
   TIMEOUT: "give it longer with --timeout",
   OUTCOME_UNKNOWN: 'look at the values with "pserver get" before you send them again',
-  JOURNAL_FULL: "wait for a snapshot, or give the broker more room",
-  JOURNAL_FAULT: "make room where the broker stores, and restart it: its log names the cause",
+  JOURNAL_FULL: "wait for a snapshot, or give the broker more storage",
+  JOURNAL_FAULT: "free space where the broker stores, and restart it: its log names the cause",
   JOB_DAMAGED: "see JOB_DAMAGED in docs/operations.md",
   NO_SPACE: "free space in the broker's store, or raise its limits",
   BAD_PATH:
@@ -29,10 +29,10 @@ const HINTS: Readonly<Partial<Record<ErrorCode, string>>> = {
   INTERNAL: "this is a defect: please report it with the command that you gave",
 };
 
-/** What Node.js says of a certificate whose authority is not known here. */
+/** Node.js's codes for certificates of an unknown authority. */
 const UNKNOWN_AUTHORITY = /SELF_SIGNED|ISSUER|UNTRUSTED|VERIFY_LEAF/;
 
-/** What to do instead where the error comes from a command that hints would name, or that has more to say. */
+/** Hints that replace those of {@link HINTS} for one command. */
 const HINTS_OF: Readonly<Record<string, typeof HINTS>> = {
   up: {
     NO_BROKER: '"pserver setup" provides a broker, or repairs one that does not run',
@@ -43,7 +43,7 @@ const HINTS_OF: Readonly<Record<string, typeof HINTS>> = {
     IO: "choose another directory with --store",
   },
   setup: {
-    NO_BROKER: "then run the same command again",
+    NO_BROKER: "fix that, then run the same command again",
     BROKER_TOO_OLD: "unset PSERVER_NATS_SERVER, or let it name nats-server 2.12",
   },
   run: {
@@ -57,7 +57,7 @@ const HINTS_OF: Readonly<Record<string, typeof HINTS>> = {
   load: { NOT_INITIALIZED: "another trainer initializes the job: wait for it" },
 };
 
-/** The hint for an error that a command ended with, if there is one; none says to run that very command. */
+/** The hint for an error that a command ended with; undefined if there is none, or it names this command. */
 export function hintFor({ code, details }: PserverError, command: string): string | undefined {
   const { certificate } = details;
   if (typeof certificate === "string") {

@@ -13,7 +13,7 @@ export type InterruptSource = Pick<NodeJS.Process, "on" | "exit" | "connected" |
  */
 export function watchInterrupts(source: InterruptSource): AbortSignal {
   const controller = new AbortController();
-  // Every call under way listens; what bounds their number is the command.
+  // Every call under way listens to the signal, and there may be many.
   setMaxListeners(0, controller.signal);
   const interrupt = (reason: string): void => {
     if (controller.signal.aborted) source.exit(EXIT.interrupted);
@@ -22,7 +22,7 @@ export function watchInterrupts(source: InterruptSource): AbortSignal {
   for (const signal of SIGNALS) source.on(signal, () => interrupt(signal));
   if (source.connected) {
     source.on("disconnect", () => interrupt("the end of the process that started this one"));
-    // Listening must not keep a process alive whose work is done.
+    // Listening must not keep the process alive once its work is done.
     source.channel?.unref();
   }
   return controller.signal;

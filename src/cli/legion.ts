@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** The program `legion`: the old command line, as one of `pserver run`. */
+/** The program `legion`: translates the old command line into one of `pserver run`. */
 import { runLegion } from "./legion/run-legion.ts";
 import { runProcess } from "./run-process.ts";
 

@@ -22,13 +22,13 @@ import { registerStatus } from "./commands/status.ts";
 import { registerUp } from "./commands/up.ts";
 import type { CliContext } from "./context.ts";
 import { EXIT_MEANINGS } from "./exit-codes.ts";
-import { helpText } from "./help-text.ts";
+import { addHelp } from "./help-text.ts";
 import type { Paint } from "./output/colors.ts";
 import { messageWidth } from "./output/output.ts";
 import { jsonError } from "./output/report-error.ts";
 import { wrapLines } from "./output/wrap.ts";
 
-/** How errors of the command line are told. */
+/** How errors of the command line are printed. */
 export interface ErrorStyle {
   readonly json: boolean;
   readonly paint: Paint;
@@ -36,14 +36,14 @@ export interface ErrorStyle {
 
 const DESCRIPTION = "A parameter server made of actors on NATS.";
 
-/** The whole command; parsing runs the sub-command. Errors of the command line are thrown. */
+/** The program `pserver`; parsing runs the sub-command and throws errors of the command line. */
 export function createProgram(context: CliContext, style: ErrorStyle): Command {
   const program = new Command("pserver")
     .description(DESCRIPTION)
     .version(packageVersion(), "-V, --version", "print the version")
     .helpOption("-h, --help", "print this help")
     .helpCommand("help [command]", "print the help of a command")
-    // Also beside the longest option of a command, in a terminal of 60 columns.
+    // Wraps descriptions beside the longest option, too, in a terminal of 60 columns.
     .configureHelp({ minWidthToWrap: 20 })
     .exitOverride()
     .configureOutput({
@@ -71,7 +71,7 @@ export function createProgram(context: CliContext, style: ErrorStyle): Command {
   registerDoctor(program, context);
   registerCompletion(program, context);
   registerCompleteNames(program, context);
-  program.addHelpText("after", programHelp());
+  addProgramHelp(program);
   return program;
 }
 
@@ -82,8 +82,8 @@ function wrongArguments(text: string, { json, paint }: ErrorStyle): string {
 }
 
 /**
- * Commander's message without the values that it repeats: they may hold passwords. A parser of ours
- * says itself what it has received, as far as it may be shown.
+ * Commander's message without the values that it repeats, which may be passwords. Our own parsers say
+ * what they received, as far as it may be shown.
  */
 function withoutValues(message: string): string {
   return message
@@ -91,11 +91,11 @@ function withoutValues(message: string): string {
     .replace(/^(unknown option '[^=']*)=.*'/s, "$1'");
 }
 
-function programHelp(): string {
+function addProgramHelp(program: Command): void {
   const codes = Object.entries(EXIT_MEANINGS).map(
     ([code, meaning]) => `  ${code.padStart(3)}  ${meaning}`,
   );
-  return helpText({
+  addHelp(program, {
     Output: [
       "  Data goes to stdout, messages and errors to stderr. With --json both are one JSON value a",
       '  line; an error is {"error":{"code","message","details"}} on stderr. NO_COLOR is respected.',

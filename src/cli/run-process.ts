@@ -5,7 +5,7 @@ import { watchInterrupts } from "./interrupts.ts";
 export async function runProcess(
   run: (args: readonly string[], cliProcess: CliProcess) => Promise<number>,
 ): Promise<never> {
-  // A reader such as `head` may go before all is written: that is no failure of ours.
+  // A reader such as `head` may close the pipe early, which is no failure.
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code === "EPIPE") process.exit(0);
     throw error;
@@ -19,8 +19,8 @@ export async function runProcess(
     signal: watchInterrupts(process),
   });
 
-  // What an interrupted command has left behind, such as a half-made connection, must not keep the
-  // process alive; what it has printed must get out.
+  // Leftovers of an interrupted command, such as an unfinished connection, must not keep the process
+  // alive; its output must be written first.
   await Promise.all(
     [process.stdout, process.stderr].map(
       (stream) => new Promise((resolve) => stream.write("", resolve)),

@@ -1,8 +1,8 @@
 import { PserverError } from "../protocol/errors.ts";
 
 /**
- * The same chunks, until `signal` aborts: then it throws at once, though the next chunk may never
- * come, and tells the source to stop.
+ * Passes the chunks on until `signal` aborts. Then it throws at once, even while a chunk is
+ * awaited, and tells the source to stop.
  * @throws ABORTED with the signal's reason as cause; what `chunks` throws.
  */
 export async function* abortable(
@@ -26,15 +26,12 @@ export async function* abortable(
     finished = true;
   } finally {
     stop();
-    // Not awaited: a source that hangs never answers. Its errors matter no more than its chunks.
+    // Not awaited, because a source that hangs never returns. Its errors do not matter any more.
     if (!finished) iterator.return?.()?.catch(() => undefined);
   }
 }
 
-/**
- * Refuses to go on after an abort.
- * @throws ABORTED with the signal's reason as cause.
- */
+/** @throws ABORTED, with the signal's reason as cause, if it is aborted. */
 export function throwIfAborted(signal: AbortSignal | undefined): void {
   if (signal?.aborted) throw abortedError(signal);
 }

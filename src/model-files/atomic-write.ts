@@ -1,21 +1,25 @@
 import { randomUUID } from "node:crypto";
-import type { FileHandle } from "node:fs/promises";
-import { open, rename, rm, rmdir, stat } from "node:fs/promises";
+import { type FileHandle, open, rename, rm, rmdir, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { ensureError, PserverError } from "../protocol/errors.ts";
 import { errnoCode, io } from "../system/file-errors.ts";
 import { makeDirectory } from "./make-directory.ts";
 
-/** What the operating system says of a name that is not there, or can never be. */
+/** Error codes for a name that does not exist or is not possible. */
 const ABSENT: readonly unknown[] = ["ENOENT", "ENAMETOOLONG"];
 
-/** Permissions of a new file: of a model, which may be secret, or as the caller's umask leaves them. */
+/**
+ * Permissions of a new file: `model` for models, which may be secret; `byUmask` leaves them to the
+ * umask.
+ */
 export const FILE_MODES = { model: 0o600, byUmask: 0o666 } as const;
 
 /** Permissions of a directory that holds a model. */
 export const MODEL_DIRECTORY_MODE = 0o700;
 
-/** What a file is made of: its bytes in order, or what writes them into the open, empty file of this name. */
+/**
+ * Content of a file: its bytes in order, or a function that writes them into the open, empty file.
+ */
 export type FileContent =
   | AsyncIterable<Uint8Array>
   | ((handle: FileHandle, file: string) => Promise<void>);
@@ -65,10 +69,7 @@ export async function writeFileDurably(
   }
 }
 
-/**
- * Makes the names in a directory last through a power failure.
- * @throws IO.
- */
+/** Syncs a directory, so that the names in it survive a power failure. @throws IO. */
 export async function syncDirectory(directory: string): Promise<void> {
   const handle = await io("open", directory, open(directory, "r"));
   try {
@@ -79,9 +80,9 @@ export async function syncDirectory(directory: string): Promise<void> {
 }
 
 /**
- * Creates a directory and the missing ones above it, so that they last. Answers the topmost that it has
- * created, undefined if there was nothing to do.
- * @throws IO, DISK_FULL; what it has created is removed then.
+ * Creates a directory and the missing ones above it, and syncs them to disk. Returns the topmost
+ * that it has created, undefined if all existed.
+ * @throws IO, DISK_FULL; the created ones are removed then.
  */
 export async function makeDirectories(directory: string): Promise<string | undefined> {
   const top = await topmostMissing(resolve(directory));
@@ -101,21 +102,21 @@ export async function makeDirectories(directory: string): Promise<string | undef
 }
 
 /**
- * Removes a directory and those above it up to `top`, which {@link makeDirectories} has created, as far
- * as nothing is in them: what somebody else has put there meanwhile stays.
+ * Removes a directory and those above it up to `top`, which {@link makeDirectories} has created, as
+ * far as they are empty.
  */
 export async function removeEmptyDirectories(directory: string, top: string): Promise<void> {
   for (let current = resolve(directory); current.length >= top.length; current = dirname(current)) {
     try {
       await rmdir(current);
     } catch (error) {
-      // The error that led here is told; an empty directory that stays does no harm.
+      // The first error is reported; a remaining empty directory does no harm.
       if (!ABSENT.includes(errnoCode(error))) return;
     }
   }
 }
 
-/** Of an absolute path and those above it, the topmost that is not there; undefined if all are. */
+/** The topmost missing directory of an absolute path; undefined if all exist. */
 async function topmostMissing(path: string): Promise<string | undefined> {
   let missing: string | undefined;
   for (let current = path; ; current = dirname(current)) {
@@ -134,7 +135,7 @@ export function temporaryNameBeside(file: string): string {
   return join(dirname(file), `.pserver-save-${randomUUID()}.tmp`);
 }
 
-/** Removes what a failed save wrote; the error to throw is `error`, or says what could not be removed. */
+/** Removes what a failed save wrote. Returns `error`, with a note if that could not be removed. */
 export async function withoutLeftover(temporary: string, error: unknown): Promise<PserverError> {
   const failure = ensureError(error);
   try {

@@ -1,6 +1,6 @@
 import { PserverError } from "../protocol/errors.ts";
 
-/** A BAD_FILE: `what` of the file was not as it must be. */
+/** The BAD_FILE for `what` in a file that is not as expected. */
 export function badFile(
   path: string,
   what: string,

@@ -4,16 +4,16 @@ import { escapeName, quoteName } from "../protocol/names.ts";
 import { badFile, badFileDtype } from "./bad-file.ts";
 import { parseBoundedJson } from "./json-bounds.ts";
 import { recordOf } from "./json-record.ts";
-import type { Metadata } from "./metadata.ts";
-import { metadataFrom } from "./metadata.ts";
+import { type Metadata, metadataFrom } from "./metadata.ts";
 import { ModelFile } from "./model-file.ts";
-import type { OutgoingModel, TensorHeader } from "./tensor.ts";
 import {
   DESCRIPTION_BYTES_MAX,
   DESCRIPTION_VALUES_MAX,
   isShape,
+  type OutgoingModel,
   showShape,
   TENSORS_MAX,
+  type TensorHeader,
 } from "./tensor.ts";
 
 /** The file that lists the parameters of a model directory. */
@@ -29,7 +29,7 @@ const BOUNDS = {
 } as const;
 const SAFE_FILE_NAME = /^[A-Za-z0-9_-][A-Za-z0-9_.-]*$/;
 
-/** What the manifest of a model directory says. */
+/** Contents of the manifest of a model directory. */
 export interface DirectoryManifest {
   readonly tensors: readonly TensorHeader[];
   readonly metadata: Metadata;
@@ -102,7 +102,7 @@ function checkManifest(path: string, value: unknown): DirectoryManifest {
 function checkEntry(path: string, entry: Readonly<Record<string, unknown>>): TensorHeader {
   const { name, file, dtype, shape } = entry;
   if (typeof name !== "string") throw badFile(path, "name", "text", typeof name);
-  // The file is given by the name; whatever else the manifest says could lead anywhere.
+  // The file follows from the name: a path in the manifest could lead anywhere.
   const expected = parameterFileName(name);
   if (file !== expected)
     throw badFile(path, `file of ${quoteName(name)}`, expected, quoteName(file));

@@ -95,7 +95,7 @@ export async function readDirectoryModel(directory: string): Promise<IncomingMod
   return { tensors: sources, metadata };
 }
 
-/** What a name stands for, a symbolic link counted as a file. */
+/** The kind of a directory entry; a symbolic link counts as a file. */
 export async function kindOf(path: string): Promise<"absent" | "directory" | "file"> {
   try {
     return (await lstat(path)).isDirectory() ? "directory" : "file";

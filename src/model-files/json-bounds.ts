@@ -1,21 +1,21 @@
 import { badFile } from "./bad-file.ts";
 import { decodeFileText, parseFileJson } from "./file-text.ts";
 
-/** What JSON text may hold at most; all of it is counted before anything is made of it. */
+/** Limits of JSON text, checked before it is parsed. */
 export interface JsonBounds {
   /** Objects and lists inside one another. */
   readonly depth: number;
   /** Objects and lists in all. */
   readonly containers: number;
-  /** Commas outside of texts: as many values beside the first of each container. */
+  /** Commas outside of strings, which bound the values in all containers. */
   readonly commas: number;
 }
 
-/** JSON text of a file and what it holds. */
+/** JSON text of a file and its parsed value. */
 export interface BoundedJson {
   readonly text: string;
   readonly value: unknown;
-  /** Colons outside of texts: the keys of all objects, each as often as it was given. */
+  /** Colons outside of strings: the number of keys in all objects, repeated ones included. */
   readonly colons: number;
 }
 
@@ -31,8 +31,8 @@ const CODES = {
 } as const;
 
 /**
- * Reads JSON of a file whose size is bounded already. A parser needs a hundred times the memory of the
- * text for brackets in brackets; within the bounds it needs a small multiple.
+ * Reads JSON of a file whose size was checked before. For nested brackets a parser may need a
+ * hundred times the memory of the text; within the bounds it needs a small multiple.
  * @throws BAD_FILE naming `what` if it is not UTF-8, not JSON, or holds more than `bounds` allow.
  */
 export function parseBoundedJson(
@@ -46,7 +46,7 @@ export function parseBoundedJson(
   return { text, value: parseFileJson(path, what, text), colons };
 }
 
-/** Counts through the text; the number of colons outside of texts. */
+/** Checks the bounds; returns the number of colons outside of strings. */
 function checkBounds(path: string, what: string, bytes: Uint8Array, bounds: JsonBounds): number {
   const refuse = (name: string, limit: number): never => {
     throw badFile(path, `${name} in the ${what}`, `at most ${limit}`, "more");

@@ -3,9 +3,9 @@ import { dirname, resolve } from "node:path";
 import { errnoCode } from "../system/file-errors.ts";
 
 /**
- * Makes a directory and the missing ones above it. (Node's own way never ends where the system says of
- * a name below an existing directory that there is no such thing, as it does below `/proc`.)
- * @returns the first that was made, undefined if all were there.
+ * Makes a directory and the missing ones above it. (Node's recursive `mkdir` loops for ever if
+ * creating a name in an existing directory fails with ENOENT, as below `/proc`.)
+ * @returns the first that was made, undefined if all existed.
  * @throws the system's error.
  */
 export async function makeDirectory(path: string): Promise<string | undefined> {
@@ -24,7 +24,7 @@ export async function makeDirectory(path: string): Promise<string | undefined> {
   }
 }
 
-/** Somebody else may have made it meanwhile. */
+/** As `mkdir`, but another process may have made it meanwhile. */
 async function mkdirUnlessThere(directory: string): Promise<void> {
   try {
     await mkdir(directory);
@@ -37,7 +37,7 @@ async function isDirectory(path: string): Promise<boolean> {
   try {
     return (await stat(path)).isDirectory();
   } catch {
-    // The caller has the error that counts.
+    // The caller reports its own error.
     return false;
   }
 }

@@ -3,24 +3,28 @@ import { badFile } from "./bad-file.ts";
 import { parseFileJson } from "./file-text.ts";
 import type { TensorSource } from "./tensor.ts";
 
-/** What an archive calls a tensor, and its true name where that is another. */
+/** Name of a tensor in an archive, and its true name if that differs. */
 export interface MemberName {
   /** A name that every program unpacks below the directory it is told. */
   readonly name: string;
-  /** Kept beside the member, for reading it back; absent if it is the same. */
+  /** Stored beside the member for reading; absent if it equals the name. */
   readonly trueName?: string;
 }
 
-/** Controls and what some programs take for a separator or a drive. */
+/** Control characters, and what some programs take for a separator or a drive. */
 const NEVER_PLAIN = /[\p{Cc}\\]|^[A-Za-z]:\//u;
 
-/** The form of escaped names: were such a name kept as it is, it could meet another that is escaped. */
+/**
+ * The form of escaped names. A name of this form is escaped, too, or it could equal the escaped
+ * form of another.
+ */
 const ESCAPED = /^(?:[A-Za-z0-9_-]|=[0-9A-F]{2})+$/;
 
 /**
- * The name of a tensor's member in an archive: the tensor's, as numpy and PaddlePaddle expect it, unless
- * it would be a path that leads elsewhere when somebody unpacks: absolute, with `..`, `.` or nothing
- * between slashes, with `\` or control characters. That is escaped as in subjects. No two names meet.
+ * The name of a tensor's member in an archive: the tensor's own, as numpy and PaddlePaddle expect.
+ * It is escaped, as in subjects, if it could lead elsewhere when somebody unpacks it: absolute,
+ * with `..`, `.` or nothing between slashes, with `\` or control characters. No two tensors get the
+ * same name.
  */
 export function memberName(name: string): MemberName {
   const isPath = name.split("/").some((part) => part === "" || part === "." || part === "..");
@@ -30,9 +34,9 @@ export function memberName(name: string): MemberName {
 }
 
 /**
- * The true name of a member, from what is kept beside it: JSON text, or nothing for a name that was not
- * escaped. A name of a file is a parameter's name and never a path here, whatever it holds.
- * @throws BAD_FILE if the text is not the name that the member's was escaped from.
+ * The true name of a member, from the JSON text stored beside it, which names that were not escaped
+ * lack. It is used as a parameter's name only, never as a path.
+ * @throws BAD_FILE if the member's name is not the escaped form of it.
  */
 export function trueNameOf(path: string, member: string, kept: string | undefined): string {
   if (kept === undefined) return member;
@@ -42,7 +46,7 @@ export function trueNameOf(path: string, member: string, kept: string | undefine
   throw badFile(path, what, "the name that it was escaped from", quoteName(name));
 }
 
-/** Refuses tensors of one file with one name. @throws BAD_FILE. */
+/** Checks that each name occurs once. @throws BAD_FILE. */
 export function checkNamesApart(path: string, tensors: readonly TensorSource[]): void {
   const names = new Set<string>();
   for (const { header } of tensors) {

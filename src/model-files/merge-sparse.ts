@@ -1,7 +1,6 @@
 import { PserverError } from "../protocol/errors.ts";
 import { quoteName } from "../protocol/names.ts";
-import type { TensorHeader } from "./tensor.ts";
-import { badName, checkHeaders, dataBytes, showShape } from "./tensor.ts";
+import { badName, checkHeaders, dataBytes, showShape, type TensorHeader } from "./tensor.ts";
 
 const SHARD_NAME = /^(.+):sparse-(0|[1-9]\d{0,8})$/s;
 const LISTED_MAX = 10;
@@ -55,7 +54,9 @@ export function mergeSparse<Header extends TensorHeader>(
   );
 }
 
-/** The shards among these parameters, by the name under which a file holds them as one tensor. */
+/**
+ * The sparse shards among these parameters, by the name of the tensor that a save joins them into.
+ */
 export function shardsByName<Header extends TensorHeader>(
   headers: readonly Header[],
 ): ReadonlyMap<string, readonly Header[]> {
@@ -104,7 +105,7 @@ function mergeShards<Header extends TensorHeader>(
   return { header, parts };
 }
 
-/** Walks the gaps between shards, not the numbers: a shard may claim any number. */
+/** Iterates over the shards, not over their numbers, because a shard may have any number. */
 function checkComplete(name: string, shards: readonly Shard<TensorHeader>[]): void {
   const missing: number[] = [];
   let expected = 0;

@@ -1,7 +1,7 @@
 import { PserverError } from "../protocol/errors.ts";
 import { quoteName } from "../protocol/names.ts";
 
-/** Bytes of a model's metadata as JSON: what the comment of a zip archive can hold. */
+/** Most bytes of a model's metadata as JSON: the longest comment of a zip archive. */
 export const METADATA_BYTES_MAX = 65_535;
 
 /** Text about a model, by key. */

@@ -1,6 +1,5 @@
 import { constants } from "node:fs";
-import type { FileHandle } from "node:fs/promises";
-import { open } from "node:fs/promises";
+import { type FileHandle, open } from "node:fs/promises";
 import { PserverError } from "../protocol/errors.ts";
 import { io } from "../system/file-errors.ts";
 import { badFile } from "./bad-file.ts";
@@ -100,7 +99,7 @@ export class ModelFile {
     );
   }
 
-  /** Closes the file; reads that follow fail with CLOSED. Again: does nothing. */
+  /** Closes the file; later reads fail with CLOSED. May be called again. */
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;

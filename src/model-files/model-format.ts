@@ -9,9 +9,9 @@ export type ModelFormat = "safetensors" | "npz" | "hdf5" | "tar" | "directory";
 export const MODEL_ENDINGS = [".safetensors", ".npz", ".h5", ".hdf5", ".tar"] as const;
 
 /**
- * The format that a name asks for: `*.safetensors`, `*.npz`, `*.h5` or `*.hdf5`, `*.tar` in any case; a
- * directory with a file per parameter for a name that ends in `/` or holds no `.`; undefined for one of
- * another ending.
+ * The format for a name, in upper or lower case: `*.safetensors`, `*.npz`, `*.h5` or `*.hdf5`,
+ * `*.tar`; a directory with a file per parameter for a name that ends in `/` or holds no `.`; else
+ * undefined.
  */
 export function formatOf(fileName: string): ModelFormat | undefined {
   const name = fileName.toLowerCase();
@@ -23,7 +23,7 @@ export function formatOf(fileName: string): ModelFormat | undefined {
   return name.slice(name.lastIndexOf("/") + 1).includes(".") ? undefined : "directory";
 }
 
-/** BAD_PATH for a name of another ending. */
+/** The BAD_PATH for a name with an unknown ending. */
 export function unknownFormat(path: string): PserverError {
   const expected = `a name ending in ${MODEL_ENDINGS.join(", ")}, or in / for a directory`;
   return badPath(expected, quoteName(path), path);

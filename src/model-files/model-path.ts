@@ -5,19 +5,18 @@ import { ensureError, PserverError } from "../protocol/errors.ts";
 import { quoteName } from "../protocol/names.ts";
 import { errnoCode, fileError, io } from "../system/file-errors.ts";
 
-/** Deeper paths would cost a host more to make than any model needs. */
+/** No model needs longer or deeper paths, and creating them costs the host time. */
 const PATH_BYTES_MAX = 1_024;
 const PATH_NAMES_MAX = 32;
 const EXPECTED = `a relative path of at most ${PATH_NAMES_MAX} names separated by / and ${PATH_BYTES_MAX} bytes, without .. and \\, inside the model directory`;
 
 /**
- * Where a path given by a user lies: an absolute path inside `directory`, with the symbolic links of
- * what exists followed. The last parts may not exist yet; nothing is created.
- *
- * The check holds for the moment it is made: the model directory must not be writable by people who
- * may not write elsewhere.
- * @throws BAD_PATH if the path is empty, absolute, holds `..`, `\` or NUL, has more than 32 names or
- * 1,024 bytes, names the model directory itself, or meets a symbolic link that leaves it or leads nowhere; IO if `directory` is absent.
+ * Resolves a path from a user to an absolute path inside `directory`, following symbolic links. The
+ * last parts may not exist yet; nothing is created. Links may change after the check, so the model
+ * directory must not be writable by people who may not write elsewhere.
+ * @throws BAD_PATH if the path is empty, absolute, holds `..`, `\` or NUL, has more than 32 names
+ * or 1,024 bytes, names the model directory itself, or meets a symbolic link that leaves it or
+ * leads nowhere; IO if `directory` is absent.
  */
 export async function resolveModelPath(directory: string, path: string): Promise<string> {
   const parts = partsOf(path);
@@ -36,8 +35,8 @@ export async function resolveModelPath(directory: string, path: string): Promise
 }
 
 /**
- * An error for somebody who may know where a model lies in the model directory, but not where that is:
- * the same, with paths relative to it.
+ * The same error with paths relative to the model directory, for somebody who may not know where
+ * that directory is.
  */
 export function relativeError(thrown: unknown, directory: string): PserverError {
   const { code, message, details } = ensureError(thrown);
@@ -59,7 +58,7 @@ function realDirectory(directory: string): string {
   try {
     return realpathSync(directory);
   } catch {
-    // It is gone: then no path was made of it.
+    // The directory is gone, so no path was resolved in it.
     return directory;
   }
 }

@@ -1,5 +1,4 @@
-import type { Dtype } from "../protocol/dtypes.ts";
-import { isDtype } from "../protocol/dtypes.ts";
+import { type Dtype, isDtype } from "../protocol/dtypes.ts";
 import { badFile, badFileDtype } from "./bad-file.ts";
 import { parsePythonDict } from "./python-dict.ts";
 import { isShape, showShape } from "./tensor.ts";
@@ -24,7 +23,7 @@ const dtypesByName = new Map<string, Dtype>(
   Object.entries(NUMPY_DTYPES).flatMap(([dtype, name]) => (isDtype(dtype) ? [[name, dtype]] : [])),
 );
 
-/** What a `.npy` header says of its array. */
+/** Type and shape in a `.npy` header. */
 export interface NpyHeader {
   readonly dtype: Dtype;
   readonly shape: readonly number[];
@@ -88,7 +87,7 @@ export function parseNpyText(path: string, what: string, text: string): NpyHeade
     const shown = text.trim().slice(0, 120);
     throw badFile(path, `header of ${what}`, "descr, fortran_order and shape, each once", shown);
   }
-  // A structured type is a list, which names no type either.
+  // The `descr` of a structured type is a list, which is refused, too.
   const dtype = typeof descr === "string" ? dtypesByName.get(descr) : undefined;
   if (dtype === undefined) {
     const received = JSON.stringify(descr).slice(0, 120);

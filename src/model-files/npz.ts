@@ -5,16 +5,22 @@ import { checkNamesApart, memberName, trueNameOf } from "./member-name.ts";
 import { encodeMetadata, parseMetadata } from "./metadata.ts";
 import type { ModelFile } from "./model-file.ts";
 import { encodeNpyHeader, NPY_PREFIX_BYTES, npyTextRange, parseNpyText } from "./npy-header.ts";
-import type { IncomingModel, OutgoingModel, TensorHeader, TensorSource } from "./tensor.ts";
-import { DESCRIPTION_BYTES_MAX, dataBytes, elementsOf } from "./tensor.ts";
+import {
+  DESCRIPTION_BYTES_MAX,
+  dataBytes,
+  elementsOf,
+  type IncomingModel,
+  type OutgoingModel,
+  type TensorHeader,
+  type TensorSource,
+} from "./tensor.ts";
 import { unpack, unpackHead } from "./zip-data.ts";
-import type { ZipEntry } from "./zip-reader.ts";
-import { readZip } from "./zip-reader.ts";
+import { readZip, type ZipEntry } from "./zip-reader.ts";
 import { writeZip } from "./zip-writer.ts";
 
 const SUFFIX = ".npy";
 
-/** What the comment of a member begins with whose name is escaped; the true name follows, as JSON. */
+/** Prefix of the comment of a member with an escaped name; the true name follows as JSON. */
 const NAME_COMMENT = "PSERVER.name=";
 
 /**
@@ -60,7 +66,7 @@ export async function readNpz(file: ModelFile): Promise<IncomingModel> {
   return { tensors, metadata: parseMetadata(comment) ?? {} };
 }
 
-/** A tensor, and how many bytes its header has. */
+/** A tensor, and the bytes of its `.npy` header. */
 async function readMember(
   file: ModelFile,
   entry: ZipEntry,

@@ -13,7 +13,7 @@ import type { IncomingModel } from "./tensor.ts";
 
 /** A model file open for reading. */
 export interface OpenModel extends IncomingModel {
-  /** Closes the file; chunks asked for later fail with CLOSED. Again: does nothing. */
+  /** Closes the file; chunks asked for later fail with CLOSED. May be called again. */
   close(): Promise<void>;
 }
 

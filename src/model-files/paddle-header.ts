@@ -1,7 +1,6 @@
 import { DTYPES } from "../protocol/dtypes.ts";
 import { badFile } from "./bad-file.ts";
-import type { OutgoingModel, TensorHeader } from "./tensor.ts";
-import { dataBytes } from "./tensor.ts";
+import { dataBytes, type OutgoingModel, type TensorHeader } from "./tensor.ts";
 
 /** Bytes before the elements of a PaddlePaddle parameter file. */
 export const PADDLE_HEADER_BYTES = 16;
@@ -25,7 +24,7 @@ export async function* writeParameterFile(
   yield* model.chunks(tensor);
 }
 
-/** What the header of a parameter file says; its elements fill the rest of the file. */
+/** Header of a parameter file; the elements fill the rest of the file. */
 export interface PaddleHeader {
   readonly valueBytes: number;
   readonly elements: number;

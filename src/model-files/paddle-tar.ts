@@ -1,6 +1,5 @@
 import { encodeParameterConfig } from "../protocol/config/paddle/messages.ts";
-import type { Dtype } from "../protocol/dtypes.ts";
-import { DTYPES, isDtype } from "../protocol/dtypes.ts";
+import { DTYPES, type Dtype, isDtype } from "../protocol/dtypes.ts";
 import type { PserverError } from "../protocol/errors.ts";
 import { quoteName } from "../protocol/names.ts";
 import { badFile, badFileDtype } from "./bad-file.ts";
@@ -8,18 +7,24 @@ import { checkNamesApart, memberName, trueNameOf } from "./member-name.ts";
 import { encodeMetadata, parseMetadata } from "./metadata.ts";
 import type { ModelFile } from "./model-file.ts";
 import { decodePaddleHeader, PADDLE_HEADER_BYTES, writeParameterFile } from "./paddle-header.ts";
-import type { ParameterConfig } from "./parameter-config.ts";
-import { decodeParameterConfig } from "./parameter-config.ts";
-import type { TarEntry } from "./tar-reader.ts";
-import { readTar } from "./tar-reader.ts";
-import type { TarMember } from "./tar-writer.ts";
-import { writeTar } from "./tar-writer.ts";
-import type { IncomingModel, OutgoingModel, TensorHeader, TensorSource } from "./tensor.ts";
-import { badName, dataBytes, elementsOf, showShape, TENSORS_MAX } from "./tensor.ts";
+import { decodeParameterConfig, type ParameterConfig } from "./parameter-config.ts";
+import { readTar, type TarEntry } from "./tar-reader.ts";
+import { type TarMember, writeTar } from "./tar-writer.ts";
+import {
+  badName,
+  dataBytes,
+  elementsOf,
+  type IncomingModel,
+  type OutgoingModel,
+  showShape,
+  TENSORS_MAX,
+  type TensorHeader,
+  type TensorSource,
+} from "./tensor.ts";
 
 const CONFIG_SUFFIX = ".protobuf";
 const CONFIG_BYTES_MAX = 1024 * 1024;
-/** Our pax records. Programs that do not know them pass over them. */
+/** Our pax records, which other programs ignore. */
 const ATTRIBUTES = {
   dtype: "PSERVER.dtype",
   shape: "PSERVER.shape",

@@ -1,7 +1,7 @@
 import { badFile } from "./bad-file.ts";
 import { decodeFileText } from "./file-text.ts";
 
-/** Bytes of one pax header, and of a long name: metadata is the longest that we write. */
+/** Most bytes of a pax header or a long name; the longest that we write holds metadata. */
 export const PAX_BYTES_MAX = 256 * 1024;
 
 /** Records of one header; other programs write about ten. */

@@ -13,9 +13,8 @@ interface Token {
 }
 
 /**
- * The dictionary that a Python literal writes, as far as array headers go: text without escapes,
- * `True`, `False`, whole numbers, tuples and lists. `undefined` if it is anything else, or holds a
- * key twice.
+ * Parses a Python dictionary as in array headers: strings without escapes, `True`, `False`, whole
+ * numbers, tuples and lists. `undefined` for anything else, and if a key occurs twice.
  */
 export function parsePythonDict(text: string): Map<string, PythonValue> | undefined {
   const tokens = tokensOf(text.trim());

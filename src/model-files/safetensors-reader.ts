@@ -1,21 +1,21 @@
-import type { Dtype } from "../protocol/dtypes.ts";
-import { isDtype } from "../protocol/dtypes.ts";
+import { type Dtype, isDtype } from "../protocol/dtypes.ts";
 import { quoteName } from "../protocol/names.ts";
 import { badFile, badFileDtype } from "./bad-file.ts";
 import { parseBoundedJson } from "./json-bounds.ts";
 import { isRecord, recordOf } from "./json-record.ts";
-import type { Metadata } from "./metadata.ts";
-import { metadataFrom } from "./metadata.ts";
+import { type Metadata, metadataFrom } from "./metadata.ts";
 import type { ModelFile } from "./model-file.ts";
 import { METADATA_KEY, SAFETENSORS_DTYPES } from "./safetensors-writer.ts";
-import type { IncomingModel, TensorHeader, TensorSource } from "./tensor.ts";
 import {
   DESCRIPTION_BYTES_MAX,
   DESCRIPTION_VALUES_MAX,
   dataBytes,
+  type IncomingModel,
   isShape,
   showShape,
   TENSORS_MAX,
+  type TensorHeader,
+  type TensorSource,
 } from "./tensor.ts";
 
 const TENSOR_FIELDS = ["data_offsets", "dtype", "shape"];
@@ -67,7 +67,7 @@ export async function readSafetensors(file: ModelFile): Promise<IncomingModel> {
   return { tensors, metadata };
 }
 
-/** The header is an object of flat objects, whose lists are the shape and the place. */
+/** The header is an object of objects, each with two lists: shape and offsets. */
 const BOUNDS = {
   depth: 3,
   containers: 3 * TENSORS_MAX + 2,

@@ -1,9 +1,7 @@
-import type { Dtype } from "../protocol/dtypes.ts";
-import { DTYPES } from "../protocol/dtypes.ts";
+import { DTYPES, type Dtype } from "../protocol/dtypes.ts";
 import { PserverError } from "../protocol/errors.ts";
 import { encodeMetadata } from "./metadata.ts";
-import type { OutgoingModel } from "./tensor.ts";
-import { badName, DESCRIPTION_BYTES_MAX, dataBytes } from "./tensor.ts";
+import { badName, DESCRIPTION_BYTES_MAX, dataBytes, type OutgoingModel } from "./tensor.ts";
 
 /** The header's key for metadata, which no tensor can have. */
 export const METADATA_KEY = "__metadata__";
@@ -30,7 +28,7 @@ export async function* writeSafetensors(
   model: OutgoingModel,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const tensors = [...model.tensors].sort((a, b) => DTYPES[b.dtype].bytes - DTYPES[a.dtype].bytes);
-  // The text is put together by hand: an object would lose a parameter called __proto__.
+  // The JSON is built from strings: an object would lose a parameter called __proto__.
   const fields: string[] = [];
   const metadata = encodeMetadata(model.metadata);
   if (metadata !== "") fields.push(`"${METADATA_KEY}":${metadata}`);

@@ -10,18 +10,14 @@ import {
 } from "./atomic-write.ts";
 import { checkReplaceable, kindOf, writeDirectoryModel } from "./directory-model.ts";
 import { writeHdf5 } from "./hdf5/hdf5.ts";
-import type { MergedTensor } from "./merge-sparse.ts";
-import { mergeSparse } from "./merge-sparse.ts";
-import type { Metadata } from "./metadata.ts";
-import { checkMetadata } from "./metadata.ts";
-import type { ModelFormat } from "./model-format.ts";
-import { formatOf, unknownFormat } from "./model-format.ts";
+import { type MergedTensor, mergeSparse } from "./merge-sparse.ts";
+import { checkMetadata, type Metadata } from "./metadata.ts";
+import { formatOf, type ModelFormat, unknownFormat } from "./model-format.ts";
 import { badPath, resolveModelPath } from "./model-path.ts";
 import { writeNpz } from "./npz.ts";
 import { writePaddleTar } from "./paddle-tar.ts";
 import { writeSafetensors } from "./safetensors-writer.ts";
-import type { OutgoingModel, TensorHeader } from "./tensor.ts";
-import { exactly } from "./tensor.ts";
+import { exactly, type OutgoingModel, type TensorHeader } from "./tensor.ts";
 
 /** What to save, and where. */
 export interface SaveModelOptions {
@@ -84,9 +80,9 @@ export async function saveModel(options: SaveModelOptions): Promise<SavedModel> 
   }
 }
 
-/** The format that a path asks for; a directory that is there already is asked for whatever its name. */
+/** The format for a path; an existing directory is saved as a directory, whatever its name. */
 async function formatFor(file: string, path: string): Promise<ModelFormat> {
-  // Without links, the name is that of the file, but a final slash is of the path alone.
+  // `file` has its links resolved, but lacks a final slash of the path.
   const format = formatOf(path.endsWith("/") ? `${file}/` : file);
   if (format !== undefined) return format;
   if ((await kindOf(file)) === "directory") return "directory";
@@ -137,7 +133,7 @@ async function checkTarget(file: string, format: ModelFormat, path: string): Pro
   }
 }
 
-/** None of the directories above the file may have become a link since they were resolved. */
+/** Checks that no directory above the file has become a link since they were resolved. */
 async function checkParent(parent: string, path: string): Promise<void> {
   const real = await io("resolve", parent, realpath(parent));
   if (real !== parent) throw badPath(parent, `${real}, where a symbolic link leads`, path);

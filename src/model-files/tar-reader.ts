@@ -5,7 +5,7 @@ import { PAX_BYTES_MAX, parsePax } from "./pax.ts";
 import { TAR_BLOCK_BYTES, TAR_FIELDS, TAR_TYPES, tarChecksum, tarPadding } from "./tar-format.ts";
 import { DESCRIPTION_BYTES_MAX, TENSORS_MAX } from "./tensor.ts";
 
-/** A member of an archive, its data known to lie in the file. */
+/** A member of an archive. Its data lies in the file: that is checked. */
 export interface TarEntry {
   readonly name: string;
   readonly bytes: number;
@@ -14,13 +14,13 @@ export interface TarEntry {
   readonly attributes: ReadonlyMap<string, string>;
 }
 
-/** What an archive holds. */
+/** Contents of an archive. */
 export interface TarContents {
   readonly entries: readonly TarEntry[];
   readonly globalAttributes: ReadonlyMap<string, string>;
 }
 
-/** Two members per tensor, and as many headers that only describe the next. */
+/** Two members per tensor, each with at most one pax or long-name header before it. */
 const HEADERS_MAX = 4 * TENSORS_MAX;
 
 /**
@@ -107,7 +107,7 @@ function decodeHeader(path: string, what: string, block: Uint8Array): Header {
     throw badFile(path, `checksum of the ${what}`, tarChecksum(block), checksum);
   }
   const name = textUntilNul(path, what, field(TAR_FIELDS.name));
-  // GNU writes "ustar " and keeps other things where ustar keeps the prefix.
+  // GNU writes "ustar " and uses the prefix field for other things.
   const isUstar = Buffer.from(field(TAR_FIELDS.magic)).toString("latin1") === "ustar\0";
   const prefix = isUstar ? textUntilNul(path, what, field(TAR_FIELDS.prefix)) : "";
   return {
@@ -117,7 +117,7 @@ function decodeHeader(path: string, what: string, block: Uint8Array): Header {
   };
 }
 
-/** Octal digits, or, above what they can say, GNU's big-endian number behind a first bit. */
+/** A number in octal digits, or GNU's big-endian form for larger ones, marked by the first bit. */
 function parseNumber(path: string, what: string, field: Uint8Array): number {
   const [first = 0, ...rest] = field;
   if (first === 0x80) {

@@ -1,5 +1,4 @@
-import type { Dtype } from "../protocol/dtypes.ts";
-import { DTYPES, isDtype } from "../protocol/dtypes.ts";
+import { DTYPES, type Dtype, isDtype } from "../protocol/dtypes.ts";
 import { PserverError } from "../protocol/errors.ts";
 import { RANK_MAX } from "../protocol/limits.ts";
 import { escapeName, quoteName } from "../protocol/names.ts";
@@ -17,7 +16,7 @@ export const DESCRIPTION_BYTES_MAX = 100_000_000;
 /** Values that describe the tensors of one file at most: a name, shape and place for each, and metadata. */
 export const DESCRIPTION_VALUES_MAX = TENSORS_MAX * (RANK_MAX + 8);
 
-/** What a model file says of a tensor besides its bytes. `shape` is `[]` for a scalar. */
+/** Description of a tensor in a model file. `shape` is `[]` for a scalar. */
 export interface TensorHeader {
   readonly name: string;
   readonly dtype: Dtype;
@@ -34,7 +33,7 @@ export interface TensorSource {
   chunks(): AsyncIterable<Uint8Array>;
 }
 
-/** A model on its way into a file: checked headers, and where the bytes of each come from. */
+/** A model to be written: checked headers, and the source of their bytes. */
 export interface OutgoingModel {
   readonly tensors: readonly TensorHeader[];
   readonly metadata: Metadata;
@@ -42,7 +41,7 @@ export interface OutgoingModel {
   readonly chunks: (header: TensorHeader) => AsyncIterable<Uint8Array>;
 }
 
-/** What a reader finds in a model file. */
+/** Contents of a model file. */
 export interface IncomingModel {
   readonly tensors: readonly TensorSource[];
   readonly metadata: Metadata;
@@ -64,7 +63,7 @@ export function elementsOf(shape: unknown): number | undefined {
     if (!Number.isSafeInteger(dimension) || dimension < 0 || Object.is(dimension, -0))
       return undefined;
     elements *= dimension;
-    // Bytes must be exact numbers too, and no element is longer than 8 bytes.
+    // The number of bytes must be exact, too; an element has at most 8 bytes.
     if (elements * 8 > Number.MAX_SAFE_INTEGER) return undefined;
   }
   return elements;
@@ -87,7 +86,7 @@ export function dataBytes(header: TensorHeader): number {
 }
 
 /**
- * Refuses headers that no file may be made of.
+ * Checks that a file can be made of these headers.
  * @throws EMPTY, TOO_LARGE for the list; BAD_NAME for a name no parameter can have, or one given
  * twice; BAD_DTYPE, BAD_SHAPE.
  */
@@ -120,8 +119,9 @@ export function checkHeaders(headers: readonly TensorHeader[]): void {
 }
 
 /**
- * The same chunks, counted.
- * @throws BAD_LENGTH as soon as there are more bytes than the header says, or at the end, if fewer.
+ * Passes the chunks on and counts them.
+ * @throws BAD_LENGTH once there are more bytes than the header says, or at the end if there are
+ * fewer.
  */
 export async function* exactly(
   header: TensorHeader,

@@ -34,7 +34,7 @@ export async function* unpack(
 }
 
 /**
- * The first `length` unpacked bytes of a member, or all if it has fewer. Their checksum is not known.
+ * The first `length` unpacked bytes of a member, or all if it has fewer. No checksum is checked.
  * @throws BAD_FILE if they cannot be unpacked; IO; CLOSED.
  */
 export async function unpackHead(

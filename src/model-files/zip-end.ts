@@ -9,7 +9,7 @@ import {
   ZIP_TEXT_BYTES_MAX,
 } from "./zip-format.ts";
 
-/** What the end of an archive says of its central directory. */
+/** Location of the central directory, and the comment, from the end of an archive. */
 export interface ZipEnd {
   readonly members: number;
   readonly centralAt: number;
@@ -50,7 +50,7 @@ export async function readZipEnd(file: ModelFile): Promise<ZipEnd> {
   return { ...end, comment };
 }
 
-/** The last place where an end record fits whose comment reaches exactly to the end of the file. */
+/** Finds the last end record whose comment ends exactly at the end of the file. */
 function findEnd(path: string, view: DataView): number {
   for (let at = view.byteLength - ZIP_BYTES.end; at >= 0; at--) {
     if (view.getUint32(at, true) !== ZIP_SIGNATURES.end) continue;

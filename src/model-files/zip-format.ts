@@ -25,16 +25,16 @@ export const ZIP_METHODS = { stored: 0, deflated: 8 } as const;
 /** Bits of a member's flags. */
 export const ZIP_FLAGS = { encrypted: 0x0001, descriptor: 0x0008, utf8: 0x0800 } as const;
 
-/** The version of the format that knows 8-byte sizes. */
+/** The version of the zip format that supports zip64. */
 export const ZIP64_VERSION = 45;
 
 /** Id of the extra field that holds 8-byte sizes. */
 export const ZIP64_EXTRA = 0x0001;
 
-/** A 4-byte field whose value is in the extra field instead. */
+/** Stands in a 4-byte field if the value is in the zip64 extra field. */
 export const IN_EXTRA_32 = 0xffffffff;
 
-/** A 2-byte count that is in the 8-byte end record instead. */
+/** Stands in a 2-byte count if the value is in the zip64 end record. */
 export const IN_EXTRA_16 = 0xffff;
 
 /** Bytes of a name, an extra field or the comment, at most. */

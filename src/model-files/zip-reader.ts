@@ -13,13 +13,16 @@ import {
   ZIP64_EXTRA,
 } from "./zip-format.ts";
 
-/** A member of an archive, its data known to lie in the file without meeting another's. */
+/**
+ * A member of an archive. Its data lies in the file and overlaps no other member's: that is
+ * checked.
+ */
 export interface ZipEntry {
   readonly name: string;
-  /** Text beside it in the table of contents, of whatever encoding, read as UTF-8. */
+  /** Its comment in the central directory, read as UTF-8. */
   readonly comment: string;
   readonly deflated: boolean;
-  /** Bytes once unpacked, and their checksum: what the archive says, checked when they are read. */
+  /** Unpacked bytes, and their checksum, as the archive claims; checked when they are read. */
   readonly bytes: number;
   readonly crc: number;
   readonly packedBytes: number;
@@ -28,7 +31,7 @@ export interface ZipEntry {
   readonly localAt: number;
 }
 
-/** What an archive holds. */
+/** Contents of an archive. */
 export interface ZipContents {
   readonly entries: readonly ZipEntry[];
   readonly comment: string;
@@ -92,7 +95,7 @@ function decodeCentral(
   if (method !== ZIP_METHODS.stored && method !== ZIP_METHODS.deflated) {
     throw badFile(path, `method of ${quoteName(name)}`, "stored (0) or deflated (8)", method);
   }
-  // The 8-byte values stand in this order, only those whose 4-byte field is full.
+  // The extra field holds, in this order, only the values whose 4-byte field is full.
   const large = readZip64Extra(path, name, central.subarray(nameEnd, extraEnd));
   const wide = (field: number): number => {
     const value = view.getUint32(at + field, true);
@@ -116,7 +119,7 @@ function decodeCentral(
   };
 }
 
-/** The 8-byte numbers of the extra field that holds them; none if it is absent. */
+/** The 8-byte numbers of the zip64 extra field; none if it is absent. */
 function readZip64Extra(path: string, name: string, extra: Uint8Array): number[] {
   const view = new DataView(extra.buffer, extra.byteOffset, extra.byteLength);
   for (let at = 0; at + 4 <= extra.byteLength; ) {
@@ -139,7 +142,7 @@ function readZip64Extra(path: string, name: string, extra: Uint8Array): number[]
   return [];
 }
 
-/** Where the data begins, after a local header that must tell the same of the member. */
+/** Finds the data of a member, and checks that its local header agrees with the directory. */
 async function locate(file: ModelFile, entry: CentralEntry, centralAt: number): Promise<ZipEntry> {
   const { name, comment, deflated, bytes, packedBytes, crc, localAt } = entry;
   const what = `local header of ${quoteName(name)}`;

@@ -15,7 +15,7 @@ import {
 /** A file on its way into an archive. `chunks` yields exactly `bytes` bytes. */
 export interface ZipMember {
   readonly name: string;
-  /** Text beside it in the table of contents. */
+  /** Its comment in the central directory. */
   readonly comment?: string;
   readonly bytes: number;
   readonly chunks: () => AsyncIterable<Uint8Array>;
@@ -33,7 +33,8 @@ const FLAGS = ZIP_FLAGS.descriptor | ZIP_FLAGS.utf8;
 const PLAIN_VERSION = 20;
 const MADE_BY_UNIX = 3 << 8;
 const FILE_MODE = 0o100644;
-// 1 January 1980, the first day the format knows: equal models make equal files.
+// 1 January 1980, the first day in the format: no time of writing, so that equal models make equal
+// files.
 const DOS_DATE = (1 << 5) | 1;
 
 /**
@@ -85,7 +86,7 @@ function checkTextBytes(what: string, bytes: number): void {
   );
 }
 
-/** Sizes and checksum stay zero here: the descriptor bit says that they follow the data. */
+/** Sizes and checksum are zero here, because they follow the data in the descriptor. */
 function encodeLocal(name: Uint8Array, bytes: number): Uint8Array {
   const large = bytes >= IN_EXTRA_32;
   const extraBytes = large ? 20 : 0;
@@ -161,7 +162,7 @@ function encodeCentral({ name, comment, bytes, crc, offset }: WrittenMember): Ui
   return target;
 }
 
-/** The end record, after its 8-byte form and the locator of that when a number needs it. */
+/** The end record, after the zip64 end record and its locator if a number is too large for it. */
 function encodeEnd(
   members: number,
   centralOffset: number,

@@ -2,22 +2,22 @@ import { Argument, Command } from "commander";
 import { COMPLETE_NAMES, NAME_KINDS, type NameKind } from "../completion/command-words.ts";
 import type { CliContext } from "../context.ts";
 import { listJobs } from "../job/list-jobs.ts";
-import { withHosts } from "../job/open-job.ts";
+import { withAdmin } from "../job/open-job.ts";
 import {
   addJobOptions,
   addTrainerOption,
   type TrainerFlags,
 } from "../options/connection-options.ts";
 
-/** A person waits at the prompt: no names are better than late ones. */
+/** Short, because a person waits at the prompt. */
 const TIMEOUT_MS = 1_000;
 
 /** Names offered at most. */
 const NAMES_MAX = 1_000;
 
 /**
- * What the completion scripts ask: the names of one kind, one a line, of the job and broker that the
- * words of the command line say. Prints nothing where they cannot be had in time.
+ * The command behind the completion scripts: prints the names of one kind, one per line, of the job and
+ * broker in the words of the command line. Prints nothing if they cannot be listed in time.
  */
 export function registerCompleteNames(program: Command, context: CliContext): void {
   program
@@ -27,7 +27,7 @@ export function registerCompleteNames(program: Command, context: CliContext): vo
     .argument("[words...]", "the words before, after --")
     .action(async (kind: NameKind, words: readonly string[]) => {
       const names = await namesOf(context, kind, words).catch(() => {
-        // Nobody looks for an error at a prompt.
+        // An error message would disturb the prompt.
         return [];
       });
       const typed = names.filter((name) => !/[\p{Cc}\p{Cf}]/u.test(name)).slice(0, NAMES_MAX);
@@ -42,7 +42,7 @@ async function namesOf(
 ): Promise<string[]> {
   const flags = flagsAmong(words);
   if (kind === "jobs") return await listJobs(context, flags);
-  const { parameters } = await withHosts(context, flags, ({ requests }) => requests.everything());
+  const { parameters } = await withAdmin(context, flags, (admin) => admin.statusAndParameters());
   return parameters.map(({ name }) => name);
 }
 

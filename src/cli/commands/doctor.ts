@@ -4,11 +4,9 @@ import { type CliContext, openOutput } from "../context.ts";
 import type { Check, CheckStatus } from "../doctor/check.ts";
 import { type DoctorFlags, runDoctor } from "../doctor/run-doctor.ts";
 import { EXIT } from "../exit-codes.ts";
-import { helpText } from "../help-text.ts";
-import { addJobOptions, addTrainerOption } from "../options/connection-options.ts";
-import { addOutputOptions } from "../options/output-options.ts";
+import { addHelp } from "../help-text.ts";
+import { addAskingOptions } from "../options/asking-options.ts";
 import type { Look } from "../output/colors.ts";
-import type { OutputFlags } from "../output/output.ts";
 import { hangingLines } from "../output/wrap.ts";
 
 const TIMEOUT_MS = 5_000;
@@ -19,32 +17,28 @@ export function registerDoctor(program: Command, context: CliContext): void {
     .command("doctor")
     .description("check broker, permissions and hosts, and say what to do");
   command.option("--store <dir>", "check the disk of a pserver up on this machine too");
-  addOutputOptions(addTrainerOption(addJobOptions(command, TIMEOUT_MS)))
-    .action(async (flags: DoctorFlags & OutputFlags) => {
-      const output = openOutput(context, flags);
-      const checks = await runDoctor(context, flags);
-      const failed = checks.some(({ status }) => status === "fail");
-      if (output.json) output.value({ ok: !failed, checks });
-      else output.lines(checks.flatMap((check) => describeCheck(check, output)));
-      if (failed) context.setExitCode(EXIT.failure);
-    })
-    .addHelpText(
-      "after",
-      helpText({
-        "Exit code": [
-          "  1 if a check fails, else 0; neither a warning nor what this user may not look at is a",
-          "  failure. Nothing is changed.",
-        ],
-        "With --json": [
-          '  {"ok","checks":[{"name","status","message","advice"}]}; status is ok, warn, fail, or skip',
-          "  for what this user may not look at.",
-        ],
-        Examples: [
-          "  pserver doctor --store .pserver",
-          "  pserver doctor --url nats://broker:4222 --creds host.creds --job mnist",
-        ],
-      }),
-    );
+  addAskingOptions(command, TIMEOUT_MS).action(async (flags: DoctorFlags) => {
+    const output = openOutput(context, flags);
+    const checks = await runDoctor(context, flags);
+    const failed = checks.some(({ status }) => status === "fail");
+    if (output.json) output.value({ ok: !failed, checks });
+    else output.lines(checks.flatMap((check) => describeCheck(check, output)));
+    if (failed) context.setExitCode(EXIT.failure);
+  });
+  addHelp(command, {
+    "Exit code": [
+      "  1 if a check fails, else 0; warnings, and checks that this user may not do, are no failures.",
+      "  Nothing is changed.",
+    ],
+    "With --json": [
+      '  {"ok","checks":[{"name","status","message","advice"}]}; status is ok, warn, fail, or skip',
+      "  for a check that this user may not do.",
+    ],
+    Examples: [
+      "  pserver doctor --store .pserver",
+      "  pserver doctor --url nats://broker:4222 --creds host.creds --job mnist",
+    ],
+  });
 }
 
 const MARKS: Readonly<Record<CheckStatus, string>> = {

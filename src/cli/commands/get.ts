@@ -1,24 +1,23 @@
 import type { Command } from "commander";
 import { tensorBytes } from "../../protocol/tensor.ts";
 import { type CliContext, openOutput } from "../context.ts";
-import { helpText } from "../help-text.ts";
-import { describeUpdates, describeVersion, versionEntries } from "../job/known-versions.ts";
-import { withHosts, withTrainer } from "../job/open-job.ts";
+import { addHelp } from "../help-text.ts";
 import {
-  addJobOptions,
-  addTrainerOption,
-  type TrainerFlags,
-} from "../options/connection-options.ts";
-import { addOutputOptions } from "../options/output-options.ts";
+  describeUnknown,
+  describeUpdates,
+  describeVersion,
+  versionEntries,
+} from "../job/known-versions.ts";
+import { withAdmin, withTrainer } from "../job/open-job.ts";
+import { type AskingFlags, addAskingOptions } from "../options/asking-options.ts";
 import { formatBytes } from "../output/amounts.ts";
-import type { OutputFlags } from "../output/output.ts";
 import { summarizeTensor } from "../output/tensor-summary.ts";
 import { encodeJsonTensor } from "../tensor-files/json-tensor.ts";
 import { checkTensorTarget, writeTensorFile } from "../tensor-files/write-tensor.ts";
 
 const TIMEOUT_MS = 60_000;
 
-interface GetFlags extends TrainerFlags, OutputFlags {
+interface GetFlags extends AskingFlags {
   readonly out?: string;
 }
 
@@ -29,38 +28,36 @@ export function registerGet(program: Command, context: CliContext): void {
     .description("print the values of a parameter, or write them to a file")
     .argument("<name>", "the parameter")
     .option("--out <file>", "write to .npy, .json, or .bin, the little-endian bytes in C order");
-  addOutputOptions(addTrainerOption(addJobOptions(command, TIMEOUT_MS)))
-    .action((name: string, flags: GetFlags) => runGet(context, name, flags))
-    .addHelpText(
-      "after",
-      helpText({
-        "With --json": [
-          '  {"name","dtype","shape","version","updates","values"}, all values flat in C order; 64-bit',
-          '  integers, NaN and infinities as strings. With --out: {"file","bytes","version","updates"}.',
-          '  The version is {"least","most"} of the blocks when the values were asked for; they may be of',
-          "  later ones.",
-        ],
-        Examples: [
-          "  pserver get w                     # the first and last values, as numpy prints them",
-          "  pserver get w --json > w.json",
-          "  pserver get w --out w.npy         # numpy.load('w.npy')",
-        ],
-      }),
-    );
+  addAskingOptions(command, TIMEOUT_MS).action((name: string, flags: GetFlags) =>
+    runGet(context, name, flags),
+  );
+  addHelp(command, {
+    "With --json": [
+      '  {"name","dtype","shape","version","updates","values"}, all values flat in C order; 64-bit',
+      '  integers, NaN and infinities as strings. With --out: {"file","bytes","version","updates"}.',
+      '  The version is {"least","most"} of the blocks just before the values were read, which may be',
+      "  newer.",
+    ],
+    Examples: [
+      "  pserver get w                     # the first and last values, as numpy prints them",
+      "  pserver get w --json > w.json",
+      "  pserver get w --out w.npy         # numpy.load('w.npy')",
+    ],
+  });
 }
 
 async function runGet(context: CliContext, name: string, flags: GetFlags): Promise<void> {
   const output = openOutput(context, flags);
   const { signal } = context;
-  // Whether the values can be written is known before they are read.
+  // Checked before the values are read, which may take long.
   if (flags.out !== undefined) await checkTensorTarget(flags.out);
-  // The client waits for a job that is not initialized; who asks by hand wants to be told.
-  const { info, versions } = await withHosts(context, flags, async ({ requests }) => {
-    const found = await requests.parameter(name);
-    // Asked before the values are read, which are of these versions or later ones.
-    return { info: found, versions: await requests.versions([name]) };
+  // Asked first, because the client would wait for a job that is not initialized.
+  const { info, versions } = await withAdmin(context, flags, async (admin) => {
+    const found = await admin.parameter(name);
+    // Asked before the values are read, so the values have these versions or newer ones.
+    return { info: found, versions: await admin.versions([name]) };
   });
-  const known = versions.of(name);
+  const known = versions.versions.get(name);
   const bytes = tensorBytes(info.dtype, info.shape);
   const tensor = await output
     .progress(`reading ${formatBytes(bytes)}`)
@@ -84,5 +81,6 @@ async function runGet(context: CliContext, name: string, flags: GetFlags): Promi
     const facts = [`version ${describeVersion(known)}`, `updates ${describeUpdates(known)}`];
     output.lines(summarizeTensor(name, tensor, facts, output.width));
   }
-  if (versions.gap !== undefined) output.warning(versions.gap);
+  const unknown = describeUnknown(versions);
+  if (unknown !== undefined) output.warning(unknown);
 }

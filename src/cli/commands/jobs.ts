@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { type CliContext, openOutput } from "../context.ts";
-import { helpText } from "../help-text.ts";
+import { addHelp } from "../help-text.ts";
 import { withJobs } from "../job/list-jobs.ts";
 import { addJobOptions, type JobFlags } from "../options/connection-options.ts";
 import { addOutputOptions } from "../options/output-options.ts";
@@ -16,10 +16,10 @@ type JobDescription = import("../../actors/job/describe-job.ts").JobDescription;
 /** `pserver jobs`: the jobs that a broker holds, served or not. */
 export function registerJobs(program: Command, context: CliContext): void {
   const command = program.command("jobs").description("list the jobs that the broker holds");
-  addOutputOptions(addJobOptions(command, TIMEOUT_MS))
-    .action(async (flags: JobFlags & OutputFlags) => {
+  addOutputOptions(addJobOptions(command, TIMEOUT_MS)).action(
+    async (flags: JobFlags & OutputFlags) => {
       const output = openOutput(context, flags);
-      // Loaded here, so that the other commands start without it.
+      // Loaded here, so that other commands start faster.
       const { describeJob } = await import("../../actors/job/describe-job.ts");
       const jobs = await withJobs(context, flags, (found, connection) =>
         Promise.all(found.map((streams) => describeJob(connection, streams))),
@@ -27,21 +27,19 @@ export function registerJobs(program: Command, context: CliContext): void {
       if (output.json) output.value(jobs);
       else if (jobs.length === 0) output.message("the broker holds no job");
       else output.lines(describeJobs(jobs, output));
-    })
-    .addHelpText(
-      "after",
-      helpText({
-        Permissions: [
-          "  The user needs the JetStream API, as the one has under which hosts store; its inbox is",
-          "  that of a host of --job.",
-        ],
-        "With --json": [
-          '  A list of {"job","state","shards","journal","hosts","leases","bytes","streams"}; the state is',
-          "  uninitialized, initializing, ready, removing or incomplete.",
-        ],
-        Examples: ["  pserver jobs", "  pserver jobs --json | jq -r '.[].job'"],
-      }),
-    );
+    },
+  );
+  addHelp(command, {
+    Permissions: [
+      "  The user needs the JetStream API, like the user that hosts store with; its inbox is that of",
+      "  a host of --job.",
+    ],
+    "With --json": [
+      '  A list of {"job","state","shards","journal","hosts","leases","bytes","streams"}; the state is',
+      "  uninitialized, initializing, ready, removing or incomplete.",
+    ],
+    Examples: ["  pserver jobs", "  pserver jobs --json | jq -r '.[].job'"],
+  });
 }
 
 /** The jobs as a table. */
@@ -63,10 +61,10 @@ export function describeJobs(jobs: readonly JobDescription[], look: Look): strin
     formatBytes(bytes),
   ]);
   const concessions: Concession[] = [
-    { drop: "JOURNAL" },
-    { cut: "JOB", to: 16 },
-    { drop: "SHARDS" },
-    { drop: "STORED" },
+    { kind: "drop", column: "JOURNAL" },
+    { kind: "cut", column: "JOB", to: 16 },
+    { kind: "drop", column: "SHARDS" },
+    { kind: "drop", column: "STORED" },
   ];
   return formatTable(columns, rows, look, concessions);
 }

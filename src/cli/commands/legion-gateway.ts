@@ -1,9 +1,8 @@
 import { type Command, Option } from "commander";
 import { type CliContext, openLog } from "../context.ts";
-import { helpText } from "../help-text.ts";
+import { addHelp } from "../help-text.ts";
 import { type GatewayFlags, runGateway } from "../legion-gateway/run-gateway.ts";
-import { addJobOptions, addTrainerOption } from "../options/connection-options.ts";
-import { addOutputOptions } from "../options/output-options.ts";
+import { addAskingOptions } from "../options/asking-options.ts";
 import { parseTimeout, sizeOfAtLeast, wholeNumber } from "../options/parse-values.ts";
 
 const TIMEOUT_MS = 30_000;
@@ -12,7 +11,7 @@ const STALL_MS = 60_000;
 const MEMORY_MIB_MIN = 16;
 const CONNECTIONS_MAX = 4_096;
 
-/** `pserver legion-gateway`: lets trainers written for Legion work with a job. */
+/** `pserver legion-gateway`: serves trainers that were written for Legion. */
 export function registerLegionGateway(program: Command, context: CliContext): void {
   const command = program
     .command("legion-gateway")
@@ -29,36 +28,43 @@ export function registerLegionGateway(program: Command, context: CliContext): vo
         .default(256),
     )
     .addOption(
-      new Option("--max-memory <size>", "arrays under way, of all trainers together")
+      new Option(
+        "--max-memory <size>",
+        "most memory for arrays in transfer, of all trainers together",
+      )
         .argParser(sizeOfAtLeast(MEMORY_MIB_MIN))
         .default(1024 ** 3, "1GiB"),
     )
     .addOption(
-      new Option("--idle-timeout <duration>", "closes who asks for nothing for so long")
+      new Option(
+        "--idle-timeout <duration>",
+        "disconnect trainers that send no request for this long",
+      )
         .argParser(parseTimeout)
         .default(IDLE_MS, "12h"),
     )
     .addOption(
-      new Option("--stall-timeout <duration>", "closes who stops within a request or a reply")
+      new Option(
+        "--stall-timeout <duration>",
+        "disconnect trainers that stop within a request or a reply for this long",
+      )
         .argParser(parseTimeout)
         .default(STALL_MS, "60s"),
     );
-  addOutputOptions(addTrainerOption(addJobOptions(command, TIMEOUT_MS)))
-    .action((flags: GatewayFlags) => runGateway(context, openLog(context, flags), flags))
-    .addHelpText(
-      "after",
-      helpText({
-        "What it does": [
-          "  An old client works unchanged: its Client() finds the gateway by legion_server_ip and",
-          "  legion_server_port, which are printed. Pushes of one trainer are applied in their order.",
-          "  Legion has no word for an error: a trainer whose request fails is disconnected, and the",
-          "  reason is in the log here. Nobody is asked for a password: see docs/legion.md.",
-        ],
-        "With --json": ['  One line once it serves: {"ready":true,"address","port","job"}.'],
-        Examples: [
-          "  pserver legion-gateway",
-          "  pserver legion-gateway --job mnist --listen 10.0.0.5 --port 5700 --max-memory 8GiB",
-        ],
-      }),
-    );
+  addAskingOptions(command, TIMEOUT_MS).action((flags: GatewayFlags) =>
+    runGateway(context, openLog(context, flags), flags),
+  );
+  addHelp(command, {
+    "What it does": [
+      "  An old client works unchanged: its Client() finds the gateway by legion_server_ip and",
+      "  legion_server_port, which are printed. Pushes of one trainer are applied in their order.",
+      "  Legion's protocol cannot tell errors: a trainer whose request fails is disconnected, and the",
+      "  reason is in the log here. Nobody is asked for a password: see docs/legion.md.",
+    ],
+    "With --json": ['  One line once it serves: {"ready":true,"address","port","job"}.'],
+    Examples: [
+      "  pserver legion-gateway",
+      "  pserver legion-gateway --job mnist --listen 10.0.0.5 --port 5700 --max-memory 8GiB",
+    ],
+  });
 }

@@ -3,7 +3,7 @@ import { openModel, type TensorSource } from "../../model-files/index.ts";
 import { type ParameterConfig, toConfig } from "../../protocol/config/index.ts";
 import { quoteName } from "../../protocol/names.ts";
 import { type CliContext, openOutput } from "../context.ts";
-import { helpText } from "../help-text.ts";
+import { addHelp } from "../help-text.ts";
 import { loadModel } from "../job/load-model.ts";
 import { withTrainer } from "../job/open-job.ts";
 import {
@@ -27,38 +27,36 @@ interface LoadFlags extends TrainerFlags, ConfigFlags, OutputFlags {
   readonly overwrite?: boolean;
 }
 
-/** `pserver load`: initializes a job from a model file, or gives one that is initialized its values. */
+/** `pserver load`: initializes a job from a model file, or overwrites the values of an initialized one. */
 export function registerLoad(program: Command, context: CliContext): void {
   const command = program
     .command("load")
     .description("initialize a job with the parameters of a model file")
     .argument("<path>", "a .safetensors, .npz, .h5, .hdf5 or .tar file here, or a saved directory")
     .option("--overwrite", "overwrite the values of a job that is initialized");
-  addOutputOptions(addTrainerOption(addJobOptions(addConfigOptions(command), TIMEOUT_MS)))
-    .action((path: string, flags: LoadFlags) => runLoad(context, path, flags))
-    .addHelpText(
-      "after",
-      helpText({
-        "An initialized job": [
-          "  It is refused with ALREADY_INITIALIZED, and nothing is changed. With --overwrite its",
-          "  parameters get the values of the file, one after the other; what they are updated with",
-          "  stays. Sparse shards, which a save joins, get their rows of the joined tensor back. An",
-          "  interrupted load leaves the job uninitialized: load again.",
-        ],
-        Configuration: [
-          "  A model file holds values alone. What gradients go through is given here, or is sgd with",
-          "  the learning rate of each gradient. A --config for one parameter goes before one for",
-          "  all, and that before the other flags. Its entries are in docs/protocol.md.",
-        ],
-        "With --json": ['  {"parameters","bytes","overwritten"} once it is done.'],
-        Examples: [
-          "  pserver load model.safetensors --optimizer adamw --learning-rate 0.001",
-          "  pserver load --job mnist weights.npz --overwrite",
-          `  pserver load m.npz --config '{"clipNorm":1}' --config 'emb={"optimizer":"adagrad"}'`,
-          "  pserver load m.npz --config @training.yaml",
-        ],
-      }),
-    );
+  addOutputOptions(addTrainerOption(addJobOptions(addConfigOptions(command), TIMEOUT_MS))).action(
+    (path: string, flags: LoadFlags) => runLoad(context, path, flags),
+  );
+  addHelp(command, {
+    "An initialized job": [
+      "  It is refused with ALREADY_INITIALIZED, and nothing is changed. With --overwrite its",
+      "  parameters get the values of the file, one after the other; what they are updated with",
+      "  stays. Sparse shards, which a save joins, get their rows of the joined tensor back. An",
+      "  interrupted load leaves the job uninitialized: load again.",
+    ],
+    Configuration: [
+      "  A model file holds values only. The optimizer is given here; by default it is sgd with the",
+      "  learning rate that each gradient brings. A --config for one parameter overrides one for",
+      "  all, which overrides the other flags. Its entries are in docs/protocol.md.",
+    ],
+    "With --json": ['  {"parameters","bytes","overwritten"} once it is done.'],
+    Examples: [
+      "  pserver load model.safetensors --optimizer adamw --learning-rate 0.001",
+      "  pserver load --job mnist weights.npz --overwrite",
+      `  pserver load m.npz --config '{"clipNorm":1}' --config 'emb={"optimizer":"adagrad"}'`,
+      "  pserver load m.npz --config @training.yaml",
+    ],
+  });
 }
 
 async function runLoad(context: CliContext, path: string, flags: LoadFlags): Promise<void> {
@@ -92,7 +90,7 @@ async function runLoad(context: CliContext, path: string, flags: LoadFlags): Pro
   }
 }
 
-/** Says how many parameters take no gradient that brings no learning rate. */
+/** Tells which parameters have no learning rate, so that each gradient must bring one. */
 function tellWithoutRate(
   output: Output,
   tensors: readonly TensorSource[],
@@ -100,7 +98,7 @@ function tellWithoutRate(
 ): void {
   const without = tensors.filter(({ header: { name, dtype } }) => {
     const { learningRate, optimizer, static: isStatic } = configs.get(name) ?? toConfig();
-    // Integers are added to, without a rate.
+    // Updates of integers are added without a learning rate.
     const isTrained = dtype.startsWith("float") && optimizer.name !== "none" && !isStatic;
     return isTrained && learningRate === undefined;
   });

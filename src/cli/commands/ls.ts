@@ -3,18 +3,17 @@ import type { ParameterInfo } from "../../protocol/lifecycle-messages.ts";
 import { tensorBytes } from "../../protocol/tensor.ts";
 import type { BlockVersions } from "../../protocol/versions.ts";
 import { type CliContext, openOutput } from "../context.ts";
-import { helpText } from "../help-text.ts";
-import { describeUpdates, describeVersion, versionEntries } from "../job/known-versions.ts";
-import { withHosts } from "../job/open-job.ts";
+import { addHelp } from "../help-text.ts";
 import {
-  addJobOptions,
-  addTrainerOption,
-  type TrainerFlags,
-} from "../options/connection-options.ts";
-import { addOutputOptions } from "../options/output-options.ts";
+  describeUnknown,
+  describeUpdates,
+  describeVersion,
+  versionEntries,
+} from "../job/known-versions.ts";
+import { withAdmin } from "../job/open-job.ts";
+import { type AskingFlags, addAskingOptions } from "../options/asking-options.ts";
 import { formatBytes } from "../output/amounts.ts";
 import type { Look } from "../output/colors.ts";
-import type { OutputFlags } from "../output/output.ts";
 import { type Concession, formatTable } from "../output/table.ts";
 import { formatShape } from "../output/tensor-summary.ts";
 
@@ -23,31 +22,28 @@ const TIMEOUT_MS = 5_000;
 /** `pserver ls`: the parameters of a job. */
 export function registerLs(program: Command, context: CliContext): void {
   const command = program.command("ls").description("list the parameters of a job");
-  addOutputOptions(addTrainerOption(addJobOptions(command, TIMEOUT_MS)))
-    .action(async (flags: TrainerFlags & OutputFlags) => {
-      const output = openOutput(context, flags);
-      const { parameters, versions } = await withHosts(context, flags, async ({ requests }) => {
-        const { parameters: all } = await requests.everything();
-        const ready = all.filter((info) => info.ready).map(({ name }) => name);
-        return { parameters: all, versions: await requests.versions(ready) };
-      });
-      const listed = parameters.map((info) => ({ info, versions: versions.of(info.name) }));
-      if (output.json) output.value(listed.map(listedParameter));
-      else if (listed.length === 0) output.message(`job ${flags.job} has no parameters`);
-      else output.lines(describeParameters(listed, output));
-      if (versions.gap !== undefined) output.warning(versions.gap);
-    })
-    .addHelpText(
-      "after",
-      helpText({
-        "With --json": [
-          '  A list of {"name","dtype","shape","bytes","blocks","version","updates","epoch","ready",',
-          '  "config"}, by name. The version is {"least","most"} of the blocks, 1 after their init and 1 more',
-          "  with each change; updates are all changes of blocks. Both are null where they are not known.",
-        ],
-        Examples: ["  pserver ls", "  pserver ls --json | jq -r '.[].name'"],
-      }),
-    );
+  addAskingOptions(command, TIMEOUT_MS).action(async (flags: AskingFlags) => {
+    const output = openOutput(context, flags);
+    const { parameters, known } = await withAdmin(context, flags, async (admin) => {
+      const { parameters: all } = await admin.statusAndParameters();
+      const ready = all.filter((info) => info.ready).map(({ name }) => name);
+      return { parameters: all, known: await admin.versions(ready) };
+    });
+    const listed = parameters.map((info) => ({ info, versions: known.versions.get(info.name) }));
+    if (output.json) output.value(listed.map(listedParameter));
+    else if (listed.length === 0) output.message(`job ${flags.job} has no parameters`);
+    else output.lines(describeParameters(listed, output));
+    const unknown = describeUnknown(known);
+    if (unknown !== undefined) output.warning(unknown);
+  });
+  addHelp(command, {
+    "With --json": [
+      '  A list of {"name","dtype","shape","bytes","blocks","version","updates","epoch","ready",',
+      '  "config"}, by name. The version is {"least","most"} of the blocks, 1 after their init and 1 more',
+      "  with each change; updates are all changes of blocks. Both are null where they are not known.",
+    ],
+    Examples: ["  pserver ls", "  pserver ls --json | jq -r '.[].name'"],
+  });
 }
 
 /** A parameter and what is known of its versions. */
@@ -68,7 +64,7 @@ export function listedParameter({
   return { name, dtype, shape, bytes, blocks, version, updates, epoch, ready, config };
 }
 
-/** The parameters as a table; of a name or shape that is too long the middle is left out. */
+/** The parameters as a table; the middle of a name or shape that is too long is left out. */
 export function describeParameters(parameters: readonly ListedParameter[], look: Look): string[] {
   const columns = [
     { title: "NAME" },
@@ -96,14 +92,14 @@ export function describeParameters(parameters: readonly ListedParameter[], look:
     ];
   });
   const concessions: Concession[] = [
-    { drop: "EPOCH" },
-    { drop: "BLOCKS" },
-    { cut: "NAME", to: 20 },
-    { drop: "DTYPE" },
-    { cut: "SHAPE", to: 10 },
-    { drop: "SIZE" },
-    { cut: "NAME", to: 12 },
-    { drop: "SHAPE" },
+    { kind: "drop", column: "EPOCH" },
+    { kind: "drop", column: "BLOCKS" },
+    { kind: "cut", column: "NAME", to: 20 },
+    { kind: "drop", column: "DTYPE" },
+    { kind: "cut", column: "SHAPE", to: 10 },
+    { kind: "drop", column: "SIZE" },
+    { kind: "cut", column: "NAME", to: 12 },
+    { kind: "drop", column: "SHAPE" },
   ];
   return formatTable(columns, rows, look, concessions);
 }

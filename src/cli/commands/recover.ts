@@ -9,7 +9,7 @@ import { askLine } from "../ask-line.ts";
 import { confirm } from "../confirm.ts";
 import { type CliContext, openOutput } from "../context.ts";
 import { EXIT } from "../exit-codes.ts";
-import { helpText } from "../help-text.ts";
+import { addHelp } from "../help-text.ts";
 import { unlessAborted } from "../interrupts.ts";
 import {
   addConnectionOptions,
@@ -32,18 +32,18 @@ interface RecoverFlags extends ConnectionFlags, OutputFlags {
   readonly yes?: boolean;
 }
 
-/** What is to be done with a shard. */
+/** A choice for a stopped shard. */
 interface Plan {
   readonly findings: ShardFindings;
   readonly choice: RecoveryChoice;
 }
 
-/** `pserver recover`: shows what shards have lost, and has them go on without it. */
+/** `pserver recover`: shows what shards have lost, and lets them go on without it. */
 export function registerRecover(program: Command, context: CliContext): void {
   const shards = wholeNumber(0, SHARDS_MAX - 1);
   const command = program
     .command("recover")
-    .description("show what stopped shards have lost, and accept it so that they go on");
+    .description("show what stopped shards have lost, and accept the loss so that they go on");
   addOutputOptions(addJobOption(addConnectionOptions(command)))
     .addOption(
       new Option("--shard <n>", "only this shard; may be repeated (default: all)").argParser(
@@ -51,7 +51,7 @@ export function registerRecover(program: Command, context: CliContext): void {
       ),
     )
     .addOption(
-      new Option("--from <state>", "what to go on from, without asking").choices([
+      new Option("--from <state>", "the state to go on from, without asking").choices([
         "snapshot",
         "prefix",
       ]),
@@ -62,34 +62,31 @@ export function registerRecover(program: Command, context: CliContext): void {
       ),
     )
     .option("--yes", "accept the loss without asking; needs --from")
-    .action((flags: RecoverFlags) => runRecover(context, flags))
-    .addHelpText(
-      "after",
-      helpText({
-        "What it does": [
-          "  Without --yes it only shows, and asks where it runs in a terminal. A shard that goes on gets a",
-          "  new generation: its old positions mean nothing any more, and every trainer is told what was",
-          "  given up. Running hosts serve it again within two lease times. It needs the user of a host.",
-        ],
-        "Exit code": ["  1 if shards have stopped and were not recovered, else 0."],
-        "With --json": [
-          '  {"job","shards":[{"shard","condition","error","snapshots","journal","choices",…}],',
-          '  "recovered":[{"shard","generation","fallbacks"}]}; a condition is serving, whole, stopped or',
-          "  failed.",
-        ],
-        Examples: [
-          "  pserver recover --job mnist",
-          "  pserver recover --job mnist --from prefix --yes",
-          "  pserver recover --job mnist --shard 3 --from snapshot --record 1200 --yes",
-        ],
-      }),
-    );
+    .action((flags: RecoverFlags) => runRecover(context, flags));
+  addHelp(command, {
+    "What it does": [
+      "  Without --yes it only shows, and asks where it runs in a terminal. A shard that goes on gets a",
+      "  new generation: its old positions mean nothing any more, and every trainer is told what was",
+      "  given up. Running hosts serve it again within two lease times. It needs the user of a host.",
+    ],
+    "Exit code": ["  1 if shards have stopped and were not recovered, else 0."],
+    "With --json": [
+      '  {"job","shards":[{"shard","condition","error","snapshots","journal","choices",…}],',
+      '  "recovered":[{"shard","generation","fallbacks"}]}; a condition is serving, whole, stopped or',
+      "  failed.",
+    ],
+    Examples: [
+      "  pserver recover --job mnist",
+      "  pserver recover --job mnist --from prefix --yes",
+      "  pserver recover --job mnist --shard 3 --from snapshot --record 1200 --yes",
+    ],
+  });
 }
 
 async function runRecover(context: CliContext, flags: RecoverFlags): Promise<void> {
   checkFlags(flags);
   const output = openOutput(context, flags);
-  // Loaded here, so that the other commands start without it.
+  // Loaded here, so that other commands start faster.
   const { allShards, Recovery } = await import("../../actors/recovery/recovery.ts");
   const connection = resolveSettings(toOverrides(flags), context.environment);
   const recovery = await unlessAborted(context.signal, Recovery.open(connection, flags.job));
@@ -152,7 +149,7 @@ function showFindings(
   if (stopped.length === 0) output.message(`no shard of job ${job} has stopped for a loss`);
 }
 
-/** What to do with each shard: as the flags say, or as a person answers; nothing without either. */
+/** A choice for each shard, by the flags or by asking a person; none if neither is possible. */
 async function choose(
   context: CliContext,
   output: Output,
@@ -176,7 +173,7 @@ async function choose(
   return plans;
 }
 
-/** What a person chooses for a shard; undefined to leave it as it is. */
+/** Asks a person for a shard's choice; undefined to leave the shard stopped. */
 async function askForChoice(
   context: CliContext,
   { shard, choices }: ShardFindings,

@@ -4,7 +4,7 @@ import { noSuchJob } from "../../actors/job/job-streams.ts";
 import { PserverError } from "../../protocol/errors.ts";
 import { confirm } from "../confirm.ts";
 import { type CliContext, openOutput } from "../context.ts";
-import { helpText } from "../help-text.ts";
+import { addHelp } from "../help-text.ts";
 import { withStore } from "../job/open-broker.ts";
 import {
   addConnectionOptions,
@@ -28,32 +28,28 @@ export function registerRemove(program: Command, context: CliContext): void {
     .description("remove a job for good, with its values, journals and history")
     .argument("<job>", "the job", parseJob)
     .option("-y, --yes", "do not ask");
-  addOutputOptions(addEtcdPlaceOptions(addTimeoutOption(addConnectionOptions(command), TIMEOUT_MS)))
-    .action((job: string, flags: RemoveFlags) => removeJob(context, { ...flags, job }))
-    .addHelpText(
-      "after",
-      helpText({
-        "What it does": [
-          "  It refuses while a host of the job is alive. A removal that was cut off is ended by another one:",
-          "  until then no host can join the job, or make a new one of its name. Saved models stay.",
-        ],
-        Permissions: [
-          "  The user needs the JetStream API, as the one has under which hosts store.",
-        ],
-        "With --json": ['  {"job","removed":[name, …]}: the streams and keys that were removed.'],
-        Examples: [
-          "  pserver remove mnist",
-          "  pserver remove mnist --yes",
-          "  pserver remove mnist --etcd http://127.0.0.1:2379",
-        ],
-      }),
-    );
+  addOutputOptions(
+    addEtcdPlaceOptions(addTimeoutOption(addConnectionOptions(command), TIMEOUT_MS)),
+  ).action((job: string, flags: RemoveFlags) => removeJob(context, { ...flags, job }));
+  addHelp(command, {
+    "What it does": [
+      "  It refuses while a host of the job is alive. To complete an interrupted removal, repeat it: until",
+      "  then no host can join the job, or create a new one of its name. Saved models stay.",
+    ],
+    Permissions: ["  The user needs the JetStream API, like the user that hosts store with."],
+    "With --json": ['  {"job","removed":[name, …]}: the streams and keys that were removed.'],
+    Examples: [
+      "  pserver remove mnist",
+      "  pserver remove mnist --yes",
+      "  pserver remove mnist --etcd http://127.0.0.1:2379",
+    ],
+  });
 }
 
 async function removeJob(context: CliContext, flags: RemoveFlags & JobFlags): Promise<void> {
   const { job, yes, timeout } = flags;
   const output = openOutput(context, flags);
-  // Loaded here, so that the other commands start without it.
+  // Loaded here, so that other commands start faster.
   const { JobRemoval } = await import("../../actors/job/remove-job.ts");
   await withStore(context, flags, async (connection) => {
     const etcd = await openEtcd(flags, job);

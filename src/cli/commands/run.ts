@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { type CliContext, openLog } from "../context.ts";
-import { helpText } from "../help-text.ts";
+import { addHelp } from "../help-text.ts";
 import { addConnectionOptions, addJobOption } from "../options/connection-options.ts";
 import { addJobHostOptions } from "../options/host-options.ts";
 import { addOutputOptions } from "../options/output-options.ts";
@@ -18,7 +18,7 @@ const RESTARTS_DEFAULT = 3;
 const GPUS_MAX = 1_024;
 const VARIABLE = /^(?<name>[A-Za-z_][A-Za-z0-9_]*)=(?<value>.*)$/s;
 
-/** `pserver run`: trainers, with a server of their own or on one that is there, to their end. */
+/** `pserver run`: runs trainers to their end, with a new server or one that already runs. */
 export function registerRun(program: Command, context: CliContext): void {
   const command = program
     .command("run")
@@ -27,18 +27,19 @@ export function registerRun(program: Command, context: CliContext): void {
   addTrainersOptions(command);
   addServerOptions(command);
   addLauncherOptions(command);
-  // As many trainers keep step as are started; whoever means another number says so.
+  // By default as many trainers keep step as are started.
   command.hook("preAction", (_program, action) => {
     const { sync, trainers } = action.opts<SynchronizationFlags>();
     if (sync === undefined || sync === "async" || trainers !== undefined) return;
     action.setOptionValue("trainers", action.opts<RunFlags>().instances);
   });
   addConnectionOptions(command);
-  addOutputOptions(addJobHostOptions(addJobOption(command), "where --save says, else STORE/models"))
-    .action((words: TrainerCommand, flags: RunFlags) =>
-      runTrainers(context, openLog(context, flags), flags, words),
-    )
-    .addHelpText("after", helpText(HELP));
+  addOutputOptions(
+    addJobHostOptions(addJobOption(command), "where --save says, else STORE/models"),
+  ).action((words: TrainerCommand, flags: RunFlags) =>
+    runTrainers(context, openLog(context, flags), flags, words),
+  );
+  addHelp(command, HELP);
 }
 
 const HELP = {
@@ -49,15 +50,15 @@ const HELP = {
   ],
   "The server": [
     "  Without --url, --context and PSERVER_URL a broker and hosts are started on a free port, and",
-    "  stopped at the end; what they stored goes after a success and stays after a failure.",
-    "  For other machines the broker listens on all addresses, and only who knows a token that is",
-    "  made for the run may use it; trainers get it in NATS_TOKEN.",
+    "  stopped at the end; their data is removed after a success and kept after a failure.",
+    "  For trainers on other machines the broker listens on all addresses, and only clients with a",
+    "  token made for this run may use it; trainers get it in NATS_TOKEN.",
   ],
   "When it ends": [
-    "  When all trainers have ended well, or one has failed for good: then the others are stopped.",
-    "  Ctrl-C stops all: SIGINT, after 10 s SIGTERM, after 5 s SIGKILL, to whole process groups.",
+    "  When all trainers have ended with exit code 0, or one has failed for good; then the others are",
+    "  stopped. Ctrl-C stops all: SIGINT, after 10 s SIGTERM, after 5 s SIGKILL, to process groups.",
     "  The exit code is the highest of the trainers that ended by themselves (128 and the number of",
-    "  a signal), 130 after Ctrl-C and the wall time, else one of those of pserver.",
+    "  a signal), 130 after Ctrl-C or the wall time, else one of pserver's own.",
   ],
   "With --json": [
     '  {"ready":true,"url","job","instances","launcher","directory"}, {"rank","stdout"} or',
@@ -81,15 +82,12 @@ function addTrainersOptions(command: Command): void {
         .default(1),
     )
     .addOption(
-      new Option("--trainer <prefix>", "what ids of trainers begin with, before -RANK")
+      new Option("--trainer <prefix>", "prefix of the trainers' ids, before -RANK")
         .argParser(parseId)
         .default("trainer"),
     )
     .addOption(
-      new Option(
-        "--restarts <n>",
-        "how often in a row a trainer that fails is started again, under its id",
-      )
+      new Option("--restarts <n>", "restarts in a row of a trainer that fails, under the same id")
         .argParser(wholeNumber(0, RESTARTS_MAX))
         .default(RESTARTS_DEFAULT),
     )
@@ -106,7 +104,7 @@ function addTrainersOptions(command: Command): void {
     )
     .option("--save <file>", "save the model at the end; the ending chooses the format")
     .addOption(
-      new Option("--walltime <time>", "stop after so long: 12:00:00, 1-12:00:00").argParser(
+      new Option("--walltime <time>", "stop after this time: 12:00:00, 1-12:00:00").argParser(
         parseWallTime,
       ),
     );
@@ -124,8 +122,11 @@ function addServerOptions(command: Command): void {
         wholeNumber(0, 65_535),
       ),
     )
-    .option("--store <dir>", "directory of its data, kept (default: .pserver/run-TIME-PID)")
-    .option("--durable", "acknowledged updates survive a power loss too; slower");
+    .option(
+      "--store <dir>",
+      "directory for its data, which is kept (default: .pserver/run-TIME-PID)",
+    )
+    .option("--durable", "acknowledged updates also survive a power loss; slower");
 }
 
 function addLauncherOptions(command: Command): void {
@@ -135,23 +136,26 @@ function addLauncherOptions(command: Command): void {
         .choices(LAUNCHERS)
         .default("local"),
     )
-    .option("--machines <names>", "of ssh: machines in turn, a,b,c, or a file with one a line")
-    .option("--advertise <address>", "this machine as others reach it (default: its name)")
-    .option("--account <name>", "of slurm and pbs: who pays for it")
-    .option("--queue <name>", "of slurm and pbs: the partition or queue")
-    .option("--constraint <features>", "of slurm and pbs: the kind of machines")
+    .option(
+      "--machines <names>",
+      "for ssh: machines, used in turn: a,b,c, or a file with one per line",
+    )
+    .option("--advertise <address>", "address of this machine for the others (default: its name)")
+    .option("--account <name>", "for slurm and pbs: the account to charge")
+    .option("--queue <name>", "for slurm and pbs: the partition or queue")
+    .option("--constraint <features>", "for slurm and pbs: features that machines must have")
     .addOption(
-      new Option("--gpus <n>", "of slurm and pbs: GPUs for each trainer").argParser(
+      new Option("--gpus <n>", "for slurm and pbs: GPUs for each trainer").argParser(
         wholeNumber(1, GPUS_MAX),
       ),
     )
     .addOption(
       new Option(
         "--max-simultaneous <n>",
-        "of slurm and pbs: how many trainers run at one time (default: all)",
+        "for slurm and pbs: most trainers that run at the same time (default: all)",
       ).argParser(wholeNumber(1, INSTANCES_MAX)),
     )
-    .option("--dry-run", "print what other machines would be given, and start nothing");
+    .option("--dry-run", "print what would be started, and start nothing");
 }
 
 function collectVariable(

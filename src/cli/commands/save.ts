@@ -1,15 +1,9 @@
 import type { Command } from "commander";
 import { type CliContext, openOutput } from "../context.ts";
-import { helpText } from "../help-text.ts";
+import { addHelp } from "../help-text.ts";
 import { withTrainer } from "../job/open-job.ts";
-import {
-  addJobOptions,
-  addTrainerOption,
-  type TrainerFlags,
-} from "../options/connection-options.ts";
-import { addOutputOptions } from "../options/output-options.ts";
+import { type AskingFlags, addAskingOptions } from "../options/asking-options.ts";
 import { formatBytes } from "../output/amounts.ts";
-import type { OutputFlags } from "../output/output.ts";
 
 const TIMEOUT_MS = 600_000;
 
@@ -19,33 +13,25 @@ export function registerSave(program: Command, context: CliContext): void {
     .command("save")
     .description("have a host save the model below its model directory")
     .argument("<path>", "relative to that directory; the ending chooses the format");
-  addOutputOptions(addTrainerOption(addJobOptions(command, TIMEOUT_MS)))
-    .action((path: string, flags: TrainerFlags & OutputFlags) => runSave(context, path, flags))
-    .addHelpText(
-      "after",
-      helpText({
-        Formats: [
-          "  *.safetensors, *.npz (numpy), *.h5 or *.hdf5 (HDF5, a dataset for each parameter), *.tar",
-          "  (PaddlePaddle); a directory if the path ends in / or in a name without a dot. It appears",
-          "  whole or not at all, and only the host's user can read it. Ctrl-C has the host stop; what",
-          "  was there before stays.",
-        ],
-        "With --json": [
-          '  {"file","bytes","format","host"}; the file below that host\'s --model-dir.',
-        ],
-        Examples: [
-          "  pserver save epoch-3.safetensors",
-          "  pserver save --job mnist runs/7/model.npz --json",
-        ],
-      }),
-    );
+  addAskingOptions(command, TIMEOUT_MS).action((path: string, flags: AskingFlags) =>
+    runSave(context, path, flags),
+  );
+  addHelp(command, {
+    Formats: [
+      "  *.safetensors, *.npz (numpy), *.h5 or *.hdf5 (HDF5, a dataset for each parameter), *.tar",
+      "  (PaddlePaddle); a directory if the path ends in / or in a name without a dot. It appears",
+      "  whole or not at all, and only the host's user can read it. Ctrl-C makes the host stop; an",
+      "  older file of this name stays.",
+    ],
+    "With --json": ['  {"file","bytes","format","host"}; the file below that host\'s --model-dir.'],
+    Examples: [
+      "  pserver save epoch-3.safetensors",
+      "  pserver save --job mnist runs/7/model.npz --json",
+    ],
+  });
 }
 
-async function runSave(
-  context: CliContext,
-  path: string,
-  flags: TrainerFlags & OutputFlags,
-): Promise<void> {
+async function runSave(context: CliContext, path: string, flags: AskingFlags): Promise<void> {
   const output = openOutput(context, flags);
   const progress = output.progress("saving");
   const saved = await withTrainer(context, flags, (client) =>
@@ -57,7 +43,8 @@ async function runSave(
   )
     .finally(() => progress.clear())
     .catch((error: unknown) => {
-      if (context.signal.aborted) output.message("the host stops writing; what was there stays");
+      if (context.signal.aborted)
+        output.message("the host stops writing; an older file of this name stays");
       throw error;
     });
   const { file, bytes, format, host } = saved;

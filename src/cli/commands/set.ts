@@ -1,16 +1,10 @@
 import type { Command } from "commander";
 import { tensorBytes } from "../../protocol/tensor.ts";
 import { type CliContext, openOutput } from "../context.ts";
-import { helpText } from "../help-text.ts";
-import { withHosts, withTrainer } from "../job/open-job.ts";
-import {
-  addJobOptions,
-  addTrainerOption,
-  type TrainerFlags,
-} from "../options/connection-options.ts";
-import { addOutputOptions } from "../options/output-options.ts";
+import { addHelp } from "../help-text.ts";
+import { withAdmin, withTrainer } from "../job/open-job.ts";
+import { type AskingFlags, addAskingOptions } from "../options/asking-options.ts";
 import { formatBytes } from "../output/amounts.ts";
-import type { OutputFlags } from "../output/output.ts";
 import { readTensorFile } from "../tensor-files/read-tensor.ts";
 
 const TIMEOUT_MS = 60_000;
@@ -22,34 +16,27 @@ export function registerSet(program: Command, context: CliContext): void {
     .description("overwrite the values of a parameter with those of a file")
     .argument("<name>", "the parameter")
     .argument("<file>", ".npy, .json, or .bin, the little-endian bytes in C order");
-  addOutputOptions(addTrainerOption(addJobOptions(command, TIMEOUT_MS)))
-    .action((name: string, file: string, flags: TrainerFlags & OutputFlags) =>
-      runSet(context, name, file, flags),
-    )
-    .addHelpText(
-      "after",
-      helpText({
-        Files: [
-          "  The file must have the parameter's element type and shape; nothing is sent otherwise.",
-          "  JSON is an array, flat or nested, or what 'pserver get --json' prints.",
-        ],
-        "With --json": ['  {"name","bytes"} once every block has been overwritten.'],
-        Examples: [
-          "  pserver set w w.npy",
-          "  echo '[0, 0.5, 1]' > b.json && pserver set b b.json",
-        ],
-      }),
-    );
+  addAskingOptions(command, TIMEOUT_MS).action((name: string, file: string, flags: AskingFlags) =>
+    runSet(context, name, file, flags),
+  );
+  addHelp(command, {
+    Files: [
+      "  The file must have the parameter's element type and shape; nothing is sent otherwise.",
+      "  JSON is an array, flat or nested, or what 'pserver get --json' prints.",
+    ],
+    "With --json": ['  {"name","bytes"} once every block has been overwritten.'],
+    Examples: ["  pserver set w w.npy", "  echo '[0, 0.5, 1]' > b.json && pserver set b b.json"],
+  });
 }
 
 async function runSet(
   context: CliContext,
   name: string,
   file: string,
-  flags: TrainerFlags & OutputFlags,
+  flags: AskingFlags,
 ): Promise<void> {
   const output = openOutput(context, flags);
-  const info = await withHosts(context, flags, ({ requests }) => requests.parameter(name));
+  const info = await withAdmin(context, flags, (admin) => admin.parameter(name));
   const tensor = await readTensorFile(file, info);
   const bytes = tensorBytes(info.dtype, info.shape);
   await output

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { checkBrokerVersion, setUpBroker } from "../../broker/index.ts";
 import { type CliContext, openOutput } from "../context.ts";
-import { helpText } from "../help-text.ts";
+import { addHelp } from "../help-text.ts";
 import { addOutputOptions } from "../options/output-options.ts";
 import type { OutputFlags } from "../output/output.ts";
 
@@ -12,29 +12,25 @@ export function registerSetup(program: Command, context: CliContext): void {
     .description(
       'provide nats-server for "pserver up", if this machine has none that is new enough',
     );
-  addOutputOptions(command)
-    .action(async (flags: OutputFlags) => {
-      const output = openOutput(context, flags);
-      const { path, version } = await setUpBroker({
-        environment: context.environment,
-        onMessage: (text) => output.message(text),
-        signal: context.signal,
-      });
-      const standing = checkBrokerVersion(version);
-      if (output.json) output.value({ path, version, standing });
-      else output.lines([`nats-server ${version} (${standing}): ${path}`]);
-    })
-    .addHelpText(
-      "after",
-      helpText({
-        "What it does": [
-          "  A broker that is there and new enough is left as it is. Else one is put into",
-          "  $XDG_DATA_HOME/nats-pserver/bin (~/.local/share by default): built with Go 1.21 or newer,",
-          "  or without Go taken out of Debian's package, which is older. Nothing is installed in the",
-          "  system and nothing is started; package lists may be brought up to date, as root or by sudo.",
-        ],
-        "With --json": ['  {"path","version","standing"}; recommended, supported or warned.'],
-        Examples: ["  pserver setup", "  pserver setup --json"],
-      }),
-    );
+  addOutputOptions(command).action(async (flags: OutputFlags) => {
+    const output = openOutput(context, flags);
+    const { path, version } = await setUpBroker({
+      environment: context.environment,
+      onMessage: (text) => output.message(text),
+      signal: context.signal,
+    });
+    const standing = checkBrokerVersion(version);
+    if (output.json) output.value({ path, version, standing });
+    else output.lines([`nats-server ${version} (${standing}): ${path}`]);
+  });
+  addHelp(command, {
+    "What it does": [
+      "  A broker that is installed and new enough is used. Otherwise one is put into",
+      "  $XDG_DATA_HOME/nats-pserver/bin (~/.local/share by default): built with Go 1.21 or newer,",
+      "  or, without Go, unpacked from Debian's package, which is older. Nothing is installed in the",
+      "  system and nothing is started; package lists may be updated, as root or with sudo.",
+    ],
+    "With --json": ['  {"path","version","standing"}; recommended, supported or warned.'],
+    Examples: ["  pserver setup", "  pserver setup --json"],
+  });
 }

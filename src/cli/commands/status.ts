@@ -1,26 +1,21 @@
 import type { Command } from "commander";
+import type { Declared, ListedShard, Participants } from "../../client/admin/participants.ts";
+import {
+  closedSteps,
+  fallenBack,
+  idleShards,
+  updatesOf,
+  type Waste,
+  wasteOf,
+} from "../../client/admin/shard-reports.ts";
 import { synchronizationText } from "../../protocol/config/index.ts";
 import type { ParameterInfo, StatusReply } from "../../protocol/lifecycle-messages.ts";
 import { tensorBytes } from "../../protocol/tensor.ts";
 import { visible } from "../../protocol/visible.ts";
 import { type CliContext, openOutput } from "../context.ts";
-import { helpText } from "../help-text.ts";
-import { withHosts } from "../job/open-job.ts";
-import {
-  closedSteps,
-  fallenBack,
-  idleShards,
-  type ListedShard,
-  type Participants,
-} from "../job/participants.ts";
-import { type Declared, type Waste, wasteOf } from "../job/senders.ts";
-import { updatesOf } from "../job/updates.ts";
-import {
-  addJobOptions,
-  addTrainerOption,
-  type TrainerFlags,
-} from "../options/connection-options.ts";
-import { addOutputOptions } from "../options/output-options.ts";
+import { addHelp } from "../help-text.ts";
+import { withAdmin } from "../job/open-job.ts";
+import { type AskingFlags, addAskingOptions } from "../options/asking-options.ts";
 import {
   formatBytes,
   formatCount,
@@ -30,13 +25,12 @@ import {
 } from "../output/amounts.ts";
 import type { Look, Paint, Style } from "../output/colors.ts";
 import { describeFallbacks } from "../output/fallbacks.ts";
-import type { OutputFlags } from "../output/output.ts";
-import { formatTable } from "../output/table.ts";
+import { type Concession, formatTable } from "../output/table.ts";
 import { hangingLines, titledLines } from "../output/wrap.ts";
 
 const TIMEOUT_MS = 5_000;
 
-/** Trainers named whose records were of no use. */
+/** Most trainers that are named because their records changed nothing. */
 const WASTEFUL_MAX = 8;
 
 /** The job at one moment, as `--json` prints it. */
@@ -59,36 +53,32 @@ export function registerStatus(program: Command, context: CliContext): void {
   const command = program
     .command("status")
     .description("show the state of a job, its hosts, parameters and trainers");
-  addOutputOptions(addTrainerOption(addJobOptions(command, TIMEOUT_MS)))
-    .action(async (flags: TrainerFlags & OutputFlags) => {
-      const output = openOutput(context, flags);
-      const status = await withHosts(context, flags, async ({ requests }) => {
-        const [{ status, parameters }, participants] = await Promise.all([
-          requests.everything(),
-          requests.participants(),
-        ]);
-        return summarize(flags.job, status, parameters, participants);
-      });
-      if (output.json) output.value(status);
-      else output.lines(describeStatus(status, output));
-    })
-    .addHelpText(
-      "after",
-      helpText({
-        "With --json": [
-          '  {"job","state","epoch","by","parameters":{"count","ready","blocks","bytes"},',
-          '  "hosts":[{"id","shards",…}],"trainers":[…],"shards":[{"shard","state",…}],',
-          '  "declared":{"parameters","heldBytes","quotas","trainers"},',
-          '  "synchronization":{"mode",…},"members":{"revision","started","trainers"}}; the job is',
-          "  uninitialized, initializing or ready, a shard is serving, catching-up, unowned, ….",
-          '  Where trainers keep step, each shard has "steps":{"revision","members","closed"}.',
-        ],
-        Examples: ["  pserver status", "  pserver status --job mnist --json"],
-      }),
-    );
+  addAskingOptions(command, TIMEOUT_MS).action(async (flags: AskingFlags) => {
+    const output = openOutput(context, flags);
+    const status = await withAdmin(context, flags, async (admin) => {
+      const [{ status, parameters }, participants] = await Promise.all([
+        admin.statusAndParameters(),
+        admin.participants(),
+      ]);
+      return summarize(flags.job, status, parameters, participants);
+    });
+    if (output.json) output.value(status);
+    else output.lines(describeStatus(status, output));
+  });
+  addHelp(command, {
+    "With --json": [
+      '  {"job","state","epoch","by","parameters":{"count","ready","blocks","bytes"},',
+      '  "hosts":[{"id","shards",…}],"trainers":[…],"shards":[{"shard","state",…}],',
+      '  "declared":{"parameters","heldBytes","quotas","trainers"},',
+      '  "synchronization":{"mode",…},"members":{"revision","started","trainers"}}; the job is',
+      "  uninitialized, initializing or ready, a shard is serving, catching-up, unowned, ….",
+      '  Where trainers keep step, each shard has "steps":{"revision","members","closed"}.',
+    ],
+    Examples: ["  pserver status", "  pserver status --job mnist --json"],
+  });
 }
 
-/** What hosts answered, put together. */
+/** Combines the answers of hosts. */
 export function summarize(
   job: string,
   { state, epoch, by }: StatusReply,
@@ -151,15 +141,15 @@ export function describeStatus(status: JobStatus, look: Look): string[] {
   }
   const columns = [{ title: "HOST" }, { title: "SHARDS" }];
   const rows = hosts.map((host) => [host.id, formatRanges(host.shards) || "none"]);
-  const concessions = [
-    { wrap: "SHARDS", to: 24 },
-    { cut: "HOST", to: 16 },
-    { wrap: "SHARDS", to: 8 },
+  const concessions: Concession[] = [
+    { kind: "wrap", column: "SHARDS", to: 24 },
+    { kind: "cut", column: "HOST", to: 16 },
+    { kind: "wrap", column: "SHARDS", to: 8 },
   ];
   return [...lines, "", ...formatTable(columns, rows, look, concessions)];
 }
 
-/** Changes of blocks, which each shard tells; those that do not are named, for their part is not known. */
+/** Changes of blocks, with the shards whose part is not known. */
 function describeUpdates(shards: readonly ListedShard[]): string {
   const { applied, refused, silent } = updatesOf(shards);
   const counts = `${formatNumber(applied)} applied, ${formatNumber(refused)} refused by the present owners`;

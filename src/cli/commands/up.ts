@@ -1,6 +1,6 @@
 import { type Command, Option } from "commander";
 import { type CliContext, openLog } from "../context.ts";
-import { helpText } from "../help-text.ts";
+import { addHelp } from "../help-text.ts";
 import { addJobOption } from "../options/connection-options.ts";
 import { addHostOptions } from "../options/host-options.ts";
 import { addOutputOptions } from "../options/output-options.ts";
@@ -22,32 +22,33 @@ export function registerUp(program: Command, context: CliContext): void {
     )
     .option("--store <dir>", "directory of all data", ".pserver")
     .addOption(
-      new Option("--hosts <n>", "hosts: the first here, each other in a process of its own")
+      new Option(
+        "--hosts <n>",
+        "number of hosts; the first runs in this process, the others in their own",
+      )
         .argParser(wholeNumber(1, HOSTS_MAX))
         .default(1),
     )
-    .option("--durable", "acknowledged updates survive a power loss too; slower");
-  addOutputOptions(addHostOptions(addJobOption(command), "STORE/models"))
-    .action((flags: UpFlags) => runUp(context, openLog(context, flags), flags))
-    .addHelpText(
-      "after",
-      helpText({
-        "When it ends": [
-          "  Ctrl-C stops the hosts, then the broker, and exits with 0, or with 130 before it serves;",
-          "  a second Ctrl-C stops at once, with 130. A broker or host that dies is started again, up",
-          "  to five times in a row; meanwhile the other hosts take its shards. Without any host left",
-          "  it exits.",
-        ],
-        "With --json": [
-          '  One line once it serves: {"ready":true,"url","job","hosts","store",',
-          '  "modelDirectory","broker":{"pid","version"}}.',
-        ],
-        Examples: [
-          "  pserver up",
-          "  pserver up --job mnist --port 0 --store /data/mnist --hosts 3 --json",
-          "  pserver up --durable --shards 32",
-          "  pserver up --job mnist --sync sync --trainers 4 --backups 1",
-        ],
-      }),
-    );
+    .option("--durable", "acknowledged updates also survive a power loss; slower");
+  addOutputOptions(addHostOptions(addJobOption(command), "STORE/models")).action((flags: UpFlags) =>
+    runUp(context, openLog(context, flags), flags),
+  );
+  addHelp(command, {
+    "When it ends": [
+      "  Ctrl-C stops the hosts, then the broker, and exits with 0, or with 130 before it serves;",
+      "  a second Ctrl-C stops at once, with 130. A broker or host that dies is started again, up",
+      "  to five times in a row; meanwhile the other hosts take its shards. Without any host left",
+      "  it exits.",
+    ],
+    "With --json": [
+      '  One line once it serves: {"ready":true,"url","job","hosts","store",',
+      '  "modelDirectory","broker":{"pid","version"}}.',
+    ],
+    Examples: [
+      "  pserver up",
+      "  pserver up --job mnist --port 0 --store /data/mnist --hosts 3 --json",
+      "  pserver up --durable --shards 32",
+      "  pserver up --job mnist --sync sync --trainers 4 --backups 1",
+    ],
+  });
 }

@@ -3,7 +3,7 @@ import type { Command } from "commander";
 /** The hidden command that completion scripts ask for names. */
 export const COMPLETE_NAMES = "complete-names";
 
-/** What can be named by asking the broker or the hosts. */
+/** Kinds of names that the broker or the hosts can list. */
 export const NAME_KINDS = ["jobs", "parameters"] as const;
 
 /** One of {@link NAME_KINDS}. */
@@ -17,7 +17,7 @@ export interface FlagWord {
   readonly takesValue: boolean;
   /** The values it takes, where they are few. */
   readonly choices: readonly string[];
-  /** Whose names its values are, if they are any. */
+  /** The kind of names that it takes, if it takes names. */
   readonly names: NameKind | undefined;
 }
 
@@ -28,18 +28,18 @@ export interface CommandWord {
   readonly flags: readonly FlagWord[];
   /** The words of its first argument, where they are few. */
   readonly choices: readonly string[];
-  /** Whose names its first argument is one of, if it is any. */
+  /** The kind of names that its first argument is one of, if it is a name. */
   readonly names: NameKind | undefined;
 }
 
-/** What the arguments and flags of these names stand for. */
+/** The kind of names that arguments and flags take. */
 const NAMED: Readonly<Record<string, NameKind>> = {
   name: "parameters",
   job: "jobs",
   "--job": "jobs",
 };
 
-/** What can be completed: read from the commands themselves, so that it cannot fall behind. */
+/** The words that can be completed, read from the commands themselves. */
 export function commandWords(program: Command): CommandWord[] {
   const shown = program.commands.filter((command) => command.name() !== COMPLETE_NAMES);
   return shown.map((command) => ({

@@ -125,7 +125,7 @@ function zshScript(commands: readonly CommandWord[]): string {
   ].join("\n");
 }
 
-/** What zsh offers where few words or names are expected; undefined for anything else. */
+/** The completion of a value in zsh: its few words, or names; undefined for anything else. */
 function zshValue(
   what: string,
   { choices, names }: Pick<FlagWord, "choices" | "names">,

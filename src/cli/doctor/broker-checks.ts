@@ -8,7 +8,7 @@ import {
 import { formatBytes } from "../output/amounts.ts";
 import { type Check, fail, ok, warn } from "./check.ts";
 
-/** With less, a parameter of 4 MiB is cut into blocks and is no single transaction. */
+/** With less, a parameter of 4 MiB is cut into blocks, so an update of it is no single transaction. */
 const PAYLOAD_BYTES_WHOLE = SINGLE_BLOCK_BYTES_MAX + HEADER_BYTES_MAX;
 
 const INSTALL = "install nats-server 2.12";

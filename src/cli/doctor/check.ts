@@ -1,4 +1,4 @@
-/** How a check came out: `warn` works, but not as it should; `skip` could not be looked at. */
+/** Result of a check. `warn`: works, but not as it should; `skip`: this user may not do the check. */
 export type CheckStatus = "ok" | "warn" | "fail" | "skip";
 
 /** One line of the doctor's report. */
@@ -16,17 +16,17 @@ export function ok(name: string, message: string): Check {
   return { name, status: "ok", message };
 }
 
-/** A check that found something that works, but not as it should. */
+/** A check of something that works, but not as it should. */
 export function warn(name: string, message: string, advice: string): Check {
   return { name, status: "warn", message, advice };
 }
 
-/** A check that found what keeps the job from working. */
+/** A check of something that keeps the job from working. */
 export function fail(name: string, message: string, advice: string): Check {
   return { name, status: "fail", message, advice };
 }
 
-/** A check that this user may not do, which is no fault: others may. */
+/** A check that this user may not do. */
 export function skip(name: string, reason: string): Check {
   return { name, status: "skip", message: `not checked: ${reason}` };
 }

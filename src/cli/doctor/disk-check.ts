@@ -6,7 +6,7 @@ import { io } from "../../system/file-errors.ts";
 import { formatBytes } from "../output/amounts.ts";
 import { type Check, fail, ok, warn } from "./check.ts";
 
-/** Free on the disk, and what a store on it holds and has reserved. */
+/** Free bytes of a disk, and the bytes that a store on it uses and has reserved. */
 export interface DiskBytes {
   readonly freeBytes: number;
   readonly usedBytes: number;
@@ -31,7 +31,6 @@ export async function checkDisk(store: string): Promise<Check> {
 export function judgeDisk({ freeBytes, usedBytes, reservedBytes }: DiskBytes): Check {
   const found = `${formatBytes(usedBytes)} used, ${formatBytes(reservedBytes)} reserved, ${formatBytes(freeBytes)} free`;
   if (reservedBytes - usedBytes <= freeBytes) return ok("disk", found);
-  const advice =
-    "free some of it: when it is full trainers wait with JOURNAL_FULL until there is room";
+  const advice = "free space: on a full disk trainers wait with JOURNAL_FULL";
   return warn("disk", `${found}: less than journals may still grow by`, advice);
 }

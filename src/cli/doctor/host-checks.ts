@@ -1,15 +1,16 @@
+import type { JobAdmin } from "../../client/admin/job-admin.ts";
+import type { ListedShard } from "../../client/admin/participants.ts";
+import { idleShards } from "../../client/admin/shard-reports.ts";
 import { ensureError } from "../../protocol/errors.ts";
-import type { HostRequests } from "../job/host-requests.ts";
-import { idleShards, type ListedShard } from "../job/participants.ts";
 import { formatCount, nameShards } from "../output/amounts.ts";
 import { type Check, fail, ok, warn } from "./check.ts";
 
 /** Whether hosts of the job answer, and each shard has an owner. */
-export async function checkHosts(requests: HostRequests, job: string): Promise<Check[]> {
+export async function checkHosts(admin: JobAdmin, job: string): Promise<Check[]> {
   try {
     const [status, { hosts, trainers, shards }] = await Promise.all([
-      requests.status(),
-      requests.participants(),
+      admin.status(),
+      admin.participants(),
     ]);
     const alive = `${formatCount(hosts.length, "host")}, ${formatCount(trainers.length, "trainer")}`;
     return [ok("hosts", `${alive}; job ${job} is ${status.state}`), checkShards(shards)];

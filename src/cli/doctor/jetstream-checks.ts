@@ -6,20 +6,20 @@ import { openJetStream } from "../../transport/jetstream.ts";
 import { formatBytes, formatCount } from "../output/amounts.ts";
 import { type Check, fail, ok, skip, warn } from "./check.ts";
 
-/** Used shares above which room runs out, and above which it has. */
+/** Fractions of a limit above which a warning and a failure are reported. */
 const NEARLY = 0.8;
 const OVER = 0.95;
 
-/** What to do about answers that JetStream does not give. */
+/** Advice for answers that cannot come from JetStream. */
 const GARBAGE =
   "check that --url leads to a nats-server, with nothing between that answers in its place";
 
-/** A host gives up history of a journal at three quarters. */
+/** From this fraction of its limit on, a host deletes history of a journal. */
 const JOURNAL_NEARLY = 0.75;
 
 /**
- * JetStream itself, the room of the account, and what the job's journals hold and have reserved. The
- * connection's inbox must be one that its user may listen to.
+ * Checks JetStream itself, the account's storage, and what the job's journals hold and have reserved.
+ * The connection's user must be permitted to listen to its inbox.
  */
 export async function checkJetStream(
   connection: NatsConnection,
@@ -57,7 +57,7 @@ export async function checkJetStream(
   ];
 }
 
-/** As {@link checkJournals}; some users may ask for streams that they can name, but not list them. */
+/** As {@link checkJournals}; skipped for a user who may not list streams. */
 async function checkJournalStreams(manager: JetStreamManager, job: string): Promise<Check> {
   try {
     return checkJournals(job, await journalStreams(manager, job));
@@ -79,13 +79,13 @@ function disabled(): Check {
 /** The bytes of one kind of storage. */
 export interface StorageBytes {
   readonly usedBytes: number;
-  /** What streams with a limit may grow to, whether they hold it or not. */
+  /** The sum of all streams' limits. */
   readonly reservedBytes: number;
-  /** Of the account; -1 means that only the server's own limit counts. */
+  /** Limit of the account; -1 if only the server's own limit counts. */
   readonly limitBytes: number;
 }
 
-/** What is used and reserved against the account's limit. */
+/** Compares used bytes with the account's limit. */
 export function checkRoom(name: string, bytes: StorageBytes): Check {
   const { usedBytes, reservedBytes, limitBytes } = bytes;
   const used = `${formatBytes(usedBytes)} used, ${formatBytes(reservedBytes)} reserved`;
@@ -122,7 +122,7 @@ export function checkJournals(
   const found = `${journals.length} hold ${formatBytes(bytes)}, ${formatBytes(reserved)} reserved`;
   if (fullest === undefined || share(fullest) < JOURNAL_NEARLY) return ok(name, found);
   const percent = Math.floor(share(fullest) * 100);
-  const advice = "check that its shard has an owner, which snapshots it and frees room";
+  const advice = "check that its shard has an owner, which snapshots it and frees storage";
   return warn(name, `${found}; ${fullest.name} is ${percent} % full`, advice);
 }
 

@@ -1,31 +1,32 @@
+import type { JobAdmin } from "../../client/admin/job-admin.ts";
+import type { Role } from "../../client/admin/permissions.ts";
 import { ensureError } from "../../protocol/errors.ts";
-import { JobSubjects } from "../../protocol/subjects.ts";
 import type { CliContext } from "../context.ts";
 import { withStore } from "../job/open-broker.ts";
-import { type OpenJob, withHosts } from "../job/open-job.ts";
-import type { TrainerFlags } from "../options/connection-options.ts";
+import { withAdmin } from "../job/open-job.ts";
+import type { AskingFlags } from "../options/asking-options.ts";
 import { checkMaxPayload, checkNode, checkVersion } from "./broker-checks.ts";
 import { type Check, fail, ok, skip } from "./check.ts";
 import { checkDisk } from "./disk-check.ts";
 import { checkHosts } from "./host-checks.ts";
 import { checkJetStream } from "./jetstream-checks.ts";
-import { checkPermissions, findPermissions, type Role } from "./permission-checks.ts";
+import { checkPermissions } from "./permission-checks.ts";
 
 /** As `engines` of package.json. */
 const NODE_NEEDED = [20, 19] as const;
 
 /** Flags of `pserver doctor`. */
-export interface DoctorFlags extends TrainerFlags {
-  /** Where a `pserver up` on this machine stores. */
+export interface DoctorFlags extends AskingFlags {
+  /** `--store` of a `pserver up` on this machine. */
   readonly store?: string;
 }
 
-/** Every check, in the order in which one depends on another. Changes nothing and never throws. */
+/** Runs all checks, each after those that it depends on. Changes nothing; throws only if interrupted. */
 export async function runDoctor(context: CliContext, flags: DoctorFlags): Promise<Check[]> {
   const here = [checkNode(process.versions.node, NODE_NEEDED)];
   if (flags.store !== undefined) here.push(await checkDisk(flags.store));
   try {
-    const checks = await withHosts(context, flags, (job) => checkJob(context, job, flags));
+    const checks = await withAdmin(context, flags, (admin) => checkJob(context, admin, flags));
     return [...here, ...checks];
   } catch (thrown) {
     context.signal.throwIfAborted();
@@ -37,26 +38,25 @@ export async function runDoctor(context: CliContext, flags: DoctorFlags): Promis
 
 async function checkJob(
   context: CliContext,
-  { connection, requests, trainer }: OpenJob,
+  admin: JobAdmin,
   flags: DoctorFlags,
 ): Promise<Check[]> {
-  const { info } = connection;
-  const server = `${connection.getServer()}, ${Math.ceil((await connection.rtt()) || 1)} ms away`;
-  const permissions = await findPermissions(connection, new JobSubjects(flags.job), trainer);
+  const { address, roundTripMs, version, payloadBytesMax } = await admin.broker();
+  const permissions = await admin.permissions();
   const { roles } = permissions;
   return [
-    ok("broker", server),
-    checkVersion(info?.version ?? ""),
-    checkMaxPayload(info?.max_payload ?? 0),
+    ok("broker", `${address}, ${Math.ceil(roundTripMs || 1)} ms away`),
+    checkVersion(version),
+    checkMaxPayload(payloadBytesMax),
     ...(await checkStorage(context, flags, roles)),
-    ...checkPermissions(permissions, trainer),
+    ...checkPermissions(permissions, admin.trainer),
     ...(roles.has("observer")
-      ? await checkHosts(requests, flags.job)
-      : [skip("hosts", "this user may not ask them; a trainer's or observer's may")]),
+      ? await checkHosts(admin, flags.job)
+      : [skip("hosts", "this user may not ask them; that of a trainer or observer may")]),
   ];
 }
 
-/** The checks of JetStream, on a connection whose inbox is a host's: only the user of hosts may. */
+/** The checks of JetStream, on a connection with a host's inbox, which only a host's user may use. */
 async function checkStorage(
   context: CliContext,
   flags: DoctorFlags,
@@ -64,7 +64,7 @@ async function checkStorage(
 ): Promise<Check[]> {
   const { job, timeout } = flags;
   if (!roles.has("store")) {
-    return [skip("JetStream", "this user may not; the one under which hosts store may")];
+    return [skip("JetStream", "this user may not use it; the user that hosts store with may")];
   }
   return await withStore(context, flags, (own) => checkJetStream(own, job, timeout));
 }

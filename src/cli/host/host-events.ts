@@ -2,7 +2,7 @@ import type { HostEvent } from "../../actors/host/host.ts";
 import { describeFallbacks } from "../output/fallbacks.ts";
 import type { Output } from "../output/output.ts";
 
-/** Tells the operator what happens in a host; nothing of a shard's ordinary comings and goings. */
+/** Prints events of a host for its operator, except that shards are taken over and released. */
 export function tellHostEvent(event: HostEvent, output: Output): void {
   switch (event.type) {
     case "serving":
@@ -41,13 +41,13 @@ export function tellHostEvent(event: HostEvent, output: Output): void {
       );
       return;
     case "disconnected":
-      output.warning("the connection to the broker is lost; trying to get it back");
+      output.warning("the connection to the broker is lost; reconnecting");
       return;
     case "reconnected":
       output.message("the connection to the broker is back");
       return;
     case "etcd-lost":
-      output.warning(`${event.error.message}; trying to get it back`);
+      output.warning(`${event.error.message}; reconnecting`);
       return;
     case "etcd-back":
       output.message("etcd answers again");

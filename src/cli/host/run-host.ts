@@ -2,10 +2,10 @@ import { resolve } from "node:path";
 import { checkBrokerVersion } from "../../broker/broker-version.ts";
 import { resolveSettings } from "../../client/settings.ts";
 import { makeDirectories } from "../../model-files/atomic-write.ts";
-import { PserverError } from "../../protocol/errors.ts";
 import { type ConnectionSettings, openConnection } from "../../transport/connection.ts";
 import type { CliContext } from "../context.ts";
 import { unlessAborted, untilAborted } from "../interrupts.ts";
+import { mismatch } from "../mismatch.ts";
 import { type AnswerFlags, toAnswerConnection } from "../options/answer-options.ts";
 import { type ConnectionFlags, toOverrides } from "../options/connection-options.ts";
 import { type HostFlags, toHostSettings } from "../options/host-options.ts";
@@ -23,7 +23,7 @@ const MODEL_DIRECTORY = ".pserver/models";
 
 /**
  * Runs one host until it is interrupted.
- * @throws what the start failed for or the host died of; ABORTED if it is interrupted before it
+ * @throws the error that kept it from starting, or that ended it; ABORTED if it is interrupted before it
  * serves.
  */
 export async function runHost(
@@ -38,7 +38,7 @@ export async function runHost(
   const { id: wantedId, replicas } = flags;
   if (replicas !== undefined && replicas > 1) await checkReplicated(connection);
   await makeDirectories(modelDirectory);
-  // Loaded here, so that the other commands start without it.
+  // Loaded here, so that other commands start faster.
   const { startHost } = await import("../../actors/host/host.ts");
   const host = await unlessAborted(
     signal,
@@ -62,7 +62,7 @@ export async function runHost(
   await host.close();
 }
 
-/** @throws BROKER_TOO_OLD if the broker cannot be trusted with a job that has replicas. */
+/** @throws BROKER_TOO_OLD if this version of the broker is not safe for a job with replicas. */
 async function checkReplicated(settings: ConnectionSettings): Promise<void> {
   const connection = await openConnection(settings, {
     name: "pserver host version check",
@@ -72,8 +72,5 @@ async function checkReplicated(settings: ConnectionSettings): Promise<void> {
   await connection.close();
   if (checkBrokerVersion(version) !== "warned") return;
   const expected = "nats-server 2.10.28 or newer of 2.10, 2.11.2 or newer, for replicas";
-  throw new PserverError("BROKER_TOO_OLD", `expected ${expected}; received ${version}`, {
-    expected,
-    received: version,
-  });
+  throw mismatch("BROKER_TOO_OLD", "broker", expected, version);
 }

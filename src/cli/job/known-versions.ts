@@ -1,39 +1,14 @@
-import type { BlockVersions, VersionsReply } from "../../protocol/versions.ts";
+import type { KnownVersions } from "../../client/admin/job-admin.ts";
+import type { BlockVersions } from "../../protocol/versions.ts";
 import { formatCount, formatNumber, formatRanges } from "../output/amounts.ts";
 
-/** Versions of parameters, as far as hosts have told them. */
-export class KnownVersions {
-  readonly #versions = new Map<string, BlockVersions>();
-  readonly #silent = new Set<number>();
-  #refusal: string | undefined;
-
-  /** Takes a reply up that is about these names. */
-  add(names: readonly string[], { versions, silent }: VersionsReply): void {
-    for (const [i, name] of names.entries()) {
-      const told = versions[i] ?? null;
-      if (told !== null) this.#versions.set(name, told);
-    }
-    for (const shard of silent) this.#silent.add(shard);
-  }
-
-  /** Notes why nothing more can be asked. */
-  refuse(reason: string): void {
-    this.#refusal = reason;
-  }
-
-  /** Those of one parameter; undefined where they are not known, as before it is initialized. */
-  of(name: string): BlockVersions | undefined {
-    return this.#versions.get(name);
-  }
-
-  /** Why some are not known, for people; undefined if nothing kept anybody from telling. */
-  get gap(): string | undefined {
-    if (this.#refusal !== undefined) return `versions are not known: ${this.#refusal}`;
-    if (this.#silent.size === 0) return undefined;
-    const shards = formatCount(this.#silent.size, "shard");
-    const text = this.#silent.size === 1 ? "does not answer" : "do not answer";
-    return `${shards} ${text}, so versions of what they hold are not known: ${formatRanges([...this.#silent])}`;
-  }
+/** Why some versions are not known, for people; undefined if all were told. */
+export function describeUnknown({ silentShards, refusal }: KnownVersions): string | undefined {
+  if (refusal !== undefined) return `versions are not known: ${refusal}`;
+  if (silentShards.length === 0) return undefined;
+  const shards = formatCount(silentShards.length, "shard");
+  const verb = silentShards.length === 1 ? "does" : "do";
+  return `${shards} ${verb} not answer, so versions of what they hold are not known: ${formatRanges(silentShards)}`;
 }
 
 /** Versions as `--json` has them; both null where they are not known. */

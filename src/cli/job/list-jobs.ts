@@ -14,7 +14,7 @@ export async function withJobs<T>(
   flags: JobFlags,
   use: (jobs: readonly JobStreams[], connection: NatsConnection) => T | Promise<T>,
 ): Promise<T> {
-  // Loaded here, so that the other commands start without it.
+  // Loaded here, so that other commands start faster.
   const { openJetStream } = await import("../../transport/jetstream.ts");
   const { listJobStreams } = await import("../../actors/job/job-streams.ts");
   return await withStore(context, flags, async (connection) => {

@@ -23,7 +23,7 @@ export interface LoadOptions {
 export interface LoadedModel {
   readonly parameters: number;
   readonly bytes: number;
-  /** Whether the job was initialized before, and has got other values. */
+  /** Whether the job was initialized before, so that its values were overwritten. */
   readonly overwritten: boolean;
 }
 
@@ -34,11 +34,11 @@ export type LoadingClient = Pick<
 >;
 
 /**
- * Initializes a job with the tensors of a model, or overwrites the values of one that is initialized,
- * where a tensor that was joined from sparse shards goes back into them. Memory holds a few tensors at a time.
- * @throws ALREADY_INITIALIZED if the job is ready or has parameters, and is not to be overwritten;
- * what {@link planOverwrite} refuses before any is overwritten; NOT_SELECTED while another trainer initializes
- * it; what the client and the file's reader throw.
+ * Initializes a job with the tensors of a model, or overwrites the values of an initialized one. A tensor
+ * that a save joined from sparse shards is split into them again. Memory holds a few tensors at a time.
+ * @throws ALREADY_INITIALIZED if the job is ready or has parameters, and `overwrite` is false; as
+ * {@link planOverwrite} before anything is overwritten; NOT_SELECTED while another trainer initializes
+ * the job; what the client and the file's reader throw.
  */
 export async function loadModel(
   client: LoadingClient,

@@ -1,43 +1,32 @@
-import type { NatsConnection } from "@nats-io/transport-node";
+import type { JobAdmin } from "../../client/admin/job-admin.ts";
+import { openAdmin } from "../../client/admin/open-admin.ts";
 import type { Client } from "../../client/client.ts";
 import { connect } from "../../client/connect.ts";
 import { PserverError } from "../../protocol/errors.ts";
-import { JobSubjects } from "../../protocol/subjects.ts";
 import type { CliContext } from "../context.ts";
 import { type JobFlags, type TrainerFlags, toOverrides } from "../options/connection-options.ts";
-import { HostRequests } from "./host-requests.ts";
 import { listJobs } from "./list-jobs.ts";
-import { commandId, connectTimeoutMs, withBroker } from "./open-broker.ts";
+import { adminConnection, commandId, connectTimeoutMsOf } from "./open-broker.ts";
 
-/** Time for the broker to list jobs where that is only to help after an error. */
+/** Time for the broker to list its jobs, which only adds to an error message. */
 const CATALOG_TIMEOUT_MS = 2_000;
-
-/** What a command asks with before it joins a job, if it does. */
-export interface OpenJob {
-  readonly connection: NatsConnection;
-  readonly requests: HostRequests;
-  /** The id that the command appears under. */
-  readonly trainer: string;
-}
 
 /**
  * Runs `use` with questions to the hosts of a job, without joining it.
  * @throws NO_BROKER or DENIED if the broker cannot be used; what `use` throws.
  */
-export async function withHosts<T>(
+export async function withAdmin<T>(
   context: CliContext,
   flags: TrainerFlags,
-  use: (job: OpenJob) => Promise<T>,
+  use: (admin: JobAdmin) => Promise<T>,
 ): Promise<T> {
-  const { signal } = context;
-  const { job, timeout: timeoutMs } = flags;
-  const trainer = flags.trainer ?? commandId();
-  const inboxPrefix = new JobSubjects(job).inbox(trainer);
   try {
-    return await withBroker(context, flags, { name: trainer, inboxPrefix }, async (connection) => {
-      const requests = new HostRequests({ connection, job, trainer, timeoutMs, signal });
-      return await use({ connection, requests, trainer });
+    const admin = await openAdmin({
+      ...adminConnection(context, flags),
+      trainer: flags.trainer ?? commandId(),
+      timeoutMs: flags.timeout,
     });
+    return await use(admin).finally(() => admin.close());
   } catch (error) {
     throw await namingOtherJobs(context, flags, error);
   }
@@ -56,7 +45,7 @@ export async function withTrainer<T>(
     ...toOverrides(flags),
     job: flags.job,
     trainer: flags.trainer ?? commandId(),
-    timeoutMs: connectTimeoutMs(context, flags),
+    timeoutMs: connectTimeoutMsOf(context, flags),
     signal: context.signal,
   }).catch(async (error: unknown) => {
     throw await namingOtherJobs(context, flags, error);
@@ -68,7 +57,7 @@ export async function withTrainer<T>(
   }
 }
 
-/** The error, with the jobs that the broker holds if no host of the one that is meant answers. */
+/** The error; for NO_HOST with the jobs that the broker holds added. */
 async function namingOtherJobs(
   context: CliContext,
   flags: JobFlags,
@@ -83,7 +72,7 @@ async function namingOtherJobs(
     const details = { ...error.details, jobs };
     return new PserverError("NO_HOST", `${error.message}; ${held}`, details, { cause: error });
   } catch {
-    // Users who may not use the JetStream API are told what they were told anyway.
+    // A user who may not use the JetStream API gets the error as it was.
     return error;
   }
 }

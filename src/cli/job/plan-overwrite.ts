@@ -5,17 +5,18 @@ import {
   type TensorHeader,
   type TensorSource,
 } from "../../model-files/index.ts";
-import { type ErrorCode, PserverError } from "../../protocol/errors.ts";
+import type { ErrorCode, PserverError } from "../../protocol/errors.ts";
 import type { ParameterInfo } from "../../protocol/lifecycle-messages.ts";
 import { quoteName } from "../../protocol/names.ts";
 import { elementCount, sameShape, type Tensor } from "../../protocol/tensor.ts";
+import { mismatch } from "../mismatch.ts";
 
-/** By the name of each tensor of a file, the parameters that it goes into, in the order of its rows. */
+/** The parameters that each tensor of a file goes into, in the order of its rows, by the tensor's name. */
 export type OverwritePlan = ReadonlyMap<string, readonly ParameterInfo[]>;
 
 /**
- * Which parameters of an initialized job each tensor of a file overwrites: the one of its name, or the
- * sparse shards `<name>:sparse-0` … that a save joins into such a tensor.
+ * Finds the parameters of an initialized job that each tensor of a file overwrites: the one of its name,
+ * or the sparse shards `<name>:sparse-0` … that a save joins into such a tensor.
  * @throws UNKNOWN_PARAMETER, BAD_DTYPE, BAD_SHAPE or STATIC for a tensor that does not fit; MISSING_SHARD
  * if the job lacks one of the shards; BAD_NAME if two tensors go into one parameter.
  */
@@ -41,7 +42,7 @@ export function planOverwrite(
   return plan;
 }
 
-/** The pieces of a tensor for the parameters that it goes into, by name: views, not copies. */
+/** Splits a tensor into those of its target parameters, by name. They are views, not copies. */
 export function splitTensor(
   { dtype, data }: Tensor,
   targets: readonly ParameterInfo[],
@@ -83,6 +84,5 @@ function refusal(
   expected: string,
   received: string,
 ): PserverError {
-  const message = `${quoteName(parameter)}: expected ${expected}; received ${received}`;
-  return new PserverError(code, message, { parameter, expected, received });
+  return mismatch(code, quoteName(parameter), expected, received, { parameter });
 }

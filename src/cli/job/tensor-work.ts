@@ -1,11 +1,11 @@
 import type { TensorSource } from "../../model-files/index.ts";
 import { type Tensor, tensorBytes, tensorView, zeros } from "../../protocol/tensor.ts";
 
-/** Tensors that are read or sent at a time, and their bytes; a larger tensor goes alone. */
+/** Most tensors that are read or sent at a time, and most bytes of them; a larger tensor goes alone. */
 const IN_WORK_MAX = 16;
 const IN_WORK_BYTES_MAX = 64 * 1024 * 1024;
 
-/** Runs `work` for all, some at a time; the first failure ends it once those begun have ended. */
+/** Runs `work` for each source, some at a time. After a failure none is started; it rejects when all have ended. */
 export async function inBoundedOrder(
   sources: readonly TensorSource[],
   work: (source: TensorSource) => Promise<void>,
@@ -34,7 +34,7 @@ export async function inBoundedOrder(
   if (failure !== undefined) throw failure.error;
 }
 
-/** The tensor of a model file. @throws what the file's reader throws. */
+/** Reads a tensor of a model file. @throws what the file's reader throws. */
 export async function readTensor(source: TensorSource): Promise<Tensor> {
   const tensor = zeros(source.header.dtype, source.header.shape);
   const target = tensorView(tensor);

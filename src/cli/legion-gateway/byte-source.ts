@@ -1,14 +1,15 @@
 import { PserverError } from "../../protocol/errors.ts";
+import { mismatch } from "../mismatch.ts";
 
-/** Waits of a connection. */
-export interface Patience {
+/** How long a connection waits for its peer. */
+export interface Timeouts {
   /** Between two requests. */
   readonly idleMs: number;
   /** For the next bytes of a request that has begun, and for the peer to take some of a reply. */
   readonly stallMs: number;
 }
 
-/** The slowest that a request may come: who sends less keeps memory from the others. */
+/** The slowest that a request may arrive: a slower peer would hold memory that others need. */
 const BYTES_PER_MS_MIN = 64;
 
 /**
@@ -17,18 +18,18 @@ const BYTES_PER_MS_MIN = 64;
  */
 export class ByteSource {
   readonly #chunks: AsyncIterator<Uint8Array>;
-  readonly #patience: Patience;
+  readonly #timeouts: Timeouts;
   #rest: Uint8Array = new Uint8Array(0);
 
-  constructor(chunks: AsyncIterable<Uint8Array>, patience: Patience) {
+  constructor(chunks: AsyncIterable<Uint8Array>, timeouts: Timeouts) {
     this.#chunks = chunks[Symbol.asyncIterator]();
-    this.#patience = patience;
+    this.#timeouts = timeouts;
   }
 
   /** Waits for the next request; false if the stream ends before it. @throws TIMEOUT. */
   async hasMore(): Promise<boolean> {
     while (this.#rest.byteLength === 0) {
-      if (!(await this.#next(this.#patience.idleMs, "next request"))) return false;
+      if (!(await this.#next(this.#timeouts.idleMs, "next request"))) return false;
     }
     return true;
   }
@@ -38,16 +39,13 @@ export class ByteSource {
    * @throws BAD_LENGTH if the stream ends before; TIMEOUT if nothing comes for a while, or less than 64 kB/s.
    */
   async fill(target: Uint8Array, what: string): Promise<void> {
-    const { stallMs } = this.#patience;
+    const { stallMs } = this.#timeouts;
     const endsAt = performance.now() + stallMs + target.byteLength / BYTES_PER_MS_MIN;
     for (let filled = 0; filled < target.byteLength; ) {
       const waitMs = Math.max(0, Math.min(stallMs, endsAt - performance.now()));
       if (this.#rest.byteLength === 0 && !(await this.#next(waitMs, what))) {
-        throw new PserverError(
-          "BAD_LENGTH",
-          `${what}: expected ${target.byteLength} bytes; the connection ended after ${filled}`,
-          { expected: target.byteLength, received: filled },
-        );
+        const received = `${filled} before the connection ended`;
+        throw mismatch("BAD_LENGTH", what, `${target.byteLength} bytes`, received);
       }
       const part = this.#rest.subarray(0, target.byteLength - filled);
       target.set(part, filled);
@@ -56,7 +54,7 @@ export class ByteSource {
     }
   }
 
-  /** Reads on, and forgets what comes, until the stream ends. */
+  /** Discards everything until the stream ends. */
   async discard(): Promise<void> {
     while ((await this.#chunks.next()).done !== true);
   }
@@ -65,16 +63,13 @@ export class ByteSource {
     let timer: NodeJS.Timeout | undefined;
     const tooLate = new Promise<never>((_, reject) => {
       timer = setTimeout(() => {
-        reject(
-          new PserverError("TIMEOUT", `${what}: nothing came for ${Math.round(waitMs)} ms`, {
-            timeoutMs: waitMs,
-          }),
-        );
+        const message = `${what}: nothing came for ${Math.round(waitMs)} ms`;
+        reject(new PserverError("TIMEOUT", message, { timeoutMs: waitMs }));
       }, waitMs);
     });
     try {
       const chunk = this.#chunks.next();
-      // It is left alone where the time is over: the connection ends then, and with it the wait.
+      // After a timeout the connection is closed, which ends this read.
       chunk.catch(() => undefined);
       const { value, done } = await Promise.race([chunk, tooLate]);
       if (done === true) return false;

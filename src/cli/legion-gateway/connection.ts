@@ -1,39 +1,41 @@
 import type { Socket } from "node:net";
 import { ensureError, PserverError } from "../../protocol/errors.ts";
 import { errnoCode } from "../../system/file-errors.ts";
-import type { Patience } from "./byte-source.ts";
+import type { Timeouts } from "./byte-source.ts";
 import type { RequestHandler } from "./request-handler.ts";
 import { parseRequest } from "./requests.ts";
 import { LegionWire } from "./wire.ts";
 
-/** How long a peer may take to read the last words. */
-const FAREWELL_MS = 5_000;
+/** How long a peer may take to read the final error message. */
+const ERROR_READ_MS = 5_000;
 
-/** After so long without a byte the system asks whether the peer is still there. */
+/** Time without a byte after which TCP checks that the peer still exists. */
 const KEEP_ALIVE_MS = 60_000;
 
-/** Serves one trainer of Legion's until it leaves, or asks for what cannot be done. */
+/** Serves one trainer that speaks Legion's protocol until it leaves, or a request fails. */
 export class LegionConnection {
-  /** Address and port of the other end. */
-  readonly peer: string;
   readonly #socket: Socket;
   readonly #wire: LegionWire;
   readonly #handler: RequestHandler;
   #isServing = false;
   #isClosing = false;
 
-  constructor(socket: Socket, patience: Patience, handler: RequestHandler) {
-    this.peer = `${socket.remoteAddress}:${socket.remotePort}`;
+  private constructor(socket: Socket, wire: LegionWire, handler: RequestHandler) {
     this.#socket = socket;
+    this.#wire = wire;
     this.#handler = handler;
-    // Its errors are those of the read or write that is under way.
+  }
+
+  /** The connection of a socket that has just been accepted. */
+  static accept(socket: Socket, timeouts: Timeouts, handler: RequestHandler): LegionConnection {
+    // The read or write under way reports the socket's errors.
     socket.on("error", () => undefined);
     socket.setNoDelay(true);
     socket.setKeepAlive(true, KEEP_ALIVE_MS);
-    this.#wire = new LegionWire(socket, patience);
+    return new LegionConnection(socket, new LegionWire(socket, timeouts), handler);
   }
 
-  /** Serves requests in their order; answers why it ended, undefined if the trainer has left. */
+  /** Serves requests in order; returns why it ended, undefined if the trainer has left. */
   async run(): Promise<PserverError | undefined> {
     try {
       while (!this.#isClosing && (await this.#hasMore())) {
@@ -45,7 +47,7 @@ export class LegionConnection {
       return undefined;
     } catch (thrown) {
       const error = asConnectionError(thrown);
-      await this.#sayFarewell(error);
+      await this.#sendError(error);
       return error;
     } finally {
       this.#socket.destroy();
@@ -67,24 +69,24 @@ export class LegionConnection {
     try {
       return await this.#wire.hasMore();
     } catch (error) {
-      // Closed by us, or by a peer that had asked for all that it wanted.
+      // Closed by this process, or by a peer between two requests.
       if (this.#isClosing || errnoCode(error) === "ECONNRESET") return false;
       throw error;
     }
   }
 
   /**
-   * Says what was wrong in a JSON frame, where the next reply would begin. What the peer has sent
-   * beforehand is read meanwhile: a socket that is closed with bytes unread takes its last ones back.
+   * Sends the error in a JSON frame, in place of the next reply. What the peer still sends is read
+   * meanwhile, because closing a socket with unread bytes would discard the error frame.
    */
-  async #sayFarewell(error: PserverError): Promise<void> {
-    const timer = setTimeout(() => this.#socket.destroy(), FAREWELL_MS);
+  async #sendError(error: PserverError): Promise<void> {
+    const timer = setTimeout(() => this.#socket.destroy(), ERROR_READ_MS);
     try {
       const { code, message } = error;
       await this.#wire.sendJson({ error: { code, message } });
       await this.#wire.finish();
     } catch {
-      // The peer has gone, or does not read: nobody is left to be told.
+      // The peer has gone or does not read.
     } finally {
       clearTimeout(timer);
     }

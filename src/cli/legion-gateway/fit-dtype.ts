@@ -1,20 +1,17 @@
 import { allocateData, type Dtype, isDtype, type TensorData } from "../../protocol/dtypes.ts";
-import { PserverError } from "../../protocol/errors.ts";
 import { quoteName } from "../../protocol/names.ts";
+import { mismatch } from "../mismatch.ts";
 import type { WireArray } from "./frames.ts";
 
 /**
- * The array with elements of the parameter's type: Legion's server took any, as numpy does, so a script may
- * push float64 into a float32. Numbers become floats rounded to nearest, integers integers of the
- * other width if each fits.
- * @throws BAD_DTYPE for floats that are to become integers, BAD_VALUE for an integer that does not fit.
+ * Converts an array to the parameter's type. Legion's server took any type, as numpy does, so a script may
+ * push float64 into float32. Floats are rounded to nearest; integers must fit.
+ * @throws BAD_DTYPE for floats where the parameter has integers, BAD_VALUE for an integer that does not fit.
  */
 export function fitDtype(name: string, array: WireArray, dtype: Dtype): WireArray {
   if (array.dtype === dtype || !isDtype(dtype)) return array;
   if (array.dtype.startsWith("float") && !dtype.startsWith("float")) {
-    const details = { parameter: name, expected: dtype, received: array.dtype };
-    const message = `${quoteName(name)}: expected ${dtype}; received ${array.dtype}`;
-    throw new PserverError("BAD_DTYPE", message, details);
+    throw mismatch("BAD_DTYPE", quoteName(name), dtype, array.dtype);
   }
   const data = allocateData(dtype, array.data.length);
   for (let i = 0; i < data.length; i++) convert(name, array.data[i] ?? 0, data, i);
@@ -26,9 +23,5 @@ function convert(name: string, value: number | bigint, data: TensorData, i: numb
     data instanceof BigInt64Array || data instanceof BigUint64Array ? BigInt(value) : Number(value);
   const isFloat = data instanceof Float32Array || data instanceof Float64Array;
   if (isFloat || BigInt(data[i] ?? 0) === BigInt(value)) return;
-  throw new PserverError(
-    "BAD_VALUE",
-    `${quoteName(name)}: expected integers of its type; received ${value}`,
-    { parameter: name, received: String(value) },
-  );
+  throw mismatch("BAD_VALUE", quoteName(name), "integers of its type", String(value));
 }

@@ -2,11 +2,12 @@ import { DTYPES, type Dtype, isDtype, type TensorData } from "../../protocol/dty
 import { PserverError } from "../../protocol/errors.ts";
 import { RANK_MAX } from "../../protocol/limits.ts";
 import { quoteName } from "../../protocol/names.ts";
+import { mismatch } from "../mismatch.ts";
 
-// Legion's wire: every frame is two int32, what follows and how many bytes, then these bytes. An array is a
-// JSON frame of its shape and dtype, then a numeric frame of its elements in C order.
+// Legion's wire: every frame is an int32 kind, an int32 length in bytes, and these bytes. An array is a
+// JSON frame with its shape and dtype, then a numeric frame with its elements in C order.
 
-/** What a frame holds, as its first number says. */
+/** Kinds of frames, the first number of each. */
 export const FRAME = { json: 10, numeric: 11 } as const;
 
 /** Names of the two kinds, for messages. */
@@ -23,7 +24,7 @@ export const FRAME_BYTES_MAX = 2 ** 31 - 1;
 /** Bytes of a JSON frame at most: about 150,000 indices. */
 export const JSON_BYTES_MAX = 1024 * 1024;
 
-/** What a JSON frame says of the array that follows. */
+/** Description of an array in a JSON frame; its elements follow in a frame of their own. */
 export interface ArrayHeader {
   readonly dtype: Dtype;
   readonly shape: readonly number[];
@@ -54,19 +55,12 @@ export function frameLength(header: Uint8Array, kind: number, bytesMax: number):
   const view = new DataView(header.buffer, header.byteOffset, FRAME_HEADER_BYTES);
   const received = view.getInt32(0, true);
   if (received !== kind) {
-    throw new PserverError(
-      "BAD_MESSAGE",
-      `frame: expected ${kind} (${KINDS[kind]}); received ${received}`,
-      { expected: kind, received },
-    );
+    throw mismatch("BAD_MESSAGE", "frame", `${kind} (${KINDS[kind]})`, received);
   }
   const bytes = view.getInt32(4, true);
   if (bytes >= 0 && bytes <= bytesMax) return bytes;
-  throw new PserverError(
-    "BAD_LENGTH",
-    `frame of ${KINDS[kind]}: expected a length from 0 to ${bytesMax} bytes; received ${bytes}`,
-    { expected: bytesMax, received: bytes },
-  );
+  const expected = `a length from 0 to ${bytesMax} bytes`;
+  throw mismatch("BAD_LENGTH", `frame of ${KINDS[kind]}`, expected, bytes);
 }
 
 /** A frame of JSON. */
@@ -76,7 +70,7 @@ export function jsonFrame(value: unknown): Uint8Array {
 }
 
 /**
- * What the bytes of a JSON frame say, an object.
+ * Parses the bytes of a JSON frame, an object.
  * @throws BAD_MESSAGE for anything else.
  */
 export function parseJsonFrame(bytes: Uint8Array): Readonly<Record<string, unknown>> {
@@ -94,13 +88,13 @@ export function parseJsonFrame(bytes: Uint8Array): Readonly<Record<string, unkno
   if (typeof value === "object" && value !== null && !Array.isArray(value)) {
     return Object.fromEntries(Object.entries(value));
   }
-  throw new PserverError("BAD_MESSAGE", "frame: expected a JSON object; received another value");
+  throw mismatch("BAD_MESSAGE", "frame", "a JSON object", "another value");
 }
 
 /**
- * The array that a JSON frame announces.
+ * Reads the description of an array from a JSON frame.
  * @param what names it in messages.
- * @throws BAD_DTYPE for a dtype the server has not, BAD_SHAPE, TOO_LARGE above `bytesMax`.
+ * @throws BAD_DTYPE for a dtype that parameters cannot have, BAD_SHAPE, TOO_LARGE above `bytesMax`.
  */
 export function parseArrayHeader(
   { dtype, shape }: Readonly<Record<string, unknown>>,
@@ -109,32 +103,16 @@ export function parseArrayHeader(
 ): ArrayHeader {
   if (!isDtype(dtype)) {
     const expected = Object.keys(DTYPES).join(", ");
-    const received = quoteName(String(dtype));
-    throw new PserverError(
-      "BAD_DTYPE",
-      `dtype of ${what}: expected ${expected}; received ${received}`,
-      {
-        expected,
-        received,
-      },
-    );
+    throw mismatch("BAD_DTYPE", `dtype of ${what}`, expected, quoteName(String(dtype)));
   }
   const elements = elementsOf(shape);
   if (elements === undefined) {
     const received = quoteName(JSON.stringify(shape) ?? "nothing");
-    throw new PserverError(
-      "BAD_SHAPE",
-      `shape of ${what}: expected at most ${RANK_MAX} counts; received ${received}`,
-      { expected: RANK_MAX, received },
-    );
+    throw mismatch("BAD_SHAPE", `shape of ${what}`, `at most ${RANK_MAX} counts`, received);
   }
   const bytes = elements * DTYPES[dtype].bytes;
   if (bytes > bytesMax) {
-    throw new PserverError(
-      "TOO_LARGE",
-      `${what}: expected an array of at most ${bytesMax} bytes; received one of ${bytes}`,
-      { expected: bytesMax, received: bytes },
-    );
+    throw mismatch("TOO_LARGE", what, `an array of at most ${bytesMax} bytes`, `one of ${bytes}`);
   }
   return { dtype, shape: shape as readonly number[], elements, bytes };
 }

@@ -2,37 +2,37 @@ import { once } from "node:events";
 import { createServer, type Server, type Socket } from "node:net";
 import { PserverError } from "../../protocol/errors.ts";
 import { errnoCode } from "../../system/file-errors.ts";
-import type { Patience } from "./byte-source.ts";
+import type { Timeouts } from "./byte-source.ts";
 import { LegionConnection } from "./connection.ts";
 import type { RequestHandler } from "./request-handler.ts";
 
-/** How long requests under way may take once the gateway is told to stop. */
+/** How long requests under way may take after the gateway is stopped. */
 const DRAIN_MS = 10_000;
 
-/** Errors after which the client that all connections share can do nothing more. */
+/** Errors after which the client that all connections share cannot be used any more. */
 const FATAL: ReadonlySet<string> = new Set(["SUPERSEDED", "CLOSED"]);
 
-/** What a gateway is made of. */
+/** Dependencies of {@link LegionGateway}. */
 export interface GatewayOptions {
   /** Address to listen on. */
   readonly listen: string;
   /** 0 takes any free one. */
   readonly port: number;
   readonly connectionsMax: number;
-  readonly patience: Patience;
-  /** What serves one connection's requests; `tell` names the connection. */
+  readonly timeouts: Timeouts;
+  /** Makes the handler of one connection; `tell` prints a message that names the connection. */
   readonly handlerFor: (tell: (text: string) => void) => RequestHandler;
   readonly onMessage: (text: string) => void;
   readonly onWarning: (text: string) => void;
 }
 
-/** Accepts Legion's trainers, at any time, and serves each until it leaves. */
+/** Accepts trainers that speak Legion's protocol, and serves each until it leaves. */
 export class LegionGateway {
   readonly #options: GatewayOptions;
   readonly #server: Server;
   readonly #connections = new Map<LegionConnection, Promise<void>>();
   #fail: (error: PserverError) => void = () => undefined;
-  /** Settles, with the reason, when the gateway cannot go on. */
+  /** Settles with the reason when the gateway cannot go on. */
   readonly failed: Promise<PserverError>;
 
   private constructor(options: GatewayOptions) {
@@ -73,7 +73,7 @@ export class LegionGateway {
     return typeof address === "object" && address !== null ? address.port : 0;
   }
 
-  /** Accepts nobody any more, lets requests under way end for up to 10 s, and closes all connections. */
+  /** Stops accepting, waits up to 10 s for requests under way, and closes all connections. */
   async close(): Promise<void> {
     this.#server.close();
     for (const connection of this.#connections.keys()) connection.close();
@@ -85,16 +85,16 @@ export class LegionGateway {
   }
 
   #accept(socket: Socket): void {
-    const { patience, connectionsMax, handlerFor, onMessage, onWarning } = this.#options;
+    const { timeouts, connectionsMax, handlerFor, onMessage, onWarning } = this.#options;
     const peer = `${socket.remoteAddress}:${socket.remotePort}`;
     if (this.#connections.size >= connectionsMax) {
-      onWarning(`${peer}: refused: ${connectionsMax} trainers are connected already`);
+      onWarning(`${peer}: refused: ${connectionsMax} trainers are already connected`);
       socket.on("error", () => undefined);
       socket.destroy();
       return;
     }
     const handler = handlerFor((text) => onMessage(`${peer}: ${text}`));
-    const connection = new LegionConnection(socket, patience, handler);
+    const connection = LegionConnection.accept(socket, timeouts, handler);
     onMessage(`${peer}: connected`);
     const served = connection.run().then((error) => {
       this.#connections.delete(connection);

@@ -3,13 +3,13 @@ import type { Dtype } from "../../protocol/dtypes.ts";
 import { PserverError } from "../../protocol/errors.ts";
 import { quoteName } from "../../protocol/names.ts";
 
-/** What the gateway has to know of a parameter before it moves its values. */
+/** Type and shape of a parameter, which the gateway needs to move its values. */
 export interface KnownParameter {
   readonly dtype: Dtype;
   readonly shape: readonly number[];
 }
 
-/** The parameters of the job that have values; each stays one, so that it is asked for once. */
+/** Cache of the parameters that have values. A parameter is never removed, so it is looked up once. */
 export class KnownParameters {
   readonly #client: Client;
   readonly #timeoutMs: number;
@@ -44,7 +44,7 @@ export class KnownParameters {
     this.#known.set(name, { dtype, shape });
   }
 
-  /** Runs `create` when all others that create this parameter have ended, well or not. */
+  /** Runs `create` after all earlier calls for this parameter have ended, well or not. */
   async inTurn<T>(name: string, create: () => Promise<T>): Promise<T> {
     const before = this.#turns.get(name) ?? Promise.resolve();
     const turn = before.then(create, create);

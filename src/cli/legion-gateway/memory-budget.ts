@@ -1,4 +1,5 @@
 import { PserverError } from "../../protocol/errors.ts";
+import { mismatch } from "../mismatch.ts";
 
 interface Waiting {
   readonly bytes: number;
@@ -6,8 +7,8 @@ interface Waiting {
 }
 
 /**
- * Shares out the memory for arrays among all connections, first come, first served. Who waits holds
- * nothing: a request takes all that it needs at once.
+ * Shares the memory for arrays among all connections, first come, first served. A request takes all that
+ * it needs at once, so it holds nothing while it waits.
  */
 export class MemoryBudget {
   readonly bytesMax: number;
@@ -24,16 +25,13 @@ export class MemoryBudget {
   }
 
   /**
-   * Runs `work` with so many bytes, once they are free.
-   * @throws TOO_LARGE if they never will be, ABORTED if `signal` ends the wait; what `work` throws.
+   * Runs `work` once so many bytes are free, and holds them meanwhile.
+   * @throws TOO_LARGE if the budget is smaller, ABORTED if `signal` ends the wait; what `work` throws.
    */
   async with<T>(bytes: number, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
     if (bytes > this.bytesMax) {
-      throw new PserverError(
-        "TOO_LARGE",
-        `request: expected one that takes at most ${this.bytesMax} bytes; received one of ${bytes}`,
-        { expected: this.bytesMax, received: bytes },
-      );
+      const expected = `one that takes at most ${this.bytesMax} bytes`;
+      throw mismatch("TOO_LARGE", "request", expected, `one of ${bytes}`);
     }
     await this.#take(bytes, signal);
     try {

@@ -1,14 +1,14 @@
 import type { Client } from "../../client/client.ts";
 import type { CallOptions } from "../../client/deadline.ts";
 import { allocateData, type Dtype, type TensorData } from "../../protocol/dtypes.ts";
-import { PserverError } from "../../protocol/errors.ts";
+import { mismatch } from "../mismatch.ts";
 import type { WireArray } from "./frames.ts";
 import { toProducts } from "./points.ts";
 
 /** Pulls that are under way at once. */
 const PULLS_MAX = 16;
 
-/** Moves single elements of a parameter in calls that know cartesian products. */
+/** Reads and writes single elements of a parameter with calls that take cartesian products. */
 export class PointCalls {
   readonly #client: Client;
   readonly #call: CallOptions;
@@ -18,7 +18,7 @@ export class PointCalls {
     this.#call = call;
   }
 
-  /** The elements at points, in their order; a call for each product that the points are made of. */
+  /** The elements at points, in their order, with one call for each product of the points. */
   async pull(name: string, points: readonly number[][], dtype: Dtype): Promise<WireArray> {
     const data = allocateData(dtype, points.length);
     const places = samePoints(points);
@@ -39,9 +39,9 @@ export class PointCalls {
   }
 
   /**
-   * value = alpha · value + beta · array at points; of one that is named repeatedly the last counts. Each
-   * product that the points are made of is an update of its own.
-   * @throws BAD_SHAPE unless there is a value for each point, before anything is sent.
+   * value = alpha · value + beta · array at points; the last value counts for a point that occurs
+   * repeatedly. Each product of the points is an update of its own.
+   * @throws BAD_SHAPE, before anything is sent, unless there is a value for each point.
    */
   async push(
     name: string,
@@ -50,11 +50,8 @@ export class PointCalls {
     { alpha, beta }: { readonly alpha: number; readonly beta: number },
   ): Promise<void> {
     if (data.length !== points.length) {
-      const message = `values: expected one for each of ${points.length} points; received ${data.length}`;
-      throw new PserverError("BAD_SHAPE", message, {
-        expected: points.length,
-        received: data.length,
-      });
+      const expected = `one for each of ${points.length} points`;
+      throw mismatch("BAD_SHAPE", "values", expected, data.length);
     }
     for (const { lists, places } of toProducts(points)) {
       const values = allocateData(dtype, places.length);

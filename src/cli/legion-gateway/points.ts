@@ -1,7 +1,7 @@
-import { PserverError } from "../../protocol/errors.ts";
+import { mismatch } from "../mismatch.ts";
 import type { WireArray } from "./frames.ts";
 
-/** Memory that sorting one point takes, about. */
+/** About the memory that sorting one point takes. */
 export const POINT_BYTES = 512;
 
 /** Points of one request at most. */
@@ -27,10 +27,11 @@ export function parsePoints(
   const [count = 0, columns] = given;
   if (given.length !== 2 || columns !== shape.length) {
     const expected = `a row of ${shape.length} for each point`;
-    throw refused("BAD_SHAPE", expected, `shape [${given.join(", ")}]`);
+    throw mismatch("BAD_SHAPE", "indices", expected, `shape [${given.join(", ")}]`);
   }
-  if (dtype.startsWith("float")) throw refused("BAD_DTYPE", "integers", dtype);
-  if (count > POINTS_MAX) throw refused("TOO_LARGE", `at most ${POINTS_MAX} points`, `${count}`);
+  if (dtype.startsWith("float")) throw mismatch("BAD_DTYPE", "indices", "integers", dtype);
+  if (count > POINTS_MAX)
+    throw mismatch("TOO_LARGE", "indices", `at most ${POINTS_MAX} points`, `${count}`);
   return Array.from({ length: count }, (_, point) =>
     shape.map((size, axis) => {
       const index = Number(data[point * columns + axis]);
@@ -38,14 +39,14 @@ export function parsePoints(
         return index < 0 ? index + size : index;
       }
       const expected = `in dimension ${axis} from ${-size} to ${size - 1}`;
-      throw refused("BAD_INDEX", expected, `${index}`);
+      throw mismatch("BAD_INDEX", "indices", expected, `${index}`);
     }),
   );
 }
 
 /**
- * Few cartesian products that hold every point once, each in the place where it is named last. Points
- * that share what comes after their first index are put together.
+ * Covers points with few cartesian products. Each point is in one product, with the place of its last
+ * occurrence. Points that differ in their first index alone are joined.
  */
 export function toProducts(points: readonly (readonly number[])[]): PointProduct[] {
   const last = new Map<string, number>();
@@ -90,15 +91,4 @@ function split(
     lists: [indices, ...lists],
     places: of,
   }));
-}
-
-function refused(
-  code: "BAD_SHAPE" | "BAD_DTYPE" | "BAD_INDEX" | "TOO_LARGE",
-  expected: string,
-  received: string,
-): PserverError {
-  return new PserverError(code, `indices: expected ${expected}; received ${received}`, {
-    expected,
-    received,
-  });
 }

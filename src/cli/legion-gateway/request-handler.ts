@@ -12,7 +12,7 @@ import { type LegionRequest, QUERY } from "./requests.ts";
 import { savePath } from "./save-path.ts";
 import { type LegionWire, replyBytes } from "./wire.ts";
 
-/** What requests are translated with. */
+/** Dependencies of {@link RequestHandler}. */
 export interface HandlerOptions {
   readonly client: Client;
   readonly parameters: KnownParameters;
@@ -21,11 +21,11 @@ export interface HandlerOptions {
   readonly timeoutMs: number;
   /** Ends what is under way. */
   readonly signal: AbortSignal;
-  /** Is told what there is no reply for. */
+  /** Reports results for which Legion's protocol has no reply. */
   readonly tell: (text: string) => void;
 }
 
-/** Does what one connection asks for, one request after the other, with calls of the client. */
+/** Serves the requests of one connection, one after the other, with calls of the client. */
 export class RequestHandler {
   readonly #options: HandlerOptions;
   readonly #points: PointCalls;
@@ -36,8 +36,8 @@ export class RequestHandler {
   }
 
   /**
-   * Reads what belongs to the request, does it, and replies where Legion's protocol has a reply.
-   * @throws what is wrong with the request or the wire, and what the client throws.
+   * Reads the arrays of the request, executes it, and replies if Legion's protocol has a reply.
+   * @throws the error in the request or of the wire, and what the client throws.
    */
   async handle(request: LegionRequest, wire: LegionWire): Promise<void> {
     switch (request.query) {
@@ -200,7 +200,7 @@ function bytesOfPoints({ bytes, shape: [points = 0] }: ArrayHeader): number {
 function lost(name: string): PserverError {
   return new PserverError(
     "ALREADY_INITIALIZED",
-    `${quoteName(name)} was created by somebody else meanwhile, with another value, which this protocol has no way to say: connect again to have it`,
+    `${quoteName(name)} was created with another value by another trainer meanwhile, and this protocol cannot send it now: connect again to get it`,
     { parameter: name },
   );
 }

@@ -1,5 +1,6 @@
-import { PserverError } from "../../protocol/errors.ts";
+import type { PserverError } from "../../protocol/errors.ts";
 import { quoteName } from "../../protocol/names.ts";
+import { mismatch } from "../mismatch.ts";
 
 /** Numbers of Legion's queries and of the only answer that has one. */
 export const QUERY = {
@@ -88,9 +89,5 @@ function isListOfIntegers(list: unknown): boolean {
 
 function wrong(entry: string, expected: string, value: unknown): PserverError {
   const received = quoteName(JSON.stringify(value) ?? "nothing");
-  return new PserverError(
-    "BAD_MESSAGE",
-    `query: ${entry}: expected ${expected}; received ${received}`,
-    { entry, expected, received },
-  );
+  return mismatch("BAD_MESSAGE", `query: ${entry}`, expected, received);
 }

@@ -2,15 +2,15 @@ import { isIPv6 } from "node:net";
 import type { CliContext } from "../context.ts";
 import { untilAborted } from "../interrupts.ts";
 import { withTrainer } from "../job/open-job.ts";
-import type { TrainerFlags } from "../options/connection-options.ts";
-import type { Output, OutputFlags } from "../output/output.ts";
+import type { AskingFlags } from "../options/asking-options.ts";
+import type { Output } from "../output/output.ts";
 import { LegionGateway } from "./gateway.ts";
 import { KnownParameters } from "./known-parameters.ts";
 import { MemoryBudget } from "./memory-budget.ts";
 import { RequestHandler } from "./request-handler.ts";
 
 /** Flags of `pserver legion-gateway`. */
-export interface GatewayFlags extends TrainerFlags, OutputFlags {
+export interface GatewayFlags extends AskingFlags {
   readonly listen: string;
   readonly port: number;
   readonly maxConnections: number;
@@ -20,8 +20,8 @@ export interface GatewayFlags extends TrainerFlags, OutputFlags {
 }
 
 /**
- * Serves Legion's trainers until it is interrupted.
- * @throws what the start failed for, or what ended the gateway's own session.
+ * Serves trainers that speak Legion's protocol until it is interrupted.
+ * @throws the error that kept it from starting, or that ended the gateway's session.
  */
 export async function runGateway(
   context: CliContext,
@@ -30,7 +30,7 @@ export async function runGateway(
 ): Promise<void> {
   const { listen, job, timeout: timeoutMs } = flags;
   const stop = new AbortController();
-  // Not the signal of Ctrl-C: what is under way then may end.
+  // Not the signal of Ctrl-C, so that requests under way may end.
   await withTrainer(context, flags, async (client) => {
     const parameters = new KnownParameters(client, timeoutMs);
     const budget = new MemoryBudget(flags.maxMemory);
@@ -38,7 +38,7 @@ export async function runGateway(
       listen,
       port: flags.port,
       connectionsMax: flags.maxConnections,
-      patience: { idleMs: flags.idleTimeout, stallMs: flags.stallTimeout },
+      timeouts: { idleMs: flags.idleTimeout, stallMs: flags.stallTimeout },
       handlerFor: (tell) =>
         new RequestHandler({ client, parameters, budget, timeoutMs, signal: stop.signal, tell }),
       onMessage: (text) => output.message(text),
@@ -46,7 +46,7 @@ export async function runGateway(
     });
     if (!isLoopback(listen)) {
       output.warning(
-        `${listen}: whoever can reach it changes the model: Legion's protocol knows no passwords`,
+        `${listen}: anybody who can reach it can change the model: Legion's protocol has no passwords`,
       );
     }
     tellReady(output, listen, gateway.port, job);

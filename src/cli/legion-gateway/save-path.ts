@@ -3,9 +3,9 @@ import { posix } from "node:path";
 const ENDINGS = [".h5", ".hdf5"];
 
 /**
- * Where below the model directory a save of an old script goes, to which Legion gave any path of the
- * server's machine: the same names without the leading `/`, `..` going no higher than the directory; with
- * `.h5` unless it ends in that or in `.hdf5`, for Legion saved nothing else.
+ * The path below the model directory for a path of an old script, which may lead anywhere on the server's
+ * machine: without the leading `/`, with `..` leading no higher than the directory. Legion saved HDF5
+ * only, so `.h5` is added unless the path ends in `.h5` or `.hdf5`.
  */
 export function savePath(path: string): string {
   const below = posix.normalize(`/${path}`).replace(/^\/+|\/+$/g, "");

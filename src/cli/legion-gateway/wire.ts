@@ -2,7 +2,8 @@ import { once } from "node:events";
 import type { Socket } from "node:net";
 import { allocateData, bytesOf, DTYPES } from "../../protocol/dtypes.ts";
 import { PserverError } from "../../protocol/errors.ts";
-import { ByteSource, type Patience } from "./byte-source.ts";
+import { mismatch } from "../mismatch.ts";
+import { ByteSource, type Timeouts } from "./byte-source.ts";
 import {
   type ArrayHeader,
   FRAME,
@@ -17,19 +18,19 @@ import {
   type WireArray,
 } from "./frames.ts";
 
-/** Bytes handed to the socket at a time: what a peer that does not read keeps in memory besides. */
+/** Bytes given to the socket at a time, which it may hold if the peer does not read. */
 const WRITE_BYTES = 1024 * 1024;
 
 /** Reads and writes the frames of one connection. */
 export class LegionWire {
   readonly #socket: Socket;
   readonly #source: ByteSource;
-  readonly #patience: Patience;
+  readonly #timeouts: Timeouts;
 
-  constructor(socket: Socket, patience: Patience) {
+  constructor(socket: Socket, timeouts: Timeouts) {
     this.#socket = socket;
-    this.#patience = patience;
-    this.#source = new ByteSource(socket.iterator({ destroyOnReturn: false }), patience);
+    this.#timeouts = timeouts;
+    this.#source = new ByteSource(socket.iterator({ destroyOnReturn: false }), timeouts);
   }
 
   /** Waits for the next request; false if there is none. @throws TIMEOUT, IO. */
@@ -46,7 +47,7 @@ export class LegionWire {
   }
 
   /**
-   * What comes before the elements of an array; they take no memory yet.
+   * Reads the description of an array, before memory is taken for its elements.
    * @throws BAD_DTYPE, BAD_SHAPE, TOO_LARGE, and as {@link LegionWire.readJson}.
    */
   async readArrayHeader(what: string, bytesMax: number): Promise<ArrayHeader> {
@@ -58,11 +59,8 @@ export class LegionWire {
     const { dtype, shape, elements, bytes: expected } = header;
     const received = await this.#readHeader(FRAME.numeric, FRAME_BYTES_MAX, what);
     if (received !== expected) {
-      throw new PserverError(
-        "BAD_LENGTH",
-        `${what}: expected ${expected} bytes for ${dtype} of shape [${shape.join(", ")}]; received ${received}`,
-        { expected, received },
-      );
+      const elementsText = `${expected} bytes for ${dtype} of shape [${shape.join(", ")}]`;
+      throw mismatch("BAD_LENGTH", what, elementsText, received);
     }
     const data = allocateData(dtype, elements);
     await this.#source.fill(bytesOf(data), what);
@@ -82,11 +80,11 @@ export class LegionWire {
     for (let at = 0; at < bytes.byteLength; at += WRITE_BYTES) {
       await this.#write(bytes.subarray(at, at + WRITE_BYTES));
     }
-    // The array's memory is counted until the system has taken all of it.
+    // The array stays in the memory budget until the system has taken all of it.
     while (this.#socket.writableLength > 0) await this.#drained();
   }
 
-  /** Ends what is sent, and forgets what still comes until the peer ends, too. */
+  /** Ends sending, and discards what the peer sends until it ends, too. */
   async finish(): Promise<void> {
     this.#socket.end();
     await this.#source.discard();
@@ -106,7 +104,7 @@ export class LegionWire {
   }
 
   async #drained(): Promise<void> {
-    const { stallMs } = this.#patience;
+    const { stallMs } = this.#timeouts;
     try {
       await once(this.#socket, "drain", { signal: AbortSignal.timeout(stallMs) });
     } catch (cause) {
@@ -117,13 +115,10 @@ export class LegionWire {
   }
 }
 
-/** Bytes of an array. @throws TOO_LARGE if no frame is so long. */
+/** Bytes of an array in a reply. @throws TOO_LARGE if they exceed a frame. */
 export function replyBytes(what: string, { dtype, shape }: Omit<WireArray, "data">): number {
   const bytes = shape.reduce((product, size) => product * size, DTYPES[dtype].bytes);
   if (bytes <= FRAME_BYTES_MAX) return bytes;
-  throw new PserverError(
-    "TOO_LARGE",
-    `${what}: expected an array of at most ${FRAME_BYTES_MAX} bytes, the most of a frame; it has ${bytes}`,
-    { expected: FRAME_BYTES_MAX, received: bytes },
-  );
+  const expected = `an array of at most ${FRAME_BYTES_MAX} bytes, the most of a frame`;
+  throw mismatch("TOO_LARGE", what, expected, `one of ${bytes}`);
 }

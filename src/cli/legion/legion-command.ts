@@ -1,5 +1,5 @@
 import { Command, Option } from "commander";
-import { helpText } from "../help-text.ts";
+import { addHelp } from "../help-text.ts";
 import { wholeNumber } from "../options/parse-values.ts";
 import { LAUNCHERS, type LauncherName } from "../run/run-flags.ts";
 import { parseWallTime } from "../run/wall-time.ts";
@@ -29,10 +29,10 @@ const INSTANCES_MAX = 4_096;
 const LOG_LEVEL_MAX = 50;
 const COUNT_MAX = 1_024;
 
-/** The command line of `legion`; `act` gets what was given. */
+/** The command line of `legion`; `act` is called with the script and the flags. */
 export function legionCommand(act: (script: string, flags: LegionFlags) => Promise<void>): Command {
   const instances = wholeNumber(1, INSTANCES_MAX);
-  return new Command("legion")
+  const command = new Command("legion")
     .description("start the instances of a script with a parameter server, as Legion did")
     .argument("<script>", "what each instance runs; a .py file by python3")
     .addOption(
@@ -46,7 +46,7 @@ export function legionCommand(act: (script: string, flags: LegionFlags) => Promi
     .option("--debug", "run the instances on this machine")
     .option("--debug_pycharm", "with --debug; has no effect any more")
     .option("--debug_devices <names>", "with --debug, a device for each instance: gpu0,gpu1")
-    .option("--allocation <name>", "who pays for the job")
+    .option("--allocation <name>", "the account to charge")
     .option("--job_name <name>", "name of the job", "[Unspecified]")
     .option("--user_script_args <words>", "arguments of the script, as a shell reads them", "")
     .addOption(
@@ -57,7 +57,7 @@ export function legionCommand(act: (script: string, flags: LegionFlags) => Promi
     .addOption(
       new Option(
         "--max_simultaneous_instances <n>",
-        "how many run at one time (default: all)",
+        "most instances that run at the same time (default: all)",
       ).argParser(instances),
     )
     .option("--want_helios_k80", "only machines with the feature k80")
@@ -73,7 +73,7 @@ export function legionCommand(act: (script: string, flags: LegionFlags) => Promi
         "GPUs for each instance in a batch system, 0 for none (default: 1)",
       ).argParser(wholeNumber(0, COUNT_MAX)),
     )
-    .option("--advertise <address>", "this machine as others reach it")
+    .option("--advertise <address>", "address of this machine for the others")
     .option("--save <file>", "save the model at the end")
     .addOption(
       new Option("--restarts <n>", "how often an instance that fails is started again").argParser(
@@ -81,22 +81,20 @@ export function legionCommand(act: (script: string, flags: LegionFlags) => Promi
       ),
     )
     .helpOption("-h, --help", "print this help")
-    .action(act)
-    .addHelpText(
-      "after",
-      helpText({
-        "What is new": [
-          '  All is done by "pserver run", whose help says what instances get and when it ends.',
-        ],
-        Examples: [
-          '  legion train.py --instances 4 --walltime 3:00:00 --user_script_args "--epochs 10"',
-          "  legion train.py --debug --instances 2 --debug_devices gpu0,gpu1",
-        ],
-      }),
-    );
+    .action(act);
+  addHelp(command, {
+    "What is new": [
+      '  All is done by "pserver run", whose help says what instances get and when it ends.',
+    ],
+    Examples: [
+      '  legion train.py --instances 4 --walltime 3:00:00 --user_script_args "--epochs 10"',
+      "  legion train.py --debug --instances 2 --debug_devices gpu0,gpu1",
+    ],
+  });
+  return command;
 }
 
-/** Leaves the text to `pserver run`, but refuses it under this program's name. */
+/** Checks a wall time, so that errors name this program; `pserver run` reads it again. */
 function checkedWallTime(text: string): string {
   parseWallTime(text);
   return text;

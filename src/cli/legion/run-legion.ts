@@ -1,8 +1,8 @@
 import { resolve } from "node:path";
 import { CommanderError } from "commander";
-import { PserverError } from "../../protocol/errors.ts";
 import type { CliProcess } from "../context.ts";
 import { EXIT } from "../exit-codes.ts";
+import { mismatch } from "../mismatch.ts";
 import { makePaint, wantsColor } from "../output/colors.ts";
 import { messageWidth } from "../output/output.ts";
 import { reportError } from "../output/report-error.ts";
@@ -18,7 +18,7 @@ import { type LegionFlags, legionCommand } from "./legion-command.ts";
 
 const SHELL_TIMEOUT_MS = 10_000;
 
-/** Runs one command line of `legion`, without the program's name; answers the exit code and never throws. */
+/** Runs one command line of `legion`, without the program's name; returns the exit code and never throws. */
 export async function runLegion(args: readonly string[], cliProcess: CliProcess): Promise<number> {
   const { stdout, stderr, environment } = cliProcess;
   let runArguments: readonly string[] | undefined;
@@ -49,8 +49,8 @@ export async function runLegion(args: readonly string[], cliProcess: CliProcess)
 }
 
 /**
- * The command line of `pserver` that does what one of `legion` says.
- * @throws BAD_VALUE for flags that do not belong together, and a script that is not there.
+ * Translates a command line of `legion` into one of `pserver`.
+ * @throws BAD_VALUE for flags that exclude each other, and for a missing script.
  */
 export function toRunArguments(
   script: string,
@@ -58,13 +58,21 @@ export function toRunArguments(
   path: string | undefined,
 ): string[] {
   const { debug = false, debug_devices: devices, debug_pycharm: pycharm } = flags;
-  if (!debug && flags.instances === undefined) throw wrong("--instances", "a number", "none");
-  if (!debug && devices !== undefined) throw wrong("--debug_devices", "--debug with it", "none");
-  if (!debug && pycharm === true) throw wrong("--debug_pycharm", "--debug with it", "none");
+  if (!debug && flags.instances === undefined)
+    throw mismatch("BAD_VALUE", "--instances", "a number", "none");
+  if (!debug && devices !== undefined)
+    throw mismatch("BAD_VALUE", "--debug_devices", "--debug with it", "none");
+  if (!debug && pycharm === true)
+    throw mismatch("BAD_VALUE", "--debug_pycharm", "--debug with it", "none");
   const instances = flags.instances ?? 1;
   const deviceCount = devices?.split(/[,;]/).length ?? instances;
   if (deviceCount !== instances) {
-    throw wrong("--debug_devices", `one for each of ${instances}`, String(deviceCount));
+    throw mismatch(
+      "BAD_VALUE",
+      "--debug_devices",
+      `one for each of ${instances}`,
+      String(deviceCount),
+    );
   }
   const launcher = flags.launcher ?? (debug ? "local" : launcherHere(path));
   const isBatch = launcher === "slurm" || launcher === "pbs";
@@ -96,7 +104,7 @@ export function toRunArguments(
   return [
     "run",
     ...Object.entries(given).flatMap(([flag, value]) =>
-      // In one word, so that a value may begin with a dash.
+      // Flag and value in one word, because a value may begin with a dash.
       value === undefined ? [] : [`${flag}=${value}`],
     ),
     ...variables.map((variable) => `--env=${variable}`),
@@ -111,13 +119,13 @@ function launcherHere(path: string | undefined): "slurm" | "pbs" | "local" {
   return findExecutable("qsub", path) === undefined ? "local" : "pbs";
 }
 
-/** Legion's names may hold anything; what a job's may not becomes a dash. */
+/** A job name for a name of Legion's: characters that are not allowed become dashes. */
 function jobOf(name: string): string {
   const job = name.replaceAll(/[^A-Za-z0-9-]+/g, "-").replaceAll(/^-+|-+$/g, "");
   return job.slice(0, 40) || "legion";
 }
 
-/** Arguments are one text, which Legion gave to a shell; so they are still read by one. */
+/** The trainer's command. Legion gave the arguments to a shell as one text, so a shell reads them here, too. */
 function commandOf(script: string, scriptArguments: string): TrainerCommand {
   const isPython = script.endsWith(".py");
   const path = isPython || script.includes("/") ? script : `./${script}`;
@@ -126,12 +134,12 @@ function commandOf(script: string, scriptArguments: string): TrainerCommand {
   return ["sh", "-c", withArguments(scriptArguments), "legion", ...command];
 }
 
-/** What a shell runs that is given the script as its arguments. */
+/** A shell program whose arguments are the script. */
 function withArguments(scriptArguments: string): string {
   return `exec "$@" ${scriptArguments}`;
 }
 
-/** @throws BAD_VALUE for arguments that a shell cannot read: every instance would fail by them. */
+/** @throws BAD_VALUE for arguments that a shell cannot read, with which every instance would fail. */
 async function checkScriptArguments(
   scriptArguments: string,
   environment: CliProcess["environment"],
@@ -141,14 +149,10 @@ async function checkScriptArguments(
   const { code, stderr } = await runProgram(question, options);
   if (code === 0) return;
   const expected = "words as a shell reads them";
-  throw wrong(
+  throw mismatch(
+    "BAD_VALUE",
     "--user_script_args",
     expected,
     `${JSON.stringify(scriptArguments)}: ${stderr.trim()}`,
   );
-}
-
-function wrong(flag: string, expected: string, received: string): PserverError {
-  const message = `${flag}: expected ${expected}; received ${received}`;
-  return new PserverError("BAD_VALUE", message, { expected, received });
 }

@@ -2,7 +2,7 @@ import { type Command, Option } from "commander";
 import { defined } from "../../protocol/defined.ts";
 import type { ConnectionSettings } from "../../transport/connection.ts";
 
-/** Credentials of the connections on which a host answers trainers; undefined unless given. */
+/** Credentials of the connections on which a host answers trainers; each is undefined unless given. */
 export interface AnswerFlags {
   readonly answerCreds?: string;
   readonly answerNkey?: string;
@@ -17,13 +17,14 @@ export function addAnswerOptions(command: Command): Command {
     .option("--answer-nkey <file>", "file with that user's nkey seed")
     .option("--answer-user <name>", "that user's name (default: one user does everything)")
     .addOption(
-      new Option("--answer-password <password>", "its password, which others cannot see there").env(
-        "PSERVER_ANSWER_PASSWORD",
-      ),
+      new Option(
+        "--answer-password <password>",
+        "its password, which the variable hides from other users",
+      ).env("PSERVER_ANSWER_PASSWORD"),
     );
 }
 
-/** How the answering user reaches the broker of `connection`; undefined if none is given. */
+/** Connection settings of the user that answers trainers; undefined if none is given. */
 export function toAnswerConnection(
   flags: AnswerFlags,
   { servers, tls, timeoutMs }: ConnectionSettings,

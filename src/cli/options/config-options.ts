@@ -12,6 +12,7 @@ import { defined } from "../../protocol/defined.ts";
 import { PserverError } from "../../protocol/errors.ts";
 import { quoteName } from "../../protocol/names.ts";
 import { fileError } from "../../system/file-errors.ts";
+import { mismatch } from "../mismatch.ts";
 
 /** A configuration on the command line, for one parameter or, without a name, for all. */
 export interface GivenConfig {
@@ -57,8 +58,8 @@ export function hasConfig(flags: ConfigFlags): boolean {
 }
 
 /**
- * The configuration of each parameter: the flags for all, then `--config` for all, then what is given
- * for the one, each entry by itself.
+ * The configuration of each parameter. Its entries come from `--config` for the parameter, else from
+ * `--config` for all, else from the other flags.
  * @throws BAD_VALUE for a name that is not among `names`; BAD_CONFIG, naming the parameter; IO.
  */
 export function toConfigs(
@@ -70,11 +71,7 @@ export function toConfigs(
   const unknown = given.find(({ name }) => name !== undefined && !names.includes(name));
   if (unknown !== undefined) {
     const received = quoteName(unknown.name);
-    throw new PserverError(
-      "BAD_VALUE",
-      `--config: expected a parameter of the model; received ${received}`,
-      { received },
-    );
+    throw mismatch("BAD_VALUE", "--config", "a parameter of the model", received);
   }
   const forAll = given.filter(({ name }) => name === undefined);
   return new Map(
@@ -90,10 +87,7 @@ export function toConfigs(
 function read(text: string): ParameterSettings {
   const settings = parseConfigText(text.startsWith("@") ? contentOf(text.slice(1)) : text);
   if (isRecord(settings)) return settings;
-  throw new PserverError(
-    "BAD_CONFIG",
-    "--config: expected a map of settings; received another value",
-  );
+  throw mismatch("BAD_CONFIG", "--config", "a map of settings", "another value");
 }
 
 function contentOf(path: string): string {

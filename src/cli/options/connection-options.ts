@@ -20,7 +20,7 @@ export interface ConnectionFlags {
 /** Flags of a command that works with a job. */
 export interface JobFlags extends ConnectionFlags {
   readonly job: string;
-  /** Longest wait in milliseconds; what for is the command's to say. */
+  /** Longest wait in milliseconds, for what depends on the command. */
   readonly timeout: number;
 }
 
@@ -29,7 +29,7 @@ export interface TrainerFlags extends JobFlags {
   readonly trainer?: string;
 }
 
-/** The job that is meant where none is named. */
+/** The job if none is named. */
 export const JOB_DEFAULT = "default";
 
 /** Adds the flags that say how to reach the broker. */
@@ -37,8 +37,8 @@ export function addConnectionOptions(command: Command): Command {
   return command
     .option("--url <urls>", "the broker, or several with commas (PSERVER_URL, NATS_URL)")
     .option("--user <name>", "user name (NATS_USER)")
-    .option("--password <password>", "password (NATS_PASSWORD, which others cannot see)")
-    .option("--token <token>", "token (NATS_TOKEN, which others cannot see)")
+    .option("--password <password>", "password (NATS_PASSWORD, which hides it from other users)")
+    .option("--token <token>", "token (NATS_TOKEN, which hides it from other users)")
     .option("--creds <file>", "credentials file (NATS_CREDS)")
     .option("--nkey <file>", "file with an nkey seed (NATS_NKEY)")
     .option("--tlscert <file>", "certificate of this client (NATS_CERT)")
@@ -47,7 +47,7 @@ export function addConnectionOptions(command: Command): Command {
     .option("--context <name>", "a context of the nats command (NATS_CONTEXT)");
 }
 
-/** The flags under the names that the client gives its settings; those not given are absent. */
+/** The flags under the names of the client's settings, without those that are not given. */
 export function toOverrides(flags: ConnectionFlags): ConnectionOverrides {
   const { url, user, password, token, creds, nkey, tlscert, tlskey, tlsca, context } = flags;
   return defined({

@@ -1,7 +1,7 @@
 import { type Command, Option } from "commander";
 import type { EtcdSettings } from "../../actors/etcd/etcd-keys.ts";
 import { defined } from "../../protocol/defined.ts";
-import { PserverError } from "../../protocol/errors.ts";
+import { mismatch } from "../mismatch.ts";
 import { parseAdvertised, parseEndpoints, parsePrefix } from "./parse-values.ts";
 
 /** Flags of a host that keeps its leases in etcd; each is undefined unless given. */
@@ -11,17 +11,17 @@ export interface EtcdFlags {
   readonly advertise?: readonly string[];
 }
 
-/** Adds the flags that say where etcd is and what is told there. */
+/** Adds the flags for the address of etcd and what is published there. */
 export function addEtcdOptions(command: Command): Command {
   return addEtcdPlaceOptions(command).addOption(
     new Option(
       "--advertise <urls>",
-      "the broker as trainers reach it, for etcd (default: as this host does)",
+      "addresses of the broker for trainers, published in etcd (default: those of this host)",
     ).argParser(parseAdvertised),
   );
 }
 
-/** Adds the flags that say where etcd is. */
+/** Adds the flags for the address of etcd. */
 export function addEtcdPlaceOptions(command: Command): Command {
   return command
     .addOption(
@@ -33,12 +33,12 @@ export function addEtcdPlaceOptions(command: Command): Command {
     .addOption(
       new Option(
         "--etcd-prefix <prefix>",
-        "what all keys in etcd begin with, one for each job (default: none)",
+        "prefix of all keys in etcd, a different one for each job (default: none)",
       ).argParser(parsePrefix),
     );
 }
 
-/** The flags again, for the arguments of a child process. */
+/** The flags as arguments for a child process. */
 export function etcdEntries(flags: EtcdFlags): Record<string, string | undefined> {
   return {
     "--etcd": flags.etcd?.join(","),
@@ -47,7 +47,7 @@ export function etcdEntries(flags: EtcdFlags): Record<string, string | undefined
   };
 }
 
-/** The flags as a host's setting; undefined without `--etcd`. @throws BAD_VALUE for the others alone. */
+/** The flags as a host's setting; undefined without `--etcd`. @throws BAD_VALUE for the other flags without it. */
 export function toEtcdSetting(flags: EtcdFlags): EtcdSettings | undefined {
   const { etcd, etcdPrefix, advertise } = flags;
   if (etcd !== undefined) {
@@ -55,7 +55,5 @@ export function toEtcdSetting(flags: EtcdFlags): EtcdSettings | undefined {
   }
   const name = etcdPrefix === undefined ? "--advertise" : "--etcd-prefix";
   if (etcdPrefix === undefined && advertise === undefined) return undefined;
-  throw new PserverError("BAD_VALUE", `${name}: expected --etcd with it; received none`, {
-    expected: "--etcd",
-  });
+  throw mismatch("BAD_VALUE", name, "--etcd with it", "none");
 }

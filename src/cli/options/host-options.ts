@@ -1,6 +1,7 @@
 import { type Command, Option } from "commander";
 import type { EtcdSettings } from "../../actors/etcd/etcd-keys.ts";
 import type { Synchronization } from "../../protocol/config/index.ts";
+import { defined } from "../../protocol/defined.ts";
 import { SHARDS_DEFAULT, SHARDS_MAX } from "../../protocol/limits.ts";
 import { addEtcdOptions, type EtcdFlags, etcdEntries, toEtcdSetting } from "./etcd-options.ts";
 import { parseSize, sizeOfAtLeast, wholeNumber } from "./parse-values.ts";
@@ -20,7 +21,7 @@ import {
 
 const WORKERS_MAX = 256;
 
-/** A record of a large block, and what is stored while a snapshot is made, must fit. */
+/** Room for a record of a large block, and for the records stored during a snapshot. */
 const JOURNAL_LIMIT_MIN_MIB = 16;
 
 /** Settings of a host and, on its first start, of its job; each is undefined unless given. */
@@ -35,7 +36,7 @@ export interface HostFlags extends SynchronizationFlags, EtcdFlags, QuotaFlags {
   readonly acrossAccounts?: boolean;
 }
 
-/** Adds the flags of a host. The defaults of a job are the host's, so that none is passed on. */
+/** Adds the flags of a host. The host knows their defaults, so flags that are not given are not passed on. */
 export function addHostOptions(command: Command, modelDirectory: string): Command {
   return addJobHostOptions(addEtcdOptions(command), modelDirectory);
 }
@@ -46,44 +47,44 @@ export function addJobHostOptions(command: Command, modelDirectory: string): Com
     .addOption(
       new Option(
         "--workers <n>",
-        "worker threads of a host (default: one less than processors)",
+        "worker threads of a host (default: the number of processors less one)",
       ).argParser(wholeNumber(1, WORKERS_MAX)),
     )
     .addOption(
       new Option(
         "--shards <n>",
-        `shards of a new job, fixed from then on (default: ${SHARDS_DEFAULT})`,
+        `number of shards of a new job, which cannot be changed later (default: ${SHARDS_DEFAULT})`,
       ).argParser(wholeNumber(1, SHARDS_MAX)),
     )
     .addOption(
       new Option(
         "--journal <kind>",
-        "journals of a new job: file outlives the broker, memory does not (default: file)",
+        "where a new job keeps its journals; those in memory are lost with the broker (default: file)",
       ).choices(["file", "memory"]),
     )
     .addOption(
       new Option(
         "--journal-limit <size>",
-        "the most that each journal of a new job may hold (default: 2GiB, 256MiB in memory; less if the broker has less room)",
+        "size limit of each journal of a new job (default: 2GiB, 256MiB in memory; less if the broker has less storage)",
       ).argParser(sizeOfAtLeast(JOURNAL_LIMIT_MIN_MIB)),
     )
     .addOption(
       new Option(
         "--retain <size>",
-        "journal kept for each shard (default: 1GiB, 64MiB in memory)",
+        "history kept in the journal of each shard (default: 1GiB, 64MiB in memory)",
       ).argParser(parseSize),
     )
     .addOption(
       new Option(
         "--memory-limit <size>",
-        "the most memory that values may take in a host (default: what the system has free)",
+        "most memory for values in a host (default: what the system has free)",
       ).argParser(parseSize),
     )
     .option("--model-dir <dir>", `where models are saved (default: ${modelDirectory})`)
-    .option("--across-accounts", "answer trainers that are in another account of the broker");
+    .option("--across-accounts", "also answer trainers in other accounts of the broker");
 }
 
-/** The flags again, as arguments for a child process. */
+/** The flags as arguments for a child process. */
 export function hostArguments(flags: HostFlags): string[] {
   const entries = {
     "--workers": flags.workers,
@@ -103,7 +104,7 @@ export function hostArguments(flags: HostFlags): string[] {
   return flags.acrossAccounts === true ? [...given, "--across-accounts"] : given;
 }
 
-/** What the flags say, under the names that the host gives its settings. */
+/** The flags under the names of the host's settings. */
 export interface HostSettings extends QuotaSettings {
   readonly job: string;
   readonly workers?: number;
@@ -118,22 +119,22 @@ export interface HostSettings extends QuotaSettings {
   readonly etcd?: EtcdSettings;
 }
 
-/** The flags as settings; what was not given stays the host's to choose. */
+/** The flags as settings. The host chooses those that are not given. */
 export function toHostSettings(flags: HostFlags & { readonly job: string }): HostSettings {
-  const synchronization = toSynchronizationSetting(flags);
-  const etcd = toEtcdSetting(flags);
   return {
     job: flags.job,
-    ...(flags.workers === undefined ? {} : { workers: flags.workers }),
-    ...(flags.shards === undefined ? {} : { shards: flags.shards }),
-    ...(flags.journal === undefined ? {} : { journal: flags.journal }),
-    ...(flags.journalLimit === undefined ? {} : { journalBytesMax: flags.journalLimit }),
-    ...(flags.retain === undefined ? {} : { retainBytes: flags.retain }),
-    ...(flags.memoryLimit === undefined ? {} : { memoryLimitBytes: flags.memoryLimit }),
-    ...(flags.modelDir === undefined ? {} : { modelDirectory: flags.modelDir }),
-    ...(flags.acrossAccounts === undefined ? {} : { acrossAccounts: flags.acrossAccounts }),
+    ...defined({
+      workers: flags.workers,
+      shards: flags.shards,
+      journal: flags.journal,
+      journalBytesMax: flags.journalLimit,
+      retainBytes: flags.retain,
+      memoryLimitBytes: flags.memoryLimit,
+      modelDirectory: flags.modelDir,
+      acrossAccounts: flags.acrossAccounts,
+      synchronization: toSynchronizationSetting(flags),
+      etcd: toEtcdSetting(flags),
+    }),
     ...toQuotaSettings(flags),
-    ...(synchronization === undefined ? {} : { synchronization }),
-    ...(etcd === undefined ? {} : { etcd }),
   };
 }

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 
-/** Adds the flags that say how a command prints. */
+/** Adds the flags for the output of a command. */
 export function addOutputOptions(command: Command): Command {
   return command
     .option("-j, --json", "print data, warnings and errors as JSON, one value a line")

@@ -7,7 +7,7 @@ import { checkJobName, escapeId } from "../../protocol/names.ts";
 const SIZE = /^(\d+(?:\.\d+)?)\s*(?:([KMGT])(i?)B?|B)?$/i;
 const SIZE_EXPONENTS = { K: 1, M: 2, G: 3, T: 4 } as const;
 
-/** The longest that a timer of the runtime can wait. */
+/** The longest delay of a timer of Node.js. */
 const DURATION_MS_MAX = 2 ** 31 - 1;
 
 /** A parser of whole numbers from `min` to `max`. */
@@ -30,7 +30,7 @@ export function parseSize(text: string): number {
   throw expected("a size such as 1048576, 512MB or 1GiB", text);
 }
 
-/** As {@link parseSize}, of so many MiB or more. */
+/** A parser as {@link parseSize} that takes `mib` MiB or more. */
 export function sizeOfAtLeast(mib: number): (text: string) => number {
   return (text) => {
     const bytes = parseSize(text);
@@ -66,17 +66,17 @@ export function parseEndpoints(text: string): string[] {
   return checked(() => parseEtcdEndpoints(text));
 }
 
-/** What keys in etcd begin with. */
+/** The prefix of keys in etcd. */
 export function parsePrefix(text: string): string {
   return checked(() => checkPrefix(text));
 }
 
-/** Addresses of the broker that may be told to anybody. */
+/** Addresses of the broker without credentials, which may be published. */
 export function parseAdvertised(text: string): string[] {
   return checked(() => toAdvertised(text));
 }
 
-/** A refused argument; commander puts the option's name before it. */
+/** The error for a wrong argument; commander puts the option's name before it. */
 function expected(what: string, received: string): InvalidArgumentError {
   return new InvalidArgumentError(`expected ${what}; received ${JSON.stringify(received)}`);
 }

@@ -1,8 +1,9 @@
 import { type Command, Option } from "commander";
+import { defined } from "../../protocol/defined.ts";
 import { DECLARED_MAX } from "../../protocol/limits.ts";
 import { parseSize, wholeNumber } from "./parse-values.ts";
 
-/** What a new job and each of its trainers may declare; each is undefined unless given. */
+/** Quotas of a new job and of each of its trainers; each is undefined unless given. */
 export interface QuotaFlags {
   readonly quotaParameters?: number;
   readonly quotaBytes?: number;
@@ -10,7 +11,7 @@ export interface QuotaFlags {
   readonly trainerQuotaBytes?: number;
 }
 
-/** The quotas under the names that the host gives its settings. */
+/** The quotas under the names of the host's settings. */
 export interface QuotaSettings {
   readonly parametersMax?: number;
   readonly heldBytesMax?: number;
@@ -24,30 +25,30 @@ export function addQuotaOptions(command: Command): Command {
     .addOption(
       new Option(
         "--quota-parameters <n>",
-        `parameters that may be declared in a new job (default: ${DECLARED_MAX})`,
+        `most parameters that may be declared in a new job (default: ${DECLARED_MAX})`,
       ).argParser(wholeNumber(1, DECLARED_MAX)),
     )
     .addOption(
       new Option(
         "--quota-bytes <size>",
-        "values and optimizer state that may be declared in a new job (default: 1TiB)",
+        "most values and optimizer state that may be declared in a new job (default: 1TiB)",
       ).argParser(parseSize),
     )
     .addOption(
       new Option(
         "--trainer-quota-parameters <n>",
-        "the same, of each trainer (default: as for the job)",
+        "the same for each trainer (default: as for the job)",
       ).argParser(wholeNumber(1, DECLARED_MAX)),
     )
     .addOption(
       new Option(
         "--trainer-quota-bytes <size>",
-        "the same, of each trainer (default: as for the job)",
+        "the same for each trainer (default: as for the job)",
       ).argParser(parseSize),
     );
 }
 
-/** The flags again, as arguments for a child process. */
+/** The flags as arguments for a child process. */
 export function quotaEntries(flags: QuotaFlags): Record<string, number | undefined> {
   return {
     "--quota-parameters": flags.quotaParameters,
@@ -57,15 +58,12 @@ export function quotaEntries(flags: QuotaFlags): Record<string, number | undefin
   };
 }
 
-/** The flags as settings; what was not given stays the host's to choose. */
+/** The flags as settings. The host chooses those that are not given. */
 export function toQuotaSettings(flags: QuotaFlags): QuotaSettings {
-  const { quotaParameters, quotaBytes, trainerQuotaParameters, trainerQuotaBytes } = flags;
-  return {
-    ...(quotaParameters === undefined ? {} : { parametersMax: quotaParameters }),
-    ...(quotaBytes === undefined ? {} : { heldBytesMax: quotaBytes }),
-    ...(trainerQuotaParameters === undefined
-      ? {}
-      : { trainerParametersMax: trainerQuotaParameters }),
-    ...(trainerQuotaBytes === undefined ? {} : { trainerHeldBytesMax: trainerQuotaBytes }),
-  };
+  return defined({
+    parametersMax: flags.quotaParameters,
+    heldBytesMax: flags.quotaBytes,
+    trainerParametersMax: flags.trainerQuotaParameters,
+    trainerHeldBytesMax: flags.trainerQuotaBytes,
+  });
 }

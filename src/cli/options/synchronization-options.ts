@@ -16,7 +16,7 @@ export interface SynchronizationFlags {
   readonly staleness?: number;
 }
 
-/** Flags beside `--sync` that each mode must have, and may have. */
+/** Flags that each mode of `--sync` requires, and allows. */
 const OTHERS = {
   async: { needed: [], possible: [] },
   sync: { needed: ["trainers"], possible: ["backups", "reduce"] },
@@ -24,38 +24,38 @@ const OTHERS = {
 } as const;
 const ALL_OTHERS = ["trainers", "backups", "reduce", "staleness"] as const;
 
-/** Adds the flags; whoever uses them wrongly is told before anything starts. */
+/** Adds the flags; they are checked before the command starts. */
 export function addSynchronizationOptions(command: Command): Command {
   return command
     .addOption(
       new Option(
         "--sync <mode>",
-        "how trainers of a new job keep step: async not at all, sync by applying one gradient of " +
-          "each together, ssp by bounding how far one gets ahead (default: async)",
+        "how trainers of a new job keep step: async: not at all; sync: one gradient of each is " +
+          "applied together; ssp: the fastest waits for the slowest (default: async)",
       ).choices(Object.keys(OTHERS)),
     )
     .addOption(
       new Option(
         "--trainers <n>",
-        "of sync and ssp: trainers that must have entered before a step ends",
+        "for sync and ssp: trainers that must have entered before a step ends",
       ).argParser(wholeNumber(1, MEMBERS_MAX)),
     )
     .addOption(
       new Option(
         "--backups <n>",
-        "of sync: trainers beyond those, of whom the last of a step are left out (default: 0)",
+        "for sync: additional trainers; a step does not wait for so many of the slowest (default: 0)",
       ).argParser(wholeNumber(0, MEMBERS_MAX)),
     )
     .addOption(
       new Option(
         "--reduce <how>",
-        "of sync: whether a step applies the mean or the sum of its gradients (default: mean)",
+        "for sync: whether a step applies the mean or the sum of its gradients (default: mean)",
       ).choices(["mean", "sum"]),
     )
     .addOption(
       new Option(
         "--staleness <n>",
-        "of ssp: steps that a trainer may be ahead of the slowest",
+        "for ssp: steps that a trainer may be ahead of the slowest",
       ).argParser(wholeNumber(0, STALENESS_MAX)),
     )
     .hook("preAction", (_program, action) => {
@@ -90,7 +90,7 @@ export function toSynchronizationSetting(flags: SynchronizationFlags): Synchroni
   return toSynchronization(defined({ mode, trainers, backups, reduce, staleness }));
 }
 
-/** The flags again, by name. */
+/** The flags as arguments for a child process. */
 export function synchronizationEntries(
   flags: SynchronizationFlags,
 ): Record<string, string | number | undefined> {

@@ -1,6 +1,6 @@
 import { styleText } from "node:util";
 
-/** What a piece of text means; how that looks is decided here only. */
+/** Meaning of a piece of text; only this file decides how it looks. */
 export type Style = "ok" | "warn" | "fail" | "strong" | "faint";
 
 const FORMATS = {
@@ -14,7 +14,7 @@ const FORMATS = {
 /** Marks text with a style, or leaves it alone. */
 export type Paint = (style: Style, text: string) => string;
 
-/** How text for people is to look. */
+/** Colours and width of text for people. */
 export interface Look {
   readonly paint: Paint;
   /** Columns of the terminal; infinite where there is none. */
@@ -23,12 +23,12 @@ export interface Look {
 
 /** A {@link Paint} that uses colours or not. */
 export function makePaint(colored: boolean): Paint {
-  // Node's own check looks at process.stdout; ours has looked at the stream that is written to.
+  // Node's own check would look at process.stdout instead of the stream that is written to.
   return (style, text) =>
     colored ? styleText(FORMATS[style], text, { validateStream: false }) : text;
 }
 
-/** Colours that tell trainers apart, in turn; none of them means anything. */
+/** Colours that distinguish trainers, in turn. */
 const RANK_COLORS = ["cyan", "magenta", "blue", "green", "yellow", "gray"] as const;
 
 /** Marks text as that of a trainer, or leaves it alone. */

@@ -17,7 +17,7 @@ export function formatElement(data: TensorData, index: number): string {
   return showNumber(Number(value.toPrecision(9)));
 }
 
-/** One element for a glance: floats with at most six digits that count. */
+/** One element, shortened: floats with at most six significant digits. */
 export function shortElement(data: TensorData, index: number): string {
   const value = data[index];
   if (typeof value !== "number" || Number.isInteger(value) || !Number.isFinite(value)) {

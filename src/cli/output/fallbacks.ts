@@ -1,13 +1,12 @@
 import type { Fallback } from "../../protocol/fallback.ts";
 
-/** What a shard did not keep, for people: the newest loss, as `records 11 to 20 of generation 1 are lost`. */
+/** What a shard lost, for people, as `records 11 to 20 of generation 1 are lost`. */
 export function describeFallbacks(fallbacks: readonly Fallback[]): string {
-  const lost = fallbacks.filter(({ from, to }) => to >= from).map(describeFallback);
+  const losses = fallbacks.filter(({ from, to }) => to >= from);
+  const lost = losses.map(({ generation, from, to }) =>
+    from === to
+      ? `record ${from} of generation ${generation} is lost`
+      : `records ${from} to ${to} of generation ${generation} are lost`,
+  );
   return lost.length === 0 ? "no record is known to be lost" : lost.join("; ");
-}
-
-/** One replacement of a journal that lost something. */
-export function describeFallback({ generation, from, to }: Fallback): string {
-  const records = from === to ? `record ${from}` : `records ${from} to ${to}`;
-  return `${records} of generation ${generation} ${from === to ? "is" : "are"} lost`;
 }

@@ -17,15 +17,15 @@ export interface OutputFlags {
 }
 
 /**
- * Where a command prints: data on one stream, messages for people on the other. What could command a
- * terminal is escaped here, wherever it comes from; colours are left where text may be coloured.
+ * Prints data on one stream and messages for people on the other. Control sequences are escaped here,
+ * wherever they come from, except for colours where text may be coloured.
  */
 export class Output {
   /** Whether data is to be JSON, one value a line. */
   readonly json: boolean;
   /** Styles text for the data stream. */
   readonly paint: Paint;
-  /** Columns that lines of data have; infinite where nobody says how many. */
+  /** Columns for lines of data; infinite if not known. */
   readonly width: number;
   /** Styles text for the message stream. */
   readonly paintMessage: Paint;
@@ -67,14 +67,14 @@ export class Output {
     this.#data.write(`${visibleJson(value)}\n`);
   }
 
-  /** Prints pieces of data as they are, never more at a time than the reader takes. */
+  /** Prints pieces of data unchanged, no faster than the reader takes them. */
   async stream(pieces: Iterable<string | Uint8Array>, signal: AbortSignal): Promise<void> {
     for (const piece of pieces) {
       if (!this.#data.write(piece)) await once(this.#data, "drain", { signal });
     }
   }
 
-  /** Prints a message for people; with `--json` none, unless it must be seen. */
+  /** Prints a message for people; nothing with `--json`. */
   message(text: string): void {
     if (!this.json) this.#tell(visible(text));
   }
@@ -85,7 +85,7 @@ export class Output {
     else this.#messages.write(`${visibleJson({ time: this.#time(), warning: text })}\n`);
   }
 
-  /** Progress of long work on the message stream; silent where that is no terminal. */
+  /** Shows the progress of long work on the message stream; does nothing if that is no terminal. */
   progress(what: string): Progress {
     const animated = this.#animated && !this.json;
     return new Progress(what, animated ? (text) => this.#messages.write(text) : undefined);
@@ -102,14 +102,14 @@ export class Output {
   }
 }
 
-/** Columns of a stream of text for people: a terminal's alone, for elsewhere programs read it, too. */
+/** Columns of a terminal; infinite for any other stream, which programs may read. */
 export function messageWidth({ isTTY, columns }: OutputStream): number {
   // A terminal that does not know its size has 0 columns.
   const isKnown = isTTY === true && columns !== undefined && columns > 0;
   return isKnown ? columns : Number.POSITIVE_INFINITY;
 }
 
-/** What the terminal says, or else the environment, as shells set it. */
+/** Columns of the terminal, or else those in the variable COLUMNS. */
 function lineWidth(
   stream: OutputStream,
   environment: Readonly<Record<string, string | undefined>>,

@@ -3,7 +3,7 @@ import { formatBytes, formatDuration } from "./amounts.ts";
 const REDRAW_MS = 100;
 const ERASE_LINE = "\r\u001b[2K";
 
-/** Shows how far long work has come, on one line that is written over; else nothing. */
+/** Shows the progress of long work on one line that is overwritten. */
 export class Progress {
   readonly #write: ((text: string) => void) | undefined;
   readonly #what: string;
@@ -12,7 +12,7 @@ export class Progress {
   #drawnMs = Number.NEGATIVE_INFINITY;
   #drawn = false;
 
-  /** Without `write`, where the output is no terminal, every call does nothing. */
+  /** Without `write`, if the output is no terminal, every call does nothing. */
   constructor(
     what: string,
     write: ((text: string) => void) | undefined,
@@ -24,7 +24,7 @@ export class Progress {
     this.#startedMs = now();
   }
 
-  /** Says how many bytes of how many are done; redraws at most ten times a second. */
+  /** Updates the bytes done and in all; redraws at most ten times a second. */
   update(doneBytes: number, totalBytes?: number): void {
     const now = this.#now();
     if (this.#write === undefined || now - this.#drawnMs < REDRAW_MS) return;
@@ -33,7 +33,7 @@ export class Progress {
     this.#write(ERASE_LINE + this.#line(doneBytes, totalBytes, now - this.#startedMs));
   }
 
-  /** Shows that `work` goes on until it ends, then takes the line away. */
+  /** Shows the elapsed time until `work` ends, then removes the line. */
   async during<T>(work: Promise<T>): Promise<T> {
     const timer = setInterval(() => this.update(0), REDRAW_MS);
     try {
@@ -44,7 +44,7 @@ export class Progress {
     }
   }
 
-  /** Takes the line away; messages can follow. */
+  /** Removes the line, so that messages can follow. */
   clear(): void {
     if (this.#drawn) this.#write?.(ERASE_LINE);
     this.#drawn = false;

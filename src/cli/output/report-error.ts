@@ -5,21 +5,21 @@ import type { Paint } from "./colors.ts";
 import { visibleJson, visibleLines } from "./visible.ts";
 import { wrapMessage } from "./wrap.ts";
 
-/** How an error is told: as `pserver: CODE: message` and a hint, or as one line of JSON. */
+/** An error report: `pserver: CODE: message` and a hint, or one line of JSON. */
 export interface ReportedError {
   readonly text: string;
   readonly exitCode: ExitCode;
 }
 
-/** How an error is to be told. */
+/** How an error is reported. */
 export interface ReportStyle {
   readonly json: boolean;
   readonly paint: Paint;
-  /** The command that ended with it; empty before one was known. */
+  /** The command that ended with it; "" if it was not known yet. */
   readonly command: string;
-  /** Columns of the terminal that it is told on, if it is one. */
+  /** Columns of the terminal, if the error is printed on one. */
   readonly width?: number;
-  /** When that was, in ISO form, if it is told in a log. */
+  /** Time of the error in ISO form, for a log. */
   readonly time?: string;
 }
 

@@ -10,13 +10,13 @@ export interface Column {
 }
 
 /**
- * What a table that is too wide gives up of one column, by its title: cells lose their middle or go on
- * in further lines, down to `to` columns of the terminal and no more than is needed; or all of it.
+ * What a table that is too wide gives up of the column with this title: its cells lose their middle
+ * (`cut`) or continue in further lines (`wrap`), as far as needed but not below a width of `to`; or all of
+ * it goes (`drop`).
  */
 export type Concession =
-  | { readonly cut: string; readonly to: number }
-  | { readonly wrap: string; readonly to: number }
-  | { readonly drop: string };
+  | { readonly kind: "cut" | "wrap"; readonly column: string; readonly to: number }
+  | { readonly kind: "drop"; readonly column: string };
 
 /** A column with the cells below its title, as wide as it may be. */
 interface Laid extends Column {
@@ -28,10 +28,10 @@ interface Laid extends Column {
 const GAP = "  ";
 
 /**
- * Rows under their titles, in columns as wide as their widest cell or as the terminal allows; no line
- * at all without rows. Cells, which come from other people's names, are made {@link visible}.
- * `concessions` are made in their order, the least important first, until the table fits; one that
- * does not fit after the last goes beyond the terminal's edge.
+ * Rows under their titles, in columns as wide as their widest cell or as the terminal allows; no lines
+ * without rows. Cells may hold names that others chose, so they are made {@link visible}.
+ * `concessions` are made in order, the least important first, until the table fits; a table that is
+ * still too wide after the last one exceeds the terminal.
  */
 export function formatTable(
   columns: readonly Column[],
@@ -61,14 +61,13 @@ function totalWidth(laid: readonly Laid[]): number {
   return laid.reduce((sum, { width }) => sum + width, GAP.length * (laid.length - 1));
 }
 
-/** The columns after one concession, `excess` being what they are too wide by. */
+/** The columns after one concession; `excess` is by how much they are too wide. */
 function concede(laid: readonly Laid[], concession: Concession, excess: number): Laid[] {
-  if ("drop" in concession) return laid.filter(({ title }) => title !== concession.drop);
-  const isWrapped = "wrap" in concession;
-  const title = isWrapped ? concession.wrap : concession.cut;
+  if (concession.kind === "drop") return laid.filter(({ title }) => title !== concession.column);
+  const { kind, to } = concession;
   return laid.map((column) => {
-    if (column.title !== title || column.width <= concession.to) return column;
-    return { ...column, isWrapped, width: Math.max(concession.to, column.width - excess) };
+    if (column.title !== concession.column || column.width <= to) return column;
+    return { ...column, isWrapped: kind === "wrap", width: Math.max(to, column.width - excess) };
   });
 }
 

@@ -33,7 +33,7 @@ export function cutMiddle(text: string, columns: number): string {
   return `${head.join("")}${ELLIPSIS}${tail.join("")}`;
 }
 
-/** What a reader takes for one character, however many code points it has. */
+/** User-perceived characters, each of one or more code points. */
 function characters(text: string): string[] {
   segmenter ??= new Intl.Segmenter(undefined, { granularity: "grapheme" });
   return Array.from(segmenter.segment(text), ({ segment }) => segment);
@@ -46,7 +46,7 @@ function characterWidth(character: string): number {
   return eastAsianWidth(codePoint);
 }
 
-/** The first characters, as many as fit into so many columns. */
+/** As many of the first characters as fit into `columns`. */
 function fitting(all: readonly string[], columns: number): string[] {
   const taken: string[] = [];
   let left = columns;

@@ -2,8 +2,8 @@ import type { Look, Style } from "./colors.ts";
 import { textWidth } from "./text-width.ts";
 
 /**
- * Text in lines of at most `width` columns, broken at blanks. A longer word has a line of its own: whole,
- * it can be copied. `width`: what a terminal has left for the text.
+ * Breaks text at blanks into lines of at most `width` columns. A longer word is not broken, so that it can
+ * be copied, and has a line of its own.
  */
 export function wrapText(text: string, width: number): string[] {
   if (textWidth(text) <= width) return [text];
@@ -22,7 +22,7 @@ export function wrapText(text: string, width: number): string[] {
 }
 
 /**
- * A line that begins with `head` and goes on with `text`, further lines of it below each other.
+ * Breaks `text` into lines after `head`, the first line beside it and the others below that line.
  * `paint` styles each line's part of the text.
  */
 export function hangingLines(
@@ -37,7 +37,7 @@ export function hangingLines(
   );
 }
 
-/** Lines that may be indented, each broken so that its further lines are indented alike. */
+/** Breaks lines; what is broken off an indented line is indented alike. */
 export function wrapLines(text: string, width: number): string {
   const lines = text.split("\n").flatMap((line) => {
     const start = line.search(/[^ ]|$/);
@@ -46,7 +46,7 @@ export function wrapLines(text: string, width: number): string {
   return lines.join("\n");
 }
 
-/** A message of one or more lines; all that follow the first are indented, so that none passes for a message. */
+/** Breaks a message into lines, all but the first indented, so that none looks like another message. */
 export function wrapMessage(text: string, width: number): string {
   const [first = "", ...rest] = text.split("\n");
   const indent = "  ";
@@ -57,12 +57,12 @@ export function wrapMessage(text: string, width: number): string {
 /** Columns of the longest title. */
 const TITLE_COLUMNS = 10;
 
-/** A title, indented, as what {@link hangingLines} begins with. */
+/** An indented title, as `head` of {@link hangingLines}. */
 export function titleHead(title: string, { paint }: Look): string {
   return `  ${paint("faint", title.padEnd(TITLE_COLUMNS))} `;
 }
 
-/** A title with what it is of beside it, in as many lines as that takes. */
+/** An indented title with its text beside it, in as many lines as needed. */
 export function titledLines(title: string, text: string, look: Look, style?: Style): string[] {
   const { paint, width } = look;
   return hangingLines(titleHead(title, look), text, width, (part) =>

@@ -11,10 +11,10 @@ import type { Look, Style } from "../output/colors.ts";
 import { textWidth } from "../output/text-width.ts";
 import { hangingLines, titledLines, titleHead } from "../output/wrap.ts";
 
-/** Snapshots, gaps and trainers that are listed; `--json` has all. */
+/** Most snapshots, gaps and trainers in a list; `--json` has all. */
 const LISTED_MAX = 8;
 
-/** What was found of a shard that has stopped, for people. */
+/** Findings about a stopped shard, for people. */
 export function describeFindings(findings: ShardFindings, look: Look): string[] {
   const { paint, width } = look;
   const { shard, error, snapshots, journal, lastKnownSeq, generation, choices } = findings;
@@ -49,7 +49,7 @@ export function describeFindings(findings: ShardFindings, look: Look): string[] 
   return lines;
 }
 
-/** A choice in a line: what the shard goes on from. */
+/** A choice in one line: the state that the shard goes on from. */
 export function describeChoice(choice: RecoveryChoice): string {
   const where = `record ${choice.seq} of generation ${choice.generation}`;
   return choice.from === "prefix"

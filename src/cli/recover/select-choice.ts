@@ -1,7 +1,8 @@
 import type { RecoveryChoice, ShardFindings } from "../../actors/recovery/findings.ts";
 import { PserverError } from "../../protocol/errors.ts";
+import { mismatch } from "../mismatch.ts";
 
-/** What the command line asks for. */
+/** The state that the command line asks for. */
 export interface WantedState {
   readonly from: RecoveryChoice["from"];
   /** The record of an older snapshot. */
@@ -9,8 +10,8 @@ export interface WantedState {
 }
 
 /**
- * The choice of a shard that the command line asks for.
- * @throws BAD_VALUE if the shard has no such choice, which names those that it has.
+ * Finds the choice that the command line asks for.
+ * @throws BAD_VALUE, naming the shard's choices, if it has no such choice.
  */
 export function selectChoice(findings: ShardFindings, wanted: WantedState): RecoveryChoice {
   const { shard, choices } = findings;
@@ -21,11 +22,8 @@ export function selectChoice(findings: ShardFindings, wanted: WantedState): Reco
   if (found !== undefined) return found;
   const expected = choices.map(({ from, seq }) => `${from} at record ${seq}`).join(", ");
   const record = wanted.record === undefined ? "" : ` at record ${wanted.record}`;
-  throw new PserverError(
-    "BAD_VALUE",
-    `shard ${shard}: expected ${expected === "" ? "nothing, for nothing of it can be saved" : expected}; received ${wanted.from}${record}`,
-    { shard, expected, received: wanted.from },
-  );
+  const choice = expected === "" ? "nothing, for nothing of it can be saved" : expected;
+  throw mismatch("BAD_VALUE", `shard ${shard}`, choice, `${wanted.from}${record}`, { shard });
 }
 
 /** @throws BAD_VALUE if a shard that was named has not stopped for a loss. */

@@ -1,13 +1,14 @@
 import { accessSync, constants, statSync } from "node:fs";
 import { basename, delimiter, join, resolve } from "node:path";
-import { PserverError } from "../../protocol/errors.ts";
+import type { PserverError } from "../../protocol/errors.ts";
 import { quoteName } from "../../protocol/names.ts";
+import { mismatch } from "../mismatch.ts";
 import type { RunFlags } from "./run-flags.ts";
 
 /** What a trainer runs. */
 export type TrainerCommand = readonly [program: string, ...args: string[]];
 
-/** Programs whose first argument is a script, unless it is an option. */
+/** Interpreters: their first argument is a script, unless it is an option. */
 const INTERPRETER =
   /^(?:python(?:\d(?:\.\d+)?)?|pypy3?|node|bash|sh|dash|perl|ruby|Rscript|julia)$/;
 
@@ -37,7 +38,7 @@ export function checkScript(script: string): void {
 }
 
 /**
- * Checks that the program which a launcher needs is there; only to describe what it would start none is needed.
+ * Checks that the program that a launcher needs can be found. `--dry-run` needs none.
  * @throws BAD_VALUE if it is missing.
  */
 export function checkProgram(
@@ -47,8 +48,7 @@ export function checkProgram(
 ): void {
   if (dryRun === true || findExecutable(program, environment["PATH"]) !== undefined) return;
   const expected = `${program} on the PATH`;
-  const message = `--launcher ${launcher}: expected ${expected}; received none`;
-  throw new PserverError("BAD_VALUE", message, { expected });
+  throw mismatch("BAD_VALUE", `--launcher ${launcher}`, expected, "none");
 }
 
 /** The path of a program as a shell finds it; undefined if there is none. */
@@ -59,8 +59,7 @@ export function findExecutable(program: string, path = ""): string | undefined {
 }
 
 function badCommand(expected: string, received: string): PserverError {
-  const message = `command: expected ${expected}; received ${quoteName(received)}`;
-  return new PserverError("BAD_VALUE", message, { expected, received });
+  return mismatch("BAD_VALUE", "command", expected, quoteName(received));
 }
 
 function isExecutable(path: string): boolean {
@@ -68,7 +67,7 @@ function isExecutable(path: string): boolean {
     accessSync(path, constants.X_OK);
     return isFile(path);
   } catch {
-    // Not there, or not ours to run.
+    // It does not exist, or this user may not run it.
     return false;
   }
 }

@@ -1,12 +1,12 @@
 import { constants } from "node:os";
 
-/** What a shell adds to the number of a signal that ended a program. */
+/** Shells add this to the number of a signal that ended a program. */
 export const SIGNAL_BASE = 128;
 
-/** The exit code of what SIGKILL has ended. */
+/** The exit code of a program that SIGKILL has ended. */
 export const KILLED = SIGNAL_BASE + constants.signals.SIGKILL;
 
-/** An exit code as people tell it, with the signal that it stands for. */
+/** An exit code for people, with the signal that it stands for. */
 export function inWords(exitCode: number): string {
   const code = `with exit code ${exitCode}`;
   if (exitCode === KILLED)

@@ -1,15 +1,16 @@
 import { shellWord } from "./shell-words.ts";
 
-/** How long a trainer whose launcher is gone has after SIGTERM, in seconds. */
+/** Time in seconds between SIGTERM and SIGKILL for a trainer whose launcher has ended. */
 const GRACE_SECONDS = 5;
 
 /**
- * The shell program that runs one trainer and ends it with its launcher. Standard input is the line to
- * the launcher: first one line of shell that sets the command and its variables, then names of signals
- * for the whole process group. Where it ends, because the launcher or the connection is gone, the group
- * gets SIGTERM and, after a grace period, SIGKILL. The exit code is the trainer's, as shells tell it.
+ * The shell program that runs one trainer and ends it with its launcher. The launcher writes to its
+ * standard input: first one line of shell that sets the command and its variables, then names of signals
+ * for the whole process group. When the input ends, because the launcher or the connection has ended, the
+ * group gets SIGTERM and, after a grace period, SIGKILL. The exit code is the trainer's, as in shells.
  *
- * It has no newline, quote, backslash or exclamation mark, so that every login shell takes it in single quotes.
+ * It holds no newline, single quote, backslash or exclamation mark, so that any login shell takes it in
+ * single quotes.
  */
 export const GUARD = [
   "exec 3<&0 0</dev/null",
@@ -17,7 +18,7 @@ export const GUARD = [
   "trap : INT TERM HUP",
   'trap "gone=1" USR1',
   "nl=$(echo; echo x)",
-  // Without the x, which has kept the newline from being cut off.
+  // Removes the x, which kept the shell from cutting off the newline.
   // biome-ignore lint/suspicious/noTemplateCurlyInString: the shell's, not ours
   "nl=${nl%x}",
   "IFS= read -r start <&3 || exit 125",
@@ -28,14 +29,14 @@ export const GUARD = [
   '"$@" 3<&-',
   "code=$?",
   'kill -s KILL "$watcher"',
-  // What the trainer has left behind.
+  // Ends processes that the trainer has left running.
   '[ -z "$gone" ] || kill -s KILL 0',
   'trap "" TERM',
   "kill -s TERM 0",
   'exit "$code"',
 ].join("; ");
 
-/** What a trainer is started with. */
+/** Command and variables of a trainer. */
 export interface GuardedStart {
   readonly command: readonly string[];
   /** Variables to add to what the guard has. */
@@ -54,7 +55,7 @@ export function startLine({ command, variables, directory }: GuardedStart): stri
   return `${[...enter, ...exports, `set -- ${words}`].join(" && ")}\n`;
 }
 
-/** A word without a newline of its own. */
+/** A shell word in which `$nl` stands for each newline. */
 function inLine(word: string): string {
   return word.split("\n").map(shellWord).join('"$nl"');
 }

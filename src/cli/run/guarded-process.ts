@@ -17,39 +17,51 @@ export interface GuardedProcessOptions {
 }
 
 /**
- * What outlives its process group may hold the streams open: nobody waits longer for its words. A slow reader of
- * ours may take any time.
+ * Longest wait for output after the process group has ended: a process that left the group may hold the
+ * streams open. A slow reader of this process's output may take any time.
  */
 const OUTPUT_TIMEOUT_MS = 5_000;
 
-/** A trainer and all of its process group; it ends with this process, however that ends. */
+/** A trainer and its process group, which ends when this process does, however that ends. */
 export class GuardedProcess {
-  /**
-   * Settles with the exit code when the process has ended, its group is gone and its output is printed;
-   * 128 and the signal's number if one ended it. Rejects with IO if it cannot be run.
-   */
-  readonly ended: Promise<number>;
   readonly #child: ChildProcessByStdio<Writable, Readable, Readable>;
+  #ended: Promise<number> = Promise.resolve(0);
   #hasEnded = false;
 
-  constructor(options: GuardedProcessOptions) {
+  private constructor(child: ChildProcessByStdio<Writable, Readable, Readable>) {
+    this.#child = child;
+  }
+
+  /** Starts a trainer under its guard. */
+  static start(options: GuardedProcessOptions): GuardedProcess {
     const [program, ...args] = options.program;
     const { rank, output, environment } = options;
-    // A group of its own: Ctrl-C reaches only us, and signals reach all that the trainer starts.
-    this.#child = spawn(program, args, {
+    // A process group of its own: Ctrl-C reaches only this process, and signals reach all that the
+    // trainer starts.
+    const child = spawn(program, args, {
       stdio: ["pipe", "pipe", "pipe"],
       detached: true,
       env: environment,
     });
     const printed = Promise.allSettled([
-      output.follow(rank, "stdout", this.#child.stdout),
-      output.follow(rank, "stderr", this.#child.stderr),
+      output.follow(rank, "stdout", child.stdout),
+      output.follow(rank, "stderr", child.stderr),
     ]);
-    // A guard that is gone reads no more; its exit tells.
-    this.#child.stdin.on("error", () => {});
-    this.#child.stdin.write(options.startLine);
-    this.ended = this.#untilEnded(options, printed);
-    this.ended.catch(() => {});
+    // A guard that has died reads no more; its exit is reported instead.
+    child.stdin.on("error", () => {});
+    child.stdin.write(options.startLine);
+    const guarded = new GuardedProcess(child);
+    guarded.#ended = guarded.#untilEnded(options, printed);
+    guarded.#ended.catch(() => {});
+    return guarded;
+  }
+
+  /**
+   * Settles with the exit code when the process has ended, its group is gone and its output is printed;
+   * with 128 and the signal's number if a signal ended it. Rejects with IO if it cannot be run.
+   */
+  get ended(): Promise<number> {
+    return this.#ended;
   }
 
   /** Sends a signal to the whole group, here or on the machine where it runs. */
@@ -72,7 +84,7 @@ export class GuardedProcess {
         const message = `cannot run ${program}: ${cause.message}`;
         reject(new PserverError("IO", message, { program }, { cause }));
       });
-      // Only a guard that was ended itself has no code, and that by SIGKILL.
+      // Only a guard that SIGKILL ended has no exit code.
       this.#child.once("exit", (exitCode) => resolve(exitCode ?? KILLED));
     }).finally(() => {
       this.#hasEnded = true;
@@ -95,7 +107,7 @@ function killGroup(pid: number | undefined): void {
   try {
     process.kill(-pid, "SIGKILL");
   } catch (error) {
-    // Nobody is left in the group.
+    // ESRCH: the group is gone.
     if (errnoCode(error) !== "ESRCH") throw error;
   }
 }

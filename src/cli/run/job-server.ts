@@ -4,29 +4,30 @@ import { basename, dirname, join, resolve } from "node:path";
 import { connect } from "../../client/connect.ts";
 import type { SavedModel } from "../../client/saved-model.ts";
 import type { ConnectionOverrides } from "../../client/settings.ts";
-import { PserverError } from "../../protocol/errors.ts";
+import type { PserverError } from "../../protocol/errors.ts";
 import { errnoCode, io } from "../../system/file-errors.ts";
 import type { CliContext } from "../context.ts";
-import { withHosts } from "../job/open-job.ts";
+import { withAdmin } from "../job/open-job.ts";
+import { mismatch } from "../mismatch.ts";
 import { toOverrides } from "../options/connection-options.ts";
 import { hostArguments } from "../options/host-options.ts";
 import type { Output } from "../output/output.ts";
-import { LocalServer } from "../up/local-server.ts";
+import { startLocalServer } from "../up/local-server.ts";
 import { reachableAddress } from "./reachable-address.ts";
 import type { RunFlags } from "./run-flags.ts";
 import { accessOf, type ServerAccess } from "./server-access.ts";
 import { trainerId } from "./trainer-variables.ts";
 
-/** The server of a run: one that was started for it, or one that was there. */
+/** The server of a run: started for it, or running before. */
 export interface JobServer {
   readonly access: ServerAccess;
   /** Where the run keeps its files. */
   readonly directory: string;
-  /** Settles with the reason when a server that was started for the run is gone for good. */
+  /** Settles with the reason when a server that was started for the run has ended for good. */
   readonly failed: Promise<PserverError>;
   /** Has a host write the model. @throws as `Client.saveModel` does. */
   save(path: string): Promise<SavedModel>;
-  /** Stops what was started; `isDone` removes data that only the run needed. */
+  /** Stops a server that was started for the run; with `isDone` its data is removed, unless `--store` names it. */
   stop(isDone: boolean): Promise<void>;
 }
 
@@ -35,7 +36,7 @@ const SAVE_TIMEOUT_MS = 600_000;
 const CONNECT_TIMEOUT_MS = 30_000;
 const TOKEN_BYTES = 32;
 
-/** Whether the run uses a server that is there already. */
+/** Whether the run uses a server that already runs. */
 export function usesRunningServer(
   flags: RunFlags,
   environment: CliContext["environment"],
@@ -43,7 +44,7 @@ export function usesRunningServer(
   return [flags.url, flags.context, environment["PSERVER_URL"]].some((each) => (each ?? "") !== "");
 }
 
-/** @throws BAD_VALUE for flags of a server to be started where one is there. */
+/** @throws BAD_VALUE for flags of a new server if the run uses one that already runs. */
 export function checkServerFlags(flags: RunFlags, environment: CliContext["environment"]): void {
   if (!usesRunningServer(flags, environment)) return;
   const { hosts, port, durable, advertise, ...rest } = flags;
@@ -57,14 +58,12 @@ export function checkServerFlags(flags: RunFlags, environment: CliContext["envir
   if (given === undefined) return;
   const source = flags.url === undefined && flags.context === undefined ? "PSERVER_URL" : "--url";
   const expected = `no ${source} with it`;
-  throw new PserverError("BAD_VALUE", `${given}: expected ${expected}; received both`, {
-    expected,
-  });
+  throw mismatch("BAD_VALUE", given, expected, "both");
 }
 
 /**
- * The job's server, which serves when this settles.
- * @throws what a start failed for; NO_BROKER, NO_HOST if the one that should be there does not answer.
+ * Starts the job's server, or connects to the one that already runs; settles when it serves.
+ * @throws the error that kept it from starting; NO_BROKER or NO_HOST if a running one does not answer.
  */
 export async function openServer(
   context: CliContext,
@@ -84,7 +83,7 @@ async function joinServer(
 ): Promise<JobServer> {
   const access = accessOf(flags, context.environment);
   const asker = { ...flags, trainer: trainerId(flags, 0), timeout: HOST_TIMEOUT_MS };
-  await withHosts(context, asker, ({ requests }) => requests.status());
+  await withAdmin(context, asker, (admin) => admin.status());
   const never = new Promise<PserverError>(() => {});
   return {
     access,
@@ -108,7 +107,7 @@ async function startServer(
   await io("make the directory of the run", directory, mkdir(directory, { recursive: true }));
   const modelDir = modelDirectory(flags);
   const { advertise: _advertised, ...serverFlags } = flags;
-  const server = await LocalServer.start(
+  const server = await startLocalServer(
     context,
     output,
     {
@@ -120,13 +119,13 @@ async function startServer(
     },
     listening,
   ).catch(async (error: unknown) => {
-    // Nothing has trained yet.
+    // No trainer has run yet, so the data is worthless.
     if (flags.store === undefined) await removeData(directory);
     throw error;
   });
   const { url } = server.ready;
   const credentials: Record<string, string> = token === undefined ? {} : { NATS_TOKEN: token };
-  // Credentials in the environment are for another broker; one without users heeds no token.
+  // Credentials in the environment are for another broker. A broker without users ignores the token.
   const own = { url, token: token ?? "none" };
   return {
     access: { url: address === undefined ? url : withHost(url, address.advertised), credentials },
@@ -135,7 +134,7 @@ async function startServer(
     async save(path) {
       const name = flags.modelDir === undefined ? nameOf(path) : path;
       const saved = await saveModel(flags, own, name);
-      // The hosts are here: where the file is says more than which of them wrote it.
+      // The hosts run on this machine, so the absolute path is of more use than the host's id.
       return { ...saved, file: resolve(server.ready.modelDirectory, saved.file) };
     },
     async stop(isDone) {
@@ -160,8 +159,8 @@ async function saveModel(
   connection: ConnectionOverrides,
   path: string,
 ): Promise<SavedModel> {
-  // Not ended by Ctrl-C, after which it is done: a second one ends the process. All trainers have ended:
-  // under the id of one, what permits that one permits this.
+  // Takes no signal: the model is saved after Ctrl-C, and a second one ends the process. All trainers
+  // have ended, so the id and permissions of one of them can be used.
   const { job } = flags;
   const trainer = trainerId(flags, 0);
   const client = await connect({ ...connection, job, trainer, timeoutMs: CONNECT_TIMEOUT_MS });
@@ -172,7 +171,7 @@ async function saveModel(
   }
 }
 
-/** What the broker stored goes, and directories that hold nothing else: models and messages stay. */
+/** Removes the broker's data, and the directories if they are empty then: models and messages stay. */
 async function removeData(directory: string): Promise<void> {
   await io("remove", directory, rm(join(directory, "store"), { recursive: true, force: true }));
   for (const each of [join(directory, "models"), directory]) await removeEmpty(each);

@@ -4,12 +4,12 @@ import { inWords } from "./exit-code.ts";
 import type { GuardedProcess } from "./guarded-process.ts";
 import type { TrainerEnd } from "./running-trainers.ts";
 
-/** How a {@link KeptTrainer} starts its trainer and tells what it does. */
+/** Dependencies of {@link KeptTrainer}. */
 export interface KeptTrainerOptions {
   readonly rank: number;
   readonly trainer: string;
   readonly start: () => GuardedProcess;
-  /** Starts in a row that may be repeated. */
+  /** Restarts in a row. */
   readonly restartsMax: number;
   readonly onMessage: (text: string) => void;
   /** Pause before the first restart; it doubles with each that fails. */
@@ -24,26 +24,36 @@ const RESTART_DELAY_MS_MAX = 30_000;
 /** How long a trainer has after SIGINT, SIGTERM, SIGKILL, and the end of the connection to it. */
 const WAITS_MS = [10_000, 5_000, 5_000, 5_000] as const;
 
-/** Not found, or not to be executed: that does not change by trying again. */
+/** Exit codes for "not found" and "cannot be executed": starting it again does not help. */
 const NOT_RUNNABLE: readonly number[] = [125, 126, 127];
 
-/** A trainer that is started again under its id when it fails, up to a number of times in a row. */
+/** A trainer that is started again under its id when it fails, up to `restartsMax` times in a row. */
 export class KeptTrainer {
-  /** Settles with how it ended for good; undefined if it was stopped. */
-  readonly ended: Promise<TrainerEnd | undefined>;
   readonly #options: KeptTrainerOptions;
   readonly #stopping = new AbortController();
   #process: GuardedProcess;
+  #ended: Promise<TrainerEnd | undefined> = Promise.resolve(undefined);
 
-  constructor(options: KeptTrainerOptions) {
+  private constructor(options: KeptTrainerOptions, process: GuardedProcess) {
     this.#options = options;
-    this.#process = options.start();
-    this.ended = this.#keep();
-    // Who stops it before it failed to run need not look.
-    this.ended.catch(() => {});
+    this.#process = process;
   }
 
-  /** Ends it: SIGINT, then SIGTERM, then SIGKILL, each after a while; settles when it is gone. */
+  /** Starts a trainer and keeps it running. */
+  static start(options: KeptTrainerOptions): KeptTrainer {
+    const kept = new KeptTrainer(options, options.start());
+    kept.#ended = kept.#keep();
+    // A caller that stops it may not wait for `ended`.
+    kept.#ended.catch(() => {});
+    return kept;
+  }
+
+  /** Settles with how it ended for good; undefined if it was stopped. Rejects with IO if it cannot be run. */
+  get ended(): Promise<TrainerEnd | undefined> {
+    return this.#ended;
+  }
+
+  /** Ends it by SIGINT, then SIGTERM, then SIGKILL, with a pause after each; settles when it has ended. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     const [interruptMs, terminateMs, killMs, cutMs] = this.#options.waitsMs ?? WAITS_MS;

@@ -8,7 +8,7 @@ import type { RunFlags } from "./run-flags.ts";
 import { TrainerOutput } from "./trainer-output.ts";
 import { sharedVariables } from "./trainer-variables.ts";
 
-/** What trainers are launched with. */
+/** Dependencies of a launcher. */
 export interface Launch {
   readonly context: CliContext;
   readonly output: Output;
@@ -17,12 +17,12 @@ export interface Launch {
   readonly server: JobServer;
 }
 
-/** What every trainer is told, credentials among it. */
+/** Variables of every trainer, credentials included. */
 export function trainerVariables({ flags, command, server }: Launch): Record<string, string> {
   return { ...server.access.credentials, ...sharedVariables(flags, command, server.access.url) };
 }
 
-/** The environment of a program on this machine that leads to no other broker. */
+/** The environment of this process without addresses and credentials of a broker. */
 export function inheritedEnvironment({ context }: Launch): CliContext["environment"] {
   return withoutConnection(context.environment);
 }

@@ -6,11 +6,11 @@ import type { RunningTrainers } from "./running-trainers.ts";
 
 /** A way to start trainers. */
 export interface Launcher {
-  /** Whether the command must be found from this directory: then all machines share it, or there is one. */
+  /** Whether the command must exist on this machine, because trainers run here or on a shared file system. */
   readonly isCommandHere: boolean;
-  /** @throws BAD_VALUE for flags that it does not have, or a program that is missing; nothing has started. */
+  /** Checks the flags before anything starts. @throws BAD_VALUE for a flag it lacks, or a missing program. */
   check(context: CliContext, flags: RunFlags): void;
-  /** What it would start, as text. */
+  /** Describes what it would start. */
   describe(context: CliContext, flags: RunFlags, command: TrainerCommand): Promise<string>;
   /** Starts the trainers. @throws what the first start failed for. */
   start(launch: Launch): Promise<RunningTrainers>;

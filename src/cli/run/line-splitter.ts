@@ -1,7 +1,7 @@
 const LF = 0x0a;
 const CR = 0x0d;
 
-/** The longest line that is kept whole. */
+/** The longest line that is not cut. */
 export const LINE_BYTES_MAX = 64 * 1024;
 
 /**
@@ -33,12 +33,12 @@ export class LineSplitter {
     return lines;
   }
 
-  /** What stands behind the last end of a line, if anything does. */
+  /** The bytes after the last end of a line, if there are any. */
   end(): Buffer[] {
     return this.#rest.length === 0 ? [] : [this.#flush()];
   }
 
-  /** Keeps bytes of a line; answers the pieces that are too many. */
+  /** Adds bytes to the current line; returns what exceeds the longest line, in pieces. */
   #take(bytes: Buffer): Buffer[] {
     const pieces: Buffer[] = [];
     let line = this.#rest.length === 0 ? bytes : Buffer.concat([this.#rest, bytes]);
@@ -58,7 +58,7 @@ export class LineSplitter {
   }
 }
 
-/** The end of the last whole character before `end`; `end` itself where the bytes are no UTF-8. */
+/** The end of the last whole character before `end`; `end` itself if the bytes are no UTF-8. */
 function characterEnd(bytes: Buffer, end: number): number {
   for (let at = end; at > end - 4 && at > 0; at--) {
     if (((bytes[at] ?? 0) & 0xc0) !== 0x80) return at;

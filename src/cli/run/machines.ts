@@ -1,8 +1,8 @@
 import { readFileSync, statSync } from "node:fs";
-import { PserverError } from "../../protocol/errors.ts";
 import { fileError } from "../../system/file-errors.ts";
+import { mismatch } from "../mismatch.ts";
 
-/** What ssh takes as a destination, without anything that it could take for an option. */
+/** Destinations of ssh that it cannot take for an option. */
 const MACHINE = /^[A-Za-z0-9_[][A-Za-z0-9_.:@%[\]-]*$/;
 
 /**
@@ -12,15 +12,21 @@ const MACHINE = /^[A-Za-z0-9_[][A-Za-z0-9_.:@%[\]-]*$/;
  */
 export function readMachines(given: string | undefined): string[] {
   if (given === undefined)
-    throw badMachines("names with commas, or a file, with --launcher ssh", "none");
+    throw mismatch(
+      "BAD_VALUE",
+      "--machines",
+      "names with commas, or a file, with --launcher ssh",
+      "none",
+    );
   const isFile = statSync(given, { throwIfNoEntry: false })?.isFile() === true;
   if (!isFile && given.includes("/"))
-    throw badMachines("a file that exists", JSON.stringify(given));
+    throw mismatch("BAD_VALUE", "--machines", "a file that exists", JSON.stringify(given));
   const lines = isFile ? contentOf(given).split("\n") : given.split(",");
   const names = lines.map((line) => line.replace(/#.*/, "").trim()).filter((line) => line !== "");
   const wrong = names.find((name) => !MACHINE.test(name));
-  if (wrong !== undefined) throw badMachines("names of machines", JSON.stringify(wrong));
-  if (names.length === 0) throw badMachines("at least one machine", "none");
+  if (wrong !== undefined)
+    throw mismatch("BAD_VALUE", "--machines", "names of machines", JSON.stringify(wrong));
+  if (names.length === 0) throw mismatch("BAD_VALUE", "--machines", "at least one machine", "none");
   return names;
 }
 
@@ -30,9 +36,4 @@ function contentOf(path: string): string {
   } catch (cause) {
     throw fileError("read the machines", path, cause);
   }
-}
-
-function badMachines(expected: string, received: string): PserverError {
-  const message = `--machines: expected ${expected}; received ${received}`;
-  return new PserverError("BAD_VALUE", message, { expected, received });
 }

@@ -6,12 +6,12 @@ import { type ProgramAnswer, runProgram } from "./run-program.ts";
 
 const PYTHON = /^python(?:\d(?:\.\d+)?)?$/;
 
-/** An import of one of our packages that nothing guards: no `try`, no condition. */
+/** An unconditional import of one of our packages, at the beginning of a line. */
 const IMPORT = /^(?:import[ \t]+(?:.*,[ \t]*)?|from[ \t]+)(legion|pserver)\b/m;
 
 const QUESTION_TIMEOUT_MS = 20_000;
 
-/** The first of the modules that this Python does not find from the script's directory. */
+/** Prints the first of the modules that Python does not find from the script's directory. */
 const QUESTION = `
 import sys
 from importlib.util import find_spec
@@ -20,9 +20,10 @@ print(next((name for name in sys.argv[2:] if find_spec(name) is None), ""))
 `;
 
 /**
- * Checks that the Python of a command finds the package `legion` or `pserver` that its script imports, and numpy,
- * which both need; a script that looks for modules elsewhere (`sys.path`) is left to itself.
- * @throws BAD_VALUE if one is missing: else every trainer would fail, again and again.
+ * Checks that the Python of a command finds the package `legion` or `pserver` that its script imports, and
+ * numpy, which both need. Without the check every trainer would fail at each restart. A script that
+ * changes `sys.path` is not checked.
+ * @throws BAD_VALUE if one is missing.
  */
 export async function checkPythonScript(
   command: readonly string[],
@@ -37,7 +38,7 @@ export async function checkPythonScript(
   if (needed === undefined) return;
   const { code, stdout } = await ask(python, script, [needed, "numpy"], environment);
   const missing = stdout.trim();
-  // A Python that cannot answer will say why when it runs the script.
+  // If Python fails here, it reports why when it runs the script.
   if (code !== 0 || missing === "") return;
   const how = missing === "numpy" ? "numpy" : "nats-pserver";
   const expected = `a ${python} that has the module ${missing} (python3 -m pip install ${how})`;
@@ -45,7 +46,7 @@ export async function checkPythonScript(
   throw new PserverError("BAD_VALUE", message, { expected, received: python });
 }
 
-/** The package of ours that a script cannot do without. */
+/** Our package that a script imports, if it does. */
 function neededPackage(text: string): string | undefined {
   return text.includes("sys.path") ? undefined : IMPORT.exec(text)?.[1];
 }

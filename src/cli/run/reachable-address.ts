@@ -1,9 +1,9 @@
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
 import { hostname, networkInterfaces } from "node:os";
-import { PserverError } from "../../protocol/errors.ts";
+import { mismatch } from "../mismatch.ts";
 
-/** Where this machine is reached, and what the broker listens on for it. */
+/** The address at which others reach this machine, and the one to listen on for it. */
 export interface ReachableAddress {
   readonly advertised: string;
   readonly listen: string;
@@ -13,14 +13,19 @@ const LOOPBACK = /^(?:127\.|::1$|localhost$)/;
 const ADDRESS = /^[A-Za-z0-9.-]{1,255}$/;
 
 /**
- * The address that other machines are told: the one given, else this machine's name where it leads to
- * other than itself, else its first address.
- * @throws BAD_VALUE if there is none, or the one given is no name or address.
+ * The address for other machines: the one given, else this machine's name if it resolves to more than
+ * loopback, else its first address.
+ * @throws BAD_VALUE if there is none, or the given one is neither a name nor an address.
  */
 export async function reachableAddress(given: string | undefined): Promise<ReachableAddress> {
   const advertised = given ?? (await ownAddress());
   if (isIP(advertised) === 0 && !ADDRESS.test(advertised)) {
-    throw badAddress("a name or an address without a port", JSON.stringify(advertised));
+    throw mismatch(
+      "BAD_VALUE",
+      "--advertise",
+      "a name or an address without a port",
+      JSON.stringify(advertised),
+    );
   }
   if (LOOPBACK.test(advertised)) return { advertised, listen: advertised };
   return { advertised, listen: isIP(advertised) === 6 ? "::" : "0.0.0.0" };
@@ -33,10 +38,10 @@ async function ownAddress(): Promise<string> {
   const outer = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
   const address = outer.find(({ internal, family }) => !internal && family === "IPv4")?.address;
   if (address !== undefined) return address;
-  throw badAddress("the address at which other machines reach this one", "none, and found none");
-}
-
-function badAddress(expected: string, received: string): PserverError {
-  const message = `--advertise: expected ${expected}; received ${received}`;
-  return new PserverError("BAD_VALUE", message, { expected, received });
+  throw mismatch(
+    "BAD_VALUE",
+    "--advertise",
+    "the address at which other machines reach this one",
+    "none, and found none",
+  );
 }

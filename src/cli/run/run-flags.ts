@@ -1,4 +1,4 @@
-import { PserverError } from "../../protocol/errors.ts";
+import { mismatch } from "../mismatch.ts";
 import type { ConnectionFlags } from "../options/connection-options.ts";
 import type { EtcdFlags } from "../options/etcd-options.ts";
 import type { HostFlags } from "../options/host-options.ts";
@@ -38,7 +38,7 @@ export interface RunFlags extends Omit<HostFlags, keyof EtcdFlags>, ConnectionFl
   readonly dryRun?: boolean;
 }
 
-/** How the flags that only some launchers have are written. */
+/** Names of the flags that only some launchers have. */
 const WRITTEN = {
   advertise: "--advertise",
   machines: "--machines",
@@ -55,6 +55,5 @@ const WRITTEN = {
 export function refuseFlags(flags: RunFlags, names: readonly (keyof typeof WRITTEN)[]): void {
   const given = names.find((name) => flags[name] !== undefined);
   if (given === undefined) return;
-  const message = `${WRITTEN[given]}: expected another --launcher with it; received ${flags.launcher}`;
-  throw new PserverError("BAD_VALUE", message, { received: flags.launcher });
+  throw mismatch("BAD_VALUE", WRITTEN[given], "another --launcher with it", flags.launcher);
 }

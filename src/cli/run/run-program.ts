@@ -1,26 +1,26 @@
 import { spawn } from "node:child_process";
 
-/** What a program answered. */
+/** The result of a program. */
 export interface ProgramAnswer {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** How to run a program that answers a question. */
+/** How to run a short program. */
 export interface RunProgramOptions {
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly directory?: string;
   readonly timeoutMs: number;
 }
 
-/** The most that is kept of what a program prints. */
+/** The most output of a program that is kept. */
 const OUTPUT_BYTES_MAX = 1024 * 1024;
 
 const NOT_RUN = 127;
 const ENDED = 137;
 
-/** Runs a program to its end, or ends it when that takes too long; one that cannot be run answers so. */
+/** Runs a program, and kills it after `timeoutMs`; if it cannot be run, the code is 127. */
 export function runProgram(
   [program, ...args]: readonly [program: string, ...args: string[]],
   { environment, directory, timeoutMs }: RunProgramOptions,

@@ -1,6 +1,7 @@
-import { ensureError, PserverError } from "../../protocol/errors.ts";
+import { ensureError, type PserverError } from "../../protocol/errors.ts";
 import type { CliContext } from "../context.ts";
 import { untilAborted } from "../interrupts.ts";
+import { mismatch } from "../mismatch.ts";
 import { formatCount } from "../output/amounts.ts";
 import type { Output } from "../output/output.ts";
 import { checkCommand, type TrainerCommand } from "./command-line.ts";
@@ -15,10 +16,10 @@ import { tellEnds, tellFailure } from "./trainer-ends.ts";
 import { wallTimeOver } from "./wall-time.ts";
 
 /**
- * Runs trainers, on a server of their own or one that is there, to their end; then saves the model, if that
- * is asked for, and stops the server. The exit code is the worst of those that ended by themselves.
- * @throws what a start failed for; why no broker or no host is left; ABORTED by Ctrl-C or the wall time; what
- * saving the model failed for. No trainer is left then.
+ * Runs trainers to their end, on a new server or one that already runs; then saves the model, if that is
+ * asked for, and stops the server. The exit code is the highest of the trainers that ended by themselves.
+ * @throws the error that kept it from starting; why no broker or no host is left; ABORTED by Ctrl-C or the
+ * wall time; why the model could not be saved. No trainer runs any more then.
  */
 export async function runTrainers(
   context: CliContext,
@@ -53,12 +54,12 @@ export async function runTrainers(
   } finally {
     await server.stop(isDone);
     if (!isDone && flags.store === undefined) {
-      output.message(`what the run left is in ${server.directory}; go on from it with --store`);
+      output.message(`the data of this run is in ${server.directory}; continue with --store`);
     }
   }
 }
 
-/** Waits until the run is over; then stops the trainers that are left, and saves the model. */
+/** Waits for the end of the run; then stops the trainers that still run, and saves the model. */
 async function untilEnded(launch: Launch, trainers: RunningTrainers): Promise<void> {
   const { output, flags, server, context } = launch;
   tellStart(launch);
@@ -80,7 +81,7 @@ async function untilEnded(launch: Launch, trainers: RunningTrainers): Promise<vo
   } catch (error) {
     output.message("stopping; Ctrl-C again stops at once");
     await trainers.stop();
-    // A server that is gone saves nothing.
+    // After any other error there is no server that could save the model.
     if (ensureError(error).code === "ABORTED") await saveAnyway(launch);
     throw error;
   } finally {
@@ -114,6 +115,5 @@ async function interruption(signal: AbortSignal): Promise<PserverError> {
 function checkDevices(devices: readonly string[], instances: number): void {
   if (devices.length === instances) return;
   const expected = `one device for each of ${formatCount(instances, "trainer")}`;
-  const message = `--devices: expected ${expected}; received ${devices.length}`;
-  throw new PserverError("BAD_VALUE", message, { expected, received: devices.length });
+  throw mismatch("BAD_VALUE", "--devices", expected, devices.length);
 }

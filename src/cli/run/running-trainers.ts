@@ -6,15 +6,15 @@ export interface TrainerEnd {
   readonly restarts: number;
 }
 
-/** Trainers that run, wherever they do. */
+/** Trainers that were started, on any machine. */
 export interface RunningTrainers {
   /**
-   * Settles when all have ended well, or with the first that has failed for good. Rejects with what kept
-   * them from running.
+   * Settles when all have ended with exit code 0, or when the first has failed for good. Rejects with the
+   * error that kept them from running.
    */
   readonly ended: Promise<void>;
-  /** How those ended that have so far, and by themselves: not because they were stopped. */
+  /** The trainers that have ended by themselves so far, not because they were stopped. */
   ends(): readonly TrainerEnd[];
-  /** Ends those that still run; settles when none is left. */
+  /** Stops the trainers that still run; settles when none is left. */
   stop(): Promise<void>;
 }

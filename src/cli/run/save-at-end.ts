@@ -6,15 +6,15 @@ import { formatBytes } from "../output/amounts.ts";
 import type { Launch } from "./launch.ts";
 
 /**
- * Checks what `--save` names before anything trains for it.
- * @throws BAD_PATH if its ending stands for no format, and it is no directory here.
+ * Checks the path of `--save` before any trainer starts.
+ * @throws BAD_PATH if its ending names no format, and it is no directory here.
  */
 export function checkSavePath(path: string): void {
   const isDirectory = statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
   if (formatOf(path) === undefined && !isDirectory) throw unknownFormat(path);
 }
 
-/** Has the model saved if `--save` asks for it. @throws as `Client.saveModel` does. */
+/** Saves the model if `--save` asks for it. @throws as `Client.saveModel` does. */
 export async function saveModel({ flags, output, server }: Launch): Promise<void> {
   if (flags.save === undefined) return;
   const saved = await server.save(flags.save);
@@ -24,12 +24,12 @@ export async function saveModel({ flags, output, server }: Launch): Promise<void
   else output.message(`saved ${formatBytes(bytes)} as ${format}: ${where}`);
 }
 
-/** Saves what there is after a failure: that failure is what the run ends with. */
+/** Saves the model after a failure. An error here is only a warning: the run ends with the failure. */
 export async function saveAnyway(launch: Launch): Promise<void> {
   try {
     await saveModel(launch);
   } catch (error) {
     const { code, message } = ensureError(error);
-    launch.output.warning(`the model is not saved: ${code}: ${message}`);
+    launch.output.warning(`the model was not saved: ${code}: ${message}`);
   }
 }

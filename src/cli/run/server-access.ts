@@ -14,7 +14,7 @@ export interface ServerAccess {
 
 const PORT_DEFAULT = "4222";
 
-/** Access to the broker that the flags, the environment or a NATS context say. */
+/** Access to the broker that flags, environment or a NATS context name. */
 export function accessOf(
   flags: ConnectionFlags,
   environment: Readonly<Record<string, string | undefined>>,
@@ -32,7 +32,7 @@ export function firstAddress(url: string): { readonly host: string; readonly por
   return { host: v6 ?? host, port };
 }
 
-/** Files by their whole paths: a trainer may run in another directory. */
+/** Variables of the credentials; files by absolute paths, because a trainer may run in another directory. */
 function credentialVariables(settings: ConnectionSettings): Record<string, string> {
   const { user, password, token, credsFile, nkeyFile, tls } = settings;
   const path = (file: string | undefined): string | undefined =>

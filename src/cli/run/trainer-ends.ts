@@ -3,19 +3,19 @@ import type { Output } from "../output/output.ts";
 import { inWords } from "./exit-code.ts";
 import type { TrainerEnd } from "./running-trainers.ts";
 
-/** Tells which trainer ends the run. */
+/** Prints which trainer's failure ends the run. */
 export function tellFailure(output: Output, end: TrainerEnd, instances: number): void {
   const others = instances === 1 ? "" : "; stopping the others";
   output.warning(`${end.trainer} ${fate(end)}${others}`);
 }
 
-/** Tells what came of each trainer; those that were stopped are not among `ends`. */
+/** Prints how each trainer ended; those that were stopped are not among `ends`. */
 export function tellEnds(output: Output, ends: readonly TrainerEnd[], instances: number): void {
   if (output.json) output.value({ trainers: asJson(ends, instances) });
   else for (const line of endLines(ends, instances)) output.message(line);
 }
 
-/** A line for all trainers that ended in the same way. */
+/** One line for each way of ending, with the ranks that ended so. */
 export function endLines(ends: readonly TrainerEnd[], instances: number): string[] {
   const ranksByFate = new Map<string, number[]>();
   for (const [rank, end] of byRank(ends, instances).entries()) {

@@ -19,20 +19,20 @@ export interface TrainerOutputOptions {
   readonly count: number;
 }
 
-/** Colours that a trainer may use on a terminal, and tabs; whatever else commands one is escaped. */
+/** Colours and tabs, which a trainer may use on a terminal; other control sequences are escaped. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: escape sequences are what it finds
 const HARMLESS = /(\u001b\[[0-9;:]*m|\t)/;
 const RESET = "\u001b[0m";
 
-/** Prints one stream of a trainer, of which the bytes come in pieces. */
+/** Prints one stream of a trainer, whose bytes arrive in chunks. */
 export interface LinePrinter {
-  /** Prints the lines that `bytes` end; settles when the reader has room for more. */
+  /** Prints the lines that `bytes` complete; settles when the reader takes more. */
   print(bytes: Buffer): Promise<void>;
   /** Prints a last line that has no end. */
   end(): Promise<void>;
 }
 
-/** Prints what trainers print: whole lines, each behind the rank of its trainer. */
+/** Prints the output of trainers in whole lines, each after the rank of its trainer. */
 export class TrainerOutput {
   readonly #options: TrainerOutputOptions;
   readonly #drained = new Map<OutputStream, Promise<void>>();
@@ -41,19 +41,19 @@ export class TrainerOutput {
     this.#options = options;
   }
 
-  /** Whether the reader of ours has no room at present. */
+  /** Whether the reader of this process's output takes no more at present. */
   get isHeldUp(): boolean {
     return this.#drained.size > 0;
   }
 
-  /** Prints a stream of a trainer until it ends; reads no faster than the reader of ours. */
+  /** Prints a stream of a trainer until it ends; reads no faster than this process's output is read. */
   async follow(rank: number, name: StreamName, source: Readable): Promise<void> {
     const lines = this.printer(rank, name);
     for await (const chunk of source) await lines.print(chunk as Buffer);
     await lines.end();
   }
 
-  /** What prints a stream of a trainer, for who reads it himself. */
+  /** A printer of one stream of a trainer, for a caller that reads the stream itself. */
   printer(rank: number, name: StreamName): LinePrinter {
     const lines = new LineSplitter();
     return {
@@ -80,7 +80,7 @@ export class TrainerOutput {
     return Buffer.concat([Buffer.from(prefix), line, Buffer.from("\n")]);
   }
 
-  /** One wait for all trainers: each listener of its own would be one too many for the stream. */
+  /** One wait shared by all trainers, because the stream warns of too many listeners. */
   #untilDrained(target: OutputStream): Promise<void> {
     const waiting = this.#drained.get(target);
     if (waiting !== undefined) return waiting;
@@ -97,6 +97,6 @@ export class TrainerOutput {
 function harmless(line: string): string {
   const parts = line.split(HARMLESS);
   const shown = parts.map((part, i) => (i % 2 === 0 ? visible(part) : part)).join("");
-  // A colour that is left on would colour the lines of others.
+  // Resets colours, which would otherwise continue in other trainers' lines.
   return shown.includes("\u001b[") ? `${shown}${RESET}` : shown;
 }

@@ -4,7 +4,7 @@ import type { RunFlags } from "./run-flags.ts";
 import { firstAddress } from "./server-access.ts";
 import { formatWallTime } from "./wall-time.ts";
 
-/** What all trainers of a run are told, in the names of today and in Legion's. */
+/** Variables of all trainers of a run, under their present names and Legion's. */
 export function sharedVariables(
   flags: RunFlags,
   command: TrainerCommand,
@@ -23,7 +23,7 @@ export function sharedVariables(
     legion_script_path: resolve(scriptOf(command)),
     legion_walltime: flags.walltime === undefined ? "" : formatWallTime(flags.walltime),
     legion_debug: "false",
-    // Else Python keeps what it prints until 8 KiB are full, since it prints to no terminal.
+    // Otherwise Python buffers 8 KiB of output, because it prints to no terminal.
     PYTHONUNBUFFERED: "1",
     ...flags.env,
   };
@@ -34,7 +34,7 @@ export function trainerId({ trainer }: RunFlags, rank: number): string {
   return `${trainer}-${rank}`;
 }
 
-/** What one trainer is told besides; `localRank` counts on its machine. */
+/** Additional variables of one trainer; `localRank` counts on its machine. */
 export function ownVariables(
   flags: RunFlags,
   rank: number,

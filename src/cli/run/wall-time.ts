@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { InvalidArgumentError } from "commander";
 import { PserverError } from "../../protocol/errors.ts";
 
-/** The longest that a timer of the runtime can wait. */
+/** The longest delay of a timer of Node.js. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
 const WALL_TIME = /^(?:(\d{1,3})-)?(\d{1,4}):([0-5]\d):([0-5]\d)$/;
@@ -25,7 +25,7 @@ export function formatWallTime(seconds: number): string {
   return parts.map((part) => String(Math.floor(part)).padStart(2, "0")).join(":");
 }
 
-/** Settles with ABORTED once the wall time is over: never if there is none, or if `signal` comes first. */
+/** Settles with ABORTED once the wall time is over; never if there is none, or `signal` is aborted first. */
 export async function wallTimeOver(
   seconds: number | undefined,
   signal: AbortSignal,
@@ -37,7 +37,7 @@ export async function wallTimeOver(
       await delay(Math.min(leftMs, TIMER_MS_MAX), undefined, { signal });
     }
   } catch {
-    // The trainers have ended before.
+    // Aborted: the trainers have ended before.
     return await new Promise(() => {});
   }
   return new PserverError("ABORTED", `the wall time of ${formatWallTime(seconds)} is over`);

@@ -1,5 +1,6 @@
 import type { Dtype } from "../../protocol/dtypes.ts";
-import { PserverError } from "../../protocol/errors.ts";
+import type { PserverError } from "../../protocol/errors.ts";
+import { mismatch } from "../mismatch.ts";
 
 /** The parameter that the tensor of a file is for. */
 export interface ExpectedTensor {
@@ -9,7 +10,7 @@ export interface ExpectedTensor {
 }
 
 /** The error for a file that does not fit the parameter. */
-export function mismatch(
+export function tensorMismatch(
   code: "BAD_DTYPE" | "BAD_SHAPE" | "BAD_LENGTH" | "BAD_VALUE",
   what: string,
   expected: string,
@@ -17,9 +18,6 @@ export function mismatch(
   parameter: ExpectedTensor,
 ): PserverError {
   const shown = received.slice(0, 120);
-  return new PserverError(
-    code,
-    `${parameter.name}: ${what}: expected ${expected}; received ${shown}`,
-    { parameter: parameter.name, expected, received: shown },
-  );
+  const { name } = parameter;
+  return mismatch(code, `${name}: ${what}`, expected, shown, { parameter: name });
 }

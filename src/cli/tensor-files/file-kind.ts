@@ -1,7 +1,7 @@
 import { extname } from "node:path";
-import { PserverError } from "../../protocol/errors.ts";
+import { mismatch } from "../mismatch.ts";
 
-/** How a file holds one tensor: numpy's array, JSON, or the bare little-endian bytes. */
+/** Format of a file with one tensor: numpy's `.npy`, JSON, or the bare little-endian bytes. */
 export type TensorFileKind = "npy" | "json" | "raw";
 
 const KINDS: Readonly<Record<string, TensorFileKind>> = {
@@ -13,16 +13,12 @@ const KINDS: Readonly<Record<string, TensorFileKind>> = {
 };
 
 /**
- * The kind that a file's name asks for by its ending, in any case; without an ending raw bytes.
- * @throws BAD_VALUE for another ending: the file would not be what it says.
+ * The format for the ending of a file's name, in upper or lower case; raw bytes without an ending.
+ * @throws BAD_VALUE for another ending.
  */
 export function tensorFileKind(path: string): TensorFileKind {
   const kind = KINDS[extname(path).toLowerCase()];
   if (kind !== undefined) return kind;
   const expected = "a file ending in .npy, .json, .bin or .raw, or without an ending";
-  const received = JSON.stringify(path);
-  throw new PserverError("BAD_VALUE", `tensor file: expected ${expected}; received ${received}`, {
-    expected,
-    received,
-  });
+  throw mismatch("BAD_VALUE", "tensor file", expected, JSON.stringify(path));
 }

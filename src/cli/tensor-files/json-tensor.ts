@@ -2,14 +2,14 @@ import { allocateData, type TensorData } from "../../protocol/dtypes.ts";
 import { elementCount, sameShape, type Tensor } from "../../protocol/tensor.ts";
 import { jsonElement } from "../output/elements.ts";
 import { visibleJson } from "../output/visible.ts";
-import { type ExpectedTensor, mismatch } from "./expected-tensor.ts";
+import { type ExpectedTensor, tensorMismatch } from "./expected-tensor.ts";
 
-/** Elements printed in one piece: some hundred KiB. */
+/** Elements in one piece of text, which has some hundred KiB. */
 const PIECE_ELEMENTS = 16_384;
 
 /**
- * `{"name":…,"dtype":…,"shape":[…],"values":[…]}`, in pieces; values flat, in C order, after what else
- * `entries` say of it.
+ * Encodes `{"name":…,"dtype":…,"shape":[…],…entries,"values":[…]}` in pieces, the values flat in C
+ * order.
  */
 export function* encodeJsonTensor(
   name: string,
@@ -47,16 +47,28 @@ function checkedValues(value: unknown, expected: ExpectedTensor): readonly unkno
     typeof value === "object" && value !== null ? { ...value } : {};
   const { dtype = expected.dtype, shape = expected.shape, values } = fields;
   if (dtype !== expected.dtype) {
-    throw mismatch("BAD_DTYPE", "dtype", expected.dtype, String(dtype), expected);
+    throw tensorMismatch("BAD_DTYPE", "dtype", expected.dtype, String(dtype), expected);
   }
   if (!Array.isArray(shape) || !sameShape(shape, expected.shape)) {
-    throw mismatch("BAD_SHAPE", "shape", `[${expected.shape}]`, JSON.stringify(shape), expected);
+    throw tensorMismatch(
+      "BAD_SHAPE",
+      "shape",
+      `[${expected.shape}]`,
+      JSON.stringify(shape),
+      expected,
+    );
   }
   if (Array.isArray(values)) return values;
-  throw mismatch("BAD_VALUE", "JSON", "an array, or an object with values", typeof value, expected);
+  throw tensorMismatch(
+    "BAD_VALUE",
+    "JSON",
+    "an array, or an object with values",
+    typeof value,
+    expected,
+  );
 }
 
-/** Writes nested arrays behind each other; answers where the next element goes. */
+/** Copies nested arrays into flat data; returns the index for the next element. */
 function fill(
   data: TensorData,
   start: number,
@@ -67,13 +79,13 @@ function fill(
   const [size = 1, ...inner] = shape;
   if (values.length !== size) {
     const code = inner.length === 0 && shape.length <= 1 ? "BAD_LENGTH" : "BAD_SHAPE";
-    throw mismatch(code, "values of one axis", String(size), String(values.length), expected);
+    throw tensorMismatch(code, "values of one axis", String(size), String(values.length), expected);
   }
   let at = start;
   for (const value of values) {
     if (inner.length > 0) {
       if (!Array.isArray(value))
-        throw mismatch("BAD_SHAPE", "element", "an array", show(value), expected);
+        throw tensorMismatch("BAD_SHAPE", "element", "an array", show(value), expected);
       at = fill(data, at, value, inner, expected);
     } else {
       setElement(data, at++, value, expected);
@@ -85,7 +97,7 @@ function fill(
 function setElement(data: TensorData, at: number, value: unknown, expected: ExpectedTensor): void {
   const fits = data instanceof BigInt64Array || data instanceof BigUint64Array ? setBig : setPlain;
   if (fits(data, at, value)) return;
-  throw mismatch(
+  throw tensorMismatch(
     "BAD_VALUE",
     `element ${at}`,
     `a value of ${expected.dtype}`,
@@ -110,7 +122,7 @@ function setPlain(data: TensorData, at: number, value: unknown): boolean {
   if (typeof number !== "number") return false;
   data[at] = number;
   const stored = data[at];
-  // A float rounds, which is meant; an integer that wraps, or a float that overflows, is not.
+  // Rounding a float is intended; an integer that wraps or a float that overflows is an error.
   if (data instanceof Float32Array || data instanceof Float64Array) {
     return named || Number.isFinite(stored);
   }

@@ -1,7 +1,6 @@
 import { type JsonBounds, parseBoundedJson } from "../../model-files/json-bounds.ts";
 import { ModelFile } from "../../model-files/model-file.ts";
 import { NPY_PREFIX_BYTES, npyTextRange, parseNpyText } from "../../model-files/npy-header.ts";
-import { PserverError } from "../../protocol/errors.ts";
 import { RANK_MAX } from "../../protocol/limits.ts";
 import {
   elementCount,
@@ -11,11 +10,12 @@ import {
   tensorView,
   zeros,
 } from "../../protocol/tensor.ts";
-import { type ExpectedTensor, mismatch } from "./expected-tensor.ts";
+import { mismatch } from "../mismatch.ts";
+import { type ExpectedTensor, tensorMismatch } from "./expected-tensor.ts";
 import { tensorFileKind } from "./file-kind.ts";
 import { decodeJsonTensor } from "./json-tensor.ts";
 
-/** JSON is read as one string, and the longest that the runtime can hold is 512 MiB. */
+/** JSON is read as one string, and Node.js cannot hold one above 512 MiB. */
 const JSON_BYTES_MAX = 256 * 1024 * 1024;
 
 /**
@@ -35,7 +35,7 @@ export async function readTensorFile(path: string, expected: ExpectedTensor): Pr
   }
 }
 
-/** Where the elements begin, once type and shape are known to fit. */
+/** Checks type and shape in the header; returns the position of the elements. */
 async function checkNpyHeader(file: ModelFile, expected: ExpectedTensor): Promise<number> {
   const what = "the array";
   const prefix = await file.read(0, NPY_PREFIX_BYTES, what);
@@ -43,10 +43,16 @@ async function checkNpyHeader(file: ModelFile, expected: ExpectedTensor): Promis
   const text = await file.read(range.begin, range.end - range.begin, what);
   const header = parseNpyText(file.path, what, Buffer.from(text).toString("latin1"));
   if (header.dtype !== expected.dtype) {
-    throw mismatch("BAD_DTYPE", "dtype", expected.dtype, header.dtype, expected);
+    throw tensorMismatch("BAD_DTYPE", "dtype", expected.dtype, header.dtype, expected);
   }
   if (!sameShape(header.shape, expected.shape)) {
-    throw mismatch("BAD_SHAPE", "shape", `[${expected.shape}]`, `[${header.shape}]`, expected);
+    throw tensorMismatch(
+      "BAD_SHAPE",
+      "shape",
+      `[${expected.shape}]`,
+      `[${header.shape}]`,
+      expected,
+    );
   }
   return range.end;
 }
@@ -59,7 +65,7 @@ async function readBytes(
   const expectedBytes = tensorBytes(expected.dtype, expected.shape);
   const received = file.bytes - begin;
   if (received !== expectedBytes) {
-    throw mismatch("BAD_LENGTH", "bytes", String(expectedBytes), String(received), expected);
+    throw tensorMismatch("BAD_LENGTH", "bytes", String(expectedBytes), String(received), expected);
   }
   const { dtype, shape } = expected;
   const tensor = zeros(dtype, shape);
@@ -74,18 +80,15 @@ async function readBytes(
 
 async function readJson(file: ModelFile, expected: ExpectedTensor): Promise<Tensor> {
   if (file.bytes > JSON_BYTES_MAX) {
-    throw new PserverError(
-      "TOO_LARGE",
-      `${file.path}: expected at most ${JSON_BYTES_MAX} bytes of JSON; received ${file.bytes}`,
-      { path: file.path, expected: JSON_BYTES_MAX, received: file.bytes },
-    );
+    const limit = `at most ${JSON_BYTES_MAX} bytes of JSON`;
+    throw mismatch("TOO_LARGE", file.path, limit, file.bytes, { path: file.path });
   }
   const bytes = await file.read(0, file.bytes, "JSON");
   const bounds = jsonBounds(expected.shape);
   return decodeJsonTensor(parseBoundedJson(file.path, "JSON", bytes, bounds).value, expected);
 }
 
-/** What the JSON of a tensor of this shape needs: nested lists or a flat one, in an object or not. */
+/** Bounds for the JSON of a tensor of this shape: nested lists or a flat one, in an object or not. */
 function jsonBounds(shape: readonly number[]): JsonBounds {
   const outer = shape.slice(0, -1);
   const lists = outer.map((_, axis) => elementCount(outer.slice(0, axis + 1)));

@@ -8,20 +8,20 @@ import { errnoCode, fileError, io } from "../../system/file-errors.ts";
 import { tensorFileKind } from "./file-kind.ts";
 import { encodeJsonTensor } from "./json-tensor.ts";
 
-/** Bytes written at a time, so that an interrupt is seen soon. */
+/** Bytes written at a time; between two writes an interrupt is noticed. */
 const CHUNK_BYTES = 16 * 1024 * 1024;
 
-/** What may happen while a tensor is written. */
+/** Options for writing a tensor. */
 export interface WriteOptions {
   readonly signal: AbortSignal;
-  /** Gets the bytes of elements written so far; not for JSON, whose length is not known. */
+  /** Called with the bytes of elements written so far; not for JSON, whose length is not known. */
   readonly onProgress?: (doneBytes: number) => void;
 }
 
 /**
  * Writes a tensor into a file: `.npy`, `.json`, or the little-endian bytes in C order. A file
- * appears whole or not at all, a link is followed, and what is no file, such as a pipe or device,
- * is written to and never replaced. Answers the number of bytes.
+ * appears whole or not at all; a link is followed; a pipe or device is written to and never replaced.
+ * Returns the number of bytes.
  * @throws BAD_VALUE for another ending; IO or DISK_FULL; the reason of `signal`.
  */
 export async function writeTensorFile(
@@ -37,7 +37,7 @@ export async function writeTensorFile(
 }
 
 /**
- * Checks before there is a tensor whether one can be written into a file of this name.
+ * Checks, before the tensor is read, that it can be written into a file of this name.
  * @throws BAD_VALUE for another ending, IO if it names no place for a file.
  */
 export async function checkTensorTarget(path: string): Promise<void> {
@@ -45,7 +45,7 @@ export async function checkTensorTarget(path: string): Promise<void> {
   await findTarget(path);
 }
 
-/** What lies at a path, or is to: a file, by its real path, or something else. */
+/** Whether a path leads to a file, or a new one can be made there; a file's path has its links resolved. */
 async function findTarget(path: string): Promise<{ path: string; isFile: boolean }> {
   try {
     const isFile = (await stat(path)).isFile();

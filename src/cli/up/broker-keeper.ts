@@ -7,10 +7,10 @@ import { RESTARTS_MAX, STEADY_MS } from "./restarts.ts";
 
 const RESTART_DELAY_MS = 500;
 
-/** Some of the largest records, and what a broker writes when it stops and starts. */
-const ROOM_BYTES = 32 * 1024 * 1024;
+/** Free bytes needed for a restart: several of the largest records, and what a broker writes itself. */
+const RESTART_FREE_BYTES = 32 * 1024 * 1024;
 
-/** How a {@link BrokerKeeper} starts brokers and tells what it does. */
+/** Dependencies of {@link BrokerKeeper}. */
 export interface BrokerKeeperOptions {
   /** Starts the broker: the first time with no port, then on the port that it had. */
   readonly start: (port: number | undefined, onStoreStuck: () => void) => Promise<Broker>;
@@ -19,11 +19,11 @@ export interface BrokerKeeperOptions {
 }
 
 /**
- * Keeps a broker running: one that ends unasked is started again on its port and store, and so is one
- * that a full disk has left unable to write, once there is room.
+ * Keeps a broker running. It is started again, on the same port and store, if it ends by itself, and if a
+ * full disk has left it unable to write and space is free again.
  */
 export class BrokerKeeper {
-  /** Settles with the reason when the broker ended and could not be started again. */
+  /** Settles with the reason once the broker has ended and cannot be started again. */
   readonly failed: Promise<PserverError>;
   readonly #options: BrokerKeeperOptions;
   readonly #stopping = new AbortController();
@@ -38,7 +38,6 @@ export class BrokerKeeper {
     this.failed = new Promise((resolve) => {
       this.#fail = resolve;
     });
-    this.#watch(0);
   }
 
   /** @throws as `options.start` does: the first start is not repeated. */
@@ -48,6 +47,7 @@ export class BrokerKeeper {
       if (keeper !== undefined) void keeper.#renew();
     });
     keeper = new BrokerKeeper(broker, options);
+    keeper.#watch(0);
     return keeper;
   }
 
@@ -74,17 +74,17 @@ export class BrokerKeeper {
     });
   }
 
-  /** Ends a broker that cannot write its store any more, so that it is started again. */
+  /** Stops a broker that cannot write its store any more, so that it is started again. */
   async #renew(): Promise<void> {
     if (this.#isRenewing || this.#stopping.signal.aborted) return;
     this.#isRenewing = true;
     const { storeDir } = this.#broker;
     try {
       const { bavail, bsize } = await io("look at the disk of", storeDir, statfs(storeDir));
-      // Without room it would soon be where it was: it tells again with the next record.
-      if (bavail * bsize < ROOM_BYTES) return;
+      // Without free space it would soon fail again; it reports that with the next record.
+      if (bavail * bsize < RESTART_FREE_BYTES) return;
       const told =
-        "the broker's disk was full, and since then it cannot write; there is room again";
+        "the broker cannot write since its disk was full; space is free again: restarting it";
       this.#options.onMessage(told);
       await this.#broker.stop();
     } catch (error) {

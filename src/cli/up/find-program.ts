@@ -4,14 +4,15 @@ import { confirm } from "../confirm.ts";
 import type { CliContext } from "../context.ts";
 import type { Output } from "../output/output.ts";
 
-/** Why a broker may be provided. */
+/** Errors after which a broker can be provided. */
 const MISSING: readonly ErrorCode[] = ["NO_BROKER", "BROKER_TOO_OLD"];
 
-/** What finds and provides brokers. */
+/** Functions that find and provide brokers. */
 const BROKERS = { findBroker, setUpBroker };
 
 /**
- * The broker to start. On a terminal whoever has none is offered what `pserver setup` does.
+ * The broker to start. If there is none, a person at a terminal is asked whether to provide one, as
+ * `pserver setup` does.
  * @throws as `findBroker` and `setUpBroker` do.
  */
 export async function findProgram(

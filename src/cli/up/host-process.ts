@@ -12,80 +12,77 @@ export interface HostProcessOptions {
   /** Arguments of `pserver host`; `--json` is added. */
   readonly args: readonly string[];
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Gets what the host has to say, line by line. */
+  /** Gets the host's messages, line by line. */
   readonly onMessage: (text: string) => void;
 }
 
 const STOP_TIMEOUT_MS = 20_000;
 
-/**
- * A host in a child process: a failure domain of its own. It has a process group of its own too,
- * so that Ctrl-C reaches only us and hosts are stopped before the broker; when we are gone it
- * sees its channel close and stops itself.
- */
-export class HostProcess implements StartedHost {
+/** A host in a child process. */
+export interface HostProcess extends StartedHost {
   readonly pid: number;
-  /** The host's id, once it serves; rejects with what it could not start for. */
-  readonly ready: Promise<string>;
-  /** Settles when the process has ended: with the reason unless it was stopped. */
-  readonly stopped: Promise<PserverError | undefined>;
-  readonly #child: ChildProcessByStdio<null, Readable, Readable>;
-  #error: PserverError | undefined;
-  #stopping = false;
-  #ended = false;
+}
 
-  /** Starts the process; wait for `ready`. */
-  constructor(options: HostProcessOptions) {
-    const [program, ...first] = options.command;
-    this.#child = spawn(program, [...first, "host", ...options.args, "--json"], {
-      stdio: ["ignore", "pipe", "pipe", "ipc"],
-      detached: true,
-      env: options.environment,
-    }) as ChildProcessByStdio<null, Readable, Readable>;
-    this.pid = this.#child.pid ?? 0;
-    createInterface({ input: this.#child.stderr }).on("line", (line) => {
-      const error = parseError(line);
-      if (error === undefined) options.onMessage(parseWarning(line) ?? line);
-      else this.#error = error;
+/**
+ * Starts a host in a child process; wait for its `ready`. It has a process group of its own, so that
+ * Ctrl-C reaches only this process, which stops its hosts before the broker. If this process dies, the
+ * host sees its channel close and stops itself. Its `stop` kills a host that takes over 20 s to stop.
+ */
+export function startHostProcess(options: HostProcessOptions): HostProcess {
+  const [program, ...first] = options.command;
+  const child = spawn(program, [...first, "host", ...options.args, "--json"], {
+    stdio: ["ignore", "pipe", "pipe", "ipc"],
+    detached: true,
+    env: options.environment,
+  }) as ChildProcessByStdio<null, Readable, Readable>;
+  let told: PserverError | undefined;
+  let isStopping = false;
+  let hasEnded = false;
+  createInterface({ input: child.stderr }).on("line", (line) => {
+    const error = parseError(line);
+    if (error === undefined) options.onMessage(parseWarning(line) ?? line);
+    else told = error;
+  });
+  const stopped = new Promise<PserverError | undefined>((resolve) => {
+    child.once("error", (cause) => {
+      hasEnded = true;
+      resolve(new PserverError("IO", `cannot run ${program}: ${cause.message}`, {}, { cause }));
     });
-    this.stopped = new Promise((resolve) => {
-      this.#child.once("error", (cause) => {
-        this.#ended = true;
-        resolve(new PserverError("IO", `cannot run ${program}: ${cause.message}`, {}, { cause }));
-      });
-      this.#child.once("close", (code, signal) => {
-        this.#ended = true;
-        resolve(this.#stopping ? undefined : (this.#error ?? died(code, signal)));
-      });
+    child.once("close", (code, signal) => {
+      hasEnded = true;
+      resolve(isStopping ? undefined : (told ?? died(code, signal)));
     });
-    this.ready = this.#untilReady();
-    // Who stops a host that starts need not look at `ready` any more.
-    this.ready.catch(() => {});
-  }
-
-  /** Stops the host in order, or with SIGKILL when that takes over 20 s. */
-  async stop(): Promise<void> {
-    this.#stopping = true;
-    if (this.#ended) return;
-    this.#child.kill("SIGTERM");
-    const timer = setTimeout(() => this.#child.kill("SIGKILL"), STOP_TIMEOUT_MS);
-    await this.stopped;
+  });
+  const ready = untilReady(child, stopped);
+  // A caller that stops a host while it starts may not wait for `ready`.
+  ready.catch(() => {});
+  const stop = async (): Promise<void> => {
+    isStopping = true;
+    if (hasEnded) return;
+    child.kill("SIGTERM");
+    const timer = setTimeout(() => child.kill("SIGKILL"), STOP_TIMEOUT_MS);
+    await stopped;
     clearTimeout(timer);
-  }
+  };
+  return { pid: child.pid ?? 0, ready, stopped, stop };
+}
 
-  async #untilReady(): Promise<string> {
-    const lines = createInterface({ input: this.#child.stdout });
-    const id = new Promise<string>((resolve) => {
-      lines.on("line", (line) => {
-        const value = parseJsonObject(line);
-        if (value?.["ready"] === true) resolve(String(value["id"]));
-      });
+/** The id that the host prints when it serves. */
+async function untilReady(
+  child: ChildProcessByStdio<null, Readable, Readable>,
+  stopped: Promise<PserverError | undefined>,
+): Promise<string> {
+  const lines = createInterface({ input: child.stdout });
+  const id = new Promise<string>((resolve) => {
+    lines.on("line", (line) => {
+      const value = parseJsonObject(line);
+      if (value?.["ready"] === true) resolve(String(value["id"]));
     });
-    const ended = this.stopped.then((error): never => {
-      throw error ?? new PserverError("ABORTED", "the host was stopped while it started");
-    });
-    return await Promise.race([id, ended]);
-  }
+  });
+  const ended = stopped.then((error): never => {
+    throw error ?? new PserverError("ABORTED", "the host was stopped while it started");
+  });
+  return await Promise.race([id, ended]);
 }
 
 function died(code: number | null, signal: NodeJS.Signals | null): PserverError {

@@ -5,11 +5,11 @@ import type { RunningHost } from "./running-hosts.ts";
 
 /** A host that has been started, here or in a process of its own. */
 export interface StartedHost extends RunningHost {
-  /** Settles with its id once it serves; rejects with what it could not start for. */
+  /** Settles with its id once it serves; rejects with the error that kept it from starting. */
   readonly ready: Promise<string>;
 }
 
-/** How a {@link KeptHost} starts hosts and tells what it does. */
+/** Dependencies of {@link KeptHost}. */
 export interface KeptHostOptions {
   /** For messages. */
   readonly name: string;
@@ -17,7 +17,7 @@ export interface KeptHostOptions {
   readonly onMessage: (text: string) => void;
   /** Pause before the first restart; it doubles with each that fails. */
   readonly restartDelayMs?: number;
-  /** Waits so long, or rejects when the signal is aborted. */
+  /** Waits for `delayMs`, or rejects when the signal is aborted. */
   readonly pause?: (delayMs: number, signal: AbortSignal) => Promise<void>;
 }
 
@@ -26,22 +26,32 @@ const RESTART_DELAY_MS = 500;
 const pauseFor = (delayMs: number, signal: AbortSignal): Promise<void> =>
   delay(delayMs, undefined, { signal });
 
-/** Keeps a host running: one that ends unasked is started again, up to five times in a row. */
+/** Keeps a host running: if it ends by itself it is started again, up to five times in a row. */
 export class KeptHost implements RunningHost {
-  /** The id of the first one, once it serves. A first start that fails is not repeated. */
+  /** Settles with the id of the host once it serves. A first start that fails is not repeated. */
   readonly ready: Promise<string>;
-  /** Settles when there will be no host any more: with the reason unless it was stopped. */
-  readonly stopped: Promise<PserverError | undefined>;
   readonly #options: KeptHostOptions;
   readonly #stopping = new AbortController();
   #host: StartedHost;
+  #stopped: Promise<PserverError | undefined> = Promise.resolve(undefined);
   #hasEnded = false;
 
-  constructor(options: KeptHostOptions) {
+  private constructor(options: KeptHostOptions, host: StartedHost) {
     this.#options = options;
-    this.#host = options.start();
-    this.ready = this.#host.ready;
-    this.stopped = this.#keep();
+    this.#host = host;
+    this.ready = host.ready;
+  }
+
+  /** Starts a host and keeps it running. */
+  static start(options: KeptHostOptions): KeptHost {
+    const kept = new KeptHost(options, options.start());
+    kept.#stopped = kept.#keep();
+    return kept;
+  }
+
+  /** Settles when the host has ended for good, with the reason unless it was stopped. */
+  get stopped(): Promise<PserverError | undefined> {
+    return this.#stopped;
   }
 
   /** Stops the host in order; it is not started again. */
@@ -54,7 +64,7 @@ export class KeptHost implements RunningHost {
     try {
       await this.ready;
     } catch {
-      // Whoever waits for `ready` has the reason too.
+      // The caller gets the reason from `ready`, too.
       return await this.#host.stopped;
     }
     for (let failures = 0; ; ) {
@@ -69,7 +79,7 @@ export class KeptHost implements RunningHost {
     }
   }
 
-  /** Answers how often it took in a row until a host serves again; undefined if none does. */
+  /** Returns the failures in a row until a host serves again; undefined if none does. */
   async #restart(ended: PserverError | undefined, first: number): Promise<number | undefined> {
     const { name, start, onMessage, pause = pauseFor } = this.#options;
     const { restartDelayMs = RESTART_DELAY_MS } = this.#options;

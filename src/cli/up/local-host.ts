@@ -3,8 +3,8 @@ import { ensureError, type PserverError } from "../../protocol/errors.ts";
 import type { StartedHost } from "./kept-host.ts";
 
 /**
- * Starts a host in this process. What runs it is loaded here, so that other commands start without it.
- * Its `stop` does not wait for a host that still starts, which may hang: this process ends next.
+ * Starts a host in this process. Its code is loaded here, so that other commands start faster. `stop`
+ * does not wait for a host that is still starting, which may hang: this process ends next.
  */
 export function startLocalHost(options: HostOptions): StartedHost {
   let running: Host | undefined;
@@ -17,7 +17,7 @@ export function startLocalHost(options: HostOptions): StartedHost {
   };
   const starting = start();
   const ready = starting.then(({ id }) => id);
-  // Who stops a host that starts need not look at `ready` any more.
+  // A caller that stops a host while it starts may not wait for `ready`.
   ready.catch(() => {});
   const stopped = starting.then(
     (host) => host.stopped,

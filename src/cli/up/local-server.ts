@@ -9,17 +9,16 @@ import { type HostFlags, hostArguments, toHostSettings } from "../options/host-o
 import type { Output } from "../output/output.ts";
 import { BrokerKeeper } from "./broker-keeper.ts";
 import { findProgram } from "./find-program.ts";
-import { HostProcess } from "./host-process.ts";
+import { startHostProcess } from "./host-process.ts";
 import { KeptHost, type StartedHost } from "./kept-host.ts";
 import { startLocalHost } from "./local-host.ts";
-import { describeEnd } from "./messages.ts";
 import { RunningHosts } from "./running-hosts.ts";
 import { thisCommand } from "./this-command.ts";
 
 /** The broker is on this machine and has just answered. */
 const CONNECT_TIMEOUT_MS = 5_000;
 
-/** What a broker and its hosts on this machine are started with. */
+/** Flags of a broker and its hosts on this machine. */
 export interface LocalServerFlags extends HostFlags {
   readonly job: string;
   readonly port: number;
@@ -28,15 +27,15 @@ export interface LocalServerFlags extends HostFlags {
   readonly durable?: boolean;
 }
 
-/** Who reaches the broker, where that is not this machine alone without a token. */
+/** How the broker is reached from other machines; without this, only from this one and without a token. */
 export interface Listening {
   /** Address to listen on. */
   readonly address: string;
-  /** What every client must know. */
+  /** The token that every client must present. */
   readonly token: string;
 }
 
-/** What serves, as `pserver up --json` prints it. */
+/** A server that is ready, as `pserver up --json` prints it. */
 export interface ServerReady {
   readonly url: string;
   readonly job: string;
@@ -47,60 +46,52 @@ export interface ServerReady {
 }
 
 /** A broker and hosts that this command has started and keeps running. */
-export class LocalServer {
+export interface LocalServer {
   readonly ready: ServerReady;
   /** Settles with the reason when the broker or every host is gone for good. */
   readonly failed: Promise<PserverError>;
-  readonly #keeper: BrokerKeeper;
-  readonly #hosts: RunningHosts;
-  readonly #output: Output;
-
-  private constructor(
-    ready: ServerReady,
-    { keeper, hosts, output }: { keeper: BrokerKeeper; hosts: RunningHosts; output: Output },
-  ) {
-    this.ready = ready;
-    this.#keeper = keeper;
-    this.#hosts = hosts;
-    this.#output = output;
-    this.failed = Promise.race([keeper.failed, hosts.allGone]);
-  }
-
-  /**
-   * Settles when all of it serves.
-   * @throws what a start failed for; ABORTED if it is interrupted before it serves.
-   */
-  static async start(
-    context: CliContext,
-    output: Output,
-    flags: LocalServerFlags,
-    listening?: Listening,
-  ): Promise<LocalServer> {
-    const keeper = await startKeeper(context, flags, output, listening);
-    const hosts = new RunningHosts((name, reason) => output.warning(describeEnd(name, reason)));
-    try {
-      const ready = await Promise.race([
-        startHosts(context, flags, { keeper, hosts, output }, listening?.token),
-        keeper.failed.then((reason): never => {
-          throw reason;
-        }),
-      ]);
-      return new LocalServer(ready, { keeper, hosts, output });
-    } catch (error) {
-      await stopAll(keeper, hosts, output);
-      throw error;
-    }
-  }
-
   /** Stops the hosts in order, and last the broker. */
-  stop(): Promise<void> {
-    return stopAll(this.#keeper, this.#hosts, this.#output);
-  }
+  stop(): Promise<void>;
 }
 
-async function stopAll(keeper: BrokerKeeper, hosts: RunningHosts, output: Output): Promise<void> {
-  for (const error of await hosts.stop()) output.warning(error.message);
-  await keeper.stop();
+/** What a local server is made of while it starts. */
+interface ServerParts {
+  readonly context: CliContext;
+  readonly output: Output;
+  readonly flags: LocalServerFlags;
+  readonly keeper: BrokerKeeper;
+  readonly hosts: RunningHosts;
+  /** The token of the broker, if clients need one. */
+  readonly token: string | undefined;
+}
+
+/**
+ * Starts a broker and hosts; settles when all of them serve.
+ * @throws the error that kept it from starting; ABORTED if it is interrupted before it serves.
+ */
+export async function startLocalServer(
+  context: CliContext,
+  output: Output,
+  flags: LocalServerFlags,
+  listening?: Listening,
+): Promise<LocalServer> {
+  const keeper = await startKeeper(context, flags, output, listening);
+  const hosts = new RunningHosts((name, reason) => output.warning(describeEnd(name, reason)));
+  const stop = async (): Promise<void> => {
+    for (const error of await hosts.stop()) output.warning(error.message);
+    await keeper.stop();
+  };
+  try {
+    const brokerLost = keeper.failed.then((reason): never => {
+      throw reason;
+    });
+    const parts = { context, output, flags, keeper, hosts, token: listening?.token };
+    const ready = await Promise.race([startHosts(parts), brokerLost]);
+    return { ready, failed: Promise.race([keeper.failed, hosts.allGone]), stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
 }
 
 async function startKeeper(
@@ -115,7 +106,7 @@ async function startKeeper(
     start: (port, onStoreStuck) =>
       startBroker({
         program,
-        // Where nats.conf has it, so that a broker started by hand finds the same data.
+        // The directory that nats.conf names, so that a broker started by hand finds the same data.
         storeDir: join(resolve(flags.store), "store"),
         port: port ?? flags.port,
         signal,
@@ -137,62 +128,74 @@ function listeningOptions({ address, token }: Listening): { host: string; extraC
   return { host: address, extraConfig: `authorization { token: "${token}" }` };
 }
 
-async function startHosts(
-  context: CliContext,
-  flags: LocalServerFlags,
-  parts: {
-    readonly keeper: BrokerKeeper;
-    readonly hosts: RunningHosts;
-    readonly output: Output;
-  },
-  token: string | undefined,
-): Promise<ServerReady> {
-  const { signal } = context;
-  const { keeper, hosts, output } = parts;
+async function startHosts(parts: ServerParts): Promise<ServerReady> {
+  const { context, flags, keeper } = parts;
   const store = resolve(flags.store);
   const modelDirectory = resolve(flags.modelDir ?? join(store, "models"));
   await makeDirectories(modelDirectory);
+  const withModels = { ...parts, flags: { ...flags, modelDir: modelDirectory } };
+  // The first host creates the job: several at once would ask the broker for the same storage.
+  const first = await unlessAborted(context.signal, keepHere(withModels).ready);
+  const others = Array.from({ length: flags.hosts - 1 }, (_, i) =>
+    keepInProcess(withModels, `host process ${i + 2}`),
+  );
+  const ids = await unlessAborted(context.signal, Promise.all(others.map(({ ready }) => ready)));
   const { url, pid, version } = keeper.broker;
-  const withModels = { ...flags, modelDir: modelDirectory };
-  const keep = (name: string, start: () => StartedHost): KeptHost => {
-    const host = new KeptHost({ name, start, onMessage: (text) => output.warning(text) });
-    hosts.add(name, host);
-    return host;
-  };
-  const credentials = token === undefined ? {} : { token };
-  const local = (): StartedHost =>
-    startLocalHost({
-      connection: { servers: [url], timeoutMs: CONNECT_TIMEOUT_MS, ...credentials },
-      ...toHostSettings(withModels),
-      onEvent: (event) => tellHostEvent(event, output),
-    });
-  // The first makes the job: together they would ask for room at one time.
-  const first = await unlessAborted(signal, keep("host 1", local).ready);
-  const args = ["--url", url, "--job", flags.job, ...hostArguments(withModels)];
-  const environment = withoutConnection(context.environment);
-  const others = Array.from({ length: flags.hosts - 1 }, (_, i) => {
-    const name = `host process ${i + 2}`;
-    const start = (): StartedHost =>
-      new HostProcess({
-        command: thisCommand(),
-        args,
-        environment: token === undefined ? environment : { ...environment, NATS_TOKEN: token },
-        onMessage: (text) => output.message(`${name}: ${text}`),
-      });
-    return keep(name, start).ready;
-  });
-  const ids = [first, ...(await unlessAborted(signal, Promise.all(others)))];
   return {
     url,
     job: flags.job,
-    hosts: ids,
+    hosts: [first, ...ids],
     store,
     modelDirectory,
     broker: { pid, version },
   };
 }
 
-/** An environment without what leads to another broker: credentials for that one would only confuse. */
+/** Keeps the first host running, in this process. */
+function keepHere({ flags, keeper, hosts, output, token }: ServerParts): KeptHost {
+  const connection = { servers: [keeper.broker.url], timeoutMs: CONNECT_TIMEOUT_MS };
+  const start = (): StartedHost =>
+    startLocalHost({
+      connection: { ...connection, ...(token === undefined ? {} : { token }) },
+      ...toHostSettings(flags),
+      onEvent: (event) => tellHostEvent(event, output),
+    });
+  return keepHost(hosts, output, "host 1", start);
+}
+
+/** Keeps a host running in a process of its own. */
+function keepInProcess(parts: ServerParts, name: string): KeptHost {
+  const { context, flags, keeper, hosts, output, token } = parts;
+  const args = ["--url", keeper.broker.url, "--job", flags.job, ...hostArguments(flags)];
+  const environment = withoutConnection(context.environment);
+  const start = (): StartedHost =>
+    startHostProcess({
+      command: thisCommand(),
+      args,
+      environment: token === undefined ? environment : { ...environment, NATS_TOKEN: token },
+      onMessage: (text) => output.message(`${name}: ${text}`),
+    });
+  return keepHost(hosts, output, name, start);
+}
+
+function keepHost(
+  hosts: RunningHosts,
+  output: Output,
+  name: string,
+  start: () => StartedHost,
+): KeptHost {
+  const host = KeptHost.start({ name, start, onMessage: (text) => output.warning(text) });
+  hosts.add(name, host);
+  return host;
+}
+
+/** The message about a host that is not started again any more, while others go on. */
+function describeEnd(name: string, reason: PserverError | undefined): string {
+  const why = reason === undefined ? "" : `: ${reason.code}: ${reason.message}`;
+  return `${name} is not started again${why}; the other hosts take its shards`;
+}
+
+/** The environment without the address and credentials of another broker. */
 export function withoutConnection(
   environment: CliContext["environment"],
 ): CliContext["environment"] {

@@ -1,21 +1,21 @@
 import { ensureError, PserverError } from "../../protocol/errors.ts";
 
-/** A host that runs here or in a process of its own. */
+/** A host that runs in this process or in its own. */
 export interface RunningHost {
-  /** Settles when it has ended; with the reason unless it was stopped. */
+  /** Settles when it has ended, with the reason unless it was stopped. */
   readonly stopped: Promise<PserverError | undefined>;
   stop(): Promise<void>;
 }
 
 /** The hosts that this command has started. */
 export class RunningHosts {
-  /** Settles with the last one's reason when no host is left. */
+  /** Settles when no host is left, with the reason of the last one. */
   readonly allGone: Promise<PserverError>;
   readonly #hosts = new Set<RunningHost>();
   readonly #onGone: (name: string, reason: PserverError | undefined) => void;
   #noneLeft: (reason: PserverError) => void = () => {};
 
-  /** `onGone` is told of each host that ends unasked while others still run. */
+  /** `onGone` is called for each host that ends by itself while others still run. */
   constructor(onGone: (name: string, reason: PserverError | undefined) => void) {
     this.#onGone = onGone;
     this.allGone = new Promise((resolve) => {
@@ -33,7 +33,7 @@ export class RunningHosts {
     });
   }
 
-  /** Stops every host and waits for all; answers what went wrong. */
+  /** Stops every host and waits for all; returns the errors. */
   async stop(): Promise<PserverError[]> {
     const hosts = [...this.#hosts];
     this.#hosts.clear();

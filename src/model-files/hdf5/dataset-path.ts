@@ -1,18 +1,18 @@
 import { escapeName } from "../../protocol/names.ts";
 import { memberName } from "../member-name.ts";
 
-/** Where the dataset of a parameter lies, and the parameter's name where that is another. */
+/** Path of a parameter's dataset, and the parameter's name if that differs. */
 export interface DatasetPath {
   /** Names of groups and the dataset's, joined by `/`. */
   readonly path: string;
-  /** Kept as an attribute of the dataset, as JSON; absent if it is the path. */
+  /** Stored as JSON in an attribute of the dataset; absent if it equals the path. */
   readonly trueName?: string;
 }
 
 /**
- * The dataset of each parameter: the one of its name, groups for what stands before each `/`, as h5py makes
- * of a name. A name is escaped if it is no path of HDF5, with `.` or nothing between slashes for
- * instance, or leads through another parameter, as `a/b` beside `a`.
+ * The dataset of each parameter: its name as a path, with a group before each `/`, as in h5py. A
+ * name is escaped if it is no path in HDF5, for example with `.` or nothing between slashes, or
+ * leads through another parameter, as `a/b` beside `a`.
  */
 export function datasetPaths(names: readonly string[]): DatasetPath[] {
   const taken = new Set(names);
@@ -20,7 +20,7 @@ export function datasetPaths(names: readonly string[]): DatasetPath[] {
     const { name: path, trueName } = memberName(name);
     if (trueName !== undefined) return { path, trueName };
     const groups = groupsOf(name);
-    // With a = the first group may be what another name is escaped to.
+    // A first group with = may equal the escaped form of another name.
     const leadsThrough = groups[0]?.includes("=") || groups.some((group) => taken.has(group));
     return leadsThrough ? { path: escapeName(name), trueName: name } : { path };
   });

@@ -11,7 +11,7 @@ import {
 const INTEGER = 0;
 const FLOAT = 1;
 
-/** What h5wasm calls our element types, all little-endian. */
+/** h5wasm's names of our element types, all little-endian. */
 export const HDF5_TYPES: Readonly<Record<Dtype, string>> = {
   int32: "<i",
   uint32: "<I",
@@ -21,7 +21,7 @@ export const HDF5_TYPES: Readonly<Record<Dtype, string>> = {
   float64: "<d",
 };
 
-/** Our element type for a dataset's, of either byte order; undefined if no parameter has it. */
+/** The element type for a dataset of either byte order; undefined if no parameter can have it. */
 export function dtypeOfDataset({ type, size, signed, vlen }: TypeOfDataset): Dtype | undefined {
   if (vlen) return undefined;
   const bits = size * 8;
@@ -29,7 +29,7 @@ export function dtypeOfDataset({ type, size, signed, vlen }: TypeOfDataset): Dty
   return type === INTEGER ? named(`${signed ? "int" : "uint"}${bits}`) : undefined;
 }
 
-/** The elements that little-endian bytes are, in memory of their own. */
+/** Copies little-endian bytes into elements. */
 export function elementsOfBytes(dtype: Dtype, bytes: Uint8Array): TensorData {
   const data = allocateData(dtype, bytes.byteLength / DTYPES[dtype].bytes);
   new Uint8Array(data.buffer).set(bytes);

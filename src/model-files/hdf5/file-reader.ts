@@ -15,7 +15,9 @@ const DEPTH_MAX = 64;
 /** Bytes of a chunk of a dataset at most: the library unpacks whole ones into memory. */
 const CHUNK_BYTES_MAX = 256 * 1024 * 1024;
 
-/** The last of the library's own filters: others, such as lzf, are plug-ins that it lacks. */
+/**
+ * The highest id of HDF5's own filters; others, such as lzf, are plug-ins that this build lacks.
+ */
 const FILTER_MAX = 6;
 
 /** Reads the datasets of an HDF5 file that anybody may have made. */
@@ -30,8 +32,8 @@ export class Hdf5Reader {
   }
 
   /**
-   * Every dataset below the root, by hard and soft links, and the metadata if it is ours.
-   * @throws BAD_FILE for what is no dataset of numbers, or leads to another file; BAD_DTYPE; IO.
+   * Lists every dataset below the root, by hard and soft links, and our metadata.
+   * @throws BAD_FILE for anything but datasets of numbers in this file; BAD_DTYPE; IO.
    */
   list(): Hdf5Contents {
     const walk = { datasets: [] as FoundDataset[], links: 0, bytes: 0 };

@@ -17,9 +17,9 @@ export class Hdf5Writer {
   }
 
   /**
-   * Makes a dataset, and the groups before it: of all its bytes in one piece; or in chunks, which the
-   * library can make without having them.
-   * @throws BAD_FILE, IO, DISK_FULL, as the others do.
+   * Makes a dataset and its groups: contiguous if its bytes are given, else in chunks, whose
+   * elements can be written later.
+   * @throws BAD_FILE, IO, DISK_FULL, as the other methods do.
    */
   create(dataset: NewDataset): void {
     this.#file.run(`dataset ${quoteName(dataset.path)}`, (file) => {
@@ -44,7 +44,7 @@ export class Hdf5Writer {
     });
   }
 
-  /** Writes the metadata, if any, and all that the library has kept back. */
+  /** Writes the metadata, if any, and what the library has buffered. */
   finish(metadata: string): void {
     if (metadata !== "") {
       this.#file.run("metadata", (file) => file.create_attribute(METADATA_ATTRIBUTE, metadata));

@@ -4,10 +4,13 @@ import { errnoCode } from "../../system/file-errors.ts";
 import { badFile } from "../bad-file.ts";
 import type { FromHdf5, Hdf5Setup, ToHdf5 } from "./thread-messages.ts";
 
-/** How long the library may take for one step: a slow disk's, not that of a file that leads it in circles. */
+/**
+ * Longest time of the library for one message: enough for a slow disk, and an end for a file that
+ * makes it loop.
+ */
 const STEP_MS = 120_000;
 
-/** The same for listing a file, which takes some milliseconds for each of 100,000 datasets at most. */
+/** Longest time for listing a file: some milliseconds for each of up to 100,000 datasets. */
 const LIST_MS = 600_000;
 
 /** Memory for descriptions of datasets; elements and the library's own memory are not in it. */
@@ -20,8 +23,8 @@ interface Waiting {
 }
 
 /**
- * A thread of its own for the HDF5 library, which waits for the disk and keeps its memory until it is
- * ended. Answers come in the order of questions.
+ * A thread for the HDF5 library, which blocks on the disk and frees its memory only when its thread
+ * ends. Answers arrive in the order of the questions.
  */
 export class Hdf5Thread {
   readonly #file: string;
@@ -29,21 +32,27 @@ export class Hdf5Thread {
   readonly #waiting: Waiting[] = [];
   #ended: PserverError | undefined;
 
-  /** The descriptor in `setup` must stay open until the thread is closed. */
-  constructor(setup: Hdf5Setup) {
-    this.#file = setup.file;
-    this.#worker = new Worker(new URL("./thread.js", import.meta.url), {
+  private constructor(file: string, worker: Worker) {
+    this.#file = file;
+    this.#worker = worker;
+  }
+
+  /** Starts a thread. The descriptor in `setup` must stay open until the thread is closed. */
+  static start(setup: Hdf5Setup): Hdf5Thread {
+    const worker = new Worker(new URL("./thread.js", import.meta.url), {
       workerData: setup,
       resourceLimits: { maxOldGenerationSizeMb: HEAP_MB_MAX },
     });
-    this.#worker.on("message", (answer: FromHdf5) => this.#answered(answer));
-    this.#worker.on("error", (error) => this.#end(crashed(this.#file, error)));
-    this.#worker.on("exit", () => this.#end(closed(this.#file)));
+    const thread = new Hdf5Thread(setup.file, worker);
+    worker.on("message", (answer: FromHdf5) => thread.#answered(answer));
+    worker.on("error", (error) => thread.#end(crashed(setup.file, error)));
+    worker.on("exit", () => thread.#end(closed(setup.file)));
+    return thread;
   }
 
   /**
-   * Does one step.
-   * @throws what the thread tells; BAD_FILE if it takes more than 120 s, or 10 minutes to list; CLOSED.
+   * Sends one message and returns its answer.
+   * @throws the error in the answer; BAD_FILE after 120 s, or 10 minutes for `list`; CLOSED.
    */
   async ask(message: ToHdf5): Promise<FromHdf5> {
     if (this.#ended !== undefined) throw this.#ended;
@@ -57,7 +66,7 @@ export class Hdf5Thread {
     return answer;
   }
 
-  /** Ends the thread, whatever it does; what is under way fails with CLOSED. Again: does nothing. */
+  /** Ends the thread at once; messages under way fail with CLOSED. May be called again. */
   async close(): Promise<void> {
     this.#end(closed(this.#file));
     await this.#worker.terminate();

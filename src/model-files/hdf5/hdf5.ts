@@ -4,8 +4,13 @@ import { PserverError } from "../../protocol/errors.ts";
 import { checkNamesApart } from "../member-name.ts";
 import { encodeMetadata } from "../metadata.ts";
 import type { ModelFile } from "../model-file.ts";
-import type { IncomingModel, OutgoingModel, TensorHeader, TensorSource } from "../tensor.ts";
-import { dataBytes } from "../tensor.ts";
+import {
+  dataBytes,
+  type IncomingModel,
+  type OutgoingModel,
+  type TensorHeader,
+  type TensorSource,
+} from "../tensor.ts";
 import { boxes } from "./boxes.ts";
 import { type DatasetPath, datasetPaths } from "./dataset-path.ts";
 import { Hdf5Thread } from "./hdf5-thread.ts";
@@ -25,7 +30,7 @@ export async function writeHdf5(
   { fd: descriptor }: FileHandle,
   model: OutgoingModel,
 ): Promise<void> {
-  const thread = new Hdf5Thread({ mode: "write", descriptor, file });
+  const thread = Hdf5Thread.start({ mode: "write", descriptor, file });
   try {
     const paths = datasetPaths(model.tensors.map(({ name }) => name));
     for (const [i, tensor] of model.tensors.entries()) {
@@ -60,7 +65,7 @@ async function writeTensor(
   await pieces.end();
 }
 
-/** Cuts chunks of any lengths into pieces of the lengths that are asked for. */
+/** Cuts chunks of any lengths into pieces of requested lengths. */
 class Pieces {
   readonly #chunks: AsyncIterator<Uint8Array>;
   #rest: Uint8Array = new Uint8Array(0);
@@ -86,7 +91,7 @@ class Pieces {
     return piece;
   }
 
-  /** Lets the source check that nothing was left. */
+  /** Reads on to the end, so that the source checks its length. */
   async end(): Promise<void> {
     while ((await this.#chunks.next()).done !== true);
   }
@@ -104,7 +109,7 @@ export interface IncomingHdf5 extends IncomingModel {
  */
 export async function readHdf5(file: ModelFile): Promise<IncomingHdf5> {
   const setup = { mode: "read", descriptor: file.descriptor, file: file.path } as const;
-  const thread = new Hdf5Thread(setup);
+  const thread = Hdf5Thread.start(setup);
   try {
     const answer = await thread.ask({ type: "list" });
     if (answer.type !== "contents") throw new PserverError("INTERNAL", `no list: ${answer.type}`);

@@ -13,7 +13,7 @@ export const METADATA_ATTRIBUTE = "PSERVER.metadata";
 /** The attribute of a dataset that holds the name of its parameter as JSON, if that is not its path. */
 export const NAME_ATTRIBUTE = "PSERVER.name";
 
-/** A file open in the HDF5 library, which sees nothing but this file. */
+/** A file open in the HDF5 library, which can reach no other file. */
 export class Hdf5File {
   readonly file: File;
   readonly #path: string;
@@ -33,15 +33,15 @@ export class Hdf5File {
   static async open(path: string, descriptor: number, mode: "read" | "write"): Promise<Hdf5File> {
     const library = await ready;
     library.activate_throwing_error_handler();
-    const system = new SingleFileSystem(library.FS as unknown as EmscriptenFs, descriptor);
+    const system = SingleFileSystem.mount(library.FS as unknown as EmscriptenFs, descriptor);
     const open = (): File => new File(system.path, mode === "read" ? "r" : "w");
     return new Hdf5File(path, system, attempt(path, system, "HDF5 file", open));
   }
 
   /**
-   * The result of an operation of the library.
-   * @throws IO or DISK_FULL if the operating system has refused something; else BAD_FILE, that `what` cannot
-   * be read or written, with the library's reason.
+   * Runs an operation of the library.
+   * @throws IO or DISK_FULL if the operating system reported an error; else BAD_FILE naming `what`,
+   * with the library's reason.
    */
   run<T>(what: string, operation: (file: File) => T): T {
     return attempt(this.#path, this.#system, what, () => operation(this.file));
@@ -64,7 +64,7 @@ function attempt<T>(path: string, system: SingleFileSystem, what: string, operat
   }
 }
 
-/** Of the library's stack of errors the innermost one, which says what is wrong. */
+/** The innermost error in the library's stack, which names the cause. */
 function reasonOf(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error);
   const entries = [...text.matchAll(/^\s*#\d+: .*?\(\): (.*)$/gm)];

@@ -2,7 +2,7 @@ import { fstatSync, ftruncateSync, readSync, writeSync } from "node:fs";
 
 const DIRECTORY = "/model";
 const FILE_NAME = "model.h5";
-/** What the module may do is decided by the descriptor. */
+/** All permissions, because the descriptor decides what the module may do. */
 const DIRECTORY_MODE = 0o040_777;
 const FILE_MODE = 0o100_666;
 /** WASI's numbers of errors. */
@@ -31,8 +31,9 @@ interface FileStream {
 }
 
 /**
- * Shows a WebAssembly module one open file and nothing else of the machine's, whatever it may be led to
- * open. The first error of the operating system is kept: the module tells only that something failed.
+ * A file system for a WebAssembly module that holds one open file, so that the module can open no
+ * other. It remembers the first error of the operating system, because the module only tells that
+ * something failed.
  */
 export class SingleFileSystem {
   /** Where the module finds the file. */
@@ -41,15 +42,20 @@ export class SingleFileSystem {
   readonly #fs: EmscriptenFs;
   #failure: { readonly action: string; readonly cause: unknown } | undefined;
 
-  /** @param descriptor of the file; whoever has opened it closes it. */
-  constructor(fs: EmscriptenFs, descriptor: number) {
+  private constructor(fs: EmscriptenFs, descriptor: number) {
     this.#fs = fs;
     this.#descriptor = descriptor;
-    fs.mkdir(DIRECTORY);
-    fs.mount({ mount: () => this.#root() }, {}, DIRECTORY);
   }
 
-  /** What the operating system has refused first. */
+  /** Mounts the file with this descriptor, which the caller closes. */
+  static mount(fs: EmscriptenFs, descriptor: number): SingleFileSystem {
+    const system = new SingleFileSystem(fs, descriptor);
+    fs.mkdir(DIRECTORY);
+    fs.mount({ mount: () => system.#root() }, {}, DIRECTORY);
+    return system;
+  }
+
+  /** The first error of the operating system. */
   get failure(): { readonly action: string; readonly cause: unknown } | undefined {
     return this.#failure;
   }
@@ -63,7 +69,7 @@ export class SingleFileSystem {
   #node(parent: FileNode | null, name: string, mode: number): FileNode {
     const node = this.#fs.createNode(parent, name, mode, 0);
     node.node_ops = {
-      // The file is known by its name already; nothing else is found.
+      // The one file was added before, so no lookup finds anything else.
       lookup: () => {
         throw new this.#fs.ErrnoError(ENOENT);
       },

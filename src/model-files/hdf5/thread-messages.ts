@@ -8,7 +8,7 @@ import type { DatasetPath } from "./dataset-path.ts";
 /** Bytes that are written at a time; a larger dataset is stored in chunks of about as many. */
 export const WRITE_BYTES = 1024 * 1024;
 
-/** What a thread of HDF5 is started with. */
+/** Options of an HDF5 thread. */
 export interface Hdf5Setup {
   readonly mode: "read" | "write";
   /** Of the open file; the main thread closes it. */
@@ -17,7 +17,7 @@ export interface Hdf5Setup {
   readonly file: string;
 }
 
-/** What a dataset is made of. */
+/** A dataset to be made. */
 export interface NewDataset extends DatasetPath {
   readonly dtype: Dtype;
   readonly shape: readonly number[];
@@ -25,19 +25,19 @@ export interface NewDataset extends DatasetPath {
   readonly data?: Uint8Array;
 }
 
-/** A dataset as the thread has found it. */
+/** A dataset of a file. */
 export interface FoundDataset {
   readonly path: string;
   readonly header: TensorHeader;
 }
 
-/** What a reader finds in a file. */
+/** Contents of an HDF5 file. */
 export interface Hdf5Contents {
   readonly datasets: readonly FoundDataset[];
   readonly metadata: Metadata;
 }
 
-/** Where elements lie. */
+/** The elements of a box in a dataset. */
 export interface DatasetBox {
   readonly path: string;
   readonly dtype: Dtype;
@@ -45,7 +45,7 @@ export interface DatasetBox {
   readonly box: Box;
 }
 
-/** What the main thread asks for; each message is answered, in order. */
+/** Messages of the main thread; each is answered, in order. */
 export type ToHdf5 =
   | { readonly type: "create"; readonly dataset: NewDataset }
   | ({ readonly type: "write"; readonly data: Uint8Array } & DatasetBox)
@@ -53,7 +53,7 @@ export type ToHdf5 =
   | { readonly type: "list" }
   | ({ readonly type: "read" } & DatasetBox);
 
-/** An answer: what was asked for, or why not. */
+/** An answer: the result, or an error. */
 export type FromHdf5 =
   | { readonly type: "done" }
   | { readonly type: "contents"; readonly contents: Hdf5Contents }

@@ -9,7 +9,7 @@ import type { FromHdf5, Hdf5Setup, ToHdf5 } from "./thread-messages.ts";
 const port = parentPort;
 if (port === null) throw new PserverError("INTERNAL", "thread.ts is to be a worker thread");
 const { file: path, descriptor, mode } = workerData as Hdf5Setup;
-// Awaited with the first message, so that its error is the answer to that.
+// Awaited with the first message, which is answered with its error.
 const opened = Hdf5File.open(path, descriptor, mode).then((file) => ({
   writer: new Hdf5Writer(file),
   reader: new Hdf5Reader(file, path),

@@ -10,8 +10,9 @@ import {
   checkJournals,
   checkRoom,
 } from "../../../src/cli/doctor/jetstream-checks.ts";
-import { checkPermissions, ROLES, type Role } from "../../../src/cli/doctor/permission-checks.ts";
+import { checkPermissions } from "../../../src/cli/doctor/permission-checks.ts";
 import { makePaint } from "../../../src/cli/output/colors.ts";
+import { ROLES, type Role } from "../../../src/client/admin/permissions.ts";
 import { HEADER_BYTES_MAX } from "../../../src/protocol/limits.ts";
 
 const KIB = 1024;

@@ -1,9 +1,9 @@
 // Proves how versions are put in words, and that what is not known is said to be, with the reason.
 import { expect, test } from "vitest";
 import {
+  describeUnknown,
   describeUpdates,
   describeVersion,
-  KnownVersions,
   versionEntries,
 } from "../../../src/cli/job/known-versions.ts";
 
@@ -19,19 +19,22 @@ test("what is not known is no number", () => {
   expect(versionEntries(undefined)).toEqual({ version: null, updates: null });
 });
 
-test("names the shards that do not answer, of all replies", () => {
-  const known = new KnownVersions();
-  expect(known.gap).toBeUndefined();
-  known.add(["w", "b"], { versions: [{ least: 1, most: 1, updates: 0 }, null], silent: [3] });
-  expect(known.gap).toMatch(/^1 shard does not answer.*: 3$/);
-  known.add(["c"], { versions: [null], silent: [3, 4] });
-  expect(known.of("w")).toEqual({ least: 1, most: 1, updates: 0 });
-  expect(known.of("b")).toBeUndefined();
-  expect(known.gap).toMatch(/^2 shards do not answer.*: 3-4$/);
+test("names the shards that do not answer", () => {
+  const versions = new Map();
+  expect(describeUnknown({ versions, silentShards: [] })).toBeUndefined();
+  expect(describeUnknown({ versions, silentShards: [3] })).toMatch(
+    /^1 shard does not answer.*: 3$/,
+  );
+  expect(describeUnknown({ versions, silentShards: [3, 4] })).toMatch(
+    /^2 shards do not answer.*: 3-4$/,
+  );
 });
 
 test("says why nobody could be asked", () => {
-  const known = new KnownVersions();
-  known.refuse("the broker refuses publishing");
-  expect(known.gap).toBe("versions are not known: the broker refuses publishing");
+  const known = {
+    versions: new Map(),
+    silentShards: [3],
+    refusal: "the broker refuses publishing",
+  };
+  expect(describeUnknown(known)).toBe("versions are not known: the broker refuses publishing");
 });

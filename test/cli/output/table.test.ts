@@ -57,7 +57,11 @@ test("wide characters and combining marks line up as a terminal shows them", () 
 describe("a table that is too wide", () => {
   const three = [{ title: "NAME" }, { title: "HOSTS" }, { title: "AGE", align: "right" }] as const;
   const rows = [["embedding.weight", "alpha, beta, gamma", "12"]];
-  const concessions = [{ drop: "AGE" }, { wrap: "HOSTS", to: 6 }, { cut: "NAME", to: 8 }] as const;
+  const concessions = [
+    { kind: "drop", column: "AGE" },
+    { kind: "wrap", column: "HOSTS", to: 6 },
+    { kind: "cut", column: "NAME", to: 8 },
+  ] as const;
   const at = (width: number): string[] =>
     formatTable(three, rows, { paint: makePaint(false), width }, concessions);
 
@@ -95,9 +99,9 @@ describe("a table that is too wide", () => {
   test("cuts names after they were escaped", () => {
     const hostile = [["\u001b[2J\u001b[2J\u001b[2J", "", ""]];
     const [, line = ""] = formatTable(three, hostile, { paint: makePaint(false), width: 10 }, [
-      { drop: "AGE" },
-      { drop: "HOSTS" },
-      { cut: "NAME", to: 8 },
+      { kind: "drop", column: "AGE" },
+      { kind: "drop", column: "HOSTS" },
+      { kind: "cut", column: "NAME", to: 8 },
     ]);
     expect(line).toBe("\\x1b[…b[2J");
   });

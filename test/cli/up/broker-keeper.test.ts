@@ -155,7 +155,7 @@ test("ends a broker whose store is stuck and starts it again, each time it is to
     for (let told = 0; told < 3; told++) brokers.onStoreStuck[i]?.();
     await brokers.until(() => brokers.messages.length === 3 * (i + 1));
     expect(brokers.messages.slice(3 * i)).toEqual([
-      "the broker's disk was full, and since then it cannot write; there is room again",
+      "the broker cannot write since its disk was full; space is free again: restarting it",
       `the broker ended with exit code 0; starting it again (${i + 1} of 5)`,
       "the broker is back at nats://127.0.0.1:4333",
     ]);

@@ -26,7 +26,7 @@ class Hosts {
       return host;
     };
     const onMessage = (text: string): void => void this.messages.push(text);
-    return new KeptHost({ name: "host 1", start, onMessage, restartDelayMs: 0, ...more });
+    return KeptHost.start({ name: "host 1", start, onMessage, restartDelayMs: 0, ...more });
   }
 
   async until(condition: () => boolean): Promise<void> {

@@ -27,7 +27,7 @@ beforeEach(async () => {
 
 function guarded(shell: string, command: readonly string[]): GuardedProcess {
   const paint = (_rank: number, prefix: string): string => prefix;
-  return new GuardedProcess({
+  return GuardedProcess.start({
     program: shell.endsWith("busybox") ? [shell, "sh", "-c", GUARD] : [shell, "-c", GUARD],
     environment: { ...process.env, PIDS: `${directory.path}/pids` },
     startLine: startLine({ command, variables: {}, directory: directory.path }),
@@ -68,7 +68,7 @@ test.each(SHELLS)(
   "%s: what ignores all but SIGKILL is killed, with its children",
   async (shell) => {
     const told: string[] = [];
-    const trainer = new KeptTrainer({
+    const trainer = KeptTrainer.start({
       rank: 0,
       trainer: "stubborn",
       restartsMax: 3,

@@ -155,7 +155,7 @@ test("one that fails for good stops the others; its code is the launcher's, and 
   await nothingIsLeft();
   expect(await readdir(directory.path)).toContain("m.npz");
   const [name = ""] = await readdir(join(directory.path, ".pserver"));
-  expect(stderr).toContain(`${name}; go on from it with --store`);
+  expect(stderr).toContain(`${name}; continue with --store`);
   // What was folded is there for the next run.
   const pull = await directory.script(
     "pull.mjs",

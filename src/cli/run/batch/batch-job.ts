@@ -7,7 +7,7 @@ import type { BatchSystem } from "./batch-system.ts";
 import { readEnds, silentEnds, type TaskFiles } from "./task-ends.ts";
 import { TaskOutput } from "./task-output.ts";
 
-/** A job that was submitted. */
+/** A submitted job, and how to follow it. */
 export interface BatchJobOptions extends TaskFiles {
   readonly system: BatchSystem;
   readonly jobId: string;
@@ -18,43 +18,50 @@ export interface BatchJobOptions extends TaskFiles {
 
 const POLL_MS = 1_000;
 
-/** The queue is asked less often than files are looked for: that is one server for everybody. */
+/** The queue is asked less often than files are looked for: all users share one queue server. */
 const POLLS_PER_QUEUE_QUERY = 10;
 const QUERY_TIMEOUT_MS = 60_000;
 
-/** How long a file may take to appear here that a task has written elsewhere: NFS may look only once a minute. */
+/** How long a file that a task has written may take to appear here: NFS may look only once a minute. */
 const FILES_TIMEOUT_MS = 70_000;
 
-/** How long the rest of the output may take whoever reads it; it stays in the files. */
+/** How long the reader may take for the rest of the output, which stays in the files. */
 const OUTPUT_TIMEOUT_MS = 10_000;
 
-/** How long the queue may not answer, and how long a job that was cancelled may take to go. */
+/** How long the queue may fail to answer, and how long a cancelled job may stay in it. */
 const SILENCE_MS_MAX = 3_600_000;
 const CANCEL_TIMEOUT_MS = 120_000;
 
-/**
- * The trainers of a batch job, seen by the queue and by the files in which they tell what they print and how they
- * ended.
- */
+/** The trainers of a batch job, followed through the queue and the files with their output and exit codes. */
 export class BatchJob implements RunningTrainers {
-  readonly ended: Promise<void>;
   readonly #options: BatchJobOptions;
   readonly #output: TaskOutput;
   readonly #stopping = new AbortController();
   #ends: readonly TrainerEnd[] = [];
+  #ended: Promise<void> = Promise.resolve();
 
-  constructor(options: BatchJobOptions) {
+  private constructor(options: BatchJobOptions, output: TaskOutput) {
     this.#options = options;
-    this.#output = new TaskOutput(options);
-    this.ended = this.#untilEnded();
-    this.ended.catch(() => {});
+    this.#output = output;
+  }
+
+  /** Follows a job that was submitted. */
+  static follow(options: BatchJobOptions): BatchJob {
+    const job = new BatchJob(options, TaskOutput.follow(options));
+    job.#ended = job.#untilEnded();
+    job.#ended.catch(() => {});
+    return job;
+  }
+
+  get ended(): Promise<void> {
+    return this.#ended;
   }
 
   ends(): readonly TrainerEnd[] {
     return this.#ends;
   }
 
-  /** Cancels the job, waits until the queue has it no more, and prints the rest of what its tasks wrote. */
+  /** Cancels the job, waits until it has left the queue, and prints the rest of what its tasks wrote. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     if (this.#ends.length < this.#options.instances) await this.#cancel();
@@ -83,11 +90,11 @@ export class BatchJob implements RunningTrainers {
     const ends = await this.#watch();
     if (ends === undefined) return;
     this.#ends = ends;
-    // What a trainer has said comes before what is said of it.
+    // The output of trainers is printed before the report of how they ended.
     await this.#output.printWritten();
   }
 
-  /** How trainers ended, once the run is over by that; undefined if it is stopped before. */
+  /** How trainers ended, once all have or one has failed; undefined if the job is stopped before. */
   async #watch(): Promise<readonly TrainerEnd[] | undefined> {
     const { signal } = this.#stopping;
     let answeredMs = performance.now();
@@ -106,7 +113,7 @@ export class BatchJob implements RunningTrainers {
     return undefined;
   }
 
-  /** How all have ended: one that has not told has failed. */
+  /** How all have ended; one that has not told counts as failed. */
   async #lastEnds(): Promise<readonly TrainerEnd[]> {
     const { instances, jobId, onMessage, logDirectory } = this.#options;
     const deadlineMs = performance.now() + FILES_TIMEOUT_MS;

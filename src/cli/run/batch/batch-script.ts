@@ -4,19 +4,19 @@ import type { RunFlags } from "../run-flags.ts";
 import { exportLines, shellCommand, shellWord } from "../shell-words.ts";
 import { logNames } from "./log-names.ts";
 
-/** What a batch script is made of. */
+/** Contents of a batch script. */
 export interface BatchScript {
-  /** Lines that ask the batch system for what the job needs. */
+  /** Lines that request resources from the batch system. */
   readonly header: readonly string[];
   /** Shell expression for the rank. */
   readonly rank: string;
   readonly flags: RunFlags;
   readonly command: TrainerCommand;
-  /** What every trainer is told; nothing that others may not read. */
+  /** Variables of every trainer. Others may read the script, so none is secret. */
   readonly variables: Readonly<Record<string, string>>;
   /** Where trainers run. */
   readonly directory: string;
-  /** Where each writes what it prints and how it ended. */
+  /** Directory of the trainers' output and exit codes. */
   readonly logDirectory: string;
 }
 

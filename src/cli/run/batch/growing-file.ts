@@ -4,7 +4,7 @@ import { errnoCode } from "../../../system/file-errors.ts";
 /** The most that is read at a time. */
 const PIECE_BYTES = 64 * 1024;
 
-/** A file that another process writes, maybe on another machine: read as far as it is written, again and again. */
+/** A file that another process appends to, possibly on another machine. */
 export class GrowingFile {
   readonly #path: string;
   #readBytes = 0;
@@ -14,12 +14,12 @@ export class GrowingFile {
   }
 
   /**
-   * Hands over what is new until the size that the file has now; nothing if it is not there yet. One that has
-   * become shorter was begun anew, and is read from its start.
+   * Passes on the bytes since the last call, up to the present size; none if the file does not exist yet. A
+   * file that has become shorter was replaced, and is read from its start.
    * @throws what the file system says.
    */
   async readNew(take: (bytes: Buffer) => Promise<void>): Promise<void> {
-    // Opened each time: only then does a network file system ask the server for the present size.
+    // Opened each time, so that a network file system asks its server for the present size.
     const file = await openIfThere(this.#path);
     if (file === undefined) return;
     try {

@@ -21,14 +21,14 @@ const SUBMIT_TIMEOUT_MS = 120_000;
 const VERSION_TIMEOUT_MS = 10_000;
 const SCRIPT = "run.sh";
 
-/** Starts trainers as the tasks of one batch job. The directory is one that all machines share. */
+/** Starts trainers as the tasks of one batch job. All machines must share this directory. */
 export function launchBatch(system: BatchSystem): Launcher {
   return {
     isCommandHere: true,
     check(context, flags) {
       refuseFlags(flags, ["machines", "devices"]);
       checkProgram(flags, system.submitProgram, context.environment);
-      // What cannot be written into a script is refused before anything starts.
+      // Throws for values that cannot be written into a script.
       system.header(flags, "");
     },
     describe: (context, flags, command) => describe(system, context, flags, command),
@@ -57,7 +57,7 @@ async function describe(
   return `${script}# ${shellCommand(submission)}\n`;
 }
 
-/** The address that trainers would get; its port is known only once a broker has started. */
+/** The broker's address for trainers. Before the broker starts, its port may be unknown: `PORT`. */
 async function plannedUrl(context: CliContext, flags: RunFlags): Promise<string> {
   if (usesRunningServer(flags, context.environment))
     return accessOf(flags, context.environment).url;
@@ -85,9 +85,9 @@ async function submit(system: BatchSystem, launch: Launch): Promise<BatchJob> {
   await io("write", script, chmod(script, 0o700));
   const submission = [system.submitProgram, ...system.submitArguments(script)] as const;
   const answer = await runProgram(submission, {
-    // Credentials go with the submission: a script is a file, and shown to others by the queue.
+    // Credentials go into the environment: others may read the script, as a file and in the queue.
     environment: { ...inheritedEnvironment(launch), ...server.access.credentials },
-    // What the batch system itself says of a task goes to files beside the script.
+    // The batch system writes its own messages beside the script.
     directory: logDirectory,
     timeoutMs: SUBMIT_TIMEOUT_MS,
   });
@@ -98,7 +98,7 @@ async function submit(system: BatchSystem, launch: Launch): Promise<BatchJob> {
     throw new PserverError("UNSUPPORTED", message, { exitCode: answer.code });
   }
   output.message(`submitted as job ${jobId}; what trainers print is also in ${logDirectory}`);
-  return new BatchJob({
+  return BatchJob.follow({
     system,
     jobId,
     instances: flags.instances,

@@ -1,7 +1,7 @@
-/** Names of the files of a trainer in the directory of messages; of a shell's expression for the rank, too. */
+/** Names of a trainer's files in the log directory. The rank may be a shell expression. */
 export const logNames = {
   stdout: (rank: number | string) => `rank-${rank}.out`,
   stderr: (rank: number | string) => `rank-${rank}.err`,
-  /** Its exit code and how often it was started again; there once it has ended for good. */
+  /** Exit code and number of restarts; written when the trainer has ended for good. */
   end: (rank: number | string) => `rank-${rank}.end`,
 };

@@ -5,7 +5,7 @@ import { arrayRange, type BatchSystem, optionValue } from "./batch-system.ts";
 /** The longest name that every PBS takes. */
 const NAME_LENGTH_MAX = 15;
 
-/** States of tasks that are over: completed, finished, expired. */
+/** States of tasks that have ended: completed, finished, expired. */
 const OVER = new Set(["C", "F", "X"]);
 
 /** PBS in both of its dialects, Torque's and OpenPBS's: `qsub`, `qstat`, `qdel`. */

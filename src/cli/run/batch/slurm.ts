@@ -8,14 +8,14 @@ export const slurm: BatchSystem = {
   // biome-ignore lint/suspicious/noTemplateCurlyInString: the shell's, not ours
   rank: "${SLURM_ARRAY_TASK_ID:-0}",
   header,
-  // The command line is stronger than SBATCH_EXPORT and what the site has as default.
+  // The command line overrides SBATCH_EXPORT and the site's default.
   submitArguments: (script) => ["--parsable", "--export=ALL", script],
   jobId: (printed) => /^(\d+)(?:;|$)/m.exec(printed)?.[1],
   cancelCommand: (jobId) => ["scancel", jobId],
   queueCommand: (jobId) => ["squeue", "--noheader", "--jobs", jobId, "--format", "%T"],
   isQueued({ code, stdout, stderr }) {
     if (code === 0) return stdout.trim() !== "";
-    // It forgets jobs some minutes after their end.
+    // Slurm forgets a job some minutes after its end.
     return /Invalid job id/i.test(stderr) ? false : undefined;
   },
 };

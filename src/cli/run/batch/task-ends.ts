@@ -5,7 +5,7 @@ import { errnoCode, fileError } from "../../../system/file-errors.ts";
 import type { TrainerEnd } from "../running-trainers.ts";
 import { logNames } from "./log-names.ts";
 
-/** Which trainers can have told how they ended, and where. */
+/** The trainers of a batch job, and where they write how they ended. */
 export interface TaskFiles {
   readonly instances: number;
   readonly logDirectory: string;
@@ -13,7 +13,7 @@ export interface TaskFiles {
 }
 
 /**
- * How those trainers ended whose tasks have told.
+ * The ends of the trainers whose tasks have written them.
  * @throws IO, BAD_FILE for a file that cannot be read, or holds something else.
  */
 export async function readEnds(files: TaskFiles): Promise<TrainerEnd[]> {
@@ -21,7 +21,7 @@ export async function readEnds(files: TaskFiles): Promise<TrainerEnd[]> {
   return ends.filter((end) => end !== undefined);
 }
 
-/** Those that have not told, as failures. */
+/** The ends of the other trainers, as failures. */
 export function silentEnds(files: TaskFiles, told: readonly TrainerEnd[]): TrainerEnd[] {
   const known = new Set(told.map(({ rank }) => rank));
   const silent = ranksOf(files).filter((rank) => !known.has(rank));

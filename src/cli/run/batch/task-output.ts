@@ -5,7 +5,7 @@ import type { LinePrinter, TrainerOutput } from "../trainer-output.ts";
 import { GrowingFile } from "./growing-file.ts";
 import { logNames } from "./log-names.ts";
 
-/** Where tasks write, and what prints it. */
+/** Dependencies of {@link TaskOutput}. */
 export interface TaskOutputOptions {
   readonly logDirectory: string;
   readonly instances: number;
@@ -22,33 +22,40 @@ interface TaskStream {
 
 const POLL_MS = 1_000;
 
-/** Prints what the tasks of a batch job write to files, while they run. One piece of one file is held at a time. */
+/** Prints the files of a batch job's tasks while they are written. Memory holds one chunk of one file. */
 export class TaskOutput {
   readonly #onMessage: (text: string) => void;
   readonly #finishing = new AbortController();
-  readonly #following: Promise<void>;
+  #following: Promise<void> = Promise.resolve();
   #streams: readonly TaskStream[];
   #turn: Promise<void> = Promise.resolve();
 
-  constructor({ logDirectory, instances, output, onMessage }: TaskOutputOptions) {
+  private constructor(streams: readonly TaskStream[], onMessage: (text: string) => void) {
+    this.#streams = streams;
     this.#onMessage = onMessage;
+  }
+
+  /** Prints what the tasks write from now on. */
+  static follow({ logDirectory, instances, output, onMessage }: TaskOutputOptions): TaskOutput {
     const ranks = Array.from({ length: instances }, (_, rank) => rank);
-    this.#streams = ranks.flatMap((rank) =>
+    const streams = ranks.flatMap((rank) =>
       (["stdout", "stderr"] as const).map((name) => {
         const path = join(logDirectory, logNames[name](rank));
         return { path, file: new GrowingFile(path), lines: output.printer(rank, name) };
       }),
     );
-    this.#following = this.#follow();
+    const task = new TaskOutput(streams, onMessage);
+    task.#following = task.#follow();
+    return task;
   }
 
-  /** Settles when what is written by now is printed. */
+  /** Settles when everything written so far is printed. */
   printWritten(): Promise<void> {
     this.#turn = this.#turn.then(() => this.#printNew());
     return this.#turn;
   }
 
-  /** Prints the rest, last lines without an end too. No task may write any more. */
+  /** Prints the rest, including last lines without an end, after all tasks have ended. */
   async finish(): Promise<void> {
     this.#finishing.abort();
     await this.#following;
@@ -70,7 +77,7 @@ export class TaskOutput {
       try {
         await stream.file.readNew((bytes) => stream.lines.print(bytes));
       } catch (error) {
-        // The trainers do not need to be heard.
+        // Training goes on without this output.
         this.#streams = this.#streams.filter((each) => each !== stream);
         this.#onMessage(
           `${stream.path} cannot be followed any longer: ${ensureError(error).message}`,

@@ -1,21 +1,30 @@
 import type { Fields } from "../../protocol/codec.ts";
 import { type Synchronization, toSynchronization } from "../../protocol/config/index.ts";
-import { type Fallback, parseFallbacks } from "../../protocol/fallback.ts";
 import { asMap, flagField, integerField, listField, textField } from "../../protocol/fields.ts";
 import { SHARDS_MAX } from "../../protocol/limits.ts";
-import { type Declared, parseDeclared } from "./senders.ts";
 
-/** A host that is alive, with what else it said of itself. */
+/** A host that is alive, with everything else that it tells of itself. */
 export interface ListedHost {
   readonly id: string;
   readonly shards: readonly number[];
   readonly [more: string]: unknown;
 }
 
-/** A shard as its owner sees it, or `unowned` if none answers, with what else was said of it. */
+/**
+ * A shard as its owner sees it, with everything else that the owner tells of it; `unowned` if no owner
+ * answers. What is told is read by the functions of `shard-reports.ts`.
+ */
 export interface ListedShard {
   readonly shard: number;
   readonly state: string;
+  readonly [more: string]: unknown;
+}
+
+/** What a job's trainers have declared, and the quotas. */
+export interface Declared {
+  readonly parameters: number;
+  /** Bytes of values and optimizer state. */
+  readonly heldBytes: number;
   readonly [more: string]: unknown;
 }
 
@@ -24,25 +33,25 @@ export interface Participants {
   readonly hosts: readonly ListedHost[];
   readonly trainers: readonly string[];
   readonly shards: readonly ListedShard[];
-  /** What is declared; hosts of before do not tell. */
+  /** Absent in replies of older hosts. */
   readonly declared?: Declared;
   /** How the job's trainers keep step. */
   readonly synchronization: Synchronization;
-  /** Who keeps step; absent in a job whose trainers do not. */
+  /** The members of steps; absent in a job whose trainers do not keep step. */
   readonly members?: ListedMembers;
 }
 
 /** The members of a job's steps. */
 export interface ListedMembers {
   readonly revision: number;
-  /** Whether as many as the job asks for have been there at one time. */
+  /** Whether the job has ever had as many members at one time as it asks for. */
   readonly started: boolean;
   readonly trainers: readonly string[];
 }
 
 const LISTED_MAX = 100_000;
 
-/** @throws BAD_MESSAGE if the entries are no reply to `hosts`. */
+/** @throws BAD_MESSAGE if the fields are not a valid reply to `hosts`. */
 export function parseParticipants(fields: Fields): Participants {
   return {
     hosts: listField(fields, "hosts", LISTED_MAX).map(parseHost),
@@ -54,37 +63,13 @@ export function parseParticipants(fields: Fields): Participants {
   };
 }
 
-/** Shards that serve nothing at the moment, by their state. */
-export function idleShards(shards: readonly ListedShard[]): Map<string, number[]> {
-  const idle = new Map<string, number[]>();
-  for (const { shard, state } of shards) {
-    if (state !== "serving") idle.set(state, [...(idle.get(state) ?? []), shard]);
-  }
-  return idle;
-}
-
-/** Shards whose journal was replaced and that did not keep all of it, with what they lost. */
-export function fallenBack(
-  shards: readonly ListedShard[],
-): { readonly shard: number; readonly fallbacks: readonly Fallback[] }[] {
-  return shards.flatMap((listed) => {
-    const fallbacks = parseFallbacks(listed).filter(({ from, to }) => to >= from);
-    return fallbacks.length === 0 ? [] : [{ shard: listed.shard, fallbacks }];
-  });
-}
-
-/**
- * The last step that has closed everywhere, and the last one anywhere: a step closes in each shard by
- * itself. Undefined while no shard tells.
- */
-export function closedSteps(
-  shards: readonly ListedShard[],
-): { readonly everywhere: number; readonly anywhere: number } | undefined {
-  const closed = shards.flatMap(({ steps }) =>
-    steps === undefined ? [] : [integerField(asMap(steps, "steps"), "closed")],
-  );
-  if (closed.length === 0) return undefined;
-  return { everywhere: Math.min(...closed), anywhere: Math.max(...closed) };
+function parseDeclared(value: unknown): Declared {
+  const fields = asMap(value, "declared");
+  return {
+    ...fields,
+    parameters: integerField(fields, "parameters"),
+    heldBytes: integerField(fields, "heldBytes"),
+  };
 }
 
 function parseMembers(value: unknown): ListedMembers {

@@ -1,0 +1,172 @@
+import type { NatsConnection } from "@nats-io/transport-node";
+import { encodeMessage, type Fields } from "../../protocol/codec.ts";
+import { ensureError, PserverError } from "../../protocol/errors.ts";
+import {
+  type ParameterInfo,
+  parseStatusReply,
+  type StatusReply,
+  type StatusRequest,
+} from "../../protocol/lifecycle-messages.ts";
+import { PARAMETERS_PER_REQUEST_MAX } from "../../protocol/limits.ts";
+import { quoteName } from "../../protocol/names.ts";
+import { readStatusPages } from "../../protocol/status-pages.ts";
+import type { JobSubjects } from "../../protocol/subjects.ts";
+import { type BlockVersions, parseVersionsReply } from "../../protocol/versions.ts";
+import type { Calls } from "../calls.ts";
+import type { CallOptions } from "../deadline.ts";
+import type { Requests } from "../requests.ts";
+import { type Participants, parseParticipants } from "./participants.ts";
+import { findPermissions, type Permissions } from "./permissions.ts";
+
+/** How long to wait for a host where nobody listens; starting one takes longer anyway. */
+const NO_HOST_GRACE_MS = 1_000;
+
+/** Versions of parameters, as far as the hosts have told them. */
+export interface KnownVersions {
+  /** By name; without an entry: not initialized, or not known. */
+  readonly versions: ReadonlyMap<string, BlockVersions>;
+  /** Shards whose owners did not answer. */
+  readonly silentShards: readonly number[];
+  /** Why the hosts could not be asked, if they could not. */
+  readonly refusal?: string;
+}
+
+/** The broker that an admin is connected to. */
+export interface BrokerInfo {
+  readonly address: string;
+  readonly roundTripMs: number;
+  /** "" if the broker does not tell. */
+  readonly version: string;
+  /** The largest message it takes; 0 if it does not tell. */
+  readonly payloadBytesMax: number;
+}
+
+/** Dependencies of {@link JobAdmin}. */
+export interface JobAdminDeps {
+  /** The admin closes it. */
+  readonly connection: NatsConnection;
+  readonly requests: Pick<Requests, "ask">;
+  readonly calls: Calls;
+  readonly subjects: JobSubjects;
+  /** The id to ask under; permissions of the broker may be bound to it. */
+  readonly trainer: string;
+  /** For each call. */
+  readonly callOptions: CallOptions;
+}
+
+/**
+ * Questions to the hosts of a job that need no session: whoever asks does not join the job. Made by
+ * `openAdmin`. Each call ends after the `timeoutMs` given there, with NO_HOST if no host answers.
+ */
+export class JobAdmin {
+  readonly #deps: JobAdminDeps;
+
+  constructor(deps: JobAdminDeps) {
+    this.#deps = deps;
+  }
+
+  /** The id that it asks under. */
+  get trainer(): string {
+    return this.#deps.trainer;
+  }
+
+  /** State of the job, and parameters: those named, or a page in the order of names. */
+  async status(request: StatusRequest = {}): Promise<StatusReply> {
+    const { subjects, trainer } = this.#deps;
+    const subject = subjects.lifecycle(trainer, "status");
+    return parseStatusReply(await this.#ask("status", subject, { ...request }));
+  }
+
+  /** State of the job and all its parameters, ready or not, in the order of names. */
+  statusAndParameters(): Promise<{ status: StatusReply; parameters: ParameterInfo[] }> {
+    return readStatusPages((request) => this.status(request));
+  }
+
+  /**
+   * One parameter, which is ready.
+   * @throws UNKNOWN_PARAMETER, or NOT_INITIALIZED.
+   */
+  async parameter(name: string): Promise<ParameterInfo> {
+    const { parameters, state } = await this.status({ names: [name] });
+    const info = parameters[0] ?? undefined;
+    if (info?.ready) return info;
+    const details = { parameter: name, state };
+    if (info !== undefined || state !== "ready") {
+      const message = `${quoteName(name)} is not initialized; the job is ${state}`;
+      throw new PserverError("NOT_INITIALIZED", message, details);
+    }
+    const message = `no parameter is called ${quoteName(name)}`;
+    throw new PserverError("UNKNOWN_PARAMETER", message, details);
+  }
+
+  /** Hosts, shards and trainers of the job, as one of the hosts sees them. */
+  async participants(): Promise<Participants> {
+    const { subjects, trainer } = this.#deps;
+    return parseParticipants(await this.#ask("hosts", subjects.control(trainer, "hosts"), {}));
+  }
+
+  /**
+   * Versions of these parameters' blocks. All are unknown where the broker does not permit the request,
+   * and where the hosts are too old to know it.
+   */
+  async versions(names: readonly string[]): Promise<KnownVersions> {
+    const versions = new Map<string, BlockVersions>();
+    const silent = new Set<number>();
+    const { subjects, trainer } = this.#deps;
+    const subject = subjects.control(trainer, "versions");
+    try {
+      for (let from = 0; from < names.length; from += PARAMETERS_PER_REQUEST_MAX) {
+        const page = names.slice(from, from + PARAMETERS_PER_REQUEST_MAX);
+        const fields = await this.#ask("versions", subject, { names: page });
+        const reply = parseVersionsReply(fields, page.length);
+        for (const [i, name] of page.entries()) {
+          const told = reply.versions[i] ?? null;
+          if (told !== null) versions.set(name, told);
+        }
+        for (const shard of reply.silent) silent.add(shard);
+      }
+      return { versions, silentShards: [...silent] };
+    } catch (error) {
+      const { code, message } = ensureError(error);
+      if (code !== "DENIED" && code !== "BAD_MESSAGE") throw error;
+      return { versions, silentShards: [...silent], refusal: message };
+    }
+  }
+
+  /** The broker, after one round trip to it. */
+  async broker(): Promise<BrokerInfo> {
+    const { connection } = this.#deps;
+    return {
+      address: connection.getServer(),
+      roundTripMs: await connection.rtt(),
+      version: connection.info?.version ?? "",
+      payloadBytesMax: connection.info?.max_payload ?? 0,
+    };
+  }
+
+  /** What the broker permits this user to do in the job; changes nothing there. */
+  permissions(): Promise<Permissions> {
+    const { connection, subjects, trainer } = this.#deps;
+    return findPermissions(connection, subjects, trainer);
+  }
+
+  /** Closes the connection. */
+  close(): Promise<void> {
+    return this.#deps.connection.close();
+  }
+
+  #ask(what: string, subject: string, fields: Fields): Promise<Fields> {
+    const { requests, calls, callOptions, subjects } = this.#deps;
+    const { job } = subjects;
+    return calls.run(what, callOptions, (deadline) =>
+      requests.ask({
+        subject,
+        body: () => encodeMessage(fields),
+        read: (message) => message.fields,
+        deadline,
+        nobody: () => new PserverError("NO_HOST", `no host of job ${job} answers`, { job }),
+        patienceMs: NO_HOST_GRACE_MS,
+      }),
+    );
+  }
+}
