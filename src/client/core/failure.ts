@@ -1,0 +1,29 @@
+import type { ErrorCode, ErrorDetails } from "../../protocol/errors.ts";
+import type { Position } from "../../protocol/outcomes.ts";
+
+/**
+ * An error as the core handles it: it decides by the code and by the numbers below, and hands the rest
+ * back as it came. The shell's `PserverError` is one.
+ */
+export interface Failure {
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly details: ErrorDetails;
+}
+
+/** The position that a failure says was expected, as far as it says one. */
+export function expectedPosition({ details }: Failure): Partial<Position> {
+  const { expected } = details;
+  if (typeof expected !== "object" || expected === null) return {};
+  const { generation, seq } = expected as Partial<Position>;
+  return {
+    ...(typeof generation === "number" ? { generation } : {}),
+    ...(typeof seq === "number" ? { seq } : {}),
+  };
+}
+
+/** The session that a failure says is over; 0 if it says none. */
+export function receivedSession({ details }: Failure): number {
+  const { received } = details;
+  return typeof received === "number" ? received : 0;
+}

@@ -1,0 +1,454 @@
+import type { Answers, Outcome, Position } from "../../protocol/outcomes.ts";
+import { type BlockUpdate, isStoredNowhere, resetUpdate, type UpdateCall } from "./block-update.ts";
+import type { OutboxCommands, OutboxListener } from "./commands.ts";
+import type { Failure } from "./failure.ts";
+import { InFlight } from "./in-flight.ts";
+import { ASK_AFTER_MS, OutcomeTracker, type RecordSettler } from "./outcome-tracker.ts";
+import type { Positions } from "./positions.ts";
+import { ShardWindow } from "./shard-window.ts";
+import { applied, ended, isOver, rejected, settled, unknown, unsent } from "./update-call.ts";
+
+/** How long a PubAck may take before the record is published again. */
+const ACK_TIMEOUT_MS = 2_000;
+const RETRY_MAX_MS = 1_000;
+/** How often records without an answer are looked through. */
+const TICK_MS = 100;
+
+/** Dependencies of Outbox. */
+export interface OutboxDeps {
+  readonly commands: OutboxCommands;
+  readonly listener: OutboxListener;
+  readonly positions: Positions;
+  /** Bytes of elements that may be without a PubAck. */
+  readonly inFlightBytesMax: number;
+  /** Numbers of one shard that may be open. */
+  readonly windowRecords: number;
+}
+
+/**
+ * Publishes journal records and learns what became of them. It reads no clock: every event that needs the
+ * time has it as `nowMs`.
+ *
+ * A waiting update becomes a message only when both windows admit it: that of bytes in flight, and that
+ * of numbers of its shard. A record is repeated until its PubAck and no longer: after a reconnect, because
+ * what is published while disconnected is lost; after 2 s of silence; and, with growing delays, when the
+ * journal is full or nobody has made it yet. Repeats are harmless: a shard applies each number once.
+ *
+ * An update is waiting, or has an open number, or has its fate. In flight are records without a PubAck,
+ * among them those given up, until the broker has answered or cannot have them any more.
+ */
+export class Outbox implements RecordSettler {
+  readonly #deps: OutboxDeps;
+  readonly #windows: (ShardWindow | undefined)[] = [];
+  /** The windows in the order of their turns. */
+  readonly #turns: ShardWindow[] = [];
+  readonly #inFlight: InFlight;
+  readonly #tracker: OutcomeTracker;
+  readonly #over: UpdateCall[] = [];
+  #sessionEnd: Failure | undefined;
+  #turn = 0;
+  #waiting = 0;
+  #open = 0;
+  #session = 0;
+  #sendNumber = 0;
+  #lastAckAtMs = 0;
+  #isPaused = true;
+  #isConnected = true;
+  #hasTimer = false;
+
+  constructor(deps: OutboxDeps) {
+    this.#deps = deps;
+    this.#inFlight = new InFlight(deps.inFlightBytesMax);
+    this.#tracker = new OutcomeTracker({ ...deps, settler: this });
+  }
+
+  /** Bytes without a PubAck. */
+  get inFlightBytes(): number {
+    return this.#inFlight.bytes;
+  }
+
+  /**
+   * A call has updates to send. `callOver` is told once each has its fate: at once if it has none, or if
+   * its `end` is known already.
+   */
+  send(call: UpdateCall, nowMs: number): void {
+    for (const update of call.updates) {
+      if (call.end === undefined) this.#window(update.shard).waiting.append(update);
+      else unsent(update, this.#isConnected ? undefined : DISCONNECTED);
+    }
+    if (call.end === undefined) this.#waiting += call.updates.length;
+    this.#noteOver(call);
+    this.#finish(nowMs);
+  }
+
+  /** A call has ended, by its deadline for instance: what of it is pending is given up. */
+  endCall(call: UpdateCall, reason: Failure, nowMs: number): void {
+    if (isOver(call)) return;
+    ended(call, reason);
+    const obstacle = this.#isConnected ? undefined : DISCONNECTED;
+    for (const update of call.updates) {
+      if (update.fate !== "pending") continue;
+      if (update.isOpen) this.giveUp(update, reason);
+      else this.#dropWaiting(update, obstacle);
+    }
+    this.#finish(nowMs);
+  }
+
+  /** A session has begun: numbers start over. */
+  start(session: number, nowMs: number): void {
+    this.#session = session;
+    for (let first = this.#inFlight.first; first !== undefined; first = this.#inFlight.first) {
+      this.#leaveFlight(first, false);
+    }
+    for (const window of this.#turns) this.#restartWindow(window);
+    this.#isPaused = false;
+    this.#finish(nowMs);
+  }
+
+  /** The session has ended: nothing is published until `start`. */
+  pause(): void {
+    this.#isPaused = true;
+  }
+
+  /** The broker has stored a record. */
+  stored(slot: number, serial: number, shard: number, at: Position, nowMs: number): void {
+    const update = this.#inFlight.get(slot, serial);
+    if (update === undefined) return;
+    this.#lastAckAtMs = nowMs;
+    if (shard !== update.shard) {
+      this.#reject(update, otherShard(shard, update.shard));
+      this.#finish(nowMs);
+      return;
+    }
+    this.#deps.positions.note(shard, at);
+    const window = this.#window(update.shard);
+    window.ackedSendNumber = Math.max(window.ackedSendNumber, update.sendNumber);
+    this.#leaveFlight(update, update.sends === 1);
+    if (update.isOpen) {
+      update.storedGeneration = at.generation;
+      update.storedSeq = at.seq;
+      update.askAtMs = nowMs + ASK_AFTER_MS;
+      window.stored.append(update);
+      if (update.call.mode.isDoneWhenStored) {
+        applied(update);
+        this.#noteOver(update.call);
+      }
+    }
+    this.#finish(nowMs);
+  }
+
+  /** The broker has not stored a record; the same can be stored later if `isRetryable`. */
+  refused(
+    slot: number,
+    serial: number,
+    failure: Failure,
+    isRetryable: boolean,
+    nowMs: number,
+  ): void {
+    const update = this.#inFlight.get(slot, serial);
+    if (update === undefined) return;
+    this.#lastAckAtMs = nowMs;
+    update.refusals += 1;
+    if (!update.isOpen) {
+      this.#leaveFlight(update, false);
+    } else if (isRetryable) {
+      update.retryAtMs = nowMs + update.retryDelayMs;
+      update.retryDelayMs = Math.min(update.retryDelayMs * 2, RETRY_MAX_MS);
+      update.obstacle = failure;
+    } else {
+      this.#reject(update, failure);
+    }
+    this.#finish(nowMs);
+  }
+
+  /** The `publish` or `repeat` of an update has failed; raised before that command returns. */
+  publishFailed(update: BlockUpdate, failure: Failure): void {
+    update.sends -= 1;
+    if (update.sends > 0) {
+      this.giveUp(update, failure);
+      return;
+    }
+    // Nothing was handed to the connection, so the number stays free.
+    this.#window(update.shard).takeBack(update);
+    this.#open -= 1;
+    this.#inFlight.remove(update);
+    rejected(update, failure);
+    this.#noteOver(update.call);
+  }
+
+  /** An owner tells outcomes; `isReply` if they were asked for. Those of another session do not count. */
+  answered(answers: Answers, isReply: boolean, nowMs: number): void {
+    if (answers.session !== this.#session) return;
+    this.#tracker.take(this.#windows[answers.shard], answers, isReply);
+    this.#finish(nowMs);
+  }
+
+  /** A question for outcomes was answered with an error; `retryAfterMs` is how long it says to wait. */
+  askFailed(shard: number, failure: Failure, retryAfterMs: number, nowMs: number): void {
+    const window = this.#windows[shard];
+    if (window === undefined) return;
+    this.#tracker.askFailed(window, failure, retryAfterMs);
+    this.#finish(nowMs);
+  }
+
+  /** The broker refused what was published for an update that is in flight. */
+  denied(update: BlockUpdate, failure: Failure, nowMs: number): void {
+    this.#reject(update, failure);
+    this.#finish(nowMs);
+  }
+
+  /** The connection is lost: what is published from now on does not arrive. */
+  disconnected(): void {
+    this.#isConnected = false;
+    // What was given up and has no PubAck by now never will have one.
+    let next = this.#inFlight.first;
+    while (next !== undefined) {
+      const update = next;
+      next = update.next;
+      if (!update.isOpen) this.#leaveFlight(update, false);
+    }
+  }
+
+  /** The connection is back. */
+  reconnected(nowMs: number): void {
+    this.#isConnected = true;
+    this.#lastAckAtMs = nowMs;
+    const last = this.#sendNumber;
+    let next = this.#inFlight.first;
+    while (next !== undefined && next.sendNumber <= last) {
+      const update = next;
+      next = update.next;
+      if (update.isOpen) this.#repeat(update, nowMs);
+    }
+    for (const window of this.#turns) {
+      for (let one = window.stored.first; one !== undefined; one = one.next) one.askAtMs = 0;
+      window.askedAtMs = Number.NEGATIVE_INFINITY;
+    }
+    this.#finish(nowMs);
+  }
+
+  /** The time of `setTimer` has come. */
+  tick(nowMs: number): void {
+    this.#hasTimer = false;
+    if (this.#isConnected && !this.#isPaused) {
+      const last = this.#sendNumber;
+      let next = this.#inFlight.first;
+      while (next !== undefined && next.sendNumber <= last) {
+        const update = next;
+        next = update.next;
+        this.#check(update, nowMs);
+      }
+      for (const window of this.#turns) this.#tracker.ask(window, this.#session, nowMs);
+    }
+    this.#finish(nowMs);
+  }
+
+  /** A question for outcomes could not be published: the records asked for are given up. */
+  askNotPublished(shard: number, numbers: readonly number[], failure: Failure): void {
+    for (const n of numbers) {
+      const update = this.#windows[shard]?.get(n);
+      if (update !== undefined) this.giveUp(update, failure);
+    }
+  }
+
+  settle(update: BlockUpdate, outcome: Outcome): void {
+    // The outcome may be faster than the PubAck.
+    this.#closeNumber(update, update.sends === 1);
+    if (update.fate !== "pending") return;
+    if (outcome.code === "BAD_VALUE" && update.namesVersion) {
+      // A shard that has fallen back does not know the version any more.
+      update.namesVersion = false;
+      this.#putBack(update);
+      return;
+    }
+    settled(update, outcome);
+    this.#noteOver(update.call);
+  }
+
+  giveUp(update: BlockUpdate, reason: Failure): void {
+    const window = this.#window(update.shard);
+    if (update.storedGeneration > 0) window.stored.remove(update);
+    window.close(update);
+    this.#open -= 1;
+    // It stays in flight, where its bytes count: they may still be in the buffers of the connection.
+    if (update.hasMessage) this.#release(update, false);
+    if (update.fate !== "pending") return;
+    ended(update.call, reason);
+    if (isStoredNowhere(update)) unsent(update, update.obstacle);
+    else unknown(update);
+    this.#noteOver(update.call);
+  }
+
+  endSession(failure: Failure): void {
+    this.#sessionEnd ??= failure;
+  }
+
+  #window(shard: number): ShardWindow {
+    let window = this.#windows[shard];
+    if (window === undefined) {
+      window = new ShardWindow(shard, this.#deps.windowRecords);
+      this.#windows[shard] = window;
+      this.#turns.push(window);
+    }
+    return window;
+  }
+
+  /** Ends an event: publishes what the windows admit, and tells what is over. */
+  #finish(nowMs: number): void {
+    const sessionEnd = this.#sessionEnd;
+    this.#sessionEnd = undefined;
+    if (sessionEnd !== undefined) this.#deps.listener.sessionOver(sessionEnd, nowMs);
+    this.#pump(nowMs);
+    if (!this.#hasTimer && !this.#isPaused && this.#inFlight.count + this.#open > 0) {
+      this.#hasTimer = true;
+      this.#deps.commands.setTimer(nowMs + TICK_MS);
+    }
+    for (let call = this.#over.shift(); call !== undefined; call = this.#over.shift()) {
+      this.#deps.listener.callOver(call, nowMs);
+    }
+  }
+
+  #noteOver(call: UpdateCall): void {
+    if (isOver(call)) this.#over.push(call);
+  }
+
+  /** Publishes what the windows admit, one update of each shard in turn. */
+  #pump(nowMs: number): void {
+    const turns = this.#turns;
+    let idle = 0;
+    while (this.#waiting > 0 && !this.#isPaused && this.#isConnected && idle < turns.length) {
+      const window = turns[this.#turn % turns.length];
+      const first = window?.hasRoom ? window.waiting.first : undefined;
+      if (window === undefined || first === undefined) {
+        this.#turn += 1;
+        idle += 1;
+      } else if (first.call.rejection !== undefined) {
+        this.#dropWaiting(first, undefined);
+      } else {
+        // The turn is kept, so that a large update is not overtaken for ever by small ones.
+        if (!this.#inFlight.fits(first.dataBytes)) break;
+        this.#turn += 1;
+        idle = 0;
+        this.#publishFirst(window, first, nowMs);
+      }
+    }
+  }
+
+  #publishFirst(window: ShardWindow, update: BlockUpdate, nowMs: number): void {
+    window.waiting.remove(update);
+    this.#waiting -= 1;
+    window.open(update);
+    this.#open += 1;
+    this.#inFlight.add(update);
+    this.#notePublished(update, nowMs);
+    update.hasMessage = true;
+    this.#deps.commands.publish(update, this.#session, window.done);
+  }
+
+  #repeat(update: BlockUpdate, nowMs: number): void {
+    this.#inFlight.moveToEnd(update);
+    this.#notePublished(update, nowMs);
+    this.#deps.commands.repeat(update);
+  }
+
+  #notePublished(update: BlockUpdate, nowMs: number): void {
+    this.#sendNumber += 1;
+    update.sendNumber = this.#sendNumber;
+    update.sends += 1;
+    update.sentAtMs = nowMs;
+    update.retryAtMs = Number.POSITIVE_INFINITY;
+  }
+
+  /** Repeats a record in flight if that is due. */
+  #check(update: BlockUpdate, nowMs: number): void {
+    if (!update.isOpen) {
+      if (nowMs - update.sentAtMs > 2 * ACK_TIMEOUT_MS) this.#leaveFlight(update, false);
+    } else if (Number.isFinite(update.retryAtMs)) {
+      if (nowMs >= update.retryAtMs) this.#repeat(update, nowMs);
+    } else if (this.#isLost(update, nowMs)) {
+      this.#repeat(update, nowMs);
+    }
+  }
+
+  /**
+   * Whether a PubAck is overdue. The broker answers a shard's records in order, so a record is lost
+   * when a later one has its PubAck, or when for 2 s none came at all; a slow link alone, on which
+   * PubAcks still arrive, must not be filled with repeats.
+   */
+  #isLost(update: BlockUpdate, nowMs: number): boolean {
+    if (nowMs - update.sentAtMs < ACK_TIMEOUT_MS * Math.min(update.sends, 4)) return false;
+    const { ackedSendNumber } = this.#window(update.shard);
+    return ackedSendNumber > update.sendNumber || nowMs - this.#lastAckAtMs >= ACK_TIMEOUT_MS;
+  }
+
+  /** The record will never be applied, for a reason found before the fold. */
+  #reject(update: BlockUpdate, failure: Failure): void {
+    if (update.isOpen) this.#closeNumber(update, false);
+    else this.#leaveFlight(update, false);
+    if (update.fate !== "pending") return;
+    rejected(update, failure);
+    this.#noteOver(update.call);
+  }
+
+  #closeNumber(update: BlockUpdate, isReusable: boolean): void {
+    const window = this.#window(update.shard);
+    if (update.storedGeneration > 0) window.stored.remove(update);
+    window.close(update);
+    this.#open -= 1;
+    this.#leaveFlight(update, isReusable);
+  }
+
+  #leaveFlight(update: BlockUpdate, isReusable: boolean): void {
+    if (update.hasMessage) this.#release(update, isReusable);
+    if (update.slot >= 0) this.#inFlight.remove(update);
+  }
+
+  #release(update: BlockUpdate, isReusable: boolean): void {
+    update.hasMessage = false;
+    this.#deps.commands.release(update, isReusable);
+  }
+
+  #dropWaiting(update: BlockUpdate, obstacle: Failure | undefined): void {
+    this.#window(update.shard).waiting.remove(update);
+    this.#waiting -= 1;
+    unsent(update, obstacle);
+    this.#noteOver(update.call);
+  }
+
+  /** Has an update wait once more, before all others: it had its turn already. */
+  #putBack(update: BlockUpdate): void {
+    resetUpdate(update);
+    this.#window(update.shard).waiting.prepend(update);
+    this.#waiting += 1;
+  }
+
+  /** What the ended session leaves: known to be applied nowhere, it is sent again; else unknown. */
+  #restartWindow(window: ShardWindow): void {
+    for (let n = window.last; n > window.done; n--) {
+      const update = window.get(n);
+      if (update === undefined) continue;
+      const isAgain = isStoredNowhere(update) || update.isRejoined;
+      this.#closeNumber(update, false);
+      if (update.fate !== "pending") continue;
+      if (isAgain) {
+        this.#putBack(update);
+      } else {
+        unknown(update);
+        this.#noteOver(update.call);
+      }
+    }
+    window.restart();
+  }
+}
+
+/** What keeps updates from being stored without a connection. */
+const DISCONNECTED: Failure = {
+  code: "NO_BROKER",
+  message: "the connection to the broker is lost; the client goes on trying to reconnect",
+  details: {},
+};
+
+function otherShard(received: number, expected: number): Failure {
+  const message = `stored in the journal of shard ${received}; expected that of shard ${expected}`;
+  return { code: "BAD_MESSAGE", message, details: { expected, received } };
+}

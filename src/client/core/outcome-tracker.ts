@@ -1,0 +1,142 @@
+import { type ErrorCode, healsWithTime } from "../../protocol/errors.ts";
+import {
+  type Answers,
+  laterPosition,
+  type Outcome,
+  type Position,
+} from "../../protocol/outcomes.ts";
+import type { BlockUpdate } from "./block-update.ts";
+import type { OutboxCommands } from "./commands.ts";
+import { expectedPosition, type Failure } from "./failure.ts";
+import { noteReplaced, type Positions } from "./positions.ts";
+import type { ShardWindow } from "./shard-window.ts";
+
+/** How long an answer may take before it is asked for, and how often it is. */
+export const ASK_AFTER_MS = 1_000;
+const ASK_AGAIN_MS = 1_000;
+const ASK_SOON_MS = 200;
+
+/** Answers that say something of the session, not of the record. */
+const OF_THE_SESSION: readonly ErrorCode[] = ["SUPERSEDED", "REJOIN", "SETTLED"];
+/** What stops a shard until an operator repairs it: its records will not be applied meanwhile. */
+const STOPPED: readonly ErrorCode[] = [
+  "JOURNAL_DAMAGED",
+  "JOURNAL_LOST",
+  "SNAPSHOT_DAMAGED",
+  "UNKNOWN_RULES",
+];
+
+/** What the tracker has the outbox do with an open record. */
+export interface RecordSettler {
+  /** Its outcome is known. */
+  settle(update: BlockUpdate, outcome: Outcome): void;
+  /** Its outcome will not be known. */
+  giveUp(update: BlockUpdate, reason: Failure): void;
+  /** A host says that the session is over. */
+  endSession(failure: Failure): void;
+}
+
+/** Dependencies of OutcomeTracker. */
+export interface OutcomeTrackerDeps {
+  readonly positions: Positions;
+  readonly commands: OutboxCommands;
+  readonly settler: RecordSettler;
+}
+
+/**
+ * Takes the answers of shard owners, and asks for those that do not come: an owner that has just
+ * taken a shard over applies records without answering, and what is sent while disconnected is lost.
+ */
+export class OutcomeTracker {
+  readonly #deps: OutcomeTrackerDeps;
+
+  constructor(deps: OutcomeTrackerDeps) {
+    this.#deps = deps;
+  }
+
+  /** Answers of this session from the owner of a shard; `isReply` if they were asked for. */
+  take(window: ShardWindow | undefined, answers: Answers, isReply: boolean): void {
+    const { shard, generation, session, outcomes } = answers;
+    for (const outcome of outcomes) {
+      this.#deps.positions.note(shard, { generation, seq: outcome.seq });
+      const update = window?.get(outcome.n);
+      if (update !== undefined) this.#settle(update, outcome, session, isReply);
+    }
+  }
+
+  /** Asks for the outcomes that are due in a shard, all in one message. */
+  ask(window: ShardWindow, session: number, nowMs: number): void {
+    const { first } = window.stored;
+    if (first === undefined || first.askAtMs > nowMs) return;
+    if (nowMs - window.askedAtMs < ASK_AGAIN_MS) return;
+    window.askedAtMs = nowMs;
+    // Those that are nearly due go along: their own question would follow at once.
+    const dueMs = nowMs + ASK_SOON_MS;
+    const numbers: number[] = [];
+    let generation = Number.POSITIVE_INFINITY;
+    let seq = 0;
+    for (let n = window.done + 1; n <= window.last; n++) {
+      const update = window.get(n);
+      if (update === undefined || update.storedGeneration === 0 || update.askAtMs > dueMs) continue;
+      // One question is of one journal, the oldest.
+      if (update.storedGeneration > generation) continue;
+      if (update.storedGeneration < generation) {
+        generation = update.storedGeneration;
+        numbers.length = 0;
+        seq = 0;
+      }
+      numbers.push(n);
+      seq = Math.max(seq, update.storedSeq);
+    }
+    this.#deps.commands.askOutcomes(window.shard, session, numbers, { generation, seq });
+  }
+
+  /** A question for outcomes was answered with an error; `retryAfterMs` is how long it says to wait. */
+  askFailed(window: ShardWindow, failure: Failure, retryAfterMs: number): void {
+    const { code } = failure;
+    if (healsWithTime(code)) {
+      window.askedAtMs -= ASK_AGAIN_MS - Math.max(ASK_SOON_MS, retryAfterMs);
+    } else if (code === "REJOIN" || code === "SUPERSEDED") {
+      this.#deps.settler.endSession(failure);
+    } else if (code === "JOURNAL_REPLACED") {
+      noteReplaced(this.#deps.positions, window.shard, failure);
+      const { generation } = this.#deps.positions.get(window.shard);
+      this.#giveUpFrom(window, { generation: 1, seq: 0 }, generation, failure);
+    } else if (STOPPED.includes(code)) {
+      // Of a journal that ends too early, and is applied further, only what lay behind its end is lost.
+      const end = { generation: 1, seq: 0, ...expectedPosition(failure) };
+      this.#giveUpFrom(window, end, Number.POSITIVE_INFINITY, failure);
+    }
+    // Any other error is as good as no answer: the question is repeated until the call's deadline.
+  }
+
+  /** Gives up the records that are stored behind `end` in a journal before `generation`. */
+  #giveUpFrom(window: ShardWindow, end: Position, generation: number, reason: Failure): void {
+    for (let n = window.done + 1; n <= window.last; n++) {
+      const update = window.get(n);
+      if (update === undefined || update.storedGeneration === 0) continue;
+      const stored = { generation: update.storedGeneration, seq: update.storedSeq };
+      const isLost = stored.generation < generation && laterPosition(end, stored) === stored;
+      if (isLost) this.#deps.settler.giveUp(update, reason);
+    }
+  }
+
+  #settle(update: BlockUpdate, outcome: Outcome, session: number, isReply: boolean): void {
+    const { settler } = this.#deps;
+    const { code } = outcome;
+    if (code === undefined || !OF_THE_SESSION.includes(code)) {
+      settler.settle(update, outcome);
+      return;
+    }
+    // A session's end says nothing of an earlier copy of the record; only a record that was published
+    // once, and is answered itself, is known not to have been applied.
+    const isFirstCopy = !isReply && update.sends === 1;
+    const message = outcome.message ?? "the session is over";
+    const details = { shard: update.shard, n: update.n, received: session };
+    const failure: Failure = { code, message, details };
+    if (code === "REJOIN" && isFirstCopy) update.isRejoined = true;
+    else if (code === "SUPERSEDED" && isFirstCopy) settler.settle(update, outcome);
+    else if (code !== "REJOIN") settler.giveUp(update, failure);
+    if (code !== "SETTLED") settler.endSession(failure);
+  }
+}

@@ -1,0 +1,84 @@
+import { ERROR_CODES } from "../../protocol/errors.ts";
+import type { Outcome } from "../../protocol/outcomes.ts";
+import { type BlockUpdate, resetUpdate, type UpdateCall } from "./block-update.ts";
+import type { Failure } from "./failure.ts";
+
+/** Whether every update of the call has its fate. */
+export function isOver(call: UpdateCall): boolean {
+  return call.pending === 0;
+}
+
+/** Whether the call has failed; its error is the rejection, or made of what is unknown and unsent. */
+export function hasFailed(call: UpdateCall): boolean {
+  return call.rejection !== undefined || call.unknown > 0 || call.unsent > 0;
+}
+
+/** The update was applied, or stored if that is enough. */
+export function applied(update: BlockUpdate): void {
+  update.fate = "applied";
+  update.call.applied += 1;
+  update.call.pending -= 1;
+}
+
+/** The outcome of the update is known; the first rejection is the error of the call. */
+export function settled(update: BlockUpdate, { code, message = "" }: Outcome): void {
+  const { call } = update;
+  if (code === undefined || (code === "ALREADY_INITIALIZED" && call.mode.countsPresent)) {
+    applied(update);
+  } else if (code === "LATE" && call.mode.countsLate) {
+    update.fate = "late";
+    call.late += 1;
+    call.pending -= 1;
+  } else {
+    const text = message === "" ? ERROR_CODES[code].meaning : message;
+    rejected(update, { code, message: text, details: {} });
+  }
+}
+
+/** The update will never be applied. */
+export function rejected(update: BlockUpdate, failure: Failure): void {
+  const { call } = update;
+  update.fate = "rejected";
+  call.pending -= 1;
+  if (call.rejection !== undefined) return;
+  call.rejected = update;
+  call.rejection = failure;
+}
+
+/** The update was given up after it may have been stored. */
+export function unknown(update: BlockUpdate): void {
+  update.fate = "unknown";
+  update.call.unknown += 1;
+  update.call.pending -= 1;
+}
+
+/** The update was given up, and is stored nowhere. */
+export function unsent(update: BlockUpdate, obstacle: Failure | undefined): void {
+  const { call } = update;
+  update.fate = "unsent";
+  call.unsent += 1;
+  call.pending -= 1;
+  call.obstacle ??= obstacle;
+}
+
+/** Something ended the call or the session before every update had its fate; the first end counts. */
+export function ended(call: UpdateCall, end: Failure): void {
+  call.end ??= end;
+}
+
+/** Makes a call that is over as if nothing of it had been sent, to be sent once more. */
+export function restartCall(call: UpdateCall): void {
+  call.pending = call.updates.length;
+  call.applied = 0;
+  call.late = 0;
+  call.unknown = 0;
+  call.unsent = 0;
+  call.rejected = undefined;
+  call.rejection = undefined;
+  call.obstacle = undefined;
+  call.end = undefined;
+  for (const update of call.updates) {
+    update.fate = "pending";
+    resetUpdate(update);
+  }
+}
