@@ -8,9 +8,9 @@ import { type PartIndex, partCounts } from "../protocol/parts.ts";
 import { encodePullRequest, type PullReply, parsePullReply } from "../protocol/pulls.ts";
 import type { JobSubjects } from "../protocol/subjects.ts";
 import { ByteWindow } from "./byte-window.ts";
+import { noteReplaced, type Positions } from "./core/positions.ts";
 import type { Deadline } from "./deadline.ts";
 import type { Parameters } from "./parameters.ts";
-import { noteReplaced, type Positions } from "./positions.ts";
 import type { Requests } from "./requests.ts";
 import type { SeenVersions } from "./seen-versions.ts";
 

@@ -1,23 +1,23 @@
 import type { PserverError } from "../protocol/errors.ts";
 import type { JobSubjects } from "../protocol/subjects.ts";
 import { BlockReader } from "./block-reader.ts";
+import { Positions } from "./core/positions.ts";
 import { Fallbacks, type ShardFallback } from "./fallbacks.ts";
 import { Lifecycle } from "./lifecycle.ts";
-import { Outbox } from "./outbox.ts";
 import { Parameters } from "./parameters.ts";
-import { Positions } from "./positions.ts";
 import { Puller } from "./puller.ts";
 import { Requests } from "./requests.ts";
 import { SeenVersions } from "./seen-versions.ts";
 import { Session } from "./session.ts";
 import { Steps } from "./steps.ts";
+import { UpdateSender } from "./update-sender.ts";
 import { Updates } from "./updates.ts";
 import type { Wire } from "./wire.ts";
 
 /** What a client is made of. */
 export interface ClientParts {
   readonly requests: Requests;
-  readonly outbox: Outbox;
+  readonly sender: UpdateSender;
   readonly session: Session;
   readonly parameters: Parameters;
   readonly lifecycle: Lifecycle;
@@ -36,10 +36,12 @@ export function makeClientParts(options: {
   readonly onFallback?: ((fallback: ShardFallback) => void) | undefined;
 }): ClientParts {
   const { wire, subjects, trainer, fail } = options;
-  const positions = new Positions((shard, position) => fallbacks.replaced(shard, position));
+  const positions = new Positions({
+    journalReplaced: (shard, seen) => fallbacks.replaced(shard, seen),
+  });
   const seen = new SeenVersions();
   const requests = new Requests(wire);
-  const outbox: Outbox = new Outbox({
+  const sender: UpdateSender = new UpdateSender({
     wire,
     subjects,
     trainer,
@@ -50,12 +52,12 @@ export function makeClientParts(options: {
     requests,
     subjects,
     trainer,
-    onEnded: () => outbox.pause(),
-    onJoined: (reply) => outbox.start(reply.session),
+    onEnded: () => sender.pause(),
+    onJoined: (reply) => sender.start(reply.session),
     onLost: fail,
   });
   const parameters = new Parameters(session, positions);
-  const shared = { requests, outbox, session, parameters, positions, subjects, trainer, seen };
+  const shared = { requests, sender, session, parameters, positions, subjects, trainer, seen };
   const steps = new Steps(shared);
   const fallbacks = new Fallbacks({
     ...shared,
@@ -73,7 +75,7 @@ export function makeClientParts(options: {
   });
   return {
     requests,
-    outbox,
+    sender,
     session,
     parameters,
     steps,

@@ -344,7 +344,7 @@ export class Client {
     leaving.dispose();
     this.#parts.session.stop();
     this.#parts.fallbacks.close();
-    this.#parts.outbox.close();
+    this.#parts.sender.close();
     if (!this.#connection.isClosed()) await this.#connection.close();
   }
 
@@ -364,7 +364,7 @@ export class Client {
     this.#calls.fail(error);
     this.#parts.session.stop();
     this.#parts.fallbacks.close();
-    this.#parts.outbox.close();
+    this.#parts.sender.close();
   }
 }
 

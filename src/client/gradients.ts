@@ -6,14 +6,14 @@ import { quoteName } from "../protocol/names.ts";
 import type { PushOperation } from "../protocol/records.ts";
 import type { JobSubjects } from "../protocol/subjects.ts";
 import type { TensorLike } from "../protocol/tensor.ts";
-import type { Piece } from "./batch.ts";
+import { type Push, partUpdates, pushUpdates } from "./block-updates.ts";
 import { checkedNorm, fitData, fitTensor } from "./fit-tensor.ts";
 import { type IndexList, normalizeList } from "./part-index.ts";
 import { planRows } from "./part-plan.ts";
 import { slicePart } from "./part-values.ts";
-import { type Push, partPieces, pushPieces } from "./pieces.ts";
 import { sumRows } from "./row-sums.ts";
 import type { SeenVersions } from "./seen-versions.ts";
+import type { UpdateSource } from "./update-source.ts";
 
 /**
  * A gradient of some rows (of axis 0) of a parameter that is configured `sparse`. Negative numbers
@@ -31,7 +31,7 @@ export type Gradient = TensorLike | RowGradient;
 /** Gradients by parameter name. */
 export type GradientRecord = Readonly<Record<string, Gradient>> | ReadonlyMap<string, Gradient>;
 
-/** What the pieces of gradients are made with. */
+/** Dependencies and settings of gradient updates. */
 export interface GradientMode {
   readonly subjects: JobSubjects;
   readonly trainer: string;
@@ -47,18 +47,22 @@ export interface GradientMode {
  * @throws UNSUPPORTED, NO_LEARNING_RATE, BAD_DTYPE, BAD_SHAPE, BAD_INDEX or NON_FINITE for what does
  * not fit.
  */
-export function gradientPieces(info: ParameterInfo, given: Gradient, mode: GradientMode): Piece[] {
+export function gradientUpdates(
+  info: ParameterInfo,
+  given: Gradient,
+  mode: GradientMode,
+): UpdateSource[] {
   const { name, dtype, config } = info;
   checkTakesGradients(dtype, config, name);
   const hasRate = mode.learningRate !== undefined || config.learningRate !== undefined;
   if (!hasRate && config.optimizer.name !== "none") throw noRate(name);
-  if (isRowGradient(given)) return rowPieces(info, given, mode);
+  if (isRowGradient(given)) return rowUpdates(info, given, mode);
   const tensor = fitTensor(info, given);
   const norm = checkedNorm(info, tensor.data, mode.encoding);
-  return pushPieces(mode, info, tensor.data, toPush(info, norm, mode));
+  return pushUpdates(mode, info, tensor.data, toPush(info, norm, mode));
 }
 
-function rowPieces(info: ParameterInfo, given: RowGradient, mode: GradientMode): Piece[] {
+function rowUpdates(info: ParameterInfo, given: RowGradient, mode: GradientMode): UpdateSource[] {
   const { name, shape, config, layout } = info;
   if (!config.sparse) throw notSparse(name);
   const [size, ...rowShape] = shape;
@@ -74,7 +78,7 @@ function rowPieces(info: ParameterInfo, given: RowGradient, mode: GradientMode):
   const slices = planRows(info, rows).flatMap((part) =>
     slicePart(part, 0, Number.POSITIVE_INFINITY),
   );
-  return partPieces(mode, info, slices, values, toPush(info, norm, mode));
+  return partUpdates(mode, info, slices, values, toPush(info, norm, mode));
 }
 
 function toPush(info: ParameterInfo, norm: number | undefined, mode: GradientMode): Push {
@@ -87,9 +91,10 @@ function toPush(info: ParameterInfo, norm: number | undefined, mode: GradientMod
   return {
     ...(norm === undefined ? {} : { norm }),
     ...(encoding === undefined ? {} : { encoding }),
-    forgetSeen: (block) => seenBefore.delete(block),
-    operation: (block): PushOperation => {
-      const [step, version] = [currentStep(), seenBefore.get(block)];
+    namesVersion: (block) => seenBefore.has(block),
+    operation: (block, namesVersion): PushOperation => {
+      const step = currentStep();
+      const version = namesVersion ? seenBefore.get(block) : undefined;
       return {
         op: "grad",
         ...(lr === undefined ? {} : { lr }),

@@ -11,20 +11,20 @@ import { escapeName, quoteName } from "../protocol/names.ts";
 import type { JobSubjects } from "../protocol/subjects.ts";
 import { type Tensor, type TensorLike, toTensor } from "../protocol/tensor.ts";
 import { Backoff } from "./backoff.ts";
+import { initUpdates } from "./block-updates.ts";
+import type { Positions } from "./core/positions.ts";
 import type { Deadline } from "./deadline.ts";
 import { Declarations } from "./declarations.ts";
 import { checkFiniteElements, fitTensor, named } from "./fit-tensor.ts";
 import { OpenInits } from "./open-inits.ts";
-import type { Outbox } from "./outbox.ts";
 import type { Parameters } from "./parameters.ts";
-import { initPieces } from "./pieces.ts";
-import type { Positions } from "./positions.ts";
 import type { Session } from "./session.ts";
+import type { UpdateSender } from "./update-sender.ts";
 
 /** What the lifecycle belongs to. */
 export interface LifecycleOptions {
   readonly session: Session;
-  readonly outbox: Outbox;
+  readonly sender: UpdateSender;
   readonly parameters: Parameters;
   readonly positions: Positions;
   readonly subjects: JobSubjects;
@@ -126,10 +126,10 @@ export class Lifecycle {
 
   /** Stores the values of a parameter under its epoch; in a repeat, what is there already is done. */
   async #store(info: ParameterInfo, tensor: Tensor, deadline: Deadline): Promise<void> {
-    const pieces = initPieces(this.#options, info, tensor);
+    const sources = initUpdates(this.#options, info, tensor);
     const countsPresent = this.#openInits.isRepeat(info, tensor.data);
     try {
-      await this.#options.outbox.send(pieces, { deadline, countsPresent });
+      await this.#options.sender.send(sources, { deadline, countsPresent });
       this.#openInits.done(info);
     } catch (error) {
       this.#openInits.failed(info, tensor.data);

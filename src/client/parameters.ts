@@ -8,8 +8,8 @@ import {
 import { PARAMETERS_PER_REQUEST_MAX } from "../protocol/limits.ts";
 import { escapeName, quoteName } from "../protocol/names.ts";
 import { Backoff } from "./backoff.ts";
+import type { Positions } from "./core/positions.ts";
 import type { Deadline } from "./deadline.ts";
-import type { Positions } from "./positions.ts";
 import type { Session } from "./session.ts";
 
 /** Parameters looked up at one moment: null where none has the name. */

@@ -1,8 +1,8 @@
 import { ensureError, PserverError, reactionTo } from "../protocol/errors.ts";
 import { encodeStepRequest, parseStepReply, type StepReply } from "../protocol/steps.ts";
 import type { JobSubjects } from "../protocol/subjects.ts";
+import { noteReplaced, type Positions } from "./core/positions.ts";
 import type { Deadline } from "./deadline.ts";
-import { noteReplaced, type Positions } from "./positions.ts";
 import type { Requests } from "./requests.ts";
 
 /** What step requests belong to. */

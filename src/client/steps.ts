@@ -2,18 +2,18 @@ import type { Synchronization } from "../protocol/config/index.ts";
 import { ensureError, reactionTo, reactionToRejection } from "../protocol/errors.ts";
 import { parseEnterReply } from "../protocol/lifecycle-messages.ts";
 import { encodeClock } from "../protocol/records.ts";
-import type { Piece } from "./batch.ts";
 import { allOrFirstError } from "./block-reader.ts";
 import type { Deadline } from "./deadline.ts";
-import type { Outbox } from "./outbox.ts";
 import type { Session } from "./session.ts";
 import { askForStep, type StepRequestsOptions } from "./step-requests.ts";
 import { Turns } from "./turns.ts";
+import type { UpdateSender } from "./update-sender.ts";
+import type { UpdateSource } from "./update-source.ts";
 
 /** What the steps of a trainer belong to. */
 export interface StepsOptions extends StepRequestsOptions {
   readonly session: Session;
-  readonly outbox: Outbox;
+  readonly sender: UpdateSender;
 }
 
 /** How the gradients of one call take part in the steps of the job. */
@@ -238,18 +238,19 @@ export class Steps {
   }
 
   async #sendClocks(step: number, deadline: Deadline): Promise<void> {
-    const { outbox, session, subjects, trainer } = this.#options;
+    const { sender, session, subjects, trainer } = this.#options;
     const clocks = Array.from(
       { length: session.shards },
-      (_, shard): Piece => ({
+      (_, shard): UpdateSource => ({
         subject: subjects.clock(shard, trainer),
         shard,
-        topic: { step },
+        topic: { kind: "clock", step },
         dataBytes: 0,
+        namesVersion: false,
         draft: (head) => encodeClock({ verb: "clock", ...head, step }),
       }),
     );
-    await outbox.send(clocks, { deadline });
+    await sender.send(clocks, { deadline });
   }
 }
 

@@ -6,18 +6,18 @@ import { HEADER_BYTES_MAX } from "../protocol/limits.ts";
 import { quoteName } from "../protocol/names.ts";
 import type { JobSubjects } from "../protocol/subjects.ts";
 import type { TensorLike } from "../protocol/tensor.ts";
-import type { Piece } from "./batch.ts";
+import { type Push, partUpdates, pushUpdates, setUpdates } from "./block-updates.ts";
 import type { Deadline } from "./deadline.ts";
 import { checkFiniteElements, fitData, fitTensor } from "./fit-tensor.ts";
-import { type GradientRecord, gradientPieces } from "./gradients.ts";
-import type { Outbox } from "./outbox.ts";
+import { type GradientRecord, gradientUpdates } from "./gradients.ts";
 import type { Parameters } from "./parameters.ts";
 import type { IndexList } from "./part-index.ts";
 import { planPart } from "./part-plan.ts";
 import { slicePart } from "./part-values.ts";
-import { type Push, partPieces, pushPieces, setPieces } from "./pieces.ts";
 import type { SeenVersions } from "./seen-versions.ts";
 import type { GradResult, Steps } from "./steps.ts";
+import type { UpdateSender } from "./update-sender.ts";
+import type { UpdateSource } from "./update-source.ts";
 
 /** Tensors by parameter name. */
 export type TensorRecord = Readonly<Record<string, TensorLike>> | ReadonlyMap<string, TensorLike>;
@@ -25,9 +25,9 @@ export type TensorRecord = Readonly<Record<string, TensorLike>> | ReadonlyMap<st
 /** When an update is done: folded by the shard's owner, or stored in the journal. */
 export type Ack = "applied" | "stored";
 
-/** What updates belong to. */
+/** Dependencies of Updates. */
 export interface UpdatesOptions {
-  readonly outbox: Outbox;
+  readonly sender: UpdateSender;
   readonly parameters: Parameters;
   readonly subjects: JobSubjects;
   readonly trainer: string;
@@ -65,19 +65,19 @@ export class Updates {
   ): Promise<GradResult> {
     const { learningRate, encoding, endStep = true } = options;
     if (learningRate !== undefined) checkLearningRate(learningRate);
-    const { subjects, trainer, seen, steps, outbox } = this.#options;
+    const { subjects, trainer, seen, steps, sender } = this.#options;
     let step: number | undefined;
     const mode = { subjects, trainer, learningRate, encoding, seen, step: () => step };
     return this.#update(
       entriesOf(grads),
       deadline,
-      (info, given) => gradientPieces(info, given, mode),
-      (pieces) => {
-        const shards = pieces.map(({ shard }) => shard);
+      (info, given) => gradientUpdates(info, given, mode),
+      (sources) => {
+        const shards = sources.map(({ shard }) => shard);
         return steps.gradients({ shards, endStep }, deadline, (place) => {
           step = place.step;
           const { countsLate } = place;
-          return outbox.send(pieces, { deadline, stored: options.ack === "stored", countsLate });
+          return sender.send(sources, { deadline, stored: options.ack === "stored", countsLate });
         });
       },
     );
@@ -95,7 +95,7 @@ export class Updates {
     await this.#send([[name, given]], deadline, mode, (info, value) => {
       const { data } = fitTensor(info, value);
       checkFiniteElements(info, data, mode.encoding);
-      return pushPieces(this.#options, info, data, push);
+      return pushUpdates(this.#options, info, data, push);
     });
   }
 
@@ -120,7 +120,7 @@ export class Updates {
       const bytesMax = this.#options.payloadBytesMax() - HEADER_BYTES_MAX;
       const elementBytes = encodedBytes(info.dtype, encoding, 1);
       const slices = blocks.flatMap((block) => slicePart(block, elementBytes, bytesMax));
-      return partPieces(this.#options, info, slices, data, push);
+      return partUpdates(this.#options, info, slices, data, push);
     });
   }
 
@@ -129,7 +129,7 @@ export class Updates {
     await this.#send(entriesOf(tensors), deadline, mode, (info, given) => {
       const tensor = fitTensor(info, given);
       checkFiniteElements(info, tensor.data);
-      return setPieces(this.#options, info, tensor);
+      return setUpdates(this.#options, info, tensor);
     });
   }
 
@@ -137,19 +137,19 @@ export class Updates {
     entries: Entries<TensorLike>,
     deadline: Deadline,
     { ack }: UpdateMode,
-    toPieces: (info: ParameterInfo, given: TensorLike) => Piece[],
+    toUpdates: (info: ParameterInfo, given: TensorLike) => UpdateSource[],
   ): Promise<unknown> {
     const options = { deadline, stored: ack === "stored" };
-    return this.#update(entries, deadline, toPieces, (pieces) =>
-      this.#options.outbox.send(pieces, options),
+    return this.#update(entries, deadline, toUpdates, (sources) =>
+      this.#options.sender.send(sources, options),
     );
   }
 
   async #update<Given, Result>(
     entries: Entries<Given>,
     deadline: Deadline,
-    toPieces: (info: ParameterInfo, given: Given) => Piece[],
-    send: (pieces: readonly Piece[]) => Promise<Result>,
+    toUpdates: (info: ParameterInfo, given: Given) => UpdateSource[],
+    send: (sources: readonly UpdateSource[]) => Promise<Result>,
   ): Promise<Result> {
     const { parameters } = this.#options;
     if (entries.length === 0) {
@@ -161,13 +161,13 @@ export class Updates {
     const names = entries.map(([name]) => name);
     const infos = await parameters.require(names, deadline);
     try {
-      const pieces: Piece[] = [];
+      const sources: UpdateSource[] = [];
       infos.forEach((info, i) => {
         const [, given] = entries[i] as Entries<Given>[number];
         if (info.config.static) throw isStatic(info.name);
-        for (const piece of toPieces(info, given)) pieces.push(piece);
+        for (const source of toUpdates(info, given)) sources.push(source);
       });
-      return await send(pieces);
+      return await send(sources);
     } catch (caught) {
       const error = ensureError(caught);
       // Initialized anew since it was looked up: the next call is to look again.

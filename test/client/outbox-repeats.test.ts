@@ -1,7 +1,7 @@
-// Proves when the outbox sends a record again, unchanged, and when it does not. There is no broker:
+// Proves when the sender sends a record again, unchanged, and when it does not. There is no broker:
 // the test plays broker and host on a fake connection, with a fake clock.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import type { Outbox } from "../../src/client/outbox.ts";
+import type { UpdateSender } from "../../src/client/update-sender.ts";
 import type { FakeWire, Published } from "../support/fake-wire.ts";
 import {
   ack,
@@ -11,11 +11,11 @@ import {
   FULL,
   fail,
   head,
-  largePiece,
-  piece,
-  pieces,
+  largeUpdate,
   settle,
   setUp,
+  update,
+  updates,
   watch,
 } from "./outbox-rig.ts";
 
@@ -29,11 +29,11 @@ afterEach(() => {
 
 describe("repeats", () => {
   test("after a reconnect what has no PubAck is sent again, unchanged; what has one is asked for", async () => {
-    const { wire, outbox } = setUp();
-    const call = watch(outbox.send(pieces(0, 2), { deadline: deadline() }));
+    const { wire, sender } = setUp();
+    const call = watch(sender.send(updates(0, 2), { deadline: deadline() }));
     ack(wire, wire.published[0], 1);
     wire.disconnect();
-    watch(outbox.send([piece(0, 9)], { deadline: deadline() }));
+    watch(sender.send([update(0, 9)], { deadline: deadline() }));
     expect(wire.published).toHaveLength(2);
     wire.reconnect();
     expect(wire.published[2]?.bytes).toEqual(wire.published[1]?.bytes);
@@ -46,11 +46,11 @@ describe("repeats", () => {
   });
 
   test("after a reconnect records are repeated in the order in which they were sent", () => {
-    const { wire, outbox } = setUp();
-    watch(outbox.send(pieces(0, 4), { deadline: deadline() }));
+    const { wire, sender } = setUp();
+    watch(sender.send(updates(0, 4), { deadline: deadline() }));
     ack(wire, wire.published[0], 1);
     ack(wire, wire.published[2], 3);
-    watch(outbox.send([piece(0, 4), piece(0, 5), piece(0, 6)], { deadline: deadline() }));
+    watch(sender.send([update(0, 4), update(0, 5), update(0, 6)], { deadline: deadline() }));
     wire.disconnect();
     wire.reconnect();
     const again = wire.published.slice(7).map(({ subject }) => subject);
@@ -58,12 +58,12 @@ describe("repeats", () => {
   });
 
   test("a PubAck that comes twice is not taken for that of a later record", async () => {
-    const { wire, outbox } = setUp();
-    watch(outbox.send([piece(0)], { deadline: deadline() }));
+    const { wire, sender } = setUp();
+    watch(sender.send([update(0)], { deadline: deadline() }));
     ack(wire, wire.published[0], 1);
-    watch(outbox.send([piece(0, 1)], { deadline: deadline() }));
+    watch(sender.send([update(0, 1)], { deadline: deadline() }));
     ack(wire, wire.published[0], 1);
-    expect(outbox.inFlightBytes).toBe(8);
+    expect(sender.inFlightBytes).toBe(8);
     await vi.advanceTimersByTimeAsync(2_200);
     const again = wire.published.slice(2).map(({ subject }) => subject);
     expect(again).toContain("log.0.1");
@@ -71,8 +71,8 @@ describe("repeats", () => {
   });
 
   test("a missing PubAck repeats the record, until there is one and no longer", async () => {
-    const { wire, outbox } = setUp();
-    watch(outbox.send([piece(0)], { deadline: deadline() }));
+    const { wire, sender } = setUp();
+    watch(sender.send([update(0)], { deadline: deadline() }));
     await vi.advanceTimersByTimeAsync(1_900);
     expect(wire.published).toHaveLength(1);
     await vi.advanceTimersByTimeAsync(300);
@@ -85,8 +85,8 @@ describe("repeats", () => {
   });
 
   test("a slow link on which PubAcks still arrive is not filled with repeats", async () => {
-    const { wire, outbox } = setUp();
-    watch(outbox.send(pieces(0, 10), { deadline: deadline() }));
+    const { wire, sender } = setUp();
+    watch(sender.send(updates(0, 10), { deadline: deadline() }));
     for (let i = 0; i < 10; i++) {
       await vi.advanceTimersByTimeAsync(1_500);
       ack(wire, wire.published[i], i + 1);
@@ -96,9 +96,9 @@ describe("repeats", () => {
   });
 
   /** Has a PubAck come every half second, of shard 9, so that silence says of nothing that it is lost. */
-  async function passWithTraffic(wire: FakeWire, outbox: Outbox, ms: number): Promise<void> {
+  async function passWithTraffic(wire: FakeWire, sender: UpdateSender, ms: number): Promise<void> {
     for (let spentMs = 0; spentMs < ms; spentMs += 500) {
-      watch(outbox.send([piece(9)], { deadline: deadline(), stored: true }));
+      watch(sender.send([update(9)], { deadline: deadline(), stored: true }));
       ack(wire, wire.published.at(-1), 1 + spentMs, "PS_j_9");
       await vi.advanceTimersByTimeAsync(500);
     }
@@ -109,35 +109,35 @@ describe("repeats", () => {
   }
 
   test("a record that later ones of its shard have overtaken is sent again", async () => {
-    const { wire, outbox } = setUp();
-    watch(outbox.send([piece(0), piece(0, 1), piece(1)], { deadline: deadline() }));
+    const { wire, sender } = setUp();
+    watch(sender.send([update(0), update(0, 1), update(1)], { deadline: deadline() }));
     ack(wire, sendings(wire, "log.0.1")[0], 1);
-    await passWithTraffic(wire, outbox, 1_500);
+    await passWithTraffic(wire, sender, 1_500);
     expect(sendings(wire, "log.0.0")).toHaveLength(1);
-    await passWithTraffic(wire, outbox, 1_000);
+    await passWithTraffic(wire, sender, 1_000);
     const [first, second] = sendings(wire, "log.0.0");
     expect(second?.bytes).toEqual(first?.bytes);
     // Nothing of its own shard has overtaken this one: its PubAck may be on its way.
     expect(sendings(wire, "log.1.0")).toHaveLength(1);
     // The repeat has been overtaken by nothing.
-    await passWithTraffic(wire, outbox, 10_000);
+    await passWithTraffic(wire, sender, 10_000);
     expect(sendings(wire, "log.0.0")).toHaveLength(2);
   });
 
   test("PubAcks of a shard that come out of order overtake all the same", async () => {
-    const { wire, outbox } = setUp();
-    watch(outbox.send(pieces(0, 3), { deadline: deadline() }));
+    const { wire, sender } = setUp();
+    watch(sender.send(updates(0, 3), { deadline: deadline() }));
     ack(wire, wire.published[2], 2);
     ack(wire, wire.published[0], 1);
-    await passWithTraffic(wire, outbox, 2_500);
+    await passWithTraffic(wire, sender, 2_500);
     expect(sendings(wire, "log.0.1")).toHaveLength(2);
   });
 
   test("a record without a PubAck is sent again after 2 s, then 4, 6, 8 and 8 s", async () => {
-    const { wire, outbox } = setUp();
+    const { wire, sender } = setUp();
     const startedMs = performance.now();
     const timesMs: number[] = [];
-    watch(outbox.send([piece(0)], { deadline: deadline(60_000) }));
+    watch(sender.send([update(0)], { deadline: deadline(60_000) }));
     while (timesMs.length < 5) {
       await vi.advanceTimersByTimeAsync(100);
       const again = sendings(wire, "log.0.0").length - 1;
@@ -148,8 +148,8 @@ describe("repeats", () => {
   });
 
   test("a record that is refused for a time is sent again after 50 ms, doubled up to 1 s", async () => {
-    const { wire, outbox } = setUp();
-    watch(outbox.send([piece(0)], { deadline: deadline(60_000) }));
+    const { wire, sender } = setUp();
+    watch(sender.send([update(0)], { deadline: deadline(60_000) }));
     const pausesMs: number[] = [];
     for (let time = 1; time <= 8; time++) {
       fail(wire, sendings(wire, "log.0.0").at(-1), FULL);
@@ -166,8 +166,8 @@ describe("repeats", () => {
   });
 
   test("after a reconnect outcomes are asked for at once, though they were just before", async () => {
-    const { wire, outbox } = setUp();
-    watch(outbox.send([piece(0)], { deadline: deadline() }));
+    const { wire, sender } = setUp();
+    watch(sender.send([update(0)], { deadline: deadline() }));
     ack(wire, wire.published[0], 1);
     await vi.advanceTimersByTimeAsync(1_100);
     expect(sendings(wire, "ps.j.shard.0.t.outcome")).toHaveLength(1);
@@ -178,8 +178,8 @@ describe("repeats", () => {
   });
 
   test("while there is no connection nothing is sent again, or asked for", async () => {
-    const { wire, outbox } = setUp();
-    watch(outbox.send(pieces(0, 3), { deadline: deadline(60_000) }));
+    const { wire, sender } = setUp();
+    watch(sender.send(updates(0, 3), { deadline: deadline(60_000) }));
     ack(wire, wire.published[0], 1);
     fail(wire, wire.published[1], FULL);
     wire.disconnect();
@@ -188,20 +188,20 @@ describe("repeats", () => {
   });
 
   test("the memory of a record that was sent twice is not used again: a copy may be on its way", async () => {
-    const { wire, outbox } = setUp();
+    const { wire, sender } = setUp();
     const taken: ArrayBufferLike[] = [];
-    const large = largePiece(taken);
-    watch(outbox.send([large], { deadline: deadline() }));
+    const large = largeUpdate(taken);
+    watch(sender.send([large], { deadline: deadline() }));
     wire.disconnect();
     wire.reconnect();
     ack(wire, wire.published[1], 1);
-    watch(outbox.send([large], { deadline: deadline() }));
+    watch(sender.send([large], { deadline: deadline() }));
     expect(new Set(taken).size).toBe(2);
   });
 
   test("a full journal and one that nobody has made yet are tried again, with growing delays", async () => {
-    const { wire, outbox } = setUp();
-    const call = watch(outbox.send([piece(0)], { deadline: deadline() }));
+    const { wire, sender } = setUp();
+    const call = watch(sender.send([update(0)], { deadline: deadline() }));
     fail(wire, wire.published[0], FULL);
     await vi.advanceTimersByTimeAsync(200);
     expect(wire.published).toHaveLength(2);

@@ -1,9 +1,9 @@
-// The outbox without a broker: a test plays broker and host on a fake connection.
+// The sender without a broker: a test plays broker and host on a fake connection.
 import { onTestFinished, vi } from "vitest";
-import type { Piece } from "../../src/client/batch.ts";
+import { Positions } from "../../src/client/core/positions.ts";
 import { Deadline } from "../../src/client/deadline.ts";
-import { Outbox } from "../../src/client/outbox.ts";
-import { Positions } from "../../src/client/positions.ts";
+import { UpdateSender } from "../../src/client/update-sender.ts";
+import type { UpdateSource } from "../../src/client/update-source.ts";
 import {
   decodeMessage,
   draftMessage,
@@ -20,58 +20,56 @@ import { FakeWire, type Published } from "../support/fake-wire.ts";
 export const MIB = 1024 * 1024;
 const subjects = new JobSubjects("j");
 
-/** An outbox that has joined as session 5, its connection, and what it tells. */
+/** An sender that has joined as session 5, its connection, and what it tells. */
 export function setUp(): {
   wire: FakeWire;
-  outbox: Outbox;
+  sender: UpdateSender;
   positions: Positions;
   ended: PserverError[];
 } {
   const wire = new FakeWire();
-  const positions = new Positions();
+  const positions = new Positions({ journalReplaced: () => {} });
   const ended: PserverError[] = [];
-  const outbox = new Outbox({
+  const sender = new UpdateSender({
     wire,
     subjects,
     trainer: "t",
     positions,
     onSessionEnd: (error) => ended.push(error),
   });
-  outbox.start(5);
-  onTestFinished(() => outbox.close());
-  return { wire, outbox, positions, ended };
+  sender.start(5);
+  onTestFinished(() => sender.close());
+  return { wire, sender, positions, ended };
 }
 
 /** A piece of so many bytes for a shard. */
-export function piece(shard: number, index = 0, dataBytes = 8): Piece {
+export function update(shard: number, index = 0, dataBytes = 8): UpdateSource {
   return {
     subject: `log.${shard}.${index}`,
     shard,
-    topic: { parameter: "p", index },
+    topic: { kind: "block", parameter: "p", index },
     dataBytes,
+    namesVersion: false,
     draft: (head) => encodeMessage({ ...head }),
   };
 }
 
-/** A gradient that names the version it was made from, until it is told to forget it. */
-export function seeing(version: number): Piece {
-  let seen: number | undefined = version;
+/** A gradient that names the version it was made from, unless its draft is to leave it out. */
+export function seeing(version: number): UpdateSource {
   return {
-    ...piece(0),
-    draft: (head) => encodeMessage({ ...head, ...(seen === undefined ? {} : { seen }) }),
-    forgetSeen: () => {
-      const named = seen !== undefined;
-      seen = undefined;
-      return named;
+    ...update(0),
+    namesVersion: true,
+    draft: (head, namesVersion) => {
+      return encodeMessage({ ...head, ...(namesVersion ? { seen: version } : {}) });
     },
   };
 }
 
 /** A piece whose message is large enough to get memory that is used again; what it gets goes to `taken`. */
-export function largePiece(taken: ArrayBufferLike[]): Piece {
+export function largeUpdate(taken: ArrayBufferLike[]): UpdateSource {
   return {
-    ...piece(0),
-    draft: (head, allocate) => {
+    ...update(0),
+    draft: (head, _namesVersion, allocate) => {
       const draft = draftMessage({ ...head }, 100_000, allocate);
       taken.push(draft.bytes.buffer);
       return sealMessage(draft);
@@ -80,8 +78,8 @@ export function largePiece(taken: ArrayBufferLike[]): Piece {
 }
 
 /** Pieces of one shard, in order. */
-export function pieces(shard: number, count: number, dataBytes?: number): Piece[] {
-  return Array.from({ length: count }, (_, index) => piece(shard, index, dataBytes));
+export function updates(shard: number, count: number, dataBytes?: number): UpdateSource[] {
+  return Array.from({ length: count }, (_, index) => update(shard, index, dataBytes));
 }
 
 /** A deadline that is given up with the test. */

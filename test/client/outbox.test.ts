@@ -1,4 +1,4 @@
-// Proves what the outbox promises about outcomes: which answers count, when they are asked for, and what
+// Proves what the sender promises about outcomes: which answers count, when they are asked for, and what
 // becomes of them when a journal or shard is lost. There is no broker:
 // the test plays broker and host on a fake connection, with a fake clock.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
@@ -14,12 +14,12 @@ import {
   applied,
   deadline,
   head,
-  largePiece,
+  largeUpdate,
   MIB,
-  piece,
-  pieces,
   settle,
   setUp,
+  update,
+  updates,
   watch,
 } from "./outbox-rig.ts";
 
@@ -33,8 +33,8 @@ afterEach(() => {
 
 describe("outcomes", () => {
   test("a call is done when all pieces have answers, in any order, with or without PubAcks", async () => {
-    const { wire, outbox, positions } = setUp();
-    const call = watch(outbox.send([piece(0), piece(1), piece(0, 1)], { deadline: deadline() }));
+    const { wire, sender, positions } = setUp();
+    const call = watch(sender.send([update(0), update(1), update(0, 1)], { deadline: deadline() }));
     expect(wire.published.map(({ subject }) => subject)).toEqual(["log.0.0", "log.1.0", "log.0.1"]);
     expect(wire.published.map((p) => head(p)["n"])).toEqual([1, 1, 2]);
     expect(head(wire.published[0])["reply"]).toBe("_INBOX_j.t.life.applied");
@@ -47,15 +47,15 @@ describe("outcomes", () => {
     await settle();
     expect(call.state).toBe("done");
     expect(positions.get(0)).toEqual({ generation: 1, seq: 7 });
-    expect(outbox.inFlightBytes).toBe(0);
+    expect(sender.inFlightBytes).toBe(0);
   });
 
   test("the memory of a message is used again after its PubAck, or its outcome if that is faster", async () => {
-    const { wire, outbox } = setUp();
+    const { wire, sender } = setUp();
     const taken: ArrayBufferLike[] = [];
-    const large = largePiece(taken);
+    const large = largeUpdate(taken);
     for (const [i, isFaster] of [false, true, false].entries()) {
-      const done = outbox.send([large], { deadline: deadline() });
+      const done = sender.send([large], { deadline: deadline() });
       const published = wire.published[i];
       if (!isFaster) ack(wire, published, i + 1);
       answer(wire, [applied(i + 1)]);
@@ -67,20 +67,20 @@ describe("outcomes", () => {
   });
 
   test("pieces that come too late for their step are counted if the call says so, else refused", async () => {
-    const { wire, outbox } = setUp();
+    const { wire, sender } = setUp();
     const late = (n: number): Outcome => ({ n, seq: n, version: 1, code: "LATE" });
-    const counted = outbox.send(pieces(0, 3), { deadline: deadline(), countsLate: true });
+    const counted = sender.send(updates(0, 3), { deadline: deadline(), countsLate: true });
     answer(wire, [late(1), applied(2), late(3)]);
     expect(await counted).toEqual({ late: 2 });
-    const refused = watch(outbox.send(pieces(0, 2), { deadline: deadline() }));
+    const refused = watch(sender.send(updates(0, 2), { deadline: deadline() }));
     answer(wire, [applied(4), late(5)]);
     await settle();
     expect(refused.error).toMatchObject({ code: "LATE", details: { parameter: "p", block: 1 } });
   });
 
   test("the first answer counts; answers to other sessions and unknown numbers do not", async () => {
-    const { wire, outbox } = setUp();
-    const call = watch(outbox.send([piece(0)], { deadline: deadline() }));
+    const { wire, sender } = setUp();
+    const call = watch(sender.send([update(0)], { deadline: deadline() }));
     answer(wire, [{ n: 1, seq: 1, version: 0, code: "STALE_EPOCH" }], 0, 4);
     answer(wire, [applied(9)]);
     answer(wire, [applied(1)]);
@@ -90,8 +90,8 @@ describe("outcomes", () => {
   });
 
   test("a rejection names the piece and what became of the others", async () => {
-    const { wire, outbox } = setUp();
-    const call = watch(outbox.send(pieces(0, 3), { deadline: deadline() }));
+    const { wire, sender } = setUp();
+    const call = watch(sender.send(updates(0, 3), { deadline: deadline() }));
     answer(wire, [
       applied(1),
       { n: 2, seq: 2, version: 0, code: "STALE_EPOCH", message: "epoch 2" },
@@ -102,7 +102,7 @@ describe("outcomes", () => {
     await settle();
     expect(call.error).toMatchObject({
       code: "STALE_EPOCH",
-      message: expect.stringContaining("p block 1: epoch 2 (other pieces of the call: 2 applied"),
+      message: expect.stringContaining("p block 1: epoch 2 (other updates of the call: 2 applied"),
       details: { parameter: "p", block: 1, shard: 0, n: 2, trainer: "t" },
     });
     expect(call.error?.details["applied"]).toEqual([
@@ -112,8 +112,8 @@ describe("outcomes", () => {
   });
 
   test("pieces that wait when one is rejected are not sent", async () => {
-    const { wire, outbox } = setUp();
-    const call = watch(outbox.send(pieces(0, 5, 8 * MIB), { deadline: deadline() }));
+    const { wire, sender } = setUp();
+    const call = watch(sender.send(updates(0, 5, 8 * MIB), { deadline: deadline() }));
     expect(wire.published).toHaveLength(2);
     answer(wire, [{ n: 1, seq: 1, version: 0, code: "NON_FINITE", message: "" }, applied(2)]);
     await settle();
@@ -122,8 +122,8 @@ describe("outcomes", () => {
   });
 
   test("without an answer the outcome is asked for, one question a shard", async () => {
-    const { wire, outbox } = setUp();
-    const call = watch(outbox.send(pieces(0, 3), { deadline: deadline() }));
+    const { wire, sender } = setUp();
+    const call = watch(sender.send(updates(0, 3), { deadline: deadline() }));
     ack(wire, wire.published[0], 11);
     ack(wire, wire.published[1], 12);
     await vi.advanceTimersByTimeAsync(900);
@@ -142,8 +142,8 @@ describe("outcomes", () => {
   });
 
   test("a question without an owner is asked again soon, one without an answer each second", async () => {
-    const { wire, outbox } = setUp();
-    watch(outbox.send([piece(0)], { deadline: deadline() }));
+    const { wire, sender } = setUp();
+    watch(sender.send([update(0)], { deadline: deadline() }));
     ack(wire, wire.published[0], 1);
     await vi.advanceTimersByTimeAsync(1_100);
     expect(wire.published).toHaveLength(2);
@@ -161,8 +161,8 @@ describe("outcomes", () => {
   });
 
   test("a journal that was replaced makes what only the old one held unknown", async () => {
-    const { wire, outbox, positions } = setUp();
-    const call = watch(outbox.send([piece(0)], { deadline: deadline() }));
+    const { wire, sender, positions } = setUp();
+    const call = watch(sender.send([update(0)], { deadline: deadline() }));
     ack(wire, wire.published[0], 9);
     await vi.advanceTimersByTimeAsync(1_100);
     wire.deliver(
@@ -177,9 +177,9 @@ describe("outcomes", () => {
   });
 
   test("a journal that ends too early ends what lay behind its end, and nothing else", async () => {
-    const { wire, outbox } = setUp();
-    const kept = watch(outbox.send([piece(0)], { deadline: deadline() }));
-    const lost = watch(outbox.send([piece(0)], { deadline: deadline() }));
+    const { wire, sender } = setUp();
+    const kept = watch(sender.send([update(0)], { deadline: deadline() }));
+    const lost = watch(sender.send([update(0)], { deadline: deadline() }));
     ack(wire, wire.published[0], 8);
     ack(wire, wire.published[1], 9);
     await vi.advanceTimersByTimeAsync(1_100);
@@ -201,9 +201,9 @@ describe("outcomes", () => {
   });
 
   test("a shard that has failed ends all that is stored in it", async () => {
-    const { wire, outbox } = setUp();
+    const { wire, sender } = setUp();
     const calls = [8, 9].map((seq, i) => {
-      const call = watch(outbox.send([piece(0)], { deadline: deadline() }));
+      const call = watch(sender.send([update(0)], { deadline: deadline() }));
       ack(wire, wire.published[i], seq);
       return call;
     });
@@ -217,15 +217,15 @@ describe("outcomes", () => {
   });
 
   test("`stored` is done with the PubAck, and the number stays open until its outcome", async () => {
-    const { wire, outbox } = setUp();
-    const call = watch(outbox.send([piece(0)], { deadline: deadline(), stored: true }));
+    const { wire, sender } = setUp();
+    const call = watch(sender.send([update(0)], { deadline: deadline(), stored: true }));
     ack(wire, wire.published[0], 1);
     await settle();
     expect(call.state).toBe("done");
-    watch(outbox.send([piece(0)], { deadline: deadline() }));
+    watch(sender.send([update(0)], { deadline: deadline() }));
     expect(head(wire.published[1])).toMatchObject({ n: 2, done: 0 });
     answer(wire, [applied(1)]);
-    watch(outbox.send([piece(0)], { deadline: deadline() }));
+    watch(sender.send([update(0)], { deadline: deadline() }));
     expect(head(wire.published[2])).toMatchObject({ n: 3, done: 1 });
   });
 });

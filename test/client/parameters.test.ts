@@ -1,8 +1,8 @@
 // Proves what a look-up of parameters promises when others forget them at the same time.
 import { expect, onTestFinished, test } from "vitest";
+import { Positions } from "../../src/client/core/positions.ts";
 import { Deadline } from "../../src/client/deadline.ts";
 import { Parameters } from "../../src/client/parameters.ts";
-import { Positions } from "../../src/client/positions.ts";
 import { Requests } from "../../src/client/requests.ts";
 import { Session } from "../../src/client/session.ts";
 import { type Fields, JobSubjects } from "../../src/protocol/index.ts";
@@ -30,7 +30,7 @@ test("one that is forgotten as soon as it is found is looked up again, so that e
     onJoined: () => {},
     onLost: () => {},
   });
-  const parameters = new Parameters(session, new Positions());
+  const parameters = new Parameters(session, new Positions({ journalReplaced: () => {} }));
   const deadline = new Deadline("push", { timeoutMs: 30_000 });
   onTestFinished(() => deadline.dispose());
   const forget = async (): Promise<void> => {

@@ -198,7 +198,7 @@ async function reaction(kind: AskedKind, code: ErrorCode): Promise<string> {
   await vi.advanceTimersByTimeAsync(TIMEOUT_MS + 1_000);
   const error = await asking;
   parts.session.stop();
-  parts.outbox.close();
+  parts.sender.close();
   deadline.dispose();
   return observed(host, VERBS[kind], error, lost, code);
 }

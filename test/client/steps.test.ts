@@ -25,7 +25,7 @@ async function start(
   });
   onTestFinished(() => {
     parts.session.stop();
-    parts.outbox.close();
+    parts.sender.close();
   });
   await parts.session.join(deadline());
   return { host, parts };

@@ -1,4 +1,4 @@
-import type { Position } from "../../protocol/outcomes.ts";
+import type { Position } from "../../protocol/position.ts";
 import type { BlockUpdate, UpdateCall } from "./block-update.ts";
 import type { Failure } from "./failure.ts";
 

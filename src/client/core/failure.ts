@@ -1,5 +1,5 @@
 import type { ErrorCode, ErrorDetails } from "../../protocol/errors.ts";
-import type { Position } from "../../protocol/outcomes.ts";
+import type { Position } from "../../protocol/position.ts";
 
 /**
  * An error as the core handles it: it decides by the code and by the numbers below, and hands the rest

@@ -1,4 +1,6 @@
-import type { Answers, Outcome, Position } from "../../protocol/outcomes.ts";
+import { reactionToRejection } from "../../protocol/errors.ts";
+import type { Answers, Outcome } from "../../protocol/outcomes.ts";
+import type { Position } from "../../protocol/position.ts";
 import { type BlockUpdate, isStoredNowhere, resetUpdate, type UpdateCall } from "./block-update.ts";
 import type { OutboxCommands, OutboxListener } from "./commands.ts";
 import type { Failure } from "./failure.ts";
@@ -172,6 +174,7 @@ export class Outbox implements RecordSettler {
     this.#window(update.shard).takeBack(update);
     this.#open -= 1;
     this.#inFlight.remove(update);
+    update.hasMessage = false;
     rejected(update, failure);
     this.#noteOver(update.call);
   }
@@ -255,7 +258,9 @@ export class Outbox implements RecordSettler {
     // The outcome may be faster than the PubAck.
     this.#closeNumber(update, update.sends === 1);
     if (update.fate !== "pending") return;
-    if (outcome.code === "BAD_VALUE" && update.namesVersion) {
+    const { code } = outcome;
+    const isToBeUnseen = code !== undefined && reactionToRejection(code) === "resend-unseen";
+    if (isToBeUnseen && update.namesVersion) {
       // A shard that has fallen back does not know the version any more.
       update.namesVersion = false;
       this.#putBack(update);

@@ -1,10 +1,12 @@
-import { type ErrorCode, healsWithTime } from "../../protocol/errors.ts";
 import {
-  type Answers,
-  laterPosition,
-  type Outcome,
-  type Position,
-} from "../../protocol/outcomes.ts";
+  type ErrorCode,
+  endsSession,
+  healsWithTime,
+  reactionTo,
+  reactionToRejection,
+} from "../../protocol/errors.ts";
+import type { Answers, Outcome } from "../../protocol/outcomes.ts";
+import { laterPosition, type Position } from "../../protocol/position.ts";
 import type { BlockUpdate } from "./block-update.ts";
 import type { OutboxCommands } from "./commands.ts";
 import { expectedPosition, type Failure } from "./failure.ts";
@@ -15,16 +17,6 @@ import type { ShardWindow } from "./shard-window.ts";
 export const ASK_AFTER_MS = 1_000;
 const ASK_AGAIN_MS = 1_000;
 const ASK_SOON_MS = 200;
-
-/** Answers that say something of the session, not of the record. */
-const OF_THE_SESSION: readonly ErrorCode[] = ["SUPERSEDED", "REJOIN", "SETTLED"];
-/** What stops a shard until an operator repairs it: its records will not be applied meanwhile. */
-const STOPPED: readonly ErrorCode[] = [
-  "JOURNAL_DAMAGED",
-  "JOURNAL_LOST",
-  "SNAPSHOT_DAMAGED",
-  "UNKNOWN_RULES",
-];
 
 /** What the tracker has the outbox do with an open record. */
 export interface RecordSettler {
@@ -96,13 +88,13 @@ export class OutcomeTracker {
     const { code } = failure;
     if (healsWithTime(code)) {
       window.askedAtMs -= ASK_AGAIN_MS - Math.max(ASK_SOON_MS, retryAfterMs);
-    } else if (code === "REJOIN" || code === "SUPERSEDED") {
+    } else if (endsSession(code)) {
       this.#deps.settler.endSession(failure);
-    } else if (code === "JOURNAL_REPLACED") {
+    } else if (reactionTo(code) === "replaced") {
       noteReplaced(this.#deps.positions, window.shard, failure);
       const { generation } = this.#deps.positions.get(window.shard);
       this.#giveUpFrom(window, { generation: 1, seq: 0 }, generation, failure);
-    } else if (STOPPED.includes(code)) {
+    } else if (reactionTo(code) === "lost") {
       // Of a journal that ends too early, and is applied further, only what lay behind its end is lost.
       const end = { generation: 1, seq: 0, ...expectedPosition(failure) };
       this.#giveUpFrom(window, end, Number.POSITIVE_INFINITY, failure);
@@ -124,7 +116,7 @@ export class OutcomeTracker {
   #settle(update: BlockUpdate, outcome: Outcome, session: number, isReply: boolean): void {
     const { settler } = this.#deps;
     const { code } = outcome;
-    if (code === undefined || !OF_THE_SESSION.includes(code)) {
+    if (code === undefined || !isOfTheSession(code)) {
       settler.settle(update, outcome);
       return;
     }
@@ -134,9 +126,15 @@ export class OutcomeTracker {
     const message = outcome.message ?? "the session is over";
     const details = { shard: update.shard, n: update.n, received: session };
     const failure: Failure = { code, message, details };
-    if (code === "REJOIN" && isFirstCopy) update.isRejoined = true;
-    else if (code === "SUPERSEDED" && isFirstCopy) settler.settle(update, outcome);
-    else if (code !== "REJOIN") settler.giveUp(update, failure);
-    if (code !== "SETTLED") settler.endSession(failure);
+    const reaction = reactionTo(code);
+    if (reaction === "rejoin" && isFirstCopy) update.isRejoined = true;
+    else if (reaction === "end" && isFirstCopy) settler.settle(update, outcome);
+    else if (reaction !== "rejoin") settler.giveUp(update, failure);
+    if (endsSession(code)) settler.endSession(failure);
   }
+}
+
+/** Whether an outcome says something of the session, not of the record. */
+function isOfTheSession(code: ErrorCode): boolean {
+  return endsSession(code) || reactionToRejection(code) === "forgotten";
 }

@@ -1,4 +1,4 @@
-import { laterPosition, type Position } from "../../protocol/outcomes.ts";
+import { laterPosition, type Position } from "../../protocol/position.ts";
 import type { PositionsListener } from "./commands.ts";
 import { expectedPosition, type Failure } from "./failure.ts";
 

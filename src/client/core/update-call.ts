@@ -1,4 +1,4 @@
-import { ERROR_CODES } from "../../protocol/errors.ts";
+import { ERROR_CODES, reactionToRejection } from "../../protocol/errors.ts";
 import type { Outcome } from "../../protocol/outcomes.ts";
 import { type BlockUpdate, resetUpdate, type UpdateCall } from "./block-update.ts";
 import type { Failure } from "./failure.ts";
@@ -23,9 +23,10 @@ export function applied(update: BlockUpdate): void {
 /** The outcome of the update is known; the first rejection is the error of the call. */
 export function settled(update: BlockUpdate, { code, message = "" }: Outcome): void {
   const { call } = update;
-  if (code === undefined || (code === "ALREADY_INITIALIZED" && call.mode.countsPresent)) {
+  const reaction = code === undefined ? undefined : reactionToRejection(code);
+  if (code === undefined || (reaction === "count-present" && call.mode.countsPresent)) {
     applied(update);
-  } else if (code === "LATE" && call.mode.countsLate) {
+  } else if (reaction === "count-late" && call.mode.countsLate) {
     update.fate = "late";
     call.late += 1;
     call.pending -= 1;

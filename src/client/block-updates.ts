@@ -13,8 +13,9 @@ import {
 } from "../protocol/records.ts";
 import type { JobSubjects } from "../protocol/subjects.ts";
 import type { Tensor } from "../protocol/tensor.ts";
-import type { Piece, Topic } from "./batch.ts";
+
 import { gatherPart, type PartSlice } from "./part-values.ts";
+import type { Topic, UpdateSource } from "./update-source.ts";
 
 /** Who sends, and what the records of a tensor do. */
 interface Sender {
@@ -28,9 +29,9 @@ export interface Push {
   readonly norm?: number;
   readonly encoding?: Encoding;
   /** What it does to the block with this index; asked when the message is made. */
-  readonly operation: (block: number) => PushOperation;
-  /** Has the operation of a block name no version of it any more; false if it named none. */
-  readonly forgetSeen?: (block: number) => boolean;
+  readonly operation: (block: number, namesVersion: boolean) => PushOperation;
+  /** Whether the operation of a block can name the version that a gradient was made from. */
+  readonly namesVersion?: (block: number) => boolean;
 }
 
 /** What all messages of one tensor have in common. */
@@ -39,8 +40,8 @@ interface Source {
   readonly info: ParameterInfo;
   readonly verb: TrainerRecord["verb"];
   readonly encoding?: Encoding | undefined;
-  readonly toRecord: (head: RecordHead, load: Load) => TrainerRecord;
-  readonly forgetSeen?: Push["forgetSeen"];
+  readonly toRecord: (head: RecordHead, load: Load, namesVersion: boolean) => TrainerRecord;
+  readonly namesVersion?: Push["namesVersion"];
 }
 
 /** Elements that go to one block in one message. */
@@ -53,7 +54,7 @@ interface Load {
 }
 
 /** Records that initialize every block of a parameter. */
-export function initPieces(sender: Sender, info: ParameterInfo, tensor: Tensor): Piece[] {
+export function initUpdates(sender: Sender, info: ParameterInfo, tensor: Tensor): UpdateSource[] {
   const { epoch, dtype, shape, config } = info;
   const toRecord = (head: RecordHead, { place }: Load): TrainerRecord => {
     const { start, count } = place;
@@ -63,43 +64,43 @@ export function initPieces(sender: Sender, info: ParameterInfo, tensor: Tensor):
 }
 
 /** Records that overwrite every block of a parameter. */
-export function setPieces(sender: Sender, info: ParameterInfo, tensor: Tensor): Piece[] {
+export function setUpdates(sender: Sender, info: ParameterInfo, tensor: Tensor): UpdateSource[] {
   const { epoch, dtype } = info;
   const toRecord = (head: RecordHead): TrainerRecord => ({ verb: "set", ...head, epoch, dtype });
   return wholeBlocks({ sender, info, verb: "set", toRecord }, tensor.data);
 }
 
 /** Records that update every block of a parameter. */
-export function pushPieces(
+export function pushUpdates(
   sender: Sender,
   info: ParameterInfo,
   data: TensorData,
   push: Push,
-): Piece[] {
+): UpdateSource[] {
   return wholeBlocks(pushSource(sender, info, push), data);
 }
 
 /** Records that update parts of blocks with the elements that `data` has for them. */
-export function partPieces(
+export function partUpdates(
   sender: Sender,
   info: ParameterInfo,
   slices: readonly PartSlice[],
   data: TensorData,
   push: Push,
-): Piece[] {
+): UpdateSource[] {
   const source = pushSource(sender, info, push);
   return slices.map((slice) => {
     const { index, elements, part } = slice;
     const values = (): TensorData => gatherPart(slice, data);
-    return new TensorPiece(source, { place: part.place, index, elements, values });
+    return new TensorUpdate(source, { place: part.place, index, elements, values });
   });
 }
 
 function pushSource(sender: Sender, info: ParameterInfo, push: Push): Source {
   const { epoch, dtype } = info;
-  const { norm, encoding, operation, forgetSeen } = push;
+  const { norm, encoding, operation, namesVersion } = push;
   // Written out: copying the head entry by entry takes as long as everything else here.
-  const toRecord = (head: RecordHead, { place, index }: Load): TrainerRecord => ({
+  const toRecord = (head: RecordHead, { place, index }: Load, isNamed: boolean): TrainerRecord => ({
     verb: "push",
     session: head.session,
     n: head.n,
@@ -109,25 +110,26 @@ function pushSource(sender: Sender, info: ParameterInfo, push: Push): Source {
     dtype,
     norm,
     encoding,
-    operation: operation(place.index),
+    operation: operation(place.index, isNamed),
     part: index && partCounts(index),
   });
-  return { sender, info, verb: "push", encoding, toRecord, ...(forgetSeen && { forgetSeen }) };
+  return { sender, info, verb: "push", encoding, toRecord, ...(namesVersion && { namesVersion }) };
 }
 
-function wholeBlocks(source: Source, data: TensorData): Piece[] {
+function wholeBlocks(source: Source, data: TensorData): UpdateSource[] {
   return blockPlaces(source.info.layout).map((place) => {
     const { start, count } = place;
     const values = (): TensorData => data.subarray(start, start + count);
-    return new TensorPiece(source, { place, elements: count, values });
+    return new TensorUpdate(source, { place, elements: count, values });
   });
 }
 
-class TensorPiece implements Piece {
+class TensorUpdate implements UpdateSource {
   readonly subject: string;
   readonly shard: number;
   readonly topic: Topic;
   readonly dataBytes: number;
+  readonly namesVersion: boolean;
   readonly #source: Source;
   readonly #load: Load;
   readonly #indexBytes: number;
@@ -140,21 +142,18 @@ class TensorPiece implements Piece {
     this.#indexBytes = index === undefined ? 0 : partIndexBytes(partCounts(index));
     this.subject = sender.subjects.log(place.shard, sender.trainer, verb, info.name, place.index);
     this.shard = place.shard;
-    this.topic = { parameter: info.name, index: place.index };
+    this.namesVersion = source.namesVersion?.(place.index) ?? false;
+    this.topic = { kind: "block", parameter: info.name, index: place.index };
     this.dataBytes = this.#indexBytes + encodedBytes(info.dtype, encoding, elements);
   }
 
-  draft(head: RecordHead, allocate?: Allocate): Uint8Array {
+  draft(head: RecordHead, namesVersion: boolean, allocate?: Allocate): Uint8Array {
     const { encoding, toRecord } = this.#source;
     const { index, values } = this.#load;
-    const draft = draftRecord(toRecord(head, this.#load), this.dataBytes, allocate);
+    const draft = draftRecord(toRecord(head, this.#load, namesVersion), this.dataBytes, allocate);
     if (index !== undefined) writePartIndex(draft.data, index);
     writeElements(draft.data.subarray(this.#indexBytes), values(), encoding);
     return sealMessage(draft);
-  }
-
-  forgetSeen(): boolean {
-    return this.#source.forgetSeen?.(this.#load.place.index) ?? false;
   }
 }
 
