@@ -1,14 +1,19 @@
 import { randomUUID } from "node:crypto";
 import { encodeMessage, type Fields } from "../protocol/codec.ts";
 import type { Synchronization } from "../protocol/config/index.ts";
-import { endsSession, ensureError, PserverError, reactionTo } from "../protocol/errors.ts";
+import { ensureError, PserverError, reactionTo } from "../protocol/errors.ts";
 import { type JoinReply, parseJoinReply } from "../protocol/lifecycle-messages.ts";
 import { quoteName } from "../protocol/names.ts";
 import type { JobSubjects, LifecycleVerb } from "../protocol/subjects.ts";
+import { toError } from "./call-error.ts";
+import type { SessionCommands, SessionListener } from "./core/commands.ts";
+import type { Failure } from "./core/failure.ts";
+import { SessionCore } from "./core/session-core.ts";
+import { newSessionRequest, type SessionRequest } from "./core/session-request.ts";
 import { Deadline } from "./deadline.ts";
 import type { Requests } from "./requests.ts";
 
-/** What a session belongs to. */
+/** Dependencies of Session. */
 export interface SessionOptions {
   readonly requests: Requests;
   readonly subjects: JobSubjects;
@@ -21,25 +26,31 @@ export interface SessionOptions {
   readonly onLost: (error: PserverError) => void;
 }
 
-/** Time for one attempt to come back after the session has ended. */
-const REJOIN_MS = 30_000;
-/** How often one request may find its session ended before its error counts. */
-const REJOINS_MAX = 3;
+/** A lifecycle request under way. */
+interface PendingRequest {
+  /** Asks, under the current session. */
+  readonly ask: () => void;
+  readonly reject: (error: PserverError) => void;
+  /** Set while the request waits for the next session. */
+  stopListening: (() => void) | undefined;
+}
 
 /**
- * One life of a trainer: joins, renews the lease every third of its time, joins anew when a host
- * says so, and ends for good when a newer session of the same trainer has joined.
+ * Asks hosts for what the session core decides, and keeps its time: joins, renews the lease, and asks
+ * lifecycle requests again in the next session.
  */
-export class Session {
+export class Session implements SessionCommands, SessionListener {
   readonly #options: SessionOptions;
+  readonly #core: SessionCore;
+  readonly #pending = new Map<number, PendingRequest>();
+  #requests = 0;
   #reply: JoinReply | undefined;
   #renewal: NodeJS.Timeout | undefined;
-  #rejoining: Promise<void> | undefined;
   #background: Deadline | undefined;
-  #stopped = false;
 
   constructor(options: SessionOptions) {
     this.#options = options;
+    this.#core = new SessionCore({ commands: this, listener: this });
   }
 
   /** The number of the session; 0 before the first. */
@@ -62,62 +73,112 @@ export class Session {
     const token = randomUUID();
     const reply = parseJoinReply(await this.#ask("join", () => ({ token }), deadline));
     this.#reply = reply;
-    this.#options.onJoined(reply);
-    this.#scheduleRenewal(reply.leaseMs);
+    this.#core.joined(reply.session, reply.leaseMs, performance.now());
   }
 
   /**
-   * The reply to a lifecycle request of this session. Joins anew if the session has ended.
+   * The reply to a lifecycle request of this session. Joins again if the session has ended.
    * @throws the error in the reply; NO_HOST if nobody answers in time.
    */
-  async request(verb: LifecycleVerb, entries: Fields, deadline: Deadline): Promise<Fields> {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await this.#ask(verb, () => ({ session: this.number, ...entries }), deadline);
-      } catch (caught) {
-        const error = ensureError(caught);
-        if (!endsSession(error.code) || attempt > REJOINS_MAX) throw error;
-        await deadline.race(this.#awaitNext(error));
-      }
-    }
+  request(verb: LifecycleVerb, entries: Fields, deadline: Deadline): Promise<Fields> {
+    const request = newSessionRequest(++this.#requests);
+    const body = (): Fields => ({ session: this.number, ...entries });
+    return new Promise((resolve, reject) => {
+      const ask = (): void => {
+        this.#ask(verb, body, deadline).then(
+          (fields) => {
+            this.#pending.delete(request.id);
+            resolve(fields);
+          },
+          (error: unknown) => this.#onRequestFailed(request, ensureError(error), deadline),
+        );
+      };
+      this.#pending.set(request.id, { ask, reject, stopListening: undefined });
+      ask();
+    });
   }
 
   /** A host says that the session is over: REJOIN begins a new one, SUPERSEDED is final. */
   ended(error: PserverError): void {
-    if (this.#stopped || this.#isOfEarlier(error)) return;
-    if (reactionTo(error.code) === "rejoin") {
-      this.#rejoin().catch((failure: unknown) => this.#options.onLost(ensureError(failure)));
-    } else if (this.#rejoining !== undefined) {
-      // The newer session may be the one that is being joined; if that fails, the client is lost anyway.
-      this.#rejoining.then(
-        () => this.ended(error),
-        () => {},
-      );
-    } else {
-      this.stop();
-      this.#options.onLost(
-        new PserverError(
-          "SUPERSEDED",
-          `trainer ${quoteName(this.#options.trainer)}: a newer session has joined under this id, so this client can do nothing more; give every process an id of its own`,
-          { trainer: this.#options.trainer, session: this.number },
-          { cause: error },
-        ),
-      );
-    }
+    this.#core.ended(error);
   }
 
   /** Gives the lease back. */
   async leave(deadline: Deadline): Promise<void> {
-    if (this.#reply === undefined || this.#stopped) return;
+    if (this.#reply === undefined || this.#core.isStopped) return;
     this.stop();
     await this.#ask("leave", () => ({ session: this.number }), deadline);
   }
 
   /** Renews and joins no more. */
   stop(): void {
-    this.#stopped = true;
-    clearTimeout(this.#renewal);
+    this.#core.stop();
     this.#background?.end(new PserverError("CLOSED", "the client is closed"));
+  }
+
+  rejoin(timeoutMs: number): void {
+    this.#inBackground("rejoin", timeoutMs, (deadline) => this.join(deadline)).catch(
+      (error: unknown) => this.#core.rejoinFailed(ensureError(error)),
+    );
+  }
+
+  renew(timeoutMs: number): void {
+    const renewing = this.#inBackground("renew", timeoutMs, (deadline) =>
+      this.#ask("renew", () => ({ session: this.number }), deadline),
+    );
+    renewing.then(
+      () => this.#core.renewed(performance.now()),
+      (error: unknown) => this.#core.renewFailed(ensureError(error), performance.now()),
+    );
+  }
+
+  setRenewal(atMs: number): void {
+    clearTimeout(this.#renewal);
+    if (!Number.isFinite(atMs)) return;
+    this.#renewal = setTimeout(() => this.#core.renewalDue(), atMs - performance.now());
+    this.#renewal.unref();
+  }
+
+  repeatRequest(request: SessionRequest): void {
+    const pending = this.#pending.get(request.id);
+    pending?.stopListening?.();
+    pending?.ask();
+  }
+
+  failRequest(request: SessionRequest, failure: Failure): void {
+    const pending = this.#pending.get(request.id);
+    this.#pending.delete(request.id);
+    pending?.stopListening?.();
+    pending?.reject(toError(failure));
+  }
+
+  loseClient(failure: Failure): void {
+    const error = toError(failure);
+    this.#options.onLost(reactionTo(error.code) === "end" ? this.#superseded(error) : error);
+  }
+
+  sessionEnded(): void {
+    this.#options.onEnded();
+  }
+
+  sessionBegan(): void {
+    if (this.#reply !== undefined) this.#options.onJoined(this.#reply);
+  }
+
+  /** If the request is to wait for another session, it waits until its call ends. */
+  #onRequestFailed(request: SessionRequest, error: PserverError, deadline: Deadline): void {
+    const pending = this.#pending.get(request.id);
+    let waits = true;
+    if (pending === undefined) return;
+    pending.stopListening = () => {
+      waits = false;
+    };
+    this.#core.requestFailed(request, error);
+    if (!waits) return;
+    pending.stopListening = deadline.onEnd((end) => {
+      this.#core.requestEnded(request);
+      this.failRequest(request, end);
+    });
   }
 
   async #ask(verb: LifecycleVerb, body: () => Fields, deadline: Deadline): Promise<Fields> {
@@ -147,74 +208,14 @@ export class Session {
     );
   }
 
-  /**
-   * Whether an error says that a session is over which this client has left behind already: a host may
-   * answer a request of it after the client has joined anew.
-   */
-  #isOfEarlier({ details }: PserverError): boolean {
-    const { received } = details;
-    return typeof received === "number" && received !== this.number;
-  }
-
-  /** Waits for a session after the one that an error says is over; @throws the error if there is none. */
-  async #awaitNext(error: PserverError): Promise<void> {
-    if (this.#isOfEarlier(error)) return;
-    if (reactionTo(error.code) === "rejoin") {
-      await this.#rejoin();
-      return;
-    }
-    await this.#rejoining;
-    if (this.#isOfEarlier(error)) return;
-    this.ended(error);
-    throw error;
-  }
-
-  #rejoin(): Promise<void> {
-    this.#rejoining ??= this.#joinAgain().finally(() => {
-      this.#rejoining = undefined;
-    });
-    return this.#rejoining;
-  }
-
-  async #joinAgain(): Promise<void> {
-    clearTimeout(this.#renewal);
-    this.#options.onEnded();
-    while (true) {
-      try {
-        await this.#inBackground("rejoin", REJOIN_MS, (deadline) => this.join(deadline));
-        return;
-      } catch (caught) {
-        const error = ensureError(caught);
-        if (!error.retryable || this.#stopped) throw error;
-      }
-    }
-  }
-
-  #scheduleRenewal(leaseMs: number): void {
-    clearTimeout(this.#renewal);
-    if (this.#stopped) return;
-    this.#renewal = setTimeout(() => {
-      this.#renew(leaseMs).catch((error: unknown) => this.#options.onLost(ensureError(error)));
-    }, leaseMs / 3);
-    this.#renewal.unref();
-  }
-
-  async #renew(leaseMs: number): Promise<void> {
-    try {
-      await this.#inBackground("renew", leaseMs, (deadline) =>
-        this.#ask("renew", () => ({ session: this.number }), deadline),
-      );
-    } catch (caught) {
-      const error = ensureError(caught);
-      if (endsSession(error.code)) {
-        this.ended(error);
-        return;
-      }
-      if (this.#stopped) return;
-      // No host or broker at the moment: the next renewal tries again, and calls say so themselves.
-      if (!error.retryable) throw error;
-    }
-    this.#scheduleRenewal(leaseMs);
+  #superseded(cause: PserverError): PserverError {
+    const { trainer } = this.#options;
+    return new PserverError(
+      "SUPERSEDED",
+      `trainer ${quoteName(trainer)}: a newer session has joined under this id, so this client can do nothing more; give every process an id of its own`,
+      { trainer, session: this.number },
+      { cause },
+    );
   }
 
   async #inBackground<T>(

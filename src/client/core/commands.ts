@@ -1,6 +1,7 @@
 import type { Position } from "../../protocol/position.ts";
 import type { BlockUpdate, UpdateCall } from "./block-update.ts";
 import type { Failure } from "./failure.ts";
+import type { SessionRequest } from "./session-request.ts";
 
 /**
  * What the outbox has its shell do. Every command is given synchronously while an event is being taken,
@@ -36,4 +37,28 @@ export interface OutboxListener {
 export interface PositionsListener {
   /** The journal that `seen` is a position of has been replaced; it is the last one seen of it. */
   journalReplaced(shard: number, seen: Position): void;
+}
+
+/** What the session has its shell do. All commands return before anything of them is known. */
+export interface SessionCommands {
+  /** Joins under a token of its own within this time: raises `joined` or `rejoinFailed`. */
+  rejoin(timeoutMs: number): void;
+  /** Renews the lease within this time: raises `renewed` or `renewFailed`. */
+  renew(timeoutMs: number): void;
+  /** Raises `renewalDue` at this time instead of any set before; Infinity: never. */
+  setRenewal(atMs: number): void;
+  /** Asks a request again under the current session. */
+  repeatRequest(request: SessionRequest): void;
+  /** A request has failed for good. */
+  failRequest(request: SessionRequest, failure: Failure): void;
+  /** The client can do nothing more: a newer session has joined, or joining is refused. */
+  loseClient(failure: Failure): void;
+}
+
+/** What the session tells the rest of the core. */
+export interface SessionListener {
+  /** The session has ended: nothing may be published under it. */
+  sessionEnded(): void;
+  /** A session has begun, the first or a later one. */
+  sessionBegan(session: number, nowMs: number): void;
 }

@@ -1,0 +1,177 @@
+import { ERROR_CODES, endsSession, reactionTo } from "../../protocol/errors.ts";
+import type { SessionCommands, SessionListener } from "./commands.ts";
+import { type Failure, receivedSession } from "./failure.ts";
+import type { SessionRequest } from "./session-request.ts";
+
+/** Time for one attempt to join again after the session has ended. */
+const REJOIN_MS = 30_000;
+/** How often one request may find its session ended before its error counts. */
+const REJOINS_MAX = 3;
+
+/** Dependencies of SessionCore. */
+export interface SessionDeps {
+  readonly commands: SessionCommands;
+  readonly listener: SessionListener;
+}
+
+/**
+ * One life of a trainer as a sequence of sessions: joins, renews the lease every third of its time, joins
+ * again when a host says REJOIN, and ends for good when a newer session of the same trainer has joined.
+ *
+ * At most one attempt to join again is under way. While it is, requests that found the session ended wait
+ * for its result, and a SUPERSEDED does not count yet: it may be of the session being joined.
+ */
+export class SessionCore {
+  readonly #deps: SessionDeps;
+  readonly #waiting: SessionRequest[] = [];
+  #session = 0;
+  #leaseMs = 0;
+  #isRejoining = false;
+  /** Whether the client can go on only if the attempt to join again succeeds. */
+  #isRejoinNeeded = false;
+  /** A SUPERSEDED heard while joining again. */
+  #superseded: Failure | undefined;
+  #isStopped = false;
+
+  constructor(deps: SessionDeps) {
+    this.#deps = deps;
+  }
+
+  /** The number of the session; 0 before the first. */
+  get number(): number {
+    return this.#session;
+  }
+
+  /** Whether no session is renewed or joined any more. */
+  get isStopped(): boolean {
+    return this.#isStopped;
+  }
+
+  /** A session has begun, the first or a later one. */
+  joined(session: number, leaseMs: number, nowMs: number): void {
+    this.#session = session;
+    this.#leaseMs = leaseMs;
+    this.#isRejoining = false;
+    this.#isRejoinNeeded = false;
+    this.#deps.listener.sessionBegan(session, nowMs);
+    this.#scheduleRenewal(nowMs);
+    for (const request of this.#waiting.splice(0)) this.#goOn(request);
+    const superseded = this.#superseded;
+    this.#superseded = undefined;
+    if (superseded !== undefined) this.ended(superseded);
+  }
+
+  /** An attempt to join again has failed. It is repeated if that can help. */
+  rejoinFailed(failure: Failure): void {
+    if (ERROR_CODES[failure.code].retryable && !this.#isStopped) {
+      this.#deps.commands.rejoin(REJOIN_MS);
+      return;
+    }
+    const isLost = this.#isRejoinNeeded;
+    this.#isRejoining = false;
+    this.#isRejoinNeeded = false;
+    this.#superseded = undefined;
+    for (const request of this.#waiting.splice(0)) {
+      this.#deps.commands.failRequest(request, failure);
+    }
+    if (isLost) this.#deps.commands.loseClient(failure);
+  }
+
+  /** The time of `setRenewal` has come. */
+  renewalDue(): void {
+    if (!this.#isStopped) this.#deps.commands.renew(this.#leaseMs);
+  }
+
+  /** The lease has been renewed. */
+  renewed(nowMs: number): void {
+    this.#scheduleRenewal(nowMs);
+  }
+
+  /** The lease could not be renewed. */
+  renewFailed(failure: Failure, nowMs: number): void {
+    if (endsSession(failure.code)) {
+      this.ended(failure);
+    } else if (!this.#isStopped) {
+      // No host or broker at the moment: the next renewal tries again, and calls say so themselves.
+      if (ERROR_CODES[failure.code].retryable) this.#scheduleRenewal(nowMs);
+      else this.#deps.commands.loseClient(failure);
+    }
+  }
+
+  /** A host says that a session is over: REJOIN begins another one, SUPERSEDED is final. */
+  ended(failure: Failure): void {
+    if (this.#isStopped || this.#isOfEarlier(failure)) return;
+    if (reactionTo(failure.code) === "rejoin") {
+      this.#isRejoinNeeded = true;
+      this.#rejoin();
+    } else if (this.#isRejoining) {
+      this.#superseded ??= failure;
+    } else {
+      this.stop();
+      this.#deps.commands.loseClient(failure);
+    }
+  }
+
+  /** A request was answered with an error: it is asked again in the next session, or fails. */
+  requestFailed(request: SessionRequest, failure: Failure): void {
+    const { commands } = this.#deps;
+    request.rejoins += 1;
+    const canGoOn = request.rejoins <= REJOINS_MAX && !this.#isStopped;
+    if (!endsSession(failure.code) || !canGoOn) {
+      commands.failRequest(request, failure);
+    } else if (this.#isOfEarlier(failure)) {
+      commands.repeatRequest(request);
+    } else if (reactionTo(failure.code) === "rejoin") {
+      this.#waiting.push(request);
+      this.#rejoin();
+    } else if (this.#isRejoining) {
+      request.superseded = failure;
+      this.#waiting.push(request);
+    } else {
+      this.ended(failure);
+      commands.failRequest(request, failure);
+    }
+  }
+
+  /** The call that a request belongs to has ended. */
+  requestEnded(request: SessionRequest): void {
+    const at = this.#waiting.indexOf(request);
+    if (at >= 0) this.#waiting.splice(at, 1);
+  }
+
+  /** Renews and joins no more. */
+  stop(): void {
+    this.#isStopped = true;
+    this.#deps.commands.setRenewal(Number.POSITIVE_INFINITY);
+  }
+
+  /** Whether a failure says that a session is over which this client has left behind already. */
+  #isOfEarlier(failure: Failure): boolean {
+    const received = receivedSession(failure);
+    return received !== 0 && received !== this.#session;
+  }
+
+  /** Another session has begun for which a request has waited. */
+  #goOn(request: SessionRequest): void {
+    const { superseded } = request;
+    request.superseded = undefined;
+    if (superseded === undefined || this.#isOfEarlier(superseded)) {
+      this.#deps.commands.repeatRequest(request);
+    } else {
+      this.ended(superseded);
+      this.#deps.commands.failRequest(request, superseded);
+    }
+  }
+
+  #rejoin(): void {
+    if (this.#isRejoining) return;
+    this.#isRejoining = true;
+    this.#deps.commands.setRenewal(Number.POSITIVE_INFINITY);
+    this.#deps.listener.sessionEnded();
+    this.#deps.commands.rejoin(REJOIN_MS);
+  }
+
+  #scheduleRenewal(nowMs: number): void {
+    if (!this.#isStopped) this.#deps.commands.setRenewal(nowMs + this.#leaseMs / 3);
+  }
+}
