@@ -53,7 +53,10 @@ export function makeClientParts(options: {
     subjects,
     trainer,
     onEnded: () => sender.pause(),
-    onJoined: (reply) => sender.start(reply.session),
+    onJoined: ({ session, shards, synchronization }) => {
+      steps.sessionBegan(session, shards, synchronization);
+      sender.start(session);
+    },
     onLost: fail,
   });
   const parameters = new Parameters(session, positions);

@@ -1,16 +1,19 @@
 import type { Synchronization } from "../protocol/config/index.ts";
-import { ensureError, reactionTo, reactionToRejection } from "../protocol/errors.ts";
+import { ensureError, PserverError } from "../protocol/errors.ts";
 import { parseEnterReply } from "../protocol/lifecycle-messages.ts";
 import { encodeClock } from "../protocol/records.ts";
-import { allOrFirstError } from "./block-reader.ts";
+import { toError } from "./call-error.ts";
+import type { StepsCommands } from "./core/commands.ts";
+import type { Failure } from "./core/failure.ts";
+import { newStepCall, type StepCall, type StepCallKind } from "./core/step-call.ts";
+import { StepsCore } from "./core/steps-core.ts";
 import type { Deadline } from "./deadline.ts";
 import type { Session } from "./session.ts";
 import { askForStep, type StepRequestsOptions } from "./step-requests.ts";
-import { Turns } from "./turns.ts";
 import type { UpdateSender } from "./update-sender.ts";
 import type { UpdateSource } from "./update-source.ts";
 
-/** What the steps of a trainer belong to. */
+/** Dependencies of Steps. */
 export interface StepsOptions extends StepRequestsOptions {
   readonly session: Session;
   readonly sender: UpdateSender;
@@ -33,54 +36,53 @@ export interface GradResult {
   readonly lateBlocks: number;
 }
 
-/**
- * A trainer's part in the steps of a `sync` or `ssp` job. It becomes a member at its first gradient,
- * from the largest step that is closed in any shard on. Steps are ended in the order of the calls.
- */
-export class Steps {
+/** Sends the gradients of a call in their place. */
+type SendGradients = (place: StepPlace) => Promise<{ late: number }>;
+
+/** A call under way. */
+interface PendingStepCall {
+  readonly deadline: Deadline;
+  readonly send: SendGradients;
+  readonly stopListening: () => void;
+  readonly resolve: (result: GradResult) => void;
+  readonly reject: (error: PserverError) => void;
+}
+
+/** Asks, tells and sends what the step machine decides, for calls with deadlines. */
+export class Steps implements StepsCommands {
   readonly #options: StepsOptions;
-  readonly #turns = new Turns();
-  /** Gradients of the open step that are on their way. */
-  readonly #sending = new Set<Promise<unknown>>();
-  /** The last step known to be closed, by shard. */
-  readonly #closed = new Map<number, number>();
-  /** Revision of the members that have this trainer, and the session that it is one in. */
-  #member: { readonly revision: number; readonly session: number } | undefined;
-  #ended = 0;
-  /** Whether a gradient of the step after the last ended one has been sent. */
-  #open = false;
-  #enteredInStep = false;
+  readonly #core: StepsCore;
+  readonly #pending = new Map<number, PendingStepCall>();
+  #calls = 0;
 
   constructor(options: StepsOptions) {
     this.#options = options;
+    this.#core = new StepsCore(this);
   }
 
   /** Steps this trainer has ended, those before it entered included. */
   get ended(): number {
-    return this.#ended;
+    return this.#core.ended;
   }
 
   /** The step that must have closed before this trainer reads; undefined for none. */
   get readStep(): number | undefined {
-    const { synchronization } = this.#options.session;
-    if (synchronization.mode === "async" || !this.#isMember) return undefined;
-    const staleness = synchronization.mode === "ssp" ? synchronization.staleness : 0;
-    return this.#ended > staleness ? this.#ended - staleness : undefined;
+    return this.#core.readStep;
+  }
+
+  /** A session has begun. */
+  sessionBegan(session: number, shards: number, synchronization: Synchronization): void {
+    this.#core.sessionBegan(session, shards, synchronization);
   }
 
   /** A shard has answered a read that waited for a step. */
   noteClosed(shard: number, step: number): void {
-    this.#closed.set(shard, Math.max(step, this.#closed.get(shard) ?? 0));
+    this.#core.noteClosed(shard, step);
   }
 
-  /**
-   * A shard has fallen back: steps that had closed there may be open again, and close only when this
-   * trainer tells it once more how far it is. So it enters anew at its next gradient, and until then its
-   * reads wait for no step.
-   */
+  /** A shard has fallen back. */
   fellBack(shard: number): void {
-    this.#closed.delete(shard);
-    this.#member = undefined;
+    this.#core.fellBack(shard);
   }
 
   /**
@@ -89,155 +91,53 @@ export class Steps {
    * @throws what `send` throws; TIMEOUT naming members waited for; NOT_MEMBER if the trainer has lost
    * its place: the next gradient enters anew.
    */
-  async gradients(
+  gradients(
     call: { readonly shards: readonly number[]; readonly endStep: boolean },
     deadline: Deadline,
-    send: (place: StepPlace) => Promise<{ late: number }>,
+    send: SendGradients,
   ): Promise<GradResult> {
-    const { synchronization } = this.#options.session;
-    if (synchronization.mode === "async") {
-      return toResult(await send({ step: undefined, countsLate: false }));
-    }
-    return this.#inTurn(deadline, async (release) => {
-      await this.#enter(deadline);
-      if (synchronization.mode === "sync") await this.#waitUntilOpen(call.shards, deadline);
-      const sending = this.#send(synchronization, call.shards, deadline, send);
-      this.#open = true;
-      this.#sending.add(sending);
-      const sent = (): boolean => this.#sending.delete(sending);
-      sending.then(sent, sent);
-      if (!call.endStep) release();
-      const result = await sending;
-      // Others are ahead: the next gradient looks for the step they are in.
-      if (result.late > 0) this.#closed.clear();
-      if (call.endStep) await this.#end(deadline);
-      return toResult(result);
-    });
+    return this.#run("gradients", deadline, { ...call, send });
   }
 
   /** Ends the open step, once its gradients are stored; see `Client.endStep`. */
   async endStep(deadline: Deadline): Promise<void> {
-    if (this.#options.session.synchronization.mode === "async") return;
-    await this.#inTurn(deadline, async () => {
-      await this.#enter(deadline);
-      await this.#end(deadline);
-    });
+    await this.#run("end", deadline);
   }
 
   /** Takes part in no later step; see `Client.exitSteps`. */
   async exit(deadline: Deadline): Promise<void> {
-    if (this.#options.session.synchronization.mode === "async") return;
-    await this.#inTurn(deadline, async () => {
-      await deadline.race(Promise.allSettled(this.#sending));
-      await this.#options.session.request("exit", {}, deadline);
-      this.#member = undefined;
-    });
+    await this.#run("exit", deadline);
   }
 
-  get #isMember(): boolean {
-    return this.#member?.session === this.#options.session.number;
-  }
-
-  /**
-   * Sends, and once more if a shard finds the gradients too early: it has fallen back to an older step
-   * without this trainer's knowledge. What other shards have taken already they count as late.
-   */
-  async #send(
-    synchronization: Exclude<Synchronization, { mode: "async" }>,
-    shards: readonly number[],
-    deadline: Deadline,
-    send: (place: StepPlace) => Promise<{ late: number }>,
-  ): Promise<{ late: number }> {
-    try {
-      return await send(this.#place(synchronization));
-    } catch (caught) {
-      if (reactionToRejection(ensureError(caught).code) !== "resend-in-step") throw caught;
-      this.#member = undefined;
-      this.#closed.clear();
-      await this.#waitUntilOpen(shards, deadline);
-      return await send(this.#place(synchronization));
-    }
-  }
-
-  #place({ mode, ...rest }: Exclude<Synchronization, { mode: "async" }>): StepPlace {
-    const backups = "backups" in rest ? rest.backups : 0;
-    return {
-      step: mode === "sync" ? this.#ended + 1 : undefined,
-      countsLate: backups > 0 || this.#enteredInStep,
-    };
-  }
-
-  async #inTurn<T>(deadline: Deadline, work: (release: () => void) => Promise<T>): Promise<T> {
-    const release = await this.#turns.take(deadline);
-    try {
-      return await work(release);
-    } catch (caught) {
-      if (reactionTo(ensureError(caught).code) === "enter-anew") this.#member = undefined;
-      throw caught;
-    } finally {
-      release();
-    }
-  }
-
-  /** Becomes a member, unless this session is one, and comes up to the largest closed step. */
-  async #enter(deadline: Deadline): Promise<void> {
-    if (this.#isMember) return;
+  enter(call: StepCall): void {
     const { session } = this.#options;
-    const { revision } = parseEnterReply(await session.request("enter", {}, deadline));
-    const member = { revision, session: session.number };
-    const shards = Array.from({ length: session.shards }, (_, shard) => shard);
-    const closed = await this.#ask(shards, { revision, step: () => 0 }, deadline);
-    // What it has ended in an earlier membership stays ended.
-    this.#ended = Math.max(this.#ended, ...closed);
-    if (closed.some((step) => step < this.#ended)) await this.#sendClocks(this.#ended, deadline);
-    this.#member = member;
-    this.#enteredInStep = true;
-  }
-
-  /** Waits until the step before the open one has closed where gradients are to go. */
-  async #waitUntilOpen(shards: readonly number[], deadline: Deadline): Promise<void> {
-    while (true) {
-      await this.#enter(deadline);
-      const step = this.#ended;
-      const revision = this.#member?.revision ?? 0;
-      const behind = [...new Set(shards)].filter((shard) => (this.#closed.get(shard) ?? 0) < step);
-      if (behind.length === 0) return;
-      // After a fallback nobody closes the step before this trainer has entered anew.
-      const wanted = { revision, step: () => (this.#isMember ? step : 0) };
-      const closed = await this.#ask(behind, wanted, deadline);
-      if (!this.#isMember) continue;
-      const most = Math.max(...closed);
-      if (this.#open || most <= step) return;
-      // With backups, steps close without this trainer: what it could send for them comes too late.
-      await this.#sendClocks(most, deadline);
-      this.#ended = most;
-    }
-  }
-
-  async #ask(
-    shards: readonly number[],
-    wanted: { readonly revision: number; readonly step: () => number },
-    deadline: Deadline,
-  ): Promise<number[]> {
-    return allOrFirstError(
-      shards.map(async (shard) => {
-        const { step } = await askForStep(this.#options, { shard, ...wanted }, deadline);
-        this.noteClosed(shard, step);
-        return step;
-      }),
+    this.#relay(call, session.request("enter", {}, this.#deadline(call)), (fields) =>
+      this.#core.entered(call, parseEnterReply(fields).revision),
     );
   }
 
-  async #end(deadline: Deadline): Promise<void> {
-    // A shard must have the gradients of a step before it is told that no more will come.
-    await deadline.race(Promise.allSettled(this.#sending));
-    await this.#sendClocks(this.#ended + 1, deadline);
-    this.#ended += 1;
-    this.#open = false;
-    this.#enteredInStep = false;
+  exitMembers(call: StepCall): void {
+    const { session } = this.#options;
+    this.#relay(call, session.request("exit", {}, this.#deadline(call)), () =>
+      this.#core.exited(call),
+    );
   }
 
-  async #sendClocks(step: number, deadline: Deadline): Promise<void> {
+  askStep(call: StepCall, shard: number, revision: number): void {
+    const wanted = { shard, revision, step: () => this.#core.wantedStep(call) };
+    askForStep(this.#options, wanted, this.#deadline(call)).then(
+      ({ step }) => this.#core.stepAnswered(call, shard, step),
+      (error: unknown) => this.#core.askFailed(call, ensureError(error)),
+    );
+  }
+
+  sendGradients(call: StepCall, step: number, countsLate: boolean): void {
+    const place = { step: step === 0 ? undefined : step, countsLate };
+    const sending = this.#call(call).send(place);
+    this.#relay(call, sending, ({ late }) => this.#core.gradientsSent(call, late));
+  }
+
+  sendClocks(call: StepCall, step: number): void {
     const { sender, session, subjects, trainer } = this.#options;
     const clocks = Array.from(
       { length: session.shards },
@@ -250,10 +150,57 @@ export class Steps {
         draft: (head) => encodeClock({ verb: "clock", ...head, step }),
       }),
     );
-    await sender.send(clocks, { deadline });
+    const sending = sender.send(clocks, { deadline: this.#deadline(call) });
+    this.#relay(call, sending, () => this.#core.clocksSent(call));
+  }
+
+  stepCallDone(call: StepCall): void {
+    this.#take(call).resolve({ lateBlocks: call.late });
+  }
+
+  stepCallFailed(call: StepCall, failure: Failure): void {
+    this.#take(call).reject(toError(failure));
+  }
+
+  #run(
+    kind: StepCallKind,
+    deadline: Deadline,
+    gradients?: { shards: readonly number[]; endStep: boolean; send: SendGradients },
+  ): Promise<GradResult> {
+    const { shards = [], endStep = true, send = nothingToSend } = gradients ?? {};
+    const call = newStepCall(++this.#calls, kind, shards, endStep);
+    return new Promise((resolve, reject) => {
+      if (deadline.ended !== undefined) throw deadline.ended;
+      const stopListening = deadline.onEnd((error) => this.#core.endCall(call, error));
+      this.#pending.set(call.id, { deadline, send, stopListening, resolve, reject });
+      this.#core.begin(call);
+    });
+  }
+
+  /** Takes the result of what was asked or sent for a call to the core. */
+  #relay<T>(call: StepCall, work: Promise<T>, take: (result: T) => void): void {
+    work.then(take).catch((error: unknown) => this.#core.failed(call, ensureError(error)));
+  }
+
+  #deadline(call: StepCall): Deadline {
+    return this.#call(call).deadline;
+  }
+
+  #call(call: StepCall): PendingStepCall {
+    const pending = this.#pending.get(call.id);
+    if (pending === undefined) throw new PserverError("INTERNAL", "a step call is not under way");
+    return pending;
+  }
+
+  /** The call, which is over. */
+  #take(call: StepCall): PendingStepCall {
+    const pending = this.#call(call);
+    this.#pending.delete(call.id);
+    pending.stopListening();
+    return pending;
   }
 }
 
-function toResult({ late }: { late: number }): GradResult {
-  return { lateBlocks: late };
+function nothingToSend(): Promise<{ late: number }> {
+  return Promise.resolve({ late: 0 });
 }

@@ -2,6 +2,7 @@ import type { Position } from "../../protocol/position.ts";
 import type { BlockUpdate, UpdateCall } from "./block-update.ts";
 import type { Failure } from "./failure.ts";
 import type { SessionRequest } from "./session-request.ts";
+import type { StepCall } from "./step-call.ts";
 
 /**
  * What the outbox has its shell do. Every command is given synchronously while an event is being taken,
@@ -61,4 +62,25 @@ export interface SessionListener {
   sessionEnded(): void;
   /** A session has begun, the first or a later one. */
   sessionBegan(session: number, nowMs: number): void;
+}
+
+/** What the steps have their shell do. All commands return before anything of them is known. */
+export interface StepsCommands {
+  /** Asks hosts to make the trainer a member: raises `entered` or `failed`. */
+  enter(call: StepCall): void;
+  /** Asks hosts to end the membership: raises `exited` or `failed`. */
+  exitMembers(call: StepCall): void;
+  /**
+   * Asks a shard how far it is once it knows this revision of the members and has closed the step that
+   * `wantedStep` names, at each repeat anew: raises `stepAnswered` or `askFailed`.
+   */
+  askStep(call: StepCall, shard: number, revision: number): void;
+  /** Sends the gradients of the call, in this step, 0 for none: raises `gradientsSent` or `failed`. */
+  sendGradients(call: StepCall, step: number, countsLate: boolean): void;
+  /** Tells every shard that the trainer has ended this step: raises `clocksSent` or `failed`. */
+  sendClocks(call: StepCall, step: number): void;
+  /** The call has succeeded. */
+  stepCallDone(call: StepCall): void;
+  /** The call has failed. */
+  stepCallFailed(call: StepCall, failure: Failure): void;
 }

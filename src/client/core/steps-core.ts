@@ -1,0 +1,324 @@
+import type { Synchronization } from "../../protocol/config/index.ts";
+import { reactionTo, reactionToRejection } from "../../protocol/errors.ts";
+import type { StepsCommands } from "./commands.ts";
+import type { Failure } from "./failure.ts";
+import type { StepCall } from "./step-call.ts";
+
+/**
+ * A trainer's part in the steps of a `sync` or `ssp` job. It becomes a member at its first gradient,
+ * from the largest step that is closed in any shard on.
+ *
+ * Calls take turns in the order in which they came. A call keeps its turn until it is over, but for
+ * gradients that do not end the step: those give it up as soon as they are under way.
+ */
+export class StepsCore {
+  readonly #commands: StepsCommands;
+  readonly #queue: StepCall[] = [];
+  #holder: StepCall | undefined;
+  #isGivingTurns = false;
+  /** Calls whose gradients are under way. */
+  #sending = 0;
+  /** By shard: the last step known to be closed. */
+  readonly #closed: number[] = [];
+  #synchronization: Synchronization = { mode: "async" };
+  #shards = 0;
+  #session = 0;
+  /** Revision of the members that have this trainer, and the session that it is one in; 0 if none. */
+  #memberRevision = 0;
+  #memberSession = 0;
+  #ended = 0;
+  /** Whether a gradient of the step after the last ended one has been sent. */
+  #isOpen = false;
+  #enteredInStep = false;
+
+  constructor(commands: StepsCommands) {
+    this.#commands = commands;
+  }
+
+  /** Steps this trainer has ended, those before it entered included. */
+  get ended(): number {
+    return this.#ended;
+  }
+
+  /** The step that must have closed before this trainer reads; undefined for none. */
+  get readStep(): number | undefined {
+    const synchronization = this.#synchronization;
+    if (synchronization.mode === "async" || !this.#isMember) return undefined;
+    const staleness = synchronization.mode === "ssp" ? synchronization.staleness : 0;
+    return this.#ended > staleness ? this.#ended - staleness : undefined;
+  }
+
+  /** A session has begun, in which the trainer is no member yet. */
+  sessionBegan(session: number, shards: number, synchronization: Synchronization): void {
+    this.#session = session;
+    this.#shards = shards;
+    this.#synchronization = synchronization;
+  }
+
+  /** A shard is known to have closed a step. */
+  noteClosed(shard: number, step: number): void {
+    this.#closed[shard] = Math.max(step, this.#closed[shard] ?? 0);
+  }
+
+  /**
+   * A shard has fallen back: steps that had closed there may be open again, and close only when this
+   * trainer tells it once more how far it is. So it enters anew at its next gradient, and until then its
+   * reads wait for no step.
+   */
+  fellBack(shard: number): void {
+    this.#closed[shard] = 0;
+    this.#leaveMembers();
+  }
+
+  /** A call begins. After an error the step that it was to end is still open. */
+  begin(call: StepCall): void {
+    if (this.#synchronization.mode !== "async") {
+      this.#queue.push(call);
+      this.#nextTurn();
+    } else if (call.kind === "gradients") {
+      call.phase = "sending";
+      this.#commands.sendGradients(call, 0, false);
+    } else {
+      this.#done(call);
+    }
+  }
+
+  /** The time of a call is over, or its caller has aborted it. What it asks of the shell fails by itself. */
+  endCall(call: StepCall, failure: Failure): void {
+    if (call.phase === "queued") {
+      this.#queue.splice(this.#queue.indexOf(call), 1);
+      this.failed(call, failure);
+    } else if (call.phase === "draining") {
+      this.failed(call, failure);
+    }
+  }
+
+  /** The trainer is a member from this revision on. */
+  entered(call: StepCall, revision: number): void {
+    call.phase = "arriving";
+    call.revision = revision;
+    call.session = this.#session;
+    this.#ask(
+      call,
+      Array.from({ length: this.#shards }, (_, shard) => shard),
+    );
+  }
+
+  /** The trainer is a member no more. */
+  exited(call: StepCall): void {
+    this.#leaveMembers();
+    this.#done(call);
+  }
+
+  /** The step to wait for in a question that is about to be published. */
+  wantedStep(call: StepCall): number {
+    // After a fallback nobody closes the step before this trainer has entered anew.
+    return call.phase === "opening" && this.#isMember ? call.step : 0;
+  }
+
+  /** A shard knows the members, and has closed this step. */
+  stepAnswered(call: StepCall, shard: number, step: number): void {
+    this.noteClosed(shard, step);
+    call.least = Math.min(call.least, step);
+    call.most = Math.max(call.most, step);
+    this.#noteAnswer(call);
+  }
+
+  /** A shard was asked in vain. */
+  askFailed(call: StepCall, failure: Failure): void {
+    call.failure ??= failure;
+    this.#noteAnswer(call);
+  }
+
+  /** The gradients of a call have been applied, or stored if that is enough; `late` of them too late. */
+  gradientsSent(call: StepCall, late: number): void {
+    call.late = late;
+    // Others are ahead: the next gradient looks for the step they are in.
+    if (late > 0) this.#closed.length = 0;
+    if (call.isSending && call.endsStep) {
+      this.#stopSending(call);
+      this.#drain(call);
+    } else {
+      this.#done(call);
+    }
+  }
+
+  /** Clocks of `call.step` have been applied in every shard. */
+  clocksSent(call: StepCall): void {
+    if (call.phase === "catching-up") {
+      this.#becomeMember(call);
+      return;
+    }
+    this.#ended = call.step;
+    if (call.phase === "skipping") {
+      this.#enter(call);
+      return;
+    }
+    this.#isOpen = false;
+    this.#enteredInStep = false;
+    this.#done(call);
+  }
+
+  /** What the shell did for a call has failed. */
+  failed(call: StepCall, failure: Failure): void {
+    const isEarly = reactionToRejection(failure.code) === "resend-in-step";
+    if (isEarly && call.phase === "sending" && call.isSending && !call.isResent) {
+      // A shard has fallen back to an older step without this trainer's knowledge. What other shards
+      // have taken already they count as late.
+      call.isResent = true;
+      this.#leaveMembers();
+      this.#closed.length = 0;
+      this.#enter(call);
+      return;
+    }
+    if (reactionTo(failure.code) === "enter-anew") this.#leaveMembers();
+    this.#finish(call);
+    this.#commands.stepCallFailed(call, failure);
+    this.#nextTurn();
+  }
+
+  get #isMember(): boolean {
+    return this.#memberSession !== 0 && this.#memberSession === this.#session;
+  }
+
+  #leaveMembers(): void {
+    this.#memberRevision = 0;
+    this.#memberSession = 0;
+  }
+
+  /** Gives the turn to the next call. In a loop: each may give it up at once. */
+  #nextTurn(): void {
+    if (this.#isGivingTurns) return;
+    this.#isGivingTurns = true;
+    while (this.#holder === undefined) {
+      const call = this.#queue.shift();
+      if (call === undefined) break;
+      this.#holder = call;
+      if (call.kind === "exit") this.#drain(call);
+      else this.#enter(call);
+    }
+    this.#isGivingTurns = false;
+  }
+
+  /** Becomes a member, unless this session is one, and comes up to the largest closed step. */
+  #enter(call: StepCall): void {
+    if (this.#isMember) {
+      this.#arrive(call);
+      return;
+    }
+    call.phase = "entering";
+    this.#commands.enter(call);
+  }
+
+  #becomeMember(call: StepCall): void {
+    this.#memberRevision = call.revision;
+    this.#memberSession = call.session;
+    this.#enteredInStep = true;
+    this.#arrive(call);
+  }
+
+  #arrive(call: StepCall): void {
+    if (call.kind === "end") this.#drain(call);
+    else if (this.#synchronization.mode === "sync") this.#openStep(call);
+    else this.#send(call);
+  }
+
+  /** Waits until the step before the open one has closed where gradients are to go. */
+  #openStep(call: StepCall): void {
+    const step = this.#ended;
+    const behind = call.shards.filter((shard) => (this.#closed[shard] ?? 0) < step);
+    if (behind.length === 0) {
+      this.#send(call);
+      return;
+    }
+    call.phase = "opening";
+    call.step = step;
+    call.revision = this.#memberRevision;
+    this.#ask(call, behind);
+  }
+
+  #ask(call: StepCall, shards: readonly number[]): void {
+    call.missing = shards.length;
+    call.least = Number.POSITIVE_INFINITY;
+    call.most = 0;
+    call.failure = undefined;
+    for (const shard of shards) this.#commands.askStep(call, shard, call.revision);
+  }
+
+  #noteAnswer(call: StepCall): void {
+    call.missing -= 1;
+    if (call.missing > 0) return;
+    if (call.failure !== undefined) this.failed(call, call.failure);
+    else if (call.phase === "arriving") this.#catchUp(call);
+    else this.#leaveBehind(call);
+  }
+
+  /** What it has ended in an earlier membership stays ended. */
+  #catchUp(call: StepCall): void {
+    this.#ended = Math.max(this.#ended, call.most);
+    if (call.least < this.#ended) this.#sendClocks(call, "catching-up", this.#ended);
+    else this.#becomeMember(call);
+  }
+
+  /** With backups, steps close without this trainer: what it could send for them comes too late. */
+  #leaveBehind(call: StepCall): void {
+    if (!this.#isMember) this.#enter(call);
+    else if (this.#isOpen || call.most <= call.step) this.#send(call);
+    else this.#sendClocks(call, "skipping", call.most);
+  }
+
+  #send(call: StepCall): void {
+    const synchronization = this.#synchronization;
+    const backups = synchronization.mode === "sync" ? synchronization.backups : 0;
+    const step = synchronization.mode === "sync" ? this.#ended + 1 : 0;
+    call.phase = "sending";
+    if (!call.isSending) this.#sending += 1;
+    call.isSending = true;
+    this.#isOpen = true;
+    this.#commands.sendGradients(call, step, backups > 0 || this.#enteredInStep);
+    if (!call.endsStep) this.#giveUpTurn(call);
+  }
+
+  /** A shard must have the gradients of a step before it is told that no more will come. */
+  #drain(call: StepCall): void {
+    if (this.#sending > 0) {
+      call.phase = "draining";
+    } else if (call.kind === "exit") {
+      call.phase = "exiting";
+      this.#commands.exitMembers(call);
+    } else {
+      this.#sendClocks(call, "ending", this.#ended + 1);
+    }
+  }
+
+  #sendClocks(call: StepCall, phase: "catching-up" | "skipping" | "ending", step: number): void {
+    call.phase = phase;
+    call.step = step;
+    this.#commands.sendClocks(call, step);
+  }
+
+  #done(call: StepCall): void {
+    this.#finish(call);
+    this.#commands.stepCallDone(call);
+    this.#nextTurn();
+  }
+
+  #finish(call: StepCall): void {
+    call.phase = "over";
+    this.#stopSending(call);
+    if (this.#holder === call) this.#holder = undefined;
+  }
+
+  #giveUpTurn(call: StepCall): void {
+    if (this.#holder !== call) return;
+    this.#holder = undefined;
+    this.#nextTurn();
+  }
+
+  #stopSending(call: StepCall): void {
+    if (!call.isSending) return;
+    call.isSending = false;
+    this.#sending -= 1;
+    if (this.#holder?.phase === "draining") this.#drain(this.#holder);
+  }
+}
