@@ -243,11 +243,9 @@ export class UpdateSender implements OutboxCommands, OutboxListener {
   }
 
   #onDenied(subject: string, error: PserverError): void {
-    for (const [slot, update] of [...this.#updates.entries()]) {
-      if (update.slot !== slot || !update.isOpen) continue;
-      if (this.#source(update).subject === subject) {
-        this.#outbox.denied(update, error, performance.now());
-      }
+    for (const update of [...this.#updates]) {
+      const source = this.#calls.get(update.call.id)?.sources[update.index];
+      if (source?.subject === subject) this.#outbox.denied(update, error, performance.now());
     }
   }
 }

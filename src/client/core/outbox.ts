@@ -194,8 +194,9 @@ export class Outbox implements RecordSettler {
     this.#finish(nowMs);
   }
 
-  /** The broker refused what was published for an update that is in flight. */
+  /** The broker refused what was published for an update; ignored if that is in flight no more. */
   denied(update: BlockUpdate, failure: Failure, nowMs: number): void {
+    if (update.slot < 0) return;
     this.#reject(update, failure);
     this.#finish(nowMs);
   }
