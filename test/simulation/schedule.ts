@@ -108,6 +108,7 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
       [2, () => this.#takeOver()],
       [1, () => this.#random.pick(this.#owners)?.kill()],
       [2, () => this.#random.pick(this.#lives)?.giveUp(this.#random)],
+      [1, () => this.#random.pick(this.#lives)?.reconnect()],
       [1, () => this.#restart()],
       [1, () => this.#initialize()],
       [1, () => this.#host()],
@@ -132,7 +133,7 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
     }
     for (let push = 0; push < CALM_PUSHES; push++) {
       for (const process of this.#current.values()) {
-        promise(process.ready, () => `the window of ${process.trainer} is shut for ever`);
+        promise(process.ready, () => `the calls of ${process.trainer} are never over`);
         process.submit(this.#wish(this.#elements++));
       }
       this.#settleAll("a push in the calm");
@@ -224,10 +225,17 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
     this.#network.send(() => {
       for (const owner of this.#owners) {
         for (const outcome of owner.ask(process.trainer, request, seq)) {
-          this.#network.send(() => process.receive(outcome));
+          const { session } = request;
+          this.#network.send(() => process.receive(outcome, session, true));
         }
       }
     });
+  }
+
+  rejoin(process: TrainerProcess): number | undefined {
+    if (this.#current.get(process.trainer) !== process) return undefined;
+    this.#sessions += 1;
+    return this.#sessions;
   }
 
   fenced(process: TrainerProcess): void {
@@ -367,10 +375,10 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
     if (settled !== undefined && settled.reply !== "") this.#answer(settled);
   }
 
-  #answer({ reply, outcome }: Settled): void {
+  #answer({ reply, outcome, session }: Settled): void {
     const process = this.#lives.find((life) => life.reply === reply);
     promise(process !== undefined, () => `an answer to ${reply}, where nobody ever listened`);
-    this.#network.send(() => process.receive(outcome));
+    this.#network.send(() => process.receive(outcome, session, false));
   }
 
   /** A new owner takes over, whether the old ones know it or not. */

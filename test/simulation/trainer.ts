@@ -1,6 +1,23 @@
+import {
+  type BlockUpdate,
+  newUpdateCall,
+  type UpdateCall,
+} from "../../src/client/core/block-update.ts";
+import type { OutboxCommands, OutboxListener } from "../../src/client/core/commands.ts";
+import type { Failure } from "../../src/client/core/failure.ts";
+import { Outbox } from "../../src/client/core/outbox.ts";
+import { Positions } from "../../src/client/core/positions.ts";
+import { reactionTo } from "../../src/protocol/errors.ts";
 import type { Outcome } from "../../src/protocol/outcomes.ts";
 import { WINDOW } from "./fold-maker.ts";
-import { type Publication, publishTrainer, SUBJECTS, type TrainerIntent } from "./intents.ts";
+import {
+  ELEMENTS,
+  type Publication,
+  publishTrainer,
+  SHARD,
+  SUBJECTS,
+  type TrainerIntent,
+} from "./intents.ts";
 import type { Random } from "./random.ts";
 import { describe, type Verdict, type Verdicts } from "./verdicts.ts";
 import { promise } from "./violation.ts";
@@ -10,9 +27,11 @@ export interface TrainerWorld {
   readonly verdicts: Verdicts;
   /** Sends a record to the journal; the PubAck, if it arrives, brings the sequence. */
   publish(publication: Publication, stored: (seq: number) => void): void;
-  /** Asks all owners of the shard what became of a record, once they have folded so far. */
+  /** Asks all owners of the shard what became of records, once they have folded so far. */
   ask(trainer: TrainerProcess, request: { session: number; numbers: number[] }, seq: number): void;
-  /** The process has learned that its session ended. */
+  /** The number of another session of a process that must rejoin; undefined if it is to end instead. */
+  rejoin(trainer: TrainerProcess): number | undefined;
+  /** The process has learned that it is over. */
   fenced(trainer: TrainerProcess): void;
 }
 
@@ -24,36 +43,65 @@ export interface TrainerFaults {
   readonly overpromises?: boolean;
 }
 
-interface Pending {
-  publication: Publication;
-  intent: TrainerIntent;
-  position?: number;
-}
-
 /** What a trainer wants done, apart from what the protocol adds. */
 export type Wish = Pick<TrainerIntent, "verb" | "index" | "epoch" | "element" | "flaw">;
 
-/** One life of a trainer: it follows the protocol until it is killed or told that it is over. */
-export class TrainerProcess {
+/** A wish under way. */
+interface Submission {
+  readonly wish: Wish;
+  readonly call: UpdateCall;
+  /** The record that it was last sent as. */
+  intent?: TrainerIntent;
+}
+
+const BLOCK_BYTES = ELEMENTS * 8;
+const MODE = { isDoneWhenStored: false, countsLate: false, countsPresent: false };
+const GIVEN_UP: Failure = { code: "TIMEOUT", message: "given up", details: {} };
+/** Time that passes until a timer fires: to the next look, question, and repeats. */
+const PAUSES_MS = [150, 1_100, 2_500, 9_000];
+
+/**
+ * One life of a trainer: the outbox of the client's core, on a network that the simulation decides. It
+ * goes on until it is killed or told that it is over.
+ */
+export class TrainerProcess implements OutboxCommands, OutboxListener {
   readonly trainer: string;
-  readonly session: number;
   readonly reply: string;
   /** What it was told, by record; a record it gave up on, or died with, is missing. */
   readonly told: Map<TrainerIntent, Verdict> = new Map();
   readonly #world: TrainerWorld;
   readonly #faults: TrainerFaults;
-  readonly #sent: Map<number, TrainerIntent> = new Map();
-  readonly #pending: Map<number, Pending> = new Map();
+  readonly #outbox: Outbox;
+  readonly #submissions: Map<number, Submission> = new Map();
+  /** Every record it ever sent, by session and number. */
+  readonly #sent: Map<string, { intent: TrainerIntent; update: BlockUpdate }> = new Map();
+  readonly #renumbered: Submission[] = [];
+  #session: number;
   #alive = true;
-  #next = 1;
+  #calls = 0;
   #done = 0;
+  #nowMs = 0;
+  #repeatsAfresh = false;
 
   constructor(world: TrainerWorld, trainer: string, session: number, faults: TrainerFaults) {
     this.trainer = trainer;
-    this.session = session;
     this.reply = `${SUBJECTS.inbox(trainer)}.${session}`;
+    this.#session = session;
     this.#world = world;
     this.#faults = faults;
+    this.#outbox = new Outbox({
+      commands: this,
+      listener: this,
+      positions: new Positions({ journalReplaced: () => {} }),
+      inFlightBytesMax: (WINDOW - 1) * BLOCK_BYTES,
+      windowRecords: WINDOW,
+    });
+    this.#outbox.start(session, this.#nowMs);
+  }
+
+  /** The session it is in. */
+  get session(): number {
+    return this.#session;
   }
 
   get alive(): boolean {
@@ -61,95 +109,144 @@ export class TrainerProcess {
   }
 
   get pending(): number {
-    return this.#pending.size;
+    return this.#submissions.size;
   }
 
-  /** Whether its window has room for another record. */
+  /** Whether it has time for another wish. */
   get ready(): boolean {
-    return this.#alive && this.#next <= this.#done + WINDOW;
+    return this.#alive && this.pending < WINDOW;
   }
 
   submit(wish: Wish): void {
-    promise(this.ready, () => `${this.trainer} submits beyond its window`);
-    const n = this.#next++;
-    const { trainer, session, reply } = this;
-    const done = this.#faults.overpromises === true ? n - 1 : this.#done;
-    const { verb, index, epoch, element, flaw } = wish;
-    const intent: TrainerIntent = {
-      ...{ by: "trainer", trainer, session, n, done, reply },
-      ...{ verb, index, epoch, element, flaw },
-    };
-    const pending = { intent, publication: publishTrainer(intent) };
-    this.#sent.set(n, intent);
-    this.#pending.set(n, pending);
-    this.#publish(pending);
+    promise(this.ready, () => `${this.trainer} submits more than it can have under way`);
+    const size = { shard: SHARD, dataBytes: BLOCK_BYTES, namesVersion: false };
+    const call = newUpdateCall(++this.#calls, MODE, [size]);
+    this.#submissions.set(call.id, { wish, call });
+    this.#outbox.send(call, this.#nowMs);
   }
 
-  /** The timer of one of its records fires. */
+  /** Some time passes, and its timer fires. */
   timeOut(random: Random): void {
-    const pending = random.pick([...this.#pending.values()]);
     // A repeat may promise more than the first copy did.
-    if (pending !== undefined) this.#chase(pending, random.chance(0.3));
+    this.#repeatsAfresh = random.chance(0.3);
+    this.#pass(random.pick(PAUSES_MS) ?? 0);
+    this.#repeatsAfresh = false;
   }
 
-  /** All timers fire. */
+  /** So much time passes that everything unanswered is repeated or asked for. */
   timeOutAll(): void {
-    for (const pending of [...this.#pending.values()]) this.#chase(pending, false);
+    this.#pass(10_000);
   }
 
-  /** The deadline of one record passes: what became of it stays unknown, and it is not sent again. */
+  /** Its connection is lost and comes back. */
+  reconnect(): void {
+    if (!this.#alive) return;
+    this.#outbox.disconnected();
+    this.#outbox.reconnected(this.#nowMs);
+  }
+
+  /** The deadline of one call passes: what became of its record stays unknown, and it is not sent again. */
   giveUp(random: Random): void {
-    const n = random.pick([...this.#pending.keys()]);
-    if (n === undefined) return;
-    this.#pending.delete(n);
-    this.#advance();
+    const submission = random.pick([...this.#submissions.values()]);
+    if (submission !== undefined) this.#outbox.endCall(submission.call, GIVEN_UP, this.#nowMs);
   }
 
   /** The process dies. What it sent is still under way. */
   kill(): void {
     this.#alive = false;
-    this.#pending.clear();
+    this.#submissions.clear();
   }
 
   /** An answer of some owner arrives; the first counts, and no other may contradict it. */
-  receive(outcome: Outcome): void {
-    const intent = this.#sent.get(outcome.n);
-    promise(intent !== undefined, () => `${this.trainer} never sent number ${outcome.n}`);
+  receive(outcome: Outcome, session: number, isReply: boolean): void {
+    const record = this.#sent.get(`${session} ${outcome.n}`);
+    promise(record !== undefined, () => `${this.trainer} never sent number ${outcome.n}`);
+    const { intent, update } = record;
+    const { code } = outcome;
     const verdict = this.#world.verdicts.noteTold(intent, outcome);
-    if (!this.#alive || !this.#pending.has(outcome.n)) return;
-    if (outcome.code === "SUPERSEDED" || outcome.code === "REJOIN") {
+    const isPending = update.isOpen && update.n === outcome.n && session === this.#session;
+    if (!this.#alive) return;
+    promise(
+      !isPending || verdict !== undefined || code === "SUPERSEDED" || code === "REJOIN",
+      () => `${describe(intent)} is ${code} too early`,
+    );
+    const answers = { shard: SHARD, generation: 1, session, outcomes: [outcome] };
+    this.#outbox.answered(answers, isReply, this.#nowMs);
+  }
+
+  publish(update: BlockUpdate, session: number, done: number): void {
+    const submission = this.#submissions.get(update.call.id);
+    promise(submission !== undefined, () => `${this.trainer} publishes a call that is over`);
+    const { trainer, reply } = this;
+    const { n } = update;
+    this.#done = done;
+    const intent: TrainerIntent = {
+      ...{ by: "trainer", trainer, session, n, reply, ...submission.wish },
+      done: this.#faults.overpromises === true ? n - 1 : done,
+    };
+    submission.intent = intent;
+    this.#sent.set(`${session} ${n}`, { intent, update });
+    this.#send(update, publishTrainer(intent));
+  }
+
+  repeat(update: BlockUpdate): void {
+    const submission = this.#submissions.get(update.call.id);
+    if (submission?.intent === undefined) return;
+    if (this.#faults.renumbers === true) this.#renumbered.push(submission);
+    else if (this.#repeatsAfresh) {
+      this.#send(update, publishTrainer({ ...submission.intent, done: this.#done }));
+    } else this.#send(update, publishTrainer(submission.intent));
+  }
+
+  release(): void {}
+
+  setTimer(): void {}
+
+  askOutcomes(
+    _shard: number,
+    session: number,
+    numbers: readonly number[],
+    { seq }: { readonly seq: number },
+  ): void {
+    this.#world.ask(this, { session, numbers: [...numbers] }, seq);
+  }
+
+  callOver({ id, updates }: UpdateCall): void {
+    const intent = this.#submissions.get(id)?.intent;
+    this.#submissions.delete(id);
+    const fate = updates[0]?.fate;
+    if (intent === undefined) return;
+    if (fate === "applied" || fate === "rejected") this.told.set(intent, fate);
+  }
+
+  sessionOver({ code }: Failure): void {
+    const session = reactionTo(code) === "rejoin" ? this.#world.rejoin(this) : undefined;
+    if (session === undefined) {
+      this.#outbox.pause();
       this.kill();
       this.#world.fenced(this);
       return;
     }
-    promise(verdict !== undefined, () => `${describe(intent)} is ${outcome.code} too early`);
-    this.told.set(intent, verdict);
-    this.#pending.delete(outcome.n);
-    this.#advance();
+    this.#session = session;
+    this.#done = 0;
+    this.#outbox.start(session, this.#nowMs);
   }
 
-  /** Repeats a record that is not known to be stored, or asks what became of it. */
-  #chase(pending: Pending, afresh: boolean): void {
-    const { intent, position } = pending;
-    if (position !== undefined) {
-      this.#world.ask(this, { session: this.session, numbers: [intent.n] }, position);
-    } else if (this.#faults.renumbers === true) {
-      this.#pending.delete(intent.n);
-      this.#advance();
-      if (this.ready) this.submit(intent);
-    } else {
-      if (afresh) pending.publication = publishTrainer({ ...intent, done: this.#done });
-      this.#publish(pending);
-    }
-  }
-
-  #publish(pending: Pending): void {
-    this.#world.publish(pending.publication, (seq) => {
-      pending.position ??= seq;
+  #send(update: BlockUpdate, publication: Publication): void {
+    const { slot, serial } = update;
+    this.#world.publish(publication, (seq) => {
+      if (!this.#alive) return;
+      this.#outbox.stored(slot, serial, SHARD, { generation: 1, seq }, this.#nowMs);
     });
   }
 
-  #advance(): void {
-    while (this.#done + 1 < this.#next && !this.#pending.has(this.#done + 1)) this.#done += 1;
+  #pass(ms: number): void {
+    if (!this.#alive) return;
+    this.#nowMs += ms;
+    this.#outbox.tick(this.#nowMs);
+    for (const { call, wish } of this.#renumbered.splice(0)) {
+      this.#outbox.endCall(call, GIVEN_UP, this.#nowMs);
+      if (this.ready) this.submit(wish);
+    }
   }
 }
