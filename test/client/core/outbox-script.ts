@@ -228,6 +228,15 @@ const ASK_ERRORS: Readonly<Record<string, number>> = {
 };
 const ENDS: Readonly<Record<string, number>> = { TIMEOUT: 3, ABORTED: 1, CLOSED: 1 };
 
+const CALM = { send: 14, stored: 16, refused: 5, answered: 16, tick: 18, end: 3 };
+const RARE = { "ask-failed": 4, denied: 1, connection: 2, pause: 1 };
+/** How often each event comes: as usual; with a journal that stays full; with a broker that is silent. */
+const WEIGHTS = {
+  calm: { ...CALM, ...RARE },
+  full: { ...CALM, ...RARE, send: 6, stored: 2, refused: 40, tick: 50, end: 1 },
+  silent: { ...CALM, ...RARE, send: 6, stored: 4, answered: 3, tick: 60, connection: 4, end: 1 },
+} as const;
+
 /** Plays shell, broker and hosts to an outbox, by chance alone. */
 export class OutboxPlayer implements Player {
   readonly settings = "outbox 100 4";
@@ -237,6 +246,7 @@ export class OutboxPlayer implements Player {
   readonly #updates = new Map<number, readonly number[]>();
   readonly #asked: number[] = [];
   readonly #seqs = new Array<number>(SHARDS).fill(0);
+  readonly #weather: keyof typeof WEIGHTS;
   #generation = 1;
   #callIds = 0;
   #session = 0;
@@ -247,6 +257,7 @@ export class OutboxPlayer implements Player {
 
   constructor(random: Random) {
     this.#random = random;
+    this.#weather = random.pick(["calm", "calm", "full", "silent"] as const) ?? "calm";
   }
 
   next(): string | undefined {
@@ -264,9 +275,7 @@ export class OutboxPlayer implements Player {
       connection: () => this.#connection(),
       pause: () => this.#pause(),
     };
-    const weights = { send: 14, stored: 16, refused: 5, answered: 16, tick: 18 };
-    const rare = { end: 3, "ask-failed": 4, denied: 1, connection: 2, pause: 1 };
-    return events[pickWord(this.#random, { ...weights, ...rare })]?.();
+    return events[pickWord(this.#random, WEIGHTS[this.#weather])]?.();
   }
 
   onCommand(command: string): string | undefined {
@@ -329,9 +338,9 @@ export class OutboxPlayer implements Player {
   }
 
   #refused(): string | undefined {
-    const record = this.#random.pick(this.#sent);
+    const record = this.#random.pick(this.#sent.slice(this.#weather === "full" ? -2 : 0));
     if (record === undefined) return undefined;
-    const code = pickWord(this.#random, REFUSALS);
+    const code = this.#weather === "full" ? "JOURNAL_FULL" : pickWord(this.#random, REFUSALS);
     const isRetryable = code !== "TOO_LARGE" && code !== "BAD_MESSAGE";
     return toLine(["refused", record.slot, record.serial, code, isRetryable, this.#nowMs]);
   }
@@ -378,7 +387,9 @@ export class OutboxPlayer implements Player {
 
   #tick(): string | undefined {
     if (this.#timerAtMs === undefined) return undefined;
-    this.#nowMs = Math.max(this.#nowMs, this.#timerAtMs) + this.#random.below(900);
+    this.#nowMs =
+      Math.max(this.#nowMs, this.#timerAtMs) +
+      this.#random.below(this.#weather === "calm" ? 900 : 120);
     this.#timerAtMs = undefined;
     return toLine(["tick", this.#nowMs]);
   }
