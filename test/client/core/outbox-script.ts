@@ -230,12 +230,17 @@ const ENDS: Readonly<Record<string, number>> = { TIMEOUT: 3, ABORTED: 1, CLOSED:
 
 const CALM = { send: 14, stored: 16, refused: 5, answered: 16, tick: 18, end: 3 };
 const RARE = { "ask-failed": 4, denied: 1, connection: 2, pause: 1 };
-/** How often each event comes: as usual; with a journal that stays full; with a broker that is silent. */
+/**
+ * How often each event comes: as usual; with a journal that stays full; with a broker that is silent;
+ * with owners that answer with errors alone.
+ */
 const WEIGHTS = {
   calm: { ...CALM, ...RARE },
   full: { ...CALM, ...RARE, send: 6, stored: 2, refused: 40, tick: 50, end: 1 },
   silent: { ...CALM, ...RARE, send: 6, stored: 4, answered: 3, tick: 60, connection: 4, end: 1 },
+  failing: { ...CALM, ...RARE, answered: 2, "ask-failed": 30, tick: 40, end: 1 },
 } as const;
+const TICK_DELAYS_MS = { calm: 900, full: 120, silent: 2_500, failing: 300 } as const;
 
 /** Plays shell, broker and hosts to an outbox, by chance alone. */
 export class OutboxPlayer implements Player {
@@ -257,7 +262,7 @@ export class OutboxPlayer implements Player {
 
   constructor(random: Random) {
     this.#random = random;
-    this.#weather = random.pick(["calm", "calm", "full", "silent"] as const) ?? "calm";
+    this.#weather = random.pick(["calm", "calm", "full", "silent", "failing"] as const) ?? "calm";
   }
 
   next(): string | undefined {
@@ -388,8 +393,7 @@ export class OutboxPlayer implements Player {
   #tick(): string | undefined {
     if (this.#timerAtMs === undefined) return undefined;
     this.#nowMs =
-      Math.max(this.#nowMs, this.#timerAtMs) +
-      this.#random.below(this.#weather === "calm" ? 900 : 120);
+      Math.max(this.#nowMs, this.#timerAtMs) + this.#random.below(TICK_DELAYS_MS[this.#weather]);
     this.#timerAtMs = undefined;
     return toLine(["tick", this.#nowMs]);
   }

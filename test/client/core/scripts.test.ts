@@ -22,7 +22,7 @@ interface Kind {
 
 const KINDS: Readonly<Record<string, Kind>> = {
   outbox: {
-    scripts: 40,
+    scripts: 60,
     events: 120,
     play: (random) => new OutboxPlayer(random),
     make: (settings, recorder) => new OutboxMachine(settings, recorder),
