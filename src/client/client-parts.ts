@@ -1,18 +1,18 @@
 import type { PserverError } from "../protocol/errors.ts";
 import type { JobSubjects } from "../protocol/subjects.ts";
-import { BlockReader } from "./block-reader.ts";
+import { Lifecycle } from "./calls/lifecycle.ts";
+import { Parameters } from "./calls/parameters.ts";
 import { Positions } from "./core/positions.ts";
-import { Fallbacks, type ShardFallback } from "./fallbacks.ts";
-import { Lifecycle } from "./lifecycle.ts";
-import { Parameters } from "./parameters.ts";
-import { Puller } from "./puller.ts";
-import { Requests } from "./requests.ts";
-import { SeenVersions } from "./seen-versions.ts";
-import { Session } from "./session.ts";
-import { Steps } from "./steps.ts";
-import { UpdateSender } from "./update-sender.ts";
-import { Updates } from "./updates.ts";
-import type { Wire } from "./wire.ts";
+import { BlockReader } from "./pull/block-reader.ts";
+import { Puller } from "./pull/puller.ts";
+import { SeenVersions } from "./push/seen-versions.ts";
+import { Updates } from "./push/updates.ts";
+import { Fallbacks, type ShardFallback } from "./shell/fallbacks.ts";
+import { Session } from "./shell/session.ts";
+import { Steps } from "./shell/steps.ts";
+import { UpdateSender } from "./shell/update-sender.ts";
+import { Requests } from "./wire/requests.ts";
+import type { Wire } from "./wire/wire.ts";
 
 /** What a client is made of. */
 export interface ClientParts {

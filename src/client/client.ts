@@ -14,18 +14,18 @@ import type {
   PushOptions,
   ReadOptions,
   UpdateOptions,
-} from "./call-options.ts";
-import { Calls } from "./calls.ts";
+} from "./calls/call-options.ts";
+import { Calls } from "./calls/calls.ts";
+import { type SavedModel, type SaveOptions, saveModel } from "./calls/saved-model.ts";
 import { type ClientParts, makeClientParts } from "./client-parts.ts";
-import { type CallOptions, Deadline } from "./deadline.ts";
-import type { ShardFallback } from "./fallbacks.ts";
-import type { GradientRecord } from "./gradients.ts";
-import type { IndexList } from "./part-index.ts";
-import type { NamedTensor, PullMode } from "./puller.ts";
-import { type SavedModel, type SaveOptions, saveModel } from "./saved-model.ts";
-import type { GradResult } from "./steps.ts";
-import type { TensorRecord } from "./updates.ts";
-import { NatsWire } from "./wire.ts";
+import type { IndexList } from "./parts/part-index.ts";
+import type { NamedTensor, PullMode } from "./pull/puller.ts";
+import type { GradientRecord } from "./push/gradients.ts";
+import type { TensorRecord } from "./push/updates.ts";
+import type { ShardFallback } from "./shell/fallbacks.ts";
+import type { GradResult } from "./shell/steps.ts";
+import { type CallOptions, Deadline } from "./timing/deadline.ts";
+import { NatsWire } from "./wire/wire.ts";
 
 /** Writing a large model takes longer than other calls. */
 const SAVE_TIMEOUT_MS = 600_000;

@@ -38,15 +38,17 @@ export type {
   PushOptions,
   ReadOptions,
   UpdateOptions,
-} from "./call-options.ts";
+} from "./calls/call-options.ts";
+export type { SavedModel, SaveOptions } from "./calls/saved-model.ts";
 export type { Client } from "./client.ts";
-export { type ConnectOptions, connect } from "./connect.ts";
-export type { CallOptions } from "./deadline.ts";
-export type { ShardFallback } from "./fallbacks.ts";
-export type { Gradient, GradientRecord, RowGradient } from "./gradients.ts";
-export type { IndexList } from "./part-index.ts";
-export type { NamedTensor } from "./puller.ts";
-export type { SavedModel, SaveOptions } from "./saved-model.ts";
+export type { IndexList } from "./parts/part-index.ts";
+export type { NamedTensor } from "./pull/puller.ts";
+export type { Gradient, GradientRecord, RowGradient } from "./push/gradients.ts";
+export type { Ack, TensorRecord } from "./push/updates.ts";
+export type { ShardFallback } from "./shell/fallbacks.ts";
+export type { GradResult } from "./shell/steps.ts";
+export type { CallOptions } from "./timing/deadline.ts";
+export { type ConnectOptions, connect } from "./wire/connect.ts";
 export {
   type BrokerSettings,
   type ConnectionOverrides,
@@ -55,6 +57,4 @@ export {
   type NamedConnectionOverrides,
   resolveConnection,
   resolveSettings,
-} from "./settings.ts";
-export type { GradResult } from "./steps.ts";
-export type { Ack, TensorRecord } from "./updates.ts";
+} from "./wire/settings.ts";

@@ -3,7 +3,7 @@
 // connection, with a fake clock: the first answer is the error, later ones are as they should be.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { type ClientParts, makeClientParts } from "../../src/client/client-parts.ts";
-import { Deadline } from "../../src/client/deadline.ts";
+import { Deadline } from "../../src/client/timing/deadline.ts";
 import {
   computeLayout,
   decodeMessage,

@@ -9,8 +9,8 @@ import { decodeMessage, encodeMessage, readCrc } from "../../src/protocol/codec.
 import { bytesOf } from "../../src/protocol/dtypes.ts";
 import { decodeElements, encodeElements } from "../../src/protocol/encoding/elements.ts";
 import { isErrorCode } from "../../src/protocol/errors.ts";
-import { journalAckCases } from "../client/journal-ack-vectors.ts";
 import { reactionCases } from "../client/reaction-vectors.ts";
+import { journalAckCases } from "../client/wire/journal-ack-vectors.ts";
 import { elementEncodingCases } from "./encoding/encoding-vectors.ts";
 import { codeOf } from "./refusal.ts";
 import {

@@ -1,4 +1,4 @@
-import type { InboxMessage, Wire, WireListener } from "../../src/client/wire.ts";
+import type { InboxMessage, Wire, WireListener } from "../../src/client/wire/wire.ts";
 import type { PserverError } from "../../src/protocol/errors.ts";
 
 /** One message handed to the connection. */

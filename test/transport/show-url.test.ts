@@ -4,7 +4,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { parseEtcdEndpoints, toAdvertised } from "../../src/actors/etcd/etcd-keys.ts";
-import { resolveSettings } from "../../src/client/settings.ts";
+import { resolveSettings } from "../../src/client/wire/settings.ts";
 import { showUrl } from "../../src/transport/show-url.ts";
 
 const ALPHABET = [..."XYZ789/@:?#%,&=+ \\\"'[]\n\u001bé"];

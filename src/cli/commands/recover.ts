@@ -2,7 +2,7 @@ import { type Command, Option } from "commander";
 import type { RecoveryChoice, ShardFindings } from "../../actors/recovery/findings.ts";
 import type { RecoveredState } from "../../actors/recovery/recover-shard.ts";
 import type { Recovery } from "../../actors/recovery/recovery.ts";
-import { resolveSettings } from "../../client/settings.ts";
+import { resolveSettings } from "../../client/wire/settings.ts";
 import { PserverError } from "../../protocol/errors.ts";
 import { SHARDS_MAX } from "../../protocol/limits.ts";
 import { askLine } from "../ask-line.ts";

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { checkBrokerVersion } from "../../broker/broker-version.ts";
-import { resolveSettings } from "../../client/settings.ts";
+import { resolveSettings } from "../../client/wire/settings.ts";
 import { makeDirectories } from "../../model-files/atomic-write.ts";
 import { type ConnectionSettings, openConnection } from "../../transport/connection.ts";
 import type { CliContext } from "../context.ts";

@@ -1,7 +1,7 @@
 import { hostname } from "node:os";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { type AdminConnectionOptions, openStoreConnection } from "../../client/admin/open-admin.ts";
-import { resolveSettings } from "../../client/settings.ts";
+import { resolveSettings } from "../../client/wire/settings.ts";
 import { ensureError } from "../../protocol/errors.ts";
 import { ID_BYTES_MAX } from "../../protocol/limits.ts";
 import { orNoJetStream } from "../../transport/broker-error.ts";

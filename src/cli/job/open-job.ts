@@ -1,7 +1,7 @@
 import type { JobAdmin } from "../../client/admin/job-admin.ts";
 import { openAdmin } from "../../client/admin/open-admin.ts";
 import type { Client } from "../../client/client.ts";
-import { connect } from "../../client/connect.ts";
+import { connect } from "../../client/wire/connect.ts";
 import { PserverError } from "../../protocol/errors.ts";
 import type { CliContext } from "../context.ts";
 import { type JobFlags, type TrainerFlags, toOverrides } from "../options/connection-options.ts";

@@ -1,5 +1,5 @@
 import type { Client } from "../../client/client.ts";
-import type { CallOptions } from "../../client/deadline.ts";
+import type { CallOptions } from "../../client/timing/deadline.ts";
 import { allocateData, type Dtype, type TensorData } from "../../protocol/dtypes.ts";
 import { mismatch } from "../mismatch.ts";
 import type { WireArray } from "./frames.ts";

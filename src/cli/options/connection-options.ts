@@ -1,5 +1,5 @@
 import { type Command, Option } from "commander";
-import type { ConnectionOverrides } from "../../client/settings.ts";
+import type { ConnectionOverrides } from "../../client/wire/settings.ts";
 import { defined } from "../../protocol/defined.ts";
 import { parseId, parseJob, parseTimeout } from "./parse-values.ts";
 

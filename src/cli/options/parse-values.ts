@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from "commander";
 import { checkPrefix, parseEtcdEndpoints, toAdvertised } from "../../actors/etcd/etcd-keys.ts";
-import { parseDuration } from "../../client/duration.ts";
+import { parseDuration } from "../../client/timing/duration.ts";
 import { PserverError } from "../../protocol/errors.ts";
 import { checkJobName, escapeId } from "../../protocol/names.ts";
 

@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import { resolveSettings } from "../../client/settings.ts";
+import { resolveSettings } from "../../client/wire/settings.ts";
 import { defined } from "../../protocol/defined.ts";
 import type { ConnectionSettings } from "../../transport/connection.ts";
 import { type ConnectionFlags, toOverrides } from "../options/connection-options.ts";

@@ -12,9 +12,9 @@ import { quoteName } from "../../protocol/names.ts";
 import { readStatusPages } from "../../protocol/status-pages.ts";
 import type { JobSubjects } from "../../protocol/subjects.ts";
 import { type BlockVersions, parseVersionsReply } from "../../protocol/versions.ts";
-import type { Calls } from "../calls.ts";
-import type { CallOptions } from "../deadline.ts";
-import type { Requests } from "../requests.ts";
+import type { Calls } from "../calls/calls.ts";
+import type { CallOptions } from "../timing/deadline.ts";
+import type { Requests } from "../wire/requests.ts";
 import { type Participants, parseParticipants } from "./participants.ts";
 import { findPermissions, type Permissions } from "./permissions.ts";
 

@@ -1,12 +1,12 @@
 import { randomUUID } from "node:crypto";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { JobSubjects } from "../../protocol/subjects.ts";
-import { Calls } from "../calls.ts";
-import { connectBroker } from "../connect.ts";
-import { Deadline } from "../deadline.ts";
-import { Requests } from "../requests.ts";
-import { type ConnectionOverrides, type Environment, resolveConnection } from "../settings.ts";
-import { NatsWire } from "../wire.ts";
+import { Calls } from "../calls/calls.ts";
+import { connectBroker } from "../wire/connect.ts";
+import { Deadline } from "../timing/deadline.ts";
+import { Requests } from "../wire/requests.ts";
+import { type ConnectionOverrides, type Environment, resolveConnection } from "../wire/settings.ts";
+import { NatsWire } from "../wire/wire.ts";
 import { JobAdmin } from "./job-admin.ts";
 
 /** Where to connect for the administration of a job. */

@@ -1,8 +1,8 @@
 // Proves that versions are collected over all pages, and that a refused request leaves them unknown.
 import { describe, expect, test } from "vitest";
 import { JobAdmin } from "../../../src/client/admin/job-admin.ts";
-import { Calls } from "../../../src/client/calls.ts";
-import type { Ask } from "../../../src/client/requests.ts";
+import { Calls } from "../../../src/client/calls/calls.ts";
+import type { Ask } from "../../../src/client/wire/requests.ts";
 import { decodeMessage, type Fields } from "../../../src/protocol/codec.ts";
 import { PserverError } from "../../../src/protocol/errors.ts";
 import { PARAMETERS_PER_REQUEST_MAX } from "../../../src/protocol/limits.ts";

@@ -4,7 +4,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Client } from "../../../src/client/index.ts";
 import { bytesOf, DTYPES, type Dtype, type TensorData } from "../../../src/protocol/dtypes.ts";
-import { elementsAt } from "../../client/part-reference.ts";
+import { elementsAt } from "../../client/parts/part-reference.ts";
 import { TestJob } from "../../support/host.ts";
 import { numpyArrays } from "../../support/numpy-parts.ts";
 import { bytesOfAll, Traffic } from "../../support/traffic.ts";

@@ -1,0 +1,48 @@
+import type { Encoding } from "../../protocol/encoding/encodings.ts";
+import type { Into } from "../pull/puller.ts";
+import type { Ack } from "../push/updates.ts";
+import type { CallOptions } from "../timing/deadline.ts";
+
+/** Options of a call that reads parameters. */
+export interface ReadOptions extends CallOptions {
+  /** Has float32 values travel in half the bytes; they come rounded as the encoding says. */
+  readonly encoding?: Encoding;
+}
+
+/** Options of `Client.getParams`. */
+export interface PullOptions extends ReadOptions {
+  /** Arrays to read into, by parameter name. */
+  readonly into?: Into;
+}
+
+/** Options of a call that changes parameters. */
+export interface UpdateOptions extends CallOptions {
+  /**
+   * `applied` (default): the call is done when the shards' owners have applied every piece.
+   * `stored`: when the journal holds every piece; whether an owner later rejects one is not told.
+   */
+  readonly ack?: Ack;
+}
+
+/** Options of an update whose elements can travel encoded. */
+export interface PushOptions extends UpdateOptions {
+  /** Has float32 elements travel in half the bytes, rounded to nearest as the encoding says. */
+  readonly encoding?: Encoding;
+}
+
+/** Options of `Client.sendGrads`. */
+export interface GradOptions extends PushOptions {
+  /** Overrides the learning rate of every parameter in the call. */
+  readonly learningRate?: number;
+  /**
+   * Whether this call is the last one of the trainer's step, in a job that is synchronized by steps;
+   * true by default. Otherwise more calls, and then `Client.endStep`, follow.
+   */
+  readonly endStep?: boolean;
+}
+
+/** Options of `Client.beginInit`. */
+export interface BeginOptions extends CallOptions {
+  /** Whether to wait while another trainer initializes; true by default. */
+  readonly wait?: boolean;
+}

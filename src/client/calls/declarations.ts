@@ -1,0 +1,79 @@
+import { PserverError } from "../../protocol/errors.ts";
+import {
+  type Declaration,
+  type ParameterInfo,
+  parseParameters,
+} from "../../protocol/lifecycle-messages.ts";
+import { PARAMETERS_PER_REQUEST_MAX } from "../../protocol/limits.ts";
+import { quoteName } from "../../protocol/names.ts";
+import type { Session } from "../shell/session.ts";
+import { Deadline } from "../timing/deadline.ts";
+
+interface Waiting {
+  readonly declaration: Declaration;
+  readonly epoch: number;
+  readonly deadline: Deadline;
+  readonly resolve: (info: ParameterInfo) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Declares parameters, those of one turn of the event loop in one request of up to 256. */
+export class Declarations {
+  readonly #session: Session;
+  #waiting: Waiting[] = [];
+
+  constructor(session: Session) {
+    this.#session = session;
+  }
+
+  /** The parameter with its layout and epoch. @throws the error in the reply to the request. */
+  declare(declaration: Declaration, epoch: number, deadline: Deadline): Promise<ParameterInfo> {
+    const declared = new Promise<ParameterInfo>((resolve, reject) => {
+      if (this.#waiting.length === 0) setImmediate(() => this.#flush());
+      this.#waiting.push({ declaration, epoch, deadline, resolve, reject });
+    });
+    return deadline.race(declared);
+  }
+
+  #flush(): void {
+    let left = this.#waiting;
+    this.#waiting = [];
+    while (left.length > 0) {
+      const part = left.slice(0, PARAMETERS_PER_REQUEST_MAX);
+      left = left.slice(PARAMETERS_PER_REQUEST_MAX);
+      this.#declare(part).catch((error: unknown) => {
+        for (const { reject } of part) reject(error);
+      });
+    }
+  }
+
+  async #declare(part: readonly Waiting[]): Promise<void> {
+    const epoch = part[0]?.epoch;
+    // The request has the time of its most patient call; each call keeps to its own.
+    const timeoutMs = Math.max(1, ...part.map(({ deadline }) => deadline.remainingMs));
+    const deadline = new Deadline("initParam", { timeoutMs });
+    try {
+      const fields = await this.#session.request(
+        "declare",
+        { epoch, parameters: part.map(({ declaration }) => declaration) },
+        deadline,
+      );
+      const infos = parseParameters(fields);
+      part.forEach(({ declaration: { name }, resolve, reject }, i) => {
+        const info = infos[i];
+        if (info?.name === name) resolve(info);
+        else reject(notInReply(name));
+      });
+    } finally {
+      deadline.dispose();
+    }
+  }
+}
+
+function notInReply(name: string): PserverError {
+  return new PserverError(
+    "BAD_MESSAGE",
+    `declare: expected ${quoteName(name)} in the reply; received another parameter or none`,
+    { parameter: name },
+  );
+}

@@ -1,0 +1,179 @@
+import { PserverError, reactionTo } from "../../protocol/errors.ts";
+import {
+  type ParameterInfo,
+  parseStatusReply,
+  type StatusReply,
+  type StatusRequest,
+} from "../../protocol/lifecycle-messages.ts";
+import { PARAMETERS_PER_REQUEST_MAX } from "../../protocol/limits.ts";
+import { escapeName, quoteName } from "../../protocol/names.ts";
+import type { Positions } from "../core/positions.ts";
+import type { Session } from "../shell/session.ts";
+import { Backoff } from "../timing/backoff.ts";
+import type { Deadline } from "../timing/deadline.ts";
+
+/** Parameters looked up at one moment: null where none has the name. */
+interface LookUp {
+  readonly state: StatusReply["state"];
+  readonly by: string;
+  readonly infos: readonly (ParameterInfo | null)[];
+}
+
+/** A look-up under way. */
+interface Refreshing {
+  readonly found: Promise<ParameterInfo>;
+  /** The end of the call that began it. */
+  readonly deadline: Deadline;
+}
+
+/** What is known of the job's parameters: type, shape, layout and epoch of those that are ready. */
+export class Parameters {
+  readonly #session: Session;
+  readonly #positions: Positions;
+  readonly #ready = new Map<string, ParameterInfo>();
+  readonly #refreshing = new Map<string, Refreshing>();
+
+  constructor(session: Session, positions: Positions) {
+    this.#session = session;
+    this.#positions = positions;
+  }
+
+  /** Forgets a parameter: its epoch is no longer the one known here. */
+  forget(name: string): void {
+    this.#ready.delete(name);
+  }
+
+  /**
+   * The parameters, in request order, at once.
+   * @throws BAD_NAME, UNKNOWN_PARAMETER, or NOT_INITIALIZED while the job or a parameter is not.
+   */
+  async require(names: readonly string[], deadline: Deadline): Promise<ParameterInfo[]> {
+    while (true) {
+      const known = this.#known(names);
+      if (known !== undefined) return known;
+      const problem = await this.#fill(names, deadline);
+      if (problem !== undefined) throw problem;
+    }
+  }
+
+  /**
+   * The parameters, in request order, once all of them are initialized.
+   * @throws BAD_NAME, and UNKNOWN_PARAMETER as soon as the job is initialized without one; at the deadline
+   * NOT_INITIALIZED.
+   */
+  async waitFor(names: readonly string[], deadline: Deadline): Promise<ParameterInfo[]> {
+    const backoff = new Backoff();
+    let problem: PserverError | undefined;
+    while (true) {
+      const known = this.#known(names);
+      if (known !== undefined) return known;
+      try {
+        problem = await this.#fill(names, deadline);
+      } catch (error) {
+        // What was heard before says more than that the last question had no time for its answer.
+        throw deadline.ended?.code === "TIMEOUT" ? (problem ?? error) : error;
+      }
+      if (problem === undefined) continue;
+      const delayMs = backoff.nextMs();
+      const canWait = reactionTo(problem.code) === "await-init";
+      if (!canWait || !deadline.allows(delayMs)) throw problem;
+      await deadline.sleep(delayMs);
+    }
+  }
+
+  /**
+   * The parameter as it is now. Several askers share one look-up; when the time of the one who began
+   * it is over, another goes on with it.
+   */
+  async refresh(name: string, deadline: Deadline): Promise<ParameterInfo> {
+    while (true) {
+      const refreshing = this.#refreshing.get(name) ?? this.#refresh(name, deadline);
+      try {
+        return await deadline.race(refreshing.found);
+      } catch (error) {
+        const itsOwn = refreshing.deadline === deadline || deadline.ended !== undefined;
+        if (itsOwn || refreshing.deadline.ended === undefined) throw error;
+      }
+    }
+  }
+
+  #refresh(name: string, deadline: Deadline): Refreshing {
+    this.forget(name);
+    const found = this.waitFor([name], deadline).then(([info]) => {
+      if (info !== undefined) return info;
+      throw new PserverError("INTERNAL", `${quoteName(name)}: waited for, but not found`);
+    });
+    const refreshing = { found, deadline };
+    this.#refreshing.set(name, refreshing);
+    const done = (): boolean => this.#refreshing.delete(name);
+    found.then(done, done);
+    return refreshing;
+  }
+
+  /** State of the job, and parameters: those named, or a page in the order of names. */
+  async status(request: StatusRequest, deadline: Deadline): Promise<StatusReply> {
+    const reply = parseStatusReply(await this.#session.request("status", { ...request }, deadline));
+    reply.at.forEach((position, shard) => {
+      this.#positions.await(shard, position);
+    });
+    return reply;
+  }
+
+  /** One for each name; undefined if one of them has to be looked up. */
+  #known(names: readonly string[]): ParameterInfo[] | undefined {
+    const infos: ParameterInfo[] = [];
+    for (const name of names) {
+      const info = this.#ready.get(name);
+      if (info === undefined) return undefined;
+      infos.push(info);
+    }
+    return infos;
+  }
+
+  /** Looks up what is not known; returns what is wrong with the first name that is not ready. */
+  async #fill(names: readonly string[], deadline: Deadline): Promise<PserverError | undefined> {
+    const missing = [...new Set(names)].filter((name) => !this.#ready.has(name));
+    for (const name of missing) escapeName(name);
+    let problem: PserverError | undefined;
+    for (let start = 0; start < missing.length; start += PARAMETERS_PER_REQUEST_MAX) {
+      const part = missing.slice(start, start + PARAMETERS_PER_REQUEST_MAX);
+      const found = await this.#lookUp(part, deadline);
+      part.forEach((name, i) => {
+        const info = found.infos[i] ?? null;
+        if (info?.ready) this.#ready.set(name, info);
+        else problem ??= notReady(name, info, found);
+      });
+    }
+    return problem;
+  }
+
+  async #lookUp(names: readonly string[], deadline: Deadline): Promise<LookUp> {
+    const { state, by, parameters } = await this.status({ names }, deadline);
+    return { state, by, infos: parameters };
+  }
+}
+
+function notReady(name: string, info: ParameterInfo | null, { state, by }: LookUp): PserverError {
+  const details = { parameter: name, state, by };
+  if (info !== null) {
+    return new PserverError(
+      "NOT_INITIALIZED",
+      `${quoteName(name)} is declared, but its initialization has not been finished`,
+      details,
+    );
+  }
+  if (state === "ready") {
+    return new PserverError(
+      "UNKNOWN_PARAMETER",
+      `no parameter is called ${quoteName(name)}`,
+      details,
+    );
+  }
+  const doing =
+    state === "initializing" ? `is being initialized by ${quoteName(by)}` : `is ${state}`;
+  return new PserverError(
+    "NOT_INITIALIZED",
+    `${quoteName(name)}: the job ${doing}; one trainer initializes it, with beginInit, initParam and finishInit`,
+    details,
+  );
+}

@@ -1,0 +1,67 @@
+import { randomUUID } from "node:crypto";
+import { encodeMessage, type Fields } from "../../protocol/codec.ts";
+import { PserverError } from "../../protocol/errors.ts";
+import { asMap, integerField, textField } from "../../protocol/fields.ts";
+import type { JobSubjects } from "../../protocol/subjects.ts";
+import type { CallOptions, Deadline } from "../timing/deadline.ts";
+import type { Requests } from "../wire/requests.ts";
+
+/** A model file that a host has written. */
+export interface SavedModel {
+  /** Path of the file below the model directory of the host that wrote it. */
+  readonly file: string;
+  readonly bytes: number;
+  readonly format: string;
+  /** Id of that host; absent of one that is older than this client. */
+  readonly host?: string;
+}
+
+/** Options of `Client.saveModel`. Ended early, by its time or `signal`, it has the host stop writing. */
+export interface SaveOptions extends CallOptions {
+  /** Is told about twice a second how many bytes of values have been written, and of how many. */
+  readonly onProgress?: (doneBytes: number, totalBytes: number) => void;
+}
+
+/** Has a host write the model to a file; see `Client.saveModel`. */
+export async function saveModel(
+  {
+    requests,
+    subjects,
+    trainer,
+  }: { readonly requests: Requests; readonly subjects: JobSubjects; readonly trainer: string },
+  path: string,
+  deadline: Deadline,
+  onProgress: SaveOptions["onProgress"],
+): Promise<SavedModel> {
+  const token = randomUUID();
+  const stop = (): void =>
+    requests.tell(subjects.control(trainer, "stop"), encodeMessage({ token }));
+  const stopListening = deadline.onEnd(stop);
+  try {
+    return await requests.ask({
+      subject: subjects.control(trainer, "save"),
+      // Where accounts are joined, the broker gives the host another reply subject, for one reply.
+      body: (reply) => encodeMessage({ path, token, progress: reply }),
+      isProgress: ({ fields }) => isProgress(fields, onProgress),
+      read: ({ fields }) => ({
+        file: textField(fields, "file", 4096),
+        bytes: integerField(fields, "bytes"),
+        format: textField(fields, "format"),
+        ...(fields["host"] === undefined ? {} : { host: textField(fields, "host") }),
+      }),
+      deadline,
+      nobody: () => new PserverError("NO_HOST", `no host of job ${subjects.job} can save`),
+      // Saving takes its time: asking again would only begin it again.
+      repeat: false,
+    });
+  } finally {
+    stopListening();
+  }
+}
+
+function isProgress(fields: Fields, onProgress: SaveOptions["onProgress"]): boolean {
+  if (fields["progress"] === undefined) return false;
+  const progress = asMap(fields["progress"], "progress");
+  onProgress?.(integerField(progress, "doneBytes"), integerField(progress, "totalBytes"));
+  return true;
+}

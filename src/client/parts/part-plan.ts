@@ -1,0 +1,180 @@
+import { type BlockPlace, blockPlace, type Layout } from "../../protocol/layout.ts";
+import { blockRows, type PartIndex } from "../../protocol/parts.ts";
+import { elementCount } from "../../protocol/tensor.ts";
+import {
+  type Distinct,
+  distinct,
+  type IndexList,
+  isAscending,
+  type Numbers,
+  normalizeIndices,
+  offsetsInRow,
+  productOfLengths,
+} from "./part-index.ts";
+
+/** Which place in the caller's tensor goes with which place in a message, pair by pair. */
+export interface Matching {
+  /** Ascending. */
+  readonly tensor: Uint32Array;
+  readonly message: Uint32Array;
+}
+
+/**
+ * What a part has of one block. An element of the caller's tensor is a row and a place in the row:
+ * element `rows.tensor[i] · tensorRowElements + inner.tensor[j]` of the tensor is element
+ * `rows.message[i] · messageRowElements + inner.message[j]` of the message, for every i and j.
+ */
+export interface BlockPart {
+  readonly place: BlockPlace;
+  /** What travels; undefined if the whole block does. */
+  readonly index: PartIndex | undefined;
+  readonly rows: Matching;
+  /** Undefined: a row of the tensor is a row of the message. */
+  readonly inner: Matching | undefined;
+  readonly tensorRowElements: number;
+  readonly messageRows: number;
+  readonly messageRowElements: number;
+  /** If the message's elements are consecutive ones of the tensor: the first of these. */
+  readonly tensorStart: number | undefined;
+}
+
+/** A part of a parameter, cut along the parameter's blocks. */
+export interface PartPlan {
+  /** Lengths of the lists: shape of the caller's tensor. A dimension may be 0. */
+  readonly shape: readonly number[];
+  readonly elements: number;
+  /** Only blocks that the part touches, in their order. */
+  readonly blocks: readonly BlockPart[];
+}
+
+/** A parameter as far as a plan needs it. */
+export interface Cut {
+  readonly name: string;
+  readonly shape: readonly number[];
+  readonly layout: Layout;
+}
+
+/**
+ * Cuts the cartesian product of index lists, one for each dimension, along the parameter's blocks.
+ * Memory is in proportion to the elements of the part.
+ * @throws BAD_INDEX, TOO_LARGE as `normalizeIndices` does.
+ */
+export function planPart(cut: Cut, indices: readonly IndexList[]): PartPlan {
+  const [rows = Float64Array.of(0), ...lists] = normalizeIndices(cut.name, cut.shape, indices);
+  const shape = indices.map((list) => list.length);
+  const elements = rows.length * productOfLengths(lists);
+  if (elements === 0) return { shape, elements, blocks: [] };
+  const offsets = offsetsInRow(cut.shape.slice(1), lists);
+  const blocks = isCutBetweenRows(cut)
+    ? planRows(cut, rows, offsets)
+    : planElements(cut, rows, offsets);
+  return { shape, elements, blocks };
+}
+
+/**
+ * The same for whole rows of a parameter that is cut between rows.
+ * @param rows in the order of the caller's tensor; from 0 to the parameter's last.
+ */
+export function planRows(cut: Cut, rows: Numbers, offsets?: Numbers): BlockPart[] {
+  const rowElements = rowElementsOf(cut);
+  const blockRowCount = cut.layout.blockElements / rowElements;
+  const columns = offsets === undefined ? undefined : distinct(offsets);
+  const wholeRows = columns === undefined || columns.values.length === rowElements;
+  const tensorRowElements = offsets?.length ?? rowElements;
+  const inner = columns === undefined ? undefined : matchingOf(columns);
+  return groupByBlock(rows, blockRowCount).map(({ block, tensor, numbers }) => {
+    const place = blockPlace(cut.layout, block);
+    const { values, places } = distinct(numbers);
+    const isWhole = wholeRows && values.length === place.count / rowElements;
+    const index = wholeRows
+      ? { rows: Uint32Array.from(values) }
+      : { rows: Uint32Array.from(values), inner: Uint32Array.from(columns?.values ?? []) };
+    const isStraight = inner === undefined && isAscending(numbers) && isConsecutive(tensor);
+    return {
+      place,
+      index: isWhole ? undefined : index,
+      rows: { tensor, message: places },
+      inner,
+      tensorRowElements,
+      messageRows: values.length,
+      messageRowElements: columns?.values.length ?? rowElements,
+      tensorStart: isStraight ? (tensor[0] ?? 0) * tensorRowElements : undefined,
+    };
+  });
+}
+
+/** A parameter whose rows are cut: each of its blocks is one row, and its elements are listed. */
+function planElements(cut: Cut, rows: Numbers, offsets: Numbers | undefined): BlockPart[] {
+  const rowElements = rowElementsOf(cut);
+  const width = offsets?.length ?? rowElements;
+  const elements = new Float64Array(rows.length * width);
+  rows.forEach((row, i) => {
+    for (let j = 0; j < width; j++) {
+      elements[i * width + j] = row * rowElements + (offsets === undefined ? j : (offsets[j] ?? 0));
+    }
+  });
+  return groupByBlock(elements, cut.layout.blockElements).map(({ block, tensor, numbers }) => {
+    const place = blockPlace(cut.layout, block);
+    const { values, places } = distinct(numbers);
+    const inner = Uint32Array.from(values);
+    const isStraight = isAscending(numbers) && isConsecutive(tensor);
+    return {
+      place,
+      index: values.length === place.count ? undefined : { rows: Uint32Array.of(0), inner },
+      rows: { tensor: Uint32Array.of(0), message: Uint32Array.of(0) },
+      inner: { tensor, message: places },
+      tensorRowElements: 0,
+      messageRows: 1,
+      messageRowElements: values.length,
+      tensorStart: isStraight ? (tensor[0] ?? 0) : undefined,
+    };
+  });
+}
+
+/** Numbers of one block, relative to its first, and their places in the list they come from. */
+interface Group {
+  readonly block: number;
+  readonly tensor: Uint32Array;
+  readonly numbers: Numbers;
+}
+
+/** Sorts numbers into blocks of `size`; within one they keep their order. */
+function groupByBlock(numbers: Numbers, size: number): Group[] {
+  const counts = new Map<number, number>();
+  for (const number of numbers) {
+    const block = Math.floor(number / size);
+    counts.set(block, (counts.get(block) ?? 0) + 1);
+  }
+  const groups = new Map<number, Group & { filled: number }>();
+  for (const block of [...counts.keys()].sort((a, b) => a - b)) {
+    const count = counts.get(block) ?? 0;
+    const tensor = new Uint32Array(count);
+    groups.set(block, { block, tensor, numbers: new Float64Array(count), filled: 0 });
+  }
+  numbers.forEach((number, place) => {
+    const group = groups.get(Math.floor(number / size));
+    if (group === undefined) return;
+    group.tensor[group.filled] = place;
+    group.numbers[group.filled] = number - group.block * size;
+    group.filled += 1;
+  });
+  return [...groups.values()];
+}
+
+function isCutBetweenRows({ shape, layout }: Cut): boolean {
+  const { start, count } = blockPlace(layout, 0);
+  return blockRows({ shape, start, count }).rowElements === elementCount(shape) / (shape[0] ?? 1);
+}
+
+function rowElementsOf({ shape }: Cut): number {
+  return elementCount(shape) / (shape[0] ?? 1);
+}
+
+function matchingOf({ places }: Distinct): Matching {
+  return { tensor: Uint32Array.from(places, (_, i) => i), message: places };
+}
+
+/** Whether ascending places have no gaps. */
+function isConsecutive(tensor: Uint32Array): boolean {
+  return (tensor.at(-1) ?? 0) - (tensor[0] ?? 0) === tensor.length - 1;
+}

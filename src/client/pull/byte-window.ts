@@ -1,0 +1,71 @@
+import type { Deadline } from "../timing/deadline.ts";
+
+interface Waiter {
+  readonly bytes: number;
+  readonly admit: () => void;
+}
+
+/**
+ * Who waits is let in when this share of the window is free: many at one time, whose requests then go
+ * to the broker in one write.
+ */
+const FREE_SHARE = 0.25;
+
+/** Lets work in while the bytes under way stay within a bound; the rest waits in order. */
+export class ByteWindow {
+  readonly #bytesMax: number;
+  readonly #waiters = new Set<Waiter>();
+  #bytes = 0;
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+  }
+
+  /** Bytes under way. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Waits for room; something larger than the window goes alone. @throws what ends the call. */
+  async acquire(bytes: number, deadline: Deadline): Promise<void> {
+    if (deadline.ended === undefined && this.#waiters.size === 0 && this.#fits(bytes)) {
+      this.#bytes += bytes;
+      return;
+    }
+    await new Promise<void>((resolve, reject) => {
+      const waiter: Waiter = {
+        bytes,
+        admit: () => {
+          stopListening();
+          resolve();
+        },
+      };
+      this.#waiters.add(waiter);
+      const stopListening = deadline.onEnd((error) => {
+        this.#waiters.delete(waiter);
+        reject(error);
+        this.#admit();
+      });
+      this.#admit();
+    });
+  }
+
+  /** Gives back what {@link acquire} took. */
+  release(bytes: number): void {
+    this.#bytes -= bytes;
+    if (this.#bytes <= this.#bytesMax * (1 - FREE_SHARE)) this.#admit();
+  }
+
+  #fits(bytes: number): boolean {
+    return this.#bytes === 0 || this.#bytes + bytes <= this.#bytesMax;
+  }
+
+  #admit(): void {
+    for (const waiter of this.#waiters) {
+      if (!this.#fits(waiter.bytes)) return;
+      this.#waiters.delete(waiter);
+      this.#bytes += waiter.bytes;
+      waiter.admit();
+    }
+  }
+}

@@ -1,0 +1,173 @@
+import { dtypeOf, type TensorData } from "../../protocol/dtypes.ts";
+import { encodeWithNorm, staysFinite } from "../../protocol/encoding/elements.ts";
+import {
+  ENCODINGS,
+  type Encoding,
+  encodedBytes,
+  infiniteFrom,
+  isEncoding,
+} from "../../protocol/encoding/encodings.ts";
+import { PserverError } from "../../protocol/errors.ts";
+import type { Declaration, ParameterInfo } from "../../protocol/lifecycle-messages.ts";
+import { quoteName } from "../../protocol/names.ts";
+import {
+  l2Norm,
+  sameShape,
+  type Tensor,
+  type TensorLike,
+  toTensor,
+} from "../../protocol/tensor.ts";
+
+/** Elements that are encoded at a time to learn their norm. */
+const NORM_CHUNK_ELEMENTS = 65_536;
+
+/**
+ * The tensor a caller meant for a parameter; a bare typed array takes the parameter's shape if it
+ * has as many elements. The data is not copied.
+ * @throws BAD_DTYPE, BAD_SHAPE or BAD_LENGTH if it does not fit.
+ */
+export function fitTensor(info: ParameterInfo, given: TensorLike): Tensor {
+  const { dtype, shape, layout } = info;
+  return { dtype, shape, data: fitData(info, given, shape, layout.elements) };
+}
+
+/**
+ * The elements a caller meant for some of a parameter's; a bare typed array needs only as many.
+ * @param shape what is expected of a tensor; a dimension may be 0.
+ * @throws BAD_DTYPE, BAD_SHAPE or BAD_LENGTH if they do not fit.
+ */
+export function fitData(
+  { name, dtype }: Pick<Declaration, "name" | "dtype">,
+  given: TensorLike,
+  shape: readonly number[],
+  elements: number,
+): TensorData {
+  const tensor = named(name, () => (elements === 0 ? toEmpty(given) : toTensor(given)));
+  if (tensor.dtype !== dtype) {
+    throw new PserverError(
+      "BAD_DTYPE",
+      `${quoteName(name)}: expected ${dtype}; received ${tensor.dtype}`,
+      { parameter: name, expected: dtype, received: tensor.dtype },
+    );
+  }
+  const isBare = ArrayBuffer.isView(given);
+  const fits = tensor.data.length === elements && (isBare || sameShape(tensor.shape, shape));
+  if (!fits) {
+    const received = isBare ? `${tensor.data.length} elements` : `[${tensor.shape}]`;
+    throw new PserverError(
+      "BAD_SHAPE",
+      `${quoteName(name)}: expected shape [${shape}]; received ${received}`,
+      { parameter: name, expected: shape, received: tensor.shape },
+    );
+  }
+  return tensor.data;
+}
+
+/**
+ * Passes if elements are finite, also as they travel, or the parameter allows them not to be.
+ * @throws NON_FINITE naming the first that is not; what {@link checkEncoding} throws.
+ */
+export function checkFiniteElements(
+  parameter: Pick<Declaration, "name" | "dtype" | "config">,
+  data: TensorData,
+  encoding?: Encoding,
+): void {
+  checkEncoding(parameter, encoding);
+  if (parameter.config.allowNonFinite || allFinite(data, encoding)) return;
+  throw nonFinite(parameter.name, data, encoding);
+}
+
+/**
+ * What {@link checkFiniteElements} checks of a gradient, and its L2 norm as it travels if the
+ * parameter clips by it: every piece carries the norm of the whole.
+ * @throws as {@link checkFiniteElements}.
+ */
+export function checkedNorm(
+  parameter: Pick<Declaration, "name" | "dtype" | "config">,
+  data: TensorData,
+  encoding?: Encoding,
+): number | undefined {
+  checkFiniteElements(parameter, data, encoding);
+  if (parameter.config.clipNorm === undefined) return undefined;
+  return encoding !== undefined && data instanceof Float32Array
+    ? normAsEncoded(encoding, data)
+    : l2Norm(data);
+}
+
+function allFinite(data: TensorData, encoding: Encoding | undefined): boolean {
+  if (data instanceof Float32Array) return staysFinite(data, encoding);
+  if (!(data instanceof Float64Array)) return true;
+  for (let i = 0; i < data.length; i++) if (!Number.isFinite(data[i])) return false;
+  return true;
+}
+
+function nonFinite(
+  parameter: string,
+  data: TensorData,
+  encoding: Encoding | undefined,
+): PserverError {
+  const bound = infiniteFrom(encoding);
+  const index = data.findIndex((value: number | bigint) => !(Math.abs(Number(value)) < bound));
+  const received = data[index];
+  const form = Number.isFinite(received) ? `, an infinity as ${encoding},` : "";
+  return new PserverError(
+    "NON_FINITE",
+    `${quoteName(parameter)}: expected finite values; received ${received}${form} as element ${index}. Declare it with allowNonFinite to take them`,
+    { parameter, expected: "finite values", received: String(received), index },
+  );
+}
+
+/**
+ * Passes if the elements of a parameter can travel in an encoding; undefined is as they are.
+ * @throws BAD_VALUE for an unknown one, UNSUPPORTED for one of another type than float32.
+ */
+export function checkEncoding(
+  { name, dtype }: Pick<Declaration, "name" | "dtype">,
+  encoding: Encoding | undefined,
+): void {
+  if (encoding !== undefined && !isEncoding(encoding)) {
+    const expected = Object.keys(ENCODINGS);
+    throw new PserverError(
+      "BAD_VALUE",
+      `encoding: expected ${expected.join(" or ")}; received ${String(encoding)}`,
+      { expected, received: String(encoding) },
+    );
+  }
+  named(name, () => encodedBytes(dtype, encoding, 1));
+}
+
+/** Runs a check whose errors do not know the parameter they are about. */
+export function named<T>(parameter: string, check: () => T): T {
+  try {
+    return check();
+  } catch (error) {
+    if (!(error instanceof PserverError)) throw error;
+    throw new PserverError(
+      error.code,
+      `${quoteName(parameter)}: ${error.message}`,
+      { ...error.details, parameter },
+      { cause: error },
+    );
+  }
+}
+
+/** The elements are encoded for it, and once more where they are sent. */
+function normAsEncoded(encoding: Encoding, data: Float32Array): number {
+  const elements = Math.min(NORM_CHUNK_ELEMENTS, data.length);
+  const encoded = new Uint8Array(elements * ENCODINGS[encoding].bytes);
+  let sum = 0;
+  for (let start = 0; start < data.length; start += elements) {
+    const chunk = data.subarray(start, start + elements);
+    const target = encoded.subarray(0, chunk.length * ENCODINGS[encoding].bytes);
+    sum += encodeWithNorm(encoding, chunk, target) ** 2;
+  }
+  return Math.sqrt(sum);
+}
+
+/** A tensor without elements, which the rules for shapes do not know. */
+function toEmpty(given: TensorLike): Tensor {
+  if (ArrayBuffer.isView(given)) {
+    return { dtype: dtypeOf(given), shape: [given.length], data: given };
+  }
+  return { dtype: dtypeOf(given?.data), shape: [...(given.shape ?? [])], data: given.data };
+}

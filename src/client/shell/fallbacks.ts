@@ -1,0 +1,132 @@
+import { ensureError, PserverError } from "../../protocol/errors.ts";
+import { type Fallback, lostSince } from "../../protocol/fallback.ts";
+import { encodeOutcomeRequest, type Position, parseAnswers } from "../../protocol/outcomes.ts";
+import type { JobSubjects } from "../../protocol/subjects.ts";
+import { Deadline } from "../timing/deadline.ts";
+import type { Requests } from "../wire/requests.ts";
+
+/**
+ * A shard has fallen back: its journal was replaced, and it does not keep records that this trainer may
+ * have seen or written. The updates in them are undone, although they had been acknowledged.
+ */
+export interface ShardFallback {
+  readonly shard: number;
+  /** The generation of the journal that was left. */
+  readonly generation: number;
+  /** Records of that journal: the first and the last known to have been lost. */
+  readonly lost: { readonly from: number; readonly to: number };
+}
+
+/** What the fallbacks of a client belong to. */
+export interface FallbacksOptions {
+  readonly requests: Requests;
+  readonly subjects: JobSubjects;
+  readonly trainer: string;
+  readonly session: () => number;
+  /** Called when a shard has lost something, before anybody is told. */
+  readonly onLost: (shard: number) => void;
+  /** Tells the application; by default a warning of the process. */
+  readonly tell?: ((fallback: ShardFallback) => void) | undefined;
+}
+
+/** How long one question to a shard may take, and all of them about one replacement. */
+const ASK_MS = 30_000;
+const PATIENCE_MS = 600_000;
+
+/** Pause before a shard that could not say what it lost is asked again. */
+const RETRY_MS = 1_000;
+
+/**
+ * Finds out what was lost when the journal of a shard was replaced, and tells the application, once for
+ * each journal that was left. A client notices a replacement by any position of the new journal; its
+ * owner knows what the shard did not keep of the old one.
+ */
+export class Fallbacks {
+  readonly #options: FallbacksOptions;
+  readonly #told = new Set<string>();
+  readonly #deadlines = new Set<Deadline>();
+  #closed = false;
+
+  constructor(options: FallbacksOptions) {
+    this.#options = options;
+  }
+
+  /** The journal that `seen` is a position of has been replaced. */
+  replaced(shard: number, seen: Position): void {
+    void this.#find(shard, seen);
+  }
+
+  /** Asks no more. */
+  close(): void {
+    this.#closed = true;
+    for (const deadline of this.#deadlines) {
+      deadline.end(new PserverError("CLOSED", "the client is closed"));
+    }
+  }
+
+  async #find(shard: number, seen: Position): Promise<void> {
+    const givesUpAt = performance.now() + PATIENCE_MS;
+    while (!this.#closed && performance.now() < givesUpAt) {
+      const fallbacks = await this.#ask(shard, seen);
+      if (fallbacks !== undefined) {
+        for (const lost of lostSince(fallbacks, seen)) this.#tell(shard, lost);
+        return;
+      }
+    }
+  }
+
+  /** What a shard has lost; undefined if it does not say so now. */
+  async #ask(shard: number, seen: Position): Promise<readonly Fallback[] | undefined> {
+    const { requests, subjects, trainer, session } = this.#options;
+    const deadline = new Deadline("fallback", { timeoutMs: ASK_MS });
+    this.#deadlines.add(deadline);
+    try {
+      const answers = await requests.ask({
+        subject: subjects.outcome(shard, trainer),
+        body: () => encodeOutcomeRequest({ session: session(), numbers: [], ...seen }),
+        read: parseAnswers,
+        deadline,
+        nobody: () => new PserverError("NO_OWNER", `no host serves shard ${shard}`, { shard }),
+      });
+      return answers.fallbacks ?? [];
+    } catch (error) {
+      // A shard that has failed once more knows it when it goes on; whoever closes asks no more.
+      if (!this.#closed && ensureError(error).code !== "TIMEOUT") await pause(deadline);
+      return undefined;
+    } finally {
+      deadline.dispose();
+      this.#deadlines.delete(deadline);
+    }
+  }
+
+  #tell(shard: number, { generation, from, to }: Fallback): void {
+    const key = `${shard} ${generation}`;
+    if (this.#told.has(key)) return;
+    this.#told.add(key);
+    const { onLost, subjects, tell } = this.#options;
+    onLost(shard);
+    const fallback = { shard, generation, lost: { from, to } };
+    // What an application throws there is its own, and must not end the client's work.
+    if (tell !== undefined) queueMicrotask(() => tell(fallback));
+    else warn(subjects.job, fallback);
+  }
+}
+
+async function pause(deadline: Deadline): Promise<void> {
+  try {
+    await deadline.sleep(RETRY_MS);
+  } catch (error) {
+    if (error !== deadline.ended) throw error;
+  }
+}
+
+function warn(job: string, { shard, generation, lost }: ShardFallback): void {
+  const { from, to } = lost;
+  const records = from === to ? `record ${from}` : `records ${from} to ${to}`;
+  process.emitWarning(
+    `job ${job}, shard ${shard}: ${records} of generation ${generation} of its journal are lost, and with ` +
+      "them updates that had been acknowledged; the shard goes on without them. The option onFallback of " +
+      "connect hears of this instead.",
+    { type: "PserverFallbackWarning", code: "PSERVER_FALLBACK" },
+  );
+}

@@ -1,0 +1,234 @@
+import { randomUUID } from "node:crypto";
+import { encodeMessage, type Fields } from "../../protocol/codec.ts";
+import type { Synchronization } from "../../protocol/config/index.ts";
+import { ensureError, PserverError, reactionTo } from "../../protocol/errors.ts";
+import { type JoinReply, parseJoinReply } from "../../protocol/lifecycle-messages.ts";
+import { quoteName } from "../../protocol/names.ts";
+import type { JobSubjects, LifecycleVerb } from "../../protocol/subjects.ts";
+import type { SessionCommands, SessionListener } from "../core/commands.ts";
+import type { Failure } from "../core/failure.ts";
+import { SessionCore } from "../core/session-core.ts";
+import { newSessionRequest, type SessionRequest } from "../core/session-request.ts";
+import { Deadline } from "../timing/deadline.ts";
+import type { Requests } from "../wire/requests.ts";
+import { toError } from "./call-error.ts";
+
+/** Dependencies of Session. */
+export interface SessionOptions {
+  readonly requests: Requests;
+  readonly subjects: JobSubjects;
+  readonly trainer: string;
+  /** The session has ended; nothing may be sent until `joined`. */
+  readonly onEnded: () => void;
+  /** A session has begun, the first or a later one. */
+  readonly onJoined: (reply: JoinReply) => void;
+  /** The client can do nothing more. */
+  readonly onLost: (error: PserverError) => void;
+}
+
+/** A lifecycle request under way. */
+interface PendingRequest {
+  /** Asks, under the current session. */
+  readonly ask: () => void;
+  readonly reject: (error: PserverError) => void;
+  /** Set while the request waits for the next session. */
+  stopListening: (() => void) | undefined;
+}
+
+/**
+ * Asks hosts for what the session core decides, and keeps its time: joins, renews the lease, and asks
+ * lifecycle requests again in the next session.
+ */
+export class Session implements SessionCommands, SessionListener {
+  readonly #options: SessionOptions;
+  readonly #core: SessionCore;
+  readonly #pending = new Map<number, PendingRequest>();
+  #requests = 0;
+  #reply: JoinReply | undefined;
+  #renewal: NodeJS.Timeout | undefined;
+  #background: Deadline | undefined;
+
+  constructor(options: SessionOptions) {
+    this.#options = options;
+    this.#core = new SessionCore({ commands: this, listener: this });
+  }
+
+  /** The number of the session; 0 before the first. */
+  get number(): number {
+    return this.#reply?.session ?? 0;
+  }
+
+  /** Shards of the job. */
+  get shards(): number {
+    return this.#reply?.shards ?? 0;
+  }
+
+  /** How the trainers of the job keep step. */
+  get synchronization(): Synchronization {
+    return this.#reply?.synchronization ?? { mode: "async" };
+  }
+
+  /** @throws NO_HOST if no host of the job answers in time. */
+  async join(deadline: Deadline): Promise<void> {
+    const token = randomUUID();
+    const reply = parseJoinReply(await this.#ask("join", () => ({ token }), deadline));
+    this.#reply = reply;
+    this.#core.joined(reply.session, reply.leaseMs, performance.now());
+  }
+
+  /**
+   * The reply to a lifecycle request of this session. Joins again if the session has ended.
+   * @throws the error in the reply; NO_HOST if nobody answers in time.
+   */
+  request(verb: LifecycleVerb, entries: Fields, deadline: Deadline): Promise<Fields> {
+    const request = newSessionRequest(++this.#requests);
+    const body = (): Fields => ({ session: this.number, ...entries });
+    return new Promise((resolve, reject) => {
+      const ask = (): void => {
+        this.#ask(verb, body, deadline).then(
+          (fields) => {
+            this.#pending.delete(request.id);
+            resolve(fields);
+          },
+          (error: unknown) => this.#onRequestFailed(request, ensureError(error), deadline),
+        );
+      };
+      this.#pending.set(request.id, { ask, reject, stopListening: undefined });
+      ask();
+    });
+  }
+
+  /** A host says that the session is over: REJOIN begins a new one, SUPERSEDED is final. */
+  ended(error: PserverError): void {
+    this.#core.ended(error);
+  }
+
+  /** Gives the lease back. */
+  async leave(deadline: Deadline): Promise<void> {
+    if (this.#reply === undefined || this.#core.isStopped) return;
+    this.stop();
+    await this.#ask("leave", () => ({ session: this.number }), deadline);
+  }
+
+  /** Renews and joins no more. */
+  stop(): void {
+    this.#core.stop();
+    this.#background?.end(new PserverError("CLOSED", "the client is closed"));
+  }
+
+  rejoin(timeoutMs: number): void {
+    this.#inBackground("rejoin", timeoutMs, (deadline) => this.join(deadline)).catch(
+      (error: unknown) => this.#core.rejoinFailed(ensureError(error)),
+    );
+  }
+
+  renew(timeoutMs: number): void {
+    const renewing = this.#inBackground("renew", timeoutMs, (deadline) =>
+      this.#ask("renew", () => ({ session: this.number }), deadline),
+    );
+    renewing.then(
+      () => this.#core.renewed(performance.now()),
+      (error: unknown) => this.#core.renewFailed(ensureError(error), performance.now()),
+    );
+  }
+
+  setRenewal(atMs: number): void {
+    clearTimeout(this.#renewal);
+    if (!Number.isFinite(atMs)) return;
+    this.#renewal = setTimeout(() => this.#core.renewalDue(), atMs - performance.now());
+    this.#renewal.unref();
+  }
+
+  repeatRequest(request: SessionRequest): void {
+    const pending = this.#pending.get(request.id);
+    pending?.stopListening?.();
+    pending?.ask();
+  }
+
+  failRequest(request: SessionRequest, failure: Failure): void {
+    const pending = this.#pending.get(request.id);
+    this.#pending.delete(request.id);
+    pending?.stopListening?.();
+    pending?.reject(toError(failure));
+  }
+
+  loseClient(failure: Failure): void {
+    const error = toError(failure);
+    this.#options.onLost(reactionTo(error.code) === "end" ? this.#superseded(error) : error);
+  }
+
+  sessionEnded(): void {
+    this.#options.onEnded();
+  }
+
+  sessionBegan(): void {
+    if (this.#reply !== undefined) this.#options.onJoined(this.#reply);
+  }
+
+  /** If the request is to wait for another session, it waits until its call ends. */
+  #onRequestFailed(request: SessionRequest, error: PserverError, deadline: Deadline): void {
+    const pending = this.#pending.get(request.id);
+    let waits = true;
+    if (pending === undefined) return;
+    pending.stopListening = () => {
+      waits = false;
+    };
+    this.#core.requestFailed(request, error);
+    if (!waits) return;
+    pending.stopListening = deadline.onEnd((end) => {
+      this.#core.requestEnded(request);
+      this.failRequest(request, end);
+    });
+  }
+
+  async #ask(verb: LifecycleVerb, body: () => Fields, deadline: Deadline): Promise<Fields> {
+    const { requests, subjects, trainer } = this.#options;
+    try {
+      return await requests.ask({
+        subject: subjects.lifecycle(trainer, verb),
+        body: () => encodeMessage(body()),
+        read: ({ fields }) => fields,
+        deadline,
+        nobody: () => this.#noHost(),
+      });
+    } catch (caught) {
+      const error = ensureError(caught);
+      if (error !== deadline.ended || error.code !== "TIMEOUT") throw error;
+      const { code, message, details } = this.#noHost();
+      throw new PserverError(code, `${error.message}; ${message}`, details, { cause: error });
+    }
+  }
+
+  #noHost(): PserverError {
+    const { job } = this.#options.subjects;
+    return new PserverError(
+      "NO_HOST",
+      `no host of job ${quoteName(job)} answers: start one on this broker, or check the name of the job and the broker's address`,
+      { job },
+    );
+  }
+
+  #superseded(cause: PserverError): PserverError {
+    const { trainer } = this.#options;
+    return new PserverError(
+      "SUPERSEDED",
+      `trainer ${quoteName(trainer)}: a newer session has joined under this id, so this client can do nothing more; give every process an id of its own`,
+      { trainer, session: this.number },
+      { cause },
+    );
+  }
+
+  async #inBackground<T>(
+    what: string,
+    timeoutMs: number,
+    work: (deadline: Deadline) => Promise<T>,
+  ): Promise<T> {
+    const deadline = new Deadline(what, { timeoutMs });
+    this.#background = deadline;
+    try {
+      return await work(deadline);
+    } finally {
+      deadline.dispose();
+    }
+  }
+}

@@ -1,0 +1,206 @@
+import type { Synchronization } from "../../protocol/config/index.ts";
+import { ensureError, PserverError } from "../../protocol/errors.ts";
+import { parseEnterReply } from "../../protocol/lifecycle-messages.ts";
+import { encodeClock } from "../../protocol/records.ts";
+import type { StepsCommands } from "../core/commands.ts";
+import type { Failure } from "../core/failure.ts";
+import { newStepCall, type StepCall, type StepCallKind } from "../core/step-call.ts";
+import { StepsCore } from "../core/steps-core.ts";
+import type { Deadline } from "../timing/deadline.ts";
+import { toError } from "./call-error.ts";
+import type { Session } from "./session.ts";
+import { askForStep, type StepRequestsOptions } from "./step-requests.ts";
+import type { UpdateSender } from "./update-sender.ts";
+import type { UpdateSource } from "./update-source.ts";
+
+/** Dependencies of Steps. */
+export interface StepsOptions extends StepRequestsOptions {
+  readonly session: Session;
+  readonly sender: UpdateSender;
+}
+
+/** How the gradients of one call take part in the steps of the job. */
+export interface StepPlace {
+  /** The step they belong to; undefined unless the job is synchronous. */
+  readonly step: number | undefined;
+  /** Whether those that come after their step has closed are counted, not refused. */
+  readonly countsLate: boolean;
+}
+
+/** What became of the gradients of one call. */
+export interface GradResult {
+  /**
+   * Blocks whose step had closed before the gradient came, which was then left out: in a job with
+   * backup trainers, or in the first step after this trainer has entered the job's steps.
+   */
+  readonly lateBlocks: number;
+}
+
+/** Sends the gradients of a call in their place. */
+type SendGradients = (place: StepPlace) => Promise<{ late: number }>;
+
+/** A call under way. */
+interface PendingStepCall {
+  readonly deadline: Deadline;
+  readonly send: SendGradients;
+  readonly stopListening: () => void;
+  readonly resolve: (result: GradResult) => void;
+  readonly reject: (error: PserverError) => void;
+}
+
+/** Asks, tells and sends what the step machine decides, for calls with deadlines. */
+export class Steps implements StepsCommands {
+  readonly #options: StepsOptions;
+  readonly #core: StepsCore;
+  readonly #pending = new Map<number, PendingStepCall>();
+  #calls = 0;
+
+  constructor(options: StepsOptions) {
+    this.#options = options;
+    this.#core = new StepsCore(this);
+  }
+
+  /** Steps this trainer has ended, those before it entered included. */
+  get ended(): number {
+    return this.#core.ended;
+  }
+
+  /** The step that must have closed before this trainer reads; undefined for none. */
+  get readStep(): number | undefined {
+    return this.#core.readStep;
+  }
+
+  /** A session has begun. */
+  sessionBegan(session: number, shards: number, synchronization: Synchronization): void {
+    this.#core.sessionBegan(session, shards, synchronization);
+  }
+
+  /** A shard has answered a read that waited for a step. */
+  noteClosed(shard: number, step: number): void {
+    this.#core.noteClosed(shard, step);
+  }
+
+  /** A shard has fallen back. */
+  fellBack(shard: number): void {
+    this.#core.fellBack(shard);
+  }
+
+  /**
+   * Sends gradients to shards as part of the open step, and ends the step if `endStep`. After an
+   * error the step is still open.
+   * @throws what `send` throws; TIMEOUT naming members waited for; NOT_MEMBER if the trainer has lost
+   * its place: the next gradient enters anew.
+   */
+  gradients(
+    call: { readonly shards: readonly number[]; readonly endStep: boolean },
+    deadline: Deadline,
+    send: SendGradients,
+  ): Promise<GradResult> {
+    return this.#run("gradients", deadline, { ...call, send });
+  }
+
+  /** Ends the open step, once its gradients are stored; see `Client.endStep`. */
+  async endStep(deadline: Deadline): Promise<void> {
+    await this.#run("end", deadline);
+  }
+
+  /** Takes part in no later step; see `Client.exitSteps`. */
+  async exit(deadline: Deadline): Promise<void> {
+    await this.#run("exit", deadline);
+  }
+
+  enter(call: StepCall): void {
+    const { session } = this.#options;
+    this.#relay(call, session.request("enter", {}, this.#deadline(call)), (fields) =>
+      this.#core.entered(call, parseEnterReply(fields).revision),
+    );
+  }
+
+  exitMembers(call: StepCall): void {
+    const { session } = this.#options;
+    this.#relay(call, session.request("exit", {}, this.#deadline(call)), () =>
+      this.#core.exited(call),
+    );
+  }
+
+  askStep(call: StepCall, shard: number, revision: number): void {
+    const wanted = { shard, revision, step: () => this.#core.wantedStep(call) };
+    askForStep(this.#options, wanted, this.#deadline(call)).then(
+      ({ step }) => this.#core.stepAnswered(call, shard, step),
+      (error: unknown) => this.#core.askFailed(call, ensureError(error)),
+    );
+  }
+
+  sendGradients(call: StepCall, step: number, countsLate: boolean): void {
+    const place = { step: step === 0 ? undefined : step, countsLate };
+    const sending = this.#call(call).send(place);
+    this.#relay(call, sending, ({ late }) => this.#core.gradientsSent(call, late));
+  }
+
+  sendClocks(call: StepCall, step: number): void {
+    const { sender, session, subjects, trainer } = this.#options;
+    const clocks = Array.from(
+      { length: session.shards },
+      (_, shard): UpdateSource => ({
+        subject: subjects.clock(shard, trainer),
+        shard,
+        topic: { kind: "clock", step },
+        dataBytes: 0,
+        namesVersion: false,
+        draft: (head) => encodeClock({ verb: "clock", ...head, step }),
+      }),
+    );
+    const sending = sender.send(clocks, { deadline: this.#deadline(call) });
+    this.#relay(call, sending, () => this.#core.clocksSent(call));
+  }
+
+  stepCallDone(call: StepCall): void {
+    this.#take(call).resolve({ lateBlocks: call.late });
+  }
+
+  stepCallFailed(call: StepCall, failure: Failure): void {
+    this.#take(call).reject(toError(failure));
+  }
+
+  #run(
+    kind: StepCallKind,
+    deadline: Deadline,
+    gradients?: { shards: readonly number[]; endStep: boolean; send: SendGradients },
+  ): Promise<GradResult> {
+    const { shards = [], endStep = true, send = nothingToSend } = gradients ?? {};
+    const call = newStepCall(++this.#calls, kind, shards, endStep);
+    return new Promise((resolve, reject) => {
+      if (deadline.ended !== undefined) throw deadline.ended;
+      const stopListening = deadline.onEnd((error) => this.#core.endCall(call, error));
+      this.#pending.set(call.id, { deadline, send, stopListening, resolve, reject });
+      this.#core.begin(call);
+    });
+  }
+
+  /** Takes the result of what was asked or sent for a call to the core. */
+  #relay<T>(call: StepCall, work: Promise<T>, take: (result: T) => void): void {
+    work.then(take).catch((error: unknown) => this.#core.failed(call, ensureError(error)));
+  }
+
+  #deadline(call: StepCall): Deadline {
+    return this.#call(call).deadline;
+  }
+
+  #call(call: StepCall): PendingStepCall {
+    const pending = this.#pending.get(call.id);
+    if (pending === undefined) throw new PserverError("INTERNAL", "a step call is not under way");
+    return pending;
+  }
+
+  /** The call, which is over. */
+  #take(call: StepCall): PendingStepCall {
+    const pending = this.#call(call);
+    this.#pending.delete(call.id);
+    pending.stopListening();
+    return pending;
+  }
+}
+
+function nothingToSend(): Promise<{ late: number }> {
+  return Promise.resolve({ late: 0 });
+}

@@ -1,0 +1,267 @@
+import { retryAfterMs } from "../../protocol/busy.ts";
+import { decodeMessage } from "../../protocol/codec.ts";
+import { ensureError, PserverError } from "../../protocol/errors.ts";
+import { IN_FLIGHT_BYTES_MAX, WINDOW_RECORDS } from "../../protocol/limits.ts";
+import { type Answers, encodeOutcomeRequest, parseAnswers } from "../../protocol/outcomes.ts";
+import type { Position } from "../../protocol/position.ts";
+import type { JobSubjects } from "../../protocol/subjects.ts";
+import { BufferPool } from "../../transport/buffer-pool.ts";
+import { type BlockUpdate, newUpdateCall, type UpdateCall } from "../core/block-update.ts";
+import type { OutboxCommands, OutboxListener } from "../core/commands.ts";
+import type { Failure } from "../core/failure.ts";
+import { Outbox } from "../core/outbox.ts";
+import type { Positions } from "../core/positions.ts";
+import { ended } from "../core/update-call.ts";
+import type { Deadline } from "../timing/deadline.ts";
+import { type JournalAck, parseJournalAck } from "../wire/journal-ack.ts";
+import type { InboxMessage, Wire } from "../wire/wire.ts";
+import { callError, toError } from "./call-error.ts";
+import type { UpdateSource } from "./update-source.ts";
+
+/**
+ * Buffers kept for messages, of the bytes in flight: PubAcks come in bursts, and all that was in
+ * flight may be free at one time. The rest is what buffers are larger than their messages.
+ */
+const POOL_SHARE = 1.25;
+
+/** Dependencies of UpdateSender. */
+export interface UpdateSenderDeps {
+  readonly wire: Wire;
+  readonly subjects: JobSubjects;
+  readonly trainer: string;
+  readonly positions: Positions;
+  readonly inFlightBytesMax?: number;
+  /** A host says that the session is over. */
+  readonly onSessionEnd: (error: PserverError) => void;
+}
+
+/** How the updates of a call are sent. */
+export interface SendOptions {
+  readonly deadline: Deadline;
+  /** Whether the call is done when the journal holds every update. */
+  readonly stored?: boolean;
+  /** Whether updates that came too late for their step are counted, not refused. */
+  readonly countsLate?: boolean;
+  /** Whether a block that is initialized already counts as applied. */
+  readonly countsPresent?: boolean;
+}
+
+/** A call under way. */
+interface SentCall {
+  readonly sources: readonly UpdateSource[];
+  readonly resolve: (result: { late: number }) => void;
+  readonly reject: (error: PserverError) => void;
+  stopListening: () => void;
+}
+
+/** Does for the outbox what takes a connection, a clock, a timer or memory for messages. */
+export class UpdateSender implements OutboxCommands, OutboxListener {
+  readonly #deps: UpdateSenderDeps;
+  readonly #outbox: Outbox;
+  readonly #calls = new Map<number, SentCall>();
+  /** By slot: the message that is kept of the record in flight there, and the last record there. */
+  readonly #messages: (Uint8Array | undefined)[] = [];
+  readonly #updates: BlockUpdate[] = [];
+  readonly #pool: BufferPool;
+  readonly #allocate = (bytes: number): Buffer => this.#pool.take(bytes);
+  readonly #answersInbox: string;
+  #callIds = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(deps: UpdateSenderDeps) {
+    const { wire, positions, inFlightBytesMax = IN_FLIGHT_BYTES_MAX } = deps;
+    this.#deps = deps;
+    this.#pool = new BufferPool(POOL_SHARE * inFlightBytesMax);
+    this.#answersInbox = `${wire.inbox}.applied`;
+    this.#outbox = new Outbox({
+      commands: this,
+      listener: this,
+      positions,
+      inFlightBytesMax,
+      windowRecords: WINDOW_RECORDS,
+    });
+    wire.receive("ack.*", (message) => this.#onAck(message));
+    wire.receive("applied", (message) => this.#onAnswers(message));
+    wire.receive("outcome.*", (message) => this.#onReply(message));
+    wire.listen({
+      disconnected: () => this.#outbox.disconnected(),
+      reconnected: () => this.#outbox.reconnected(performance.now()),
+      denied: (subject, error) => this.#onDenied(subject, error),
+    });
+  }
+
+  /** Bytes without a PubAck. */
+  get inFlightBytes(): number {
+    return this.#outbox.inFlightBytes;
+  }
+
+  /**
+   * Sends the updates of one call; resolves when all of them were applied, or stored if that is
+   * enough. The arrays behind the sources must not change until then. Returns how many came too late
+   * for their step.
+   * @throws the first rejection; OUTCOME_UNKNOWN, naming the updates, if the call ends before; what
+   * ended the call or kept the updates from being stored if none of them can have been applied.
+   */
+  send(sources: readonly UpdateSource[], options: SendOptions): Promise<{ late: number }> {
+    const { deadline, stored = false, countsLate = false, countsPresent = false } = options;
+    const mode = { isDoneWhenStored: stored, countsLate, countsPresent };
+    const call = newUpdateCall(++this.#callIds, mode, sources);
+    return new Promise((resolve, reject) => {
+      const sent: SentCall = { sources, resolve, reject, stopListening: () => {} };
+      this.#calls.set(call.id, sent);
+      if (deadline.ended === undefined) {
+        sent.stopListening = deadline.onEnd((error) =>
+          this.#outbox.endCall(call, error, performance.now()),
+        );
+      } else {
+        ended(call, deadline.ended);
+      }
+      this.#outbox.send(call, performance.now());
+    });
+  }
+
+  /** Sends under this session from now on; numbers start over. */
+  start(session: number): void {
+    this.#outbox.start(session, performance.now());
+  }
+
+  /** Sends nothing new until {@link start}. */
+  pause(): void {
+    this.#outbox.pause();
+  }
+
+  /** Stops the timer; nothing is repeated any more. */
+  close(): void {
+    this.#outbox.pause();
+    clearTimeout(this.#timer);
+  }
+
+  publish(update: BlockUpdate, session: number, done: number): void {
+    const { n, slot, namesVersion } = update;
+    const head = { session, n, done, reply: this.#answersInbox };
+    try {
+      const source = this.#source(update);
+      const bytes = source.draft(head, namesVersion, this.#allocate);
+      this.#deps.wire.publish(source.subject, bytes, this.#ackInbox(update));
+      this.#messages[slot] = bytes;
+      this.#updates[slot] = update;
+    } catch (error) {
+      this.#outbox.publishFailed(update, ensureError(error));
+    }
+  }
+
+  repeat(update: BlockUpdate): void {
+    const bytes = this.#messages[update.slot];
+    try {
+      if (bytes === undefined) throw new PserverError("INTERNAL", "a repeated message is not kept");
+      this.#deps.wire.publish(this.#source(update).subject, bytes, this.#ackInbox(update));
+    } catch (error) {
+      this.#outbox.publishFailed(update, ensureError(error));
+    }
+  }
+
+  release({ slot }: BlockUpdate, isReusable: boolean): void {
+    const bytes = this.#messages[slot];
+    this.#messages[slot] = undefined;
+    if (isReusable && bytes !== undefined) this.#pool.giveBack(bytes);
+  }
+
+  askOutcomes(shard: number, session: number, numbers: readonly number[], at: Position): void {
+    const { wire, subjects, trainer } = this.#deps;
+    try {
+      wire.publish(
+        subjects.outcome(shard, trainer),
+        encodeOutcomeRequest({ session, numbers, ...at }),
+        `${wire.inbox}.outcome.${shard}`,
+      );
+    } catch (error) {
+      this.#outbox.askNotPublished(shard, numbers, ensureError(error));
+    }
+  }
+
+  setTimer(atMs: number): void {
+    const tick = (): void => this.#outbox.tick(performance.now());
+    this.#timer = setTimeout(tick, atMs - performance.now());
+    this.#timer.unref();
+  }
+
+  callOver(call: UpdateCall): void {
+    const sent = this.#calls.get(call.id);
+    if (sent === undefined) return;
+    this.#calls.delete(call.id);
+    sent.stopListening();
+    const { trainer } = this.#deps;
+    const error = callError({ call, sources: sent.sources, trainer });
+    if (error === undefined) sent.resolve({ late: call.late });
+    else sent.reject(error);
+  }
+
+  sessionOver(failure: Failure): void {
+    this.#deps.onSessionEnd(toError(failure));
+  }
+
+  #source({ call, index }: BlockUpdate): UpdateSource {
+    const source = this.#calls.get(call.id)?.sources[index];
+    if (source === undefined) throw new PserverError("INTERNAL", "an update has no call");
+    return source;
+  }
+
+  #ackInbox({ slot, serial }: BlockUpdate): string {
+    return `${this.#deps.wire.inbox}.ack.${slot}-${serial.toString(36)}`;
+  }
+
+  #onAck(message: InboxMessage): void {
+    const slot = Number.parseInt(message.token, 10);
+    const serial = Number.parseInt(message.token.slice(message.token.indexOf("-") + 1), 36);
+    const nowMs = performance.now();
+    const ack = readAck(message, this.#deps.subjects);
+    if (ack.kind === "stored") {
+      this.#outbox.stored(slot, serial, ack.shard, ack.position, nowMs);
+    } else {
+      this.#outbox.refused(slot, serial, ack.error, ack.kind === "later", nowMs);
+    }
+  }
+
+  /** Answers that came by themselves: each is to the first copy of its record, or a repeat. */
+  #onAnswers(message: InboxMessage): void {
+    if (message.noResponders) return;
+    const answers = readAnswers(message);
+    // A damaged message is as good as a lost one: the outcome is asked for.
+    if (answers instanceof PserverError) return;
+    this.#outbox.answered(answers, false, performance.now());
+  }
+
+  /** The reply to a question for outcomes; its subject ends in the shard. */
+  #onReply(message: InboxMessage): void {
+    const shard = Number(message.token);
+    const answers = message.noResponders
+      ? new PserverError("NO_OWNER", `no host serves shard ${shard}`)
+      : readAnswers(message);
+    const nowMs = performance.now();
+    if (!(answers instanceof PserverError)) this.#outbox.answered(answers, true, nowMs);
+    else this.#outbox.askFailed(shard, answers, retryAfterMs(answers), nowMs);
+  }
+
+  #onDenied(subject: string, error: PserverError): void {
+    for (const update of [...this.#updates]) {
+      const source = this.#calls.get(update.call.id)?.sources[update.index];
+      if (source?.subject === subject) this.#outbox.denied(update, error, performance.now());
+    }
+  }
+}
+
+function readAck(message: InboxMessage, subjects: JobSubjects): JournalAck {
+  try {
+    return parseJournalAck(message, subjects);
+  } catch (error) {
+    return { kind: "refused", error: ensureError(error) };
+  }
+}
+
+function readAnswers(message: InboxMessage): Answers | PserverError {
+  try {
+    return parseAnswers(decodeMessage(message.data));
+  } catch (error) {
+    return ensureError(error);
+  }
+}

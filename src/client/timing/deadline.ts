@@ -1,0 +1,145 @@
+import { PserverError } from "../../protocol/errors.ts";
+
+/** What every call takes beside its arguments. */
+export interface CallOptions {
+  /** How long the call may take in all; 30,000 unless the call says otherwise. */
+  readonly timeoutMs?: number;
+  /** Ends the call with `ABORTED`. */
+  readonly signal?: AbortSignal;
+}
+
+/** The time a call has unless it says otherwise. */
+export const CALL_TIMEOUT_MS = 30_000;
+
+/** The longest delay a timer of Node.js can have. */
+const TIMEOUT_MS_MAX = 2 ** 31 - 1;
+
+/**
+ * The one end of a call: its time is over, its caller aborted it, or the client died. Everything a
+ * call waits for listens to it, so that no part of a call outlives the call.
+ */
+export class Deadline {
+  /** The call, for messages. */
+  readonly what: string;
+  readonly #endsAt: number;
+  readonly #listeners = new Set<(error: PserverError) => void>();
+  readonly #timer: NodeJS.Timeout;
+  readonly #signal: AbortSignal | undefined;
+  #ended: PserverError | undefined;
+
+  /** @throws BAD_VALUE if `timeoutMs` is no time, ABORTED if the signal is aborted already. */
+  constructor(what: string, options: CallOptions = {}, defaultMs: number = CALL_TIMEOUT_MS) {
+    const { timeoutMs = defaultMs, signal } = options;
+    if (!(timeoutMs > 0 && timeoutMs <= TIMEOUT_MS_MAX)) {
+      throw new PserverError(
+        "BAD_VALUE",
+        `${what}: timeoutMs: expected more than 0 and at most ${TIMEOUT_MS_MAX}; received ${String(timeoutMs)}`,
+        { expected: `0..${TIMEOUT_MS_MAX}`, received: String(timeoutMs) },
+      );
+    }
+    if (signal?.aborted) throw aborted(what, signal);
+    this.what = what;
+    this.#endsAt = performance.now() + timeoutMs;
+    this.#timer = setTimeout(() => {
+      this.end(
+        new PserverError("TIMEOUT", `${what}: not finished within ${timeoutMs} ms`, { timeoutMs }),
+      );
+    }, timeoutMs);
+    this.#signal = signal;
+    signal?.addEventListener("abort", this.#onAbort);
+  }
+
+  /** Why the call has ended; undefined while it may go on. */
+  get ended(): PserverError | undefined {
+    return this.#ended;
+  }
+
+  /** The time left, never below 0. */
+  get remainingMs(): number {
+    return this.#ended === undefined ? Math.max(0, this.#endsAt - performance.now()) : 0;
+  }
+
+  /**
+   * Whether the call has time to wait so long, or has ended otherwise than by its time: waiting then
+   * fails with what ended it, which says more than what is waited for.
+   */
+  allows(delayMs: number): boolean {
+    return this.#ended === undefined ? this.remainingMs > delayMs : this.#ended.code !== "TIMEOUT";
+  }
+
+  /** Ends the call with an error; only the first end counts. */
+  end(error: PserverError): void {
+    if (this.#ended !== undefined) return;
+    this.#ended = error;
+    this.#clear();
+    for (const listener of [...this.#listeners]) listener(error);
+    this.#listeners.clear();
+  }
+
+  /** Calls `listener` when the call ends, at once if it has. Returns what stops listening. */
+  onEnd(listener: (error: PserverError) => void): () => void {
+    if (this.#ended !== undefined) {
+      listener(this.#ended);
+      return () => {};
+    }
+    this.#listeners.add(listener);
+    return () => {
+      this.#listeners.delete(listener);
+    };
+  }
+
+  /** Waits; @throws what ended the call, if it ends first. */
+  sleep(ms: number): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        stopListening();
+        resolve();
+      }, ms);
+      const stopListening = this.onEnd((error) => {
+        clearTimeout(timer);
+        reject(error);
+      });
+    });
+  }
+
+  /** The result of `work`, unless the call ends first. */
+  race<T>(work: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const stopListening = this.onEnd(reject);
+      work.then(
+        (value) => {
+          stopListening();
+          resolve(value);
+        },
+        (error: unknown) => {
+          stopListening();
+          reject(error);
+        },
+      );
+    });
+  }
+
+  /** Lets go of the timer and the signal when the call is over. */
+  dispose(): void {
+    this.#clear();
+    this.#listeners.clear();
+  }
+
+  readonly #onAbort = (): void => {
+    if (this.#signal !== undefined) this.end(aborted(this.what, this.#signal));
+  };
+
+  #clear(): void {
+    clearTimeout(this.#timer);
+    this.#signal?.removeEventListener("abort", this.#onAbort);
+  }
+}
+
+function aborted(what: string, signal: AbortSignal): PserverError {
+  return new PserverError(
+    "ABORTED",
+    `${what}: aborted by the caller`,
+    {},
+    { cause: signal.reason },
+  );
+}

@@ -1,0 +1,158 @@
+import { randomUUID } from "node:crypto";
+import { hostname } from "node:os";
+import {
+  AuthorizationError,
+  type NatsConnection,
+  type NodeConnectionOptions,
+  UserAuthenticationExpiredError,
+} from "@nats-io/transport-node";
+import { ensureError, PserverError } from "../../protocol/errors.ts";
+import { ID_BYTES_MAX } from "../../protocol/limits.ts";
+import { JobSubjects } from "../../protocol/subjects.ts";
+import { BufferPool } from "../../transport/buffer-pool.ts";
+import { connectForBulk } from "../../transport/bulk-transport.ts";
+import { showUrl } from "../../transport/show-url.ts";
+import { Client } from "../client.ts";
+import type { ShardFallback } from "../shell/fallbacks.ts";
+import { Backoff } from "../timing/backoff.ts";
+import { type CallOptions, Deadline } from "../timing/deadline.ts";
+import { type ConnectionOverrides, resolveConnection } from "./settings.ts";
+
+/** What `connect` takes; connection settings not given come from the environment. */
+export interface ConnectOptions extends ConnectionOverrides, CallOptions {
+  /** Name of the job: 1 to 40 of `A-Z a-z 0-9 -`. */
+  readonly job: string;
+  /**
+   * Id of this trainer in the job, the same after a restart to take over what it was doing. Two
+   * processes with one id end each other's sessions. By default one that is used once: the host
+   * name, the process id and a random part.
+   */
+  readonly trainer?: string;
+  /**
+   * Hears, once for each, of the shards that have fallen back: their journal was replaced and updates
+   * that had been acknowledged are undone, as after `pserver recover`. Calls under way end as they do
+   * for a lost journal; later ones go on from what there is. Without it a warning of the process tells.
+   */
+  readonly onFallback?: (fallback: ShardFallback) => void;
+}
+
+/** Time to reach the broker and a host. */
+const CONNECT_TIMEOUT_MS = 10_000;
+
+/**
+ * Connects to the broker and joins a job as a trainer. Tries again until `timeoutMs` (10 s) is
+ * over, so that broker, host and trainers can be started in any order.
+ *
+ * @throws NO_BROKER, naming the address, if the broker does not answer; DENIED if it refuses the
+ * credentials; NO_TLS if it offers no TLS, or none to trust, where `tls://` asks for it; NO_HOST if no host of the job answers; BAD_NAME for a wrong job or trainer.
+ *
+ * @example
+ * const ps = await connect({ url: "nats://127.0.0.1:4222", job: "mnist" });
+ * if (await ps.beginInit()) {
+ *   await ps.initParam("w", { dtype: "float32", shape: [10, 784], data }, { learningRate: 0.1 });
+ *   await ps.finishInit();
+ * }
+ * await ps.sendGrads({ w: gradient });
+ * const [w] = await ps.getParams(["w"]);
+ */
+export async function connect(options: ConnectOptions): Promise<Client> {
+  const { job, trainer = uniqueTrainer(), onFallback } = options;
+  const inbox = new JobSubjects(job).inbox(trainer);
+  const deadline = new Deadline("connect", options, CONNECT_TIMEOUT_MS);
+  try {
+    const name = `pserver ${job} ${trainer}`;
+    const settings = resolveConnection({ ...options, name, inboxPrefix: inbox });
+    const connection = await connectBroker(settings, deadline);
+    // The life's own token: a second process of this trainer must not receive its messages.
+    const life = `${inbox}.${randomUUID().slice(0, 8)}`;
+    try {
+      return await Client.join({ connection, job, trainer, inbox: life, deadline, onFallback });
+    } catch (error) {
+      await connection.close();
+      throw error;
+    }
+  } finally {
+    deadline.dispose();
+  }
+}
+
+/** A broker connection; retried until the deadline, but not if the credentials are refused. */
+export async function connectBroker(
+  settings: NodeConnectionOptions,
+  deadline: Deadline,
+): Promise<NatsConnection> {
+  const backoff = new Backoff();
+  while (true) {
+    try {
+      return await connectOnce(settings, deadline);
+    } catch (caught) {
+      const delayMs = backoff.nextMs();
+      if (caught instanceof PserverError) throw caught;
+      if (isAuthError(caught)) throw refused(settings, caught);
+      if (!deadline.allows(delayMs)) throw noBroker(settings, caught);
+      await deadline.sleep(delayMs);
+    }
+  }
+}
+
+/** One attempt. What comes too late is closed again. */
+async function connectOnce(
+  settings: NodeConnectionOptions,
+  deadline: Deadline,
+): Promise<NatsConnection> {
+  const timeout = Math.max(
+    1,
+    Math.min(settings.timeout ?? Number.POSITIVE_INFINITY, deadline.remainingMs),
+  );
+  const lending = { prefix: `${settings.inboxPrefix}.`, pool: new BufferPool() };
+  const attempt = connectForBulk({ ...settings, timeout, lending });
+  try {
+    return await deadline.race(attempt);
+  } catch (caught) {
+    if (caught !== deadline.ended) throw caught;
+    attempt.then(
+      (late) => late.close(),
+      // It failed, too: nothing is left to close.
+      () => {},
+    );
+    const error = ensureError(caught);
+    throw error.code === "TIMEOUT" ? noBroker(settings, error) : error;
+  }
+}
+
+function uniqueTrainer(): string {
+  const random = randomUUID().slice(0, 8);
+  const tail = `-${process.pid}-${random}`;
+  const host = hostname().replaceAll(/[^A-Za-z0-9-]/g, "-");
+  return `${host.slice(0, ID_BYTES_MAX - tail.length)}${tail}`;
+}
+
+function isAuthError(error: unknown): boolean {
+  return (
+    error instanceof AuthorizationError ||
+    error instanceof UserAuthenticationExpiredError ||
+    (error instanceof Error && isAuthError(error.cause))
+  );
+}
+
+function addresses({ servers = [] }: NodeConnectionOptions): string[] {
+  return (typeof servers === "string" ? [servers] : servers).map(showUrl);
+}
+
+function refused(settings: NodeConnectionOptions, cause: unknown): PserverError {
+  return new PserverError(
+    "DENIED",
+    `the broker at ${addresses(settings).join(", ")} refuses the credentials: ${ensureError(cause).message}`,
+    { servers: addresses(settings) },
+    { cause },
+  );
+}
+
+function noBroker(settings: NodeConnectionOptions, cause: unknown): PserverError {
+  return new PserverError(
+    "NO_BROKER",
+    `no broker answers at ${addresses(settings).join(", ")} (${ensureError(cause).message}): start nats-server with JetStream there, or give its address as url or in PSERVER_URL`,
+    { servers: addresses(settings) },
+    { cause },
+  );
+}

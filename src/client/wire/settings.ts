@@ -1,0 +1,167 @@
+import type { NodeConnectionOptions } from "@nats-io/transport-node";
+import { defined } from "../../protocol/defined.ts";
+import {
+  asksForTls,
+  badBrokerAddress,
+  parseBrokerAddresses,
+} from "../../transport/broker-address.ts";
+import { type ConnectionSettings, connectionOptions } from "../../transport/connection.ts";
+import { parseDuration } from "../timing/duration.ts";
+import { readContext, selectedContext } from "./nats-context.ts";
+
+/** How to reach and convince the broker; files are given by path. */
+export interface BrokerSettings {
+  /**
+   * One address, several separated by commas, or a list; may hold `user:password@`. With `tls://`
+   * nothing is sent to a broker that offers no TLS; all addresses have it, or none.
+   */
+  readonly url?: string | readonly string[];
+  readonly user?: string;
+  readonly password?: string;
+  readonly token?: string;
+  /** Credentials file of a JWT user. */
+  readonly creds?: string;
+  /** File with the seed of an nkey. */
+  readonly nkey?: string;
+  readonly tlsCert?: string;
+  readonly tlsKey?: string;
+  readonly tlsCa?: string;
+  /** How long one attempt to connect may take. */
+  readonly connectTimeoutMs?: number;
+}
+
+/** What a caller may set; what is left out comes from the environment or a NATS context. */
+export interface ConnectionOverrides extends BrokerSettings {
+  /** Name of a context of the `nats` command. */
+  readonly context?: string;
+}
+
+/** {@link ConnectionOverrides}, and how the connection is to show itself. */
+export interface NamedConnectionOverrides extends ConnectionOverrides {
+  /** Name of the connection in the broker's monitoring. */
+  readonly name?: string;
+  /** Where replies go; permissions are given by it. */
+  readonly inboxPrefix?: string;
+}
+
+/** Where NATS contexts and settings are looked for; tests give their own. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+export const DEFAULT_URL = "nats://127.0.0.1:4222";
+
+const AUTH = ["user", "password", "token", "creds", "nkey"] as const;
+const TLS = ["tlsCert", "tlsKey", "tlsCa"] as const;
+
+/** How long one attempt to connect takes at most, as with the `nats` command. */
+const CONNECT_ATTEMPT_MS = 5_000;
+
+/**
+ * Options of nats.js for the broker that {@link resolveSettings} finds.
+ * @throws BAD_VALUE for a setting that makes no sense, IO for a file that cannot be read.
+ */
+export function resolveConnection(
+  overrides: NamedConnectionOverrides = {},
+  env: Environment = process.env,
+): NodeConnectionOptions {
+  const { name = "pserver", inboxPrefix = "_INBOX" } = overrides;
+  return connectionOptions(resolveSettings(overrides, env), { name, inboxPrefix });
+}
+
+/**
+ * How to reach the broker: what the caller gives, else `PSERVER_URL` and the `NATS_…` variables
+ * that the `nats` command knows, else a NATS context, else localhost. nats.js itself reads none.
+ *
+ * The address, the credentials and the TLS files are each taken from the first source that has any
+ * of them; credentials in the address win. Only the password of a caller's user may be left to
+ * `NATS_PASSWORD`, unless `NATS_USER` says that it is another user's. A context that is named (by
+ * the caller or `NATS_CONTEXT`) fills in what is missing; the one the `nats` command has selected is
+ * used only if nothing else gives an address, so that its credentials never go to another broker.
+ *
+ * @throws BAD_VALUE for a setting that makes no sense.
+ */
+export function resolveSettings(
+  overrides: ConnectionOverrides = {},
+  env: Environment = process.env,
+): ConnectionSettings {
+  const fromEnv = environmentSettings(env);
+  const named = overrides.context ?? nonEmpty(env["NATS_CONTEXT"]);
+  const hasUrl = overrides.url !== undefined || fromEnv.url !== undefined;
+  const selected = named ?? (hasUrl ? undefined : selectedContext(env));
+  const context = selected === undefined ? {} : readContext(selected, env);
+  const sources: readonly BrokerSettings[] = [overrides, fromEnv, context];
+
+  const url = sources.find((source) => source.url !== undefined)?.url ?? DEFAULT_URL;
+  const { servers, ...inUrl } = splitUrl(url);
+  const auth = firstWith([inUrl, ...sources], AUTH);
+  const { user, token, creds, nkey } = auth;
+  const password = auth.password ?? (auth === overrides ? passwordOf(user, fromEnv) : undefined);
+  const { tlsCert, tlsKey, tlsCa } = firstWith(sources, TLS);
+  const tls = defined({ certFile: tlsCert, keyFile: tlsKey, caFile: tlsCa });
+  return {
+    servers,
+    timeoutMs: firstWith(sources, ["connectTimeoutMs"]).connectTimeoutMs ?? CONNECT_ATTEMPT_MS,
+    ...defined({ user, password, token, credsFile: creds, nkeyFile: nkey }),
+    ...(Object.keys(tls).length > 0 && { tls }),
+  };
+}
+
+function environmentSettings(env: Environment): BrokerSettings {
+  const timeout = nonEmpty(env["NATS_TIMEOUT"]);
+  return defined({
+    url: nonEmpty(env["PSERVER_URL"]) ?? nonEmpty(env["NATS_URL"]),
+    user: nonEmpty(env["NATS_USER"]),
+    password: nonEmpty(env["NATS_PASSWORD"]),
+    token: nonEmpty(env["NATS_TOKEN"]),
+    creds: nonEmpty(env["NATS_CREDS"]),
+    nkey: nonEmpty(env["NATS_NKEY"]),
+    tlsCert: nonEmpty(env["NATS_CERT"]),
+    tlsKey: nonEmpty(env["NATS_KEY"]),
+    tlsCa: nonEmpty(env["NATS_CA"]),
+    connectTimeoutMs: timeout === undefined ? undefined : parseDuration(timeout, "NATS_TIMEOUT"),
+  });
+}
+
+/** Addresses without credentials, and those of the first address that has any. */
+function splitUrl(url: string | readonly string[]): {
+  servers: string[];
+  user?: string;
+  password?: string;
+  token?: string;
+} {
+  const addresses = parseBrokerAddresses(url);
+  asksForTls(addresses);
+  const userInfo = addresses.find((address) => address.userInfo !== undefined)?.userInfo;
+  const credentials = userInfo === undefined ? {} : parseUserInfo(userInfo);
+  return { servers: addresses.map(({ server }) => server), ...credentials };
+}
+
+/** As other NATS clients read it: `user:password@`, or `token@`. */
+function parseUserInfo(info: string): { user: string; password: string } | { token: string } {
+  try {
+    const colon = info.indexOf(":");
+    if (colon < 0) return { token: decodeURIComponent(info) };
+    return {
+      user: decodeURIComponent(info.slice(0, colon)),
+      password: decodeURIComponent(info.slice(colon + 1)),
+    };
+  } catch {
+    throw badBrokerAddress("…@…");
+  }
+}
+
+/** The password in the environment, if it can be that of a user who is named elsewhere. */
+function passwordOf(user: string | undefined, fromEnv: BrokerSettings): string | undefined {
+  if (user === undefined) return undefined;
+  return fromEnv.user === undefined || fromEnv.user === user ? fromEnv.password : undefined;
+}
+
+function firstWith(
+  sources: readonly BrokerSettings[],
+  keys: readonly (keyof BrokerSettings)[],
+): BrokerSettings {
+  return sources.find((source) => keys.some((key) => source[key] !== undefined)) ?? {};
+}
+
+function nonEmpty(text: string | undefined): string | undefined {
+  return text === "" ? undefined : text;
+}

@@ -1,0 +1,45 @@
+// Proves what a look-up of parameters promises when others forget them at the same time.
+import { expect, onTestFinished, test } from "vitest";
+import { Parameters } from "../../../src/client/calls/parameters.ts";
+import { Positions } from "../../../src/client/core/positions.ts";
+import { Session } from "../../../src/client/shell/session.ts";
+import { Deadline } from "../../../src/client/timing/deadline.ts";
+import { Requests } from "../../../src/client/wire/requests.ts";
+import { type Fields, JobSubjects } from "../../../src/protocol/index.ts";
+import { FakeWire } from "../../support/fake-wire.ts";
+
+/** Of a job in which every parameter that is asked for is ready. */
+class ReadySession extends Session {
+  asked = 0;
+
+  override async request(_verb: string, { names }: Fields): Promise<Fields> {
+    this.asked += 1;
+    const layout = { elements: 4, blockElements: 4, blocks: 1, firstShard: 0, shards: 1 };
+    const info = { dtype: "float32", shape: [4], config: {}, epoch: 1, ready: true, layout };
+    const parameters = (names as string[]).map((name) => ({ name, ...info }));
+    return { state: "ready", epoch: 1, by: "", shards: 1, parameters, more: false, at: [] };
+  }
+}
+
+test("one that is forgotten as soon as it is found is looked up again, so that each name has its own", async () => {
+  const session = new ReadySession({
+    requests: new Requests(new FakeWire()),
+    subjects: new JobSubjects("j"),
+    trainer: "t",
+    onEnded: () => {},
+    onJoined: () => {},
+    onLost: () => {},
+  });
+  const parameters = new Parameters(session, new Positions({ journalReplaced: () => {} }));
+  const deadline = new Deadline("push", { timeoutMs: 30_000 });
+  onTestFinished(() => deadline.dispose());
+  const forget = async (): Promise<void> => {
+    for (let moment = 0; moment < 100; moment++) {
+      parameters.forget("a");
+      await undefined;
+    }
+  };
+  const [infos] = await Promise.all([parameters.require(["a", "b"], deadline), forget()]);
+  expect(infos.map(({ name }) => name)).toEqual(["a", "b"]);
+  expect(session.asked).toBeGreaterThan(1);
+});

@@ -1,0 +1,105 @@
+// Proves how much the sender lets be under way, and who goes next. There is no broker:
+// the test plays broker and host on a fake connection, with a fake clock.
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import type { UpdateSource } from "../../../src/client/shell/update-source.ts";
+import {
+  ack,
+  answer,
+  applied,
+  deadline,
+  FULL,
+  fail,
+  head,
+  MIB,
+  setUp,
+  update,
+  updates,
+  watch,
+} from "./outbox-rig.ts";
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+describe("windows", () => {
+  test("at most 16 MiB are without a PubAck, and pieces become messages only when admitted", async () => {
+    const { wire, sender } = setUp();
+    let drafted = 0;
+    const counted = updates(0, 40, MIB).map((one) => ({
+      ...one,
+      draft: (h: Parameters<UpdateSource["draft"]>[0]) => {
+        drafted += 1;
+        return one.draft(h, false);
+      },
+    }));
+    watch(sender.send(counted, { deadline: deadline() }));
+    expect(drafted).toBe(16);
+    expect(sender.inFlightBytes).toBe(16 * MIB);
+    ack(wire, wire.published[0], 1);
+    expect(drafted).toBe(17);
+    for (let i = 1; i < 17; i++) ack(wire, wire.published[i], i + 1);
+    expect(drafted).toBe(33);
+    expect(sender.inFlightBytes).toBe(16 * MIB);
+  });
+
+  test("a piece larger than the window goes alone", () => {
+    const { wire, sender } = setUp();
+    watch(sender.send([update(0, 0, 20 * MIB), update(1)], { deadline: deadline() }));
+    expect(wire.published).toHaveLength(1);
+    ack(wire, wire.published[0], 1);
+    expect(wire.published).toHaveLength(2);
+  });
+
+  test("at most 1,024 numbers of a shard are open; other shards go on", () => {
+    const { wire, sender } = setUp();
+    watch(sender.send(updates(0, 1030), { deadline: deadline() }));
+    watch(sender.send(updates(1, 3), { deadline: deadline() }));
+    expect(wire.published).toHaveLength(1024 + 3);
+    // Number 2 has an outcome, but `done` is the contiguous prefix.
+    answer(wire, [applied(2)]);
+    expect(wire.published).toHaveLength(1024 + 3);
+    answer(wire, [applied(1)]);
+    expect(wire.published).toHaveLength(1024 + 5);
+    expect(head(wire.published.at(-1))).toMatchObject({ n: 1026, done: 2 });
+  });
+
+  test("a large piece whose turn it is, is not overtaken by small ones", () => {
+    const { wire, sender } = setUp();
+    watch(sender.send([update(0, 0, 10 * MIB)], { deadline: deadline() }));
+    watch(sender.send([update(1, 0, 10 * MIB)], { deadline: deadline() }));
+    watch(sender.send(updates(2, 3, MIB), { deadline: deadline() }));
+    expect(wire.published).toHaveLength(1);
+    ack(wire, wire.published[0], 1);
+    expect(wire.published[1]?.subject).toBe("log.1.0");
+  });
+
+  test("a record that was given up leaves its room when its answer comes, or none has for 4 s", async () => {
+    const { wire, sender } = setUp();
+    watch(sender.send(updates(0, 3, MIB), { deadline: deadline(500) }));
+    await vi.advanceTimersByTimeAsync(500);
+    expect(sender.inFlightBytes).toBe(3 * MIB);
+    fail(wire, wire.published[0], FULL);
+    expect(sender.inFlightBytes).toBe(2 * MIB);
+    ack(wire, wire.published[1], 1);
+    expect(sender.inFlightBytes).toBe(MIB);
+    watch(sender.send([update(1)], { deadline: deadline(), stored: true }));
+    await vi.advanceTimersByTimeAsync(3_400);
+    expect(sender.inFlightBytes).toBe(MIB + 8);
+    await vi.advanceTimersByTimeAsync(300);
+    expect(sender.inFlightBytes).toBe(8);
+    expect(wire.published.filter(({ subject }) => subject.startsWith("log.0"))).toHaveLength(3);
+  });
+
+  test("calls wait in order, and shards take turns", () => {
+    const { wire, sender } = setUp();
+    watch(sender.send(updates(0, 20, MIB), { deadline: deadline() }));
+    watch(sender.send(updates(1, 2, MIB), { deadline: deadline() }));
+    for (let i = 0; i < 4; i++) ack(wire, wire.published[i], i + 1);
+    const last = wire.published.slice(16).map(({ subject }) => subject);
+    expect(last).toEqual(["log.0.16", "log.1.0", "log.0.17", "log.1.1"]);
+  });
+});

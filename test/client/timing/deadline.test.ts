@@ -1,0 +1,150 @@
+// Proves that a call ends once, for the first reason, and that everything that waits in it ends too.
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { Calls } from "../../../src/client/calls/calls.ts";
+import { ByteWindow } from "../../../src/client/pull/byte-window.ts";
+import { Deadline } from "../../../src/client/timing/deadline.ts";
+import { PserverError } from "../../../src/protocol/errors.ts";
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+describe("Deadline", () => {
+  test("ends what waits with TIMEOUT, naming the call and its time", async () => {
+    const deadline = new Deadline("pull", { timeoutMs: 100 });
+    const results = Promise.allSettled([deadline.sleep(500), deadline.race(new Promise(() => {}))]);
+    await vi.advanceTimersByTimeAsync(100);
+    for (const result of await results) {
+      expect(result).toMatchObject({
+        status: "rejected",
+        reason: { code: "TIMEOUT", message: "pull: not finished within 100 ms" },
+      });
+    }
+    expect(deadline.remainingMs).toBe(0);
+    await expect(deadline.sleep(1)).rejects.toMatchObject({ code: "TIMEOUT" });
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  test("an abort comes first or not at all, and keeps the caller's reason", async () => {
+    const abort = new AbortController();
+    const deadline = new Deadline("push", { signal: abort.signal });
+    const sleeping = expect(deadline.sleep(1_000)).rejects.toMatchObject({
+      code: "ABORTED",
+      cause: "enough",
+    });
+    abort.abort("enough");
+    await sleeping;
+    expect(() => new Deadline("push", { signal: abort.signal })).toThrow("aborted");
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  test("ends once, for the first reason", async () => {
+    const deadline = new Deadline("push", { timeoutMs: 100 });
+    const heard: string[] = [];
+    deadline.onEnd(({ code }) => heard.push(code));
+    deadline.end(new PserverError("SUPERSEDED", "newer"));
+    deadline.end(new PserverError("CLOSED", "later"));
+    await vi.advanceTimersByTimeAsync(200);
+    expect(deadline.ended?.code).toBe("SUPERSEDED");
+    deadline.onEnd(({ code }) => heard.push(`then ${code}`));
+    expect(heard).toEqual(["SUPERSEDED", "then SUPERSEDED"]);
+    await expect(deadline.race(new Promise(() => {}))).rejects.toMatchObject({
+      code: "SUPERSEDED",
+    });
+  });
+
+  test("ends by an abort or by its time, whichever comes first, and not again", async () => {
+    for (const abortsAfterMs of [50, 150]) {
+      const abort = new AbortController();
+      const deadline = new Deadline("push", { timeoutMs: 100, signal: abort.signal });
+      setTimeout(() => abort.abort("enough"), abortsAfterMs);
+      await vi.advanceTimersByTimeAsync(200);
+      expect(deadline.ended?.code).toBe(abortsAfterMs < 100 ? "ABORTED" : "TIMEOUT");
+    }
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  test("allows a wait that its time has room for, or that would say what else ended the call", () => {
+    const deadline = new Deadline("pull", { timeoutMs: 100 });
+    expect(deadline.allows(99)).toBe(true);
+    expect(deadline.allows(100)).toBe(false);
+    const superseded = new Deadline("pull", { timeoutMs: 100 });
+    superseded.end(new PserverError("SUPERSEDED", "newer"));
+    expect(superseded.allows(1_000)).toBe(true);
+    vi.advanceTimersByTime(100);
+    expect(deadline.allows(0)).toBe(false);
+  });
+
+  test.each([0, -1, Number.NaN, 2 ** 31])("refuses a time of %d ms", (timeoutMs) => {
+    expect(() => new Deadline("x", { timeoutMs })).toThrow(
+      expect.objectContaining({ code: "BAD_VALUE" }),
+    );
+  });
+});
+
+describe("Calls", () => {
+  test("all calls end with the client, and later ones get the same error", async () => {
+    const calls = new Calls();
+    const running = expect(
+      calls.run("a", {}, (deadline) => deadline.sleep(10_000)),
+    ).rejects.toMatchObject({ code: "SUPERSEDED" });
+    calls.fail(new PserverError("SUPERSEDED", "newer"));
+    calls.fail(new PserverError("CLOSED", "later"));
+    await running;
+    await expect(calls.run("b", {}, async () => 1)).rejects.toMatchObject({ code: "SUPERSEDED" });
+  });
+
+  test("close waits for what runs, but not for ever", async () => {
+    const calls = new Calls();
+    const short = calls.run("short", {}, (deadline) => deadline.sleep(50));
+    const long = expect(
+      calls.run("long", {}, (deadline) => deadline.sleep(20_000)),
+    ).rejects.toMatchObject({ code: "CLOSED" });
+    const closing = calls.close(new Deadline("close", { timeoutMs: 1_000 }));
+    await expect(calls.run("late", {}, async () => 1)).rejects.toMatchObject({ code: "CLOSED" });
+    await vi.advanceTimersByTimeAsync(1_000);
+    await Promise.all([short, long, closing]);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+});
+
+describe("ByteWindow", () => {
+  test("admits in order, keeps its bound, and lets something larger go alone", async () => {
+    const window = new ByteWindow(10);
+    const deadline = new Deadline("pull");
+    const admitted: number[] = [];
+    const sizes = [6, 4, 1, 25, 3];
+    const all = sizes.map((bytes, i) =>
+      window.acquire(bytes, deadline).then(() => admitted.push(i)),
+    );
+    await vi.advanceTimersByTimeAsync(0);
+    expect(admitted).toEqual([0, 1]);
+    window.release(6);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(admitted).toEqual([0, 1, 2]);
+    window.release(4);
+    window.release(1);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(admitted).toEqual([0, 1, 2, 3]);
+    window.release(25);
+    await Promise.all(all);
+    expect(window.bytes).toBe(3);
+    deadline.dispose();
+  });
+
+  test("a call that ends while it waits takes nothing and blocks nobody", async () => {
+    const window = new ByteWindow(10);
+    const [patient, hasty] = [new Deadline("a"), new Deadline("b", { timeoutMs: 5 })];
+    await window.acquire(8, patient);
+    const gone = expect(window.acquire(9, hasty)).rejects.toMatchObject({ code: "TIMEOUT" });
+    const next = window.acquire(2, patient);
+    await vi.advanceTimersByTimeAsync(5);
+    await Promise.all([gone, next]);
+    expect(window.bytes).toBe(10);
+    patient.dispose();
+  });
+});
