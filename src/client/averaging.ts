@@ -3,7 +3,7 @@ import { quoteName } from "../protocol/names.ts";
 import type { Client } from "./client.ts";
 import type { CallOptions } from "./timing/deadline.ts";
 
-/** Values that can be averaged. */
+/** Element types that can be averaged. */
 export type FloatData = Float32Array | Float64Array;
 
 /** The calls of a client that averaging needs. */

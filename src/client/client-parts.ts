@@ -14,7 +14,7 @@ import { UpdateSender } from "./shell/update-sender.ts";
 import { Requests } from "./wire/requests.ts";
 import type { Wire } from "./wire/wire.ts";
 
-/** What a client is made of. */
+/** The parts of a client. */
 export interface ClientParts {
   readonly requests: Requests;
   readonly sender: UpdateSender;
@@ -27,7 +27,7 @@ export interface ClientParts {
   readonly fallbacks: Fallbacks;
 }
 
-/** Makes the parts of a client and joins them; `fail` is called when it can do nothing more. */
+/** Composes the parts of a client; `fail` is called when the client cannot go on. */
 export function makeClientParts(options: {
   readonly wire: Wire;
   readonly subjects: JobSubjects;

@@ -27,7 +27,7 @@ import type { GradResult } from "./shell/steps.ts";
 import { type CallOptions, Deadline } from "./timing/deadline.ts";
 import { NatsWire } from "./wire/wire.ts";
 
-/** Writing a large model takes longer than other calls. */
+/** Saving a large model takes longer than other calls. */
 const SAVE_TIMEOUT_MS = 600_000;
 const CLOSE_TIMEOUT_MS = 10_000;
 const LEAVE_TIMEOUT_MS = 1_000;
@@ -86,7 +86,7 @@ export class Client {
     return client;
   }
 
-  /** Number of this life of the trainer. */
+  /** Number of the trainer's session. */
   get session(): number {
     return this.#parts.session.number;
   }
@@ -143,7 +143,7 @@ export class Client {
   }
 
   /**
-   * One step of each parameter's optimizer with these gradients, of whole parameters or, if they are
+   * Applies each parameter's optimizer once with these gradients, of whole parameters or, if they are
    * configured `sparse`, of some rows; an empty list of rows sends nothing. A parameter of one block
    * (up to 4 MiB) is updated in one transaction, a larger one block by block.
    *
@@ -152,7 +152,7 @@ export class Client {
    * the trainer's step, unless `endStep` is false.
    * @throws NO_LEARNING_RATE, UNKNOWN_PARAMETER, NOT_INITIALIZED, BAD_DTYPE, BAD_SHAPE, BAD_INDEX,
    * NON_FINITE, STATIC, UNSUPPORTED or EMPTY before anything is sent; OUTCOME_UNKNOWN at the deadline,
-   * naming the pieces that were applied once or not at all; LATE for blocks whose step had closed, if
+   * naming the block updates that were applied once or not at all; LATE for blocks whose step had closed, if
    * that is not to be expected; NOT_MEMBER if the trainer lost its place in the steps: the next call
    * enters again.
    */

@@ -165,7 +165,7 @@ export class JobAdmin {
         read: (message) => message.fields,
         deadline,
         nobody: () => new PserverError("NO_HOST", `no host of job ${job} answers`, { job }),
-        patienceMs: NO_HOST_GRACE_MS,
+        retryMs: NO_HOST_GRACE_MS,
       }),
     );
   }

@@ -5,7 +5,7 @@ import type { CallOptions } from "../timing/deadline.ts";
 
 /** Options of a call that reads parameters. */
 export interface ReadOptions extends CallOptions {
-  /** Has float32 values travel in half the bytes; they come rounded as the encoding says. */
+  /** Transfers float32 values in half the bytes, rounded as the encoding defines. */
   readonly encoding?: Encoding;
 }
 
@@ -18,15 +18,15 @@ export interface PullOptions extends ReadOptions {
 /** Options of a call that changes parameters. */
 export interface UpdateOptions extends CallOptions {
   /**
-   * `applied` (default): the call is done when the shards' owners have applied every piece.
-   * `stored`: when the journal holds every piece; whether an owner later rejects one is not told.
+   * `applied` (default): the call is done when the shards' owners have applied every block update.
+   * `stored`: when the journal holds every block update; a later rejection is not reported.
    */
   readonly ack?: Ack;
 }
 
 /** Options of an update whose elements can travel encoded. */
 export interface PushOptions extends UpdateOptions {
-  /** Has float32 elements travel in half the bytes, rounded to nearest as the encoding says. */
+  /** Transfers float32 elements in half the bytes, rounded to nearest as the encoding defines. */
   readonly encoding?: Encoding;
 }
 

@@ -1,21 +1,21 @@
 import { ensureError, PserverError } from "../../protocol/errors.ts";
 import { type CallOptions, Deadline } from "../timing/deadline.ts";
 
-/** The calls under way: each has a deadline, and all end when the client does. */
+/** Tracks the calls under way: each has a deadline, and all end when the client does. */
 export class Calls {
   readonly #running = new Set<Deadline>();
   readonly #idle = new Set<() => void>();
   #failure: PserverError | undefined;
   #closing = false;
 
-  /** Why the client is dead; undefined while it lives. */
+  /** The error that ended the client; undefined while it can be used. */
   get failure(): PserverError | undefined {
     return this.#failure;
   }
 
   /**
    * Runs a call under its deadline.
-   * @throws CLOSED after {@link close}, or the error the client died of.
+   * @throws CLOSED after {@link close}, or the error that ended the client.
    */
   async run<T>(
     what: string,

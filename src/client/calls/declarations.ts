@@ -17,7 +17,7 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
-/** Declares parameters, those of one turn of the event loop in one request of up to 256. */
+/** Declares parameters: calls of one turn of the event loop share requests of up to 256 parameters. */
 export class Declarations {
   readonly #session: Session;
   #waiting: Waiting[] = [];
@@ -49,7 +49,7 @@ export class Declarations {
 
   async #declare(part: readonly Waiting[]): Promise<void> {
     const epoch = part[0]?.epoch;
-    // The request has the time of its most patient call; each call keeps to its own.
+    // The request has the longest deadline of its calls; each call keeps to its own.
     const timeoutMs = Math.max(1, ...part.map(({ deadline }) => deadline.remainingMs));
     const deadline = new Deadline("initParam", { timeoutMs });
     try {

@@ -21,8 +21,8 @@ import { Declarations } from "./declarations.ts";
 import { OpenInits } from "./open-inits.ts";
 import type { Parameters } from "./parameters.ts";
 
-/** What the lifecycle belongs to. */
-export interface LifecycleOptions {
+/** Dependencies of Lifecycle. */
+export interface LifecycleDeps {
   readonly session: Session;
   readonly sender: UpdateSender;
   readonly parameters: Parameters;
@@ -33,13 +33,13 @@ export interface LifecycleOptions {
 
 /** Initialization of the job by one trainer, and of single parameters by whoever comes first. */
 export class Lifecycle {
-  readonly #options: LifecycleOptions;
+  readonly #options: LifecycleDeps;
   readonly #declarations: Declarations;
   readonly #openInits = new OpenInits();
   /** Epoch of the initialization this trainer was selected for. */
   #epoch: number | undefined;
 
-  constructor(options: LifecycleOptions) {
+  constructor(options: LifecycleDeps) {
     this.#options = options;
     this.#declarations = new Declarations(options.session);
   }
@@ -124,7 +124,7 @@ export class Lifecycle {
     }
   }
 
-  /** Stores the values of a parameter under its epoch; in a repeat, what is there already is done. */
+  /** Stores the values of a parameter under its epoch; in a repeat, blocks that are there already count. */
   async #store(info: ParameterInfo, tensor: Tensor, deadline: Deadline): Promise<void> {
     const sources = initUpdates(this.#options, info, tensor);
     const countsPresent = this.#openInits.isRepeat(info, tensor.data);

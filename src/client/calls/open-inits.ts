@@ -9,15 +9,15 @@ interface OpenInit {
 }
 
 /**
- * The initializations of parameters that this client has begun and not ended well: it may not know
- * which of their blocks are stored. Under one epoch only the session that is selected writes, so a
- * block that is initialized already in a repeat of the same values is this client's own.
+ * Remembers failed attempts to initialize parameters, some blocks of which may be stored. Under one epoch
+ * only the selected session writes, so a block that is initialized already when the same values are sent
+ * again is this client's own.
  */
 export class OpenInits {
-  /** By name: one for each parameter whose last attempt failed. */
+  /** By name, for each parameter whose last attempt failed. */
   readonly #open: Map<string, OpenInit> = new Map();
 
-  /** Whether attempts under this epoch have failed, and all of them sent these values. */
+  /** Whether attempts under this epoch have failed and all of them sent these values. */
   isRepeat({ name, epoch }: ParameterInfo, data: TensorData): boolean {
     const open = this.#open.get(name);
     return open?.epoch === epoch && open.crc === checksum(bytesOf(data));

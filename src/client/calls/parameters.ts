@@ -12,7 +12,7 @@ import type { Session } from "../shell/session.ts";
 import { Backoff } from "../timing/backoff.ts";
 import type { Deadline } from "../timing/deadline.ts";
 
-/** Parameters looked up at one moment: null where none has the name. */
+/** Parameters as one request found them: null where none has the name. */
 interface LookUp {
   readonly state: StatusReply["state"];
   readonly by: string;
@@ -22,11 +22,11 @@ interface LookUp {
 /** A look-up under way. */
 interface Refreshing {
   readonly found: Promise<ParameterInfo>;
-  /** The end of the call that began it. */
+  /** The deadline of the call that began it. */
   readonly deadline: Deadline;
 }
 
-/** What is known of the job's parameters: type, shape, layout and epoch of those that are ready. */
+/** Caches type, shape, layout and epoch of the job's parameters that are ready. */
 export class Parameters {
   readonly #session: Session;
   readonly #positions: Positions;
@@ -38,13 +38,13 @@ export class Parameters {
     this.#positions = positions;
   }
 
-  /** Forgets a parameter: its epoch is no longer the one known here. */
+  /** Forgets a parameter, whose epoch has changed. */
   forget(name: string): void {
     this.#ready.delete(name);
   }
 
   /**
-   * The parameters, in request order, at once.
+   * Returns the parameters, in request order, without waiting for their initialization.
    * @throws BAD_NAME, UNKNOWN_PARAMETER, or NOT_INITIALIZED while the job or a parameter is not.
    */
   async require(names: readonly string[], deadline: Deadline): Promise<ParameterInfo[]> {
@@ -57,7 +57,7 @@ export class Parameters {
   }
 
   /**
-   * The parameters, in request order, once all of them are initialized.
+   * Returns the parameters, in request order, once all of them are initialized.
    * @throws BAD_NAME, and UNKNOWN_PARAMETER as soon as the job is initialized without one; at the deadline
    * NOT_INITIALIZED.
    */
@@ -70,7 +70,7 @@ export class Parameters {
       try {
         problem = await this.#fill(names, deadline);
       } catch (error) {
-        // What was heard before says more than that the last question had no time for its answer.
+        // An earlier answer says more than the timeout of the last request.
         throw deadline.ended?.code === "TIMEOUT" ? (problem ?? error) : error;
       }
       if (problem === undefined) continue;
@@ -82,8 +82,8 @@ export class Parameters {
   }
 
   /**
-   * The parameter as it is now. Several askers share one look-up; when the time of the one who began
-   * it is over, another goes on with it.
+   * Looks the parameter up again. Calls share one look-up; when the call that began it ends, another one
+   * begins it anew.
    */
   async refresh(name: string, deadline: Deadline): Promise<ParameterInfo> {
     while (true) {
@@ -91,8 +91,8 @@ export class Parameters {
       try {
         return await deadline.race(refreshing.found);
       } catch (error) {
-        const itsOwn = refreshing.deadline === deadline || deadline.ended !== undefined;
-        if (itsOwn || refreshing.deadline.ended === undefined) throw error;
+        const isOwn = refreshing.deadline === deadline || deadline.ended !== undefined;
+        if (isOwn || refreshing.deadline.ended === undefined) throw error;
       }
     }
   }
@@ -110,7 +110,7 @@ export class Parameters {
     return refreshing;
   }
 
-  /** State of the job, and parameters: those named, or a page in the order of names. */
+  /** Asks for the state of the job and parameters: those named, or a page in the order of names. */
   async status(request: StatusRequest, deadline: Deadline): Promise<StatusReply> {
     const reply = parseStatusReply(await this.#session.request("status", { ...request }, deadline));
     reply.at.forEach((position, shard) => {
@@ -119,7 +119,7 @@ export class Parameters {
     return reply;
   }
 
-  /** One for each name; undefined if one of them has to be looked up. */
+  /** Returns the parameters if all of them are known, else undefined. */
   #known(names: readonly string[]): ParameterInfo[] | undefined {
     const infos: ParameterInfo[] = [];
     for (const name of names) {
@@ -130,7 +130,7 @@ export class Parameters {
     return infos;
   }
 
-  /** Looks up what is not known; returns what is wrong with the first name that is not ready. */
+  /** Looks up what is not known; returns the error of the first name that is not ready. */
   async #fill(names: readonly string[], deadline: Deadline): Promise<PserverError | undefined> {
     const missing = [...new Set(names)].filter((name) => !this.#ready.has(name));
     for (const name of missing) escapeName(name);

@@ -12,13 +12,13 @@ export interface SavedModel {
   readonly file: string;
   readonly bytes: number;
   readonly format: string;
-  /** Id of that host; absent of one that is older than this client. */
+  /** Id of that host; hosts of older versions do not send it. */
   readonly host?: string;
 }
 
-/** Options of `Client.saveModel`. Ended early, by its time or `signal`, it has the host stop writing. */
+/** Options of `Client.saveModel`. If the call ends early, the host stops writing. */
 export interface SaveOptions extends CallOptions {
-  /** Is told about twice a second how many bytes of values have been written, and of how many. */
+  /** Called about twice a second with the bytes of values written and in total. */
   readonly onProgress?: (doneBytes: number, totalBytes: number) => void;
 }
 
@@ -51,7 +51,7 @@ export async function saveModel(
       }),
       deadline,
       nobody: () => new PserverError("NO_HOST", `no host of job ${subjects.job} can save`),
-      // Saving takes its time: asking again would only begin it again.
+      // Saving may take minutes, and a repeated request would begin it again.
       repeat: false,
     });
   } finally {

@@ -70,7 +70,6 @@ export class ShardWindow {
 
   /** Numbers start over in a new session; no number may be open. */
   restart(): void {
-    this.ackedSendNumber = 0;
     this.#last = 0;
     this.#done = 0;
   }

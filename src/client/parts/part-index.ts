@@ -4,7 +4,7 @@ import { quoteName } from "../../protocol/names.ts";
 /** Numbers of elements along one dimension; negative ones count from its end. */
 export type IndexList = readonly number[] | Int32Array | Uint32Array;
 
-/** Numbers that are not negative, exact up to 2^53: a dimension may be longer than 2^32. */
+/** Non-negative whole numbers up to 2^53: a dimension may be longer than 2^32. */
 export type Numbers = Float64Array;
 
 /** Numbers without repeats. */
@@ -15,11 +15,11 @@ export interface Distinct {
   readonly places: Uint32Array;
 }
 
-/** Elements that a part may have: more would not fit an array of theirs. */
+/** Elements of a part at most, so that one array can hold them. */
 const PART_ELEMENTS_MAX = 2 ** 32 - 1;
 
 /**
- * One list for each dimension, negative numbers replaced by those they stand for.
+ * Returns one list for each dimension, with negative numbers resolved.
  * @throws BAD_INDEX for a wrong number of lists, and for a number that is not whole or outside its
  * dimension; TOO_LARGE if the lists name 2^32 elements or more.
  */
@@ -48,7 +48,7 @@ export function normalizeIndices(
   );
 }
 
-/** One dimension's list; @throws BAD_INDEX as {@link normalizeIndices} does. */
+/** Resolves negative numbers of one dimension's list. @throws BAD_INDEX as {@link normalizeIndices} does. */
 export function normalizeList(
   parameter: string,
   size: number,
@@ -74,12 +74,12 @@ export function normalizeList(
   return numbers;
 }
 
-/** How many elements lists name together. */
+/** The number of elements in the product of lists. */
 export function productOfLengths(lists: readonly Numbers[]): number {
   return lists.reduce((product, list) => product * list.length, 1);
 }
 
-/** The numbers ascending and without repeats, and where each of them is among these. */
+/** Sorts numbers and removes repeats. */
 export function distinct(numbers: Numbers): Distinct {
   if (isAscending(numbers)) {
     return { values: numbers, places: Uint32Array.from(numbers, (_, i) => i) };

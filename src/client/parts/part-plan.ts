@@ -12,7 +12,7 @@ import {
   productOfLengths,
 } from "./part-index.ts";
 
-/** Which place in the caller's tensor goes with which place in a message, pair by pair. */
+/** Pairs of places: one in the caller's tensor, one in a message. */
 export interface Matching {
   /** Ascending. */
   readonly tensor: Uint32Array;
@@ -20,13 +20,13 @@ export interface Matching {
 }
 
 /**
- * What a part has of one block. An element of the caller's tensor is a row and a place in the row:
+ * The elements of a part that lie in one block. An element of the caller's tensor is a row and a place in the row:
  * element `rows.tensor[i] · tensorRowElements + inner.tensor[j]` of the tensor is element
  * `rows.message[i] · messageRowElements + inner.message[j]` of the message, for every i and j.
  */
 export interface BlockPart {
   readonly place: BlockPlace;
-  /** What travels; undefined if the whole block does. */
+  /** The elements of the block in the message; undefined for all of them. */
   readonly index: PartIndex | undefined;
   readonly rows: Matching;
   /** Undefined: a row of the tensor is a row of the message. */
@@ -34,7 +34,7 @@ export interface BlockPart {
   readonly tensorRowElements: number;
   readonly messageRows: number;
   readonly messageRowElements: number;
-  /** If the message's elements are consecutive ones of the tensor: the first of these. */
+  /** The first element, if those of the message are consecutive in the tensor. */
   readonly tensorStart: number | undefined;
 }
 
@@ -43,11 +43,11 @@ export interface PartPlan {
   /** Lengths of the lists: shape of the caller's tensor. A dimension may be 0. */
   readonly shape: readonly number[];
   readonly elements: number;
-  /** Only blocks that the part touches, in their order. */
+  /** Blocks with elements of the part, in their order. */
   readonly blocks: readonly BlockPart[];
 }
 
-/** A parameter as far as a plan needs it. */
+/** The parameter that a plan is made for. */
 export interface Cut {
   readonly name: string;
   readonly shape: readonly number[];
@@ -72,7 +72,7 @@ export function planPart(cut: Cut, indices: readonly IndexList[]): PartPlan {
 }
 
 /**
- * The same for whole rows of a parameter that is cut between rows.
+ * Cuts rows of a parameter that is cut between rows.
  * @param rows in the order of the caller's tensor; from 0 to the parameter's last.
  */
 export function planRows(cut: Cut, rows: Numbers, offsets?: Numbers): BlockPart[] {
@@ -103,7 +103,7 @@ export function planRows(cut: Cut, rows: Numbers, offsets?: Numbers): BlockPart[
   });
 }
 
-/** A parameter whose rows are cut: each of its blocks is one row, and its elements are listed. */
+/** Plans a parameter whose rows are cut: each of its blocks counts as one row. */
 function planElements(cut: Cut, rows: Numbers, offsets: Numbers | undefined): BlockPart[] {
   const rowElements = rowElementsOf(cut);
   const width = offsets?.length ?? rowElements;
@@ -131,7 +131,7 @@ function planElements(cut: Cut, rows: Numbers, offsets: Numbers | undefined): Bl
   });
 }
 
-/** Numbers of one block, relative to its first, and their places in the list they come from. */
+/** Numbers of one block, relative to its first element, and their places in the original list. */
 interface Group {
   readonly block: number;
   readonly tensor: Uint32Array;

@@ -2,20 +2,20 @@ import { allocateData, bytesOf, DTYPES, dtypeOf, type TensorData } from "../../p
 import { type PartIndex, partCounts, partIndexBytes } from "../../protocol/parts.ts";
 import type { BlockPart, Matching } from "./part-plan.ts";
 
-/** A rectangle of what travels of one block: what one message has room for. */
+/** A rectangle of a block's elements that fits into one message. */
 export interface PartSlice {
   readonly part: BlockPart;
-  /** Undefined if the whole block travels. */
+  /** Undefined for the whole block. */
   readonly index: PartIndex | undefined;
   readonly elements: number;
   readonly firstRow: number;
   readonly firstInner: number;
 }
 
-/** Elements are moved as words of 4 bytes, whatever they are: no bit of a NaN or an int64 is lost. */
+/** Elements of any type are moved as words of 4 bytes, so that no bit of a NaN or int64 is lost. */
 const WORD_BYTES = 4;
 
-/** Puts a message's elements to their places in the caller's tensor, each as often as it is named. */
+/** Copies a message's elements to their places in the caller's tensor, each as often as it is named. */
 export function scatterPart(part: BlockPart, message: TensorData, tensor: TensorData): void {
   const words = DTYPES[dtypeOf(tensor)].bytes / WORD_BYTES;
   const [from, to] = [wordsOf(message), wordsOf(tensor)];

@@ -14,14 +14,14 @@ import type { Deadline } from "../timing/deadline.ts";
 import type { Requests } from "../wire/requests.ts";
 import { ByteWindow } from "./byte-window.ts";
 
-/** What is read of one block. */
+/** A block or part of a block to read. */
 export interface BlockRead {
   readonly place: BlockPlace;
-  /** Elements that come. */
+  /** Number of elements in the reply. */
   readonly elements: number;
-  /** Which these are; undefined for all. */
+  /** The elements wanted; undefined for all. */
   readonly index?: PartIndex | undefined;
-  /** Takes them, as they travelled; the bytes are valid during the call only. */
+  /** Receives the elements, still encoded; the bytes are valid during the call only. */
   readonly take: (data: Uint8Array) => void;
 }
 
@@ -32,8 +32,8 @@ export interface ReadMode {
   readonly step?: number | undefined;
 }
 
-/** What a reader belongs to. */
-export interface BlockReaderOptions {
+/** Dependencies of BlockReader. */
+export interface BlockReaderDeps {
   readonly requests: Requests;
   readonly subjects: JobSubjects;
   readonly trainer: string;
@@ -46,25 +46,25 @@ export interface BlockReaderOptions {
   readonly onClosed: (shard: number, step: number) => void;
 }
 
-/** How long a block may be without an owner before its parameter is looked up again. */
-const PATIENCE_MS = 1_000;
+/** How long a request is retried before its parameter is looked up again. */
+const RETRY_MS = 1_000;
 /** The server gives up just before a request is repeated, so that it never holds two of one. */
 const WAIT_MS = 900;
-/** What a request counts at least in the window: thousands of tiny blocks are work, too. */
+/** The least that a request counts in the window, which bounds the number of requests under way. */
 const REQUEST_BYTES_MIN = 16 * 1024;
 
 /** Reads blocks and parts of blocks, those of all calls in one window of 16 MiB. */
 export class BlockReader {
-  readonly #options: BlockReaderOptions;
+  readonly #options: BlockReaderDeps;
   readonly #window = new ByteWindow(IN_FLIGHT_BYTES_MAX);
 
-  constructor(options: BlockReaderOptions) {
+  constructor(options: BlockReaderDeps) {
     this.#options = options;
   }
 
   /**
-   * What `read` makes of the parameter; made again if the parameter was initialized anew meanwhile,
-   * which can have given it another type, shape or layout.
+   * Returns what `read` makes of the parameter. Reads again if the parameter was initialized anew meanwhile,
+   * which may have changed its type, shape or layout.
    */
   async current<T>(first: ParameterInfo, read: (info: ParameterInfo) => Promise<T>): Promise<T> {
     let info = first;
@@ -79,8 +79,8 @@ export class BlockReader {
   }
 
   /**
-   * Reads blocks, which is not one moment; within {@link current}. Gives the highest version among
-   * them, 0 if there are none.
+   * Reads blocks, not at one moment; to be called within {@link current}. Returns the highest of their
+   * versions, 0 if there are none.
    */
   async readAll(
     info: ParameterInfo,
@@ -115,7 +115,7 @@ export class BlockReader {
     }
   }
 
-  /** The block's version; an error if its parameter is to be looked up before it is tried again. */
+  /** Returns the block's version, or the error after which its parameter is to be looked up again. */
   async #try(
     info: ParameterInfo,
     { place, elements, index, take }: BlockRead,
@@ -149,7 +149,7 @@ export class BlockReader {
         },
         deadline,
         nobody: () => noOwner(info, place),
-        patienceMs: PATIENCE_MS,
+        retryMs: RETRY_MS,
       });
     } catch (caught) {
       const error = ensureError(caught);
@@ -162,7 +162,7 @@ export class BlockReader {
     }
   }
 
-  /** The parameter as it is now. At the deadline the reason to look it up says more than the time. */
+  /** Looks the parameter up again. @throws at the deadline the reason for looking it up. */
   async #refresh(name: string, deadline: Deadline, reason: PserverError): Promise<ParameterInfo> {
     try {
       return await this.#options.parameters.refresh(name, deadline);
@@ -176,7 +176,7 @@ export class BlockReader {
   }
 }
 
-/** The parameter was initialized anew while it was read: it is read from the start. */
+/** Thrown where the parameter was initialized anew while it was read, to read it from the start. */
 class Replaced extends Error {
   readonly info: ParameterInfo;
 
@@ -186,8 +186,8 @@ class Replaced extends Error {
   }
 }
 
-/** Waits for all, so that none goes on after the call; @throws the first error. */
-export async function allOrFirstError<T>(work: readonly Promise<T>[]): Promise<T[]> {
+/** Waits for all, so that none outlives the call. @throws the first error. */
+async function allOrFirstError<T>(work: readonly Promise<T>[]): Promise<T[]> {
   const [only] = work;
   if (work.length === 1 && only !== undefined) return [await only];
   const results = Promise.all(work);

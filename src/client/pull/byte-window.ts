@@ -6,12 +6,12 @@ interface Waiter {
 }
 
 /**
- * Who waits is let in when this share of the window is free: many at one time, whose requests then go
- * to the broker in one write.
+ * Waiters are admitted when this share of the window is free: many at a time, whose requests then go to
+ * the broker in one write.
  */
 const FREE_SHARE = 0.25;
 
-/** Lets work in while the bytes under way stay within a bound; the rest waits in order. */
+/** Bounds the bytes under way: what does not fit waits in order. */
 export class ByteWindow {
   readonly #bytesMax: number;
   readonly #waiters = new Set<Waiter>();
@@ -26,7 +26,7 @@ export class ByteWindow {
     return this.#bytes;
   }
 
-  /** Waits for room; something larger than the window goes alone. @throws what ends the call. */
+  /** Waits until the bytes fit; more than the window is admitted alone. @throws what ends the call. */
   async acquire(bytes: number, deadline: Deadline): Promise<void> {
     if (deadline.ended === undefined && this.#waiters.size === 0 && this.#fits(bytes)) {
       this.#bytes += bytes;
@@ -50,7 +50,7 @@ export class ByteWindow {
     });
   }
 
-  /** Gives back what {@link acquire} took. */
+  /** Releases what {@link acquire} took. */
   release(bytes: number): void {
     this.#bytes -= bytes;
     if (this.#bytes <= this.#bytesMax * (1 - FREE_SHARE)) this.#admit();

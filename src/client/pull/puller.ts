@@ -18,8 +18,8 @@ import type { BlockReader, ReadMode } from "./block-reader.ts";
 export interface NamedTensor extends Tensor {
   readonly name: string;
   /**
-   * Changes of the parameter since it was initialized, which counts as the first: each update adds
-   * 1. Of several blocks, which are not read at one moment, that of the most changed one.
+   * Number of changes of the parameter; initialization is the first and each update adds 1. For several
+   * blocks, which are not read at one moment, the highest of theirs.
    */
   readonly version: number;
 }
@@ -27,8 +27,8 @@ export interface NamedTensor extends Tensor {
 /** Arrays to read into, by parameter name. */
 export type Into = Readonly<Record<string, TensorData>>;
 
-/** What a puller belongs to. */
-export interface PullerOptions {
+/** Dependencies of Puller. */
+export interface PullerDeps {
   readonly parameters: Parameters;
   readonly reader: BlockReader;
 }
@@ -44,9 +44,9 @@ export interface PullMode extends ReadMode {
  * parameter of several blocks is not read at one moment.
  */
 export class Puller {
-  readonly #options: PullerOptions;
+  readonly #options: PullerDeps;
 
-  constructor(options: PullerOptions) {
+  constructor(options: PullerDeps) {
     this.#options = options;
   }
 
@@ -141,7 +141,7 @@ function writerTo(
   };
 }
 
-/** Writes the elements of a message to the places that a plan says. */
+/** Writes the elements of a message to the places that a plan gives. */
 function partWriter(
   data: TensorData,
   part: BlockPart,
@@ -156,7 +156,7 @@ function partWriter(
   };
 }
 
-/** The caller's array for a parameter, if it gave one. @throws BAD_DTYPE, BAD_LENGTH. */
+/** The caller's array for a parameter, if there is one. @throws BAD_DTYPE, BAD_LENGTH. */
 function targetOf({ name, dtype, layout }: ParameterInfo, into: Into = {}): TensorData | undefined {
   const target = Object.hasOwn(into, name) ? into[name] : undefined;
   if (target === undefined) return undefined;

@@ -22,24 +22,24 @@ import type { Tensor } from "../../protocol/tensor.ts";
 import { gatherPart, type PartSlice } from "../parts/part-values.ts";
 import type { Topic, UpdateSource } from "../shell/update-source.ts";
 
-/** Who sends, and what the records of a tensor do. */
+/** Who sends the records. */
 interface Sender {
   readonly subjects: JobSubjects;
   readonly trainer: string;
 }
 
-/** What a push does. */
+/** Settings of the push of one parameter. */
 export interface Push {
-  /** L2 norm of all elements that the call sends of the parameter, as encoded, where it is needed. */
+  /** L2 norm of all elements of the parameter that the call sends, as encoded, if it is needed. */
   readonly norm?: number;
   readonly encoding?: Encoding;
-  /** What it does to the block with this index; asked when the message is made. */
+  /** The operation on the block with this index; called when the message is made. */
   readonly operation: (block: number, namesVersion: boolean) => PushOperation;
   /** Whether the operation of a block can name the version that a gradient was made from. */
   readonly namesVersion?: (block: number) => boolean;
 }
 
-/** What all messages of one tensor have in common. */
+/** What all messages of one tensor share. */
 interface Source {
   readonly sender: Sender;
   readonly info: ParameterInfo;
@@ -54,7 +54,7 @@ interface Load {
   readonly place: BlockPlace;
   readonly index?: PartIndex | undefined;
   readonly elements: number;
-  /** Gives them when the message is made: what waits is not copied. */
+  /** Returns the elements when the message is made: waiting updates hold no copy. */
   readonly values: () => TensorData;
 }
 
@@ -104,7 +104,7 @@ export function partUpdates(
 function pushSource(sender: Sender, info: ParameterInfo, push: Push): Source {
   const { epoch, dtype } = info;
   const { norm, encoding, operation, namesVersion } = push;
-  // Written out: copying the head entry by entry takes as long as everything else here.
+  // Written out: spreading the head takes as long as everything else here.
   const toRecord = (head: RecordHead, { place, index }: Load, isNamed: boolean): TrainerRecord => ({
     verb: "push",
     session: head.session,

@@ -18,12 +18,12 @@ import {
   toTensor,
 } from "../../protocol/tensor.ts";
 
-/** Elements that are encoded at a time to learn their norm. */
+/** Elements that are encoded at a time to compute their norm. */
 const NORM_CHUNK_ELEMENTS = 65_536;
 
 /**
- * The tensor a caller meant for a parameter; a bare typed array takes the parameter's shape if it
- * has as many elements. The data is not copied.
+ * Returns the given tensor if it fits the parameter; a bare typed array of as many elements takes the
+ * parameter's shape. The data is not copied.
  * @throws BAD_DTYPE, BAD_SHAPE or BAD_LENGTH if it does not fit.
  */
 export function fitTensor(info: ParameterInfo, given: TensorLike): Tensor {
@@ -32,8 +32,9 @@ export function fitTensor(info: ParameterInfo, given: TensorLike): Tensor {
 }
 
 /**
- * The elements a caller meant for some of a parameter's; a bare typed array needs only as many.
- * @param shape what is expected of a tensor; a dimension may be 0.
+ * Returns the given elements if they fit some elements of a parameter; of a bare typed array only the
+ * length counts.
+ * @param shape expected of a tensor; a dimension may be 0.
  * @throws BAD_DTYPE, BAD_SHAPE or BAD_LENGTH if they do not fit.
  */
 export function fitData(
@@ -64,7 +65,7 @@ export function fitData(
 }
 
 /**
- * Passes if elements are finite, also as they travel, or the parameter allows them not to be.
+ * Checks that elements are finite, also when encoded, unless the parameter allows others.
  * @throws NON_FINITE naming the first that is not; what {@link checkEncoding} throws.
  */
 export function checkFiniteElements(
@@ -78,8 +79,8 @@ export function checkFiniteElements(
 }
 
 /**
- * What {@link checkFiniteElements} checks of a gradient, and its L2 norm as it travels if the
- * parameter clips by it: every piece carries the norm of the whole.
+ * Checks a gradient as {@link checkFiniteElements} does and returns its L2 norm, as encoded, if the
+ * parameter clips by it: every block update carries the norm of the whole gradient.
  * @throws as {@link checkFiniteElements}.
  */
 export function checkedNorm(
@@ -118,7 +119,7 @@ function nonFinite(
 }
 
 /**
- * Passes if the elements of a parameter can travel in an encoding; undefined is as they are.
+ * Checks that the elements of a parameter can be encoded; undefined stands for no encoding.
  * @throws BAD_VALUE for an unknown one, UNSUPPORTED for one of another type than float32.
  */
 export function checkEncoding(
@@ -136,7 +137,7 @@ export function checkEncoding(
   named(name, () => encodedBytes(dtype, encoding, 1));
 }
 
-/** Runs a check whose errors do not know the parameter they are about. */
+/** Runs a check and adds the parameter to its error. */
 export function named<T>(parameter: string, check: () => T): T {
   try {
     return check();
@@ -151,7 +152,7 @@ export function named<T>(parameter: string, check: () => T): T {
   }
 }
 
-/** The elements are encoded for it, and once more where they are sent. */
+/** The norm of the encoded elements, which are encoded once more when they are sent. */
 function normAsEncoded(encoding: Encoding, data: Float32Array): number {
   const elements = Math.min(NORM_CHUNK_ELEMENTS, data.length);
   const encoded = new Uint8Array(elements * ENCODINGS[encoding].bytes);
@@ -164,7 +165,7 @@ function normAsEncoded(encoding: Encoding, data: Float32Array): number {
   return Math.sqrt(sum);
 }
 
-/** A tensor without elements, which the rules for shapes do not know. */
+/** A tensor without elements, which `toTensor` rejects. */
 function toEmpty(given: TensorLike): Tensor {
   if (ArrayBuffer.isView(given)) {
     return { dtype: dtypeOf(given), shape: [given.length], data: given };

@@ -38,12 +38,12 @@ export interface GradientMode {
   readonly learningRate: number | undefined;
   readonly encoding: Encoding | undefined;
   readonly seen: SeenVersions;
-  /** The step they belong to, asked when a message is made. */
+  /** The step they belong to, read when a message is made. */
   readonly step: () => number | undefined;
 }
 
 /**
- * Records of one optimizer step of a parameter; none if no row is named.
+ * The updates of one gradient of a parameter; none if no row is named.
  * @throws UNSUPPORTED, NO_LEARNING_RATE, BAD_DTYPE, BAD_SHAPE, BAD_INDEX or NON_FINITE for what does
  * not fit.
  */
@@ -98,7 +98,7 @@ function toPush(info: ParameterInfo, norm: number | undefined, mode: GradientMod
       return {
         op: "grad",
         ...(lr === undefined ? {} : { lr }),
-        // Within a step no gradient is behind another.
+        // Gradients of one step are all made from the same version.
         ...(step === undefined ? (version === undefined ? {} : { seen: version }) : { step }),
       };
     },

@@ -1,7 +1,7 @@
 import type { ParameterInfo } from "../../protocol/lifecycle-messages.ts";
 
 /**
- * The version of each block at this trainer's last read of it: what its next gradient is made from.
+ * Remembers the version of each block that this trainer read last, which its next gradient is made from.
  * Kept only for parameters whose configuration divides the learning rate by the versions since.
  */
 export class SeenVersions {
@@ -18,12 +18,12 @@ export class SeenVersions {
     seen.versions.set(block, version);
   }
 
-  /** Forgets all: versions that were read have been undone, and are no versions of today's blocks. */
+  /** Forgets all versions, after a shard has undone some of them. */
   clear(): void {
     this.#byParameter.clear();
   }
 
-  /** The version last read; undefined if there is none, or it does not matter. */
+  /** The version last read; undefined if there is none or the parameter does not need it. */
   get({ name, epoch }: ParameterInfo, block: number): number | undefined {
     const seen = this.#byParameter.get(name);
     return seen?.epoch === epoch ? seen.versions.get(block) : undefined;

@@ -26,7 +26,7 @@ export type TensorRecord = Readonly<Record<string, TensorLike>> | ReadonlyMap<st
 export type Ack = "applied" | "stored";
 
 /** Dependencies of Updates. */
-export interface UpdatesOptions {
+export interface UpdatesDeps {
   readonly sender: UpdateSender;
   readonly parameters: Parameters;
   readonly subjects: JobSubjects;
@@ -37,7 +37,7 @@ export interface UpdatesOptions {
   readonly payloadBytesMax: () => number;
 }
 
-/** How the records of an update travel. */
+/** How the records of an update are sent. */
 export interface UpdateMode {
   readonly ack?: Ack | undefined;
   readonly encoding?: Encoding | undefined;
@@ -51,13 +51,13 @@ export interface Mix {
 
 /** Changes of initialized parameters. All tensors of a call are checked before any is sent. */
 export class Updates {
-  readonly #options: UpdatesOptions;
+  readonly #options: UpdatesDeps;
 
-  constructor(options: UpdatesOptions) {
+  constructor(options: UpdatesDeps) {
     this.#options = options;
   }
 
-  /** One optimizer step of each parameter; see `Client.sendGrads`. */
+  /** Applies a gradient to each parameter; see `Client.sendGrads`. */
   async sendGrads(
     grads: GradientRecord,
     deadline: Deadline,
@@ -170,14 +170,14 @@ export class Updates {
       return await send(sources);
     } catch (caught) {
       const error = ensureError(caught);
-      // Initialized anew since it was looked up: the next call is to look again.
+      // Initialized anew since it was looked up: the next call looks it up again.
       if (reactionTo(error.code) === "look-up") for (const name of names) parameters.forget(name);
       throw error;
     }
   }
 }
 
-/** Names and what is given for each. */
+/** Names with the value given for each. */
 type Entries<Given> = readonly (readonly [name: string, given: Given])[];
 
 function entriesOf<Given>(

@@ -17,23 +17,23 @@ export interface ShardFallback {
   readonly lost: { readonly from: number; readonly to: number };
 }
 
-/** What the fallbacks of a client belong to. */
-export interface FallbacksOptions {
+/** Dependencies of Fallbacks. */
+export interface FallbacksDeps {
   readonly requests: Requests;
   readonly subjects: JobSubjects;
   readonly trainer: string;
   readonly session: () => number;
-  /** Called when a shard has lost something, before anybody is told. */
+  /** Called when a shard has lost records, before the application is told. */
   readonly onLost: (shard: number) => void;
   /** Tells the application; by default a warning of the process. */
   readonly tell?: ((fallback: ShardFallback) => void) | undefined;
 }
 
-/** How long one question to a shard may take, and all of them about one replacement. */
+/** How long one request to a shard may take, and all requests about one replacement together. */
 const ASK_MS = 30_000;
-const PATIENCE_MS = 600_000;
+const GIVE_UP_MS = 600_000;
 
-/** Pause before a shard that could not say what it lost is asked again. */
+/** Pause before a shard that could not answer is asked again. */
 const RETRY_MS = 1_000;
 
 /**
@@ -42,21 +42,21 @@ const RETRY_MS = 1_000;
  * owner knows what the shard did not keep of the old one.
  */
 export class Fallbacks {
-  readonly #options: FallbacksOptions;
+  readonly #options: FallbacksDeps;
   readonly #told = new Set<string>();
   readonly #deadlines = new Set<Deadline>();
   #closed = false;
 
-  constructor(options: FallbacksOptions) {
+  constructor(options: FallbacksDeps) {
     this.#options = options;
   }
 
-  /** The journal that `seen` is a position of has been replaced. */
+  /** The journal of position `seen` has been replaced. */
   replaced(shard: number, seen: Position): void {
     void this.#find(shard, seen);
   }
 
-  /** Asks no more. */
+  /** Ends all requests. */
   close(): void {
     this.#closed = true;
     for (const deadline of this.#deadlines) {
@@ -65,7 +65,7 @@ export class Fallbacks {
   }
 
   async #find(shard: number, seen: Position): Promise<void> {
-    const givesUpAt = performance.now() + PATIENCE_MS;
+    const givesUpAt = performance.now() + GIVE_UP_MS;
     while (!this.#closed && performance.now() < givesUpAt) {
       const fallbacks = await this.#ask(shard, seen);
       if (fallbacks !== undefined) {
@@ -75,7 +75,7 @@ export class Fallbacks {
     }
   }
 
-  /** What a shard has lost; undefined if it does not say so now. */
+  /** Asks what a shard has lost; undefined if it cannot answer now. */
   async #ask(shard: number, seen: Position): Promise<readonly Fallback[] | undefined> {
     const { requests, subjects, trainer, session } = this.#options;
     const deadline = new Deadline("fallback", { timeoutMs: ASK_MS });
@@ -90,7 +90,7 @@ export class Fallbacks {
       });
       return answers.fallbacks ?? [];
     } catch (error) {
-      // A shard that has failed once more knows it when it goes on; whoever closes asks no more.
+      // A shard that has failed once more can answer when it serves again.
       if (!this.#closed && ensureError(error).code !== "TIMEOUT") await pause(deadline);
       return undefined;
     } finally {
@@ -106,7 +106,7 @@ export class Fallbacks {
     const { onLost, subjects, tell } = this.#options;
     onLost(shard);
     const fallback = { shard, generation, lost: { from, to } };
-    // What an application throws there is its own, and must not end the client's work.
+    // An exception of the application must not end the work of the client.
     if (tell !== undefined) queueMicrotask(() => tell(fallback));
     else warn(subjects.job, fallback);
   }

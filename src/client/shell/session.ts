@@ -14,7 +14,7 @@ import type { Requests } from "../wire/requests.ts";
 import { toError } from "./call-error.ts";
 
 /** Dependencies of Session. */
-export interface SessionOptions {
+export interface SessionShellDeps {
   readonly requests: Requests;
   readonly subjects: JobSubjects;
   readonly trainer: string;
@@ -40,7 +40,7 @@ interface PendingRequest {
  * lifecycle requests again in the next session.
  */
 export class Session implements SessionCommands, SessionListener {
-  readonly #options: SessionOptions;
+  readonly #options: SessionShellDeps;
   readonly #core: SessionCore;
   readonly #pending = new Map<number, PendingRequest>();
   #requests = 0;
@@ -48,7 +48,7 @@ export class Session implements SessionCommands, SessionListener {
   #renewal: NodeJS.Timeout | undefined;
   #background: Deadline | undefined;
 
-  constructor(options: SessionOptions) {
+  constructor(options: SessionShellDeps) {
     this.#options = options;
     this.#core = new SessionCore({ commands: this, listener: this });
   }

@@ -5,8 +5,8 @@ import { noteReplaced, type Positions } from "../core/positions.ts";
 import type { Deadline } from "../timing/deadline.ts";
 import type { Requests } from "../wire/requests.ts";
 
-/** What step requests belong to. */
-export interface StepRequestsOptions {
+/** Dependencies of step requests. */
+export interface StepRequestDeps {
   readonly requests: Requests;
   readonly subjects: JobSubjects;
   readonly trainer: string;
@@ -17,15 +17,15 @@ export interface StepRequestsOptions {
 const WAIT_MS = 900;
 
 /**
- * Waits until a shard knows the members of a revision and has closed a step; gives how far it is.
- * @throws at the deadline TIMEOUT naming members that are waited for.
+ * Waits until a shard knows the members of a revision and has closed a step; returns how far it is.
+ * @throws TIMEOUT at the deadline, naming the members that are waited for.
  */
 export async function askForStep(
-  { requests, subjects, trainer, positions }: StepRequestsOptions,
+  { requests, subjects, trainer, positions }: StepRequestDeps,
   wanted: {
     readonly shard: number;
     readonly revision: number;
-    /** Asked before each question: what is waited for may have become pointless. */
+    /** Called before each request: the trainer may have to wait for another step meanwhile, or none. */
     readonly step: () => number;
   },
   deadline: Deadline,
@@ -49,7 +49,7 @@ export async function askForStep(
       const error = ensureError(caught);
       if (reactionTo(error.code) !== "replaced") throw error;
       noteReplaced(positions, shard, error);
-      // A reply that names no newer journal would be answered the same way at once.
+      // If the error names no newer journal, the next request would get it again at once.
       await deadline.sleep(WAIT_MS / 10);
     }
   }

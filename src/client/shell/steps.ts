@@ -9,12 +9,12 @@ import { StepsCore } from "../core/steps-core.ts";
 import type { Deadline } from "../timing/deadline.ts";
 import { toError } from "./call-error.ts";
 import type { Session } from "./session.ts";
-import { askForStep, type StepRequestsOptions } from "./step-requests.ts";
+import { askForStep, type StepRequestDeps } from "./step-requests.ts";
 import type { UpdateSender } from "./update-sender.ts";
 import type { UpdateSource } from "./update-source.ts";
 
 /** Dependencies of Steps. */
-export interface StepsOptions extends StepRequestsOptions {
+export interface StepsDeps extends StepRequestDeps {
   readonly session: Session;
   readonly sender: UpdateSender;
 }
@@ -50,12 +50,12 @@ interface PendingStepCall {
 
 /** Asks, tells and sends what the step machine decides, for calls with deadlines. */
 export class Steps implements StepsCommands {
-  readonly #options: StepsOptions;
+  readonly #options: StepsDeps;
   readonly #core: StepsCore;
   readonly #pending = new Map<number, PendingStepCall>();
   #calls = 0;
 
-  constructor(options: StepsOptions) {
+  constructor(options: StepsDeps) {
     this.#options = options;
     this.#core = new StepsCore(this);
   }

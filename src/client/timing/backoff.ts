@@ -1,6 +1,6 @@
 /**
- * Growing delays between attempts: from 50 ms, doubled up to 500 ms, each varied by up to a
- * quarter so that trainers that failed together do not come back together.
+ * Growing delays between attempts: from 50 ms, doubled up to 500 ms, each shortened at random by up to a
+ * quarter so that trainers that failed together do not retry together.
  */
 export class Backoff {
   readonly #firstMs: number;

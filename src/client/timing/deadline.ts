@@ -1,6 +1,6 @@
 import { PserverError } from "../../protocol/errors.ts";
 
-/** What every call takes beside its arguments. */
+/** Options of every call. */
 export interface CallOptions {
   /** How long the call may take in all; 30,000 unless the call says otherwise. */
   readonly timeoutMs?: number;
@@ -15,8 +15,8 @@ export const CALL_TIMEOUT_MS = 30_000;
 const TIMEOUT_MS_MAX = 2 ** 31 - 1;
 
 /**
- * The one end of a call: its time is over, its caller aborted it, or the client died. Everything a
- * call waits for listens to it, so that no part of a call outlives the call.
+ * The end of a call: by its timeout, by its caller, or with the client. Everything that a call waits for
+ * listens to it, so that no part of a call outlives the call.
  */
 export class Deadline {
   /** The call, for messages. */
@@ -60,8 +60,8 @@ export class Deadline {
   }
 
   /**
-   * Whether the call has time to wait so long, or has ended otherwise than by its time: waiting then
-   * fails with what ended it, which says more than what is waited for.
+   * Whether the call has time for this delay, or has ended otherwise than by its timeout: sleeping then
+   * fails with that end, which says more than what was waited for.
    */
   allows(delayMs: number): boolean {
     return this.#ended === undefined ? this.remainingMs > delayMs : this.#ended.code !== "TIMEOUT";
@@ -102,7 +102,7 @@ export class Deadline {
     });
   }
 
-  /** The result of `work`, unless the call ends first. */
+  /** The result of `work`. @throws what ended the call, if it ends first. */
   race<T>(work: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       const stopListening = this.onEnd(reject);
@@ -119,7 +119,7 @@ export class Deadline {
     });
   }
 
-  /** Lets go of the timer and the signal when the call is over. */
+  /** Releases the timer and the signal when the call is over. */
   dispose(): void {
     this.#clear();
     this.#listeners.clear();

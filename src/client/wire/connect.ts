@@ -18,7 +18,7 @@ import { Backoff } from "../timing/backoff.ts";
 import { type CallOptions, Deadline } from "../timing/deadline.ts";
 import { type ConnectionOverrides, resolveConnection } from "./settings.ts";
 
-/** What `connect` takes; connection settings not given come from the environment. */
+/** Options of `connect`; connection settings that are left out come from the environment. */
 export interface ConnectOptions extends ConnectionOverrides, CallOptions {
   /** Name of the job: 1 to 40 of `A-Z a-z 0-9 -`. */
   readonly job: string;
@@ -29,9 +29,9 @@ export interface ConnectOptions extends ConnectionOverrides, CallOptions {
    */
   readonly trainer?: string;
   /**
-   * Hears, once for each, of the shards that have fallen back: their journal was replaced and updates
-   * that had been acknowledged are undone, as after `pserver recover`. Calls under way end as they do
-   * for a lost journal; later ones go on from what there is. Without it a warning of the process tells.
+   * Called once for each journal of a shard that was replaced with acknowledged updates undone, as after
+   * `pserver recover`. Calls under way fail as for a lost journal; later calls go on from the state that is
+   * left. Without this option the process emits a warning.
    */
   readonly onFallback?: (fallback: ShardFallback) => void;
 }
@@ -63,7 +63,7 @@ export async function connect(options: ConnectOptions): Promise<Client> {
     const name = `pserver ${job} ${trainer}`;
     const settings = resolveConnection({ ...options, name, inboxPrefix: inbox });
     const connection = await connectBroker(settings, deadline);
-    // The life's own token: a second process of this trainer must not receive its messages.
+    // A token of its own: a second process of this trainer must not receive its messages.
     const life = `${inbox}.${randomUUID().slice(0, 8)}`;
     try {
       return await Client.join({ connection, job, trainer, inbox: life, deadline, onFallback });
@@ -76,7 +76,7 @@ export async function connect(options: ConnectOptions): Promise<Client> {
   }
 }
 
-/** A broker connection; retried until the deadline, but not if the credentials are refused. */
+/** Connects to the broker. Retries until the deadline, unless the credentials are refused. */
 export async function connectBroker(
   settings: NodeConnectionOptions,
   deadline: Deadline,
@@ -95,7 +95,7 @@ export async function connectBroker(
   }
 }
 
-/** One attempt. What comes too late is closed again. */
+/** Connects once. A connection that comes too late is closed. */
 async function connectOnce(
   settings: NodeConnectionOptions,
   deadline: Deadline,
@@ -112,7 +112,7 @@ async function connectOnce(
     if (caught !== deadline.ended) throw caught;
     attempt.then(
       (late) => late.close(),
-      // It failed, too: nothing is left to close.
+      // The attempt has failed, too: there is nothing to close.
       () => {},
     );
     const error = ensureError(caught);

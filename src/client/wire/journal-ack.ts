@@ -5,16 +5,16 @@ import type { JobSubjects } from "../../protocol/subjects.ts";
 import { type PubAckError, parsePubAck } from "../../transport/pub-ack.ts";
 import type { InboxMessage } from "./wire.ts";
 
-/** What the broker said to a journal record. */
+/** The broker's answer to a journal record. */
 export type JournalAck =
-  /** It is stored, at this position. */
+  /** Stored at this position. */
   | { readonly kind: "stored"; readonly shard: number; readonly position: Position }
-  /** It is not stored; the same record can be stored later. */
+  /** Not stored; the same record can be stored later. */
   | { readonly kind: "later"; readonly error: PserverError }
-  /** It is not stored and never will be. */
+  /** Not stored and never will be. */
   | { readonly kind: "refused"; readonly error: PserverError };
 
-/** How messages begin that tell of a refusal. */
+/** The beginning of the error message for each code. */
 const REFUSALS: Readonly<Partial<Record<ErrorCode, string>>> = {
   JOURNAL_FULL: "the journal is full",
   JOURNAL_FAULT: "the broker cannot write the journal",

@@ -5,19 +5,19 @@ import { defined } from "../../protocol/defined.ts";
 import { PserverError } from "../../protocol/errors.ts";
 import type { BrokerSettings, Environment } from "./settings.ts";
 
-/** Name of the context that the `nats` command has selected; undefined if there is none. */
+/** Name of the context selected with the `nats` command; undefined if there is none. */
 export function selectedContext(env: Environment): string | undefined {
   try {
     const name = readFileSync(join(configDirectory(env), "context.txt"), "utf8").trim();
     return name === "" ? undefined : name;
   } catch {
-    // No file: the `nats` command is not used here.
+    // Without the file no context is selected.
     return undefined;
   }
 }
 
 /**
- * The settings in a context of the `nats` command; entries this client does not know are ignored.
+ * Reads the settings of a context of the `nats` command; unknown entries are ignored.
  * @throws BAD_VALUE if there is no such context, it cannot be read, or it needs `nsc`.
  */
 export function readContext(name: string, env: Environment): BrokerSettings {
@@ -31,7 +31,7 @@ export function readContext(name: string, env: Environment): BrokerSettings {
     return typeof value === "string" && value !== "" ? value : undefined;
   };
   if (text("nsc") !== undefined) {
-    throw badContext(name, "one with creds: this client does not ask nsc for credentials");
+    throw badContext(name, "one with creds, because this client does not run nsc");
   }
   return defined({
     url: text("url"),

@@ -6,36 +6,36 @@ import { Backoff } from "../timing/backoff.ts";
 import type { Deadline } from "../timing/deadline.ts";
 import { disconnected, type InboxMessage, type Wire } from "./wire.ts";
 
-/** A question to hosts. */
+/** A request to hosts. */
 export interface Ask<Answer> {
   readonly subject: string;
-  /** The message, made anew for each sending; `reply` is where this client hears of its answer. */
+  /** The message, made anew each time it is sent; `reply` is the subject of its answer. */
   readonly body: (reply: string) => Uint8Array;
-  /** What the answer says. Called once, while its `data` is valid: copy what is to be kept. */
+  /** Reads the answer. Called once, while `data` is valid: copy what is to be kept. */
   readonly read: (message: Message) => Answer;
-  /** Whether a message is none yet, but tells how far the answer is; more follow. */
+  /** Whether a message only reports progress; more follow. */
   readonly isProgress?: (message: Message) => boolean;
   readonly deadline: Deadline;
   /** The error when nobody listens to the subject. */
   readonly nobody: () => PserverError;
   /**
-   * How long an error that a retry can help is retried; until the deadline by default. Silence is
-   * always waited out: an answer may be on its way.
+   * How long errors that a retry can heal are retried; until the deadline by default. Without any answer
+   * the request always waits until its deadline.
    */
-  readonly patienceMs?: number;
-  /** Whether to ask again while no answer comes; what the host does is then idempotent. */
+  readonly retryMs?: number;
+  /** Whether to ask again while no answer comes, true by default; needs an idempotent request. */
   readonly repeat?: boolean;
 }
 
 const REPEAT_MS = 1_000;
-/** Repeats slow down, or a slow link would be filled with the repeats of large replies. */
+/** Repeats slow down, so that a slow link is not filled with repeated replies. */
 const REPEAT_MS_MAX = 4_000;
-/** How often questions without an answer are looked through: a timer for each would cost as much. */
+/** How often pending requests are checked: one timer for all costs less than one for each. */
 const TICK_MS = 100;
 
 /**
- * Questions under way, one token each: the first answer counts, whichever repeat it answers.
- * nats.js's own `request` knows neither repeats nor reconnects.
+ * Requests under way, each with a token: the first answer counts, to whichever repeat it is. The
+ * `request` of nats.js repeats nothing and does not survive reconnects.
  */
 export class Requests {
   readonly #wire: Wire;
@@ -60,8 +60,8 @@ export class Requests {
   }
 
   /**
-   * The answer to a question. Asked again each second, and with growing delays while nobody
-   * listens or the host says that a retry can help.
+   * Returns the answer to a request. Repeats it each second, and with growing delays while nobody
+   * listens or the host's error says that a retry can help.
    * @throws the error in the answer, what `read` throws, or at the deadline the last error seen.
    */
   ask<Answer>(ask: Ask<Answer>): Promise<Answer> {
@@ -78,7 +78,7 @@ export class Requests {
     });
   }
 
-  /** Sends what needs no answer; nothing happens once the connection is closed. */
+  /** Sends a message without waiting for an answer; does nothing once the connection is closed. */
   tell(subject: string, body: Uint8Array): void {
     try {
       this.#wire.publish(
@@ -99,7 +99,7 @@ export class Requests {
       for (const pending of [...this.#pending.values()]) pending.repeatIfDue(now);
       this.#arm();
     }, TICK_MS);
-    // The deadlines of the questions keep the process.
+    // The deadlines of the requests keep the process alive.
     this.#timer.unref();
   }
 }
@@ -154,7 +154,7 @@ class PendingAsk<Answer> {
     this.#repeatMs = Math.min(this.#repeatMs * 2, REPEAT_MS_MAX);
   }
 
-  /** Sends the question again if no answer has come for so long. */
+  /** Sends the request again if its repeat is due. */
   repeatIfDue(nowMs: number): void {
     if (nowMs >= this.#repeatAtMs) this.send();
   }
@@ -185,8 +185,8 @@ class PendingAsk<Answer> {
 
   #retry(error: PserverError): void {
     this.#last = error;
-    const { patienceMs } = this.#ask;
-    if (patienceMs !== undefined && performance.now() - this.#startedAtMs >= patienceMs) {
+    const { retryMs } = this.#ask;
+    if (retryMs !== undefined && performance.now() - this.#startedAtMs >= retryMs) {
       this.fail(error);
       return;
     }
@@ -197,7 +197,7 @@ class PendingAsk<Answer> {
     this.#retryTimer = setTimeout(() => this.send(), pauseMs);
   }
 
-  /** At the end of its time a question fails as what kept it from being answered. */
+  /** At its timeout a request fails with the last obstacle. */
   #atEnd(end: PserverError): PserverError {
     const last = this.#wire.connected ? this.#last : disconnected();
     if (end.code !== "TIMEOUT" || last === undefined) return end;

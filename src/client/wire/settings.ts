@@ -9,7 +9,7 @@ import { type ConnectionSettings, connectionOptions } from "../../transport/conn
 import { parseDuration } from "../timing/duration.ts";
 import { readContext, selectedContext } from "./nats-context.ts";
 
-/** How to reach and convince the broker; files are given by path. */
+/** Addresses and credentials of the broker; files are given by path. */
 export interface BrokerSettings {
   /**
    * One address, several separated by commas, or a list; may hold `user:password@`. With `tls://`
@@ -30,21 +30,21 @@ export interface BrokerSettings {
   readonly connectTimeoutMs?: number;
 }
 
-/** What a caller may set; what is left out comes from the environment or a NATS context. */
+/** Settings given by a caller; those left out come from the environment or a NATS context. */
 export interface ConnectionOverrides extends BrokerSettings {
   /** Name of a context of the `nats` command. */
   readonly context?: string;
 }
 
-/** {@link ConnectionOverrides}, and how the connection is to show itself. */
+/** {@link ConnectionOverrides} with the name and inbox of the connection. */
 export interface NamedConnectionOverrides extends ConnectionOverrides {
   /** Name of the connection in the broker's monitoring. */
   readonly name?: string;
-  /** Where replies go; permissions are given by it. */
+  /** Subject prefix of replies; the broker's permissions refer to it. */
   readonly inboxPrefix?: string;
 }
 
-/** Where NATS contexts and settings are looked for; tests give their own. */
+/** Environment variables to read settings from; `process.env` by default. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 export const DEFAULT_URL = "nats://127.0.0.1:4222";
@@ -57,7 +57,7 @@ const CONNECT_ATTEMPT_MS = 5_000;
 
 /**
  * Options of nats.js for the broker that {@link resolveSettings} finds.
- * @throws BAD_VALUE for a setting that makes no sense, IO for a file that cannot be read.
+ * @throws BAD_VALUE for an invalid setting, IO for a file that cannot be read.
  */
 export function resolveConnection(
   overrides: NamedConnectionOverrides = {},
@@ -68,7 +68,7 @@ export function resolveConnection(
 }
 
 /**
- * How to reach the broker: what the caller gives, else `PSERVER_URL` and the `NATS_…` variables
+ * Finds out how to reach the broker: what the caller gives, else `PSERVER_URL` and the `NATS_…` variables
  * that the `nats` command knows, else a NATS context, else localhost. nats.js itself reads none.
  *
  * The address, the credentials and the TLS files are each taken from the first source that has any
@@ -77,7 +77,7 @@ export function resolveConnection(
  * the caller or `NATS_CONTEXT`) fills in what is missing; the one the `nats` command has selected is
  * used only if nothing else gives an address, so that its credentials never go to another broker.
  *
- * @throws BAD_VALUE for a setting that makes no sense.
+ * @throws BAD_VALUE for an invalid setting.
  */
 export function resolveSettings(
   overrides: ConnectionOverrides = {},
@@ -121,7 +121,7 @@ function environmentSettings(env: Environment): BrokerSettings {
   });
 }
 
-/** Addresses without credentials, and those of the first address that has any. */
+/** Addresses without credentials, and the credentials of the first address that has any. */
 function splitUrl(url: string | readonly string[]): {
   servers: string[];
   user?: string;
@@ -135,7 +135,7 @@ function splitUrl(url: string | readonly string[]): {
   return { servers: addresses.map(({ server }) => server), ...credentials };
 }
 
-/** As other NATS clients read it: `user:password@`, or `token@`. */
+/** Parses `user:password@` or `token@`, as other NATS clients do. */
 function parseUserInfo(info: string): { user: string; password: string } | { token: string } {
   try {
     const colon = info.indexOf(":");
@@ -149,7 +149,7 @@ function parseUserInfo(info: string): { user: string; password: string } | { tok
   }
 }
 
-/** The password in the environment, if it can be that of a user who is named elsewhere. */
+/** The password in the environment, unless the environment names another user. */
 function passwordOf(user: string | undefined, fromEnv: BrokerSettings): string | undefined {
   if (user === undefined) return undefined;
   return fromEnv.user === undefined || fromEnv.user === user ? fromEnv.password : undefined;

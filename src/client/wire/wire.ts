@@ -2,20 +2,20 @@ import { type Msg, type NatsConnection, PermissionViolationError } from "@nats-i
 import { ensureError, PserverError } from "../../protocol/errors.ts";
 import { publishBulk } from "../../transport/bulk-transport.ts";
 
-/** A message that came to the client's inbox. `data` is valid during the callback only. */
+/** A message to the client's inbox. `data` is valid during the callback only. */
 export interface InboxMessage {
-  /** The last token of the subject it came to. */
+  /** The last token of its subject. */
   readonly token: string;
-  /** Whether the broker says that nobody listens to the subject asked. */
+  /** Whether the broker reports that nobody listens to the subject of the request. */
   readonly noResponders: boolean;
   readonly data: Uint8Array;
 }
 
-/** What happens to the connection. */
+/** Events of the connection. */
 export interface WireListener {
   /** The connection is lost: nats.js drops what is published from now on. */
   disconnected?(): void;
-  /** The connection is back and the subscriptions are made again. */
+  /** The connection and its subscriptions are back. */
   reconnected?(): void;
   /** The broker refused what was published to this subject. */
   denied?(subject: string, error: PserverError): void;
@@ -23,18 +23,18 @@ export interface WireListener {
 
 /** The broker connection as the parts of the client see it. */
 export interface Wire {
-  /** Subject prefix of this client's life; no other process receives below it. */
+  /** Subject prefix of this client; no other process receives below it. */
   readonly inbox: string;
-  /** Whether the connection stands; what is published while it does not may be dropped. */
+  /** Whether the client is connected; what is published while it is not may be dropped. */
   readonly connected: boolean;
   /** The largest message the broker takes. */
   readonly payloadBytesMax: number;
   /**
-   * Hands a message to the connection; the bytes belong to it from now on.
+   * Hands a message to the connection, which owns the bytes from now on.
    * @throws TOO_LARGE, or CLOSED once the connection is closed.
    */
   publish(subject: string, bytes: Uint8Array, reply: string): void;
-  /** Receives what comes to `<inbox>.<name>`; a final `.*` in the name takes tokens. */
+  /** Subscribes to `<inbox>.<name>`; a final `.*` in the name matches any token. */
   receive(name: string, callback: (message: InboxMessage) => void): void;
   listen(listener: WireListener): void;
 }
@@ -47,7 +47,7 @@ export class NatsWire implements Wire {
   readonly #listeners: WireListener[] = [];
   readonly #fail: (error: PserverError) => void;
 
-  /** `fail` is called when the connection cannot be used again. */
+  /** `fail` is called when the connection cannot be used any more. */
   constructor(connection: NatsConnection, inbox: string, fail: (error: PserverError) => void) {
     this.#connection = connection;
     this.inbox = inbox;
@@ -112,7 +112,7 @@ export class NatsWire implements Wire {
   }
 }
 
-/** The error of what could not be done for want of a connection. */
+/** The error of a call that had no connection. */
 export function disconnected(): PserverError {
   return new PserverError(
     "NO_BROKER",

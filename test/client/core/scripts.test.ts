@@ -28,7 +28,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
     make: (settings, recorder) => new OutboxMachine(settings, recorder),
   },
   session: {
-    scripts: 40,
+    scripts: 60,
     events: 40,
     play: (random) => new SessionPlayer(random),
     make: (settings, recorder) => new SessionMachine(settings, recorder),

@@ -143,7 +143,7 @@ export class SessionPlayer implements Player {
       stop: () => "stop",
     };
     const often = { joined: 30, "renewal-due": 30, renewed: 20, "request-failed": 30 };
-    const rare = { "rejoin-failed": 6, "renew-failed": 8, ended: 8, "request-ended": 6, stop: 1 };
+    const rare = { "rejoin-failed": 16, "renew-failed": 8, ended: 8, "request-ended": 6, stop: 1 };
     return events[pickWord(this.#random, { ...often, ...rare })]?.();
   }
 
@@ -170,7 +170,9 @@ export class SessionPlayer implements Player {
   }
 
   #renewalDue(): string | undefined {
-    if (this.#renewAtMs < 0 || this.#isRenewing) return undefined;
+    if (this.#isRenewing) return undefined;
+    // A timer may fire just before it is cleared.
+    if (this.#renewAtMs < 0) return this.#random.chance(0.05) ? "renewal-due" : undefined;
     this.#nowMs = Math.max(this.#nowMs, this.#renewAtMs);
     this.#renewAtMs = -1;
     return "renewal-due";

@@ -71,7 +71,7 @@ export class StepsMachine implements Machine, StepsCommands {
       default:
         throw new Error(`no event: ${event}`);
     }
-    this.#recorder.command("state", this.#steps.ended, this.#steps.readStep ?? 0);
+    this.#recorder.command("state", this.#steps.ended, this.#steps.readStep ?? -1);
   }
 
   enter(call: StepCall): void {
@@ -219,7 +219,7 @@ export class StepsPlayer implements Player {
   }
 
   #fellBack(): string {
-    this.#closed = Math.max(0, this.#closed - 1);
+    this.#closed = Math.max(0, this.#closed - this.#random.below(4));
     return toLine(["fell-back", this.#random.below(SHARDS)]);
   }
 }
