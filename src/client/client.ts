@@ -45,45 +45,24 @@ export class Client {
   readonly trainer: string;
   readonly #connection: NatsConnection;
   readonly #subjects: JobSubjects;
-  readonly #calls = new Calls();
+  readonly #calls: Calls;
   readonly #parts: ClientParts;
   #closed: Promise<void> | undefined;
 
-  private constructor(options: {
+  /** Made by {@link joinJob}, of parts that have joined. */
+  constructor(options: {
     connection: NatsConnection;
     subjects: JobSubjects;
     trainer: string;
-    inbox: string;
-    onFallback: ((fallback: ShardFallback) => void) | undefined;
+    calls: Calls;
+    parts: ClientParts;
   }) {
-    const { connection, subjects, trainer, inbox, onFallback } = options;
-    this.job = subjects.job;
-    this.trainer = trainer;
-    this.#connection = connection;
-    this.#subjects = subjects;
-    const fail = (error: PserverError): void => this.#fail(error);
-    const wire = new NatsWire(connection, inbox, fail);
-    this.#parts = makeClientParts({ wire, subjects, trainer, fail, onFallback });
-  }
-
-  /** A client that has joined its job, on a connection that becomes the client's own. */
-  static async join(options: {
-    connection: NatsConnection;
-    job: string;
-    trainer: string;
-    inbox: string;
-    deadline: Deadline;
-    onFallback?: ((fallback: ShardFallback) => void) | undefined;
-  }): Promise<Client> {
-    const { connection, job, trainer, inbox, deadline, onFallback } = options;
-    const subjects = new JobSubjects(job);
-    const client = new Client({ connection, subjects, trainer, inbox, onFallback });
-    connection.closed().then(
-      (error) => client.#fail(connectionClosed(error)),
-      (error: unknown) => client.#fail(ensureError(error)),
-    );
-    await client.#parts.session.join(deadline);
-    return client;
+    this.job = options.subjects.job;
+    this.trainer = options.trainer;
+    this.#connection = options.connection;
+    this.#subjects = options.subjects;
+    this.#calls = options.calls;
+    this.#parts = options.parts;
   }
 
   /** Number of the trainer's session. */
@@ -342,9 +321,7 @@ export class Client {
     // Without an answer the lease runs out by itself.
     await this.#parts.session.leave(leaving).catch(() => {});
     leaving.dispose();
-    this.#parts.session.stop();
-    this.#parts.fallbacks.close();
-    this.#parts.sender.close();
+    stopParts(this.#parts);
     if (!this.#connection.isClosed()) await this.#connection.close();
   }
 
@@ -359,13 +336,38 @@ export class Client {
     if (tensor === undefined) throw new PserverError("INTERNAL", "a pull returned no tensor");
     return tensor;
   }
+}
 
-  #fail(error: PserverError): void {
-    this.#calls.fail(error);
-    this.#parts.session.stop();
-    this.#parts.fallbacks.close();
-    this.#parts.sender.close();
-  }
+/** A client that has joined its job, on a connection that becomes the client's own. */
+export async function joinJob(options: {
+  readonly connection: NatsConnection;
+  readonly job: string;
+  readonly trainer: string;
+  readonly inbox: string;
+  readonly deadline: Deadline;
+  readonly onFallback?: ((fallback: ShardFallback) => void) | undefined;
+}): Promise<Client> {
+  const { connection, job, trainer, inbox, deadline, onFallback } = options;
+  const subjects = new JobSubjects(job);
+  const calls = new Calls();
+  const fail = (error: PserverError): void => {
+    calls.fail(error);
+    stopParts(parts);
+  };
+  const wire = new NatsWire(connection, inbox, fail);
+  const parts = makeClientParts({ wire, subjects, trainer, fail, onFallback });
+  connection.closed().then(
+    (error) => fail(connectionClosed(error)),
+    (error: unknown) => fail(ensureError(error)),
+  );
+  await parts.session.join(deadline);
+  return new Client({ connection, subjects, trainer, calls, parts });
+}
+
+function stopParts({ session, fallbacks, sender }: ClientParts): void {
+  session.stop();
+  fallbacks.close();
+  sender.close();
 }
 
 function connectionClosed(cause: unknown): PserverError {

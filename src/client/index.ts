@@ -48,12 +48,11 @@ export type { Ack, TensorRecord } from "./push/updates.ts";
 export type { ShardFallback } from "./shell/fallbacks.ts";
 export type { GradResult } from "./shell/steps.ts";
 export type { CallOptions } from "./timing/deadline.ts";
+export type { BrokerSettings, Environment } from "./wire/broker-settings.ts";
 export { type ConnectOptions, connect } from "./wire/connect.ts";
 export {
-  type BrokerSettings,
   type ConnectionOverrides,
   DEFAULT_URL,
-  type Environment,
   type NamedConnectionOverrides,
   resolveConnection,
   resolveSettings,

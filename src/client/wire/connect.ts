@@ -12,7 +12,7 @@ import { JobSubjects } from "../../protocol/subjects.ts";
 import { BufferPool } from "../../transport/buffer-pool.ts";
 import { connectForBulk } from "../../transport/bulk-transport.ts";
 import { showUrl } from "../../transport/show-url.ts";
-import { Client } from "../client.ts";
+import { type Client, joinJob } from "../client.ts";
 import type { ShardFallback } from "../shell/fallbacks.ts";
 import { Backoff } from "../timing/backoff.ts";
 import { type CallOptions, Deadline } from "../timing/deadline.ts";
@@ -66,7 +66,7 @@ export async function connect(options: ConnectOptions): Promise<Client> {
     // A token of its own: a second process of this trainer must not receive its messages.
     const life = `${inbox}.${randomUUID().slice(0, 8)}`;
     try {
-      return await Client.join({ connection, job, trainer, inbox: life, deadline, onFallback });
+      return await joinJob({ connection, job, trainer, inbox: life, deadline, onFallback });
     } catch (error) {
       await connection.close();
       throw error;

@@ -3,7 +3,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { defined } from "../../protocol/defined.ts";
 import { PserverError } from "../../protocol/errors.ts";
-import type { BrokerSettings, Environment } from "./settings.ts";
+import type { BrokerSettings, Environment } from "./broker-settings.ts";
 
 /** Name of the context selected with the `nats` command; undefined if there is none. */
 export function selectedContext(env: Environment): string | undefined {

@@ -7,28 +7,8 @@ import {
 } from "../../transport/broker-address.ts";
 import { type ConnectionSettings, connectionOptions } from "../../transport/connection.ts";
 import { parseDuration } from "../timing/duration.ts";
+import type { BrokerSettings, Environment } from "./broker-settings.ts";
 import { readContext, selectedContext } from "./nats-context.ts";
-
-/** Addresses and credentials of the broker; files are given by path. */
-export interface BrokerSettings {
-  /**
-   * One address, several separated by commas, or a list; may hold `user:password@`. With `tls://`
-   * nothing is sent to a broker that offers no TLS; all addresses have it, or none.
-   */
-  readonly url?: string | readonly string[];
-  readonly user?: string;
-  readonly password?: string;
-  readonly token?: string;
-  /** Credentials file of a JWT user. */
-  readonly creds?: string;
-  /** File with the seed of an nkey. */
-  readonly nkey?: string;
-  readonly tlsCert?: string;
-  readonly tlsKey?: string;
-  readonly tlsCa?: string;
-  /** How long one attempt to connect may take. */
-  readonly connectTimeoutMs?: number;
-}
 
 /** Settings given by a caller; those left out come from the environment or a NATS context. */
 export interface ConnectionOverrides extends BrokerSettings {
@@ -43,9 +23,6 @@ export interface NamedConnectionOverrides extends ConnectionOverrides {
   /** Subject prefix of replies; the broker's permissions refer to it. */
   readonly inboxPrefix?: string;
 }
-
-/** Environment variables to read settings from; `process.env` by default. */
-export type Environment = Readonly<Record<string, string | undefined>>;
 
 export const DEFAULT_URL = "nats://127.0.0.1:4222";
 
