@@ -216,7 +216,6 @@ export class Outbox implements RecordSettler {
   /** The connection is back. */
   reconnected(nowMs: number): void {
     this.#isConnected = true;
-    this.#lastAckAtMs = nowMs;
     const last = this.#sendNumber;
     let next = this.#inFlight.first;
     while (next !== undefined && next.sendNumber <= last) {

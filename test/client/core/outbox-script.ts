@@ -232,15 +232,22 @@ const CALM = { send: 14, stored: 16, refused: 5, answered: 16, tick: 18, end: 3 
 const RARE = { "ask-failed": 4, denied: 1, connection: 2, pause: 1 };
 /**
  * How often each event comes: as usual; with a journal that stays full; with a broker that is silent;
- * with owners that answer with errors alone.
+ * with PubAcks that get lost; with owners that answer with errors alone.
  */
 const WEIGHTS = {
   calm: { ...CALM, ...RARE },
   full: { ...CALM, ...RARE, send: 6, stored: 2, refused: 40, tick: 50, end: 1 },
   silent: { ...CALM, ...RARE, send: 6, stored: 4, answered: 3, tick: 60, connection: 4, end: 1 },
-  failing: { ...CALM, ...RARE, answered: 2, "ask-failed": 30, tick: 40, end: 1 },
+  overtaken: { ...CALM, ...RARE, refused: 0, answered: 1, stored: 30, tick: 50, end: 0 },
+  failing: { ...CALM, ...RARE, answered: 2, "ask-failed": 30, tick: 40, end: 1, connection: 12 },
 } as const;
-const TICK_DELAYS_MS = { calm: 900, full: 120, silent: 2_500, failing: 300 } as const;
+const TICK_DELAYS_MS = {
+  calm: 900,
+  full: 120,
+  silent: 2_500,
+  overtaken: 400,
+  failing: 300,
+} as const;
 
 /** Plays shell, broker and hosts to an outbox, by chance alone. */
 export class OutboxPlayer implements Player {
@@ -262,7 +269,8 @@ export class OutboxPlayer implements Player {
 
   constructor(random: Random) {
     this.#random = random;
-    this.#weather = random.pick(["calm", "calm", "full", "silent", "failing"] as const) ?? "calm";
+    this.#weather =
+      random.pick(["calm", "calm", "full", "silent", "overtaken", "failing"] as const) ?? "calm";
   }
 
   next(): string | undefined {
@@ -331,7 +339,8 @@ export class OutboxPlayer implements Player {
 
   #stored(): string | undefined {
     const record = this.#random.pick(this.#sent);
-    if (record === undefined) return undefined;
+    const isLost = this.#weather === "overtaken" && (record?.serial ?? 0) % 4 === 0;
+    if (record === undefined || isLost) return undefined;
     if (this.#random.chance(0.02)) this.#generation += 1;
     if (record.seq === 0) {
       record.seq = (this.#seqs[record.shard] ?? 0) + 1;

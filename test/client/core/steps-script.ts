@@ -158,7 +158,7 @@ export class StepsPlayer implements Player {
       closed: () => toLine(["note-closed", this.#random.below(SHARDS), this.#closed]),
       "fell-back": () => this.#fellBack(),
     };
-    const weights = { begin: 12, answer: 60, end: 2, session: 1, closed: 2, "fell-back": 1 };
+    const weights = { begin: 12, answer: 60, end: 2, session: 1, closed: 2, "fell-back": 4 };
     return events[pickWord(this.#random, weights)]?.();
   }
 

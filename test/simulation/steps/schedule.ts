@@ -17,7 +17,7 @@ import {
   SHARDS,
 } from "./records.ts";
 import { Registry } from "./registry.ts";
-import { StepProcess, type TrainerFaults, type TrainerWorld } from "./trainer.ts";
+import { StepProcess, type TrainerFaults, type TrainerWorld, type WantedStep } from "./trainer.ts";
 
 /** Parts that break the protocol on purpose. */
 export interface Variant {
@@ -194,8 +194,8 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
     });
   }
 
-  askStep(process: StepProcess, shard: number, { step, seq }: { step: number; seq: number }): void {
-    const { trainer, revision } = process;
+  askStep(process: StepProcess, shard: number, { revision, step, seq }: WantedStep): void {
+    const { trainer } = process;
     this.#network.send(() => {
       const answer = this.#owners[shard]?.step(trainer, revision, step, seq);
       if (answer !== undefined) this.#network.send(() => process.stepAnswered(shard, answer));

@@ -1,4 +1,20 @@
+import {
+  type BlockUpdate,
+  newUpdateCall,
+  type UpdateCall,
+} from "../../../src/client/core/block-update.ts";
+import type {
+  OutboxCommands,
+  OutboxListener,
+  StepsCommands,
+} from "../../../src/client/core/commands.ts";
+import type { Failure } from "../../../src/client/core/failure.ts";
+import { Outbox } from "../../../src/client/core/outbox.ts";
+import { Positions } from "../../../src/client/core/positions.ts";
+import { newStepCall, type StepCall } from "../../../src/client/core/step-call.ts";
+import { StepsCore } from "../../../src/client/core/steps-core.ts";
 import type { Outcome } from "../../../src/protocol/outcomes.ts";
+import { WINDOW } from "../fold-maker.ts";
 import { promise } from "../violation.ts";
 import type { StepAnswer } from "./owner.ts";
 import type { Stepped } from "./plain-steps.ts";
@@ -11,9 +27,16 @@ export interface TrainerWorld {
   enter(process: StepProcess): void;
   publish(shard: number, publication: Publication, stored: (seq: number) => void): void;
   askOutcome(process: StepProcess, shard: number, n: number, seq: number): void;
-  askStep(process: StepProcess, shard: number, wanted: { step: number; seq: number }): void;
+  askStep(process: StepProcess, shard: number, wanted: WantedStep): void;
   /** An element that no other gradient has; undefined once there are no more. */
   nextElement(): number | undefined;
+}
+
+/** A step that must have closed, under members and at a position that must be known. */
+export interface WantedStep {
+  readonly revision: number;
+  readonly step: number;
+  readonly seq: number;
 }
 
 /** Deviations from the protocol, for proving that the oracles find them. */
@@ -22,16 +45,24 @@ export interface TrainerFaults {
   readonly clocksEarly?: boolean;
 }
 
-interface Pending {
-  readonly intent: TrainerIntent;
-  readonly publication: Publication;
-  seq?: number;
+/** Records under way for a call: gradients, or clocks, which have no elements. */
+interface Sending {
+  readonly stepCall: StepCall;
+  readonly step: number;
+  readonly elements: readonly number[];
+  /** What follows instead of the answer to the step machine. */
+  readonly next?: () => void;
 }
 
-type Phase = "out" | "arriving" | "catching-up" | "waiting" | "sending" | "ending";
+const BYTES_MAX = 1 << 20;
+/** Time that passes whenever it acts: all that is unanswered is repeated or asked for. */
+const ACT_MS = 10_000;
 
-/** One life of a trainer that keeps step: it repeats what is unanswered until it is killed. */
-export class StepProcess {
+/**
+ * One life of a trainer that keeps step: the step machine and the outbox of the client's core, on a network
+ * that the simulation decides. It repeats what is unanswered until it is killed.
+ */
+export class StepProcess implements StepsCommands, OutboxCommands, OutboxListener {
   readonly trainer: string;
   readonly session: number;
   /** What it was told of its gradients, with the shard. */
@@ -39,43 +70,59 @@ export class StepProcess {
   alive = true;
   /** Steps ended by itself. */
   stepsEnded = 0;
-  revision = 0;
   readonly #world: TrainerWorld;
   readonly #faults: TrainerFaults;
-  readonly #numbers: number[];
-  readonly #positions: number[];
-  readonly #pending: Map<number, Pending> = new Map();
-  readonly #closed: Map<number, number> = new Map();
-  #phase: Phase = "out";
-  #ended = 0;
-  #isFirstStep = true;
-  #hasLostPlace = false;
+  readonly #positions = new Positions({ journalReplaced: () => {} });
+  readonly #outbox: Outbox;
+  readonly #steps: StepsCore;
+  readonly #sendings: Map<number, Sending> = new Map();
+  readonly #records: Map<string, { intent: TrainerIntent; update: BlockUpdate }> = new Map();
+  /** The call that is to enter, and questions for steps without an answer, by shard. */
+  #entering: StepCall | undefined;
+  readonly #asks: Map<number, { call: StepCall; revision: number }> = new Map();
+  /** Shards that are read from, once the step to be read has closed there. */
+  readonly #reads: Set<number> = new Set();
+  #running: StepCall | undefined;
+  /** Elements of its next gradients, one for each shard that they go to. */
+  #elements: readonly number[] = [];
+  #revision = 0;
+  #calls = 0;
+  #nowMs = 0;
 
   constructor(world: TrainerWorld, trainer: string, session: number, faults: TrainerFaults) {
     this.#world = world;
     this.trainer = trainer;
     this.session = session;
     this.#faults = faults;
-    this.#numbers = new Array<number>(world.shards).fill(0);
-    this.#positions = new Array<number>(world.shards).fill(0);
+    const limits = { inFlightBytesMax: BYTES_MAX, windowRecords: WINDOW };
+    const parts = { commands: this, listener: this, positions: this.#positions };
+    this.#outbox = new Outbox({ ...parts, ...limits });
+    this.#steps = new StepsCore(this);
+    this.#steps.sessionBegan(session, world.shards, world.synchronization);
+    this.#outbox.start(session, this.#nowMs);
   }
 
-  /** Does, or does again, what it is waiting for an answer to. */
+  /** Begins its next step, or does again what it is waiting for an answer to. */
   act(): void {
     if (!this.alive) return;
-    if (this.#phase === "out") this.#world.enter(this);
-    else if (this.#phase === "arriving") this.#askSteps(0);
-    else if (this.#phase === "waiting") this.#askSteps(this.#wantedStep);
-    else for (const [shard, pending] of this.#pending) this.#chase(shard, pending);
+    if (this.#entering !== undefined) this.#world.enter(this);
+    for (const [shard, { call, revision }] of [...this.#asks]) {
+      this.#askShard(shard, revision, this.#steps.wantedStep(call));
+    }
+    const { readStep } = this.#steps;
+    if (readStep === undefined) this.#reads.clear();
+    for (const shard of this.#reads) this.#askShard(shard, this.#revision, readStep ?? 0);
+    this.#nowMs += ACT_MS;
+    this.#outbox.tick(this.#nowMs);
+    if (this.#running === undefined && this.#reads.size === 0) this.#begin();
   }
 
   /** It is a member from this revision on. */
   entered(revision: number): void {
-    if (!this.alive || this.#phase !== "out") return;
-    this.revision = revision;
-    this.#phase = "arriving";
-    this.#closed.clear();
-    this.#isFirstStep = true;
+    const call = this.#entering;
+    this.#entering = undefined;
+    this.#revision = revision;
+    if (this.alive && call !== undefined) this.#steps.entered(call, revision);
   }
 
   /** A newer session of the trainer has joined. */
@@ -84,123 +131,161 @@ export class StepProcess {
   }
 
   stepAnswered(shard: number, { closed, isMember }: StepAnswer): void {
-    if (!this.alive || (this.#phase !== "arriving" && this.#phase !== "waiting")) return;
-    const isArriving = this.#phase === "arriving";
-    if (!isArriving && closed < this.#wantedStep) {
-      if (!isMember) this.#phase = "out";
-      return;
+    if (!this.alive) return;
+    const { readStep = 0 } = this.#steps;
+    if (this.#reads.has(shard) && (closed >= readStep || !isMember)) {
+      this.#reads.delete(shard);
+      if (isMember) this.#steps.noteClosed(shard, closed);
     }
-    this.#closed.set(shard, Math.max(closed, this.#closed.get(shard) ?? 0));
-    if (this.#closed.size < this.#world.shards) return;
-    const most = Math.max(...this.#closed.values());
-    if (most > this.#ended || isArriving) {
-      this.#ended = Math.max(most, this.#ended);
-      this.#begin("catching-up", this.#ended);
-    } else this.#beginStep();
+    const ask = this.#asks.get(shard);
+    // An answer to an earlier question is none to this one.
+    if (ask === undefined || (isMember && closed < this.#steps.wantedStep(ask.call))) return;
+    this.#asks.delete(shard);
+    this.#steps.stepAnswered(ask.call, shard, closed);
   }
 
-  outcomeTold(shard: number, { n, code }: Outcome): void {
-    const pending = this.#pending.get(shard);
-    if (!this.alive || pending?.intent.n !== n) return;
-    const { intent } = pending;
-    if (code === "SUPERSEDED") {
-      this.alive = false;
-      return;
-    }
-    this.#pending.delete(shard);
-    this.#hasLostPlace ||= code === "NOT_MEMBER";
-    if (code !== "NOT_MEMBER") this.#note(shard, intent, code);
-    // What is under way elsewhere is settled first, as a client does before it enters again.
-    if (this.#pending.size > 0) return;
-    if (this.#hasLostPlace) this.#phase = "out";
-    else this.#proceed();
-    this.#hasLostPlace = false;
-  }
-
-  #note(shard: number, intent: TrainerIntent, code: Outcome["code"]): void {
-    const { synchronization } = this.#world;
-    const backups = synchronization.mode === "sync" ? synchronization.backups : 0;
-    const mayBeLate = backups > 0 || this.#isFirstStep;
-    promise(
-      code === undefined || (code === "LATE" && mayBeLate),
-      () => `${this.trainer} (session ${this.session}) was told ${code} of step ${intent.step}`,
-    );
-    if (intent.element !== undefined)
-      this.told.push({ shard, intent, applied: code === undefined });
+  outcomeTold(shard: number, outcome: Outcome): void {
+    const record = this.#records.get(`${shard} ${outcome.n}`);
+    if (!this.alive || record === undefined) return;
+    if (outcome.code === "SUPERSEDED") this.alive = false;
+    if (!this.alive) return;
+    const { intent, update } = record;
+    if (update.isOpen) this.#note(shard, intent, update, outcome.code);
+    const { session } = this;
+    const answers = { shard, generation: 1, session, outcomes: [outcome] };
+    this.#outbox.answered(answers, true, this.#nowMs);
   }
 
   /** Leaves the steps; it may enter again. */
   exit(): void {
-    if (this.alive && this.#pending.size === 0) this.#phase = "out";
+    if (!this.alive || this.#running !== undefined) return;
+    const call = newStepCall(++this.#calls, "exit");
+    this.#steps.begin(call);
+    this.#steps.exited(call);
   }
 
-  /** The step that must have closed everywhere before its next one. */
-  get #wantedStep(): number {
-    const { synchronization } = this.#world;
-    const staleness = synchronization.mode === "ssp" ? synchronization.staleness : 0;
-    return Math.max(0, this.#ended - staleness);
+  enter(call: StepCall): void {
+    this.#entering = call;
   }
 
-  #proceed(): void {
-    if (this.#phase === "sending" && this.#faults.clocksEarly !== true) {
-      this.#begin("ending", this.#ended + 1);
-    } else if (this.#phase === "ending" && this.#faults.clocksEarly === true) {
-      this.#begin("sending", this.#ended + 1);
-    } else {
-      if (this.#phase !== "catching-up") {
-        this.#ended += 1;
-        this.stepsEnded += 1;
-        this.#isFirstStep = false;
-      }
-      this.#closed.clear();
-      this.#phase = "waiting";
+  /** The schedule removes it from the members at once. */
+  exitMembers(): void {}
+
+  askStep(call: StepCall, shard: number, revision: number): void {
+    this.#asks.set(shard, { call, revision });
+  }
+
+  sendGradients(stepCall: StepCall, step: number, countsLate: boolean): void {
+    const elements = this.#elements;
+    const gradients = { stepCall, step: step === 0 ? this.#steps.ended + 1 : step, elements };
+    const send = (): void => this.#send(gradients, elements.length, countsLate);
+    if (this.#faults.clocksEarly !== true) send();
+    else {
+      const early = { stepCall, step: this.#steps.ended + 1, elements: [], next: send };
+      this.#send(early, this.#world.shards, false);
     }
   }
 
-  #beginStep(): void {
-    this.#begin(this.#faults.clocksEarly === true ? "ending" : "sending", this.#ended + 1);
+  sendClocks(stepCall: StepCall, step: number): void {
+    this.#send({ stepCall, step, elements: [] }, this.#world.shards, false);
   }
 
-  /** Sends a gradient, or a clock, of a step to every shard. */
-  #begin(phase: "sending" | "ending" | "catching-up", step: number): void {
-    this.#phase = phase;
-    if (phase === "catching-up" && step === 0) {
-      this.#proceed();
-      return;
-    }
-    for (let shard = 0; shard < this.#world.shards; shard++) {
-      const element = phase === "sending" ? this.#world.nextElement() : undefined;
-      if (phase === "sending" && element === undefined) continue;
-      this.#submit(shard, step, element);
-    }
-    if (this.#pending.size === 0) this.#proceed();
+  stepCallDone({ kind }: StepCall): void {
+    if (kind === "exit") return;
+    this.#running = undefined;
+    this.stepsEnded += 1;
+    // Every other step it reads before it goes on; where trainers may run ahead only reads wait.
+    const reads = this.#world.synchronization.mode === "ssp" || this.stepsEnded % 2 === 0;
+    if (!reads) return;
+    for (let shard = 0; shard < this.#world.shards; shard++) this.#reads.add(shard);
   }
 
-  #submit(shard: number, step: number, element: number | undefined): void {
-    const n = (this.#numbers[shard] ?? 0) + 1;
-    this.#numbers[shard] = n;
-    const { trainer, session } = this;
-    const head = { by: "trainer", trainer, session, n, step } as const;
+  stepCallFailed(_call: StepCall, { code }: Failure): void {
+    promise(code === "NOT_MEMBER", () => `${this.trainer} fails with ${code}`);
+    this.#running = undefined;
+    this.#reads.clear();
+  }
+
+  publish(update: BlockUpdate, session: number, done: number): void {
+    const { n, shard, index } = update;
+    const sending = this.#sendings.get(update.call.id);
+    promise(sending !== undefined && done === n - 1, () => `${this.trainer} sends two at a time`);
+    const head = { by: "trainer", trainer: this.trainer, session, n, step: sending.step } as const;
+    const element = sending.elements[index];
     const intent = element === undefined ? head : { ...head, element };
-    const publication = publishTrainer(shard, intent, this.#world.synchronization.mode);
-    const pending = { intent, publication };
-    this.#pending.set(shard, pending);
-    this.#chase(shard, pending);
+    this.#records.set(`${shard} ${n}`, { intent, update });
+    this.repeat(update);
   }
 
-  #chase(shard: number, pending: Pending): void {
-    if (pending.seq === undefined) {
-      this.#world.publish(shard, pending.publication, (seq) => {
-        pending.seq ??= seq;
-        this.#positions[shard] = Math.max(seq, this.#positions[shard] ?? 0);
-      });
-    } else this.#world.askOutcome(this, shard, pending.intent.n, pending.seq);
+  repeat(update: BlockUpdate): void {
+    const { shard, n, slot, serial } = update;
+    const record = this.#records.get(`${shard} ${n}`);
+    if (record === undefined) return;
+    const publication = publishTrainer(shard, record.intent, this.#world.synchronization.mode);
+    this.#world.publish(shard, publication, (seq) => {
+      this.#outbox.stored(slot, serial, shard, { generation: 1, seq }, this.#nowMs);
+    });
   }
 
-  #askSteps(step: number): void {
-    for (let shard = 0; shard < this.#world.shards; shard++) {
-      if (this.#closed.has(shard)) continue;
-      this.#world.askStep(this, shard, { step, seq: this.#positions[shard] ?? 0 });
-    }
+  release(): void {}
+
+  setTimer(): void {}
+
+  askOutcomes(
+    shard: number,
+    _session: number,
+    numbers: readonly number[],
+    { seq }: { readonly seq: number },
+  ): void {
+    for (const n of numbers) this.#world.askOutcome(this, shard, n, seq);
+  }
+
+  callOver(call: UpdateCall): void {
+    const sending = this.#sendings.get(call.id);
+    this.#sendings.delete(call.id);
+    if (sending === undefined) return;
+    const { stepCall, elements, next } = sending;
+    if (call.rejection !== undefined) this.#steps.failed(stepCall, call.rejection);
+    else if (next !== undefined) next();
+    else if (elements.length > 0) this.#steps.gradientsSent(stepCall, call.late);
+    else this.#steps.clocksSent(stepCall);
+  }
+
+  sessionOver(): void {
+    this.alive = false;
+  }
+
+  #begin(): void {
+    const shards = Array.from({ length: this.#world.shards }, (_, shard) => shard);
+    this.#elements = shards.flatMap(() => this.#world.nextElement() ?? []);
+    const kind = this.#elements.length === 0 ? "end" : "gradients";
+    const call = newStepCall(++this.#calls, kind, shards.slice(0, this.#elements.length));
+    this.#running = call;
+    this.#steps.begin(call);
+    if (this.#entering !== undefined) this.#world.enter(this);
+  }
+
+  #send(sending: Sending, shards: number, countsLate: boolean): void {
+    const sizes = Array.from({ length: shards }, (_, shard) => {
+      return { shard, dataBytes: 0, namesVersion: false };
+    });
+    const mode = { isDoneWhenStored: false, countsLate, countsPresent: false };
+    const call = newUpdateCall(++this.#calls, mode, sizes, sending.step);
+    this.#sendings.set(call.id, sending);
+    this.#outbox.send(call, this.#nowMs);
+  }
+
+  #askShard(shard: number, revision: number, step: number): void {
+    const { seq } = this.#positions.get(shard);
+    this.#world.askStep(this, shard, { revision, step, seq });
+  }
+
+  #note(shard: number, intent: TrainerIntent, { call }: BlockUpdate, code: Outcome["code"]): void {
+    promise(
+      code === undefined || code === "NOT_MEMBER" || (code === "LATE" && call.mode.countsLate),
+      () => `${this.trainer} (session ${this.session}) was told ${code} of step ${intent.step}`,
+    );
+    if (intent.element === undefined || code === "NOT_MEMBER") return;
+    this.told.push({ shard, intent, applied: code === undefined });
   }
 }
