@@ -31,8 +31,9 @@ interface PendingRequest {
   /** Asks, under the current session. */
   readonly ask: () => void;
   readonly reject: (error: PserverError) => void;
-  /** Set while the request waits for the next session. */
-  stopListening: (() => void) | undefined;
+  /** Whether the request waits for the next session; then it listens to the end of its call. */
+  isWaiting: boolean;
+  stopListening: () => void;
 }
 
 /**
@@ -93,7 +94,7 @@ export class Session implements SessionCommands, SessionListener {
           (error: unknown) => this.#onRequestFailed(request, ensureError(error), deadline),
         );
       };
-      this.#pending.set(request.id, { ask, reject, stopListening: undefined });
+      this.#pending.set(request.id, { ask, reject, isWaiting: false, stopListening: () => {} });
       ask();
     });
   }
@@ -141,15 +142,17 @@ export class Session implements SessionCommands, SessionListener {
 
   repeatRequest(request: SessionRequest): void {
     const pending = this.#pending.get(request.id);
-    pending?.stopListening?.();
-    pending?.ask();
+    if (pending === undefined) return;
+    stopWaiting(pending);
+    pending.ask();
   }
 
   failRequest(request: SessionRequest, failure: Failure): void {
     const pending = this.#pending.get(request.id);
+    if (pending === undefined) return;
     this.#pending.delete(request.id);
-    pending?.stopListening?.();
-    pending?.reject(toError(failure));
+    stopWaiting(pending);
+    pending.reject(toError(failure));
   }
 
   loseClient(failure: Failure): void {
@@ -168,13 +171,10 @@ export class Session implements SessionCommands, SessionListener {
   /** If the request is to wait for another session, it waits until its call ends. */
   #onRequestFailed(request: SessionRequest, error: PserverError, deadline: Deadline): void {
     const pending = this.#pending.get(request.id);
-    let waits = true;
     if (pending === undefined) return;
-    pending.stopListening = () => {
-      waits = false;
-    };
+    pending.isWaiting = true;
     this.#core.requestFailed(request, error);
-    if (!waits) return;
+    if (!pending.isWaiting) return;
     pending.stopListening = deadline.onEnd((end) => {
       this.#core.requestEnded(request);
       this.failRequest(request, end);
@@ -231,4 +231,10 @@ export class Session implements SessionCommands, SessionListener {
       deadline.dispose();
     }
   }
+}
+
+function stopWaiting(pending: PendingRequest): void {
+  pending.isWaiting = false;
+  pending.stopListening();
+  pending.stopListening = () => {};
 }
