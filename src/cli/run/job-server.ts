@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { mkdir, readdir, rm, rmdir } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
-import { connect } from "../../client/wire/connect.ts";
 import type { SavedModel } from "../../client/calls/saved-model.ts";
+import { connect } from "../../client/wire/connect.ts";
 import type { ConnectionOverrides } from "../../client/wire/settings.ts";
 import type { PserverError } from "../../protocol/errors.ts";
 import { errnoCode, io } from "../../system/file-errors.ts";

@@ -2,10 +2,11 @@ import { randomUUID } from "node:crypto";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { JobSubjects } from "../../protocol/subjects.ts";
 import { Calls } from "../calls/calls.ts";
-import { connectBroker } from "../wire/connect.ts";
 import { Deadline } from "../timing/deadline.ts";
+import type { Environment } from "../wire/broker-settings.ts";
+import { connectBroker } from "../wire/connect.ts";
 import { Requests } from "../wire/requests.ts";
-import { type ConnectionOverrides, type Environment, resolveConnection } from "../wire/settings.ts";
+import { type ConnectionOverrides, resolveConnection } from "../wire/settings.ts";
 import { NatsWire } from "../wire/wire.ts";
 import { JobAdmin } from "./job-admin.ts";
 
