@@ -16,12 +16,12 @@ from .shared_values import SharedValues
 
 _logger = logging.getLogger("legion")
 
-#: Weight of the last exchange in the mean time of an exchange.
+#: Weight of the last exchange in the average time of exchanges.
 _LAST_WEIGHT = 0.2
 
 
 class Extension:
-    """Something that is done at moments of training.
+    """Something that happens at certain moments of training.
 
     ``before_training`` and ``after_training``: at the begin and at the end; ``every_n_batches`` and
     ``every_n_epochs``: after each so many. ``log`` gets its rows, as ``log[entry] = value``.
@@ -43,7 +43,7 @@ class Extension:
         self._at_end = after_training
 
     def do(self, which_callback: str = "after_batch", *args: Any) -> None:
-        """What the extension does when it is set off."""
+        """What the extension does when it is triggered."""
         raise NotImplementedError
 
     def before_training(self) -> None:
@@ -52,12 +52,12 @@ class Extension:
             self.do("before_training")
 
     def after_batch(self, *batch: Any) -> None:
-        """A batch has been worked on."""
+        """A batch has been processed."""
         if self._batches.is_due():
             self.do("after_batch", *batch)
 
     def after_epoch(self) -> None:
-        """All data have been gone through once."""
+        """All data have been processed once."""
         if self._epochs.is_due():
             self.do("after_epoch")
 
@@ -68,7 +68,7 @@ class Extension:
 
 
 class SharedParamsAutoSync(Extension):
-    """Exchanges all parameters when it is set off: pushes the local values, then adopts the server's.
+    """Exchanges all parameters when triggered: pushes the local values, then adopts the server's.
 
     ``params``: a dict of arrays, of tensors or of shared variables (``get_value``, ``set_value``), or a
     ``torch.nn.Module``; values are adopted in place. The constructor creates each parameter and adopts what
@@ -115,7 +115,7 @@ class SharedParamsAutoSync(Extension):
 
 
 class SharedParamsRateLimited(SharedParamsAutoSync):
-    """Exchanges when it is set off unless exchanges take more than ``maximum_rate`` of the time.
+    """Exchanges when triggered, unless exchanges take more than ``maximum_rate`` of the time.
 
     That is, unless the mean time of an exchange, the last one weighing 0.2, is less than ``maximum_rate``
     times the seconds since the last one ended. The first always takes place. Legion's advice:
@@ -160,7 +160,7 @@ class Timestamp(Extension):
 
 
 class StopAfterTimeElapsed(Extension):
-    """Ends the process in order, with exit code 0, once it is so many seconds old; as ``sys.exit`` does.
+    """Ends the process like ``sys.exit``, with exit code 0, once it is so many seconds old.
 
     ``total_duration`` counts from when the extension was made. ``clock`` gives seconds.
     """
@@ -179,7 +179,7 @@ class StopAfterTimeElapsed(Extension):
 
 
 class _Counter:
-    """Counts up to a number, again and again; never due without one."""
+    """Is due each time it has counted up to a number; never without a number."""
 
     def __init__(self, what: str, every: Optional[int]) -> None:
         if every is not None and (not isinstance(every, int) or every < 1):

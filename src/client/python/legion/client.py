@@ -12,12 +12,12 @@ import pserver
 
 from .points import Points
 
-#: Elements that may be read at most for each one wanted, so that points come with one call.
+#: How many elements may be read for each one wanted, so that one call reads all points.
 _READ_AT_MOST = 16
 
 
 class Client:
-    """A client of one job, as Legion's: ``Client()`` learns from the environment where the server is.
+    """A client of one job, like Legion's: ``Client()`` finds the server through the environment.
 
     The address is ``PSERVER_URL``, else ``legion_server_ip`` and ``legion_server_port``, else as
     :func:`pserver.connect` finds it; job, id and credentials come from the environment as there. ``ps``
@@ -32,7 +32,7 @@ class Client:
     def __init__(self, verbose: bool = False, *, ps: Optional[pserver.Client] = None) -> None:
         self.verbose = verbose
         self.ps = pserver.connect(_address()) if ps is None else ps
-        # Shapes of the parameters that the server is known to have; none is ever removed there.
+        # Shapes of parameters that are known to exist; the server never removes one.
         self._shapes: Dict[str, Tuple[int, ...]] = {}
 
     def __repr__(self) -> str:
@@ -50,11 +50,11 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Ends the connection. Scripts need not: it ends with the process."""
+        """Ends the connection. Not required: it ends with the process."""
         self.ps.close()
 
     def create_if_not_already_created(self, name: str, arr: Any) -> pserver.Array:
-        """Creates a parameter with this value unless it exists; the value that holds then.
+        """Creates a parameter with this value unless it exists; returns its value.
 
         BadDtype or BadShape if it exists with another type or shape.
         """
@@ -135,7 +135,7 @@ class Client:
         self.ps.save(path)
 
     def _shape(self, name: str) -> Tuple[int, ...]:
-        """Shape of a parameter. UnknownParameter at once if nobody has created it, as nobody may ever."""
+        """Shape of a parameter. UnknownParameter at once if it does not exist: nobody may ever create it."""
         if name not in self._shapes:
             self._shapes.update((info.name, info.shape) for info in self.ps.list_params())
         if name not in self._shapes:
@@ -147,7 +147,7 @@ class Client:
 
 
 def _address() -> Optional[str]:
-    """The address that Legion's launcher left; None where something newer says it."""
+    """The address that Legion's launcher gives; None if a newer setting gives one."""
     host, port = os.environ.get("legion_server_ip"), os.environ.get("legion_server_port")
     if os.environ.get("PSERVER_URL") or not host:
         return None

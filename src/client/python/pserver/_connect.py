@@ -1,4 +1,4 @@
-"""The way to a client."""
+"""Makes a client."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def connect(
     try:
         client.open()
     except BaseException:
-        # A signal may have come when it had just connected.
+        # A signal may have come just after it had connected.
         client._discard()
         raise
     return client

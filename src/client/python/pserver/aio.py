@@ -1,4 +1,4 @@
-"""The same client for asyncio: calls are awaited, and cancelling a task ends its call.
+"""The client for asyncio: calls are awaited, and cancelling a task ends its call.
 
 ::
 
@@ -80,7 +80,7 @@ class AsyncClient:
         return self._client.trainer
 
     async def session(self) -> int:
-        """Number of this life of the trainer. Connects if this process has not."""
+        """Number of the trainer's session. Connects if this process has not."""
         return await self._pool.run(lambda: self._client.session)
 
     async def synchronization(self) -> Synchronization:
@@ -88,7 +88,7 @@ class AsyncClient:
         return await self._pool.run(lambda: self._client.synchronization)
 
     async def steps_ended(self) -> int:
-        """Steps this trainer has ended, those that closed before it entered included. Connects if this
+        """Steps that this trainer has ended, including those that closed before it entered. Connects if this
         process has not."""
         return await self._pool.run(lambda: self._client.steps_ended)
 
@@ -130,7 +130,7 @@ def _connecting(
         try:
             await pool.run(lambda: made.append(function(*arguments, **keywords)))
         except BaseException:
-            # The task may have been cancelled when it had just connected.
+            # The task may have been cancelled just after it had connected.
             for client in made:
                 client._discard()
             raise

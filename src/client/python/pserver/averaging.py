@@ -59,7 +59,7 @@ class AsyncDifference:
         return f"<pserver.AsyncDifference {self._name!r} of {self._ps!r}>"
 
     def exchange(self, *, timeout: Optional[float] = None) -> None:
-        """master += local − old; local = old = master. ``timeout`` is of each of the two calls.
+        """master += local − old; local = old = master. ``timeout`` is for each of the two calls.
 
         What a call has added is never added again, also if reading the master fails afterwards; only after
         OutcomeUnknown it may have been added and will be added with the next exchange. After another error
