@@ -58,9 +58,9 @@ class Client:
 
     Every call takes ``timeout`` in seconds (the client's own if None) and raises a subclass of
     :class:`pserver.Error`. Calls may be made from any thread, several at once, and let other threads run
-    while they wait; an exception of a signal's handler, such as KeyboardInterrupt, ends the call of the
-    main thread that it comes into. What is being changed then is changed once or not at all, piece by piece.
-    Arrays given to a call must not change until it ends.
+    while they wait; an exception of a signal handler, such as KeyboardInterrupt, ends the main thread's
+    current call. Each block that is then being updated is updated once or not at all. Arrays given to a
+    call must not change until it ends.
 
     A process forked from the one that has connected gets a connection of its own at its first call, under
     an id of its own that begins with this one's; so does a client that was pickled.
@@ -131,7 +131,7 @@ class Client:
 
         True: this trainer is selected; it calls :meth:`init_param` for every parameter and then
         :meth:`finish_init`. False: another one has done so, or, with ``wait=False``, is doing so. A
-        selected trainer that dies is replaced by one that waits. Timeout names who is waited for.
+        selected trainer that dies is replaced by one that waits. Timeout names the selected one.
         """
         return self._call(_lifecycle.begin_init, bool(wait), to_ms(timeout))
 
@@ -151,7 +151,7 @@ class Client:
         ``settings`` say how it is updated, as ``optimizer="adam", learning_rate=1e-3``. A
         call that has failed, with OutcomeUnknown for instance, may be repeated with the same values.
         NotSelected unless :meth:`begin_init` was True; BadName, BadDtype, BadShape, BadConfig or NonFinite
-        for what is wrong with it.
+        for wrong arguments.
         """
         array = first_value(name, value)
         native_config = to_config(config, settings)
@@ -203,16 +203,16 @@ class Client:
         """One step of each parameter's optimizer with these gradients, by parameter name.
 
         A gradient is of the whole parameter, or of some :class:`Rows` if it is configured ``sparse``.
-        ``learning_rate`` overrides that of every parameter in the call; ``encoding`` has float32 elements
-        travel in half the bytes; ``stored_is_enough`` is content when the journal holds every piece, and
-        hears nothing of one that is refused later.
+        ``learning_rate`` overrides that of every parameter in the call; with ``encoding`` float32 elements
+        are sent in half the bytes; with ``stored_is_enough`` the call returns when the journal has stored
+        everything, and does not report a block's update that is rejected later.
 
         In a ``sync`` job the gradients are added to those of the other trainers and applied when the step
         closes; the call waits until the step before has closed. In a ``sync`` or ``ssp`` job it ends
         the trainer's step, unless ``end_step`` is False.
 
-        Everything is checked before anything is sent. OutcomeUnknown at the deadline: each piece was
-        applied once or not at all. Late for blocks whose step had closed, if that is not to be expected;
+        Everything is checked before anything is sent. OutcomeUnknown at the deadline: each block's update
+        was applied once or not at all. Late for blocks whose step had closed, unless that is normal;
         NotMember if the trainer lost its place in the steps: the next call enters again.
         """
         call = _updates.GradCall(
