@@ -1,7 +1,8 @@
 """What Legion's extensions for Blocks did, for any training loop.
 
-An extension is told where the loop is: :meth:`~Extension.before_training`, :meth:`~Extension.after_batch`,
-:meth:`~Extension.after_epoch`, :meth:`~Extension.after_training`. It is set off at those that its arguments name.
+Calls tell an extension where the loop is: :meth:`~Extension.before_training`,
+:meth:`~Extension.after_batch`, :meth:`~Extension.after_epoch`, :meth:`~Extension.after_training`. Its
+arguments say which of them trigger it.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ _LAST_WEIGHT = 0.2
 class Extension:
     """Something that happens at certain moments of training.
 
-    ``before_training`` and ``after_training``: at the begin and at the end; ``every_n_batches`` and
-    ``every_n_epochs``: after each so many. ``log`` gets its rows, as ``log[entry] = value``.
+    ``before_training`` and ``after_training``: at the beginning and at the end; ``every_n_batches`` and
+    ``every_n_epochs``: after every so many. ``log`` receives its rows, as ``log[entry] = value``.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class SharedParamsAutoSync(Extension):
 
     ``params``: a dict of arrays, of tensors or of shared variables (``get_value``, ``set_value``), or a
     ``torch.nn.Module``; values are adopted in place. The constructor creates each parameter and adopts what
-    the server has. ``alpha`` and ``beta`` as of ``Client.push_full``; 0.5 and 0.5 is Legion's advice.
+    the server has. ``alpha`` and ``beta`` are those of ``Client.push_full``; Legion advises 0.5 and 0.5.
     With ``want_sync_timing_log`` each exchange logs ``param_sync_start``, ``param_sync_end`` (seconds since
     the epoch) and ``param_sync_duration``.
     """
@@ -117,9 +118,9 @@ class SharedParamsAutoSync(Extension):
 class SharedParamsRateLimited(SharedParamsAutoSync):
     """Exchanges when triggered, unless exchanges take more than ``maximum_rate`` of the time.
 
-    That is, unless the mean time of an exchange, the last one weighing 0.2, is less than ``maximum_rate``
-    times the seconds since the last one ended. The first always takes place. Legion's advice:
-    ``every_n_batches=1`` and a rate of about 0.5 / number of workers. ``clock`` gives seconds.
+    It exchanges if the average time of an exchange, in which the last one weighs 0.2, is less than
+    ``maximum_rate`` times the seconds since the last one ended. The first always takes place. Legion
+    advises ``every_n_batches=1`` and a rate of about 0.5 / number of workers. ``clock`` gives seconds.
     """
 
     def __init__(
@@ -162,7 +163,7 @@ class Timestamp(Extension):
 class StopAfterTimeElapsed(Extension):
     """Ends the process like ``sys.exit``, with exit code 0, once it is so many seconds old.
 
-    ``total_duration`` counts from when the extension was made. ``clock`` gives seconds.
+    ``total_duration`` counts from the making of the extension. ``clock`` gives seconds.
     """
 
     def __init__(

@@ -43,9 +43,9 @@ def _awaited(
 class AsyncClient:
     """A :class:`pserver.Client` whose calls are awaited; made by :func:`pserver.aio.connect`.
 
-    They run in threads of the client's own, 16 at the same time. A task that is cancelled ends its call
-    within a tenth of a second; what is being changed then is changed once or not at all, piece by piece.
-    What may have to connect is awaited, too: ``await ps.session()`` where the other client has a property.
+    Calls run in the client's own threads, 16 at the same time. A task that is cancelled ends its call
+    within a tenth of a second; each block that is then being updated is updated once or not at all.
+    Properties that may have to connect are awaited calls here, such as ``await ps.session()``.
     """
 
     def __init__(self, client: Client) -> None:
