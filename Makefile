@@ -3,12 +3,12 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-# Everything that decides what the compiled files hold; the directories too, whose time changes
-# when a file goes. Absent ones are no error. The /. keeps bench the directory apart from the target.
+# Everything that the compiled files depend on. Directories are listed too: their time changes when
+# a file is removed. The /. tells the directory bench from the target of that name.
 SOURCES := $(shell find src -path src/client/python -prune -o \( -name '*.ts' -o -type d \) -print 2>/dev/null)
 PROGRAMS := $(shell find examples/. bench/. test/e2e/programs/. -name '*.ts' -o -type d 2>/dev/null)
 SETTINGS := package-lock.json tsconfig.json
-# What the Python wheel is made of, besides the version in package.json.
+# What the Python wheel is made of, apart from the version in package.json.
 WHEEL_SOURCES := $(shell find src/client/python include src/client/c -name __pycache__ -prune -o \
   -name tests -prune -o \( -type d -o -name '*.[ch]' -o -name '*.py' -o -name '*.typed' \) -print 2>/dev/null) \
   $(wildcard src/client/c/*.mk src/client/c/Makefile src/client/c/*.map) \
@@ -19,7 +19,7 @@ WHEEL_SOURCES := $(shell find src/client/python include src/client/c -name __pyc
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
 
-setup: ## check Node, install the packages, provide a broker (quick when all is there)
+setup: ## check Node, install the packages, provide a broker (quick if nothing is missing)
 	@scripts/setup.sh
 
 build: package libraries ## compile the package into dist/ and the C libraries into build/lib
@@ -42,7 +42,7 @@ build/wheel/.stamp: $(WHEEL_SOURCES) package.json LICENSE scripts/make-wheel.sh 
 	@scripts/make-wheel.sh
 	@touch $@
 
-# Examples and benchmarks, with the sources they import; run from build/programs/.
+# Examples, benchmarks and programs of tests, with the sources they import; run from build/programs/.
 programs: build/programs/.stamp
 
 build/programs/.stamp: $(SOURCES) $(PROGRAMS) $(SETTINGS) tsconfig.run.json | setup
@@ -57,7 +57,7 @@ check: setup ## formatters and linters, type checks, house rules
 
 test: setup ## every test: unit and property tests, then real brokers and processes
 	@scripts/setup-c.sh --for-tests
-	@# PyTorch takes a minute or more, in which the processors have little to do.
+	@# Installing PyTorch takes a minute or more and little processor time: unit tests run meanwhile.
 	@scripts/setup-python.sh --for-tests & provided=$$!; \
 	  $(MAKE) --no-print-directory unit; passed=$$?; wait $$provided && exit $$passed
 	@$(MAKE) --no-print-directory e2e

@@ -38,7 +38,7 @@ export class AgentProcess<Known extends Commands> {
     });
   }
 
-  /** Starts a program; with `profileDirectory` it leaves a CPU profile there when it ends. */
+  /** Starts a program; with `profileDirectory` it writes a CPU profile there at its end. */
   static start<Known extends Commands>(
     program: string,
     profileDirectory: string | undefined,
@@ -51,7 +51,7 @@ export class AgentProcess<Known extends Commands> {
     return new AgentProcess<Known>(program, child);
   }
 
-  /** Has the agent run a command. @throws what the command threw, or that the agent has ended. */
+  /** Runs a command in the agent. @throws what the command threw, or that the agent has ended. */
   async call<Name extends keyof Known & string>(
     command: Name,
     args: Parameters<Known[Name]>[0],
@@ -79,7 +79,7 @@ export class AgentProcess<Known extends Commands> {
     }
   }
 
-  /** Ends the process: it is asked to, then killed. */
+  /** Asks the process to end, then kills it. */
   async stop(): Promise<void> {
     if (this.#child.connected) this.#child.disconnect();
     const timer = setTimeout(() => this.#child.kill("SIGKILL"), STOP_TIMEOUT_MS);

@@ -11,15 +11,15 @@ import type { Trainer } from "./programs/trainer.ts";
 export type Storage = "file" | "memory";
 
 /**
- * A host leaves a journal of 64 MiB a shard to the past and takes a snapshot as often. The
- * defaults are larger; with these a run of some minutes comes to both, on a few GB of disk.
+ * A host retains 64 MiB of each shard's journal and takes a snapshot after as much. The
+ * defaults are larger; with these a run of some minutes does both, on a few GB of disk.
  */
 const HOST = { workers: 1, retainBytes: 64 * 1024 ** 2, snapshotBytes: 64 * 1024 ** 2 };
 
 /** A short lease: a host waits for one before it claims shards. */
 const LEASE_MS = 3_000;
 
-/** A broker of its own, on a free port and a temporary directory, and processes that use it. */
+/** A broker on a free port and a temporary directory, and processes that use it. */
 export class Bed {
   readonly broker: Broker;
   readonly #home: string;
@@ -40,8 +40,8 @@ export class Bed {
   /** Starts a broker. */
   static async open(profileDirectory: string | undefined): Promise<Bed> {
     const home = await mkdtemp(join(tmpdir(), "pserver-bench-"));
-    // The broker keeps the memory that it frees. Otherwise who comes after a measurement that used
-    // much pays for new pages: half of the broker's CPU time in such a round.
+    // The broker keeps the memory that it frees. Otherwise the measurement after one that used
+    // much would pay for new pages: half of the broker's CPU time in such a round.
     process.env["GODEBUG"] = "madvdontneed=0";
     try {
       const broker = await startBroker({ storeDir: join(home, "store") });
@@ -76,12 +76,12 @@ export class Bed {
     return agent;
   }
 
-  /** Ends a process of another kind before everything that was started earlier. */
+  /** Registers a process of another kind, to be ended before everything that was started earlier. */
   adopt(process: { stop(): Promise<void> }): void {
     this.#closings.unshift(() => process.stop());
   }
 
-  /** Ends everything, what came last first, and removes the broker's data. */
+  /** Ends everything, in reverse order, and removes the broker's data. */
   async close(): Promise<void> {
     try {
       for (const close of this.#closings) await close();

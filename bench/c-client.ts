@@ -6,7 +6,7 @@ import { type BenchOptions, isWanted } from "./options.ts";
 import { type Measurement, type Moved, measureRounds, type Throughput } from "./rounds.ts";
 import { WARM_UP_MODEL } from "./warm-up.ts";
 
-/** The least share of the raw figure, of cnats, that a pull and an applied push are to reach. */
+/** The target share of the raw figure, of cnats, for a pull and an applied push. */
 const RATIO = 0.85;
 
 /** Bytes of the models that the C client is measured on. */
@@ -18,7 +18,7 @@ const JOB = "bench-c";
 const OPERATIONS = { pull: "pull, 1 trainer", grad: "push sgd, 1 trainer" } as const;
 const RAWS = { core: "raw core", journal: "raw JetStream" } as const;
 
-/** The C library next to C programs that use the broker without it, on file journals. */
+/** The C library, compared with C programs that use the broker without it, on file journals. */
 export async function benchC(
   options: BenchOptions & { readonly log: (line: string) => void },
 ): Promise<Throughput[]> {
@@ -38,7 +38,7 @@ export async function benchC(
     const raw = await CRaw.start(bed);
     const trainer = startProgram(bed, "trainer");
     await trainer.call("open", bed.broker.url, JOB, "trainer-1");
-    // For the host, which is no C program.
+    // For the host, which is not a C program.
     await create(trainer, WARM_UP_MODEL);
     for (const operation of ["grad", "pull"]) {
       await trainer.numbers("run", operation, options.compileMs);
@@ -64,7 +64,7 @@ async function create(trainer: LineProcess, model: NamedModel): Promise<void> {
   await trainer.call("create", prefix, parameters, shape.join(","));
 }
 
-/** What is asked for of a model: raw measurements, each with what is compared with it. */
+/** The measurements wanted of a model: raw ones, each with those that are compared with it. */
 function wanted(
   model: NamedModel,
   options: BenchOptions,

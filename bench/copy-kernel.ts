@@ -1,4 +1,4 @@
-// A plain SIMD copy, one vector a turn as in the kernels' loops. The module is kept compiled, because
+// A plain SIMD copy, one vector per iteration as in the kernels' loops. The module is kept compiled, because
 // the compiler's types would replace Node's console in all of bench/. In AssemblyScript:
 //
 //     export function copy(to: usize, from: usize, n: u32): void {
@@ -17,7 +17,7 @@ const COPY_WASM_BASE64 =
 export type CopyKernel = (to: number, from: number, n: number) => void;
 
 /**
- * The copy in `memory`: what moving bytes alone costs such a loop. A copy of four vectors a turn is
+ * The copy in `memory`: what only moving bytes costs such a loop. Copying four vectors per iteration is
  * up to 1.4 times faster while its bytes are in cache; Adam's root and quotient alone would take
  * longer than half of that.
  */

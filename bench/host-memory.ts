@@ -2,7 +2,7 @@ import { Bed } from "./bed.ts";
 import { peakBytes } from "./process-usage.ts";
 import type { Model } from "./programs/trainer.ts";
 
-/** The most memory a host had, next to what it held. */
+/** The peak memory of a host, and the bytes of its values. */
 export interface HostMemory {
   readonly name: string;
   /** Bytes of all values. */
@@ -19,7 +19,7 @@ const PARAMETER_BYTES = 4_000_000;
 /** Enough for every shard to make snapshots. */
 const PUSH_MS_PER_MB = 20;
 
-/** Initializes a model of this size, updates it all for a while, and reads it, in a new host. */
+/** In a new host, initializes a model of this size, updates all of it for a while, and reads it. */
 export async function measureHostMemory(
   modelBytes: number,
   profileDirectory: string | undefined,

@@ -45,7 +45,7 @@ const CONTESTS: readonly Contest[] = [
 ];
 
 /**
- * Speed of the float32 kernels on a block of 1 MiB that stays in the processor's cache, each next to
+ * Speed of the float32 kernels on a block of 1 MiB that stays in the processor's cache, compared with
  * a plain loop; the best of 15 rounds. The goal is `sgdF32` at 3 times the loop.
  *
  * The loops all run first: once a memory has grown, which detaches an `ArrayBuffer`, V8 checks every

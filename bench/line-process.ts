@@ -10,7 +10,7 @@ interface Waiting {
 }
 
 /**
- * A program of another language that takes a command a line and answers each with a line: `ok` and
+ * A program in another language that reads one command per line and answers each with a line: `ok` and
  * values, or `error` and why. It ends when its input does.
  */
 export class LineProcess {
@@ -25,7 +25,7 @@ export class LineProcess {
     this.#child = child;
     this.pid = child.pid ?? 0;
     createInterface({ input: answers }).on("line", (line) => this.#settle(line));
-    // A program that has ended says so below.
+    // The end of the program is reported below.
     child.stdin?.on("error", () => {});
     this.#exited = new Promise((resolve) => {
       const end = (how: string): void => {

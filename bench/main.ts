@@ -24,7 +24,7 @@ import { benchRules } from "./rules.ts";
 import { benchTraffic } from "./traffic.ts";
 import { growMemory, warmUpJob, warmUpRaw } from "./warm-up.ts";
 
-/** The least share of the raw figure that a pull, and a push that is applied, are to reach. */
+/** The target share of the raw figure for a pull, and for an applied push. */
 const RATIO = 0.8;
 
 async function main(): Promise<void> {
@@ -45,7 +45,7 @@ async function main(): Promise<void> {
   }
   const [cpu] = cpus();
   const machine = `${new Date().toISOString().slice(0, 10)}, ${cpus().length} × ${cpu?.model}, Node ${process.version}, load ${loadavg()[0]?.toFixed(1)} at the start`;
-  // First, in a process that has done nothing yet.
+  // First, while the process has done nothing else.
   const kernels = isWanted(options, "kernels") ? benchKernels() : [];
   const rules = isWanted(options, "rules") ? benchRules(options.ruleBytes) : [];
   const throughput: Throughput[] = [];
@@ -78,23 +78,23 @@ async function main(): Promise<void> {
   console.log(`\n${targets.length - missed} of ${targets.length} targets met, ${missed} missed`);
 }
 
-/** All that trainers are measured at on a storage. */
+/** All operations that are measured on a kind of storage. */
 const WARM_UP_TASKS = [{ operation: "mix" }, { operation: "grad" }, { operation: "pull" }] as const;
 
-/** What is to be measured on one model, on a broker with journals of one kind. */
+/** The measurements of one model, on a broker with one kind of journals. */
 interface Plan {
   readonly model: NamedModel;
   readonly throughput: readonly Group[];
   readonly latency: readonly Operation[];
 }
 
-/** Measurements next to a raw one that they are compared with. */
+/** A raw measurement, and those that are compared with it. */
 interface Group {
   readonly raw: "core" | "journal";
   readonly ours: readonly { readonly operation: Operation; readonly trainers: number }[];
 }
 
-/** Everything on a broker with journals of one kind. */
+/** All measurements on a broker with one kind of journals. */
 async function benchStorage(
   storage: Storage,
   options: BenchOptions,
@@ -126,7 +126,7 @@ async function benchStorage(
   return { throughput, latency };
 }
 
-/** What is asked for of one model. A pull has nothing to do with the journal: once is enough. */
+/** The measurements wanted of one model. Pulls do not use the journal: one kind is enough. */
 function planOf(storage: Storage, model: NamedModel, options: BenchOptions): Plan {
   const groups: [Group["raw"], readonly Operation[]][] = [["journal", ["mix", "grad"]]];
   if (storage === "file") groups.unshift(["core", ["pull"]]);
@@ -157,7 +157,7 @@ function progress(line: string): void {
   console.error(line);
 }
 
-// Leaving in order lets what was started be ended and its files be removed.
+// An orderly exit ends what was started and removes its files.
 process.once("SIGINT", () => process.exit(130));
 process.once("SIGTERM", () => process.exit(143));
 await main();

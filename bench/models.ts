@@ -3,7 +3,7 @@ import type { Model } from "./programs/trainer.ts";
 /** A model by the name it has in the tables. */
 export interface NamedModel extends Model {
   readonly name: string;
-  /** Bytes of its blocks, and so of the messages of the raw measurements beside it. */
+  /** Bytes of its blocks, and of the messages of the raw measurements for it. */
   readonly blockBytes: number;
   /** Parameters that one call of the latency measurement moves. */
   readonly perCall: number;

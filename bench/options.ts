@@ -7,10 +7,10 @@ export interface BenchOptions {
   readonly json: boolean;
   /** Only measurements whose name holds one of these words; all if there are none. */
   readonly only: readonly string[];
-  /** Where every process leaves a CPU profile. */
+  /** Where every process writes a CPU profile. */
   readonly profileDirectory: string | undefined;
   readonly rounds: number;
-  /** How long each measurement sends, and how long it does before, each time, without being counted. */
+  /** How long each measurement sends, and how long it sends before that without being counted. */
   readonly durationMs: number;
   readonly warmUpMs: number;
   /** How long new processes do each kind of work before anything is measured. */

@@ -52,7 +52,7 @@ export async function startJob(bed: Bed, storage: Storage, trainers: number): Pr
   };
 }
 
-/** Has some trainers do an operation on a whole model, from the first call to the last answer. */
+/** Measures an operation of some trainers on a whole model, from the first call to the last answer. */
 export function jobMeasurement(
   job: BenchJob,
   what: {
@@ -95,8 +95,8 @@ export function stepName(
 }
 
 /**
- * Has one trainer make steps, each a push of all gradients and a pull of all values, one after the
- * other; the bytes are those of float32 elements, however they travel.
+ * Measures steps of one trainer, each a push of all gradients and a pull of all values, one after the
+ * other; the bytes are those of float32 elements, whatever the encoding.
  */
 export function stepMeasurement(
   job: BenchJob,
@@ -132,7 +132,7 @@ export interface Latency {
   readonly p99Ms: number;
 }
 
-/** Measures how long one call takes while nothing else is going on. */
+/** Measures how long one call takes without other load. */
 export async function measureLatency(
   job: BenchJob,
   model: NamedModel,

@@ -10,7 +10,7 @@ export class Payloads {
   /** Messages of `bytes` out of at least `sourceBytes`. */
   constructor(bytes: number, sourceBytes: number) {
     this.#bytes = bytes;
-    // Filled: pages that nobody has written to are all one page.
+    // Filled, because pages that were never written share one page of memory.
     this.#source = new Uint8Array(Math.ceil(sourceBytes / bytes) * bytes).fill(1);
   }
 

@@ -17,7 +17,7 @@ export function peakBytes(pid: number): number {
   return Number(line?.[1] ?? Number.NaN) * 1024;
 }
 
-/** Lets the peak of a process begin anew at what it holds now. */
+/** Resets the peak of a process to what it holds now. */
 export function resetPeak(pid: number): void {
   writeFileSync(`/proc/${pid}/clear_refs`, "5");
 }

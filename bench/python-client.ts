@@ -9,7 +9,7 @@ import { type Measurement, measureRounds, type Throughput } from "./rounds.ts";
 import { type Spread, spread } from "./statistics.ts";
 import { WARM_UP_MODEL } from "./warm-up.ts";
 
-/** The least share of the C library's throughput that the Python client is to reach. */
+/** The target share of the C library's throughput for the Python client. */
 const RATIO = 0.9;
 
 /** This file lies in build/programs/bench. */
@@ -48,7 +48,7 @@ export interface SmallCalls {
   readonly ratioToC?: Spread;
 }
 
-/** What was found of the Python client. */
+/** Results of the Python client. */
 export interface PythonFindings {
   readonly throughput: readonly Throughput[];
   readonly calls: readonly SmallCalls[];
@@ -62,7 +62,7 @@ interface Trainers {
   readonly python: LineProcess;
 }
 
-/** The Python client next to the C library that it calls, on file journals. */
+/** The Python client, compared with the C library that it calls, on file journals. */
 export async function benchPython(
   options: BenchOptions & { readonly log: (line: string) => void },
 ): Promise<PythonFindings> {
@@ -97,7 +97,7 @@ export async function benchPython(
   }
 }
 
-/** Python with numpy; undefined, after saying why, where something is missing. */
+/** Python with numpy; undefined, after a message, if something is missing. */
 async function pythonToRun(log: (line: string) => void): Promise<string | undefined> {
   const missing = await missingForC();
   if (missing !== undefined) {
@@ -163,7 +163,7 @@ function smallName(operation: Operation, caller: string): string {
   return `python, ${SMALL.name}, ${OPERATIONS[operation]}, ${caller}`;
 }
 
-/** Each caller in turn, the C library before and after; it counts with the mean of both. */
+/** Each caller in turn, the C library before and after them, with the mean of both as its figure. */
 async function measureCalls(
   { c, python }: Trainers,
   operation: Operation,
@@ -178,7 +178,7 @@ async function measureCalls(
     const before = await us(c);
     const ours = [await us(python, "main"), await us(python, "another")];
     const base = (before + (await us(c))) / 2;
-    // The first one is for warming up.
+    // The first one warms up.
     if (round > 0) rounds.push([base, ...ours]);
   }
   return CALLERS.map((caller, i) => {

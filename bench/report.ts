@@ -7,7 +7,7 @@ import type { RuleResult } from "./rules.ts";
 import type { Spread } from "./statistics.ts";
 import type { SparseTraffic } from "./traffic.ts";
 
-/** All that a run found. */
+/** All results of a run. */
 export interface Findings {
   readonly machine: string;
   readonly throughput: readonly Throughput[];
@@ -19,7 +19,7 @@ export interface Findings {
   readonly rules: readonly RuleResult[];
 }
 
-/** Something aimed for, and what was found. */
+/** A target, and the result. */
 export interface Target {
   readonly name: string;
   readonly aim: string;
@@ -29,7 +29,7 @@ export interface Target {
 
 const SGD_RATIO = 3;
 
-/** The least share of the speed of a copy that a rule on 1 MiB is to reach. */
+/** The target share of the speed of a copy for a rule on 1 MiB. */
 const COPY_RATIOS: Readonly<Record<string, number>> = { sgd: 0.6, adam: 0.5 };
 
 /** The share of a whole push's bytes that a push of a hundredth of the rows is to stay below. */
@@ -38,7 +38,7 @@ const SPARSE_SHARE = 0.03;
 /** How many times longer denormals may make a rule. */
 const DENORMAL_SLOWDOWN = 2;
 
-/** The targets that a run's findings tell about. Met or missed is decided by the median. */
+/** The targets for which a run has results. The median decides whether one is met. */
 export function targetsOf(findings: Findings): Target[] {
   const ratios = findings.throughput.flatMap(({ name, baseline, ratio, target }) =>
     ratio === undefined || target === undefined
@@ -100,7 +100,7 @@ function ruleTargets(rules: readonly RuleResult[]): Target[] {
   return [...copies, denormals];
 }
 
-/** The findings as tables that are Markdown, too. */
+/** The results as tables, which are also valid Markdown. */
 export function reportText(findings: Findings): string {
   const sections: [string, string[][]][] = [
     ["Throughput: median (min–max) of the rounds", throughputRows(findings.throughput)],

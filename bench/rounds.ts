@@ -52,7 +52,7 @@ export async function measureRounds(
   const rounds = new Map<string, Round[]>(measurements.map(({ name }) => [name, []]));
   for (let round = 1; round <= options.rounds; round++) {
     const once = async (measurement: Measurement): Promise<Round> => {
-      // The broker still clears away what the measurement before has left.
+      // The broker still removes what the previous measurement has left.
       await measurement.run(options.warmUpMs);
       const found = await measureOnce(measurement, options.durationMs);
       options.log(`${measurement.name}: ${found.mbPerSecond.toFixed(0)} MB/s (${round})`);

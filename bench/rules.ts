@@ -8,9 +8,9 @@ const PAGE_BYTES = 64 * 1024;
 /** Each figure is the best round within this time, and of so many rounds at least. */
 const MEASURE_MS = 200;
 const ROUNDS_MIN = 5;
-/** What one round works on at least, so that the clock's own time does not count. */
+/** The least work of one round, so that reading the clock does not matter. */
 const ROUND_BYTES = 8 * MIB;
-/** What is not counted: V8 compiles meanwhile. */
+/** Rounds that are not counted, while V8 compiles. */
 const WARM_UP_MS = 60;
 
 /** One rule on a float32 parameter of one size. */

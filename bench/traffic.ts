@@ -7,7 +7,7 @@ import { startJob, stepMeasurement, stepName } from "./ours.ts";
 import { measureRounds, type Throughput } from "./rounds.ts";
 import { warmUpJob } from "./warm-up.ts";
 
-/** Bytes that a push takes in the journals, next to those of a whole gradient. */
+/** Bytes that a push takes in the journals, compared with those of a whole gradient. */
 export interface SparseTraffic {
   readonly name: string;
   readonly fullBytes: number;

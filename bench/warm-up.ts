@@ -17,7 +17,7 @@ const LARGEST_MODEL: NamedModel = MODELS.reduce((most, model) =>
   model.blockBytes > most.blockBytes ? model : most,
 );
 
-/** Has all trainers do each operation for so long. */
+/** Runs each operation in all trainers for so long. */
 export async function warmUpJob(
   job: BenchJob,
   tasks: readonly { readonly operation: Operation; readonly encoding?: Encoding }[],
@@ -31,14 +31,14 @@ export async function warmUpJob(
 }
 
 /**
- * Has the broker's memory grow to what it will be: a stream in memory takes it by the gigabyte, and
+ * Makes the broker's memory grow to its later size: a stream in memory takes it by the gigabyte, and
  * what was deleted stays in use until the next garbage collection, so one such stream is not enough.
  */
 export async function growMemory(raw: Raw, durationMs: number): Promise<void> {
   for (let i = 0; i < 3; i++) await raw.journal(LARGEST_MODEL).run(durationMs);
 }
 
-/** Has the raw senders and receivers do for so long what they do. */
+/** Runs the raw senders and receivers for so long. */
 export async function warmUpRaw(raw: Raw, durationMs: number): Promise<void> {
   await raw.core(WARM_UP_MODEL).run(durationMs);
   await raw.journal(WARM_UP_MODEL).run(durationMs);

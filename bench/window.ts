@@ -1,4 +1,4 @@
-/** Bytes under way at one time in the raw measurements: what the clients of a job allow, too. */
+/** Bytes in flight at one time in the raw measurements, as many as clients of a job allow. */
 export const WINDOW_BYTES: number = 16 * 1024 ** 2;
 
 /** Bytes a reader of a raw stream asks for ahead: what a host allows each of its connections. */

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# How a version of nats-server stands: prints recommended, supported, warned or too-old.
-# The same rules as src/broker/broker-version.ts, for set-up, which runs before anything is
-# compiled; test/e2e/broker.test.ts holds the two together.
+# Rates a version of nats-server: prints recommended, supported, warned or too-old. The rules are
+# those of src/broker/broker-version.ts, for set-up, which runs before anything is compiled;
+# test/e2e/broker.test.ts compares the two.
 #
 #   scripts/broker-version.sh 2.12.15      (or sourced, for broker_standing and broker_version)
 
-# broker_version PROGRAM: the version the program reports, such as 2.12.15; fails if it is none.
+# broker_version PROGRAM: the version that the program reports, such as 2.12.15; fails if there is none.
 broker_version() {
   local output
   output=$("$1" --version 2>/dev/null) || return 1

@@ -1,5 +1,5 @@
-// Compiles the AssemblyScript of the kernels into the wasm.ts beside it. Run it after every change
-// there: `node scripts/build-kernels.mjs`. Plain JavaScript, because Node 20 does not strip types;
+// Compiles the AssemblyScript of the kernels into the wasm.ts next to it. Run it after every change
+// of them: `node scripts/build-kernels.mjs`. Plain JavaScript, because Node 20 does not strip types;
 // build-kernels.d.mts types it for the test.
 
 import { readFile, writeFile } from "node:fs/promises";
@@ -37,7 +37,7 @@ export async function compileModule({ assembly }) {
     ["--enable", "simd"],
     ["--optimizeLevel", "3", "--shrinkLevel", "0", "--converge", "--noAssert"],
     ["--importMemory", "--noExportMemory"],
-    // Constants of the module lie in the first page, which is kept free for them.
+    // The module's constants are in the first page, which is reserved for them.
     ["--initialMemory", "1", "--memoryBase", "16"],
     ["--baseDir", ".", "--outFile", "kernels.wasm"],
   ];

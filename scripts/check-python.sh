@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks types and format of the Python package, its tests and its benchmark, and the format of the examples,
-# with mypy and black. Where something for that is missing it says so and succeeds, unless --required is
-# given, as by `make test` after it has provided it.
+# with mypy and black. If one of them is missing it says so and succeeds, unless --required is given, as
+# `make test` does after it has installed them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=scripts/python-modules.sh
@@ -32,7 +32,7 @@ esac
 for tool in mypy black; do
   command -v "$tool" >/dev/null || not_checked "$tool is missing"
 done
-# mypy reads the types of what is imported.
+# mypy reads the types of imported packages.
 python=$(scripts/find-python.sh "${TEST_MODULES[@]}" 2>&1) || not_checked "${python#python: }"
 
 cd src/client/python

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Compiles a project file into a directory that holds nothing else afterwards; the directory is
-# exchanged only when the compilation succeeded.
+# Compiles a project file into a directory that then holds nothing else; the directory is replaced
+# only if the compilation succeeds.
 #
 #   scripts/compile.sh tsconfig.build.json dist
 set -euo pipefail
@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 project=$1
 directory=$2
 
-# Beside the target, so that the relative paths in source maps stay right.
+# Next to the target, so that the relative paths in source maps stay right.
 scratch=$(dirname "$directory")/.$(basename "$directory")-new
 mkdir -p "$(dirname "$directory")"
 rm -rf "$scratch"

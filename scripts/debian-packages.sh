@@ -1,6 +1,6 @@
-# Installs packages of Debian's archive: for the scripts of set-up, which source it.
+# Installs packages from Debian's archive; sourced by the scripts of set-up.
 
-# How long one waits for other installations on this machine.
+# How long to wait for other installations on this machine.
 readonly LOCK_SECONDS=1800
 
 say() { printf 'setup: %s\n' "$*" >&2; }
@@ -25,7 +25,7 @@ install_packages() {
   apt_get install -y --no-install-recommends -o Dpkg::Use-Pty=0 "$@"
 }
 
-# provide_packages PURPOSE: installs the packages that `missing`, a function of the caller, prints one a
+# provide_packages PURPOSE: installs the packages that `missing`, a function of the caller, prints, one per
 # line. PURPOSE says what cannot be done without them. Needs root or sudo, unless nothing is missing.
 provide_packages() {
   local purpose=$1 packages by_hand
@@ -36,7 +36,7 @@ provide_packages() {
     # directory; it stays locked until this shell closes it.
     exec {apt_lock}</var/lib/apt
     flock -w "$LOCK_SECONDS" "$apt_lock" || say "another set-up has not finished after $LOCK_SECONDS s"
-    # The other one may have installed them.
+    # Another set-up may have installed them meanwhile.
     mapfile -t packages < <(missing)
   fi
   if ((${#packages[@]} == 0)); then

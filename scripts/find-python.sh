@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Prints the path of a CPython 3.9 or newer that has the modules named: PSERVER_PYTHON, else Debian's,
-# else the first on the PATH. Without any it says in one line what each of them lacks.
+# Prints the path of a CPython 3.9 or newer that has the given modules: PSERVER_PYTHON, else Debian's,
+# else the first on the PATH. If there is none, says in one line what each of them lacks.
 #
 #   scripts/find-python.sh [MODULE…]
 set -euo pipefail
 
-# why_not PYTHON MODULE…: what is wrong with it; nothing if it is good.
+# why_not PYTHON MODULE…: what is wrong with it; nothing if it can be used.
 why_not() {
   local python=$1
   shift

@@ -10,7 +10,7 @@ bin=${DESTDIR:-}$prefix/bin
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-# Packed, so that exactly the files of the published package are installed.
+# `npm pack` first, so that exactly the files of the published package are installed.
 npm pack --ignore-scripts --loglevel=error --pack-destination "$scratch" >/dev/null
 rm -rf "$target"
 mkdir -p "$target" "$bin"
@@ -24,8 +24,8 @@ npm ls --omit=dev --all --parseable --loglevel=error | while IFS= read -r direct
   cp -R "$directory" "$(dirname "$target/$relative")/"
 done
 
-# The broker that set-up was told of, built or unpacked, where the installed package looks for it first
-# too. One on the PATH is found as it is.
+# The broker that set-up found, built or unpacked, into the place where the installed package looks first.
+# A broker on the PATH needs no copy.
 broker=${PSERVER_NATS_SERVER:-.tools/bin/nats-server}
 if [[ -x $broker ]]; then
   mkdir -p "$target/.tools/bin"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds the Python wheel into build/wheel/, and prints its path: nats_pserver-VERSION-py3-none-PLATFORM.whl
-# with libpserver, and with each library that it needs and that is not on every Linux of PLATFORM, under
-# names of their own, so that they do not meet others of the same process. `make wheel` builds what goes
-# into it first. Needs the package index for its build tools; they stay in build/python/wheel-tools.
+# with libpserver and each library that it needs and that not every Linux of PLATFORM has. These are
+# renamed, so that they do not clash with others in the same process. `make wheel` first builds what goes
+# into it. Needs the package index for its build tools; they stay in build/python/wheel-tools.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=scripts/python-modules.sh
@@ -23,10 +23,10 @@ fail() {
   exit 1
 }
 
-# logged PROGRAM ARGUMENT…: runs it silently; what it printed is in $scratch/log.
+# logged PROGRAM ARGUMENT…: runs it silently, with its output in $scratch/log.
 logged() { "$@" >"$scratch/log" 2>&1 </dev/null; }
 
-# explain WHAT: ends with why WHAT did not succeed.
+# explain WHAT: ends the script with the reason why WHAT failed.
 explain() {
   if grep -qE 'No matching distribution|Could not install packages|ConnectionError|NewConnection|Temporary failure|timed out|ProxyError|SSLError' "$scratch/log"; then
     fail "$1: the package index cannot be reached, or lacks what is needed (PIP_INDEX_URL names another): $(grep -oE 'ERROR: .*' "$scratch/log" | tail -n 1)"
@@ -35,7 +35,7 @@ explain() {
   fail "$1; the lines above say why"
 }
 
-# The stamp holds what is installed.
+# The stamp names what is installed.
 provide_tools() {
   local python
   python=$(scripts/find-python.sh "${BUILD_MODULES[@]}") || exit 1
@@ -47,7 +47,7 @@ provide_tools() {
   printf '%s\n' "$stamp" >"$TOOLS/stamp"
 }
 
-# package_of FILE: the Debian package that holds it; nothing if none does.
+# package_of FILE: the Debian package that contains it; nothing if none does.
 package_of() {
   local path
   # Packages name files where /lib was before it became a link to /usr/lib, or where it leads.
@@ -56,7 +56,7 @@ package_of() {
   done
 }
 
-# The licence of each library that libpserver is linked with, except glibc, as its Debian package has it.
+# The licences of the libraries that libpserver is linked with, except glibc, from their Debian packages.
 collect_licenses() {
   rm -rf "$LICENSES"
   mkdir -p "$LICENSES"

@@ -1,12 +1,11 @@
 #!/usr/bin/env bash
-# Provides nats-server for who has none: built with Go in the version that is pinned here, else taken
-# out of Debian's package. For scripts/setup.sh, which sources it, and for `pserver setup`, which runs it
-# from the installed package; it changes nothing outside DIRECTORY and its parent, the caches of Go,
-# and Debian's package lists.
+# Provides nats-server: builds the version that is pinned here with Go, or else unpacks Debian's package.
+# scripts/setup.sh sources it, and `pserver setup` runs it from the installed package. It changes nothing
+# outside DIRECTORY and its parent, the caches of Go, and Debian's package lists.
 #
 #   scripts/provide-broker.sh DIRECTORY [--or-keep PROGRAM]
 #
-# PROGRAM is one that works, but is old: it is kept where Go cannot build the pinned one.
+# PROGRAM is a broker that works but is old: it is used if Go cannot build the pinned one.
 
 # shellcheck source=scripts/broker-version.sh
 . "$(dirname "${BASH_SOURCE[0]}")/broker-version.sh"
@@ -20,7 +19,7 @@ fail() {
   exit 1
 }
 
-# standing_of PROGRAM: as broker_standing, or "none" if it is not there or does not run.
+# standing_of PROGRAM: as broker_standing, or "none" if the program is missing or does not run.
 standing_of() {
   local version
   if command -v "$1" >/dev/null && version=$(broker_version "$1"); then
@@ -32,15 +31,15 @@ standing_of() {
 
 is_good() { [[ $1 == recommended || $1 == supported ]]; }
 
-# warn_about PROGRAM: what a broker that is old but usable lacks. The list by version is that of
-# src/broker/broker-version.ts, which `pserver up` prints; here it is in short.
+# warn_about PROGRAM: what an old but usable broker lacks. A short form of the list by version in
+# src/broker/broker-version.ts, which `pserver up` prints.
 warn_about() {
   say "WARNING: $1 is nats-server $(broker_version "$1"); 2.12 is recommended, 2.10.28 and 2.11.2 are the oldest without these gaps."
   say "WARNING: it may lose acknowledged updates at a power loss and records above 32 MiB, purges disturb other consumers before 2.9.15, security fixes are missing; never run it as a cluster."
 }
 
-# build_broker DIRECTORY: builds the pinned broker with Go, without a C compiler. An attempt that failed
-# is not repeated with the same Go while the mark of it lies beside DIRECTORY.
+# build_broker DIRECTORY: builds the pinned broker with Go, without a C compiler. A failed attempt leaves
+# a file next to DIRECTORY; while that exists, the same Go does not try again.
 build_broker() {
   command -v go >/dev/null || return 1
   local go_version directory state failed
@@ -72,8 +71,8 @@ as_root() {
   fi
 }
 
-# unpack_debian PACKAGE MEMBER TARGET: takes a program out of Debian's package. It is not installed:
-# that would start it as a service of the system, on the port that we or others use.
+# unpack_debian PACKAGE MEMBER TARGET: takes a program out of Debian's package. Installing the package
+# would start it as a service of the system, on the port that we or others use.
 unpack_debian() {
   command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null || return 1
   say "unpacking $1 of the Debian archive"
@@ -98,7 +97,7 @@ unpack_debian() {
   rm -rf "$scratch"
 }
 
-# provide_broker DIRECTORY [PROGRAM]: puts nats-server into DIRECTORY, or keeps PROGRAM, which is old.
+# provide_broker DIRECTORY [PROGRAM]: puts nats-server into DIRECTORY, or settles for PROGRAM, which is old.
 provide_broker() {
   local program=$1/nats-server
   if build_broker "$1"; then return; fi
@@ -119,7 +118,7 @@ if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
   elif [[ $# != 1 ]]; then
     fail "expected DIRECTORY [--or-keep PROGRAM]; received $*"
   fi
-  # Whoever asks by hand wants it tried again.
+  # Called by hand: try again what failed before.
   rm -f "$(dirname "$1")/go-failed"
   provide_broker "$1" "$kept"
 fi

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Provides a virtual environment with the wheel that `make wheel` left, for tests, and prints the path of
-# its Python. It is made anew when the wheel has changed. Several may ask for one at once.
+# Provides a virtual environment with the wheel of `make wheel`, for tests, and prints the path of its
+# Python. It is made anew when the wheel has changed. Several processes may run this at once.
 #
 #   scripts/python-environment.sh empty    the wheel, its dependencies, and what the tests run with, all
 #                                          from the package index; installed without a compiler on the PATH
@@ -18,7 +18,7 @@ fail() {
   exit 1
 }
 
-# install ARGUMENT…: installs nothing that would have to be compiled, and finds nothing that could.
+# install ARGUMENT…: pip install, of wheels only and without a compiler on the PATH.
 install() {
   PATH="$environment/bin" "$environment/bin/python" -m pip install -q --only-binary=:all: "$@" \
     >"$environment/log" 2>&1 </dev/null && return

@@ -1,7 +1,7 @@
-# Modules of Python that the package is built, tested and checked with: for the scripts that source it.
+# Python modules that the package is built, tested and checked with; sourced by other scripts.
 # shellcheck disable=SC2034
 
-# Come with CPython, but in Debian not with all of it.
+# Part of CPython, but Debian packages some of them separately.
 readonly BUILD_MODULES=(venv ensurepip)
 
 # In Debian python3-NAME.

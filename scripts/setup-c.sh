@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Provides what the C libraries and their examples are built with: compilers for C and C++, make,
-# pkg-config, and the development packages of NATS's client, msgpack-c and curl; with --for-tests also what their tests run with.
-# Says nothing when all is there. What is missing comes from Debian's archive, and needs root or sudo.
+# pkg-config, and the development packages of NATS's client, msgpack-c and curl; with --for-tests also
+# what their tests need. Prints nothing if nothing is missing. Missing packages are installed from
+# Debian's archive, which needs root or sudo.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=scripts/debian-packages.sh
@@ -9,7 +10,7 @@ cd "$(dirname "$0")/.."
 
 has_library() { has_program pkg-config && pkg-config --exists "$1"; }
 
-# Packages that are missing, one a line.
+# Missing packages, one per line.
 missing() {
   has_program cc || printf 'gcc\nlibc6-dev\n'
   has_program c++ || echo g++

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Provides what the Python wheel is built with: CPython 3.9 or newer with venv, CMake, and strip; with
-# --for-tests also what its tests and checks run with (numpy, h5py, PyTorch, pytest, hypothesis, mypy, black).
-# Says nothing when all is there. What is missing comes from Debian's archive, and needs root or sudo.
+# --for-tests also what its tests and checks need (numpy, h5py, PyTorch, pytest, hypothesis, mypy, black).
+# Prints nothing if nothing is missing. Missing packages are installed from Debian's archive, which needs
+# root or sudo.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=scripts/debian-packages.sh
@@ -12,7 +13,7 @@ cd "$(dirname "$0")/.."
 has_python() { scripts/find-python.sh "$@" >/dev/null 2>&1; }
 debian_has() { PSERVER_PYTHON=/usr/bin/python3 has_python "$@"; }
 
-# Packages that are missing, one a line.
+# Missing packages, one per line.
 missing() {
   has_program cmake || echo cmake
   has_program strip || echo binutils

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Provides the Slurm of the end-to-end tests, with the munge that it authenticates by. Debian's packages are
-# unpacked into .tools/slurm and not installed: that would start their services. Says nothing when all is there.
+# Provides Slurm for the end-to-end tests, with munge for its authentication. Debian's packages are unpacked
+# into .tools/slurm: installing them would start their services. Prints nothing if nothing is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -19,7 +19,7 @@ as_root() {
   fi
 }
 
-# download DIRECTORY: the packages, installed ones too, and those that they need and this machine lacks.
+# download DIRECTORY: fetches the packages, even if installed, and their dependencies that this machine lacks.
 download() {
   mkdir -p "$1/partial"
   apt-get install -y -q --download-only --reinstall --no-install-recommends -o Debug::NoLocking=1 \

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes a fresh checkout ready to build and run: checks Node, installs the packages that
 # package-lock.json pins, and finds or provides a broker; with --for-tests also the etcd that only
-# tests need. Says nothing when all is there.
+# tests need. Prints nothing if nothing is missing.
 # Outside the checkout it changes only the caches of npm and Go, and Debian's package lists.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -24,8 +24,8 @@ check_node() {
   fi
 }
 
-# Installs when the lock file differs from the one that was installed last, by content: the
-# times of files say nothing after a checkout. Packages run no code of theirs on the way.
+# Installs if the content of the lock file differs from that of the last installation: the times
+# of files mean nothing after a checkout. Packages run none of their own code.
 install_packages() {
   cmp -s package-lock.json "$INSTALLED_LOCK" && return
   say "installing the packages of package-lock.json"
@@ -33,7 +33,7 @@ install_packages() {
   cp package-lock.json "$INSTALLED_LOCK"
 }
 
-# The broker of tests and of `pserver up`: one that is there and good, else one in .tools/bin.
+# The broker of tests and of `pserver up`: one that is installed and good, else one in .tools/bin.
 find_or_provide_broker() {
   if [[ -n ${PSERVER_NATS_SERVER:-} ]]; then
     case $(standing_of "$PSERVER_NATS_SERVER") in
@@ -49,7 +49,7 @@ find_or_provide_broker() {
   local_standing=$(standing_of "$LOCAL_BROKER")
   path_standing=$(standing_of "${path_broker:-nats-server}")
   if is_good "$local_standing"; then return; fi
-  # A local one of an older set-up would be found before it.
+  # The broker of an older set-up would be found before it.
   if is_good "$path_standing"; then
     rm -f "$LOCAL_BROKER"
     return

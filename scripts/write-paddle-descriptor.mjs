@@ -1,5 +1,5 @@
-// Writes src/protocol/config/paddle/descriptor.ts, the form of the .proto files beside it that the
-// package carries, because compiled code is without them. Run it after a change of one of them:
+// Writes src/protocol/config/paddle/descriptor.ts, a constant with the contents of the .proto files next
+// to it, which the compiled package does not contain. Run it after a change of one of them:
 // `node scripts/write-paddle-descriptor.mjs`. A test compares. Plain JavaScript, because Node 20 does
 // not strip types; write-paddle-descriptor.d.mts types it for the test.
 
@@ -19,7 +19,7 @@ export function paddleDescriptor() {
     protobuf.parse(readFileSync(join(DIRECTORY, file), "utf8"), root, { keepCase: true });
   }
   const descriptor = JSON.parse(JSON.stringify(root.resolveAll()));
-  // Text in proto2 need not be UTF-8, but names are: readers are to refuse any other.
+  // proto2 allows text that is not UTF-8, but names must be: have readers refuse any other text.
   for (const message of Object.values(descriptor.nested.paddle.nested)) {
     message.options = { ...message.options, features: { utf8_validation: "VERIFY" } };
   }

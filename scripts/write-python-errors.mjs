@@ -1,5 +1,5 @@
 // Writes src/client/python/pserver/errors.py, an exception for each code of the protocol, and
-// _native/codes.py, which one each status of the C library is. Run it after every change of
+// _native/codes.py, the exception of each status of the C library. Run it after every change of
 // src/protocol/errors.ts: `make build && node scripts/write-python-errors.mjs`. Plain JavaScript, because
 // Node 20 does not strip types; write-python-errors.d.mts types it for the test.
 

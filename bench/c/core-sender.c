@@ -1,4 +1,4 @@
-/* Publishes to core NATS; the receiver's reports keep what is under way within the window. */
+/* Publishes to core NATS; the receiver's reports keep the bytes in flight within the window. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -3,14 +3,14 @@ import { machineMs, serveAgent } from "../agent.ts";
 import { Payloads } from "../payloads.ts";
 import { WINDOW_BYTES } from "../window.ts";
 
-/** Publishes to core NATS; the receiver's reports keep what is under way within the window. */
+/** Publishes to core NATS; the receiver's reports keep the bytes in flight within the window. */
 const commands = {
   async open({ url, subject }: { url: string; subject: string }): Promise<void> {
     connection = await connect({ servers: [url], timeout: 10_000, name: "bench core sender" });
     connection.subscribe(`${subject}.received`, {
       callback: (_error, message) => {
         const count = Number(message.string());
-        // The last report of the run before may come late, and would open the window without bounds.
+        // The last report of the previous run may come late, and would open the window too far.
         if (count > messages) return;
         received = count;
         onReceived();
@@ -57,7 +57,7 @@ export type CoreSender = typeof commands;
 
 let connection: NatsConnection | undefined;
 let target = "";
-/** Of the run that is under way: sent, and known to have been received. */
+/** Of the current run: sent, and known to have been received. */
 let messages = 0;
 let received = 0;
 let onReceived: () => void = () => {};

@@ -13,7 +13,7 @@ const commands = {
         console.error(`host: ${failed.at(-1)}`);
       },
     });
-    // A shard that cannot be served would make the first call wait for its whole time.
+    // A shard that cannot be served would make the first call wait until its deadline.
     if (failed.length > 0) throw new Error(failed[0]);
   },
 

@@ -16,7 +16,7 @@ struct cars {
   float mpg[CARS_MAX];
 };
 
-/** The part of one of several trainers: every car whose number leaves this rest. */
+/** The part of one of several trainers: every car whose number has this remainder. */
 struct part {
   int rank;
   int trainers;

@@ -2,19 +2,19 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 
-/** A line that a child process has said, as an object. */
+/** A JSON line from a child process, as an object. */
 export type Message = Readonly<Record<string, unknown>>;
 
 /** How to start a child process. */
 export interface ChildOptions {
   /** What messages call it. */
   readonly name: string;
-  /** The program's file, run in the way that this process runs its own. */
+  /** The program's file, run in the same way as that of this process. */
   readonly script: string;
   readonly arguments: readonly string[];
   /** Gets each line of its standard output that is a JSON object. */
   readonly onMessage: (message: Message) => void;
-  /** Called if it ends although nobody stopped or killed it. */
+  /** Called if it ends and nobody has stopped or killed it. */
   readonly onFailure: (error: Error) => void;
 }
 
@@ -22,9 +22,9 @@ const STOP_TIMEOUT_MS = 10_000;
 const LOG_LINES_MAX = 20;
 
 /**
- * A child process that says what it does as JSON lines and ends when it is told to. It has a
- * process group of its own, so that Ctrl-C reaches only us, and a channel that closes when we are
- * gone, which it watches.
+ * A child process that reports what it does as JSON lines and ends when told to. It has a process
+ * group of its own, so that Ctrl-C reaches only this process, and a channel that closes when this
+ * process ends, which it watches.
  */
 export class Child {
   readonly name: string;
@@ -51,13 +51,13 @@ export class Child {
     return this.#running;
   }
 
-  /** Ends it with SIGKILL, as a crash would, and waits until it is gone and all it said is read. */
+  /** Ends it with SIGKILL, like a crash, and waits until it has ended and its output is read. */
   async kill(): Promise<void> {
     this.signal("SIGKILL");
     await this.#ended;
   }
 
-  /** Asks it to end, insists with SIGKILL after 10 s, and waits as {@link kill} does. */
+  /** Asks it to end, kills it after 10 s, and waits as {@link kill} does. */
   async stop(): Promise<void> {
     this.signal("SIGTERM");
     const insist = setTimeout(() => this.#process.kill("SIGKILL"), STOP_TIMEOUT_MS);
@@ -65,7 +65,7 @@ export class Child {
     clearTimeout(insist);
   }
 
-  /** Sends a signal that is to end it, without a wait. */
+  /** Sends a signal to end it, without waiting. */
   signal(signal: "SIGTERM" | "SIGKILL"): void {
     this.#expectedToEnd = true;
     if (this.#running) this.#process.kill(signal);

@@ -1,6 +1,6 @@
 import type { Evaluation } from "./network.ts";
 
-/** What the display says of one trainer. */
+/** What the display shows of one trainer. */
 export interface TrainerProgress {
   readonly name: string;
   readonly state: "starting" | "training" | "killed" | "finished";
@@ -31,8 +31,8 @@ const BAR_CHARACTERS = 24;
 const PLAIN_INTERVAL_MS = 2_000;
 
 /**
- * Tells the story of the run line by line. On a terminal the state of the training stays below it
- * and is redrawn; elsewhere a line is printed every two seconds.
+ * Prints the events of the run line by line. On a terminal the state of the training is redrawn
+ * below them; elsewhere it is printed as a line every two seconds.
  */
 export class Display {
   readonly #stream: DisplayStream;
@@ -43,7 +43,7 @@ export class Display {
     this.#stream = stream;
   }
 
-  /** Prints a line of the story. */
+  /** Prints an event. */
   tell(text: string): void {
     this.#stream.write(`${this.#erase()}${text}\n${this.#drawn.join("")}`);
   }
@@ -62,7 +62,7 @@ export class Display {
     }
   }
 
-  /** Leaves the last state on the screen; what is told then follows it. */
+  /** Leaves the last state on the screen; later events follow it. */
   finish(): void {
     this.#drawn = [];
   }

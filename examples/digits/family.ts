@@ -11,7 +11,7 @@ export function programFile(program: string): string {
   return resolve(import.meta.dirname, `${program}${ENDING}`);
 }
 
-/** The processes and the directory of one run, all gone when it ends, however it ends. */
+/** The processes and the directory of one run, all removed when it ends, however it ends. */
 export class Family {
   /** For everything that the run writes. */
   readonly directory: string = mkdtempSync(join(tmpdir(), "digits-"));
@@ -28,14 +28,14 @@ export class Family {
       fail = reject;
     });
     this.fail = fail;
-    // Only a run that waits for something looks at it.
+    // Handled here, because nobody may be waiting for it.
     this.failed.catch(() => {});
     const tooLong = new Error(`it did not finish in ${timeoutMs / 1000} s`);
     setTimeout(() => this.fail(tooLong), timeoutMs).unref();
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
       process.once(signal, () => {
         this.fail(new Error(`interrupted by ${signal}`));
-        // The second one no longer waits for anybody.
+        // The second signal waits for nobody.
         process.once(signal, () => process.exit(1));
       });
     }
@@ -76,8 +76,8 @@ export class Family {
   }
 
   /**
-   * Ends the processes and removes the directory. The first one started, on whose broker the others
-   * depend, is stopped in order after they were killed: what they know is of no use any more.
+   * Ends the processes and removes the directory. The first process, whose broker the others need, is
+   * stopped in order after the others were killed.
    */
   async end(): Promise<void> {
     this.#ended = true;

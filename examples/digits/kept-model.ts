@@ -1,10 +1,10 @@
 import { copyFile, mkdir } from "node:fs/promises";
 import { basename, join, relative, resolve } from "node:path";
 
-/** The command as it is run in a checkout. */
+/** The command, as run in a checkout. */
 const PSERVER = "node dist/cli/main.js";
 
-/** Copies a saved model into a directory, made if needed, and answers its path there. */
+/** Copies a saved model into a directory, made if needed; returns its path there. */
 export async function keepModel(file: string, directory: string): Promise<string> {
   await mkdir(directory, { recursive: true });
   const kept = resolve(join(directory, basename(file)));
@@ -12,7 +12,7 @@ export async function keepModel(file: string, directory: string): Promise<string
   return kept;
 }
 
-/** What to do with a model that was kept: command lines for the directory `from`. */
+/** What to do with a kept model: command lines for the directory `from`. */
 export function nextSteps(kept: string, job: string, from: string): string {
   const path = relative(from, kept);
   return `

@@ -10,7 +10,7 @@ import { Team } from "./team.ts";
 import { Watch } from "./watch.ts";
 
 // The demo: three to four trainer processes teach a network to read digits through a parameter
-// server that loses a trainer and a host on the way. Nothing acknowledged may be lost or doubled.
+// server that loses a trainer and a host on the way. No acknowledged update may be lost or applied twice.
 
 const JOB = "digits";
 
@@ -31,12 +31,12 @@ const TRAINING_MS = 75_000;
 const TIMEOUT_MS = 300_000;
 const POLL_MS = 20;
 
-// Placement gives a host of this name shards of the model whatever the name of the first one is,
-// but for one run in ten thousand.
+// Placement gives a host of this name shards of the model whatever the name of the first host is,
+// except in one run of ten thousand.
 const DOOMED_HOST = "blue";
 const SPARE_HOST = "red";
 
-// The broker is our own and asks for nothing: settings for another one would only confuse.
+// The demo's own broker needs no credentials: settings for another broker must not be used.
 for (const name of Object.keys(process.env)) if (name.startsWith("NATS_")) delete process.env[name];
 
 const startedMs = performance.now();
@@ -112,7 +112,7 @@ total     ${seconds(performance.now() - startedMs)}`);
   display.tell(nextSteps(kept, JOB, process.cwd()));
   await observer.close();
 
-  /** Kills the doomed host; how long it takes until every trainer has done a round since. */
+  /** Kills a host; returns how long it takes until every trainer has done a round since. */
   async function killHost(): Promise<number> {
     const shards = await servers.shardsOf(DOOMED_HOST);
     const parameters = await observer.parametersIn(shards);

@@ -24,7 +24,7 @@ export const PARAMETERS: readonly ParameterName[] = Object.keys(SHAPES) as Param
  */
 export type Weights = Readonly<Record<ParameterName, Float32Array | Float64Array>>;
 
-/** What a batch says of the weights. */
+/** How well the weights do on a batch. */
 export interface Evaluation {
   /** Mean cross-entropy in nats; ln 10 ≈ 2.3 for pure guessing. */
   readonly loss: number;
@@ -200,7 +200,7 @@ function softmax(row: Float32Array | Float64Array): void {
   for (const value of row) largest = Math.max(largest, value);
   let sum = 0;
   for (let i = 0; i < row.length; i++) {
-    // Less the largest, no exponential overflows.
+    // The largest is subtracted, so that no exponential overflows.
     const exponential = Math.exp((row[i] as number) - largest);
     row[i] = exponential;
     sum += exponential;

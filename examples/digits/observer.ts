@@ -7,7 +7,7 @@ import { programFile } from "./family.ts";
 import { type Evaluation, evaluate, PARAMETERS } from "./network.ts";
 import { toWeights } from "./tensors.ts";
 
-/** What the server holds, scored. */
+/** Scores of the server's weights. */
 export interface Observation {
   /** On the test digits. */
   readonly evaluation: Evaluation;
@@ -24,7 +24,7 @@ export interface SavedScore {
 
 const CALL = { timeoutMs: 60_000 };
 
-/** A client that trains nothing: it looks at the weights and has them saved. */
+/** A client that does not train: it reads the weights and asks for saves. */
 export class Observer {
   readonly #ps: Client;
   readonly #test: Batch;
@@ -62,7 +62,7 @@ export class Observer {
       .map(({ name }) => name);
   }
 
-  /** Has the model saved and the file, below the hosts' model directory, scored by a fresh process. */
+  /** Saves the model below the hosts' model directory, and has a fresh process score the file. */
   async saveAndScore(path: string, modelDirectory: string): Promise<SavedScore> {
     const saved = await this.#ps.saveModel(path, CALL);
     const { bytes } = saved;

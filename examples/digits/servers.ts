@@ -7,13 +7,13 @@ import { type Family, programFile } from "./family.ts";
 
 const PSERVER = "../../src/cli/main";
 
-// The journal of a few thousand updates would be a gigabyte; nobody will replay this one.
+// The journal of a few thousand updates would be a gigabyte; nobody needs its history.
 const KEPT_JOURNAL = ["--retain", "64MiB"];
 
 const STATUS_TIMEOUT_MS = 30_000;
 const POLL_MS = 500;
 
-/** The servers of one run, started with the command `pserver` as anybody would start them. */
+/** The servers of one run, started with the command `pserver`. */
 export class Servers {
   /** Address of the broker. */
   readonly url: string;

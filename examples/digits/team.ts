@@ -1,7 +1,7 @@
 import type { Child, Message } from "./child.ts";
 import type { TrainerProgress } from "./display.ts";
 
-/** Starts the process of a trainer; `onMessage` gets what it says. */
+/** Starts the process of a trainer; `onMessage` receives its messages. */
 export type StartTrainer = (
   name: string,
   args: readonly string[],
@@ -20,7 +20,7 @@ interface Member {
   roundStartedMs: number;
 }
 
-/** The trainers, and what they say of themselves. */
+/** The trainers, and what they report. */
 export class Team {
   readonly #start: StartTrainer;
   readonly #members = new Map<string, Member>();
@@ -39,7 +39,7 @@ export class Team {
     return sum(this.#members.values(), (member) => member.sent - member.updates);
   }
 
-  /** Where each trainer stands, in the order in which they joined. */
+  /** The state of each trainer, in the order in which they joined. */
   get progress(): readonly TrainerProgress[] {
     return [...this.#members].map(([name, { state, updates, loss }]) => ({
       name,
@@ -78,7 +78,7 @@ export class Team {
     this.#members.set(name, member);
   }
 
-  /** Ends a trainer in the middle of whatever it does. */
+  /** Kills a trainer in the middle of its work. */
   async kill(name: string): Promise<void> {
     const member = this.#members.get(name);
     if (member === undefined) throw new Error(`no trainer is named ${name}`);

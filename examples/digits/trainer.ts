@@ -5,13 +5,13 @@ import { differentiate, initialWeights, PARAMETERS } from "./network.ts";
 import { toTensors, toWeights } from "./tensors.ts";
 
 // One trainer: pulls the weights, computes gradients on its next batch, sends them, again and
-// again, waiting for no other trainer. Says what it does as JSON lines on standard output.
+// again, waiting for no other trainer. Reports what it does as JSON lines on standard output.
 
 // Plain SGD, slow enough for gradients of weights that other trainers have changed meanwhile.
 const BATCH_SIZE = 64;
 const LEARNING_RATE = 0.15;
 
-// Longer than it takes to replace a host: calls wait for that and then go on.
+// Longer than it takes to replace a host: calls wait for that and then continue.
 const CALL = { timeoutMs: 60_000 };
 
 const { values: flags } = parseArgs({
@@ -29,13 +29,13 @@ for (const signal of ["SIGTERM", "SIGINT"]) {
     stopping = true;
   });
 }
-// Whoever has started it is gone, and probably the broker too.
+// The parent process has ended, and probably the broker, too.
 process.once("disconnect", () => process.exit(1));
 
 const { train } = await loadDigits();
 const ps = await connect({ url: flags.url, job: flags.job, trainer: flags.trainer });
 
-// One trainer is selected to say how training starts; `getParams` of the others waits for it.
+// One trainer is selected to initialize the job; `getParams` of the others waits for it.
 const selected = await ps.beginInit({ wait: false, ...CALL });
 if (selected) {
   const tensors = toTensors(initialWeights(Number(flags.seed)));

@@ -17,7 +17,7 @@ export interface WatchOptions {
 const SHOW_INTERVAL_MS = 250;
 const OBSERVE_INTERVAL_MS = 2_000;
 
-/** Shows four times a second how training stands, and scores the weights every two seconds. */
+/** Shows the state of the training four times a second, and scores the weights every two seconds. */
 export class Watch {
   readonly #options: WatchOptions;
   readonly #startedMs = performance.now();
@@ -33,7 +33,7 @@ export class Watch {
     options.family.failed.catch(() => clearInterval(this.#timer));
   }
 
-  /** How long training has gone on. */
+  /** How long training has run. */
   get elapsedMs(): number {
     return performance.now() - this.#startedMs;
   }
@@ -53,7 +53,7 @@ export class Watch {
     this.#observe().catch(this.#options.family.fail);
   }
 
-  /** Waits while a host is replaced; what is shown goes on meanwhile. */
+  /** Waits while a host is replaced; the display continues meanwhile. */
   async #observe(): Promise<void> {
     this.#observing = true;
     const { evaluation } = await this.#options.observer.observe();

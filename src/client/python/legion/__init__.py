@@ -1,4 +1,4 @@
-"""Legion's API on this server: scripts written for it run with the import they have.
+"""Legion's API on this server: scripts written for Legion run with their import unchanged.
 
 >>> from legion import Client
 >>> client = Client()

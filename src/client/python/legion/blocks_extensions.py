@@ -1,7 +1,8 @@
 """What Legion's extensions for Blocks did, for any training loop.
 
-An extension is told where the loop is: :meth:`~Extension.before_training`, :meth:`~Extension.after_batch`,
-:meth:`~Extension.after_epoch`, :meth:`~Extension.after_training`. It is set off at those that its arguments name.
+Calls tell an extension where the loop is: :meth:`~Extension.before_training`,
+:meth:`~Extension.after_batch`, :meth:`~Extension.after_epoch`, :meth:`~Extension.after_training`. Its
+arguments say which of them trigger it.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ from .shared_values import SharedValues
 
 _logger = logging.getLogger("legion")
 
-#: Weight of the last exchange in the mean time of an exchange.
+#: Weight of the last exchange in the average time of exchanges.
 _LAST_WEIGHT = 0.2
 
 
 class Extension:
-    """Something that is done at moments of training.
+    """Something that happens at certain moments of training.
 
-    ``before_training`` and ``after_training``: at the begin and at the end; ``every_n_batches`` and
-    ``every_n_epochs``: after each so many. ``log`` gets its rows, as ``log[entry] = value``.
+    ``before_training`` and ``after_training``: at the beginning and at the end; ``every_n_batches`` and
+    ``every_n_epochs``: after every so many. ``log`` receives its rows, as ``log[entry] = value``.
     """
 
     def __init__(
@@ -43,7 +44,7 @@ class Extension:
         self._at_end = after_training
 
     def do(self, which_callback: str = "after_batch", *args: Any) -> None:
-        """What the extension does when it is set off."""
+        """What the extension does when it is triggered."""
         raise NotImplementedError
 
     def before_training(self) -> None:
@@ -52,12 +53,12 @@ class Extension:
             self.do("before_training")
 
     def after_batch(self, *batch: Any) -> None:
-        """A batch has been worked on."""
+        """A batch has been processed."""
         if self._batches.is_due():
             self.do("after_batch", *batch)
 
     def after_epoch(self) -> None:
-        """All data have been gone through once."""
+        """All data have been processed once."""
         if self._epochs.is_due():
             self.do("after_epoch")
 
@@ -68,11 +69,11 @@ class Extension:
 
 
 class SharedParamsAutoSync(Extension):
-    """Exchanges all parameters when it is set off: pushes the local values, then adopts the server's.
+    """Exchanges all parameters when triggered: pushes the local values, then adopts the server's.
 
     ``params``: a dict of arrays, of tensors or of shared variables (``get_value``, ``set_value``), or a
     ``torch.nn.Module``; values are adopted in place. The constructor creates each parameter and adopts what
-    the server has. ``alpha`` and ``beta`` as of ``Client.push_full``; 0.5 and 0.5 is Legion's advice.
+    the server has. ``alpha`` and ``beta`` are those of ``Client.push_full``; Legion advises 0.5 and 0.5.
     With ``want_sync_timing_log`` each exchange logs ``param_sync_start``, ``param_sync_end`` (seconds since
     the epoch) and ``param_sync_duration``.
     """
@@ -115,11 +116,11 @@ class SharedParamsAutoSync(Extension):
 
 
 class SharedParamsRateLimited(SharedParamsAutoSync):
-    """Exchanges when it is set off unless exchanges take more than ``maximum_rate`` of the time.
+    """Exchanges when triggered, unless exchanges take more than ``maximum_rate`` of the time.
 
-    That is, unless the mean time of an exchange, the last one weighing 0.2, is less than ``maximum_rate``
-    times the seconds since the last one ended. The first always takes place. Legion's advice:
-    ``every_n_batches=1`` and a rate of about 0.5 / number of workers. ``clock`` gives seconds.
+    It exchanges if the average time of an exchange, in which the last one weighs 0.2, is less than
+    ``maximum_rate`` times the seconds since the last one ended. The first always takes place. Legion
+    advises ``every_n_batches=1`` and a rate of about 0.5 / number of workers. ``clock`` gives seconds.
     """
 
     def __init__(
@@ -160,9 +161,9 @@ class Timestamp(Extension):
 
 
 class StopAfterTimeElapsed(Extension):
-    """Ends the process in order, with exit code 0, once it is so many seconds old; as ``sys.exit`` does.
+    """Ends the process like ``sys.exit``, with exit code 0, once it is so many seconds old.
 
-    ``total_duration`` counts from when the extension was made. ``clock`` gives seconds.
+    ``total_duration`` counts from the making of the extension. ``clock`` gives seconds.
     """
 
     def __init__(
@@ -179,7 +180,7 @@ class StopAfterTimeElapsed(Extension):
 
 
 class _Counter:
-    """Counts up to a number, again and again; never due without one."""
+    """Is due each time it has counted up to a number; never without a number."""
 
     def __init__(self, what: str, every: Optional[int]) -> None:
         if every is not None and (not isinstance(every, int) or every < 1):

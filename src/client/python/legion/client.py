@@ -12,27 +12,26 @@ import pserver
 
 from .points import Points
 
-#: Elements that may be read at most for each one wanted, so that points come with one call.
+#: How many elements may be read for each one wanted, so that one call reads all points.
 _READ_AT_MOST = 16
 
 
 class Client:
-    """A client of one job, as Legion's: ``Client()`` learns from the environment where the server is.
+    """A client of one job, like Legion's: ``Client()`` finds the server through the environment.
 
-    The address is ``PSERVER_URL``, else ``legion_server_ip`` and ``legion_server_port``, else as
-    :func:`pserver.connect` finds it; job, id and credentials come from the environment as there. ``ps``
-    is a client of :mod:`pserver` to work with instead.
+    The address is ``PSERVER_URL``, else ``legion_server_ip`` and ``legion_server_port``, else that of
+    :func:`pserver.connect`; job, id and credentials come from the environment as there. ``ps`` is the
+    underlying client of :mod:`pserver`.
 
-    Differences from Legion's are its known faults: pushes are acknowledged, a name that nobody has
-    created and a server that is gone are exceptions below :class:`pserver.Error`, of several clients
-    that create a name at once exactly one does, anybody may join at any time, and a parameter may be
-    used by a client that has not created it.
+    It differs from Legion's where that had known faults: pushes are acknowledged; an unknown name or a dead
+    server raises a :class:`pserver.Error`; if several clients create a name at once, exactly one does;
+    trainers may join at any time; and a client may use a parameter that it has not created.
     """
 
     def __init__(self, verbose: bool = False, *, ps: Optional[pserver.Client] = None) -> None:
         self.verbose = verbose
         self.ps = pserver.connect(_address()) if ps is None else ps
-        # Shapes of the parameters that the server is known to have; none is ever removed there.
+        # Shapes of parameters that are known to exist; the server never removes one.
         self._shapes: Dict[str, Tuple[int, ...]] = {}
 
     def __repr__(self) -> str:
@@ -50,11 +49,11 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Ends the connection. Scripts need not: it ends with the process."""
+        """Ends the connection. Not required: it ends with the process."""
         self.ps.close()
 
     def create_if_not_already_created(self, name: str, arr: Any) -> pserver.Array:
-        """Creates a parameter with this value unless it exists; the value that holds then.
+        """Creates a parameter with this value unless it exists; returns its value.
 
         BadDtype or BadShape if it exists with another type or shape.
         """
@@ -90,8 +89,8 @@ class Client:
     def pull_from_indices(self, name: str, indices: Any) -> pserver.Array:
         """The elements at single points, in their order; each point has an index for each dimension.
 
-        Points far apart are read with one call for each group that is a product of indices, one after
-        the other: a change that comes between two of them shows in the later one.
+        Points far apart are read with one call for each group that is a product of indices, one after the
+        other: a change between two calls shows only in the later one.
         """
         points = Points(name, self._shape(name), indices)
         if points.count == 0:
@@ -112,8 +111,8 @@ class Client:
     ) -> None:
         """value = alpha · value + beta · arr at single points; ``arr`` has a number for each.
 
-        Of a point that is named repeatedly the last number counts. Points that are no product of indices
-        are pushed as several updates, each of them a transaction of its own.
+        For a point that is named repeatedly the last number counts. Points that are not a product of
+        indices are pushed as several updates, each a transaction of its own.
         """
         points = Points(name, self._shape(name), indices)
         values = points.settled(arr)
@@ -122,7 +121,7 @@ class Client:
             self.ps.push_part(name, values[group.order].reshape(shape), group.lists, alpha, beta)
 
     def server_save_to_hdf5(self, path: str) -> None:
-        """Has the server write all parameters to a file, one dataset for each, below its model directory.
+        """Makes the server write all parameters to a file below its model directory, one dataset for each.
 
         ``path`` is relative to that directory and ends in ``.h5`` or ``.hdf5``; BadPath if it does not.
         """
@@ -135,7 +134,7 @@ class Client:
         self.ps.save(path)
 
     def _shape(self, name: str) -> Tuple[int, ...]:
-        """Shape of a parameter. UnknownParameter at once if nobody has created it, as nobody may ever."""
+        """Shape of a parameter. UnknownParameter at once if it does not exist: nobody may ever create it."""
         if name not in self._shapes:
             self._shapes.update((info.name, info.shape) for info in self.ps.list_params())
         if name not in self._shapes:
@@ -147,7 +146,7 @@ class Client:
 
 
 def _address() -> Optional[str]:
-    """The address that Legion's launcher left; None where something newer says it."""
+    """The address that Legion's launcher gives; None if a newer setting gives one."""
     host, port = os.environ.get("legion_server_ip"), os.environ.get("legion_server_port")
     if os.environ.get("PSERVER_URL") or not host:
         return None

@@ -55,7 +55,7 @@ class Points:
 
     @property
     def count(self) -> int:
-        """Different points."""
+        """Number of different points."""
         return len(self._points)
 
     def hull(self) -> "Tuple[List[List[int]], Tuple[Any, ...]]":
@@ -68,7 +68,7 @@ class Points:
         return lists, tuple(inverse)
 
     def groups(self) -> List[Group]:
-        """Products that have each point once: as few as come from joining lists axis by axis."""
+        """Products that contain each point once; joining lists axis by axis keeps them few."""
         orders = {tuple(point): [i] for i, point in enumerate(self._points.tolist())}
         products: List[Tuple[Tuple[Tuple[int, ...], ...], List[int]]] = [
             (tuple((index,) for index in point), order) for point, order in orders.items()
@@ -113,7 +113,7 @@ _Product = Tuple[Tuple[Tuple[int, ...], ...], List[int]]
 
 
 def _join(products: List[_Product], axis: int) -> List[_Product]:
-    """Joins products that differ in the numbers of one axis alone."""
+    """Joins products that differ only in the indices of one axis."""
     alike: Dict[Any, List[_Product]] = {}
     for lists, order in products:
         alike.setdefault(lists[:axis] + lists[axis + 1 :], []).append((lists, order))

@@ -31,7 +31,7 @@ class SharedValues:
         return len(self._params)
 
     def create(self, ps: pserver.Client) -> None:
-        """Creates the parameters that are not there, and adopts the values of those that are."""
+        """Creates missing parameters, and adopts the values of existing ones."""
         for name, value in self._params.items():
             _set(value, ps.create_if_not_already_created(name, _get(value)))
 
@@ -66,7 +66,7 @@ def _is_variable(value: Any) -> bool:
 
 
 def _view(value: Any) -> Any:
-    """The memory of an array or a tensor of the CPU as an array; what cannot be seen so as it is."""
+    """The memory of an array or a CPU tensor as an array; any other object unchanged."""
     if hasattr(value, "detach"):
         return value.detach().cpu().numpy()
     return value

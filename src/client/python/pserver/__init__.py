@@ -1,4 +1,4 @@
-"""Trains with a parameter server on NATS, in the manner of numpy.
+"""Trains numpy arrays with a parameter server on NATS.
 
 ::
 

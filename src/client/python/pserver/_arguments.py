@@ -1,4 +1,4 @@
-"""What callers give besides arrays, checked before anything is sent."""
+"""Arguments other than arrays, checked before anything is sent."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def first_value(name: str, value: Any) -> Array:
 
 
 def items_of(values: Any, what: str) -> List[Tuple[str, Any]]:
-    """Names and values of a call that takes a dict. BAD_VALUE for anything else."""
+    """Names and values of a dict argument. BAD_VALUE for anything else."""
     if isinstance(values, Mapping):
         return list(values.items())
     raise errors.BadValue(
@@ -36,7 +36,7 @@ def items_of(values: Any, what: str) -> List[Tuple[str, Any]]:
 
 
 def names_of(names: Any) -> List[str]:
-    """The names of a call, each once. BAD_VALUE for what is no list, BAD_NAME for what is no name."""
+    """The names of a call, each once. BAD_VALUE if this is not a list, BAD_NAME for a wrong name."""
     if isinstance(names, (str, bytes)) or not hasattr(names, "__iter__"):
         raise errors.BadValue(
             f"names: expected a list of names; received {shown(names)}",
@@ -67,7 +67,7 @@ def targets_of(names: List[str], out: Optional[Out]) -> Dict[str, Array]:
 
 
 def _check_apart(targets: Mapping[str, Array]) -> None:
-    """BAD_VALUE if one array lies in the memory of another: one's values would overwrite the other's."""
+    """BAD_VALUE if arrays share memory: values of one would overwrite those of another."""
     spans = sorted(
         (array.__array_interface__["data"][0], array.nbytes, name)
         for name, array in targets.items()
@@ -97,7 +97,7 @@ def factor_of(number: Any, what: str) -> float:
         return factor
     raise errors.BadValue(
         f"{what}: expected a finite number; received {shown(number)}",
-        # As every client names what is not finite, such as NaN.
+        # NaN and infinities, as every client writes them.
         {
             "expected": "a finite number",
             "received": json.dumps(number) if isinstance(number, float) else shown(number),

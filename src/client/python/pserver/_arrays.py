@@ -29,7 +29,7 @@ _EXPECTED: Final = "a number, or an array of numpy, a buffer, or a tensor on the
 
 
 def is_number(value: object) -> bool:
-    """Whether it is a number of Python's own, which takes the parameter's element type."""
+    """Whether it is a plain Python number, which takes the parameter's element type."""
     return isinstance(value, (int, float)) and not isinstance(value, (bool, np.generic))
 
 
@@ -49,7 +49,7 @@ def from_number(value: Any, what: str, dtype: Optional[np.dtype[Any]]) -> Array:
 
 def _fits(value: Any, dtype: np.dtype[Any]) -> bool:
     if dtype.kind == "f":
-        # Infinities are numbers of the type, finite ones beyond its largest are not.
+        # The type has infinities, but no finite numbers beyond its largest.
         return (
             abs(value) <= float(np.finfo(dtype).max)
             or value in (math.inf, -math.inf)
@@ -59,7 +59,7 @@ def _fits(value: Any, dtype: np.dtype[Any]) -> bool:
 
 
 def to_array(value: Any, what: str) -> Array:
-    """The elements of ``value`` in C order and little-endian; copied only if they are not so already.
+    """The elements of ``value`` in C order and little-endian; copied only if necessary.
 
     BAD_DTYPE for elements of another type than the six of the protocol, BAD_VALUE for what is no array
     or lies on another device, BAD_SHAPE for too many dimensions. ``what`` is named in the message.
@@ -100,13 +100,13 @@ def bad_dtype(what: str, expected: Any, received: str) -> errors.BadDtype:
 
 
 def check_device(value: Any, what: str) -> None:
-    """BAD_VALUE for a tensor that lies elsewhere than in memory of the processor."""
+    """BAD_VALUE for a tensor that is not in CPU memory."""
     device = getattr(value, "__dlpack_device__", None)
     if device is None:
         return
     try:
         kind = int(device()[0])
-    except Exception as error:  # What a library of tensors throws there is its own.
+    except Exception as error:  # Tensor libraries raise their own types here.
         raise _refusal(value, what, error) from error
     if kind not in _READABLE_DEVICES:
         name = _DEVICE_NAMES.get(kind, f"device of kind {kind}")
@@ -125,7 +125,7 @@ def full_name(value: Any) -> str:
 
 
 def _view(value: Any, what: str) -> Array:
-    """The value as numpy sees it, without a copy where that can be."""
+    """The value as a numpy array, without a copy if possible."""
     if isinstance(value, np.ma.MaskedArray):
         raise _bad_value(
             what, "an array without a mask", "a masked one: fill it first, with filled()"
@@ -134,7 +134,7 @@ def _view(value: Any, what: str) -> Array:
         return np.asarray(value)
     check_device(value, what)
     if hasattr(value, "requires_grad") and callable(getattr(value, "detach", None)):
-        # A tensor of PyTorch that records gradients is taken by its values.
+        # Of a PyTorch tensor that records gradients, only the values count.
         value = value.detach()
     try:
         if hasattr(value, "__dlpack__"):
@@ -150,7 +150,7 @@ def _from_dlpack(value: Any) -> Array:
     try:
         return np.from_dlpack(value)
     except Exception:
-        # What cannot be exchanged so, as a read-only array, may offer an array itself.
+        # An object that cannot be exchanged like this, such as a read-only array, may offer an array itself.
         if not hasattr(value, "__array__"):
             raise
         return np.asarray(value)

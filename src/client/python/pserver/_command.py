@@ -1,4 +1,4 @@
-"""The commands of the npm package, for who has the Python package."""
+"""The commands of the npm package, found from the Python package."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import List, NoReturn, Optional
 
 _NOT_FOUND = 127
-"""What shells answer for a command that is not there."""
+"""The exit code of shells for a missing command."""
 
 _HOW_TO_GET_IT = (
     "the command is not found: install Node.js 20.19 or newer, then the npm package nats-pserver, "
@@ -24,7 +24,7 @@ def find_command(name: str, file: str) -> Optional[List[str]]:
     if installed is not None:
         return [installed]
     node = shutil.which("node")
-    # Installed elsewhere, there may be fewer directories above.
+    # An installed package may have fewer parent directories.
     for tree in list(Path(__file__).resolve().parents)[4:5]:
         main = tree / "dist" / "cli" / file
         if node is not None and main.is_file():
@@ -33,7 +33,7 @@ def find_command(name: str, file: str) -> Optional[List[str]]:
 
 
 def become(name: str, file: str) -> NoReturn:
-    """Becomes the command, with the arguments of this one, so that signals and the exit code are
+    """Replaces this process by the command, with the same arguments, so that signals and exit code are
     its own. Says how to get it if there is none."""
     command = find_command(name, file)
     if command is None:

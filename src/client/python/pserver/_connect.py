@@ -1,4 +1,4 @@
-"""The way to a client."""
+"""Makes a client."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ def connect(
     ``host:port``, credentials before an ``@``; else ``PSERVER_URL``, else ``NATS_URL``, else
     ``nats://127.0.0.1:4222``. ``job`` is ``PSERVER_JOB`` unless given, else ``default``. ``trainer`` is
     ``PSERVER_TRAINER`` unless given, else an id that is used once: give each process its own, and the same
-    after a restart to take over what it was doing; two processes with one id end each other's sessions. So
-    what comes from the environment is extended in processes that multiprocessing starts, and in those that
-    are forked from one that has connected under it.
+    again after a restart, to take over what it was doing. Two processes with the same id end each other's
+    sessions; therefore an id from the environment is extended in processes that multiprocessing starts, and
+    in those forked from one that has connected under it.
 
-    Credentials are those of the first source that names any: the address, these arguments (a user and its
-    password, a token, the file of a JWT user, or the file of an nkey's seed with the public key that belongs
-    to it), ``NATS_USER``, ``NATS_PASSWORD``, ``NATS_TOKEN``, ``NATS_CREDS``, ``NATS_NKEY`` and
-    ``NATS_NKEY_PUBLIC``. Files of TLS in PEM form are these arguments, else ``NATS_CA``, ``NATS_CERT`` and
+    Credentials come from the first source that has any: the address; these arguments (a user and its
+    password, a token, the file of a JWT user, or the file of an nkey's seed with its public key);
+    ``NATS_USER``, ``NATS_PASSWORD``, ``NATS_TOKEN``, ``NATS_CREDS``, ``NATS_NKEY`` and
+    ``NATS_NKEY_PUBLIC``. The PEM files for TLS are these arguments, else ``NATS_CA``, ``NATS_CERT`` and
     ``NATS_KEY``.
 
-    Times are seconds: ``connect_timeout`` of connecting in all, ``attempt_timeout`` of one attempt,
-    ``timeout`` of calls that are given none. ``in_flight_bytes`` may be on their way to the journals
-    unacknowledged, and from the hosts; 16 MiB by default.
+    Times are in seconds: ``connect_timeout`` for connecting in all, ``attempt_timeout`` for one attempt,
+    ``timeout`` for calls without one of their own. ``in_flight_bytes`` may be in flight to the journals,
+    and as many from the hosts; 16 MiB by default.
 
     BadName, BadValue or Io for wrong arguments; NoBroker, Denied; NoTls if TLS is asked for and the broker
     offers none, or its certificate is refused; NoHost if no host answers in time; LibraryError if
@@ -55,7 +55,7 @@ def connect(
     try:
         client.open()
     except BaseException:
-        # A signal may have come when it had just connected.
+        # A signal may have come just after it had connected.
         client._discard()
         raise
     return client

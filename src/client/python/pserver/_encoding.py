@@ -1,4 +1,4 @@
-"""How float32 elements travel."""
+"""How float32 elements are sent."""
 
 from __future__ import annotations
 

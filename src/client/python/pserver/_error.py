@@ -13,7 +13,7 @@ class Error(Exception):
 
     #: The code's name in the protocol, such as ``"BAD_NAME"``.
     code: ClassVar[str] = "INTERNAL"
-    #: Whether the same call can succeed later without being changed.
+    #: Whether the same call, unchanged, can succeed later.
     retryable: ClassVar[bool] = False
     #: What the error is about: ``parameter``, ``expected``, ``received`` and the like, by name.
     details: Mapping[str, Any]
@@ -23,12 +23,12 @@ class Error(Exception):
         self.details = {} if details is None else dict(details)
 
     def __str__(self) -> str:
-        # KeyError would show the message as a literal, in quotes.
+        # KeyError would print the message in quotes.
         return str(self.args[0]) if self.args else ""
 
 
 def shown(value: Any) -> str:
-    """The beginning of a value's text, for messages; Python writes no number of thousands of digits."""
+    """The beginning of a value's text, for messages; Python refuses to print huge numbers."""
     try:
         return repr(value)[:80]
     except ValueError:
@@ -36,6 +36,6 @@ def shown(value: Any) -> str:
 
 
 class LibraryError(Error, ImportError):
-    """The C library under this package is missing, or of another version."""
+    """The C library of this package is missing, or has another version."""
 
     code = "IO"

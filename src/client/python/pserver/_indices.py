@@ -1,4 +1,4 @@
-"""Numbers of rows and elements, as the C library reads them."""
+"""Indices of rows and elements, as the C library reads them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls of the main thread, which signals can end.
+"""Calls of the main thread, which signals can interrupt.
 
 Python runs the handlers of signals in the main thread, and only between its own instructions: a call of
 the C library would hold them up until it is over. So the calls of the main thread are made by another
@@ -17,16 +17,16 @@ from ._workers import Job, Worker
 
 Result = TypeVar("Result")
 
-#: How long the wait for the end of a call goes on before it looks again. A signal that comes just before
+#: Interval of checks while waiting for the end of a call. A signal that comes just before
 #: the main thread begins to wait does not interrupt it: its handler runs after this time.
 _LOOK_SECONDS: Final = 0.05
 
-#: How long a call may take to end when a signal has ended it; most take a millisecond.
+#: How long an interrupted call may take to end; most take a millisecond.
 _LEAVE_SECONDS: Final = 0.15
 
 
 class _MainThread:
-    """What belongs to the main thread of a process."""
+    """State of the main thread of a process."""
 
     def __init__(self, worker: Worker) -> None:
         self.pid = os.getpid()
@@ -48,7 +48,7 @@ def run(work: Callable[[], Result]) -> Result:
         return work()
     if main.job is None or main.job.is_done:
         return _run_on(main.worker, work, main)
-    # The worker is busy: this is a handler of a signal that came into the call, or the call was left.
+    # The worker is busy: this is a signal handler that runs during the call, or the call was abandoned.
     worker = _start_worker()
     return work() if worker is None else _run_on(worker, work)
 
@@ -62,7 +62,7 @@ def _main_thread() -> Optional[_MainThread]:
 
 
 def _start_worker() -> Optional[Worker]:
-    """None if the interpreter is about to end and starts no threads."""
+    """None if the interpreter is shutting down and starts no threads."""
     try:
         return Worker(library(), "pserver-main")
     except RuntimeError:
@@ -105,7 +105,7 @@ def _end(worker: Worker, job: Job[Result], done: threading.Lock) -> None:
     while True:
         try:
             worker.cancel(job)
-            # Whether it was posted before is not known; a second time does nothing.
+            # It may have been posted before; a second time does nothing.
             worker.post(job)
             while not job.is_done and time.monotonic() < leaves_at:
                 done.acquire(timeout=_LOOK_SECONDS)

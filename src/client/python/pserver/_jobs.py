@@ -1,4 +1,4 @@
-"""Questions about a job and its parameters, as calls of the C library."""
+"""Queries about a job and its parameters, as calls of the C library."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MODES: Final = ("async", "sync", "ssp")
 
 
 def describe(native: Library, handle: c_void_p) -> structs.ClientInfo:
-    """What the client knows of itself."""
+    """What the client knows about itself."""
     info = structs.ClientInfo(struct_size=sizeof(structs.ClientInfo))
     native.check(native.functions.pserver_describe(handle, byref(info)))
     return info
@@ -83,7 +83,7 @@ def _parameter(details: structs.ParameterDetails) -> ParameterInfo:
 
 
 def fallbacks(native: Library, handle: c_void_p, timeout_ms: int) -> List[Fallback]:
-    """What shards have lost since they were last asked."""
+    """What shards have lost since the last such call."""
     found = POINTER(structs.Fallback)()
     count = c_size_t()
     native.check(native.functions.pserver_fallbacks(handle, byref(found), byref(count), timeout_ms))
@@ -109,14 +109,14 @@ def save(
     on_progress: Optional[Callable[[int, int], object]],
     timeout_ms: int,
 ) -> SavedModel:
-    """What a host has written."""
+    """The file that a host has written."""
     raised: List[BaseException] = []
 
     def tell(_context: Any, done_bytes: int, total_bytes: int) -> None:
         try:
             if on_progress is not None and not raised:
                 on_progress(done_bytes, total_bytes)
-        except BaseException as error:  # It cannot pass through the C library.
+        except BaseException as error:  # An exception cannot pass through the C library.
             raised.append(error)
 
     saved = structs.SavedModel(struct_size=sizeof(structs.SavedModel))

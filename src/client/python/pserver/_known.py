@@ -1,4 +1,4 @@
-"""What a client has learned of parameters: their element types and shapes."""
+"""What a client knows about parameters: their element types and shapes."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ Form = Tuple["np.dtype[Any]", Tuple[int, ...]]
 
 
 class KnownForms:
-    """Element types and shapes by parameter name, as far as this client has met them."""
+    """Element types and shapes by parameter name, as far as this client knows them."""
 
     def __init__(self, ask: Callable[[int], List[ParameterInfo]]) -> None:
         self._ask = ask
         self._forms: Dict[str, Form] = {}
 
     def learn(self, name: str, array: Array) -> None:
-        """The parameter is as this array."""
+        """Notes that the parameter has the type and shape of this array."""
         self._forms[name] = (array.dtype, array.shape)
 
     def learn_all(self, parameters: Iterable[ParameterInfo]) -> None:
-        """The parameters are as the job says."""
+        """Notes types and shapes as the job gives them."""
         self._forms.update({each.name: (each.dtype, each.shape) for each in parameters})
 
     def of(self, name: str, timeout_ms: int) -> Optional[Form]:
@@ -35,11 +35,11 @@ class KnownForms:
         return self._forms.get(name)
 
     def check(self, name: str, array: Array, timeout_ms: int) -> None:
-        """BAD_DTYPE or BAD_SHAPE if the array is not as the parameter, which may not exist yet."""
+        """BAD_DTYPE or BAD_SHAPE if the array does not fit the parameter, which may not exist yet."""
         known = self._forms.get(name)
         if known is not None and fits(array, *known):
             return
-        # It may have been initialized anew, in another form.
+        # It may have been initialized anew, with another type or shape.
         self._forms.pop(name, None)
         form = self.of(name, timeout_ms)
         if form is not None:

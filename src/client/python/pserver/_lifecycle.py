@@ -41,7 +41,7 @@ def create(
     config: Optional[Config],
     timeout_ms: int,
 ) -> Array:
-    """The value that holds once the parameter exists."""
+    """The parameter's value once it exists."""
     tensor, settled = tensor_of(value), Tensor()
     native.check(
         native.functions.pserver_create(
@@ -62,5 +62,5 @@ def end_step(native: Library, handle: c_void_p, timeout_ms: int) -> None:
 
 
 def exit_steps(native: Library, handle: c_void_p, timeout_ms: int) -> None:
-    """Takes part in no later step."""
+    """Leaves the job's steps."""
     native.check(native.functions.pserver_exit_steps(handle, timeout_ms))

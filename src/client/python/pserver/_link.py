@@ -17,7 +17,7 @@ from ._native.library import Library, library
 from ._settings import Settings, note_use
 from ._workers import acquire
 
-#: Time for calls of other threads that are under way when the interpreter ends.
+#: Time for running calls of other threads when the interpreter ends.
 _EXIT_MS: Final = 500
 
 _renewal = threading.Lock()
@@ -26,7 +26,7 @@ _process_that_closes: Optional[int] = None
 
 
 class Link:
-    """A connection that is made when it is used first, and never again after :meth:`close`.
+    """A connection that is made at its first use, and never again after :meth:`close`.
 
     In a process forked from the one it is of it is another connection, of a trainer of its own: what
     the parent had is left alone.
@@ -124,12 +124,12 @@ def _close_all() -> None:
         try:
             link.close(_EXIT_MS)
         except Error:
-            # The interpreter ends; whatever is left of the session runs out by itself.
+            # The interpreter ends; the rest of the session expires.
             pass
 
 
 def _renew_lock() -> None:
-    # Another thread of the parent may have held it.
+    # Another thread of the parent may have held the lock.
     global _renewal
     _renewal = threading.Lock()
 

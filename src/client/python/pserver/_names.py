@@ -17,7 +17,7 @@ _NOT_PLAIN: Final = re.compile(rb"[^A-Za-z0-9_-]")
 
 
 def to_bytes(text: Any, what: str) -> bytes:
-    """A text as the C library takes it, with C0 80 for a NUL. BAD_NAME for what is no text."""
+    """A text as the C library takes it, with C0 80 for a NUL. BAD_NAME if it is not a text."""
     if isinstance(text, str):
         try:
             return text.encode().replace(b"\0", b"\xc0\x80")
@@ -37,7 +37,7 @@ def unique_id() -> str:
 
 
 def extended_id(trainer: str) -> str:
-    """An id of its own that begins as ``trainer`` does, as far as there is room."""
+    """A new id that begins like ``trainer``, as far as its length allows."""
     tail = f"-{secrets.token_hex(4)}"
     while _escaped_bytes(trainer + tail) > _ID_BYTES_MAX:
         trainer = trainer[:-1]

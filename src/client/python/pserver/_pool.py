@@ -11,12 +11,12 @@ from ._workers import Job, Worker
 
 Result = TypeVar("Result")
 
-#: Calls of one client that are made at the same time; the others wait for their turn.
+#: How many calls of one client run at the same time; others wait for their turn.
 CALLS_MAX: Final = 16
 
 
 class Pool:
-    """As many threads as calls are made at once; others after a fork."""
+    """One thread for each concurrent call; new ones after a fork."""
 
     def __init__(self) -> None:
         self._pid = 0
@@ -56,7 +56,7 @@ async def _run_on(worker: Worker, work: Callable[[], Result]) -> Result:
         try:
             loop.call_soon_threadsafe(done.set)
         except RuntimeError:
-            # The loop was closed with the task still in it: nobody waits any more.
+            # The loop was closed before the task had ended: nobody waits any more.
             pass
 
     job = Job(work, tell)
@@ -67,14 +67,14 @@ async def _run_on(worker: Worker, work: Callable[[], Result]) -> Result:
         worker.cancel(job)
         await _until(done)
         raise
-    except BaseException:  # The loop was closed with the task still in it.
+    except BaseException:  # The loop was closed before the task had ended.
         worker.cancel(job)
         raise
     return job.result()
 
 
 async def _until(done: asyncio.Event) -> None:
-    """Waits also if it is cancelled again: the call still looks at its arrays."""
+    """Keeps waiting if it is cancelled again: the call still uses its arrays."""
     while not done.is_set():
         try:
             await done.wait()

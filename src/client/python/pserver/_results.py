@@ -1,4 +1,4 @@
-"""Arrays that calls give back: new ones, or the caller's own."""
+"""Arrays that calls return: new ones, or the caller's own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ._native.structs import Tensor
 
 
 class _Memory:
-    """Memory that the C library has allocated, until no array looks at it any more."""
+    """Memory that the C library has allocated; kept until no array uses it any more."""
 
     def __init__(
         self, library: Library, tensor: Tensor, dtype: str, shape: Tuple[int, ...]
@@ -47,12 +47,12 @@ def shape_of(tensor: Any) -> Tuple[int, ...]:
 
 
 def take(library: Library, tensor: Tensor) -> Array:
-    """A new array of what the C library has allocated; the memory is freed with it."""
+    """A new array on memory that the C library has allocated; freed with the array."""
     dtype, shape = DTYPES[tensor.dtype], shape_of(tensor)
     if math.prod(shape) == 0:
         library.functions.pserver_tensor_release(tensor)
         return np.empty(shape, dtype)
-    # A copy of the struct: the caller's may be one of an array that goes.
+    # A copy of the struct: the caller's may be part of an array that is freed.
     own = Tensor.from_buffer_copy(tensor)
     return np.asarray(_Memory(library, own, dtype.str, shape))
 
@@ -81,7 +81,7 @@ def fits(array: Array, dtype: np.dtype[Any], shape: Sequence[int]) -> bool:
 
 
 def check_shape(name: str, array: Array, dtype: np.dtype[Any], shape: Sequence[int]) -> None:
-    """BAD_DTYPE or BAD_SHAPE unless the array is as the parameter."""
+    """BAD_DTYPE or BAD_SHAPE unless the array fits the parameter."""
     if array.dtype != dtype:
         raise bad_dtype(f'out["{name}"]', dtype.name, array.dtype.name)
     if array.shape != tuple(shape):
@@ -103,7 +103,7 @@ def _shared_view(value: Any, what: str) -> Array:
             return np.asarray(memoryview(value))
         array = np.asarray(value.detach())
         is_shared = array.size == 0 or array.ctypes.data == address()
-    except Exception as error:  # What a library of tensors throws there is its own.
+    except Exception as error:  # Tensor libraries raise their own types here.
         raise _bad_out(what, expected, full_name(value)) from error
     if is_shared:
         return array

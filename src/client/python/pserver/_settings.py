@@ -46,7 +46,7 @@ _users: Final[Dict[str, int]] = {}
 
 
 def note_use(trainer: str) -> None:
-    """This process has connected under the id."""
+    """Notes that this process has connected under the id."""
     _users[trainer] = os.getpid()
 
 
@@ -61,7 +61,7 @@ def _is_of_parent(trainer: str) -> bool:
 @dataclass(frozen=True)
 class Settings:
     """The arguments of ``pserver.connect``; None where the C library has a default or looks into the
-    environment. Of the job and the trainer that is decided here."""
+    environment. Job and trainer are decided here."""
 
     url: Optional[Url] = None
     job: Optional[str] = None
@@ -84,7 +84,7 @@ class Settings:
 
     @staticmethod
     def of(settings: Settings) -> Settings:
-        """The settings with what the environment says of job and trainer."""
+        """The settings, with job and trainer from the environment if not given."""
         from_environment = os.environ.get("PSERVER_TRAINER") or None
         asked = from_environment if settings.trainer is None else settings.trainer
         job = os.environ.get("PSERVER_JOB") or "default" if settings.job is None else settings.job
@@ -99,7 +99,7 @@ class Settings:
         return replace(self, trainer=unique_id() if asked is None else extended_id(asked))
 
     def options(self, library: Library) -> Options:
-        """The C library's struct. BAD_NAME or BAD_VALUE for what cannot be told to it."""
+        """The C library's struct. BAD_NAME or BAD_VALUE for what it cannot express."""
         options = Options()
         library.functions.pserver_options_init(byref(options))
         if options.struct_size != sizeof(Options):
@@ -116,7 +116,7 @@ class Settings:
 
 
 def to_number(value: Any) -> float:
-    """A number, be it one of numpy; NaN for what is none."""
+    """A Python or numpy number as a float; NaN for anything else."""
     try:
         return math.nan if isinstance(value, (str, bytes)) else float(value)
     except (TypeError, ValueError, OverflowError):

@@ -33,7 +33,7 @@ def send_grads(
     call: GradCall,
     timeout_ms: int,
 ) -> int:
-    """Blocks whose gradients came too late."""
+    """Number of blocks whose gradients came too late."""
     structs = (Gradient * len(grads))()
     for struct, (name, values, rows) in zip(structs, grads):
         struct.name, struct.values = name, tensor_of(values)

@@ -1,4 +1,4 @@
-"""Threads that make calls for others, which can leave a call, and have it ended, at any time."""
+"""Threads that make calls for other threads, which can stop waiting for a call and end it at any time."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ._native.library import Library
 
 Result = TypeVar("Result")
 
-#: How long a call that waits for another thread goes on before it looks whether it was cancelled.
+#: How often a call that waits for another thread checks whether it was cancelled.
 _LOOK_SECONDS: Final = 0.05
 
 
 class _Here(threading.local):
-    """What this thread does."""
+    """The job of this thread."""
 
     job: Optional[Job[Any]] = None
 
@@ -37,7 +37,7 @@ def acquire(lock: threading.Lock) -> None:
 
 
 class Job(Generic[Result]):
-    """A call that a worker makes once, and what came of it."""
+    """A call that a worker makes once, and its result."""
 
     def __init__(self, work: Callable[[], Result], on_done: Callable[[], object]) -> None:
         self._work: Optional[Callable[[], Result]] = work
@@ -56,7 +56,7 @@ class Job(Generic[Result]):
         try:
             if not self.is_cancelled:
                 self._value = work()
-        except BaseException as error:  # Whoever waits for the call gets it.
+        except BaseException as error:  # Raised again where the call is awaited.
             self._error = error
         del work
         _here.job = None
@@ -64,14 +64,14 @@ class Job(Generic[Result]):
         self._on_done()
 
     def result(self) -> Result:
-        """What the call gave; raises what it raised."""
+        """The call's result; raises what it raised."""
         if self._error is not None:
             try:
                 raise self._error
             finally:
-                # Its traceback leads back to this job.
+                # Its traceback refers to this job.
                 self._error = None
-        # Whoever has been waiting may keep the job.
+        # The waiting thread may keep the job.
         value, self._value = self._value, None
         return value  # type: ignore[return-value]
 
@@ -84,7 +84,7 @@ class Worker:
     """
 
     def __init__(self, library: Library, name: str) -> None:
-        """RuntimeError if the interpreter is about to end and starts no threads."""
+        """RuntimeError if the interpreter is shutting down and starts no threads."""
         self._line = _Line(library)
         # A daemon: the interpreter's end does not wait for it. It must not know the worker itself.
         thread = threading.Thread(target=self._line.serve, name=name, daemon=True)
@@ -115,7 +115,7 @@ class Worker:
         return self._line.canceller
 
     def post(self, job: Job[Any]) -> None:
-        """Makes the call when those before it are done. May be called twice for the same job."""
+        """Makes the call after those before it. May be called twice for the same job."""
         self._line.jobs.put(job)
 
     def cancel(self, job: Job[Any]) -> None:
@@ -140,7 +140,7 @@ class _Line:
         self._functions.pserver_canceller_free(self.canceller)
 
     def serve(self) -> None:
-        """Makes the calls until there is None."""
+        """Makes the calls until it gets None."""
         self._functions.pserver_use_canceller(self.canceller)
         while True:
             job = self.jobs.get()
@@ -152,6 +152,6 @@ class _Line:
             self.is_busy = True
             job.run()
             self.is_busy = False
-            del job  # It would keep its arrays until the next one comes.
+            del job  # Otherwise it would keep its arrays until the next job comes.
         self._functions.pserver_use_canceller(None)
         self.release()

@@ -1,4 +1,4 @@
-"""The same client for asyncio: calls are awaited, and cancelling a task ends its call.
+"""The client for asyncio: calls are awaited, and cancelling a task ends its call.
 
 ::
 
@@ -43,9 +43,9 @@ def _awaited(
 class AsyncClient:
     """A :class:`pserver.Client` whose calls are awaited; made by :func:`pserver.aio.connect`.
 
-    They run in threads of the client's own, 16 at the same time. A task that is cancelled ends its call
-    within a tenth of a second; what is being changed then is changed once or not at all, piece by piece.
-    What may have to connect is awaited, too: ``await ps.session()`` where the other client has a property.
+    Calls run in the client's own threads, 16 at the same time. A task that is cancelled ends its call
+    within a tenth of a second; each block that is then being updated is updated once or not at all.
+    Properties that may have to connect are awaited calls here, such as ``await ps.session()``.
     """
 
     def __init__(self, client: Client) -> None:
@@ -80,7 +80,7 @@ class AsyncClient:
         return self._client.trainer
 
     async def session(self) -> int:
-        """Number of this life of the trainer. Connects if this process has not."""
+        """Number of the trainer's session. Connects if this process has not."""
         return await self._pool.run(lambda: self._client.session)
 
     async def synchronization(self) -> Synchronization:
@@ -88,7 +88,7 @@ class AsyncClient:
         return await self._pool.run(lambda: self._client.synchronization)
 
     async def steps_ended(self) -> int:
-        """Steps this trainer has ended, those that closed before it entered included. Connects if this
+        """Steps that this trainer has ended, including those that closed before it entered. Connects if this
         process has not."""
         return await self._pool.run(lambda: self._client.steps_ended)
 
@@ -130,7 +130,7 @@ def _connecting(
         try:
             await pool.run(lambda: made.append(function(*arguments, **keywords)))
         except BaseException:
-            # The task may have been cancelled when it had just connected.
+            # The task may have been cancelled just after it had connected.
             for client in made:
                 client._discard()
             raise

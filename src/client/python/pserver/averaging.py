@@ -25,8 +25,8 @@ def elastic_average(
     the center has been. ``alpha`` is from 0 to 1; Platoon advises 1 / trainers. ``timeout`` is of each of
     the two calls.
 
-    BadValue for another alpha or an array that cannot be written; BadDtype or BadShape if it is not as the
-    parameter.
+    BadValue for another alpha or an array that cannot be written; BadDtype or BadShape if it does not fit
+    the parameter.
     """
     if not 0 <= to_number(alpha) <= 1:
         raise errors.BadValue(
@@ -43,8 +43,8 @@ def elastic_average(
 class AsyncDifference:
     """Exchanges of asynchronous SGD by differences, as Platoon's ``ASGD``.
 
-    A trainer trains ``local`` on its own; :meth:`exchange` adds what it has changed since the last exchange
-    to the parameter, the master, and takes over the master with what the others have added.
+    A trainer trains ``local`` alone; :meth:`exchange` adds its changes since the last exchange to the
+    parameter, the master, and takes over the master with the changes of the others.
     """
 
     def __init__(self, ps: Client, name: str, *, timeout: Optional[float] = None) -> None:
@@ -59,7 +59,7 @@ class AsyncDifference:
         return f"<pserver.AsyncDifference {self._name!r} of {self._ps!r}>"
 
     def exchange(self, *, timeout: Optional[float] = None) -> None:
-        """master += local − old; local = old = master. ``timeout`` is of each of the two calls.
+        """master += local − old; local = old = master. ``timeout`` is for each of the two calls.
 
         What a call has added is never added again, also if reading the master fails afterwards; only after
         OutcomeUnknown it may have been added and will be added with the next exchange. After another error

@@ -58,9 +58,9 @@ class Client:
 
     Every call takes ``timeout`` in seconds (the client's own if None) and raises a subclass of
     :class:`pserver.Error`. Calls may be made from any thread, several at once, and let other threads run
-    while they wait; an exception of a signal's handler, such as KeyboardInterrupt, ends the call of the
-    main thread that it comes into. What is being changed then is changed once or not at all, piece by piece.
-    Arrays given to a call must not change until it ends.
+    while they wait; an exception of a signal handler, such as KeyboardInterrupt, ends the main thread's
+    current call. Each block that is then being updated is updated once or not at all. Arrays given to a
+    call must not change until it ends.
 
     A process forked from the one that has connected gets a connection of its own at its first call, under
     an id of its own that begins with this one's; so does a client that was pickled.
@@ -106,7 +106,7 @@ class Client:
 
     @property
     def session(self) -> int:
-        """Number of this life of the trainer. Connects if this process has not."""
+        """Number of the trainer's session. Connects if this process has not."""
         return int(self._call(_jobs.describe).session)
 
     @property
@@ -116,7 +116,7 @@ class Client:
 
     @property
     def steps_ended(self) -> int:
-        """Steps this trainer has ended, those that closed before it entered included."""
+        """Steps that this trainer has ended, including those that closed before it entered."""
         return int(self._call(_jobs.describe).steps_ended)
 
     def open(self) -> None:
@@ -131,7 +131,7 @@ class Client:
 
         True: this trainer is selected; it calls :meth:`init_param` for every parameter and then
         :meth:`finish_init`. False: another one has done so, or, with ``wait=False``, is doing so. A
-        selected trainer that dies is replaced by one that waits. Timeout names who is waited for.
+        selected trainer that dies is replaced by one that waits. Timeout names the selected one.
         """
         return self._call(_lifecycle.begin_init, bool(wait), to_ms(timeout))
 
@@ -151,7 +151,7 @@ class Client:
         ``settings`` say how it is updated, as ``optimizer="adam", learning_rate=1e-3``. A
         call that has failed, with OutcomeUnknown for instance, may be repeated with the same values.
         NotSelected unless :meth:`begin_init` was True; BadName, BadDtype, BadShape, BadConfig or NonFinite
-        for what is wrong with it.
+        for wrong arguments.
         """
         array = first_value(name, value)
         native_config = to_config(config, settings)
@@ -177,7 +177,7 @@ class Client:
         timeout: Optional[float] = None,
         **settings: Any,
     ) -> Array:
-        """Creates a parameter with this value, unless it exists; either way the value that holds now.
+        """Creates a parameter with this value, unless it exists; returns its value.
 
         Of several trainers that call it at once, one is selected and the others wait for it. BadDtype or
         BadShape if it exists with another type or shape, BadShape also for one without elements.
@@ -203,16 +203,16 @@ class Client:
         """One step of each parameter's optimizer with these gradients, by parameter name.
 
         A gradient is of the whole parameter, or of some :class:`Rows` if it is configured ``sparse``.
-        ``learning_rate`` overrides that of every parameter in the call; ``encoding`` has float32 elements
-        travel in half the bytes; ``stored_is_enough`` is content when the journal holds every piece, and
-        hears nothing of one that is refused later.
+        ``learning_rate`` overrides that of every parameter in the call; with ``encoding`` float32 elements
+        are sent in half the bytes; with ``stored_is_enough`` the call returns when the journal has stored
+        everything, and does not report a block's update that is rejected later.
 
         In a ``sync`` job the gradients are added to those of the other trainers and applied when the step
         closes; the call waits until the step before has closed. In a ``sync`` or ``ssp`` job it ends
         the trainer's step, unless ``end_step`` is False.
 
-        Everything is checked before anything is sent. OutcomeUnknown at the deadline: each piece was
-        applied once or not at all. Late for blocks whose step had closed, if that is not to be expected;
+        Everything is checked before anything is sent. OutcomeUnknown at the deadline: each block's update
+        was applied once or not at all. Late for blocks whose step had closed, unless that is normal;
         NotMember if the trainer lost its place in the steps: the next call enters again.
         """
         call = _updates.GradCall(
@@ -234,7 +234,7 @@ class Client:
         self._call(_lifecycle.end_step, to_ms(timeout))
 
     def exit_steps(self, *, timeout: Optional[float] = None) -> None:
-        """Leaves the steps of the job, so that the other trainers wait for this one no more.
+        """Leaves the steps of the job, so that the other trainers no longer wait for this one.
 
         Its next gradient enters again. :meth:`close` does the same. Does nothing in an ``async`` job.
         """
@@ -377,7 +377,7 @@ class Client:
         on_progress: Optional[Callable[[int, int], object]] = None,
         timeout: Optional[float] = None,
     ) -> SavedModel:
-        """Has a host write the model to a file below its model directory; takes up to 10 minutes.
+        """Asks a host to write the model to a file below its model directory; takes up to 10 minutes.
 
         The ending chooses the format: ``.safetensors``, ``.npz``, ``.tar``; a name that ends in ``/`` or
         has no ending is a directory. ``on_progress`` is told about twice a second how many bytes of values
@@ -398,7 +398,7 @@ class Client:
         return found
 
     def fallbacks(self, *, timeout: Optional[float] = None) -> List[Fallback]:
-        """What shards have lost since they were last asked, of what this client may have written or read.
+        """What shards have lost, since the last such call, of what this client may have written or read.
 
         A shard falls back when its journal is replaced, as by ``pserver recover``. Without that it costs
         nothing, so call it after any error, or once in a while; after an error the same is asked again.
@@ -406,8 +406,8 @@ class Client:
         return self._call(_jobs.fallbacks, to_ms(timeout))
 
     def close(self, *, timeout: Optional[float] = None) -> None:
-        """Waits for calls under way (10 s unless ``timeout`` says otherwise), ends those that are left
-        with Closed, gives the lease back and closes the connection. May be called again."""
+        """Waits for calls under way (10 s unless ``timeout`` says otherwise), ends the remaining ones
+        with Closed, releases the lease and closes the connection. May be called again."""
         timeout_ms = to_ms(timeout)
         if self._link.is_open:
             run(lambda: self._link.close(timeout_ms))
@@ -415,11 +415,11 @@ class Client:
             self._link.close(timeout_ms)
 
     def _discard(self) -> None:
-        """Closes it without waiting for calls, and without an error: for who cannot be told any."""
+        """Closes it without waiting for calls and without raising, where nobody could handle an error."""
         try:
             self._link.close(1)
         except Error:
-            # What is left of the session runs out by itself.
+            # The rest of the session expires.
             pass
 
     def _call(self, function: Callable[..., Result], *arguments: Any) -> Result:
@@ -427,7 +427,7 @@ class Client:
         return run(lambda: function(*self._link.open(), *arguments))
 
     def _value(self, name: str, value: Any, timeout: Optional[float]) -> Array:
-        """What a caller gives for a parameter; a number of Python's takes its element type."""
+        """A caller's value for a parameter; a Python number takes the parameter's element type."""
         what = f'"{name}"'
         if not is_number(value):
             return to_array(value, what)

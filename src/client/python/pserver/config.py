@@ -30,8 +30,8 @@ ConfigInput = Union[Mapping[str, Any], str, bytes, PaddleConfigs]
 def to_config(config: Optional[ConfigInput], keywords: Mapping[str, Any]) -> Optional[Config]:
     """The C library's struct; None for all defaults. Its values are checked where it is used.
 
-    BAD_CONFIG for keywords beside a text or messages, for settings given twice, and for what no JSON
-    can hold.
+    BAD_CONFIG for keywords together with a text or messages, for settings given twice, and for values that
+    JSON cannot hold.
     """
     if isinstance(config, (bytes, bytearray, memoryview)):
         config = PaddleConfigs(optimizer=bytes(config))

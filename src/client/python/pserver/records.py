@@ -12,8 +12,8 @@ import numpy as np
 class Rows:
     """A gradient of some rows of a parameter that is configured ``sparse``.
 
-    ``ids`` are numbers of the first dimension, negative ones count from its end; of one that occurs
-    repeatedly the values are added up, in order. ``values`` has a row of elements for each of them.
+    ``ids`` are indices of the first dimension, negative ones count from its end; the values of repeated
+    ones are added up, in order. ``values`` has a row of elements for each of them.
     """
 
     ids: Any

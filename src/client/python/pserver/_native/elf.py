@@ -17,7 +17,7 @@ class SharedObject:
     """A shared library's file in memory, whose name and needed names can be replaced in place."""
 
     def __init__(self, content: bytes) -> None:
-        """Raises ValueError for what is no such file."""
+        """Raises ValueError if it is not such a file."""
         if content[:6] != _ELF64_LITTLE_ENDIAN:
             raise ValueError("expected a shared library of 64 bits, little-endian")
         self.content = bytearray(content)
@@ -37,7 +37,7 @@ class SharedObject:
         return [self._text(at) for at in self._needed]
 
     def rename(self, old: str, new: str) -> None:
-        """Replaces a name of as many bytes wherever this library has it, as its own or a needed one."""
+        """Replaces a name by one of equal length wherever it occurs, as the library's own or a needed one."""
         if len(old.encode()) != len(new.encode()):
             raise ValueError(f"expected a name as long as {old}; received {new}")
         places = [*self._needed, *([] if self._soname is None else [self._soname])]

@@ -113,7 +113,7 @@ def declare(library: ctypes.CDLL) -> None:
         function.argtypes, function.restype = [], c_char_p
 
 
-#: Methods of the client that are called otherwise than the functions under them.
+#: Methods of the client whose names differ from those of their functions.
 _METHODS: Final = {
     "create": "create_if_not_already_created",
     "set_with": "set_params",
@@ -129,7 +129,7 @@ _FUNCTION: Final = re.compile(r'(?<!")\b(' + "|".join(CALLS) + r")\b")
 
 
 def in_python(message: str) -> str:
-    """A message of the C library with the names of this package's methods in it."""
+    """A message of the C library, with function names replaced by those of this package's methods."""
 
     def method(match: re.Match[str]) -> str:
         name = match[1][len("pserver_") :]

@@ -1,4 +1,4 @@
-"""The C library as this process uses it."""
+"""The C library, loaded once in each process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .find import find_library
 from .functions import declare, in_python
 from .private_copy import load_copy
 
-#: Taken once more by a handler of a signal that comes while the library is being loaded.
+#: Reentrant: a signal handler may take it while the library is being loaded.
 _lock = threading.RLock()
 _loaded: Optional[Library] = None
 
@@ -61,7 +61,7 @@ class Library:
 
 
 def library() -> Library:
-    """The library, loaded when it is needed first. A forked process gets a copy of its own."""
+    """The library, loaded at its first use. A forked process gets a copy of its own."""
     global _loaded
     known = _loaded
     if known is not None and known.pid == os.getpid():
@@ -83,7 +83,7 @@ def _load(path: str) -> ctypes.CDLL:
 
 
 def _renew_lock() -> None:
-    # Another thread of the parent may have held it.
+    # Another thread of the parent may have held the lock.
     global _lock
     _lock = threading.RLock()
 

@@ -18,7 +18,7 @@ from .elf import SharedObject
 
 _MFD_CLOEXEC: Final = 1
 
-#: Numbers the copies that this process and those it was forked from have made.
+#: Numbers the copies made by this process and those that it was forked from.
 _copies: Final = itertools.count(1)
 
 
@@ -33,7 +33,7 @@ def load_copy(path: str) -> ctypes.CDLL:
                     name = f"l{next(_copies):06}{needed[7:]}"
                     dependency.rename(needed, name)
                     library.rename(needed, name)
-                    # The loader finds it by its name when it loads the other one.
+                    # The loader finds this one by its name when it loads the other.
                     _load(dependency, files)
             loaded = _load(library, files)
         return loaded

@@ -1,7 +1,7 @@
 """Trains PyTorch modules with a parameter server.
 
-``sync`` brings a module and the job together, ``Optimizer`` steps on the server, ``DiLoCo`` lets an
-optimizer of PyTorch's own run here and averages now and then. See docs/python.md.
+``sync`` connects a module with the job, ``Optimizer`` runs the optimizer on the server, ``DiLoCo`` runs a
+PyTorch optimizer here and averages the trainers from time to time. See docs/python.md.
 """
 
 try:

@@ -1,4 +1,4 @@
-"""Training on one's own, and agreeing now and then."""
+"""Training alone, and exchanging from time to time."""
 
 from __future__ import annotations
 
@@ -20,12 +20,11 @@ from ._sync import sync
 
 
 class DiLoCo:
-    """Trains with an optimizer of this process, and brings trainers together now and then.
+    """Trains with an optimizer in this process, and averages the trainers from time to time.
 
-    After every ``sync_every`` steps of ``inner_optimizer`` the trainer sends what it has changed,
-    θ_global − θ_local, as the gradient of one step of a ``sync`` job; the server applies the mean
-    of all trainers with the outer rule, and each takes over the result. Which loop calls the
-    optimizer does not matter::
+    After every ``sync_every`` steps of ``inner_optimizer`` the trainer sends its change, θ_global −
+    θ_local, as the gradient of one step of a ``sync`` job; the server applies the mean of all trainers with
+    the outer rule, and each takes over the result. Any loop may call the optimizer::
 
         with DiLoCo(ps, [model], inner_optimizer, sync_every=100):
             train(model, inner_optimizer)
@@ -36,14 +35,14 @@ class DiLoCo:
     instead, for its settings. The rule becomes the configuration of the job's parameters, and so
     that of all trainers.
 
-    ``encoding`` is how float32 pseudo-gradients travel; weights come as they are. Buffers of floats
-    are averaged; frozen parameters and integers are left alone. Several fragments go together,
-    under the names "0.…", "1.…".
+    ``encoding`` is that of float32 pseudo-gradients; weights are not encoded. Buffers of floats are
+    averaged; frozen parameters and integers do not change. Several fragments are exchanged together, under
+    the names "0.…", "1.…".
 
-    The state of the inner optimizer stays here and goes on over each exchange. ``timeout`` is that
-    of each call, in seconds: an exchange waits until the slowest trainer has come so far. Whoever
-    dies is not waited for once its lease has run out. Who comes late, or again, begins with the
-    job's values; its first exchange counts from these, or is left out if its step had closed.
+    The state of the inner optimizer stays here and continues over each exchange. ``timeout`` is that of
+    each call, in seconds: an exchange waits until the slowest trainer has got there. Nobody waits for a
+    dead trainer once its lease has run out. A late or restarted trainer begins with the job's values; its
+    first exchange counts from these, or is left out if its step had closed.
     """
 
     def __init__(
@@ -79,7 +78,7 @@ class DiLoCo:
         self.late_blocks = 0
 
     def __enter__(self) -> DiLoCo:
-        """Initializes the job with the module or adopts what is there, and begins to count steps.
+        """Initializes the job with the module or adopts the job's values, and begins to count steps.
 
         Raises BadValue unless the job applies the mean of one gradient of each trainer; BadConfig
         if it was initialized with another outer rule; and what ``sync`` raises.
@@ -104,7 +103,7 @@ class DiLoCo:
         error: Optional[BaseException],
         traceback: Optional[TracebackType],
     ) -> None:
-        """Stops counting. At a regular end exchanges what is left and leaves the job's steps; after
+        """Stops counting. At a regular end it exchanges remaining steps and leaves the job's steps; after
         an exception others wait for this trainer until its client is closed."""
         if self._hook is not None:
             self._hook.remove()
@@ -115,7 +114,7 @@ class DiLoCo:
             self._ps.exit_steps(timeout=self._timeout)
 
     def sync(self) -> None:
-        """Exchanges now: sends what has changed, waits for the others, takes over the result.
+        """Exchanges now: sends the change, waits for the others, takes over the result.
 
         Raises what ``Client.send_grads`` and ``Client.get_params`` raise. The module is then as it
         was, and the next step of the inner optimizer tries again; what was sent is not sent again.

@@ -19,8 +19,8 @@ Gradient = Union["np.ndarray[Any, Any]", Rows]
 def to_gradient(grad: torch.Tensor, memory: HostMemory) -> Optional[Gradient]:
     """A gradient in host memory, in the element type of the parameter that the server holds.
 
-    One that is sparse in its first dimension, as of an embedding, becomes rows: each once, added
-    up. None if it has no row at all.
+    A gradient that is sparse in its first dimension, such as that of an embedding, becomes rows: each once,
+    added up. None if it has no rows.
     """
     if grad.layout is not torch.sparse_coo:
         return memory.read(grad if grad.layout is torch.strided else grad.to_dense())
@@ -34,8 +34,8 @@ def to_gradient(grad: torch.Tensor, memory: HostMemory) -> Optional[Gradient]:
 
 
 class StepCalls:
-    """The calls that send the gradients of one step: those of one learning rate and, as only
-    float32 is encoded, of one width go together. The last one ends the step."""
+    """The calls that send the gradients of one step: one call for each learning rate and, because only
+    float32 is encoded, each width. The last one ends the step."""
 
     def __init__(self, encoding: Optional[Encoding]) -> None:
         self._encoding = encoding

@@ -20,10 +20,10 @@ HELD_AS = {
 
 
 class HostMemory:
-    """Host memory for one tensor, in the element type that the server holds it in.
+    """CPU memory for one tensor, in the element type of the server's parameter.
 
-    That is the tensor's own memory if it is in the host's, contiguous and of that type. Else it is
-    a copy in C order, made once and used again; pinned if the tensor is on a GPU.
+    It is the tensor's own memory if that is on the CPU, contiguous and of that type. Otherwise it is a copy
+    in C order, made once and reused; pinned if the tensor is on a GPU.
     """
 
     def __init__(self) -> None:
@@ -37,11 +37,11 @@ class HostMemory:
         return _as_array(held)
 
     def receive(self, tensor: torch.Tensor) -> np.ndarray[Any, Any]:
-        """Memory to write the tensor's new values to; ``received`` makes them the tensor's."""
+        """Memory for the tensor's new values; ``received`` gives them to the tensor."""
         return _as_array(self.of(tensor))
 
     def received(self, tensor: torch.Tensor) -> None:
-        """Gives the tensor what was written since ``receive``, and tells autograd so."""
+        """Gives the tensor what was written since ``receive``, and informs autograd."""
         with torch.no_grad():
             values = tensor.detach()
             held = self.of(tensor)
@@ -52,7 +52,7 @@ class HostMemory:
                 values.view(-1)[:0].zero_()
 
     def of(self, tensor: torch.Tensor) -> torch.Tensor:
-        """The memory as a tensor. Looked at anew each time: a module may be moved or converted."""
+        """The memory as a tensor. Made anew each time: a module may be moved or converted."""
         dtype = HELD_AS[tensor.dtype]
         if tensor.device.type == "cpu" and tensor.dtype is dtype and tensor.is_contiguous():
             return tensor.detach()

@@ -15,10 +15,9 @@ from ._host_memory import HELD_AS
 def module_tensors(module: nn.Module) -> Dict[str, torch.Tensor]:
     """The tensors of a module that a job holds, by their names in ``state_dict()``.
 
-    Those are its parameters and persistent buffers of floats and of 32 or 64 bit integers, each
-    once: a tied weight has its first name. Buffers of other element types and tensors without
-    elements stay the module's own.
-    Raises BadValue naming every tensor that cannot be held: on the meta device or without a shape
+    Those are its parameters and persistent buffers of floats and of 32 or 64 bit integers, each once: a
+    tied weight has its first name. Buffers of other element types and tensors without elements stay in the
+    module. Raises BadValue naming every tensor that cannot be held: on the meta device or without a shape
     yet, sparse or quantized, parameters of other element types, two that share memory.
     """
     held: Dict[str, torch.Tensor] = {}

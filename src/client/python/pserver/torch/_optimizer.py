@@ -21,11 +21,11 @@ Parameters = Union[
 
 
 class Optimizer(torch.optim.Optimizer):
-    """Steps on the server: ``step`` sends the gradients and takes over the weights.
+    """An optimizer on the server: ``step`` sends the gradients and takes over the weights.
 
-    The rule, its numbers, weight decay and clipping are the configuration that the job's
-    parameters were created with (see ``sync``), and momenta and counts are held by the server
-    alone: ``state_dict`` has the groups and no state. All trainers step on the same weights.
+    The rule, its numbers, weight decay and clipping are the configuration that the job's parameters were
+    created with (see ``sync``), and only the server holds momenta and counts: ``state_dict`` has the groups
+    and no state. All trainers update the same weights.
 
     ``params`` are tensors that ``sync`` has been called for, a module's ``named_parameters()``, or
     groups with either under ``params``. A group's ``lr`` overrides the learning rate of the
@@ -33,9 +33,9 @@ class Optimizer(torch.optim.Optimizer):
     configuration, which can hold a schedule that counts the updates of all trainers. In a ``sync``
     job all trainers must give the same rate for a step.
 
-    ``encoding`` is how float32 gradients travel: "bfloat16" or "float16", or None for as they are.
-    With ``stored_is_enough`` a step is content with the journal's acknowledgement. ``timeout`` is
-    that of each call, in seconds; in a ``sync`` or ``ssp`` job a step waits for other trainers.
+    ``encoding`` is that of float32 gradients: "bfloat16" or "float16", or None. With ``stored_is_enough`` a
+    step waits only for the journal's acknowledgement. ``timeout`` is that of each call, in seconds; in a
+    ``sync`` or ``ssp`` job a step waits for other trainers.
 
     Raises BadValue for a tensor without a name, UnknownParameter or BadShape for one that is not
     in the job, or not of that shape there.

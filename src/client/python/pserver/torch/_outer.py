@@ -1,4 +1,4 @@
-"""The rule by which a job takes up what trainers have changed on their own."""
+"""The rule with which a job applies the changes of trainers that train alone."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def outer_config(
 
 
 def check_rule(ps: Client, names: Collection[str], config: Mapping[str, Any]) -> None:
-    """Raises BadConfig, naming every parameter that is updated by another rule than this, or at
-    another rate: somebody else has configured the job, for good."""
+    """Raises BadConfig, naming every parameter that has another rule or rate: another trainer has
+    configured the job, and that cannot be changed."""
     expected = {key: config[key] for key in ("optimizer", "learningRate") if key in config}
     others = [
         f"{info.name!r} by {_rule_of(info.config)}"
@@ -55,7 +55,7 @@ def check_rule(ps: Client, names: Collection[str], config: Mapping[str, Any]) ->
 
 
 def _agrees(expected: Any, found: Any) -> bool:
-    """Whether what is found has every entry that is expected, and maybe others."""
+    """Whether the received configuration has every expected entry; it may have others."""
     if not isinstance(expected, Mapping):
         return bool(expected == found)
     return isinstance(found, Mapping) and all(

@@ -19,8 +19,8 @@ def pull_into(
 ) -> None:
     """Reads parameters into tensors of their shapes, without a copy where their memory allows it.
 
-    ``memory`` is used again where it is given. After an error, tensors that were to be written in
-    place may hold any mixture of old and new values; the next pull mends that.
+    ``memory`` is reused if given. After an error, tensors that are written in place may hold any mixture of
+    old and new values; the next pull repairs that.
     """
     places = {name: HostMemory() for name in tensors} if memory is None else memory
     out = {name: places[name].receive(tensor) for name, tensor in tensors.items()}

@@ -1,4 +1,4 @@
-"""Being told of the steps of an optimizer that somebody else calls."""
+"""Hooks into the steps of an optimizer that somebody else calls."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class StepHook:
     def _wrap(self, optimizer: Any) -> None:
         """PyTorch before 2.0 has no hooks of steps.
 
-        What takes the place of ``step`` is a method as well, with the attributes of the one before:
-        schedulers of these versions wrap it in turn and look for both. For the same reason it
-        stays when the hook is removed, and tells nobody.
+        The replacement of ``step`` is a method, too, with the attributes of the original: schedulers of
+        these versions wrap it in turn and look for both. For the same reason it stays when the hook is
+        removed, and then calls nothing.
         """
         inner = optimizer.step
 

@@ -35,15 +35,15 @@ def sync(
 ) -> bool:
     """Gives the job the module's values if it has none yet, and the module the job's values.
 
-    Of several trainers that call this at once, one is selected to initialize the job; the others
-    wait for it and take its place if it dies. Whoever comes later takes over what is there. The
-    job holds the module's parameters and its persistent buffers of floats and of 32 or 64 bit
-    integers, by their names in ``state_dict()``; those of half precision as float32.
+    If several trainers call this at once, one is selected to initialize the job; the others wait for it,
+    and one takes its place if it dies. Later trainers take over the job's values. The job holds the
+    module's parameters and its persistent buffers of floats and of 32 or 64 bit integers, by their names in
+    ``state_dict()``; those of half precision as float32.
 
-    ``config`` and ``keywords`` say how each parameter is updated, as for ``Client.init_param``;
-    only the first trainer's count. A function gets each parameter's name and tensor. The weight of
-    an embedding with sparse gradients is configured ``sparse`` besides, unless its configuration
-    is text, bytes or Paddle's. ``timeout`` is that of each call, in seconds.
+    ``config`` and ``keywords`` say how each parameter is updated, as for ``Client.init_param``; only the
+    first trainer's count. A function gets each parameter's name and tensor. The weight of an embedding with
+    sparse gradients is also configured ``sparse``, unless its configuration is text, bytes or Paddle's.
+    ``timeout`` is that of each call, in seconds.
 
     Returns whether this trainer has given the values. Raises BadValue if the job cannot hold the
     module; UnknownParameter, BadDtype or BadShape, naming every tensor that does not fit, if the
@@ -70,9 +70,9 @@ def push_buffers(
 ) -> None:
     """Gives the job the module's buffers, such as the running statistics of a batch norm.
 
-    Buffers of floats become (1 − weight) · the job's + weight · the module's; those of integers
-    are overwritten. ``Optimizer`` leaves buffers alone, so that a model that is to be saved needs
-    this: at the end from one trainer, or from each of n with the weight 1/n now and then.
+    Buffers of floats become (1 − weight) · the job's + weight · the module's; those of integers are
+    overwritten. ``Optimizer`` does not send buffers, so call this before a model is saved: at the end in
+    one trainer, or from time to time in each of n with weight 1/n.
     """
     for name, tensor in module_tensors(model).items():
         if isinstance(tensor, nn.Parameter):
