@@ -230,12 +230,8 @@ export class Journal {
 
   /** The newest generation whose journal takes records, or is about to; 0 if there is none. */
   async newestGeneration(): Promise<number> {
-    let newest = 0;
     try {
-      for await (const name of this.#streams.names(this.#subjects.hostLog(this.shard, "rules"))) {
-        newest = Math.max(newest, this.#subjects.parseJournalStream(name).generation);
-      }
-      return newest;
+      return Math.max(0, ...(await this.#generations()));
     } catch (error) {
       throw fromBrokerError(error, `looking for journals of shard ${this.shard}`, {
         shard: this.shard,
@@ -248,10 +244,16 @@ export class Journal {
    * keep the subjects from the one that counts.
    */
   async #removeOlder(generation: number): Promise<void> {
+    await this.remove((await this.#generations()).filter((found) => found < generation));
+  }
+
+  /** Generations whose streams take the journal's subjects. */
+  async #generations(): Promise<number[]> {
+    const generations: number[] = [];
     for await (const name of this.#streams.names(this.#subjects.hostLog(this.shard, "rules"))) {
-      const found = this.#subjects.parseJournalStream(name);
-      if (found.generation < generation) await this.#streams.delete(name);
+      generations.push(this.#subjects.parseJournalStream(name).generation);
     }
+    return generations;
   }
 
   /** Nobody publishes to the subject that the stream has then; it reserves no more than it holds. */
