@@ -2,13 +2,13 @@ import type { ShardMemory } from "../memory/shard-memory.ts";
 import { type Block, type BlockHeader, StoredBlock } from "./block.ts";
 import type { SlotPlan } from "./slots.ts";
 
-/** What a host wants to know of a shard's blocks, at the moment it happens. */
+/** Callbacks for changes of a shard's blocks. */
 export interface ShardHooks {
-  /** A block was created, or created anew under a higher epoch, and holds its values. */
+  /** A block was created, or replaced under a higher epoch, and holds its values. */
   blockAdded?(block: Block): void;
-  /** A block is gone, or about to be replaced; its bytes can no longer be read. */
+  /** A block was removed; its bytes can no longer be read. */
   blockRemoved?(block: Block): void;
-  /** Called before the bytes change or vanish: the last moment to copy them for a snapshot. */
+  /** The bytes of a block are about to change or to be freed: the last moment to copy them. */
   beforeChange?(block: Block): void;
 }
 
@@ -25,7 +25,7 @@ export class BlockTable {
     this.#hooks = hooks;
   }
 
-  /** How many blocks there are. */
+  /** Number of blocks. */
   get count(): number {
     return this.#count;
   }
@@ -48,7 +48,7 @@ export class BlockTable {
     for (const blocks of this.#parameters.values()) yield* blocks.values();
   }
 
-  /** All blocks by name, in order of UTF-16 code units, and index: the order of saved states. */
+  /** All blocks by name, in order of UTF-16 code units, then by index: the order in saved states. */
   sorted(): StoredBlock[] {
     return [...this.all()].sort((a, b) => {
       if (a.parameter === b.parameter) return a.index - b.index;
@@ -57,8 +57,8 @@ export class BlockTable {
   }
 
   /**
-   * Puts a block with these values and slots in the place of the one that is there, if any.
-   * @throws TOO_LARGE if the memory is full: the shard is of no use afterwards.
+   * Creates a block, whose values `fill` writes, in place of an existing one.
+   * @throws TOO_LARGE if the memory is full; the shard is unusable afterwards.
    */
   put(header: BlockHeader, plan: SlotPlan, fill: (block: StoredBlock) => void): StoredBlock {
     const { parameter, index } = header;
@@ -75,7 +75,7 @@ export class BlockTable {
     return block;
   }
 
-  /** To be called before the values or slots of a block are changed in place. */
+  /** Must be called before the values or slots of a block are changed in place. */
   beforeChange(block: StoredBlock): void {
     this.#hooks.beforeChange?.(block);
   }

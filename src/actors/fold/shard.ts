@@ -11,10 +11,11 @@ import {
   type RecordHead,
 } from "../../protocol/records.ts";
 import type { HostVerb, JobSubjects, LogSubject } from "../../protocol/subjects.ts";
-import { ShardMemory } from "../memory/shard-memory.ts";
-import { applyChange, type Change, checkRecord, checkReply } from "./apply-record.ts";
+import { ShardMemory } from "../shard-memory.ts";
+import { applyChange } from "./apply-record.ts";
 import { type Block, type BlockHeader, blockLabel } from "./block.ts";
 import { BlockTable, type ShardHooks } from "./block-table.ts";
+import { type Change, checkRecord, checkReply } from "./check-record.ts";
 import { DeclarationTable } from "./declaration-table.ts";
 import {
   damaged,
@@ -24,25 +25,26 @@ import {
   toFoldState,
 } from "./fold-state.ts";
 import { LogSubjects } from "./log-subjects.ts";
+import { closeStep } from "./open-step.ts";
 import { readable, readRecordMessage } from "./read-record.ts";
 import { noRules, rejection } from "./rejection.ts";
 import { HOST_VERBS_SINCE_2, KNOWN_RULES, type KnownRules, type Rules } from "./rules.ts";
+import type { SavedSteps } from "./saved-steps.ts";
 import { heldBytes, slotPlan } from "./slots.ts";
-import { closeStep } from "./step-gradient.ts";
-import type { StepState } from "./step-state.ts";
-import { type StepProgress, StepTable } from "./steps.ts";
+import { type StepProgress, StepTable } from "./step-table.ts";
 import { type RememberedSessions, TrainerTable } from "./trainer-table.ts";
 import { UnloadedSlots } from "./unloaded-slots.ts";
 import { type Senders, UnreadableCounts } from "./unreadable-counts.ts";
 
-/** One record of a shard's journal, as the stream gives it. `payload` is not kept. */
+/** One record of a shard's journal as the stream delivers it. The fold does not keep `payload`. */
 export interface JournalRecord {
   readonly seq: number;
   readonly subject: string;
   readonly payload: Uint8Array;
   /**
-   * False if the payload could be read again from the stream: one with another's checksum is then
-   * refused with BAD_CHECKSUM instead of being folded, because it may have been hurt on the way here.
+   * False if the caller can read the record again: then `apply` throws BAD_CHECKSUM for a payload that
+   * does not match its checksum instead of folding it as unreadable; it may have been damaged in
+   * transit.
    */
   readonly reread?: boolean;
 }
@@ -51,38 +53,38 @@ export interface JournalRecord {
 export interface Settled {
   readonly trainer: string;
   readonly session: number;
-  /** Where the answer goes: a subject under the trainer's inbox, or "" if it is not to be sent. */
+  /** Subject of the answer, under the trainer's inbox; "" if none is to be sent. */
   readonly reply: string;
   readonly outcome: Outcome;
 }
 
-/** The subject of a record that is answered. */
+/** The subject of a trainer's record. */
 type TrainerSubject = Exclude<LogSubject, { by: "host" }>;
 
-/** A record of a trainer as far as it has been read. */
+/** A record of a trainer with its head parsed. */
 interface Received {
   readonly head: RecordHead;
   readonly message: Message;
-  /** Whether its answer goes nowhere or where it may. */
+  /** Whether it asks for no answer, or for one to the trainer's own inbox. */
   readonly isAnswerable: boolean;
 }
 
-/** What a {@link Shard} is made with. */
+/** Options of {@link Shard}. */
 export interface ShardOptions {
   readonly subjects: JobSubjects;
-  /** The shard's number: records of another are unreadable to it. */
+  /** Number of the shard; records of other shards count as unreadable. */
   readonly shard: number;
-  /** Where the values are kept; by default a memory of the shard's own. */
+  /** Memory of the values; by default a new one. */
   readonly memory?: ShardMemory;
   readonly hooks?: ShardHooks;
-  /** Versions of the fold; by default all this program has. */
+  /** Versions of the rules; by default all that this program knows. */
   readonly knownRules?: KnownRules;
 }
 
 /**
- * The state of a shard: the fold of its journal, record by record. Pure and synchronous: what
- * becomes of a record depends on the records before it, its subject and its payload, on nothing
- * else. A rejected record changes no block.
+ * The state of a shard: the fold of its journal, record by record. Pure and synchronous: the outcome
+ * of a record depends only on the records before it, its subject and its payload. A rejected record
+ * changes no block.
  */
 export class Shard {
   readonly memory: ShardMemory;
@@ -121,17 +123,17 @@ export class Shard {
     return this.#rules?.version ?? 0;
   }
 
-  /** How the job's trainers go together, as the first `rules` record says. */
+  /** How the job's trainers are synchronized, from the first `rules` record. */
   get synchronization(): Synchronization {
     return this.#steps.synchronization;
   }
 
-  /** How far the steps of the job's trainers are here. A live view. */
+  /** Progress of the steps of the job's trainers; a live view. */
   get steps(): StepProgress {
     return this.#steps;
   }
 
-  /** Checksum in the envelope of record {@link seq}; 0 before the first, and where it was passed over. */
+  /** Checksum in the envelope of record {@link seq}; 0 before the first and after a skipped gap. */
   get lastCrc(): number {
     return this.#crc;
   }
@@ -141,7 +143,7 @@ export class Shard {
     return this.#blocks.bytes;
   }
 
-  /** Who sends to the shard, and what was of no use. */
+  /** Counts of senders and of their rejected and unreadable records. */
   get senders(): Senders {
     return {
       trainers: this.#trainers.count,
@@ -152,17 +154,17 @@ export class Shard {
     };
   }
 
-  /** Whom it remembers. A live view. */
+  /** The trainers that it remembers; a live view. */
   get trainers(): RememberedSessions {
     return this.#trainers;
   }
 
   /**
-   * Folds the next record. Gives the answer to a trainer's record, also to one that is a repeat or
-   * is rejected; undefined for a host's record and for one that nobody can be answered for.
-   * After an error the shard is of no use: every later call throws the same error.
-   * @throws BAD_CHECKSUM, with `reread: false`, for a record whose checksum is not its own; this error alone leaves the
-   * shard as it was.
+   * Folds the next record.
+   * @returns the answer to a trainer's record, repeated and rejected ones included; undefined for a
+   * host's record and for one without a readable sender.
+   * @throws BAD_CHECKSUM, only with `reread: false`, if the payload does not match its checksum. The
+   * shard is unchanged. After any other error the shard is unusable: each later call throws it again.
    * @throws JOURNAL_DAMAGED unless the record is the one after {@link seq}.
    * @throws UNKNOWN_RULES for a `rules` record of a version this program lacks.
    * @throws TOO_LARGE if this process has no memory for a block that the rules allow.
@@ -190,8 +192,8 @@ export class Shard {
   }
 
   /**
-   * What became of a trainer's records, in the order asked. For an asker whose record has been
-   * folded: a number that has not been seen is BAD_CHECKSUM, because its record was unreadable.
+   * The outcomes of a trainer's records, in the order of the request. The records must have been
+   * folded: an unknown number is BAD_CHECKSUM, because its record was unreadable.
    */
   outcomes(trainer: string, request: Pick<OutcomeRequest, "session" | "numbers">): Outcome[] {
     if (this.#failure !== undefined) throw this.#failure;
@@ -202,7 +204,7 @@ export class Shard {
     );
   }
 
-  /** The state without values and slots. Equal shards give equal bytes of it. */
+  /** The state without values and slots; equal shards give equal bytes. */
   saveState(): FoldState {
     const { synchronization } = this;
     const parts = {
@@ -221,7 +223,7 @@ export class Shard {
     return toFoldState(parts, this.#trainers.sorted());
   }
 
-  /** SHA-256, in hex, of the state, all values and slots: equal exactly if two shards are. */
+  /** SHA-256, in hex, of the state, all values and slots: equal exactly if the shards are. */
   digest(): string {
     const hash = createHash("sha256").update(packValue(this.saveState()));
     for (const block of this.#blocks.sorted()) {
@@ -231,9 +233,9 @@ export class Shard {
   }
 
   /**
-   * The next record is the first of a journal that was made anew; all else stays. Outcomes that
-   * are known keep their meaning, but are of record 0: with a sequence of the old journal an asker
-   * would wait for a record of the new one.
+   * Continues with record 1 of a new journal; all else stays. Known outcomes stay valid and move to
+   * record 0, because a sequence of the old journal would have their askers wait for a record of the
+   * new one.
    */
   restartJournal(): void {
     this.#trainers.restartJournal();
@@ -242,27 +244,27 @@ export class Shard {
   }
 
   /**
-   * Passes over the records after {@link seq} up to `seq`: the journal does not hold them and
-   * nobody has folded them, so the next record is the one after `seq`. All else stays.
-   * @throws INTERNAL if records up to `seq` have been folded.
+   * Skips the records after {@link seq} up to `seq`, which the journal does not hold and nobody has
+   * folded; all else stays.
+   * @throws INTERNAL if record `seq` has been folded.
    */
   skipTo(seq: number): void {
     if (this.#failure !== undefined) throw this.#failure;
     if (seq <= this.#seq) {
       throw new PserverError(
         "INTERNAL",
-        `journal of shard ${this.#shard}: record ${this.#seq} is folded; cannot pass over up to ${seq}`,
+        `journal of shard ${this.#shard}: cannot skip to record ${seq}: record ${this.#seq} is already applied`,
         { shard: this.#shard, expected: this.#seq + 1, received: seq },
       );
     }
     this.#seq = seq;
-    // No record is at this place that could be known again.
+    // No record has this sequence, so there is no checksum to recognize it by.
     this.#crc = 0;
   }
 
   /**
-   * The shard that {@link saveState} was called on. `readSlot` gives the bytes of each block's values,
-   * slot 0, and slots, which are copied. `hooks.blockAdded` is called for every block.
+   * Restores the shard that {@link saveState} was called on. `readSlot` returns the bytes of each slot
+   * of each block (slot 0: the values), which are copied. Calls `hooks.blockAdded` for every block.
    * @throws SNAPSHOT_DAMAGED if the state contradicts itself or the bytes.
    * @throws UNKNOWN_RULES if this program lacks the rules of the state.
    */
@@ -281,8 +283,8 @@ export class Shard {
   }
 
   /**
-   * As {@link restore}, but the bytes come later, block by block, through {@link loadSlot}; until
-   * {@link checkLoaded} passes the shard must not be used for anything else.
+   * As {@link restore}, but the bytes come later, through {@link loadSlot}. Until {@link checkLoaded}
+   * passes, the shard must not be used for anything else.
    */
   static restoreEmpty(options: ShardOptions, state: unknown): Shard {
     const shard = new Shard(options);
@@ -308,8 +310,8 @@ export class Shard {
   }
 
   /**
-   * Copies the bytes of a slot of a restored block into it.
-   * @throws SNAPSHOT_DAMAGED if there is no such block or they are not as many as it has.
+   * Copies bytes into a slot of a restored block.
+   * @throws SNAPSHOT_DAMAGED if there is no such slot, or it has another length.
    */
   loadSlot(parameter: string, index: number, slot: number, bytes: Uint8Array): void {
     const block = this.#blocks.get(parameter, index);
@@ -320,12 +322,12 @@ export class Shard {
     this.#unloaded.load(block, slot, bytes);
   }
 
-  /** @throws SNAPSHOT_DAMAGED if bytes of a restored block have not been loaded. */
+  /** @throws SNAPSHOT_DAMAGED if a slot of a restored block has not been loaded. */
   checkLoaded(): void {
     this.#unloaded.check();
   }
 
-  #restoreSteps(steps: StepState | undefined): void {
+  #restoreSteps(steps: SavedSteps | undefined): void {
     const expected = this.synchronization.mode !== "async";
     if (expected !== (steps !== undefined)) {
       throw damaged(`the fold's state: expected ${expected ? "steps" : "no steps"}`);
@@ -366,12 +368,12 @@ export class Shard {
   #read(record: JournalRecord): Message | undefined {
     const message = readRecordMessage(record.payload);
     if (message !== undefined || record.reread !== false) return message;
-    // With its own checksum it was not hurt on its way.
+    // The checksum matches: the record is stored like this.
     if (isSealed(record.payload)) return undefined;
     throw new PserverError(
       "BAD_CHECKSUM",
-      `record ${record.seq} of shard ${this.#shard}: expected an intact message; received ` +
-        `${record.payload.length} bytes that are none`,
+      `record ${record.seq} of shard ${this.#shard}: ${record.payload.length} bytes do not match ` +
+        "their checksum",
       { shard: this.#shard, seq: record.seq },
     );
   }
@@ -407,7 +409,7 @@ export class Shard {
     else if (bounds !== undefined) this.#declarations.take(record, bounds.declaredMax);
   }
 
-  /** Counts a record that nobody can be answered for; of a trainer's the subject tells whose it is. */
+  /** Counts a record that cannot be answered, for the trainer in its subject if there is one. */
   #foldUnreadable(subject: LogSubject): void {
     const trainer = subject.by === "host" ? undefined : subject.trainer;
     this.#unreadable.count(trainer, this.#rules?.bounds?.unreadableTrainersMax);
@@ -430,7 +432,7 @@ export class Shard {
     const { head } = received;
     const rules = this.#rules;
     if (rules === undefined) return noRules(head.n, seq);
-    const answer = this.#trainers.refuse(subject.trainer, head, seq, rules);
+    const answer = this.#trainers.answerUnlessAdmitted(subject.trainer, head, seq, rules);
     if (answer !== undefined) return answer;
     const outcome = this.#applyOnce(seq, subject, received, rules);
     this.#trainers.note(subject.trainer, head, outcome, rules);
@@ -471,14 +473,17 @@ export class Shard {
     return { n: head.n, seq, version: applyChange(context, change) };
   }
 
-  /** Applies the open step if the record that was folded has ended it. */
+  /** Applies the open step if the folded record has ended it. */
   #closeStep(): void {
     const closed = this.#steps.close();
     if (closed === undefined) return;
     closeStep({ memory: this.memory, blocks: this.#blocks }, this.#blocks.all(), closed.divisor);
   }
 
-  /** Later records change the version; the slots of blocks follow from the first synchronization. */
+  /**
+   * Later `rules` records change the version only: the slots of blocks depend on the synchronization
+   * of the first.
+   */
   #takeRules(record: Pick<RulesRecord, "rules" | "synchronization">): Rules {
     const { rules: version, synchronization = { mode: "async" } } = record;
     const rules = this.#requireRules(version);

@@ -1,5 +1,5 @@
 import { PserverError, quoteName, WAITING_FOR_MAX } from "../../protocol/index.ts";
-import type { StepProgress } from "../fold/steps.ts";
+import type { StepProgress } from "../fold/step-table.ts";
 import { type Verdict, type Visit, WaitingRoom } from "./waiting-room.ts";
 
 /** What a request needs of the steps of a shard. */
