@@ -14,15 +14,15 @@ export interface ShardHooks {
 
 /** The blocks of a shard by parameter and index, and the sum of their bytes. */
 export class BlockTable {
+  hooks: ShardHooks;
   readonly #memory: ShardMemory;
-  readonly #hooks: ShardHooks;
   readonly #parameters: Map<string, Map<number, StoredBlock>> = new Map();
   #count = 0;
   #bytes = 0;
 
   constructor(memory: ShardMemory, hooks: ShardHooks) {
     this.#memory = memory;
-    this.#hooks = hooks;
+    this.hooks = hooks;
   }
 
   /** Number of blocks. */
@@ -71,13 +71,13 @@ export class BlockTable {
     this.#parameters.set(parameter, blocks.set(index, block));
     this.#count += 1;
     this.#bytes += block.heldBytes;
-    this.#hooks.blockAdded?.(block);
+    this.hooks.blockAdded?.(block);
     return block;
   }
 
   /** Must be called before the values or slots of a block are changed in place. */
   beforeChange(block: StoredBlock): void {
-    this.#hooks.beforeChange?.(block);
+    this.hooks.beforeChange?.(block);
   }
 
   /** Removes the blocks of a parameter whose epoch is at most `epoch`. */
@@ -88,13 +88,13 @@ export class BlockTable {
   }
 
   #remove(block: StoredBlock): void {
-    this.#hooks.beforeChange?.(block);
+    this.hooks.beforeChange?.(block);
     const blocks = this.#parameters.get(block.parameter);
     blocks?.delete(block.index);
     if (blocks?.size === 0) this.#parameters.delete(block.parameter);
     this.#count -= 1;
     this.#bytes -= block.heldBytes;
     block.free();
-    this.#hooks.blockRemoved?.(block);
+    this.hooks.blockRemoved?.(block);
   }
 }
