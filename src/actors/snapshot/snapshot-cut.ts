@@ -42,7 +42,11 @@ export class SnapshotCut {
   readonly #removed: Set<string> = new Set();
 
   /** `stored`: the pieces that the newest manifest names, by block. */
-  constructor(shard: Shard, stored: ReadonlyMap<string, BlockPieces>, memory: CopyMemory) {
+  constructor(
+    shard: Pick<Shard, "saveState" | "seq" | "lastCrc" | "blocks">,
+    stored: ReadonlyMap<string, BlockPieces>,
+    memory: CopyMemory,
+  ) {
     this.fold = shard.saveState();
     this.seq = shard.seq;
     this.recordCrc = shard.lastCrc;
