@@ -2,7 +2,6 @@ import { DTYPES } from "../../protocol/dtypes.ts";
 import type { ShardMemory } from "../memory/shard-memory.ts";
 import { gradientScale, shapeGradient } from "../optimizer/gradient.ts";
 import { type FloatDtype, UPDATE_CHUNK_BYTES } from "../optimizer/update-rule.ts";
-import type { ShardMemory } from "../shard-memory.ts";
 import type { GradientChange } from "./check-record.ts";
 import { ElementRanges } from "./element-ranges.ts";
 import { eachChunk } from "./payload.ts";

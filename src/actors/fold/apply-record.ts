@@ -1,4 +1,4 @@
-import type { ShardMemory } from "../shard-memory.ts";
+import type { ShardMemory } from "../memory/shard-memory.ts";
 import { applyGradient } from "./apply-gradient.ts";
 import type { StoredBlock } from "./block.ts";
 import type { Change, InitChange, MixChange, RecordContext } from "./check-record.ts";

@@ -4,6 +4,7 @@ import { PserverError } from "../../protocol/errors.ts";
 import { quoteName } from "../../protocol/names.ts";
 import { type BlockExtent, type BlockRows, blockRows } from "../../protocol/parts.ts";
 import { elementCount } from "../../protocol/tensor.ts";
+import type { ShardMemory } from "../memory/shard-memory.ts";
 import { type FloatDtype, type UpdateRule, updateRule } from "../optimizer/update-rule.ts";
 import type { SlotPlan } from "./slots.ts";
 

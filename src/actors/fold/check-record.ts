@@ -14,7 +14,7 @@ import type {
   SetRecord,
   TrainerRecord,
 } from "../../protocol/records.ts";
-import type { ShardMemory } from "../shard-memory.ts";
+import type { ShardMemory } from "../memory/shard-memory.ts";
 import { type BlockName, blockLabel, isPlaced, type StoredBlock } from "./block.ts";
 import type { BlockTable } from "./block-table.ts";
 import { checkGradient, checkGradientStep } from "./check-gradient.ts";

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { packValue } from "../../protocol/codec.ts";
 import { PserverError } from "../../protocol/errors.ts";
 import type { RulesRecord } from "../../protocol/host-records.ts";
-import type { ShardMemory } from "../shard-memory.ts";
+import type { ShardMemory } from "../memory/shard-memory.ts";
 import { type BlockHeader, blockLabel } from "./block.ts";
 import { BlockTable, type ShardHooks } from "./block-table.ts";
 import { DeclarationTable } from "./declaration-table.ts";

@@ -3,7 +3,6 @@ import { PserverError } from "../../protocol/errors.ts";
 import type { ShardMemory } from "../memory/shard-memory.ts";
 import { accumulate } from "../optimizer/gradient.ts";
 import { type FloatDtype, UPDATE_CHUNK_BYTES } from "../optimizer/update-rule.ts";
-import type { ShardMemory } from "../shard-memory.ts";
 import { eachShaped } from "./apply-gradient.ts";
 import type { StoredBlock } from "./block.ts";
 import type { BlockTable } from "./block-table.ts";

@@ -10,7 +10,7 @@ import {
   type RecordHead,
 } from "../../protocol/records.ts";
 import type { HostVerb, JobSubjects, LogSubject } from "../../protocol/subjects.ts";
-import { ShardMemory } from "../shard-memory.ts";
+import { ShardMemory } from "../memory/shard-memory.ts";
 import { applyChange } from "./apply-record.ts";
 import type { Block } from "./block.ts";
 import type { ShardHooks } from "./block-table.ts";

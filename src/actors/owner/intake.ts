@@ -43,7 +43,7 @@ export class Intake {
     // A copy: the view would keep the whole receive buffer alive.
     const task = { data: Uint8Array.from(data), run };
     if (this.#queue.push(from, task, REQUEST_BYTES + data.length)) return;
-    if (!this.#refusals.mayTell(from)) return;
+    if (!this.#refusals.take(from)) return;
     const [expected, all] = [QUEUED_BYTES.each / REQUEST_BYTES, QUEUED_BYTES.all / REQUEST_BYTES];
     const text = `expected at most ${expected} waiting requests of one trainer and ${all} in all`;
     refuse(busy(text, { expected }));

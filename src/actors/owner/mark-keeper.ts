@@ -1,5 +1,5 @@
 import { PserverError } from "../../protocol/index.ts";
-import type { Records } from "../records.ts";
+import type { KvBucket } from "../jetstream/kv-bucket.ts";
 import { type HeadMark, headKey, isLater, parseMark, toMarkRecord } from "./head-mark.ts";
 
 /** Attempts to write a mark that another owner changes at the same time. */
@@ -10,7 +10,7 @@ const TRIES_MAX = 4;
  * names the revision that this owner has read or written, so a deposed owner cannot overwrite the mark
  * of its successor.
  *
- * The methods throw the errors of {@link Records}.
+ * The methods throw the errors of {@link KvBucket}.
  */
 export class MarkKeeper {
   readonly #records: Pick<KvBucket, "read" | "create" | "update">;

@@ -1,6 +1,6 @@
 import { busy, type PserverError } from "../../protocol/index.ts";
 import { type Clock, systemClock } from "../clock.ts";
-import { Shares } from "../shares.ts";
+import { Shares } from "../requests/shares.ts";
 
 /** Limits of the pending requests of one kind in one shard; beyond them, askers get BUSY. */
 const PENDING = { each: 2_048, all: 8_192 } as const;

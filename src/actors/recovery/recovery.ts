@@ -32,7 +32,6 @@ import { MarkKeeper } from "../owner/mark-keeper.ts";
 import { OwnersClient } from "../requests/owners-client.ts";
 import { SnapshotBudget } from "../snapshot/snapshot-budget.ts";
 import { SnapshotStore } from "../snapshot/store.ts";
-import { streamExists } from "../stream-exists.ts";
 import { type AcceptedLoss, acceptLoss, type RecoveryStage } from "./accept-loss.ts";
 import type { RecoveryChoice, ShardFindings } from "./findings.ts";
 import { initializedBlocks } from "./initialized-blocks.ts";

@@ -22,7 +22,7 @@ export async function scanJournal(
   if (to < from) return;
   const start = { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: from };
   try {
-    await scanStream({ ...journal, start, patienceMs: SILENCE_MS }, (seq, subject) => {
+    await scanStream({ ...journal, start, graceMs: SILENCE_MS }, (seq, subject) => {
       if (seq <= to) onRecord(seq, subject);
       return seq < to;
     });

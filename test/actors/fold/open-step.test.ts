@@ -10,6 +10,7 @@ import { accumulateGradient, closeStep } from "../../../src/actors/fold/open-ste
 import { CURRENT_RULES, KNOWN_RULES, type Rules } from "../../../src/actors/fold/rules.ts";
 import { slotPlan } from "../../../src/actors/fold/slots.ts";
 import { StepTable } from "../../../src/actors/fold/step-table.ts";
+import { ShardMemory } from "../../../src/actors/memory/shard-memory.ts";
 import { gradientScale } from "../../../src/actors/optimizer/gradient.ts";
 import { type ParameterConfig, toConfig } from "../../../src/protocol/config/index.ts";
 import { bytesOf } from "../../../src/protocol/dtypes.ts";
