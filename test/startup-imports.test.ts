@@ -21,10 +21,13 @@ async function packagesOf(entry: string): Promise<Set<string>> {
   return packages;
 }
 
-test.each(["cli/main.ts", "actors/host/host.ts", "actors/host/worker.ts"])("of %s", async (entry) => {
-  const packages = await packagesOf(join(packageRoot(), "src", entry));
-  expect(packages).toContain("@nats-io/transport-node");
-  for (const late of ["h5wasm", "etcd3", "protobufjs/light.js"]) {
-    expect(packages).not.toContain(late);
-  }
-});
+test.each(["cli/main.ts", "actors/host/host.ts", "actors/host/worker.ts"])(
+  "of %s",
+  async (entry) => {
+    const packages = await packagesOf(join(packageRoot(), "src", entry));
+    expect(packages).toContain("@nats-io/transport-node");
+    for (const late of ["h5wasm", "etcd3", "protobufjs/light.js"]) {
+      expect(packages).not.toContain(late);
+    }
+  },
+);
