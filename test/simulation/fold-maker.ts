@@ -4,15 +4,24 @@ import { Shard, type ShardOptions } from "../../src/actors/fold/shard.ts";
 import { ShardMemory } from "../../src/actors/memory/shard-memory.ts";
 import { SHARD, SUBJECTS } from "./intents.ts";
 
-/** What the simulation uses of a shard; planted bugs put something of their own behind it. */
+/** The part of a shard that the simulation uses; planted bugs replace methods of it. */
 export type Fold = Pick<
   Shard,
-  "seq" | "lastCrc" | "apply" | "skipTo" | "outcomes" | "block" | "blocks" | "saveState" | "digest"
+  | "seq"
+  | "lastCrc"
+  | "apply"
+  | "skipTo"
+  | "outcomes"
+  | "block"
+  | "blocks"
+  | "steps"
+  | "saveState"
+  | "digest"
 >;
 
 export type ReadValues = (block: BlockHeader, slot: number) => Uint8Array;
 
-/** How owners and oracles come by a fold. */
+/** Creates the folds of owners and oracles. */
 export interface FoldMaker {
   create(options: ShardOptions): Fold;
   restore(options: ShardOptions, state: unknown, readValues: ReadValues): Fold;
@@ -41,8 +50,8 @@ export const RULES: Rules = {
 };
 
 /**
- * Memories to be used again: a process can address only so many WebAssembly memories, and thousands
- * of shards come and go here.
+ * Memories that are reused: a process can address a limited number of WebAssembly memories, and the
+ * simulation creates thousands of shards.
  */
 export class MemoryPool {
   readonly #free: PooledMemory[] = [];

@@ -1,4 +1,5 @@
 import type { JournalRecord } from "../../src/actors/fold/shard.ts";
+import type { JournalInfo } from "../../src/actors/journal/journal.ts";
 import type { Intent, Publication } from "./intents.ts";
 
 export interface Entry extends JournalRecord {
@@ -6,13 +7,13 @@ export interface Entry extends JournalRecord {
 }
 
 /**
- * The stream of the shard: append order is the order; only the head is ever purged. A record that
- * the broker cannot write uses up a sequence all the same.
+ * The stream of the shard: append order is the order; only the beginning is ever purged. A record
+ * that the broker cannot store uses up a sequence all the same.
  */
 export class Journal {
   /** Every record there ever was, for the oracles. */
   readonly history: Entry[] = [];
-  /** By sequence, from 1; undefined where none was written. */
+  /** By sequence, from 1; undefined where none was stored. */
   readonly #entries: (Entry | undefined)[] = [];
   #first = 1;
 
@@ -38,10 +39,19 @@ export class Journal {
     this.#entries.push(undefined);
   }
 
-  /** Whether the journal says that it was never given records from `from` to `to`. */
-  isHole(from: number, to: number): boolean {
-    if (from < this.#first) return false;
-    return this.#entries.slice(from - 1, to).every((entry) => entry === undefined);
+  /** What the broker says of the stream; each record counts as one byte. */
+  info(): JournalInfo {
+    const left = this.#entries.slice(this.#first - 1);
+    const missing = left.flatMap((entry, i) => (entry === undefined ? [this.#first + i] : []));
+    return {
+      ...{ created: "now", firstSeq: this.#first, lastSeq: this.last, missing, lost: undefined },
+      ...{ bytes: left.length - missing.length, bytesMax: 0 },
+    };
+  }
+
+  /** The record at `seq`; undefined if the stream does not hold it. */
+  at(seq: number): Entry | undefined {
+    return seq < this.#first ? undefined : this.#entries[seq - 1];
   }
 
   /** The record at `seq`, or the first one left after it, as a consumer gives it. */

@@ -1,87 +1,137 @@
-import type { Block } from "../../src/actors/fold/block.ts";
-import { recordCrc } from "../../src/actors/fold/read-record.ts";
-import type { Settled } from "../../src/actors/fold/shard.ts";
-import { packValue, unpackValue } from "../../src/protocol/codec.ts";
+import type { JournalRecord, Settled } from "../../src/actors/fold/shard.ts";
+import { checkRecordAt, checkState } from "../../src/actors/owner/check-journal.ts";
+import { FoldQueue } from "../../src/actors/owner/fold-queue.ts";
+import { type HeadMark, isLater } from "../../src/actors/owner/head-mark.ts";
+import type { JournalGap } from "../../src/actors/owner/journal-gap.ts";
+import { headSeqOf, JournalHead } from "../../src/actors/owner/journal-head.ts";
+import { OwnerCore } from "../../src/actors/owner/owner-core.ts";
+import { PositionQueue } from "../../src/actors/owner/position-queue.ts";
+import { StepQueue } from "../../src/actors/owner/step-queue.ts";
+import { KeptSnapshots } from "../../src/actors/snapshot/kept-snapshots.ts";
+import type { StoredManifest } from "../../src/actors/snapshot/manifest.ts";
+import { type CopyMemory, SnapshotCut } from "../../src/actors/snapshot/snapshot-cut.ts";
+import { type BlockPieces, blockKey } from "../../src/actors/snapshot/state.ts";
+import { unpackValue } from "../../src/protocol/codec.ts";
 import { ensureError } from "../../src/protocol/errors.ts";
 import type { Outcome } from "../../src/protocol/outcomes.ts";
 import type { Fold, FoldMaker, MemoryPool } from "./fold-maker.ts";
+import { SHARD } from "./intents.ts";
 import type { Journal } from "./journal.ts";
+import type { Network } from "./network.ts";
+import type { SimulatedClock } from "./simulated-clock.ts";
+import { readValues, type Snapshot, type SnapshotStream } from "./snapshot-stream.ts";
 import { promise } from "./violation.ts";
 
-/** A committed snapshot: the state packed, and the values it names. */
-export interface Snapshot {
-  readonly seq: number;
-  readonly state: Uint8Array;
-  readonly values: ReadonlyMap<string, Uint8Array>;
-}
+const GENERATION = 1;
+
+/** Nothing of the journal is retained beyond the snapshots that are kept in any case. */
+const RETAIN_BYTES = 0;
+
+/** More rereads of one record than chance explains. */
+const REREADS_MAX = 20;
+
+/** Memory for the copies of a cut, without a limit. */
+export const COPY_MEMORY: CopyMemory = {
+  take: (bytes) => new Uint8Array(bytes),
+  giveBack: () => undefined,
+  copied: () => undefined,
+};
 
 /** Deviations of an owner, for proving that the oracles find them. */
 export interface OwnerFaults {
-  /** Copies a snapshot's values when it commits, not before they change. */
+  /** Copies no block of a snapshot before it changes. */
   readonly copiesLate?: boolean;
   /** Answers outcome requests before it has folded so far. */
   readonly answersEarly?: boolean;
   /** Takes over one record further than its snapshot. */
   readonly skipsRecord?: boolean;
-  /** Goes on behind a hole without a snapshot that says so. */
-  readonly passesSilently?: boolean;
+  /** Goes on behind a gap without a snapshot that says so. */
+  readonly skipsSilently?: boolean;
   /** Takes the last sequence for the last record when it takes over. */
   readonly countsSequences?: boolean;
+  /** Folds a record that was damaged in transit as it came. */
+  readonly trustsDeliveries?: boolean;
+  /** Takes an earlier end of the journal for the present one. */
+  readonly trustsOldEnds?: boolean;
+  /** Removes the pieces that only an older kept snapshot needs. */
+  readonly forgetsOlder?: boolean;
+}
+
+/** What all owners share: the broker, and the mark in the job's bucket. */
+export interface OwnerWorld {
+  readonly journal: Journal;
+  readonly stream: SnapshotStream;
+  readonly network: Network;
+  readonly clock: SimulatedClock;
+  readonly maker: FoldMaker;
+  readonly pool: MemoryPool;
+  mark: HeadMark | undefined;
+  /** Keeps a snapshot that was committed for the oracles. */
+  committed(snapshot: Snapshot): void;
 }
 
 /** The fold as a snapshot left it. */
 export function restoreFold(maker: FoldMaker, pool: MemoryPool, snapshot: Snapshot): Fold {
   return maker.restore(pool.options(), unpackValue(snapshot.state.slice()), (block) =>
-    readPiece(snapshot, block),
+    readValues(snapshot, block),
   );
 }
 
-/** A host that owns the shard, or still believes so. */
+/**
+ * A host that owns the shard, or still believes so. What it decides is decided by the code of the
+ * actors: order, gaps and redeliveries by `FoldQueue`, the head at take-over by `JournalHead`, the
+ * checks of the journal by `check-journal`, when it answers by `OwnerCore` and `PositionQueue`,
+ * snapshots by `SnapshotCut`, what is kept of them by `KeptSnapshots`.
+ *
+ * Models are: the broker, with its compare-and-swap of manifests, because it is another program; the
+ * reading of a snapshot, because it is nothing but I/O, and planted bugs change the state there; the
+ * order of these steps (`ServingShard`, `OwnedJournal`, `Retention`, `Snapshotter`, `MarkKeeper`),
+ * because they await the broker. The replacement of a journal that is lost is not simulated.
+ */
 export class Owner {
   readonly term: number;
   readonly fold: Fold;
-  readonly #journal: Journal;
+  readonly #world: OwnerWorld;
   readonly #faults: OwnerFaults;
-  /**
-   * The last record when it took over. It answers nothing up to here: others have, or will be asked.
-   * Nor does it pass over a hole up to here: others may have folded what was in it.
-   */
-  readonly #headSeq: number;
+  readonly #queue: FoldQueue;
+  readonly #core: OwnerCore;
+  readonly #kept: KeptSnapshots;
+  #manifest: StoredManifest;
+  #stored: Map<string, BlockPieces>;
+  #cut: SnapshotCut | undefined;
+  #settled: Settled | undefined;
+  #knownEnd = 0;
+  #deliveries = 0;
+  #rereads = 0;
   #alive = true;
-  #pieces: Map<string, Uint8Array> | undefined;
-  #saved: { seq: number; state: Uint8Array } | undefined;
 
-  /** Takes over from a snapshot, or from the beginning of the journal. */
-  constructor(options: {
-    readonly term: number;
-    readonly journal: Journal;
-    readonly maker: FoldMaker;
-    readonly pool: MemoryPool;
-    readonly from: Snapshot | undefined;
-    readonly faults: OwnerFaults;
-    /** Whether it looks for the record that the snapshot names; planted bugs change records. */
-    readonly verifies: boolean;
-  }) {
-    const { journal, from } = options;
+  /** Takes over from a manifest, which it commits again under its term. */
+  constructor(
+    world: OwnerWorld,
+    options: {
+      readonly term: number;
+      readonly from: StoredManifest;
+      readonly faults: OwnerFaults;
+      /** Whether it checks the journal; planted bugs change records. */
+      readonly verifies: boolean;
+    },
+  ) {
+    const { stream, journal } = world;
+    this.#world = world;
     this.term = options.term;
-    this.#journal = journal;
     this.#faults = options.faults;
-    this.#headSeq = options.faults.countsSequences === true ? journal.last : journal.lastRecord;
-    const settings = options.pool.options({ beforeChange: (block) => this.#copy(block) });
-    if (from === undefined) {
-      this.fold = options.maker.create(settings);
-      return;
-    }
-    const state = unpackValue(from.state.slice()) as { seq: number };
-    if (options.faults.skipsRecord === true && from.seq < journal.last) state.seq += 1;
-    this.fold = options.maker.restore(settings, state, (block) => readPiece(from, block));
-    const named = journal.readFrom(from.seq);
-    promise(
-      !options.verifies ||
-        this.fold.lastCrc === 0 ||
-        (named !== undefined && recordCrc(named.payload) === this.fold.lastCrc),
-      () => `record ${from.seq} is not the one that the snapshot names`,
-    );
+    this.#manifest = this.#fence(options.from);
+    const { snapshot, stored } = stream.read(this.#manifest);
+    this.#stored = new Map(stored);
+    this.fold = this.#restore(snapshot);
+    this.#kept = new KeptSnapshots(RETAIN_BYTES, stream.manifests);
+    this.#queue = this.#makeQueue();
+    this.#core = this.#makeCore();
+    if (options.verifies) this.#checkJournal();
+    const { head } = this.#core;
+    const last = headSeqOf(SHARD, this.fold.seq, journal.info());
+    head.note(GENERATION, options.faults.countsSequences === true ? journal.last : last);
+    this.#core.catchUp();
   }
 
   get alive(): boolean {
@@ -89,98 +139,225 @@ export class Owner {
   }
 
   get behind(): number {
-    return this.#journal.lastRecord - this.fold.seq;
+    return this.#world.journal.lastRecord - this.fold.seq;
   }
 
   kill(): void {
     this.#alive = false;
   }
 
-  /** The records missing before the next one: none wrote them, or a newer owner has purged them. */
-  get gap(): { readonly from: number; readonly to: number } | undefined {
-    const from = this.fold.seq + 1;
-    const next = this.#journal.readFrom(from);
-    return next === undefined || next.seq === from ? undefined : { from, to: next.seq - 1 };
-  }
-
-  /** Passes over the missing records; the snapshot to commit before it goes on. */
-  passOver({ from, to }: { from: number; to: number }): Snapshot | undefined {
-    promise(
-      from > this.#headSeq && this.#journal.isHole(from, to),
-      () => `the owner of term ${this.term} is stopped by a hole from ${from} to ${to}`,
-    );
-    this.fold.skipTo(to);
-    if (this.#faults.passesSilently === true) return undefined;
-    this.beginSnapshot();
-    return this.finishSnapshot();
-  }
-
-  /** Folds the next record, if there is one; the answer that it sends, if it sends one. */
-  foldNext(note: (seq: number, settled: Settled | undefined) => void): Settled | undefined {
-    const entry = this.#journal.readFrom(this.fold.seq + 1);
+  /**
+   * Folds the next record as it is delivered, perhaps damaged; skips a gap before it.
+   * @returns the answer that it sends, if it sends one.
+   */
+  foldNext(
+    isDamaged: boolean,
+    note: (seq: number, settled: Settled | undefined) => void,
+  ): Settled | undefined {
+    const entry = this.#world.journal.readFrom(this.#queue.startSeq);
     if (!this.#alive || entry === undefined) return undefined;
-    let settled: Settled | undefined;
-    try {
-      settled = this.fold.apply(entry);
-    } catch (error) {
-      // The records it needs next were purged by a newer owner: it can only stop.
-      const found = ensureError(error);
-      promise(
-        found.code === "JOURNAL_DAMAGED" && entry.seq > this.fold.seq + 1,
-        () => found.message,
-      );
-      this.kill();
-      return undefined;
+    this.#queue.clear();
+    this.#deliveries += 1;
+    this.#queue.add(isDamaged ? damaged(entry, this.#deliveries) : entry);
+    this.#settled = undefined;
+    const mayAnswer = this.#core.isServing;
+    const stop = this.#queue.fold();
+    if (stop.kind === "failed") throw stop.error;
+    if (stop.kind === "gap") this.#skip(stop.gap);
+    if (stop.kind === "reread") {
+      this.#rereads += 1;
+      const isSound = this.#queue.rememberMismatched() && this.#rereads <= REREADS_MAX;
+      promise(isSound, () => `record ${entry.seq} is read again and again`);
     }
-    note(entry.seq, settled);
-    return entry.seq > this.#headSeq ? settled : undefined;
+    if (stop.kind !== "idle") return undefined;
+    this.#rereads = 0;
+    note(entry.seq, this.#settled);
+    this.#core.catchUp();
+    this.#core.advanced(this.#position);
+    return mayAnswer ? this.#settled : undefined;
   }
 
-  /** The answers to an outcome request; none before it has folded so far. */
+  /** Answers an outcome request once it has folded so far. */
   ask(
     trainer: string,
     request: { session: number; numbers: readonly number[] },
     seq: number,
-  ): readonly Outcome[] {
-    if (!this.#alive) return [];
-    if (this.fold.seq < seq && this.#faults.answersEarly !== true) return [];
-    return this.fold.outcomes(trainer, request);
+    answer: (outcomes: readonly Outcome[]) => void,
+  ): void {
+    if (!this.#alive) return;
+    const run = (): void => {
+      if (this.#alive) answer(this.fold.outcomes(trainer, request));
+    };
+    const refuse = ({ code }: { readonly code: string }): void =>
+      promise(code !== "JOURNAL_LOST", () => `record ${seq} of ${trainer} is said to be lost`);
+    if (this.#faults.answersEarly === true) run();
+    else if (this.#core.isServing) {
+      const wanted = { generation: GENERATION, seq, asker: trainer };
+      this.#core.positions.at(this.#position, { from: trainer, wanted, waitMs: 1, run, refuse });
+    }
   }
 
-  /** Begins a snapshot of this moment. Its values are copied later, or just before they change. */
+  /** Writes the mark, as far as a later owner or a later mark lets it. */
+  mark(): void {
+    const { fold, term } = this;
+    const world = this.#world;
+    if (!this.#alive || fold.lastCrc === 0 || term < (world.mark?.term ?? 0)) return;
+    const mark = { term, generation: GENERATION, seq: fold.seq, recordCrc: fold.lastCrc };
+    if (isLater(mark, world.mark)) world.mark = mark;
+  }
+
+  /** Begins a snapshot of this moment. */
   beginSnapshot(): void {
-    this.#saved = { seq: this.fold.seq, state: packValue(this.fold.saveState()) };
-    this.#pieces = new Map();
-    this.#missing = new Set([...this.fold.blocks()].map(pieceName));
+    this.#cut?.end();
+    this.#cut = new SnapshotCut(this.fold, this.#stored, COPY_MEMORY);
   }
 
-  /** The snapshot begun before, complete now. */
-  finishSnapshot(): Snapshot | undefined {
-    const saved = this.#saved;
-    const values = this.#pieces;
-    if (saved === undefined || values === undefined) return undefined;
-    for (const block of this.fold.blocks()) this.#copy(block, true);
-    this.#saved = undefined;
-    this.#pieces = undefined;
-    return { ...saved, values };
+  /** Stores one block of the snapshot begun before; false if there is none left. */
+  storeBlock(): boolean {
+    const cut = this.#cut;
+    const [pending] = cut?.pending ?? [];
+    if (cut === undefined || pending === undefined) return false;
+    const { parameter, index } = pending.block;
+    const slots = cut.release(pending, (all) =>
+      all.map((bytes) => this.#world.stream.publish(bytes)),
+    );
+    cut.stored({ parameter, index, ...pending.version, slots });
+    return true;
   }
 
-  #missing: Set<string> = new Set();
+  /** Commits the snapshot begun before, unless a later owner has fenced it off. */
+  finishSnapshot(): boolean {
+    const cut = this.#cut;
+    return this.#alive && cut !== undefined && this.#commit(cut, (kept) => this.#kept.add(kept));
+  }
 
-  #copy(block: Block, last = false): void {
-    if (this.#pieces === undefined || (this.#faults.copiesLate === true && !last)) return;
-    const name = pieceName(block);
-    if (this.#missing.delete(name)) this.#pieces.set(name, block.values().slice());
+  get #position(): { generation: number; seq: number } {
+    return { generation: GENERATION, seq: this.fold.seq };
+  }
+
+  /** Commits a manifest under this owner's term; a newer one that was damaged goes. */
+  #fence({ manifest }: StoredManifest): StoredManifest {
+    const { stream } = this.#world;
+    const last = stream.manifests.at(-1)?.seq ?? 0;
+    const own = { ...manifest, term: this.term, owner: `${this.term}` };
+    const stored = stream.commit(own, last) as StoredManifest;
+    stream.remove([last]);
+    return stored;
+  }
+
+  #restore(snapshot: Snapshot): Fold {
+    const { maker, pool, journal } = this.#world;
+    const { copiesLate, skipsRecord } = this.#faults;
+    const state = unpackValue(snapshot.state.slice()) as { seq: number };
+    if (skipsRecord === true && snapshot.seq > 0 && snapshot.seq < journal.last) state.seq += 1;
+    const options = pool.options({
+      beforeChange: (block) => {
+        if (copiesLate !== true) this.#cut?.beforeChange(block);
+      },
+      blockRemoved: (block) => {
+        this.#cut?.blockRemoved(block);
+        this.#stored.delete(blockKey(block.parameter, block.index));
+      },
+    });
+    return maker.restore(options, state, (block) => readValues(snapshot, block));
+  }
+
+  #makeQueue(): FoldQueue {
+    const { fold } = this;
+    const trusts = this.#faults.trustsDeliveries === true;
+    const apply = (record: JournalRecord) =>
+      fold.apply(trusts ? { ...record, reread: true } : record);
+    return new FoldQueue({
+      shard: {
+        get seq() {
+          return fold.seq;
+        },
+        apply,
+      },
+      mayFold: () => true,
+      onSettled: (settled) => {
+        this.#settled = settled;
+      },
+    });
+  }
+
+  #makeCore(): OwnerCore {
+    const { journal, network, clock } = this.#world;
+    const positions = new PositionQueue({
+      shard: SHARD,
+      fallbacks: () => [],
+      lastSeq: (_generation, tell) =>
+        network.send(() => {
+          const before = this.#knownEnd;
+          this.#knownEnd = journal.last;
+          const found = this.#faults.trustsOldEnds === true ? before : this.#knownEnd;
+          network.send(() => tell(found));
+        }),
+      onLost: () => undefined,
+      clock,
+    });
+    const head = new JournalHead(SHARD);
+    return new OwnerCore({ shard: this.fold, head, positions, steps: new StepQueue(SHARD, clock) });
+  }
+
+  #checkJournal(): void {
+    const { journal, mark } = this.#world;
+    const expected = { generation: GENERATION, created: "now", shard: this.fold, mark };
+    const info = journal.info();
+    for (const head of checkState(SHARD, expected, info)) {
+      checkRecordAt(head, SHARD, info, journal.at(head.seq));
+    }
+  }
+
+  /** Skips records that were never stored, by a snapshot behind them. */
+  #skip(gap: JournalGap): void {
+    const { journal, stream } = this.#world;
+    try {
+      this.#core.head.checkGap(gap, GENERATION, journal.info());
+    } catch (error) {
+      // A newer owner may have purged the records.
+      const isDeposed = stream.manifests.at(-1)?.manifest.owner !== `${this.term}`;
+      const { message } = ensureError(error);
+      promise(isDeposed, () => `the owner of term ${this.term} is stopped by a gap: ${message}`);
+      this.kill();
+      return;
+    }
+    this.fold.skipTo(gap.to);
+    if (this.#faults.skipsSilently === true) return;
+    this.beginSnapshot();
+    if (this.#cut !== undefined) this.#commit(this.#cut, (kept) => this.#kept.restartAt(kept));
+    this.#core.advanced(this.#position);
+  }
+
+  #commit(cut: SnapshotCut, keep: (stored: StoredManifest) => void): boolean {
+    const { stream, journal } = this.#world;
+    while (this.storeBlock());
+    const head = { term: this.term, owner: `${this.term}` };
+    const stored = stream.commitCut(cut, head, this.#manifest.seq);
+    this.#cut = undefined;
+    cut.end();
+    if (stored === undefined) {
+      this.kill();
+      return false;
+    }
+    this.#manifest = stored;
+    this.#stored = cut.reusable;
+    this.#world.committed(stream.read(stored).snapshot);
+    keep(stored);
+    journal.purgeBelow(this.#kept.oldestSeq);
+    while (this.#kept.dropOldest(journal.info())) journal.purgeBelow(this.#kept.oldestSeq);
+    const { forgetsOlder } = this.#faults;
+    const kept = forgetsOlder === true ? new KeptSnapshots(RETAIN_BYTES, [stored]) : this.#kept;
+    const manifests = forgetsOlder === true ? stream.manifests.map(({ seq }) => seq) : [];
+    const unneeded = kept.unneeded(stream.sequences);
+    stream.remove(unneeded.filter((seq) => !manifests.includes(seq)));
+    return true;
   }
 }
 
-function readPiece(snapshot: Snapshot, block: PieceOwner): Uint8Array {
-  return snapshot.values.get(pieceName(block)) ?? new Uint8Array(0);
-}
-
-type PieceOwner = Pick<Block, "parameter" | "index" | "epoch">;
-
-/** A block replaced under a higher epoch is another block. */
-function pieceName({ parameter, index, epoch }: PieceOwner): string {
-  return `${parameter} ${index} ${epoch}`;
+/** A record whose last byte was changed in transit, in each delivery to another one. */
+function damaged(record: JournalRecord, delivery: number): JournalRecord {
+  const payload = record.payload.slice();
+  payload[payload.length - 1] = (payload.at(-1) ?? 0) ^ (1 + (delivery % 255));
+  return { ...record, payload };
 }

@@ -107,7 +107,9 @@ export const PLANTED_BUGS: Readonly<Record<string, PlantedBug>> = {
     variant: behaving((fold) => ({
       apply: (record) => {
         const missed = record.subject === SUBJECTS.hostLog(0, "sessions");
-        return fold.apply(missed ? { ...record, payload: new Uint8Array(0) } : record);
+        return fold.apply(
+          missed ? { ...record, payload: new Uint8Array(0), reread: true } : record,
+        );
       },
     })),
     found: /does add 1 to .*, not nothing/,
@@ -158,7 +160,9 @@ export const PLANTED_BUGS: Readonly<Record<string, PlantedBug>> = {
     variant: behaving((fold) => ({
       apply: (record) => {
         const missed = record.subject === SUBJECTS.hostLog(0, "drop");
-        return fold.apply(missed ? { ...record, payload: new Uint8Array(0) } : record);
+        return fold.apply(
+          missed ? { ...record, payload: new Uint8Array(0), reread: true } : record,
+        );
       },
     })),
     found: /does nothing, not remove/,
@@ -186,13 +190,25 @@ export const PLANTED_BUGS: Readonly<Record<string, PlantedBug>> = {
     variant: { owner: { skipsRecord: true } },
     found: /two owners answer record|another state at .* than its journal/,
   },
-  "an owner that goes on behind a hole before a snapshot says so": {
-    variant: { owner: { passesSilently: true } },
-    found: /is stopped by a hole/,
+  "an owner that goes on behind a gap before a snapshot says so": {
+    variant: { owner: { skipsSilently: true } },
+    found: /is stopped by a gap/,
   },
   "an owner that takes used up sequences for records": {
     variant: { owner: { countsSequences: true } },
-    found: /is stopped by a hole/,
+    found: /is stopped by a gap/,
+  },
+  "an owner that folds what was damaged in transit": {
+    variant: { owner: { trustsDeliveries: true } },
+    found: /two owners answer record|was answered BAD_CHECKSUM/,
+  },
+  "an owner that takes an earlier end of the journal for the present one": {
+    variant: { owner: { trustsOldEnds: true } },
+    found: /is said to be lost/,
+  },
+  "an owner that removes what an older snapshot needs": {
+    variant: { owner: { forgetsOlder: true } },
+    found: /message .* of a kept snapshot is gone/,
   },
   "a trainer that repeats under a new number": {
     variant: { trainer: { renumbers: true } },

@@ -3,7 +3,7 @@ import { WINDOW } from "./fold-maker.ts";
 import type { TrainerIntent } from "./intents.ts";
 import type { Entry } from "./journal.ts";
 
-/** What a record ought to do to the blocks. */
+/** The expected effect of a record on the blocks. */
 export type Effect =
   | { readonly kind: "none" }
   | { readonly kind: "add"; readonly index: number; readonly element: number }
@@ -15,24 +15,24 @@ const NONE: Effect = { kind: "none" };
 interface Life {
   readonly trainer: string;
   readonly session: number;
-  /** Numbers that counted, whatever became of them. */
+  /** Admitted numbers, whether applied or rejected. */
   readonly numbers: Set<number>;
   done: number;
 }
 
 /**
- * The rules once more, in the plainest form: it looks at what senders meant instead of at bytes,
- * and keeps all of the past instead of a table that forgets.
+ * The rules of the fold restated as plainly as possible: it looks at the intents of senders instead of
+ * bytes, and keeps the whole past instead of a table that forgets.
  */
 export class Reference {
   readonly #lives: Life[] = [];
   readonly #epochs: Map<number, number> = new Map();
-  /** Sessions that have been told to be ended. */
+  /** Sessions that hosts have ended. */
   readonly #ended: Set<number> = new Set();
-  /** Who may initialize the parameter, and under which epoch. */
+  /** The trainer that may initialize the parameter, and the epoch. */
   #grant: { readonly trainer: string; readonly epoch: number } | undefined;
 
-  step({ intent }: Entry): Effect {
+  effectOf({ intent }: Entry): Effect {
     if (intent.by === "trainer") return this.#trainer(intent);
     const { record } = intent;
     if (record.verb === "floor") this.#end(record.session, []);

@@ -6,11 +6,11 @@ import { type Effect, Reference } from "./reference.ts";
 import type { Verdicts } from "./verdicts.ts";
 import { promise } from "./violation.ts";
 
-/** The whole journal folded anew and compared, record by record, with the plain rules. */
+/** Result of {@link replayAll}. */
 export interface Replay {
-  /** The state after each record asked for. */
+  /** Digests of the state after the requested records. */
   readonly digests: ReadonlyMap<number, string>;
-  /** How often each push changed a value, by its element. */
+  /** Number of changes of each element. */
   readonly applied: ReadonlyMap<number, number>;
 }
 
@@ -41,9 +41,9 @@ export function replayAll(
   if (digestsAt.has(0)) digests.set(0, fold.digest());
   for (const entry of journal.history) {
     for (const set of [changed, created, removed]) set.clear();
-    if (skipHole(fold, entry) && digestsAt.has(fold.seq)) digests.set(fold.seq, fold.digest());
+    if (skipGap(fold, entry) && digestsAt.has(fold.seq)) digests.set(fold.seq, fold.digest());
     verdicts.noteSettled(entry.seq, fold.apply(entry));
-    const effect = reference.step(entry);
+    const effect = reference.effectOf(entry);
     const seen = observe(fold, changed, created, removed, applied);
     const wanted = expectation(effect);
     promise(
@@ -55,14 +55,14 @@ export function replayAll(
   return { digests, applied };
 }
 
-/** Passes over the sequences before a record that have none; false if there are none. */
-export function skipHole(fold: Fold, entry: Entry): boolean {
+/** Skips the sequences without records before a record; false if there are none. */
+export function skipGap(fold: Fold, entry: Entry): boolean {
   if (entry.seq === fold.seq + 1) return false;
   fold.skipTo(entry.seq - 1);
   return true;
 }
 
-/** What a record did to the blocks, seen in their bytes. */
+/** The effect of a record on the bytes of the blocks, in words. */
 function observe(
   fold: Fold,
   changed: ReadonlyMap<number, BigInt64Array>,

@@ -1,4 +1,6 @@
 import type { Settled } from "../../src/actors/fold/shard.ts";
+import type { StoredManifest } from "../../src/actors/snapshot/manifest.ts";
+import { SnapshotCut } from "../../src/actors/snapshot/snapshot-cut.ts";
 import type { HostRecord } from "../../src/protocol/host-records.ts";
 import type { TrainerSession } from "../../src/protocol/remembered-trainers.ts";
 import type { FoldMaker, MemoryPool } from "./fold-maker.ts";
@@ -14,10 +16,12 @@ import {
 } from "./intents.ts";
 import { Journal } from "./journal.ts";
 import { Network } from "./network.ts";
-import { Owner, type OwnerFaults, restoreFold, type Snapshot } from "./owner.ts";
+import { COPY_MEMORY, Owner, type OwnerFaults, type OwnerWorld, restoreFold } from "./owner.ts";
 import { type Phases, runPhases } from "./phases.ts";
 import { Random } from "./random.ts";
-import { replayAll, skipHole } from "./replay.ts";
+import { replayAll, skipGap } from "./replay.ts";
+import { SimulatedClock } from "./simulated-clock.ts";
+import { type Snapshot, SnapshotStream } from "./snapshot-stream.ts";
 import { type TrainerFaults, TrainerProcess, type TrainerWorld } from "./trainer.ts";
 import { describe, Verdicts } from "./verdicts.ts";
 import { promise } from "./violation.ts";
@@ -34,7 +38,7 @@ export interface ScheduleReport {
   readonly records: number;
   readonly takeOvers: number;
   readonly snapshots: number;
-  readonly holes: number;
+  readonly gaps: number;
   readonly told: Record<"applied" | "rejected", number>;
 }
 
@@ -43,8 +47,10 @@ const TRAINERS = ["alice", "bob", "carol"];
 const UNGIVEN = 1_000_000;
 const STEPS = 400;
 const OWNERS_MAX = 3;
-const SNAPSHOTS_KEPT = 2;
 const SNAPSHOTS_MAX = 6;
+
+/** Probability that a delivered record was damaged in transit. */
+const DAMAGE = 0.05;
 
 /** Rounds in which everything must be settled once nothing fails any more. */
 const CALM_ROUNDS = 12;
@@ -66,6 +72,9 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
   readonly #variant: Variant;
   readonly #maker: FoldMaker;
   readonly #journal: Journal = new Journal();
+  readonly #stream: SnapshotStream = new SnapshotStream();
+  readonly #world: OwnerWorld;
+  readonly #clock: SimulatedClock;
   readonly #loss: number;
 
   /** Every life of every trainer, and by reply subject; the newest of each trainer by name. */
@@ -74,9 +83,7 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
   #owners: Owner[] = [];
   #term = 0;
   #takeOvers = 0;
-  #holes = 0;
   readonly #snapshots: Snapshot[] = [];
-  #kept: Snapshot[] = [];
   /** States that owners had, by the record they had folded last. */
   readonly #states: { who: string; seq: number; digest: string }[] = [];
   #sessions = 0;
@@ -90,6 +97,9 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
     this.#variant = variant;
     this.#maker = variant.maker ?? SOUND_FOLD;
     this.#loss = this.#random.below(4) / 10;
+    this.#clock = new SimulatedClock(this.#random);
+    this.#world = this.#makeWorld();
+    this.#beginSnapshots();
     this.#journal.append(publishHost({ verb: "rules", rules: RULES.version }));
     for (const trainer of TRAINERS) this.#join(trainer);
     this.#initialize();
@@ -105,6 +115,9 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
       [7, () => this.#random.pick(this.#lives)?.timeOut(this.#random)],
       [6, () => this.#random.pick(this.#owners)?.beginSnapshot()],
       [5, () => this.#commit(this.#random.pick(this.#owners))],
+      [4, () => this.#random.pick(this.#owners)?.storeBlock()],
+      [4, () => this.#random.pick(this.#owners)?.mark()],
+      [6, () => this.#clock.fireOne()],
       [2, () => this.#takeOver()],
       [1, () => this.#random.pick(this.#owners)?.kill()],
       [2, () => this.#random.pick(this.#lives)?.giveUp(this.#random)],
@@ -131,6 +144,7 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
       this.#initialize();
       this.#settleAll("an initialization in the calm");
     }
+    const firstInCalm = this.#elements;
     for (let push = 0; push < CALM_PUSHES; push++) {
       for (const process of this.#current.values()) {
         promise(process.ready, () => `the calls of ${process.trainer} are never over`);
@@ -139,8 +153,10 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
       this.#settleAll("a push in the calm");
     }
     for (const process of this.#current.values()) {
-      const last = [...process.told].slice(-CALM_PUSHES);
-      for (const [intent, verdict] of last) {
+      // The outcome of a first push stays unknown to a trainer that learns by it of its session's end.
+      const inCalm = [...process.told].filter(([{ element }]) => element >= firstInCalm);
+      promise(inCalm.length > 1, () => `no push of ${process.trainer} gets through in the calm`);
+      for (const [intent, verdict] of inCalm) {
         promise(verdict === "applied", () => `${describe(intent)} is ${verdict} in the calm`);
       }
     }
@@ -166,7 +182,8 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
     }
     const { length: records } = this.#journal.history;
     const { length: snapshots } = this.#snapshots;
-    return { records, takeOvers: this.#takeOvers, snapshots, holes: this.#holes, told };
+    const gaps = this.#journal.last - records;
+    return { records, takeOvers: this.#takeOvers, snapshots, gaps, told };
   }
 
   /** Folds all anew, from the first record and from every snapshot, and compares every state noted. */
@@ -197,7 +214,7 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
         () => `the snapshot at ${snapshot.seq} holds another state than its journal`,
       );
       for (const entry of this.#journal.history.filter(({ seq }) => seq > snapshot.seq)) {
-        skipHole(fold, entry);
+        skipGap(fold, entry);
         this.verdicts.noteSettled(entry.seq, fold.apply(entry));
       }
       promise(
@@ -224,10 +241,12 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
   ask(process: TrainerProcess, request: { session: number; numbers: number[] }, seq: number): void {
     this.#network.send(() => {
       for (const owner of this.#owners) {
-        for (const outcome of owner.ask(process.trainer, request, seq)) {
-          const { session } = request;
-          this.#network.send(() => process.receive(outcome, session, true));
-        }
+        const { session } = request;
+        owner.ask(process.trainer, request, seq, (outcomes) => {
+          for (const outcome of outcomes) {
+            this.#network.send(() => process.receive(outcome, session, true));
+          }
+        });
       }
     });
   }
@@ -338,15 +357,15 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
   }
 
   /**
-   * The journal takes a record. If the disk was full before it, the owner passes over the hole before
-   * anybody else takes over: who finds it then has to take it for a loss.
+   * The journal stores a record. If the disk was full before it, the owner skips the gap before
+   * anybody else takes over, who would have to take it for a loss.
    */
   #append(publication: Publication): number {
-    const isBehindHole = this.#journal.last > this.#journal.lastRecord;
-    if (isBehindHole && this.#newestOwner === undefined) this.#takeOver();
+    const isBehindGap = this.#journal.last > this.#journal.lastRecord;
+    if (isBehindGap && this.#newestOwner === undefined) this.#takeOver();
     const seq = this.#journal.append(publication);
     const owner = this.#newestOwner;
-    while (isBehindHole && owner !== undefined && owner.behind > 0) this.#fold(owner);
+    while (isBehindGap && owner !== undefined && owner.behind > 0) this.#fold(owner);
     return seq;
   }
 
@@ -354,24 +373,11 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
     return this.#owners.find((owner) => owner.alive && owner.term === this.#term);
   }
 
-  /** An owner finds records missing before its next one. */
-  #passOver(owner: Owner, gap: { from: number; to: number }): void {
-    // A newer owner has purged them, or will not let it commit.
-    if (owner.term !== this.#term) {
-      owner.kill();
-      return;
-    }
-    const snapshot = owner.passOver(gap);
-    this.#holes += 1;
-    if (snapshot === undefined) return;
-    this.#snapshots.push(snapshot);
-    this.#kept = [snapshot];
-    this.#journal.purgeBelow(snapshot.seq);
-  }
-
   #fold(owner: Owner | undefined): void {
-    if (owner?.alive === true && owner.gap !== undefined) this.#passOver(owner, owner.gap);
-    const settled = owner?.foldNext((seq, answer) => this.verdicts.noteSettled(seq, answer));
+    const isDamaged = this.#random.chance(DAMAGE);
+    const settled = owner?.foldNext(isDamaged, (seq, answer) =>
+      this.verdicts.noteSettled(seq, answer),
+    );
     if (settled !== undefined && settled.reply !== "") this.#answer(settled);
   }
 
@@ -386,29 +392,36 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
     if (this.#owners.length >= OWNERS_MAX) this.#owners.shift()?.kill();
     this.#term += 1;
     this.#takeOvers += 1;
-    const newest = this.#kept.at(-1);
-    const from = this.#random.chance(0.8) ? newest : (this.#kept.at(0) ?? newest);
+    // A damaged snapshot is replaced by the one before it.
+    const newest = this.#stream.manifests.slice(-2);
+    const from = (this.#random.chance(0.8) ? newest.at(-1) : newest[0]) as StoredManifest;
     const { owner: faults = {} } = this.#variant;
     const verifies = this.#maker === SOUND_FOLD && faults.skipsRecord !== true;
-    const parts = { journal: this.#journal, maker: this.#maker, pool: this.#pool };
-    const settings = { ...parts, from, faults, verifies };
-    this.#owners.push(new Owner({ term: this.#term, ...settings }));
+    this.#owners.push(new Owner(this.#world, { term: this.#term, from, faults, verifies }));
   }
 
-  /** An owner commits the snapshot it began, unless a later owner has fenced it off. */
+  #makeWorld(): OwnerWorld {
+    const { journal, stream } = { journal: this.#journal, stream: this.#stream };
+    return {
+      ...{ journal, stream, network: this.#network, clock: this.#clock },
+      ...{ maker: this.#maker, pool: this.#pool, mark: undefined },
+      committed: (snapshot) => this.#snapshots.push(snapshot),
+    };
+  }
+
+  /** A new shard has a snapshot of nothing. */
+  #beginSnapshots(): void {
+    const fold = SOUND_FOLD.create(this.#pool.options());
+    this.#stream.commitCut(
+      new SnapshotCut(fold, new Map(), COPY_MEMORY),
+      { term: 1, owner: "" },
+      0,
+    );
+  }
+
+  /** An owner commits the snapshot it began. */
   #commit(owner: Owner | undefined): void {
-    if (owner?.alive !== true || this.#snapshots.length >= SNAPSHOTS_MAX) return;
-    if (owner.term !== this.#term) {
-      owner.kill();
-      return;
-    }
-    const snapshot = owner.finishSnapshot();
-    if (snapshot === undefined) return;
-    this.#snapshots.push(snapshot);
-    this.#kept = [...this.#kept, snapshot].slice(-SNAPSHOTS_KEPT);
-    if (this.#kept.length === SNAPSHOTS_KEPT) {
-      this.#journal.purgeBelow(Math.min(...this.#kept.map(({ seq }) => seq)));
-    }
+    if (this.#snapshots.length < SNAPSHOTS_MAX) owner?.finishSnapshot();
   }
 
   #settleAll(what: string): void {

@@ -1,6 +1,6 @@
 // Proves the protocol between trainers, journal and owners by simulation: thousands of schedules in
 // which messages are lost, reordered and repeated, trainers restart, owners crash, overlap and take
-// over from snapshots, disks fill and leave holes in the journal, and parameters are initialized
+// over from snapshots, disks fill and leave gaps in the journal, records are damaged in transit, and parameters are initialized
 // anew, each decided by one seed. The oracles:
 // folding the journal again from its beginning and from every snapshot gives the owners' state; a
 // push told applied changed its element exactly once and one told rejected never did; no two answers
@@ -24,12 +24,12 @@ const pool = new MemoryPool();
 
 test("no schedule breaks a promise", { timeout: TIMEOUT_MS }, () => {
   const reports = runSeeds(SCHEDULES, (seed) => runSchedule(seed, pool));
-  const sum = { records: 0, takeOvers: 0, snapshots: 0, holes: 0, applied: 0, rejected: 0 };
-  for (const { records, takeOvers, snapshots, holes, told } of reports) {
+  const sum = { records: 0, takeOvers: 0, snapshots: 0, gaps: 0, applied: 0, rejected: 0 };
+  for (const { records, takeOvers, snapshots, gaps, told } of reports) {
     sum.records += records;
     sum.takeOvers += takeOvers;
     sum.snapshots += snapshots;
-    sum.holes += holes;
+    sum.gaps += gaps;
     sum.applied += told.applied;
     sum.rejected += told.rejected;
   }

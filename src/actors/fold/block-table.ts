@@ -2,30 +2,30 @@ import type { ShardMemory } from "../memory/shard-memory.ts";
 import { type Block, type BlockHeader, StoredBlock } from "./block.ts";
 import type { SlotPlan } from "./slots.ts";
 
-/** What a host wants to know of a shard's blocks, at the moment it happens. */
+/** Callbacks for changes of a shard's blocks. */
 export interface ShardHooks {
-  /** A block was created, or created anew under a higher epoch, and holds its values. */
+  /** A block was created, or replaced under a higher epoch, and holds its values. */
   blockAdded?(block: Block): void;
-  /** A block is gone, or about to be replaced; its bytes can no longer be read. */
+  /** A block was removed; its bytes can no longer be read. */
   blockRemoved?(block: Block): void;
-  /** Called before the bytes change or vanish: the last moment to copy them for a snapshot. */
+  /** The bytes of a block are about to change or to be freed: the last moment to copy them. */
   beforeChange?(block: Block): void;
 }
 
 /** The blocks of a shard by parameter and index, and the sum of their bytes. */
 export class BlockTable {
+  hooks: ShardHooks;
   readonly #memory: ShardMemory;
-  readonly #hooks: ShardHooks;
   readonly #parameters: Map<string, Map<number, StoredBlock>> = new Map();
   #count = 0;
   #bytes = 0;
 
   constructor(memory: ShardMemory, hooks: ShardHooks) {
     this.#memory = memory;
-    this.#hooks = hooks;
+    this.hooks = hooks;
   }
 
-  /** How many blocks there are. */
+  /** Number of blocks. */
   get count(): number {
     return this.#count;
   }
@@ -48,7 +48,7 @@ export class BlockTable {
     for (const blocks of this.#parameters.values()) yield* blocks.values();
   }
 
-  /** All blocks by name, in order of UTF-16 code units, and index: the order of saved states. */
+  /** All blocks by name, in order of UTF-16 code units, then by index: the order in saved states. */
   sorted(): StoredBlock[] {
     return [...this.all()].sort((a, b) => {
       if (a.parameter === b.parameter) return a.index - b.index;
@@ -57,8 +57,8 @@ export class BlockTable {
   }
 
   /**
-   * Puts a block with these values and slots in the place of the one that is there, if any.
-   * @throws TOO_LARGE if the memory is full: the shard is of no use afterwards.
+   * Creates a block, whose values `fill` writes, in place of an existing one.
+   * @throws TOO_LARGE if the memory is full; the shard is unusable afterwards.
    */
   put(header: BlockHeader, plan: SlotPlan, fill: (block: StoredBlock) => void): StoredBlock {
     const { parameter, index } = header;
@@ -71,13 +71,13 @@ export class BlockTable {
     this.#parameters.set(parameter, blocks.set(index, block));
     this.#count += 1;
     this.#bytes += block.heldBytes;
-    this.#hooks.blockAdded?.(block);
+    this.hooks.blockAdded?.(block);
     return block;
   }
 
-  /** To be called before the values or slots of a block are changed in place. */
+  /** Must be called before the values or slots of a block are changed in place. */
   beforeChange(block: StoredBlock): void {
-    this.#hooks.beforeChange?.(block);
+    this.hooks.beforeChange?.(block);
   }
 
   /** Removes the blocks of a parameter whose epoch is at most `epoch`. */
@@ -88,13 +88,13 @@ export class BlockTable {
   }
 
   #remove(block: StoredBlock): void {
-    this.#hooks.beforeChange?.(block);
+    this.hooks.beforeChange?.(block);
     const blocks = this.#parameters.get(block.parameter);
     blocks?.delete(block.index);
     if (blocks?.size === 0) this.#parameters.delete(block.parameter);
     this.#count -= 1;
     this.#bytes -= block.heldBytes;
     block.free();
-    this.#hooks.blockRemoved?.(block);
+    this.hooks.blockRemoved?.(block);
   }
 }

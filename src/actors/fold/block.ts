@@ -2,24 +2,29 @@ import type { ParameterConfig } from "../../protocol/config/index.ts";
 import { DTYPES, type Dtype } from "../../protocol/dtypes.ts";
 import { PserverError } from "../../protocol/errors.ts";
 import { quoteName } from "../../protocol/names.ts";
-import { type BlockRows, blockRows } from "../../protocol/parts.ts";
+import { type BlockExtent, type BlockRows, blockRows } from "../../protocol/parts.ts";
+import { elementCount } from "../../protocol/tensor.ts";
 import type { ShardMemory } from "../memory/shard-memory.ts";
 import { type FloatDtype, type UpdateRule, updateRule } from "../optimizer/update-rule.ts";
 import type { SlotPlan } from "./slots.ts";
 
+/** The block that a record names. */
+export interface BlockName {
+  readonly parameter: string;
+  readonly index: number;
+}
+
 /** Gradients of a step that has not closed, added up in a block. */
 export interface OpenStep {
-  /** Whose gradients, in the order in which they came. */
+  /** Senders of the gradients, in the order of arrival. */
   readonly trainers: readonly string[];
-  /** The learning rate that they gave, all the same; absent: that of the configuration. */
+  /** Learning rate that all of them gave; absent for that of the configuration. */
   readonly learningRate?: number;
 }
 
-/** Everything of a block but its bytes; what a snapshot's state holds of it. */
-export interface BlockHeader {
-  readonly parameter: string;
-  readonly index: number;
-  /** Number of the parameter's initialization that made this block. */
+/** Everything of a block but its bytes: its entry in the state of a snapshot. */
+export interface BlockHeader extends BlockName {
+  /** Initialization of the parameter that created this block. */
   readonly epoch: number;
   readonly dtype: Dtype;
   /** Shape of the whole parameter. */
@@ -31,15 +36,18 @@ export interface BlockHeader {
   readonly config: ParameterConfig;
   /** Changes of the values under its epoch: 1 for the `init`, then 1 more each. */
   readonly version: number;
-  /** Gradients, or steps of several, applied under its epoch; rows of a sparse one count their own. */
+  /**
+   * Updates by gradients under its epoch, one for each closed step in `sync`. Rows of a sparse
+   * parameter count their own.
+   */
   readonly updates: number;
   /** Absent while nothing is added up. */
   readonly open?: OpenStep;
 }
 
-/** A block of a shard, to be read. Its header and bytes change with the records applied. */
+/** Read access to a block of a shard. Its header and bytes change with the records applied. */
 export interface Block extends Omit<BlockHeader, "open"> {
-  /** Gradients that the open step has added up: with epoch and version it says what bytes these are. */
+  /** Gradients added up in the open step: with epoch and version they identify the bytes. */
   readonly accumulated: number;
   /** Bytes of the values. */
   readonly bytes: number;
@@ -53,7 +61,7 @@ export interface Block extends Omit<BlockHeader, "open"> {
    */
   values(): Uint8Array<ArrayBuffer>;
   /**
-   * Slot 0 is the values, slot 1 and up what updates keep; as {@link Block.values}.
+   * A slot, as {@link Block.values}: slot 0 is the values, slots from 1 on are what updates keep.
    * @throws BAD_VALUE if there is no such slot.
    */
   slotBytes(slot: number): Uint8Array<ArrayBuffer>;
@@ -64,14 +72,27 @@ export function blockBytes(header: Pick<BlockHeader, "dtype" | "count">): number
   return header.count * DTYPES[header.dtype].bytes;
 }
 
-/** How messages speak of a block. */
+/** Name of a block in messages. */
 export function blockLabel(parameter: string, index: number): string {
   return `${quoteName(parameter)} block ${index}`;
 }
 
-/** A block that owns ranges of its shard's memory; only the shard changes it. */
+/**
+ * Whether a layout exists in which block `index` has this place: every block but the last has the
+ * same number of elements, in order, without a gap.
+ */
+export function isPlaced(index: number, place: BlockExtent): boolean {
+  const { start, count } = place;
+  const isLast = start + count === elementCount(place.shape);
+  if (index === 0) return start === 0;
+  if (start === 0 || start % index !== 0) return false;
+  const blockElements = start / index;
+  return count === blockElements || (isLast && count < blockElements);
+}
+
+/** A block that owns ranges of its shard's memory. Only the shard changes it. */
 export class StoredBlock implements Block {
-  /** How messages speak of it: kept, because every record is checked by it. */
+  /** Its name in messages; kept because every check of a record may need it. */
   readonly label: string;
   readonly parameter: string;
   readonly index: number;
@@ -85,13 +106,13 @@ export class StoredBlock implements Block {
   readonly heldBytes: number;
   readonly slots: number;
   readonly plan: SlotPlan;
-  /** How its elements are seen in rows. */
+  /** Division of its elements into rows. */
   readonly rows: BlockRows;
   version: number;
   updates: number;
-  /** Whose gradients the open step has added up, in the order in which they came. */
+  /** Senders of the gradients in the open step, in the order of arrival. */
   readonly contributors: Set<string>;
-  /** The learning rate that these gradients gave; undefined: that of the configuration. */
+  /** Learning rate that these gradients gave; undefined for that of the configuration. */
   openRate: number | undefined;
   readonly #memory: ShardMemory;
   readonly #sizes: readonly number[];
@@ -99,7 +120,7 @@ export class StoredBlock implements Block {
   #rule: UpdateRule | undefined;
 
   /**
-   * Allocates values and slots. What the values hold is undefined, the slots are zero.
+   * Allocates values, which are left undefined, and slots, which are zeroed.
    * @throws TOO_LARGE if the memory is full.
    */
   constructor(memory: ShardMemory, header: BlockHeader, plan: SlotPlan) {
@@ -127,13 +148,13 @@ export class StoredBlock implements Block {
     for (let slot = 1; slot <= this.slots; slot++) this.slotBytes(slot).fill(0);
   }
 
-  /** Where the values are in the shard's memory. @throws INTERNAL once the block is freed. */
+  /** Address of the values in the shard's memory. @throws INTERNAL once the block is freed. */
   get pointer(): number {
     return this.slotPointer(0);
   }
 
   /**
-   * Where a slot is in the shard's memory, 0 being the values.
+   * Address of a slot in the shard's memory; slot 0 is the values.
    * @throws INTERNAL once the block is freed, BAD_VALUE if there is no such slot.
    */
   slotPointer(slot: number): number {
@@ -165,13 +186,13 @@ export class StoredBlock implements Block {
     return this.#memory.bytes(this.slotPointer(slot), this.#sizes[slot] ?? 0);
   }
 
-  /** The optimizer's rule for its elements, which are floats; kept from the first call on. */
+  /** The optimizer's rule for its elements, which must be floats; created by the first call. */
   rule(dtype: FloatDtype): UpdateRule {
     this.#rule ??= updateRule(this.#memory.kernels, this.config, dtype);
     return this.#rule;
   }
 
-  /** The header alone, with its entries in the order that snapshots keep. */
+  /** A copy of the header, with its entries in the order that snapshots hold them. */
   header(): BlockHeader {
     const { parameter, index, epoch, dtype, shape, start, count, config, version, updates } = this;
     const header = {
@@ -193,7 +214,7 @@ export class StoredBlock implements Block {
     return { ...header, open };
   }
 
-  /** Gives the bytes back; the block cannot be read afterwards. */
+  /** Frees the bytes; the block cannot be read afterwards. */
   free(): void {
     for (let slot = 0; slot <= this.slots; slot++) {
       this.#memory.free(this.slotPointer(slot), this.#sizes[slot] ?? 0);

@@ -1,65 +1,264 @@
-import { type ErrorCode, PserverError } from "../../protocol/errors.ts";
-import type { PushRecord, SetRecord } from "../../protocol/records.ts";
+import { encodedBytes } from "../../protocol/encoding/encodings.ts";
+import { PserverError } from "../../protocol/errors.ts";
+import {
+  type BlockExtent,
+  isWholeRows,
+  type PartIndex,
+  partElements,
+  readPartIndex,
+} from "../../protocol/parts.ts";
+import type {
+  InitRecord,
+  PushOperation,
+  PushRecord,
+  SetRecord,
+  TrainerRecord,
+} from "../../protocol/records.ts";
 import type { ShardMemory } from "../memory/shard-memory.ts";
-import { blockLabel, type StoredBlock } from "./block.ts";
+import { type BlockName, blockLabel, isPlaced, type StoredBlock } from "./block.ts";
 import type { BlockTable } from "./block-table.ts";
+import { checkGradient, checkGradientStep } from "./check-gradient.ts";
+import type { DeclarationTable } from "./declaration-table.ts";
 import type { Payload } from "./payload.ts";
+import type { Rules } from "./rules.ts";
+import { heldBytes, type SlotPlan, slotPlan } from "./slots.ts";
+import type { StepTable } from "./step-table.ts";
 import { allFinite } from "./tensor-arithmetic.ts";
 
-/** The block that a record names. */
-export interface BlockName {
-  readonly parameter: string;
-  readonly index: number;
+// The texts of these errors are part of the fold: a shard remembers them as outcomes, and a snapshot
+// holds them. They do not change within a version of the rules.
+
+/** State that a record is checked against and applied to. */
+export interface RecordContext {
+  readonly memory: ShardMemory;
+  readonly blocks: BlockTable;
+  readonly rules: Rules;
+  readonly steps: StepTable;
+  readonly declarations: DeclarationTable;
+  /** Sender of the record. */
+  readonly trainer: string;
+  /** Whether the record asks for no answer, or for one to the trainer's own inbox. */
+  readonly isAnswerable: boolean;
+}
+
+/** An `init` that passed every check. */
+export interface InitChange {
+  readonly kind: "init";
+  readonly name: BlockName;
+  readonly record: InitRecord;
+  readonly plan: SlotPlan;
+  readonly data: Uint8Array;
+}
+
+/** A `set` that passed every check. */
+export interface SetChange {
+  readonly kind: "set";
+  readonly block: StoredBlock;
+  readonly data: Uint8Array;
+}
+
+/** A push with the elements it carries, which are as many as its block or part has. */
+interface FittingPush {
+  readonly block: StoredBlock;
+  readonly payload: Payload;
+  /** Elements of the block that the payload is for; undefined for all. */
+  readonly part: PartIndex | undefined;
+  /** L2 norm of the trainer's whole tensor; present for a gradient that is clipped by it. */
+  readonly norm: number | undefined;
+}
+
+/** A push with `alpha` and `beta` that passed every check. */
+export interface MixChange extends FittingPush {
+  readonly kind: "mix";
+  readonly operation: PushOperation & { readonly op: "mix" };
+}
+
+/** A gradient that passed every check. */
+export interface GradientChange extends FittingPush {
+  readonly kind: "gradient";
+  readonly operation: PushOperation & { readonly op: "grad" };
+  /** Divisor of the learning rate because of staleness; 1 or more. */
+  readonly behind: number;
+}
+
+/** A record that passed every check, with the block it is for. */
+export type Change = InitChange | SetChange | MixChange | GradientChange;
+
+/**
+ * Checks a record against the state, in the order: epoch, step, fit, configuration. Changes nothing.
+ * @throws the rejection, with a code and a message that names expected and received.
+ */
+export function checkRecord(
+  context: RecordContext,
+  name: BlockName,
+  record: TrainerRecord,
+  data: Uint8Array,
+): Change {
+  if (record.verb === "init") return checkInit(context, name, record, data);
+  const block = checkTarget(context.blocks, name, record);
+  return record.verb === "set"
+    ? checkSet(context, block, record, data)
+    : checkPush(context, block, record, data);
+}
+
+/** @throws BAD_REPLY if a record asks for an answer elsewhere than to its trainer's inbox. */
+export function checkReply({ isAnswerable }: RecordContext, reply: string): void {
+  if (isAnswerable) return;
+  throw new PserverError(
+    "BAD_REPLY",
+    `reply: expected a subject under the trainer's inbox, or none; received ${JSON.stringify(reply.slice(0, 100))}`,
+  );
+}
+
+function checkInit(
+  context: RecordContext,
+  name: BlockName,
+  record: InitRecord,
+  data: Uint8Array,
+): InitChange {
+  const { memory, rules, steps } = context;
+  if (rules.bounds !== undefined) context.declarations.check(context.trainer, name, record);
+  const plan = slotPlan(record, steps.synchronization);
+  checkNewBlock(context, name, record, plan);
+  checkReply(context, record.reply);
+  const label = blockLabel(name.parameter, name.index);
+  checkFinite(memory, { label, config: record.config }, { dtype: record.dtype, bytes: data });
+  return { kind: "init", name, record, plan, data };
+}
+
+/**
+ * Passes if an `init` may create its block with these slots, or replace the one there.
+ * @throws ALREADY_INITIALIZED, STALE_EPOCH, BAD_VALUE or TOO_LARGE
+ */
+function checkNewBlock(
+  { blocks, rules }: RecordContext,
+  { parameter, index }: BlockName,
+  record: InitRecord,
+  plan: SlotPlan,
+): void {
+  const label = blockLabel(parameter, index);
+  const { epoch } = record;
+  const present = blocks.get(parameter, index);
+  if (present?.epoch === epoch) {
+    throw new PserverError("ALREADY_INITIALIZED", `${label}: initialized under epoch ${epoch}`);
+  }
+  if (present !== undefined && epoch < present.epoch) {
+    const text = `${label}: expected epoch above ${present.epoch}; received ${epoch}`;
+    throw new PserverError("STALE_EPOCH", text);
+  }
+  if (!isPlaced(index, record)) throw misplaced(label, "the place of such a block", record);
+  if (record.config.sparse && !isWholeRows(record)) {
+    throw misplaced(label, "whole rows, because the parameter is sparse", record);
+  }
+  const bytes = blocks.bytes - (present?.heldBytes ?? 0) + heldBytes(record, plan);
+  checkAtMost(label, rules.shardBytesMax, bytes, "bytes of values and slots");
+  const count = blocks.count + (present === undefined ? 1 : 0);
+  checkAtMost(label, rules.blocksMax, count, "blocks");
+}
+
+function misplaced(
+  label: string,
+  expected: string,
+  { start, count, shape }: BlockExtent,
+): PserverError {
+  return new PserverError(
+    "BAD_VALUE",
+    `${label}: expected ${expected}; received ${count} elements from ${start} on, of shape [${shape}]`,
+  );
+}
+
+function checkAtMost(label: string, most: number, received: number, of: string): void {
+  if (received <= most) return;
+  throw new PserverError(
+    "TOO_LARGE",
+    `${label}: expected at most ${most} ${of} in the shard; received ${received}`,
+  );
 }
 
 /**
  * The block that a `push` or `set` is for, if epoch and element type are its own.
  * @throws NOT_INITIALIZED, STALE_EPOCH or BAD_DTYPE
  */
-export function checkTarget(
+function checkTarget(
   blocks: BlockTable,
   { parameter, index }: BlockName,
   record: PushRecord | SetRecord,
 ): StoredBlock {
   const block = blocks.get(parameter, index);
   if (block === undefined) {
-    const label = blockLabel(parameter, index);
-    throw refused(
+    throw new PserverError(
       "NOT_INITIALIZED",
-      `${label}: expected an init of epoch ${record.epoch} before; found none`,
+      `${blockLabel(parameter, index)}: expected an init of epoch ${record.epoch} before; found none`,
     );
   }
-  const { label } = block;
-  if (record.epoch !== block.epoch) {
-    throw refused(
-      "STALE_EPOCH",
-      `${label}: expected epoch ${block.epoch}; received ${record.epoch}`,
-    );
+  const { label, epoch, dtype } = block;
+  if (record.epoch !== epoch) {
+    const text = `${label}: expected epoch ${epoch}; received ${record.epoch}`;
+    throw new PserverError("STALE_EPOCH", text);
   }
-  if (record.dtype !== block.dtype) {
-    throw refused("BAD_DTYPE", `${label}: expected ${block.dtype}; received ${record.dtype}`);
+  if (record.dtype !== dtype) {
+    throw new PserverError("BAD_DTYPE", `${label}: expected ${dtype}; received ${record.dtype}`);
   }
   return block;
 }
 
+function checkSet(
+  context: RecordContext,
+  block: StoredBlock,
+  { dtype, reply }: SetRecord,
+  data: Uint8Array,
+): SetChange {
+  checkBytes(block, block.bytes, data.length);
+  checkNotStatic(block);
+  checkReply(context, reply);
+  checkFinite(context.memory, block, { dtype, bytes: data });
+  return { kind: "set", block, data };
+}
+
+function checkPush(
+  context: RecordContext,
+  block: StoredBlock,
+  record: PushRecord,
+  data: Uint8Array,
+): MixChange | GradientChange {
+  const { operation } = record;
+  if (operation.op === "grad") {
+    checkGradientStep(context.steps, block, context.trainer, operation.step);
+  }
+  const { dtype, encoding, norm } = record;
+  const part = record.part && readPartIndex(record.part, data, block.rows);
+  const bytes = part?.elements ?? data;
+  const elements = record.part ? partElements(record.part, block.rows) : block.count;
+  checkBytes(block, encodedBytes(dtype, encoding, elements), bytes.length);
+  checkNotStatic(block);
+  const payload = { dtype, encoding, bytes };
+  const behind = operation.op === "grad" ? checkGradient(block, part, norm, operation) : 1;
+  checkReply(context, record.reply);
+  checkFinite(context.memory, block, payload, norm);
+  return operation.op === "grad"
+    ? { kind: "gradient", block, payload, part, norm, operation, behind }
+    : { kind: "mix", block, payload, part, norm, operation };
+}
+
 /** @throws BAD_LENGTH unless there are as many bytes as expected. */
-export function checkBytes({ label }: StoredBlock, expected: number, received: number): void {
+function checkBytes({ label }: StoredBlock, expected: number, received: number): void {
   if (received === expected) return;
-  throw refused("BAD_LENGTH", `${label}: expected ${expected} bytes; received ${received}`);
+  const text = `${label}: expected ${expected} bytes; received ${received}`;
+  throw new PserverError("BAD_LENGTH", text);
 }
 
 /** @throws STATIC if the parameter takes no update. */
-export function checkNotStatic({ label, config }: StoredBlock): void {
+function checkNotStatic({ label, config }: StoredBlock): void {
   if (!config.static) return;
-  throw refused("STATIC", `${label}: the parameter is static`);
+  throw new PserverError("STATIC", `${label}: the parameter is static`);
 }
 
 /**
- * Passes if the elements are finite, and the norm of the whole tensor they are a piece of if it is
- * known, or need not be. The norm makes all pieces of one gradient be refused alike.
+ * Passes if the parameter allows any elements, or if these are finite and so is the norm of the
+ * whole tensor, where it is known. By the norm all block updates of one gradient are rejected alike.
  * @throws NON_FINITE
  */
-export function checkFinite(
+function checkFinite(
   memory: ShardMemory,
   { label, config }: Pick<StoredBlock, "label" | "config">,
   payload: Payload,
@@ -67,17 +266,12 @@ export function checkFinite(
 ): void {
   if (config.allowNonFinite) return;
   if (norm !== undefined && !Number.isFinite(norm)) {
-    throw refused("NON_FINITE", `${label}: expected a finite norm; received ${norm}`);
+    throw new PserverError("NON_FINITE", `${label}: expected a finite norm; received ${norm}`);
   }
   if (allFinite(memory, payload)) return;
-  throw refused(
+  throw new PserverError(
     "NON_FINITE",
     `${label}: expected finite elements; received a NaN or an infinity among ` +
       `${payload.bytes.length} bytes`,
   );
-}
-
-/** The error of a record that is refused: the code and the message are what its sender gets. */
-export function refused(code: ErrorCode, message: string): PserverError {
-  return new PserverError(code, message);
 }

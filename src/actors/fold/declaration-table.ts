@@ -5,21 +5,19 @@ import { blockPlace } from "../../protocol/layout.ts";
 import { quoteName } from "../../protocol/names.ts";
 import type { InitRecord } from "../../protocol/records.ts";
 import { sameShape } from "../../protocol/tensor.ts";
-import { blockLabel } from "./block.ts";
-import { type BlockName, refused } from "./check-record.ts";
+import { type BlockName, blockLabel } from "./block.ts";
 
-/** A parameter that hosts have granted to a trainer. */
+/** A parameter that hosts have granted to one trainer. */
 export interface Declared extends GrantedParameter {
-  /** Who initializes it. */
+  /** The trainer that may initialize it. */
   readonly trainer: string;
 }
 
-/** Which parameters hosts have told a shard of: what its blocks may be, and who may make them. */
+/** Parameters that hosts have declared to a shard: what their blocks are and who may create them. */
 export class DeclarationTable {
   readonly #shard: number;
   readonly #declared: Map<string, Declared> = new Map();
 
-  /** `shard`: the number of the shard that it is a part of. */
   constructor(shard: number) {
     this.#shard = shard;
   }
@@ -29,12 +27,12 @@ export class DeclarationTable {
     return this.#declared.size;
   }
 
-  /** All of them by name, in order of UTF-16 code units. */
+  /** All entries by name, in order of UTF-16 code units. */
   sorted(): Declared[] {
     return [...this.#declared.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
-  /** Takes what is of a higher epoch than is known; of new names as many as there is room for. */
+  /** Adds parameters of a higher epoch than the known one; new names only up to `declaredMax`. */
   take({ trainer, parameters }: DeclareRecord, declaredMax: number): void {
     for (const parameter of parameters) {
       const known = this.#declared.get(parameter.name);
@@ -44,13 +42,13 @@ export class DeclarationTable {
     }
   }
 
-  /** Forgets a parameter that was declared under an epoch of at most `epoch`. */
+  /** Removes a parameter declared under an epoch of at most `epoch`. */
   drop(parameter: string, epoch: number): void {
     const known = this.#declared.get(parameter);
     if (known !== undefined && known.epoch <= epoch) this.#declared.delete(parameter);
   }
 
-  /** Puts back what a state holds. @throws SNAPSHOT_DAMAGED if it is there already. */
+  /** Restores a saved entry. @throws SNAPSHOT_DAMAGED if its name is there already. */
   restore(declared: Declared): void {
     const { name } = declared;
     if (this.#declared.has(name)) {
@@ -60,34 +58,46 @@ export class DeclarationTable {
   }
 
   /**
-   * Passes if an `init` makes its block as it was declared.
+   * Passes if an `init` creates its block as declared.
    * @throws UNKNOWN_PARAMETER, STALE_EPOCH, NOT_SELECTED, BAD_DTYPE, BAD_SHAPE, BAD_VALUE or BAD_CONFIG
    */
   check(trainer: string, { parameter, index }: BlockName, record: InitRecord): void {
     const label = blockLabel(parameter, index);
     const known = this.#declared.get(parameter);
     if (known === undefined) {
-      throw refused("UNKNOWN_PARAMETER", `${label}: expected a parameter that has been declared`);
+      throw new PserverError(
+        "UNKNOWN_PARAMETER",
+        `${label}: expected a parameter that has been declared`,
+      );
     }
     const { epoch, dtype, shape, config } = known;
     if (record.epoch !== epoch) {
-      throw refused("STALE_EPOCH", `${label}: expected epoch ${epoch}; received ${record.epoch}`);
+      throw new PserverError(
+        "STALE_EPOCH",
+        `${label}: expected epoch ${epoch}; received ${record.epoch}`,
+      );
     }
     if (trainer !== known.trainer) {
-      throw refused(
+      throw new PserverError(
         "NOT_SELECTED",
         `${label}: expected trainer ${quoteName(known.trainer)}; received ${quoteName(trainer)}`,
       );
     }
     if (record.dtype !== dtype) {
-      throw refused("BAD_DTYPE", `${label}: expected ${dtype}; received ${record.dtype}`);
+      throw new PserverError("BAD_DTYPE", `${label}: expected ${dtype}; received ${record.dtype}`);
     }
     if (!sameShape(record.shape, shape)) {
-      throw refused("BAD_SHAPE", `${label}: expected [${shape}]; received [${record.shape}]`);
+      throw new PserverError(
+        "BAD_SHAPE",
+        `${label}: expected [${shape}]; received [${record.shape}]`,
+      );
     }
     this.#checkPlace(known, index, record, label);
     if (!isDeepStrictEqual(record.config, config)) {
-      throw refused("BAD_CONFIG", `${label}: expected the configuration that was declared`);
+      throw new PserverError(
+        "BAD_CONFIG",
+        `${label}: expected the configuration that was declared`,
+      );
     }
   }
 
@@ -97,7 +107,7 @@ export class DeclarationTable {
     if (expected.shard === this.#shard && expected.start === start && expected.count === count) {
       return;
     }
-    throw refused(
+    throw new PserverError(
       "BAD_VALUE",
       `${label}: expected ${expected.count} elements from ${expected.start} on, in shard ` +
         `${expected.shard}; received ${count} from ${start} on, in shard ${this.#shard}`,

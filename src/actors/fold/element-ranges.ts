@@ -4,13 +4,13 @@ const FIRST = Uint32Array.of(0);
 const ONE = Uint32Array.of(1);
 
 /**
- * The elements of a part of a block, in the order of its tensor bytes, as ranges that lie together in
- * the block: {@link next} goes from one to the next, {@link start} and {@link count} say which it is.
+ * The elements of a part of a block, in the order of its tensor bytes, as contiguous ranges:
+ * {@link next} moves to the next range, given by {@link start} and {@link count}.
  */
 export class ElementRanges {
-  /** First element of the present range, counted within the block. */
+  /** First element of the current range, counted within the block. */
   start = 0;
-  /** Elements of the present range. */
+  /** Elements of the current range. */
   count = 0;
   readonly #origins: Uint32Array;
   readonly #originElements: number;
@@ -54,15 +54,14 @@ export class ElementRanges {
     return new ElementRanges(origins, { ...runsOf(part.inner), elements: 1 });
   }
 
-  /** Elements of all ranges, those that are behind too. */
+  /** Elements of all ranges, including those before the current one. */
   get total(): number {
     const runs = this.#lengths.reduce((sum, length) => sum + length, 0);
     return this.#origins.length * runs * this.#runElements;
   }
 
   /**
-   * Goes on to the next range of at most `limit` elements; false at the end. What the limit cuts off a
-   * range is the next one.
+   * Moves to the next range of at most `limit` elements; false at the end. A longer range is split.
    */
   next(limit: number): boolean {
     if (this.#left === 0 && !this.#nextRun()) return false;
@@ -87,7 +86,7 @@ export class ElementRanges {
   }
 }
 
-/** Ascending numbers, at least one, as runs of consecutive ones. */
+/** Runs of consecutive numbers in an ascending, non-empty list. */
 function runsOf(numbers: Uint32Array): { starts: Uint32Array; lengths: Uint32Array } {
   const starts = new Uint32Array(numbers.length);
   const lengths = new Uint32Array(numbers.length);

@@ -15,15 +15,14 @@ import { MEMBERS_MAX } from "../../protocol/limits.ts";
 import { outcomeRow, parseOutcomeRow } from "../../protocol/outcomes.ts";
 import { isWholeRows } from "../../protocol/parts.ts";
 import { checkShape } from "../../protocol/tensor.ts";
-import { type BlockHeader, blockLabel, type OpenStep } from "./block.ts";
-import { isPlaced } from "./check-init.ts";
+import { type BlockHeader, blockLabel, isPlaced, type OpenStep } from "./block.ts";
 import type { Declared } from "./declaration-table.ts";
-import { parseStepState, type StepState } from "./step-state.ts";
+import { parseSavedSteps, type SavedSteps } from "./saved-steps.ts";
 import type { TrainerEntry } from "./trainer-table.ts";
 
 const FORMAT = 1;
 
-/** A trainer's entry: id, session, done, and its outcomes in the order of their settling. */
+/** A trainer's entry: id, session, done, and its outcomes in the order of the journal. */
 export type TrainerRow = readonly [
   trainer: string,
   session: number,
@@ -32,8 +31,8 @@ export type TrainerRow = readonly [
 ];
 
 /**
- * The state of a shard without its values, as plain values for `packValue`. Equal states have equal
- * bytes: entries, trainers and blocks have one order, and outcomes that of the journal.
+ * The state of a shard without its values, as plain data for `packValue`. Equal states have equal
+ * bytes: trainers and blocks are sorted, outcomes are in the order of the journal.
  */
 export interface FoldState {
   readonly format: typeof FORMAT;
@@ -43,12 +42,12 @@ export interface FoldState {
   readonly crc: number;
   /** Version of the rules; 0 before the first `rules` record. */
   readonly rules: number;
-  /** How the job's trainers go together; `async` before the first `rules` record. */
+  /** How the job's trainers are synchronized; `async` before the first `rules` record. */
   readonly synchronization: Synchronization;
   /** Absent in `async`. */
-  readonly steps?: StepState;
+  readonly steps?: SavedSteps;
   readonly floor: number;
-  /** Records that could be read by nobody. */
+  /** Records that could not be read. */
   readonly unreadable: number;
   readonly trainers: readonly TrainerRow[];
   readonly blocks: readonly BlockHeader[];
@@ -56,30 +55,30 @@ export interface FoldState {
   readonly declared?: readonly Declared[];
   /** Sessions up to the floor that have not ended, ascending; absent if there are none. */
   readonly live?: readonly number[];
-  /** Sessions with more refused records than applied ones, by trainer; absent if there are none. */
+  /** Sessions with more rejected records than applied ones, by trainer; absent if there are none. */
   readonly refused?: readonly CountRow[];
-  /** Unreadable records by the trainer in their subjects, of some; absent if there are none. */
+  /** Unreadable records by the trainer in their subjects, of some trainers; absent if none. */
   readonly unreadableOf?: readonly CountRow[];
 }
 
 /** A trainer and a number of its records. */
 export type CountRow = readonly [trainer: string, records: number];
 
-/** What {@link parseFoldState} read. */
+/** A state read by {@link parseFoldState}. */
 export interface RestoredState
-  extends Omit<FoldState, "format" | "trainers" | "refused" | keyof Told>,
-    Told {
+  extends Omit<FoldState, "format" | "trainers" | "refused" | keyof OptionalEntries>,
+    OptionalEntries {
   readonly trainers: readonly (readonly [trainer: string, entry: TrainerEntry])[];
 }
 
-/** Entries that are left out of a state where there is nothing of their kind. */
-interface Told {
+/** Entries that a state leaves out where they are empty. */
+interface OptionalEntries {
   readonly declared: readonly Declared[];
   readonly live: readonly number[];
   readonly unreadableOf: readonly CountRow[];
 }
 
-/** The state with the present format; the parts come in their order. */
+/** A state in the present format. The parts must be sorted already. */
 export function toFoldState(
   parts: Omit<FoldState, "format" | "trainers" | "refused">,
   trainers: readonly (readonly [trainer: string, entry: TrainerEntry])[],
@@ -88,41 +87,41 @@ export function toFoldState(
   const rows = trainers.map(([trainer, entry]): TrainerRow => {
     return [trainer, entry.session, entry.done, [...entry.outcomes.values()].map(outcomeRow)];
   });
-  const counts = trainers.map(([trainer, entry]): CountRow => [trainer, entry.refused]);
+  const counts = trainers.map(([trainer, entry]): CountRow => [trainer, entry.rejected]);
   const { declared = [], live = [], unreadableOf = [] } = parts;
-  const refused = counts.filter(([, records]) => records > 0);
+  const rejected = counts.filter(([, records]) => records > 0);
   return {
     ...{ format: FORMAT, seq, crc, rules, synchronization },
     ...(steps === undefined ? {} : { steps }),
     ...{ floor, unreadable, trainers: rows, blocks },
-    // Left out where there are none, so that states of version 1 are what they were.
+    // Left out where empty: states of rules version 1 keep their bytes.
     ...(declared.length === 0 ? {} : { declared }),
     ...(live.length === 0 ? {} : { live }),
-    ...(refused.length === 0 ? {} : { refused }),
+    ...(rejected.length === 0 ? {} : { refused: rejected }),
     ...(unreadableOf.length === 0 ? {} : { unreadableOf }),
   };
 }
 
 /**
- * A saved state, checked entry by entry; whether it is one a fold can have is the tables' matter.
- * @throws SNAPSHOT_DAMAGED naming the entry that is wrong.
+ * Reads a saved state and checks each entry by itself; the tables check whether they fit together.
+ * @throws SNAPSHOT_DAMAGED with the name of the wrong entry.
  */
 export function parseFoldState(state: unknown): RestoredState {
   try {
     const fields = asMap(state, "fold state");
     integerField(fields, "format", FORMAT, FORMAT);
     const { steps } = fields;
-    const refused = new Map(countRows(fields, "refused"));
+    const rejected = new Map(countRows(fields, "refused"));
     const trainers = listField(fields, "trainers", Number.POSITIVE_INFINITY);
     return {
       seq: integerField(fields, "seq"),
       crc: integerField(fields, "crc", 0, 0xffffffff),
       rules: integerField(fields, "rules"),
       synchronization: toSynchronization(mapField(fields, "synchronization")),
-      ...(steps === undefined ? {} : { steps: parseStepState(mapField(fields, "steps")) }),
+      ...(steps === undefined ? {} : { steps: parseSavedSteps(mapField(fields, "steps")) }),
       floor: integerField(fields, "floor"),
       unreadable: integerField(fields, "unreadable"),
-      trainers: trainers.map((row) => parseTrainer(row, refused)),
+      trainers: trainers.map((row) => parseTrainer(row, rejected)),
       blocks: listField(fields, "blocks", Number.POSITIVE_INFINITY).map(parseBlock),
       declared: listOrNone(fields, "declared").map(parseDeclared),
       live: listOrNone(fields, "live").map((live) => integerField({ live }, "live", 1)),
@@ -133,14 +132,14 @@ export function parseFoldState(state: unknown): RestoredState {
   }
 }
 
-/** An error of the snapshot that a state came from. */
+/** The error for a snapshot with a bad state. */
 export function damaged(message: string, cause?: unknown): PserverError {
   return new PserverError("SNAPSHOT_DAMAGED", message, {}, { cause });
 }
 
 /**
- * The version of the rules of a saved state, before anything else of it is looked at: another version
- * may have other entries.
+ * The rules version of a saved state. Read before the rest, because another version may have other
+ * entries.
  * @throws SNAPSHOT_DAMAGED if it names none.
  */
 export function rulesOfState(state: unknown): number {
@@ -169,7 +168,7 @@ function parseDeclared(value: unknown): Declared {
 
 function parseTrainer(
   value: unknown,
-  refused: ReadonlyMap<string, number>,
+  rejected: ReadonlyMap<string, number>,
 ): [string, TrainerEntry] {
   const row: Fields = { ...listField({ trainer: value }, "trainer", 4) };
   const trainer = textField(row, "0");
@@ -178,7 +177,7 @@ function parseTrainer(
     session: integerField(row, "1", 1),
     done: integerField(row, "2"),
     outcomes: new Map(outcomes.map((outcome) => [outcome.n, outcome])),
-    refused: refused.get(trainer) ?? 0,
+    rejected: rejected.get(trainer) ?? 0,
   };
   if (entry.outcomes.size === outcomes.length) return [trainer, entry];
   throw damaged(`trainer ${trainer}: expected one outcome a number`);

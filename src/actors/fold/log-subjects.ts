@@ -1,10 +1,10 @@
 import type { JobSubjects, LogSubject } from "../../protocol/subjects.ts";
 import { readable } from "./read-record.ts";
 
-/** Subjects remembered: the blocks of a shard times its trainers, of all but large jobs. */
+/** Number of cached subjects: enough for each block of a shard and each trainer, except in large jobs. */
 const KNOWN_MAX = 2_048;
 
-/** Reads the subjects of a journal, where the same few come again and again: each is read once. */
+/** Parser of journal subjects with a cache, because the same few subjects repeat. */
 export class LogSubjects {
   readonly #subjects: JobSubjects;
   readonly #known: Map<string, LogSubject> = new Map();
@@ -13,7 +13,7 @@ export class LogSubjects {
     this.#subjects = subjects;
   }
 
-  /** What a subject says, undefined if it is none of a journal of the job. */
+  /** The parts of a subject; undefined if it is not one of the job's journals. */
   parse(subject: string): LogSubject | undefined {
     const known = this.#known.get(subject);
     if (known !== undefined) return known;

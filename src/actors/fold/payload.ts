@@ -3,17 +3,17 @@ import { ENCODINGS, type Encoding } from "../../protocol/encoding/encodings.ts";
 import type { Kernels } from "../kernel/kernels.ts";
 import type { ShardMemory } from "../memory/shard-memory.ts";
 
-// The tensor bytes of a record are an unaligned view outside the shard's memory. They pass through
-// its scratch in chunks that stay in the processor's cache, and are widened there.
+// The tensor bytes of a record are an unaligned view outside the shard's memory. They are copied chunk
+// by chunk into its scratch, where they are aligned, in the processor's cache, and can be widened.
 
-/** Elements as they are written that are worked on at a time: they stay in the nearest cache. */
+/** Bytes of encoded elements in one chunk: they fit into the first-level cache. */
 export const ENCODED_CHUNK_BYTES = 16 * 1024;
 
-/** Elements as a record carries them. */
+/** Elements in a record. */
 export interface Payload {
-  /** The element type of the block, and of the elements once they are in the scratch. */
+  /** Element type of the block, and of the elements in the scratch. */
   readonly dtype: Dtype;
-  /** How they are written, if not as the type says. */
+  /** Encoding in the record; absent for that of the element type. */
   readonly encoding?: Encoding | undefined;
   readonly bytes: Uint8Array;
 }
@@ -24,9 +24,9 @@ const WIDEN = { bfloat16: "widenBf16", float16: "widenF16" } as const satisfies 
 >;
 
 /**
- * Puts the elements of a payload chunk by chunk, in order, where the scratch begins, and calls `visit`
- * with the number of each chunk's elements. It may change what is in the scratch.
- * `chunkBytes`: of the elements in the scratch, a multiple of 8, the whole scratch by default.
+ * Copies the elements of a payload chunk by chunk, in order, to the start of the scratch and calls
+ * `visit` with the number of elements of each chunk; it may overwrite the scratch.
+ * `chunkBytes`: size of a chunk in the scratch, a multiple of 8; by default the whole scratch.
  */
 export function eachChunk(
   memory: ShardMemory,
@@ -37,12 +37,12 @@ export function eachChunk(
   const { dtype, encoding, bytes } = payload;
   const elementBytes = DTYPES[dtype].bytes;
   const wireBytes = wireBytesOf(payload);
-  everyPiece(bytes, (chunkBytes / elementBytes) * wireBytes, (chunk) => {
+  everyChunk(bytes, (chunkBytes / elementBytes) * wireBytes, (chunk) => {
     const n = chunk.length / wireBytes;
     if (encoding === undefined) {
       memory.stage(chunk);
     } else {
-      // Where encoded elements end, the widened ones end too: so they may be widened in place.
+      // Encoded and widened elements end at the same address: so they can be widened in place.
       const encoded = memory.scratch + n * (elementBytes - wireBytes);
       memory.bytes(encoded, chunk.length).set(chunk);
       memory.kernels[WIDEN[encoding]](memory.scratch, encoded, n);
@@ -53,9 +53,9 @@ export function eachChunk(
 }
 
 /**
- * Whether `test` is true for every chunk, of which it gets the pointer and the number of elements, as
- * they are written; it must not change them. The first false ends it. What fits into the scratch is one
- * chunk and stays there, where {@link eachChunk} finds it if it comes next.
+ * Whether `test` is true for every chunk, given the address and number of its elements, which are still
+ * encoded; it must not change them. Stops at the first false. A payload that fits into the scratch is
+ * one chunk and stays there, so that {@link eachChunk} does not copy it again.
  */
 export function everyEncodedChunk(
   memory: ShardMemory,
@@ -64,25 +64,25 @@ export function everyEncodedChunk(
 ): boolean {
   const { encoding, bytes } = payload;
   const staysWhole = encoding === undefined && bytes.length <= memory.scratchBytes;
-  return everyPiece(bytes, staysWhole ? memory.scratchBytes : ENCODED_CHUNK_BYTES, (chunk) =>
+  return everyChunk(bytes, staysWhole ? memory.scratchBytes : ENCODED_CHUNK_BYTES, (chunk) =>
     test(memory.stage(chunk), chunk.length / wireBytesOf(payload)),
   );
 }
 
-/** Bytes of an element as the payload has it. */
+/** Bytes of one element in the payload. */
 function wireBytesOf({ dtype, encoding }: Payload): number {
   return encoding === undefined ? DTYPES[dtype].bytes : ENCODINGS[encoding].bytes;
 }
 
-/** What is no longer than a piece is given as it is: {@link ShardMemory.stage} knows it again. */
-function everyPiece(
+/** Bytes of a single chunk are passed on as the same object: {@link ShardMemory.stage} recognizes it. */
+function everyChunk(
   bytes: Uint8Array,
-  pieceBytes: number,
-  test: (piece: Uint8Array) => boolean,
+  chunkBytes: number,
+  test: (chunk: Uint8Array) => boolean,
 ): boolean {
-  for (let at = 0; at < bytes.length; at += pieceBytes) {
-    const piece = bytes.length <= pieceBytes ? bytes : bytes.subarray(at, at + pieceBytes);
-    if (!test(piece)) return false;
+  for (let at = 0; at < bytes.length; at += chunkBytes) {
+    const chunk = bytes.length <= chunkBytes ? bytes : bytes.subarray(at, at + chunkBytes);
+    if (!test(chunk)) return false;
   }
   return true;
 }

@@ -7,11 +7,11 @@ import type { Block } from "./block.ts";
 import { ElementRanges } from "./element-ranges.ts";
 import { ENCODED_CHUNK_BYTES } from "./payload.ts";
 
-/** Which elements of a block are read, and how they are written. */
+/** Elements of a block to read, and their encoding. */
 export interface ReadChoice {
-  /** The elements; undefined: all. */
+  /** The elements; undefined for all. */
   readonly part?: PartIndex | undefined;
-  /** How they are written, if not as the block's type says. */
+  /** Encoding; undefined for that of the block's type. */
   readonly encoding?: Encoding | undefined;
 }
 
@@ -20,13 +20,13 @@ const NARROW = { bfloat16: "narrowBf16", float16: "narrowF16" } as const satisfi
   keyof Kernels
 >;
 
-/** Words that are copied one by one; from this many on a call of its own is faster. */
+/** Fewer words than this are copied one by one; for more, `copyWithin` is faster. */
 const FEW_WORDS = 16;
 const WORD_BYTES = 4;
 
-/** Elements of a block that are to be read: first how many bytes they take, then the bytes. */
+/** Reads elements of a block: first the number of bytes, then the bytes. */
 export class ElementReader {
-  /** Bytes they take as they are written. */
+  /** Length of the encoded elements. */
   readonly bytes: number;
   readonly #memory: ShardMemory;
   readonly #block: Block;
@@ -35,7 +35,7 @@ export class ElementReader {
 
   /**
    * `memory`: that of the block's shard.
-   * @throws UNSUPPORTED for an encoding that is not for the block's type.
+   * @throws UNSUPPORTED for an encoding that the block's type does not have.
    */
   constructor(memory: ShardMemory, block: Block, choice: ReadChoice) {
     this.#memory = memory;
@@ -45,7 +45,7 @@ export class ElementReader {
     this.bytes = encodedBytes(block.dtype, choice.encoding, this.#ranges.total);
   }
 
-  /** Writes the elements as they are now, in order, to {@link bytes} bytes. To be called once. */
+  /** Writes the current elements, in order, to {@link bytes} bytes. Must be called once only. */
   read(target: Uint8Array): void {
     const { part, encoding } = this.#choice;
     if (part === undefined && encoding === undefined) target.set(this.#block.values());
@@ -53,7 +53,7 @@ export class ElementReader {
     else this.#readGathered(target);
   }
 
-  /** All elements, which lie together: they are encoded from where they are. */
+  /** Encodes all elements, which are contiguous, without gathering them first. */
   #readEncoded(target: Uint8Array, encoding: Encoding): void {
     const { scratch, kernels } = this.#memory;
     const { bytes } = ENCODINGS[encoding];
@@ -72,7 +72,7 @@ export class ElementReader {
     const elementBytes = DTYPES[dtype].bytes;
     const wireBytes = encoding === undefined ? elementBytes : ENCODINGS[encoding].bytes;
     const { scratch, scratchBytes, kernels } = this.#memory;
-    // The scratch holds a chunk and behind it, where that is needed, its encoded form.
+    // The scratch holds a chunk, followed by its encoded form if there is one.
     const chunkElements = Math.floor(scratchBytes / (elementBytes + wireBytes));
     for (let at = 0; at < target.length; ) {
       const n = this.#gather(Math.min(chunkElements, (target.length - at) / wireBytes));
@@ -83,7 +83,7 @@ export class ElementReader {
     }
   }
 
-  /** Copies the next `n` elements to where the scratch begins; gives their number. */
+  /** Copies the next `n` elements to the start of the scratch; returns their number. */
   #gather(n: number): number {
     const { buffer, byteOffset } = this.#block.values();
     const words = new Uint32Array(buffer);

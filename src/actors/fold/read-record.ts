@@ -2,20 +2,19 @@ import { decodeSealed, isSealed, type Message, readCrc } from "../../protocol/co
 import { PserverError } from "../../protocol/errors.ts";
 
 /**
- * Bytes of a record but its tensor bytes. It also bounds how deep a header nests: a deeper one
- * would be read on a thread with a large stack and fail on another.
+ * Limit of a record without its tensor bytes. It also limits the nesting of a header: a deeper one
+ * could be read on a thread with a large stack and fail on another.
  */
 const RECORD_HEADER_BYTES_MAX = 1536;
 
 /**
- * What identifies a record in its journal: the checksum in its envelope, 0 if the record is
- * unreadable.
+ * The checksum in a record's envelope, by which it is recognized; 0 if the record is unreadable.
  */
 export function recordCrc(payload: Uint8Array): number {
   return readRecordMessage(payload) === undefined ? 0 : readCrc(payload);
 }
 
-/** The message that a record is, undefined if it is unreadable. */
+/** The message in a record; undefined if it is unreadable. */
 export function readRecordMessage(payload: Uint8Array): Message | undefined {
   if (!isSealed(payload)) return undefined;
   const message = readable(() => decodeSealed(payload));
@@ -24,7 +23,7 @@ export function readRecordMessage(payload: Uint8Array): Message | undefined {
   return headerBytes <= RECORD_HEADER_BYTES_MAX ? message : undefined;
 }
 
-/** What `read` gives, or undefined if it refuses what it reads. */
+/** The result of `read`; undefined if it throws a `PserverError`. */
 export function readable<Value>(read: () => Value): Value | undefined {
   try {
     return read();

@@ -1,12 +1,12 @@
 import type { ErrorCode } from "../../protocol/errors.ts";
 import type { Outcome } from "../../protocol/outcomes.ts";
 
-/** Outcomes are remembered by the thousand: their text stays short. */
+/** Limit of a text: a shard remembers thousands of outcomes. */
 const MESSAGE_LENGTH_MAX = 400;
 
 /**
- * The outcome of a record that changed no block. The text is well-formed, so that a snapshot gives
- * back the same characters.
+ * The outcome of a rejected record. The text is made well-formed, so that a snapshot restores the
+ * same characters.
  */
 export function rejection(n: number, seq: number, code: ErrorCode, message: string): Outcome {
   const text = message.slice(0, MESSAGE_LENGTH_MAX).toWellFormed();

@@ -1,9 +1,9 @@
 import type { StoredBlock } from "./block.ts";
 
-/** The largest update count of a row: every later update counts as this one. */
+/** Largest update count of a row; later updates keep it. */
 const COUNT_MAX = 0xffffffff;
 
-/** The update counts of a block's rows, a live view; undefined unless the parameter is sparse. */
+/** Update counts of a block's rows, a live view; undefined unless the parameter is sparse. */
 export function rowCounts(block: StoredBlock): Uint32Array | undefined {
   const { counts } = block.plan;
   if (counts === undefined) return undefined;
@@ -11,12 +11,12 @@ export function rowCounts(block: StoredBlock): Uint32Array | undefined {
   return new Uint32Array(buffer, byteOffset, block.rows.rows);
 }
 
-/** The number of the update after `count` updates. */
+/** The count after one more update. */
 export function nextCount(count: number): number {
   return Math.min(count + 1, COUNT_MAX);
 }
 
-/** Adds one update to these rows of a block, or to all; nothing unless the parameter is sparse. */
+/** Counts one update of these rows, or of all rows; does nothing unless the parameter is sparse. */
 export function countUpdate(block: StoredBlock, rows: Uint32Array | undefined): void {
   const counts = rowCounts(block);
   if (counts === undefined) return;

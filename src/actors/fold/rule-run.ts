@@ -5,17 +5,17 @@ import type { FloatDtype, UpdateRule } from "../optimizer/update-rule.ts";
 import type { StoredBlock } from "./block.ts";
 import { nextCount, rowCounts } from "./row-counts.ts";
 
-/** Which learning rate an update has. */
+/** Learning rate of an update. */
 export interface RateChoice {
-  /** In place of the configuration's. */
+  /** Overrides that of the configuration. */
   readonly learningRate?: number | undefined;
-  /** What the rate is divided by; 1 or more. */
+  /** Divisor of the rate; 1 or more. */
   readonly divisor: number;
 }
 
 /**
- * One update of a block by its optimizer's rule, range by range. A row of a sparse parameter counts
- * its own updates; the block's count is that of all its elements otherwise.
+ * One update of a block by its optimizer's rule, range by range. Rows of a sparse parameter have
+ * update counts of their own; otherwise the block's count is that of all elements.
  */
 export class RuleRun {
   readonly #memory: ShardMemory;
@@ -24,10 +24,10 @@ export class RuleRun {
   readonly #rule: UpdateRule;
   readonly #elementBytes: number;
   readonly #counts: Uint32Array | undefined;
-  /** Where the rule's slots begin, and where those of the present range do. */
+  /** Addresses of the rule's slots, and of the current range in them. */
   readonly #slots: number[] = [];
   readonly #rangeSlots: number[] = [];
-  readonly #step = { count: 0, learningRate: 0 };
+  readonly #updateRate = { count: 0, learningRate: 0 };
 
   constructor(memory: ShardMemory, block: StoredBlock, dtype: FloatDtype, rate: RateChoice) {
     this.#memory = memory;
@@ -39,7 +39,7 @@ export class RuleRun {
     for (let slot = 1; slot <= block.plan.rule; slot++) this.#slots.push(block.slotPointer(slot));
   }
 
-  /** Updates `n` elements from `start` on with the gradient at a pointer, which may be overwritten. */
+  /** Updates `n` elements from `start` on with the gradient at an address, which is overwritten. */
   run(start: number, n: number, gradient: number): void {
     const counts = this.#counts;
     if (counts === undefined) {
@@ -52,7 +52,7 @@ export class RuleRun {
     for (let at = start; at < end; ) {
       let row = Math.floor(at / rowElements);
       const count = counts[row] ?? 0;
-      // Rows of the same age are updated together.
+      // Consecutive rows with the same count are updated together.
       do row += 1;
       while (row * rowElements < end && counts[row] === count);
       const stop = Math.min(row * rowElements, end);
@@ -63,16 +63,16 @@ export class RuleRun {
   }
 
   #begin(count: number): void {
-    if (this.#step.count === count) return;
-    this.#step.count = count;
-    this.#step.learningRate = this.#rateAt(count) / this.#rate.divisor;
-    this.#rule.begin(this.#memory.kernels, this.#step);
+    if (this.#updateRate.count === count) return;
+    this.#updateRate.count = count;
+    this.#updateRate.learningRate = this.#rateAt(count) / this.#rate.divisor;
+    this.#rule.begin(this.#memory.kernels, this.#updateRate);
   }
 
   #rateAt(count: number): number {
     const { learningRate } = this.#block.config;
     if (this.#rate.learningRate !== undefined) return this.#rate.learningRate;
-    // Only `none` gets here without a schedule; it has no use for a rate.
+    // Only `none` has no schedule here; it ignores the rate.
     if (learningRate === undefined) return 1;
     return learningRateAt(this.#memory.kernels, learningRate, count);
   }

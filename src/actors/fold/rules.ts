@@ -9,46 +9,46 @@ import {
 import type { HostVerb } from "../../protocol/subjects.ts";
 
 /**
- * One version of the fold. Whatever can change the outcome of a record belongs to it: the order
- * and meaning of the checks, the conditions of a refusal, the arithmetic, and these limits. A
- * released version never changes.
+ * One version of the fold. Everything that affects the outcome of a record is part of it: the order
+ * and meaning of the checks, the texts of rejections, the arithmetic, and these limits. A released
+ * version never changes.
  */
 export interface Rules {
   readonly version: number;
-  /** Records of one session beyond `done` that may be unsettled or remembered. */
+  /** Records of one session above `done`, unsettled or remembered. */
   readonly windowRecords: number;
-  /** Trainers the shard remembers. */
+  /** Remembered trainers. */
   readonly trainersMax: number;
   /** Bytes of values and slots of all blocks together. */
   readonly shardBytesMax: number;
-  /** Blocks, whatever their size: each also costs some hundred bytes outside the values. */
+  /** Blocks of any size: each also takes some hundred bytes outside the values. */
   readonly blocksMax: number;
-  /** What holds trainers to what hosts have told the journal; absent in version 1. */
+  /** Limits based on records of hosts; absent in version 1. */
   readonly bounds?: TrainerBounds;
 }
 
 /**
- * What version 2 adds: hosts declare parameters and end sessions one by one, an `init` has to be one
- * that was declared, and trainers cannot name steps that nobody can have come to.
+ * Limits added by version 2: hosts declare parameters and end sessions one by one, an `init` must
+ * match a declaration, and clocks cannot run arbitrarily far ahead.
  */
 export interface TrainerBounds {
-  /** Parameters that the shard knows of. */
+  /** Declared parameters. */
   readonly declaredMax: number;
-  /** Steps that a clock may be ahead of the last closed one and of the member's clock before. */
+  /** Steps that a clock may be ahead of the last closed step or of the member's previous clock. */
   readonly clockLeadSteps: number;
-  /** Refused records of a session, beyond those applied, after which no more of it is looked at. */
+  /** Rejected less applied records of a session, from which on all its records get QUOTA. */
   readonly refusedMax: number;
-  /** Trainers of whom the shard counts unreadable records, each by itself. */
+  /** Trainers with an own count of unreadable records. */
   readonly unreadableTrainersMax: number;
 }
 
-/** Verbs of host records that came with version 2: to version 1 they are none. */
+/** Verbs of host records that version 1 does not know. */
 export const HOST_VERBS_SINCE_2: readonly HostVerb[] = ["declare", "sessions", "forget"];
 
 /** Rules by their version. */
 export type KnownRules = ReadonlyMap<number, Rules>;
 
-/** The version that a new job gets; all its journals begin with it. */
+/** Version for new jobs; the first record of each of their journals names it. */
 export const CURRENT_RULES = 2;
 
 const FIRST: Rules = {

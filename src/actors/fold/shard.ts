@@ -1,8 +1,7 @@
-import { createHash } from "node:crypto";
-import { isSealed, type Message, packValue, readCrc } from "../../protocol/codec.ts";
+import { isSealed, type Message, readCrc } from "../../protocol/codec.ts";
 import type { Synchronization } from "../../protocol/config/index.ts";
 import { ensureError, PserverError } from "../../protocol/errors.ts";
-import { parseHostRecord, type RulesRecord } from "../../protocol/host-records.ts";
+import { parseHostRecord } from "../../protocol/host-records.ts";
 import type { Outcome, OutcomeRequest } from "../../protocol/outcomes.ts";
 import {
   parseClock,
@@ -12,37 +11,30 @@ import {
 } from "../../protocol/records.ts";
 import type { HostVerb, JobSubjects, LogSubject } from "../../protocol/subjects.ts";
 import { ShardMemory } from "../memory/shard-memory.ts";
-import { applyChange, type Change, checkRecord, checkReply } from "./apply-record.ts";
-import { type Block, type BlockHeader, blockLabel } from "./block.ts";
-import { BlockTable, type ShardHooks } from "./block-table.ts";
-import { DeclarationTable } from "./declaration-table.ts";
-import {
-  damaged,
-  type FoldState,
-  parseFoldState,
-  rulesOfState,
-  toFoldState,
-} from "./fold-state.ts";
+import { applyChange } from "./apply-record.ts";
+import type { Block } from "./block.ts";
+import type { ShardHooks } from "./block-table.ts";
+import { type Change, checkRecord, checkReply } from "./check-record.ts";
+import type { FoldState } from "./fold-state.ts";
+import { FoldTables } from "./fold-tables.ts";
 import { LogSubjects } from "./log-subjects.ts";
+import { closeStep } from "./open-step.ts";
 import { readable, readRecordMessage } from "./read-record.ts";
 import { noRules, rejection } from "./rejection.ts";
 import { HOST_VERBS_SINCE_2, KNOWN_RULES, type KnownRules, type Rules } from "./rules.ts";
-import { heldBytes, slotPlan } from "./slots.ts";
-import { closeStep } from "./step-gradient.ts";
-import type { StepState } from "./step-state.ts";
-import { type StepProgress, StepTable } from "./steps.ts";
-import { type RememberedSessions, TrainerTable } from "./trainer-table.ts";
-import { UnloadedSlots } from "./unloaded-slots.ts";
-import { type Senders, UnreadableCounts } from "./unreadable-counts.ts";
+import type { StepProgress } from "./step-table.ts";
+import type { RememberedSessions } from "./trainer-table.ts";
+import type { Senders } from "./unreadable-counts.ts";
 
-/** One record of a shard's journal, as the stream gives it. `payload` is not kept. */
+/** One record of a shard's journal as the stream delivers it. The fold does not keep `payload`. */
 export interface JournalRecord {
   readonly seq: number;
   readonly subject: string;
   readonly payload: Uint8Array;
   /**
-   * False if the payload could be read again from the stream: one with another's checksum is then
-   * refused with BAD_CHECKSUM instead of being folded, because it may have been hurt on the way here.
+   * False if the caller can read the record again: then `apply` throws BAD_CHECKSUM for a payload that
+   * does not match its checksum instead of folding it as unreadable; it may have been damaged in
+   * transit.
    */
   readonly reread?: boolean;
 }
@@ -51,54 +43,45 @@ export interface JournalRecord {
 export interface Settled {
   readonly trainer: string;
   readonly session: number;
-  /** Where the answer goes: a subject under the trainer's inbox, or "" if it is not to be sent. */
+  /** Subject of the answer, under the trainer's inbox; "" if none is to be sent. */
   readonly reply: string;
   readonly outcome: Outcome;
 }
 
-/** The subject of a record that is answered. */
+/** The subject of a trainer's record. */
 type TrainerSubject = Exclude<LogSubject, { by: "host" }>;
 
-/** A record of a trainer as far as it has been read. */
+/** A record of a trainer with its head parsed. */
 interface Received {
   readonly head: RecordHead;
   readonly message: Message;
-  /** Whether its answer goes nowhere or where it may. */
+  /** Whether it asks for no answer, or for one to the trainer's own inbox. */
   readonly isAnswerable: boolean;
 }
 
-/** What a {@link Shard} is made with. */
+/** Options of {@link Shard}. */
 export interface ShardOptions {
   readonly subjects: JobSubjects;
-  /** The shard's number: records of another are unreadable to it. */
+  /** Number of the shard; records of other shards count as unreadable. */
   readonly shard: number;
-  /** Where the values are kept; by default a memory of the shard's own. */
+  /** Memory of the values; by default a new one. */
   readonly memory?: ShardMemory;
   readonly hooks?: ShardHooks;
-  /** Versions of the fold; by default all this program has. */
+  /** Versions of the rules; by default all that this program knows. */
   readonly knownRules?: KnownRules;
 }
 
 /**
- * The state of a shard: the fold of its journal, record by record. Pure and synchronous: what
- * becomes of a record depends on the records before it, its subject and its payload, on nothing
- * else. A rejected record changes no block.
+ * The state of a shard: the fold of its journal, record by record. Pure and synchronous: the outcome
+ * of a record depends only on the records before it, its subject and its payload. A rejected record
+ * changes no block.
  */
 export class Shard {
   readonly memory: ShardMemory;
   readonly #subjects: JobSubjects;
   readonly #logSubjects: LogSubjects;
   readonly #shard: number;
-  readonly #knownRules: KnownRules;
-  readonly #blocks: BlockTable;
-  readonly #trainers: TrainerTable = new TrainerTable();
-  readonly #steps: StepTable = new StepTable();
-  readonly #declarations: DeclarationTable;
-  readonly #unloaded: UnloadedSlots = new UnloadedSlots();
-  #rules: Rules | undefined;
-  #seq = 0;
-  #crc = 0;
-  readonly #unreadable: UnreadableCounts = new UnreadableCounts();
+  readonly #tables: FoldTables;
   #failure: PserverError | undefined;
 
   constructor(options: ShardOptions) {
@@ -106,63 +89,71 @@ export class Shard {
     this.#logSubjects = new LogSubjects(options.subjects);
     this.#shard = options.shard;
     this.memory = options.memory ?? new ShardMemory();
-    this.#knownRules = options.knownRules ?? KNOWN_RULES;
-    this.#blocks = new BlockTable(this.memory, options.hooks ?? {});
-    this.#declarations = new DeclarationTable(options.shard);
+    this.#tables = new FoldTables({
+      shard: options.shard,
+      memory: this.memory,
+      hooks: options.hooks ?? {},
+      knownRules: options.knownRules ?? KNOWN_RULES,
+    });
+  }
+
+  /** Callbacks for changes of blocks; replaces those of the options. */
+  set hooks(hooks: ShardHooks) {
+    this.#tables.blocks.hooks = hooks;
   }
 
   /** Sequence of the last record folded; 0 before the first. */
   get seq(): number {
-    return this.#seq;
+    return this.#tables.seq;
   }
 
   /** Version of the rules in force; 0 before the first `rules` record. */
   get rules(): number {
-    return this.#rules?.version ?? 0;
+    return this.#tables.rules?.version ?? 0;
   }
 
-  /** How the job's trainers go together, as the first `rules` record says. */
+  /** How the job's trainers are synchronized, from the first `rules` record. */
   get synchronization(): Synchronization {
-    return this.#steps.synchronization;
+    return this.#tables.steps.synchronization;
   }
 
-  /** How far the steps of the job's trainers are here. A live view. */
+  /** Progress of the steps of the job's trainers; a live view. */
   get steps(): StepProgress {
-    return this.#steps;
+    return this.#tables.steps;
   }
 
-  /** Checksum in the envelope of record {@link seq}; 0 before the first, and where it was passed over. */
+  /** Checksum in the envelope of record {@link seq}; 0 before the first and after a skipped gap. */
   get lastCrc(): number {
-    return this.#crc;
+    return this.#tables.crc;
   }
 
   /** Bytes of all values and slots. */
   get valueBytes(): number {
-    return this.#blocks.bytes;
+    return this.#tables.blocks.bytes;
   }
 
-  /** Who sends to the shard, and what was of no use. */
+  /** Counts of senders and of their rejected and unreadable records. */
   get senders(): Senders {
     return {
-      trainers: this.#trainers.count,
-      declared: this.#declarations.count,
-      unreadable: this.#unreadable.total,
-      refusedOf: this.#trainers.wasteful(),
-      unreadableOf: this.#unreadable.sorted(),
+      trainers: this.#tables.trainers.count,
+      declared: this.#tables.declarations.count,
+      unreadable: this.#tables.unreadable.total,
+      refusedOf: this.#tables.trainers.wasteful(),
+      unreadableOf: this.#tables.unreadable.sorted(),
     };
   }
 
-  /** Whom it remembers. A live view. */
+  /** The trainers that it remembers; a live view. */
   get trainers(): RememberedSessions {
-    return this.#trainers;
+    return this.#tables.trainers;
   }
 
   /**
-   * Folds the next record. Gives the answer to a trainer's record, also to one that is a repeat or
-   * is rejected; undefined for a host's record and for one that nobody can be answered for.
-   * After an error the shard is of no use: every later call throws the same error.
-   * @throws BAD_CHECKSUM, with `reread: false`, for a record whose checksum is not its own; this error alone leaves the
-   * shard as it was.
+   * Folds the next record.
+   * @returns the answer to a trainer's record, repeated and rejected ones included; undefined for a
+   * host's record and for one without a readable sender.
+   * @throws BAD_CHECKSUM, only with `reread: false`, if the payload does not match its checksum. The
+   * shard is unchanged. After any other error the shard is unusable: each later call throws it again.
    * @throws JOURNAL_DAMAGED unless the record is the one after {@link seq}.
    * @throws UNKNOWN_RULES for a `rules` record of a version this program lacks.
    * @throws TOO_LARGE if this process has no memory for a block that the rules allow.
@@ -181,88 +172,70 @@ export class Shard {
 
   /** The block of this name, if it exists. */
   block(parameter: string, index: number): Block | undefined {
-    return this.#blocks.get(parameter, index);
+    return this.#tables.blocks.get(parameter, index);
   }
 
   /** All blocks, or those of one parameter, in no particular order. */
   blocks(parameter?: string): Iterable<Block> {
-    return parameter === undefined ? this.#blocks.all() : this.#blocks.of(parameter);
+    return parameter === undefined ? this.#tables.blocks.all() : this.#tables.blocks.of(parameter);
   }
 
   /**
-   * What became of a trainer's records, in the order asked. For an asker whose record has been
-   * folded: a number that has not been seen is BAD_CHECKSUM, because its record was unreadable.
+   * The outcomes of a trainer's records, in the order of the request. The records must have been
+   * folded: an unknown number is BAD_CHECKSUM, because its record was unreadable.
    */
   outcomes(trainer: string, request: Pick<OutcomeRequest, "session" | "numbers">): Outcome[] {
     if (this.#failure !== undefined) throw this.#failure;
-    const rules = this.#rules;
-    if (rules === undefined) return request.numbers.map((n) => noRules(n, this.#seq));
+    const rules = this.#tables.rules;
+    if (rules === undefined) return request.numbers.map((n) => noRules(n, this.#tables.seq));
     return request.numbers.map((n) =>
-      this.#trainers.outcome(trainer, request.session, n, this.#seq, rules),
+      this.#tables.trainers.outcome(trainer, request.session, n, this.#tables.seq, rules),
     );
   }
 
-  /** The state without values and slots. Equal shards give equal bytes of it. */
+  /** The state without values and slots; equal shards give equal bytes. */
   saveState(): FoldState {
-    const { synchronization } = this;
-    const parts = {
-      seq: this.#seq,
-      crc: this.#crc,
-      rules: this.rules,
-      synchronization,
-      ...(synchronization.mode === "async" ? {} : { steps: this.#steps.save() }),
-      floor: this.#trainers.floor,
-      unreadable: this.#unreadable.total,
-      blocks: this.#blocks.sorted().map((block) => block.header()),
-      declared: this.#declarations.sorted(),
-      live: this.#trainers.live,
-      unreadableOf: this.#unreadable.sorted(),
-    };
-    return toFoldState(parts, this.#trainers.sorted());
+    return this.#tables.save();
   }
 
-  /** SHA-256, in hex, of the state, all values and slots: equal exactly if two shards are. */
+  /** SHA-256, in hex, of the state, all values and slots: equal exactly if the shards are. */
   digest(): string {
-    const hash = createHash("sha256").update(packValue(this.saveState()));
-    for (const block of this.#blocks.sorted()) {
-      for (let slot = 0; slot <= block.slots; slot++) hash.update(block.slotBytes(slot));
-    }
-    return hash.digest("hex");
+    return this.#tables.digest();
   }
 
   /**
-   * The next record is the first of a journal that was made anew; all else stays. Outcomes that
-   * are known keep their meaning, but are of record 0: with a sequence of the old journal an asker
-   * would wait for a record of the new one.
+   * Continues with record 1 of a new journal; all else stays. Known outcomes stay valid and move to
+   * record 0, because a sequence of the old journal would have their askers wait for a record of the
+   * new one.
    */
   restartJournal(): void {
-    this.#trainers.restartJournal();
-    this.#seq = 0;
-    this.#crc = 0;
+    this.#tables.trainers.restartJournal();
+    this.#tables.seq = 0;
+    this.#tables.crc = 0;
   }
 
   /**
-   * Passes over the records after {@link seq} up to `seq`: the journal does not hold them and
-   * nobody has folded them, so the next record is the one after `seq`. All else stays.
-   * @throws INTERNAL if records up to `seq` have been folded.
+   * Skips the records after {@link seq} up to `seq`, which the journal does not hold and nobody has
+   * folded; all else stays.
+   * @throws INTERNAL if record `seq` has been folded.
    */
   skipTo(seq: number): void {
     if (this.#failure !== undefined) throw this.#failure;
-    if (seq <= this.#seq) {
+    if (seq <= this.#tables.seq) {
       throw new PserverError(
         "INTERNAL",
-        `journal of shard ${this.#shard}: record ${this.#seq} is folded; cannot pass over up to ${seq}`,
-        { shard: this.#shard, expected: this.#seq + 1, received: seq },
+        `journal of shard ${this.#shard}: cannot skip to record ${seq}: record ${this.#tables.seq} is already applied`,
+        { shard: this.#shard, expected: this.#tables.seq + 1, received: seq },
       );
     }
-    this.#seq = seq;
-    // No record is at this place that could be known again.
-    this.#crc = 0;
+    this.#tables.seq = seq;
+    // No record has this sequence, so there is no checksum to recognize it by.
+    this.#tables.crc = 0;
   }
 
   /**
-   * The shard that {@link saveState} was called on. `readSlot` gives the bytes of each block's values,
-   * slot 0, and slots, which are copied. `hooks.blockAdded` is called for every block.
+   * Restores the shard that {@link saveState} was called on. `readSlot` returns the bytes of each slot
+   * of each block (slot 0: the values), which are copied. Calls `hooks.blockAdded` for every block.
    * @throws SNAPSHOT_DAMAGED if the state contradicts itself or the bytes.
    * @throws UNKNOWN_RULES if this program lacks the rules of the state.
    */
@@ -281,79 +254,30 @@ export class Shard {
   }
 
   /**
-   * As {@link restore}, but the bytes come later, block by block, through {@link loadSlot}; until
-   * {@link checkLoaded} passes the shard must not be used for anything else.
+   * As {@link restore}, but the bytes come later, through {@link loadSlot}. Until {@link checkLoaded}
+   * passes, the shard must not be used for anything else.
    */
   static restoreEmpty(options: ShardOptions, state: unknown): Shard {
     const shard = new Shard(options);
-    const version = rulesOfState(state);
-    if (version !== 0) shard.#requireRules(version);
-    const restored = parseFoldState(state);
-    shard.#seq = restored.seq;
-    shard.#crc = restored.crc;
-    shard.#unreadable.restore(restored.unreadable, restored.unreadableOf);
-    if (restored.rules === 0) {
-      if (restored.trainers.length + restored.blocks.length + restored.floor === 0) return shard;
-      throw damaged("the fold's state: expected nothing before the first rules");
-    }
-    const rules = shard.#takeRules(restored);
-    shard.#restoreSteps(restored.steps);
-    shard.#trainers.restoreSessions(restored.floor, restored.live);
-    for (const declared of restored.declared) shard.#declarations.restore(declared);
-    for (const [trainer, entry] of restored.trainers) {
-      shard.#trainers.restore(trainer, entry, rules);
-    }
-    for (const header of restored.blocks) shard.#restoreBlock(header, rules);
+    shard.#tables.restore(state);
     return shard;
   }
 
   /**
-   * Copies the bytes of a slot of a restored block into it.
-   * @throws SNAPSHOT_DAMAGED if there is no such block or they are not as many as it has.
+   * Copies bytes into a slot of a restored block.
+   * @throws SNAPSHOT_DAMAGED if there is no such slot, or it has another length.
    */
   loadSlot(parameter: string, index: number, slot: number, bytes: Uint8Array): void {
-    const block = this.#blocks.get(parameter, index);
-    if (block === undefined) {
-      const label = blockLabel(parameter, index);
-      throw damaged(`${label}: received bytes of a block that is not there`);
-    }
-    this.#unloaded.load(block, slot, bytes);
+    this.#tables.loadSlot(parameter, index, slot, bytes);
   }
 
-  /** @throws SNAPSHOT_DAMAGED if bytes of a restored block have not been loaded. */
+  /** @throws SNAPSHOT_DAMAGED if a slot of a restored block has not been loaded. */
   checkLoaded(): void {
-    this.#unloaded.check();
-  }
-
-  #restoreSteps(steps: StepState | undefined): void {
-    const expected = this.synchronization.mode !== "async";
-    if (expected !== (steps !== undefined)) {
-      throw damaged(`the fold's state: expected ${expected ? "steps" : "no steps"}`);
-    }
-    if (steps !== undefined) this.#steps.restore(steps);
-  }
-
-  #restoreBlock(header: BlockHeader, rules: Rules): void {
-    const label = blockLabel(header.parameter, header.index);
-    if (this.#blocks.get(header.parameter, header.index) !== undefined) {
-      throw damaged(`${label}: expected once; received twice`);
-    }
-    const plan = slotPlan(header, this.synchronization);
-    if (header.open !== undefined && plan.accumulator === undefined) {
-      throw damaged(`${label}: expected no open step in a job without steps`);
-    }
-    if (
-      this.valueBytes + heldBytes(header, plan) > rules.shardBytesMax ||
-      this.#blocks.count >= rules.blocksMax
-    ) {
-      throw damaged(`${label}: more than a shard may hold`);
-    }
-    const block = this.#blocks.put(header, plan, () => undefined);
-    this.#unloaded.expect(block);
+    this.#tables.unloaded.check();
   }
 
   #checkOrder(seq: number): void {
-    const expected = this.#seq + 1;
+    const expected = this.#tables.seq + 1;
     if (seq === expected) return;
     throw new PserverError(
       "JOURNAL_DAMAGED",
@@ -366,12 +290,12 @@ export class Shard {
   #read(record: JournalRecord): Message | undefined {
     const message = readRecordMessage(record.payload);
     if (message !== undefined || record.reread !== false) return message;
-    // With its own checksum it was not hurt on its way.
+    // The checksum matches: the record is stored like this.
     if (isSealed(record.payload)) return undefined;
     throw new PserverError(
       "BAD_CHECKSUM",
-      `record ${record.seq} of shard ${this.#shard}: expected an intact message; received ` +
-        `${record.payload.length} bytes that are none`,
+      `record ${record.seq} of shard ${this.#shard}: ${record.payload.length} bytes do not match ` +
+        "their checksum",
       { shard: this.#shard, seq: record.seq },
     );
   }
@@ -379,38 +303,39 @@ export class Shard {
   #fold(record: JournalRecord, message: Message | undefined): Settled | undefined {
     const subject = this.#logSubjects.parse(record.subject);
     let settled: Settled | undefined;
-    if (subject?.shard !== this.#shard) this.#unreadable.count(undefined, undefined);
+    if (subject?.shard !== this.#shard) this.#tables.unreadable.count(undefined, undefined);
     else if (message === undefined) this.#foldUnreadable(subject);
     else if (subject.by === "host") this.#foldHost(subject.verb, message);
     else settled = this.#foldTrainer(record.seq, subject, message);
     this.memory.unstage();
     this.#closeStep();
-    this.#seq = record.seq;
-    this.#crc = message === undefined ? 0 : readCrc(record.payload);
+    this.#tables.seq = record.seq;
+    this.#tables.crc = message === undefined ? 0 : readCrc(record.payload);
     return settled;
   }
 
   #foldHost(verb: HostVerb, message: Message): void {
     const record = readable(() => parseHostRecord(verb, message));
-    const bounds = this.#rules?.bounds;
+    const { rules, blocks, trainers, steps, declarations, unreadable } = this.#tables;
+    const bounds = rules?.bounds;
     const isLater = bounds === undefined && HOST_VERBS_SINCE_2.includes(verb);
-    if (record === undefined || isLater) this.#unreadable.count(undefined, undefined);
-    else if (record.verb === "rules") this.#takeRules(record);
-    else if (this.#rules === undefined) return;
-    else if (record.verb === "members") this.#steps.takeMembers(record);
+    if (record === undefined || isLater) unreadable.count(undefined, undefined);
+    else if (record.verb === "rules") this.#tables.takeRules(record);
+    else if (rules === undefined) return;
+    else if (record.verb === "members") steps.takeMembers(record);
     else if (record.verb === "drop") {
-      this.#blocks.drop(record.parameter, record.epoch);
-      this.#declarations.drop(record.parameter, record.epoch);
-    } else if (record.verb === "floor") this.#trainers.raiseFloor(record.session);
-    else if (record.verb === "sessions") this.#trainers.endSessions(record);
-    else if (record.verb === "forget") this.#trainers.forget(record.trainers);
-    else if (bounds !== undefined) this.#declarations.take(record, bounds.declaredMax);
+      blocks.drop(record.parameter, record.epoch);
+      declarations.drop(record.parameter, record.epoch);
+    } else if (record.verb === "floor") trainers.raiseFloor(record.session);
+    else if (record.verb === "sessions") trainers.endSessions(record);
+    else if (record.verb === "forget") trainers.forget(record.trainers);
+    else if (bounds !== undefined) declarations.take(record, bounds.declaredMax);
   }
 
-  /** Counts a record that nobody can be answered for; of a trainer's the subject tells whose it is. */
+  /** Counts a record that cannot be answered, for the trainer in its subject if there is one. */
   #foldUnreadable(subject: LogSubject): void {
     const trainer = subject.by === "host" ? undefined : subject.trainer;
-    this.#unreadable.count(trainer, this.#rules?.bounds?.unreadableTrainersMax);
+    this.#tables.unreadable.count(trainer, this.#tables.rules?.bounds?.unreadableTrainersMax);
   }
 
   #foldTrainer(seq: number, subject: TrainerSubject, message: Message): Settled | undefined {
@@ -428,12 +353,12 @@ export class Shard {
 
   #settle(seq: number, subject: TrainerSubject, received: Received): Outcome {
     const { head } = received;
-    const rules = this.#rules;
+    const rules = this.#tables.rules;
     if (rules === undefined) return noRules(head.n, seq);
-    const answer = this.#trainers.refuse(subject.trainer, head, seq, rules);
+    const answer = this.#tables.trainers.answerUnlessAdmitted(subject.trainer, head, seq, rules);
     if (answer !== undefined) return answer;
     const outcome = this.#applyOnce(seq, subject, received, rules);
-    this.#trainers.note(subject.trainer, head, outcome, rules);
+    this.#tables.trainers.note(subject.trainer, head, outcome, rules);
     return outcome;
   }
 
@@ -445,10 +370,10 @@ export class Shard {
   ): Outcome {
     const context = {
       memory: this.memory,
-      blocks: this.#blocks,
+      blocks: this.#tables.blocks,
       rules,
-      steps: this.#steps,
-      declarations: this.#declarations,
+      steps: this.#tables.steps,
+      declarations: this.#tables.declarations,
       trainer: subject.trainer,
       isAnswerable,
     };
@@ -457,7 +382,7 @@ export class Shard {
       if (subject.by === "clock") {
         const { step } = parseClock(message.fields);
         checkReply(context, head.reply);
-        this.#steps.takeClock(subject.trainer, step, rules.bounds?.clockLeadSteps);
+        this.#tables.steps.takeClock(subject.trainer, step, rules.bounds?.clockLeadSteps);
         return { n: head.n, seq, version: 0 };
       }
       const record = parseTrainerRecord(subject.verb, head, message);
@@ -471,30 +396,11 @@ export class Shard {
     return { n: head.n, seq, version: applyChange(context, change) };
   }
 
-  /** Applies the open step if the record that was folded has ended it. */
+  /** Applies the open step if the folded record has ended it. */
   #closeStep(): void {
-    const closed = this.#steps.close();
+    const closed = this.#tables.steps.close();
     if (closed === undefined) return;
-    closeStep({ memory: this.memory, blocks: this.#blocks }, this.#blocks.all(), closed.divisor);
-  }
-
-  /** Later records change the version; the slots of blocks follow from the first synchronization. */
-  #takeRules(record: Pick<RulesRecord, "rules" | "synchronization">): Rules {
-    const { rules: version, synchronization = { mode: "async" } } = record;
-    const rules = this.#requireRules(version);
-    if (this.#rules === undefined) this.#steps.synchronization = synchronization;
-    this.#rules = rules;
-    return rules;
-  }
-
-  #requireRules(version: number): Rules {
-    const rules = this.#knownRules.get(version);
-    if (rules !== undefined) return rules;
-    const known = [...this.#knownRules.keys()];
-    throw new PserverError(
-      "UNKNOWN_RULES",
-      `journal of shard ${this.#shard}: expected rules ${known.join(", ")}; found ${version}`,
-      { shard: this.#shard, expected: known, found: version },
-    );
+    const { blocks } = this.#tables;
+    closeStep({ memory: this.memory, blocks }, blocks.all(), closed.divisor);
   }
 }

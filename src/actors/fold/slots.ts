@@ -4,29 +4,29 @@ import { DTYPES, type Dtype } from "../../protocol/dtypes.ts";
 import { type BlockExtent, blockRows } from "../../protocol/parts.ts";
 import { slotCount } from "../optimizer/update-rule.ts";
 
-/** What the slots of a block follow from. */
+/** Properties of a block that determine its slots. */
 export interface SlotOwner extends BlockExtent {
   readonly dtype: Dtype;
   readonly config: ParameterConfig;
 }
 
-/** The slots of a block. Slot 0 is its values; the others are numbered from 1 in this order. */
+/** Slots of a block. Slot 0 is the values; the others are numbered from 1 in this order. */
 export interface SlotPlan {
-  /** Bytes of slots 1, 2, …; all zero when the block is made. */
+  /** Bytes of slots 1, 2, …; all zero in a new block. */
   readonly bytes: readonly number[];
-  /** How many belong to the optimizer's rule, as long as the values each. */
+  /** Number of slots of the optimizer's rule, each as long as the values. */
   readonly rule: number;
-  /** The slot of the update counts, a uint32 for each row, if the parameter is sparse. */
+  /** Slot of the update counts, a uint32 for each row, if the parameter is sparse. */
   readonly counts?: number;
-  /** The slot of the open step's sum of gradients, as the values, in a job that applies steps. */
+  /** Slot of the sum of gradients of the open step, as long as the values, in a `sync` job. */
   readonly accumulator?: number;
-  /** The slot that says of each row, in one byte, whether the open step has a gradient of it. */
+  /** Slot with one byte for each row: whether the open step has a gradient of it. */
   readonly touched?: number;
 }
 
 const COUNT_BYTES = 4;
 
-/** The slots that a block of a job has; a static parameter, which is never updated, has none. */
+/** The slots of a block. A static parameter has none, because it is never updated. */
 export function slotPlan(owner: SlotOwner, synchronization: Synchronization): SlotPlan {
   const { dtype, config, count } = owner;
   if (config.static) return { bytes: [], rule: 0 };

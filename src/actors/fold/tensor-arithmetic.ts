@@ -29,7 +29,7 @@ export function isFloat(dtype: Dtype): dtype is FloatDtype {
   return DTYPES[dtype].float;
 }
 
-/** Whether no element of a record's tensor is a NaN or an infinity. Integers never are. */
+/** Whether no element of a payload is a NaN or an infinity; true for integers. */
 export function allFinite(memory: ShardMemory, payload: Payload): boolean {
   const { dtype, encoding } = payload;
   if (!isFloat(dtype)) return true;
@@ -37,7 +37,7 @@ export function allFinite(memory: ShardMemory, payload: Payload): boolean {
   return everyEncodedChunk(memory, payload, (pointer, n) => finite(pointer, n) === 1);
 }
 
-/** `values = alpha · values + beta · payload` in these ranges, the block's values being at `pointer`. */
+/** `values = alpha · values + beta · payload` in these ranges; `pointer` is that of the block's values. */
 export function mix(
   memory: ShardMemory,
   pointer: number,
@@ -63,7 +63,7 @@ export function add(
   );
 }
 
-/** `values = data`, every NaN made the canonical one. */
+/** `values = data` with canonical NaNs. */
 export function overwrite(
   memory: ShardMemory,
   dtype: Dtype,
@@ -76,7 +76,7 @@ export function overwrite(
   }
 }
 
-/** Calls `kernel` with each range in the block, the payload's elements for it, and their number. */
+/** Calls `kernel` for each range: its address in the block, that of its elements, their number. */
 function eachRange(
   memory: ShardMemory,
   pointer: number,

@@ -7,24 +7,24 @@ import type { TrainerSession } from "../../protocol/remembered-trainers.ts";
 import { rejection } from "./rejection.ts";
 import type { Rules } from "./rules.ts";
 
-/** What a shard remembers of one trainer. */
+/** State of one trainer in a shard. */
 export interface TrainerEntry {
   readonly session: number;
-  /** No number up to it will be sent again; the outcomes up to it are forgotten. */
+  /** The trainer never sends a number up to it again; their outcomes are forgotten. */
   readonly done: number;
-  /** First outcomes of numbers above `done`, in the order in which they were settled. */
+  /** Outcomes of numbers above `done`, in the order of the journal. */
   readonly outcomes: ReadonlyMap<number, Outcome>;
-  /** Records of the session that were refused, less those that were applied; never below 0. */
-  readonly refused: number;
+  /** Rejected records of the session less applied ones; never below 0. */
+  readonly rejected: number;
 }
 
-/** What a shard tells of the trainers that it remembers. */
+/** Read access to the trainers that a shard remembers. */
 export interface RememberedSessions {
-  /** The highest session that hosts have told to have been given; 0 if they have told none. */
+  /** Highest session that hosts have reported as given out; 0 before the first report. */
   readonly floor: number;
   /**
-   * The first `count` trainers after the one of this id, with their sessions, in order of the UTF-16 code
-   * units of the ids.
+   * The first `count` trainers after this id, with their sessions, in order of the UTF-16 code units
+   * of the ids.
    */
   after(id: string, count: number): TrainerSession[];
 }
@@ -32,17 +32,17 @@ export interface RememberedSessions {
 interface Entry extends TrainerEntry {
   done: number;
   readonly outcomes: Map<number, Outcome>;
-  refused: number;
+  rejected: number;
 }
 
-/** Refusals that a sound trainer has to expect, however many: where its steps are is not its fault. */
-const EXPECTED_REFUSALS: readonly Outcome["code"][] = ["LATE", "EARLY", "NOT_MEMBER"];
+/** Rejections that count against no trainer: they follow from the progress of the others. */
+const EXPECTED_REJECTIONS: readonly Outcome["code"][] = ["LATE", "EARLY", "NOT_MEMBER"];
 
 /**
- * Which records of which trainers have been settled: what makes a repeat harmless.
+ * Outcomes of the records of each trainer, so that a repeated record gets the first answer.
  *
- * A record is admitted at most once. Whatever became of an admitted record, applied or rejected, is
- * noted and answered to every repeat. A record that is not admitted changes nothing here.
+ * A record is admitted at most once. The outcome of an admitted record, applied or rejected, is noted
+ * and answered to every repeat. A record that is not admitted does not change this table.
  */
 export class TrainerTable implements RememberedSessions {
   readonly #entries: Map<string, Entry> = new Map();
@@ -50,7 +50,7 @@ export class TrainerTable implements RememberedSessions {
   /** Sessions up to the floor that have not ended. */
   #live: Set<number> = new Set();
 
-  /** Every session up to this one has ended, but for the live ones. */
+  /** Sessions up to this one have ended, except for the live ones. */
   get floor(): number {
     return this.#floor;
   }
@@ -60,15 +60,15 @@ export class TrainerTable implements RememberedSessions {
     return [...this.#live].sort((a, b) => a - b);
   }
 
-  /** How many trainers are remembered. */
+  /** Number of trainers. */
   get count(): number {
     return this.#entries.size;
   }
 
-  /** Trainers whose session has more refused records than applied ones, as {@link sorted}. */
-  wasteful(): [trainer: string, refused: number][] {
+  /** Trainers with more rejected records than applied ones, in the order of {@link sorted}. */
+  wasteful(): [trainer: string, rejected: number][] {
     const counts: [string, number][] = [];
-    for (const [id, { refused }] of this.#entries) if (refused > 0) counts.push([id, refused]);
+    for (const [id, { rejected }] of this.#entries) if (rejected > 0) counts.push([id, rejected]);
     return counts.sort(([a], [b]) => (a < b ? -1 : 1));
   }
 
@@ -83,19 +83,24 @@ export class TrainerTable implements RememberedSessions {
   }
 
   /**
-   * Undefined if the record is to be applied, else its answer: the first outcome of a repeat, or
-   * SETTLED, SUPERSEDED, REJOIN, QUOTA, WINDOW or TOO_MANY_TRAINERS. Only the first two tell what
-   * became of an earlier copy of the record.
+   * The answer to a record that is not admitted; undefined if it is to be applied. The answer is the
+   * first outcome of a repeat, or SETTLED, SUPERSEDED, REJOIN, QUOTA, WINDOW or TOO_MANY_TRAINERS.
+   * Only a first outcome and SETTLED say anything about an earlier copy of the record.
    */
-  refuse(trainer: string, head: RecordHead, seq: number, rules: Rules): Outcome | undefined {
+  answerUnlessAdmitted(
+    trainer: string,
+    head: RecordHead,
+    seq: number,
+    rules: Rules,
+  ): Outcome | undefined {
     const { session, n } = head;
     const settled = this.#settled(trainer, session, n, seq);
     if (settled !== undefined) return settled;
     const entry = this.#entries.get(trainer);
-    const spent = refuseSpent(entry, head, seq, rules);
+    const spent = rejectSpent(entry, head, seq, rules);
     if (spent !== undefined) return spent;
-    // The record's own `done` counts too, or a sender whose earlier records were lost would be
-    // refused although it keeps to its window.
+    // The record's own `done` counts, too: a sender whose earlier records were lost keeps to its
+    // window, and must not be rejected.
     const done = Math.max(head.done, entry?.session === session ? entry.done : 0);
     if (n > done + rules.windowRecords) {
       return rejection(
@@ -111,11 +116,11 @@ export class TrainerTable implements RememberedSessions {
     return undefined;
   }
 
-  /** Remembers the outcome of a record that was admitted and forgets those up to its `done`. */
+  /** Notes the outcome of an admitted record and forgets those up to its `done`. */
   note(trainer: string, head: RecordHead, outcome: Outcome, rules: Rules): void {
     let entry = this.#entries.get(trainer);
     if (entry?.session !== head.session) {
-      entry = { session: head.session, done: 0, outcomes: new Map(), refused: 0 };
+      entry = { session: head.session, done: 0, outcomes: new Map(), rejected: 0 };
       this.#entries.set(trainer, entry);
     }
     entry.outcomes.set(head.n, outcome);
@@ -123,12 +128,12 @@ export class TrainerTable implements RememberedSessions {
     if (head.done > entry.done) forget(entry, head.done);
   }
 
-  /** What became of one record, seen from record `seq` on; see `Shard.outcomes`. */
+  /** The outcome of one record for an asker at record `seq`; see `Shard.outcomes`. */
   outcome(trainer: string, session: number, n: number, seq: number, rules: Rules): Outcome {
     const settled = this.#settled(trainer, session, n, seq);
     if (settled !== undefined) return settled;
     const entry = this.#entries.get(trainer);
-    const spent = refuseSpent(entry, { session, n }, seq, rules);
+    const spent = rejectSpent(entry, { session, n }, seq, rules);
     if (spent !== undefined) return spent;
     if (entry === undefined && this.#entries.size >= rules.trainersMax) {
       return tooMany(n, seq, this.#entries.size);
@@ -147,8 +152,8 @@ export class TrainerTable implements RememberedSessions {
   }
 
   /**
-   * Ends every session up to `upTo` that is not live, and forgets its trainer. One that has ended does
-   * not come back, whatever a record says that was written before and came later.
+   * Ends every session up to `upTo` that is not live, and forgets its trainer. An ended session never
+   * becomes live again, also by a delayed record that still lists it.
    */
   endSessions({ upTo, live }: Pick<SessionsRecord, "upTo" | "live">): void {
     const named = new Set(live);
@@ -164,8 +169,8 @@ export class TrainerTable implements RememberedSessions {
   }
 
   /**
-   * Forgets these trainers, each only while its session is the one that is named. Unlike one that has
-   * ended, such a session may come again.
+   * Forgets each of these trainers if it still has the named session. Unlike an ended session, it may
+   * send again.
    */
   forget(trainers: readonly TrainerSession[]): void {
     for (const [trainer, session] of trainers) {
@@ -173,13 +178,13 @@ export class TrainerTable implements RememberedSessions {
     }
   }
 
-  /** Takes the place of {@link floor} and {@link live}, before any entry is restored. */
+  /** Restores {@link floor} and {@link live}; must precede {@link restore}. */
   restoreSessions(floor: number, live: readonly number[]): void {
     this.#floor = floor;
     this.#live = new Set(live);
   }
 
-  /** Sequences begin anew: what was settled was settled before the first. */
+  /** Moves all outcomes to record 0: the sequences of the journal start again at 1. */
   restartJournal(): void {
     for (const { outcomes } of this.#entries.values()) {
       for (const [n, outcome] of outcomes) outcomes.set(n, { ...outcome, seq: 0 });
@@ -187,11 +192,11 @@ export class TrainerTable implements RememberedSessions {
   }
 
   /**
-   * Puts an entry of a snapshot back.
-   * @throws SNAPSHOT_DAMAGED if no fold can have left it.
+   * Restores a saved entry.
+   * @throws SNAPSHOT_DAMAGED if no sequence of records leads to it.
    */
   restore(trainer: string, entry: TrainerEntry, rules: Rules): void {
-    const { session, done, outcomes, refused } = entry;
+    const { session, done, outcomes, rejected } = entry;
     const numbers = [...outcomes.keys()];
     const fits =
       !this.#entries.has(trainer) &&
@@ -207,14 +212,14 @@ export class TrainerTable implements RememberedSessions {
         { trainer, session, done },
       );
     }
-    this.#entries.set(trainer, { session, done, outcomes: new Map(outcomes), refused });
+    this.#entries.set(trainer, { session, done, outcomes: new Map(outcomes), rejected });
   }
 
   #hasEnded(session: number): boolean {
     return session <= this.#floor && !this.#live.has(session);
   }
 
-  /** The answer to a number that was settled or to a session that has ended. */
+  /** The answer to a settled number or an ended session; undefined for all others. */
   #settled(trainer: string, session: number, n: number, seq: number): Outcome | undefined {
     const entry = this.#entries.get(trainer);
     if (this.#hasEnded(session)) {
@@ -244,7 +249,7 @@ export class TrainerTable implements RememberedSessions {
   }
 }
 
-/** Raises `done`, stepping through whichever is fewer: the numbers passed or those known. */
+/** Raises `done`, iterating over the smaller set: the numbers passed or those remembered. */
 function forget(entry: Entry, done: number): void {
   const passed = done - entry.done;
   if (passed <= entry.outcomes.size) {
@@ -256,21 +261,21 @@ function forget(entry: Entry, done: number): void {
 }
 
 function count(entry: Entry, { code }: Outcome): void {
-  if (code === undefined) entry.refused = Math.max(0, entry.refused - 1);
-  else if (!EXPECTED_REFUSALS.includes(code)) entry.refused += 1;
+  if (code === undefined) entry.rejected = Math.max(0, entry.rejected - 1);
+  else if (!EXPECTED_REJECTIONS.includes(code)) entry.rejected += 1;
 }
 
-/** The answer to a session that has had as many records refused as one may have. */
-function refuseSpent(
+/** The QUOTA answer to a session with too many rejected records; undefined for all others. */
+function rejectSpent(
   entry: Entry | undefined,
   { session, n }: Pick<RecordHead, "session" | "n">,
   seq: number,
   { bounds }: Rules,
 ): Outcome | undefined {
   if (entry === undefined || bounds === undefined || entry.session !== session) return undefined;
-  if (entry.refused < bounds.refusedMax) return undefined;
+  if (entry.rejected < bounds.refusedMax) return undefined;
   const message =
-    `session ${session}: the shard has refused ${entry.refused} records more than it has applied, ` +
+    `session ${session}: the shard has refused ${entry.rejected} records more than it has applied, ` +
     "and takes no further one; join again once the cause is found";
   return rejection(n, seq, "QUOTA", message);
 }

@@ -1,18 +1,18 @@
 import { type Block, blockLabel } from "./block.ts";
 import { damaged } from "./fold-state.ts";
 
-/** Values and slots of restored blocks whose bytes are still to come. */
+/** Values and slots of restored blocks that have not been loaded yet. */
 export class UnloadedSlots {
   readonly #slots: Map<Block, Set<number>> = new Map();
 
-  /** All bytes of this block are to come. */
+  /** Expects all slots of this block. */
   expect(block: Block): void {
     this.#slots.set(block, new Set(Array.from({ length: 1 + block.slots }, (_, slot) => slot)));
   }
 
   /**
-   * Copies the bytes of a slot into its block.
-   * @throws SNAPSHOT_DAMAGED unless it has such a slot of as many.
+   * Copies bytes into a slot of a block.
+   * @throws SNAPSHOT_DAMAGED if there is no such slot, or it has another length.
    */
   load(block: Block, slot: number, bytes: Uint8Array): void {
     const label = blockLabel(block.parameter, block.index);
@@ -31,7 +31,7 @@ export class UnloadedSlots {
     if (left?.size === 0) this.#slots.delete(block);
   }
 
-  /** @throws SNAPSHOT_DAMAGED if bytes have not come. */
+  /** @throws SNAPSHOT_DAMAGED if a slot has not been loaded. */
   check(): void {
     for (const [{ parameter, index }, slots] of this.#slots) {
       const label = blockLabel(parameter, index);

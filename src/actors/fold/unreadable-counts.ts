@@ -1,25 +1,25 @@
 import type { CountRow } from "./fold-state.ts";
 
-/** Who sends to a shard, and what was of no use. */
+/** Counts of senders to a shard and of their rejected and unreadable records. */
 export interface Senders {
-  /** Trainers that are remembered. */
+  /** Remembered trainers. */
   readonly trainers: number;
   /** Parameters that hosts have declared. */
   readonly declared: number;
-  /** Records that named no one to answer: damaged, malformed, or of another shard. */
+  /** Records without a readable sender: damaged, malformed, or of another shard. */
   readonly unreadable: number;
-  /** Sessions with more refused records than applied ones. */
+  /** Trainers whose session has more rejected than applied records. */
   readonly refusedOf: readonly CountRow[];
   /** Unreadable records by the trainer in their subjects. */
   readonly unreadableOf: readonly CountRow[];
 }
 
-/** How many records nobody could be answered for: in all, and of some trainers each by itself. */
+/** Counts of unreadable records: in total, and for a limited number of trainers. */
 export class UnreadableCounts {
   readonly #byTrainer: Map<string, number> = new Map();
   #total = 0;
 
-  /** Of all senders, whoever they are. */
+  /** Of all senders. */
   get total(): number {
     return this.#total;
   }
@@ -30,8 +30,8 @@ export class UnreadableCounts {
   }
 
   /**
-   * Counts one record, and as the trainer's own if there is one. Trainers beyond `trainersMax`, or
-   * all if it is undefined, are part of the total only.
+   * Counts one record, in total and for its trainer if known. Trainers beyond `trainersMax` (all if
+   * undefined) have no count of their own.
    */
   count(trainer: string | undefined, trainersMax: number | undefined): void {
     this.#total += 1;
@@ -41,7 +41,7 @@ export class UnreadableCounts {
     this.#byTrainer.set(trainer, (known ?? 0) + 1);
   }
 
-  /** Takes the place of counts that were saved. */
+  /** Restores saved counts. */
   restore(total: number, byTrainer: readonly CountRow[]): void {
     this.#total = total;
     for (const [trainer, records] of byTrainer) this.#byTrainer.set(trainer, records);

@@ -24,38 +24,38 @@ import { deleteStream } from "../jetstream/streams.ts";
 
 /** The state of a shard's journal stream. */
 export interface JournalInfo {
-  /** When the stream was made: a stream made anew has another time. */
+  /** Creation time of the stream; it tells a new stream from an old one of the same name. */
   readonly created: string;
   readonly firstSeq: number;
-  /** The last sequence given out; a record that could not be written may have had it. */
+  /** Last sequence given out, perhaps to a record that could not be stored. */
   readonly lastSeq: number;
   /**
-   * Sequences from the first to the last that the stream says hold no record, ascending. A record
-   * that was damaged in the store is mostly not among them: the stream still counts it.
+   * Sequences from the first to the last that hold no record according to the stream, ascending. A
+   * record damaged in the store is usually not among them: the stream still counts it.
    */
   readonly missing: readonly number[];
   /**
-   * What the broker says it has lost since its start: the sequences it knows of. Empty although it
-   * has found damage if it cannot name them; undefined if it knows of no loss.
+   * Sequences that the broker reports as lost since its start; empty if it has found damage but
+   * cannot name them, undefined if it knows of no loss.
    */
   readonly lost: readonly number[] | undefined;
   readonly bytes: number;
   readonly bytesMax: number;
 }
 
-/** How a job's journals are kept. */
+/** Settings of a job's journals. */
 export interface JournalSettings {
   readonly storage: "file" | "memory";
-  /** The most bytes of one shard's journal; then the broker refuses records. */
+  /** Limit of one shard's journal, beyond which the broker refuses records. */
   readonly bytesMax: number;
   readonly replicas: number;
-  /** Version of the rules that a new shard begins with. */
+  /** Version of the rules of a new shard. */
   readonly rules: number;
-  /** Of the job's trainers; told in the first record. */
+  /** Synchronization of the job's trainers, a part of the first record. */
   readonly synchronization: Synchronization;
 }
 
-/** The journal stream of one shard: what is done to it but reading it in order. */
+/** The journal stream of one shard; `JournalReader` reads it in order. */
 export class Journal {
   readonly #streams: JetStreamManager["streams"];
   readonly #client: JetStreamClient;
@@ -77,7 +77,7 @@ export class Journal {
     this.shard = options.shard;
   }
 
-  /** Version of the rules that a new shard begins with. */
+  /** Version of the rules of a new shard. */
   get rules(): number {
     return this.#settings.rules;
   }
@@ -87,12 +87,12 @@ export class Journal {
     return this.#subjects.journalStream(this.shard, generation);
   }
 
-  /** The stream's state, undefined if there is none; @throws TIMEOUT, JETSTREAM_UNAVAILABLE, …. */
+  /** State of the stream; undefined if there is none. @throws TIMEOUT, JETSTREAM_UNAVAILABLE, … */
   async info(generation: number): Promise<JournalInfo | undefined> {
     return await this.#ifThere(generation, () => this.#info(this.stream(generation)));
   }
 
-  /** The last sequence given out, at a smaller price than {@link info}; undefined without a stream. */
+  /** Last sequence given out; undefined without a stream. Cheaper than {@link info}. */
   async lastSeq(generation: number): Promise<number | undefined> {
     const stream = this.stream(generation);
     return await this.#ifThere(
@@ -102,8 +102,8 @@ export class Journal {
   }
 
   /**
-   * Whether the cluster has the stream on the list that its leader keeps: a server that has just started
-   * finds no stream that it has not read from its disk yet.
+   * Whether the leader of the cluster lists the stream. A server that has just started does not find
+   * streams that it has not read from its disk yet.
    */
   async #isListed(generation: number): Promise<boolean> {
     try {
@@ -118,8 +118,8 @@ export class Journal {
   }
 
   /**
-   * Makes the stream of a generation, or completes one whose making was interrupted. With `rules`
-   * its first record, before any trainer can publish, is a `rules` record of that version and of the
+   * Creates the stream of a generation, or completes an interrupted creation. With `rules`, its first
+   * record, stored before any trainer can publish, is a `rules` record of that version and of the
    * job's synchronization.
    * @throws NO_SPACE if the broker cannot hold it.
    */
@@ -135,7 +135,7 @@ export class Journal {
           ...hostsOnly,
           storage: storage === "file" ? StorageType.File : StorageType.Memory,
           retention: RetentionPolicy.Limits,
-          // A full journal refuses the new record; dropping the oldest would be a silent hole.
+          // A full journal refuses new records; dropping the oldest would leave a silent gap.
           discard: DiscardPolicy.New,
           max_bytes: bytesMax,
           num_replicas: replicas,
@@ -154,10 +154,10 @@ export class Journal {
   }
 
   /**
-   * Keeps nobody from making a journal of a later generation: of those that were left the newest that
-   * there is stays as it is, but takes nothing more, and is not in the way of the subjects; older ones
-   * are removed. What is in memory is removed as the next one is made.
-   * @returns the state of each one that there was, by generation.
+   * Makes way for a journal of a later generation: the newest abandoned journal on file gives up its
+   * subjects, takes no more records and stays as it is; older ones are removed. Journals in memory are
+   * removed when the next one is opened.
+   * @returns the states of the abandoned journals that existed, by generation.
    */
   async setAside(generations: readonly number[]): Promise<ReadonlyMap<number, JournalInfo>> {
     const left = new Map<number, JournalInfo>();
@@ -172,7 +172,7 @@ export class Journal {
     return left;
   }
 
-  /** Removes the streams of generations that were left; those that are gone count as removed. */
+  /** Removes the streams of abandoned generations; one that is gone already counts as removed. */
   async remove(generations: readonly number[]): Promise<void> {
     for (const generation of generations) {
       try {
@@ -202,7 +202,7 @@ export class Journal {
     }
   }
 
-  /** Appends a host's record. A repeat after a lost answer is harmless: all of them are idempotent. */
+  /** Appends a host's record, repeatedly if the answer is lost: all host records are idempotent. */
   async append(record: HostRecord): Promise<Position> {
     const subject = this.#subjects.hostLog(this.shard, record.verb);
     try {
@@ -215,9 +215,9 @@ export class Journal {
     }
   }
 
-  /** Forgets the records below `seq`, from the head only: a hole would look like damage. */
+  /** Removes the records below `seq`; only from the beginning, because a gap would look like damage. */
   async purgeBelow(generation: number, seq: number): Promise<void> {
-    // Nothing lies below record 1; and asked to purge below 0 the broker purges everything.
+    // There is nothing below record 1, and a purge below 0 would remove everything.
     if (seq <= 1) return;
     try {
       await this.#streams.purge(this.stream(generation), { seq });
@@ -228,14 +228,10 @@ export class Journal {
     }
   }
 
-  /** The newest generation whose journal takes records, or is about to; 0 if there is none. */
+  /** Newest generation whose stream has the subjects of the journal; 0 if there is none. */
   async newestGeneration(): Promise<number> {
-    let newest = 0;
     try {
-      for await (const name of this.#streams.names(this.#subjects.hostLog(this.shard, "rules"))) {
-        newest = Math.max(newest, this.#subjects.parseJournalStream(name).generation);
-      }
-      return newest;
+      return Math.max(0, ...(await this.#generations()));
     } catch (error) {
       throw fromBrokerError(error, `looking for journals of shard ${this.shard}`, {
         shard: this.shard,
@@ -244,17 +240,23 @@ export class Journal {
   }
 
   /**
-   * Removes the streams of older generations: one that an owner made after it had been deposed would
-   * keep the subjects from the one that counts.
+   * Removes the streams of older generations. One created by an owner after it was deposed would keep
+   * the subjects from the present one.
    */
   async #removeOlder(generation: number): Promise<void> {
-    for await (const name of this.#streams.names(this.#subjects.hostLog(this.shard, "rules"))) {
-      const found = this.#subjects.parseJournalStream(name);
-      if (found.generation < generation) await this.#streams.delete(name);
-    }
+    await this.remove((await this.#generations()).filter((found) => found < generation));
   }
 
-  /** Nobody publishes to the subject that the stream has then; it reserves no more than it holds. */
+  /** Generations whose streams take the journal's subjects. */
+  async #generations(): Promise<number[]> {
+    const generations: number[] = [];
+    for await (const name of this.#streams.names(this.#subjects.hostLog(this.shard, "rules"))) {
+      generations.push(this.#subjects.parseJournalStream(name).generation);
+    }
+    return generations;
+  }
+
+  /** Gives a stream a subject that nobody publishes to, and reserves no more than it holds. */
   async #keep(generation: number, { bytes }: JournalInfo): Promise<void> {
     const subjects = [this.#subjects.leftJournal(this.shard, generation)];
     try {
@@ -278,7 +280,7 @@ export class Journal {
       return await look();
     } catch (error) {
       const isMissing = jetStreamErrorCode(error) === JETSTREAM_ERRORS.STREAM_NOT_FOUND;
-      // The word of a single broker is enough.
+      // A single broker knows its own streams.
       const isReplicated = this.#settings.replicas > 1;
       if (isMissing && !(isReplicated && (await this.#isListed(generation)))) return undefined;
       throw fromBrokerError(error, `journal of shard ${this.shard}`, { shard: this.shard });

@@ -14,49 +14,54 @@ import type { JournalRecord } from "../fold/shard.ts";
 import type { Credit } from "./credit.ts";
 import { RetryLimit } from "./retry-limit.ts";
 
-/** How long one request for records stands; then the broker ends it and it is made again. */
+/** Lifetime of one request for records; then the broker ends it and a new one is sent. */
 const REQUEST_MS = 30_000;
 
-/** The broker shows a sign of life this often on a request that waits. */
+/** Interval of the broker's heartbeats for a request that waits for records. */
 const HEARTBEAT_MS = 3_000;
 
-/** First and longest pause before a consumer that failed is made again. */
+/** First and longest pause before a new consumer after a failure. */
 const RETRY_MS_MIN = 50;
 const RETRY_MS_MAX = 2_000;
 
-/** What the reply subject of a delivered record begins with; that of a status does not. */
+/** Prefix of the reply subjects of records; statuses have none. */
 const DELIVERY_PREFIX = "$JS.ACK.";
 
-/** What a {@link JournalReader} needs. */
-export interface JournalReaderOptions {
+/** Dependencies of {@link JournalReader}. */
+export interface JournalReaderDeps {
   readonly connection: NatsConnection;
   readonly manager: JetStreamManager;
   readonly inboxPrefix: string;
   readonly credit: Credit;
-  /** Checks the journal before each consumer is made and says where to read on. */
+}
+
+/** Callbacks of a {@link JournalReader}. */
+export interface JournalReaderEvents {
+  /** Checks the journal before each consumer is created, and says where to read on. */
   readonly locate: () => Promise<{ stream: string; startSeq: number }>;
-  /** Called for each record, in the order of the stream; {@link JournalReader.taken} follows. */
+  /** Called for each record, in the order of the stream; {@link JournalReader.taken} must follow. */
   readonly onRecord: (record: JournalRecord) => void;
-  /** Called once if reading cannot go on; the reader has then stopped. */
+  /** Called once when reading cannot go on; the reader has stopped then. */
   readonly onFailure: (error: PserverError) => void;
 }
 
 /**
- * Delivers a journal stream in order and without an end, through an unfiltered pull consumer that
- * needs no acknowledgements. Records lost with a connection are asked for again; a record that is
- * still missing then is delivered as the gap it is, for the fold to find.
+ * Delivers a journal stream in order and without end, through an unfiltered pull consumer without
+ * acknowledgements. Records lost with a connection are requested again; if some are missing even then,
+ * the records after the gap are delivered, and the fold detects it.
  */
 export class JournalReader {
-  readonly #options: JournalReaderOptions;
-  readonly #watchdog: NodeJS.Timeout;
+  readonly #deps: JournalReaderDeps;
   readonly #limit: RetryLimit = new RetryLimit();
+  #events: JournalReaderEvents = NOT_STARTED;
+  #watchdog: NodeJS.Timeout | undefined;
   #subscription: Subscription | undefined;
   #requestSubject = "";
   #inbox = "";
   #next = 0;
   #gapAt = 0;
   #outstanding = 0;
-  /** Records delivered that the fold has not taken yet: they use up the credit, too. */
+  /** Delivered records that the fold has not taken yet; they use up credit, too. */
   #waiting = 0;
   #heardAt = 0;
   #retryMs = RETRY_MS_MIN;
@@ -66,15 +71,21 @@ export class JournalReader {
   #attempt = 0;
   #interrupt: (reason: PserverError) => void = () => undefined;
 
-  constructor(options: JournalReaderOptions) {
-    this.#options = options;
-    this.#watchdog = setInterval(() => this.#checkHeartbeat(), HEARTBEAT_MS);
-    this.#watchdog.unref();
+  constructor(deps: JournalReaderDeps) {
+    this.#deps = deps;
   }
 
-  /** Reads anew from where `locate` says, at the start and after a reconnect. */
+  /** Starts to read; to be called once. */
+  start(events: JournalReaderEvents): Promise<void> {
+    this.#events = events;
+    this.#watchdog = setInterval(() => this.#checkHeartbeat(), HEARTBEAT_MS);
+    this.#watchdog.unref();
+    return this.reset();
+  }
+
+  /** Reads anew from where `locate` says. */
   reset(): Promise<void> {
-    // One under way may have been overtaken by what this one is for: it begins anew at its end.
+    // A reset under way may have begun before the reason for this one: then it is repeated.
     if (this.#resetting !== undefined) this.#resetAgain = true;
     this.#resetting ??= this.#recreate().finally(() => {
       this.#resetting = undefined;
@@ -82,19 +93,19 @@ export class JournalReader {
     return this.#resetting;
   }
 
-  /** Reads anew after the connection was lost: what it asked for before is never answered. */
+  /** Reads anew after the connection was lost: earlier requests are never answered. */
   reconnected(): Promise<void> {
     this.#interrupt(new PserverError("NO_BROKER", "the broker was lost meanwhile"));
     return this.reset();
   }
 
-  /** So many delivered records are folded or forgotten: as many more may come. */
+  /** Notes that delivered records are folded or forgotten: as many more may come. */
   taken(records: number): void {
     this.#waiting = Math.max(0, this.#waiting - records);
     this.#request();
   }
 
-  /** Stops; nothing is delivered any more. */
+  /** Stops the delivery for good. */
   stop(): void {
     this.#stopped = true;
     clearInterval(this.#watchdog);
@@ -125,8 +136,8 @@ export class JournalReader {
   }
 
   async #create(attempt: number): Promise<void> {
-    const { connection, manager, inboxPrefix, locate } = this.#options;
-    const { stream, startSeq } = await locate();
+    const { connection, manager, inboxPrefix } = this.#deps;
+    const { stream, startSeq } = await this.#events.locate();
     if (attempt !== this.#attempt) return;
     this.#next = startSeq;
     this.#inbox = createInbox(inboxPrefix);
@@ -160,7 +171,7 @@ export class JournalReader {
   }
 
   #request(): void {
-    const window = this.#options.credit.records;
+    const window = this.#deps.credit.records;
     const used = this.#outstanding + this.#waiting;
     if (this.#subscription === undefined || used > window / 2) return;
     const batch = window - used;
@@ -169,7 +180,7 @@ export class JournalReader {
       expires: nanos(REQUEST_MS),
       idle_heartbeat: nanos(HEARTBEAT_MS),
     };
-    this.#options.connection.publish(this.#requestSubject, JSON.stringify(request), {
+    this.#deps.connection.publish(this.#requestSubject, JSON.stringify(request), {
       reply: this.#inbox,
     });
     this.#outstanding += batch;
@@ -177,9 +188,9 @@ export class JournalReader {
 
   #receive(message: Msg): void {
     this.#heardAt = performance.now();
-    // Decoded anew each time it is asked for.
+    // Read once: each access decodes it.
     const { reply } = message;
-    // Told by the reply subject, not by the headers: those of a record are its sender's choice.
+    // The reply subject tells records from statuses: the headers of a record are up to its sender.
     if (!reply?.startsWith(DELIVERY_PREFIX)) {
       this.#receiveStatus(message.headers?.code ?? 0, message);
       return;
@@ -188,12 +199,12 @@ export class JournalReader {
     this.#outstanding = Math.max(0, this.#outstanding - 1);
     const seq = streamSequence(reply);
     if (seq === this.#next || (seq > this.#next && this.#gapAt === this.#next)) {
-      this.#options.credit.saw(message.data.length);
+      this.#deps.credit.saw(message.data.length);
       this.#next = seq + 1;
       this.#waiting += 1;
-      this.#options.onRecord({ seq, subject: message.subject, payload: message.data });
+      this.#events.onRecord({ seq, subject: message.subject, payload: message.data });
     } else if (seq > this.#next) {
-      // Lost on the way, or lost in the stream? A new consumer tells: it starts at the record.
+      // A new consumer, which starts at the missing record, shows whether the stream lacks it.
       this.#gapAt = this.#next;
       void this.reset();
     }
@@ -208,12 +219,12 @@ export class JournalReader {
       this.#request();
       return;
     }
-    // A consumer that was just made may have no leader: another at once would have none either.
+    // A new consumer may have no leader yet, and neither would its successor without a pause.
     this.#unsubscribe();
     setTimeout(() => void this.reset(), this.#nextPauseMs()).unref();
   }
 
-  /** The pause before the next attempt, which grows until something comes of one. */
+  /** The pause before the next attempt; it grows until an attempt succeeds. */
   #nextPauseMs(): number {
     const pauseMs = this.#retryMs;
     this.#retryMs = Math.min(2 * pauseMs, RETRY_MS_MAX);
@@ -228,9 +239,15 @@ export class JournalReader {
   #fail(error: PserverError): void {
     if (this.#stopped) return;
     this.stop();
-    this.#options.onFailure(error);
+    this.#events.onFailure(error);
   }
 }
+
+const NOT_STARTED: JournalReaderEvents = {
+  locate: () => Promise.reject(new PserverError("INTERNAL", "the reader has not been started")),
+  onRecord: () => undefined,
+  onFailure: () => undefined,
+};
 
 /** The stream sequence in the reply subject of a delivered record. */
 function streamSequence(reply: string): number {

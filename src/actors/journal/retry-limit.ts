@@ -1,6 +1,6 @@
 import type { ErrorCode, PserverError } from "../../protocol/index.ts";
 
-/** Findings about the journal or its ownership that no second attempt can change. */
+/** Errors about a journal or its ownership that no second attempt can change. */
 const FINAL: readonly ErrorCode[] = [
   "JOURNAL_LOST",
   "JOURNAL_DAMAGED",
@@ -12,31 +12,31 @@ const FINAL: readonly ErrorCode[] = [
   "DENIED",
 ];
 
-/** What no state of broker, disk or hosts explains: a defect of ours, or a broker that answers with noise. */
+/** Errors without a cause outside: defects of this program, or malformed answers of the broker. */
 const UNEXPLAINED: readonly ErrorCode[] = ["INTERNAL", "BAD_MESSAGE"];
 
-/** Attempts in a row that may end in what nothing explains: chance may end one or two so, not all. */
+/** Consecutive attempts that may end in such an error: one or two may be chance. */
 const UNEXPLAINED_MAX = 10;
 
-/** Whether an error of taking over or reading a journal stays, however often it is tried again. */
+/** Whether an error of taking over or reading a journal stays however often one retries. */
 export function isFinal(error: PserverError): boolean {
   return FINAL.includes(error.code);
 }
 
 /**
- * Decides whether something about a journal is tried again. What can pass is tried without an end, and
- * what cannot not at all; an error that nothing explains ends it when ten attempts in a row have.
+ * Decides whether an operation on a journal is retried: without limit after a transient error, not at
+ * all after a final one, and at most ten times in a row after an unexplained one.
  */
 export class RetryLimit {
   #unexplained = 0;
 
-  /** Whether an attempt that ended in this error was the last one. */
+  /** Counts a failed attempt; whether it was the last one. */
   isReachedBy(error: PserverError): boolean {
     this.#unexplained = UNEXPLAINED.includes(error.code) ? this.#unexplained + 1 : 0;
     return isFinal(error) || this.#unexplained >= UNEXPLAINED_MAX;
   }
 
-  /** An attempt has succeeded. */
+  /** Notes that an attempt has succeeded. */
   clear(): void {
     this.#unexplained = 0;
   }

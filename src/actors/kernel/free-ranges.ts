@@ -3,19 +3,19 @@ import { PserverError } from "../../protocol/errors.ts";
 /**
  * The free ranges of an address space, in order of address, neighbours always merged.
  *
- * Numbers only: it neither owns nor touches memory. Taking is best fit, the lower address on a tie:
- * blocks come in few sizes, and a hole of exactly one block is best kept for a block.
+ * Numbers only: it neither owns nor touches memory. Allocation is best fit, the lower address on a tie:
+ * blocks come in few sizes, so a free range of exactly one block is best kept for a block.
  */
 export class FreeRanges {
   readonly #starts: number[] = [];
   readonly #ends: number[] = [];
 
-  /** How many ranges there are; 1 or 0 when nothing lies between free bytes. */
+  /** Number of free ranges; at most 1 if the free bytes are contiguous. */
   get count(): number {
     return this.#starts.length;
   }
 
-  /** Takes `bytes` out of the smallest range that has them: its start, or undefined if none has. */
+  /** Takes `bytes` from the smallest sufficient range; returns their start, or undefined without one. */
   take(bytes: number): number | undefined {
     let best = -1;
     let bestBytes = Number.POSITIVE_INFINITY;
@@ -34,8 +34,8 @@ export class FreeRanges {
   }
 
   /**
-   * Adds the range of `bytes` from `start` on, merged with the ranges it touches.
-   * @throws INTERNAL if a byte of it is free already; nothing is changed then.
+   * Adds the range of `bytes` from `start` on, merged with adjacent ranges.
+   * @throws INTERNAL if a byte of it is free already; nothing has changed then.
    */
   give(start: number, bytes: number): void {
     const end = start + bytes;
@@ -67,7 +67,7 @@ export class FreeRanges {
     }
   }
 
-  /** Bytes of the range that ends at `end`: what growing the space there would be added to. */
+  /** Bytes of the free range that ends at `end`: growing the space there extends this range. */
   bytesBefore(end: number): number {
     const last = this.#starts.length - 1;
     return last >= 0 && this.#end(last) === end ? end - this.#start(last) : 0;

@@ -1,9 +1,9 @@
 import { KERNELS_WASM_BASE64 } from "./wasm.ts";
 
-/** `value = alpha * value + beta * piece` over `n` elements, in place. */
+/** `value = alpha * value + beta * operand` over `n` elements, in place. */
 export type MixKernel = (
   value: number,
-  piece: number,
+  operand: number,
   n: number,
   alpha: number,
   beta: number,
@@ -18,10 +18,10 @@ export type AddKernel = (target: number, source: number, n: number) => void;
 /** `target += scale · source` over `n` elements, in place. */
 export type AddScaledKernel = (target: number, source: number, n: number, scale: number) => void;
 
-/** Changes `n` elements in place as one number says. */
+/** Changes `n` elements in place by one number. */
 export type ElementKernel = (target: number, n: number, by: number) => void;
 
-/** A momentum rule; `decay` is what the value loses of itself, lr · l2. */
+/** A momentum rule; `decay` is lr · l2, the share of itself that the value loses. */
 export type MomentumKernel = (
   value: number,
   gradient: number,
@@ -68,7 +68,7 @@ export type AdadeltaKernel = (
   decay: number,
 ) => void;
 
-/** Adam and AdamW; what bias correction there is, is in `lr` and `epsilon`. */
+/** Adam and AdamW; `lr` and `epsilon` include the bias correction. */
 export type AdamKernel = (
   value: number,
   gradient: number,

@@ -1,5 +1,5 @@
 import type { AdamKernel, AmsgradKernel, Kernels } from "../kernel/kernels.ts";
-import { type FloatDtype, type StepRate, slotAt, type UpdateRule } from "./rule.ts";
+import { type FloatDtype, slotAt, type UpdateRate, type UpdateRule } from "./rule.ts";
 
 /** The numbers of Adam and its kin. */
 export interface AdamNumbers {
@@ -16,13 +16,13 @@ export interface AdamNumbers {
  *   Hutter, 2019), computed as lr·√(1−β₂ⁿ)/(1−β₁ⁿ) · m / (√v + ε·√(1−β₂ⁿ));
  * - amsgrad: as adamw with the largest v so far (Reddi and others, 2018).
  *
- * `l2` is decoupled: the value also loses lr·l2·value, under adam with the corrected rate of its step,
+ * `l2` is decoupled: the value also loses lr·l2·value, under adam with the corrected rate of the update,
  * as in PaddlePaddle. Slots: m, v, and of amsgrad the largest v.
  */
 export class AdamRule implements UpdateRule {
   readonly slots: number;
-  readonly #step: AdamKernel;
-  readonly #largestStep: AmsgradKernel;
+  readonly #kernel: AdamKernel;
+  readonly #amsgrad: AmsgradKernel;
   readonly #numbers: AdamNumbers;
   readonly #l2: number;
   #count = 0;
@@ -35,14 +35,14 @@ export class AdamRule implements UpdateRule {
     const isFloat32 = dtype === "float32";
     const isAdam = numbers.name === "adam";
     this.slots = numbers.name === "amsgrad" ? 3 : 2;
-    if (isAdam) this.#step = isFloat32 ? kernels.adamF32 : kernels.adamF64;
-    else this.#step = isFloat32 ? kernels.adamwF32 : kernels.adamwF64;
-    this.#largestStep = isFloat32 ? kernels.amsgradF32 : kernels.amsgradF64;
+    if (isAdam) this.#kernel = isFloat32 ? kernels.adamF32 : kernels.adamF64;
+    else this.#kernel = isFloat32 ? kernels.adamwF32 : kernels.adamwF64;
+    this.#amsgrad = isFloat32 ? kernels.amsgradF32 : kernels.amsgradF64;
     this.#numbers = numbers;
     this.#l2 = l2;
   }
 
-  begin(kernels: Kernels, { count, learningRate }: StepRate): void {
+  begin(kernels: Kernels, { count, learningRate }: UpdateRate): void {
     this.#learningRate = learningRate;
     if (count === this.#count) return;
     this.#count = count;
@@ -58,15 +58,15 @@ export class AdamRule implements UpdateRule {
     const first = slotAt(slots, 0);
     const second = slotAt(slots, 1);
     if (name === "adam") {
-      this.#step(value, gradient, first, second, n, beta1, beta2, rate, epsilon, decay);
+      this.#kernel(value, gradient, first, second, n, beta1, beta2, rate, epsilon, decay);
       return;
     }
     const eps = epsilon * this.#root;
     if (name === "adamw") {
-      this.#step(value, gradient, first, second, n, beta1, beta2, rate, eps, decay);
+      this.#kernel(value, gradient, first, second, n, beta1, beta2, rate, eps, decay);
       return;
     }
     const most = slotAt(slots, 2);
-    this.#largestStep(value, gradient, first, second, most, n, beta1, beta2, rate, eps, decay);
+    this.#amsgrad(value, gradient, first, second, most, n, beta1, beta2, rate, eps, decay);
   }
 }

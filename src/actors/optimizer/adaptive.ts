@@ -1,30 +1,30 @@
 import type { AdadeltaKernel, AdagradKernel, Kernels, RmspropKernel } from "../kernel/kernels.ts";
-import { type FloatDtype, type StepRate, slotAt, type UpdateRule } from "./rule.ts";
+import { type FloatDtype, slotAt, type UpdateRate, type UpdateRule } from "./rule.ts";
 
-// Steps that are divided by a root of the squares of past gradients. `l2` is decoupled everywhere:
+// Updates that are divided by a root of the squares of past gradients. `l2` is decoupled everywhere:
 // the value also loses lr·l2·value.
 
 /** G += g²; value −= lr·g / √(G + ε) (Duchi and others, 2011; ε under the root as in PaddlePaddle). */
 export class AdagradRule implements UpdateRule {
   readonly slots = 1;
-  readonly #step: AdagradKernel;
+  readonly #kernel: AdagradKernel;
   readonly #epsilon: number;
   readonly #l2: number;
   #learningRate = 0;
 
   constructor(kernels: Kernels, dtype: FloatDtype, epsilon: number, l2: number) {
-    this.#step = kernels[dtype === "float32" ? "adagradF32" : "adagradF64"];
+    this.#kernel = kernels[dtype === "float32" ? "adagradF32" : "adagradF64"];
     this.#epsilon = epsilon;
     this.#l2 = l2;
   }
 
-  begin(_kernels: Kernels, { learningRate }: StepRate): void {
+  begin(_kernels: Kernels, { learningRate }: UpdateRate): void {
     this.#learningRate = learningRate;
   }
 
   run(value: number, gradient: number, slots: readonly number[], n: number): void {
     const lr = this.#learningRate;
-    this.#step(value, gradient, slotAt(slots, 0), n, lr, this.#epsilon, lr * this.#l2);
+    this.#kernel(value, gradient, slotAt(slots, 0), n, lr, this.#epsilon, lr * this.#l2);
   }
 }
 
@@ -38,23 +38,23 @@ interface AverageNumbers {
 /** E = ρ·E + (1−ρ)·g²; value −= lr·g / (√E + ε) (Tieleman and Hinton, 2012). */
 export class RmspropRule implements UpdateRule {
   readonly slots = 1;
-  readonly #step: RmspropKernel;
+  readonly #kernel: RmspropKernel;
   readonly #numbers: AverageNumbers;
   #learningRate = 0;
 
   constructor(kernels: Kernels, dtype: FloatDtype, rho: number, epsilon: number, l2: number) {
-    this.#step = kernels[dtype === "float32" ? "rmspropF32" : "rmspropF64"];
+    this.#kernel = kernels[dtype === "float32" ? "rmspropF32" : "rmspropF64"];
     this.#numbers = { rho, epsilon, l2 };
   }
 
-  begin(_kernels: Kernels, { learningRate }: StepRate): void {
+  begin(_kernels: Kernels, { learningRate }: UpdateRate): void {
     this.#learningRate = learningRate;
   }
 
   run(value: number, gradient: number, slots: readonly number[], n: number): void {
     const { rho, epsilon, l2 } = this.#numbers;
     const lr = this.#learningRate;
-    this.#step(value, gradient, slotAt(slots, 0), n, lr, rho, epsilon, lr * l2);
+    this.#kernel(value, gradient, slotAt(slots, 0), n, lr, rho, epsilon, lr * l2);
   }
 }
 
@@ -64,16 +64,16 @@ export class RmspropRule implements UpdateRule {
  */
 export class AdadeltaRule implements UpdateRule {
   readonly slots = 2;
-  readonly #step: AdadeltaKernel;
+  readonly #kernel: AdadeltaKernel;
   readonly #numbers: AverageNumbers;
   #learningRate = 0;
 
   constructor(kernels: Kernels, dtype: FloatDtype, rho: number, epsilon: number, l2: number) {
-    this.#step = kernels[dtype === "float32" ? "adadeltaF32" : "adadeltaF64"];
+    this.#kernel = kernels[dtype === "float32" ? "adadeltaF32" : "adadeltaF64"];
     this.#numbers = { rho, epsilon, l2 };
   }
 
-  begin(_kernels: Kernels, { learningRate }: StepRate): void {
+  begin(_kernels: Kernels, { learningRate }: UpdateRate): void {
     this.#learningRate = learningRate;
   }
 
@@ -82,6 +82,6 @@ export class AdadeltaRule implements UpdateRule {
     const deltas = slotAt(slots, 1);
     const { rho, epsilon, l2 } = this.#numbers;
     const lr = this.#learningRate;
-    this.#step(value, gradient, squares, deltas, n, lr, rho, epsilon, lr * l2);
+    this.#kernel(value, gradient, squares, deltas, n, lr, rho, epsilon, lr * l2);
   }
 }

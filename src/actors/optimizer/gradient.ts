@@ -14,10 +14,9 @@ const ADD = {
 } as const satisfies Record<Dtype, keyof Kernels>;
 
 /**
- * What a gradient is multiplied by before its elements are clipped: `gradientScale`, and what brings
- * its norm down to `clipNorm`. `norm` is the L2 norm of the trainer's whole gradient before scaling,
- * known where there is a `clipNorm`.
- * An infinite norm gives 0, which makes the whole gradient 0; a NaN is not clipped.
+ * Factor of a gradient before its elements are clipped: `gradientScale`, reduced so that the norm is at
+ * most `clipNorm`. `norm` is the L2 norm of the trainer's whole gradient before scaling, known where
+ * there is a `clipNorm`. It is 0 for an infinite norm; a NaN is not clipped.
  */
 export function gradientScale(config: ParameterConfig, norm: number | undefined): number {
   const { clipNorm, gradientScale: scale } = config;
@@ -26,7 +25,7 @@ export function gradientScale(config: ParameterConfig, norm: number | undefined)
   return scaled > clipNorm ? scale * (clipNorm / scaled) : scale;
 }
 
-/** Multiplies the `n` elements of a gradient by `scale`, then holds them within ±`clipValue`; in place. */
+/** Multiplies the `n` elements of a gradient by `scale`, then clips them to ±`clipValue`, in place. */
 export function shapeGradient(
   kernels: Kernels,
   dtype: "float32" | "float64",

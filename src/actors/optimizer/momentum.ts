@@ -1,5 +1,5 @@
 import type { Kernels, MomentumKernel } from "../kernel/kernels.ts";
-import { type FloatDtype, type StepRate, slotAt, type UpdateRule } from "./rule.ts";
+import { type FloatDtype, slotAt, type UpdateRate, type UpdateRule } from "./rule.ts";
 
 const KERNELS = {
   momentum: { float32: "momentumF32", float64: "momentumF64" },
@@ -12,7 +12,7 @@ const KERNELS = {
  */
 export class MomentumRule implements UpdateRule {
   readonly slots = 1;
-  readonly #step: MomentumKernel;
+  readonly #kernel: MomentumKernel;
   readonly #momentum: number;
   readonly #l2: number;
   #learningRate = 0;
@@ -24,17 +24,17 @@ export class MomentumRule implements UpdateRule {
     momentum: number,
     l2: number,
   ) {
-    this.#step = kernels[KERNELS[name][dtype]];
+    this.#kernel = kernels[KERNELS[name][dtype]];
     this.#momentum = momentum;
     this.#l2 = l2;
   }
 
-  begin(_kernels: Kernels, { learningRate }: StepRate): void {
+  begin(_kernels: Kernels, { learningRate }: UpdateRate): void {
     this.#learningRate = learningRate;
   }
 
   run(value: number, gradient: number, slots: readonly number[], n: number): void {
     const lr = this.#learningRate;
-    this.#step(value, gradient, slotAt(slots, 0), n, lr, this.#momentum, lr * this.#l2);
+    this.#kernel(value, gradient, slotAt(slots, 0), n, lr, this.#momentum, lr * this.#l2);
   }
 }

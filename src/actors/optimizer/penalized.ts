@@ -1,10 +1,10 @@
 import type { AddScaledKernel, ElementKernel, Kernels } from "../kernel/kernels.ts";
-import type { FloatDtype, StepRate, UpdateRule } from "./rule.ts";
+import type { FloatDtype, UpdateRate, UpdateRule } from "./rule.ts";
 
 /**
  * A rule between coupled L2, gradient += l2 · value, and proximal L1,
- * value = sign(value) · max(|value| − lr·l1, 0). Each is a pass of its own and none where its
- * coefficient is 0, so that 0 gives the same bits as absence; a rate of 0 or less leaves out L1.
+ * value = sign(value) · max(|value| − lr·l1, 0). Each is a separate pass, left out where its coefficient
+ * is 0, so that 0 gives the same bits as absence; a rate of 0 or less leaves out L1.
  */
 export class PenalizedRule implements UpdateRule {
   readonly slots: number;
@@ -24,7 +24,7 @@ export class PenalizedRule implements UpdateRule {
     this.#l2 = l2;
   }
 
-  begin(kernels: Kernels, rate: StepRate): void {
+  begin(kernels: Kernels, rate: UpdateRate): void {
     this.#rule.begin(kernels, rate);
     this.#threshold = rate.learningRate * this.#l1;
   }

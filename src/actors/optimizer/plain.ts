@@ -1,5 +1,5 @@
 import type { AddKernel, Kernels, SgdKernel } from "../kernel/kernels.ts";
-import type { FloatDtype, StepRate, UpdateRule } from "./rule.ts";
+import type { FloatDtype, UpdateRate, UpdateRule } from "./rule.ts";
 
 /** value += gradient: the trainer has optimized and sends the difference. */
 export class NoneRule implements UpdateRule {
@@ -20,18 +20,18 @@ export class NoneRule implements UpdateRule {
 /** value −= lr · gradient. */
 export class SgdRule implements UpdateRule {
   readonly slots = 0;
-  readonly #step: SgdKernel;
+  readonly #kernel: SgdKernel;
   #learningRate = 0;
 
   constructor(kernels: Kernels, dtype: FloatDtype) {
-    this.#step = kernels[dtype === "float32" ? "sgdF32" : "sgdF64"];
+    this.#kernel = kernels[dtype === "float32" ? "sgdF32" : "sgdF64"];
   }
 
-  begin(_kernels: Kernels, { learningRate }: StepRate): void {
+  begin(_kernels: Kernels, { learningRate }: UpdateRate): void {
     this.#learningRate = learningRate;
   }
 
   run(value: number, gradient: number, _slots: readonly number[], n: number): void {
-    this.#step(value, gradient, n, this.#learningRate);
+    this.#kernel(value, gradient, n, this.#learningRate);
   }
 }

@@ -1,33 +1,33 @@
 import { PserverError } from "../../protocol/errors.ts";
 import type { Kernels } from "../kernel/kernels.ts";
 
-/** The element types that rules work on. */
+/** Element types of the rules. */
 export type FloatDtype = "float32" | "float64";
 
-/** What a step depends on besides its gradient. */
-export interface StepRate {
-  /** Number of the update, 1 for the first of its block or row. */
+/** Parameters of an update besides its gradient. */
+export interface UpdateRate {
+  /** Number of the update; 1 for the first of its block or row. */
   readonly count: number;
   readonly learningRate: number;
 }
 
-/** One optimizer's step with the penalties of a configuration, on blocks in one memory. */
+/** The updates of one optimizer, with the penalties of a configuration, on blocks in one memory. */
 export interface UpdateRule {
-  /** Slots it keeps beside the values. */
+  /** Number of slots beside the values. */
   readonly slots: number;
   /**
-   * Sets the coefficients of a step, which hold until the next call; the same rate again costs
-   * nothing. Powers are computed in WebAssembly.
+   * Sets the coefficients of an update, which apply until the next call. Powers are computed in
+   * WebAssembly.
    */
-  begin(kernels: Kernels, rate: StepRate): void;
+  begin(kernels: Kernels, rate: UpdateRate): void;
   /**
-   * One step over `n` elements. `gradient` may be overwritten; `slots` are the pointers of
-   * {@link slots} slots, at the same elements as `value`. Nothing is allocated.
+   * Updates `n` elements. `gradient` may be overwritten; `slots` are the addresses of {@link slots}
+   * slots, at the same elements as `value`. Allocates nothing.
    */
   run(value: number, gradient: number, slots: readonly number[], n: number): void;
 }
 
-/** The pointer of slot `i`. @throws INTERNAL if the caller left it out. */
+/** The address of slot `i`. @throws INTERNAL if the caller has left it out. */
 export function slotAt(slots: readonly number[], i: number): number {
   const pointer = slots[i];
   if (pointer !== undefined) return pointer;

@@ -8,7 +8,7 @@ import { PenalizedRule } from "./penalized.ts";
 import { NoneRule, SgdRule } from "./plain.ts";
 import type { FloatDtype, UpdateRule } from "./rule.ts";
 
-export type { FloatDtype, StepRate, UpdateRule } from "./rule.ts";
+export type { FloatDtype, UpdateRate, UpdateRule } from "./rule.ts";
 
 /** Slots beside the values, each of the values' dtype and size, zero at first. */
 const SLOTS: Readonly<Record<ParameterConfig["optimizer"]["name"], number>> = {
@@ -26,20 +26,20 @@ const SLOTS: Readonly<Record<ParameterConfig["optimizer"]["name"], number>> = {
 };
 
 /**
- * How many bytes of a gradient to give a rule at a time: the whole scratch of a shard's memory.
+ * Bytes of a gradient that a rule gets at a time: the whole scratch of a shard's memory.
  * Measured with chunks of 4 to 256 KiB that are staged there, on parameters of 1 and 64 MiB, Adam,
  * AMSGrad and SGD were fastest with the largest; with L1 and L2 as well, the sizes differed little.
  */
 export const UPDATE_CHUNK_BYTES: number = 256 * 1024;
 
-/** How many slots a block of this configuration has. */
+/** Number of slots of a block with this configuration. */
 export function slotCount(config: ParameterConfig): number {
   return SLOTS[config.optimizer.name];
 }
 
 /**
  * The rule of a configuration with its L1 and L2, for blocks in the memory of `kernels`. It holds the
- * coefficients of one step and no state of a block: one rule can serve many blocks in turn.
+ * coefficients of one update and no state of a block.
  */
 export function updateRule(
   kernels: Kernels,

@@ -1,13 +1,13 @@
 import type { Msg, NatsConnection, Subscription } from "@nats-io/transport-node";
 import { type JobSubjects, shardOfBlock } from "../../protocol/index.ts";
 
-/** Answers a pull of a block of one shard with what ended the shard. */
+/** Answers a pull of a block of one shard with the error of the shard. */
 type Refuse = (message: Msg) => void;
 
 /**
- * Hears the pulls of all blocks of the job while a shard of this worker has failed. Such a shard may
- * not know its blocks, because it was not folded to where they begin; whoever pulls one is to be
- * told what is wrong, instead of waiting for an owner. One subscription serves all failed shards.
+ * Receives the pulls of all blocks of the job while a shard of this worker has failed. Such a shard may
+ * not know its blocks, because it has not folded their `init`; yet their askers are to get the error
+ * instead of waiting for an owner. One subscription serves all failed shards.
  */
 export class FailedBlocks {
   readonly #connection: NatsConnection;
@@ -16,14 +16,14 @@ export class FailedBlocks {
   readonly #refusals: Map<number, Refuse> = new Map();
   #subscription: Subscription | undefined;
 
-  /** `shards`: of the job. */
+  /** `shards`: number of shards of the job. */
   constructor(connection: NatsConnection, subjects: JobSubjects, shards: number) {
     this.#connection = connection;
     this.#subjects = subjects;
     this.#shards = shards;
   }
 
-  /** From now on `refuse` gets the pulls of the shard's blocks; the answer ends that. */
+  /** Passes the pulls of the shard's blocks to `refuse`; the returned function ends that. */
   add(shard: number, refuse: Refuse): () => void {
     this.#refusals.set(shard, refuse);
     this.#subscription ??= this.#connection.subscribe(this.#subjects.allPulls(), {
@@ -35,7 +35,7 @@ export class FailedBlocks {
   }
 
   #remove(shard: number, refuse: Refuse): void {
-    // A later owner of the same shard may have failed as well.
+    // A later owner of the same shard may have failed, too.
     if (this.#refusals.get(shard) === refuse) this.#refusals.delete(shard);
     if (this.#refusals.size > 0) return;
     this.#subscription?.unsubscribe();

@@ -1,184 +1,142 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { JetStreamManager } from "@nats-io/jetstream";
-import type { NatsConnection } from "@nats-io/transport-node";
 import { ensureError, type PserverError } from "../../protocol/index.ts";
 import type { JournalRecord, Settled, Shard } from "../fold/shard.ts";
-import type { Credit } from "../journal/credit.ts";
-import type { Journal } from "../journal/journal.ts";
-import { JournalReader } from "../journal/reader.ts";
+import type { JournalReader } from "../journal/reader.ts";
 import { isFinal } from "../journal/retry-limit.ts";
-import { Doubts } from "./doubts.ts";
-import { type Hole, journalDamaged } from "./hole.ts";
+import { FoldQueue } from "./fold-queue.ts";
+import { type JournalGap, journalDamaged } from "./journal-gap.ts";
 import type { Pace } from "./pace.ts";
 
-/** Bytes that the broker stores for a record beside its subject and payload. */
-const RECORD_OVERHEAD_BYTES = 30;
-
-/** How long records may come in before those among them that cannot be read are read again. */
+/** Time to collect more mismatched records before all of them are read again. */
 const COLLECT_MS = 5;
 
-/** What a {@link FoldLoop} tells its owner. */
+/** Callbacks of a {@link FoldLoop}. */
 export interface FoldLoopEvents {
   /** Says, before each reading, where the journal continues; may replace the journal. */
   readonly locate: () => Promise<{ stream: string; generation: number }>;
   /** Whether the fold may go on; asked before each record, and again after {@link FoldLoop.poke}. */
   readonly mayFold: () => boolean;
   readonly onSettled: (settled: Settled) => void;
-  /** Called soon after records, once for several, with the bytes they have in the journal. */
+  /** Called soon after records were folded, once for several, with their bytes in the stream. */
   readonly onAdvanced: (bytes: number) => void;
   /**
-   * Called when records are missing before the next one. Once it settles they have been passed over
-   * and the fold goes on; a final error ends it, any other has the journal read anew.
+   * Called when records are missing before the next one. Folding continues when it resolves, ends
+   * after a final error, and starts with a new reading of the journal after any other error.
    */
-  readonly onHole: (hole: Hole) => Promise<void>;
+  readonly onGap: (gap: JournalGap) => Promise<void>;
   /** Called once when folding cannot go on. */
   readonly onFailure: (error: PserverError) => void;
 }
 
-/** Feeds a shard the records of its journal, in order, and tells what became of them. */
-export class FoldLoop {
-  readonly #shard: Shard;
-  readonly #journal: Journal;
-  readonly #events: FoldLoopEvents;
-  readonly #reader: JournalReader;
-  readonly #doubts: Doubts = new Doubts();
-  #queue: JournalRecord[] = [];
-  /** Whether something else has to end before the next record. */
-  #held = false;
-  #stopped = false;
-  readonly #pace: Pace;
-  /** Bytes of the records that the owner has not been told of; undefined for no records. */
-  #untoldBytes: number | undefined;
+/** Dependencies of {@link FoldLoop}. */
+export interface FoldLoopDeps {
+  /** Number of the shard. */
+  readonly number: number;
+  readonly shard: Shard;
+  readonly reader: JournalReader;
+  readonly pace: Pace;
+  readonly events: FoldLoopEvents;
+}
 
-  constructor(options: {
-    readonly shard: Shard;
-    readonly journal: Journal;
-    readonly connection: NatsConnection;
-    readonly manager: JetStreamManager;
-    readonly inboxPrefix: string;
-    readonly credit: Credit;
-    readonly pace: Pace;
-    readonly events: FoldLoopEvents;
-  }) {
-    const { connection, manager, inboxPrefix, credit } = options;
-    this.#shard = options.shard;
-    this.#journal = options.journal;
-    this.#events = options.events;
-    this.#pace = options.pace;
-    this.#reader = new JournalReader({
-      connection,
-      manager,
-      inboxPrefix,
-      credit,
-      locate: () => this.#locate(),
-      onRecord: (record) => {
-        this.#queue.push(record);
-        this.poke();
-        // The payload is valid during this call only.
-        if (this.#queue.at(-1) === record) {
-          this.#queue[this.#queue.length - 1] = {
-            ...record,
-            payload: Uint8Array.from(record.payload),
-          };
-        }
-      },
-      onFailure: (error) => this.#fail(error),
-    });
+/** Reads the journal of a shard into its {@link FoldQueue}, and does what the queue asks for. */
+export class FoldLoop {
+  readonly #deps: FoldLoopDeps;
+  readonly #queue: FoldQueue;
+  /** Whether folding waits for the end of {@link #hold}. */
+  #isHeld = false;
+  #stopped = false;
+  /** Bytes folded when the owner was last told. */
+  #toldBytes = 0;
+  #isTelling = false;
+
+  constructor(deps: FoldLoopDeps) {
+    const { shard, events } = deps;
+    const { mayFold, onSettled } = events;
+    this.#deps = deps;
+    this.#queue = new FoldQueue({ shard, mayFold, onSettled });
   }
 
   /** Starts to read. */
   start(): Promise<void> {
-    return this.#reader.reset();
+    return this.#deps.reader.start({
+      locate: () => this.#locate(),
+      onRecord: (record) => this.#receive(record),
+      onFailure: (error) => this.#fail(error),
+    });
   }
 
   /** Reads anew after the connection was lost. */
   reconnected(): Promise<void> {
-    return this.#reader.reconnected();
+    return this.#deps.reader.reconnected();
   }
 
-  /** Folds what is queued as far as it may. */
+  /** Folds what is queued as far as possible. */
   poke(): void {
-    if (this.#held || this.#stopped) return;
-    let folded = 0;
-    for (const record of this.#queue) {
-      if (!this.#events.mayFold()) break;
-      if (record.seq > this.#shard.seq + 1) {
-        const hole = { from: this.#shard.seq + 1, to: record.seq - 1 };
-        void this.#hold(() => this.#events.onHole(hole));
-        break;
-      }
-      if (!this.#fold(record)) break;
-      folded++;
-    }
-    this.#queue = folded === this.#queue.length ? [] : this.#queue.slice(folded);
-    if (folded > 0 && !this.#stopped) this.#reader.taken(folded);
+    if (this.#isHeld || this.#stopped) return;
+    const before = this.#queue.foldedRecords;
+    const stop = this.#queue.fold();
+    const folded = this.#queue.foldedRecords - before;
+    if (folded > 0) this.#tellSoon();
+    if (stop.kind === "gap") void this.#hold(() => this.#deps.events.onGap(stop.gap));
+    else if (stop.kind === "reread") void this.#hold(() => this.#readAgain());
+    else if (stop.kind === "failed") this.#fail(stop.error);
+    if (folded > 0 && !this.#stopped) this.#deps.reader.taken(folded);
   }
 
   /** Stops folding at once. */
   stop(): void {
     this.#stopped = true;
-    this.#reader.stop();
-    this.#queue = [];
+    this.#deps.reader.stop();
+    this.#queue.clear();
   }
 
   async #locate(): Promise<{ stream: string; startSeq: number }> {
-    // What is queued was read from a journal that is about to be checked: read it again.
-    this.#queue = [];
-    const { stream } = await this.#events.locate();
-    return { stream, startSeq: this.#shard.seq + 1 };
+    // The queued records are of a journal that has to be checked again: they are read again.
+    this.#queue.clear();
+    const { stream } = await this.#deps.events.locate();
+    return { stream, startSeq: this.#queue.startSeq };
   }
 
-  /** Folds one record; false if it must be read again, or folding has ended. */
-  #fold(record: JournalRecord): boolean {
-    const reread = this.#doubts.settles(record);
-    try {
-      const { seq, subject, payload } = record;
-      const settled = this.#shard.apply({ seq, subject, payload, reread });
-      if (settled !== undefined) this.#events.onSettled(settled);
-    } catch (error) {
-      const found = ensureError(error);
-      if (found.code === "BAD_CHECKSUM" && !reread) void this.#hold(() => this.#readAgain());
-      else this.#fail(found);
-      return false;
-    }
-    const bytes = record.payload.length + record.subject.length + RECORD_OVERHEAD_BYTES;
-    if (this.#untoldBytes === undefined) this.#pace.soon(() => this.#tell());
-    this.#untoldBytes = (this.#untoldBytes ?? 0) + bytes;
-    return true;
+  #receive(record: JournalRecord): void {
+    this.#queue.add(record);
+    this.poke();
+    this.#queue.keepPayload(record);
   }
 
-  #tell(): void {
-    const bytes = this.#untoldBytes ?? 0;
-    this.#untoldBytes = undefined;
-    if (!this.#stopped) this.#events.onAdvanced(bytes);
+  #tellSoon(): void {
+    if (this.#isTelling) return;
+    this.#isTelling = true;
+    this.#deps.pace.soon(() => {
+      const bytes = this.#queue.foldedBytes - this.#toldBytes;
+      this.#toldBytes += bytes;
+      this.#isTelling = false;
+      if (!this.#stopped) this.#deps.events.onAdvanced(bytes);
+    });
   }
 
-  /**
-   * A record that cannot be read may have been hurt on the way, so it is delivered once more. With it
-   * are those behind it that have come by then: one more delivery serves for all of them.
-   */
+  /** Reads mismatched records again, together with those that arrive within a moment. */
   async #readAgain(): Promise<void> {
     await delay(COLLECT_MS);
     if (this.#stopped) return;
-    if (!this.#doubts.note(this.#queue)) {
-      throw journalDamaged(this.#journal.shard, this.#shard.seq + 1, undefined);
+    if (!this.#queue.rememberMismatched()) {
+      throw journalDamaged(this.#deps.number, this.#queue.startSeq, undefined);
     }
-    await this.#reader.reset();
+    await this.#deps.reader.reset();
   }
 
   /** Folds nothing until `work` is done. */
   async #hold(work: () => Promise<void>): Promise<void> {
-    this.#held = true;
+    this.#isHeld = true;
     try {
       await work();
     } catch (error) {
       const found = ensureError(error);
-      // A broker that is configured without JetStream for a while ends no shard either.
-      const passes = found.retryable || found.code === "NO_JETSTREAM";
-      if (passes && !isFinal(found)) void this.#reader.reset();
+      // A broker without JetStream for a while is not the end of a shard either.
+      const isTransient = found.retryable || found.code === "NO_JETSTREAM";
+      if (isTransient && !isFinal(found)) void this.#deps.reader.reset();
       else this.#fail(found);
     } finally {
-      this.#held = false;
+      this.#isHeld = false;
       this.poke();
     }
   }
@@ -186,6 +144,6 @@ export class FoldLoop {
   #fail(error: PserverError): void {
     if (this.#stopped) return;
     this.stop();
-    this.#events.onFailure(error);
+    this.#deps.events.onFailure(error);
   }
 }

@@ -2,14 +2,14 @@ import { integerField } from "../../protocol/index.ts";
 import { RECORD_FORMAT, readRecord } from "../lifecycle/record-format.ts";
 
 /**
- * How far an owner had folded the journal of its shard, noted outside the journal. Whoever takes the
- * shard over knows by it what the journal must still hold.
+ * The last record that an owner has folded, noted outside the journal: whoever takes the shard over
+ * compares the journal with it.
  */
 export interface HeadMark {
-  /** Of the owner that noted it. */
+  /** Term of the owner that wrote it. */
   readonly term: number;
   readonly generation: number;
-  /** The last record that was folded, and the checksum in it. */
+  /** Last record folded, with its checksum. */
   readonly seq: number;
   readonly recordCrc: number;
 }
@@ -19,13 +19,13 @@ export function headKey(shard: number): string {
   return `head.${shard}`;
 }
 
-/** The mark as its record, readable JSON. */
+/** The record of a mark, as JSON. */
 export function toMarkRecord(mark: HeadMark): unknown {
   return { format: RECORD_FORMAT, ...mark };
 }
 
 /**
- * The mark in a record.
+ * Parses the record of a mark.
  * @throws BAD_VERSION for a record of another format, INTERNAL for a damaged one.
  */
 export function parseMark(value: unknown, key: string): HeadMark {
@@ -37,8 +37,8 @@ export function parseMark(value: unknown, key: string): HeadMark {
   }));
 }
 
-/** Whether `mark` says more than `other`; undefined says nothing. */
-export function saysMore(mark: HeadMark, other: HeadMark | undefined): boolean {
+/** Whether `mark` is later than `other`; any mark is later than none. */
+export function isLater(mark: HeadMark, other: HeadMark | undefined): boolean {
   if (other === undefined || mark.generation > other.generation) return true;
   return mark.generation === other.generation && mark.seq > other.seq;
 }

@@ -4,11 +4,11 @@ import { QUEUED_BYTES, REQUEST_BYTES, TURN_MS } from "../requests/queue-limits.t
 import type { Refusals } from "../requests/refusals.ts";
 import { Turn } from "../requests/turn.ts";
 
-/** A request to a shard that has come. */
+/** A request to a shard. */
 export interface Arrival {
-  /** The trainer that asks, or host; a host's key is like no trainer's. */
+  /** Key of the trainer or host that asks; unlike any trainer's for a host. */
   readonly from: string;
-  /** Valid until the arrival was taken in. */
+  /** Valid during {@link Intake.take} only. */
   readonly data: Uint8Array;
   /** Works on the request; it must not throw. */
   readonly run: (data: Uint8Array) => void;
@@ -16,9 +16,8 @@ export interface Arrival {
 }
 
 /**
- * Takes in the requests to the shards of a worker. While there is time each is worked on as it comes;
- * what more comes in one turn of the event loop waits, and then trainers have their turns one after the
- * other.
+ * Schedules the requests to the shards of a worker. Requests run as they arrive until the time of one
+ * turn of the event loop is used up; the others wait, and are taken from each trainer in turn.
  */
 export class Intake {
   readonly #queue: FairQueue<Pick<Arrival, "data" | "run">> = new FairQueue(QUEUED_BYTES);
@@ -28,12 +27,12 @@ export class Intake {
     this.#work();
   });
 
-  /** `refusals`: as the connection is to know that the requests come through. */
+  /** `refusals`: limits how often a trainer is told BUSY, and is shared with the connection. */
   constructor(refusals: Refusals) {
     this.#refusals = refusals;
   }
 
-  /** Works on a request now or later, or refuses it with BUSY. */
+  /** Runs a request now or later, or refuses it with BUSY. */
   take({ from, data, run, refuse }: Arrival): void {
     const mayRun = this.#queue.size === 0 && !this.#turn.isOver;
     this.#turn.begin();
@@ -41,12 +40,12 @@ export class Intake {
       run(data);
       return;
     }
-    // A copy: what came with it would be kept as long.
+    // A copy: the view would keep the whole receive buffer alive.
     const task = { data: Uint8Array.from(data), run };
     if (this.#queue.push(from, task, REQUEST_BYTES + data.length)) return;
     if (!this.#refusals.take(from)) return;
-    const expected = QUEUED_BYTES.each / REQUEST_BYTES;
-    const text = `expected at most ${expected} waiting requests of a trainer, and room for all`;
+    const [expected, all] = [QUEUED_BYTES.each / REQUEST_BYTES, QUEUED_BYTES.all / REQUEST_BYTES];
+    const text = `expected at most ${expected} waiting requests of one trainer and ${all} in all`;
     refuse(busy(text, { expected }));
   }
 

@@ -1,86 +1,92 @@
 import type { Position } from "../../protocol/index.ts";
 import { type Clock, systemClock } from "../clock.ts";
 
-/** How long a request waits before the broker is asked, and the least time between two questions. */
-const LOOK_AFTER_MS = 200;
+/** Time before the first query for a request, and between two queries. */
+const QUERY_AFTER_MS = 200;
 
-/** Where a journal ended when the broker was asked. */
+/** End of a journal according to the broker. */
 export interface KnownEnd {
   readonly generation: number;
   readonly lastSeq: number;
-  /** Number of the look; what was asked for before it began, it can judge. */
-  readonly look: number;
+  /** Number of the query. */
+  readonly query: number;
 }
 
-/** What a {@link JournalEnd} works with. */
-export interface JournalEndOptions {
-  /** The last sequence of the journal of a generation; undefined if there is no such stream. */
-  readonly lastSeq: (generation: number) => Promise<number | undefined>;
-  /** The latest position of the present journal that somebody waits for. */
+/** Asks the broker for the last sequence of a generation; `tell` gets undefined if it is unknown. */
+export type QueryLastSeq = (
+  generation: number,
+  tell: (lastSeq: number | undefined) => void,
+) => void;
+
+/** Dependencies of {@link JournalEnd}. */
+export interface JournalEndDeps {
+  readonly lastSeq: QueryLastSeq;
+  /** The highest position of the present journal that a request waits for. */
   readonly awaited: () => Position | undefined;
-  /** The end is known anew. */
+  /** Called when {@link JournalEnd.known} has changed. */
   readonly onKnown: () => void;
   readonly clock?: Clock | undefined;
 }
 
 /**
- * Asks the broker where the journal of a shard ends, while somebody waits for a position that the
- * fold has not reached: one question at a time for all who wait, and few, because mostly the fold is
- * only moments behind.
+ * The end of a shard's journal, queried while requests wait for a position above the fold. One query at
+ * a time serves all requests, and none is made for the first moments: the fold is rarely far behind.
  */
 export class JournalEnd {
-  readonly #options: JournalEndOptions;
+  readonly #deps: JournalEndDeps;
   readonly #clock: Clock;
-  #looks = 0;
+  #queries = 0;
   #known: KnownEnd | undefined;
   #isDue = false;
 
-  constructor(options: JournalEndOptions) {
-    this.#options = options;
-    this.#clock = options.clock ?? systemClock;
+  constructor(deps: JournalEndDeps) {
+    this.#deps = deps;
+    this.#clock = deps.clock ?? systemClock;
   }
 
-  /** Looks begun so far: what arrives now is judged by a later one. */
-  get looks(): number {
-    return this.#looks;
+  /** Number of queries begun. A request is evaluated by a later query than those begun before it. */
+  get queries(): number {
+    return this.#queries;
   }
 
-  /** Where the journal ended when it was last looked at. */
+  /** Result of the last successful query. */
   get known(): KnownEnd | undefined {
     return this.#known;
   }
 
-  /** Somebody has begun to wait: looks soon, and as long as somebody waits. */
+  /** Queries soon, and repeatedly while requests wait; to be called for each new request. */
   watch(): void {
     if (this.#isDue) return;
     this.#isDue = true;
-    this.#clock.after(LOOK_AFTER_MS, () => {
-      void this.#look().finally(() => {
-        this.#isDue = false;
-        if (this.#options.awaited() !== undefined) this.watch();
-      });
+    this.#clock.after(QUERY_AFTER_MS, () => this.#query());
+  }
+
+  #query(): void {
+    const wanted = this.#deps.awaited();
+    if (wanted === undefined || this.#reaches(wanted)) {
+      this.#finish();
+      return;
+    }
+    this.#queries += 1;
+    const query = this.#queries;
+    const { generation } = wanted;
+    this.#deps.lastSeq(generation, (lastSeq) => {
+      // Without an answer, requests wait on, and get TIMEOUT in the end.
+      if (lastSeq !== undefined) {
+        this.#known = { generation, lastSeq, query };
+        this.#deps.onKnown();
+      }
+      this.#finish();
     });
   }
 
-  async #look(): Promise<void> {
-    const wanted = this.#options.awaited();
-    if (wanted === undefined || this.#holds(wanted)) return;
-    const { generation } = wanted;
-    this.#looks += 1;
-    const look = this.#looks;
-    try {
-      const lastSeq = await this.#options.lastSeq(generation);
-      if (lastSeq === undefined) return;
-      this.#known = { generation, lastSeq, look };
-    } catch {
-      // Nothing is known: who waits goes on waiting, and is told TIMEOUT when its time has passed.
-      return;
-    }
-    this.#options.onKnown();
+  #finish(): void {
+    this.#isDue = false;
+    if (this.#deps.awaited() !== undefined) this.watch();
   }
 
-  /** Whether the journal is known to get as far. */
-  #holds({ generation, seq }: Position): boolean {
+  /** Whether the journal is known to reach a position. */
+  #reaches({ generation, seq }: Position): boolean {
     return this.#known?.generation === generation && seq <= this.#known.lastSeq;
   }
 }

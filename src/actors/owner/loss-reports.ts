@@ -1,13 +1,13 @@
 import { type Fields, PserverError, quoteName } from "../../protocol/index.ts";
 import type { WantedPosition } from "./position-queue.ts";
 
-/** The least time between two reports that the operator is told of; all are counted. */
+/** Minimum time between two messages to the operator; all reports are counted. */
 const TELL_AGAIN_MS = 60_000;
 
 /**
- * What askers report about the journal of a shard: that they have seen a later record than it holds.
- * Either it has lost records that nobody else can tell of, or the asker names what never was; so the
- * operator is told, and the shard goes on.
+ * Reports of askers that have seen a later record than the journal of a shard holds. Either the journal
+ * has lost records unnoticed, or the asker names a record that never existed; so the operator is told,
+ * and the shard goes on.
  */
 export class LossReports {
   readonly #onReport: (error: PserverError) => void;
@@ -21,7 +21,7 @@ export class LossReports {
     this.#now = now;
   }
 
-  /** Takes a report. */
+  /** Adds a report. */
   add({ code, message, details }: PserverError, { asker, generation, seq }: WantedPosition): void {
     this.#count += 1;
     this.#last = { asker, generation, seq, count: this.#count };
@@ -32,7 +32,7 @@ export class LossReports {
     );
   }
 
-  /** What `status` shows: the last report and how many there were; nothing if there was none. */
+  /** Entry of `status`: the last report and their number; none without a report. */
   entry(): Fields {
     return this.#last === undefined ? {} : { reportedLoss: this.#last };
   }

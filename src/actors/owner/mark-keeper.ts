@@ -1,16 +1,16 @@
 import { PserverError } from "../../protocol/index.ts";
 import type { KvBucket } from "../jetstream/kv-bucket.ts";
-import { type HeadMark, headKey, parseMark, saysMore, toMarkRecord } from "./head-mark.ts";
+import { type HeadMark, headKey, isLater, parseMark, toMarkRecord } from "./head-mark.ts";
 
-/** Attempts to write a mark that others write at the same time; there are two owners at most. */
+/** Attempts to write a mark that another owner changes at the same time. */
 const TRIES_MAX = 4;
 
 /**
- * Keeps the mark of one shard in the job's bucket, for one owner of it. A mark only ever rises, and
- * each write names the revision that this owner has read or written: one that was deposed cannot
- * take back what its successor has noted.
+ * The mark of one shard in the job's bucket, for one of its owners. A mark never goes back: each write
+ * names the revision that this owner has read or written, so a deposed owner cannot overwrite the mark
+ * of its successor.
  *
- * The methods throw as those of {@link KvBucket} do.
+ * The methods throw the errors of {@link KvBucket}.
  */
 export class MarkKeeper {
   readonly #records: Pick<KvBucket, "read" | "create" | "update">;
@@ -23,13 +23,13 @@ export class MarkKeeper {
     this.#shard = shard;
   }
 
-  /** The mark as it was last read or written. */
+  /** The mark last read or written. */
   get last(): HeadMark | undefined {
     return this.#mark;
   }
 
   /**
-   * The mark as it stands; undefined if there is none.
+   * Reads the mark; undefined if there is none.
    * @throws BAD_VERSION, INTERNAL if it cannot be read.
    */
   async read(): Promise<HeadMark | undefined> {
@@ -41,20 +41,20 @@ export class MarkKeeper {
   }
 
   /**
-   * Notes how far the shard is folded, unless as much is noted already or by a later owner. The mark
-   * must have been read before; of several calls at one time all but one may write in vain.
-   * @throws BUSY if others write at the same time again and again.
+   * Writes a mark unless the present one is as late or of a later owner. {@link read} must have been
+   * called before.
+   * @throws BUSY if others keep changing it at the same time.
    */
   async raise(mark: HeadMark): Promise<void> {
     for (let tries = 0; tries < TRIES_MAX; tries++) {
-      if (!saysMore(mark, this.#mark) || mark.term < (this.#mark?.term ?? 0)) return;
+      if (!isLater(mark, this.#mark) || mark.term < (this.#mark?.term ?? 0)) return;
       const revision = await this.#write(mark);
       if (revision !== undefined) {
         this.#mark = mark;
         this.#revision = revision;
         return;
       }
-      // Another owner has written since, or this one in a request whose answer was lost.
+      // Another owner has written since, or the answer to an earlier write of this one was lost.
       await this.read();
     }
     const text = `mark of shard ${this.#shard}: changed by others ${TRIES_MAX} times in a row`;

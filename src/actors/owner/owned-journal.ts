@@ -11,80 +11,75 @@ import { RetryLimit } from "../journal/retry-limit.ts";
 import type { CutHead } from "../snapshot/snapshotter.ts";
 import { checkJournal, journalLost } from "./check-journal.ts";
 import type { HeadMark } from "./head-mark.ts";
-import { checkHole, findHead, type Hole, journalDamaged, lastRecordSeq } from "./hole.ts";
+import { type JournalGap, journalDamaged, lastRecordSeq } from "./journal-gap.ts";
+import { headSeqOf, type JournalHead } from "./journal-head.ts";
 import type { MarkKeeper } from "./mark-keeper.ts";
 import type { ShardSnapshots } from "./shard-snapshots.ts";
 
-/** Pause after a hole could not be passed over because the broker could not store the snapshot. */
+/** Pause after the broker could not store the snapshot for a skipped gap. */
 const RETRY_MS = 500;
 
-/** What an {@link OwnedJournal} works with. */
-export interface OwnedJournalOptions {
+/** Dependencies of {@link OwnedJournal}. */
+export interface OwnedJournalDeps {
   readonly host: string;
-  /** Token of this taking over. */
+  /** Token of this take-over. */
   readonly owner: string;
   readonly journal: Journal;
   readonly storage: "file" | "memory";
   readonly shard: Shard;
   readonly snapshots: ShardSnapshots;
-  /** How far former owners had folded, as they noted it outside the journal. */
+  readonly head: JournalHead;
+  /** Mark of former owners. */
   readonly marks: Pick<MarkKeeper, "read">;
-  /** The journal was replaced by one of the next generation. */
+  /** Called when the journal was replaced by one of the next generation. */
   readonly onReplaced: () => void;
-  /** A hole could not be passed over yet; it is tried again. */
-  readonly onHoleStays: (error: PserverError) => void;
+  /** Called when a gap could not be skipped yet; it is retried. */
+  readonly onGapRemains: (error: PserverError) => void;
 }
 
-/** The journal of a shard as its owner keeps it: made, checked, replaced, and led across holes. */
+/** The journal of a shard in the hands of its owner, who creates, checks and replaces it and skips gaps. */
 export class OwnedJournal {
-  readonly #options: OwnedJournalOptions;
-  /** The last record there was when this owner first saw the journal of a generation. */
-  #taken: { readonly generation: number; readonly headSeq: number } | undefined;
-  #headSeq = 0;
+  readonly #deps: OwnedJournalDeps;
   #closed = false;
 
-  constructor(options: OwnedJournalOptions) {
-    this.#options = options;
-  }
-
-  /** Where the fold has to get to before it has caught up. */
-  get headSeq(): number {
-    return this.#headSeq;
+  constructor(deps: OwnedJournalDeps) {
+    this.#deps = deps;
   }
 
   /**
-   * Where the journal continues; in memory mode a journal that is gone is made anew.
+   * Checks the journal and says where it continues. A journal in memory that is gone is replaced.
    * @throws JOURNAL_LOST, JOURNAL_DAMAGED if it is not the one that was folded.
    */
   async locate(): Promise<{ stream: string; generation: number }> {
-    const { journal, storage, shard, snapshots, marks } = this.#options;
+    const { journal, storage, shard, snapshots, marks } = this.#deps;
     const { generation, created } = snapshots.head();
-    // Before the journal is looked at: a former owner that still folds may raise the mark meanwhile, and
-    // a later one could be of a record that was stored after the look.
+    // The mark is read first: after a look at the journal, a former owner that still folds may store
+    // and mark further records.
     const mark = await marks.read();
     const found = await checkJournal(journal, { generation, created, shard, mark });
     if (found !== undefined && created !== "") await this.#noteHead(generation, found);
-    // One that was never finished. Another owner, deposed meanwhile, may be making it at this moment:
-    // it has to be the same stream, because there is room for one only.
+    // Its creation was not completed. A deposed owner may be creating it at this moment, under the same
+    // generation: there can be only one stream with the subjects.
     else if (found !== undefined || (storage === "file" && created === "")) await this.#open();
     else if (storage === "file") {
-      const noted = mark?.generation === generation ? mark.seq : 0;
-      throw journalLost(journal, 1, Math.max(shard.seq, noted), "stream is gone");
+      throw journalLost(journal.shard, 1, this.#notedSeq(generation, mark), "stream is gone");
     }
-    // Records that it held may have gone with it, though nobody knows of any.
-    else await this.replace([this.#leftBehind(generation, mark)]);
+    // Records of other trainers may have been lost with it.
+    else {
+      const { seq } = shard;
+      await this.replace([{ generation, from: seq + 1, to: this.#notedSeq(generation, mark) }]);
+    }
     const now = snapshots.head().generation;
     return { stream: journal.stream(now), generation: now };
   }
 
   /**
-   * Makes the journal anew under the next generation: first the manifest of what is held, so that
-   * nobody goes on under the old one, then the stream, then the manifest that knows the stream.
-   * `left` says what is not kept of the journals that are left; by default nothing that was folded of
-   * the present one is lost.
+   * Replaces the journal by one of the next generation: first writes a manifest of what is folded, so
+   * that nobody continues the old one, then creates the stream, then writes the manifest that names it.
+   * `left`: what is lost of the journals that are abandoned; by default, nothing that was folded.
    */
   async replace(left?: readonly Fallback[]): Promise<void> {
-    const { host, owner, shard, snapshots } = this.#options;
+    const { host, owner, shard, snapshots } = this.#deps;
     const previous = snapshots.newest?.manifest;
     const generation = previous?.generation ?? 0;
     await snapshots.commit(() => {
@@ -101,73 +96,70 @@ export class OwnedJournal {
       shard.restartJournal();
       return head;
     });
-    this.#options.onReplaced();
+    this.#deps.onReplaced();
     await this.#open();
   }
 
   /**
-   * Passes over records that were never written, once a snapshot says so: whoever takes the shard
-   * over from then on begins behind the hole. Until the broker can store it, it is tried again.
-   * @throws JOURNAL_DAMAGED if the hole may be a loss, NOT_OWNER if another owner has taken over, and what
-   * else {@link RetryLimit} does not have tried again.
+   * Skips records that were never stored, by a snapshot behind the gap: whoever takes the shard over
+   * later starts there. Retries until the broker can store the snapshot.
+   * @throws JOURNAL_DAMAGED if the gap may be a loss, NOT_OWNER if another owner has taken over, and
+   * the errors that {@link RetryLimit} does not retry.
    */
-  async passOver(hole: Hole): Promise<void> {
-    const { journal, shard, snapshots, onHoleStays } = this.#options;
+  async skipGap(gap: JournalGap): Promise<void> {
+    const { journal, shard, snapshots, head, onGapRemains } = this.#deps;
     const { generation } = snapshots.head();
-    const info = await journal.info(generation);
-    if (info === undefined || this.#taken?.generation !== generation) {
-      throw journalDamaged(journal.shard, hole.from, hole.to + 1);
-    }
-    checkHole(journal.shard, hole, this.#taken.headSeq, info);
+    head.checkGap(gap, generation, await journal.info(generation));
     const limit = new RetryLimit();
     while (!this.#closed) {
       try {
-        await snapshots.commitAcrossHole(() => {
-          if (shard.seq < hole.to) shard.skipTo(hole.to);
+        await snapshots.commitAcrossGap(() => {
+          if (shard.seq < gap.to) shard.skipTo(gap.to);
           return snapshots.head();
         });
         return;
       } catch (error) {
         const found = ensureError(error);
         if (limit.isReachedBy(found)) throw found;
-        onHoleStays(found);
+        onGapRemains(found);
         await delay(RETRY_MS);
       }
     }
   }
 
-  /** Ends an attempt to pass over a hole. */
+  /** Ends the retries of {@link skipGap}. */
   close(): void {
     this.#closed = true;
   }
 
-  /** What was folded of a journal that is gone is kept; what a former owner had folded beyond is not. */
-  #leftBehind(generation: number, mark: HeadMark | undefined): Fallback {
-    const { seq } = this.#options.shard;
-    const noted = mark?.generation === generation ? mark.seq : 0;
-    return { generation, from: seq + 1, to: Math.max(seq, noted) };
+  /** Last record that this owner or, according to the mark, a former one has folded. */
+  #notedSeq(generation: number, mark: HeadMark | undefined): number {
+    return Math.max(this.#deps.shard.seq, mark?.generation === generation ? mark.seq : 0);
   }
 
-  /** Makes the stream of the present generation, or completes it, and says so in a manifest. */
+  /** Creates the stream of the present generation, or completes it, and commits its creation time. */
   async #open(): Promise<void> {
-    const { journal, shard, snapshots } = this.#options;
+    const { journal, shard, snapshots } = this.#deps;
     const head = snapshots.head();
     const rules = shard.rules === 0 ? journal.rules : undefined;
     const left = await journal.setAside(head.fallbacks.map(({ generation }) => generation));
-    const info = await this.#make(head, rules);
+    const info = await this.#create(head, rules);
     const fallbacks = head.fallbacks.map((fallback) => {
-      // What trainers had stored until nobody could store there any more is lost, too.
-      const journalLeft = left.get(fallback.generation);
-      const endSeq = journalLeft === undefined ? 0 : lastRecordSeq(journalLeft);
+      // Records that trainers stored before the stream was set aside are lost, too.
+      const abandoned = left.get(fallback.generation);
+      const endSeq = abandoned === undefined ? 0 : lastRecordSeq(abandoned);
       return { ...fallback, to: Math.max(fallback.to, endSeq) };
     });
     await snapshots.commit(() => ({ ...head, created: info.created, fallbacks }));
     await this.#noteHead(head.generation, info);
   }
 
-  /** Makes the stream of a generation. Journals that were left give way to it if there is no room. */
-  async #make({ generation, fallbacks }: CutHead, rules: number | undefined): Promise<JournalInfo> {
-    const { journal } = this.#options;
+  /** Creates the stream of a generation; removes abandoned ones if the broker has no storage for it. */
+  async #create(
+    { generation, fallbacks }: CutHead,
+    rules: number | undefined,
+  ): Promise<JournalInfo> {
+    const { journal } = this.#deps;
     try {
       return await journal.open(generation, rules);
     } catch (error) {
@@ -178,13 +170,19 @@ export class OwnedJournal {
   }
 
   async #noteHead(generation: number, info: JournalInfo): Promise<void> {
-    const { journal, shard, snapshots } = this.#options;
+    const { snapshots, head } = this.#deps;
     snapshots.journalIs(info);
-    if (this.#taken?.generation === generation) {
-      this.#headSeq = lastRecordSeq(info);
-      return;
+    const isKnown = head.knows(generation);
+    head.note(generation, isKnown ? lastRecordSeq(info) : await this.#findHead(generation, info));
+  }
+
+  /** The head at the first look. @throws JOURNAL_DAMAGED if it cannot be read: no fold would reach it. */
+  async #findHead(generation: number, info: JournalInfo): Promise<number> {
+    const { journal, shard } = this.#deps;
+    const seq = headSeqOf(journal.shard, shard.seq, info);
+    if (seq > shard.seq && (await journal.record(generation, seq)) === undefined) {
+      throw journalDamaged(journal.shard, seq, undefined);
     }
-    this.#headSeq = await findHead(journal, generation, shard.seq, info);
-    this.#taken = { generation, headSeq: this.#headSeq };
+    return seq;
   }
 }

@@ -1,13 +1,13 @@
-/** Work that comes sooner than this after the last waits for more. */
+/** Work that follows the last run sooner than this waits for more. */
 const QUIET_MS = 0.3;
 
-/** How long it waits then. */
+/** Time that it waits. */
 const GATHER_MS = 1;
 
 /**
- * Brings together what the shards of one worker do after records, above all their answers: each write
- * to the broker costs as much as folding a small record. What comes alone is done in the same turn of
- * the event loop; only where records follow each other closely does it wait for about a millisecond.
+ * Gathers the work of a worker's shards after records, above all their answers: each write to the broker
+ * costs as much as folding a small record. Single work runs in the same turn of the event loop; where
+ * records follow each other closely, it is delayed by about a millisecond.
  */
 export class Pace {
   readonly #now: () => number;
@@ -18,7 +18,7 @@ export class Pace {
     this.#now = now;
   }
 
-  /** Runs `work` soon, after what was given before. */
+  /** Runs `work` soon, in the order of the calls. */
   soon(work: () => void): void {
     this.#waiting.push(work);
     if (this.#waiting.length > 1) return;

@@ -5,8 +5,8 @@ import {
   PserverError,
 } from "../../protocol/index.ts";
 import type { Clock } from "../clock.ts";
-import { JournalEnd } from "./journal-end.ts";
-import { type Verdict, type Visit, WaitingRoom } from "./waiting-room.ts";
+import { JournalEnd, type QueryLastSeq } from "./journal-end.ts";
+import { ANSWER, type Evaluation, type PendingRead, PendingReads, WAIT } from "./pending-reads.ts";
 
 /** A position that a request needs, and who asks. */
 export interface WantedPosition extends Position {
@@ -14,131 +14,127 @@ export interface WantedPosition extends Position {
   readonly asker: string;
 }
 
-/** What a {@link PositionQueue} works with. */
-export interface PositionQueueOptions {
+/** Dependencies of {@link PositionQueue}. */
+export interface PositionQueueDeps {
   readonly shard: number;
-  /** What the shard did not keep of journals that were replaced. */
+  /** What the shard lost of journals that were replaced. */
   readonly fallbacks: () => readonly Fallback[];
-  /** The last sequence of the journal of a generation; undefined if there is no such stream. */
-  readonly lastSeq: (generation: number) => Promise<number | undefined>;
-  /** An asker was told that the journal ends before the position that it has seen. */
+  readonly lastSeq: QueryLastSeq;
+  /** Called when an asker gets JOURNAL_LOST because the journal ends before its position. */
   readonly onLost: (error: PserverError, wanted: WantedPosition) => void;
   readonly clock?: Clock;
 }
 
-/** A request's position, and how many looks at the journal had begun when it came. */
-type Awaited = WantedPosition & { readonly looks: number };
+/** A request's position, with the number of queries of the journal's end that preceded the request. */
+type Awaited = WantedPosition & { readonly queries: number };
 
-/** Requests that are answered once the fold of a shard has reached a position. */
+/** Requests that are answered once the fold of a shard has reached a position. Does no I/O. */
 export class PositionQueue {
-  readonly #shard: number;
-  readonly #fallbacks: PositionQueueOptions["fallbacks"];
-  readonly #onLost: PositionQueueOptions["onLost"];
-  readonly #room: WaitingRoom<Awaited>;
+  readonly #deps: PositionQueueDeps;
+  readonly #reads: PendingReads<Awaited>;
   readonly #end: JournalEnd;
   #folded: Position = { generation: 0, seq: 0 };
 
-  constructor({ shard, fallbacks, lastSeq, onLost, clock }: PositionQueueOptions) {
-    this.#shard = shard;
-    this.#fallbacks = fallbacks;
-    this.#onLost = onLost;
-    this.#room = new WaitingRoom({
+  constructor(deps: PositionQueueDeps) {
+    const { shard, lastSeq, clock } = deps;
+    this.#deps = deps;
+    this.#reads = new PendingReads({
       shard,
-      judge: (wanted) => this.#judge(wanted),
-      tooLate: (wanted, waitMs) => this.#tooLate(wanted, waitMs),
+      evaluate: (wanted) => this.#evaluate(wanted),
+      timeout: (wanted, waitMs) => this.#timeout(wanted, waitMs),
+      clock,
     });
     this.#end = new JournalEnd({
       lastSeq,
-      awaited: () => this.#latest(),
-      onKnown: () => this.#room.review(),
+      awaited: () => this.#highest(),
+      onKnown: () => this.#reads.evaluateAll(),
       clock,
     });
   }
 
   /**
-   * Runs `run` now if the fold at `folded` is as far as `wanted`, else when {@link advance} gets
-   * there; calls `refuse` after `waitMs`, with JOURNAL_REPLACED for a position of an old journal,
-   * with JOURNAL_LOST as soon as it is known that the journal does not reach the position, or with
-   * BUSY if too many wait.
+   * Runs `run` once the fold, now at `folded`, has reached the wanted position. Calls `refuse` with
+   * TIMEOUT after `waitMs`, JOURNAL_REPLACED for a position in an old journal, JOURNAL_LOST when the
+   * journal is known to end before the position, or BUSY if too many requests are pending.
    */
-  at(folded: Position, { wanted, ...visit }: Visit<WantedPosition>): void {
+  at(folded: Position, { wanted, ...read }: PendingRead<WantedPosition>): void {
     this.#folded = folded;
-    this.#room.enter({ ...visit, wanted: { ...wanted, looks: this.#end.looks } });
-    if (this.#room.size > 0) this.#end.watch();
+    this.#reads.add({ ...read, wanted: { ...wanted, queries: this.#end.queries } });
+    if (this.#reads.size > 0) this.#end.watch();
   }
 
-  /** Runs what waited for a position up to `folded`; what waited in an old journal is refused. */
+  /** Answers requests for positions up to `folded`, and refuses those for an old journal. */
   advance(folded: Position): void {
     this.#folded = folded;
-    this.#room.review();
+    this.#reads.evaluateAll();
   }
 
-  /** Refuses all that wait. */
+  /** Refuses all pending requests. */
   refuseAll(error: PserverError): void {
-    this.#room.refuseAll(error);
+    this.#reads.refuseAll(error);
   }
 
-  #judge(wanted: Awaited): Verdict {
+  #evaluate(wanted: Awaited): Evaluation {
     const folded = this.#folded;
-    if (wanted.seq === 0) return "answer";
-    if (wanted.generation < folded.generation) return this.#replaced(wanted);
-    if (wanted.generation > folded.generation) return "wait";
-    if (wanted.seq <= folded.seq) return "answer";
+    if (wanted.seq === 0) return ANSWER;
+    if (wanted.generation < folded.generation) return this.#refuseReplaced(wanted);
+    if (wanted.generation > folded.generation) return WAIT;
+    if (wanted.seq <= folded.seq) return ANSWER;
     const known = this.#end.known;
-    // A look that began before the request came knows nothing of a record that was stored meanwhile.
+    // A query that began before the request may have missed a record stored in between.
     const isLost =
       known?.generation === wanted.generation &&
-      known.look > wanted.looks &&
+      known.query > wanted.queries &&
       known.lastSeq < wanted.seq;
-    return isLost ? this.#lost(wanted, known.lastSeq) : "wait";
+    return isLost ? this.#refuseLost(wanted, known.lastSeq) : WAIT;
   }
 
-  /** The latest position of the present journal that somebody waits for. */
-  #latest(): Position | undefined {
-    let latest: Position | undefined;
-    for (const wanted of this.#room.wanted()) {
+  /** The highest position of the present journal that a request waits for. */
+  #highest(): Position | undefined {
+    let highest: Position | undefined;
+    for (const wanted of this.#reads.wanted()) {
       if (wanted.generation !== this.#folded.generation) continue;
-      if (latest === undefined || wanted.seq > latest.seq) latest = wanted;
+      if (highest === undefined || wanted.seq > highest.seq) highest = wanted;
     }
-    return latest;
+    return highest;
   }
 
-  #lost(wanted: Awaited, lastSeq: number): PserverError {
+  #refuseLost(wanted: Awaited, lastSeq: number): Evaluation {
+    const { shard, onLost } = this.#deps;
     const { generation, seq, asker } = wanted;
     const error = new PserverError(
       "JOURNAL_LOST",
-      `shard ${this.#shard}: the journal ends at record ${lastSeq}; record ${seq}, which the asker ` +
+      `shard ${shard}: the journal ends at record ${lastSeq}; record ${seq}, which the asker ` +
         "has seen, is lost",
-      {
-        shard: this.#shard,
-        expected: { generation, seq: lastSeq },
-        received: { generation, seq },
-      },
+      { shard, expected: { generation, seq: lastSeq }, received: { generation, seq } },
     );
-    this.#onLost(error, { generation, seq, asker });
-    return error;
+    onLost(error, { generation, seq, asker });
+    return { kind: "refuse", error };
   }
 
-  #tooLate({ generation, seq }: Position, waitMs: number): PserverError {
-    return new PserverError(
-      "TIMEOUT",
-      `shard ${this.#shard}: position ${seq} was not folded within ${waitMs} ms`,
-      { shard: this.#shard, expected: { generation, seq }, received: this.#folded },
-    );
-  }
-
-  #replaced({ generation, seq }: Position): PserverError {
+  #refuseReplaced({ generation, seq }: Position): Evaluation {
+    const { shard, fallbacks } = this.#deps;
     const folded = this.#folded;
-    return new PserverError(
+    const error = new PserverError(
       "JOURNAL_REPLACED",
-      `shard ${this.#shard}: position ${seq} is of journal generation ${generation}; ` +
+      `shard ${shard}: position ${seq} is of journal generation ${generation}; ` +
         `generation ${folded.generation} has replaced it`,
       {
-        shard: this.#shard,
+        shard,
         expected: folded,
         received: { generation, seq },
-        fallbacks: fallbacksSince(this.#fallbacks(), generation),
+        fallbacks: fallbacksSince(fallbacks(), generation),
       },
+    );
+    return { kind: "refuse", error };
+  }
+
+  #timeout({ generation, seq }: Position, waitMs: number): PserverError {
+    const { shard } = this.#deps;
+    return new PserverError(
+      "TIMEOUT",
+      `shard ${shard}: position ${seq} was not folded within ${waitMs} ms`,
+      { shard, expected: { generation, seq }, received: this.#folded },
     );
   }
 }

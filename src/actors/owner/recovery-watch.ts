@@ -1,33 +1,33 @@
 import type { Manifest } from "../snapshot/manifest.ts";
 import type { SnapshotStore } from "../snapshot/store.ts";
 
-/** What a {@link RecoveryWatch} works with. */
-export interface RecoveryWatchOptions {
+/** Dependencies of {@link RecoveryWatch}. */
+export interface RecoveryWatchDeps {
   readonly store: Pick<SnapshotStore, "lastManifest">;
   /** Token of the owner that has failed. */
   readonly owner: string;
   readonly everyMs: number;
-  /** Called once, with the newest manifest, when it is another owner's. */
+  /** Called once when the newest manifest is another owner's. */
   readonly onRecovered: (manifest: Manifest) => void;
 }
 
 /**
- * Looks for the end of a failure: an operator accepts a loss with `pserver recover`, which writes a
- * manifest of its own, and the host that had failed is told by nobody else.
+ * Polls for the end of a failure: `pserver recover` writes a manifest of its own, and does not notify
+ * the host that had failed.
  */
 export class RecoveryWatch {
-  readonly #options: RecoveryWatchOptions;
+  readonly #deps: RecoveryWatchDeps;
   #timer: NodeJS.Timeout | undefined;
   #stopped = false;
-  /** Sequence of another owner's manifest whose journal was still to be made at the last look. */
+  /** Sequence of another owner's manifest without a journal at the last look. */
   #unfinished: number | undefined;
 
-  constructor(options: RecoveryWatchOptions) {
-    this.#options = options;
+  constructor(deps: RecoveryWatchDeps) {
+    this.#deps = deps;
     this.#wait();
   }
 
-  /** Looks no more. */
+  /** Stops polling. */
   stop(): void {
     this.#stopped = true;
     clearTimeout(this.#timer);
@@ -35,16 +35,16 @@ export class RecoveryWatch {
 
   #wait(): void {
     if (this.#stopped) return;
-    this.#timer = setTimeout(() => void this.#look(), this.#options.everyMs);
+    this.#timer = setTimeout(() => void this.#look(), this.#deps.everyMs);
     this.#timer.unref();
   }
 
   async #look(): Promise<void> {
-    const { store, owner, onRecovered } = this.#options;
+    const { store, owner, onRecovered } = this.#deps;
     try {
       const last = await store.lastManifest();
       if (last !== undefined && last.manifest.owner !== owner) {
-        // Whoever recovers it makes the journal next; one that has died meanwhile does not.
+        // The recovery creates the journal next, unless it has died: then the next look finds it unchanged.
         if (last.manifest.created !== "" || last.seq === this.#unfinished) {
           if (!this.#stopped) onRecovered(last.manifest);
           return;
@@ -52,7 +52,7 @@ export class RecoveryWatch {
         this.#unfinished = last.seq;
       }
     } catch {
-      // The broker does not answer, or the manifest is what is damaged: the next look may tell more.
+      // The broker does not answer, or the manifest is damaged: the next look may succeed.
     }
     this.#wait();
   }

@@ -12,35 +12,35 @@ import { FairQueue } from "../requests/fair-queue.ts";
 import { TURN_MS } from "../requests/queue-limits.ts";
 import { Turn } from "../requests/turn.ts";
 
-/** Bytes of replies on their way to the broker; nats.js itself would buffer without a bound. */
+/** Limit of the bytes on their way to the broker; nats.js itself would buffer without limit. */
 const IN_FLIGHT_BYTES_MAX = 6 * 1024 * 1024;
 
-/** After so many bytes the broker is asked whether it has taken them. */
+/** Bytes after which a flush tells whether the broker has taken them. */
 const PROBE_BYTES = 2 * 1024 * 1024;
 
-/** Replies that may wait their turn; then askers are told BUSY. */
+/** Limits of the waiting replies; beyond them, askers get BUSY. */
 const QUEUED = { each: 4_096, all: 16_384 } as const;
 
-/** Makes a reply; what it gives belongs to the responder. Large ones are made in `allocate`. */
+/** Makes a reply, which belongs to the responder then; memory for large ones comes from `allocate`. */
 export type MakeReply = (allocate: Allocate) => Uint8Array;
 
-/** Whom a reply is for, and where it goes. */
+/** Receiver of a reply. */
 export interface Asker {
-  /** The trainer that asks, or host; a host's key is like no trainer's. */
+  /** Key of the trainer or host that asks; unlike any trainer's for a host. */
   readonly from: string;
   readonly reply: string;
 }
 
-/** One reply to make when its turn comes. */
+/** A reply to make when its turn has come. */
 interface Task {
   readonly reply: string;
   readonly make: MakeReply;
 }
 
 /**
- * Sends the replies of a worker, a bounded number of bytes at a time: those to one trainer in order, and
- * trainers in turn, each as many bytes as any other. A reply is made only when it can be sent, so a
- * waiting one costs no memory and carries the newest values.
+ * Sends the replies of a worker, a limited number of bytes at a time: to each trainer in order, and to
+ * trainers in turn, with equal shares of the bytes. A reply is made only when it can be sent, so a
+ * waiting one takes no memory and carries the newest values.
  */
 export class Responder {
   readonly #connection: NatsConnection;
@@ -51,25 +51,30 @@ export class Responder {
   #unprobed: Uint8Array[] = [];
   readonly #pool: BufferPool;
 
-  /** `pool`: where the memory of large replies comes from. */
+  /** `pool`: provides the memory of large replies. */
   constructor(connection: NatsConnection, pool: BufferPool) {
     this.#connection = connection;
     this.#pool = pool;
   }
 
   /**
-   * Sends what `make` returns, or the error that it throws, now or when there is room.
-   * @returns whether `make` was or will be called; else the asker has been told BUSY.
+   * Sends what `make` returns, or the error that it throws, now or when its turn has come.
+   * @returns whether `make` was or will be called; else the asker has got BUSY.
    */
   respond({ from, reply }: Asker, make: MakeReply): boolean {
     if (!this.#queue.push(from, { reply, make })) {
       const expected = QUEUED.each;
-      const text = `expected at most ${expected} waiting replies of a trainer, and room for all`;
+      const text = `expected at most ${expected} waiting replies of one trainer and ${QUEUED.all} in all`;
       this.#send(reply, encodeError(busy(text, { expected })));
       return false;
     }
     this.#drain();
     return true;
+  }
+
+  /** Sends an error in place of a reply. */
+  refuse(asker: Asker, error: PserverError): void {
+    this.respond(asker, () => encodeError(error));
   }
 
   #drain(): void {
@@ -111,8 +116,7 @@ export class Responder {
       for (const reply of replies) this.#pool.giveBack(reply);
       gone();
     };
-    // A connection that is lost has dropped the bytes: they are no longer under way, but who knows
-    // whether the socket still looks at them.
+    // A lost connection has dropped the bytes, but its socket may still refer to their memory.
     this.#connection.flush().then(taken, gone);
   }
 

@@ -1,21 +1,22 @@
 import { ensureError, type Position, PserverError } from "../../protocol/index.ts";
 import type { Block } from "../fold/block.ts";
 import type { JournalInfo } from "../journal/journal.ts";
+import { KeptSnapshots } from "../snapshot/kept-snapshots.ts";
 import type { StoredManifest } from "../snapshot/manifest.ts";
 import { type CutHead, Snapshotter } from "../snapshot/snapshotter.ts";
-import type { Holding } from "./holding.ts";
+import type { RecoveredShard } from "./recover-shard.ts";
 import { Retention } from "./retention.ts";
-import type { ShardOwnerOptions } from "./shard-owner-options.ts";
+import type { ShardOwnerDeps } from "./shard-owner-deps.ts";
 
-/** Pause after a snapshot that the broker kept from success. */
+/** Pause after a snapshot that failed. */
 const RETRY_MS = 500;
 
-/** At this share of its limit a journal is snapshotted early. */
+/** Share of a journal's limit from which on snapshots are made early. */
 const EARLY_SHARE = 0.5;
 
-/** What of the owner's options its snapshots need. */
-type Options = Pick<
-  ShardOwnerOptions,
+/** Dependencies of {@link ShardSnapshots}. */
+export type ShardSnapshotsDeps = Pick<
+  ShardOwnerDeps,
   | "shard"
   | "subjects"
   | "journal"
@@ -25,23 +26,19 @@ type Options = Pick<
   | "partBytesMax"
   | "snapshotBudget"
   | "onSnapshotFailed"
->;
-
-/** The shard that is snapshotted, and who is told of it. */
-export interface Snapshotted {
-  readonly holding: Holding;
-  /** All manifests there are, oldest first. */
+> & {
+  readonly recovered: RecoveredShard;
+  /** All manifests in the store, oldest first. */
   readonly kept: readonly StoredManifest[];
-  /** Called when copies have gone and after each snapshot: the fold may go on. */
+  /** Called when copies were released and after each snapshot: the fold may go on. */
   readonly onProgress: () => void;
-  /** Another owner has taken the shard over. */
+  /** Called when another owner has taken the shard over. */
   readonly onDeposed: (error: PserverError) => void;
-}
+};
 
-/** Makes the snapshots of one shard when they are due, and knows the newest. */
+/** Makes the snapshots of one shard when they are due. */
 export class ShardSnapshots {
-  readonly #options: Options;
-  readonly #snapshotted: Snapshotted;
+  readonly #deps: ShardSnapshotsDeps;
   readonly #snapshotter: Snapshotter;
   readonly #retention: Retention;
   #manifest: StoredManifest | undefined;
@@ -52,22 +49,13 @@ export class ShardSnapshots {
   #journalBytes = 0;
   #journalBytesMax = 0;
 
-  constructor(options: Options, snapshotted: Snapshotted) {
-    const { shard, subjects, journal, store, retainBytes, partBytesMax } = options;
-    const { holding, kept, onProgress } = snapshotted;
-    this.#options = options;
-    this.#snapshotted = snapshotted;
-    this.#manifest = holding.manifest;
-    this.#snapshotter = new Snapshotter({
-      store,
-      subjects,
-      shard,
-      partBytesMax,
-      budget: options.snapshotBudget,
-      onProgress,
-      stored: holding.stored,
-    });
-    this.#retention = new Retention({ journal, store, retainBytes, kept });
+  constructor(deps: ShardSnapshotsDeps) {
+    const { journal, store, recovered, snapshotBudget: budget } = deps;
+    this.#deps = deps;
+    this.#manifest = recovered.manifest;
+    this.#snapshotter = new Snapshotter({ ...deps, budget, stored: recovered.stored });
+    const kept = new KeptSnapshots(deps.retainBytes, deps.kept);
+    this.#retention = new Retention({ journal, store, kept });
   }
 
   /** The newest manifest. */
@@ -75,77 +63,77 @@ export class ShardSnapshots {
     return this.#manifest;
   }
 
-  /** The oldest position that can still be rebuilt. */
+  /** Oldest position from which on the shard can be rebuilt. */
   get oldestSeq(): number {
     return this.#retention.oldestSeq;
   }
 
-  /** Bytes of the journal, as last heard and counted since. */
+  /** Bytes of the journal: its size at the last look and what was folded since. */
   get journalBytes(): number {
     return this.#journalBytes;
   }
 
-  /** Whether the fold has to wait for copies to go. */
+  /** Whether the fold has to wait until copies are released. */
   get holdsUp(): boolean {
     return this.#snapshotter.holdsUp;
   }
 
-  /** What the newest manifest says beside the fold; @throws NOT_OWNER if there is none yet. */
+  /** Head of the newest manifest. @throws NOT_OWNER if there is none yet. */
   head(): CutHead {
     const manifest = this.#manifest?.manifest;
     if (manifest === undefined) {
-      const { shard } = this.#options;
+      const { shard } = this.#deps;
       throw new PserverError("NOT_OWNER", `shard ${shard} is not taken over yet`);
     }
     const { term, host, owner, generation, created, fallbacks } = manifest;
     return { term, host, owner, generation, created, fallbacks };
   }
 
-  /** Forgets what the former owner had not. What cannot be forgotten does not hinder serving. */
+  /** Removes what the former owner has left; a failure is reported, and does not keep it from serving. */
   async tidy(): Promise<void> {
     try {
       await this.#retention.enforce();
     } catch (error) {
-      this.#options.onSnapshotFailed(ensureError(error));
+      this.#deps.onSnapshotFailed(ensureError(error));
     }
   }
 
-  /** The journal was looked at. */
+  /** Notes the size of the journal. */
   journalIs({ bytes, bytesMax }: Pick<JournalInfo, "bytes" | "bytesMax">): void {
     this.#journalBytes = bytes;
     this.#journalBytesMax = bytesMax;
   }
 
-  /** So many bytes of journal were folded: makes a snapshot if one is due. */
+  /** Counts folded bytes of the journal, and makes a snapshot if one is due. */
   advanced(bytes: number): void {
     this.#bytesSinceSnapshot += bytes;
     this.#journalBytes += bytes;
     this.#makeIfDue();
   }
 
-  /** To be called before a block's bytes change or go. */
+  /** Must be called before a block's bytes change or are freed. */
   beforeChange(block: Block): void {
     this.#snapshotter.beforeChange(block);
   }
 
-  /** To be called when a block is gone. */
+  /** Must be called when a block is gone. */
   blockRemoved(block: Block): void {
     this.#snapshotter.blockRemoved(block);
   }
 
-  /** Ends a snapshot under way: the connection that carried it was lost. */
+  /** Ends a snapshot under way, because its connection was lost. */
   abort(): void {
     const reason = new PserverError("NO_BROKER", "the broker was lost meanwhile");
     this.#snapshotter.abort(reason);
   }
 
-  /** Makes no snapshot any more. */
+  /** Starts no further snapshot. */
   close(): void {
     this.#closed = true;
     clearTimeout(this.#retryTimer);
   }
 
-  /** The newest snapshot if it is of `at` or later, else one made now; waits for one being made. */
+  /** The newest snapshot if it is of `at` or later, else a new one; waits for one under way. */
   async make(at: Position): Promise<StoredManifest> {
     await this.#making?.catch(() => undefined);
     const newest = this.#manifest;
@@ -153,22 +141,22 @@ export class ShardSnapshots {
     return await this.#start();
   }
 
-  /** Commits the shard as it is once `head` was called; that is between two records. */
+  /** Commits the shard as it is when `head` is called, between two records. */
   async commit(head: () => CutHead): Promise<StoredManifest> {
     const manifest = await this.#cut(head);
     await this.#retain((retention) => retention.committed(manifest));
     return manifest;
   }
 
-  /** As {@link commit}, of a shard whose journal is of no use up to where it is then. */
-  async commitAcrossHole(head: () => CutHead): Promise<void> {
+  /** As {@link commit}, for a shard that has skipped a gap: no earlier record is needed then. */
+  async commitAcrossGap(head: () => CutHead): Promise<void> {
     await this.#making?.catch(() => undefined);
     const manifest = await this.#cut(head);
-    await this.#retain((retention) => retention.committedAcrossHole(manifest));
+    await this.#retain((retention) => retention.committedAcrossGap(manifest));
   }
 
   async #cut(head: () => CutHead): Promise<StoredManifest> {
-    const { shard } = this.#snapshotted.holding;
+    const { shard } = this.#deps.recovered;
     return await this.#snapshotter.cut(
       shard,
       head,
@@ -186,16 +174,16 @@ export class ShardSnapshots {
 
   #makeIfDue(): void {
     if (this.#closed || this.#making !== undefined || !this.#isDue()) return;
-    // One that fails is told of, and tried again.
+    // A failure is reported and retried.
     this.#start().catch(() => undefined);
   }
 
   #isDue(): boolean {
     if (this.#bytesSinceSnapshot === 0) return false;
-    if (this.#bytesSinceSnapshot >= this.#options.snapshotBytes) return true;
+    if (this.#bytesSinceSnapshot >= this.#deps.snapshotBytes) return true;
     const early =
       this.#journalBytesMax > 0 && this.#journalBytes > EARLY_SHARE * this.#journalBytesMax;
-    // Early, but not after each record: a sixteenth of the limit lies between two of them.
+    // Early snapshots are at least a sixteenth of the limit apart.
     return early && this.#bytesSinceSnapshot > this.#journalBytesMax / 16;
   }
 
@@ -203,10 +191,10 @@ export class ShardSnapshots {
     if (this.#making !== undefined) return this.#making;
     const result = this.#makeOrRetry().finally(() => {
       this.#making = undefined;
-      this.#snapshotted.onProgress();
+      this.#deps.onProgress();
     });
     this.#making = result;
-    // So much may have come meanwhile that the journal is full, and nothing more will come.
+    // The journal may be full by now: then no further record triggers the next snapshot.
     void result.then(
       () => this.#makeIfDue(),
       () => undefined,
@@ -223,10 +211,10 @@ export class ShardSnapshots {
       const found = ensureError(error);
       this.#bytesSinceSnapshot += bytes;
       if (this.#closed) throw found;
-      if (found.code === "NOT_OWNER") this.#snapshotted.onDeposed(found);
+      if (found.code === "NOT_OWNER") this.#deps.onDeposed(found);
       else {
-        this.#options.onSnapshotFailed(found);
-        // By a timer: to a journal that is full no record comes that could set it off.
+        this.#deps.onSnapshotFailed(found);
+        // By a timer: a full journal gets no record that could trigger it.
         this.#retryTimer = setTimeout(() => this.#makeIfDue(), RETRY_MS);
       }
       throw found;
@@ -234,7 +222,7 @@ export class ShardSnapshots {
   }
 }
 
-/** Whether a snapshot holds what was folded at a position. Generations replace each other in order. */
+/** Whether a snapshot includes a position. */
 function isAtOrAfter({ generation, seq }: Position, at: Position): boolean {
   return generation > at.generation || (generation === at.generation && seq >= at.seq);
 }

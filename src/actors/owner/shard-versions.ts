@@ -3,7 +3,7 @@ import type { Shard } from "../fold/shard.ts";
 
 const NO_BLOCKS: ShardVersions = { least: 0, most: 0, updates: 0, blocks: 0 };
 
-/** Versions of the blocks that a shard holds of each parameter under the epoch that is wanted. */
+/** Versions of the shard's blocks of each parameter under the wanted epoch. */
 export function shardVersions(
   shard: Pick<Shard, "blocks">,
   wanted: readonly WantedVersions[],
@@ -17,7 +17,7 @@ export function shardVersions(
   });
 }
 
-/** Changes of all blocks of a shard since their `init`. */
+/** Number of changes of all blocks of a shard since their `init`. */
 export function shardUpdates(shard: Pick<Shard, "blocks">): number {
   let updates = 0;
   for (const { version } of shard.blocks()) updates += version - 1;

@@ -1,52 +1,54 @@
 import { PserverError, quoteName, WAITING_FOR_MAX } from "../../protocol/index.ts";
-import type { StepProgress } from "../fold/steps.ts";
-import { type Verdict, type Visit, WaitingRoom } from "./waiting-room.ts";
+import type { Clock } from "../clock.ts";
+import type { StepProgress } from "../fold/step-table.ts";
+import { ANSWER, type Evaluation, type PendingRead, PendingReads, WAIT } from "./pending-reads.ts";
 
-/** What a request needs of the steps of a shard. */
+/** State of a shard's steps that a request needs. */
 export interface WantedStep {
-  /** The revision of the members that must be known. */
+  /** Revision of the members that must be known. */
   readonly revision: number;
-  /** The step that must have closed. */
+  /** Step that must have closed. */
   readonly step: number;
-  /** Who keeps step and waits for the others; absent for one who only looks on. */
+  /** The asker if it takes part in the steps; absent for one that only reads. */
   readonly trainer?: string;
 }
 
-/** Requests that are answered once a step of a shard has closed. */
+/** Requests that are answered once a step of a shard has closed. Does no I/O. */
 export class StepQueue {
   readonly #shard: number;
-  readonly #room: WaitingRoom<WantedStep & { readonly progress: StepProgress }>;
+  readonly #reads: PendingReads<WantedStep & { readonly progress: StepProgress }>;
 
-  constructor(shard: number) {
+  constructor(shard: number, clock?: Clock) {
     this.#shard = shard;
-    this.#room = new WaitingRoom({
+    this.#reads = new PendingReads({
       shard,
-      judge: (wanted) => judge(wanted, wanted.progress),
-      tooLate: (wanted, waitMs) => this.#tooLate(wanted, waitMs),
+      evaluate: (wanted) => evaluate(wanted, wanted.progress),
+      timeout: (wanted, waitMs) => this.#timeout(wanted, waitMs),
+      clock,
     });
   }
 
   /**
-   * Runs `run` now if the steps are as far as wanted, else when {@link advance} finds them so; calls
-   * `refuse` after `waitMs` with TIMEOUT, which names who is waited for; at once with UNSUPPORTED in a
-   * job without steps, with NOT_MEMBER if the trainer waits for a step although it keeps none.
+   * Runs `run` once the steps have progressed as wanted. Calls `refuse` with TIMEOUT after `waitMs`,
+   * which names the trainers waited for, UNSUPPORTED in an `async` job, NOT_MEMBER if the trainer is
+   * no member while its step is open, or BUSY if too many requests are pending.
    * `progress` is a live view.
    */
-  at(progress: StepProgress, { wanted, ...visit }: Visit<WantedStep>): void {
-    this.#room.enter({ ...visit, wanted: { ...wanted, progress } });
+  at(progress: StepProgress, { wanted, ...read }: PendingRead<WantedStep>): void {
+    this.#reads.add({ ...read, wanted: { ...wanted, progress } });
   }
 
-  /** Looks at all that wait, after records have been folded. */
+  /** Answers or refuses requests after records have been folded. */
   advance(): void {
-    this.#room.review();
+    this.#reads.evaluateAll();
   }
 
-  /** Refuses all that wait. */
+  /** Refuses all pending requests. */
   refuseAll(error: PserverError): void {
-    this.#room.refuseAll(error);
+    this.#reads.refuseAll(error);
   }
 
-  #tooLate(wanted: WantedStep & { readonly progress: StepProgress }, waitMs: number): PserverError {
+  #timeout(wanted: WantedStep & { readonly progress: StepProgress }, waitMs: number): PserverError {
     const { revision, step, progress } = wanted;
     const waitingFor = progress.waitingFor(WAITING_FOR_MAX);
     return new PserverError(
@@ -62,21 +64,23 @@ export class StepQueue {
   }
 }
 
-function judge({ revision, step, trainer }: WantedStep, progress: StepProgress): Verdict {
+function evaluate({ revision, step, trainer }: WantedStep, progress: StepProgress): Evaluation {
   if (progress.synchronization.mode === "async") {
     const text = "the trainers of this job do not keep step: it is async";
-    return new PserverError("UNSUPPORTED", text, { expected: "sync or ssp", received: "async" });
+    const details = { expected: "sync or ssp", received: "async" };
+    return { kind: "refuse", error: new PserverError("UNSUPPORTED", text, details) };
   }
-  if (progress.revision < revision) return "wait";
-  if (progress.closed >= step) return "answer";
-  if (trainer === undefined || progress.isMember(trainer)) return "wait";
-  // The others may wait for nobody any more, or be gone: to wait could be for ever.
-  return new PserverError(
+  if (progress.revision < revision) return WAIT;
+  if (progress.closed >= step) return ANSWER;
+  if (trainer === undefined || progress.isMember(trainer)) return WAIT;
+  // Nobody waits for a trainer that is no member, so the step might never close.
+  const error = new PserverError(
     "NOT_MEMBER",
     `trainer ${quoteName(trainer)} is not a member of the job's steps: it has to enter before it ` +
       `waits for step ${step}`,
     { trainer, expected: step, received: progress.closed },
   );
+  return { kind: "refuse", error };
 }
 
 function reason(

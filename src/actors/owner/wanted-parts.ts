@@ -2,14 +2,14 @@ import { busy } from "../../protocol/index.ts";
 import { QUEUED_BYTES } from "../requests/queue-limits.ts";
 import { Shares } from "../requests/shares.ts";
 
-/** The index of a pull that waits, until it is released. */
+/** The part index of a pending pull. */
 export interface WantedPart {
   readonly index: Uint8Array;
-  /** Gives the memory back; to be called once. */
+  /** Releases the memory; to be called once. */
   readonly release: () => void;
 }
 
-/** The indices of the parts that pulls wait for: copies, because a request is gone after its turn. */
+/** Copies of the part indices of pending pulls: the buffer of a request is reused after its turn. */
 export class WantedParts {
   readonly #shard: number;
   /** Bytes of indices. */
@@ -19,13 +19,13 @@ export class WantedParts {
     this.#shard = shard;
   }
 
-  /** Keeps a copy of an index for a trainer. @throws BUSY if those that wait hold too much. */
+  /** Copies the index of a trainer's pull. @throws BUSY if the pending ones hold too many bytes. */
   hold(trainer: string, index: Uint8Array): WantedPart {
     const { length } = index;
     if (!this.#shares.take(trainer, length)) {
-      const expected = QUEUED_BYTES.each;
+      const { each: expected, all } = QUEUED_BYTES;
       throw busy(
-        `shard ${this.#shard}: expected at most ${expected} bytes of indices of a trainer's waiting pulls, and room for all`,
+        `shard ${this.#shard}: expected at most ${expected} bytes of indices in one trainer's pending pulls and ${all} in all`,
         { shard: this.#shard, expected, received: length },
       );
     }

@@ -9,32 +9,32 @@ import type {
   Tally,
 } from "./findings.ts";
 
-/** What the choices of a shard follow from. */
+/** Findings that determine the choices of a shard. */
 export interface ChoiceFacts {
   readonly generation: number;
   /** Newest first. */
   readonly snapshots: readonly FoundSnapshot[];
   readonly journal: FoundJournal | undefined;
-  /** The last record up to which the journal can be folded on the newest whole snapshot. */
+  /** Last record up to which the journal can be folded from the newest readable snapshot. */
   readonly prefixEnd: number;
-  /** Blocks of initialized parameters that are missing there. */
+  /** Blocks of initialized parameters missing in that state. */
   readonly prefixLacks: readonly LackedBlock[];
   readonly lastKnownSeq: number;
-  /** The first record known to be gone although the journal may hold others in its place. */
+  /** First record known to be lost, also if the journal holds another one in its place. */
   readonly lostFrom: number | undefined;
-  /** Whose records the journal gives behind a sequence. */
+  /** Counts of the records that the journal holds after a sequence. */
   readonly behind: (afterSeq: number) => Tally;
 }
 
-/** The newest snapshot that is whole; it is what the journal is folded on. */
+/** The newest snapshot that can be read as a whole; the journal is folded from it. */
 export function newestWhole(snapshots: readonly FoundSnapshot[]): FoundSnapshot | undefined {
   return snapshots.find(({ problem }) => problem === undefined);
 }
 
 /**
- * What a shard can go on from, that which loses least first: the readable prefix if it reaches beyond
- * the newest whole snapshot, then the whole snapshots. A state that lacks blocks of initialized parameters
- * is none: nobody could read or initialize them any more.
+ * States that a shard can go on from, the smallest loss first: the readable prefix of the journal if it
+ * extends the newest whole snapshot, then the whole snapshots. States without blocks of initialized
+ * parameters are excluded: nobody could read or initialize these blocks any more.
  */
 export function choicesOf(facts: ChoiceFacts): RecoveryChoice[] {
   const whole = facts.snapshots.filter(
@@ -44,7 +44,7 @@ export function choicesOf(facts: ChoiceFacts): RecoveryChoice[] {
   const snapshots: SnapshotChoice[] = [];
   for (const { manifestSeq, generation, seq } of whole) {
     const position = `${generation} ${seq}`;
-    // Manifests of several owners name the same snapshot.
+    // Manifests of different owners may name the same snapshot.
     if (positions.has(position)) continue;
     positions.add(position);
     const lost = lostBehind(facts, generation === facts.generation ? seq : 0);
@@ -60,7 +60,7 @@ function prefixOf(facts: ChoiceFacts): PrefixChoice | undefined {
   if (facts.prefixLacks.length > 0) return undefined;
   const base = newestWhole(facts.snapshots);
   if (base === undefined) {
-    // Only the first journal of a shard begins with an empty state.
+    // Only the first journal of a shard starts from an empty state.
     if (generation !== 1 || journal.firstSeq !== 1 || seq === 0) return undefined;
     return { from: "prefix", generation, seq, lost: lostBehind(facts, seq) };
   }

@@ -1,21 +1,21 @@
 import type { WireError } from "../../protocol/index.ts";
 
-/** Sequences of a journal that follow each other. */
+/** Consecutive sequences of a journal. */
 export interface SeqRange {
   readonly from: number;
   readonly to: number;
 }
 
-/** Records that a journal does not give although it has had their sequences. */
+/** Sequences that a journal has given out and delivers no records for. */
 export interface Gap extends SeqRange {
   /**
-   * `empty`: the stream says itself that it holds none of them, as after a crash that cut its file or
-   * a full disk. `unreadable`: it counts them and cannot give them.
+   * `empty`: the stream reports that it holds none of them, as after a crash that cut off its file or
+   * after a full disk. `unreadable`: it counts them but cannot deliver them.
    */
   readonly kind: "empty" | "unreadable";
 }
 
-/** A block that a state does not hold, although its parameter is initialized. */
+/** A block of an initialized parameter that a state lacks. */
 export interface LackedBlock {
   readonly parameter: string;
   readonly index: number;
@@ -26,14 +26,14 @@ export interface FoundSnapshot {
   /** Sequence of the manifest in the stream of snapshots. */
   readonly manifestSeq: number;
   readonly generation: number;
-  /** The last record that it holds. */
+  /** Last record in it. */
   readonly seq: number;
-  /** Checksum of that record, 0 if there is none that could be told from another. */
+  /** Checksum of that record; 0 if it has none to recognize it by. */
   readonly recordCrc: number;
   readonly host: string;
-  /** What is wrong with it; absent if every piece of it can be read. */
+  /** Why it cannot be used; absent if all of it can be read. */
   readonly problem?: string;
-  /** Blocks of initialized parameters that it does not hold: the shard cannot go on from it alone. */
+  /** Blocks of initialized parameters that it lacks: if any, the shard cannot go on from it alone. */
   readonly lacks: readonly LackedBlock[];
 }
 
@@ -41,32 +41,31 @@ export interface FoundSnapshot {
 export interface FoundJournal {
   readonly stream: string;
   readonly firstSeq: number;
-  /** The last record that it holds. */
+  /** Last record in it. */
   readonly lastSeq: number;
   readonly bytes: number;
   readonly gaps: readonly Gap[];
-  /** Why no record of it can be folded on any snapshot; absent if some can. */
+  /** Why none of its records can be folded; absent if some can. */
   readonly problem?: string;
 }
 
-/** Whose records are meant, as far as the journal still tells. */
+/** Counts of records by sender, as far as the journal holds them. */
 export interface Tally {
-  /** Records by trainer, most first. */
+  /** Records by trainer, the highest count first. */
   readonly trainers: readonly { readonly trainer: string; readonly records: number }[];
   readonly hostRecords: number;
 }
 
-/** The records that a choice gives up: all from `from` to `to`, none if `to` is below. */
+/** Records that a choice loses: all from `from` to `to`; none if `to` is below `from`. */
 export interface Lost extends SeqRange, Tally {
   readonly generation: number;
   readonly records: number;
-  /** Those of which the journal does not tell any more whose they were. */
+  /** Lost records whose senders are unknown. */
   readonly unknown: number;
 }
 
 /**
- * A state that a shard can go on from. Whatever comes to be offered later, such as an archive, is one
- * more value of `from`.
+ * A state that a shard can go on from, told apart by `from`.
  */
 export type RecoveryChoice = SnapshotChoice | PrefixChoice;
 
@@ -82,40 +81,40 @@ export interface SnapshotChoice {
 /** Goes on from the readable prefix of the journal. */
 export interface PrefixChoice {
   readonly from: "prefix";
-  /** The manifest of the snapshot that it is folded on; absent for a journal that begins at record 1. */
+  /** Manifest of the snapshot before the prefix; absent if the journal begins at record 1. */
   readonly manifestSeq?: number;
   readonly generation: number;
-  /** The last record that is folded. */
+  /** Last record to fold. */
   readonly seq: number;
   readonly lost: Lost;
 }
 
-/** Where a shard stands that is looked at. */
+/** Condition of an inspected shard. */
 export type ShardCondition =
   /** Its owner serves it. */
   | "serving"
-  /** Nobody owns it, and whoever takes it over will find all it needs. */
+  /** It has no owner, and could be taken over without a loss. */
   | "whole"
-  /** It has stopped, or will as soon as it is taken over, because something is lost. */
+  /** It has stopped, or would stop when taken over, because of a loss. */
   | "stopped"
   /** Its owner has failed for another reason than a loss. */
   | "failed";
 
-/** All that is known of one shard. Nothing is changed to find it out. */
+/** Result of the inspection of one shard. */
 export interface ShardFindings {
   readonly shard: number;
   readonly condition: ShardCondition;
-  /** What its owner has failed for, or what a new owner would find; absent if it is whole. */
+  /** Error of its owner, or the one that a new owner would stop with; absent if it is whole. */
   readonly error?: WireError;
-  /** The newest generation there is; 0 for a shard that never was. */
+  /** Newest generation; 0 for a shard that was never created. */
   readonly generation: number;
   /** Sequence of the newest manifest, 0 if there is none. */
   readonly manifestSeq: number;
   /** Newest first. */
   readonly snapshots: readonly FoundSnapshot[];
   readonly journal?: FoundJournal;
-  /** The last record of the newest generation known to have existed. */
+  /** Last record of the newest generation that is known to have existed. */
   readonly lastKnownSeq: number;
-  /** Those that lose least first; empty if nothing can be saved. */
+  /** The smallest loss first; empty if nothing can be saved. */
   readonly choices: readonly RecoveryChoice[];
 }

@@ -4,19 +4,20 @@ import { PserverError } from "../../protocol/index.ts";
 import type { Shard } from "../fold/shard.ts";
 import type { Credit } from "../journal/credit.ts";
 import type { Journal } from "../journal/journal.ts";
+import { JournalReader } from "../journal/reader.ts";
 import { FoldLoop } from "../owner/fold-loop.ts";
-import { journalDamaged } from "../owner/hole.ts";
+import { journalDamaged } from "../owner/journal-gap.ts";
 import { Pace } from "../owner/pace.ts";
 
-/** How long the journal may give nothing before folding it is given up. */
+/** Time without a record after which folding gives up. */
 const SILENCE_MS = 60_000;
 
-/** What the prefix of a journal is folded with. */
-export interface FoldPrefixOptions {
+/** Dependencies of {@link foldPrefix}. */
+export interface FoldPrefixDeps {
   readonly shard: Shard;
   readonly journal: Journal;
   readonly generation: number;
-  /** The last record to be folded. */
+  /** Last record to fold. */
   readonly to: number;
   readonly connection: NatsConnection;
   readonly manager: JetStreamManager;
@@ -25,12 +26,12 @@ export interface FoldPrefixOptions {
 }
 
 /**
- * Folds the records of a journal behind where a shard stands, up to one of them and no further.
- * @throws JOURNAL_DAMAGED if one of them is missing; UNKNOWN_RULES, TOO_LARGE as the fold does;
- * TIMEOUT if the journal gives nothing for a minute.
+ * Folds the next records of a journal up to record `to`.
+ * @throws JOURNAL_DAMAGED if one of them is missing; UNKNOWN_RULES, TOO_LARGE as the fold;
+ * TIMEOUT after a minute without a record.
  */
-export async function foldPrefix(options: FoldPrefixOptions): Promise<void> {
-  const { shard, journal, generation, to } = options;
+export async function foldPrefix(deps: FoldPrefixDeps): Promise<void> {
+  const { shard, journal, generation, to } = deps;
   if (shard.seq >= to) return;
   let stop = (): void => undefined;
   try {
@@ -38,7 +39,9 @@ export async function foldPrefix(options: FoldPrefixOptions): Promise<void> {
       const giveUp = (): void => reject(silence(journal.shard, shard.seq + 1));
       let silent = setTimeout(giveUp, SILENCE_MS);
       const loop = new FoldLoop({
-        ...options,
+        number: journal.shard,
+        shard,
+        reader: new JournalReader(deps),
         pace: new Pace(),
         events: {
           locate: () => Promise.resolve({ stream: journal.stream(generation), generation }),
@@ -49,7 +52,7 @@ export async function foldPrefix(options: FoldPrefixOptions): Promise<void> {
             silent = setTimeout(giveUp, SILENCE_MS);
             if (shard.seq >= to) resolve();
           },
-          onHole: (hole) => Promise.reject(journalDamaged(journal.shard, hole.from, hole.to + 1)),
+          onGap: ({ from, to }) => Promise.reject(journalDamaged(journal.shard, from, to + 1)),
           onFailure: reject,
         },
       });

@@ -6,7 +6,7 @@ import { effectiveState } from "../lifecycle/parameter.ts";
 import { parseParameterRecord } from "../lifecycle/parameter-record.ts";
 import { JOB_KEY, PARAMETER_KEYS, parameterOfKey } from "../lifecycle/record-format.ts";
 
-/** A block that a shard must have, because its parameter is initialized and nobody will do so again. */
+/** A block of an initialized parameter: its shard must have it, as nobody will initialize it again. */
 export interface InitializedBlock {
   readonly parameter: string;
   readonly index: number;

@@ -3,7 +3,7 @@ import { type ErrorCode, type JobSubjects, PserverError } from "../../protocol/i
 import { recordCrc } from "../fold/read-record.ts";
 import type { Journal, JournalInfo } from "../journal/journal.ts";
 import type { HeadMark } from "../owner/head-mark.ts";
-import { lastRecordSeq } from "../owner/hole.ts";
+import { lastRecordSeq } from "../owner/journal-gap.ts";
 import type { Manifest } from "../snapshot/manifest.ts";
 import type { SnapshotStore } from "../snapshot/store.ts";
 import { choicesOf, newestWhole } from "./choices.ts";
@@ -13,11 +13,16 @@ import { inspectSnapshots, type ManifestEntry } from "./inspect-snapshots.ts";
 import { JournalTally } from "./journal-tally.ts";
 import { scanJournal } from "./scan-journal.ts";
 
-/** What a shard stops for that an operator can accept. */
+/** Errors of a stopped shard that an operator can accept. */
 const LOSSES: readonly ErrorCode[] = ["JOURNAL_DAMAGED", "JOURNAL_LOST", "SNAPSHOT_DAMAGED"];
 
-/** A shard that is to be looked at, and what is needed for it. */
-export interface InspectOptions {
+/** Whether a shard that is not served has an owner that has failed. */
+export type ShardOwnership =
+  | { readonly kind: "none" }
+  | { readonly kind: "failed"; readonly error: PserverError };
+
+/** Dependencies of {@link inspectShard}. */
+export interface InspectDeps {
   readonly shard: number;
   readonly subjects: JobSubjects;
   readonly manager: JetStreamManager;
@@ -25,49 +30,49 @@ export interface InspectOptions {
   readonly journal: Journal;
   readonly journalStorage: "file" | "memory";
   readonly store: SnapshotStore;
-  /** What its owner has failed for; `none` if nobody owns it. */
-  readonly owner: "none" | PserverError;
+  readonly owner: ShardOwnership;
   /** The blocks that the shard must have. */
   readonly initialized: readonly InitializedBlock[];
-  /** How far its owner had folded, as it noted it outside the journal. */
+  /** Mark of its owners. */
   readonly mark: HeadMark | undefined;
 }
 
 /**
- * Finds out where a shard stands, what is lost of it and what it can go on from; changes nothing.
+ * Finds out whether a shard can be served, what is lost, and from which states it can go on; changes
+ * nothing.
  * @throws TIMEOUT, JETSTREAM_UNAVAILABLE, NO_JETSTREAM, DENIED if the broker does not answer.
  */
-export async function inspectShard(options: InspectOptions): Promise<ShardFindings> {
-  const { shard, store, journal, owner } = options;
+export async function inspectShard(deps: InspectDeps): Promise<ShardFindings> {
+  const { shard, store, journal, owner } = deps;
   const entries = await store.manifestEntries();
   const newest = entries.findLast(({ manifest }) => manifest !== undefined)?.manifest;
-  const generation = newest?.generation ?? (await newestGeneration(options));
-  const snapshots = await inspectSnapshots(store, entries, options.initialized);
+  const generation = newest?.generation ?? (await newestGeneration(deps));
+  const snapshots = await inspectSnapshots(store, entries, deps.initialized);
   const base = newestWhole(snapshots.filter((each) => each.generation === generation));
   const info = generation === 0 ? undefined : await journal.info(generation);
   const created = createdOf(entries, base);
-  const lastKnownSeq = lastKnown(options, generation, entries, info, created);
+  const lastKnownSeq = lastKnown(deps, generation, entries, info, created);
   const tally = new JournalTally({
-    subjects: options.subjects,
+    subjects: deps.subjects,
     firstSeq: info?.firstSeq ?? 1,
     baseSeq: base?.seq ?? 0,
     places: snapshots.map(({ seq }) => seq),
     missing: info?.missing ?? [],
   });
-  const found = info && (await inspectJournal(options, { generation, info, base, created, tally }));
+  const found = info && (await inspectJournal(deps, { generation, info, base, created, tally }));
   const choices = choicesOf({
     generation,
     snapshots,
     journal: found,
     prefixEnd: tally.prefixEnd,
-    prefixLacks: tally.stillLacked(base?.lacks ?? options.initialized),
+    prefixLacks: tally.stillLacked(base?.lacks ?? deps.initialized),
     lastKnownSeq,
     lostFrom: lostFrom(owner),
     behind: (seq) => tally.behind(seq),
   });
   const error =
-    ownFailure(owner) ??
-    problemOf({ ...options, newest, snapshots, base, found, tally, lastKnownSeq });
+    (owner.kind === "failed" ? owner.error : undefined) ??
+    problemOf({ ...deps, newest, snapshots, base, found, tally, lastKnownSeq });
   return {
     shard,
     condition: conditionOf(error),
@@ -81,19 +86,19 @@ export async function inspectShard(options: InspectOptions): Promise<ShardFindin
   };
 }
 
-/** The newest generation of a shard that has no manifest which can be read. */
-async function newestGeneration({ journal, mark }: InspectOptions): Promise<number> {
+/** The newest generation of a shard without a readable manifest. */
+async function newestGeneration({ journal, mark }: InspectDeps): Promise<number> {
   return Math.max(await journal.newestGeneration(), mark?.generation ?? 0);
 }
 
-/** When the stream was made that a snapshot belongs to; "" if it was still to be made. */
+/** Creation time of the stream that a snapshot belongs to; "" if it was not created then. */
 function createdOf(entries: readonly ManifestEntry[], base: FoundSnapshot | undefined): string {
   const manifest = entries.find(({ seq }) => seq === base?.manifestSeq)?.manifest;
   return manifest?.created ?? "";
 }
 
 function lastKnown(
-  { owner, mark }: InspectOptions,
+  { owner, mark }: InspectDeps,
   generation: number,
   entries: readonly ManifestEntry[],
   info: JournalInfo | undefined,
@@ -103,7 +108,7 @@ function lastKnown(
     manifest?.generation === generation ? [manifest.seq] : [],
   );
   const isSame = info !== undefined && (created === "" || created === info.created);
-  const to = owner instanceof PserverError ? owner.details["to"] : 0;
+  const to = owner.kind === "failed" ? owner.error.details["to"] : 0;
   return Math.max(
     0,
     ...manifests,
@@ -114,7 +119,7 @@ function lastKnown(
 }
 
 async function inspectJournal(
-  { manager, client, journal }: InspectOptions,
+  { manager, client, journal }: InspectDeps,
   {
     generation,
     info,
@@ -138,12 +143,12 @@ async function inspectJournal(
   );
   tally.end(lastSeq);
   const { firstSeq, bytes } = info;
-  const problem = await strangeness(journal, generation, info, base, created);
+  const problem = await mismatchOf(journal, generation, info, base, created);
   return { stream, firstSeq, lastSeq, bytes, gaps: tally.gaps, ...(problem && { problem }) };
 }
 
-/** Why a journal is not the one that a snapshot was made of; undefined if it is. */
-async function strangeness(
+/** Why a journal is not the one that a snapshot belongs to; undefined if it is. */
+async function mismatchOf(
   journal: Journal,
   generation: number,
   info: JournalInfo,
@@ -156,19 +161,16 @@ async function strangeness(
   if (base === undefined || base.seq === 0) return undefined;
   const record = await journal.record(generation, base.seq);
   const crc = record === undefined ? 0 : recordCrc(record.payload);
-  // A record that is lost or damaged says nothing of those after it; another one does.
+  // A lost or damaged record says nothing about those after it; a different one does.
   if (crc === 0 || base.recordCrc === 0 || crc === base.recordCrc) return undefined;
   return `record ${base.seq} is another than the one in the snapshot`;
 }
 
-function lostFrom(owner: InspectOptions["owner"]): number | undefined {
-  if (!(owner instanceof PserverError) || owner.code !== "JOURNAL_LOST") return undefined;
-  const { from } = owner.details;
+/** First lost record according to the error of the owner. */
+function lostFrom(owner: ShardOwnership): number | undefined {
+  if (owner.kind !== "failed" || owner.error.code !== "JOURNAL_LOST") return undefined;
+  const { from } = owner.error.details;
   return typeof from === "number" ? from : undefined;
-}
-
-function ownFailure(owner: InspectOptions["owner"]): PserverError | undefined {
-  return owner instanceof PserverError ? owner : undefined;
 }
 
 function conditionOf(error: PserverError | undefined): ShardCondition {
@@ -176,7 +178,7 @@ function conditionOf(error: PserverError | undefined): ShardCondition {
   return LOSSES.includes(error.code) ? "stopped" : "failed";
 }
 
-/** What whoever takes the shard over would stop for; undefined if it would find all it needs. */
+/** The error that a new owner would stop with; undefined if it could serve the shard. */
 function problemOf({
   shard,
   journalStorage,

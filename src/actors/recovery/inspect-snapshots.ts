@@ -9,13 +9,13 @@ import type { InitializedBlock } from "./initialized-blocks.ts";
 /** Pieces read from the broker at one time. */
 const READS_AT_ONCE = 4;
 
-/** A manifest as it lies in the stream of snapshots; without one it cannot be read. */
+/** A manifest in the snapshot stream; undefined if it cannot be read. */
 export interface ManifestEntry {
   readonly seq: number;
   readonly manifest: Manifest | undefined;
 }
 
-/** The blocks of a list that a shard does not have under the epoch in which they are initialized. */
+/** Those of the wanted blocks that are not present under the epoch of their initialization. */
 export function lackedBlocks(
   wanted: readonly InitializedBlock[],
   present: Iterable<InitializedBlock>,
@@ -27,7 +27,7 @@ export function lackedBlocks(
     .map(({ parameter, index }) => ({ parameter, index }));
 }
 
-/** Every snapshot that a manifest names, newest first, read to its last piece. */
+/** Reads all pieces of every snapshot that a manifest names, the newest first. */
 export async function inspectSnapshots(
   store: SnapshotStore,
   entries: readonly ManifestEntry[],
@@ -44,20 +44,21 @@ export async function inspectSnapshots(
       continue;
     }
     const { generation, host } = manifest;
-    const judged = await judge(store, manifest, readable, wanted);
+    const read = await readWhole(store, manifest, readable, wanted);
     found.push({
       manifestSeq: seq,
       generation,
       seq: manifest.seq,
       recordCrc: manifest.recordCrc,
       host,
-      ...judged,
+      ...read,
     });
   }
   return found;
 }
 
-async function judge(
+/** Reads a snapshot as a whole: why it cannot be used, or the blocks that it lacks. */
+async function readWhole(
   store: SnapshotStore,
   manifest: Manifest,
   readable: Set<string>,

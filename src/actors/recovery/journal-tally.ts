@@ -2,7 +2,7 @@ import type { JobSubjects } from "../../protocol/index.ts";
 import { blockKey } from "../snapshot/state.ts";
 import type { Gap, LackedBlock, Tally } from "./findings.ts";
 
-/** What is counted behind one place of the journal. */
+/** Counts of the records after one place of the journal. */
 interface Count {
   readonly afterSeq: number;
   readonly trainers: Map<string, number>;
@@ -10,8 +10,8 @@ interface Count {
 }
 
 /**
- * What a journal holds, told record by record in their order: which sequences it does not give, and
- * whose records lie behind each place that a shard may go back to.
+ * Collects the gaps of a journal, and counts the records after each place that a shard may go back to,
+ * while its records are scanned in order.
  */
 export class JournalTally {
   readonly #subjects: JobSubjects;
@@ -24,8 +24,8 @@ export class JournalTally {
   #hasEnd = false;
 
   /**
-   * `baseSeq`: the records after it are those that the readable prefix would add; `places`: sequences
-   * that the shard may go back to beside its end; `missing`: sequences that the stream says are empty.
+   * `baseSeq`: the readable prefix starts after it; `places`: sequences that the shard may go back to,
+   * besides the end of the prefix; `missing`: sequences without records according to the stream.
    */
   constructor(options: {
     readonly subjects: JobSubjects;
@@ -37,12 +37,12 @@ export class JournalTally {
     this.#subjects = options.subjects;
     this.#missing = new Set(options.missing);
     this.#baseSeq = options.baseSeq;
-    // Records that the journal gave up long ago, before the base, are no loss.
+    // Records purged before the base are no loss.
     this.#next = Math.min(options.firstSeq, options.baseSeq + 1);
     for (const seq of options.places) this.#count(seq);
   }
 
-  /** The next record that the journal gives. */
+  /** Takes the next record. */
   record(seq: number, subject: string): void {
     this.#pass(seq - 1);
     this.#next = seq + 1;
@@ -54,31 +54,31 @@ export class JournalTally {
     }
   }
 
-  /** No record comes any more; `lastSeq` is the last one that there should be. */
+  /** Ends the scan; `lastSeq` is the last record that there should be. */
   end(lastSeq: number): void {
     this.#pass(lastSeq);
     if (!this.#hasEnd) this.#count(this.prefixEnd);
   }
 
-  /** Sequences that the journal does not give, ascending. */
+  /** Gaps, ascending. */
   get gaps(): readonly Gap[] {
     return this.#gaps;
   }
 
-  /** The last record up to which there is no gap after the base. */
+  /** Last record before the first gap after the base. */
   get prefixEnd(): number {
     const first = this.#gaps.find(({ to }) => to > this.#baseSeq);
     return Math.max(this.#baseSeq, (first?.from ?? this.#next) - 1);
   }
 
-  /** Those of some blocks that no record of the prefix initializes, as far as subjects tell. */
+  /** Those of the lacked blocks that no record of the prefix initializes, judged by subjects. */
   stillLacked(lacked: readonly LackedBlock[]): LackedBlock[] {
     return lacked.filter(
       ({ parameter, index }) => !this.#initialized.has(blockKey(parameter, index)),
     );
   }
 
-  /** Whose records the journal still gives behind a place. */
+  /** Counts of the records after a place. */
   behind(afterSeq: number): Tally {
     const count = this.#counts.find((each) => each.afterSeq === afterSeq);
     const trainers = [...(count?.trainers ?? [])]
@@ -116,7 +116,7 @@ export class JournalTally {
       if (isInit) this.#initialized.add(blockKey(parsed.parameter, parsed.index));
       return parsed.by === "host" ? undefined : parsed.trainer;
     } catch {
-      // Whoever publishes below the journal's subjects is no trainer whom anybody could tell.
+      // A subject that is not one of the journal's names no trainer.
       return undefined;
     }
   }

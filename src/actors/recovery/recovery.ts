@@ -9,7 +9,6 @@ import {
   HEADER_BYTES_MAX,
   integerField,
   JobSubjects,
-  type PserverError,
   SHARDS_MAX,
 } from "../../protocol/index.ts";
 import { fromBrokerError } from "../../transport/broker-error.ts";
@@ -33,18 +32,18 @@ import { MarkKeeper } from "../owner/mark-keeper.ts";
 import { OwnersClient } from "../requests/owners-client.ts";
 import { SnapshotBudget } from "../snapshot/snapshot-budget.ts";
 import { SnapshotStore } from "../snapshot/store.ts";
+import { type AcceptedLoss, acceptLoss, type RecoveryStage } from "./accept-loss.ts";
 import type { RecoveryChoice, ShardFindings } from "./findings.ts";
 import { initializedBlocks } from "./initialized-blocks.ts";
-import { inspectShard } from "./inspect-shard.ts";
-import { type RecoveredState, type RecoveryStep, recoverShard } from "./recover-shard.ts";
+import { inspectShard, type ShardOwnership } from "./inspect-shard.ts";
 
-/** How long a shard's owner may take to say how it stands. */
+/** Time limit for the owner's reply. */
 const OWNER_MS = 2_000;
 
-/** What is asked of the owner of a shard that serves is not asked of the broker. */
+/** Findings for a shard that is served: its owner has told, and the broker is not asked. */
 const NOTHING_LOST = { manifestSeq: 0, snapshots: [], lastKnownSeq: 0, choices: [] } as const;
 
-/** Looks at the shards of a job that have stopped, and has them go on; see `pserver recover`. */
+/** Inspects the shards of a job and lets stopped ones go on without what is lost; see `pserver recover`. */
 export class Recovery {
   readonly settings: StoredSettings;
   readonly #connection: NatsConnection;
@@ -109,11 +108,11 @@ export class Recovery {
     }
   }
 
-  /** Finds out where a shard stands; changes nothing. */
+  /** Inspects a shard; changes nothing. */
   async inspect(shard: number): Promise<ShardFindings> {
     const owner = await this.#owner(shard);
-    if (typeof owner === "object" && "generation" in owner) {
-      return { shard, condition: "serving", ...owner, ...NOTHING_LOST };
+    if (owner.kind === "serving") {
+      return { shard, condition: "serving", generation: owner.generation, ...NOTHING_LOST };
     }
     const initialized = await initializedBlocks(this.#records, shard);
     return await inspectShard({
@@ -125,12 +124,12 @@ export class Recovery {
     });
   }
 
-  /** Has a shard go on from what was chosen of the findings; throws as `recoverShard` does. */
+  /** Continues a shard from a choice of the findings; throws the errors of `acceptLoss`. */
   async recover(
     findings: ShardFindings,
     choice: RecoveryChoice,
-    onStep?: (step: RecoveryStep) => void,
-  ): Promise<RecoveredState> {
+    onStage?: (stage: RecoveryStage) => void,
+  ): Promise<AcceptedLoss> {
     const payloadBytesMax = this.#connection.info?.max_payload ?? 0;
     const options = {
       ...this.#tools(findings.shard),
@@ -143,8 +142,8 @@ export class Recovery {
       partBytesMax: payloadBytesMax - HEADER_BYTES_MAX,
       snapshotBudget: new SnapshotBudget(new BufferPool()),
     };
-    return await recoverShard(
-      onStep === undefined ? options : { ...options, onStep },
+    return await acceptLoss(
+      onStage === undefined ? options : { ...options, onStage },
       findings,
       choice,
     );
@@ -186,18 +185,20 @@ export class Recovery {
     });
   }
 
-  /** How the owner of a shard stands: where it serves, what it has failed for, `none` without one. */
-  async #owner(shard: number): Promise<{ generation: number } | PserverError | "none"> {
+  async #owner(shard: number): Promise<OwnerReply> {
     try {
       const { fields } = await this.#owners.ask(shard, "status", {}, OWNER_MS);
       const status = asMap(fields["status"], "status");
-      return { generation: integerField(status, "generation") };
+      return { kind: "serving", generation: integerField(status, "generation") };
     } catch (error) {
       const found = ensureError(error);
-      return found.code === "NO_OWNER" ? "none" : found;
+      return found.code === "NO_OWNER" ? { kind: "none" } : { kind: "failed", error: found };
     }
   }
 }
+
+/** Reply of a shard's owner, if it has one. */
+type OwnerReply = ShardOwnership | { readonly kind: "serving"; readonly generation: number };
 
 /** The numbers of all shards of a job. */
 export function allShards({ shards }: StoredSettings): number[] {

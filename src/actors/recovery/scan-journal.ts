@@ -2,12 +2,12 @@ import { DeliverPolicy, type JetStreamClient, type JetStreamManager } from "@nat
 import { fromBrokerError } from "../../transport/broker-error.ts";
 import { scanStream } from "../jetstream/scan-stream.ts";
 
-/** How long the broker may show no record. */
-const PATIENCE_MS = 5_000;
+/** Time limit without a record. */
+const SILENCE_MS = 5_000;
 
 /**
- * Tells the sequence and subject of every record that a stream gives, from one sequence to another.
- * Records that it cannot give are passed over.
+ * Calls `onRecord` with the sequence and subject of every record that a stream delivers between two
+ * sequences. Skips records that it cannot deliver.
  * @throws TIMEOUT, JETSTREAM_UNAVAILABLE, NO_JETSTREAM, DENIED if the broker does not answer.
  */
 export async function scanJournal(
@@ -22,7 +22,7 @@ export async function scanJournal(
   if (to < from) return;
   const start = { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: from };
   try {
-    await scanStream({ ...journal, start, graceMs: PATIENCE_MS }, (seq, subject) => {
+    await scanStream({ ...journal, start, graceMs: SILENCE_MS }, (seq, subject) => {
       if (seq <= to) onRecord(seq, subject);
       return seq < to;
     });

@@ -10,42 +10,42 @@ import {
   textField,
 } from "../../protocol/index.ts";
 
-/** A message of the snapshot stream, named by its sequence and known by its checksum. */
+/** Reference to a message of the snapshot stream: its sequence, and its checksum to verify it. */
 export interface PieceRef {
   readonly seq: number;
   readonly crc: number;
 }
 
 /**
- * The record that commits a snapshot. It is also the fence of ownership: who takes a shard over
- * writes the newest manifest again under the next term, and the old owner's next write is refused.
+ * The record that commits a snapshot. It also fences ownership: a host that takes the shard over writes
+ * the newest manifest again under the next term, so that the broker refuses the old owner's next write.
  */
 export interface Manifest {
   readonly term: number;
   readonly host: string;
-  /** Unlike that of any other taking over: what is written under another one deposes. */
+  /** Token unique to one take-over; a manifest with another token deposes this owner. */
   readonly owner: string;
   readonly generation: number;
-  /** Creation time of the journal stream, "" while the stream has still to be made. */
+  /** Creation time of the journal stream; "" before it is created. */
   readonly created: string;
-  /** What the shard did not keep of journals that were replaced, oldest first; the newest of them. */
+  /** Records lost with journals that were replaced: the newest such losses, oldest first. */
   readonly fallbacks: readonly Fallback[];
-  /** The last record that the snapshot holds, 0 for none, and its checksum. */
+  /** Last record in the snapshot, 0 for none, with its checksum. */
   readonly seq: number;
   readonly recordCrc: number;
-  /** The parts of the fold's state, in order; it names the pieces of the blocks. */
+  /** Parts of the fold's state, in order; the state names the pieces of the blocks. */
   readonly state: readonly PieceRef[];
-  /** Every piece of every block, so that the pieces nobody names can be found. */
+  /** Sequences of all pieces of all blocks, so that unneeded pieces can be found. */
   readonly pieces: readonly number[];
 }
 
-/** A manifest together with its place in the snapshot stream. */
+/** A manifest with its sequence in the snapshot stream. */
 export interface StoredManifest {
   readonly seq: number;
   readonly manifest: Manifest;
 }
 
-/** Parts a state may be cut into, and blocks a shard may have. */
+/** Limit of the parts of a state, and of the pieces. */
 const LIST_MAX = 1_000_000;
 
 /** A manifest as a message. */
@@ -80,7 +80,7 @@ export function decodeManifest(bytes: Uint8Array): Manifest {
   }
 }
 
-/** A piece named in a list; @throws BAD_MESSAGE if it is none. */
+/** A reference in a list. @throws BAD_MESSAGE if it is malformed. */
 export function toPieceRef(value: unknown): PieceRef {
   const row = Array.isArray(value) ? { seq: value[0] as unknown, crc: value[1] as unknown } : value;
   const fields = asMap(row, "piece");

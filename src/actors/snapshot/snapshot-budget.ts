@@ -1,17 +1,17 @@
 import type { BufferPool } from "../../transport/buffer-pool.ts";
 
-/** Bytes of pieces on their way to the broker. */
+/** Limit of the bytes on their way to the broker. */
 const IN_FLIGHT_BYTES_MAX = 4 * 1024 * 1024;
 
-/** Bytes copied ahead of changes, beyond which no more should be made. */
+/** Limit of the bytes in copies, beyond which records that need more copies wait. */
 const COPIED_BYTES_MAX = 4 * 1024 * 1024;
 
 /**
- * The memory that the snapshots of all shards of one worker may take beside the values: all of them
- * may be made at one time, as after a burst of updates to a whole model.
+ * Limits of the memory that snapshots take beside the values, for all shards of a worker: their
+ * snapshots may all become due at once, as after a burst of updates to a whole model.
  */
 export class SnapshotBudget {
-  /** Memory of the pieces and copies. */
+  /** Pool for messages and copies. */
   readonly pool: BufferPool;
   readonly #waiting: { readonly bytes: number; readonly admit: () => void }[] = [];
   #inFlightBytes = 0;
@@ -22,7 +22,7 @@ export class SnapshotBudget {
     this.pool = pool;
   }
 
-  /** Whether the copies are so many that what makes more of them should wait. */
+  /** Whether records that need more copies have to wait. */
   get isSpent(): boolean {
     return this.#copiedBytes >= COPIED_BYTES_MAX;
   }
@@ -33,17 +33,17 @@ export class SnapshotBudget {
   }
 
   /**
-   * Runs one cut after the other: a shard that waits for copies to go holds records that it was
-   * sent already, and all shards at one time would hold many.
+   * Runs one cut after the other: a shard that waits for copies to be released holds back delivered
+   * records, and all shards at one time would hold back many.
    */
   async turn<Result>(cut: () => Promise<Result>): Promise<Result> {
     const result = this.#lastCut.then(cut);
-    // How an earlier cut ended is its shard's matter.
+    // The error of an earlier cut is for its own shard.
     this.#lastCut = result.catch(() => undefined);
     return await result;
   }
 
-  /** Waits for room for a piece, in order; one larger than all room goes alone. */
+  /** Waits, in order, until so many more bytes may be sent; more than the limit are sent alone. */
   acquire(bytes: number): Promise<void> {
     return new Promise((resolve) => {
       this.#waiting.push({ bytes, admit: resolve });
@@ -51,13 +51,13 @@ export class SnapshotBudget {
     });
   }
 
-  /** Gives back what {@link acquire} took. */
+  /** Releases what {@link acquire} admitted. */
   release(bytes: number): void {
     this.#inFlightBytes -= bytes;
     this.#admit();
   }
 
-  /** So many bytes more, or fewer, are held in copies. */
+  /** Counts bytes in copies; negative when they are released. */
   copied(bytes: number): void {
     this.#copiedBytes += bytes;
   }

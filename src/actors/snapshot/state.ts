@@ -11,37 +11,37 @@ import type { Manifest } from "./manifest.ts";
 import { type PieceRef, toPieceRef } from "./manifest.ts";
 import type { SnapshotStore } from "./store.ts";
 
-/** The stored pieces of one block, as it was at one epoch and version: values, then slots 1, 2, …. */
+/** Stored pieces of one block at one epoch and version: its values, then slots 1, 2, … */
 export interface BlockPieces {
   readonly parameter: string;
   readonly index: number;
   readonly epoch: number;
   readonly version: number;
-  /** Gradients that its open step had added up. */
+  /** Gradients added up in its open step. */
   readonly accumulated: number;
   readonly slots: readonly PieceRef[];
 }
 
-/** What the state parts of a snapshot hold: the fold without its values, and where those are. */
+/** Content of a snapshot's state: the fold without values, and references to the values. */
 export interface SnapshotState {
   readonly fold: unknown;
   readonly pieces: readonly BlockPieces[];
 }
 
-/** Blocks a shard may have. */
+/** Limit of a shard's blocks. */
 const BLOCKS_MAX = 1_000_000;
 
-/** Values and slots a block may have. */
+/** Limit of a block's slots, values included. */
 const SLOTS_MAX = 16;
 
-/** A block's key in tables: names may hold any character but none is cut in two by this one. */
+/** Key of a block in tables; unambiguous, because the index comes first and has no colon. */
 export function blockKey(parameter: string, index: number): string {
   return `${index}:${parameter}`;
 }
 
 /**
- * The state that a manifest names.
- * @throws SNAPSHOT_DAMAGED if a part is lost or changed.
+ * Reads the state that a manifest names.
+ * @throws SNAPSHOT_DAMAGED if a part is lost or has changed.
  */
 export async function readSnapshotState(
   store: SnapshotStore,

@@ -30,20 +30,20 @@ import {
   type StoredManifest,
 } from "./manifest.ts";
 
-/** How long the broker may take to store one piece. */
+/** Time limit for storing one message. */
 const STORE_TIMEOUT_MS = 10_000;
 
-/** How long listing a shard's messages may take without a sign of progress. */
+/** Time limit for listing a shard's messages without progress. */
 const LIST_TIMEOUT_MS = 2_000;
 
-/** Answers of the broker to deleting a message that is not there: not found, or deleted before. */
+/** Error codes of the broker for deleting a message that is gone already. */
 const GONE: readonly number[] = [
   JETSTREAM_ERRORS.SEQUENCE_NOT_FOUND,
   JETSTREAM_ERRORS.MESSAGE_NOT_REMOVED,
   JETSTREAM_ERRORS.MESSAGE_NOT_FOUND,
 ];
 
-/** The snapshot stream of a job, as one shard uses it. */
+/** One shard's part of the snapshot stream of a job. */
 export class SnapshotStore {
   readonly #manager: JetStreamManager;
   readonly #client: JetStreamClient;
@@ -65,7 +65,7 @@ export class SnapshotStore {
     this.#shard = options.shard;
   }
 
-  /** Stores one message; the sequence and checksum name it from then on. */
+  /** Stores one message; returns the reference to it. */
   async publish(subject: string, bytes: Uint8Array): Promise<PieceRef> {
     try {
       const seq = await this.#publisher.publish(subject, bytes, STORE_TIMEOUT_MS);
@@ -78,7 +78,7 @@ export class SnapshotStore {
   }
 
   /**
-   * The message that a reference names, as its own copy.
+   * Reads the message that a reference names into a buffer of its own.
    * @throws SNAPSHOT_DAMAGED if it is gone or its bytes have changed.
    */
   async read(piece: PieceRef): Promise<Uint8Array> {
@@ -93,7 +93,7 @@ export class SnapshotStore {
     return bytes;
   }
 
-  /** The newest manifest, read from the leader; undefined if the shard has none. */
+  /** The newest manifest, read from the leader; undefined without one. */
   async lastManifest(): Promise<StoredManifest | undefined> {
     const subject = this.#subjects.manifest(this.#shard);
     const stored = await this.#get({ last_by_subj: subject });
@@ -109,7 +109,7 @@ export class SnapshotStore {
     return found.map(({ seq, data }) => ({ seq, manifest: decodeManifest(data) }));
   }
 
-  /** As {@link manifests}, without a manifest where one cannot be read. */
+  /** As {@link manifests}, with undefined for a manifest that cannot be read. */
   async manifestEntries(): Promise<{ seq: number; manifest: Manifest | undefined }[]> {
     const found = await this.#manifestMessages();
     return found.map(({ seq, data }) => ({ seq, manifest: readable(() => decodeManifest(data)) }));
@@ -127,9 +127,9 @@ export class SnapshotStore {
   }
 
   /**
-   * Writes a manifest after the one with sequence `previousSeq` (0: the first of the shard).
-   * @returns its sequence. A write whose answer was lost is recognized and counts: this one, and
-   * an earlier one of the same owner.
+   * Writes a manifest after the one with sequence `previousSeq` (0: the first of the shard). Recognizes
+   * a write whose answer was lost: this one, or an earlier one of the same owner.
+   * @returns its sequence.
    * @throws NOT_OWNER if another owner has written since: this one is deposed.
    */
   async commit(manifest: Manifest, previousSeq: number): Promise<number> {
@@ -145,7 +145,7 @@ export class SnapshotStore {
       } catch (error) {
         const stored = await this.#get({ last_by_subj: subject });
         if (stored !== undefined && Buffer.compare(stored.data, bytes) === 0) return stored.seq;
-        // A cluster refuses a write while another is under way; nobody has written yet.
+        // A cluster refuses concurrent writes; here nobody has written yet.
         if (!isWrongSequence(error) || (stored?.seq ?? 0) === expected) {
           throw fromStoreError(error, `committing a snapshot of shard ${this.#shard}`, {
             shard: this.#shard,
@@ -189,7 +189,7 @@ export class SnapshotStore {
     }
   }
 
-  /** Deletes messages; one that is gone already counts as deleted. */
+  /** Deletes messages; those that are gone already count as deleted. */
   async remove(sequences: Iterable<number>): Promise<void> {
     const stream = this.#subjects.snapshotStream();
     for (const seq of sequences) {
@@ -206,7 +206,7 @@ export class SnapshotStore {
   async #message(seq: number): Promise<Uint8Array | undefined> {
     const stream = this.#subjects.snapshotStream();
     try {
-      // Direct get sends plain bytes; the leader's answer, base64 in JSON, is for what it lacks.
+      // Direct get sends plain bytes; only a message that it lacks is read from the leader, in base64.
       const direct = await this.#manager.direct.getMessage(stream, { seq });
       if (direct !== null) return Uint8Array.from(direct.data);
     } catch (error) {
@@ -241,8 +241,8 @@ export class SnapshotStore {
 }
 
 /**
- * Makes the snapshot stream of a job if it is not there. One that is there is not asked for again: a
- * broker that has less room than it has promised refuses that, and an existing job needs none.
+ * Creates the snapshot stream of a job unless it exists. An existing one is not requested again: a
+ * broker that has less storage than it has promised would refuse that.
  */
 export async function ensureSnapshotStream(
   manager: JetStreamManager,

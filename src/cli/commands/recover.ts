@@ -1,6 +1,6 @@
 import { type Command, Option } from "commander";
+import type { AcceptedLoss } from "../../actors/recovery/accept-loss.ts";
 import type { RecoveryChoice, ShardFindings } from "../../actors/recovery/findings.ts";
-import type { RecoveredState } from "../../actors/recovery/recover-shard.ts";
 import type { Recovery } from "../../actors/recovery/recovery.ts";
 import { resolveSettings } from "../../client/wire/settings.ts";
 import { PserverError } from "../../protocol/errors.ts";
@@ -194,8 +194,8 @@ async function carryOut(
   output: Output,
   recovery: Recovery,
   plans: readonly Plan[],
-): Promise<RecoveredState[]> {
-  const recovered: RecoveredState[] = [];
+): Promise<AcceptedLoss[]> {
+  const recovered: AcceptedLoss[] = [];
   for (const { findings, choice } of plans) {
     const state = await unlessAborted(signal, recovery.recover(findings, choice));
     recovered.push(state);

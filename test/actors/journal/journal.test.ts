@@ -215,6 +215,12 @@ describe("opening a journal", () => {
     ]);
   });
 
+  test("in memory takes an older one that somebody else has removed meanwhile for removed", async () => {
+    const streams = new Streams("PS_j_3");
+    streams.delete = () => Promise.reject(new JetStreamApiError(NOT_FOUND));
+    expect((await journal(streams, "memory").open(2)).created).toBe("PS_j_3_2");
+  });
+
   test("that the broker has no room for is NO_SPACE", async () => {
     const streams = new Streams();
     streams.add = () =>

@@ -15,6 +15,7 @@ let reader: JournalReader;
 let delivered: number[];
 let failed: string[];
 let located: number;
+let start: () => Promise<void>;
 let locate: () => Promise<{ stream: string; startSeq: number }>;
 
 beforeEach(() => {
@@ -28,16 +29,19 @@ beforeEach(() => {
     manager: line.manager,
     inboxPrefix: "_INBOX_j.=host.h",
     credit: new Credit(WINDOW * 100, 100),
-    locate: () => {
-      located += 1;
-      return locate();
-    },
-    onRecord: ({ seq }) => {
-      delivered.push(seq);
-      next = seq + 1;
-    },
-    onFailure: ({ code }) => failed.push(code),
   });
+  start = () =>
+    reader.start({
+      locate: () => {
+        located += 1;
+        return locate();
+      },
+      onRecord: ({ seq }) => {
+        delivered.push(seq);
+        next = seq + 1;
+      },
+      onFailure: ({ code }) => failed.push(code),
+    });
 });
 
 afterEach(() => {
@@ -54,7 +58,7 @@ const RECORD = new Uint8Array(100);
 
 describe("reading", () => {
   test("begins where it is told to, unfiltered and without acknowledgements", async () => {
-    await reader.reset();
+    await start();
     const [made] = line.consumers;
     expect(made?.stream).toBe("PS_j_3");
     expect(made?.config).toMatchObject({
@@ -73,7 +77,7 @@ describe("reading", () => {
   });
 
   test("asks for more when half of what may be under way is folded, and not before", async () => {
-    await reader.reset();
+    await start();
     for (let seq = 5; seq < 15; seq++) line.record(seq, RECORD);
     expect(delivered).toEqual([5, 6, 7, 8, 9, 10, 11, 12, 13, 14]);
     reader.taken(4);
@@ -83,14 +87,14 @@ describe("reading", () => {
   });
 
   test("asks anew for all that may be under way after a reset, whatever was not folded before", async () => {
-    await reader.reset();
+    await start();
     for (let seq = 5; seq < 14; seq++) line.record(seq, RECORD);
     await reader.reset();
     expect(line.requests.map(({ batch }) => batch)).toEqual([WINDOW, WINDOW]);
   });
 
   test("gives each record once: an older one is left out", async () => {
-    await reader.reset();
+    await start();
     line.record(5, RECORD);
     line.record(6, RECORD);
     line.record(5, RECORD);
@@ -101,7 +105,7 @@ describe("reading", () => {
   });
 
   test("asks again for a record that was lost on the way", async () => {
-    await reader.reset();
+    await start();
     line.record(5, RECORD);
     line.record(7, RECORD);
     await settle();
@@ -113,7 +117,7 @@ describe("reading", () => {
   });
 
   test("hands a gap on that is there the second time, and asks again at the next", async () => {
-    await reader.reset();
+    await start();
     line.record(7, RECORD);
     await settle();
     expect([delivered, line.consumers.length]).toEqual([[], 2]);
@@ -130,7 +134,7 @@ describe("reading", () => {
 
 describe("the end of a request", () => {
   test("by its time is made good by another, for what did not come", async () => {
-    await reader.reset();
+    await start();
     line.record(5, RECORD);
     line.record(6, RECORD);
     reader.taken(2);
@@ -140,7 +144,7 @@ describe("the end of a request", () => {
   });
 
   test("by any other status has the journal read anew; a heartbeat does not", async () => {
-    await reader.reset();
+    await start();
     line.status(100);
     await settle();
     expect(line.consumers).toHaveLength(1);
@@ -152,7 +156,7 @@ describe("the end of a request", () => {
   });
 
   test("by one status after the other is followed by growing pauses", async () => {
-    await reader.reset();
+    await start();
     for (const [i, pauseMs] of [50, 100, 200].entries()) {
       line.status(503);
       await settle(pauseMs - 1);
@@ -163,7 +167,7 @@ describe("the end of a request", () => {
   });
 
   test("without a word for three heartbeats has the journal read anew", async () => {
-    await reader.reset();
+    await start();
     await settle(9_000);
     line.status(100);
     await settle(9_000);
@@ -180,7 +184,7 @@ describe("an error", () => {
       if (located === 3) locate = there;
       return Promise.reject(new PserverError("TIMEOUT", "the broker did not answer"));
     };
-    await reader.reset();
+    await start();
     line.record(5, RECORD);
     expect([delivered, located, failed]).toEqual([[5], 4, []]);
   });
@@ -196,7 +200,7 @@ describe("an error", () => {
     "DENIED",
   ] as const)("that stays, %s, ends it, once", async (code) => {
     locate = () => Promise.reject(new PserverError(code, "for good"));
-    await reader.reset();
+    await start();
     await reader.reset();
     await settle(60_000);
     expect(failed).toEqual([code]);
@@ -210,7 +214,7 @@ describe("an error", () => {
       const defect = new PserverError(code, "x is undefined");
       const failures = [...Array(9).fill(defect), new PserverError("TIMEOUT", "no answer")];
       locate = () => Promise.reject(failures.shift() ?? defect);
-      await reader.reset();
+      await start();
       expect([located, failed]).toEqual([20, [code]]);
     },
   );
@@ -226,7 +230,7 @@ describe("an error", () => {
     };
     for (const times of [9, 9]) {
       locate = failing(times);
-      await reader.reset();
+      await start();
     }
     line.record(5, RECORD);
     expect([delivered, failed]).toEqual([[5], []]);
@@ -237,7 +241,7 @@ describe("an error", () => {
     line.beforeAdd = async () => {
       if (failures-- > 0) throw new PserverError("NO_BROKER", "away");
     };
-    await reader.reset();
+    await start();
     line.record(5, RECORD);
     expect([delivered, line.open]).toEqual([[5], 1]);
   });
@@ -250,7 +254,7 @@ describe("a reset", () => {
       new Promise((resolve) => {
         go = resolve;
       });
-    const first = reader.reset();
+    const first = start();
     await settle();
     const second = reader.reset();
     const third = reader.reset();
@@ -262,7 +266,7 @@ describe("a reset", () => {
 
   test("after a reconnect does not wait for an answer that never comes", async () => {
     line.beforeAdd = () => new Promise(() => undefined);
-    void reader.reset();
+    void start();
     await settle();
     line.beforeAdd = () => Promise.resolve();
     await reader.reconnected();
@@ -276,7 +280,7 @@ describe("a reset", () => {
       new Promise((resolve) => {
         late = resolve;
       });
-    void reader.reset();
+    void start();
     await settle();
     line.beforeAdd = () => Promise.resolve();
     await reader.reconnected();
@@ -287,7 +291,7 @@ describe("a reset", () => {
 });
 
 test("nothing is delivered, asked for or reported once it has stopped", async () => {
-  await reader.reset();
+  await start();
   reader.stop();
   line.record(5, RECORD);
   reader.taken(WINDOW);

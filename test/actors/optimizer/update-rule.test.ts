@@ -11,9 +11,9 @@ import {
   shapeGradient,
 } from "../../../src/actors/optimizer/gradient.ts";
 import {
-  type StepRate,
   slotCount,
   UPDATE_CHUNK_BYTES,
+  type UpdateRate,
   updateRule,
 } from "../../../src/actors/optimizer/update-rule.ts";
 import { OPTIMIZERS, type ParameterConfig, toConfig } from "../../../src/protocol/config/index.ts";
@@ -45,7 +45,7 @@ class SteppedBlock {
     return this.#view(this.#pointers[i] ?? 0);
   }
 
-  step(config: ParameterConfig, rate: StepRate, gradient: readonly number[], chunk = Infinity) {
+  step(config: ParameterConfig, rate: UpdateRate, gradient: readonly number[], chunk = Infinity) {
     const rule = updateRule(kernels, config, this.#dtype);
     this.#view(this.#gradient).set(gradient);
     rule.begin(kernels, rate);

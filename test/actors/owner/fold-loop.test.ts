@@ -1,12 +1,12 @@
 // Proves how records get from the broker into the fold: in order, only while the owner allows it, with
-// copies of what has to wait; what becomes of holes, of records that were hurt on the way or in the
+// copies of what has to wait; what becomes of gaps, of records that were hurt on the way or in the
 // stream, and of errors. The journal is that of a writer, delivered by a connection without a broker.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { type JournalRecord, Shard } from "../../../src/actors/fold/shard.ts";
 import { Credit } from "../../../src/actors/journal/credit.ts";
-import type { Journal } from "../../../src/actors/journal/journal.ts";
+import { JournalReader } from "../../../src/actors/journal/reader.ts";
 import { FoldLoop } from "../../../src/actors/owner/fold-loop.ts";
-import type { Hole } from "../../../src/actors/owner/hole.ts";
+import type { JournalGap } from "../../../src/actors/owner/journal-gap.ts";
 import { Pace } from "../../../src/actors/owner/pace.ts";
 import { PserverError } from "../../../src/protocol/index.ts";
 import { rawMessage } from "../../protocol/raw-message.ts";
@@ -22,35 +22,37 @@ let loop: FoldLoop;
 let mayFold: boolean;
 let settled: number[];
 let advanced: number[];
-let holes: Hole[];
+let gaps: JournalGap[];
 let failed: string[];
-let onHole: (hole: Hole) => Promise<void>;
+let onGap: (hole: JournalGap) => Promise<void>;
 
 beforeEach(async () => {
   line = new JournalLine();
   shard = new Shard({ subjects: SUBJECTS, shard: SHARD });
   writer = new JournalWriter();
-  [mayFold, settled, advanced, holes, failed] = [true, [], [], [], []];
-  onHole = (hole) => {
-    shard.skipTo(hole.to);
+  [mayFold, settled, advanced, gaps, failed] = [true, [], [], [], []];
+  onGap = (gap) => {
+    shard.skipTo(gap.to);
     return Promise.resolve();
   };
   loop = new FoldLoop({
+    number: SHARD,
     shard,
-    journal: { shard: SHARD } as unknown as Journal,
-    connection: line.connection,
-    manager: line.manager,
-    inboxPrefix: "_INBOX_j.=host.h",
-    credit: new Credit(1_000_000, 100_000),
+    reader: new JournalReader({
+      connection: line.connection,
+      manager: line.manager,
+      inboxPrefix: "_INBOX_j.=host.h",
+      credit: new Credit(1_000_000, 100_000),
+    }),
     pace: new Pace(),
     events: {
       locate: () => Promise.resolve({ stream: "PS_j_3", generation: 1 }),
       mayFold: () => mayFold,
       onSettled: ({ outcome }) => settled.push(outcome.seq),
       onAdvanced: (bytes) => advanced.push(bytes),
-      onHole: (hole) => {
-        holes.push(hole);
-        return onHole(hole);
+      onGap: (gap) => {
+        gaps.push(gap);
+        return onGap(gap);
       },
       onFailure: ({ code }) => failed.push(code),
     },
@@ -139,7 +141,7 @@ describe("records", () => {
   });
 });
 
-describe("a hole", () => {
+describe("a gap", () => {
   /** Records 1 and 5; the reader hands a gap on when it is there the second time. */
   async function jump(): Promise<void> {
     deliver(writer.records[0] as JournalRecord);
@@ -150,37 +152,37 @@ describe("a hole", () => {
     }
   }
 
-  test("is passed over first, and the fold goes on behind it", async () => {
+  test("is skipped first, and the fold goes on behind it", async () => {
     await jump();
-    expect([holes, shard.seq, failed]).toEqual([[{ from: 2, to: 4 }], 5, []]);
+    expect([gaps, shard.seq, failed]).toEqual([[{ from: 2, to: 4 }], 5, []]);
   });
 
   test("holds the fold until that is done", async () => {
     let done: () => void = () => undefined;
-    onHole = (hole) =>
+    onGap = (gap) =>
       new Promise((resolve) => {
         done = () => {
-          shard.skipTo(hole.to);
+          shard.skipTo(gap.to);
           resolve();
         };
       });
     await jump();
     loop.poke();
-    expect([shard.seq, holes.length]).toEqual([1, 1]);
+    expect([shard.seq, gaps.length]).toEqual([1, 1]);
     done();
     await settle();
-    expect([shard.seq, holes.length]).toEqual([5, 1]);
+    expect([shard.seq, gaps.length]).toEqual([5, 1]);
   });
 
   test("that is a loss ends the fold", async () => {
-    onHole = () => Promise.reject(new PserverError("JOURNAL_DAMAGED", "record 2 is missing"));
+    onGap = () => Promise.reject(new PserverError("JOURNAL_DAMAGED", "record 2 is missing"));
     await jump();
     loop.poke();
     expect([failed, shard.seq]).toEqual([["JOURNAL_DAMAGED"], 1]);
   });
 
   test("that cannot be judged now has the journal read anew", async () => {
-    onHole = () => Promise.reject(new PserverError("TIMEOUT", "the broker did not answer"));
+    onGap = () => Promise.reject(new PserverError("TIMEOUT", "the broker did not answer"));
     await jump();
     expect(failed).toEqual([]);
     expect(line.consumers.at(-1)?.config.opt_start_seq).toBe(2);

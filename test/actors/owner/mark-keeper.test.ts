@@ -7,7 +7,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { recordCrc } from "../../../src/actors/fold/read-record.ts";
 import type { Journal } from "../../../src/actors/journal/journal.ts";
 import { checkJournal } from "../../../src/actors/owner/check-journal.ts";
-import { type HeadMark, headKey, saysMore } from "../../../src/actors/owner/head-mark.ts";
+import { type HeadMark, headKey, isLater } from "../../../src/actors/owner/head-mark.ts";
 import { MarkKeeper } from "../../../src/actors/owner/mark-keeper.ts";
 import { encodeMessage } from "../../../src/protocol/index.ts";
 import { MemoryBucket } from "../../support/memory-bucket.ts";
@@ -239,7 +239,7 @@ class World {
     if (this.#last?.term === before?.term && this.#last?.seq === before?.seq) return;
     // What was written is what this owner had folded, more than before, under no older term.
     expect(this.#last).toEqual(head);
-    expect(saysMore(head, before)).toBe(true);
+    expect(isLater(head, before)).toBe(true);
     expect(term).toBeGreaterThanOrEqual(before?.term ?? 0);
   }
 }

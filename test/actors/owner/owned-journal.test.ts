@@ -1,11 +1,12 @@
 // Proves what an owner does about its journal: what it takes for the head when it takes over, which
-// holes it passes over, and that it goes on behind one only when a snapshot says so. The journal is a
+// gaps it skips, and that it goes on behind one only when a snapshot says so. The journal is a
 // state that the test sets; snapshots are made in memory and fail when told to.
 import { beforeEach, describe, expect, test } from "vitest";
 import { recordCrc } from "../../../src/actors/fold/read-record.ts";
 import { Shard } from "../../../src/actors/fold/shard.ts";
 import type { Journal, JournalInfo } from "../../../src/actors/journal/journal.ts";
 import type { HeadMark } from "../../../src/actors/owner/head-mark.ts";
+import { JournalHead } from "../../../src/actors/owner/journal-head.ts";
 import { OwnedJournal } from "../../../src/actors/owner/owned-journal.ts";
 import type { ShardSnapshots } from "../../../src/actors/owner/shard-snapshots.ts";
 import type { CutHead } from "../../../src/actors/snapshot/snapshotter.ts";
@@ -27,13 +28,14 @@ const SIZE = { bytes: 9, bytesMax: 99 };
 let shard: Shard;
 let info: JournalInfo | undefined;
 let records: JournalWriter["records"];
-/** What became of each attempt to store a snapshot across a hole; then none fails. */
+/** What became of each attempt to store a snapshot across a gap; then none fails. */
 let failures: PserverError[];
 let attempts: number;
 let told: string[];
-/** Where the fold was in each snapshot that was stored across a hole. */
+/** Where the fold was in each snapshot that was stored across a gap. */
 let committed: number[];
 let owned: OwnedJournal;
+let head: JournalHead;
 /** What the newest manifest says, the generations that were opened, and what was committed of them. */
 let manifest: CutHead;
 /** Journals that are still there though they were left, how opening one ends, and those removed. */
@@ -78,7 +80,7 @@ function own(storage: "file" | "memory"): OwnedJournal {
       heads.push(manifest);
       return Promise.resolve();
     },
-    commitAcrossHole: (head: () => CutHead) => {
+    commitAcrossGap: (head: () => CutHead) => {
       head();
       attempts += 1;
       const failure = failures.shift();
@@ -87,7 +89,9 @@ function own(storage: "file" | "memory"): OwnedJournal {
       return Promise.resolve();
     },
   } as unknown as ShardSnapshots;
+  head = new JournalHead(SHARD);
   return new OwnedJournal({
+    head,
     host: "h",
     owner: "o",
     journal,
@@ -96,7 +100,7 @@ function own(storage: "file" | "memory"): OwnedJournal {
     snapshots,
     marks: { read: () => readMark() },
     onReplaced: () => told.push("replaced"),
-    onHoleStays: ({ code }) => told.push(code),
+    onGapRemains: ({ code }) => told.push(code),
   });
 }
 
@@ -116,15 +120,15 @@ beforeEach(() => {
 });
 
 /** The stream has used up sequences 5 to 8 without records, and holds record 9 if it `goesOn`. */
-function makeHole(goesOn: boolean): void {
+function makeGap(goesOn: boolean): void {
   info = { ...(info as JournalInfo), lastSeq: goesOn ? 9 : 8, missing: [5, 6, 7, 8] };
 }
 
 describe("a take-over", () => {
   test("has caught up at the last record, whatever sequences were used up after it", async () => {
-    makeHole(false);
+    makeGap(false);
     expect(await owned.locate()).toEqual({ stream: "stream 1", generation: 1 });
-    expect(owned.headSeq).toBe(FOLDED);
+    expect(head.seq).toBe(FOLDED);
   });
 
   test("finds out that its last record is damaged instead of waiting for it", async () => {
@@ -159,7 +163,7 @@ describe("the mark of a former owner", () => {
       return Promise.resolve({ term: 1, generation: 1, seq: FOLDED, recordCrc: crc(FOLDED) });
     };
     await owned.locate();
-    expect(owned.headSeq).toBe(FOLDED);
+    expect(head.seq).toBe(FOLDED);
   });
 
   test("says nothing of a journal that was made anew since", async () => {
@@ -245,29 +249,29 @@ describe("a journal that is replaced", () => {
   });
 });
 
-describe("a hole", () => {
-  test("that came later is passed over, and a snapshot says so before the fold goes on", async () => {
+describe("a gap", () => {
+  test("that came later is skipped, and a snapshot says so before the fold goes on", async () => {
     await owned.locate();
-    makeHole(true);
-    await owned.passOver({ from: 5, to: 8 });
+    makeGap(true);
+    await owned.skipGap({ from: 5, to: 8 });
     expect([shard.seq, shard.lastCrc]).toEqual([8, 0]);
     expect(committed).toEqual([8]);
   });
 
-  test("at the end of the journal that was taken over is passed over, too", async () => {
-    makeHole(false);
+  test("at the end of the journal that was taken over is skipped, too", async () => {
+    makeGap(false);
     await owned.locate();
-    makeHole(true);
-    await owned.passOver({ from: 5, to: 8 });
+    makeGap(true);
+    await owned.skipGap({ from: 5, to: 8 });
     expect(committed).toEqual([8]);
   });
 
   test("that is found when taking over is a loss: the former owner may have folded it", async () => {
-    makeHole(true);
+    makeGap(true);
     records[8] = { seq: 9, subject: "", payload: new Uint8Array() };
     await owned.locate();
-    expect(owned.headSeq).toBe(9);
-    await expect(owned.passOver({ from: 5, to: 8 })).rejects.toMatchObject({
+    expect(head.seq).toBe(9);
+    await expect(owned.skipGap({ from: 5, to: 8 })).rejects.toMatchObject({
       code: "JOURNAL_DAMAGED",
       details: { expected: 5, found: 9 },
     });
@@ -276,9 +280,9 @@ describe("a hole", () => {
 
   test("is judged by the first look at the journal, not by one after a reconnect", async () => {
     await owned.locate();
-    makeHole(true);
+    makeGap(true);
     await owned.locate();
-    await owned.passOver({ from: 5, to: 8 });
+    await owned.skipGap({ from: 5, to: 8 });
     expect(committed).toEqual([8]);
   });
 
@@ -288,15 +292,15 @@ describe("a hole", () => {
     info = undefined;
     await owned.locate();
     info = { created: "now", firstSeq: 1, lastSeq: 9, missing: [1, 2], lost: undefined, ...SIZE };
-    await owned.passOver({ from: 1, to: 2 });
+    await owned.skipGap({ from: 1, to: 2 });
     expect(committed).toEqual([2]);
   });
 
   test("is tried again while the broker cannot store the snapshot", async () => {
     await owned.locate();
-    makeHole(true);
+    makeGap(true);
     failures = [new PserverError("JOURNAL_FULL", "no space left on device")];
-    await owned.passOver({ from: 5, to: 8 });
+    await owned.skipGap({ from: 5, to: 8 });
     expect(told).toEqual(["JOURNAL_FULL"]);
     expect([attempts, committed]).toEqual([2, [8]]);
   });
@@ -304,26 +308,26 @@ describe("a hole", () => {
   test("stays where nothing explains why the snapshot fails: each attempt is told, the tenth ends it", async () => {
     withoutPauses();
     await owned.locate();
-    makeHole(true);
+    makeGap(true);
     failures = Array(50).fill(new PserverError("INTERNAL", "x is undefined"));
-    await expect(owned.passOver({ from: 5, to: 8 })).rejects.toMatchObject({ code: "INTERNAL" });
+    await expect(owned.skipGap({ from: 5, to: 8 })).rejects.toMatchObject({ code: "INTERNAL" });
     expect([attempts, committed]).toEqual([10, []]);
     expect(told).toEqual(Array(9).fill("INTERNAL"));
   });
 
   test("is left to another owner that has taken over", async () => {
     await owned.locate();
-    makeHole(true);
+    makeGap(true);
     failures = [new PserverError("NOT_OWNER", "another has taken over")];
-    await expect(owned.passOver({ from: 5, to: 8 })).rejects.toMatchObject({ code: "NOT_OWNER" });
+    await expect(owned.skipGap({ from: 5, to: 8 })).rejects.toMatchObject({ code: "NOT_OWNER" });
     expect(committed).toEqual([]);
   });
 
   test("is not tried again once the owner is closed", async () => {
     await owned.locate();
-    makeHole(true);
+    makeGap(true);
     failures = [new PserverError("JOURNAL_FULL", "no space left on device")];
-    const passed = owned.passOver({ from: 5, to: 8 });
+    const passed = owned.skipGap({ from: 5, to: 8 });
     owned.close();
     await passed;
     expect(committed).toEqual([]);

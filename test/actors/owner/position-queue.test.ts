@@ -18,9 +18,9 @@ beforeEach(() => {
   queue = new PositionQueue({
     shard: 0,
     fallbacks: () => [{ generation: 1, from: 4, to: 6 }],
-    lastSeq: (generation) => {
+    lastSeq: (generation, tell) => {
       looked.push(generation);
-      return new Promise((resolve) => looks.push(() => resolve(lastSeq)));
+      looks.push(() => tell(lastSeq));
     },
     onLost: ({ details }, wanted) => reported.push([details, wanted]),
   });

@@ -4,6 +4,7 @@
 import { describe, expect, test } from "vitest";
 import type { Journal, JournalInfo } from "../../../src/actors/journal/journal.ts";
 import { Retention } from "../../../src/actors/owner/retention.ts";
+import { KeptSnapshots } from "../../../src/actors/snapshot/kept-snapshots.ts";
 import type { StoredManifest } from "../../../src/actors/snapshot/manifest.ts";
 import type { SnapshotStore } from "../../../src/actors/snapshot/store.ts";
 
@@ -60,7 +61,11 @@ class Shelf {
 }
 
 function retention(shelf: Shelf, retainBytes: number, kept: StoredManifest[] = []): Retention {
-  return new Retention({ journal: shelf.journal, store: shelf.store, retainBytes, kept });
+  return new Retention({
+    journal: shelf.journal,
+    store: shelf.store,
+    kept: new KeptSnapshots(retainBytes, kept),
+  });
 }
 
 describe("retention", () => {
@@ -125,7 +130,7 @@ describe("retention", () => {
     shelf.lastSeq = 100;
     await kept.committed(shelf.manifest());
     shelf.lastSeq = 200;
-    await kept.committedAcrossHole(shelf.manifest());
+    await kept.committedAcrossGap(shelf.manifest());
     expect(kept.oldestSeq).toBe(200);
     expect(shelf.firstSeq).toBe(200);
     expect(shelf.messages).toEqual([4, 5, 6]);

@@ -8,7 +8,8 @@ import { FailedBlocks } from "../../../src/actors/owner/failed-blocks.ts";
 import { Intake } from "../../../src/actors/owner/intake.ts";
 import { PositionQueue } from "../../../src/actors/owner/position-queue.ts";
 import { Responder } from "../../../src/actors/owner/responder.ts";
-import { ShardRequests } from "../../../src/actors/owner/shard-requests.ts";
+import { ServedRequests } from "../../../src/actors/owner/served-requests.ts";
+import { refusingHandler, ShardRequests } from "../../../src/actors/owner/shard-requests.ts";
 import { StepQueue } from "../../../src/actors/owner/step-queue.ts";
 import { Refusals } from "../../../src/actors/requests/refusals.ts";
 import {
@@ -80,7 +81,6 @@ let net: HandedOn;
 let folded: Folded;
 let positions: PositionQueue;
 let requests: ShardRequests;
-let failure: PserverError | undefined;
 
 beforeEach(() => {
   net = new HandedOn();
@@ -90,31 +90,34 @@ beforeEach(() => {
   positions = new PositionQueue({
     shard: SHARD,
     fallbacks: () => [],
-    lastSeq: () => Promise.resolve(undefined),
+    lastSeq: () => undefined,
     onLost: () => undefined,
   });
-  failure = undefined;
-  requests = new ShardRequests({
-    connection: net.connection,
-    subjects: SUBJECTS,
-    intake: new Intake(new Refusals()),
-    responder: new Responder(net.connection, new BufferPool()),
-    failedBlocks: new FailedBlocks(net.connection, SUBJECTS, SHARDS),
-    owner: {
+  const responder = new Responder(net.connection, new BufferPool());
+  requests = new ShardRequests(
+    {
+      shard: SHARD,
+      connection: net.connection,
+      subjects: SUBJECTS,
+      intake: new Intake(new Refusals()),
+      responder,
+      failedBlocks: new FailedBlocks(net.connection, SUBJECTS, SHARDS),
+      mayAnswer: () => true,
+    },
+    new ServedRequests({
       number: SHARD,
       shard: folded.shard,
       positions,
       steps: new StepQueue(SHARD),
+      responder,
       fallbacks: () => [],
       position: () => ({ generation: 1, seq: folded.shard.seq }),
-      failure: () => failure,
-      mayAnswer: () => true,
       snapshot: () => Promise.reject(new PserverError("CLOSED", "no snapshots here")),
       status: () => ({}),
       memory: () => ({}),
-    },
-  });
-  requests.open();
+    }),
+  );
+  requests.open(folded.shard.blocks());
 });
 
 function ask(request: Partial<PullRequest> = {}, index?: PartIndex): void {
@@ -244,8 +247,8 @@ describe("a shard that has failed", () => {
   const own = (name: string): number => (SHARD - (hashName(name) % SHARDS) + SHARDS) % SHARDS;
 
   beforeEach(() => {
-    failure = new PserverError("JOURNAL_LOST", "records 7 to 9 are lost", { from: 7, to: 9 });
-    requests.openFailed();
+    const failure = new PserverError("JOURNAL_LOST", "records 7 to 9 are lost", { from: 7, to: 9 });
+    requests.openFailed(refusingHandler(() => failure));
   });
 
   test("says so of blocks that it does not know, once", async () => {

@@ -56,31 +56,27 @@ beforeEach(() => {
     },
   } as unknown as SnapshotStore;
   const manifest: StoredManifest = { seq: 9, manifest: FIRST };
-  snapshots = new ShardSnapshots(
-    {
-      shard: SHARD,
-      subjects: SUBJECTS,
-      journal: {
-        info: () => Promise.resolve(journal),
-        purgeBelow: (generation: number, seq: number) => {
-          purged.push([generation, seq]);
-          return Promise.resolve();
-        },
-      } as unknown as Journal,
-      store,
-      snapshotBytes: 1_000,
-      retainBytes: 5_000,
-      partBytesMax: 1_000,
-      snapshotBudget: new SnapshotBudget(new BufferPool()),
-      onSnapshotFailed: ({ code }) => told.push(code),
-    },
-    {
-      holding: { shard, stored: new Map(), manifest },
-      kept: [manifest],
-      onProgress: () => undefined,
-      onDeposed: ({ code }) => told.push(`deposed: ${code}`),
-    },
-  );
+  snapshots = new ShardSnapshots({
+    shard: SHARD,
+    subjects: SUBJECTS,
+    journal: {
+      info: () => Promise.resolve(journal),
+      purgeBelow: (generation: number, seq: number) => {
+        purged.push([generation, seq]);
+        return Promise.resolve();
+      },
+    } as unknown as Journal,
+    store,
+    snapshotBytes: 1_000,
+    retainBytes: 5_000,
+    partBytesMax: 1_000,
+    snapshotBudget: new SnapshotBudget(new BufferPool()),
+    onSnapshotFailed: ({ code }) => told.push(code),
+    recovered: { shard, stored: new Map(), manifest },
+    kept: [manifest],
+    onProgress: () => undefined,
+    onDeposed: ({ code }) => told.push(`deposed: ${code}`),
+  });
 });
 
 afterEach(() => {
@@ -239,7 +235,7 @@ describe("a snapshot", () => {
 
   test("across a hole is the only one that stays, with the journal after it", async () => {
     shard.apply(writer.init(Float32Array.of(1)));
-    await snapshots.commitAcrossHole(() => {
+    await snapshots.commitAcrossGap(() => {
       shard.skipTo(7);
       return snapshots.head();
     });

@@ -1,7 +1,7 @@
 // Proves which requests about steps are answered at once, which wait, how waiting ends, and that whoever
 // waited in vain is told for whom.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { StepTable } from "../../../src/actors/fold/steps.ts";
+import { StepTable } from "../../../src/actors/fold/step-table.ts";
 import { StepQueue, type WantedStep } from "../../../src/actors/owner/step-queue.ts";
 import { PserverError, toSynchronization } from "../../../src/protocol/index.ts";
 

@@ -1,8 +1,10 @@
 import type { FoldState } from "../../../src/actors/fold/fold-state.ts";
-import { Shard } from "../../../src/actors/fold/shard.ts";
+import { type Settled, Shard } from "../../../src/actors/fold/shard.ts";
+import { FoldQueue } from "../../../src/actors/owner/fold-queue.ts";
 import { packValue, unpackValue } from "../../../src/protocol/codec.ts";
 import type { Outcome } from "../../../src/protocol/outcomes.ts";
 import type { MemoryPool } from "../fold-maker.ts";
+import { promise } from "../violation.ts";
 import { type Entry, PARAMETER } from "./records.ts";
 
 /** A snapshot: the state packed, and all slots of the one block, if there is one. */
@@ -36,11 +38,17 @@ export function restoreFold(pool: MemoryPool, shard: number, { state, slots }: S
   });
 }
 
-/** A host that owns a shard, or still believes so. */
+/**
+ * A host that owns a shard; its records are folded by the actors' `FoldQueue`. Models are: its snapshots,
+ * which are whole copies, because the other simulation runs the code that makes them; and its requests,
+ * which never wait, because trainers ask again and again.
+ */
 export class Owner {
   readonly fold: Shard;
   readonly #journal: readonly Entry[];
   readonly #faults: OwnerFaults;
+  readonly #queue: FoldQueue;
+  #settled: Settled | undefined;
 
   constructor(options: {
     readonly shard: number;
@@ -54,6 +62,13 @@ export class Owner {
     this.#faults = options.faults;
     this.fold =
       from === undefined ? new Shard({ ...pool.options(), shard }) : restoreFold(pool, shard, from);
+    this.#queue = new FoldQueue({
+      shard: this.fold,
+      mayFold: () => true,
+      onSettled: (settled) => {
+        this.#settled = settled;
+      },
+    });
   }
 
   /** Folds some records; the answer to each goes to `settle`. */
@@ -61,8 +76,17 @@ export class Owner {
     for (let left = count; left > 0; left--) {
       const entry = this.#journal[this.fold.seq];
       if (entry === undefined) return;
-      settle(entry, this.fold.apply(entry)?.outcome);
+      this.#queue.add(entry);
+      const stop = this.#queue.fold();
+      promise(stop.kind === "idle", () => `the fold stops at record ${entry.seq}: ${stop.kind}`);
+      settle(entry, this.#takeSettled()?.outcome);
     }
+  }
+
+  #takeSettled(): Settled | undefined {
+    const settled = this.#settled;
+    this.#settled = undefined;
+    return settled;
   }
 
   snapshot(): Snapshot {

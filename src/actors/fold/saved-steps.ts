@@ -2,21 +2,24 @@ import type { Fields } from "../../protocol/codec.ts";
 import { flagField, integerField, listField, textField } from "../../protocol/fields.ts";
 import { MEMBERS_MAX, TRAINERS_MAX } from "../../protocol/limits.ts";
 
-/** The steps of a shard as a snapshot holds them. */
-export interface StepState {
-  /** Of the last members that were told; 0 before the first. */
+/** The step table of a shard in the state of a snapshot. */
+export interface SavedSteps {
+  /** Revision of the members; 0 before the first `members` record. */
   readonly revision: number;
   readonly started: boolean;
-  /** The last step that has closed. */
+  /** Last closed step. */
   readonly closed: number;
-  /** Each member with the last step it has ended, ascending by id. */
+  /** Members with the last step that each has ended, ascending by id. */
   readonly members: readonly (readonly [trainer: string, clock: number])[];
-  /** Who has sent a gradient of the open step, ascending. */
+  /** Senders of gradients of the open step, ascending. */
   readonly participants: readonly string[];
 }
 
-/** @throws BAD_MESSAGE if the entries are no steps; whether a fold can have them is not asked. */
-export function parseStepState(fields: Fields): StepState {
+/**
+ * Reads a saved step table and checks each field by itself; `StepTable.restore` checks the whole.
+ * @throws BAD_MESSAGE if a field is missing or malformed.
+ */
+export function parseSavedSteps(fields: Fields): SavedSteps {
   return {
     revision: integerField(fields, "revision"),
     started: flagField(fields, "started"),

@@ -13,8 +13,8 @@ import type { MarkKeeper } from "./mark-keeper.ts";
 import type { Pace } from "./pace.ts";
 import type { Responder } from "./responder.ts";
 
-/** What one shard's owner needs; connections belong to the worker. */
-export interface ShardOwnerOptions {
+/** Dependencies of the owner of one shard. Connections belong to the worker. */
+export interface ShardOwnerDeps {
   readonly shard: number;
   readonly host: string;
   readonly subjects: JobSubjects;
@@ -26,41 +26,39 @@ export interface ShardOwnerOptions {
   readonly manager: JetStreamManager;
   readonly inboxPrefix: string;
   readonly dataConnection: NatsConnection;
-  /** Shared by the shards of the worker, as is the responder. */
+  /** Shared by the shards of the worker, as are the responder, `failedBlocks` and `pace`. */
   readonly intake: Intake;
   readonly responder: Responder;
-  /** Of all shards of the worker: answers pulls of blocks that a failed shard does not know. */
   readonly failedBlocks: FailedBlocks;
   readonly credit: Credit;
-  /** Of all shards of the worker. */
   readonly pace: Pace;
-  /** Bytes of journal after which a snapshot is made. */
+  /** Bytes of the journal between two snapshots. */
   readonly snapshotBytes: number;
   readonly retainBytes: number;
   readonly partBytesMax: number;
   /** Shared by the shards of the worker. */
   readonly snapshotBudget: SnapshotBudget;
-  /** How often a shard that has failed is looked at. */
+  /** Interval of looks for the recovery of a failed shard. */
   readonly leaseMs: number;
-  /** Whether the lease has not run out on this host's own clock. */
+  /** Whether the lease has not run out on this host's clock. */
   readonly mayAnswer: () => boolean;
-  /** Of the host, for all its shards. */
+  /** Memory of the host, for all its shards. */
   readonly memory: HostMemory;
   readonly onServing: () => void;
-  /** The shard does not fit into the host's memory; its owner tries again, and serves nothing. */
+  /** Called when the shard does not fit into the host's memory; the owner retries, and serves nothing. */
   readonly onNoMemory: (error: PserverError) => void;
-  /** A snapshot could not be made; the shard goes on and tries again later. */
+  /** Called when a snapshot has failed; it is retried while the shard goes on. */
   readonly onSnapshotFailed: (error: PserverError) => void;
-  /** How far the shard is folded could not be noted; told once until it can be again. */
+  /** Called for the first failure to write a mark after a success. */
   readonly onMarkFailed: (error: PserverError) => void;
-  /** A trainer has named a later record than the journal holds; told once a minute at most. */
+  /** Called when a trainer has seen a later record than the journal holds; once a minute at most. */
   readonly onLossReported: (error: PserverError) => void;
   readonly onFailure: (error: PserverError) => void;
-  /** The shard, which had failed, was taken over by somebody else since: it can be taken over again. */
+  /** Called when somebody else has recovered the failed shard: it can be taken over again. */
   readonly onRecovered: (manifest: Manifest) => void;
 }
 
-/** Where an owner stands. */
+/** State of an owner. */
 export type OwnerState =
   | "taking-over"
   | "no-memory"

@@ -6,7 +6,6 @@ import {
 } from "../../protocol/index.ts";
 import { mapConcurrently } from "../concurrent.ts";
 import type { BlockHeader } from "../fold/block.ts";
-import type { ShardHooks } from "../fold/block-table.ts";
 import { parseFoldState } from "../fold/fold-state.ts";
 import { Shard } from "../fold/shard.ts";
 import { heldBytes, slotPlan } from "../fold/slots.ts";
@@ -17,10 +16,10 @@ import type { SnapshotStore } from "../snapshot/store.ts";
 import { journalLost } from "./check-journal.ts";
 import type { MarkKeeper } from "./mark-keeper.ts";
 
-/** A shard as its owner holds it right after taking it over: the newest snapshot, fenced. */
-export interface Holding {
+/** A shard restored from its newest snapshot, whose manifest fences off former owners. */
+export interface RecoveredShard {
   readonly shard: Shard;
-  /** Pieces that the newest manifest names. */
+  /** Pieces that the newest manifest names, by block. */
   readonly stored: ReadonlyMap<string, BlockPieces>;
   /** The newest manifest, written again under this owner's term; undefined for a new shard. */
   readonly manifest: StoredManifest | undefined;
@@ -29,39 +28,33 @@ export interface Holding {
 /** Pieces read from the broker at one time. */
 const READS_AT_ONCE = 4;
 
-/** Whose shard is taken over by whom. */
-export interface TakeOverOptions {
+/** Dependencies of {@link recoverShard}. */
+export interface RecoverDeps {
   readonly subjects: JobSubjects;
   readonly shard: number;
   readonly host: string;
-  /** Token of this taking over, unlike that of any other. */
+  /** Token unique to this take-over. */
   readonly owner: string;
   readonly store: SnapshotStore;
   readonly journal: Pick<Journal, "shard" | "lastSeq">;
   readonly marks: Pick<MarkKeeper, "read">;
-  readonly hooks: ShardHooks;
-  /** Sets memory aside for the values of these blocks, in bytes; @throws NO_MEMORY. */
+  /** Reserves memory for the values of these blocks. @throws NO_MEMORY. */
   readonly reserve: (valueBytes: number, blocks: readonly BlockHeader[]) => void;
 }
 
 /**
- * Takes a shard over: writes its newest manifest again under the next term, so that the former
- * owner's next write is refused, and loads the snapshot that it names. Where that one is damaged
- * the one before it is as good: the journal reaches back to it.
- * @throws NOT_OWNER if somebody else takes it over at the same time, SNAPSHOT_DAMAGED if no
- * snapshot can be loaded, also because none is left of a shard that has a journal, JOURNAL_LOST if
- * nothing at all is left of a shard that was folded, NO_MEMORY before memory is asked for that the host
- * does not have.
+ * Takes a shard over: writes its newest manifest again under the next term, so that the broker refuses
+ * the former owner's next write, and loads the snapshot that it names, or, if that one is damaged, an
+ * older one: the journal reaches back to it.
+ * @throws NOT_OWNER if somebody else takes it over at the same time; SNAPSHOT_DAMAGED if no snapshot
+ * can be loaded, or none is left of a shard that has a journal; JOURNAL_LOST if neither is left of a
+ * shard that was folded; NO_MEMORY, before allocating, if the host lacks the memory.
  */
-export async function takeShardOver(options: TakeOverOptions): Promise<Holding> {
-  const { subjects, shard: number, host, owner, store, hooks } = options;
-  const last = (await store.lastManifest()) ?? (await findOlderLife(options));
+export async function recoverShard(deps: RecoverDeps): Promise<RecoveredShard> {
+  const { subjects, shard, host, owner, store } = deps;
+  const last = (await store.lastManifest()) ?? (await checkIsNew(deps));
   if (last === undefined) {
-    return {
-      shard: new Shard({ subjects, shard: number, hooks }),
-      stored: new Map(),
-      manifest: undefined,
-    };
+    return { shard: new Shard({ subjects, shard }), stored: new Map(), manifest: undefined };
   }
   const term = last.manifest.term + 1;
   const manifest: Manifest = { ...last.manifest, term, host, owner };
@@ -69,29 +62,29 @@ export async function takeShardOver(options: TakeOverOptions): Promise<Holding> 
   // The copy under the older term names the same snapshot.
   await store.remove([last.seq]);
   try {
-    return await loadSnapshot(options, { seq, manifest });
+    return await loadSnapshot(deps, { seq, manifest });
   } catch (error) {
     if (ensureError(error).code !== "SNAPSHOT_DAMAGED") throw error;
-    return await loadOlder(options, { seq, manifest }, error);
+    return await loadOlder(deps, { seq, manifest }, error);
   }
 }
 
 /**
- * Makes sure that a shard without a manifest is new. A manifest is stored before everything else, so
- * what there is without one belongs to a shard that has lost its snapshots. Another host may be
- * making the shard at this moment: then its manifest is there by now.
+ * Passes if a shard without a manifest is new: a manifest is stored before anything else, so a journal
+ * or a mark without one belongs to a shard that has lost its snapshots.
+ * @returns the manifest if another host has created the shard meanwhile.
  * @throws SNAPSHOT_DAMAGED, JOURNAL_LOST
  */
-async function findOlderLife(options: TakeOverOptions): Promise<StoredManifest | undefined> {
-  const { store, journal, marks } = options;
+async function checkIsNew(deps: RecoverDeps): Promise<StoredManifest | undefined> {
+  const { store, journal, marks } = deps;
   const mark = await marks.read();
-  // The first one, if nothing was ever noted.
   const generation = mark?.generation ?? 1;
   const hasJournal = (await journal.lastSeq(generation)) !== undefined;
   if (!hasJournal && mark === undefined) return undefined;
   const last = await store.lastManifest();
   if (last !== undefined) return last;
-  if (!hasJournal) throw journalLost(journal, 1, mark?.seq ?? 0, "and all snapshots are gone");
+  if (!hasJournal)
+    throw journalLost(journal.shard, 1, mark?.seq ?? 0, "and all snapshots are gone");
   const { shard } = journal;
   throw new PserverError(
     "SNAPSHOT_DAMAGED",
@@ -100,23 +93,23 @@ async function findOlderLife(options: TakeOverOptions): Promise<StoredManifest |
   );
 }
 
-/** Loads the newest older snapshot of the journal that is whole, and makes it the newest. */
+/** Loads the newest older snapshot of the same journal that can be read, and commits it as the newest. */
 async function loadOlder(
-  options: TakeOverOptions,
+  deps: RecoverDeps,
   damaged: StoredManifest,
   error: unknown,
-): Promise<Holding> {
-  const { store } = options;
+): Promise<RecoveredShard> {
+  const { store } = deps;
   const { term, host, owner, generation, created } = damaged.manifest;
   for (const older of (await store.manifests()).reverse()) {
     const usable = older.seq < damaged.seq && older.manifest.generation === generation;
     if (!usable || older.manifest.created !== created) continue;
     try {
       const manifest: Manifest = { ...older.manifest, term, host, owner };
-      const held = await loadSnapshot(options, { seq: damaged.seq, manifest });
+      const recovered = await loadSnapshot(deps, { seq: damaged.seq, manifest });
       const seq = await store.commit(manifest, damaged.seq);
       await store.remove([damaged.seq]);
-      return { ...held, manifest: { seq, manifest } };
+      return { ...recovered, manifest: { seq, manifest } };
     } catch (cause) {
       if (ensureError(cause).code !== "SNAPSHOT_DAMAGED") throw cause;
     }
@@ -125,23 +118,22 @@ async function loadOlder(
 }
 
 /**
- * The shard as the snapshot of a manifest has it.
- * @throws SNAPSHOT_DAMAGED if a piece of it is lost or changed; what `reserve` throws.
+ * Restores the shard from the snapshot of a manifest.
+ * @throws SNAPSHOT_DAMAGED if a piece of it is lost or has changed; the errors of `reserve`.
  */
 export async function loadSnapshot(
-  options: Pick<TakeOverOptions, "subjects" | "shard" | "store" | "hooks"> &
-    Partial<Pick<TakeOverOptions, "reserve">>,
+  deps: Pick<RecoverDeps, "subjects" | "shard" | "store"> & Partial<Pick<RecoverDeps, "reserve">>,
   stored: StoredManifest,
-): Promise<Holding> {
-  const { subjects, shard: number, store, hooks } = options;
+): Promise<RecoveredShard> {
+  const { subjects, shard: number, store } = deps;
   const state = await readSnapshotState(store, stored.manifest);
   const { blocks, synchronization } = parseFoldState(state.fold);
   const valueBytes = blocks.map((block) => heldBytes(block, slotPlan(block, synchronization)));
-  options.reserve?.(
+  deps.reserve?.(
     valueBytes.reduce((sum, bytes) => sum + bytes, 0),
     blocks,
   );
-  const shard = Shard.restoreEmpty({ subjects, shard: number, hooks }, state.fold);
+  const shard = Shard.restoreEmpty({ subjects, shard: number }, state.fold);
   await loadBlocks(shard, state.pieces, store);
   const pieces = state.pieces.map(
     (entry) => [blockKey(entry.parameter, entry.index), entry] as const,
@@ -149,7 +141,7 @@ export async function loadSnapshot(
   return { shard, stored: new Map(pieces), manifest: stored };
 }
 
-/** Fills the blocks of a restored shard from their pieces, a few at a time. */
+/** Loads the slots of a restored shard from their pieces, a few at a time. */
 async function loadBlocks(
   shard: Shard,
   pieces: readonly BlockPieces[],
@@ -165,8 +157,8 @@ async function loadBlocks(
 }
 
 /**
- * Whether what looks like a loss to this owner is another owner's doing: to one who has slept while
- * another owner purged and replaced journals, records are missing that nobody lost.
+ * Whether an apparent loss follows from another owner's take-over: an owner that was paused misses
+ * records of journals that its successor has purged or replaced.
  */
 export async function isDeposed(
   { code }: PserverError,
@@ -178,7 +170,7 @@ export async function isDeposed(
     const last = await store.lastManifest();
     return last?.manifest.owner !== owner;
   } catch {
-    // Unknown: the finding stands until the shard is taken over again.
+    // Unknown: the error stays until the shard is taken over again.
     return false;
   }
 }

@@ -3,18 +3,18 @@ import { PserverError } from "../../protocol/errors.ts";
 import type { ShardMemory } from "../memory/shard-memory.ts";
 import { accumulate } from "../optimizer/gradient.ts";
 import { type FloatDtype, UPDATE_CHUNK_BYTES } from "../optimizer/update-rule.ts";
+import { eachShaped } from "./apply-gradient.ts";
 import type { StoredBlock } from "./block.ts";
 import type { BlockTable } from "./block-table.ts";
-import type { GradientChange } from "./check-push.ts";
+import type { GradientChange } from "./check-record.ts";
 import { ElementRanges } from "./element-ranges.ts";
-import { eachShaped } from "./gradient-step.ts";
 import { countUpdate } from "./row-counts.ts";
 import { RuleRun } from "./rule-run.ts";
 import { isFloat } from "./tensor-arithmetic.ts";
 
-// In a job that applies steps, gradients are added up in a slot of their block until the step closes.
+// In a `sync` job, gradients are added up in a slot of their block until the step closes.
 
-/** What steps are applied with. */
+/** State that the open step is applied to. */
 export interface StepContext {
   readonly memory: ShardMemory;
   readonly blocks: BlockTable;
@@ -23,8 +23,8 @@ export interface StepContext {
 const SCALE = { float32: "scaleF32", float64: "scaleF64" } as const;
 
 /**
- * Adds a trainer's gradient, scaled and clipped, to the open step of its block. Neither the values nor
- * the version change. That the step takes it has been checked.
+ * Adds a trainer's gradient, scaled and clipped, to the open step of its block. Values and version
+ * stay. The step must have been checked before.
  */
 export function accumulateGradient(
   { memory, blocks }: StepContext,
@@ -46,9 +46,9 @@ export function accumulateGradient(
 }
 
 /**
- * Applies the open step of each of these blocks that has one: one update by the optimizer's rule, with
- * the sum of the gradients divided by `divisor`. Of a sparse parameter, only rows that a gradient of
- * the step named are updated.
+ * Applies the open step of each of these blocks that has one: a single update by the optimizer's
+ * rule with the sum of the gradients divided by `divisor`. Of a sparse parameter, only rows named by
+ * a gradient of the step are updated.
  */
 export function closeStep(
   { memory, blocks }: StepContext,
@@ -83,7 +83,7 @@ function applyOpenStep(memory: ShardMemory, block: StoredBlock, share: number): 
   if (block.plan.touched !== undefined) block.slotBytes(block.plan.touched).fill(0);
 }
 
-/** Marks rows of a sparse parameter, by default all, as named by a gradient of the open step. */
+/** Marks rows of a sparse parameter as named by a gradient of the open step; undefined for all. */
 function touch(block: StoredBlock, rows: Uint32Array | undefined): void {
   if (block.plan.touched === undefined) return;
   const touched = block.slotBytes(block.plan.touched);
@@ -91,7 +91,7 @@ function touch(block: StoredBlock, rows: Uint32Array | undefined): void {
   else for (const row of rows) touched[row] = 1;
 }
 
-/** The rows that gradients of the open step have named, ascending; undefined for all. */
+/** Rows named by gradients of the open step, ascending; undefined for all. */
 function touchedRows(block: StoredBlock): Uint32Array | undefined {
   if (block.plan.touched === undefined) return undefined;
   const touched = block.slotBytes(block.plan.touched);
@@ -104,7 +104,7 @@ function touchedRows(block: StoredBlock): Uint32Array | undefined {
   return rows.subarray(0, count);
 }
 
-/** Where the open step of a block is added up. */
+/** Type and address of the sum of gradients. @throws INTERNAL if the block has no slot for one. */
 function openSlots(block: StoredBlock): { dtype: FloatDtype; sum: number } {
   const { dtype, plan } = block;
   if (isFloat(dtype) && plan.accumulator !== undefined) {

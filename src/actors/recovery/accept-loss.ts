@@ -1,12 +1,12 @@
 import { randomUUID } from "node:crypto";
 import { ensureError, type Fallback, PserverError, quoteName } from "../../protocol/index.ts";
-import type { Block } from "../fold/block.ts";
 import { Shard } from "../fold/shard.ts";
 import { Credit } from "../journal/credit.ts";
-import { type Holding, loadSnapshot } from "../owner/holding.ts";
+import { JournalHead } from "../owner/journal-head.ts";
 import type { MarkKeeper } from "../owner/mark-keeper.ts";
 import { OwnedJournal } from "../owner/owned-journal.ts";
-import type { ShardOwnerOptions } from "../owner/shard-owner-options.ts";
+import { loadSnapshot, type RecoveredShard } from "../owner/recover-shard.ts";
+import type { ShardOwnerDeps } from "../owner/shard-owner-deps.ts";
 import { ShardSnapshots } from "../owner/shard-snapshots.ts";
 import type { Manifest, StoredManifest } from "../snapshot/manifest.ts";
 import { blockKey } from "../snapshot/state.ts";
@@ -15,9 +15,9 @@ import { foldPrefix } from "./fold-prefix.ts";
 import type { InitializedBlock } from "./initialized-blocks.ts";
 import { lackedBlocks } from "./inspect-snapshots.ts";
 
-/** What a shard is recovered with: as an owner has it, on one connection. */
-export type RecoverOptions = Pick<
-  ShardOwnerOptions,
+/** Dependencies of {@link acceptLoss}: those of an owner, on one connection. */
+export type AcceptLossDeps = Pick<
+  ShardOwnerDeps,
   | "shard"
   | "host"
   | "subjects"
@@ -29,60 +29,60 @@ export type RecoverOptions = Pick<
   | "partBytesMax"
   | "snapshotBudget"
 > & {
-  readonly connection: ShardOwnerOptions["journalConnection"];
-  /** How far former owners had folded, as they noted it outside the journal. */
+  readonly connection: ShardOwnerDeps["journalConnection"];
+  /** Mark of former owners. */
   readonly marks: Pick<MarkKeeper, "read">;
   readonly payloadBytesMax: number;
   /** The blocks that the shard must have. */
   readonly initialized: readonly InitializedBlock[];
-  /** Says which records were read and stored so far, for whoever waits. */
-  readonly onStep?: (step: RecoveryStep) => void;
+  /** Called after each stage. */
+  readonly onStage?: (stage: RecoveryStage) => void;
 };
 
-/** What has been done of a recovery. Until `committed` the shard is as it was. */
-export type RecoveryStep = "loaded" | "folded" | "committed" | "opened";
+/** Completed stage of a recovery. Before `committed`, the shard is unchanged. */
+export type RecoveryStage = "loaded" | "folded" | "committed" | "opened";
 
-/** A shard that goes on. */
-export interface RecoveredState {
+/** A shard that goes on under a new generation. */
+export interface AcceptedLoss {
   readonly shard: number;
   /** The new generation. */
   readonly generation: number;
-  /** What the shard did not keep of each journal that was left, the newest last. */
+  /** Records lost with each journal that was abandoned, the newest journal last. */
   readonly fallbacks: readonly Fallback[];
 }
 
-/** Bytes of journal under way while a prefix is folded. */
+/** Credit of the journal reader while a prefix is folded. */
 const CREDIT_BYTES = 32 * 1024 ** 2;
 
 /**
- * Has a shard go on from what was chosen, under a new generation, so that no position means two things.
- * The one write that does it is a manifest after the newest that was found: whoever has written since,
- * be it an owner or another recovery, makes it fail, and nothing is changed. A host completes what is
- * interrupted after it.
- * @throws NOT_OWNER if somebody else has written a manifest since the shard was looked at;
- * SNAPSHOT_DAMAGED, JOURNAL_DAMAGED if what was chosen cannot be read any more; INCOMPLETE if blocks of
- * initialized parameters would be missing; NO_SPACE.
+ * Continues a shard from the chosen state, under a new generation, so that positions stay unambiguous.
+ * The decisive write is a manifest after the newest one found: if an owner or another recovery has
+ * written since, it fails, and nothing changes. If it is interrupted later, a host completes the rest.
+ * @throws NOT_OWNER if somebody else has written a manifest since the inspection; SNAPSHOT_DAMAGED,
+ * JOURNAL_DAMAGED if the chosen state can no longer be read; INCOMPLETE if blocks of initialized
+ * parameters would be missing; NO_SPACE.
  */
-export async function recoverShard(
-  options: RecoverOptions,
+export async function acceptLoss(
+  deps: AcceptLossDeps,
   findings: ShardFindings,
   choice: RecoveryChoice,
-): Promise<RecoveredState> {
-  const { host, journal, journalStorage: storage, store, marks, onStep } = options;
+): Promise<AcceptedLoss> {
+  const { host, journal, journalStorage: storage, store, marks, onStage } = deps;
   const entries = await store.manifestEntries();
   const base = entries.find(({ seq }) => seq === choice.manifestSeq)?.manifest;
   const newest = entries.findLast(({ manifest }) => manifest !== undefined)?.manifest;
-  const { shard, stored } = await rebuild(options, choice, base);
+  const { shard, stored } = await rebuild(deps, choice, base);
   const owner = randomUUID();
-  const snapshots = new ShardSnapshots(
-    { ...options, snapshotBytes: 0, retainBytes: 0, onSnapshotFailed: () => undefined },
-    {
-      holding: { shard, stored, manifest: fence(options, findings, { base, newest, owner }) },
-      kept: [],
-      onProgress: () => undefined,
-      onDeposed: () => undefined,
-    },
-  );
+  const snapshots = new ShardSnapshots({
+    ...deps,
+    snapshotBytes: 0,
+    retainBytes: 0,
+    onSnapshotFailed: () => undefined,
+    recovered: { shard, stored, manifest: fence(deps, findings, { base, newest, owner }) },
+    kept: [],
+    onProgress: () => undefined,
+    onDeposed: () => undefined,
+  });
   const owned = new OwnedJournal({
     host,
     owner,
@@ -90,15 +90,16 @@ export async function recoverShard(
     storage,
     shard,
     snapshots,
+    head: new JournalHead(deps.shard),
     marks,
-    onReplaced: () => onStep?.("committed"),
-    onHoleStays: () => undefined,
+    onReplaced: () => onStage?.("committed"),
+    onGapRemains: () => undefined,
   });
   try {
     await owned.replace(leftJournals(findings, choice, { shard, newest }));
-    onStep?.("opened");
+    onStage?.("opened");
   } catch (error) {
-    // Once it is committed a host may take the shard over at once, and makes the journal itself.
+    // After the commit a host may take the shard over at once, and creates the journal itself.
     const isCommitted = snapshots.head().generation > findings.generation;
     if (ensureError(error).code !== "NOT_OWNER" || !isCommitted) throw error;
   } finally {
@@ -106,44 +107,39 @@ export async function recoverShard(
     owned.close();
   }
   const { generation, fallbacks } = snapshots.head();
-  return { shard: options.shard, generation, fallbacks };
+  return { shard: deps.shard, generation, fallbacks };
 }
 
-/** The state that was chosen, and the pieces of it that are stored. */
+/** The chosen state, and its pieces that are stored. */
 async function rebuild(
-  options: RecoverOptions,
+  deps: AcceptLossDeps,
   choice: RecoveryChoice,
   base: Manifest | undefined,
-): Promise<Pick<Holding, "shard" | "stored">> {
-  const { subjects, shard: number, store, journal, payloadBytesMax, onStep } = options;
-  // A block made anew may have the epoch and version of the one whose pieces are stored.
-  const removed = new Set<string>();
-  const hooks = {
-    blockRemoved: ({ parameter, index }: Block) => removed.add(blockKey(parameter, index)),
-  };
+): Promise<Pick<RecoveredShard, "shard" | "stored">> {
+  const { subjects, shard: number, journal, payloadBytesMax, onStage } = deps;
   if (choice.manifestSeq !== undefined && base === undefined) throw snapshotGone(number, choice);
   const { shard, stored } =
     base === undefined
-      ? { shard: new Shard({ subjects, shard: number, hooks }), stored: new Map() }
-      : await loadSnapshot(
-          { subjects, shard: number, store, hooks },
-          { seq: choice.manifestSeq ?? 0, manifest: base },
-        );
-  onStep?.("loaded");
+      ? { shard: new Shard({ subjects, shard: number }), stored: new Map() }
+      : await loadSnapshot(deps, { seq: choice.manifestSeq ?? 0, manifest: base });
+  onStage?.("loaded");
+  // A new block may have the epoch and version of a removed one whose pieces are stored.
+  const removed = new Set<string>();
+  shard.hooks = { blockRemoved: ({ parameter, index }) => removed.add(blockKey(parameter, index)) };
   if (choice.from === "prefix") {
     const { generation, seq: to } = choice;
     const credit = new Credit(CREDIT_BYTES, payloadBytesMax);
-    await foldPrefix({ ...options, shard, journal, generation, to, credit });
+    await foldPrefix({ ...deps, shard, journal, generation, to, credit });
   }
-  const lacked = lackedBlocks(options.initialized, shard.blocks());
+  const lacked = lackedBlocks(deps.initialized, shard.blocks());
   if (lacked.length > 0) throw incomplete(number, lacked);
-  onStep?.("folded");
+  onStage?.("folded");
   return { shard, stored: new Map([...stored].filter(([key]) => !removed.has(key))) };
 }
 
-/** As if the newest manifest were this recovery's own: the next one follows it, or is refused. */
+/** A manifest in place of the newest one, as if this recovery had written it: the next must follow it. */
 function fence(
-  { host }: RecoverOptions,
+  { host }: AcceptLossDeps,
   { generation, manifestSeq: seq }: ShardFindings,
   found: {
     readonly base: Manifest | undefined;
@@ -167,7 +163,7 @@ function fence(
   return { seq, manifest };
 }
 
-/** What is not kept of the journals from the one that the chosen state belongs to, to the newest. */
+/** Records lost with each journal from that of the chosen state to the newest. */
 function leftJournals(
   { generation, lastKnownSeq }: ShardFindings,
   choice: RecoveryChoice,

@@ -4,9 +4,12 @@
 import { describe, expect, test } from "vitest";
 import type { StoredBlock } from "../../../src/actors/fold/block.ts";
 import { BlockTable } from "../../../src/actors/fold/block-table.ts";
-import { checkPush, type GradientChange } from "../../../src/actors/fold/check-push.ts";
+import { checkRecord, type GradientChange } from "../../../src/actors/fold/check-record.ts";
+import { DeclarationTable } from "../../../src/actors/fold/declaration-table.ts";
+import { accumulateGradient, closeStep } from "../../../src/actors/fold/open-step.ts";
+import { CURRENT_RULES, KNOWN_RULES, type Rules } from "../../../src/actors/fold/rules.ts";
 import { slotPlan } from "../../../src/actors/fold/slots.ts";
-import { accumulateGradient, closeStep } from "../../../src/actors/fold/step-gradient.ts";
+import { StepTable } from "../../../src/actors/fold/step-table.ts";
 import { ShardMemory } from "../../../src/actors/memory/shard-memory.ts";
 import { gradientScale } from "../../../src/actors/optimizer/gradient.ts";
 import { type ParameterConfig, toConfig } from "../../../src/protocol/config/index.ts";
@@ -55,7 +58,16 @@ class SteppedBlock {
       operation: lr === undefined ? { op: "grad" } : { op: "grad", lr },
       ...(rows === undefined ? {} : { part: { rows: rows.length } }),
     };
-    return checkPush(this.block, record, data) as GradientChange;
+    const context = {
+      memory: this.memory,
+      blocks: this.blocks,
+      rules: KNOWN_RULES.get(CURRENT_RULES) as Rules,
+      steps: new StepTable(),
+      declarations: new DeclarationTable(0),
+      trainer: "nobody",
+      isAnswerable: true,
+    };
+    return checkRecord(context, this.block, record, data) as GradientChange;
   }
 
   close(divisor: number): void {

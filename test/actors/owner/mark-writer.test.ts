@@ -2,14 +2,14 @@
 // that failures are told once until a write succeeds again.
 import { expect, test } from "vitest";
 import type { HeadMark } from "../../../src/actors/owner/head-mark.ts";
-import { Marking } from "../../../src/actors/owner/marking.ts";
+import { MarkWriter } from "../../../src/actors/owner/mark-writer.ts";
 import { PserverError } from "../../../src/protocol/index.ts";
 
 const head = (seq: number): HeadMark => ({ term: 1, generation: 1, seq, recordCrc: 9 });
 
 /** Marks whose writes end when the test says so. */
 function setUp(): {
-  marking: Marking;
+  marks: MarkWriter;
   written: number[];
   told: string[];
   end: (error?: PserverError) => Promise<void>;
@@ -23,30 +23,30 @@ function setUp(): {
       ends.push((error) => (error === undefined ? resolve() : reject(error)));
     });
   };
-  const marking = new Marking({ raise }, ({ code }) => told.push(code));
+  const marks = new MarkWriter({ raise }, ({ code }) => told.push(code));
   const end = async (error?: PserverError): Promise<void> => {
     ends.shift()?.(error);
     await new Promise((resolve) => setImmediate(resolve));
   };
-  return { marking, written, told, end };
+  return { marks, written, told, end };
 }
 
 test("a head is noted unless a write is under way", async () => {
-  const { marking, written, end } = setUp();
-  void marking.note(undefined);
-  void marking.note(head(1));
-  void marking.note(head(2));
+  const { marks, written, end } = setUp();
+  void marks.write(undefined);
+  void marks.write(head(1));
+  void marks.write(head(2));
   expect(written).toEqual([1]);
   await end();
-  void marking.note(head(3));
+  void marks.write(head(3));
   expect(written).toEqual([1, 3]);
 });
 
 test("the last head is noted after a write under way, and waited for", async () => {
-  const { marking, written, end } = setUp();
-  void marking.note(head(1));
+  const { marks, written, end } = setUp();
+  void marks.write(head(1));
   let isDone = false;
-  const done = marking.finish(head(2)).then(() => {
+  const done = marks.finish(head(2)).then(() => {
     isDone = true;
   });
   expect(written).toEqual([1]);
@@ -57,10 +57,10 @@ test("the last head is noted after a write under way, and waited for", async () 
 });
 
 test("failures are told once, and again after a success", async () => {
-  const { marking, told, end } = setUp();
+  const { marks, told, end } = setUp();
   const timeout = new PserverError("TIMEOUT", "the broker did not answer");
   for (const error of [timeout, timeout, undefined, timeout]) {
-    void marking.note(head(1));
+    void marks.write(head(1));
     await end(error);
   }
   expect(told).toEqual(["TIMEOUT", "TIMEOUT"]);

@@ -4,8 +4,8 @@
 // table goes on like the one it was saved from.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { StepState } from "../../../src/actors/fold/step-state.ts";
-import { StepTable } from "../../../src/actors/fold/steps.ts";
+import type { SavedSteps } from "../../../src/actors/fold/saved-steps.ts";
+import { StepTable } from "../../../src/actors/fold/step-table.ts";
 import { packValue, unpackValue } from "../../../src/protocol/codec.ts";
 import { type Synchronization, toSynchronization } from "../../../src/protocol/config/index.ts";
 import type { ErrorCode } from "../../../src/protocol/errors.ts";
@@ -340,7 +340,7 @@ describe("whatever happens", () => {
       fc.property(synchronizations, steps, fc.nat(60), (synchronization, all, cut) => {
         const pair = new Pair(synchronization);
         for (const step of all.slice(0, cut)) pair.take(step);
-        const saved = unpackValue(packValue(pair.table.save())) as StepState;
+        const saved = unpackValue(packValue(pair.table.save())) as SavedSteps;
         const again = tableOf(synchronization);
         again.restore(saved);
         expect(packValue(again.save())).toEqual(packValue(pair.table.save()));
@@ -359,7 +359,7 @@ describe("whatever happens", () => {
 });
 
 describe("restore refuses", () => {
-  const good: StepState = {
+  const good: SavedSteps = {
     revision: 2,
     started: true,
     closed: 3,
@@ -376,7 +376,7 @@ describe("restore refuses", () => {
     expect(table.save()).toEqual(good);
   });
 
-  test.each<[string, Partial<StepState>, Synchronization?]>([
+  test.each<[string, Partial<SavedSteps>, Synchronization?]>([
     ["members out of order", { members: [...good.members].reverse() }],
     [
       "a member twice",

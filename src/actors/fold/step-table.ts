@@ -2,35 +2,33 @@ import type { Synchronization } from "../../protocol/config/index.ts";
 import { PserverError } from "../../protocol/errors.ts";
 import type { MembersRecord } from "../../protocol/host-records.ts";
 import { quoteName } from "../../protocol/names.ts";
-import type { StepState } from "./step-state.ts";
+import type { SavedSteps } from "./saved-steps.ts";
 
-/** A step that has closed just now. */
+/** A step that the last record has closed. */
 export interface ClosedStep {
-  /** What the sums of its gradients are divided by. */
+  /** Divisor of the sums of its gradients. */
   readonly divisor: number;
 }
 
-/** How far the steps of a shard are, for those who wait. */
+/** Progress of the steps of a shard. */
 export interface StepProgress {
   readonly synchronization: Synchronization;
   readonly revision: number;
   readonly started: boolean;
   readonly closed: number;
-  /** How many members there are. */
+  /** Number of members. */
   readonly memberCount: number;
   isMember(trainer: string): boolean;
-  /** Members that have not ended the step after {@link closed}: the first of them, ascending. */
+  /** The first members, ascending, that have not ended the step after {@link closed}. */
   waitingFor(limit: number): string[];
 }
 
 /**
- * Who keeps step in a shard, how far each member is and which step has closed: a part of the fold,
- * so a pure function of the records before.
+ * The members of a shard's steps, the last step that each has ended, and the last closed step. It is
+ * part of the fold, so a pure function of the records.
  *
- * A step closes when enough members have ended it: all of them, or all but the backups. A member is
- * waited for from the record that makes it one until the record that makes it none, and begins at the
- * step that has closed then; so whoever goes away is waited for no longer, and whoever comes is not
- * asked for steps of the past.
+ * A step closes when enough members have ended it: all of them, or all but the backups. A new member
+ * starts at the last closed step; a removed one is no longer waited for.
  */
 export class StepTable implements StepProgress {
   #synchronization: Synchronization = { mode: "async" };
@@ -42,7 +40,7 @@ export class StepTable implements StepProgress {
   /** Members that have ended the open step. */
   #ended = 0;
 
-  /** The job's; to be set before anything else. */
+  /** Synchronization of the job; must be set before any other call. */
   set synchronization(synchronization: Synchronization) {
     this.#synchronization = synchronization;
   }
@@ -80,21 +78,21 @@ export class StepTable implements StepProgress {
     return behind;
   }
 
-  /** Takes the members of a revision that is higher than the one known; any other says nothing. */
+  /** Replaces the members if the revision is higher than the known one; else does nothing. */
   takeMembers({ revision, started, trainers }: MembersRecord): void {
     if (revision <= this.#revision || this.#synchronization.mode === "async") return;
     this.#revision = revision;
     this.#started ||= started;
     const before = this.#clocks;
-    // In the order of the ids, whatever order the record has them in: states are compared.
+    // Sorted, whatever the order in the record: equal states must have equal bytes.
     const sorted = [...new Set(trainers)].sort(byCodeUnits);
     this.#clocks = new Map(sorted.map((id) => [id, before.get(id) ?? this.#closed]));
     this.#countEnded();
   }
 
   /**
-   * A trainer has ended all steps up to this one. Going back changes nothing. `leadSteps`: how far it
-   * may be ahead of the last closed step and of its own clock before; absent for any number.
+   * Notes that a trainer has ended all steps up to this one; a lower step changes nothing.
+   * `leadSteps`: how far it may be ahead of the last closed step or of its own clock; default: any.
    * @throws NOT_MEMBER, BAD_VALUE for a step too far ahead, or UNSUPPORTED in a job whose trainers do
    * not keep step.
    */
@@ -112,9 +110,9 @@ export class StepTable implements StepProgress {
   }
 
   /**
-   * Passes if a gradient may come now, with the step it names, from this trainer.
-   * @throws BAD_VALUE if it names a step where none belongs, or none where one does; in `sync`
-   * NOT_MEMBER, LATE if its step has closed, EARLY if the one before has not.
+   * Passes if a trainer may send a gradient of this step now.
+   * @throws BAD_VALUE if it names a step outside `sync`, or none in `sync`; in `sync` also NOT_MEMBER,
+   * LATE if its step has closed, EARLY if the one before has not.
    */
   checkGradient(trainer: string, step: number | undefined): void {
     if (this.#synchronization.mode !== "sync") {
@@ -134,14 +132,14 @@ export class StepTable implements StepProgress {
     );
   }
 
-  /** A gradient of the open step was added. */
+  /** Notes the sender of a gradient that was added to the open step. */
   noteGradient(trainer: string): void {
     this.#participants.add(trainer);
   }
 
   /**
-   * Closes the open step if enough members have ended it, and at once all further ones that they have
-   * ended too: of those no gradient can have come. Undefined if nothing closes.
+   * Closes the open step if enough members have ended it, and all further ones that they have ended,
+   * too: no gradient of those can have been taken. Undefined if no step closes.
    */
   close(): ClosedStep | undefined {
     const enough = this.#enough();
@@ -154,8 +152,8 @@ export class StepTable implements StepProgress {
     return { divisor };
   }
 
-  /** The state; equal tables give equal ones. */
-  save(): StepState {
+  /** The state to save; equal tables give equal states. */
+  save(): SavedSteps {
     return {
       revision: this.#revision,
       started: this.#started,
@@ -166,10 +164,10 @@ export class StepTable implements StepProgress {
   }
 
   /**
-   * Takes the place where {@link save} was called.
-   * @throws SNAPSHOT_DAMAGED if no fold can have left it.
+   * Restores what {@link save} returned.
+   * @throws SNAPSHOT_DAMAGED if no sequence of records leads to this state.
    */
-  restore(state: StepState): void {
+  restore(state: SavedSteps): void {
     const { revision, started, closed, members, participants } = state;
     const ids = members.map(([id]) => id);
     const isOfNone = this.#synchronization.mode === "async" || revision === 0;
@@ -193,7 +191,7 @@ export class StepTable implements StepProgress {
     );
   }
 
-  /** How many members must have ended a step; more than one where there is none. */
+  /** Number of members that must have ended a step; at least 1. */
   #enough(): number {
     const { mode } = this.#synchronization;
     const backups = mode === "sync" ? this.#synchronization.backups : 0;

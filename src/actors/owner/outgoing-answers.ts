@@ -2,42 +2,42 @@ import type { NatsConnection } from "@nats-io/transport-node";
 import { encodeAnswers, type Outcome } from "../../protocol/index.ts";
 import type { Settled } from "../fold/shard.ts";
 
-/** Outcomes in one message at most; a message of them stays small. */
+/** Limit of the outcomes in one message, to keep it small. */
 const OUTCOMES_MAX = 512;
 
-/** What one session is told at one inbox. */
-interface Batch {
+/** Outcomes for one session at one inbox. */
+interface SessionAnswers {
   readonly reply: string;
   readonly session: number;
   readonly outcomes: Outcome[];
 }
 
-/** Collects outcomes and sends each trainer its own in one message. */
-export class AnswerBatch {
+/** Collects outcomes, and sends each session its own in one message. */
+export class OutgoingAnswers {
   readonly #connection: NatsConnection;
   readonly #shard: number;
-  #batches: Map<string, Batch> = new Map();
+  #sessions: Map<string, SessionAnswers> = new Map();
 
   constructor(connection: NatsConnection, shard: number) {
     this.#connection = connection;
     this.#shard = shard;
   }
 
-  /** Adds an outcome; one without a reply subject is only told when asked for. */
+  /** Adds an outcome; ignores one without a reply subject, whose sender asks for it. */
   add({ reply, session, outcome }: Settled): void {
     if (reply === "") return;
     const key = `${session} ${reply}`;
-    const batch = this.#batches.get(key);
-    if (batch === undefined) this.#batches.set(key, { reply, session, outcomes: [outcome] });
-    else batch.outcomes.push(outcome);
+    const answers = this.#sessions.get(key);
+    if (answers === undefined) this.#sessions.set(key, { reply, session, outcomes: [outcome] });
+    else answers.outcomes.push(outcome);
   }
 
-  /** Sends what was collected. */
+  /** Sends the collected outcomes. */
   flush(generation: number): void {
-    const batches = this.#batches;
-    this.#batches = new Map();
+    const sessions = this.#sessions;
+    this.#sessions = new Map();
     if (this.#connection.isClosed()) return;
-    for (const { reply, session, outcomes } of batches.values()) {
+    for (const { reply, session, outcomes } of sessions.values()) {
       for (let start = 0; start < outcomes.length; start += OUTCOMES_MAX) {
         const part = outcomes.slice(start, start + OUTCOMES_MAX);
         const answers = { shard: this.#shard, generation, session, outcomes: part };
@@ -46,8 +46,8 @@ export class AnswerBatch {
     }
   }
 
-  /** Forgets what was collected, as an owner does that may not answer. */
+  /** Forgets the collected outcomes, as an owner without a valid lease must not answer. */
   clear(): void {
-    this.#batches.clear();
+    this.#sessions.clear();
   }
 }

@@ -1,12 +1,19 @@
 // Proves what a take-over makes of the snapshots that it finds: the newest one under the next term, so
-// that the former owner is refused; the one before it if that is damaged; nothing of another journal.
-// And who may call a loss another owner's doing. Snapshots are made by the real code, in memory.
+// that the former owner is refused; the one before it if that is damaged; nothing of another journal;
+// and that a shard without a manifest is new only if nothing else is left of it. And who may call a loss
+// another owner's doing. Snapshots are made by the real code, in memory.
 import { beforeEach, describe, expect, test } from "vitest";
 import { Shard } from "../../../src/actors/fold/shard.ts";
-import { type Holding, isDeposed, takeShardOver } from "../../../src/actors/owner/holding.ts";
+import type { HeadMark } from "../../../src/actors/owner/head-mark.ts";
+import {
+  isDeposed,
+  type RecoveredShard,
+  recoverShard,
+} from "../../../src/actors/owner/recover-shard.ts";
 import type { Manifest, StoredManifest } from "../../../src/actors/snapshot/manifest.ts";
 import { SnapshotBudget } from "../../../src/actors/snapshot/snapshot-budget.ts";
 import { type CutHead, Snapshotter } from "../../../src/actors/snapshot/snapshotter.ts";
+import type { SnapshotStore } from "../../../src/actors/snapshot/store.ts";
 import { draftMessage, PserverError, packValue, sealMessage } from "../../../src/protocol/index.ts";
 import { BufferPool } from "../../../src/transport/buffer-pool.ts";
 import { MemorySnapshots } from "../../support/memory-snapshots.ts";
@@ -55,9 +62,9 @@ async function snapshot(parameter: string, head = HEAD): Promise<StoredManifest>
 
 let takings = 0;
 
-function takeOver(): Promise<Holding> {
+function takeOver(): Promise<RecoveredShard> {
   takings += 1;
-  return takeShardOver({
+  return recoverShard({
     subjects: SUBJECTS,
     shard: SHARD,
     owner: `new ${takings}`,
@@ -65,7 +72,6 @@ function takeOver(): Promise<Holding> {
     store: snapshots.store,
     journal: { shard: SHARD, lastSeq: () => Promise.resolve(undefined) },
     marks: { read: () => Promise.resolve(undefined) },
-    hooks: {},
     reserve: () => undefined,
   });
 }
@@ -172,5 +178,64 @@ describe("a loss is another owner's doing", () => {
     expect(await isDeposed(other, snapshots.store, "me")).toBe(false);
     const silent = { lastManifest: () => Promise.reject(new PserverError("TIMEOUT", "no answer")) };
     expect(await isDeposed(LOST, silent, "me")).toBe(false);
+  });
+});
+
+describe("a shard without a manifest", () => {
+  const MARK: HeadMark = { term: 1, generation: 2, seq: 9, recordCrc: 7 };
+
+  function takeOver(left: {
+    manifests?: (StoredManifest | undefined)[];
+    /** Of the only journal there is. */
+    generation?: number;
+    mark?: HeadMark;
+  }): ReturnType<typeof recoverShard> {
+    const manifests = [...(left.manifests ?? [])];
+    return recoverShard({
+      subjects: SUBJECTS,
+      shard: SHARD,
+      owner: "o",
+      host: "h",
+      store: {
+        lastManifest: () => Promise.resolve(manifests.shift()),
+        commit: () => Promise.reject(new PserverError("NOT_OWNER", "another was faster")),
+      } as unknown as SnapshotStore,
+      journal: {
+        shard: SHARD,
+        lastSeq: (generation) => Promise.resolve(generation === left.generation ? 9 : undefined),
+      },
+      marks: { read: () => Promise.resolve(left.mark) },
+      reserve: () => undefined,
+    });
+  }
+
+  test("is new if nothing else is left of it", async () => {
+    const { manifest, shard } = await takeOver({});
+    expect([manifest, shard.seq]).toEqual([undefined, 0]);
+  });
+
+  test("has lost its snapshots if it has a journal", async () => {
+    await expect(takeOver({ generation: 1 })).rejects.toMatchObject({
+      code: "SNAPSHOT_DAMAGED",
+      details: { shard: SHARD, generation: 1 },
+    });
+    await expect(takeOver({ generation: 2, mark: MARK })).rejects.toMatchObject({
+      code: "SNAPSHOT_DAMAGED",
+      details: { shard: SHARD, generation: 2 },
+    });
+  });
+
+  test("has lost everything if only the mark is left", async () => {
+    await expect(takeOver({ mark: MARK })).rejects.toMatchObject({
+      code: "JOURNAL_LOST",
+      details: { shard: SHARD, from: 1, to: 9 },
+    });
+  });
+
+  test("is being made by another host if its manifest is there a moment later", async () => {
+    const made = { seq: 5, manifest: { term: 1 } } as unknown as StoredManifest;
+    await expect(takeOver({ manifests: [undefined, made], generation: 1 })).rejects.toMatchObject({
+      code: "NOT_OWNER",
+    });
   });
 });

@@ -2,7 +2,7 @@ import { DTYPES } from "../../protocol/dtypes.ts";
 import type { ShardMemory } from "../memory/shard-memory.ts";
 import { gradientScale, shapeGradient } from "../optimizer/gradient.ts";
 import { type FloatDtype, UPDATE_CHUNK_BYTES } from "../optimizer/update-rule.ts";
-import type { GradientChange } from "./check-push.ts";
+import type { GradientChange } from "./check-record.ts";
 import { ElementRanges } from "./element-ranges.ts";
 import { eachChunk } from "./payload.ts";
 import { countUpdate } from "./row-counts.ts";
@@ -10,8 +10,8 @@ import { RuleRun } from "./rule-run.ts";
 import { add, isFloat } from "./tensor-arithmetic.ts";
 
 /**
- * Applies one gradient to its block at once: of floats scaled, clipped and through the optimizer's
- * rule, of integers by wrapping addition. Rows that a part does not name keep values, slots and counts.
+ * Applies one gradient to its block at once: floats are scaled, clipped and given to the optimizer's
+ * rule, integers are added with wrap-around. Rows outside the part keep values, slots and counts.
  */
 export function applyGradient(memory: ShardMemory, change: GradientChange): void {
   const { block, payload, part, operation, behind } = change;
@@ -31,8 +31,8 @@ export function applyGradient(memory: ShardMemory, change: GradientChange): void
 }
 
 /**
- * Scales and clips a gradient in the scratch and calls `visit` with the pointer of the elements of each
- * range, which `ranges` then stands at.
+ * Scales and clips a gradient in the scratch and calls `visit` for each range with the address of its
+ * elements; `ranges` is positioned at that range then.
  */
 export function eachShaped(
   memory: ShardMemory,

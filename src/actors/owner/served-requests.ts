@@ -1,0 +1,272 @@
+import {
+  type Allocate,
+  asMap,
+  blockRows,
+  decodeMessage,
+  draftPullReply,
+  encodeAnswers,
+  encodeMessage,
+  encodeStepReply,
+  ensureError,
+  type Fallback,
+  type Fields,
+  fallbacksSince,
+  integerField,
+  listField,
+  type Outcome,
+  type Position,
+  PserverError,
+  PULL_WAIT_MS_MAX,
+  type PullRequest,
+  parseOutcomeRequest,
+  parsePosition,
+  parsePullRequest,
+  parseShardVersionsRequest,
+  parseStepRequest,
+  parseTrainersRequest,
+  readPartRequest,
+  sealMessage,
+  shardVersionsReply,
+  TRAINERS_PER_MESSAGE_MAX,
+  textField,
+  trainersReply,
+  WAITING_FOR_MAX,
+} from "../../protocol/index.ts";
+import type { BlockName } from "../fold/block.ts";
+import { ElementReader } from "../fold/read-elements.ts";
+import type { Shard } from "../fold/shard.ts";
+import { KnownChecksums } from "./known-checksums.ts";
+import type { PositionQueue } from "./position-queue.ts";
+import type { Asker, MakeReply, Responder } from "./responder.ts";
+import type { RequestHandler } from "./shard-requests.ts";
+import { shardVersions } from "./shard-versions.ts";
+import type { StepQueue, WantedStep } from "./step-queue.ts";
+import { WantedParts } from "./wanted-parts.ts";
+
+/** Limit of the blocks in one `check`; longer lists are sent in parts. */
+const CHECK_BLOCKS_MAX = 16_384;
+
+/** Dependencies of {@link ServedRequests}. */
+export interface ServedRequestsDeps {
+  /** Number of the shard. */
+  readonly number: number;
+  readonly shard: Shard;
+  readonly positions: PositionQueue;
+  readonly steps: StepQueue;
+  readonly responder: Responder;
+  /** Position of the fold. */
+  readonly position: () => Position;
+  /** What the shard lost of journals that were replaced. */
+  readonly fallbacks: () => readonly Fallback[];
+  /** Makes a snapshot of this position or later unless there is one. */
+  readonly snapshot: (at: Position) => Promise<Fields>;
+  readonly status: () => Fields;
+  /** Free memory of the host. */
+  readonly memory: () => Fields;
+}
+
+/** A request that may wait for a position. */
+type Waiting = Position & { readonly waitMs: number };
+
+/** A request for the values of a block. */
+interface Pull extends BlockName {
+  readonly request: PullRequest;
+  /** Index of the requested part; empty for all elements. */
+  readonly part: Uint8Array;
+}
+
+/** Answers the requests to a shard that is served. */
+export class ServedRequests implements RequestHandler {
+  readonly #deps: ServedRequestsDeps;
+  readonly #parts: WantedParts;
+  readonly #checksums: KnownChecksums = new KnownChecksums();
+
+  constructor(deps: ServedRequestsDeps) {
+    this.#deps = deps;
+    this.#parts = new WantedParts(deps.number);
+  }
+
+  pull(bytes: Uint8Array, asker: Asker, { parameter, index }: BlockName): void {
+    const { fields, data } = decodeMessage(bytes);
+    this.#pullBlock(asker, { parameter, index, request: parsePullRequest(fields), part: data });
+  }
+
+  outcome(data: Uint8Array, asker: Asker): void {
+    const { number, shard, position, fallbacks } = this.#deps;
+    const request = parseOutcomeRequest(decodeMessage(data).fields);
+    const { session } = request;
+    const answer = (): void =>
+      this.#respond(asker, () => {
+        const { generation } = position();
+        const outcomes = shard.outcomes(asker.from, request);
+        if (request.generation >= generation) {
+          return encodeAnswers({ shard: number, generation, session, outcomes });
+        }
+        return encodeAnswers({
+          shard: number,
+          generation,
+          session,
+          outcomes: outcomes.map(lostIfUnseen),
+          fallbacks: fallbacksSince(fallbacks(), request.generation),
+        });
+      });
+    this.#afterPosition(asker, { ...request, waitMs: PULL_WAIT_MS_MAX }, answer, (error) => {
+      // Outcomes of a replaced journal stay known if they were folded; all others are lost for good.
+      if (error.code === "JOURNAL_REPLACED") answer();
+      else this.#deps.responder.refuse(asker, error);
+    });
+  }
+
+  step(data: Uint8Array, asker: Asker): void {
+    const { shard, position, responder } = this.#deps;
+    const request = parseStepRequest(decodeMessage(data).fields);
+    const { revision, step } = request;
+    const answer = (): void =>
+      this.#respond(asker, () =>
+        encodeStepReply({
+          ...position(),
+          revision: shard.steps.revision,
+          step: shard.steps.closed,
+          waitingFor: shard.steps.waitingFor(WAITING_FOR_MAX),
+        }),
+      );
+    const wanted = { revision, step, trainer: asker.from };
+    this.#afterStep(asker, request, wanted, answer, (error) => responder.refuse(asker, error));
+  }
+
+  ownerVerb(bytes: Uint8Array, asker: Asker, verb: string): void {
+    const { shard, responder, status, memory, snapshot } = this.#deps;
+    const { fields, data } = decodeMessage(bytes);
+    const reply = (entries: () => Fields): void =>
+      this.#respond(asker, () => encodeMessage(entries()));
+    if (verb === "pull") {
+      const parameter = textField(fields, "parameter");
+      const index = integerField(fields, "index");
+      this.#pullBlock(asker, { parameter, index, request: parsePullRequest(fields), part: data });
+    } else if (verb === "check") {
+      const request = { ...parsePosition(fields), waitMs: PULL_WAIT_MS_MAX };
+      const wanted = listField(fields, "blocks", CHECK_BLOCKS_MAX);
+      const answer = (): void => reply(() => this.#check(wanted));
+      this.#afterPosition(asker, request, answer, (error) => responder.refuse(asker, error));
+    } else if (verb === "status") {
+      reply(() => ({ status: status() }));
+    } else if (verb === "memory") {
+      reply(memory);
+    } else if (verb === "versions") {
+      const wanted = parseShardVersionsRequest(fields);
+      reply(() => shardVersionsReply(shardVersions(shard, wanted)));
+    } else if (verb === "trainers") {
+      const after = parseTrainersRequest(fields);
+      reply(() => {
+        const trainers = shard.trainers.after(after, TRAINERS_PER_MESSAGE_MAX);
+        return trainersReply({ trainers, toldUpTo: shard.trainers.floor });
+      });
+    } else if (verb === "snapshot") {
+      snapshot(parsePosition(fields)).then(
+        (entries) => reply(() => entries),
+        (error: unknown) => responder.refuse(asker, ensureError(error)),
+      );
+    } else {
+      throw new PserverError("BAD_MESSAGE", `no request to an owner: ${verb}`);
+    }
+  }
+
+  #pullBlock(asker: Asker, pull: Pull): void {
+    const { request } = pull;
+    const { index: part, release } = this.#parts.hold(asker.from, pull.part);
+    const answer = (): void => {
+      const willAnswer = this.#deps.responder.respond(asker, (allocate) => {
+        release();
+        return this.#values({ ...pull, part }, allocate);
+      });
+      if (!willAnswer) release();
+    };
+    const refuse = (error: PserverError): void => {
+      release();
+      this.#deps.responder.refuse(asker, error);
+    };
+    const { step } = request;
+    // Step 0 counts as closed, also in a job without steps.
+    if (step === undefined || step === 0) this.#afterPosition(asker, request, answer, refuse);
+    else this.#afterStep(asker, request, { revision: 0, step }, answer, refuse);
+  }
+
+  #values({ parameter, index, request, part }: Pull, allocate: Allocate): Uint8Array {
+    const { shard, position } = this.#deps;
+    const { epoch, encoding } = request;
+    const block = shard.block(parameter, index);
+    if (block?.epoch !== epoch) {
+      throw new PserverError(
+        "STALE_EPOCH",
+        `${parameter} block ${index}: expected epoch ${block?.epoch ?? "none"}; received ${epoch}`,
+        { parameter, block: index, expected: block?.epoch, received: epoch },
+      );
+    }
+    const { dtype, version } = block;
+    const reader = new ElementReader(shard.memory, block, {
+      part: request.part && readPartRequest(request.part, part, blockRows(block)),
+      encoding,
+    });
+    const head = { epoch, dtype, version, ...position() };
+    const reply = encoding === undefined ? head : { ...head, encoding };
+    const draft = draftPullReply(reply, reader.bytes, allocate);
+    // A copy: the block may change before the broker has taken the message.
+    reader.read(draft.data);
+    const isWhole = request.part === undefined && encoding === undefined;
+    return sealMessage(draft, isWhole ? this.#checksums.of(block, draft.data) : undefined);
+  }
+
+  /** Those of the wanted blocks that are missing or of another epoch. */
+  #check(wanted: readonly unknown[]): Fields {
+    const { shard, position } = this.#deps;
+    const missing: [string, number][] = [];
+    for (const value of wanted) {
+      const row = Array.isArray(value) ? (value as unknown[]) : [];
+      const fields = asMap({ parameter: row[0], index: row[1], epoch: row[2] }, "block");
+      const parameter = textField(fields, "parameter");
+      const index = integerField(fields, "index");
+      const block = shard.block(parameter, index);
+      if (block?.epoch !== integerField(fields, "epoch", 1)) missing.push([parameter, index]);
+    }
+    return { ...position(), missing };
+  }
+
+  #respond(asker: Asker, make: MakeReply): void {
+    this.#deps.responder.respond(asker, make);
+  }
+
+  /** Calls `run` once the fold has reached a position, or else `refuse`. */
+  #afterPosition(
+    { from }: Asker,
+    { generation, seq, waitMs }: Waiting,
+    run: () => void,
+    refuse: (error: PserverError) => void,
+  ): void {
+    const read = { from, wanted: { generation, seq, asker: from }, waitMs, run, refuse };
+    this.#deps.positions.at(this.#deps.position(), read);
+  }
+
+  /** Calls `run` once the fold has reached a position and then a step, both within `waitMs`. */
+  #afterStep(
+    asker: Asker,
+    request: Waiting,
+    wanted: WantedStep,
+    run: () => void,
+    refuse: (error: PserverError) => void,
+  ): void {
+    const { shard, steps } = this.#deps;
+    const deadline = performance.now() + request.waitMs;
+    const arrived = (): void => {
+      const waitMs = Math.max(0, Math.ceil(deadline - performance.now()));
+      steps.at(shard.steps, { from: asker.from, wanted, waitMs, run, refuse });
+    };
+    this.#afterPosition(asker, request, arrived, refuse);
+  }
+}
+
+/** The outcome of a record in a replaced journal, which is lost unless it was folded. */
+function lostIfUnseen(outcome: Outcome): Outcome {
+  if (outcome.code !== "BAD_CHECKSUM") return outcome;
+  const message = "the record was stored in a journal that was lost before it was folded";
+  return { ...outcome, code: "JOURNAL_REPLACED", message };
+}

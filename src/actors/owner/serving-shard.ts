@@ -1,0 +1,272 @@
+import type { Fallback, Fields, Position, PserverError } from "../../protocol/index.ts";
+import type { Settled, Shard } from "../fold/shard.ts";
+import { JournalReader } from "../journal/reader.ts";
+import { FoldLoop } from "./fold-loop.ts";
+import type { HeadMark } from "./head-mark.ts";
+import { JournalHead } from "./journal-head.ts";
+import { OutgoingAnswers } from "./outgoing-answers.ts";
+import { OwnedJournal } from "./owned-journal.ts";
+import { OwnerCore } from "./owner-core.ts";
+import { PositionQueue, type WantedPosition } from "./position-queue.ts";
+import type { RecoveredShard } from "./recover-shard.ts";
+import { ServedRequests } from "./served-requests.ts";
+import type { ShardOwnerDeps } from "./shard-owner-deps.ts";
+import { refusingHandler, ShardRequests } from "./shard-requests.ts";
+import { ShardSnapshots } from "./shard-snapshots.ts";
+import { shardUpdates } from "./shard-versions.ts";
+import { StepQueue } from "./step-queue.ts";
+
+/** Dependencies of {@link serveShard}. */
+export interface ServingDeps extends ShardOwnerDeps {
+  /** Token of this take-over. */
+  readonly owner: string;
+  /** Whether the host has the memory for the blocks folded while catching up. */
+  readonly fits: (shard: Shard) => boolean;
+  /** Called when the shard has caught up and answers. */
+  readonly onServing: () => void;
+  readonly onFailure: (error: PserverError) => void;
+  readonly onLost: (error: PserverError, wanted: WantedPosition) => void;
+  /** The reply to `status`. */
+  readonly status: () => Fields;
+}
+
+/** Parts of a {@link ServingShard}. */
+interface Parts {
+  readonly deps: ServingDeps;
+  readonly shard: Shard;
+  readonly core: OwnerCore;
+  readonly journal: OwnedJournal;
+  readonly snapshots: ShardSnapshots;
+  readonly requests: ShardRequests;
+  readonly loop: FoldLoop;
+}
+
+/**
+ * Prepares a recovered shard for serving: connects its parts, removes what the former owner has left
+ * and creates the journal of a new shard. {@link ServingShard.start} follows.
+ */
+export async function serveShard(
+  deps: ServingDeps,
+  recovered: RecoveredShard,
+): Promise<ServingShard> {
+  const { host, owner, journal, journalStorage: storage, marks, shard: number } = deps;
+  const { shard } = recovered;
+  const head = new JournalHead(number);
+  const snapshots = new ShardSnapshots({
+    ...deps,
+    recovered,
+    kept: await deps.store.manifests(),
+    onProgress: () => serving.poke(),
+    onDeposed: deps.onFailure,
+  });
+  const owned = new OwnedJournal({
+    ...{ host, owner, journal, storage, shard, snapshots, marks, head },
+    onReplaced: () => serving.positionChanged(),
+    onGapRemains: deps.onSnapshotFailed,
+  });
+  const positions = new PositionQueue({
+    shard: number,
+    fallbacks: () => serving.fallbacks,
+    lastSeq: (generation, tell) => {
+      journal.lastSeq(generation).then(tell, () => tell(undefined));
+    },
+    onLost: deps.onLost,
+  });
+  const steps = new StepQueue(number);
+  const requests = new ShardRequests(
+    { ...deps, connection: deps.dataConnection },
+    new ServedRequests({
+      ...{ number, shard, positions, steps, responder: deps.responder, status: deps.status },
+      position: () => serving.position,
+      fallbacks: () => serving.fallbacks,
+      snapshot: (at) => serving.snapshot(at),
+      memory: () => ({ host, freeBytes: Math.max(0, Math.floor(deps.memory.freeBytes)) }),
+    }),
+  );
+  const loop = new FoldLoop({
+    number,
+    shard,
+    reader: new JournalReader({ ...deps, connection: deps.journalConnection }),
+    pace: deps.pace,
+    events: {
+      locate: () => serving.locate(),
+      mayFold: () => !snapshots.holdsUp && serving.fits(),
+      onSettled: (settled) => serving.settled(settled),
+      onAdvanced: (bytes) => serving.advanced(bytes),
+      onGap: async (gap) => {
+        await owned.skipGap(gap);
+        serving.positionChanged();
+      },
+      onFailure: deps.onFailure,
+    },
+  });
+  const core = new OwnerCore({ shard, head, positions, steps });
+  const serving = new ServingShard({
+    ...{ deps, shard, core, journal: owned, snapshots, requests, loop },
+  });
+  shard.hooks = {
+    blockAdded: (block) => requests.blockAdded(block),
+    blockRemoved: (block) => {
+      requests.blockRemoved(block);
+      snapshots.blockRemoved(block);
+    },
+    beforeChange: (block) => snapshots.beforeChange(block),
+  };
+  await snapshots.tidy();
+  if (recovered.manifest === undefined) await owned.replace();
+  return serving;
+}
+
+/** A shard that was recovered and is served: it folds, answers requests and makes snapshots. */
+export class ServingShard {
+  readonly shard: Shard;
+  readonly #deps: ServingDeps;
+  readonly #core: OwnerCore;
+  readonly #journal: OwnedJournal;
+  readonly #snapshots: ShardSnapshots;
+  readonly #requests: ShardRequests;
+  readonly #loop: FoldLoop;
+  readonly #answers: OutgoingAnswers;
+  #isStopped = false;
+  /** Records of trainers rejected since it serves. */
+  #rejected = 0;
+
+  constructor(parts: Parts) {
+    const { deps } = parts;
+    this.shard = parts.shard;
+    this.#deps = deps;
+    this.#core = parts.core;
+    this.#journal = parts.journal;
+    this.#snapshots = parts.snapshots;
+    this.#requests = parts.requests;
+    this.#loop = parts.loop;
+    this.#answers = new OutgoingAnswers(deps.dataConnection, deps.shard);
+  }
+
+  /** Starts to fold; `onServing` is called when it has caught up. */
+  start(): Promise<void> {
+    return this.#loop.start();
+  }
+
+  /** Reads the journal anew after the connection was lost. */
+  async reconnected(): Promise<void> {
+    this.#snapshots.abort();
+    await this.#loop.reconnected();
+  }
+
+  /** Whether it has caught up and answers. */
+  get isServing(): boolean {
+    return this.#core.isServing && !this.#isStopped;
+  }
+
+  /** Position of the fold. */
+  get position(): Position {
+    return { generation: this.#snapshots.newest?.manifest.generation ?? 0, seq: this.shard.seq };
+  }
+
+  /** What the shard lost of journals that were replaced. */
+  get fallbacks(): readonly Fallback[] {
+    return this.#snapshots.newest?.manifest.fallbacks ?? [];
+  }
+
+  /** The last record folded; undefined if it has no checksum to recognize it by. */
+  get head(): HeadMark | undefined {
+    const manifest = this.#snapshots.newest?.manifest;
+    const { seq, lastCrc: recordCrc } = this.shard;
+    if (manifest === undefined || recordCrc === 0) return undefined;
+    const { term, generation } = manifest;
+    return { term, generation, seq, recordCrc };
+  }
+
+  /** Its part of the reply to `status`. */
+  status(): Fields {
+    const manifest = this.#snapshots.newest?.manifest;
+    return {
+      ...this.position,
+      term: manifest?.term ?? 0,
+      snapshotSeq: manifest?.seq ?? 0,
+      oldestSeq: this.#snapshots.oldestSeq,
+      blocks: [...this.shard.blocks()].length,
+      valueBytes: this.shard.valueBytes,
+      updates: { applied: shardUpdates(this.shard), refused: this.#rejected },
+      journalBytes: this.#snapshots.journalBytes,
+    };
+  }
+
+  /** Requests that were not answered because their reply subject was outside the asker's inbox. */
+  get refusedRequests(): number {
+    return this.#requests.refused;
+  }
+
+  /** Makes a snapshot of `at` or later unless there is one. */
+  async snapshot(at: Position): Promise<Fields> {
+    const { manifest } = await this.#snapshots.make(at);
+    return { shard: this.#deps.shard, generation: manifest.generation, seq: manifest.seq };
+  }
+
+  /** Stops folding and making snapshots. */
+  stop(): void {
+    this.#isStopped = true;
+    this.#loop.stop();
+    this.#journal.close();
+    this.#snapshots.close();
+    this.#answers.clear();
+  }
+
+  /** Refuses pending requests, and further ones by {@link ShardRequests.openFailed}. */
+  fail(error: () => PserverError): void {
+    this.#core.refuseAll(error());
+    this.#requests.openFailed(refusingHandler(error));
+  }
+
+  /** Refuses pending requests and receives no further ones. */
+  close(error: PserverError): void {
+    this.#requests.close();
+    this.#core.refuseAll(error);
+  }
+
+  /** Folds what had to wait. */
+  poke(): void {
+    this.#loop.poke();
+  }
+
+  /** Whether the host has the memory for the shard; asked only while it catches up. */
+  fits(): boolean {
+    return this.#core.isServing || this.#deps.fits(this.shard);
+  }
+
+  /** Says where the journal continues. */
+  async locate(): Promise<{ stream: string; generation: number }> {
+    const place = await this.#journal.locate();
+    this.#catchUp();
+    return place;
+  }
+
+  /** Takes the answer to a record that was folded. */
+  settled(settled: Settled): void {
+    if (!this.isServing) return;
+    this.#answers.add(settled);
+    if (settled.outcome.code !== undefined) this.#rejected += 1;
+  }
+
+  /** Answers after records with so many bytes in the journal were folded. */
+  advanced(bytes: number): void {
+    if (this.#isStopped) return;
+    this.#catchUp();
+    if (this.#deps.mayAnswer()) this.#answers.flush(this.position.generation);
+    else this.#answers.clear();
+    this.#core.advanced(this.position);
+    this.#snapshots.advanced(bytes);
+  }
+
+  /** Answers pending requests after a gap was skipped or the journal was replaced. */
+  positionChanged(): void {
+    this.#core.positions.advance(this.position);
+  }
+
+  #catchUp(): void {
+    if (this.#isStopped || !this.#core.catchUp()) return;
+    this.#requests.open(this.shard.blocks());
+    this.#deps.onServing();
+  }
+}

@@ -1,0 +1,74 @@
+import type { JournalInfo } from "../journal/journal.ts";
+import type { StoredManifest } from "./manifest.ts";
+
+/** Snapshots that are kept in any case: the newest may turn out to be damaged. */
+const SNAPSHOTS_MIN = 2;
+
+/** Share of a journal's limit from which on it gives up its history. */
+const HISTORY_SHARE = 0.75;
+
+/** Size of a journal. */
+type JournalBytes = Pick<JournalInfo, "bytes" | "bytesMax">;
+
+/**
+ * The snapshots of a shard that are kept: the newest, and older ones while the journal back to them
+ * fits into the bytes to retain. Does no I/O.
+ */
+export class KeptSnapshots {
+  readonly #retainBytes: number;
+  /** Oldest first; all of one generation. */
+  #kept: StoredManifest[];
+
+  /** `kept`: all manifests in the store, oldest first. */
+  constructor(retainBytes: number, kept: readonly StoredManifest[]) {
+    this.#retainBytes = retainBytes;
+    this.#kept = [...kept];
+  }
+
+  /** Generation of the newest snapshot; undefined without one. */
+  get generation(): number | undefined {
+    return this.#kept.at(-1)?.manifest.generation;
+  }
+
+  /** Oldest position from which on the shard can be rebuilt; 0 without a snapshot. */
+  get oldestSeq(): number {
+    return this.#kept[0]?.manifest.seq ?? 0;
+  }
+
+  /** Adds the newest snapshot; those of an earlier generation go, as no records follow them any more. */
+  add(snapshot: StoredManifest): void {
+    this.#kept.push(snapshot);
+    this.dropEarlierGenerations();
+  }
+
+  /** Keeps a single snapshot, made behind a gap that no replay leads across. */
+  restartAt(snapshot: StoredManifest): void {
+    this.#kept = [snapshot];
+  }
+
+  /** Drops the snapshots of journals that were replaced. */
+  dropEarlierGenerations(): void {
+    this.#kept = this.#kept.filter(({ manifest }) => manifest.generation === this.generation);
+  }
+
+  /** Drops the oldest snapshot if the journal back to it is too large; whether it did. */
+  dropOldest(journal: JournalBytes): boolean {
+    const isCrowded = journal.bytesMax > 0 && journal.bytes > HISTORY_SHARE * journal.bytesMax;
+    const isTooMuch = isCrowded || journal.bytes > this.#retainBytes;
+    if (!isTooMuch || this.#kept.length <= (isCrowded ? 1 : SNAPSHOTS_MIN)) return false;
+    this.#kept.shift();
+    return true;
+  }
+
+  /** Those of the shard's messages in the store, older than the newest snapshot, that none needs. */
+  unneeded(stored: readonly number[]): number[] {
+    const needed = new Set<number>();
+    for (const { seq, manifest } of this.#kept) {
+      needed.add(seq);
+      for (const piece of manifest.state) needed.add(piece.seq);
+      for (const piece of manifest.pieces) needed.add(piece);
+    }
+    const newest = this.#kept.at(-1)?.seq ?? 0;
+    return stored.filter((seq) => seq < newest && !needed.has(seq));
+  }
+}
