@@ -23,8 +23,7 @@ static struct ps_block_update new_block_update(struct ps_update_call *call, size
 }
 
 struct ps_update_call *ps_update_call_new(uint64_t id, struct ps_call_mode mode,
-                                          const struct ps_update_size *sizes, size_t count,
-                                          uint64_t step) {
+                                          const struct ps_update_size *sizes, size_t count) {
   if (count > (SIZE_MAX - sizeof(struct ps_update_call)) / sizeof(struct ps_block_update)) {
     return NULL;
   }
@@ -33,7 +32,6 @@ struct ps_update_call *ps_update_call_new(uint64_t id, struct ps_call_mode mode,
   *call = (struct ps_update_call){
       .id = id,
       .mode = mode,
-      .step = step,
       .pending = count,
       .references = 1,
       .update_count = count,

@@ -104,8 +104,6 @@ struct ps_update_call {
   /** What the shell knows of the call. */
   void *context;
   struct ps_call_mode mode;
-  /** The step that its gradients or clocks belong to; 0 for none. */
-  uint64_t step;
   size_t pending;
   size_t applied;
   size_t late;
@@ -130,12 +128,9 @@ struct ps_update_call {
   struct ps_block_update updates[];
 };
 
-/**
- * A call with its updates, none of them sent, and one reference. NULL if there is no memory.
- */
+/** A call with its updates, none of them sent, and one reference; NULL if there is no memory. */
 struct ps_update_call *ps_update_call_new(uint64_t id, struct ps_call_mode mode,
-                                          const struct ps_update_size *sizes, size_t count,
-                                          uint64_t step);
+                                          const struct ps_update_size *sizes, size_t count);
 
 /** Removes so many references; the last one frees the call. */
 void ps_update_call_drop(struct ps_update_call *call, size_t references);

@@ -3,6 +3,8 @@
 
 #include "core/block-update.h"
 #include "core/failure.h"
+#include "core/session-request.h"
+#include "core/step-call.h"
 #include "position.h"
 
 /**
@@ -50,6 +52,58 @@ struct ps_positions_listener {
 
   /** The journal that `seen` is a position of has been replaced; it is the last one seen of it. */
   void (*journal_replaced)(void *owner, unsigned shard, struct position seen);
+};
+
+/** What the session has its shell do. All commands return before anything of them is known. */
+struct ps_session_commands {
+  void *shell;
+
+  /** Joins under a token of its own within this time: raises `joined` or `rejoin_failed`. */
+  void (*rejoin)(void *shell, int64_t timeout_ms);
+  /** Renews the lease within this time: raises `renewed` or `renew_failed`. */
+  void (*renew)(void *shell, int64_t timeout_ms);
+  /** Raises `renewal_due` at this time instead of any set before; PS_NEVER_MS: never. */
+  void (*set_renewal)(void *shell, int64_t at_ms);
+  /** Asks a request again under the current session. */
+  void (*repeat_request)(void *shell, struct ps_session_request *request);
+  /** A request has failed for good; it may be freed. */
+  void (*fail_request)(void *shell, struct ps_session_request *request,
+                       struct ps_failure *failure);
+  /** The client can do nothing more: a newer session has joined, or joining is refused. */
+  void (*lose_client)(void *shell, struct ps_failure *failure);
+};
+
+/** What the session tells the rest of the core. */
+struct ps_session_listener {
+  void *owner;
+
+  /** The session has ended: nothing may be published under it. */
+  void (*session_ended)(void *owner);
+  /** A session has begun, the first or a later one. */
+  void (*session_began)(void *owner, uint64_t session, int64_t now_ms);
+};
+
+/** What the steps have their shell do. All commands return before anything of them is known. */
+struct ps_steps_commands {
+  void *shell;
+
+  /** Asks hosts to make the trainer a member: raises `entered` or `failed`. */
+  void (*enter)(void *shell, struct ps_step_call *call);
+  /** Asks hosts to end the membership: raises `exited` or `failed`. */
+  void (*exit_members)(void *shell, struct ps_step_call *call);
+  /**
+   * Asks a shard how far it is once it knows this revision of the members and has closed the step that
+   * ps_steps_core_wanted_step() names, at each repeat anew: raises `step_answered` or `ask_failed`.
+   */
+  void (*ask_step)(void *shell, struct ps_step_call *call, unsigned shard, uint64_t revision);
+  /** Sends the gradients of the call, in this step, 0 for none: raises `gradients_sent` or `failed`. */
+  void (*send_gradients)(void *shell, struct ps_step_call *call, uint64_t step, bool counts_late);
+  /** Tells every shard that the trainer has ended this step: raises `clocks_sent` or `failed`. */
+  void (*send_clocks)(void *shell, struct ps_step_call *call, uint64_t step);
+  /** The call has succeeded; it may be freed. */
+  void (*step_call_done)(void *shell, struct ps_step_call *call);
+  /** The call has failed; it may be freed. */
+  void (*step_call_failed)(void *shell, struct ps_step_call *call, struct ps_failure *failure);
 };
 
 #endif

@@ -35,33 +35,6 @@ static void note_over(struct ps_outbox *outbox, struct ps_update_call *call) {
   outbox->last_over = call;
 }
 
-/** The outbox needs a reference of the call for each update that is open or in flight. */
-static void hold(struct ps_block_update *update) {
-  update->is_held = true;
-  update->call->references++;
-}
-
-/** Gives the reference up if it is needed no more; the call stays until the end of the event. */
-static void let_go(struct ps_outbox *outbox, struct ps_block_update *update) {
-  struct ps_update_call *call = update->call;
-  if (!update->is_held || update->is_open || update->slot >= 0) return;
-  update->is_held = false;
-  call->releases++;
-  if (call->releases > 1) return;
-  call->next_released = outbox->released;
-  outbox->released = call;
-}
-
-static void drop_released(struct ps_outbox *outbox) {
-  while (outbox->released != NULL) {
-    struct ps_update_call *call = outbox->released;
-    size_t releases = call->releases;
-    outbox->released = call->next_released;
-    call->releases = 0;
-    ps_update_call_drop(call, releases);
-  }
-}
-
 static void release(struct ps_outbox *outbox, struct ps_block_update *update, bool is_reusable) {
   const struct ps_outbox_commands *commands = outbox->deps.commands;
   update->has_message = false;
@@ -72,7 +45,7 @@ static void leave_flight(struct ps_outbox *outbox, struct ps_block_update *updat
                          bool is_reusable) {
   if (update->has_message) release(outbox, update, is_reusable);
   if (update->slot >= 0) ps_in_flight_remove(&outbox->in_flight, update);
-  let_go(outbox, update);
+  ps_call_references_let_go(&outbox->references, update);
 }
 
 static void close_number(struct ps_outbox *outbox, struct ps_block_update *update,
@@ -126,7 +99,7 @@ static void publish_first(struct ps_outbox *outbox, struct ps_shard_window *wind
   ps_shard_window_open(window, update);
   outbox->open++;
   ps_in_flight_add(&outbox->in_flight, update);
-  hold(update);
+  ps_call_references_hold(update);
   note_published(outbox, update, now_ms);
   update->has_message = true;
   commands->publish(commands->shell, update, outbox->session, window->done);
@@ -181,7 +154,7 @@ static void finish(struct ps_outbox *outbox, int64_t now_ms) {
     call->next_over = NULL;
     listener->call_over(listener->owner, call, now_ms);
   }
-  drop_released(outbox);
+  ps_call_references_drop(&outbox->references);
 }
 
 static void settle(void *owner, struct ps_block_update *update, const struct ps_outcome *outcome) {
@@ -209,7 +182,7 @@ static void give_up(void *owner, struct ps_block_update *update, struct ps_failu
   outbox->open--;
   /* It stays in flight, where its bytes count: they may still be in the buffers of the connection. */
   if (update->has_message) release(outbox, update, false);
-  let_go(outbox, update);
+  ps_call_references_let_go(&outbox->references, update);
   if (update->fate != PS_FATE_PENDING) return;
   ps_update_call_ended(update->call, reason);
   if (ps_block_update_is_stored_nowhere(update)) ps_update_unsent(update, update->obstacle);
@@ -254,16 +227,16 @@ void ps_outbox_destroy(struct ps_outbox *outbox) {
       struct ps_block_update *update = ps_shard_window_get(window, n);
       if (update == NULL) continue;
       ps_shard_window_close(window, update);
-      let_go(outbox, update);
+      ps_call_references_let_go(&outbox->references, update);
     }
     free(window);
   }
   while (outbox->in_flight.list.first != NULL) {
     struct ps_block_update *update = outbox->in_flight.list.first;
     ps_in_flight_remove(&outbox->in_flight, update);
-    let_go(outbox, update);
+    ps_call_references_let_go(&outbox->references, update);
   }
-  drop_released(outbox);
+  ps_call_references_drop(&outbox->references);
   ps_in_flight_release(&outbox->in_flight);
   free(outbox->tracker.numbers);
   free(outbox);
@@ -405,7 +378,7 @@ void ps_outbox_publish_failed(struct ps_outbox *outbox, struct ps_block_update *
   outbox->open--;
   ps_in_flight_remove(&outbox->in_flight, update);
   update->has_message = false;
-  let_go(outbox, update);
+  ps_call_references_let_go(&outbox->references, update);
   ps_update_rejected(update, failure);
   note_over(outbox, update->call);
 }
@@ -427,6 +400,7 @@ void ps_outbox_ask_failed(struct ps_outbox *outbox, unsigned shard, struct ps_fa
 
 void ps_outbox_denied(struct ps_outbox *outbox, struct ps_block_update *update,
                       struct ps_failure *failure, int64_t now_ms) {
+  if (update->slot < 0) return;
   reject(outbox, update, failure);
   finish(outbox, now_ms);
 }
@@ -440,7 +414,7 @@ void ps_outbox_disconnected(struct ps_outbox *outbox) {
     next = update->next;
     if (!update->is_open) leave_flight(outbox, update, false);
   }
-  drop_released(outbox);
+  ps_call_references_drop(&outbox->references);
 }
 
 /**

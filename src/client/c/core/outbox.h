@@ -1,6 +1,7 @@
 #ifndef CORE_OUTBOX_H
 #define CORE_OUTBOX_H
 
+#include "core/call-references.h"
 #include "core/commands.h"
 #include "core/in-flight.h"
 #include "core/outcome-tracker.h"
@@ -45,8 +46,7 @@ struct ps_outbox {
   /** Calls that are over and are to be told, the first of them first. */
   struct ps_update_call *first_over;
   struct ps_update_call *last_over;
-  /** Calls with references to be given up at the end of the event. */
-  struct ps_update_call *released;
+  struct ps_call_references references;
   struct ps_failure *session_end;
   size_t turn;
   size_t waiting;
@@ -104,7 +104,7 @@ void ps_outbox_answered(struct ps_outbox *outbox, const struct ps_answers *answe
 void ps_outbox_ask_failed(struct ps_outbox *outbox, unsigned shard, struct ps_failure *failure,
                           int64_t retry_after_ms, int64_t now_ms);
 
-/** The broker refused what was published for an update that is in flight. */
+/** The broker refused what was published for an update; ignored if that is in flight no more. */
 void ps_outbox_denied(struct ps_outbox *outbox, struct ps_block_update *update,
                       struct ps_failure *failure, int64_t now_ms);
 

@@ -58,19 +58,3 @@ void ps_update_unsent(struct ps_block_update *update, struct ps_failure *obstacl
 void ps_update_call_ended(struct ps_update_call *call, struct ps_failure *end) {
   ps_failure_set_first(&call->end, end);
 }
-
-void ps_update_call_restart(struct ps_update_call *call) {
-  call->pending = call->update_count;
-  call->applied = 0;
-  call->late = 0;
-  call->unknown = 0;
-  call->unsent = 0;
-  call->rejected = NULL;
-  ps_failure_set(&call->rejection, NULL);
-  ps_failure_set(&call->obstacle, NULL);
-  ps_failure_set(&call->end, NULL);
-  for (size_t i = 0; i < call->update_count; i++) {
-    call->updates[i].fate = PS_FATE_PENDING;
-    ps_block_update_reset(&call->updates[i]);
-  }
-}

@@ -38,10 +38,4 @@ void ps_update_unsent(struct ps_block_update *update, struct ps_failure *obstacl
 /** Something ended the call or the session before every update had its fate; the first end counts. */
 void ps_update_call_ended(struct ps_update_call *call, struct ps_failure *end);
 
-/**
- * Makes a call that is over as if nothing of it had been sent, to be sent once more. No update of it may
- * be open or in flight.
- */
-void ps_update_call_restart(struct ps_update_call *call);
-
 #endif
