@@ -1,6 +1,7 @@
 // Proves that the trainer core in C decides as the one in TypeScript does: it gives the commands of the
 // shared scripts, and each plays scripts of random events that the other has recorded, line by line. C runs
-// under address and undefined behaviour sanitizers, compiled without threads, connections or any library.
+// under address and undefined behaviour sanitizers, compiled without threads, connections or any library,
+// and at times without memory.
 import { execFile } from "node:child_process";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -49,7 +50,8 @@ beforeAll(async () => {
   const headers = [SOURCES, join(ROOT, "include"), import.meta.dirname].flatMap((at) => ["-I", at]);
   const language = ["-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Wpedantic", "-Werror"];
   const inputs = [...core, ...errors, ...own];
-  await run("gcc", [...language, ...SANITIZED, ...headers, ...inputs, "-o", program]);
+  const memory = ["malloc", "calloc", "realloc"].map((name) => `-Wl,--wrap=${name}`);
+  await run("gcc", [...language, ...SANITIZED, ...headers, ...inputs, ...memory, "-o", program]);
 });
 
 afterAll(async () => {

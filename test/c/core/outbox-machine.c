@@ -1,6 +1,7 @@
 /*
  * The outbox as a machine of scripts. Settings: `outbox <bytes in flight> <numbers of a shard>`. It drops
- * its references of calls and failures as early as a shell may, so that a sanitizer finds late uses.
+ * its references of calls and failures as early as a shell may, so that a sanitizer finds late uses; and
+ * raises events that need memory first without any, then with ever more: in vain they must change nothing.
  */
 #include "outbox-machine.h"
 
@@ -8,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "failing-memory.h"
 
 static const struct listener *listener;
 static struct ps_positions positions;
@@ -143,7 +146,11 @@ static void send(struct words *words) {
   if (end != NULL) ps_update_call_ended(call, end);
   ps_failure_drop(end);
   calls[id] = call;
-  if (!ps_outbox_send(outbox, call, now_ms)) stop("no memory", "send");
+  for (int allocations = 0;; allocations++) {
+    allow_allocations(allocations);
+    if (ps_outbox_send(outbox, call, now_ms)) break;
+  }
+  allow_allocations(-1);
 }
 
 static void take_stored(struct words *words) {
@@ -153,7 +160,13 @@ static void take_stored(struct words *words) {
   struct position at = {0};
   at.generation = take_whole(words);
   at.seq = take_whole(words);
-  if (!ps_outbox_stored(outbox, slot, serial, shard, at, take_ms(words))) stop("no memory", "ack");
+  int64_t now_ms = take_ms(words);
+  allow_allocations(0);
+  bool is_taken = ps_outbox_stored(outbox, slot, serial, shard, at, now_ms);
+  allow_allocations(-1);
+  if (!is_taken && !ps_outbox_stored(outbox, slot, serial, shard, at, now_ms)) {
+    stop("no memory", "stored");
+  }
 }
 
 static void take_refused(struct words *words) {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "errors.h"
+#include "failing-memory.h"
 #include "pserver.h"
 
 void stop(const char *why, const char *what) {
@@ -57,6 +58,8 @@ void take_parts(struct words *words, const char **parts, size_t count) {
 
 struct ps_failure *make_failure(const char *code) {
   if (is_same(code, "-")) return NULL;
+  /* A shell's own memory, also within an event that has none. */
+  allow_allocations(-1);
   struct ps_failure *failure = ps_failure_new(status_from_name(code, strlen(code)), code, "");
   if (failure == NULL) stop("no memory", code);
   return failure;
