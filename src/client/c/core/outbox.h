@@ -32,8 +32,8 @@ struct ps_outbox_deps {
  * among them those given up, until the broker has answered or cannot have them any more.
  *
  * Events come one after the other: while one is being taken only the events that a command allows may be
- * raised, and any from `call_over`. Memory is needed by ps_outbox_send() alone, and by ps_outbox_stored()
- * for an error.
+ * raised, ps_outbox_pause() from `session_over`, and any from `call_over`. Memory is needed by
+ * ps_outbox_send() alone, and by ps_outbox_stored() for an error.
  */
 struct ps_outbox {
   struct ps_outbox_deps deps;
