@@ -133,7 +133,9 @@ static void take(const char *event, struct words *words) {
       take_of_call(event, calls[first], words);
     }
   }
-  tell(listener, "state %" PRIu64 " %" PRIu64, core.ended, ps_steps_core_read_step(&core));
+  uint64_t read_step = ps_steps_core_read_step(&core);
+  tell(listener, "state %" PRIu64 " %" PRId64, core.ended,
+       read_step == 0 ? -1 : (int64_t)read_step);
 }
 
 static void release(void) {

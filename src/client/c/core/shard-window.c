@@ -47,7 +47,6 @@ void ps_shard_window_close(struct ps_shard_window *window, struct ps_block_updat
 }
 
 void ps_shard_window_restart(struct ps_shard_window *window) {
-  window->acked_send_number = 0;
   window->last = 0;
   window->done = 0;
 }
