@@ -443,7 +443,6 @@ static void check(struct ps_outbox *outbox, struct ps_block_update *update, int6
 
 void ps_outbox_reconnected(struct ps_outbox *outbox, int64_t now_ms) {
   outbox->is_connected = true;
-  outbox->last_ack_at_ms = now_ms;
   uint64_t last = outbox->send_number;
   struct ps_block_update *next = outbox->in_flight.list.first;
   while (next != NULL && next->send_number <= last) {
