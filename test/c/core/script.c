@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "errors.h"
+#include "errors/errors.h"
 #include "failing-memory.h"
 #include "pserver.h"
 
@@ -60,7 +60,7 @@ struct ps_failure *make_failure(const char *code) {
   if (is_same(code, "-")) return NULL;
   /* A shell's own memory, also within an event that has none. */
   allow_allocations(-1);
-  struct ps_failure *failure = ps_failure_new(status_from_name(code, strlen(code)), code, "");
+  struct ps_failure *failure = ps_failure_new(ps_status_from_name(code, strlen(code)), code, "");
   if (failure == NULL) stop("no memory", code);
   return failure;
 }

@@ -5,7 +5,7 @@
 #include "core/failure.h"
 #include "core/session-request.h"
 #include "core/step-call.h"
-#include "position.h"
+#include "core/position.h"
 
 /**
  * What the outbox has its shell do. Every command is given synchronously while an event is being taken,

@@ -4,7 +4,7 @@
 #include <pserver_errors.h>
 #include <stdint.h>
 
-#include "position.h"
+#include "core/position.h"
 
 /**
  * An error as the core handles it: it decides by the code and by the numbers below, and hands the rest

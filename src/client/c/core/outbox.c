@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "errors.h"
+#include "errors/errors.h"
 
 /** How long a PubAck may take before the record is published again. */
 #define ACK_TIMEOUT_MS 2000

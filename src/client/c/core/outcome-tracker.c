@@ -1,7 +1,7 @@
 /* Answers of shard owners, and questions for those that do not come. */
 #include "core/outcome-tracker.h"
 
-#include "errors.h"
+#include "errors/errors.h"
 
 /** How often an answer is asked for. */
 #define ASK_AGAIN_MS 1000

@@ -3,7 +3,7 @@
 
 #include "core/commands.h"
 #include "core/failure.h"
-#include "position.h"
+#include "core/position.h"
 
 /** Shards of a job at most. */
 #define PS_SHARDS_MAX 256

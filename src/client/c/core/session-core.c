@@ -4,7 +4,7 @@
 #include <pserver.h>
 #include <stddef.h>
 
-#include "errors.h"
+#include "errors/errors.h"
 
 /** Time for one attempt to join again after the session has ended. */
 #define REJOIN_MS 30000

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "errors.h"
+#include "errors/errors.h"
 
 static void drain(struct ps_steps_core *core, struct ps_step_call *call);
 static void enter(struct ps_steps_core *core, struct ps_step_call *call);

@@ -1,7 +1,7 @@
 /* What becomes of the updates of a call. */
 #include "core/update-call.h"
 
-#include "errors.h"
+#include "errors/errors.h"
 
 bool ps_update_call_is_over(const struct ps_update_call *call) { return call->pending == 0; }
 

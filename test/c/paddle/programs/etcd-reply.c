@@ -5,17 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EXPECT(condition)                                                             \
-  do {                                                                                \
-    if (!(condition)) {                                                               \
-      fprintf(stderr, "%s:%d: expected %s\n", __FILE__, __LINE__, #condition);        \
-      exit(1);                                                                        \
-    }                                                                                 \
+#define EXPECT(condition)                                                      \
+  do {                                                                         \
+    if (!(condition)) {                                                        \
+      fprintf(stderr, "%s:%d: expected %s\n", __FILE__, __LINE__, #condition); \
+      exit(1);                                                                 \
+    }                                                                          \
   } while (0)
 
 static const char whole[] =
     "{\"header\":{\"cluster_id\":\"1\",\"revision\":\"9\"},\"kvs\":["
-    "{\"key\":\"L3BzLzA=\",\"create_revision\":\"2\",\"value\":\"bmF0czovL2E6NDIyMg==\",\"lease\":\"-5\"},"
+    "{\"key\":\"L3BzLzA=\",\"create_revision\":\"2\",\"value\":\"bmF0czovL2E6NDIyMg==\",\"lease\":\"-"
+    "5\"},"
     " { \"key\" : \"L3BzLzE=\", \"version\" : 7 } ,"
     "{\"value\":\"ag==\",\"key\":\"L3BzL2pvYg==\"}],\"count\":\"3\"}";
 
@@ -23,42 +24,43 @@ static char key[ETCD_TEXT_ROOM];
 static char value[ETCD_TEXT_ROOM];
 
 static void expect_entry(struct etcd_reply *reply, const char *name, const char *text) {
-  EXPECT(etcd_reply_next(reply, key, value));
+  EXPECT(ps_etcd_reply_next(reply, key, value));
   EXPECT(strcmp(key, name) == 0);
   EXPECT(strcmp(value, text) == 0);
 }
 
 static void read_whole(void) {
   struct etcd_reply reply;
-  EXPECT(etcd_reply_open(&reply, whole));
+  EXPECT(ps_etcd_reply_open(&reply, whole));
   expect_entry(&reply, "/ps/0", "nats://a:4222");
   expect_entry(&reply, "/ps/1", "");
   expect_entry(&reply, "/ps/job", "j");
-  EXPECT(!etcd_reply_next(&reply, key, value));
-  EXPECT(etcd_reply_open(&reply, "{\"header\":{},\"count\":\"0\"}"));
-  EXPECT(!etcd_reply_next(&reply, key, value));
+  EXPECT(!ps_etcd_reply_next(&reply, key, value));
+  EXPECT(ps_etcd_reply_open(&reply, "{\"header\":{},\"count\":\"0\"}"));
+  EXPECT(!ps_etcd_reply_next(&reply, key, value));
 }
 
 static void encode(void) {
   char text[16];
-  EXPECT(base64_encode("/ps/", text, sizeof text) && strcmp(text, "L3BzLw==") == 0);
-  EXPECT(base64_encode("/ps0", text, sizeof text) && strcmp(text, "L3BzMA==") == 0);
-  EXPECT(base64_encode("abc", text, sizeof text) && strcmp(text, "YWJj") == 0);
-  EXPECT(base64_encode("ab", text, sizeof text) && strcmp(text, "YWI=") == 0);
-  EXPECT(base64_encode("", text, sizeof text) && strcmp(text, "") == 0);
-  EXPECT(!base64_encode("/ps/", text, 8));
+  EXPECT(ps_base64_encode("/ps/", text, sizeof text) && strcmp(text, "L3BzLw==") == 0);
+  EXPECT(ps_base64_encode("/ps0", text, sizeof text) && strcmp(text, "L3BzMA==") == 0);
+  EXPECT(ps_base64_encode("abc", text, sizeof text) && strcmp(text, "YWJj") == 0);
+  EXPECT(ps_base64_encode("ab", text, sizeof text) && strcmp(text, "YWI=") == 0);
+  EXPECT(ps_base64_encode("", text, sizeof text) && strcmp(text, "") == 0);
+  EXPECT(!ps_base64_encode("/ps/", text, 8));
 }
 
 static void read_all(const char *json) {
   struct etcd_reply reply;
   int entries = 0;
-  if (!etcd_reply_open(&reply, json)) return;
-  while (etcd_reply_next(&reply, key, value)) EXPECT(++entries <= (int)strlen(json));
+  if (!ps_etcd_reply_open(&reply, json)) return;
+  while (ps_etcd_reply_next(&reply, key, value)) EXPECT(++entries <= (int)strlen(json));
 }
 
-static void refuse(const char *json) {
+static void ps_refuse(const char *json) {
   struct etcd_reply reply;
-  EXPECT(!etcd_reply_open(&reply, json) || !etcd_reply_next(&reply, key, value) || value[0] == '\0');
+  EXPECT(!ps_etcd_reply_open(&reply, json) || !ps_etcd_reply_next(&reply, key, value) ||
+         value[0] == '\0');
 }
 
 /* Every text in memory of its own, so that the sanitizer sees what is read beyond it. */
@@ -69,7 +71,7 @@ static void read_copy(const char *json, size_t bytes) {
   memcpy(copy, json, bytes);
   copy[bytes] = '\0';
   read_all(copy);
-  EXPECT(bytes == strlen(whole) || !etcd_reply_open(&reply, copy));
+  EXPECT(bytes == strlen(whole) || !ps_etcd_reply_open(&reply, copy));
   free(copy);
 }
 
@@ -77,17 +79,17 @@ int main(void) {
   char changed[sizeof whole];
   read_whole();
   encode();
-  refuse("");
-  refuse("{}");
-  refuse("{\"header\":{}");
-  refuse("{\"header\":{}}}");
-  refuse("{\"header\":\"}");
-  refuse("{\"header\":\"\\");
-  refuse("<html>\"header\"</html>");
-  refuse("{\"header\":{},\"kvs\":null}");
-  refuse("{\"header\":{},\"kvs\":[{\"key\":\"L3A=\",\"value\":\"b*==\"}]}");
-  refuse("{\"header\":{},\"kvs\":[{\"key\":\"L3A=\",\"value\":\"YQ\\u003d\"}]}");
-  refuse("{\"header\":{},\"kvs\":[{\"key\":\"L3A=\",\"value\":\"YQBi\"}]}");
+  ps_refuse("");
+  ps_refuse("{}");
+  ps_refuse("{\"header\":{}");
+  ps_refuse("{\"header\":{}}}");
+  ps_refuse("{\"header\":\"}");
+  ps_refuse("{\"header\":\"\\");
+  ps_refuse("<html>\"header\"</html>");
+  ps_refuse("{\"header\":{},\"kvs\":null}");
+  ps_refuse("{\"header\":{},\"kvs\":[{\"key\":\"L3A=\",\"value\":\"b*==\"}]}");
+  ps_refuse("{\"header\":{},\"kvs\":[{\"key\":\"L3A=\",\"value\":\"YQ\\u003d\"}]}");
+  ps_refuse("{\"header\":{},\"kvs\":[{\"key\":\"L3A=\",\"value\":\"YQBi\"}]}");
   for (size_t bytes = 0; bytes < sizeof whole; bytes++) read_copy(whole, bytes);
   for (size_t i = 0; i + 1 < sizeof whole; i++) {
     for (const char *c = "\"\\{}[],:=A\x01\xff"; *c != '\0'; c++) {
