@@ -59,7 +59,7 @@ static void deliver_reply(const uint8_t *data, size_t bytes, bool is_sealed, boo
 }
 
 static void deliver_to_place(const uint8_t *content, size_t bytes) {
-  char subject[INBOX_ROOM + 64];
+  char subject[INBOX_SIZE + 64];
   const uint8_t *end = bytes == 0 ? NULL : memchr(content, '\n', bytes);
   if (end == NULL) return;
   snprintf(subject, sizeof subject, "%s.%.*s", broker.client->inbox,

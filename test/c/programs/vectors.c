@@ -27,7 +27,7 @@ static uint8_t *from_hex(const char *hex, size_t *count) {
 }
 
 static void check_names(void) {
-  char token[TOKEN_ROOM];
+  char token[TOKEN_SIZE];
   for (size_t i = 0; i < COUNT(names); i++) {
     EXPECT_OK(ps_escape_name(names[i].name, names[i].bytes, token));
     EXPECT(strcmp(token, names[i].token) == 0);

@@ -9,9 +9,9 @@
 #include "errors/details.h"
 #include "wire/clock.h"
 
-/** A year: later times would overflow, and nobody waits that long. */
+/** One year, so that times do not overflow. */
 #define TIMEOUT_MS_MAX (INT64_C(366) * 24 * 3600 * 1000)
-/** What lies in the box of a call that does not look: repeats of replies. More is dropped. */
+/** Messages kept for a call that does not take them, which are repeats of replies. More are dropped. */
 #define MAIL_MAX 4096
 
 static void enlist(struct call *call, struct client *client) {
@@ -144,9 +144,9 @@ void ps_wake_all(struct client *client) {
   for (struct call *call = client->calls; call != NULL; call = call->next) ps_call_wake(call);
 }
 
-void ps_wake_for_room(struct client *client) {
+void ps_wake_window_waiters(struct client *client) {
   for (struct call *call = client->calls; call != NULL; call = call->next) {
-    if (call->wants_room) ps_call_wake(call);
+    if (call->waits_for_window) ps_call_wake(call);
   }
 }
 
@@ -166,7 +166,7 @@ static bool append(struct call *call, struct mail mail) {
 void ps_call_deliver(struct client *client, uint64_t call_number, uint64_t token, natsMsg *message) {
   struct call *call = client->calls;
   while (call != NULL && call->number != call_number) call = call->next;
-  /* What nobody waits for, or has no room for, is as good as lost: it is asked for again. */
+  /* A message that no call takes is treated as lost: the request is repeated. */
   if (call == NULL || !append(call, (struct mail){.token = token, .message = message})) {
     natsMsg_Destroy(message);
   }

@@ -27,11 +27,11 @@ struct call {
   int64_t timeout_ms;
   int64_t ends_at_ms;
   uint64_t number;
-  /** Whether it waits for room in one of the windows of bytes. */
-  bool wants_room;
-  /** Whether it is one of the client's own, which no close waits for. */
+  /** Whether it waits until the window of bytes admits more. */
+  bool waits_for_window;
+  /** Whether the client makes it itself; pserver_close() does not wait for it. */
   bool is_inner;
-  /** Whether it goes on after the client has died: to leave. */
+  /** Whether it goes on after the client has failed, as leaving the job does. */
   bool is_last;
   pthread_cond_t woken;
   struct cancellable cancellable;
@@ -42,8 +42,8 @@ struct call {
 };
 
 /**
- * Begins a call on a handle: `timeout_ms` PSERVER_TIMEOUT_DEFAULT stands for `default_ms`, and that, if
- * 0, for the client's. CLOSED, BAD_VALUE, or what the client has died of.
+ * Begins a call on a handle. `timeout_ms` PSERVER_TIMEOUT_DEFAULT stands for `default_ms`, or for the
+ * client's timeout if that is 0. CLOSED, BAD_VALUE, or the error that ended the client.
  */
 pserver_status ps_call_begin(struct call *call, pserver_client *handle, const char *what,
                              int64_t timeout_ms, int64_t default_ms);
@@ -71,7 +71,7 @@ int64_t ps_call_remaining_ms(const struct call *call);
 /** Lock held. */
 void ps_call_wake(struct call *call);
 void ps_wake_all(struct client *client);
-void ps_wake_for_room(struct client *client);
+void ps_wake_window_waiters(struct client *client);
 
 /** Puts mail into a call's box; the message belongs to it. Lock held. */
 void ps_call_deliver(struct client *client, uint64_t call_number, uint64_t token, natsMsg *message);

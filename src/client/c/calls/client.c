@@ -1,5 +1,5 @@
-/* Clients and their handles: a handle is a number that is looked up, so that one that was closed, or
- * never was one, is an error. */
+/* Clients and their handles: a handle is a number that is looked up, so that a closed or invalid one is
+ * an error. */
 #include "calls/client.h"
 
 #include <inttypes.h>
@@ -35,7 +35,7 @@ static pserver_status forked(const char *what, pid_t from) {
                  what, (int)from);
 }
 
-/** cnats and our threads do not live on in a child: nothing there can work, or even be locked. */
+/** CLOSED in a forked child: the threads of cnats and of this library do not exist there. */
 static pserver_status check_process(const char *what) {
   pid_t owned = __atomic_load_n(&owner, __ATOMIC_SEQ_CST);
   return owned == 0 || owned == getpid() ? PSERVER_OK : forked(what, owned);
@@ -136,20 +136,20 @@ static pserver_status check_options(const pserver_options *options) {
 }
 
 /** Host name, process and a random part: used once. */
-static void unique_trainer(char id[ID_ROOM]) {
-  char host[ID_ROOM];
+static void unique_trainer(char id[ID_SIZE]) {
+  char host[ID_SIZE];
   if (gethostname(host, sizeof host - 32) != 0) host[0] = '\0';
   host[sizeof host - 32] = '\0';
   for (char *c = host; *c != '\0'; c++) {
     bool is_plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9');
     if (!is_plain) *c = '-';
   }
-  snprintf(id, ID_ROOM, "%.31s-%d-%08" PRIx64, host, (int)getpid(), ps_random_bits() & UINT32_MAX);
+  snprintf(id, ID_SIZE, "%.31s-%d-%08" PRIx64, host, (int)getpid(), ps_random_bits() & UINT32_MAX);
 }
 
 static pserver_status name_client(struct client *client, const pserver_options *options) {
-  char made[ID_ROOM];
-  char token[ID_ROOM];
+  char made[ID_SIZE];
+  char token[ID_SIZE];
   unique_trainer(made);
   const char *trainer = options->trainer == NULL ? made : options->trainer;
   pserver_status status = ps_escape_id(trainer, client->id);
@@ -210,7 +210,7 @@ static pserver_client *publish_handle(struct client *client) {
   return (pserver_client *)(uintptr_t)client->number;
 }
 
-/** Ends a client that nobody can reach any more; its threads may take as long as the broker has them. */
+/** Ends a client without a handle; takes as long as its threads wait for the broker. */
 static void finish(struct client *client) {
   ps_stop_lease(client);
   ps_disconnect(client);
@@ -223,7 +223,7 @@ static void *finish_apart(void *closure) {
   return NULL;
 }
 
-/** The same on another thread: an aborted call does not wait for a broker that takes nothing. */
+/** The same on another thread, so that an aborted call does not wait for the broker. */
 static void finish_later(struct client *client) {
   pthread_t thread;
   if (pthread_create(&thread, NULL, finish_apart, client) == 0) pthread_detach(thread);

@@ -15,9 +15,9 @@
 #include "push/update-sender.h"
 #include "wire/names.h"
 
-#define INBOX_ROOM 192
-/** Room for a subject: job, shard, escaped trainer and parameter, and the words between. */
-#define SUBJECT_ROOM 384
+#define INBOX_SIZE 192
+/** Bytes of a subject: job, shard, escaped trainer and parameter, and the words between. */
+#define SUBJECT_SIZE 384
 
 /**
  * A client behind a handle. `lock` guards everything that changes but the connection, and is never
@@ -26,16 +26,16 @@
  * everything else happens on the threads that call.
  */
 struct client {
-  /** What the handle says; never used again. */
+  /** The value of the handle; no other client of the process ever has it. */
   uint64_t number;
   struct client *next;
   unsigned references;
 
   char job[JOB_BYTES_MAX + 1];
-  char trainer[ID_ROOM];
+  char trainer[ID_SIZE];
   /** The trainer's id as a token. */
-  char id[ID_ROOM];
-  char inbox[INBOX_ROOM];
+  char id[ID_SIZE];
+  char inbox[INBOX_SIZE];
   int64_t call_timeout_ms;
   size_t in_flight_max;
 
@@ -45,11 +45,11 @@ struct client {
   pthread_mutex_t lock;
   /** Signalled when the last call has left. */
   pthread_cond_t idle;
-  /** What the client has died of; code OK while it lives. */
+  /** The error that ended the client; code OK while it works. */
   struct failure failure;
   bool is_closing;
   bool is_connected;
-  /** How often the connection was made: whoever sees another number repeats what it waits for. */
+  /** How often the connection was made: a call that sees another number repeats what it waits for. */
   uint64_t connections;
   struct call *calls;
   unsigned running;
@@ -58,12 +58,12 @@ struct client {
   /** Epoch of the initialization this trainer was selected for; 0 if it is not. */
   uint64_t init_epoch;
   struct open_init *open_inits;
-  /** Bytes of replies asked for. */
+  /** Bytes of the replies that requests under way ask for. */
   size_t pull_bytes;
 
   struct ps_positions positions;
   struct ps_positions_listener positions_listener;
-  /** The last one seen of a journal that was replaced, until what it lost has been told. */
+  /** Last position seen of each replaced journal, until pserver_fallbacks() has told what was lost. */
   struct position left[PS_SHARDS_MAX];
   struct session session;
   struct update_sender sender;

@@ -81,7 +81,7 @@ static pserver_status no_owner(struct call *call, struct ask *ask) {
   return ps_fail(PSERVER_ERR_NO_OWNER, "no host serves shard %u", question->shard);
 }
 
-/** What is to be asked now; gives how many. */
+/** Makes a question for each replaced journal; returns how many. */
 static size_t collect(struct call *call, struct answers *answers, struct question *questions,
                       struct ask *asks) {
   struct client *client = call->client;
@@ -100,7 +100,7 @@ static size_t collect(struct call *call, struct answers *answers, struct questio
   return count;
 }
 
-/** What has been told is not told again. */
+/** Forgets the journals whose losses have been told. */
 static void settle(struct client *client, const struct question *questions, size_t count) {
   pthread_mutex_lock(&client->lock);
   for (size_t i = 0; i < count; i++) {

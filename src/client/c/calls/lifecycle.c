@@ -32,7 +32,7 @@ struct begin_reply {
   bool is_selected;
   pserver_state state;
   uint64_t epoch;
-  char by[ID_ROOM];
+  char by[ID_SIZE];
   struct declaration *declaration;
 };
 
@@ -97,7 +97,7 @@ static pserver_status check_first_values(const struct declaration *declaration, 
 }
 
 static pserver_status check_declaration(const struct declaration *declaration) {
-  char token[TOKEN_ROOM];
+  char token[TOKEN_SIZE];
   const char *name = declaration->name;
   const pserver_tensor *value = declaration->value;
   pserver_status status = ps_escape_name(name, name == NULL ? 0 : strlen(name), token);

@@ -22,7 +22,7 @@ struct parameter {
 
   char *name;
   size_t name_bytes;
-  char token[TOKEN_ROOM];
+  char token[TOKEN_SIZE];
   pserver_dtype dtype;
   int32_t rank;
   uint64_t shape[PSERVER_RANK_MAX];

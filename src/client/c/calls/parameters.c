@@ -227,7 +227,7 @@ static size_t take_known(struct client *client, const char *const *names, size_t
 pserver_status ps_find_parameters(struct call *call, const char *const *names, size_t count, bool waits,
                                   struct parameter **found) {
   const char *missing[PARAMETERS_PER_REQUEST_MAX];
-  char token[TOKEN_ROOM];
+  char token[TOKEN_SIZE];
   int64_t pause_ms = PAUSE_MS;
   memset(found, 0, count * sizeof(struct parameter *));
   for (size_t i = 0; i < count; i++) {

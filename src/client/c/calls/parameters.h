@@ -24,7 +24,7 @@ struct job_status {
   pserver_state state;
   uint64_t epoch;
   uint64_t shards;
-  char by[ID_ROOM];
+  char by[ID_SIZE];
   bool has_more;
   /** Where the journals stood when it became ready; none before. */
   pserver_position at[PSERVER_SHARDS_MAX];

@@ -10,12 +10,12 @@
 #include "wire/requests.h"
 
 #define SAVE_MS 600000
-#define TOKEN_TEXT_ROOM 40
+#define TOKEN_TEXT_SIZE 40
 
 struct save_request {
   const char *path;
   /** By which it is told apart from others, and stopped. */
-  char token[TOKEN_TEXT_ROOM];
+  char token[TOKEN_TEXT_SIZE];
   pserver_on_progress on_progress;
   void *context;
   /** NULL if the caller does not ask for it. */
@@ -74,7 +74,7 @@ static void stop_if_ended(struct call *call, const struct save_request *request)
   bool has_ended = ps_call_check(call) != PSERVER_OK;
   pthread_mutex_unlock(&call->client->lock);
   if (has_ended) {
-    char subject[SUBJECT_ROOM];
+    char subject[SUBJECT_SIZE];
     struct draft draft;
     snprintf(subject, sizeof subject, "ps.%s.control.%s.stop", call->client->job, call->client->id);
     ps_draft_begin(&draft);

@@ -194,7 +194,7 @@ void ps_on_session_over(struct client *client, pserver_status status) {
   ps_wake_all(client);
 }
 
-/** Runs one request of the thread's own; what it found becomes the last error. */
+/** Runs one request of the lease thread; its failure becomes the last error. */
 static pserver_status in_background(struct client *client, const char *what, int64_t timeout_ms) {
   struct call call;
   pserver_status status = ps_call_begin_inner(&call, client, what, timeout_ms);
@@ -205,7 +205,7 @@ static pserver_status in_background(struct client *client, const char *what, int
   return status;
 }
 
-/** What is to be done now is done; how long to wait for the next. Lock held, and let go of meanwhile. */
+/** Renews or rejoins; returns milliseconds until the next run. Lock held, released while it asks. */
 static int64_t keep_alive(struct client *client) {
   struct session *session = &client->session;
   bool is_ended = session->is_ended;
@@ -222,7 +222,7 @@ static int64_t keep_alive(struct client *client) {
   } else if (status != PSERVER_OK && !pserver_is_retryable(status)) {
     ps_client_fail(client, status, ps_last_failure()->text);
   }
-  /* Without a host or broker the next time tries again, and calls say so themselves. */
+  /* Without a host or broker the next run tries again; calls report the error themselves. */
   return session->is_ended ? 0 : session->lease_ms / 3;
 }
 

@@ -9,7 +9,7 @@
 struct call;
 struct client;
 
-/** How the job's trainers go together. */
+/** How the trainers of the job are synchronized. */
 enum synchronization { TOGETHER_ASYNC, TOGETHER_SYNC, TOGETHER_SSP };
 
 /** One life of a trainer. */
@@ -25,7 +25,7 @@ struct session {
   uint64_t trainers;
   /** Whether gradients of a step are summed up, not averaged. */
   bool sums;
-  /** A host has said that it is over: the thread joins anew. */
+  /** Whether a host has said that the session is over: the thread rejoins. */
   bool is_ended;
   bool is_stopped;
   bool has_thread;
@@ -49,7 +49,7 @@ pserver_status ps_join_job(struct call *call);
 pserver_status ps_request_lifecycle(struct call *call, const char *verb, write_entries write,
                                     read_reply read, void *context);
 
-/** A host says, by the last error, that the session is over: REJOIN has the thread begin a new one,
+/** Handles an error that ends the session, which is the last error: REJOIN has the thread rejoin,
  * SUPERSEDED ends the client. Lock held. */
 void ps_on_session_over(struct client *client, pserver_status status);
 
@@ -60,7 +60,7 @@ void ps_wake_lease(struct client *client);
 pserver_status ps_start_lease(struct client *client);
 void ps_stop_lease(struct client *client);
 
-/** Gives the lease back. Without an answer, whatever the reason, it runs out by itself. */
+/** Gives the lease back. Without an answer it expires by itself. */
 pserver_status ps_leave_job(struct client *client);
 
 #endif

@@ -13,11 +13,11 @@
 #include "wire/encodings.h"
 #include "wire/requests.h"
 
-/** How long a block may be without an owner before its parameter is looked up again. */
-#define PATIENCE_MS 1000
+/** How long an answer without an owner is retried before the parameter is looked up again. */
+#define RETRY_MS 1000
 /** The server gives up just before a request is repeated, so that it never holds two of one. */
 #define WAIT_MS 900
-/** What a request counts at least in the window: thousands of tiny blocks are work, too. */
+/** Bytes that a request counts at least in the window, so that thousands of tiny blocks are bounded, too. */
 #define REQUEST_BYTES_MIN 16384
 
 static unsigned shard_of(const struct block_read *read) {
@@ -127,7 +127,7 @@ static pserver_status no_owner(struct call *call, struct ask *ask) {
   return ps_detail_whole("shard", shard_of(read));
 }
 
-/** The parameter may be another than it was: looks it up. OK if it is the same. */
+/** Looks the parameter up again. OK if its epoch is the same; STALE_EPOCH if it was initialized anew. */
 static pserver_status look_again(struct call *call, struct block_read *read) {
   struct parameter *fresh = NULL;
   const char *name = read->parameter->name;
@@ -161,7 +161,7 @@ static void make_ask(struct client *client, struct block_read *read, struct ask 
                       .nobody = no_owner,
                       .refused = refused,
                       .context = read,
-                      .patience_ms = PATIENCE_MS,
+                      .retry_ms = RETRY_MS,
                       .window_bytes = bytes < REQUEST_BYTES_MIN ? REQUEST_BYTES_MIN : bytes};
   snprintf(ask->subject, sizeof ask->subject, "ps.%s.block.%s.%u.%s.pull", client->job,
            read->parameter->token, (unsigned)read->index, client->id);

@@ -16,7 +16,7 @@ struct buffer_pool {
   size_t free_bytes;
 };
 
-/** Memory of at least so many bytes; `bytes` NULL if there is none. The pool's owner locks. */
+/** Memory of at least so many bytes; `bytes` NULL if there is none. Not thread-safe, as the others. */
 struct buffer ps_pool_take(struct buffer_pool *pool, size_t bytes);
 
 /** Keeps memory, or frees it if the pool holds `bytes_max` already. */

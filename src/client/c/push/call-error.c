@@ -10,7 +10,7 @@
 #include "push/parameter-update.h"
 #include "wire/json.h"
 
-#define NAME_ROOM 256
+#define NAME_SIZE 256
 /** Updates that an error lists at most, and bytes of their list. */
 #define LISTED_MAX 64
 #define LISTED_BYTES 3072
@@ -48,13 +48,13 @@ static bool is_clock(const struct update_source *source) {
 
 /** An update as the text of an error names it. */
 static void describe(const struct over_call *over, const struct ps_block_update *update,
-                     char name[NAME_ROOM]) {
+                     char name[NAME_SIZE]) {
   const struct update_source *source = source_of(over, update);
   if (is_clock(source)) {
-    snprintf(name, NAME_ROOM, "end of step %" PRIu64 " in shard %u", source->update->step,
+    snprintf(name, NAME_SIZE, "end of step %" PRIu64 " in shard %u", source->update->step,
              source->shard);
   } else {
-    snprintf(name, NAME_ROOM, "%s block %u", source->update->parameter->name, (unsigned)source->index);
+    snprintf(name, NAME_SIZE, "%s block %u", source->update->parameter->name, (unsigned)source->index);
   }
 }
 
@@ -125,7 +125,7 @@ static void detail_rest(const struct over_call *over) {
 
 static pserver_status rejection_error(const struct over_call *over) {
   const struct ps_update_call *call = over->call;
-  char name[NAME_ROOM];
+  char name[NAME_SIZE];
   describe(over, call->rejected, name);
   ps_fail_as_core(call->rejection);
   ps_fail_prefixed("%s: ", name);
@@ -148,7 +148,7 @@ static const struct ps_block_update *first_unknown(const struct ps_update_call *
 static pserver_status unknown_error(const struct over_call *over) {
   const struct ps_update_call *call = over->call;
   const struct ps_failure *end = call->end;
-  char name[NAME_ROOM];
+  char name[NAME_SIZE];
   describe(over, first_unknown(call), name);
   bool is_timeout = end == NULL || end->code == PSERVER_ERR_TIMEOUT;
   ps_fail(is_timeout ? PSERVER_ERR_OUTCOME_UNKNOWN : end->code,

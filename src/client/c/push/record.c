@@ -18,13 +18,13 @@ static const char *verb_of(enum operation operation) {
 }
 
 void ps_record_subject(const struct client *client, const struct update_source *source,
-                       char subject[SUBJECT_ROOM]) {
+                       char subject[SUBJECT_SIZE]) {
   if (source->update->operation == UPDATE_CLOCK) {
-    snprintf(subject, SUBJECT_ROOM, "ps.%s.log.%u.trainer.%s.clock", client->job, source->shard,
+    snprintf(subject, SUBJECT_SIZE, "ps.%s.log.%u.trainer.%s.clock", client->job, source->shard,
              client->id);
     return;
   }
-  snprintf(subject, SUBJECT_ROOM, "ps.%s.log.%u.trainer.%s.%s.%s.%u", client->job, source->shard,
+  snprintf(subject, SUBJECT_SIZE, "ps.%s.log.%u.trainer.%s.%s.%s.%u", client->job, source->shard,
            client->id, verb_of(source->update->operation), source->update->parameter->token,
            (unsigned)source->index);
 }
@@ -114,7 +114,7 @@ static void fill_message(const struct draft *draft, const struct update_source *
 
 pserver_status ps_write_record(struct client *client, const struct update_source *source,
                                const struct record_head *head, struct buffer *buffer, size_t *bytes) {
-  char reply[INBOX_ROOM + 16];
+  char reply[INBOX_SIZE + 16];
   struct draft draft;
   snprintf(reply, sizeof reply, "%s.applied", client->inbox);
   ps_draft_begin(&draft);

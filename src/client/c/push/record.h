@@ -15,7 +15,7 @@ struct record_head {
 
 /** The subject that a block update is published to. */
 void ps_record_subject(const struct client *client, const struct update_source *source,
-                       char subject[SUBJECT_ROOM]);
+                       char subject[SUBJECT_SIZE]);
 
 /** The version of its block that a gradient was made from; 0 for none. */
 uint64_t ps_seen_version(const struct update_source *source);

@@ -1,4 +1,5 @@
-/* What travels for steps: questions how far shards are, and clocks that tell them how far we are. */
+/* Messages of steps: questions for the closed step of shards, and clocks that say which steps this trainer
+ * has ended. */
 #include "push/step-requests.h"
 
 #include <inttypes.h>

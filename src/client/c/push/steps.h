@@ -14,7 +14,7 @@ struct client;
  * from the largest step that is closed in any shard on. Steps are ended in the order of the calls.
  */
 struct steps {
-  /** Whether a call has its turn: only one enters, waits or ends at a time. */
+  /** Whether a call has the turn: one call at a time enters, waits or ends a step. */
   bool is_taken;
   /** Calls whose gradients of the open step are on their way. */
   unsigned sending;

@@ -22,8 +22,8 @@
 /** A message to be published: a record, kept to be repeated until its PubAck, or a question. */
 struct outgoing {
   struct outgoing *next;
-  char subject[SUBJECT_ROOM];
-  char reply[INBOX_ROOM + 64];
+  char subject[SUBJECT_SIZE];
+  char reply[INBOX_SIZE + 64];
   struct buffer buffer;
   size_t bytes;
   bool is_question;
@@ -309,8 +309,7 @@ static struct ps_update_call *new_update_call(const struct call_updates *updates
                                        .data_bytes = source->data_bytes,
                                        .names_version = ps_seen_version(source) > 0};
   }
-  struct ps_update_call *made =
-      ps_update_call_new(0, updates->mode, sizes, updates->count);
+  struct ps_update_call *made = ps_update_call_new(0, updates->mode, sizes, updates->count);
   free(sizes);
   return made;
 }

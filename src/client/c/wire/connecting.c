@@ -14,13 +14,13 @@
 
 #define PAUSE_MS 50
 #define PAUSE_MS_MAX 500
-#define ADDRESS_ROOM 256
+#define ADDRESS_SIZE 256
 
 /** What connecting needs, all of it its own: the caller may have left. */
 struct connecting {
   struct client *client;
   natsOptions *made;
-  char address[ADDRESS_ROOM];
+  char address[ADDRESS_SIZE];
   int64_t attempt_timeout_ms;
   int64_t ends_at_ms;
   /** What came of it; code OK for a connection. */
@@ -185,7 +185,7 @@ static pserver_status connect_on_thread(struct connecting *connecting) {
 
 static pserver_status prepare(struct client *client, const pserver_options *options, int64_t ends_at_ms,
                               struct connecting **prepared) {
-  char name[JOB_BYTES_MAX + ID_ROOM + 16];
+  char name[JOB_BYTES_MAX + ID_SIZE + 16];
   struct connecting *made = calloc(1, sizeof *made);
   if (made == NULL || pthread_mutex_init(&made->lock, NULL) != 0 ||
       ps_condition_init(&made->news) != 0) {

@@ -11,7 +11,7 @@
 #include "push/update-sender.h"
 #include "wire/clock.h"
 
-/** Room in a message beside the tensor. */
+/** Bytes of a message kept free for its entries. */
 #define HEADER_BYTES_MAX 65536
 
 /** The number in a token, and the text after its dot. NULL if it is none. */
@@ -104,7 +104,7 @@ static void on_error(natsConnection *connection, natsSubscription *subscription,
   pthread_mutex_lock(&client->lock);
   const char *found = strcasestr(text, refused);
   if (found != NULL) {
-    char subject[SUBJECT_ROOM];
+    char subject[SUBJECT_SIZE];
     const char *start = found + sizeof refused - 1;
     snprintf(subject, sizeof subject, "%.*s", (int)strcspn(start, "\""), start);
     ps_deliver_denial(client, subject);
@@ -126,7 +126,7 @@ natsStatus ps_set_handlers(natsOptions *options, struct client *client) {
 }
 
 natsStatus ps_subscribe_inbox(struct client *client) {
-  char subject[INBOX_ROOM + 4];
+  char subject[INBOX_SIZE + 4];
   snprintf(subject, sizeof subject, "%s.>", client->inbox);
   natsStatus status =
       natsConnection_Subscribe(&client->subscription, client->connection, subject, on_message, client);
@@ -135,7 +135,7 @@ natsStatus ps_subscribe_inbox(struct client *client) {
     status = natsSubscription_SetOnCompleteCB(client->subscription, on_unsubscribed, client);
     if (status != NATS_OK) ps_client_release(client);
   }
-  /* What comes is bounded by what was asked for and sent. */
+  /* Answers are bounded by what was asked for and sent, so no message may be dropped. */
   if (status == NATS_OK) status = natsSubscription_SetPendingLimits(client->subscription, -1, -1);
   return status;
 }

@@ -27,7 +27,7 @@ static const struct refusal_row rows[] = {PSERVER_REFUSAL_TABLE(ROW)};
 
 bool ps_parse_journal_stream(const char *job, const char *stream, unsigned *shard,
                              uint64_t *generation) {
-  char spelled[STREAM_ROOM];
+  char spelled[STREAM_SIZE];
   int prefix = snprintf(spelled, sizeof spelled, "PS_%s_", job);
   if (strncmp(stream, spelled, (size_t)prefix) != 0) return false;
   char *end = NULL;

@@ -6,7 +6,7 @@
 
 #include "core/position.h"
 
-/** What the broker said to a journal record: if not that it is stored, the last error says why. */
+/** The broker's answer to a journal record. Unless it is ACK_STORED, the last error says why. */
 struct journal_ack {
   enum {
     ACK_STORED,

@@ -101,11 +101,11 @@ static pserver_status escape(const char *what, const char *name, size_t bytes, s
   return PSERVER_OK;
 }
 
-pserver_status ps_escape_name(const char *name, size_t bytes, char token[TOKEN_ROOM]) {
+pserver_status ps_escape_name(const char *name, size_t bytes, char token[TOKEN_SIZE]) {
   return escape("parameter name", name, bytes, NAME_BYTES_MAX, token);
 }
 
-pserver_status ps_escape_id(const char *id, char token[ID_ROOM]) {
+pserver_status ps_escape_id(const char *id, char token[ID_SIZE]) {
   return escape("trainer id", id, id == NULL ? 0 : strlen(id), ID_BYTES_MAX, token);
 }
 

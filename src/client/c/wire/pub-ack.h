@@ -6,17 +6,17 @@
 #include <stdint.h>
 
 /** Bytes of a stream's name and of a description that are kept, the final zeros included. */
-#define STREAM_ROOM 128
-#define DESCRIPTION_ROOM 1024
+#define STREAM_SIZE 128
+#define DESCRIPTION_SIZE 1024
 
 /** The broker's answer to what was published to a stream. */
 struct pub_ack {
-  char stream[STREAM_ROOM];
+  char stream[STREAM_SIZE];
   uint64_t seq;
   bool is_error;
   uint32_t code;
   uint32_t error_code;
-  char description[DESCRIPTION_ROOM];
+  char description[DESCRIPTION_SIZE];
 };
 
 /** Reads the JSON of an answer. False if it is none. */

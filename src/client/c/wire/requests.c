@@ -1,4 +1,4 @@
-/* Questions under way: sent, repeated, paused and answered on the thread of the call. */
+/* Requests under way: sent, repeated, paused and answered on the thread of the call. */
 #include "wire/requests.h"
 
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 /** Repeats slow down, or a slow link would be filled with the repeats of large replies. */
 #define REPEAT_MS_MAX 4000
 #define PAUSE_MS 50
-/** Before a question that was refused is asked again, as something else is known now. */
+/** Pause before a refused question is asked again with what has been learned. */
 #define AGAIN_MS 10
 #define PAUSE_MS_MAX 500
 
@@ -28,13 +28,13 @@ struct asking {
   uint64_t connections;
   /** No open question is due earlier. */
   int64_t due_ms;
-  /** The last error that time could heal. */
+  /** The last error that was worth retrying. */
   struct failure trouble;
 };
 
 bool ps_is_worth_retrying(pserver_status status) { return ps_reaction_to(status) == PS_REACTION_RETRY; }
 
-static bool has_room(struct client *client, const struct ask *ask) {
+static bool fits_window(struct client *client, const struct ask *ask) {
   return ask->window_bytes == 0 || client->pull_bytes == 0 ||
          client->pull_bytes + ask->window_bytes <= client->in_flight_max;
 }
@@ -60,13 +60,13 @@ static struct ask *find_due(struct asking *asking, int64_t now) {
 /** The question to be sent now, a repeat or the next one; NULL if there is none. Lock held. */
 static struct ask *take_due(struct asking *asking, int64_t now) {
   struct client *client = asking->call->client;
-  asking->call->wants_room = false;
+  asking->call->waits_for_window = false;
   struct ask *repeated = find_due(asking, now);
   if (repeated != NULL) return repeated;
   if (asking->next == asking->count) return NULL;
   struct ask *ask = &asking->asks[asking->next];
-  if (!has_room(client, ask)) {
-    asking->call->wants_room = true;
+  if (!fits_window(client, ask)) {
+    asking->call->waits_for_window = true;
     return NULL;
   }
   client->pull_bytes += ask->window_bytes;
@@ -79,7 +79,7 @@ static struct ask *take_due(struct asking *asking, int64_t now) {
 }
 
 static pserver_status send_ask(struct asking *asking, struct ask *ask) {
-  char reply[INBOX_ROOM + 48];
+  char reply[INBOX_SIZE + 48];
   struct call *call = asking->call;
   uint64_t token = asking->first_token + (uint64_t)(ask - asking->asks);
   snprintf(reply, sizeof reply, "%s.reply.%" PRIu64 ".%" PRIu64, call->client->inbox, call->number,
@@ -92,7 +92,7 @@ static pserver_status send_ask(struct asking *asking, struct ask *ask) {
     status = ps_publish(call->client, ask->subject, reply, draft.buffer.data, draft.buffer.size);
   }
   ps_draft_release(&draft);
-  /* What could not be sent for want of a connection is sent when there is one again. */
+  /* Without a connection the question is sent when there is one again. */
   if (status == PSERVER_ERR_NO_BROKER || status == PSERVER_ERR_IO) status = PSERVER_OK;
   set_due(asking, ask, ask->is_sent_once ? NEVER_MS : ps_now_ms() + ask->repeat_ms);
   ask->repeat_ms = ps_doubled_ms(ask->repeat_ms, REPEAT_MS_MAX);
@@ -106,7 +106,7 @@ static void finish(struct asking *asking, struct ask *ask) {
   if (ask->window_bytes == 0) return;
   pthread_mutex_lock(&client->lock);
   client->pull_bytes -= ask->window_bytes;
-  ps_wake_for_room(client);
+  ps_wake_window_waiters(client);
   pthread_mutex_unlock(&client->lock);
 }
 
@@ -134,8 +134,8 @@ static pserver_status handle_reply(struct asking *asking, struct ask *ask, natsM
   if (ps_is_worth_retrying(status)) {
     asking->trouble = *ps_last_failure();
     int64_t now = ps_now_ms();
-    bool is_patient = ask->patience_ms == 0 || now - ask->started_ms < ask->patience_ms;
-    if (is_patient) {
+    bool is_to_retry = ask->retry_ms == 0 || now - ask->started_ms < ask->retry_ms;
+    if (is_to_retry) {
       int64_t pause_ms = ps_varied_ms(ask->pause_ms);
       int64_t hint_ms = is_open ? ps_retry_after_ms(&message) : 0;
       set_due(asking, ask, now + (hint_ms > pause_ms ? hint_ms : pause_ms));
@@ -170,7 +170,8 @@ static pserver_status handle_mail(struct asking *asking, struct mail *mail) {
   return status;
 }
 
-/** At the end of its time a question fails as what kept it from being answered. Lock held. */
+/** The status at the end of the call: a timeout names what kept the question from being answered. Lock
+ * held. */
 static pserver_status at_end(struct asking *asking, pserver_status status) {
   if (status != PSERVER_ERR_TIMEOUT) return status;
   char text[MESSAGE_BYTES / 2];
@@ -227,8 +228,8 @@ pserver_status ps_run_requests(struct call *call, struct ask *asks, size_t count
   for (size_t i = asking.low; i < asking.next; i++) {
     if (asks[i].state == ASK_OPEN) client->pull_bytes -= asks[i].window_bytes;
   }
-  call->wants_room = false;
-  ps_wake_for_room(client);
+  call->waits_for_window = false;
+  ps_wake_window_waiters(client);
   pthread_mutex_unlock(&client->lock);
   return status;
 }

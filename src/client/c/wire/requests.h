@@ -7,33 +7,33 @@
 
 /**
  * A question to hosts. It is repeated after 1 s, 2 s and then every 4 s, and asked again after answers
- * that time can heal; the first answer counts.
+ * that are worth retrying; the first answer counts.
  */
 struct ask {
-  char subject[SUBJECT_ROOM];
+  char subject[SUBJECT_SIZE];
   /** Writes the entries of the message, anew for each sending; and the bytes after them, if any. */
   pserver_status (*write)(struct call *call, struct ask *ask, struct draft *draft);
   /** Reads the answer, once. */
   pserver_status (*read)(struct call *call, struct ask *ask, const struct message *message);
-  /** Makes the last error for when nobody listens. */
+  /** Makes the last error when no host listens. */
   pserver_status (*nobody)(struct call *call, struct ask *ask);
-  /** What to do about an error in an answer: OK to ask again at once, else the status to fail with.
-   * NULL: to fail with it. `message` is NULL if nobody answered. */
+  /** Reacts to an error in an answer: returns OK to ask again at once, else the status to fail with. NULL
+   * fails with the error. `message` is NULL if no host answered. */
   pserver_status (*refused)(struct call *call, struct ask *ask, pserver_status status,
                             const struct message *message);
   void *context;
-  /** How long errors that time can heal are retried; 0 for as long as the call lasts. */
-  int64_t patience_ms;
-  /** Never to be repeated while no answer comes: doing it twice would be wrong. */
+  /** How long errors that are worth retrying are retried; 0 for as long as the call lasts. */
+  int64_t retry_ms;
+  /** Whether it is never repeated: doing it twice would be wrong. */
   bool is_sent_once;
-  /** Set by `read`: the message was none yet, more follow. */
+  /** Set by `read`: the message is not the answer yet; more follow. */
   bool goes_on;
   /** Where its answers come to; valid in `write`. */
   const char *reply;
   /** What it counts in the window of replies; 0 for nothing. */
   size_t window_bytes;
 
-  /** The engine's own. */
+  /** State of ps_run_requests(). */
   enum { ASK_WAITING, ASK_OPEN, ASK_DONE } state;
   int64_t started_ms;
   int64_t due_ms;
@@ -47,7 +47,7 @@ struct ask {
  */
 pserver_status ps_run_requests(struct call *call, struct ask *asks, size_t count);
 
-/** Whether time can heal what a host says. */
+/** Whether the same request can succeed after a pause. */
 bool ps_is_worth_retrying(pserver_status status);
 
 #endif

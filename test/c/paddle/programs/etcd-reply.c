@@ -5,18 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EXPECT(condition)                                                      \
-  do {                                                                         \
-    if (!(condition)) {                                                        \
-      fprintf(stderr, "%s:%d: expected %s\n", __FILE__, __LINE__, #condition); \
-      exit(1);                                                                 \
-    }                                                                          \
+#define EXPECT(condition)                                                             \
+  do {                                                                                \
+    if (!(condition)) {                                                               \
+      fprintf(stderr, "%s:%d: expected %s\n", __FILE__, __LINE__, #condition);        \
+      exit(1);                                                                        \
+    }                                                                                 \
   } while (0)
 
 static const char whole[] =
     "{\"header\":{\"cluster_id\":\"1\",\"revision\":\"9\"},\"kvs\":["
-    "{\"key\":\"L3BzLzA=\",\"create_revision\":\"2\",\"value\":\"bmF0czovL2E6NDIyMg==\",\"lease\":\"-"
-    "5\"},"
+    "{\"key\":\"L3BzLzA=\",\"create_revision\":\"2\",\"value\":\"bmF0czovL2E6NDIyMg==\",\"lease\":\"-5\"},"
     " { \"key\" : \"L3BzLzE=\", \"version\" : 7 } ,"
     "{\"value\":\"ag==\",\"key\":\"L3BzL2pvYg==\"}],\"count\":\"3\"}";
 
@@ -57,10 +56,9 @@ static void read_all(const char *json) {
   while (ps_etcd_reply_next(&reply, key, value)) EXPECT(++entries <= (int)strlen(json));
 }
 
-static void ps_refuse(const char *json) {
+static void refuse(const char *json) {
   struct etcd_reply reply;
-  EXPECT(!ps_etcd_reply_open(&reply, json) || !ps_etcd_reply_next(&reply, key, value) ||
-         value[0] == '\0');
+  EXPECT(!ps_etcd_reply_open(&reply, json) || !ps_etcd_reply_next(&reply, key, value) || value[0] == '\0');
 }
 
 /* Every text in memory of its own, so that the sanitizer sees what is read beyond it. */
@@ -79,17 +77,17 @@ int main(void) {
   char changed[sizeof whole];
   read_whole();
   encode();
-  ps_refuse("");
-  ps_refuse("{}");
-  ps_refuse("{\"header\":{}");
-  ps_refuse("{\"header\":{}}}");
-  ps_refuse("{\"header\":\"}");
-  ps_refuse("{\"header\":\"\\");
-  ps_refuse("<html>\"header\"</html>");
-  ps_refuse("{\"header\":{},\"kvs\":null}");
-  ps_refuse("{\"header\":{},\"kvs\":[{\"key\":\"L3A=\",\"value\":\"b*==\"}]}");
-  ps_refuse("{\"header\":{},\"kvs\":[{\"key\":\"L3A=\",\"value\":\"YQ\\u003d\"}]}");
-  ps_refuse("{\"header\":{},\"kvs\":[{\"key\":\"L3A=\",\"value\":\"YQBi\"}]}");
+  refuse("");
+  refuse("{}");
+  refuse("{\"header\":{}");
+  refuse("{\"header\":{}}}");
+  refuse("{\"header\":\"}");
+  refuse("{\"header\":\"\\");
+  refuse("<html>\"header\"</html>");
+  refuse("{\"header\":{},\"kvs\":null}");
+  refuse("{\"header\":{},\"kvs\":[{\"key\":\"L3A=\",\"value\":\"b*==\"}]}");
+  refuse("{\"header\":{},\"kvs\":[{\"key\":\"L3A=\",\"value\":\"YQ\\u003d\"}]}");
+  refuse("{\"header\":{},\"kvs\":[{\"key\":\"L3A=\",\"value\":\"YQBi\"}]}");
   for (size_t bytes = 0; bytes < sizeof whole; bytes++) read_copy(whole, bytes);
   for (size_t i = 0; i + 1 < sizeof whole; i++) {
     for (const char *c = "\"\\{}[],:=A\x01\xff"; *c != '\0'; c++) {

@@ -16,7 +16,7 @@ static void expect_values(paddle_pserver_client *client, const char *name, const
   EXPECT(content == NULL);
 }
 
-static void ps_initialize(paddle_pserver_client *client) {
+static void initialize(paddle_pserver_client *client) {
   float a[3] = {0.1f, 0.2f, 0.3f};
   float b[3] = {0.4f, 0.5f, 0.6f};
   static float wide[750];
@@ -92,7 +92,7 @@ int main(void) {
   int bytes = 0;
   paddle_pserver_client *client = paddle_new_pserver_client();
   EXPECT(client != NULL);
-  ps_initialize(client);
+  initialize(client);
   expect_values(client, "param_a", (float[]){0.1f, 0.2f, 0.3f});
   expect_values(client, "param_b", (float[]){0.4f, 0.5f, 0.6f});
   step(client);

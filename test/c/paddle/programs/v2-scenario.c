@@ -24,7 +24,7 @@ static void expect_both(paddle_pserver_client *client, const float *a, const flo
   EXPECT(got[0].content == NULL && got[1].content == NULL && got[0].content_len == 0);
 }
 
-static void ps_initialize(paddle_pserver_client *client) {
+static void initialize(paddle_pserver_client *client) {
   float a[3] = {0.1f, 0.2f, 0.3f};
   float b[3] = {0.4f, 0.5f, 0.6f};
   static float wide[750];
@@ -78,7 +78,7 @@ int main(void) {
   paddle_parameter got[2] = {{0}, {0}};
   paddle_pserver_client *client = paddle_new_pserver_client();
   EXPECT(client != NULL);
-  ps_initialize(client);
+  initialize(client);
   expect_both(client, (float[]){0.1f, 0.2f, 0.3f}, (float[]){0.4f, 0.5f, 0.6f});
   step(client, 0.1);
   expect_both(client, (float[]){0.099f, 0.198f, 0.297f}, (float[]){0.396f, 0.495f, 0.594f});

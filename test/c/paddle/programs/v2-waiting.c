@@ -4,7 +4,7 @@
 static float first = 42;
 static const char *names[1] = {"w"};
 
-static int ps_begin(paddle_pserver_client *client) { return paddle_begin_init_params(client, NULL); }
+static int begin(paddle_pserver_client *client) { return paddle_begin_init_params(client, NULL); }
 
 static void give(paddle_pserver_client *client) {
   paddle_parameter value = {(char *)"w", PADDLE_ELEMENT_TYPE_FLOAT32, &first, sizeof first};

@@ -9,7 +9,8 @@
 #define INTS PADDLE_ELEMENT_TYPE_INT32
 
 static paddle_parameter parameter(const char *name, float *content, int count) {
-  return (paddle_parameter){(char *)name, FLOATS, (unsigned char *)content, count * (int)sizeof(float)};
+  return (paddle_parameter){(char *)name, FLOATS, (unsigned char *)content,
+                            count * (int)sizeof(float)};
 }
 
 static void expect_both(paddle_pserver_client client, const float *a, const float *b) {
@@ -25,7 +26,7 @@ static void expect_both(paddle_pserver_client client, const float *a, const floa
   EXPECT(are_near(got_b, b, 3));
 }
 
-static void ps_initialize(paddle_pserver_client client) {
+static void initialize(paddle_pserver_client client) {
   float a[3] = {0.1f, 0.2f, 0.3f};
   float b[3] = {0.4f, 0.5f, 0.6f};
   int counts[2] = {3, -3};
@@ -66,7 +67,7 @@ static void allocate(paddle_pserver_client client, float expected) {
 int main(int argc, char **argv) {
   paddle_pserver_client client = paddle_new_pserver_client(argv[argc - 1], 1);
   EXPECT(client == 0);
-  ps_initialize(client);
+  initialize(client);
   expect_both(client, (float[]){0.1f, 0.2f, 0.3f}, (float[]){0.4f, 0.5f, 0.6f});
   float a[3] = {0.01f, 0.02f, 0.03f};
   float b[3] = {0.04f, 0.05f, 0.06f};

@@ -18,7 +18,7 @@ static paddle_parameter parameter(const char *name, unsigned char *content, int 
   return (paddle_parameter){(char *)name, PADDLE_ELEMENT_TYPE_FLOAT32, content, bytes};
 }
 
-static void ps_initialize(paddle_pserver_client client) {
+static void initialize(paddle_pserver_client client) {
   for (;;) {
     if (!paddle_begin_init_params(client)) return;
     if (paddle_init_param(client, parameter("param_a", content_a, BYTES_A), optimizer,
@@ -34,7 +34,7 @@ static void ps_initialize(paddle_pserver_client client) {
 int main(int argc, char **argv) {
   paddle_pserver_client client = paddle_new_pserver_client(argv[argc - 1], 1);
   EXPECT(client != PSERVER_ERROR);
-  ps_initialize(client);
+  initialize(client);
   unsigned char got_a[BYTES_A];
   unsigned char got_b[BYTES_B];
   paddle_gradient grad_a = parameter("param_a", grad_content_a, BYTES_A);

@@ -29,7 +29,7 @@ static void expect_first(paddle_pserver_client client) {
   EXPECT(value == first);
 }
 
-static void ps_initialize(paddle_pserver_client client) {
+static void initialize(paddle_pserver_client client) {
   EXPECT(paddle_init_param(client, parameter(&first), NULL, 0) == 0);
   atomic_store(&may_return, true);
   EXPECT(paddle_finish_init_params(client) == 0);
@@ -50,7 +50,7 @@ static void restart(paddle_pserver_client clients[4]) {
   for (int i = 0; i < 2; i++) {
     EXPECT(pthread_create(&threads[i], NULL, get_first, &clients[i + 1]) == 0);
   }
-  ps_initialize(clients[0]);
+  initialize(clients[0]);
   for (int i = 0; i < 2; i++) EXPECT(pthread_join(threads[i], NULL) == 0);
   paddle_pserver_client_release(clients[0]);
   EXPECT(paddle_begin_init_params(clients[3]) == 0);
@@ -78,7 +78,7 @@ static void take_over(paddle_pserver_client clients[4]) {
   EXPECT(pthread_join(thread, NULL) == 0);
   EXPECT_ERROR("NOT_INITIALIZED", get(clients[1], &value));
   EXPECT(paddle_begin_init_params(clients[1]) == 1);
-  ps_initialize(clients[1]);
+  initialize(clients[1]);
   expect_first(clients[1]);
   expect_first(clients[2]);
 }
@@ -114,8 +114,8 @@ int main(int argc, char **argv) {
   paddle_pserver_client clients[4];
   EXPECT(argc > 2);
   for (int i = 0; i < 4; i++) {
-    clients[i] =
-        is_etcd ? paddle_new_etcd_pserver_client(address) : paddle_new_pserver_client(address, i != 2);
+    clients[i] = is_etcd ? paddle_new_etcd_pserver_client(address)
+                         : paddle_new_pserver_client(address, i != 2);
     EXPECT(clients[i] == i);
   }
   if (strcmp(argv[1], "restart") == 0) restart(clients);

@@ -24,7 +24,7 @@ struct revision {
 static const struct revision *tested;
 static atomic_bool may_return;
 
-static void ps_initialize(paddle_pserver_client *client) {
+static void initialize(paddle_pserver_client *client) {
   tested->give(client);
   atomic_store(&may_return, true);
   EXPECT(tested->finish(client) == 0);
@@ -35,7 +35,7 @@ static void *wait_for_others(void *closure) {
   int selected = tested->begin(client);
   EXPECT(selected >= 0);
   EXPECT(atomic_load(&may_return));
-  if (selected == 1) ps_initialize(client);
+  if (selected == 1) initialize(client);
   tested->expect_first(client);
   return selected == 1 ? closure : NULL;
 }
@@ -55,7 +55,7 @@ static int run_waiting(const struct revision *revision, int argc, char **argv) {
     atomic_store(&may_return, true);
     paddle_pserver_client_release(clients[2]);
   } else {
-    ps_initialize(clients[2]);
+    initialize(clients[2]);
   }
   int taken_over = 0;
   for (int i = 0; i < 2; i++) {
