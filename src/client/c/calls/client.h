@@ -71,6 +71,16 @@ struct client {
   struct parameters parameters;
 };
 
+/** CLOSED in a forked child: the threads of cnats and of this library do not exist there. */
+pserver_status ps_check_process(const char *what);
+/** The same, and makes this the process that has connected: before cnats is used for the first time. */
+pserver_status ps_claim_process(const char *what);
+
+/** Gives a client its handle. */
+pserver_client *ps_client_publish(struct client *client);
+/** Takes the handle away; false if another thread was faster. */
+bool ps_client_unpublish(struct client *client);
+
 /** The client of a handle, to be given back with ps_client_release(). CLOSED, with a message. */
 pserver_status ps_client_acquire(pserver_client *handle, const char *what, struct client **client);
 void ps_client_retain(struct client *client);
