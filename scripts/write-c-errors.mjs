@@ -1,5 +1,5 @@
-// Writes include/pserver_errors.h, the status codes of the C library; src/client/c/error-reactions.h,
-// what the client does about each; and src/client/c/jetstream-errors.h, what the broker's refusals of
+// Writes include/pserver_errors.h, the status codes of the C library; src/client/c/errors/error-reactions.h,
+// what the client does about each; and src/client/c/wire/jetstream-errors.h, what the broker's refusals of
 // records mean. Run it after every change of the tables in src/protocol/errors.ts, reactions.ts and
 // jetstream-errors.ts: `make build && node scripts/write-c-errors.mjs`. Plain JavaScript, because Node 20 does not strip
 // types; write-c-errors.d.mts types it for the test.
@@ -68,8 +68,8 @@ export function renderReactionHeader(
   { REACTIONS, REJECTION_REACTIONS, reactionTo, reactionToRejection },
 ) {
   return `/* Written by scripts/write-c-errors.mjs from src/protocol/errors.ts and reactions.ts: edit those. */
-#ifndef ERROR_REACTIONS_H
-#define ERROR_REACTIONS_H
+#ifndef ERRORS_ERROR_REACTIONS_H
+#define ERRORS_ERROR_REACTIONS_H
 
 ${renderEnum("ps_reaction", "What a client does about an error in the answer to a request or a question.", REACTIONS)}
 
@@ -89,8 +89,8 @@ export function renderRefusalHeader(numbers, codeOf) {
     .toSorted((a, b) => a - b)
     .map((number) => `  X(${number}, PSERVER_ERR_${codeOf(number)}) \\`);
   return `/* Written by scripts/write-c-errors.mjs from src/protocol/jetstream-errors.ts: edit that. */
-#ifndef JETSTREAM_ERRORS_H
-#define JETSTREAM_ERRORS_H
+#ifndef WIRE_JETSTREAM_ERRORS_H
+#define WIRE_JETSTREAM_ERRORS_H
 
 /** What JetStream's error numbers mean for a record that it did not store. */
 #define PSERVER_REFUSAL_TABLE(X) \\
@@ -107,10 +107,10 @@ if (import.meta.filename === process.argv[1]) {
   const target = join(root, "include/pserver_errors.h");
   await writeFile(target, renderErrorHeader(ERROR_CODES));
   console.log(`wrote ${Object.keys(ERROR_CODES).length} codes into ${target}`);
-  const reactions = join(root, "src/client/c/error-reactions.h");
+  const reactions = join(root, "src/client/c/errors/error-reactions.h");
   await writeFile(reactions, renderReactionHeader(ERROR_CODES, protocol));
   console.log(`wrote the reactions to them into ${reactions}`);
-  const refusals = join(root, "src/client/c/jetstream-errors.h");
+  const refusals = join(root, "src/client/c/wire/jetstream-errors.h");
   const numbers = Object.keys(REFUSAL_CODES).map(Number);
   const codeOf = (errorCode) => storeRefusalCode({ status: 0, errorCode, description: "" });
   await writeFile(refusals, renderRefusalHeader(numbers, codeOf));

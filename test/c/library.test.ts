@@ -18,7 +18,7 @@ import { ERROR_CODES, reactionTo, reactionToRejection } from "../../src/protocol
 import { REFUSAL_CODES, storeRefusalCode } from "../../src/protocol/jetstream-errors.ts";
 import { REACTIONS, REJECTION_REACTIONS } from "../../src/protocol/reactions.ts";
 import { runProgram } from "./running-program.ts";
-import { BuiltLibrary, findClang, SANITIZED } from "./toolchain.ts";
+import { BuiltLibrary, findClang, librarySources, SANITIZED } from "./toolchain.ts";
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, "../..");
@@ -87,6 +87,16 @@ test.each([1, 2, 3])("exports revision %i of the Paddle client, and nothing else
   }
 });
 
+test("every global name of an object belongs to the API or begins with ps_", async () => {
+  const objects = join(library.directory, "objects");
+  const sources = await librarySources();
+  const files = sources.map((name) => join(objects, `${name.slice(0, -1)}o`));
+  const { stdout } = await run("nm", ["--defined-only", "--extern-only", ...files]);
+  const names = [...stdout.matchAll(/^\w+ [A-Z] (\w+)$/gm)].map((match) => match[1] ?? "");
+  expect(names.length).toBeGreaterThan(100);
+  expect(names.filter((name) => !/^(ps|pserver)_|^__/.test(name))).toEqual([]);
+});
+
 test("every shared library is looked at", async () => {
   const files = await readdir(join(library.directory, "lib"));
   const names = new Set(
@@ -104,9 +114,9 @@ test("has the codes of the protocol, the reactions to them, and what the broker'
   const header = await readFile(join(ROOT, "include/pserver_errors.h"), "utf8");
   expect(header).toBe(renderErrorHeader(ERROR_CODES));
   const words = { REACTIONS, REJECTION_REACTIONS, reactionTo, reactionToRejection };
-  const reactions = await readFile(join(ROOT, "src/client/c/error-reactions.h"), "utf8");
+  const reactions = await readFile(join(ROOT, "src/client/c/errors/error-reactions.h"), "utf8");
   expect(reactions).toBe(renderReactionHeader(ERROR_CODES, words));
-  const refusals = await readFile(join(ROOT, "src/client/c/jetstream-errors.h"), "utf8");
+  const refusals = await readFile(join(ROOT, "src/client/c/wire/jetstream-errors.h"), "utf8");
   const codeOf = (errorCode: number): string =>
     storeRefusalCode({ status: 0, errorCode, description: "" });
   expect(refusals).toBe(renderRefusalHeader(Object.keys(REFUSAL_CODES).map(Number), codeOf));

@@ -28,7 +28,7 @@ const SCENARIOS = {
     "PubAcks for other records, sessions and places are ignored",
     "a PubAck of another shard's journal is an error",
     "a call ends at its deadline, with what kept it from being done",
-    "where stored is enough the PubAck settles a record",
+    "where stored is enough the PubAck ends the call",
     "a subject that the broker refuses ends the call",
     "a part of a block is one message, unless the broker takes none as large",
     "a row that the broker takes no longer is cut",

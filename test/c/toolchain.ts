@@ -15,7 +15,7 @@ const SCRIPTED = join(import.meta.dirname, "scripted");
 export const FAKES: string = join(import.meta.dirname, "fakes");
 
 /** Sources of the library that they stand for. */
-export const REPLACED: ReadonlySet<string> = new Set(["clock.c", "settings.c"]);
+export const REPLACED: ReadonlySet<string> = new Set(["wire/clock.c", "wire/settings.c"]);
 
 const WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"];
 
@@ -93,8 +93,7 @@ export class BuiltLibrary {
 
   /** The library's objects, by the names of the sources: those of some that are gone may still be there. */
   async #objects(without: ReadonlySet<string> = new Set()): Promise<string[]> {
-    const names = (await readdir(SOURCES)).filter((name) => name.endsWith(".c"));
-    return names
+    return (await librarySources())
       .filter((name) => !without.has(name))
       .map((name) => join(this.directory, "objects", `${name.slice(0, -1)}o`));
   }
@@ -116,6 +115,12 @@ export class BuiltLibrary {
     await run(this.#compiler, [...language, ...this.flags, ...headers, ...inputs, ...end]);
     return target;
   }
+}
+
+/** Sources of the library, relative to src/client/c, without PaddlePaddle's libraries. */
+export async function librarySources(): Promise<string[]> {
+  const names = await readdir(SOURCES, { recursive: true });
+  return names.filter((name) => name.endsWith(".c") && !name.startsWith("paddle/")).sort();
 }
 
 /** Paths of the C sources in a directory. */

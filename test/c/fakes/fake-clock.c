@@ -24,27 +24,27 @@ void set_clock(void) {
   is_joining = false;
 }
 
-int64_t now_ms(void) {
+int64_t ps_now_ms(void) {
   now_us += LOOK_US;
   return now_us / 1000;
 }
 
 int64_t time_ms(void) { return (now_us - START_US) / 1000; }
 
-int condition_init(pthread_cond_t *condition) { return pthread_cond_init(condition, NULL); }
+int ps_condition_init(pthread_cond_t *condition) { return pthread_cond_init(condition, NULL); }
 
 /** Does what the lease's thread would do in this moment: joins anew once the session is over. */
 static void join_anew(struct client *client) {
   struct call call;
   is_joining = true;
-  if (call_begin_inner(&call, client, "join", 1000) != PSERVER_OK) abort();
-  session_join(&call);
-  call_end_inner(&call);
+  if (ps_call_begin_inner(&call, client, "join", 1000) != PSERVER_OK) abort();
+  ps_join_job(&call);
+  ps_call_end_inner(&call);
   is_joining = false;
 }
 
 /** A wait without an end, for something that cannot happen any more, is a call that never returns. */
-void condition_wait(pthread_cond_t *condition, pthread_mutex_t *mutex, int64_t until_ms) {
+void ps_condition_wait(pthread_cond_t *condition, pthread_mutex_t *mutex, int64_t until_ms) {
   (void)condition;
   struct client *client = broker.client;
   bool must_join = client != NULL && !is_joining && client->session.is_ended &&
@@ -72,19 +72,19 @@ void run_lease(void) {
   is_joining = false;
 }
 
-uint64_t random_bits(void) { return ++bits * UINT64_C(0x9e3779b97f4a7c15); }
+uint64_t ps_random_bits(void) { return ++bits * UINT64_C(0x9e3779b97f4a7c15); }
 
-int64_t doubled_ms(int64_t delay_ms, int64_t max_ms) {
+int64_t ps_doubled_ms(int64_t delay_ms, int64_t max_ms) {
   return delay_ms * 2 < max_ms ? delay_ms * 2 : max_ms;
 }
 
-int64_t varied_ms(int64_t delay_ms) { return delay_ms; }
+int64_t ps_varied_ms(int64_t delay_ms) { return delay_ms; }
 
 void nats_Sleep(int64_t sleep_ms) { now_us += sleep_ms * 1000; }
 
 /* The library is compiled, or linked, with these names in place of those of the system. */
-int fake_thread_create(pthread_t *thread, const pthread_attr_t *attributes,
-                       void *(*run)(void *), void *argument);
+int fake_thread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
+                       void *argument);
 int fake_thread_join(pthread_t thread, void **result);
 
 int fake_thread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),

@@ -1,7 +1,7 @@
 #ifndef FAKE_CLOCK_H
 #define FAKE_CLOCK_H
 
-#include "clock.h"
+#include "wire/clock.h"
 
 /** Sets time back to its beginning. */
 void set_clock(void);

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "crc32.h"
-#include "envelope.h"
-#include "settings.h"
+#include "wire/crc32.h"
+#include "wire/envelope.h"
+#include "wire/settings.h"
 
 #define CRC_AT 6
 #define CRC_END 10
@@ -36,19 +36,19 @@ void deliver_message(natsMsg *message) {
 
 void seal_bytes(uint8_t *data, size_t bytes) {
   if (bytes < CRC_END) return;
-  uint32_t crc = crc32_update(crc32_update(0, data, CRC_AT), data + CRC_END, bytes - CRC_END);
-  seal_message(data, crc);
+  uint32_t crc = ps_crc32_update(ps_crc32_update(0, data, CRC_AT), data + CRC_END, bytes - CRC_END);
+  ps_seal_message(data, crc);
 }
 
-pserver_status make_nats_options(const pserver_options *options, const char *name,
-                                 natsOptions **made) {
+pserver_status ps_make_nats_options(const pserver_options *options, const char *name,
+                                    natsOptions **made) {
   (void)options;
   (void)name;
   *made = OPTIONS;
   return PSERVER_OK;
 }
 
-void shown_address(const pserver_options *options, char *target, size_t room) {
+void ps_shown_address(const pserver_options *options, char *target, size_t room) {
   snprintf(target, room, "%s", options->url);
 }
 

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "envelope.h"
 #include "fake-clock.h"
 #include "fake-connection.h"
+#include "wire/envelope.h"
 
 /** Inboxes of questions that are kept; what comes beyond gets no answer. */
 #define QUESTIONS_MAX 64
@@ -59,7 +59,7 @@ static void deliver_reply(const uint8_t *data, size_t bytes, bool is_sealed, boo
 }
 
 static void deliver_to_place(const uint8_t *content, size_t bytes) {
-  char subject[INBOX_ROOM + 64];
+  char subject[INBOX_SIZE + 64];
   const uint8_t *end = bytes == 0 ? NULL : memchr(content, '\n', bytes);
   if (end == NULL) return;
   snprintf(subject, sizeof subject, "%s.%.*s", broker.client->inbox,
@@ -132,7 +132,7 @@ void happen(void) {
 
 natsStatus broker_takes(const char *subject, const char *reply, const void *data, size_t bytes) {
   struct message message;
-  if (open_message(data, bytes, &message) != PSERVER_OK) abort();
+  if (ps_open_message(data, bytes, &message) != PSERVER_OK) abort();
   if (script.next_publication != NATS_OK) return script.next_publication;
   if (script.question_count == QUESTIONS_MAX || *reply == '\0') return NATS_OK;
   script.questions[script.question_count++] = strdup(reply);

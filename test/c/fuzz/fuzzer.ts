@@ -1,8 +1,8 @@
 /** Compiles and runs the fuzz target replies.c. */
 import { execFile } from "node:child_process";
-import { basename, join } from "node:path";
+import { join } from "node:path";
 import { promisify } from "node:util";
-import { cFiles, FAKES, findClang, REPLACED } from "../toolchain.ts";
+import { cFiles, FAKES, findClang, librarySources, REPLACED } from "../toolchain.ts";
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, "../../..");
@@ -21,7 +21,9 @@ const MEMORY = "allocator_may_return_null=1:max_allocation_size_mb=64";
 
 /** Compiles the target with the library's sources, the lease's thread left out, to a path. */
 export async function compileFuzzer(target: string): Promise<void> {
-  const sources = (await cFiles(SOURCES)).filter((path) => !REPLACED.has(basename(path)));
+  const sources = (await librarySources())
+    .filter((name) => !REPLACED.has(name))
+    .map((name) => join(SOURCES, name));
   const own = await Promise.all([import.meta.dirname, FAKES].map(cFiles));
   const inputs = [...sources, ...own.flat()];
   const headers = [SOURCES, join(ROOT, "include"), import.meta.dirname, FAKES];

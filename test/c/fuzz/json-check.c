@@ -4,7 +4,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "utf8.h"
+#include "wire/utf8.h"
 
 static bool take_value(const char **at);
 
@@ -72,5 +72,5 @@ static bool take_value(const char **at) {
 
 bool is_json_object(const char *text) {
   const char *at = text;
-  return is_utf8(text, strlen(text)) && *text == '{' && take_value(&at) && *at == '\0';
+  return ps_is_utf8(text, strlen(text)) && *text == '{' && take_value(&at) && *at == '\0';
 }

@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "envelope.h"
 #include "fake-broker.h"
 #include "fake-connection.h"
 #include "json-check.h"
-#include "utf8.h"
+#include "wire/envelope.h"
+#include "wire/utf8.h"
 
 #define TIMEOUT_MS 3000
 #define SCRIPTED_JOIN 0x80
@@ -23,8 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes);
 static float values[4] = {1, -2.5f, 3, 0};
 
 static pserver_tensor tensor_of(uint64_t rows, uint64_t columns) {
-  return (pserver_tensor){
-      PSERVER_FLOAT32, 2, {rows, columns}, values, rows * columns * sizeof(float)};
+  return (pserver_tensor){PSERVER_FLOAT32, 2, {rows, columns}, values, rows * columns * sizeof(float)};
 }
 
 /** What a call gave must be there, all of it. */
@@ -147,31 +146,31 @@ static void keep_step(pserver_client *client) {
   pserver_exit_steps(client, -1);
 }
 
-static void (*const calls[])(pserver_client *) = {
-    initialize, create,    look,      get,      get_encoded, send_gradients,
-    send_rows,  overwrite, use_parts, keep_step};
+static void (*const calls[])(pserver_client *) = {initialize,  create,         look,      get,
+                                                  get_encoded, send_gradients, send_rows, overwrite,
+                                                  use_parts,   keep_step};
 
 /** The answer to `join` of a job in the mode that the input chooses. */
 static void write_join_reply(struct draft *draft, unsigned choice) {
   static const char *const modes[] = {"async", "sync", "ssp"};
-  draft_begin(draft);
-  draft_whole(draft, "session", 41);
-  draft_whole(draft, "shards", 16);
-  draft_whole(draft, "leaseMs", 5000);
-  draft_key(draft, "synchronization");
-  pack_map(draft, 2);
-  pack_text(draft, "mode", 4);
-  pack_text(draft, modes[choice % 3], strlen(modes[choice % 3]));
-  pack_text(draft, "backups", 7);
-  pack_whole(draft, choice / 3 % 2);
-  draft_whole(draft, "maxPayloadBytes", 8388608);
-  if (draft_end(draft) != PSERVER_OK) abort();
+  ps_draft_begin(draft);
+  ps_draft_whole(draft, "session", 41);
+  ps_draft_whole(draft, "shards", 16);
+  ps_draft_whole(draft, "leaseMs", 5000);
+  ps_draft_key(draft, "synchronization");
+  ps_pack_map(draft, 2);
+  ps_pack_text(draft, "mode", 4);
+  ps_pack_text(draft, modes[choice % 3], strlen(modes[choice % 3]));
+  ps_pack_text(draft, "backups", 7);
+  ps_pack_whole(draft, choice / 3 % 2);
+  ps_draft_whole(draft, "maxPayloadBytes", 8388608);
+  if (ps_draft_end(draft) != PSERVER_OK) abort();
 }
 
 /** Every call has returned: nothing is under way. */
 static void expect_idle(const struct client *client) {
   if (client->calls != NULL || client->running != 0) abort();
-  if (client->pull_bytes != 0 || client->outbox.in_flight != 0) abort();
+  if (client->pull_bytes != 0 || client->sender.outbox->waiting != 0) abort();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes) {
@@ -199,7 +198,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes) {
   }
   const char *message = NULL;
   if (pserver_last_error(&message) != PSERVER_OK && strlen(message) == 0) abort();
-  if (!is_utf8(message, strlen(message)) || !is_json_object(pserver_last_error_details())) abort();
-  draft_release(&join_reply);
+  if (!ps_is_utf8(message, strlen(message)) || !is_json_object(pserver_last_error_details())) abort();
+  ps_draft_release(&join_reply);
   return 0;
 }

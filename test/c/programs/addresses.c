@@ -1,11 +1,11 @@
 /* Lists of broker addresses: what they say, and that nothing of a malformed one is repeated. */
-#include "addresses.h"
+#include "wire/addresses.h"
 
 #include <string.h>
 
-#include "errors.h"
+#include "errors/errors.h"
 #include "expect.h"
-#include "settings.h"
+#include "wire/settings.h"
 
 #define COUNT(table) (sizeof table / sizeof table[0])
 
@@ -34,7 +34,8 @@ static void check_read(void) {
   };
   for (size_t i = 0; i < COUNT(cases); i++) {
     struct addresses addresses;
-    if (read_addresses(cases[i].list, &addresses) != PSERVER_OK) fprintf(stderr, "%s\n", cases[i].list);
+    if (ps_read_addresses(cases[i].list, &addresses) != PSERVER_OK)
+      fprintf(stderr, "%s\n", cases[i].list);
     EXPECT(addresses.count == cases[i].count);
     EXPECT(is_text(addresses.servers[0], cases[i].first));
     EXPECT(is_text(addresses.servers[addresses.count - 1], cases[i].last));
@@ -43,30 +44,59 @@ static void check_read(void) {
     EXPECT(is_text(addresses.password, cases[i].password));
     EXPECT(is_text(addresses.token, cases[i].token));
     EXPECT(addresses.wants_tls == cases[i].wants_tls);
-    release_addresses(&addresses);
+    ps_release_addresses(&addresses);
   }
 }
 
 /* "dragon" is in every password, and in nothing else. */
 static void check_refused(void) {
-  static const char *const lists[] = {
-      "", ",", "nats://", "nats://:4222", "nats://h:0", "nats://h:65536", "nats://h:port", "nats://h:",
-      "http://h", "ws://h", "nats://h/path", "nats://[::1", "nats://h h",
-      "\n", "h,\n", "h\n", "nats://h\t:1", "h\x7f",
-      "nats://alice:pass/dragon@h", "nats://alice:dragon/@h", "nats://alice:12/dragon@h:4222",
-      "nats://alice:dra@gon@h", "nats://alice:#dragon@h", "nats://alice:?dragon@h", "nats://al ice:dragon@h",
-      "nats://alice:dragon,1@h", "nats://alice:1,dragon@h", "nats://alice:1,2,dragon@h",
-      "alice:1,dragon:4@h", "nats://alice:dragon%2@h", "nats://alice:%zzdragon@h", "nats://alice:dragon%00@h",
-      "nats://alice:dragon@", "nats://alice:dragon@h:dragon", "alice:dragon://@h", "dragon://alice@h",
-      "nats://alice:dragon@h,tls://h", "tls://h,nats://alice:dragon@h", "tls://alice:dragon@h,h"};
+  static const char *const lists[] = {"",
+                                      ",",
+                                      "nats://",
+                                      "nats://:4222",
+                                      "nats://h:0",
+                                      "nats://h:65536",
+                                      "nats://h:port",
+                                      "nats://h:",
+                                      "http://h",
+                                      "ws://h",
+                                      "nats://h/path",
+                                      "nats://[::1",
+                                      "nats://h h",
+                                      "\n",
+                                      "h,\n",
+                                      "h\n",
+                                      "nats://h\t:1",
+                                      "h\x7f",
+                                      "nats://alice:pass/dragon@h",
+                                      "nats://alice:dragon/@h",
+                                      "nats://alice:12/dragon@h:4222",
+                                      "nats://alice:dra@gon@h",
+                                      "nats://alice:#dragon@h",
+                                      "nats://alice:?dragon@h",
+                                      "nats://al ice:dragon@h",
+                                      "nats://alice:dragon,1@h",
+                                      "nats://alice:1,dragon@h",
+                                      "nats://alice:1,2,dragon@h",
+                                      "alice:1,dragon:4@h",
+                                      "nats://alice:dragon%2@h",
+                                      "nats://alice:%zzdragon@h",
+                                      "nats://alice:dragon%00@h",
+                                      "nats://alice:dragon@",
+                                      "nats://alice:dragon@h:dragon",
+                                      "alice:dragon://@h",
+                                      "dragon://alice@h",
+                                      "nats://alice:dragon@h,tls://h",
+                                      "tls://h,nats://alice:dragon@h",
+                                      "tls://alice:dragon@h,h"};
   for (size_t i = 0; i < COUNT(lists); i++) {
     struct addresses addresses;
-    pserver_status status = read_addresses(lists[i], &addresses);
+    pserver_status status = ps_read_addresses(lists[i], &addresses);
     if (status != PSERVER_ERR_BAD_VALUE) fprintf(stderr, "%s\n", lists[i]);
     EXPECT(status == PSERVER_ERR_BAD_VALUE);
-    EXPECT(strstr(last_failure()->text, "dragon") == NULL);
-    EXPECT(strstr(last_failure()->text, "alice") == NULL);
-    release_addresses(&addresses);
+    EXPECT(strstr(ps_last_failure()->text, "dragon") == NULL);
+    EXPECT(strstr(ps_last_failure()->text, "alice") == NULL);
+    ps_release_addresses(&addresses);
   }
 }
 
@@ -76,10 +106,10 @@ static void check_shown(void) {
   char shown[16];
   pserver_options_init(&options);
   options.url = "nats://alice:dragon@h:1,nats://bob:dragon@longer:2";
-  shown_address(&options, shown, sizeof shown);
+  ps_shown_address(&options, shown, sizeof shown);
   EXPECT(strcmp(shown, "nats://h:1,nats") == 0);
   options.url = "nats://alice:pass/dragon@h";
-  shown_address(&options, shown, sizeof shown);
+  ps_shown_address(&options, shown, sizeof shown);
   EXPECT(shown[0] == '\0');
 }
 

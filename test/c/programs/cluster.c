@@ -9,7 +9,7 @@
 
 #include "expect.h"
 
-#define PATIENCE_MS 400000
+#define RETRY_MS 400000
 
 int main(int argc, char **argv) {
   EXPECT(argc == 4);
@@ -23,7 +23,7 @@ int main(int argc, char **argv) {
   options.url = argv[1];
   options.job = argv[2];
   options.trainer = argv[3];
-  options.connect_timeout_ms = PATIENCE_MS;
+  options.connect_timeout_ms = RETRY_MS;
   EXPECT_OK(pserver_connect(&options, &client));
   printf("ready\n");
   fflush(stdout);
@@ -31,9 +31,9 @@ int main(int argc, char **argv) {
   while (fgets(line, sizeof line, stdin) != NULL) {
     float read = 0;
     pserver_tensor got = {PSERVER_FLOAT32, 0, {0}, &read, sizeof read};
-    EXPECT_OK(pserver_push(client, name, &added, 1, 1, PSERVER_AS_IS, PATIENCE_MS));
-    EXPECT_OK(pserver_get(client, &name, &got, 1, PSERVER_AS_IS, PATIENCE_MS));
-    EXPECT_OK(pserver_job_status(client, &info, PATIENCE_MS));
+    EXPECT_OK(pserver_push(client, name, &added, 1, 1, PSERVER_AS_IS, RETRY_MS));
+    EXPECT_OK(pserver_get(client, &name, &got, 1, PSERVER_AS_IS, RETRY_MS));
+    EXPECT_OK(pserver_job_status(client, &info, RETRY_MS));
     printf("%.0f %" PRIu64 "\n", (double)read, info.session);
     fflush(stdout);
   }

@@ -10,25 +10,25 @@
 #include "expect.h"
 
 #define ELEMENTS ((size_t)1024 * 1024)
-#define PATIENCE_MS 60000
+#define RETRY_MS 60000
 
 static void initialize(pserver_client *client, float *values) {
   bool selected = false;
   pserver_config config = {.text = "{\"learningRate\": 0.1}"};
   pserver_tensor w = {PSERVER_FLOAT32, 1, {ELEMENTS}, values, ELEMENTS * sizeof(float)};
-  EXPECT_OK(pserver_begin_init(client, true, PATIENCE_MS, &selected));
+  EXPECT_OK(pserver_begin_init(client, true, RETRY_MS, &selected));
   if (!selected) return;
-  EXPECT_OK(pserver_init_param(client, "w", &w, &config, PATIENCE_MS));
+  EXPECT_OK(pserver_init_param(client, "w", &w, &config, RETRY_MS));
   float none = 0;
   pserver_tensor rounds = {PSERVER_FLOAT32, 1, {1}, &none, sizeof none};
-  EXPECT_OK(pserver_init_param(client, "rounds", &rounds, NULL, PATIENCE_MS));
-  EXPECT_OK(pserver_finish_init(client, PATIENCE_MS));
+  EXPECT_OK(pserver_init_param(client, "rounds", &rounds, NULL, RETRY_MS));
+  EXPECT_OK(pserver_finish_init(client, RETRY_MS));
 }
 
 static void read_values(pserver_client *client, float *values) {
   const char *name = "w";
   pserver_tensor got = {PSERVER_FLOAT32, 0, {0}, values, ELEMENTS * sizeof(float)};
-  EXPECT_OK(pserver_get(client, &name, &got, 1, PSERVER_AS_IS, PATIENCE_MS));
+  EXPECT_OK(pserver_get(client, &name, &got, 1, PSERVER_AS_IS, RETRY_MS));
 }
 
 static void train(pserver_client *client, float target, int rounds, float *values) {
@@ -40,8 +40,8 @@ static void train(pserver_client *client, float target, int rounds, float *value
   for (int round = 1; round <= rounds; round++) {
     read_values(client, values);
     for (size_t i = 0; i < ELEMENTS; i++) values[i] -= target;
-    EXPECT_OK(pserver_send_grads(client, &sent, 1, NULL, PATIENCE_MS));
-    EXPECT_OK(pserver_push(client, "rounds", &counted, 1, 1, PSERVER_AS_IS, PATIENCE_MS));
+    EXPECT_OK(pserver_send_grads(client, &sent, 1, NULL, RETRY_MS));
+    EXPECT_OK(pserver_push(client, "rounds", &counted, 1, 1, PSERVER_AS_IS, RETRY_MS));
     printf("round %d\n", round);
     fflush(stdout);
   }
@@ -67,7 +67,7 @@ int main(int argc, char **argv) {
   EXPECT_OK(pserver_connect(&options, &client));
   initialize(client, values);
   train(client, (float)atof(argv[4]), atoi(argv[5]), values);
-  EXPECT_OK(pserver_exit_steps(client, PATIENCE_MS));
+  EXPECT_OK(pserver_exit_steps(client, RETRY_MS));
   printf("trained\n");
   fflush(stdout);
   EXPECT(fgets(line, sizeof line, stdin) != NULL);

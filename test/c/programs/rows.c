@@ -8,17 +8,17 @@
 
 #include "expect.h"
 
-#define PATIENCE_MS 60000
+#define RETRY_MS 60000
 
 static void initialize(pserver_client *client, size_t rows, size_t width) {
   bool selected = false;
   float *zeros = calloc(rows * width, sizeof(float));
   pserver_config config = {.text = "{\"learningRate\": 1, \"sparse\": true}"};
   pserver_tensor table = {PSERVER_FLOAT32, 2, {rows, width}, zeros, rows * width * sizeof(float)};
-  EXPECT_OK(pserver_begin_init(client, true, PATIENCE_MS, &selected));
+  EXPECT_OK(pserver_begin_init(client, true, RETRY_MS, &selected));
   if (selected) {
-    EXPECT_OK(pserver_init_param(client, "table", &table, &config, PATIENCE_MS));
-    EXPECT_OK(pserver_finish_init(client, PATIENCE_MS));
+    EXPECT_OK(pserver_init_param(client, "table", &table, &config, RETRY_MS));
+    EXPECT_OK(pserver_finish_init(client, RETRY_MS));
   }
   free(zeros);
 }
@@ -50,10 +50,10 @@ int main(int argc, char **argv) {
   pserver_grad_options_init(&grad_options);
   grad_options.late_blocks = &late;
   for (int step = 1; step <= atoi(argv[8]); step++) {
-    EXPECT_OK(pserver_send_grads(client, &grad, 1, &grad_options, PATIENCE_MS));
+    EXPECT_OK(pserver_send_grads(client, &grad, 1, &grad_options, RETRY_MS));
     EXPECT(late == 0);
   }
-  EXPECT_OK(pserver_exit_steps(client, PATIENCE_MS));
+  EXPECT_OK(pserver_exit_steps(client, RETRY_MS));
   EXPECT_OK(pserver_close(client, -1));
   free(numbers);
   free(values);

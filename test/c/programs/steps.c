@@ -8,7 +8,7 @@
 #include "expect.h"
 
 #define WIDE ((size_t)2 * 1024 * 1024)
-#define PATIENCE_MS 60000
+#define RETRY_MS 60000
 
 static void initialize(pserver_client *client) {
   bool selected = false;
@@ -17,11 +17,11 @@ static void initialize(pserver_client *client) {
   pserver_config config = {.text = "{\"learningRate\": 1}"};
   pserver_tensor one = {PSERVER_FLOAT32, 1, {1}, &zero, sizeof zero};
   pserver_tensor wide = {PSERVER_FLOAT32, 1, {WIDE}, zeros, WIDE * sizeof(float)};
-  EXPECT_OK(pserver_begin_init(client, true, PATIENCE_MS, &selected));
+  EXPECT_OK(pserver_begin_init(client, true, RETRY_MS, &selected));
   if (selected) {
-    EXPECT_OK(pserver_init_param(client, "one", &one, &config, PATIENCE_MS));
-    EXPECT_OK(pserver_init_param(client, "wide", &wide, &config, PATIENCE_MS));
-    EXPECT_OK(pserver_finish_init(client, PATIENCE_MS));
+    EXPECT_OK(pserver_init_param(client, "one", &one, &config, RETRY_MS));
+    EXPECT_OK(pserver_init_param(client, "wide", &wide, &config, RETRY_MS));
+    EXPECT_OK(pserver_finish_init(client, RETRY_MS));
   }
   free(zeros);
 }
@@ -32,7 +32,7 @@ static void expect_steps(pserver_client *client, int steps, float *read) {
   float one = 0;
   pserver_tensor got[2] = {{PSERVER_FLOAT32, 0, {0}, &one, sizeof one},
                            {PSERVER_FLOAT32, 0, {0}, read, WIDE * sizeof(float)}};
-  EXPECT_OK(pserver_get(client, names, got, 2, PSERVER_AS_IS, PATIENCE_MS));
+  EXPECT_OK(pserver_get(client, names, got, 2, PSERVER_AS_IS, RETRY_MS));
   EXPECT(one == (float)-steps);
   for (size_t i = 0; i < WIDE; i++) EXPECT(read[i] == (float)-steps);
 }
@@ -62,16 +62,16 @@ int main(int argc, char **argv) {
   for (int round = 1; round <= atoi(argv[4]); round++) {
     if (round % 2 == 0) {
       /* In one call, or in two calls and an end by itself. */
-      EXPECT_OK(pserver_send_grads(client, grads, 2, NULL, PATIENCE_MS));
+      EXPECT_OK(pserver_send_grads(client, grads, 2, NULL, RETRY_MS));
     } else {
-      EXPECT_OK(pserver_send_grads(client, &grads[0], 1, &later, PATIENCE_MS));
-      EXPECT_OK(pserver_send_grads(client, &grads[1], 1, &later, PATIENCE_MS));
+      EXPECT_OK(pserver_send_grads(client, &grads[0], 1, &later, RETRY_MS));
+      EXPECT_OK(pserver_send_grads(client, &grads[1], 1, &later, RETRY_MS));
       EXPECT(late == 0);
-      EXPECT_OK(pserver_end_step(client, PATIENCE_MS));
+      EXPECT_OK(pserver_end_step(client, RETRY_MS));
     }
     expect_steps(client, round, read);
   }
-  EXPECT_OK(pserver_exit_steps(client, PATIENCE_MS));
+  EXPECT_OK(pserver_exit_steps(client, RETRY_MS));
   EXPECT_OK(pserver_close(client, -1));
   free(ones);
   free(read);

@@ -8,7 +8,7 @@
 
 #include "expect.h"
 
-#define PATIENCE_MS 60000
+#define RETRY_MS 60000
 #define COUNT(array) (sizeof array / sizeof array[0])
 
 enum {
@@ -54,12 +54,12 @@ static pserver_tensor list_of(pserver_dtype dtype, void *data, size_t count, siz
 static void create(pserver_client *client, const char *name, const pserver_tensor *zeros,
                    const char *config) {
   pserver_config text = {.text = config};
-  EXPECT_OK(pserver_init_param(client, name, zeros, config == NULL ? NULL : &text, PATIENCE_MS));
+  EXPECT_OK(pserver_init_param(client, name, zeros, config == NULL ? NULL : &text, RETRY_MS));
 }
 
 static void initialize(pserver_client *client) {
   bool selected = false;
-  EXPECT_OK(pserver_begin_init(client, true, PATIENCE_MS, &selected));
+  EXPECT_OK(pserver_begin_init(client, true, RETRY_MS, &selected));
   if (!selected) return;
   int64_t counts[3] = {0};
   pserver_tensor w = floats(values, W_ROWS, W_COLUMNS);
@@ -73,7 +73,7 @@ static void initialize(pserver_client *client) {
   create(client, "sum", &sum, NULL);
   create(client, "blend", &sum, NULL);
   create(client, "counts", &zeros, NULL);
-  EXPECT_OK(pserver_finish_init(client, PATIENCE_MS));
+  EXPECT_OK(pserver_finish_init(client, RETRY_MS));
 }
 
 static void send_grads(pserver_client *client, int round, int number, pserver_encoding encoding) {
@@ -93,7 +93,7 @@ static void send_grads(pserver_client *client, int round, int number, pserver_en
   pserver_grad_options_init(&options);
   options.encoding = encoding;
   options.late_blocks = &late;
-  EXPECT_OK(pserver_send_grads(client, grads, COUNT(grads), &options, PATIENCE_MS));
+  EXPECT_OK(pserver_send_grads(client, grads, COUNT(grads), &options, RETRY_MS));
   EXPECT(late == 0);
 }
 
@@ -118,9 +118,9 @@ static void mix(pserver_client *client, const char *name, int round, int number,
   fill(part_values, COUNT(part_values), round, number, divisor);
   pserver_tensor whole = floats(values, SUM_ROWS, SUM_COLUMNS);
   pserver_tensor part = floats(part_values, PART_ROWS, PART_COLUMNS);
-  EXPECT_OK(pserver_push_with(client, name, &whole, factors[0], factors[1], &options, PATIENCE_MS));
+  EXPECT_OK(pserver_push_with(client, name, &whole, factors[0], factors[1], &options, RETRY_MS));
   EXPECT_OK(pserver_push_part_with(client, name, &part, part_of(round), 2, factors[2], 1, &options,
-                                   PATIENCE_MS));
+                                   RETRY_MS));
 }
 
 static void train(pserver_client *client, int number, int rounds) {
@@ -135,7 +135,7 @@ static void train(pserver_client *client, int number, int rounds) {
     send_grads(client, round, number, encoding);
     mix(client, "sum", round, number, 64, add, encoding);
     mix(client, "blend", round, number, 97, blend, encoding);
-    EXPECT_OK(pserver_push(client, "counts", &counted, 1, 1, PSERVER_AS_IS, PATIENCE_MS));
+    EXPECT_OK(pserver_push(client, "counts", &counted, 1, 1, PSERVER_AS_IS, RETRY_MS));
   }
 }
 
@@ -152,14 +152,14 @@ static void write_read(pserver_client *client, const char *path) {
   pserver_tensor part = {0};
   FILE *file = fopen(path, "wb");
   EXPECT(file != NULL);
-  EXPECT_OK(pserver_get(client, names, tensors, COUNT(names), PSERVER_AS_IS, PATIENCE_MS));
+  EXPECT_OK(pserver_get(client, names, tensors, COUNT(names), PSERVER_AS_IS, RETRY_MS));
   for (size_t i = 0; i < COUNT(names); i++) append(file, &tensors[i]);
   for (size_t i = 0; i < COUNT(encodings); i++) {
     pserver_tensor rounded = {0};
-    EXPECT_OK(pserver_get(client, blend, &rounded, 1, encodings[i], PATIENCE_MS));
+    EXPECT_OK(pserver_get(client, blend, &rounded, 1, encodings[i], RETRY_MS));
     append(file, &rounded);
   }
-  EXPECT_OK(pserver_pull_part(client, "blend", part_of(0), 2, &part, PATIENCE_MS));
+  EXPECT_OK(pserver_pull_part(client, "blend", part_of(0), 2, &part, RETRY_MS));
   append(file, &part);
   EXPECT(fclose(file) == 0);
 }
@@ -180,7 +180,7 @@ int main(int argc, char **argv) {
   EXPECT_OK(pserver_connect(&options, &client));
   initialize(client);
   train(client, number, atoi(argv[4]));
-  EXPECT_OK(pserver_exit_steps(client, PATIENCE_MS));
+  EXPECT_OK(pserver_exit_steps(client, RETRY_MS));
   printf("trained\n");
   fflush(stdout);
   EXPECT(fgets(line, sizeof line, stdin) != NULL);

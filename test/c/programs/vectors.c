@@ -1,15 +1,16 @@
 /* Compares the library's inner parts with the vectors that every implementation shares. */
 #include <string.h>
 
-#include "crc32.h"
-#include "encodings.h"
-#include "envelope.h"
-#include "errors.h"
+#include "errors/errors.h"
 #include "expect.h"
-#include "journal-ack.h"
-#include "names.h"
-#include "pub-ack.h"
 #include "pserver.h"
+#include "wire/crc32.h"
+#include "wire/encodings.h"
+#include "wire/envelope.h"
+#include "wire/journal-ack.h"
+#include "wire/names.h"
+#include "wire/pub-ack.h"
+/* Tables of the types above. */
 #include "vectors.h"
 
 #define COUNT(table) (sizeof table / sizeof table[0])
@@ -26,13 +27,13 @@ static uint8_t *from_hex(const char *hex, size_t *count) {
 }
 
 static void check_names(void) {
-  char token[TOKEN_ROOM];
+  char token[TOKEN_SIZE];
   for (size_t i = 0; i < COUNT(names); i++) {
-    EXPECT_OK(escape_name(names[i].name, names[i].bytes, token));
+    EXPECT_OK(ps_escape_name(names[i].name, names[i].bytes, token));
     EXPECT(strcmp(token, names[i].token) == 0);
   }
   for (size_t i = 0; i < COUNT(jobs); i++) {
-    EXPECT((check_job_name(jobs[i].job) == PSERVER_OK) == jobs[i].is_valid);
+    EXPECT((ps_check_job_name(jobs[i].job) == PSERVER_OK) == jobs[i].is_valid);
   }
 }
 
@@ -51,8 +52,8 @@ static void check_pair(pserver_encoding encoding, const char *wide_hex, const ch
   uint8_t *narrow = from_hex(narrow_hex, &narrow_count);
   uint8_t result[4];
   EXPECT(wide_count == 4 && narrow_count == 2);
-  if (encodes) encode_elements(encoding, wide, 1, result);
-  else decode_elements(encoding, narrow, 1, result);
+  if (encodes) ps_encode_elements(encoding, wide, 1, result);
+  else ps_decode_elements(encoding, narrow, 1, result);
   EXPECT(memcmp(result, encodes ? narrow : wide, encodes ? 2 : 4) == 0);
   free(wide);
   free(narrow);
@@ -73,7 +74,7 @@ static void check_streams(void) {
   for (size_t i = 0; i < COUNT(streams); i++) {
     unsigned shard;
     uint64_t generation;
-    bool is_valid = parse_journal_stream("mnist", streams[i].stream, &shard, &generation);
+    bool is_valid = ps_parse_journal_stream("mnist", streams[i].stream, &shard, &generation);
     EXPECT(is_valid == streams[i].is_valid);
     EXPECT(!is_valid || (shard == streams[i].shard && generation == streams[i].generation));
   }
@@ -85,12 +86,12 @@ static void check_acks(void) {
     struct journal_ack ack = {0};
     natsMsg *message = NULL;
     EXPECT(natsMsg_Create(&message, "s", NULL, acks[i].json, (int)strlen(acks[i].json)) == NATS_OK);
-    read_journal_ack("mnist", message, &ack);
+    ps_read_journal_ack("mnist", message, &ack);
     natsMsg_Destroy(message);
     if ((int)ack.kind != acks[i].kind) fprintf(stderr, "%s\n", acks[i].json);
     EXPECT((int)ack.kind == acks[i].kind);
     if (ack.kind != ACK_STORED) {
-      EXPECT(last_failure()->code == acks[i].code);
+      EXPECT(ps_last_failure()->code == acks[i].code);
       continue;
     }
     EXPECT(ack.shard == acks[i].shard && ack.position.generation == acks[i].generation);
@@ -115,19 +116,19 @@ static void pack_again(struct draft *draft, const struct value *value) {
       else msgpack_pack_false(&draft->packer);
       break;
     case VALUE_NUMBER:
-      pack_number(draft, value->number);
+      ps_pack_number(draft, value->number);
       break;
     case VALUE_TEXT:
-      pack_text(draft, (const char *)value->content, value->content_bytes);
+      ps_pack_text(draft, (const char *)value->content, value->content_bytes);
       break;
     case VALUE_BYTES:
-      pack_bytes(draft, value->content, value->content_bytes);
+      ps_pack_bytes(draft, value->content, value->content_bytes);
       break;
     case VALUE_LIST:
     case VALUE_MAP:
-      if (value->type == VALUE_LIST) pack_list(draft, value->count);
-      else pack_map(draft, value->count);
-      while (list_next(&list, &at, &entry)) pack_again(draft, &entry);
+      if (value->type == VALUE_LIST) ps_pack_list(draft, value->count);
+      else ps_pack_map(draft, value->count);
+      while (ps_list_next(&list, &at, &entry)) pack_again(draft, &entry);
       break;
   }
 }
@@ -140,10 +141,10 @@ static void write_again(struct draft *draft, const struct message *message) {
   const uint8_t *at = NULL;
   char name[64];
   list.type = VALUE_LIST;
-  while (list_next(&list, &at, &key) && list_next(&list, &at, &entry)) {
+  while (ps_list_next(&list, &at, &key) && ps_list_next(&list, &at, &entry)) {
     snprintf(name, sizeof name, "%.*s", (int)key.content_bytes, (const char *)key.content);
     if (strcmp(name, "crc") == 0 || strcmp(name, "v") == 0 || strcmp(name, "data") == 0) continue;
-    draft_key(draft, name);
+    ps_draft_key(draft, name);
     pack_again(draft, &entry);
   }
 }
@@ -155,16 +156,16 @@ static void check_messages(void) {
     uint8_t *bytes = from_hex(messages[i].hex, &count);
     struct message message;
     struct draft draft;
-    EXPECT_OK(open_message(bytes, count, &message));
-    draft_begin(&draft);
+    EXPECT_OK(ps_open_message(bytes, count, &message));
+    ps_draft_begin(&draft);
     write_again(&draft, &message);
-    if (message.data == NULL) EXPECT_OK(draft_end(&draft));
-    else EXPECT_OK(draft_end_and_append(&draft, message.data, message.data_bytes));
+    if (message.data == NULL) EXPECT_OK(ps_draft_end(&draft));
+    else EXPECT_OK(ps_draft_end_and_append(&draft, message.data, message.data_bytes));
     if (draft.buffer.size != count || memcmp(draft.buffer.data, bytes, count) != 0) {
       fprintf(stderr, "%s\n", messages[i].what);
     }
     EXPECT(draft.buffer.size == count && memcmp(draft.buffer.data, bytes, count) == 0);
-    draft_release(&draft);
+    ps_draft_release(&draft);
     free(bytes);
   }
 }
@@ -174,7 +175,7 @@ static void check_refused(void) {
     size_t count;
     uint8_t *bytes = from_hex(refused[i].hex, &count);
     struct message message;
-    pserver_status status = open_message(bytes, count, &message);
+    pserver_status status = ps_open_message(bytes, count, &message);
     if (status != refused[i].code) fprintf(stderr, "%s: %d\n", refused[i].what, (int)status);
     EXPECT(status == refused[i].code);
     free(bytes);
@@ -187,13 +188,13 @@ static void check_written(void) {
     uint8_t *bytes = from_hex(written[i].hex, &count);
     struct value value;
     struct draft draft;
-    EXPECT(read_checked(bytes, count, &value));
-    draft_begin(&draft);
+    EXPECT(ps_read_checked(bytes, count, &value));
+    ps_draft_begin(&draft);
     size_t before = draft.buffer.size;
     pack_again(&draft, &value);
     EXPECT(draft.buffer.size - before == count);
     EXPECT(memcmp(draft.buffer.data + before, bytes, count) == 0);
-    draft_release(&draft);
+    ps_draft_release(&draft);
     free(bytes);
   }
 }
@@ -201,32 +202,44 @@ static void check_written(void) {
 static void check_crc(void) {
   uint8_t bytes[1100];
   uint32_t state = 1;
-  for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (uint8_t)((state = state * 1103515245 + 12345) >> 16);
-  EXPECT(crc32_update(0, "123456789", 9) == 0xcbf43926);
+  for (size_t i = 0; i < sizeof bytes; i++)
+    bytes[i] = (uint8_t)((state = state * 1103515245 + 12345) >> 16);
+  EXPECT(ps_crc32_update(0, "123456789", 9) == 0xcbf43926);
   for (size_t start = 0; start < 20; start++) {
     for (size_t count = 0; count < 1080; count++) {
       uint32_t before = state * (uint32_t)count;
-      EXPECT(crc32_update(before, bytes + start, count) ==
-             crc32_by_table(before, bytes + start, count));
+      EXPECT(ps_crc32_update(before, bytes + start, count) ==
+             ps_crc32_by_table(before, bytes + start, count));
     }
   }
 }
 
 static bool reads(const char *json, struct pub_ack *ack) {
-  return read_pub_ack(json, strlen(json), ack);
+  return ps_read_pub_ack(json, strlen(json), ack);
 }
 
 static void check_pub_acks(void) {
   struct pub_ack ack;
-  EXPECT(reads("{\"stream\":\"PS_j_0\",\"seq\":900, \"duplicate\": true,\"x\":[1,{\"y\":\"}\"}]}", &ack));
+  EXPECT(
+      reads("{\"stream\":\"PS_j_0\",\"seq\":900, \"duplicate\": true,\"x\":[1,{\"y\":\"}\"}]}", &ack));
   EXPECT(strcmp(ack.stream, "PS_j_0") == 0 && ack.seq == 900 && !ack.is_error);
-  EXPECT(reads("{\"error\":{\"code\":503,\"err_code\":10077,\"description\":\"a \\\"b\\\"\"},"
-               "\"stream\":\"\",\"seq\":0}", &ack));
+  EXPECT(
+      reads("{\"error\":{\"code\":503,\"err_code\":10077,\"description\":\"a \\\"b\\\"\"},"
+            "\"stream\":\"\",\"seq\":0}",
+            &ack));
   EXPECT(ack.is_error && ack.error_code == 10077 && strcmp(ack.description, "a \"b\"") == 0);
-  const char *const wrong[] = {"", "{", "[]", "{}", "{\"stream\":\"x\"}", "{\"seq\":1}", "+OK",
-                               "{\"stream\":\"x\",\"seq\":-1}", "{\"stream\":\"x\",\"seq\":1}x",
+  const char *const wrong[] = {"",
+                               "{",
+                               "[]",
+                               "{}",
+                               "{\"stream\":\"x\"}",
+                               "{\"seq\":1}",
+                               "+OK",
+                               "{\"stream\":\"x\",\"seq\":-1}",
+                               "{\"stream\":\"x\",\"seq\":1}x",
                                "{\"stream\":\"x\",\"seq\":99999999999999999999}",
-                               "{\"stream\":\"\\u00", "{\"a\":[[[[[[[[[[[[[[1]]]]]]]]]]]]]]}"};
+                               "{\"stream\":\"\\u00",
+                               "{\"a\":[[[[[[[[[[[[[[1]]]]]]]]]]]]]]}"};
   for (size_t i = 0; i < COUNT(wrong); i++) EXPECT(!reads(wrong[i], &ack));
 }
 

@@ -74,7 +74,7 @@ static void early_again(void) {
 
 static bool names_version(const struct published *record) {
   uint64_t seen;
-  return map_whole(&record->message.fields, "seen", &seen);
+  return ps_map_whole(&record->message.fields, "seen", &seen);
 }
 
 static void undone(void) {

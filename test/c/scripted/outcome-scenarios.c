@@ -7,8 +7,8 @@ static size_t numbers_in(const struct published *question, uint64_t numbers[8]) 
   struct value number;
   const uint8_t *at = NULL;
   size_t count = 0;
-  EXPECT(map_find(&question->message.fields, "numbers", &list) && list.count <= 8);
-  while (list_next(&list, &at, &number)) EXPECT(value_whole(&number, &numbers[count++]));
+  EXPECT(ps_map_find(&question->message.fields, "numbers", &list) && list.count <= 8);
+  while (ps_list_next(&list, &at, &number)) EXPECT(ps_value_whole(&number, &numbers[count++]));
   return count;
 }
 
@@ -278,7 +278,8 @@ static void rejections(void) {
 
 const struct scenario outcome_scenarios[] = {
     {"an outcome is asked for 1 s after the PubAck, and then each second", asks},
-    {"a question is for what is due in a shard, at the highest of their positions", asks_for_what_is_due},
+    {"a question is for what is due in a shard, at the highest of their positions",
+     asks_for_what_is_due},
     {"answers to other sessions, numbers and shards are ignored", ignores_others},
     {"an answer that comes before the PubAck settles its record", answer_before_the_ack},
     {"a question that nobody can answer yet is asked again after 200 ms", asks_again},

@@ -23,7 +23,8 @@ static void expect_pull(pserver_client *client, uint64_t generation, uint64_t se
   EXPECT(number_in(pull, "generation") == generation && number_in(pull, "seq") == seq);
 }
 
-static void later(int64_t delay_ms, uint64_t session, unsigned shard, uint64_t generation, uint64_t seq) {
+static void later(int64_t delay_ms, uint64_t session, unsigned shard, uint64_t generation,
+                  uint64_t seq) {
   outcome_after(delay_ms, NULL, (struct outcome){session, shard, generation, 9, seq, NULL});
 }
 
@@ -112,8 +113,9 @@ static void never_goes_back(void) {
 static void store_each(const struct published *message) {
   if (serve(message) || !is_record(message)) return;
   stored_after(1, message, 1 + shard_in(message), 30 + shard_in(message));
-  outcome_after(2, NULL, (struct outcome){41, shard_in(message), 1 + shard_in(message), 1,
-                                          30 + shard_in(message), NULL});
+  outcome_after(
+      2, NULL,
+      (struct outcome){41, shard_in(message), 1 + shard_in(message), 1, 30 + shard_in(message), NULL});
 }
 
 static void finish_tells_positions(void) {
@@ -133,13 +135,13 @@ static void finish_tells_positions(void) {
   struct value entry;
   const uint8_t *at = NULL;
   uint64_t count = 0;
-  EXPECT(map_find(&to("finish", 0)->message.fields, "at", &list));
-  for (; list_next(&list, &at, &entry); count++) {
+  EXPECT(ps_map_find(&to("finish", 0)->message.fields, "at", &list));
+  for (; ps_list_next(&list, &at, &entry); count++) {
     uint64_t shard;
     uint64_t generation;
     uint64_t seq;
-    EXPECT(map_whole(&entry, "shard", &shard) && map_whole(&entry, "generation", &generation));
-    EXPECT(map_whole(&entry, "seq", &seq));
+    EXPECT(ps_map_whole(&entry, "shard", &shard) && ps_map_whole(&entry, "generation", &generation));
+    EXPECT(ps_map_whole(&entry, "seq", &seq));
     EXPECT(shard == count && generation == 1 + shard && seq == 30 + shard);
   }
   EXPECT(count == 2);

@@ -1,8 +1,9 @@
 /* What the client does about each code in the answer to each kind of question. */
 #include <string.h>
 
-#include "journal-ack.h"
 #include "scripted.h"
+#include "wire/journal-ack.h"
+/* Tables of the types above. */
 #include "vectors.h"
 
 #define TIMEOUT_MS 20000
@@ -27,14 +28,14 @@ static void at_pull(const struct published *message) {
 
 static void new_step_after(const struct published *message) {
   struct draft draft;
-  draft_begin(&draft);
-  draft_whole(&draft, "generation", 2);
-  draft_whole(&draft, "seq", 0);
-  draft_whole(&draft, "revision", 1);
-  draft_whole(&draft, "step", 0);
-  EXPECT_OK(draft_end(&draft));
+  ps_draft_begin(&draft);
+  ps_draft_whole(&draft, "generation", 2);
+  ps_draft_whole(&draft, "seq", 0);
+  ps_draft_whole(&draft, "revision", 1);
+  ps_draft_whole(&draft, "step", 0);
+  EXPECT_OK(ps_draft_end(&draft));
   bytes_after(1, message->reply, draft.buffer.data, draft.buffer.size);
-  draft_release(&draft);
+  ps_draft_release(&draft);
 }
 
 static void at_step(const struct published *message) {
@@ -77,7 +78,7 @@ static const char *observed(const char *verb, pserver_status status, pserver_sta
   if (status != PSERVER_OK) return "failed later";
   const struct published *second = to(verb, 1);
   uint64_t generation = 0;
-  map_whole(&second->message.fields, "generation", &generation);
+  ps_map_whole(&second->message.fields, "generation", &generation);
   if (generation == 2) return "replaced";
   if (count_to("status") > 1) return "look-up";
   int64_t gap_ms = second->at_ms - to(verb, 0)->at_ms;
@@ -121,8 +122,8 @@ static void reacts(void) {
     code = reactions[i].code;
     const char *seen = ask(reactions[i].kind, reactions[i].status);
     if (strcmp(seen, reactions[i].reaction) == 0) continue;
-    fprintf(stderr, "%s, %s: expected %s; observed %s\n", reactions[i].kind, code,
-            reactions[i].reaction, seen);
+    fprintf(stderr, "%s, %s: expected %s; observed %s\n", reactions[i].kind, code, reactions[i].reaction,
+            seen);
     differences++;
   }
   EXPECT(differences == 0);

@@ -39,8 +39,13 @@ void begin(take_message taker) {
   event_count = 0;
   broker = (struct broker){0};
   take = taker;
-  job = (struct scripted_job){
-      .session = 41, .shards = 2, .lease_ms = 600000, .mode = "async", .blocks = 1, .block_rows = 1, .row_elements = 2};
+  job = (struct scripted_job){.session = 41,
+                              .shards = 2,
+                              .lease_ms = 600000,
+                              .mode = "async",
+                              .blocks = 1,
+                              .block_rows = 1,
+                              .row_elements = 2};
   set_clock();
 }
 
@@ -59,7 +64,7 @@ pserver_client *connected(size_t in_flight_bytes) {
 
 void closed(pserver_client *client) {
   EXPECT(broker.client->calls == NULL && broker.client->running == 0);
-  EXPECT(broker.client->pull_bytes == 0 && broker.client->outbox.in_flight == 0);
+  EXPECT(broker.client->pull_bytes == 0 && broker.client->sender.outbox->waiting == 0);
   EXPECT_OK(pserver_close(client, 0));
   begin(NULL);
 }
@@ -97,9 +102,9 @@ void nobody_after(int64_t delay_ms, const struct published *message) {
 }
 
 static void draft_after(int64_t delay_ms, const char *subject, struct draft *draft) {
-  EXPECT_OK(draft_end(draft));
+  EXPECT_OK(ps_draft_end(draft));
   bytes_after(delay_ms, subject, draft->buffer.data, draft->buffer.size);
-  draft_release(draft);
+  ps_draft_release(draft);
 }
 
 void disconnect_now(void) { broker.on_disconnected(CONNECTION, broker.client); }
@@ -121,7 +126,7 @@ natsStatus broker_takes(const char *subject, const char *reply, const void *data
                                 .bytes = malloc(bytes),
                                 .count = bytes};
   memcpy(message->bytes, data, bytes);
-  EXPECT_OK(open_message(message->bytes, bytes, &message->message));
+  EXPECT_OK(ps_open_message(message->bytes, bytes, &message->message));
   struct published shown = *message;
   if (take != NULL) take(&shown);
   return NATS_OK;
@@ -136,7 +141,7 @@ bool is_record(const struct published *message) { return strstr(message->subject
 
 uint64_t number_in(const struct published *message, const char *key) {
   uint64_t number = 0;
-  EXPECT(map_whole(&message->message.fields, key, &number));
+  EXPECT(ps_map_whole(&message->message.fields, key, &number));
   return number;
 }
 
@@ -193,9 +198,9 @@ void stored_after(int64_t delay_ms, const struct published *record, uint64_t gen
 void refused_after(int64_t delay_ms, const struct published *record, int error_code,
                    const char *description) {
   char json[256];
-  int length = snprintf(json, sizeof json,
-                        "{\"error\":{\"code\":%d,\"err_code\":%d,\"description\":\"%s\"}}",
-                        error_code == 10054 ? 400 : 503, error_code, description);
+  int length =
+      snprintf(json, sizeof json, "{\"error\":{\"code\":%d,\"err_code\":%d,\"description\":\"%s\"}}",
+               error_code == 10054 ? 400 : 503, error_code, description);
   bytes_after(delay_ms, record->reply, json, (size_t)length);
 }
 
@@ -209,41 +214,41 @@ void error_after(int64_t delay_ms, const struct published *message, const char *
 void error_at(int64_t delay_ms, const struct published *message, const char *code,
               struct position expected) {
   struct draft draft;
-  draft_begin(&draft);
-  draft_key(&draft, "error");
-  pack_map(&draft, 3);
-  pack_text(&draft, "code", 4);
-  pack_text(&draft, code, strlen(code));
-  pack_text(&draft, "message", 7);
-  pack_text(&draft, "said by the scenario", 20);
-  pack_text(&draft, "details", 7);
-  pack_map(&draft, expected.generation > 0);
+  ps_draft_begin(&draft);
+  ps_draft_key(&draft, "error");
+  ps_pack_map(&draft, 3);
+  ps_pack_text(&draft, "code", 4);
+  ps_pack_text(&draft, code, strlen(code));
+  ps_pack_text(&draft, "message", 7);
+  ps_pack_text(&draft, "said by the scenario", 20);
+  ps_pack_text(&draft, "details", 7);
+  ps_pack_map(&draft, expected.generation > 0);
   if (expected.generation > 0) {
-    pack_text(&draft, "expected", 8);
-    pack_map(&draft, 2);
-    pack_text(&draft, "generation", 10);
-    pack_whole(&draft, expected.generation);
-    pack_text(&draft, "seq", 3);
-    pack_whole(&draft, expected.seq);
+    ps_pack_text(&draft, "expected", 8);
+    ps_pack_map(&draft, 2);
+    ps_pack_text(&draft, "generation", 10);
+    ps_pack_whole(&draft, expected.generation);
+    ps_pack_text(&draft, "seq", 3);
+    ps_pack_whole(&draft, expected.seq);
   }
   draft_after(delay_ms, message->reply, &draft);
 }
 
 void outcome_after(int64_t delay_ms, const struct published *question, struct outcome outcome) {
   struct draft draft;
-  draft_begin(&draft);
-  draft_whole(&draft, "shard", outcome.shard);
-  draft_whole(&draft, "generation", outcome.generation);
-  draft_whole(&draft, "session", outcome.session);
-  draft_key(&draft, "outcomes");
-  pack_list(&draft, 1);
-  pack_list(&draft, outcome.code == NULL ? 3 : 5);
-  pack_whole(&draft, outcome.n);
-  pack_whole(&draft, outcome.seq);
-  pack_whole(&draft, outcome.code == NULL ? 2 : 0);
+  ps_draft_begin(&draft);
+  ps_draft_whole(&draft, "shard", outcome.shard);
+  ps_draft_whole(&draft, "generation", outcome.generation);
+  ps_draft_whole(&draft, "session", outcome.session);
+  ps_draft_key(&draft, "outcomes");
+  ps_pack_list(&draft, 1);
+  ps_pack_list(&draft, outcome.code == NULL ? 3 : 5);
+  ps_pack_whole(&draft, outcome.n);
+  ps_pack_whole(&draft, outcome.seq);
+  ps_pack_whole(&draft, outcome.code == NULL ? 2 : 0);
   if (outcome.code != NULL) {
-    pack_text(&draft, outcome.code, strlen(outcome.code));
-    pack_text(&draft, "", 0);
+    ps_pack_text(&draft, outcome.code, strlen(outcome.code));
+    ps_pack_text(&draft, "", 0);
   }
   draft_after(delay_ms, question == NULL ? "_INBOX_mnist.t.life.applied" : question->reply, &draft);
 }
@@ -259,39 +264,39 @@ void applied_after(int64_t delay_ms, const struct published *record, uint64_t se
 
 void step_after(int64_t delay_ms, const struct published *question, uint64_t step) {
   struct draft draft;
-  draft_begin(&draft);
-  draft_whole(&draft, "generation", 1);
-  draft_whole(&draft, "seq", 0);
-  draft_whole(&draft, "revision", 1);
-  draft_whole(&draft, "step", step);
+  ps_draft_begin(&draft);
+  ps_draft_whole(&draft, "generation", 1);
+  ps_draft_whole(&draft, "seq", 0);
+  ps_draft_whole(&draft, "revision", 1);
+  ps_draft_whole(&draft, "step", step);
   draft_after(delay_ms, question->reply, &draft);
 }
 
 void pulled_after(int64_t delay_ms, const struct published *pull, uint64_t generation, uint64_t seq) {
   float values[2] = {0, 0};
   struct draft draft;
-  draft_begin(&draft);
-  draft_whole(&draft, "epoch", 2);
-  draft_text(&draft, "dtype", "float32");
-  draft_whole(&draft, "generation", generation);
-  draft_whole(&draft, "seq", seq);
-  draft_whole(&draft, "version", 1);
-  EXPECT_OK(draft_end_and_append(&draft, values, sizeof values));
+  ps_draft_begin(&draft);
+  ps_draft_whole(&draft, "epoch", 2);
+  ps_draft_text(&draft, "dtype", "float32");
+  ps_draft_whole(&draft, "generation", generation);
+  ps_draft_whole(&draft, "seq", seq);
+  ps_draft_whole(&draft, "version", 1);
+  EXPECT_OK(ps_draft_end_and_append(&draft, values, sizeof values));
   bytes_after(delay_ms, pull->reply, draft.buffer.data, draft.buffer.size);
-  draft_release(&draft);
+  ps_draft_release(&draft);
 }
 
 static void join_after(int64_t delay_ms, const struct published *message) {
   struct draft draft;
-  draft_begin(&draft);
-  draft_whole(&draft, "session", job.session++);
-  draft_whole(&draft, "shards", job.shards);
-  draft_whole(&draft, "leaseMs", (uint64_t)job.lease_ms);
-  draft_key(&draft, "synchronization");
-  pack_map(&draft, 1);
-  pack_text(&draft, "mode", 4);
-  pack_text(&draft, job.mode, strlen(job.mode));
-  draft_whole(&draft, "maxPayloadBytes", 8388608);
+  ps_draft_begin(&draft);
+  ps_draft_whole(&draft, "session", job.session++);
+  ps_draft_whole(&draft, "shards", job.shards);
+  ps_draft_whole(&draft, "leaseMs", (uint64_t)job.lease_ms);
+  ps_draft_key(&draft, "synchronization");
+  ps_pack_map(&draft, 1);
+  ps_pack_text(&draft, "mode", 4);
+  ps_pack_text(&draft, job.mode, strlen(job.mode));
+  ps_draft_whole(&draft, "maxPayloadBytes", 8388608);
   draft_after(delay_ms, message->reply, &draft);
 }
 
@@ -299,71 +304,71 @@ static void pack_layout(struct draft *draft) {
   const char *const keys[] = {"elements", "blockElements", "blocks", "firstShard", "shards"};
   uint64_t elements = job.block_rows * job.row_elements;
   const uint64_t values[] = {job.blocks * elements, elements, job.blocks, 0, job.shards};
-  pack_map(draft, 5);
+  ps_pack_map(draft, 5);
   for (size_t i = 0; i < 5; i++) {
-    pack_text(draft, keys[i], strlen(keys[i]));
-    pack_whole(draft, values[i]);
+    ps_pack_text(draft, keys[i], strlen(keys[i]));
+    ps_pack_whole(draft, values[i]);
   }
 }
 
 /** The only parameter, "w". */
 static void pack_parameter(struct draft *draft) {
-  pack_map(draft, 7);
-  pack_text(draft, "name", 4);
-  pack_text(draft, "w", 1);
-  pack_text(draft, "dtype", 5);
-  pack_text(draft, "float32", 7);
-  pack_text(draft, "shape", 5);
-  pack_list(draft, 2);
-  pack_whole(draft, job.blocks * job.block_rows);
-  pack_whole(draft, job.row_elements);
-  pack_text(draft, "config", 6);
-  pack_map(draft, job.scales_staleness);
+  ps_pack_map(draft, 7);
+  ps_pack_text(draft, "name", 4);
+  ps_pack_text(draft, "w", 1);
+  ps_pack_text(draft, "dtype", 5);
+  ps_pack_text(draft, "float32", 7);
+  ps_pack_text(draft, "shape", 5);
+  ps_pack_list(draft, 2);
+  ps_pack_whole(draft, job.blocks * job.block_rows);
+  ps_pack_whole(draft, job.row_elements);
+  ps_pack_text(draft, "config", 6);
+  ps_pack_map(draft, job.scales_staleness);
   if (job.scales_staleness) {
-    pack_text(draft, "stalenessScaling", 16);
+    ps_pack_text(draft, "stalenessScaling", 16);
     msgpack_pack_true(&draft->packer);
   }
-  pack_text(draft, "epoch", 5);
-  pack_whole(draft, 2);
-  pack_text(draft, "ready", 5);
+  ps_pack_text(draft, "epoch", 5);
+  ps_pack_whole(draft, 2);
+  ps_pack_text(draft, "ready", 5);
   msgpack_pack_true(&draft->packer);
-  pack_text(draft, "layout", 6);
+  ps_pack_text(draft, "layout", 6);
   pack_layout(draft);
 }
 
 static void status_after(int64_t delay_ms, const struct published *message) {
   struct draft draft;
-  draft_begin(&draft);
-  draft_text(&draft, "state", "ready");
-  draft_whole(&draft, "epoch", 2);
-  draft_text(&draft, "by", "t");
-  draft_whole(&draft, "shards", job.shards);
+  ps_draft_begin(&draft);
+  ps_draft_text(&draft, "state", "ready");
+  ps_draft_whole(&draft, "epoch", 2);
+  ps_draft_text(&draft, "by", "t");
+  ps_draft_whole(&draft, "shards", job.shards);
   struct value asked;
-  bool is_asked = map_find(&message->message.fields, "names", &asked) ||
-                  map_find(&message->message.fields, "limit", &asked);
-  draft_key(&draft, "parameters");
-  pack_list(&draft, is_asked);
+  bool is_asked = ps_map_find(&message->message.fields, "names", &asked) ||
+                  ps_map_find(&message->message.fields, "limit", &asked);
+  ps_draft_key(&draft, "parameters");
+  ps_pack_list(&draft, is_asked);
   if (is_asked) pack_parameter(&draft);
-  draft_flag(&draft, "more", false);
-  draft_key(&draft, "at");
-  pack_list(&draft, job.at_generation > 0);
+  ps_draft_flag(&draft, "more", false);
+  ps_draft_key(&draft, "at");
+  ps_pack_list(&draft, job.at_generation > 0);
   if (job.at_generation > 0) {
-    pack_map(&draft, 2);
-    pack_text(&draft, "generation", 10);
-    pack_whole(&draft, job.at_generation);
-    pack_text(&draft, "seq", 3);
-    pack_whole(&draft, job.at_seq);
+    ps_pack_map(&draft, 2);
+    ps_pack_text(&draft, "generation", 10);
+    ps_pack_whole(&draft, job.at_generation);
+    ps_pack_text(&draft, "seq", 3);
+    ps_pack_whole(&draft, job.at_seq);
   }
   draft_after(delay_ms, message->reply, &draft);
 }
 
 static void begun_after(int64_t delay_ms, const struct published *message) {
   struct draft draft;
-  draft_begin(&draft);
-  draft_flag(&draft, "selected", true);
-  draft_text(&draft, "state", "initializing");
-  draft_whole(&draft, "epoch", 2);
-  draft_text(&draft, "by", "t");
+  ps_draft_begin(&draft);
+  ps_draft_flag(&draft, "selected", true);
+  ps_draft_text(&draft, "state", "initializing");
+  ps_draft_whole(&draft, "epoch", 2);
+  ps_draft_text(&draft, "by", "t");
   draft_after(delay_ms, message->reply, &draft);
 }
 
@@ -377,8 +382,8 @@ bool serve(const struct published *message) {
     begun_after(1, message);
   } else {
     struct draft draft;
-    draft_begin(&draft);
-    draft_whole(&draft, "revision", 1);
+    ps_draft_begin(&draft);
+    ps_draft_whole(&draft, "revision", 1);
     draft_after(1, message->reply, &draft);
   }
   return true;
@@ -398,8 +403,7 @@ pserver_status push(pserver_client *client, int64_t timeout_ms) {
 
 pserver_status send_stored(pserver_client *client, int64_t timeout_ms) {
   float values[2] = {1, 2};
-  pserver_tensor value = {
-      PSERVER_FLOAT32, PSERVER_RANK_OF_PARAMETER, {0}, values, sizeof values};
+  pserver_tensor value = {PSERVER_FLOAT32, PSERVER_RANK_OF_PARAMETER, {0}, values, sizeof values};
   pserver_gradient grad = {"w", value, NULL, 0};
   pserver_grad_options options;
   pserver_grad_options_init(&options);

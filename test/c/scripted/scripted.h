@@ -3,10 +3,10 @@
 
 #include <pserver.h>
 
-#include "envelope.h"
 #include "expect.h"
 #include "fake-clock.h"
 #include "fake-connection.h"
+#include "wire/envelope.h"
 
 /*
  * Broker, hosts and time of one scenario, in the process of the client, in one thread. What the client

@@ -10,12 +10,12 @@ static void only_serve(const struct published *message) { serve(message); }
 static void expect_text(const struct published *message, const char *key, const char *other,
                         bool is_same) {
   struct value text;
-  EXPECT(map_find(&message->message.fields, key, &text) && text.type == VALUE_TEXT);
-  EXPECT(value_is_text(&text, other) == is_same);
+  EXPECT(ps_map_find(&message->message.fields, key, &text) && text.type == VALUE_TEXT);
+  EXPECT(ps_value_is_text(&text, other) == is_same);
 }
 
 static void token_of(const struct published *join, char token[65]) {
-  EXPECT(map_copy_text(&join->message.fields, "token", token, 65) && token[0] != '\0');
+  EXPECT(ps_map_copy_text(&join->message.fields, "token", token, 65) && token[0] != '\0');
 }
 
 /** The fourth renewal finds a newer session. */
@@ -116,7 +116,8 @@ static void joins_anew(void) {
 
 /** A request under the first session finds that it has ended. */
 static void end_at_a_request(const struct published *message) {
-  if (is_to(message, "begin") && number_in(message, "session") == 41) error_after(1, message, "REJOIN", 0);
+  if (is_to(message, "begin") && number_in(message, "session") == 41)
+    error_after(1, message, "REJOIN", 0);
   else serve(message);
 }
 

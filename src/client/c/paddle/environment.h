@@ -4,9 +4,9 @@
 #include <stdint.h>
 
 /** The variable's value; NULL if it is not set or empty. */
-const char *environment_value(const char *name);
+const char *ps_environment_value(const char *name);
 
 /** PSERVER_TIMEOUT_MS, 0 if it is not set; -1 with a message if it is no number of milliseconds. */
-int64_t environment_timeout_ms(const char *function);
+int64_t ps_environment_timeout_ms(const char *function);
 
 #endif

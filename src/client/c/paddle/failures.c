@@ -18,7 +18,7 @@ static void print_once(pserver_status code) {
           pserver_status_name(code));
 }
 
-int refuse(const char *function, pserver_status code, const char *format, ...) {
+int ps_refuse(const char *function, pserver_status code, const char *format, ...) {
   char text[TEXT_BYTES / 2];
   va_list arguments;
   va_start(arguments, format);
@@ -29,7 +29,7 @@ int refuse(const char *function, pserver_status code, const char *format, ...) {
   return -1;
 }
 
-int refuse_as_core(const char *function) {
+int ps_refuse_as_core(const char *function) {
   const char *message;
   pserver_status code = pserver_last_error(&message);
   snprintf(last, sizeof last, "%s: %s: %s", function, pserver_status_name(code), message);
@@ -37,4 +37,4 @@ int refuse_as_core(const char *function) {
   return -1;
 }
 
-const char *last_refusal(void) { return last; }
+const char *ps_last_refusal(void) { return last; }

@@ -5,13 +5,13 @@
 
 /** Keeps a failure of a function as the thread's last one, prints the first of each code to standard
  * error, and returns -1. */
-int refuse(const char *function, pserver_status code, const char *format, ...)
+int ps_refuse(const char *function, pserver_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /** The same with what libpserver says of its last failure in this thread. */
-int refuse_as_core(const char *function);
+int ps_refuse_as_core(const char *function);
 
 /** Code and message of this thread's last failure, "" before the first. */
-const char *last_refusal(void);
+const char *ps_last_refusal(void);
 
 #endif

@@ -3,11 +3,11 @@
 
 #include "failures.h"
 
-int begin(const char *function, struct trainer *trainer, bool waits) {
+int ps_begin(const char *function, struct trainer *trainer, bool waits) {
   bool is_selected;
-  int64_t timeout_ms = waits ? waiting_ms(trainer) : calling_ms(trainer);
+  int64_t timeout_ms = waits ? ps_waiting_ms(trainer) : ps_calling_ms(trainer);
   if (pserver_begin_init(trainer->core, waits, timeout_ms, &is_selected) != PSERVER_OK) {
-    return refuse_as_core(function);
+    return ps_refuse_as_core(function);
   }
   if (waits && !is_selected) trainer->is_ready = true;
   if (!waits) trainer->is_second = !is_selected;
@@ -16,7 +16,7 @@ int begin(const char *function, struct trainer *trainer, bool waits) {
 
 static bool is_ready(struct trainer *trainer) {
   pserver_job_info info;
-  return pserver_job_status(trainer->core, &info, calling_ms(trainer)) == PSERVER_OK &&
+  return pserver_job_status(trainer->core, &info, ps_calling_ms(trainer)) == PSERVER_OK &&
          info.state == PSERVER_READY;
 }
 
@@ -27,31 +27,31 @@ static int settle(const char *function, struct trainer *trainer, pserver_status 
   bool is_too_late = status == PSERVER_ERR_ALREADY_INITIALIZED ||
                      ((status == PSERVER_ERR_NOT_SELECTED || status == PSERVER_ERR_STALE_EPOCH) &&
                       repetition == REPETITION_SUCCEEDS && is_ready(trainer));
-  if (!is_too_late || repetition == REPETITION_FAILS) return refuse_as_core(function);
+  if (!is_too_late || repetition == REPETITION_FAILS) return ps_refuse_as_core(function);
   trainer->is_ready = true;
   return 0;
 }
 
-int initialize(const char *function, struct trainer *trainer, const struct values *values,
-               const pserver_config *config, enum repetition repetition) {
+int ps_initialize(const char *function, struct trainer *trainer, const struct values *values,
+                  const pserver_config *config, enum repetition repetition) {
   pserver_tensor tensor;
-  if (!tensor_of(function, values, &tensor)) return -1;
+  if (!ps_tensor_of(function, values, &tensor)) return -1;
   pserver_status status =
-      pserver_init_param(trainer->core, values->name, &tensor, config, calling_ms(trainer));
+      pserver_init_param(trainer->core, values->name, &tensor, config, ps_calling_ms(trainer));
   return settle(function, trainer, status, repetition);
 }
 
-int finish(const char *function, struct trainer *trainer, enum repetition repetition) {
-  pserver_status status = pserver_finish_init(trainer->core, calling_ms(trainer));
+int ps_finish(const char *function, struct trainer *trainer, enum repetition repetition) {
+  pserver_status status = pserver_finish_init(trainer->core, ps_calling_ms(trainer));
   if (status == PSERVER_OK) trainer->is_ready = true;
   return settle(function, trainer, status, repetition);
 }
 
-int await_ready(const char *function, struct trainer *trainer) {
+int ps_await_ready(const char *function, struct trainer *trainer) {
   if (!trainer->is_second || trainer->is_ready) return 0;
-  int is_selected = begin(function, trainer, true);
+  int is_selected = ps_begin(function, trainer, true);
   if (is_selected <= 0) return is_selected;
-  return refuse(function, PSERVER_ERR_NOT_INITIALIZED,
-                "the trainer that was initializing is gone, and this one is selected instead: call "
-                "paddle_begin_init_params() again, which returns 1, and initialize");
+  return ps_refuse(function, PSERVER_ERR_NOT_INITIALIZED,
+                   "the trainer that was initializing is gone, and this one is selected instead: call "
+                   "paddle_begin_init_params() again, which returns 1, and initialize");
 }

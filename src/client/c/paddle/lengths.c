@@ -16,17 +16,17 @@ static int compare(const void *left, const void *right) {
   return strcmp(((const struct known *)left)->name, ((const struct known *)right)->name);
 }
 
-bool lengths_init(struct lengths *lengths) {
+bool ps_lengths_init(struct lengths *lengths) {
   lengths->root = NULL;
   return pthread_mutex_init(&lengths->lock, NULL) == 0;
 }
 
-void lengths_release(struct lengths *lengths) {
+void ps_lengths_release(struct lengths *lengths) {
   tdestroy(lengths->root, free);
   pthread_mutex_destroy(&lengths->lock);
 }
 
-bool lengths_find(struct lengths *lengths, const char *name, struct length *found) {
+bool ps_lengths_find(struct lengths *lengths, const char *name, struct length *found) {
   struct known key = {.name = name};
   pthread_mutex_lock(&lengths->lock);
   struct known **node = tfind(&key, &lengths->root, compare);
@@ -44,7 +44,7 @@ static struct known *make_known(const char *name) {
   return entry;
 }
 
-bool lengths_note(struct lengths *lengths, const char *name, struct length length) {
+bool ps_lengths_note(struct lengths *lengths, const char *name, struct length length) {
   struct known *entry = make_known(name);
   if (entry == NULL) return false;
   pthread_mutex_lock(&lengths->lock);
@@ -56,14 +56,17 @@ bool lengths_note(struct lengths *lengths, const char *name, struct length lengt
   return node != NULL;
 }
 
-uint64_t element_bytes(int element_type) {
+uint64_t ps_element_bytes(int element_type) {
   switch (element_type) {
     case PSERVER_INT32:
     case PSERVER_UINT32:
-    case PSERVER_FLOAT32: return 4;
+    case PSERVER_FLOAT32:
+      return 4;
     case PSERVER_INT64:
     case PSERVER_UINT64:
-    case PSERVER_FLOAT64: return 8;
-    default: return 0;
+    case PSERVER_FLOAT64:
+      return 8;
+    default:
+      return 0;
   }
 }

@@ -19,16 +19,16 @@ struct lengths {
 };
 
 /** False without memory. */
-bool lengths_init(struct lengths *lengths);
-void lengths_release(struct lengths *lengths);
+bool ps_lengths_init(struct lengths *lengths);
+void ps_lengths_release(struct lengths *lengths);
 
 /** Whether the length of a parameter is known. */
-bool lengths_find(struct lengths *lengths, const char *name, struct length *found);
+bool ps_lengths_find(struct lengths *lengths, const char *name, struct length *found);
 
 /** Replaces what is known. False without memory. */
-bool lengths_note(struct lengths *lengths, const char *name, struct length length);
+bool ps_lengths_note(struct lengths *lengths, const char *name, struct length length);
 
 /** Bytes of an element; 0 for what is no element type. */
-uint64_t element_bytes(int element_type);
+uint64_t ps_element_bytes(int element_type);
 
 #endif

@@ -7,18 +7,18 @@
 
 /* A client is its trainer's number plus one, so that it is not NULL; it is never dereferenced. */
 
-uint32_t number_of(const struct paddle_pserver_client *client) {
+uint32_t ps_number_of(const struct paddle_pserver_client *client) {
   uintptr_t number = (uintptr_t)client;
   return number == 0 || number > UINT32_MAX ? NO_TRAINER : (uint32_t)(number - 1);
 }
 
 paddle_pserver_client *paddle_new_pserver_client(void) {
-  uint32_t number = trainer_open(__func__, (struct place){0}, true);
+  uint32_t number = ps_trainer_open(__func__, (struct place){0}, true);
   return number == NO_TRAINER ? NULL : (paddle_pserver_client *)((uintptr_t)number + 1);
 }
 
 void paddle_pserver_client_release(paddle_pserver_client *client) {
-  if (client != NULL) trainer_close(__func__, number_of(client));
+  if (client != NULL) ps_trainer_close(__func__, ps_number_of(client));
 }
 
-const char *paddle_pserver_last_error(void) { return last_refusal(); }
+const char *paddle_pserver_last_error(void) { return ps_last_refusal(); }

@@ -10,7 +10,7 @@
 #include "initialize.h"
 #include "tensor.h"
 
-void free_content(void *content) {
+void ps_free_content(void *content) {
   pserver_tensor tensor = {.data = content};
   pserver_tensor_release(&tensor);
 }
@@ -18,16 +18,16 @@ void free_content(void *content) {
 /** Whether a parameter of so many bytes fits its target, and into an int; false with a message. */
 static bool check_room(const char *function, const struct target *target, uint64_t bytes) {
   if (bytes > INT_MAX) {
-    refuse(function, PSERVER_ERR_TOO_LARGE,
-           "\"%s\": expected at most %d bytes, as int counts no more; it has %" PRIu64, target->name,
-           INT_MAX, bytes);
+    ps_refuse(function, PSERVER_ERR_TOO_LARGE,
+              "\"%s\": expected at most %d bytes, as int counts no more; it has %" PRIu64, target->name,
+              INT_MAX, bytes);
     return false;
   }
   if (target->content == NULL || target->room == (int64_t)bytes) return true;
   if (target->may_exceed && target->room > (int64_t)bytes) return true;
-  refuse(function, PSERVER_ERR_BAD_LENGTH,
-         "\"%s\": expected room for %" PRIu64 " bytes; received %" PRId64, target->name, bytes,
-         target->room);
+  ps_refuse(function, PSERVER_ERR_BAD_LENGTH,
+            "\"%s\": expected room for %" PRIu64 " bytes; received %" PRId64, target->name, bytes,
+            target->room);
   return false;
 }
 
@@ -35,10 +35,10 @@ static bool check_room(const char *function, const struct target *target, uint64
 static bool aim(const char *function, struct trainer *trainer, const struct target *target,
                 pserver_tensor *tensor) {
   struct length length;
-  if (!check_name(function, target->name)) return false;
+  if (!ps_check_name(function, target->name)) return false;
   *tensor = (pserver_tensor){0};
-  if (target->content == NULL || !lengths_find(&trainer->lengths, target->name, &length)) return true;
-  uint64_t bytes = length.elements * element_bytes((int)length.dtype);
+  if (target->content == NULL || !ps_lengths_find(&trainer->lengths, target->name, &length)) return true;
+  uint64_t bytes = length.elements * ps_element_bytes((int)length.dtype);
   if (!check_room(function, target, bytes)) return false;
   tensor->dtype = length.dtype;
   tensor->data = target->content;
@@ -48,9 +48,9 @@ static bool aim(const char *function, struct trainer *trainer, const struct targ
 
 /** Hands over what was read. */
 static void deliver(struct trainer *trainer, struct target *target, pserver_tensor *tensor) {
-  struct length length = {tensor->dtype, tensor->bytes / element_bytes((int)tensor->dtype)};
+  struct length length = {tensor->dtype, tensor->bytes / ps_element_bytes((int)tensor->dtype)};
   /* Without memory it is only not remembered. */
-  lengths_note(&trainer->lengths, target->name, length);
+  ps_lengths_note(&trainer->lengths, target->name, length);
   target->element_type = (int)tensor->dtype;
   target->length = (int)tensor->bytes;
   if (target->content == NULL) {
@@ -73,11 +73,11 @@ static int read_tensors(const char *function, struct trainer *trainer, struct ta
     names[i] = targets[i].name;
     if (!aim(function, trainer, &targets[i], &tensors[i])) return -1;
   }
-  if (await_ready(function, trainer) != 0) return -1;
-  int64_t timeout_ms = trainer->is_ready ? calling_ms(trainer) : waiting_ms(trainer);
-  pserver_status status = pserver_get(trainer->core, names, tensors, (size_t)total, PSERVER_AS_IS,
-                                      timeout_ms);
-  if (status != PSERVER_OK) return refuse_as_core(function);
+  if (ps_await_ready(function, trainer) != 0) return -1;
+  int64_t timeout_ms = trainer->is_ready ? ps_calling_ms(trainer) : ps_waiting_ms(trainer);
+  pserver_status status =
+      pserver_get(trainer->core, names, tensors, (size_t)total, PSERVER_AS_IS, timeout_ms);
+  if (status != PSERVER_OK) return ps_refuse_as_core(function);
   trainer->is_ready = true;
   for (int i = 0; i < total; i++) {
     if (check_room(function, &targets[i], tensors[i].bytes)) continue;
@@ -88,11 +88,11 @@ static int read_tensors(const char *function, struct trainer *trainer, struct ta
   return 0;
 }
 
-int read_values(const char *function, struct trainer *trainer, struct target *targets, int total) {
+int ps_read_values(const char *function, struct trainer *trainer, struct target *targets, int total) {
   const char **names = calloc((size_t)total, sizeof *names);
   pserver_tensor *tensors = calloc((size_t)total, sizeof *tensors);
   int result = names == NULL || tensors == NULL
-                   ? refuse(function, PSERVER_ERR_INTERNAL, "no memory for %d parameters", total)
+                   ? ps_refuse(function, PSERVER_ERR_INTERNAL, "no memory for %d parameters", total)
                    : read_tensors(function, trainer, targets, names, tensors, total);
   free(names);
   free(tensors);
@@ -103,27 +103,27 @@ int read_values(const char *function, struct trainer *trainer, struct target *ta
 static bool learn_lengths(const char *function, struct trainer *trainer) {
   pserver_parameter_info *list;
   size_t count;
-  if (pserver_list(trainer->core, &list, &count, calling_ms(trainer)) != PSERVER_OK) {
-    refuse_as_core(function);
+  if (pserver_list(trainer->core, &list, &count, ps_calling_ms(trainer)) != PSERVER_OK) {
+    ps_refuse_as_core(function);
     return false;
   }
   for (size_t i = 0; i < count; i++) {
     struct length length = {list[i].dtype, list[i].elements};
-    if (list[i].ready) lengths_note(&trainer->lengths, list[i].name, length);
+    if (list[i].ready) ps_lengths_note(&trainer->lengths, list[i].name, length);
   }
   pserver_list_release(list, count);
   return true;
 }
 
-bool look_up_length(const char *function, struct trainer *trainer, const char *name,
-                    struct length *length) {
-  if (!check_name(function, name)) return false;
-  if (lengths_find(&trainer->lengths, name, length)) return true;
+bool ps_look_up_length(const char *function, struct trainer *trainer, const char *name,
+                       struct length *length) {
+  if (!ps_check_name(function, name)) return false;
+  if (ps_lengths_find(&trainer->lengths, name, length)) return true;
   if (!learn_lengths(function, trainer)) return false;
-  if (lengths_find(&trainer->lengths, name, length)) return true;
-  refuse(function, PSERVER_ERR_UNKNOWN_PARAMETER,
-         "\"%s\": its length is not known: the job has no such parameter yet, so declare it first, "
-         "paddle_declare_param(client, \"%s\", element_type, num_elements)",
-         name, name);
+  if (ps_lengths_find(&trainer->lengths, name, length)) return true;
+  ps_refuse(function, PSERVER_ERR_UNKNOWN_PARAMETER,
+            "\"%s\": its length is not known: the job has no such parameter yet, so declare it first, "
+            "paddle_declare_param(client, \"%s\", element_type, num_elements)",
+            name, name);
   return false;
 }

@@ -9,7 +9,7 @@
 /** A parameter to be read, and where to. */
 struct target {
   const char *name;
-  /** NULL: memory is allocated, to be freed with free_content(). */
+  /** NULL: memory is allocated, to be freed with ps_free_content(). */
   void *content;
   /** Bytes at `content`, which must be the parameter's or, with `may_exceed`, at least as many. */
   int64_t room;
@@ -21,13 +21,13 @@ struct target {
 
 /** Reads parameters, waiting until they are initialized. 0, or -1 with a message; then `content` is as
  * it was. */
-int read_values(const char *function, struct trainer *trainer, struct target *targets, int total);
+int ps_read_values(const char *function, struct trainer *trainer, struct target *targets, int total);
 
 /** The length of a parameter: as declared, or as the job has it. False with a message. */
-bool look_up_length(const char *function, struct trainer *trainer, const char *name,
-                    struct length *length);
+bool ps_look_up_length(const char *function, struct trainer *trainer, const char *name,
+                       struct length *length);
 
-/** Frees what read_values() allocated. */
-void free_content(void *content);
+/** Frees what ps_read_values() allocated. */
+void ps_free_content(void *content);
 
 #endif

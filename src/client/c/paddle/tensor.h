@@ -14,12 +14,12 @@ struct values {
 };
 
 /** The tensor of values, of one dimension. False with a message if it cannot be one. */
-bool tensor_of(const char *function, const struct values *values, pserver_tensor *tensor);
+bool ps_tensor_of(const char *function, const struct values *values, pserver_tensor *tensor);
 
 /** Whether a list holds something; false with a message. */
-bool check_list(const char *function, const void *list, int total);
+bool ps_check_list(const char *function, const void *list, int total);
 
 /** Whether there is a name; false with a message. */
-bool check_name(const char *function, const char *name);
+bool ps_check_name(const char *function, const char *name);
 
 #endif

@@ -26,14 +26,14 @@ static bool is_other_process(const char *function) {
   int expected = 0;
   int here = (int)getpid();
   if (atomic_compare_exchange_strong(&owner, &expected, here) || expected == here) return false;
-  refuse(function, PSERVER_ERR_CLOSED,
-         "this process was forked from %d, which had made a client: make clients after the fork",
-         expected);
+  ps_refuse(function, PSERVER_ERR_CLOSED,
+            "this process was forked from %d, which had made a client: make clients after the fork",
+            expected);
   return true;
 }
 
 static void destroy(struct trainer *trainer) {
-  lengths_release(&trainer->lengths);
+  ps_lengths_release(&trainer->lengths);
   pthread_mutex_destroy(&trainer->config_lock);
   free(trainer->config);
   free(trainer);
@@ -41,26 +41,26 @@ static void destroy(struct trainer *trainer) {
 
 static struct trainer *make(const char *function) {
   struct trainer *trainer = calloc(1, sizeof *trainer);
-  if (trainer != NULL && lengths_init(&trainer->lengths)) {
+  if (trainer != NULL && ps_lengths_init(&trainer->lengths)) {
     if (pthread_mutex_init(&trainer->config_lock, NULL) == 0) return trainer;
-    lengths_release(&trainer->lengths);
+    ps_lengths_release(&trainer->lengths);
   }
   free(trainer);
-  refuse(function, PSERVER_ERR_INTERNAL, "no memory for a client");
+  ps_refuse(function, PSERVER_ERR_INTERNAL, "no memory for a client");
   return NULL;
 }
 
 static bool connect_core(const char *function, struct trainer *trainer, struct place place) {
-  trainer->timeout_ms = environment_timeout_ms(function);
+  trainer->timeout_ms = ps_environment_timeout_ms(function);
   if (trainer->timeout_ms < 0) return false;
   pserver_options options;
   pserver_options_init(&options);
-  const char *job = place.job == NULL ? environment_value("PSERVER_JOB") : place.job;
+  const char *job = place.job == NULL ? ps_environment_value("PSERVER_JOB") : place.job;
   options.url = place.url;
   options.job = job == NULL ? JOB_DEFAULT : job;
-  options.trainer = environment_value("PSERVER_TRAINER");
+  options.trainer = ps_environment_value("PSERVER_TRAINER");
   if (pserver_connect(&options, &trainer->core) == PSERVER_OK) return true;
-  refuse_as_core(function);
+  ps_refuse_as_core(function);
   return false;
 }
 
@@ -77,7 +77,7 @@ static bool enlist(struct trainer *trainer) {
   return is_free;
 }
 
-uint32_t trainer_open(const char *function, struct place place, bool is_selectable) {
+uint32_t ps_trainer_open(const char *function, struct place place, bool is_selectable) {
   if (is_other_process(function)) return NO_TRAINER;
   struct trainer *trainer = make(function);
   if (trainer == NULL) return NO_TRAINER;
@@ -89,7 +89,7 @@ uint32_t trainer_open(const char *function, struct place place, bool is_selectab
   if (enlist(trainer)) return trainer->number;
   pserver_close(trainer->core, CLOSE_MS);
   destroy(trainer);
-  refuse(function, PSERVER_ERR_TOO_LARGE, "no number is left for a client in this process");
+  ps_refuse(function, PSERVER_ERR_TOO_LARGE, "no number is left for a client in this process");
   return NO_TRAINER;
 }
 
@@ -100,10 +100,10 @@ static struct trainer **find(uint32_t number) {
 }
 
 static void refuse_unknown(const char *function) {
-  refuse(function, PSERVER_ERR_CLOSED, "the client is released, or is none");
+  ps_refuse(function, PSERVER_ERR_CLOSED, "the client is released, or is none");
 }
 
-void trainer_close(const char *function, uint32_t number) {
+void ps_trainer_close(const char *function, uint32_t number) {
   if (is_other_process(function)) return;
   pthread_mutex_lock(&lock);
   struct trainer **link = find(number);
@@ -115,14 +115,14 @@ void trainer_close(const char *function, uint32_t number) {
     return;
   }
   /* Its calls end with this at the latest. */
-  if (pserver_close(trainer->core, CLOSE_MS) != PSERVER_OK) refuse_as_core(function);
+  if (pserver_close(trainer->core, CLOSE_MS) != PSERVER_OK) ps_refuse_as_core(function);
   pthread_mutex_lock(&lock);
   while (trainer->users > 0) pthread_cond_wait(&left, &lock);
   pthread_mutex_unlock(&lock);
   destroy(trainer);
 }
 
-struct trainer *trainer_enter(const char *function, uint32_t number) {
+struct trainer *ps_trainer_enter(const char *function, uint32_t number) {
   if (is_other_process(function)) return NULL;
   pthread_mutex_lock(&lock);
   struct trainer *trainer = *find(number);
@@ -132,16 +132,16 @@ struct trainer *trainer_enter(const char *function, uint32_t number) {
   return trainer;
 }
 
-void trainer_leave(struct trainer *trainer) {
+void ps_trainer_leave(struct trainer *trainer) {
   pthread_mutex_lock(&lock);
   if (--trainer->users == 0) pthread_cond_broadcast(&left);
   pthread_mutex_unlock(&lock);
 }
 
-int64_t waiting_ms(const struct trainer *trainer) {
+int64_t ps_waiting_ms(const struct trainer *trainer) {
   return trainer->timeout_ms == 0 ? WAITING_MS : trainer->timeout_ms;
 }
 
-int64_t calling_ms(const struct trainer *trainer) {
+int64_t ps_calling_ms(const struct trainer *trainer) {
   return trainer->timeout_ms == 0 ? PSERVER_TIMEOUT_DEFAULT : trainer->timeout_ms;
 }

@@ -24,7 +24,7 @@ struct trainer {
   int64_t timeout_ms;
   /** Whether the job was seen initialized, which it then stays. */
   atomic_bool is_ready;
-  /** Whether it may be selected to initialize (revision 3). */
+  /** Whether it may be selected to ps_initialize (revision 3). */
   bool is_selectable;
   /** Whether it asked to be selected while another one was initializing (revision 3). */
   atomic_bool is_second;
@@ -43,18 +43,18 @@ struct place {
 };
 
 /** Connects for `function`; the trainer's number, or NO_TRAINER with a message. */
-uint32_t trainer_open(const char *function, struct place place, bool is_selectable);
+uint32_t ps_trainer_open(const char *function, struct place place, bool is_selectable);
 
 /** Closes: refuses further calls, and ends those under way if they do not end by themselves. */
-void trainer_close(const char *function, uint32_t number);
+void ps_trainer_close(const char *function, uint32_t number);
 
-/** Begins a call of `function`, to be ended with trainer_leave(). NULL with a message for a trainer
+/** Begins a call of `function`, to be ended with ps_trainer_leave(). NULL with a message for a trainer
  * that is closed, never was, or is another process's. */
-struct trainer *trainer_enter(const char *function, uint32_t number);
-void trainer_leave(struct trainer *trainer);
+struct trainer *ps_trainer_enter(const char *function, uint32_t number);
+void ps_trainer_leave(struct trainer *trainer);
 
 /** The timeout of a call that waits for other trainers, and of any other. */
-int64_t waiting_ms(const struct trainer *trainer);
-int64_t calling_ms(const struct trainer *trainer);
+int64_t ps_waiting_ms(const struct trainer *trainer);
+int64_t ps_calling_ms(const struct trainer *trainer);
 
 #endif

@@ -9,19 +9,18 @@
 #define SAVE_MS 600000
 
 static int no_memory(const char *function, int total) {
-  return refuse(function, PSERVER_ERR_INTERNAL, "no memory for %d parameters", total);
+  return ps_refuse(function, PSERVER_ERR_INTERNAL, "no memory for %d parameters", total);
 }
 
 /** The tensor, whatever the shape of the parameter. */
-static bool flat_tensor_of(const char *function, const struct values *values,
-                           pserver_tensor *tensor) {
-  if (!tensor_of(function, values, tensor)) return false;
+static bool flat_tensor_of(const char *function, const struct values *values, pserver_tensor *tensor) {
+  if (!ps_tensor_of(function, values, tensor)) return false;
   tensor->rank = PSERVER_RANK_OF_PARAMETER;
   return true;
 }
 
-int send_gradients(const char *function, struct trainer *trainer, const struct values *values,
-                   int total, const double *learning_rate) {
+int ps_send_gradients(const char *function, struct trainer *trainer, const struct values *values,
+                      int total, const double *learning_rate) {
   pserver_gradient *grads = calloc((size_t)total, sizeof *grads);
   if (grads == NULL) return no_memory(function, total);
   pserver_grad_options options;
@@ -34,15 +33,15 @@ int send_gradients(const char *function, struct trainer *trainer, const struct v
     if (!flat_tensor_of(function, &values[i], &grads[i].values)) result = -1;
   }
   if (result == 0 && pserver_send_grads(trainer->core, grads, (size_t)total, &options,
-                                        calling_ms(trainer)) != PSERVER_OK) {
-    result = refuse_as_core(function);
+                                        ps_calling_ms(trainer)) != PSERVER_OK) {
+    result = ps_refuse_as_core(function);
   }
   free(grads);
   return result;
 }
 
-int set_values(const char *function, struct trainer *trainer, const struct values *values,
-               int total) {
+int ps_set_values(const char *function, struct trainer *trainer, const struct values *values,
+                  int total) {
   pserver_tensor *tensors = calloc((size_t)total, sizeof *tensors);
   const char **names = calloc((size_t)total, sizeof *names);
   int result = tensors == NULL || names == NULL ? no_memory(function, total) : 0;
@@ -50,18 +49,18 @@ int set_values(const char *function, struct trainer *trainer, const struct value
     names[i] = values[i].name;
     if (!flat_tensor_of(function, &values[i], &tensors[i])) result = -1;
   }
-  if (result == 0 && pserver_set(trainer->core, names, tensors, (size_t)total,
-                                 calling_ms(trainer)) != PSERVER_OK) {
-    result = refuse_as_core(function);
+  if (result == 0 &&
+      pserver_set(trainer->core, names, tensors, (size_t)total, ps_calling_ms(trainer)) != PSERVER_OK) {
+    result = ps_refuse_as_core(function);
   }
   free(tensors);
   free(names);
   return result;
 }
 
-int save_model(const char *function, struct trainer *trainer, const char *path) {
-  if (path == NULL) return refuse(function, PSERVER_ERR_BAD_PATH, "expected a path; received NULL");
+int ps_save_model(const char *function, struct trainer *trainer, const char *path) {
+  if (path == NULL) return ps_refuse(function, PSERVER_ERR_BAD_PATH, "expected a path; received NULL");
   int64_t timeout_ms = trainer->timeout_ms == 0 ? SAVE_MS : trainer->timeout_ms;
   if (pserver_save(trainer->core, path, timeout_ms) == PSERVER_OK) return 0;
-  return refuse_as_core(function);
+  return ps_refuse_as_core(function);
 }

@@ -23,42 +23,42 @@ static char key[ETCD_TEXT_ROOM];
 static char value[ETCD_TEXT_ROOM];
 
 static void expect_entry(struct etcd_reply *reply, const char *name, const char *text) {
-  EXPECT(etcd_reply_next(reply, key, value));
+  EXPECT(ps_etcd_reply_next(reply, key, value));
   EXPECT(strcmp(key, name) == 0);
   EXPECT(strcmp(value, text) == 0);
 }
 
 static void read_whole(void) {
   struct etcd_reply reply;
-  EXPECT(etcd_reply_open(&reply, whole));
+  EXPECT(ps_etcd_reply_open(&reply, whole));
   expect_entry(&reply, "/ps/0", "nats://a:4222");
   expect_entry(&reply, "/ps/1", "");
   expect_entry(&reply, "/ps/job", "j");
-  EXPECT(!etcd_reply_next(&reply, key, value));
-  EXPECT(etcd_reply_open(&reply, "{\"header\":{},\"count\":\"0\"}"));
-  EXPECT(!etcd_reply_next(&reply, key, value));
+  EXPECT(!ps_etcd_reply_next(&reply, key, value));
+  EXPECT(ps_etcd_reply_open(&reply, "{\"header\":{},\"count\":\"0\"}"));
+  EXPECT(!ps_etcd_reply_next(&reply, key, value));
 }
 
 static void encode(void) {
   char text[16];
-  EXPECT(base64_encode("/ps/", text, sizeof text) && strcmp(text, "L3BzLw==") == 0);
-  EXPECT(base64_encode("/ps0", text, sizeof text) && strcmp(text, "L3BzMA==") == 0);
-  EXPECT(base64_encode("abc", text, sizeof text) && strcmp(text, "YWJj") == 0);
-  EXPECT(base64_encode("ab", text, sizeof text) && strcmp(text, "YWI=") == 0);
-  EXPECT(base64_encode("", text, sizeof text) && strcmp(text, "") == 0);
-  EXPECT(!base64_encode("/ps/", text, 8));
+  EXPECT(ps_base64_encode("/ps/", text, sizeof text) && strcmp(text, "L3BzLw==") == 0);
+  EXPECT(ps_base64_encode("/ps0", text, sizeof text) && strcmp(text, "L3BzMA==") == 0);
+  EXPECT(ps_base64_encode("abc", text, sizeof text) && strcmp(text, "YWJj") == 0);
+  EXPECT(ps_base64_encode("ab", text, sizeof text) && strcmp(text, "YWI=") == 0);
+  EXPECT(ps_base64_encode("", text, sizeof text) && strcmp(text, "") == 0);
+  EXPECT(!ps_base64_encode("/ps/", text, 8));
 }
 
 static void read_all(const char *json) {
   struct etcd_reply reply;
   int entries = 0;
-  if (!etcd_reply_open(&reply, json)) return;
-  while (etcd_reply_next(&reply, key, value)) EXPECT(++entries <= (int)strlen(json));
+  if (!ps_etcd_reply_open(&reply, json)) return;
+  while (ps_etcd_reply_next(&reply, key, value)) EXPECT(++entries <= (int)strlen(json));
 }
 
 static void refuse(const char *json) {
   struct etcd_reply reply;
-  EXPECT(!etcd_reply_open(&reply, json) || !etcd_reply_next(&reply, key, value) || value[0] == '\0');
+  EXPECT(!ps_etcd_reply_open(&reply, json) || !ps_etcd_reply_next(&reply, key, value) || value[0] == '\0');
 }
 
 /* Every text in memory of its own, so that the sanitizer sees what is read beyond it. */
@@ -69,7 +69,7 @@ static void read_copy(const char *json, size_t bytes) {
   memcpy(copy, json, bytes);
   copy[bytes] = '\0';
   read_all(copy);
-  EXPECT(bytes == strlen(whole) || !etcd_reply_open(&reply, copy));
+  EXPECT(bytes == strlen(whole) || !ps_etcd_reply_open(&reply, copy));
   free(copy);
 }
 

@@ -8,10 +8,10 @@
 #include "values.h"
 
 int paddle_begin_init_param(paddle_pserver_client *client) {
-  struct trainer *trainer = trainer_enter(__func__, number_of(client));
+  struct trainer *trainer = ps_trainer_enter(__func__, ps_number_of(client));
   if (trainer == NULL) return -1;
-  int result = begin(__func__, trainer, true);
-  trainer_leave(trainer);
+  int result = ps_begin(__func__, trainer, true);
+  ps_trainer_leave(trainer);
   return result;
 }
 
@@ -19,20 +19,20 @@ int paddle_init_param(paddle_pserver_client *client, const char *name, int eleme
                       const void *content) {
   /* An OptimizerConfig without bytes: SGD with a learning rate of 1.0. */
   static const pserver_config config = {.optimizer_config = "", .optimizer_config_bytes = 0};
-  struct trainer *trainer = trainer_enter(__func__, number_of(client));
+  struct trainer *trainer = ps_trainer_enter(__func__, ps_number_of(client));
   if (trainer == NULL) return -1;
   struct values values;
-  int result = measure(__func__, trainer, name, element_type, content, &values)
-                   ? initialize(__func__, trainer, &values, &config, REPETITION_FAILS)
+  int result = ps_measure(__func__, trainer, name, element_type, content, &values)
+                   ? ps_initialize(__func__, trainer, &values, &config, REPETITION_FAILS)
                    : -1;
-  trainer_leave(trainer);
+  ps_trainer_leave(trainer);
   return result;
 }
 
 int paddle_finish_init_param(paddle_pserver_client *client) {
-  struct trainer *trainer = trainer_enter(__func__, number_of(client));
+  struct trainer *trainer = ps_trainer_enter(__func__, ps_number_of(client));
   if (trainer == NULL) return -1;
-  int result = finish(__func__, trainer, REPETITION_FAILS);
-  trainer_leave(trainer);
+  int result = ps_finish(__func__, trainer, REPETITION_FAILS);
+  ps_trainer_leave(trainer);
   return result;
 }

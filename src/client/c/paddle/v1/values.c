@@ -11,95 +11,95 @@
 
 int paddle_declare_param(paddle_pserver_client *client, const char *name, int element_type,
                          long long num_elements) {
-  struct trainer *trainer = trainer_enter(__func__, number_of(client));
+  struct trainer *trainer = ps_trainer_enter(__func__, ps_number_of(client));
   if (trainer == NULL) return -1;
   int result = -1;
-  uint64_t element = element_bytes(element_type);
-  if (!check_name(__func__, name)) {
+  uint64_t element = ps_element_bytes(element_type);
+  if (!ps_check_name(__func__, name)) {
     /* It has said so. */
   } else if (element == 0) {
-    refuse(__func__, PSERVER_ERR_BAD_DTYPE, "\"%s\": expected an element type; received %d", name,
-           element_type);
+    ps_refuse(__func__, PSERVER_ERR_BAD_DTYPE, "\"%s\": expected an element type; received %d", name,
+              element_type);
   } else if (num_elements <= 0 || num_elements > INT_MAX / (long long)element) {
-    refuse(__func__, PSERVER_ERR_BAD_LENGTH, "\"%s\": expected 1 to %lld elements; received %lld", name,
-           INT_MAX / (long long)element, num_elements);
-  } else if (!lengths_note(&trainer->lengths, name,
-                           (struct length){(pserver_dtype)element_type, (uint64_t)num_elements})) {
-    refuse(__func__, PSERVER_ERR_INTERNAL, "no memory for \"%s\"", name);
+    ps_refuse(__func__, PSERVER_ERR_BAD_LENGTH, "\"%s\": expected 1 to %lld elements; received %lld",
+              name, INT_MAX / (long long)element, num_elements);
+  } else if (!ps_lengths_note(&trainer->lengths, name,
+                              (struct length){(pserver_dtype)element_type, (uint64_t)num_elements})) {
+    ps_refuse(__func__, PSERVER_ERR_INTERNAL, "no memory for \"%s\"", name);
   } else {
     result = 0;
   }
-  trainer_leave(trainer);
+  ps_trainer_leave(trainer);
   return result;
 }
 
-bool measure(const char *function, struct trainer *trainer, const char *name, int element_type,
-             const void *content, struct values *values) {
+bool ps_measure(const char *function, struct trainer *trainer, const char *name, int element_type,
+                const void *content, struct values *values) {
   struct length length;
-  if (!look_up_length(function, trainer, name, &length)) return false;
+  if (!ps_look_up_length(function, trainer, name, &length)) return false;
   if (element_type != (int)length.dtype) {
-    refuse(function, PSERVER_ERR_BAD_DTYPE, "\"%s\": expected element type %d; received %d", name,
-           (int)length.dtype, element_type);
+    ps_refuse(function, PSERVER_ERR_BAD_DTYPE, "\"%s\": expected element type %d; received %d", name,
+              (int)length.dtype, element_type);
     return false;
   }
-  uint64_t bytes = length.elements * element_bytes(element_type);
+  uint64_t bytes = length.elements * ps_element_bytes(element_type);
   *values = (struct values){name, element_type, content, (int64_t)bytes};
   return true;
 }
 
 int paddle_send_grad(paddle_pserver_client *client, const char *name, int element_type,
                      const void *content) {
-  struct trainer *trainer = trainer_enter(__func__, number_of(client));
+  struct trainer *trainer = ps_trainer_enter(__func__, ps_number_of(client));
   if (trainer == NULL) return -1;
   struct values values;
-  int result = measure(__func__, trainer, name, element_type, content, &values)
-                   ? send_gradients(__func__, trainer, &values, 1, NULL)
+  int result = ps_measure(__func__, trainer, name, element_type, content, &values)
+                   ? ps_send_gradients(__func__, trainer, &values, 1, NULL)
                    : -1;
-  trainer_leave(trainer);
+  ps_trainer_leave(trainer);
   return result;
 }
 
 int paddle_set_param(paddle_pserver_client *client, const char *name, int element_type,
                      const void *content) {
-  struct trainer *trainer = trainer_enter(__func__, number_of(client));
+  struct trainer *trainer = ps_trainer_enter(__func__, ps_number_of(client));
   if (trainer == NULL) return -1;
   struct values values;
-  int result = measure(__func__, trainer, name, element_type, content, &values)
-                   ? set_values(__func__, trainer, &values, 1)
+  int result = ps_measure(__func__, trainer, name, element_type, content, &values)
+                   ? ps_set_values(__func__, trainer, &values, 1)
                    : -1;
-  trainer_leave(trainer);
+  ps_trainer_leave(trainer);
   return result;
 }
 
 int paddle_get_param(paddle_pserver_client *client, const char *name, void **dst, int *dstLen) {
-  struct trainer *trainer = trainer_enter(__func__, number_of(client));
+  struct trainer *trainer = ps_trainer_enter(__func__, ps_number_of(client));
   if (trainer == NULL) return -1;
   int result = -1;
   if (dst == NULL || dstLen == NULL) {
-    refuse(__func__, PSERVER_ERR_BAD_VALUE, "expected dst and dstLen; received NULL");
+    ps_refuse(__func__, PSERVER_ERR_BAD_VALUE, "expected dst and dstLen; received NULL");
   } else {
     struct target target = {
         .name = name, .content = *dst, .room = *dst == NULL ? 0 : *dstLen, .may_exceed = true};
-    result = read_values(__func__, trainer, &target, 1);
+    result = ps_read_values(__func__, trainer, &target, 1);
     if (result == 0) {
       *dst = target.content;
       *dstLen = target.length;
     }
   }
-  trainer_leave(trainer);
+  ps_trainer_leave(trainer);
   return result;
 }
 
 void paddle_release_param(void **dst) {
   if (dst == NULL) return;
-  free_content(*dst);
+  ps_free_content(*dst);
   *dst = NULL;
 }
 
 int paddle_save_model(paddle_pserver_client *client, const char *path) {
-  struct trainer *trainer = trainer_enter(__func__, number_of(client));
+  struct trainer *trainer = ps_trainer_enter(__func__, ps_number_of(client));
   if (trainer == NULL) return -1;
-  int result = save_model(__func__, trainer, path);
-  trainer_leave(trainer);
+  int result = ps_save_model(__func__, trainer, path);
+  ps_trainer_leave(trainer);
   return result;
 }

@@ -20,13 +20,13 @@ static bool is_text(const char *config) {
 }
 
 /** Keeps a copy of the configuration for paddle_init_param(). */
-static bool keep_config(const char *function, struct trainer *trainer, const void *config,
-                        size_t bytes, bool is_config_text) {
+static bool keep_config(const char *function, struct trainer *trainer, const void *config, size_t bytes,
+                        bool is_config_text) {
   char *copy = NULL;
   if (config != NULL) {
     copy = malloc(bytes + 1);
     if (copy == NULL) {
-      refuse(function, PSERVER_ERR_INTERNAL, "no memory for the configuration");
+      ps_refuse(function, PSERVER_ERR_INTERNAL, "no memory for the configuration");
       return false;
     }
     memcpy(copy, config, bytes);
@@ -43,12 +43,12 @@ static bool keep_config(const char *function, struct trainer *trainer, const voi
 
 static int begin_with(const char *function, paddle_pserver_client *client, const void *config,
                       size_t bytes, bool is_config_text) {
-  struct trainer *trainer = trainer_enter(function, number_of(client));
+  struct trainer *trainer = ps_trainer_enter(function, ps_number_of(client));
   if (trainer == NULL) return -1;
   int result = keep_config(function, trainer, config, bytes, is_config_text)
-                   ? begin(function, trainer, true)
+                   ? ps_begin(function, trainer, true)
                    : -1;
-  trainer_leave(trainer);
+  ps_trainer_leave(trainer);
   return result;
 }
 
@@ -61,15 +61,15 @@ int paddle_begin_init_params(paddle_pserver_client *client, const char *config_p
 int paddle_begin_init_params_with_config(paddle_pserver_client *client, const void *config_proto,
                                          int config_len) {
   if (config_len < 0 || (config_proto == NULL && config_len > 0)) {
-    return refuse(__func__, PSERVER_ERR_BAD_VALUE,
-                  "expected a configuration and its length; received %s and %d",
-                  config_proto == NULL ? "NULL" : "bytes", config_len);
+    return ps_refuse(__func__, PSERVER_ERR_BAD_VALUE,
+                     "expected a configuration and its length; received %s and %d",
+                     config_proto == NULL ? "NULL" : "bytes", config_len);
   }
   return begin_with(__func__, client, config_proto, (size_t)config_len, false);
 }
 
 int paddle_init_param(paddle_pserver_client *client, paddle_parameter params) {
-  struct trainer *trainer = trainer_enter(__func__, number_of(client));
+  struct trainer *trainer = ps_trainer_enter(__func__, ps_number_of(client));
   if (trainer == NULL) return -1;
   struct values values = {params.name, params.element_type, params.content, params.content_len};
   /* Held meanwhile: a begin in another thread may replace the configuration. */
@@ -81,17 +81,17 @@ int paddle_init_param(paddle_pserver_client *client, paddle_parameter params) {
     config.optimizer_config = trainer->config;
     config.optimizer_config_bytes = trainer->config_bytes;
   }
-  int result = initialize(__func__, trainer, &values, trainer->config == NULL ? NULL : &config,
-                          REPETITION_FAILS);
+  int result = ps_initialize(__func__, trainer, &values, trainer->config == NULL ? NULL : &config,
+                             REPETITION_FAILS);
   pthread_mutex_unlock(&trainer->config_lock);
-  trainer_leave(trainer);
+  ps_trainer_leave(trainer);
   return result;
 }
 
 int paddle_finish_init_params(paddle_pserver_client *client) {
-  struct trainer *trainer = trainer_enter(__func__, number_of(client));
+  struct trainer *trainer = ps_trainer_enter(__func__, ps_number_of(client));
   if (trainer == NULL) return -1;
-  int result = finish(__func__, trainer, REPETITION_FAILS);
-  trainer_leave(trainer);
+  int result = ps_finish(__func__, trainer, REPETITION_FAILS);
+  ps_trainer_leave(trainer);
   return result;
 }

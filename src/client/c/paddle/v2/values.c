@@ -9,10 +9,10 @@
 
 /** Copies a list of parameters as the parts below take it, to be freed. NULL with a message. */
 static struct values *values_of(const char *function, const paddle_parameter *params, int total) {
-  if (!check_list(function, params, total)) return NULL;
+  if (!ps_check_list(function, params, total)) return NULL;
   struct values *values = calloc((size_t)total, sizeof *values);
   if (values == NULL) {
-    refuse(function, PSERVER_ERR_INTERNAL, "no memory for %d parameters", total);
+    ps_refuse(function, PSERVER_ERR_INTERNAL, "no memory for %d parameters", total);
     return NULL;
   }
   for (int i = 0; i < total; i++) {
@@ -24,23 +24,22 @@ static struct values *values_of(const char *function, const paddle_parameter *pa
 
 int paddle_send_grads(paddle_pserver_client *client, const paddle_gradient *grads, int total,
                       double learning_rate) {
-  struct trainer *trainer = trainer_enter(__func__, number_of(client));
+  struct trainer *trainer = ps_trainer_enter(__func__, ps_number_of(client));
   if (trainer == NULL) return -1;
   struct values *values = values_of(__func__, grads, total);
-  int result =
-      values == NULL ? -1 : send_gradients(__func__, trainer, values, total, &learning_rate);
+  int result = values == NULL ? -1 : ps_send_gradients(__func__, trainer, values, total, &learning_rate);
   free(values);
-  trainer_leave(trainer);
+  ps_trainer_leave(trainer);
   return result;
 }
 
 int paddle_set_params(paddle_pserver_client *client, const paddle_parameter *params, int total) {
-  struct trainer *trainer = trainer_enter(__func__, number_of(client));
+  struct trainer *trainer = ps_trainer_enter(__func__, ps_number_of(client));
   if (trainer == NULL) return -1;
   struct values *values = values_of(__func__, params, total);
-  int result = values == NULL ? -1 : set_values(__func__, trainer, values, total);
+  int result = values == NULL ? -1 : ps_set_values(__func__, trainer, values, total);
   free(values);
-  trainer_leave(trainer);
+  ps_trainer_leave(trainer);
   return result;
 }
 
@@ -48,14 +47,14 @@ static int read_into(const char *function, struct trainer *trainer, const char *
                      paddle_parameter *dst, int total) {
   struct target *targets = calloc((size_t)total, sizeof *targets);
   if (targets == NULL) {
-    return refuse(function, PSERVER_ERR_INTERNAL, "no memory for %d parameters", total);
+    return ps_refuse(function, PSERVER_ERR_INTERNAL, "no memory for %d parameters", total);
   }
   for (int i = 0; i < total; i++) {
     targets[i].name = names[i];
     targets[i].content = dst[i].content;
     targets[i].room = dst[i].content_len;
   }
-  int result = read_values(function, trainer, targets, total);
+  int result = ps_read_values(function, trainer, targets, total);
   for (int i = 0; i < total && result == 0; i++) {
     if (dst[i].name == NULL) dst[i].name = (char *)names[i];
     dst[i].element_type = targets[i].element_type;
@@ -68,27 +67,27 @@ static int read_into(const char *function, struct trainer *trainer, const char *
 
 int paddle_get_params(paddle_pserver_client *client, const char **names, paddle_parameter *dst,
                       int total) {
-  struct trainer *trainer = trainer_enter(__func__, number_of(client));
+  struct trainer *trainer = ps_trainer_enter(__func__, ps_number_of(client));
   if (trainer == NULL) return -1;
-  int result = check_list(__func__, names, total) && check_list(__func__, dst, total)
+  int result = ps_check_list(__func__, names, total) && ps_check_list(__func__, dst, total)
                    ? read_into(__func__, trainer, names, dst, total)
                    : -1;
-  trainer_leave(trainer);
+  ps_trainer_leave(trainer);
   return result;
 }
 
 void paddle_release_params(paddle_parameter *params, int total) {
   for (int i = 0; params != NULL && i < total; i++) {
-    free_content(params[i].content);
+    ps_free_content(params[i].content);
     params[i].content = NULL;
     params[i].content_len = 0;
   }
 }
 
 int paddle_save_model(paddle_pserver_client *client, const char *path) {
-  struct trainer *trainer = trainer_enter(__func__, number_of(client));
+  struct trainer *trainer = ps_trainer_enter(__func__, ps_number_of(client));
   if (trainer == NULL) return -1;
-  int result = save_model(__func__, trainer, path);
-  trainer_leave(trainer);
+  int result = ps_save_model(__func__, trainer, path);
+  ps_trainer_leave(trainer);
   return result;
 }

@@ -11,16 +11,16 @@ static paddle_pserver_client client_of(uint32_t number) {
 
 paddle_pserver_client paddle_new_pserver_client(char *pserver_addrs, int selected) {
   struct place place = {.url = pserver_addrs == NULL || *pserver_addrs == '\0' ? NULL : pserver_addrs};
-  return client_of(trainer_open(__func__, place, selected != 0));
+  return client_of(ps_trainer_open(__func__, place, selected != 0));
 }
 
 paddle_pserver_client paddle_new_etcd_pserver_client(char *etcd_addr) {
   struct discovery found;
-  if (!discover(__func__, etcd_addr, &found)) return -1;
+  if (!ps_discover(__func__, etcd_addr, &found)) return -1;
   struct place place = {.url = found.url, .job = found.job};
-  return client_of(trainer_open(__func__, place, true));
+  return client_of(ps_trainer_open(__func__, place, true));
 }
 
-void paddle_pserver_client_release(paddle_pserver_client c) { trainer_close(__func__, (uint32_t)c); }
+void paddle_pserver_client_release(paddle_pserver_client c) { ps_trainer_close(__func__, (uint32_t)c); }
 
-const char *paddle_pserver_last_error(void) { return last_refusal(); }
+const char *paddle_pserver_last_error(void) { return ps_last_refusal(); }

@@ -50,16 +50,16 @@ static CURLcode set_up(CURL *curl, const char *url, const char *request, struct 
   return set;
 }
 
-char *etcd_range(const char *endpoint, const char *first, const char *end, int64_t timeout_ms,
-                 char *reason, size_t room) {
+char *ps_etcd_range(const char *endpoint, const char *first, const char *end, int64_t timeout_ms,
+                    char *reason, size_t room) {
   char url[512];
   char key[512];
   char range_end[512];
   char request[1200];
   pthread_once(&prepared, prepare);
   int length = snprintf(url, sizeof url, "%s/v3/kv/range", endpoint);
-  if (length < 0 || (size_t)length >= sizeof url || !base64_encode(first, key, sizeof key) ||
-      !base64_encode(end, range_end, sizeof range_end)) {
+  if (length < 0 || (size_t)length >= sizeof url || !ps_base64_encode(first, key, sizeof key) ||
+      !ps_base64_encode(end, range_end, sizeof range_end)) {
     snprintf(reason, room, "the address or prefix is too long");
     return NULL;
   }

@@ -7,7 +7,7 @@
 
 static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-bool base64_encode(const char *text, char *target, size_t room) {
+bool ps_base64_encode(const char *text, char *target, size_t room) {
   size_t length = strlen(text);
   if (room < (length + 2) / 3 * 4 + 1) return false;
   for (size_t i = 0; i < length; i += 3) {
@@ -53,8 +53,7 @@ static bool is_named(const char *text, size_t length, const char *name) {
 }
 
 /** Reads `"name": "value"`, or a value that is a bare number; NULL if there is none. */
-static const char *read_member(const char *at, char key[ETCD_TEXT_ROOM],
-                               char value[ETCD_TEXT_ROOM]) {
+static const char *read_member(const char *at, char key[ETCD_TEXT_ROOM], char value[ETCD_TEXT_ROOM]) {
   const char *name;
   size_t name_length;
   at = read_string(at, &name, &name_length);
@@ -91,7 +90,7 @@ static bool is_whole_object(const char *json) {
   return *skip_blanks(json) == '\0';
 }
 
-bool etcd_reply_open(struct etcd_reply *reply, const char *json) {
+bool ps_etcd_reply_open(struct etcd_reply *reply, const char *json) {
   if (!is_whole_object(json) || strstr(json, "\"header\"") == NULL) return false;
   const char *list = strstr(json, "\"kvs\"");
   reply->at = list == NULL ? "]" : strchr(list, '[');
@@ -100,8 +99,7 @@ bool etcd_reply_open(struct etcd_reply *reply, const char *json) {
   return true;
 }
 
-bool etcd_reply_next(struct etcd_reply *reply, char key[ETCD_TEXT_ROOM],
-                     char value[ETCD_TEXT_ROOM]) {
+bool ps_etcd_reply_next(struct etcd_reply *reply, char key[ETCD_TEXT_ROOM], char value[ETCD_TEXT_ROOM]) {
   key[0] = value[0] = '\0';
   const char *at = skip_blanks(reply->at);
   if (*at == ',') at = skip_blanks(at + 1);

@@ -13,14 +13,13 @@ struct etcd_reply {
 };
 
 /** False if the text is no reply; one without entries is. */
-bool etcd_reply_open(struct etcd_reply *reply, const char *json);
+bool ps_etcd_reply_open(struct etcd_reply *reply, const char *json);
 
 /** Reads the next entry; false after the last, or at one that is malformed. Text that is longer than
  * the room or holds a zero byte is read as "". */
-bool etcd_reply_next(struct etcd_reply *reply, char key[ETCD_TEXT_ROOM],
-                     char value[ETCD_TEXT_ROOM]);
+bool ps_etcd_reply_next(struct etcd_reply *reply, char key[ETCD_TEXT_ROOM], char value[ETCD_TEXT_ROOM]);
 
 /** Writes text in base64; false if there is no room. */
-bool base64_encode(const char *text, char *target, size_t room);
+bool ps_base64_encode(const char *text, char *target, size_t room);
 
 #endif

@@ -58,8 +58,8 @@ static void add_addresses(struct discovery *found, const char *addresses) {
     bool is_usable = strncmp(addresses, "nats://", 7) == 0 || strncmp(addresses, "tls://", 6) == 0;
     if (is_usable && !is_listed(found->url, addresses, length) &&
         used + length + 2 <= sizeof found->url) {
-      snprintf(found->url + used, sizeof found->url - used, "%s%.*s", used > 0 ? "," : "",
-               (int)length, addresses);
+      snprintf(found->url + used, sizeof found->url - used, "%s%.*s", used > 0 ? "," : "", (int)length,
+               addresses);
     }
     addresses += length + (addresses[length] == ',');
   }
@@ -76,13 +76,13 @@ static bool read_entries(struct search *search, const char *json) {
   struct etcd_reply reply;
   struct discovery *found = search->found;
   *found = (struct discovery){0};
-  if (!etcd_reply_open(&reply, json)) {
+  if (!ps_etcd_reply_open(&reply, json)) {
     search->code = PSERVER_ERR_NO_ETCD;
     snprintf(search->reason, sizeof search->reason, "what answers is not etcd");
     return false;
   }
   size_t prefix = strlen(search->keys);
-  while (etcd_reply_next(&reply, key, value)) {
+  while (ps_etcd_reply_next(&reply, key, value)) {
     if (strncmp(key, search->keys, prefix) != 0) continue;
     if (is_number(key + prefix)) add_addresses(found, value);
     if (strcmp(key + prefix, "job") == 0 && strlen(value) < sizeof found->job) {
@@ -91,8 +91,8 @@ static bool read_entries(struct search *search, const char *json) {
   }
   if (found->url[0] != '\0' && found->job[0] != '\0') return true;
   search->code = PSERVER_ERR_NO_HOST;
-  snprintf(search->reason, sizeof search->reason,
-           "no host is published below %s: start one with --etcd", search->keys);
+  snprintf(search->reason, sizeof search->reason, "no host is published below %s: start one with --etcd",
+           search->keys);
   return false;
 }
 
@@ -119,7 +119,8 @@ static bool to_endpoint(const char *entry, size_t length, char *endpoint, size_t
 
 static bool ask(struct search *search, const char *endpoint, int64_t timeout_ms) {
   char reason[256];
-  char *json = etcd_range(endpoint, search->keys, search->keys_end, timeout_ms, reason, sizeof reason);
+  char *json =
+      ps_etcd_range(endpoint, search->keys, search->keys_end, timeout_ms, reason, sizeof reason);
   if (json == NULL) {
     /* The last request, which had less time than others, says less than the one before it. */
     if (timeout_ms < REQUEST_MS && search->reason[0] != '\0') return false;
@@ -148,9 +149,9 @@ static bool check_endpoints(const char *function, const char *endpoints) {
     entry += length;
   }
   if (are_valid && count > 0) return true;
-  refuse(function, PSERVER_ERR_BAD_VALUE,
-         "expected addresses of etcd like http://host:port, with commas between them; received %s",
-         endpoints == NULL ? "NULL" : "something else");
+  ps_refuse(function, PSERVER_ERR_BAD_VALUE,
+            "expected addresses of etcd like http://host:port, with commas between them; received %s",
+            endpoints == NULL ? "NULL" : "something else");
   return false;
 }
 
@@ -171,13 +172,13 @@ static bool ask_each(struct search *search, const char *endpoints, int64_t until
   return false;
 }
 
-bool discover(const char *function, const char *endpoints, struct discovery *found) {
+bool ps_discover(const char *function, const char *endpoints, struct discovery *found) {
   struct search search = {.code = PSERVER_ERR_NO_ETCD, .found = found};
-  const char *prefix = environment_value("PSERVER_ETCD_PREFIX");
+  const char *prefix = ps_environment_value("PSERVER_ETCD_PREFIX");
   if (prefix == NULL) prefix = "";
   if (!check_endpoints(function, endpoints)) return false;
   if (strlen(prefix) > sizeof search.keys - 8) {
-    refuse(function, PSERVER_ERR_BAD_VALUE, "PSERVER_ETCD_PREFIX is too long");
+    ps_refuse(function, PSERVER_ERR_BAD_VALUE, "PSERVER_ETCD_PREFIX is too long");
     return false;
   }
   snprintf(search.keys, sizeof search.keys, "%s/ps/", prefix);
@@ -189,7 +190,7 @@ bool discover(const char *function, const char *endpoints, struct discovery *fou
       pause_ms(PAUSE_MS);
       continue;
     }
-    refuse(function, search.code, "within %d ms: %s", DISCOVERY_MS, search.reason);
+    ps_refuse(function, search.code, "within %d ms: %s", DISCOVERY_MS, search.reason);
     return false;
   }
   return true;

@@ -11,6 +11,6 @@ struct discovery {
 };
 
 /** Finds broker and job in etcd, waiting for both up to 10 seconds. False with a message. */
-bool discover(const char *function, const char *endpoints, struct discovery *found);
+bool ps_discover(const char *function, const char *endpoints, struct discovery *found);
 
 #endif

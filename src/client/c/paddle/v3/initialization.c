@@ -6,38 +6,38 @@
 #include "../failures.h"
 
 int paddle_begin_init_params(paddle_pserver_client client) {
-  struct trainer *trainer = trainer_enter(__func__, (uint32_t)client);
+  struct trainer *trainer = ps_trainer_enter(__func__, (uint32_t)client);
   if (trainer == NULL) return -1;
-  int result = trainer->is_selectable ? begin(__func__, trainer, false) : 0;
-  trainer_leave(trainer);
+  int result = trainer->is_selectable ? ps_begin(__func__, trainer, false) : 0;
+  ps_trainer_leave(trainer);
   return result;
 }
 
 int paddle_init_param(paddle_pserver_client client, paddle_parameter param,
                       const unsigned char *param_config_proto, int config_len) {
-  struct trainer *trainer = trainer_enter(__func__, (uint32_t)client);
+  struct trainer *trainer = ps_trainer_enter(__func__, (uint32_t)client);
   if (trainer == NULL) return -1;
   int result;
   if (config_len < 0 || (param_config_proto == NULL && config_len > 0)) {
-    result = refuse(__func__, PSERVER_ERR_BAD_VALUE,
-                    "expected a configuration and its length; received %s and %d",
-                    param_config_proto == NULL ? "NULL" : "bytes", config_len);
+    result = ps_refuse(__func__, PSERVER_ERR_BAD_VALUE,
+                       "expected a configuration and its length; received %s and %d",
+                       param_config_proto == NULL ? "NULL" : "bytes", config_len);
   } else {
     /* Without bytes it is an empty message, not none. */
     pserver_config config = {
         .optimizer_config = param_config_proto == NULL ? (const void *)"" : param_config_proto,
         .optimizer_config_bytes = (size_t)config_len};
     struct values values = {param.name, (int)param.element_type, param.content, param.content_len};
-    result = initialize(__func__, trainer, &values, &config, REPETITION_SUCCEEDS);
+    result = ps_initialize(__func__, trainer, &values, &config, REPETITION_SUCCEEDS);
   }
-  trainer_leave(trainer);
+  ps_trainer_leave(trainer);
   return result;
 }
 
 int paddle_finish_init_params(paddle_pserver_client client) {
-  struct trainer *trainer = trainer_enter(__func__, (uint32_t)client);
+  struct trainer *trainer = ps_trainer_enter(__func__, (uint32_t)client);
   if (trainer == NULL) return -1;
-  int result = finish(__func__, trainer, REPETITION_SUCCEEDS);
-  trainer_leave(trainer);
+  int result = ps_finish(__func__, trainer, REPETITION_SUCCEEDS);
+  ps_trainer_leave(trainer);
   return result;
 }

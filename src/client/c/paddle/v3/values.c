@@ -15,34 +15,33 @@ static int send_all(const char *function, struct trainer *trainer, const paddle_
                     paddle_gradient *const *pointers, int len) {
   struct values *values = calloc((size_t)len, sizeof *values);
   if (values == NULL) {
-    return refuse(function, PSERVER_ERR_INTERNAL, "no memory for %d gradients", len);
+    return ps_refuse(function, PSERVER_ERR_INTERNAL, "no memory for %d gradients", len);
   }
   int result = 0;
   for (int i = 0; i < len && result == 0; i++) {
     const paddle_gradient *grad = pointers == NULL ? &grads[i] : pointers[i];
     if (grad != NULL) values[i] = values_of(grad);
-    else result = refuse(function, PSERVER_ERR_BAD_VALUE, "gradient %d: expected one; received NULL", i);
+    else
+      result = ps_refuse(function, PSERVER_ERR_BAD_VALUE, "gradient %d: expected one; received NULL", i);
   }
-  if (result == 0) result = send_gradients(function, trainer, values, len, NULL);
+  if (result == 0) result = ps_send_gradients(function, trainer, values, len, NULL);
   free(values);
   return result;
 }
 
 int paddle_send_grads(paddle_pserver_client client, const paddle_gradient *grads, int len) {
-  struct trainer *trainer = trainer_enter(__func__, (uint32_t)client);
+  struct trainer *trainer = ps_trainer_enter(__func__, (uint32_t)client);
   if (trainer == NULL) return -1;
-  int result =
-      check_list(__func__, grads, len) ? send_all(__func__, trainer, grads, NULL, len) : -1;
-  trainer_leave(trainer);
+  int result = ps_check_list(__func__, grads, len) ? send_all(__func__, trainer, grads, NULL, len) : -1;
+  ps_trainer_leave(trainer);
   return result;
 }
 
 int paddle_send_grads_v(paddle_pserver_client client, paddle_gradient **grads, int len) {
-  struct trainer *trainer = trainer_enter(__func__, (uint32_t)client);
+  struct trainer *trainer = ps_trainer_enter(__func__, (uint32_t)client);
   if (trainer == NULL) return -1;
-  int result =
-      check_list(__func__, grads, len) ? send_all(__func__, trainer, NULL, grads, len) : -1;
-  trainer_leave(trainer);
+  int result = ps_check_list(__func__, grads, len) ? send_all(__func__, trainer, NULL, grads, len) : -1;
+  ps_trainer_leave(trainer);
   return result;
 }
 
@@ -50,23 +49,22 @@ int paddle_send_grads_v(paddle_pserver_client client, paddle_gradient **grads, i
 static bool aim_at(const char *function, paddle_parameter **dst, struct target *targets, int len) {
   for (int i = 0; i < len; i++) {
     if (dst[i] == NULL) {
-      refuse(function, PSERVER_ERR_BAD_VALUE, "parameter %d: expected one; received NULL", i);
+      ps_refuse(function, PSERVER_ERR_BAD_VALUE, "parameter %d: expected one; received NULL", i);
       return false;
     }
-    targets[i] = (struct target){
-        .name = dst[i]->name, .content = dst[i]->content, .room = dst[i]->content_len};
+    targets[i] =
+        (struct target){.name = dst[i]->name, .content = dst[i]->content, .room = dst[i]->content_len};
   }
   return true;
 }
 
-static int read_into(const char *function, struct trainer *trainer, paddle_parameter **dst,
-                     int len) {
+static int read_into(const char *function, struct trainer *trainer, paddle_parameter **dst, int len) {
   struct target *targets = calloc((size_t)len, sizeof *targets);
   if (targets == NULL) {
-    return refuse(function, PSERVER_ERR_INTERNAL, "no memory for %d parameters", len);
+    return ps_refuse(function, PSERVER_ERR_INTERNAL, "no memory for %d parameters", len);
   }
   int result =
-      aim_at(function, dst, targets, len) ? read_values(function, trainer, targets, len) : -1;
+      aim_at(function, dst, targets, len) ? ps_read_values(function, trainer, targets, len) : -1;
   for (int i = 0; i < len && result == 0; i++) {
     dst[i]->element_type = (paddle_element_type)targets[i].element_type;
     dst[i]->content = targets[i].content;
@@ -77,24 +75,24 @@ static int read_into(const char *function, struct trainer *trainer, paddle_param
 }
 
 int paddle_get_params(paddle_pserver_client client, paddle_parameter **dst, int len) {
-  struct trainer *trainer = trainer_enter(__func__, (uint32_t)client);
+  struct trainer *trainer = ps_trainer_enter(__func__, (uint32_t)client);
   if (trainer == NULL) return -1;
-  int result = check_list(__func__, dst, len) ? read_into(__func__, trainer, dst, len) : -1;
-  trainer_leave(trainer);
+  int result = ps_check_list(__func__, dst, len) ? read_into(__func__, trainer, dst, len) : -1;
+  ps_trainer_leave(trainer);
   return result;
 }
 
 void paddle_release_param_content(paddle_parameter *param) {
   if (param == NULL) return;
-  free_content(param->content);
+  ps_free_content(param->content);
   param->content = NULL;
   param->content_len = 0;
 }
 
 int paddle_save_model(paddle_pserver_client client, const char *path) {
-  struct trainer *trainer = trainer_enter(__func__, (uint32_t)client);
+  struct trainer *trainer = ps_trainer_enter(__func__, (uint32_t)client);
   if (trainer == NULL) return -1;
-  int result = save_model(__func__, trainer, path);
-  trainer_leave(trainer);
+  int result = ps_save_model(__func__, trainer, path);
+  ps_trainer_leave(trainer);
   return result;
 }

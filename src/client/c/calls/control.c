@@ -1,0 +1,77 @@
+/* The calls that look at the job and at the client itself. */
+#include <string.h>
+
+#include "calls/client.h"
+#include "errors/details.h"
+
+static pserver_status ask_job(const char *what, pserver_client *handle, pserver_job_info *info,
+                              struct job_status *status, int64_t timeout_ms) {
+  struct call call;
+  pserver_status asked = ps_call_begin(&call, handle, what, timeout_ms, 0);
+  if (asked != PSERVER_OK) return asked;
+  asked = info == NULL ? ps_fail(PSERVER_ERR_BAD_VALUE, "info: expected a place; received NULL")
+                       : ps_ask_status(&call, NULL, 0, NULL, status);
+  if (asked != PSERVER_OK) return ps_call_end(&call, asked);
+  *info = (pserver_job_info){
+      .state = status->state, .epoch = status->epoch, .shards = (uint32_t)status->shards};
+  memcpy(info->by, status->by, sizeof info->by);
+  pthread_mutex_lock(&call.client->lock);
+  info->session = call.client->session.number;
+  pthread_mutex_unlock(&call.client->lock);
+  return ps_call_end(&call, asked);
+}
+
+pserver_status pserver_job_status(pserver_client *client, pserver_job_info *info, int64_t timeout_ms) {
+  struct job_status status = {0};
+  return ask_job("pserver_job_status", client, info, &status, timeout_ms);
+}
+
+pserver_status pserver_job_positions(pserver_client *client, pserver_job_info *info,
+                                     pserver_position *positions, size_t *position_count,
+                                     int64_t timeout_ms) {
+  struct job_status status = {0};
+  if (positions == NULL || position_count == NULL) {
+    return ps_fail(PSERVER_ERR_BAD_VALUE,
+                   "pserver_job_positions: positions: expected places; received NULL");
+  }
+  pserver_status asked = ask_job("pserver_job_positions", client, info, &status, timeout_ms);
+  if (asked != PSERVER_OK) return asked;
+  memcpy(positions, status.at, status.at_count * sizeof status.at[0]);
+  *position_count = status.at_count;
+  return PSERVER_OK;
+}
+
+static pserver_status check_info(const pserver_client_info *info) {
+  if (info == NULL) return ps_fail(PSERVER_ERR_BAD_VALUE, "info: expected a place; received NULL");
+  if (info->struct_size == sizeof *info) return PSERVER_OK;
+  ps_fail(PSERVER_ERR_BAD_VALUE, "pserver_describe: struct_size: expected %zu; received %zu",
+          sizeof *info, info->struct_size);
+  ps_detail_whole("expected", sizeof *info);
+  return ps_detail_whole("received", info->struct_size);
+}
+
+pserver_status pserver_describe(pserver_client *handle, pserver_client_info *info) {
+  struct client *client;
+  pserver_status status = ps_client_acquire(handle, "pserver_describe", &client);
+  if (status != PSERVER_OK) return status;
+  status = check_info(info);
+  if (status == PSERVER_OK) {
+    pthread_mutex_lock(&client->lock);
+    const struct session *session = &client->session;
+    *info = (pserver_client_info){
+        .struct_size = sizeof *info,
+        .session = session->number,
+        .synchronization = (pserver_synchronization)session->synchronization,
+        .trainers = session->trainers,
+        .backups = session->backups,
+        .sums = session->sums,
+        .staleness = session->staleness,
+        .steps_ended = client->steps.ended,
+    };
+    memcpy(info->job, client->job, sizeof client->job);
+    memcpy(info->trainer, client->trainer, sizeof client->trainer);
+    pthread_mutex_unlock(&client->lock);
+  }
+  ps_client_release(client);
+  return status;
+}

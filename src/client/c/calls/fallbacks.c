@@ -1,0 +1,148 @@
+/* What shards have lost of what this client may have seen: they fall back when their journal is replaced
+ * and does not keep all of the old one. */
+#include "calls/fallbacks.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "calls/client.h"
+#include "wire/requests.h"
+
+/** A shard whose journal was replaced, and the last position seen of the old one. */
+struct question {
+  unsigned shard;
+  struct position seen;
+  /** Where the list of all answers grows. */
+  struct answers *answers;
+};
+
+struct answers {
+  pserver_fallback *list;
+  size_t count;
+};
+
+void ps_on_journal_replaced(void *owner, unsigned shard, struct position seen) {
+  struct client *client = owner;
+  if (client->left[shard].generation == 0) client->left[shard] = seen;
+  client->steps.member = 0;
+  client->steps.closed[shard] = 0;
+  ps_forget_seen_versions(&client->parameters);
+}
+
+static pserver_status write_question(struct call *call, struct ask *ask, struct draft *draft) {
+  const struct question *question = ask->context;
+  pthread_mutex_lock(&call->client->lock);
+  uint64_t session = call->client->session.number;
+  pthread_mutex_unlock(&call->client->lock);
+  ps_draft_whole(draft, "session", session);
+  ps_draft_key(draft, "numbers");
+  ps_pack_list(draft, 0);
+  ps_draft_whole(draft, "generation", question->seen.generation);
+  ps_draft_whole(draft, "seq", question->seen.seq);
+  return ps_draft_end(draft);
+}
+
+/** Adds an entry, unless nothing was lost. */
+static pserver_status add(const struct question *question, const struct value *entry) {
+  struct answers *answers = question->answers;
+  pserver_fallback fallback = {.shard = question->shard};
+  if (!ps_map_whole(entry, "generation", &fallback.generation) ||
+      !ps_map_whole(entry, "from", &fallback.from) || !ps_map_whole(entry, "to", &fallback.to)) {
+    return ps_fail(PSERVER_ERR_BAD_MESSAGE, "fallbacks: expected what was lost; received another list");
+  }
+  if (fallback.generation < question->seen.generation) return PSERVER_OK;
+  /* What was seen has existed, whoever else knows of it. */
+  bool is_seen = fallback.generation == question->seen.generation;
+  if (is_seen && question->seen.seq > fallback.to) fallback.to = question->seen.seq;
+  if (fallback.to < fallback.from) return PSERVER_OK;
+  pserver_fallback *grown = realloc(answers->list, (answers->count + 1) * sizeof *grown);
+  if (grown == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for fallbacks");
+  grown[answers->count++] = fallback;
+  answers->list = grown;
+  return PSERVER_OK;
+}
+
+static pserver_status read_answer(struct call *call, struct ask *ask, const struct message *message) {
+  (void)call;
+  const struct question *question = ask->context;
+  struct value list;
+  struct value entry;
+  const uint8_t *at = NULL;
+  pserver_status status = PSERVER_OK;
+  if (!ps_map_find(&message->fields, "fallbacks", &list)) return PSERVER_OK;
+  while (status == PSERVER_OK && ps_list_next(&list, &at, &entry)) status = add(question, &entry);
+  return status;
+}
+
+static pserver_status no_owner(struct call *call, struct ask *ask) {
+  (void)call;
+  const struct question *question = ask->context;
+  return ps_fail(PSERVER_ERR_NO_OWNER, "no host serves shard %u", question->shard);
+}
+
+/** Makes a question for each replaced journal; returns how many. */
+static size_t collect(struct call *call, struct answers *answers, struct question *questions,
+                      struct ask *asks) {
+  struct client *client = call->client;
+  size_t count = 0;
+  pthread_mutex_lock(&client->lock);
+  for (unsigned shard = 0; shard < PS_SHARDS_MAX; shard++) {
+    if (client->left[shard].generation == 0) continue;
+    questions[count] = (struct question){shard, client->left[shard], answers};
+    asks[count] = (struct ask){
+        .write = write_question, .read = read_answer, .nobody = no_owner, .context = &questions[count]};
+    snprintf(asks[count].subject, sizeof asks[count].subject, "ps.%s.shard.%u.%s.outcome", client->job,
+             shard, client->id);
+    count++;
+  }
+  pthread_mutex_unlock(&client->lock);
+  return count;
+}
+
+/** Forgets the journals whose losses have been told. */
+static void settle(struct client *client, const struct question *questions, size_t count) {
+  pthread_mutex_lock(&client->lock);
+  for (size_t i = 0; i < count; i++) {
+    client->left[questions[i].shard] = (struct position){0, 0};
+  }
+  pthread_mutex_unlock(&client->lock);
+}
+
+static pserver_status ask_all(struct call *call, struct answers *answers) {
+  struct question *questions = calloc(PS_SHARDS_MAX, sizeof *questions);
+  struct ask *asks = calloc(PS_SHARDS_MAX, sizeof *asks);
+  pserver_status status = PSERVER_OK;
+  if (questions == NULL || asks == NULL) {
+    status = ps_fail(PSERVER_ERR_INTERNAL, "no memory for questions");
+  } else {
+    size_t count = collect(call, answers, questions, asks);
+    if (count > 0) status = ps_run_requests(call, asks, count);
+    if (status == PSERVER_OK) settle(call->client, questions, count);
+  }
+  free(questions);
+  free(asks);
+  return status;
+}
+
+pserver_status pserver_fallbacks(pserver_client *handle, pserver_fallback **list, size_t *count,
+                                 int64_t timeout_ms) {
+  struct call call;
+  struct answers answers = {0};
+  pserver_status status = ps_call_begin(&call, handle, "pserver_fallbacks", timeout_ms, 0);
+  if (status != PSERVER_OK) return status;
+  if (list == NULL || count == NULL) {
+    status = ps_fail(PSERVER_ERR_BAD_VALUE, "pserver_fallbacks: expected places; received NULL");
+  } else {
+    status = ask_all(&call, &answers);
+  }
+  if (status == PSERVER_OK) {
+    *list = answers.list;
+    *count = answers.count;
+  } else {
+    free(answers.list);
+  }
+  return ps_call_end(&call, status);
+}
+
+void pserver_fallbacks_release(pserver_fallback *list) { free(list); }

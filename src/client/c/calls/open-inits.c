@@ -1,0 +1,65 @@
+/* Initializations that have not ended well, one for each parameter whose last attempt failed. */
+#include "calls/open-inits.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_of(const struct open_init *init, const struct parameter *parameter) {
+  return init->name_bytes == parameter->name_bytes &&
+         memcmp(init->name, parameter->name, init->name_bytes) == 0;
+}
+
+bool ps_is_repeated_init(const struct open_init *open, const struct parameter *parameter, uint32_t crc) {
+  while (open != NULL && !is_of(open, parameter)) open = open->next;
+  return open != NULL && open->epoch == parameter->epoch && !open->has_several && open->crc == crc;
+}
+
+static struct open_init *add(struct open_init **open, const struct parameter *parameter) {
+  struct open_init *made = calloc(1, sizeof *made);
+  char *name = malloc(parameter->name_bytes + 1);
+  if (made == NULL || name == NULL) {
+    free(made);
+    free(name);
+    return NULL;
+  }
+  memcpy(name, parameter->name, parameter->name_bytes);
+  name[parameter->name_bytes] = '\0';
+  *made = (struct open_init){.next = *open, .name = name, .name_bytes = parameter->name_bytes};
+  *open = made;
+  return made;
+}
+
+void ps_note_failed_init(struct open_init **open, const struct parameter *parameter, uint32_t crc) {
+  struct open_init *init = *open;
+  while (init != NULL && !is_of(init, parameter)) init = init->next;
+  if (init != NULL && init->epoch == parameter->epoch) {
+    if (init->crc != crc) init->has_several = true;
+    return;
+  }
+  if (init == NULL) init = add(open, parameter);
+  if (init == NULL) return;
+  init->epoch = parameter->epoch;
+  init->crc = crc;
+  init->has_several = false;
+}
+
+static void release(struct open_init *init) {
+  free(init->name);
+  free(init);
+}
+
+void ps_forget_open_init(struct open_init **open, const struct parameter *parameter) {
+  while (*open != NULL && !is_of(*open, parameter)) open = &(*open)->next;
+  struct open_init *init = *open;
+  if (init == NULL) return;
+  *open = init->next;
+  release(init);
+}
+
+void ps_release_open_inits(struct open_init **open) {
+  while (*open != NULL) {
+    struct open_init *init = *open;
+    *open = init->next;
+    release(init);
+  }
+}

@@ -1,0 +1,121 @@
+/* One parameter as replies describe it. */
+#include "calls/parameter.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "errors/errors.h"
+#include "wire/dtypes.h"
+
+static bool read_shape(const struct value *fields, struct parameter *parameter) {
+  struct value list;
+  struct value size;
+  const uint8_t *at = NULL;
+  if (!ps_map_find(fields, "shape", &list) || list.type != VALUE_LIST) return false;
+  if (list.count > PSERVER_RANK_MAX) return false;
+  parameter->rank = (int32_t)list.count;
+  for (int32_t axis = 0; ps_list_next(&list, &at, &size); axis++) {
+    if (!ps_value_whole(&size, &parameter->shape[axis])) return false;
+  }
+  return ps_element_count(parameter->shape, parameter->rank) > 0;
+}
+
+static bool read_layout(const struct value *fields, struct parameter *parameter) {
+  struct value map;
+  struct layout *layout = &parameter->layout;
+  if (!ps_map_find(fields, "layout", &map) || !ps_map_whole(&map, "elements", &layout->elements) ||
+      !ps_map_whole(&map, "blockElements", &layout->block_elements) ||
+      !ps_map_whole(&map, "blocks", &layout->blocks) ||
+      !ps_map_whole(&map, "firstShard", &layout->first_shard) ||
+      !ps_map_whole(&map, "shards", &layout->shards)) {
+    return false;
+  }
+  uint64_t elements = ps_element_count(parameter->shape, parameter->rank);
+  return layout->elements == elements && layout->block_elements > 0 &&
+         layout->block_elements <= elements && layout->shards > 0 && layout->shards <= 256 &&
+         layout->first_shard < layout->shards && layout->blocks <= UINT32_MAX &&
+         layout->blocks == (elements + layout->block_elements - 1) / layout->block_elements;
+}
+
+static bool read_flag(const struct value *map, const char *key) {
+  struct value flag;
+  return ps_map_find(map, key, &flag) && flag.type == VALUE_BOOLEAN && flag.boolean;
+}
+
+static bool read_config(const struct value *fields, struct parameter *parameter) {
+  struct value config;
+  struct value entry;
+  struct value name;
+  if (!ps_map_find(fields, "config", &config) || config.type != VALUE_MAP) return false;
+  parameter->config = malloc(config.raw_bytes);
+  if (parameter->config == NULL) return false;
+  memcpy(parameter->config, config.raw, config.raw_bytes);
+  parameter->config_bytes = config.raw_bytes;
+  parameter->has_rate = ps_map_find(&config, "learningRate", &entry);
+  parameter->has_optimizer = !ps_map_find(&config, "optimizer", &entry) ||
+                             !ps_map_find(&entry, "name", &name) || !ps_value_is_text(&name, "none");
+  parameter->is_sparse = read_flag(&config, "sparse");
+  parameter->is_static = read_flag(&config, "static");
+  parameter->clips_norm = ps_map_find(&config, "clipNorm", &entry);
+  parameter->allows_non_finite = read_flag(&config, "allowNonFinite");
+  parameter->scales_staleness = read_flag(&config, "stalenessScaling");
+  return true;
+}
+
+static bool read_name(const struct value *fields, struct parameter *parameter) {
+  struct value name;
+  if (!ps_map_find(fields, "name", &name) || name.type != VALUE_TEXT) return false;
+  parameter->name = ps_name_of_text(name.content, name.content_bytes);
+  if (parameter->name == NULL) return false;
+  parameter->name_bytes = strlen(parameter->name);
+  return ps_escape_name(parameter->name, parameter->name_bytes, parameter->token) == PSERVER_OK;
+}
+
+pserver_status ps_read_parameter(const struct value *value, struct parameter **parameter) {
+  struct value dtype;
+  struct value ready;
+  struct parameter *read = calloc(1, sizeof *read);
+  if (read == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for a parameter");
+  read->references = 1;
+  bool is_valid = read_name(value, read) && ps_map_find(value, "dtype", &dtype) &&
+                  dtype.type == VALUE_TEXT &&
+                  ps_dtype_from_name((const char *)dtype.content, dtype.content_bytes, &read->dtype) &&
+                  read_shape(value, read) && read_layout(value, read) && read_config(value, read) &&
+                  ps_map_whole(value, "epoch", &read->epoch) && ps_map_find(value, "ready", &ready) &&
+                  ready.type == VALUE_BOOLEAN;
+  if (is_valid && read->scales_staleness) {
+    read->seen = calloc(read->layout.blocks, sizeof(uint64_t));
+    is_valid = read->seen != NULL;
+  }
+  if (is_valid) {
+    read->is_ready = ready.boolean;
+    *parameter = read;
+    return PSERVER_OK;
+  }
+  ps_fail(PSERVER_ERR_BAD_MESSAGE, "a reply describes the parameter %s in a way that is not understood",
+          read->name == NULL ? "without a name" : read->name);
+  ps_parameter_unref(read);
+  return PSERVER_ERR_BAD_MESSAGE;
+}
+
+void ps_parameter_unref(struct parameter *parameter) {
+  if (parameter == NULL || --parameter->references > 0) return;
+  free(parameter->name);
+  free(parameter->config);
+  free(parameter->seen);
+  free(parameter);
+}
+
+uint64_t ps_block_elements(const struct parameter *parameter, uint64_t index) {
+  const struct layout *layout = &parameter->layout;
+  uint64_t left = layout->elements - index * layout->block_elements;
+  return left < layout->block_elements ? left : layout->block_elements;
+}
+
+uint64_t ps_row_elements(const struct parameter *parameter) {
+  return parameter->rank == 0 ? 1 : parameter->layout.elements / parameter->shape[0];
+}
+
+bool ps_is_cut_between_rows(const struct parameter *parameter) {
+  return parameter->layout.block_elements % ps_row_elements(parameter) == 0;
+}

@@ -1,0 +1,271 @@
+/* What is known of the job's parameters, looked up where nothing is. */
+#include "calls/parameters.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "calls/client.h"
+#include "calls/session.h"
+#include "errors/details.h"
+#include "wire/clock.h"
+
+#define PAUSE_MS 50
+#define PAUSE_MS_MAX 500
+
+/** By the numbers of pserver_state. */
+static const char *const state_names[] = {"uninitialized", "initializing", "ready"};
+
+/** FNV-1a. */
+static size_t bucket_of(const char *name, size_t bytes) {
+  uint32_t hash = 2166136261u;
+  for (size_t i = 0; i < bytes; i++) hash = (hash ^ (uint8_t)name[i]) * 16777619u;
+  return hash % BUCKETS;
+}
+
+static struct parameter **find_known(struct parameters *known, const char *name, size_t bytes) {
+  struct parameter **link = &known->buckets[bucket_of(name, bytes)];
+  while (*link != NULL) {
+    if ((*link)->name_bytes == bytes && memcmp((*link)->name, name, bytes) == 0) break;
+    link = &(*link)->next;
+  }
+  return link;
+}
+
+static void forget(struct parameters *known, const char *name, size_t bytes) {
+  struct parameter **link = find_known(known, name, bytes);
+  struct parameter *parameter = *link;
+  if (parameter == NULL) return;
+  *link = parameter->next;
+  ps_parameter_unref(parameter);
+}
+
+/** Takes over a reference. */
+static void remember(struct parameters *known, struct parameter *parameter) {
+  forget(known, parameter->name, parameter->name_bytes);
+  struct parameter **link = find_known(known, parameter->name, parameter->name_bytes);
+  parameter->next = NULL;
+  *link = parameter;
+}
+
+void ps_forget_parameters(struct client *client, struct parameter *const *parameters, size_t count) {
+  pthread_mutex_lock(&client->lock);
+  for (size_t i = 0; i < count; i++) {
+    if (parameters[i] == NULL) continue;
+    forget(&client->parameters, parameters[i]->name, parameters[i]->name_bytes);
+  }
+  pthread_mutex_unlock(&client->lock);
+}
+
+void ps_parameters_unref(struct client *client, struct parameter **parameters, size_t count) {
+  pthread_mutex_lock(&client->lock);
+  for (size_t i = 0; i < count; i++) {
+    ps_parameter_unref(parameters[i]);
+    parameters[i] = NULL;
+  }
+  pthread_mutex_unlock(&client->lock);
+}
+
+pserver_status ps_read_state(const struct value *fields, pserver_state *state) {
+  struct value text;
+  if (ps_map_find(fields, "state", &text)) {
+    for (int i = 0; i < 3; i++) {
+      if (!ps_value_is_text(&text, state_names[i])) continue;
+      *state = (pserver_state)i;
+      return PSERVER_OK;
+    }
+  }
+  return ps_fail(PSERVER_ERR_BAD_MESSAGE, "state: expected a state of the lifecycle; received none");
+}
+
+pserver_status ps_read_parameter_list(const struct message *message, struct parameter **parameters,
+                                      size_t capacity, size_t *count) {
+  struct value list;
+  struct value entry;
+  const uint8_t *at = NULL;
+  *count = 0;
+  if (!ps_map_find(&message->fields, "parameters", &list) || list.type != VALUE_LIST ||
+      list.count > capacity) {
+    return ps_fail(PSERVER_ERR_BAD_MESSAGE, "parameters: expected at most %zu of them", capacity);
+  }
+  while (ps_list_next(&list, &at, &entry)) {
+    parameters[*count] = NULL;
+    if (entry.type != VALUE_NIL) {
+      pserver_status status = ps_read_parameter(&entry, &parameters[*count]);
+      if (status != PSERVER_OK) return status;
+    }
+    (*count)++;
+  }
+  return PSERVER_OK;
+}
+
+struct status_request {
+  const char *const *names;
+  size_t count;
+  const char *after;
+  struct job_status *status;
+};
+
+static void write_status(void *context, struct draft *draft) {
+  const struct status_request *request = context;
+  if (request->names != NULL && request->count > 0) {
+    ps_draft_key(draft, "names");
+    ps_pack_list(draft, request->count);
+    for (size_t i = 0; i < request->count; i++) {
+      ps_pack_name(draft, request->names[i]);
+    }
+  } else if (request->status->capacity > 0) {
+    ps_draft_whole(draft, "limit", request->status->capacity);
+    if (request->after != NULL) {
+      ps_draft_key(draft, "after");
+      ps_pack_name(draft, request->after);
+    }
+  }
+}
+
+/** Positions where the journals stood when these became ready: pulls see no less. */
+static void note_positions(struct client *client, const struct value *fields,
+                           struct job_status *status) {
+  struct value list;
+  struct value entry;
+  const uint8_t *at = NULL;
+  status->at_count = 0;
+  if (!ps_map_find(fields, "at", &list)) return;
+  pthread_mutex_lock(&client->lock);
+  for (uint64_t shard = 0; ps_list_next(&list, &at, &entry); shard++) {
+    struct position position;
+    if (ps_map_whole(&entry, "generation", &position.generation) &&
+        ps_map_whole(&entry, "seq", &position.seq)) {
+      ps_await_position(client, shard, position);
+      if (shard >= PS_SHARDS_MAX) break;
+      status->at[shard] = (pserver_position){position.generation, position.seq};
+      status->at_count = (size_t)shard + 1;
+    }
+  }
+  pthread_mutex_unlock(&client->lock);
+}
+
+static pserver_status read_status(struct call *call, void *context, const struct message *message) {
+  struct status_request *request = context;
+  struct job_status *status = request->status;
+  struct value more;
+  const struct value *fields = &message->fields;
+  pserver_status read = ps_read_state(fields, &status->state);
+  if (read != PSERVER_OK) return read;
+  if (!ps_map_whole(fields, "epoch", &status->epoch) ||
+      !ps_map_whole(fields, "shards", &status->shards) ||
+      !ps_map_copy_text(fields, "by", status->by, sizeof status->by) ||
+      !ps_map_find(fields, "more", &more)) {
+    return ps_fail(PSERVER_ERR_BAD_MESSAGE,
+                   "status: expected the state of a job; received another reply");
+  }
+  status->has_more = more.type == VALUE_BOOLEAN && more.boolean;
+  note_positions(call->client, fields, status);
+  return ps_read_parameter_list(message, status->parameters, status->capacity, &status->count);
+}
+
+pserver_status ps_ask_status(struct call *call, const char *const *names, size_t count,
+                             const char *after, struct job_status *status) {
+  struct status_request request = {names, count, after, status};
+  return ps_request_lifecycle(call, "status", write_status, read_status, &request);
+}
+
+static pserver_status not_ready(const char *name, const struct parameter *parameter,
+                                const struct job_status *status) {
+  bool is_initializing = status->state == PSERVER_INITIALIZING;
+  if (parameter != NULL) {
+    ps_fail(PSERVER_ERR_NOT_INITIALIZED,
+            "\"%s\" is declared, but its initialization has not been finished", name);
+  } else if (status->state == PSERVER_READY) {
+    ps_fail(PSERVER_ERR_UNKNOWN_PARAMETER, "no parameter is called \"%s\"", name);
+  } else {
+    ps_fail(PSERVER_ERR_NOT_INITIALIZED,
+            "\"%s\": the job is %s%s; one trainer initializes it, with begin, init and finish", name,
+            is_initializing ? "being initialized by " : "uninitialized",
+            is_initializing ? status->by : "");
+  }
+  ps_detail_text("parameter", name);
+  ps_detail_text("state", state_names[status->state]);
+  return ps_detail_text("by", status->by);
+}
+
+/** Looks up to 256 names up; the last error says what is wrong with the first that is not ready. */
+static pserver_status look_up(struct call *call, const char *const *names, size_t count) {
+  struct parameter *listed[PARAMETERS_PER_REQUEST_MAX] = {NULL};
+  struct job_status status = {.parameters = listed, .capacity = PARAMETERS_PER_REQUEST_MAX};
+  struct client *client = call->client;
+  pserver_status asked = ps_ask_status(call, names, count, NULL, &status);
+  if (asked == PSERVER_OK && status.count != count) {
+    asked = ps_fail(PSERVER_ERR_BAD_MESSAGE, "status: expected %zu parameters; received %zu", count,
+                    status.count);
+  }
+  pthread_mutex_lock(&client->lock);
+  for (size_t i = 0; i < status.count; i++) {
+    bool is_ready = asked != PSERVER_ERR_BAD_MESSAGE && listed[i] != NULL && listed[i]->is_ready;
+    if (!is_ready && asked == PSERVER_OK) asked = not_ready(names[i], listed[i], &status);
+    if (is_ready) remember(&client->parameters, listed[i]);
+    else ps_parameter_unref(listed[i]);
+  }
+  pthread_mutex_unlock(&client->lock);
+  return asked;
+}
+
+/** Fills in what is known, and lists up to 256 names that are not. */
+static size_t take_known(struct client *client, const char *const *names, size_t count,
+                         struct parameter **found, const char **missing) {
+  size_t lacking = 0;
+  pthread_mutex_lock(&client->lock);
+  for (size_t i = 0; i < count; i++) {
+    if (found[i] != NULL) continue;
+    found[i] = *find_known(&client->parameters, names[i], strlen(names[i]));
+    if (found[i] != NULL) found[i]->references++;
+    else if (lacking < PARAMETERS_PER_REQUEST_MAX) missing[lacking++] = names[i];
+  }
+  pthread_mutex_unlock(&client->lock);
+  return lacking;
+}
+
+pserver_status ps_find_parameters(struct call *call, const char *const *names, size_t count, bool waits,
+                                  struct parameter **found) {
+  const char *missing[PARAMETERS_PER_REQUEST_MAX];
+  char token[TOKEN_SIZE];
+  int64_t pause_ms = PAUSE_MS;
+  memset(found, 0, count * sizeof(struct parameter *));
+  for (size_t i = 0; i < count; i++) {
+    pserver_status status = ps_escape_name(names[i], names[i] == NULL ? 0 : strlen(names[i]), token);
+    if (status != PSERVER_OK) return ps_fail_prefixed("%s: ", call->what);
+  }
+  while (true) {
+    size_t lacking = take_known(call->client, names, count, found, missing);
+    if (lacking == 0) return PSERVER_OK;
+    pserver_status status = look_up(call, missing, lacking);
+    if (status == PSERVER_OK) continue;
+    int64_t delay_ms = ps_varied_ms(pause_ms);
+    bool can_wait = waits && ps_reaction_to(status) == PS_REACTION_AWAIT_INIT;
+    if (!can_wait || ps_call_remaining_ms(call) <= delay_ms) return status;
+    pause_ms = ps_doubled_ms(pause_ms, PAUSE_MS_MAX);
+    struct failure failure = *ps_last_failure();
+    status = ps_call_sleep(call, delay_ms);
+    if (status == PSERVER_ERR_TIMEOUT) return ps_fail_with(&failure);
+    if (status != PSERVER_OK) return status;
+  }
+}
+
+void ps_parameters_free(struct parameters *parameters) {
+  for (size_t i = 0; i < BUCKETS; i++) {
+    while (parameters->buckets[i] != NULL) {
+      struct parameter *parameter = parameters->buckets[i];
+      parameters->buckets[i] = parameter->next;
+      ps_parameter_unref(parameter);
+    }
+  }
+}
+
+void ps_forget_seen_versions(struct parameters *parameters) {
+  for (size_t i = 0; i < BUCKETS; i++) {
+    for (struct parameter *each = parameters->buckets[i]; each != NULL; each = each->next) {
+      for (uint64_t block = 0; each->seen != NULL && block < each->layout.blocks; block++) {
+        __atomic_store_n(&each->seen[block], 0, __ATOMIC_RELAXED);
+      }
+    }
+  }
+}

@@ -1,0 +1,65 @@
+#ifndef CALLS_PARAMETERS_H
+#define CALLS_PARAMETERS_H
+
+#include <pserver.h>
+
+#include "calls/parameter.h"
+#include "core/position.h"
+#include "wire/envelope.h"
+
+struct call;
+struct client;
+
+#define BUCKETS 1024
+/** Parameters named in one request. */
+#define PARAMETERS_PER_REQUEST_MAX 256
+
+/** What is known of the job's parameters that are ready, by name. */
+struct parameters {
+  struct parameter *buckets[BUCKETS];
+};
+
+/** The job's state, and parameters, as a host has told them. */
+struct job_status {
+  pserver_state state;
+  uint64_t epoch;
+  uint64_t shards;
+  char by[ID_SIZE];
+  bool has_more;
+  /** Where the journals stood when it became ready; none before. */
+  pserver_position at[PSERVER_SHARDS_MAX];
+  size_t at_count;
+  /** One each, NULL where nothing is known; `capacity` of them. */
+  struct parameter **parameters;
+  size_t capacity;
+  size_t count;
+};
+
+/**
+ * The parameters with these names, in order, one reference each: to be given back with
+ * ps_parameters_unref(), also after an error. BAD_NAME, UNKNOWN_PARAMETER; NOT_INITIALIZED while the
+ * job or a parameter is not, at once, or, if it `waits`, at the end of the call.
+ */
+pserver_status ps_find_parameters(struct call *call, const char *const *names, size_t count, bool waits,
+                                  struct parameter **found);
+void ps_parameters_unref(struct client *client, struct parameter **parameters, size_t count);
+
+/** Forgets parameters: their epochs may be others than those known here. */
+void ps_forget_parameters(struct client *client, struct parameter *const *parameters, size_t count);
+
+/** Asks for parameters: those named, or if `names` is NULL a page of `capacity` after a name. */
+pserver_status ps_ask_status(struct call *call, const char *const *names, size_t count,
+                             const char *after, struct job_status *status);
+
+/** Parameters in a reply into a list with room for `capacity`. BAD_MESSAGE. */
+pserver_status ps_read_parameter_list(const struct message *message, struct parameter **parameters,
+                                      size_t capacity, size_t *count);
+
+/** Forgets the versions that blocks had when they were read. Lock held. */
+void ps_forget_seen_versions(struct parameters *parameters);
+
+pserver_status ps_read_state(const struct value *fields, pserver_state *state);
+
+void ps_parameters_free(struct parameters *parameters);
+
+#endif

@@ -1,0 +1,130 @@
+/* The calls that have a host write the model. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "calls/client.h"
+#include "errors/details.h"
+#include "wire/clock.h"
+#include "wire/connection.h"
+#include "wire/requests.h"
+
+#define SAVE_MS 600000
+#define TOKEN_TEXT_SIZE 40
+
+struct save_request {
+  const char *path;
+  /** By which it is told apart from others, and stopped. */
+  char token[TOKEN_TEXT_SIZE];
+  pserver_on_progress on_progress;
+  void *context;
+  /** NULL if the caller does not ask for it. */
+  pserver_saved_model *saved;
+};
+
+static pserver_status write_save(struct call *call, struct ask *ask, struct draft *draft) {
+  (void)call;
+  const struct save_request *request = ask->context;
+  ps_draft_text(draft, "path", request->path);
+  ps_draft_text(draft, "token", request->token);
+  /* Where accounts are joined, the broker gives the host another reply subject, for one reply. */
+  ps_draft_text(draft, "progress", ask->reply);
+  return ps_draft_end(draft);
+}
+
+/** Whether a message tells how far it is; the caller is told. */
+static bool take_progress(const struct save_request *request, const struct value *fields) {
+  struct value progress;
+  uint64_t done;
+  uint64_t total;
+  if (!ps_map_find(fields, "progress", &progress)) return false;
+  bool is_told =
+      ps_map_whole(&progress, "doneBytes", &done) && ps_map_whole(&progress, "totalBytes", &total);
+  if (is_told && request->on_progress != NULL) request->on_progress(request->context, done, total);
+  return true;
+}
+
+static pserver_status read_save(struct call *call, struct ask *ask, const struct message *message) {
+  (void)call;
+  const struct save_request *request = ask->context;
+  pserver_saved_model read = {.struct_size = sizeof read};
+  const struct value *fields = &message->fields;
+  ask->goes_on = take_progress(request, fields);
+  if (ask->goes_on) return PSERVER_OK;
+  if (!ps_map_copy_text(fields, "file", read.file, sizeof read.file) ||
+      !ps_map_whole(fields, "bytes", &read.bytes) ||
+      !ps_map_copy_text(fields, "format", read.format, sizeof read.format)) {
+    return ps_fail(PSERVER_ERR_BAD_MESSAGE, "save: expected a file; received another reply");
+  }
+  ps_map_copy_text(fields, "host", read.host, sizeof read.host);
+  if (request->saved != NULL) *request->saved = read;
+  return PSERVER_OK;
+}
+
+static pserver_status nobody_saves(struct call *call, struct ask *ask) {
+  (void)ask;
+  ps_fail(PSERVER_ERR_NO_HOST, "no host of job \"%s\" can save", call->client->job);
+  return ps_detail_text("job", call->client->job);
+}
+
+/** Has the host stop, if the call ended before the host did; the last error stays. */
+static void stop_if_ended(struct call *call, const struct save_request *request) {
+  struct failure failure = *ps_last_failure();
+  pthread_mutex_lock(&call->client->lock);
+  bool has_ended = ps_call_check(call) != PSERVER_OK;
+  pthread_mutex_unlock(&call->client->lock);
+  if (has_ended) {
+    char subject[SUBJECT_SIZE];
+    struct draft draft;
+    snprintf(subject, sizeof subject, "ps.%s.control.%s.stop", call->client->job, call->client->id);
+    ps_draft_begin(&draft);
+    ps_draft_text(&draft, "token", request->token);
+    /* If it is lost, the host writes on, and nobody hears of it. */
+    if (ps_draft_end(&draft) == PSERVER_OK) {
+      ps_publish(call->client, subject, NULL, draft.buffer.data, draft.buffer.size);
+    }
+    ps_draft_release(&draft);
+  }
+  ps_fail_with(&failure);
+}
+
+static pserver_status save(const char *what, pserver_client *handle, struct save_request *request,
+                           int64_t timeout_ms) {
+  struct call call;
+  pserver_status status = ps_call_begin(&call, handle, what, timeout_ms, SAVE_MS);
+  if (status != PSERVER_OK) return status;
+  if (request->path == NULL) {
+    return ps_call_end(&call, ps_fail(PSERVER_ERR_BAD_PATH, "path: expected a path; received NULL"));
+  }
+  if (request->saved != NULL && request->saved->struct_size != sizeof *request->saved) {
+    ps_fail(PSERVER_ERR_BAD_VALUE, "%s: struct_size: expected %zu; received %zu", what,
+            sizeof *request->saved, request->saved->struct_size);
+    ps_detail_whole("expected", sizeof *request->saved);
+    return ps_call_end(&call, ps_detail_whole("received", request->saved->struct_size));
+  }
+  snprintf(request->token, sizeof request->token, "%016" PRIx64 "%016" PRIx64, ps_random_bits(),
+           ps_random_bits());
+  /* Saving takes its time: asking again would only begin it again. */
+  struct ask ask = {.write = write_save,
+                    .read = read_save,
+                    .nobody = nobody_saves,
+                    .context = request,
+                    .is_sent_once = true};
+  snprintf(ask.subject, sizeof ask.subject, "ps.%s.control.%s.save", call.client->job, call.client->id);
+  status = ps_run_requests(&call, &ask, 1);
+  if (status != PSERVER_OK) stop_if_ended(&call, request);
+  return ps_call_end(&call, status);
+}
+
+pserver_status pserver_save(pserver_client *client, const char *path, int64_t timeout_ms) {
+  struct save_request request = {.path = path};
+  return save("pserver_save", client, &request, timeout_ms);
+}
+
+pserver_status pserver_save_model(pserver_client *client, const char *path,
+                                  pserver_on_progress on_progress, void *context,
+                                  pserver_saved_model *saved, int64_t timeout_ms) {
+  struct save_request request = {
+      .path = path, .on_progress = on_progress, .context = context, .saved = saved};
+  return save("pserver_save_model", client, &request, timeout_ms);
+}

@@ -1,0 +1,485 @@
+/* Publishes journal records and learns what became of them. */
+#include "core/outbox.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "errors/errors.h"
+
+/** How long a PubAck may take before the record is published again. */
+#define ACK_TIMEOUT_MS 2000
+#define RETRY_MAX_MS 1000
+/** How often records without an answer are looked through. */
+#define TICK_MS 100
+
+/** What keeps updates from being stored without a connection. */
+static struct ps_failure disconnected = {
+    .code = PSERVER_ERR_NO_BROKER,
+    .text = "the connection to the broker is lost; the client goes on trying to reconnect",
+    .details = "",
+};
+
+static struct ps_failure *other_shard(unsigned received, unsigned expected) {
+  char text[96];
+  char details[64];
+  snprintf(text, sizeof text, "stored in the journal of shard %u; expected that of shard %u",
+           received, expected);
+  snprintf(details, sizeof details, "{\"expected\":%u,\"received\":%u}", expected, received);
+  return ps_failure_new(PSERVER_ERR_BAD_MESSAGE, text, details);
+}
+
+static void note_over(struct ps_outbox *outbox, struct ps_update_call *call) {
+  if (!ps_update_call_is_over(call)) return;
+  if (outbox->first_over == NULL) outbox->first_over = call;
+  else outbox->last_over->next_over = call;
+  outbox->last_over = call;
+}
+
+static void release(struct ps_outbox *outbox, struct ps_block_update *update, bool is_reusable) {
+  const struct ps_outbox_commands *commands = outbox->deps.commands;
+  update->has_message = false;
+  commands->release(commands->shell, update, is_reusable);
+}
+
+static void leave_flight(struct ps_outbox *outbox, struct ps_block_update *update,
+                         bool is_reusable) {
+  if (update->has_message) release(outbox, update, is_reusable);
+  if (update->slot >= 0) ps_in_flight_remove(&outbox->in_flight, update);
+  ps_call_references_let_go(&outbox->references, update);
+}
+
+static void close_number(struct ps_outbox *outbox, struct ps_block_update *update,
+                         bool is_reusable) {
+  struct ps_shard_window *window = outbox->windows[update->shard];
+  if (update->stored.generation > 0) ps_update_list_remove(&window->stored, update);
+  ps_shard_window_close(window, update);
+  outbox->open--;
+  leave_flight(outbox, update, is_reusable);
+}
+
+/** The record will never be applied, for a reason found before the fold. */
+static void reject(struct ps_outbox *outbox, struct ps_block_update *update,
+                   struct ps_failure *failure) {
+  if (update->is_open) close_number(outbox, update, false);
+  else leave_flight(outbox, update, false);
+  if (update->fate != PS_FATE_PENDING) return;
+  ps_update_rejected(update, failure);
+  note_over(outbox, update->call);
+}
+
+static void drop_waiting(struct ps_outbox *outbox, struct ps_block_update *update,
+                         struct ps_failure *obstacle) {
+  ps_update_list_remove(&outbox->windows[update->shard]->waiting, update);
+  outbox->waiting--;
+  ps_update_unsent(update, obstacle);
+  note_over(outbox, update->call);
+}
+
+/** Has an update wait once more, before all others: it had its turn already. */
+static void put_back(struct ps_outbox *outbox, struct ps_block_update *update) {
+  ps_block_update_reset(update);
+  ps_update_list_prepend(&outbox->windows[update->shard]->waiting, update);
+  outbox->waiting++;
+}
+
+static void note_published(struct ps_outbox *outbox, struct ps_block_update *update,
+                           int64_t now_ms) {
+  outbox->send_number++;
+  update->send_number = outbox->send_number;
+  update->sends++;
+  update->sent_at_ms = now_ms;
+  update->retry_at_ms = PS_NEVER_MS;
+}
+
+static void publish_first(struct ps_outbox *outbox, struct ps_shard_window *window,
+                          struct ps_block_update *update, int64_t now_ms) {
+  const struct ps_outbox_commands *commands = outbox->deps.commands;
+  ps_update_list_remove(&window->waiting, update);
+  outbox->waiting--;
+  ps_shard_window_open(window, update);
+  outbox->open++;
+  ps_in_flight_add(&outbox->in_flight, update);
+  ps_call_references_hold(update);
+  note_published(outbox, update, now_ms);
+  update->has_message = true;
+  commands->publish(commands->shell, update, outbox->session, window->done);
+}
+
+static void repeat(struct ps_outbox *outbox, struct ps_block_update *update, int64_t now_ms) {
+  const struct ps_outbox_commands *commands = outbox->deps.commands;
+  ps_in_flight_move_to_end(&outbox->in_flight, update);
+  note_published(outbox, update, now_ms);
+  commands->repeat(commands->shell, update);
+}
+
+/** Publishes what the windows admit, one update of each shard in turn. */
+static void pump(struct ps_outbox *outbox, int64_t now_ms) {
+  size_t idle = 0;
+  while (outbox->waiting > 0 && !outbox->is_paused && outbox->is_connected &&
+         idle < outbox->turn_count) {
+    struct ps_shard_window *window = outbox->turns[outbox->turn % outbox->turn_count];
+    struct ps_block_update *first =
+        ps_shard_window_has_room(window) ? window->waiting.first : NULL;
+    if (first == NULL) {
+      outbox->turn++;
+      idle++;
+    } else if (first->call->rejection != NULL) {
+      drop_waiting(outbox, first, NULL);
+    } else {
+      /* The turn is kept, so that a large update is not overtaken for ever by small ones. */
+      if (!ps_in_flight_fits(&outbox->in_flight, first->data_bytes)) break;
+      outbox->turn++;
+      idle = 0;
+      publish_first(outbox, window, first, now_ms);
+    }
+  }
+}
+
+/** Ends an event: publishes what the windows admit, and tells what is over. */
+static void finish(struct ps_outbox *outbox, int64_t now_ms) {
+  const struct ps_outbox_commands *commands = outbox->deps.commands;
+  const struct ps_outbox_listener *listener = outbox->deps.listener;
+  struct ps_failure *session_end = outbox->session_end;
+  outbox->session_end = NULL;
+  if (session_end != NULL) listener->session_over(listener->owner, session_end, now_ms);
+  ps_failure_drop(session_end);
+  pump(outbox, now_ms);
+  if (!outbox->has_timer && !outbox->is_paused && outbox->in_flight.count + outbox->open > 0) {
+    outbox->has_timer = true;
+    commands->set_timer(commands->shell, now_ms + TICK_MS);
+  }
+  while (outbox->first_over != NULL) {
+    struct ps_update_call *call = outbox->first_over;
+    outbox->first_over = call->next_over;
+    call->next_over = NULL;
+    listener->call_over(listener->owner, call, now_ms);
+  }
+  ps_call_references_drop(&outbox->references);
+}
+
+static void settle(void *owner, struct ps_block_update *update, const struct ps_outcome *outcome) {
+  struct ps_outbox *outbox = owner;
+  /* The outcome may be faster than the PubAck. */
+  close_number(outbox, update, update->sends == 1);
+  if (update->fate != PS_FATE_PENDING) return;
+  bool is_unseen = outcome->failure != NULL && ps_reaction_to_rejection(outcome->failure->code) ==
+                                                   PS_REJECTION_RESEND_UNSEEN;
+  if (is_unseen && update->names_version) {
+    /* A shard that has fallen back does not know the version any more. */
+    update->names_version = false;
+    put_back(outbox, update);
+    return;
+  }
+  ps_update_settled(update, outcome);
+  note_over(outbox, update->call);
+}
+
+static void give_up(void *owner, struct ps_block_update *update, struct ps_failure *reason) {
+  struct ps_outbox *outbox = owner;
+  struct ps_shard_window *window = outbox->windows[update->shard];
+  if (update->stored.generation > 0) ps_update_list_remove(&window->stored, update);
+  ps_shard_window_close(window, update);
+  outbox->open--;
+  /* It stays in flight, where its bytes count: they may still be in the buffers of the connection. */
+  if (update->has_message) release(outbox, update, false);
+  ps_call_references_let_go(&outbox->references, update);
+  if (update->fate != PS_FATE_PENDING) return;
+  ps_update_call_ended(update->call, reason);
+  if (ps_block_update_is_stored_nowhere(update)) ps_update_unsent(update, update->obstacle);
+  else ps_update_unknown(update);
+  note_over(outbox, update->call);
+}
+
+static void end_session(void *owner, struct ps_failure *failure) {
+  struct ps_outbox *outbox = owner;
+  ps_failure_set_first(&outbox->session_end, failure);
+}
+
+struct ps_outbox *ps_outbox_new(const struct ps_outbox_deps *deps) {
+  struct ps_outbox *outbox = calloc(1, sizeof *outbox);
+  uint64_t *numbers = calloc(deps->window_records, sizeof numbers[0]);
+  if (outbox == NULL || numbers == NULL) {
+    free(outbox);
+    free(numbers);
+    return NULL;
+  }
+  outbox->deps = *deps;
+  outbox->in_flight.bytes_max = deps->in_flight_bytes_max;
+  outbox->tracker = (struct ps_outcome_tracker){
+      .positions = deps->positions,
+      .commands = deps->commands,
+      .settler = {.owner = outbox,
+                  .settle = settle,
+                  .give_up = give_up,
+                  .end_session = end_session},
+      .numbers = numbers,
+  };
+  outbox->is_paused = true;
+  outbox->is_connected = true;
+  return outbox;
+}
+
+void ps_outbox_destroy(struct ps_outbox *outbox) {
+  if (outbox == NULL) return;
+  for (size_t i = 0; i < outbox->turn_count; i++) {
+    struct ps_shard_window *window = outbox->turns[i];
+    for (uint64_t n = window->last; n > window->done; n--) {
+      struct ps_block_update *update = ps_shard_window_get(window, n);
+      if (update == NULL) continue;
+      ps_shard_window_close(window, update);
+      ps_call_references_let_go(&outbox->references, update);
+    }
+    free(window);
+  }
+  while (outbox->in_flight.list.first != NULL) {
+    struct ps_block_update *update = outbox->in_flight.list.first;
+    ps_in_flight_remove(&outbox->in_flight, update);
+    ps_call_references_let_go(&outbox->references, update);
+  }
+  ps_call_references_drop(&outbox->references);
+  ps_in_flight_release(&outbox->in_flight);
+  free(outbox->tracker.numbers);
+  free(outbox);
+}
+
+/** Provides the memory that sending a call will take: windows, and places for what may be in flight. */
+static bool reserve(struct ps_outbox *outbox, const struct ps_update_call *call) {
+  size_t under_way = outbox->in_flight.count + outbox->open + outbox->waiting;
+  if (!ps_in_flight_reserve(&outbox->in_flight, under_way + call->update_count)) return false;
+  for (size_t i = 0; i < call->update_count; i++) {
+    unsigned shard = call->updates[i].shard;
+    if (outbox->windows[shard] != NULL) continue;
+    struct ps_shard_window *window = ps_shard_window_new(shard, outbox->deps.window_records);
+    if (window == NULL) return false;
+    outbox->windows[shard] = window;
+    outbox->turns[outbox->turn_count++] = window;
+  }
+  return true;
+}
+
+bool ps_outbox_send(struct ps_outbox *outbox, struct ps_update_call *call, int64_t now_ms) {
+  if (call->end == NULL && !reserve(outbox, call)) return false;
+  for (size_t i = 0; i < call->update_count; i++) {
+    struct ps_block_update *update = &call->updates[i];
+    if (call->end == NULL) ps_update_list_append(&outbox->windows[update->shard]->waiting, update);
+    else ps_update_unsent(update, outbox->is_connected ? NULL : &disconnected);
+  }
+  if (call->end == NULL) outbox->waiting += call->update_count;
+  note_over(outbox, call);
+  finish(outbox, now_ms);
+  return true;
+}
+
+void ps_outbox_end_call(struct ps_outbox *outbox, struct ps_update_call *call,
+                        struct ps_failure *reason, int64_t now_ms) {
+  if (ps_update_call_is_over(call)) return;
+  ps_update_call_ended(call, reason);
+  struct ps_failure *obstacle = outbox->is_connected ? NULL : &disconnected;
+  for (size_t i = 0; i < call->update_count; i++) {
+    struct ps_block_update *update = &call->updates[i];
+    if (update->fate != PS_FATE_PENDING) continue;
+    if (update->is_open) give_up(outbox, update, reason);
+    else drop_waiting(outbox, update, obstacle);
+  }
+  finish(outbox, now_ms);
+}
+
+/** What the ended session leaves: known to be applied nowhere, it is sent again; else unknown. */
+static void restart_window(struct ps_outbox *outbox, struct ps_shard_window *window) {
+  for (uint64_t n = window->last; n > window->done; n--) {
+    struct ps_block_update *update = ps_shard_window_get(window, n);
+    if (update == NULL) continue;
+    bool is_again = ps_block_update_is_stored_nowhere(update) || update->is_rejoined;
+    close_number(outbox, update, false);
+    if (update->fate != PS_FATE_PENDING) continue;
+    if (is_again) {
+      put_back(outbox, update);
+    } else {
+      ps_update_unknown(update);
+      note_over(outbox, update->call);
+    }
+  }
+  ps_shard_window_restart(window);
+}
+
+void ps_outbox_start(struct ps_outbox *outbox, uint64_t session, int64_t now_ms) {
+  outbox->session = session;
+  while (outbox->in_flight.list.first != NULL) {
+    leave_flight(outbox, outbox->in_flight.list.first, false);
+  }
+  for (size_t i = 0; i < outbox->turn_count; i++) restart_window(outbox, outbox->turns[i]);
+  outbox->is_paused = false;
+  finish(outbox, now_ms);
+}
+
+void ps_outbox_pause(struct ps_outbox *outbox) { outbox->is_paused = true; }
+
+bool ps_outbox_stored(struct ps_outbox *outbox, uint64_t slot, uint64_t serial, unsigned shard,
+                      struct position at, int64_t now_ms) {
+  struct ps_block_update *update = ps_in_flight_get(&outbox->in_flight, slot, serial);
+  if (update == NULL) return true;
+  if (shard != update->shard) {
+    struct ps_failure *failure = other_shard(shard, update->shard);
+    if (failure == NULL) return false;
+    outbox->last_ack_at_ms = now_ms;
+    reject(outbox, update, failure);
+    ps_failure_drop(failure);
+    finish(outbox, now_ms);
+    return true;
+  }
+  outbox->last_ack_at_ms = now_ms;
+  ps_positions_note(outbox->deps.positions, shard, at);
+  struct ps_shard_window *window = outbox->windows[update->shard];
+  if (update->send_number > window->acked_send_number) {
+    window->acked_send_number = update->send_number;
+  }
+  leave_flight(outbox, update, update->sends == 1);
+  if (update->is_open) {
+    update->stored = at;
+    update->ask_at_ms = now_ms + PS_ASK_AFTER_MS;
+    ps_update_list_append(&window->stored, update);
+    if (update->call->mode.is_done_when_stored) {
+      ps_update_applied(update);
+      note_over(outbox, update->call);
+    }
+  }
+  finish(outbox, now_ms);
+  return true;
+}
+
+void ps_outbox_refused(struct ps_outbox *outbox, uint64_t slot, uint64_t serial,
+                       struct ps_failure *failure, bool is_retryable, int64_t now_ms) {
+  struct ps_block_update *update = ps_in_flight_get(&outbox->in_flight, slot, serial);
+  if (update == NULL) return;
+  outbox->last_ack_at_ms = now_ms;
+  update->refusals++;
+  if (!update->is_open) {
+    leave_flight(outbox, update, false);
+  } else if (is_retryable) {
+    int64_t delay_ms = update->retry_delay_ms;
+    update->retry_at_ms = now_ms + delay_ms;
+    update->retry_delay_ms = delay_ms * 2 < RETRY_MAX_MS ? delay_ms * 2 : RETRY_MAX_MS;
+    ps_failure_set(&update->obstacle, failure);
+  } else {
+    reject(outbox, update, failure);
+  }
+  finish(outbox, now_ms);
+}
+
+void ps_outbox_publish_failed(struct ps_outbox *outbox, struct ps_block_update *update,
+                              struct ps_failure *failure) {
+  update->sends--;
+  if (update->sends > 0) {
+    give_up(outbox, update, failure);
+    return;
+  }
+  /* Nothing was handed to the connection, so the number stays free. */
+  ps_shard_window_take_back(outbox->windows[update->shard], update);
+  outbox->open--;
+  ps_in_flight_remove(&outbox->in_flight, update);
+  update->has_message = false;
+  ps_call_references_let_go(&outbox->references, update);
+  ps_update_rejected(update, failure);
+  note_over(outbox, update->call);
+}
+
+void ps_outbox_answered(struct ps_outbox *outbox, const struct ps_answers *answers, bool is_reply,
+                        int64_t now_ms) {
+  if (answers->session != outbox->session) return;
+  ps_outcome_tracker_take(&outbox->tracker, outbox->windows[answers->shard], answers, is_reply);
+  finish(outbox, now_ms);
+}
+
+void ps_outbox_ask_failed(struct ps_outbox *outbox, unsigned shard, struct ps_failure *failure,
+                          int64_t retry_after_ms, int64_t now_ms) {
+  struct ps_shard_window *window = outbox->windows[shard];
+  if (window == NULL) return;
+  ps_outcome_tracker_ask_failed(&outbox->tracker, window, failure, retry_after_ms);
+  finish(outbox, now_ms);
+}
+
+void ps_outbox_denied(struct ps_outbox *outbox, struct ps_block_update *update,
+                      struct ps_failure *failure, int64_t now_ms) {
+  if (update->slot < 0) return;
+  reject(outbox, update, failure);
+  finish(outbox, now_ms);
+}
+
+void ps_outbox_disconnected(struct ps_outbox *outbox) {
+  outbox->is_connected = false;
+  /* What was given up and has no PubAck by now never will have one. */
+  struct ps_block_update *next = outbox->in_flight.list.first;
+  while (next != NULL) {
+    struct ps_block_update *update = next;
+    next = update->next;
+    if (!update->is_open) leave_flight(outbox, update, false);
+  }
+  ps_call_references_drop(&outbox->references);
+}
+
+/**
+ * Whether a PubAck is overdue. The broker answers a shard's records in order, so a record is lost
+ * when a later one has its PubAck, or when for 2 s none came at all; a slow link alone, on which
+ * PubAcks still arrive, must not be filled with repeats.
+ */
+static bool is_lost(const struct ps_outbox *outbox, const struct ps_block_update *update,
+                    int64_t now_ms) {
+  int64_t waits = update->sends < 4 ? update->sends : 4;
+  if (now_ms - update->sent_at_ms < ACK_TIMEOUT_MS * waits) return false;
+  return outbox->windows[update->shard]->acked_send_number > update->send_number ||
+         now_ms - outbox->last_ack_at_ms >= ACK_TIMEOUT_MS;
+}
+
+/** Repeats a record in flight if that is due. */
+static void check(struct ps_outbox *outbox, struct ps_block_update *update, int64_t now_ms) {
+  if (!update->is_open) {
+    if (now_ms - update->sent_at_ms > 2 * ACK_TIMEOUT_MS) leave_flight(outbox, update, false);
+  } else if (update->retry_at_ms != PS_NEVER_MS) {
+    if (now_ms >= update->retry_at_ms) repeat(outbox, update, now_ms);
+  } else if (is_lost(outbox, update, now_ms)) {
+    repeat(outbox, update, now_ms);
+  }
+}
+
+void ps_outbox_reconnected(struct ps_outbox *outbox, int64_t now_ms) {
+  outbox->is_connected = true;
+  uint64_t last = outbox->send_number;
+  struct ps_block_update *next = outbox->in_flight.list.first;
+  while (next != NULL && next->send_number <= last) {
+    struct ps_block_update *update = next;
+    next = update->next;
+    if (update->is_open) repeat(outbox, update, now_ms);
+  }
+  for (size_t i = 0; i < outbox->turn_count; i++) {
+    struct ps_shard_window *window = outbox->turns[i];
+    struct ps_block_update *one = window->stored.first;
+    for (; one != NULL; one = one->next) one->ask_at_ms = 0;
+    window->asked_at_ms = PS_LONG_AGO_MS;
+  }
+  finish(outbox, now_ms);
+}
+
+void ps_outbox_tick(struct ps_outbox *outbox, int64_t now_ms) {
+  outbox->has_timer = false;
+  if (outbox->is_connected && !outbox->is_paused) {
+    uint64_t last = outbox->send_number;
+    struct ps_block_update *next = outbox->in_flight.list.first;
+    while (next != NULL && next->send_number <= last) {
+      struct ps_block_update *update = next;
+      next = update->next;
+      check(outbox, update, now_ms);
+    }
+    for (size_t i = 0; i < outbox->turn_count; i++) {
+      ps_outcome_tracker_ask(&outbox->tracker, outbox->turns[i], outbox->session, now_ms);
+    }
+  }
+  finish(outbox, now_ms);
+}
+
+void ps_outbox_ask_not_published(struct ps_outbox *outbox, unsigned shard, const uint64_t *numbers,
+                                 size_t count, struct ps_failure *failure) {
+  for (size_t i = 0; i < count; i++) {
+    struct ps_block_update *update = ps_shard_window_get(outbox->windows[shard], numbers[i]);
+    if (update != NULL) give_up(outbox, update, failure);
+  }
+}

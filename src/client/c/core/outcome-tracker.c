@@ -1,0 +1,118 @@
+/* Answers of shard owners, and questions for those that do not come. */
+#include "core/outcome-tracker.h"
+
+#include "errors/errors.h"
+
+/** How often an answer is asked for. */
+#define ASK_AGAIN_MS 1000
+#define ASK_SOON_MS 200
+
+/** Whether an answer says something of the session, not of the record. */
+static bool is_of_the_session(pserver_status code) {
+  return ps_ends_session(code) || ps_reaction_to_rejection(code) == PS_REJECTION_FORGOTTEN;
+}
+
+static void give_up(const struct ps_record_settler *settler, struct ps_block_update *update,
+                    struct ps_failure *reason) {
+  settler->give_up(settler->owner, update, reason);
+}
+
+static void settle(const struct ps_record_settler *settler, struct ps_block_update *update,
+                   const struct ps_outcome *outcome, uint64_t session, bool is_reply) {
+  struct ps_failure *failure = outcome->failure;
+  if (failure == NULL || !is_of_the_session(failure->code)) {
+    settler->settle(settler->owner, update, outcome);
+    return;
+  }
+  /* A session's end says nothing of an earlier copy of the record; only a record that was published
+   * once, and is answered itself, is known not to have been applied. */
+  bool is_first_copy = !is_reply && update->sends == 1;
+  enum ps_reaction reaction = ps_reaction_to(failure->code);
+  failure->received = session;
+  if (reaction == PS_REACTION_REJOIN && is_first_copy) update->is_rejoined = true;
+  else if (reaction == PS_REACTION_END && is_first_copy)
+    settler->settle(settler->owner, update, outcome);
+  else if (reaction != PS_REACTION_REJOIN) give_up(settler, update, failure);
+  if (ps_ends_session(failure->code)) settler->end_session(settler->owner, failure);
+}
+
+void ps_outcome_tracker_take(struct ps_outcome_tracker *tracker, struct ps_shard_window *window,
+                             const struct ps_answers *answers, bool is_reply) {
+  for (size_t i = 0; i < answers->count; i++) {
+    const struct ps_outcome *outcome = &answers->outcomes[i];
+    struct position position = {answers->generation, outcome->seq};
+    ps_positions_note(tracker->positions, answers->shard, position);
+    struct ps_block_update *update = window == NULL ? NULL : ps_shard_window_get(window, outcome->n);
+    if (update != NULL) settle(&tracker->settler, update, outcome, answers->session, is_reply);
+  }
+}
+
+void ps_outcome_tracker_ask(struct ps_outcome_tracker *tracker, struct ps_shard_window *window,
+                            uint64_t session, int64_t now_ms) {
+  const struct ps_block_update *first = window->stored.first;
+  if (first == NULL || first->ask_at_ms > now_ms) return;
+  if (now_ms - window->asked_at_ms < ASK_AGAIN_MS) return;
+  window->asked_at_ms = now_ms;
+  /* Those that are nearly due go along: their own question would follow at once. */
+  int64_t due_ms = now_ms + ASK_SOON_MS;
+  size_t count = 0;
+  struct position at = {UINT64_MAX, 0};
+  for (uint64_t n = window->done + 1; n <= window->last; n++) {
+    const struct ps_block_update *update = ps_shard_window_get(window, n);
+    if (update == NULL || update->stored.generation == 0 || update->ask_at_ms > due_ms) continue;
+    /* One question is of one journal, the oldest. */
+    if (update->stored.generation > at.generation) continue;
+    if (update->stored.generation < at.generation) {
+      at = (struct position){update->stored.generation, 0};
+      count = 0;
+    }
+    tracker->numbers[count++] = n;
+    if (update->stored.seq > at.seq) at.seq = update->stored.seq;
+  }
+  const struct ps_outbox_commands *commands = tracker->commands;
+  commands->ask_outcomes(commands->shell, window->shard, session, tracker->numbers, count, at);
+}
+
+/** Gives up the records that are stored behind `end` in a journal before `generation`. */
+static void give_up_from(const struct ps_record_settler *settler, struct ps_shard_window *window,
+                         struct position end, uint64_t generation, struct ps_failure *reason) {
+  for (uint64_t n = window->done + 1; n <= window->last; n++) {
+    struct ps_block_update *update = ps_shard_window_get(window, n);
+    if (update == NULL || update->stored.generation == 0) continue;
+    bool is_lost = update->stored.generation < generation && is_later(update->stored, end);
+    if (is_lost) give_up(settler, update, reason);
+  }
+}
+
+void ps_outcome_tracker_ask_failed(struct ps_outcome_tracker *tracker,
+                                   struct ps_shard_window *window, struct ps_failure *failure,
+                                   int64_t retry_after_ms) {
+  struct position beginning = {1, 0};
+  switch (ps_reaction_to(failure->code)) {
+    case PS_REACTION_RETRY:
+      if (window->asked_at_ms == PS_LONG_AGO_MS) return;
+      window->asked_at_ms -=
+          ASK_AGAIN_MS - (retry_after_ms > ASK_SOON_MS ? retry_after_ms : ASK_SOON_MS);
+      return;
+    case PS_REACTION_REJOIN:
+    case PS_REACTION_END:
+      tracker->settler.end_session(tracker->settler.owner, failure);
+      return;
+    case PS_REACTION_REPLACED: {
+      ps_positions_note_replaced(tracker->positions, window->shard, failure);
+      struct position newest = ps_positions_get(tracker->positions, window->shard);
+      give_up_from(&tracker->settler, window, beginning, newest.generation, failure);
+      return;
+    }
+    case PS_REACTION_LOST: {
+      /* Of a journal that ends too early, and is applied further, only what lay behind its end is lost. */
+      struct position end = failure->expected;
+      if (end.generation == 0) end.generation = beginning.generation;
+      give_up_from(&tracker->settler, window, end, UINT64_MAX, failure);
+      return;
+    }
+    default:
+      /* Any other error is as good as no answer: the question is repeated until the call's deadline. */
+      return;
+  }
+}

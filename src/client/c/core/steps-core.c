@@ -1,0 +1,305 @@
+/* When a call of the steps enters, waits, sends and ends. */
+#include "core/steps-core.h"
+
+#include <string.h>
+
+#include "errors/errors.h"
+
+static void drain(struct ps_steps_core *core, struct ps_step_call *call);
+static void enter(struct ps_steps_core *core, struct ps_step_call *call);
+
+static bool is_member(const struct ps_steps_core *core) {
+  return core->member_session != 0 && core->member_session == core->session;
+}
+
+static void leave_members(struct ps_steps_core *core) {
+  core->member_revision = 0;
+  core->member_session = 0;
+}
+
+/** Gives the turn to the next call. In a loop: each may give it up at once. */
+static void next_turn(struct ps_steps_core *core) {
+  if (core->is_giving_turns) return;
+  core->is_giving_turns = true;
+  while (core->holder == NULL && core->first_queued != NULL) {
+    struct ps_step_call *call = core->first_queued;
+    core->first_queued = call->next;
+    core->holder = call;
+    if (call->kind == PS_STEP_CALL_EXIT) drain(core, call);
+    else enter(core, call);
+  }
+  core->is_giving_turns = false;
+}
+
+static void stop_sending(struct ps_steps_core *core, struct ps_step_call *call) {
+  if (!call->is_sending) return;
+  call->is_sending = false;
+  core->sending--;
+  if (core->holder != NULL && core->holder->phase == PS_STEP_DRAINING) drain(core, core->holder);
+}
+
+static void finish(struct ps_steps_core *core, struct ps_step_call *call) {
+  call->phase = PS_STEP_OVER;
+  stop_sending(core, call);
+  if (core->holder == call) core->holder = NULL;
+}
+
+static void done(struct ps_steps_core *core, struct ps_step_call *call) {
+  finish(core, call);
+  core->commands->step_call_done(core->commands->shell, call);
+  next_turn(core);
+}
+
+static void give_up_turn(struct ps_steps_core *core, struct ps_step_call *call) {
+  if (core->holder != call) return;
+  core->holder = NULL;
+  next_turn(core);
+}
+
+static void send_clocks(struct ps_steps_core *core, struct ps_step_call *call,
+                        enum ps_step_phase phase, uint64_t step) {
+  call->phase = phase;
+  call->step = step;
+  core->commands->send_clocks(core->commands->shell, call, step);
+}
+
+/** A shard must have the gradients of a step before it is told that no more will come. */
+static void drain(struct ps_steps_core *core, struct ps_step_call *call) {
+  if (core->sending > 0) {
+    call->phase = PS_STEP_DRAINING;
+  } else if (call->kind == PS_STEP_CALL_EXIT) {
+    call->phase = PS_STEP_EXITING;
+    core->commands->exit_members(core->commands->shell, call);
+  } else {
+    send_clocks(core, call, PS_STEP_ENDING, core->ended + 1);
+  }
+}
+
+static void send(struct ps_steps_core *core, struct ps_step_call *call) {
+  bool is_sync = core->synchronization.mode == PS_SYNC_SYNC;
+  uint64_t step = is_sync ? core->ended + 1 : 0;
+  bool counts_late = (is_sync && core->synchronization.backups > 0) || core->entered_in_step;
+  call->phase = PS_STEP_SENDING;
+  if (!call->is_sending) core->sending++;
+  call->is_sending = true;
+  core->is_open = true;
+  core->commands->send_gradients(core->commands->shell, call, step, counts_late);
+  if (!call->ends_step) give_up_turn(core, call);
+}
+
+static void expect_answers(struct ps_step_call *call, size_t count) {
+  call->missing = count;
+  call->least = UINT64_MAX;
+  call->most = 0;
+  ps_failure_set(&call->failure, NULL);
+}
+
+static void ask(struct ps_steps_core *core, struct ps_step_call *call, unsigned shard) {
+  core->commands->ask_step(core->commands->shell, call, shard, call->revision);
+}
+
+/** Waits until the step before the open one has closed where gradients are to go. */
+static void open_step(struct ps_steps_core *core, struct ps_step_call *call) {
+  uint64_t step = core->ended;
+  size_t behind = 0;
+  for (size_t i = 0; i < call->shard_count; i++) behind += core->closed[call->shards[i]] < step;
+  if (behind == 0) {
+    send(core, call);
+    return;
+  }
+  call->phase = PS_STEP_OPENING;
+  call->step = step;
+  call->revision = core->member_revision;
+  expect_answers(call, behind);
+  for (size_t i = 0; i < call->shard_count; i++) {
+    if (core->closed[call->shards[i]] < step) ask(core, call, call->shards[i]);
+  }
+}
+
+static void arrive(struct ps_steps_core *core, struct ps_step_call *call) {
+  if (call->kind == PS_STEP_CALL_END) drain(core, call);
+  else if (core->synchronization.mode == PS_SYNC_SYNC) open_step(core, call);
+  else send(core, call);
+}
+
+/** Becomes a member, unless this session is one, and comes up to the largest closed step. */
+static void enter(struct ps_steps_core *core, struct ps_step_call *call) {
+  if (is_member(core)) {
+    arrive(core, call);
+    return;
+  }
+  call->phase = PS_STEP_ENTERING;
+  core->commands->enter(core->commands->shell, call);
+}
+
+static void become_member(struct ps_steps_core *core, struct ps_step_call *call) {
+  core->member_revision = call->revision;
+  core->member_session = call->session;
+  core->entered_in_step = true;
+  arrive(core, call);
+}
+
+/** What it has ended in an earlier membership stays ended. */
+static void catch_up(struct ps_steps_core *core, struct ps_step_call *call) {
+  if (call->most > core->ended) core->ended = call->most;
+  if (call->least < core->ended) send_clocks(core, call, PS_STEP_CATCHING_UP, core->ended);
+  else become_member(core, call);
+}
+
+/** With backups, steps close without this trainer: what it could send for them comes too late. */
+static void leave_behind(struct ps_steps_core *core, struct ps_step_call *call) {
+  if (!is_member(core)) enter(core, call);
+  else if (core->is_open || call->most <= call->step) send(core, call);
+  else send_clocks(core, call, PS_STEP_SKIPPING, call->most);
+}
+
+static void note_answer(struct ps_steps_core *core, struct ps_step_call *call) {
+  call->missing--;
+  if (call->missing > 0) return;
+  if (call->failure != NULL) {
+    struct ps_failure *failure = ps_failure_keep(call->failure);
+    ps_steps_core_failed(core, call, failure);
+    ps_failure_drop(failure);
+  } else if (call->phase == PS_STEP_ARRIVING) {
+    catch_up(core, call);
+  } else {
+    leave_behind(core, call);
+  }
+}
+
+uint64_t ps_steps_core_read_step(const struct ps_steps_core *core) {
+  struct ps_synchronization synchronization = core->synchronization;
+  if (synchronization.mode == PS_SYNC_ASYNC || !is_member(core)) return 0;
+  uint64_t staleness = synchronization.mode == PS_SYNC_SSP ? synchronization.staleness : 0;
+  return core->ended > staleness ? core->ended - staleness : 0;
+}
+
+void ps_steps_core_session_began(struct ps_steps_core *core, uint64_t session, unsigned shards,
+                                 struct ps_synchronization synchronization) {
+  core->session = session;
+  core->shards = shards;
+  core->synchronization = synchronization;
+}
+
+void ps_steps_core_note_closed(struct ps_steps_core *core, unsigned shard, uint64_t step) {
+  if (step > core->closed[shard]) core->closed[shard] = step;
+}
+
+void ps_steps_core_fell_back(struct ps_steps_core *core, unsigned shard) {
+  core->closed[shard] = 0;
+  leave_members(core);
+}
+
+void ps_steps_core_begin(struct ps_steps_core *core, struct ps_step_call *call) {
+  if (core->synchronization.mode != PS_SYNC_ASYNC) {
+    call->next = NULL;
+    if (core->first_queued == NULL) core->first_queued = call;
+    else core->last_queued->next = call;
+    core->last_queued = call;
+    next_turn(core);
+  } else if (call->kind == PS_STEP_CALL_GRADIENTS) {
+    call->phase = PS_STEP_SENDING;
+    core->commands->send_gradients(core->commands->shell, call, 0, false);
+  } else {
+    done(core, call);
+  }
+}
+
+static void leave_queue(struct ps_steps_core *core, struct ps_step_call *call) {
+  struct ps_step_call *before = NULL;
+  struct ps_step_call *at = core->first_queued;
+  for (; at != call; at = at->next) before = at;
+  if (before == NULL) core->first_queued = call->next;
+  else before->next = call->next;
+  if (core->last_queued == call) core->last_queued = before;
+}
+
+void ps_steps_core_end_call(struct ps_steps_core *core, struct ps_step_call *call,
+                            struct ps_failure *failure) {
+  if (call->phase == PS_STEP_QUEUED) {
+    leave_queue(core, call);
+    ps_steps_core_failed(core, call, failure);
+  } else if (call->phase == PS_STEP_DRAINING) {
+    ps_steps_core_failed(core, call, failure);
+  }
+}
+
+void ps_steps_core_entered(struct ps_steps_core *core, struct ps_step_call *call,
+                           uint64_t revision) {
+  call->phase = PS_STEP_ARRIVING;
+  call->revision = revision;
+  call->session = core->session;
+  expect_answers(call, core->shards);
+  for (unsigned shard = 0; shard < core->shards; shard++) ask(core, call, shard);
+}
+
+void ps_steps_core_exited(struct ps_steps_core *core, struct ps_step_call *call) {
+  leave_members(core);
+  done(core, call);
+}
+
+uint64_t ps_steps_core_wanted_step(const struct ps_steps_core *core,
+                                   const struct ps_step_call *call) {
+  /* After a fallback nobody closes the step before this trainer has entered anew. */
+  return call->phase == PS_STEP_OPENING && is_member(core) ? call->step : 0;
+}
+
+void ps_steps_core_step_answered(struct ps_steps_core *core, struct ps_step_call *call,
+                                 unsigned shard, uint64_t step) {
+  ps_steps_core_note_closed(core, shard, step);
+  if (step < call->least) call->least = step;
+  if (step > call->most) call->most = step;
+  note_answer(core, call);
+}
+
+void ps_steps_core_ask_failed(struct ps_steps_core *core, struct ps_step_call *call,
+                              struct ps_failure *failure) {
+  ps_failure_set_first(&call->failure, failure);
+  note_answer(core, call);
+}
+
+void ps_steps_core_gradients_sent(struct ps_steps_core *core, struct ps_step_call *call,
+                                  size_t late) {
+  call->late = late;
+  /* Others are ahead: the next gradient looks for the step they are in. */
+  if (late > 0) memset(core->closed, 0, sizeof core->closed);
+  if (call->is_sending && call->ends_step) {
+    stop_sending(core, call);
+    drain(core, call);
+  } else {
+    done(core, call);
+  }
+}
+
+void ps_steps_core_clocks_sent(struct ps_steps_core *core, struct ps_step_call *call) {
+  if (call->phase == PS_STEP_CATCHING_UP) {
+    become_member(core, call);
+    return;
+  }
+  core->ended = call->step;
+  if (call->phase == PS_STEP_SKIPPING) {
+    enter(core, call);
+    return;
+  }
+  core->is_open = false;
+  core->entered_in_step = false;
+  done(core, call);
+}
+
+void ps_steps_core_failed(struct ps_steps_core *core, struct ps_step_call *call,
+                          struct ps_failure *failure) {
+  bool is_early = ps_reaction_to_rejection(failure->code) == PS_REJECTION_RESEND_IN_STEP;
+  if (is_early && call->phase == PS_STEP_SENDING && call->is_sending && !call->is_resent) {
+    /* A shard has fallen back to an older step without this trainer's knowledge. What other shards
+     * have taken already they count as late. */
+    call->is_resent = true;
+    leave_members(core);
+    memset(core->closed, 0, sizeof core->closed);
+    enter(core, call);
+    return;
+  }
+  if (ps_reaction_to(failure->code) == PS_REACTION_ENTER_ANEW) leave_members(core);
+  finish(core, call);
+  core->commands->step_call_failed(core->commands->shell, call, failure);
+  next_turn(core);
+}

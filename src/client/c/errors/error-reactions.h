@@ -1,0 +1,80 @@
+/* Written by scripts/write-c-errors.mjs from src/protocol/errors.ts and reactions.ts: edit those. */
+#ifndef ERRORS_ERROR_REACTIONS_H
+#define ERRORS_ERROR_REACTIONS_H
+
+/** What a client does about an error in the answer to a request or a question. */
+enum ps_reaction {
+  /** the call fails with the code */
+  PS_REACTION_FAIL,
+  /** the same request is sent again after a pause */
+  PS_REACTION_RETRY,
+  /** a call that waits for initialization asks again; any other fails */
+  PS_REACTION_AWAIT_INIT,
+  /** another trainer initializes instead: a call that waits for it goes on, others fail */
+  PS_REACTION_YIELD_INIT,
+  /** the parameter has a newer epoch and is looked up again; who initialized it yields */
+  PS_REACTION_LOOK_UP,
+  /** the request goes on in the journal that the error names; older records are lost */
+  PS_REACTION_REPLACED,
+  /** records behind the end of the shard's journal are lost; the call fails */
+  PS_REACTION_LOST,
+  /** the call fails, and the next gradient enters the steps anew */
+  PS_REACTION_ENTER_ANEW,
+  /** the session is over: the client joins again */
+  PS_REACTION_REJOIN,
+  /** the id belongs to a newer session: the client can do nothing more */
+  PS_REACTION_END,
+};
+
+/** The codes that PS_REACTION_FAIL is not for. */
+#define PS_REACTION_TABLE(X) \
+  X(PSERVER_ERR_NOT_INITIALIZED, PS_REACTION_AWAIT_INIT) \
+  X(PSERVER_ERR_NOT_SELECTED, PS_REACTION_YIELD_INIT) \
+  X(PSERVER_ERR_STALE_EPOCH, PS_REACTION_LOOK_UP) \
+  X(PSERVER_ERR_SUPERSEDED, PS_REACTION_END) \
+  X(PSERVER_ERR_REJOIN, PS_REACTION_REJOIN) \
+  X(PSERVER_ERR_WINDOW, PS_REACTION_RETRY) \
+  X(PSERVER_ERR_EARLY, PS_REACTION_RETRY) \
+  X(PSERVER_ERR_NOT_MEMBER, PS_REACTION_ENTER_ANEW) \
+  X(PSERVER_ERR_JOURNAL_FULL, PS_REACTION_RETRY) \
+  X(PSERVER_ERR_JOURNAL_DAMAGED, PS_REACTION_LOST) \
+  X(PSERVER_ERR_JOURNAL_LOST, PS_REACTION_LOST) \
+  X(PSERVER_ERR_JOURNAL_REPLACED, PS_REACTION_REPLACED) \
+  X(PSERVER_ERR_SNAPSHOT_DAMAGED, PS_REACTION_LOST) \
+  X(PSERVER_ERR_UNKNOWN_RULES, PS_REACTION_LOST) \
+  X(PSERVER_ERR_JOURNAL_FAULT, PS_REACTION_RETRY) \
+  X(PSERVER_ERR_NO_OWNER, PS_REACTION_RETRY) \
+  X(PSERVER_ERR_NOT_OWNER, PS_REACTION_RETRY) \
+  X(PSERVER_ERR_BUSY, PS_REACTION_RETRY) \
+  X(PSERVER_ERR_NO_HOST, PS_REACTION_RETRY) \
+  X(PSERVER_ERR_NO_MEMORY, PS_REACTION_RETRY) \
+  X(PSERVER_ERR_TIMEOUT, PS_REACTION_RETRY) \
+  X(PSERVER_ERR_NO_BROKER, PS_REACTION_RETRY) \
+  X(PSERVER_ERR_NO_ETCD, PS_REACTION_RETRY) \
+  X(PSERVER_ERR_JETSTREAM_UNAVAILABLE, PS_REACTION_RETRY)
+
+/** What a client does about an error that is the outcome of a record. */
+enum ps_rejection {
+  /** the call fails with the code */
+  PS_REJECTION_FAIL,
+  /** a gradient that names the version it was made from is sent again without it */
+  PS_REJECTION_RESEND_UNSEEN,
+  /** the trainer enters the steps anew and sends the gradient once more */
+  PS_REJECTION_RESEND_IN_STEP,
+  /** a call that allows for late gradients counts it; any other fails */
+  PS_REJECTION_COUNT_LATE,
+  /** a repeated initialization counts it as applied; any other fails */
+  PS_REJECTION_COUNT_PRESENT,
+  /** the outcome stays unknown */
+  PS_REJECTION_FORGOTTEN,
+};
+
+/** The codes that PS_REJECTION_FAIL is not for. */
+#define PS_REJECTION_TABLE(X) \
+  X(PSERVER_ERR_BAD_VALUE, PS_REJECTION_RESEND_UNSEEN) \
+  X(PSERVER_ERR_ALREADY_INITIALIZED, PS_REJECTION_COUNT_PRESENT) \
+  X(PSERVER_ERR_SETTLED, PS_REJECTION_FORGOTTEN) \
+  X(PSERVER_ERR_LATE, PS_REJECTION_COUNT_LATE) \
+  X(PSERVER_ERR_EARLY, PS_REJECTION_RESEND_IN_STEP)
+
+#endif

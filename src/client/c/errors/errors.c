@@ -1,0 +1,146 @@
+/* The last error of each thread, and the table of codes. */
+#include "errors/errors.h"
+
+#include <pserver.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "wire/utf8.h"
+
+static _Thread_local struct failure last;
+
+struct row {
+  pserver_status code;
+  const char *name;
+  bool retryable;
+};
+
+#define ROW(code, name, retryable) {code, name, retryable},
+static const struct row rows[] = {{PSERVER_OK, "OK", false}, PSERVER_ERROR_TABLE(ROW)};
+#undef ROW
+
+static const struct row *find_row(pserver_status status) {
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    if (rows[i].code == status) return &rows[i];
+  }
+  return NULL;
+}
+
+/** Formats apart first: the text may name the message that it replaces. */
+static void write_text(char target[MESSAGE_BYTES], const char *format, va_list arguments) {
+  char text[MESSAGE_BYTES];
+  vsnprintf(text, sizeof text, format, arguments);
+  ps_make_utf8(text);
+  memcpy(target, text, strlen(text) + 1);
+}
+
+pserver_status ps_fail(pserver_status code, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  last.code = code;
+  write_text(last.text, format, arguments);
+  last.details[0] = '\0';
+  va_end(arguments);
+  return code;
+}
+
+pserver_status ps_fail_reworded(pserver_status code, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  last.code = code;
+  write_text(last.text, format, arguments);
+  va_end(arguments);
+  return code;
+}
+
+pserver_status ps_fail_with(const struct failure *failure) {
+  if (failure != &last) last = *failure;
+  return last.code;
+}
+
+const struct failure *ps_last_failure(void) { return &last; }
+
+struct failure *ps_last_failure_to_detail(void) { return &last; }
+
+pserver_status ps_fail_prefixed(const char *format, ...) {
+  char text[MESSAGE_BYTES];
+  va_list arguments;
+  va_start(arguments, format);
+  int length = vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  if (length < 0 || (size_t)length >= sizeof text) length = (int)sizeof text - 1;
+  size_t kept = strnlen(last.text, sizeof last.text - 1 - (size_t)length);
+  memmove(last.text + length, last.text, kept);
+  memcpy(last.text, text, (size_t)length);
+  last.text[(size_t)length + kept] = '\0';
+  ps_make_utf8(last.text);
+  return last.code;
+}
+
+void ps_set_failure(struct failure *failure, pserver_status code, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  failure->code = code;
+  write_text(failure->text, format, arguments);
+  failure->details[0] = '\0';
+  va_end(arguments);
+}
+
+pserver_status ps_status_from_name(const char *name, size_t bytes) {
+  for (size_t i = 1; i < sizeof rows / sizeof rows[0]; i++) {
+    if (strlen(rows[i].name) == bytes && memcmp(rows[i].name, name, bytes) == 0) {
+      return rows[i].code;
+    }
+  }
+  return PSERVER_ERR_INTERNAL;
+}
+
+pserver_status pserver_last_error(const char **message) {
+  if (message != NULL) *message = last.text;
+  return last.code;
+}
+
+const char *pserver_status_name(pserver_status status) {
+  const struct row *row = find_row(status);
+  return row == NULL ? "UNKNOWN" : row->name;
+}
+
+bool pserver_is_retryable(pserver_status status) {
+  const struct row *row = find_row(status);
+  return row != NULL && row->retryable;
+}
+
+#define CASE(code, reaction) \
+  case code:                 \
+    return reaction;
+
+enum ps_reaction ps_reaction_to(pserver_status status) {
+  switch (status) {
+    PS_REACTION_TABLE(CASE)
+    default:
+      return PS_REACTION_FAIL;
+  }
+}
+
+enum ps_rejection ps_reaction_to_rejection(pserver_status status) {
+  switch (status) {
+    PS_REJECTION_TABLE(CASE)
+    default:
+      return PS_REJECTION_FAIL;
+  }
+}
+
+#undef CASE
+
+bool ps_ends_session(pserver_status status) {
+  enum ps_reaction reaction = ps_reaction_to(status);
+  return reaction == PS_REACTION_REJOIN || reaction == PS_REACTION_END;
+}
+
+bool ps_yields_init(pserver_status status) {
+  enum ps_reaction reaction = ps_reaction_to(status);
+  return reaction == PS_REACTION_YIELD_INIT || reaction == PS_REACTION_LOOK_UP;
+}
+
+const char *pserver_version(void) { return PSERVER_VERSION; }

@@ -1,0 +1,45 @@
+/* A part of one block in pulls: what is asked for, and where the answer goes. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "errors/errors.h"
+#include "pull/part-plan.h"
+
+bool ps_part_is_whole_block(const struct part_block *part) { return part->is_whole_block; }
+
+uint64_t ps_part_elements(const struct part_block *part) {
+  return part->row_count * part->message_row_elements;
+}
+
+pserver_status ps_write_part_request(struct draft *draft, const struct part_block *part) {
+  struct part_slice slice = {.rows = part->row_numbers,
+                             .row_count = part->row_count,
+                             .inner = part->inner_numbers,
+                             .inner_count = part->inner_count};
+  size_t bytes = ps_part_index_bytes(slice.row_count, slice.inner_count);
+  uint8_t *index = malloc(bytes);
+  if (index == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for an index");
+  ps_write_part_entry(draft, &slice);
+  ps_write_part_index(&slice, index);
+  pserver_status status = ps_draft_end_and_append(draft, index, bytes);
+  free(index);
+  return status;
+}
+
+void ps_scatter_part(const struct part_block *part, size_t element_bytes, const uint8_t *message,
+                     uint8_t *tensor) {
+  size_t to_row = part->tensor_row_elements * element_bytes;
+  size_t from_row = part->message_row_elements * element_bytes;
+  for (size_t i = 0; i < part->rows.count; i++) {
+    uint8_t *to = tensor + part->rows.tensor[i] * to_row;
+    const uint8_t *from = message + part->rows.message[i] * from_row;
+    if (part->inner == NULL) {
+      memcpy(to, from, from_row);
+      continue;
+    }
+    for (size_t j = 0; j < part->inner->count; j++) {
+      memcpy(to + part->inner->tensor[j] * element_bytes, from + part->inner->message[j] * element_bytes,
+             element_bytes);
+    }
+  }
+}

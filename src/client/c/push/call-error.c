@@ -1,0 +1,182 @@
+/* The error of a call that is over, made of the fates of its block updates. */
+#include "push/call-error.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "errors/details.h"
+#include "errors/errors.h"
+#include "push/parameter-update.h"
+#include "wire/json.h"
+
+#define NAME_SIZE 256
+/** Updates that an error lists at most, and bytes of their list. */
+#define LISTED_MAX 64
+#define LISTED_BYTES 3072
+
+/** A call that is over. */
+struct over_call {
+  const struct ps_update_call *call;
+  const struct update_source *sources;
+  const char *trainer;
+};
+
+/** Stands for any failure that there is no memory for. */
+static struct ps_failure no_memory = {
+    .code = PSERVER_ERR_INTERNAL, .text = "no memory for an error", .details = ""};
+
+struct ps_failure *ps_failure_of_last(void) {
+  const struct failure *last = ps_last_failure();
+  struct ps_failure *failure = ps_failure_new(last->code, last->text, last->details);
+  return failure == NULL ? &no_memory : failure;
+}
+
+pserver_status ps_fail_as_core(const struct ps_failure *failure) {
+  ps_fail(failure->code, "%s", failure->text);
+  return ps_detail_all(failure->details);
+}
+
+static const struct update_source *source_of(const struct over_call *over,
+                                             const struct ps_block_update *update) {
+  return &over->sources[update->index];
+}
+
+static bool is_clock(const struct update_source *source) {
+  return source->update->operation == UPDATE_CLOCK;
+}
+
+/** An update as the text of an error names it. */
+static void describe(const struct over_call *over, const struct ps_block_update *update,
+                     char name[NAME_SIZE]) {
+  const struct update_source *source = source_of(over, update);
+  if (is_clock(source)) {
+    snprintf(name, NAME_SIZE, "end of step %" PRIu64 " in shard %u", source->update->step,
+             source->shard);
+  } else {
+    snprintf(name, NAME_SIZE, "%s block %u", source->update->parameter->name, (unsigned)source->index);
+  }
+}
+
+/** Adds what update an error is about to its details. */
+static void detail_update(const struct over_call *over, const struct ps_block_update *update) {
+  const struct update_source *source = source_of(over, update);
+  if (is_clock(source)) {
+    ps_detail_whole("step", source->update->step);
+  } else {
+    ps_detail_text("parameter", source->update->parameter->name);
+    ps_detail_whole("block", source->index);
+  }
+  ps_detail_whole("shard", source->shard);
+  if (update->n > 0) ps_detail_whole("n", update->n);
+  ps_detail_text("trainer", over->trainer);
+}
+
+static void append(struct json *json, const struct over_call *over,
+                   const struct ps_block_update *update) {
+  const struct update_source *source = source_of(over, update);
+  if (is_clock(source)) {
+    ps_json_raw(json, "{\"step\":");
+    ps_json_whole(json, source->update->step);
+  } else {
+    const char *name = source->update->parameter->name;
+    ps_json_raw(json, "{\"parameter\":");
+    ps_json_text(json, name, strlen(name));
+    ps_json_raw(json, ",\"index\":");
+    ps_json_whole(json, source->index);
+  }
+  ps_json_raw(json, ",\"shard\":");
+  ps_json_whole(json, source->shard);
+  ps_json_raw(json, ",\"n\":");
+  ps_json_whole(json, update->n);
+  ps_json_raw(json, "}");
+}
+
+/** Lists the updates with a fate, as many as there is room for, and their number if that is not all. */
+static void detail_list(const struct over_call *over, const char *key, enum ps_fate fate, size_t count) {
+  char list[LISTED_BYTES] = "[";
+  struct json json = {.bytes = list, .used = 1, .room = sizeof list - 1};
+  size_t listed = 0;
+  for (size_t i = 0; i < over->call->update_count && listed < LISTED_MAX; i++) {
+    const struct ps_block_update *update = &over->call->updates[i];
+    if (update->fate != fate) continue;
+    size_t used = json.used;
+    if (listed > 0) ps_json_raw(&json, ",");
+    append(&json, over, update);
+    if (json.is_full) {
+      list[used] = '\0';
+      break;
+    }
+    listed++;
+  }
+  strcat(list, "]");
+  ps_detail_json(key, list);
+  if (listed == count) return;
+  char count_key[24];
+  snprintf(count_key, sizeof count_key, "%sCount", key);
+  ps_detail_whole(count_key, count);
+}
+
+/** Adds what became of the other updates. */
+static void detail_rest(const struct over_call *over) {
+  detail_list(over, "applied", PS_FATE_APPLIED, over->call->applied);
+  ps_detail_whole("unsent", over->call->unsent);
+}
+
+static pserver_status rejection_error(const struct over_call *over) {
+  const struct ps_update_call *call = over->call;
+  char name[NAME_SIZE];
+  describe(over, call->rejected, name);
+  ps_fail_as_core(call->rejection);
+  ps_fail_prefixed("%s: ", name);
+  detail_update(over, call->rejected);
+  if (call->applied + call->unknown == 0) return call->rejection->code;
+  ps_fail_reworded(call->rejection->code,
+                   "%s (other updates of the call: %zu applied, %zu unknown, %zu not sent)",
+                   ps_last_failure()->text, call->applied, call->unknown, call->unsent);
+  detail_rest(over);
+  detail_list(over, "unknown", PS_FATE_UNKNOWN, call->unknown);
+  return call->rejection->code;
+}
+
+static const struct ps_block_update *first_unknown(const struct ps_update_call *call) {
+  const struct ps_block_update *update = call->updates;
+  while (update->fate != PS_FATE_UNKNOWN) update++;
+  return update;
+}
+
+static pserver_status unknown_error(const struct over_call *over) {
+  const struct ps_update_call *call = over->call;
+  const struct ps_failure *end = call->end;
+  char name[NAME_SIZE];
+  describe(over, first_unknown(call), name);
+  bool is_timeout = end == NULL || end->code == PSERVER_ERR_TIMEOUT;
+  ps_fail(is_timeout ? PSERVER_ERR_OUTCOME_UNKNOWN : end->code,
+          "%s: %zu block updates, the first %s, were sent and are applied once or not at all",
+          end == NULL ? "the session ended" : end->text, call->unknown, name);
+  detail_list(over, "pieces", PS_FATE_UNKNOWN, call->unknown);
+  detail_rest(over);
+  return ps_detail_text("trainer", over->trainer);
+}
+
+static pserver_status unsent_error(const struct over_call *over) {
+  const struct ps_update_call *call = over->call;
+  const struct ps_failure *end = call->end;
+  if (end == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "block updates were given up without a reason");
+  bool has_obstacle = end->code == PSERVER_ERR_TIMEOUT && call->obstacle != NULL;
+  const struct ps_failure *reason = has_obstacle ? call->obstacle : end;
+  ps_fail_as_core(reason);
+  ps_fail_reworded(reason->code, "%s%s%s; %zu block updates were not stored, %zu were applied",
+                   end->text, has_obstacle ? "; last: " : "", has_obstacle ? reason->text : "",
+                   call->unsent, call->applied);
+  detail_rest(over);
+  return reason->code;
+}
+
+pserver_status ps_call_error(const struct ps_update_call *call, const struct update_source *sources,
+                             const char *trainer) {
+  struct over_call over = {call, sources, trainer};
+  if (call->rejection != NULL) return rejection_error(&over);
+  if (call->unknown > 0) return unknown_error(&over);
+  return call->unsent > 0 ? unsent_error(&over) : PSERVER_OK;
+}

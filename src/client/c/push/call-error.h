@@ -1,0 +1,23 @@
+#ifndef PUSH_CALL_ERROR_H
+#define PUSH_CALL_ERROR_H
+
+#include <pserver.h>
+
+#include "core/update-call.h"
+#include "push/update-source.h"
+
+/**
+ * OK if a call that is over has succeeded. Else the last error: the first rejection, with the block it is
+ * of; or OUTCOME_UNKNOWN, naming the updates that are applied once or not at all; or what ended the call
+ * or kept updates from being stored.
+ */
+pserver_status ps_call_error(const struct ps_update_call *call, const struct update_source *sources,
+                             const char *trainer);
+
+/** Makes a failure of the core the last error. */
+pserver_status ps_fail_as_core(const struct ps_failure *failure);
+
+/** The last error as a failure of the core, with one reference; never NULL. */
+struct ps_failure *ps_failure_of_last(void);
+
+#endif

@@ -1,0 +1,15 @@
+#ifndef PUSH_FINITE_H
+#define PUSH_FINITE_H
+
+#include <pserver.h>
+#include <stdbool.h>
+
+/** Whether elements at any alignment are finite, also as they travel. Integers are. */
+bool ps_stays_finite(pserver_dtype dtype, pserver_encoding encoding, const void *data,
+                     uint64_t elements);
+
+/** The first element that is not, and its index; there is one. */
+double ps_first_non_finite(pserver_dtype dtype, pserver_encoding encoding, const void *data,
+                           uint64_t *index);
+
+#endif

@@ -1,0 +1,213 @@
+/* Gradients of whole parameters and of rows. */
+#include "push/gradients.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "calls/client.h"
+#include "errors/details.h"
+#include "push/part-push.h"
+#include "push/row-sums.h"
+#include "wire/dtypes.h"
+#include "wire/msgpack-reader.h"
+
+/** One gradient of a call, as it will be sent. */
+struct gradient {
+  struct parameter_update update;
+  /** Of rows: which, added up where they were repeated; and the blocks that they come in. */
+  bool has_rows;
+  struct row_sums sums;
+  struct part_push push;
+};
+
+/** Adds the name of the parameter's optimizer to the details of an error. */
+static pserver_status tell_optimizer(const struct parameter *parameter) {
+  struct value config;
+  struct value optimizer;
+  struct value name;
+  bool is_named = ps_read_checked(parameter->config, parameter->config_bytes, &config) &&
+                  ps_map_find(&config, "optimizer", &optimizer) &&
+                  ps_map_find(&optimizer, "name", &name) && name.type == VALUE_TEXT;
+  if (!is_named) return ps_last_failure()->code;
+  return ps_detail_bytes("optimizer", name.content, name.content_bytes);
+}
+
+static pserver_status check_gradient(const struct parameter_update *update, bool has_rows) {
+  const struct parameter *parameter = update->parameter;
+  pserver_status status = ps_check_changeable(parameter);
+  if (status == PSERVER_OK) status = ps_check_encoding(parameter, update->encoding);
+  if (status != PSERVER_OK) return status;
+  if (!ps_dtype_is_float(parameter->dtype) && parameter->has_optimizer) {
+    ps_fail(PSERVER_ERR_UNSUPPORTED, "\"%s\": expected float elements or the optimizer none; it is %s",
+            parameter->name, ps_dtype_name(parameter->dtype));
+    ps_detail_text("parameter", parameter->name);
+    ps_detail_json("expected", "[\"float32\",\"float64\"]");
+    ps_detail_text("received", ps_dtype_name(parameter->dtype));
+    return tell_optimizer(parameter);
+  }
+  if (has_rows && !parameter->is_sparse) {
+    ps_fail(PSERVER_ERR_UNSUPPORTED, "\"%s\": rows: expected a parameter that is declared sparse",
+            parameter->name);
+    return ps_detail_mismatch(parameter->name, "sparse: true", "sparse: false");
+  }
+  if (update->has_rate || parameter->has_rate || !parameter->has_optimizer) return PSERVER_OK;
+  ps_fail(PSERVER_ERR_NO_LEARNING_RATE,
+          "\"%s\": expected a learning rate in its configuration or in the call; received neither",
+          parameter->name);
+  return ps_detail_text("parameter", parameter->name);
+}
+
+static pserver_status prepare_rows(struct gradient *gradient, const pserver_gradient *given) {
+  struct parameter_update *update = &gradient->update;
+  const struct parameter *parameter = update->parameter;
+  uint64_t shape[PSERVER_RANK_MAX];
+  uint64_t width = ps_row_elements(parameter);
+  if (parameter->rank == 0) {
+    const char *expected = "a parameter with rows";
+    ps_fail(PSERVER_ERR_BAD_INDEX, "\"%s\": rows: expected %s; received a scalar", parameter->name,
+            expected);
+    return ps_detail_mismatch(parameter->name, expected, "a scalar");
+  }
+  memcpy(shape, parameter->shape, sizeof shape);
+  shape[0] = given->row_count;
+  pserver_status status =
+      ps_fit_tensor(parameter, &given->values, shape, parameter->rank, given->row_count * width);
+  if (status == PSERVER_OK) {
+    status = ps_sum_rows(parameter, given->rows, given->row_count, given->values.data, &gradient->sums);
+  }
+  if (status != PSERVER_OK) return status;
+  update->data = gradient->sums.values;
+  status = ps_finish_update(update, gradient->sums.count * width);
+  if (status != PSERVER_OK || gradient->sums.count == 0) return status;
+  return ps_prepare_row_push(update, gradient->sums.rows, gradient->sums.count, &gradient->push);
+}
+
+static pserver_status prepare(struct gradient *gradient, const pserver_gradient *given) {
+  struct parameter_update *update = &gradient->update;
+  const struct parameter *parameter = update->parameter;
+  gradient->has_rows = given->rows != NULL;
+  pserver_status status = check_gradient(update, gradient->has_rows);
+  if (status != PSERVER_OK) return status;
+  if (gradient->has_rows) return prepare_rows(gradient, given);
+  status = ps_fit_tensor(parameter, &given->values, parameter->shape, parameter->rank,
+                         parameter->layout.elements);
+  if (status != PSERVER_OK) return status;
+  update->data = given->values.data;
+  return ps_finish_update(update, parameter->layout.elements);
+}
+
+static size_t blocks_of(const struct gradient *gradient) {
+  return gradient->has_rows ? gradient->push.count : gradient->update.parameter->layout.blocks;
+}
+
+/** Notes the step that the gradients belong to, and whether those that come late are counted. */
+static void place_gradients(struct gradient *gradients, size_t count, const struct step_place *place,
+                            struct call_updates *updates) {
+  for (size_t i = 0; i < count; i++) gradients[i].update.step = place->step;
+  updates->mode.counts_late = place->counts_late;
+}
+
+/** Sends the gradients within their step. */
+static pserver_status send_in_step(struct call *call, struct gradient *gradients, size_t count,
+                                   const pserver_grad_options *options, struct call_updates *updates) {
+  struct step_place place;
+  pserver_status status =
+      ps_join_step(call, updates->sources, updates->count, options->end_step, &place);
+  if (status != PSERVER_OK) return status;
+  place_gradients(gradients, count, &place, updates);
+  status = ps_send_call(call, updates);
+  bool is_early = ps_reaction_to_rejection(status) == PS_REJECTION_RESEND_IN_STEP;
+  if (is_early && place.is_in_steps) {
+    /* A shard has fallen back to an older step without this trainer's knowledge. What other shards have
+     * taken already they count as late. */
+    status = ps_reenter_steps(call, updates->sources, updates->count, &place);
+    if (status == PSERVER_OK) place_gradients(gradients, count, &place, updates);
+    if (status == PSERVER_OK) status = ps_send_call(call, updates);
+  }
+  if (status == PSERVER_OK && options->late_blocks != NULL) *options->late_blocks = updates->late;
+  return ps_on_gradients_sent(call, &place, options->end_step, status, updates->late);
+}
+
+static pserver_status send_all(struct call *call, struct gradient *gradients, size_t count,
+                               const pserver_grad_options *options) {
+  struct call_updates updates = {.mode = {.is_done_when_stored = options->stored_is_enough}};
+  for (size_t i = 0; i < count; i++) updates.count += blocks_of(&gradients[i]);
+  updates.sources = calloc(updates.count + 1, sizeof(struct update_source));
+  if (updates.sources == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for the gradients");
+  struct update_source *sources = updates.sources;
+  for (size_t i = 0; i < count; i++) {
+    if (gradients[i].has_rows) ps_cut_part_push(&gradients[i].push, sources);
+    else ps_cut_into_blocks(&gradients[i].update, sources);
+    sources += blocks_of(&gradients[i]);
+  }
+  pserver_status status = send_in_step(call, gradients, count, options, &updates);
+  free(updates.sources);
+  return status;
+}
+
+static pserver_status send_grads(struct call *call, const pserver_gradient *grads, size_t count,
+                                 const pserver_grad_options *options) {
+  struct parameter **found = calloc(count, sizeof *found);
+  const char **names = calloc(count, sizeof *names);
+  struct gradient *gradients = calloc(count, sizeof *gradients);
+  pserver_status status = PSERVER_OK;
+  if (found == NULL || names == NULL || gradients == NULL) {
+    status = ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu gradients", count);
+  }
+  for (size_t i = 0; i < count && status == PSERVER_OK; i++) names[i] = grads[i].name;
+  if (status == PSERVER_OK) status = ps_find_parameters(call, names, count, false, found);
+  for (size_t i = 0; i < count && status == PSERVER_OK; i++) {
+    gradients[i].update = (struct parameter_update){.operation = UPDATE_GRADIENT,
+                                                    .parameter = found[i],
+                                                    .encoding = options->encoding,
+                                                    .has_rate = options->has_learning_rate,
+                                                    .rate = options->learning_rate,
+                                                    .seen = found[i]->seen};
+    status = prepare(&gradients[i], &grads[i]);
+  }
+  if (status == PSERVER_OK) status = send_all(call, gradients, count, options);
+  for (size_t i = 0; i < count && gradients != NULL; i++) {
+    ps_part_push_release(&gradients[i].push);
+    ps_row_sums_release(&gradients[i].sums);
+  }
+  if (found != NULL) ps_parameters_unref(call->client, found, count);
+  free(found);
+  free(names);
+  free(gradients);
+  return status;
+}
+
+static pserver_status check_grad_options(const pserver_grad_options *options) {
+  if (options->struct_size != sizeof *options) {
+    return ps_fail(PSERVER_ERR_BAD_VALUE,
+                   "pserver_send_grads: struct_size: expected %zu; received %zu: fill the options with "
+                   "pserver_grad_options_init",
+                   sizeof *options, options->struct_size);
+  }
+  if (!options->has_learning_rate || isfinite(options->learning_rate)) return PSERVER_OK;
+  ps_fail(PSERVER_ERR_BAD_VALUE, "learning_rate: expected a finite number; received %g",
+          options->learning_rate);
+  ps_detail_text("expected", "a finite number");
+  return ps_detail_number("received", options->learning_rate);
+}
+
+pserver_status pserver_send_grads(pserver_client *handle, const pserver_gradient *grads, size_t count,
+                                  const pserver_grad_options *given, int64_t timeout_ms) {
+  struct call call;
+  pserver_grad_options options;
+  pserver_status status = ps_call_begin(&call, handle, "pserver_send_grads", timeout_ms, 0);
+  if (status != PSERVER_OK) return status;
+  pserver_grad_options_init(&options);
+  if (given != NULL) options = *given;
+  status = check_grad_options(&options);
+  if (status == PSERVER_OK && count == 0) {
+    status =
+        ps_fail(PSERVER_ERR_EMPTY, "pserver_send_grads: expected at least one gradient; received none");
+  }
+  if (status == PSERVER_OK && grads == NULL) {
+    status = ps_fail(PSERVER_ERR_BAD_VALUE, "pserver_send_grads: expected gradients; received NULL");
+  }
+  if (status == PSERVER_OK) status = send_grads(&call, grads, count, &options);
+  return ps_call_end(&call, status);
+}

@@ -1,0 +1,177 @@
+/* Updates of whole parameters: checked, cut at the borders of blocks, sent. */
+#include "push/parameter-update.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "calls/call.h"
+#include "calls/client.h"
+#include "errors/details.h"
+#include "push/finite.h"
+#include "wire/dtypes.h"
+
+static pserver_status bad_bytes(const char *name, uint64_t expected, uint64_t received) {
+  ps_fail(PSERVER_ERR_BAD_LENGTH, "\"%s\": expected %" PRIu64 " bytes; received %" PRIu64, name,
+          expected, received);
+  ps_detail_text("parameter", name);
+  ps_detail_whole("expected", expected);
+  return ps_detail_whole("received", received);
+}
+
+pserver_status ps_check_tensor(const char *name, const pserver_tensor *tensor) {
+  if (name == NULL) return ps_fail(PSERVER_ERR_BAD_NAME, "expected a name; received NULL");
+  if (tensor == NULL)
+    return ps_fail(PSERVER_ERR_BAD_VALUE, "\"%s\": expected a tensor; received NULL", name);
+  if (ps_dtype_name(tensor->dtype) == NULL) {
+    ps_fail(PSERVER_ERR_BAD_DTYPE, "\"%s\": expected an element type; received %d", name,
+            (int)tensor->dtype);
+    ps_detail_text("parameter", name);
+    ps_detail_text("expected", "an element type");
+    return ps_detail_signed("received", (int)tensor->dtype);
+  }
+  if (tensor->data == NULL && tensor->bytes > 0) {
+    return ps_fail(PSERVER_ERR_BAD_VALUE, "\"%s\": expected data; received NULL", name);
+  }
+  if (tensor->rank == PSERVER_RANK_OF_PARAMETER) return PSERVER_OK;
+  if (tensor->rank < 0 || tensor->rank > PSERVER_RANK_MAX) {
+    ps_fail(PSERVER_ERR_BAD_SHAPE, "\"%s\": expected at most %d dimensions; received %d", name,
+            PSERVER_RANK_MAX, (int)tensor->rank);
+    ps_detail_text("parameter", name);
+    ps_detail_text("expected", "at most 32 dimensions");
+    return ps_detail_signed("received", tensor->rank);
+  }
+  return PSERVER_OK;
+}
+
+static bool has_shape(const pserver_tensor *tensor, const uint64_t *shape, int32_t rank) {
+  if (tensor->rank == PSERVER_RANK_OF_PARAMETER) return true;
+  if (tensor->rank != rank) return false;
+  for (int32_t axis = 0; axis < rank; axis++) {
+    if (tensor->shape[axis] != shape[axis]) return false;
+  }
+  return true;
+}
+
+/** Bytes of the text of a shape: one of more dimensions than usual is cut. */
+enum { SHAPE_TEXT = 128 };
+
+/** Writes the sizes, separated by commas, ended with three dots if they are cut. */
+static void write_shape(char text[SHAPE_TEXT], const uint64_t *shape, int32_t rank) {
+  static const char cut[] = "...";
+  size_t used = 0;
+  text[0] = '\0';
+  for (int32_t axis = 0; axis < rank; axis++) {
+    size_t room = SHAPE_TEXT - sizeof cut - used;
+    int size = snprintf(text + used, room, "%s%" PRIu64, axis > 0 ? "," : "", shape[axis]);
+    if (size < 0 || (size_t)size >= room) {
+      memcpy(text + used, cut, sizeof cut);
+      return;
+    }
+    used += (size_t)size;
+  }
+}
+
+pserver_status ps_fail_shape(const char *name, const char *expected, const pserver_tensor *received) {
+  char received_shape[SHAPE_TEXT];
+  write_shape(received_shape, received->shape, received->rank);
+  ps_fail(PSERVER_ERR_BAD_SHAPE, "\"%s\": shape: expected %s; received [%s]", name, expected,
+          received_shape);
+  ps_detail_text("parameter", name);
+  ps_detail_text("expected", expected);
+  return ps_detail_shape("received", received->shape, received->rank);
+}
+
+pserver_status ps_fit_tensor(const struct parameter *parameter, const pserver_tensor *tensor,
+                             const uint64_t *shape, int32_t rank, uint64_t elements) {
+  pserver_status status = ps_check_tensor(parameter->name, tensor);
+  if (status != PSERVER_OK) return status;
+  if (tensor->dtype != parameter->dtype) {
+    ps_fail(PSERVER_ERR_BAD_DTYPE, "\"%s\": expected %s; received %s", parameter->name,
+            ps_dtype_name(parameter->dtype), ps_dtype_name(tensor->dtype));
+    return ps_detail_mismatch(parameter->name, ps_dtype_name(parameter->dtype),
+                              ps_dtype_name(tensor->dtype));
+  }
+  if (!has_shape(tensor, shape, rank)) {
+    char expected_shape[SHAPE_TEXT];
+    char received_shape[SHAPE_TEXT];
+    write_shape(expected_shape, shape, rank);
+    write_shape(received_shape, tensor->shape, tensor->rank);
+    ps_fail(PSERVER_ERR_BAD_SHAPE, "\"%s\": expected shape [%s]; received [%s]", parameter->name,
+            expected_shape, received_shape);
+    ps_detail_text("parameter", parameter->name);
+    ps_detail_shape("expected", shape, rank);
+    return ps_detail_shape("received", tensor->shape, tensor->rank);
+  }
+  uint64_t expected = elements * ps_dtype_bytes(parameter->dtype);
+  return tensor->bytes == expected ? PSERVER_OK : bad_bytes(parameter->name, expected, tensor->bytes);
+}
+
+pserver_status ps_check_finite(const struct parameter *parameter, pserver_encoding encoding,
+                               const void *data, uint64_t elements) {
+  pserver_dtype dtype = parameter->dtype;
+  if (parameter->allows_non_finite || ps_stays_finite(dtype, encoding, data, elements)) {
+    return PSERVER_OK;
+  }
+  uint64_t index;
+  double received = ps_first_non_finite(dtype, encoding, data, &index);
+  bool is_encoded = isfinite(received);
+  ps_fail(PSERVER_ERR_NON_FINITE,
+          "\"%s\": expected finite values; received %g%s%s%s as element %" PRIu64
+          ". Declare it with allowNonFinite to take them",
+          parameter->name, received, is_encoded ? ", an infinity as " : "",
+          is_encoded ? ps_encoding_name(encoding) : "", is_encoded ? "," : "", index);
+  ps_detail_text("parameter", parameter->name);
+  ps_detail_text("expected", "finite values");
+  ps_detail_number("received", received);
+  return ps_detail_whole("index", index);
+}
+
+void ps_cut_into_blocks(const struct parameter_update *update, struct update_source *sources) {
+  const struct parameter *parameter = update->parameter;
+  const struct layout *layout = &parameter->layout;
+  size_t element = ps_dtype_bytes(parameter->dtype);
+  for (uint64_t i = 0; i < layout->blocks; i++) {
+    uint64_t start = i * layout->block_elements;
+    uint64_t elements = ps_block_elements(parameter, i);
+    sources[i] = (struct update_source){
+        .update = update,
+        .index = (uint32_t)i,
+        .shard = (unsigned)((layout->first_shard + i) % layout->shards),
+        .values = update->data + start * element,
+        .start = start,
+        .elements = elements,
+        .data_bytes = elements * ps_encoded_bytes(parameter->dtype, update->encoding),
+    };
+  }
+}
+
+pserver_status ps_send_call(struct call *call, struct call_updates *updates) {
+  if (updates->count == 0) return PSERVER_OK;
+  pserver_status status = ps_send_sources(call, updates);
+  if (ps_reaction_to(status) != PS_REACTION_LOOK_UP) return status;
+  /* Initialized anew since it was looked up: the next call is to look again. */
+  struct failure failure = *ps_last_failure();
+  for (size_t i = 0; i < updates->count; i++) {
+    struct parameter *parameter = updates->sources[i].update->parameter;
+    ps_forget_parameters(call->client, &parameter, 1);
+  }
+  return ps_fail_with(&failure);
+}
+
+pserver_status ps_send_updates(struct call *call, struct parameter_update *updates, size_t count,
+                               struct ps_call_mode mode) {
+  size_t total = 0;
+  for (size_t i = 0; i < count; i++) total += updates[i].parameter->layout.blocks;
+  struct call_updates sent = {.count = total, .mode = mode};
+  sent.sources = calloc(total, sizeof(struct update_source));
+  if (sent.sources == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu blocks", total);
+  struct update_source *sources = sent.sources;
+  for (size_t i = 0; i < count; i++) {
+    ps_cut_into_blocks(&updates[i], sources);
+    sources += updates[i].parameter->layout.blocks;
+  }
+  pserver_status status = ps_send_call(call, &sent);
+  free(sent.sources);
+  return status;
+}

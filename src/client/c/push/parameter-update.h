@@ -1,0 +1,58 @@
+#ifndef PUSH_PARAMETER_UPDATE_H
+#define PUSH_PARAMETER_UPDATE_H
+
+#include <pserver.h>
+
+#include "calls/parameter.h"
+#include "push/update-source.h"
+
+struct call;
+
+enum operation { UPDATE_INIT, UPDATE_SET, UPDATE_MIX, UPDATE_GRADIENT, UPDATE_CLOCK };
+
+/** What a call does to one parameter; a clock, which tells shards of a step, has none. */
+struct parameter_update {
+  enum operation operation;
+  struct parameter *parameter;
+  /** All elements of the tensor, or of the part; any alignment. */
+  const uint8_t *data;
+  pserver_encoding encoding;
+  /** L2 norm of all elements that the call sends of the parameter, as they travel, if it has to be known. */
+  bool has_norm;
+  double norm;
+  double alpha;
+  double beta;
+  bool has_rate;
+  double rate;
+  /** The trainer's step; 0 in a job without. */
+  uint64_t step;
+  /** Versions of the blocks at the last pull, 0 where none was; NULL if they do not matter. */
+  const uint64_t *seen;
+};
+
+/**
+ * Checks a tensor that a caller gave for a parameter. BAD_VALUE, BAD_DTYPE, BAD_SHAPE, BAD_LENGTH. With a
+ * `parameter`, it must fit that; `shape` and `rank` then are what is expected.
+ */
+pserver_status ps_check_tensor(const char *name, const pserver_tensor *tensor);
+pserver_status ps_fit_tensor(const struct parameter *parameter, const pserver_tensor *tensor,
+                             const uint64_t *shape, int32_t rank, uint64_t elements);
+
+/** BAD_SHAPE for a shape that no parameter can have; `expected` says what is. */
+pserver_status ps_fail_shape(const char *name, const char *expected, const pserver_tensor *received);
+
+/** NON_FINITE if an element is not, maybe only as it travels, and the parameter does not allow that. */
+pserver_status ps_check_finite(const struct parameter *parameter, pserver_encoding encoding,
+                               const void *data, uint64_t elements);
+
+/** The source of each block of the update's parameter; `sources` has room for them. */
+void ps_cut_into_blocks(const struct parameter_update *update, struct update_source *sources);
+
+/** Sends all blocks of updates. STALE_EPOCH forgets their parameters. */
+pserver_status ps_send_updates(struct call *call, struct parameter_update *updates, size_t count,
+                               struct ps_call_mode mode);
+
+/** Sends blocks that were cut already; as ps_send_sources(). STALE_EPOCH forgets their parameters. */
+pserver_status ps_send_call(struct call *call, struct call_updates *updates);
+
+#endif

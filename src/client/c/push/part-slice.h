@@ -1,0 +1,42 @@
+#ifndef PUSH_PART_SLICE_H
+#define PUSH_PART_SLICE_H
+
+#include "push/parameter-update.h"
+#include "wire/envelope.h"
+
+/**
+ * Some elements of one block, as one message carries them: rows of the block, and of these all elements
+ * or those at some offsets. An element of the caller's tensor is found for each: that of row i and
+ * offset j is element `row_from[i] + inner_from[j]` of it, or `row_from[i] + j` where `inner_from` is NULL.
+ */
+struct part_slice {
+  /** Numbers of rows, and offsets in a row, ascending, as they travel; `inner` NULL: whole rows. */
+  const uint32_t *rows;
+  size_t row_count;
+  const uint32_t *inner;
+  size_t inner_count;
+  const uint64_t *row_from;
+  const uint64_t *inner_from;
+  /** Elements that a row of the slice has. */
+  uint64_t width;
+  /** Whether it is the block, all of it, which travels without an index. */
+  bool is_whole_block;
+};
+
+/** Bytes before the elements of a part. */
+size_t ps_part_index_bytes(size_t row_count, size_t inner_count);
+
+/** The same of a slice as it travels: none before a whole block. */
+size_t ps_slice_index_bytes(const struct part_slice *slice);
+
+/** The entry `part` of a message. */
+void ps_write_part_entry(struct draft *draft, const struct part_slice *slice);
+
+/** The index where tensor bytes begin; returns the bytes it took. */
+size_t ps_write_part_index(const struct part_slice *slice, uint8_t *target);
+
+/** Index and elements as they travel. */
+void ps_write_part(const struct part_slice *slice, const struct parameter_update *update,
+                   uint8_t *target);
+
+#endif

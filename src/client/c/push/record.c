@@ -1,0 +1,133 @@
+/* Journal records as messages. */
+#include "push/record.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "push/part-slice.h"
+#include "wire/crc32.h"
+#include "wire/dtypes.h"
+#include "wire/encodings.h"
+
+/** Bytes that are copied before their checksum is taken: they are still in the first cache. */
+#define CHUNK_BYTES 16384
+
+static const char *verb_of(enum operation operation) {
+  if (operation == UPDATE_INIT) return "init";
+  return operation == UPDATE_SET ? "set" : "push";
+}
+
+void ps_record_subject(const struct client *client, const struct update_source *source,
+                       char subject[SUBJECT_SIZE]) {
+  if (source->update->operation == UPDATE_CLOCK) {
+    snprintf(subject, SUBJECT_SIZE, "ps.%s.log.%u.trainer.%s.clock", client->job, source->shard,
+             client->id);
+    return;
+  }
+  snprintf(subject, SUBJECT_SIZE, "ps.%s.log.%u.trainer.%s.%s.%s.%u", client->job, source->shard,
+           client->id, verb_of(source->update->operation), source->update->parameter->token,
+           (unsigned)source->index);
+}
+
+static void write_init_entries(struct draft *draft, const struct update_source *source) {
+  const struct parameter *parameter = source->update->parameter;
+  ps_draft_key(draft, "shape");
+  ps_pack_list(draft, (size_t)parameter->rank);
+  for (int32_t axis = 0; axis < parameter->rank; axis++) ps_pack_whole(draft, parameter->shape[axis]);
+  ps_draft_whole(draft, "start", source->start);
+  ps_draft_whole(draft, "count", source->elements);
+  ps_draft_key(draft, "config");
+  ps_pack_raw(draft, parameter->config, parameter->config_bytes);
+}
+
+uint64_t ps_seen_version(const struct update_source *source) {
+  const struct parameter_update *update = source->update;
+  /* Within a step no gradient is behind another. */
+  if (update->seen == NULL || update->step > 0) return 0;
+  return __atomic_load_n(&update->seen[source->index], __ATOMIC_RELAXED);
+}
+
+static void write_push_entries(struct draft *draft, const struct update_source *source, uint64_t seen) {
+  const struct parameter_update *update = source->update;
+  const char *encoding = ps_encoding_name(update->encoding);
+  if (update->has_norm) ps_draft_number(draft, "norm", update->norm);
+  if (update->operation == UPDATE_MIX) {
+    ps_draft_text(draft, "op", "mix");
+    ps_draft_number(draft, "alpha", update->alpha);
+    ps_draft_number(draft, "beta", update->beta);
+  } else {
+    ps_draft_text(draft, "op", "grad");
+    if (update->has_rate) ps_draft_number(draft, "lr", update->rate);
+    if (update->step > 0) ps_draft_whole(draft, "step", update->step);
+    if (seen > 0) ps_draft_whole(draft, "seen", seen);
+  }
+  if (encoding != NULL) ps_draft_text(draft, "encoding", encoding);
+  if (source->slice != NULL && !source->slice->is_whole_block) ps_write_part_entry(draft, source->slice);
+}
+
+void ps_write_record_entries(struct draft *draft, const struct update_source *source,
+                             const struct record_head *head, const char *reply) {
+  const struct parameter *parameter = source->update->parameter;
+  ps_draft_whole(draft, "session", head->session);
+  ps_draft_whole(draft, "n", head->n);
+  ps_draft_whole(draft, "done", head->done);
+  ps_draft_text(draft, "reply", reply);
+  if (source->update->operation == UPDATE_CLOCK) {
+    ps_draft_whole(draft, "step", source->update->step);
+    return;
+  }
+  ps_draft_whole(draft, "epoch", parameter->epoch);
+  ps_draft_text(draft, "dtype", ps_dtype_name(parameter->dtype));
+  if (source->update->operation == UPDATE_INIT) write_init_entries(draft, source);
+  else if (source->update->operation != UPDATE_SET) write_push_entries(draft, source, head->seen);
+}
+
+/** Copies elements as they travel; the checksum of what came before goes on over them. */
+static uint32_t copy_elements(uint8_t *target, const uint8_t *from, uint64_t elements,
+                              const struct parameter_update *update, uint32_t crc) {
+  size_t from_bytes = ps_dtype_bytes(update->parameter->dtype);
+  size_t to_bytes = ps_encoded_bytes(update->parameter->dtype, update->encoding);
+  uint64_t chunk = CHUNK_BYTES / from_bytes;
+  for (uint64_t start = 0; start < elements; start += chunk) {
+    size_t n = (size_t)(elements - start < chunk ? elements - start : chunk);
+    uint8_t *to = target + start * to_bytes;
+    if (update->encoding == PSERVER_AS_IS) memcpy(to, from + start * from_bytes, n * from_bytes);
+    else ps_encode_elements(update->encoding, from + start * from_bytes, n, to);
+    crc = ps_crc32_update(crc, to, n * to_bytes);
+  }
+  return crc;
+}
+
+static void fill_message(const struct draft *draft, const struct update_source *source, uint8_t *bytes) {
+  uint8_t *target = bytes + draft->buffer.size;
+  memcpy(bytes, draft->buffer.data, draft->buffer.size);
+  if (source->update->operation == UPDATE_CLOCK) return;
+  uint32_t crc = ps_draft_crc(draft);
+  if (source->slice == NULL) {
+    crc = copy_elements(target, source->values, source->elements, source->update, crc);
+  } else {
+    ps_write_part(source->slice, source->update, target);
+    crc = ps_crc32_update(crc, target, source->data_bytes);
+  }
+  ps_seal_message(bytes, crc);
+}
+
+pserver_status ps_write_record(struct client *client, const struct update_source *source,
+                               const struct record_head *head, struct buffer *buffer, size_t *bytes) {
+  char reply[INBOX_SIZE + 16];
+  struct draft draft;
+  snprintf(reply, sizeof reply, "%s.applied", client->inbox);
+  ps_draft_begin(&draft);
+  ps_write_record_entries(&draft, source, head, reply);
+  pserver_status status = source->update->operation == UPDATE_CLOCK
+                              ? ps_draft_end(&draft)
+                              : ps_draft_end_with_data(&draft, source->data_bytes);
+  if (status == PSERVER_OK) {
+    *bytes = draft.buffer.size + source->data_bytes;
+    *buffer = ps_pool_take(&client->sender.pool, *bytes);
+    if (buffer->bytes != NULL) fill_message(&draft, source, buffer->bytes);
+    else status = ps_fail(PSERVER_ERR_INTERNAL, "no memory for a message");
+  }
+  ps_draft_release(&draft);
+  return status;
+}

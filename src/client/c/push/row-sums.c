@@ -1,0 +1,109 @@
+/* Rows of gradients: repeated ones are added up before they are sent. */
+#include "push/row-sums.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "errors/details.h"
+#include "errors/errors.h"
+#include "wire/dtypes.h"
+
+#define ADD(type)                                      \
+  do {                                                 \
+    type sum;                                          \
+    type value;                                        \
+    memcpy(&sum, target + i * sizeof sum, sizeof sum); \
+    memcpy(&value, from + i * sizeof sum, sizeof sum); \
+    sum += value;                                      \
+    memcpy(target + i * sizeof sum, &sum, sizeof sum); \
+  } while (0)
+
+/** Unsigned, so that signed elements wrap around, too. */
+static void add_row(pserver_dtype dtype, uint8_t *target, const uint8_t *from, uint64_t elements) {
+  for (uint64_t i = 0; i < elements; i++) {
+    if (dtype == PSERVER_FLOAT32) ADD(float);
+    else if (dtype == PSERVER_FLOAT64) ADD(double);
+    else if (ps_dtype_bytes(dtype) == 4) ADD(uint32_t);
+    else ADD(uint64_t);
+  }
+}
+
+struct place {
+  uint64_t row;
+  size_t place;
+};
+
+static int compare(const void *a, const void *b) {
+  const struct place *left = a;
+  const struct place *right = b;
+  if (left->row != right->row) return left->row < right->row ? -1 : 1;
+  return left->place < right->place ? -1 : left->place > right->place;
+}
+
+static pserver_status normalize(const struct parameter *parameter, const int64_t *rows, size_t count,
+                                struct place *places, bool *is_ascending) {
+  int64_t size = (int64_t)parameter->shape[0];
+  *is_ascending = true;
+  for (size_t i = 0; i < count; i++) {
+    if (rows[i] < -size || rows[i] >= size) {
+      char expected[80];
+      snprintf(expected, sizeof expected, "whole numbers from %" PRId64 " to %" PRId64, -size, size - 1);
+      ps_fail(PSERVER_ERR_BAD_INDEX, "\"%s\": rows: expected %s; received %" PRId64, parameter->name,
+              expected, rows[i]);
+      ps_detail_text("parameter", parameter->name);
+      ps_detail_whole("dimension", 0);
+      ps_detail_text("expected", expected);
+      return ps_detail_number("received", (double)rows[i]);
+    }
+    places[i] = (struct place){(uint64_t)(rows[i] < 0 ? rows[i] + size : rows[i]), i};
+    if (i > 0 && places[i].row <= places[i - 1].row) *is_ascending = false;
+  }
+  return PSERVER_OK;
+}
+
+static void add_up(const struct parameter *parameter, const struct place *places, size_t count,
+                   const uint8_t *values, struct row_sums *sums) {
+  uint64_t width = ps_row_elements(parameter);
+  size_t row_bytes = (size_t)width * ps_dtype_bytes(parameter->dtype);
+  for (size_t i = 0; i < count; i++) {
+    const uint8_t *from = values + places[i].place * row_bytes;
+    if (i > 0 && places[i].row == places[i - 1].row) {
+      add_row(parameter->dtype, sums->sums + (sums->count - 1) * row_bytes, from, width);
+      continue;
+    }
+    /* The first one is copied: adding it to 0 would lose the sign of a negative zero. */
+    memcpy(sums->sums + sums->count * row_bytes, from, row_bytes);
+    sums->rows[sums->count++] = places[i].row;
+  }
+}
+
+pserver_status ps_sum_rows(const struct parameter *parameter, const int64_t *rows, size_t count,
+                           const void *values, struct row_sums *sums) {
+  if (count == 0) return PSERVER_OK;
+  bool is_ascending = true;
+  struct place *places = malloc(count * sizeof *places);
+  sums->rows = malloc(count * sizeof *sums->rows);
+  pserver_status status = places == NULL || sums->rows == NULL
+                              ? ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu rows", count)
+                              : normalize(parameter, rows, count, places, &is_ascending);
+  if (status == PSERVER_OK && is_ascending) {
+    for (size_t i = 0; i < count; i++) sums->rows[i] = places[i].row;
+    sums->count = count;
+    sums->values = values;
+  } else if (status == PSERVER_OK) {
+    qsort(places, count, sizeof *places, compare);
+    sums->sums = malloc(count * (size_t)ps_row_elements(parameter) * ps_dtype_bytes(parameter->dtype));
+    if (sums->sums == NULL) status = ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu rows", count);
+    else add_up(parameter, places, count, values, sums);
+    sums->values = sums->sums;
+  }
+  free(places);
+  return status;
+}
+
+void ps_row_sums_release(struct row_sums *sums) {
+  free(sums->rows);
+  free(sums->sums);
+}

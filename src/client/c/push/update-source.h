@@ -1,0 +1,37 @@
+#ifndef PUSH_UPDATE_SOURCE_H
+#define PUSH_UPDATE_SOURCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/block-update.h"
+
+struct parameter_update;
+struct part_slice;
+
+/** What one block update is made of: a tensor, the part of it that is one block, or a clock. */
+struct update_source {
+  /** What it does, to which parameter. */
+  const struct parameter_update *update;
+  uint32_t index;
+  unsigned shard;
+  /** Its elements: `elements` of them at `values`, or as the slice says. */
+  const uint8_t *values;
+  uint64_t start;
+  uint64_t elements;
+  const struct part_slice *slice;
+  /** Bytes of its index and elements as they travel. */
+  size_t data_bytes;
+};
+
+/** The block updates of one call, which fails or succeeds as one. */
+struct call_updates {
+  struct update_source *sources;
+  size_t count;
+  struct ps_call_mode mode;
+  /** Set by the call: gradients whose step had closed, where that is no error. */
+  size_t late;
+};
+
+#endif

@@ -1,0 +1,218 @@
+/* How a client comes to its connection. cnats cannot be told to stop connecting, so for a thread that uses
+ * a canceller it connects on a thread of its own. */
+#include "wire/connecting.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "calls/call.h"
+#include "errors/details.h"
+#include "wire/clock.h"
+#include "wire/connection.h"
+#include "wire/settings.h"
+
+#define PAUSE_MS 50
+#define PAUSE_MS_MAX 500
+#define ADDRESS_SIZE 256
+
+/** What connecting needs, all of it its own: the caller may have left. */
+struct connecting {
+  struct client *client;
+  natsOptions *made;
+  char address[ADDRESS_SIZE];
+  int64_t attempt_timeout_ms;
+  int64_t ends_at_ms;
+  /** What came of it; code OK for a connection. */
+  struct failure failure;
+
+  /** Guards the rest; used only if it has a thread of its own. */
+  pthread_mutex_t lock;
+  pthread_cond_t news;
+  bool is_done;
+  /** The caller has left: what was made is to be closed, and this freed. */
+  bool is_abandoned;
+};
+
+static bool is_abandoned(struct connecting *connecting) {
+  pthread_mutex_lock(&connecting->lock);
+  bool is = connecting->is_abandoned;
+  pthread_mutex_unlock(&connecting->lock);
+  return is;
+}
+
+/** Waits before another attempt; false if there is no time for one. */
+static bool pause_between(struct connecting *connecting, int64_t *pause_ms) {
+  int64_t delay_ms = ps_varied_ms(*pause_ms);
+  if (ps_now_ms() + delay_ms >= connecting->ends_at_ms || is_abandoned(connecting)) return false;
+  *pause_ms = ps_doubled_ms(*pause_ms, PAUSE_MS_MAX);
+  nats_Sleep(delay_ms);
+  return true;
+}
+
+static pserver_status connect_failure(natsStatus status, const char *address) {
+  const char *detail = nats_GetLastError(NULL);
+  if (status == NATS_CONNECTION_AUTH_FAILED || status == NATS_NOT_PERMITTED) {
+    ps_fail(PSERVER_ERR_DENIED, "the broker at %s refuses the credentials: %s", address,
+            detail == NULL ? natsStatus_GetText(status) : detail);
+  } else if (status == NATS_SECURE_CONNECTION_WANTED) {
+    ps_fail(PSERVER_ERR_NO_TLS,
+            "the broker at %s offers no TLS, which tls:// or a certificate file asks for: nothing "
+            "was sent to it; give nats:// if the connection may be read by others",
+            address);
+  } else if (status == NATS_SSL_ERROR && detail != NULL && strstr(detail, ":depth=") != NULL) {
+    /* Of a certificate that is refused cnats tells where in its chain. */
+    ps_fail(PSERVER_ERR_NO_TLS, "the certificate of the broker at %s is refused: %s", address, detail);
+  } else {
+    ps_fail(PSERVER_ERR_NO_BROKER,
+            "no broker answers at %s (%s): start nats-server with JetStream there, or give its "
+            "address as url or in PSERVER_URL",
+            address, natsStatus_GetText(status));
+  }
+  return ps_detail_text("servers", address);
+}
+
+static pserver_status connect_until(struct connecting *connecting) {
+  int64_t pause_ms = PAUSE_MS;
+  while (true) {
+    int64_t left = connecting->ends_at_ms - ps_now_ms();
+    int64_t attempt_ms = connecting->attempt_timeout_ms;
+    natsOptions_SetTimeout(connecting->made, left < attempt_ms ? (left > 1 ? left : 1) : attempt_ms);
+    natsStatus status = natsConnection_Connect(&connecting->client->connection, connecting->made);
+    if (status == NATS_OK) return PSERVER_OK;
+    pserver_status failed = connect_failure(status, connecting->address);
+    if (!pserver_is_retryable(failed) || !pause_between(connecting, &pause_ms)) return failed;
+  }
+}
+
+/** Waits until the broker knows the inbox, so that whoever answers finds it, also on a new connection. */
+static natsStatus await_inbox(struct connecting *connecting) {
+  int64_t pause_ms = PAUSE_MS;
+  while (true) {
+    int64_t left = connecting->ends_at_ms - ps_now_ms();
+    natsStatus status = natsConnection_FlushTimeout(connecting->client->connection, left > 1 ? left : 1);
+    bool is_final = status == NATS_OK || status == NATS_CONNECTION_CLOSED;
+    if (is_final || !pause_between(connecting, &pause_ms)) return status;
+  }
+}
+
+static pserver_status subscribe(struct connecting *connecting) {
+  natsStatus status = ps_subscribe_inbox(connecting->client);
+  if (status == NATS_OK) status = await_inbox(connecting);
+  if (status == NATS_OK) return PSERVER_OK;
+  return ps_fail(PSERVER_ERR_NO_BROKER, "subscribing to the inbox: %s", natsStatus_GetText(status));
+}
+
+static pserver_status connect_now(struct connecting *connecting) {
+  struct client *client = connecting->client;
+  pserver_status status = PSERVER_OK;
+  /* The connection's own, until it says that it is closed. */
+  ps_client_retain(client);
+  if (ps_set_handlers(connecting->made, client) != NATS_OK) {
+    status = ps_fail(PSERVER_ERR_INTERNAL, "no memory for a connection");
+  }
+  if (status == PSERVER_OK) status = connect_until(connecting);
+  if (status != PSERVER_OK) {
+    ps_client_release(client);
+    return status;
+  }
+  status = subscribe(connecting);
+  if (status == PSERVER_OK) return status;
+  struct failure failure = *ps_last_failure();
+  ps_disconnect(client);
+  return ps_fail_with(&failure);
+}
+
+static void connecting_free(struct connecting *connecting) {
+  ps_client_release(connecting->client);
+  natsOptions_Destroy(connecting->made);
+  pthread_cond_destroy(&connecting->news);
+  pthread_mutex_destroy(&connecting->lock);
+  free(connecting);
+}
+
+static void *connect_apart(void *closure) {
+  struct connecting *connecting = closure;
+  pserver_status status = connect_now(connecting);
+  pthread_mutex_lock(&connecting->lock);
+  if (status != PSERVER_OK) connecting->failure = *ps_last_failure();
+  connecting->is_done = true;
+  bool is_left = connecting->is_abandoned;
+  pthread_cond_signal(&connecting->news);
+  pthread_mutex_unlock(&connecting->lock);
+  if (is_left) {
+    if (status == PSERVER_OK) ps_disconnect(connecting->client);
+    connecting_free(connecting);
+  }
+  nats_ReleaseThreadMemory();
+  return NULL;
+}
+
+/** Waits for the other thread; ABORTED leaves `connecting` to it. */
+static pserver_status await_connection(struct connecting *connecting) {
+  struct cancellable cancellable;
+  ps_cancellable_enter(&cancellable, &connecting->lock, &connecting->news);
+  pthread_mutex_lock(&connecting->lock);
+  while (!connecting->is_done && !cancellable.is_cancelled) {
+    ps_condition_wait(&connecting->news, &connecting->lock, NEVER_MS);
+  }
+  bool is_done = connecting->is_done;
+  pthread_mutex_unlock(&connecting->lock);
+  ps_cancellable_leave(&cancellable);
+  if (!is_done) {
+    pthread_mutex_lock(&connecting->lock);
+    is_done = connecting->is_done;
+    connecting->is_abandoned = !is_done;
+    pthread_mutex_unlock(&connecting->lock);
+  }
+  if (!is_done) return ps_fail(PSERVER_ERR_ABORTED, "pserver_connect: aborted by the caller");
+  pserver_status status =
+      connecting->failure.code == PSERVER_OK ? PSERVER_OK : ps_fail_with(&connecting->failure);
+  connecting_free(connecting);
+  return status;
+}
+
+static pserver_status connect_on_thread(struct connecting *connecting) {
+  pthread_t thread;
+  int error = pthread_create(&thread, NULL, connect_apart, connecting);
+  if (error != 0) {
+    connecting_free(connecting);
+    return ps_fail(PSERVER_ERR_INTERNAL, "no thread for connecting: error %d", error);
+  }
+  pthread_detach(thread);
+  return await_connection(connecting);
+}
+
+static pserver_status prepare(struct client *client, const pserver_options *options, int64_t ends_at_ms,
+                              struct connecting **prepared) {
+  char name[JOB_BYTES_MAX + ID_SIZE + 16];
+  struct connecting *made = calloc(1, sizeof *made);
+  if (made == NULL || pthread_mutex_init(&made->lock, NULL) != 0 ||
+      ps_condition_init(&made->news) != 0) {
+    free(made);
+    return ps_fail(PSERVER_ERR_INTERNAL, "no memory for a connection");
+  }
+  ps_client_retain(client);
+  made->client = client;
+  made->attempt_timeout_ms = options->attempt_timeout_ms;
+  made->ends_at_ms = ends_at_ms;
+  ps_shown_address(options, made->address, sizeof made->address);
+  snprintf(name, sizeof name, "pserver %s %s", client->job, client->trainer);
+  pserver_status status = ps_make_nats_options(options, name, &made->made);
+  if (status == PSERVER_OK) *prepared = made;
+  else connecting_free(made);
+  return status;
+}
+
+pserver_status ps_connect(struct client *client, const pserver_options *options, int64_t ends_at_ms) {
+  struct connecting *connecting = NULL;
+  pserver_status status = prepare(client, options, ends_at_ms, &connecting);
+  if (status != PSERVER_OK) return status;
+  client->is_connected = true;
+  client->connections = 1;
+  if (ps_uses_canceller()) return connect_on_thread(connecting);
+  status = connect_now(connecting);
+  struct failure failure = *ps_last_failure();
+  connecting_free(connecting);
+  return status == PSERVER_OK ? status : ps_fail_with(&failure);
+}

@@ -1,0 +1,125 @@
+/* Values of messages as JSON. */
+#include "wire/json.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "wire/utf8.h"
+
+#define REPLACEMENT "\xef\xbf\xbd"
+/** From here on float64 has no odd numbers. */
+#define WHOLE_MAX 9007199254740992.0
+
+static void append(struct json *json, const void *bytes, size_t count) {
+  if (json->is_full || count >= json->room - json->used) {
+    json->is_full = true;
+    return;
+  }
+  memcpy(json->bytes + json->used, bytes, count);
+  json->used += count;
+  json->bytes[json->used] = '\0';
+}
+
+void ps_json_raw(struct json *json, const char *text) { append(json, text, strlen(text)); }
+
+static void append_control(struct json *json, uint8_t byte) {
+  char escaped[8];
+  snprintf(escaped, sizeof escaped, "\\u%04x", byte);
+  ps_json_raw(json, escaped);
+}
+
+void ps_json_text(struct json *json, const void *text, size_t bytes) {
+  const uint8_t *at = text;
+  const uint8_t *end = at + bytes;
+  ps_json_raw(json, "\"");
+  while (at < end && !json->is_full) {
+    size_t taken = ps_utf8_sequence(at, (size_t)(end - at));
+    if (ps_is_nul_of_name(at, (size_t)(end - at))) {
+      append_control(json, 0);
+      taken = 2;
+    } else if (taken == 0) {
+      ps_json_raw(json, REPLACEMENT);
+      taken = 1;
+    } else if (*at < 0x20 || *at == 0x7f) {
+      append_control(json, *at);
+    } else {
+      if (*at == '"' || *at == '\\') ps_json_raw(json, "\\");
+      append(json, at, taken);
+    }
+    at += taken;
+  }
+  ps_json_raw(json, "\"");
+}
+
+void ps_json_whole(struct json *json, uint64_t number) {
+  char text[24];
+  snprintf(text, sizeof text, "%" PRIu64, number);
+  ps_json_raw(json, text);
+}
+
+void ps_json_number(struct json *json, double number) {
+  char text[32];
+  bool is_whole = floor(number) == number && fabs(number) < WHOLE_MAX;
+  if (!isfinite(number)) snprintf(text, sizeof text, "null");
+  else snprintf(text, sizeof text, is_whole ? "%.0f" : "%.17g", number);
+  ps_json_raw(json, text);
+}
+
+void ps_json_key(struct json *json, bool is_first, const void *key, size_t bytes) {
+  if (!is_first) ps_json_raw(json, ",");
+  ps_json_text(json, key, bytes);
+  ps_json_raw(json, ":");
+}
+
+static void append_list(struct json *json, const struct value *list) {
+  struct value entry;
+  const uint8_t *at = NULL;
+  ps_json_raw(json, "[");
+  for (bool is_first = true; ps_list_next(list, &at, &entry); is_first = false) {
+    if (!is_first) ps_json_raw(json, ",");
+    ps_json_value(json, &entry);
+  }
+  ps_json_raw(json, "]");
+}
+
+static void append_map(struct json *json, const struct value *map) {
+  struct value key;
+  struct value entry;
+  const uint8_t *at = NULL;
+  ps_json_raw(json, "{");
+  for (bool is_first = true; ps_map_next(map, &at, &key, &entry); is_first = false) {
+    ps_json_key(json, is_first, key.content, key.content_bytes);
+    ps_json_value(json, &entry);
+  }
+  ps_json_raw(json, "}");
+}
+
+void ps_json_value(struct json *json, const struct value *value) {
+  char text[40];
+  switch (value->type) {
+    case VALUE_NIL:
+      ps_json_raw(json, "null");
+      break;
+    case VALUE_BOOLEAN:
+      ps_json_raw(json, value->boolean ? "true" : "false");
+      break;
+    case VALUE_NUMBER:
+      ps_json_number(json, value->number);
+      break;
+    case VALUE_TEXT:
+      ps_json_text(json, value->content, value->content_bytes);
+      break;
+    case VALUE_BYTES:
+      snprintf(text, sizeof text, "%zu bytes", value->content_bytes);
+      ps_json_text(json, text, strlen(text));
+      break;
+    case VALUE_LIST:
+      append_list(json, value);
+      break;
+    case VALUE_MAP:
+      append_map(json, value);
+      break;
+  }
+}

@@ -1,0 +1,199 @@
+/* How to reach and convince the broker: options, else environment, else localhost. */
+#include "wire/settings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "errors/errors.h"
+#include "wire/addresses.h"
+
+#define DEFAULT_URL "nats://127.0.0.1:4222"
+/** A dead broker is noticed after two missed pings. */
+#define PING_INTERVAL_MS 10000
+#define RECONNECT_WAIT_MS 250
+/** A broker that takes nothing for so long is as good as gone; a call may be late by as much. */
+#define WRITE_DEADLINE_MS 5000
+/** One system call for each message of a block, not thirty. */
+#define IO_BUFFER_BYTES (256 * 1024)
+/** What is published while disconnected is repeated by us: cnats need not keep it. */
+#define RECONNECT_BUFFER_BYTES 1024
+
+struct credentials {
+  const char *user;
+  const char *password;
+  const char *token;
+  const char *creds_file;
+  const char *nkey_file;
+  const char *nkey_public;
+};
+
+static const char *from_environment(const char *name) {
+  const char *value = getenv(name);
+  return value == NULL || value[0] == '\0' ? NULL : value;
+}
+
+static const char *address_of(const pserver_options *options) {
+  if (options->url != NULL) return options->url;
+  const char *url = from_environment("PSERVER_URL");
+  if (url == NULL) url = from_environment("NATS_URL");
+  return url == NULL ? DEFAULT_URL : url;
+}
+
+static struct credentials credentials_of(const pserver_options *options,
+                                         const struct addresses *addresses) {
+  if (addresses->user != NULL || addresses->token != NULL) {
+    return (struct credentials){
+        .user = addresses->user, .password = addresses->password, .token = addresses->token};
+  }
+  struct credentials given = {options->user,       options->password,  options->token,
+                              options->creds_file, options->nkey_file, options->nkey_public};
+  if (given.user || given.token || given.creds_file || given.nkey_file) {
+    if (given.user != NULL && given.password == NULL) {
+      /* Only a password may be left to the environment, unless it is another user's. */
+      const char *user = from_environment("NATS_USER");
+      if (user == NULL || strcmp(user, given.user) == 0) {
+        given.password = from_environment("NATS_PASSWORD");
+      }
+    }
+    return given;
+  }
+  return (struct credentials){from_environment("NATS_USER"),  from_environment("NATS_PASSWORD"),
+                              from_environment("NATS_TOKEN"), from_environment("NATS_CREDS"),
+                              from_environment("NATS_NKEY"),  from_environment("NATS_NKEY_PUBLIC")};
+}
+
+static pserver_status nats_failure(natsStatus status, pserver_status code, const char *what) {
+  if (status == NATS_OK) return PSERVER_OK;
+  const char *detail = nats_GetLastError(NULL);
+  return ps_fail(code, "%s: %s%s%s", what, natsStatus_GetText(status), detail == NULL ? "" : ": ",
+                 detail == NULL ? "" : detail);
+}
+
+static pserver_status check_readable(const char *path, const char *what) {
+  if (path == NULL || access(path, R_OK) == 0) return PSERVER_OK;
+  return ps_fail(PSERVER_ERR_IO, "%s: cannot read the file %s", what, path);
+}
+
+static pserver_status set_credentials(natsOptions *made, const struct credentials *with) {
+  pserver_status status = check_readable(with->creds_file, "credentials");
+  if (status == PSERVER_OK) status = check_readable(with->nkey_file, "nkey");
+  if (status != PSERVER_OK) return status;
+  natsStatus set = NATS_OK;
+  if (with->creds_file != NULL) {
+    set = natsOptions_SetUserCredentialsFromFiles(made, with->creds_file, NULL);
+  } else if (with->nkey_file != NULL) {
+    if (with->nkey_public == NULL) {
+      return ps_fail(PSERVER_ERR_BAD_VALUE, "nkey_file: expected its public key as nkey_public, too");
+    }
+    set = natsOptions_SetNKeyFromSeed(made, with->nkey_public, with->nkey_file);
+  } else if (with->user != NULL) {
+    set = natsOptions_SetUserInfo(made, with->user, with->password == NULL ? "" : with->password);
+  } else if (with->token != NULL) {
+    set = natsOptions_SetToken(made, with->token);
+  }
+  return nats_failure(set, PSERVER_ERR_BAD_VALUE, "credentials");
+}
+
+/** The files for TLS: all from the options, or all from the environment. */
+struct tls_files {
+  const char *ca;
+  const char *cert;
+  const char *key;
+};
+
+static bool are_given(const struct tls_files *files) {
+  return files->ca != NULL || files->cert != NULL || files->key != NULL;
+}
+
+static pserver_status find_tls_files(const pserver_options *options, struct tls_files *files) {
+  *files = (struct tls_files){options->tls_ca, options->tls_cert, options->tls_key};
+  if (!are_given(files)) {
+    *files = (struct tls_files){from_environment("NATS_CA"), from_environment("NATS_CERT"),
+                                from_environment("NATS_KEY")};
+  }
+  if ((files->cert == NULL) != (files->key == NULL)) {
+    return ps_fail(PSERVER_ERR_BAD_VALUE, "tls_cert and tls_key: expected both or none; received one");
+  }
+  pserver_status status = check_readable(files->ca, "tls_ca");
+  if (status == PSERVER_OK) status = check_readable(files->cert, "tls_cert");
+  return status == PSERVER_OK ? check_readable(files->key, "tls_key") : status;
+}
+
+/**
+ * Asks for TLS where an address or a file does: cnats then refuses a broker that offers none before it
+ * sends a password, at every connection. Without the file of an authority it trusts the system's.
+ */
+static pserver_status set_tls(natsOptions *made, const pserver_options *options,
+                              const struct addresses *addresses) {
+  struct tls_files files;
+  pserver_status status = find_tls_files(options, &files);
+  if (status != PSERVER_OK) return status;
+  if (!addresses->wants_tls && !are_given(&files)) return PSERVER_OK;
+  natsStatus set = natsOptions_SetSecure(made, true);
+  if (set == NATS_OK && files.ca != NULL) {
+    set = natsOptions_LoadCATrustedCertificates(made, files.ca);
+  }
+  if (set == NATS_OK && files.cert != NULL) {
+    set = natsOptions_LoadCertificatesChain(made, files.cert, files.key);
+  }
+  /* Of several hosts cnats checks each name by itself, if it was built to; one is always checked. */
+  if (set == NATS_OK && addresses->host != NULL) {
+    set = natsOptions_SetExpectedHostname(made, addresses->host);
+  }
+  return nats_failure(set, PSERVER_ERR_BAD_VALUE, "TLS");
+}
+
+static natsStatus set_behaviour(natsOptions *made, const pserver_options *options, const char *name) {
+  natsStatus set = natsOptions_SetName(made, name);
+  if (set == NATS_OK) set = natsOptions_SetTimeout(made, options->attempt_timeout_ms);
+  if (set == NATS_OK) set = natsOptions_SetMaxReconnect(made, -1);
+  if (set == NATS_OK) set = natsOptions_SetReconnectWait(made, RECONNECT_WAIT_MS);
+  if (set == NATS_OK) set = natsOptions_SetReconnectJitter(made, RECONNECT_WAIT_MS, RECONNECT_WAIT_MS);
+  if (set == NATS_OK) set = natsOptions_SetReconnectBufSize(made, RECONNECT_BUFFER_BYTES);
+  if (set == NATS_OK) set = natsOptions_SetPingInterval(made, PING_INTERVAL_MS);
+  if (set == NATS_OK) set = natsOptions_SetWriteDeadline(made, WRITE_DEADLINE_MS);
+  if (set == NATS_OK) set = natsOptions_SetIOBufSize(made, IO_BUFFER_BYTES);
+  return set;
+}
+
+static pserver_status set_all(natsOptions *made, const pserver_options *options, const char *name,
+                              struct addresses *addresses) {
+  struct credentials credentials = credentials_of(options, addresses);
+  pserver_status status =
+      nats_failure(natsOptions_SetServers(made, addresses->servers, addresses->count),
+                   PSERVER_ERR_BAD_VALUE, "url: expected nats://host:port");
+  if (status == PSERVER_OK) status = set_credentials(made, &credentials);
+  if (status == PSERVER_OK) status = set_tls(made, options, addresses);
+  if (status != PSERVER_OK) return status;
+  return nats_failure(set_behaviour(made, options, name), PSERVER_ERR_BAD_VALUE, "options");
+}
+
+pserver_status ps_make_nats_options(const pserver_options *options, const char *name,
+                                    natsOptions **made) {
+  struct addresses addresses;
+  pserver_status status = ps_read_addresses(address_of(options), &addresses);
+  if (status == PSERVER_OK && natsOptions_Create(made) != NATS_OK) {
+    status = ps_fail(PSERVER_ERR_INTERNAL, "no memory for the connection");
+  }
+  if (status == PSERVER_OK) status = set_all(*made, options, name, &addresses);
+  ps_release_addresses(&addresses);
+  if (status == PSERVER_OK) return status;
+  natsOptions_Destroy(*made);
+  *made = NULL;
+  return status;
+}
+
+void ps_shown_address(const pserver_options *options, char *target, size_t room) {
+  struct addresses addresses;
+  size_t used = 0;
+  target[0] = '\0';
+  if (ps_read_addresses(address_of(options), &addresses) == PSERVER_OK) {
+    for (int i = 0; i < addresses.count && used < room; i++) {
+      int length = snprintf(target + used, room - used, "%s%s", i == 0 ? "" : ",", addresses.servers[i]);
+      used += (size_t)length;
+    }
+  }
+  ps_release_addresses(&addresses);
+}
