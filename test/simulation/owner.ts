@@ -27,8 +27,11 @@ const GENERATION = 1;
 /** Nothing of the journal is retained beyond the snapshots that are kept in any case. */
 const RETAIN_BYTES = 0;
 
-/** More rereads of one record than chance explains. */
-const REREADS_MAX = 20;
+/** Deliveries of one record in a row that may be damaged: an owner takes many for a damaged journal. */
+const DAMAGED_MAX = 3;
+
+/** More rereads of one record than damage explains: one more confirms a record that is stored damaged. */
+const REREADS_MAX = DAMAGED_MAX + 1;
 
 /** Memory for the copies of a cut, without a limit. */
 export const COPY_MEMORY: CopyMemory = {
@@ -158,7 +161,8 @@ export class Owner {
     if (!this.#alive || entry === undefined) return undefined;
     this.#queue.clear();
     this.#deliveries += 1;
-    this.#queue.add(isDamaged ? damaged(entry, this.#deliveries) : entry);
+    const damages = isDamaged && this.#rereads < DAMAGED_MAX;
+    this.#queue.add(damages ? damaged(entry, this.#deliveries) : entry);
     this.#settled = undefined;
     const mayAnswer = this.#core.isServing;
     const stop = this.#queue.fold();
