@@ -28,7 +28,7 @@ export type {
   ShardPositions,
   StatusReply,
 } from "../protocol/lifecycle-messages.ts";
-export type { Position } from "../protocol/outcomes.ts";
+export type { Position } from "../protocol/position.ts";
 export { type Tensor, type TensorLike, zeros } from "../protocol/tensor.ts";
 export { AsyncDifference, type Averaged, elasticAverage, type FloatData } from "./averaging.ts";
 export type {

@@ -20,7 +20,7 @@ import {
 import { type Layout, layoutFromWire } from "./layout.ts";
 import { PARAMETERS_PER_REQUEST_MAX, SHARDS_MAX } from "./limits.ts";
 import { escapeName } from "./names.ts";
-import { type Position, parsePosition } from "./outcomes.ts";
+import { type Position, parsePosition } from "./position.ts";
 import { checkShape } from "./tensor.ts";
 
 /** State of a job or of one parameter: the lifecycle machine's three states. */

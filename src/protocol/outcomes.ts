@@ -4,8 +4,6 @@ import { type Fallback, parseFallbacks } from "./fallback.ts";
 import { asMap, integerField, listField, textField } from "./fields.ts";
 import { parsePosition } from "./position.ts";
 
-export { laterPosition, type Position, parsePosition } from "./position.ts";
-
 /**
  * Result of one record in the fold: applied, giving the block's `version`, or rejected with a code.
  * `seq` is the journal sequence of the record that settled it.

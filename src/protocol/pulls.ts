@@ -10,7 +10,7 @@ import {
 import type { Dtype } from "./dtypes.ts";
 import type { Encoding } from "./encoding/encodings.ts";
 import { dtypeField, encodingField, integerField } from "./fields.ts";
-import { type Position, parsePosition, throwIfError } from "./outcomes.ts";
+import { throwIfError } from "./outcomes.ts";
 import {
   type PartCounts,
   type PartIndex,
@@ -19,6 +19,7 @@ import {
   partIndexBytes,
   writePartIndex,
 } from "./parts.ts";
+import { type Position, parsePosition } from "./position.ts";
 
 /**
  * Asks a block actor for its values under an epoch. It answers once the shard has folded up to

@@ -1,6 +1,6 @@
 import type { ParameterInfo, StatusReply, StatusRequest } from "./lifecycle-messages.ts";
 import { PARAMETERS_PER_REQUEST_MAX } from "./limits.ts";
-import { laterPosition, type Position } from "./outcomes.ts";
+import { laterPosition, type Position } from "./position.ts";
 
 /**
  * Every parameter of a job, ready or not, in the order of names, and the job's state: asks for one

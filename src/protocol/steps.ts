@@ -1,6 +1,7 @@
 import { encodeMessage, type Fields, type Message } from "./codec.ts";
 import { integerField, listField, textField } from "./fields.ts";
-import { type Position, parsePosition, throwIfError } from "./outcomes.ts";
+import { throwIfError } from "./outcomes.ts";
+import { type Position, parsePosition } from "./position.ts";
 import { PULL_WAIT_MS_MAX } from "./pulls.ts";
 
 /**

@@ -8,14 +8,13 @@ import {
   encodeAnswers,
   encodeError,
   encodeOutcomeRequest,
-  laterPosition,
   type Outcome,
   outcomeRow,
   parseAnswers,
   parseOutcomeRequest,
   parseOutcomeRow,
-  parsePosition,
 } from "../../src/protocol/outcomes.ts";
+import { laterPosition, parsePosition } from "../../src/protocol/position.ts";
 import { counter, positive } from "./arbitraries.ts";
 import { codeOf, refusalOf } from "./refusal.ts";
 import { testRefusals } from "./refused-fields.ts";

@@ -12,8 +12,6 @@ import { HANG_MS } from "./limits.ts";
 /** The compiled program; `make programs` makes it. */
 const PROGRAM = join(import.meta.dirname, "../../build/programs/test/e2e/programs/host-process.js");
 
-/** How long a test waits for an event of a host. */
-
 /** Short, so that tests are. */
 const LEASE_MS = 1_000;
 

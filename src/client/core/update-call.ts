@@ -1,6 +1,6 @@
 import { ERROR_CODES, reactionToRejection } from "../../protocol/errors.ts";
 import type { Outcome } from "../../protocol/outcomes.ts";
-import { type BlockUpdate, resetUpdate, type UpdateCall } from "./block-update.ts";
+import type { BlockUpdate, UpdateCall } from "./block-update.ts";
 import type { Failure } from "./failure.ts";
 
 /** Whether every update of the call has its fate. */
@@ -65,21 +65,4 @@ export function unsent(update: BlockUpdate, obstacle: Failure | undefined): void
 /** Something ended the call or the session before every update had its fate; the first end counts. */
 export function ended(call: UpdateCall, end: Failure): void {
   call.end ??= end;
-}
-
-/** Makes a call that is over as if nothing of it had been sent, to be sent once more. */
-export function restartCall(call: UpdateCall): void {
-  call.pending = call.updates.length;
-  call.applied = 0;
-  call.late = 0;
-  call.unknown = 0;
-  call.unsent = 0;
-  call.rejected = undefined;
-  call.rejection = undefined;
-  call.obstacle = undefined;
-  call.end = undefined;
-  for (const update of call.updates) {
-    update.fate = "pending";
-    resetUpdate(update);
-  }
 }

@@ -1,6 +1,7 @@
 import { ensureError, PserverError } from "../../protocol/errors.ts";
 import { type Fallback, lostSince } from "../../protocol/fallback.ts";
-import { encodeOutcomeRequest, type Position, parseAnswers } from "../../protocol/outcomes.ts";
+import { encodeOutcomeRequest, parseAnswers } from "../../protocol/outcomes.ts";
+import type { Position } from "../../protocol/position.ts";
 import type { JobSubjects } from "../../protocol/subjects.ts";
 import { Deadline } from "../timing/deadline.ts";
 import type { Requests } from "../wire/requests.ts";

@@ -1,6 +1,6 @@
 import { type ErrorCode, PserverError } from "../../protocol/errors.ts";
 import { storeRefusalCode } from "../../protocol/jetstream-errors.ts";
-import type { Position } from "../../protocol/outcomes.ts";
+import type { Position } from "../../protocol/position.ts";
 import type { JobSubjects } from "../../protocol/subjects.ts";
 import { type PubAckError, parsePubAck } from "../../transport/pub-ack.ts";
 import type { InboxMessage } from "./wire.ts";

@@ -61,8 +61,6 @@ export class PaddlePrograms {
   }
 }
 
-/** How long a program may run; it is killed then. */
-
 /** What a program wrote. */
 export interface ProgramOutput {
   readonly output: string;
