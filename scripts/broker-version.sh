@@ -3,7 +3,7 @@
 # those of src/broker/broker-version.ts, for set-up, which runs before anything is compiled;
 # test/e2e/broker.test.ts compares the two.
 #
-#   scripts/broker-version.sh 2.12.15      (or sourced, for broker_standing and broker_version)
+#   scripts/broker-version.sh 2.12.15      (or sourced, for broker_support and broker_version)
 
 # broker_version PROGRAM: the version that the program reports, such as 2.12.15; fails if there is none.
 broker_version() {
@@ -13,8 +13,8 @@ broker_version() {
   printf '%s\n' "${BASH_REMATCH[1]}"
 }
 
-# broker_standing VERSION
-broker_standing() {
+# broker_support VERSION
+broker_support() {
   if ! [[ $1 =~ ^v?([0-9]+)\.([0-9]+)\.([0-9]+)([-+].*)?$ ]]; then
     printf 'too-old\n'
     return
@@ -36,6 +36,6 @@ broker_standing() {
 if [[ ${BASH_SOURCE[0]} == "$0" ]]; then
   set -euo pipefail
   for version in "$@"; do
-    broker_standing "$version"
+    broker_support "$version"
   done
 fi

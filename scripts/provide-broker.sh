@@ -19,11 +19,11 @@ fail() {
   exit 1
 }
 
-# standing_of PROGRAM: as broker_standing, or "none" if the program is missing or does not run.
-standing_of() {
+# support_of PROGRAM: as broker_support, or "none" if the program is missing or does not run.
+support_of() {
   local version
   if command -v "$1" >/dev/null && version=$(broker_version "$1"); then
-    broker_standing "$version"
+    broker_support "$version"
   else
     printf 'none\n'
   fi
@@ -103,9 +103,9 @@ provide_broker() {
   if build_broker "$1"; then return; fi
   if [[ -n ${2:-} ]]; then
     warn_about "$2"
-  elif unpack_debian nats-server usr/sbin/nats-server "$program" && [[ $(standing_of "$program") == warned ]]; then
+  elif unpack_debian nats-server usr/sbin/nats-server "$program" && [[ $(support_of "$program") == warned ]]; then
     warn_about "$program"
-  elif ! is_good "$(standing_of "$program")"; then
+  elif ! is_good "$(support_of "$program")"; then
     fail "no broker: install Go 1.21 or newer (https://go.dev/dl) and run this again, or put nats-server 2.12 (https://github.com/nats-io/nats-server/releases) on the PATH, or set PSERVER_NATS_SERVER to one"
   fi
 }

@@ -36,7 +36,7 @@ install_packages() {
 # The broker of tests and of `pserver up`: one that is installed and good, else one in .tools/bin.
 find_or_provide_broker() {
   if [[ -n ${PSERVER_NATS_SERVER:-} ]]; then
-    case $(standing_of "$PSERVER_NATS_SERVER") in
+    case $(support_of "$PSERVER_NATS_SERVER") in
       recommended | supported) ;;
       warned) warn_about "$PSERVER_NATS_SERVER" ;;
       *) fail "PSERVER_NATS_SERVER=$PSERVER_NATS_SERVER: expected nats-server 2.9.4 or newer" ;;
@@ -44,20 +44,20 @@ find_or_provide_broker() {
     return
   fi
   # The places where src/broker/find-broker.ts looks, Debian's among them.
-  local path_broker local_standing path_standing
+  local path_broker local_support path_support
   path_broker=$(PATH="$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin" command -v nats-server || true)
-  local_standing=$(standing_of "$LOCAL_BROKER")
-  path_standing=$(standing_of "${path_broker:-nats-server}")
-  if is_good "$local_standing"; then return; fi
+  local_support=$(support_of "$LOCAL_BROKER")
+  path_support=$(support_of "${path_broker:-nats-server}")
+  if is_good "$local_support"; then return; fi
   # The broker of an older set-up would be found before it.
-  if is_good "$path_standing"; then
+  if is_good "$path_support"; then
     rm -f "$LOCAL_BROKER"
     return
   fi
   local old=
-  if [[ $local_standing == warned ]]; then
+  if [[ $local_support == warned ]]; then
     old=$LOCAL_BROKER
-  elif [[ $path_standing == warned ]]; then
+  elif [[ $path_support == warned ]]; then
     old=$path_broker
   fi
   provide_broker "$TOOLS/bin" "$old"

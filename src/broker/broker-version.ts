@@ -1,7 +1,7 @@
 import { PserverError } from "../protocol/errors.ts";
 
 /** Support for a broker's version: the best choice, fully supported, or working with gaps. */
-export type BrokerStanding = "recommended" | "supported" | "warned";
+export type BrokerSupport = "recommended" | "supported" | "warned";
 
 /** Major, minor and patch number. */
 type Version = readonly [major: number, minor: number, patch: number];
@@ -48,7 +48,7 @@ const GAPS: readonly { readonly lacks: (version: Version) => boolean; readonly t
  * names why.
  * @throws BROKER_TOO_OLD below 2.9.4, or if `version` is not a version.
  */
-export function checkBrokerVersion(version: string): BrokerStanding {
+export function checkBrokerVersion(version: string): BrokerSupport {
   const parsed = parseVersion(version);
   if (parsed === undefined || isBelow(parsed, OLDEST)) {
     const expected = `nats-server ${OLDEST.join(".")} or newer, 2.12 recommended`;

@@ -45,7 +45,7 @@ export async function writeFileAtomically(
     await syncDirectory(dirname(file));
     return bytes;
   } catch (error) {
-    throw await withoutLeftover(temporary, error);
+    throw await discardTemporary(temporary, error);
   }
 }
 
@@ -136,7 +136,7 @@ export function temporaryNameBeside(file: string): string {
 }
 
 /** Removes what a failed save wrote. Returns `error`, with a note if that could not be removed. */
-export async function withoutLeftover(temporary: string, error: unknown): Promise<PserverError> {
+export async function discardTemporary(temporary: string, error: unknown): Promise<PserverError> {
   const failure = ensureError(error);
   try {
     await io("remove", temporary, rm(temporary, { recursive: true, force: true }));

@@ -5,11 +5,11 @@ import { ensureError, PserverError } from "../protocol/errors.ts";
 import { quoteName } from "../protocol/names.ts";
 import { errnoCode, fileError, io } from "../system/file-errors.ts";
 import {
+  discardTemporary,
   FILE_MODES,
   MODEL_DIRECTORY_MODE,
   syncDirectory,
   temporaryNameBeside,
-  withoutLeftover,
   writeFileDurably,
 } from "./atomic-write.ts";
 import { badFile } from "./bad-file.ts";
@@ -50,7 +50,7 @@ export async function writeDirectoryModel(
     await replaceDirectory(directory, temporary);
     return bytes;
   } catch (error) {
-    throw await withoutLeftover(temporary, error);
+    throw await discardTemporary(temporary, error);
   }
 }
 

@@ -13,7 +13,7 @@ export interface ParameterConfig {
 }
 
 /**
- * Reads a serialized `ParameterConfig`; fields not listed in {@link ParameterConfig} are passed over.
+ * Reads a serialized `ParameterConfig`; fields not listed in {@link ParameterConfig} are skipped.
  * @throws BAD_FILE naming `what` if it is cut short or malformed, lacks the name or size, or holds
  * a number of ours above 2^53.
  */

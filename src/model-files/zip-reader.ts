@@ -76,15 +76,15 @@ function decodeCentral(
 ): { entry: CentralEntry; next: number } {
   const view = new DataView(central.buffer, central.byteOffset, central.byteLength);
   const what = `central directory entry at ${at}`;
-  const room = central.byteLength - at;
-  if (room < ZIP_BYTES.central || view.getUint32(at, true) !== ZIP_SIGNATURES.central) {
-    throw badFile(path, what, "an entry", `${room} other bytes`);
+  const leftBytes = central.byteLength - at;
+  if (leftBytes < ZIP_BYTES.central || view.getUint32(at, true) !== ZIP_SIGNATURES.central) {
+    throw badFile(path, what, "an entry", `${leftBytes} other bytes`);
   }
   const nameEnd = at + ZIP_BYTES.central + view.getUint16(at + 28, true);
   const extraEnd = nameEnd + view.getUint16(at + 30, true);
   const next = extraEnd + view.getUint16(at + 32, true);
   if (next > central.byteLength) {
-    throw badFile(path, what, `at most ${room} bytes`, next - at);
+    throw badFile(path, what, `at most ${leftBytes} bytes`, next - at);
   }
   const name = decodeFileText(path, what, central.subarray(at + ZIP_BYTES.central, nameEnd));
   const flags = view.getUint16(at + 8, true);
@@ -160,8 +160,13 @@ async function locate(file: ModelFile, entry: CentralEntry, centralAt: number): 
   }
   const packedAt = localAt + ZIP_BYTES.local + nameBytes + view.getUint16(28, true);
   if (packedAt + packedBytes > centralAt) {
-    const room = centralAt - packedAt;
-    throw badFile(file.path, `packed bytes of ${quoteName(name)}`, `at most ${room}`, packedBytes);
+    const leftBytes = centralAt - packedAt;
+    throw badFile(
+      file.path,
+      `packed bytes of ${quoteName(name)}`,
+      `at most ${leftBytes}`,
+      packedBytes,
+    );
   }
   return { name, comment, deflated, bytes, packedBytes, crc, packedAt, localAt };
 }

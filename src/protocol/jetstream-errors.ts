@@ -98,7 +98,7 @@ function isStoreFull(text: string): boolean {
 export function refusalCode({ status, errorCode, description }: JetStreamRefusal): ErrorCode {
   if (errorCode === E.STORE_FAILED)
     return isStoreFull(description) ? "JOURNAL_FULL" : "JOURNAL_FAULT";
-  if (errorCode === E.NO_SUITABLE_PEERS && isRoomMissing(description)) return "NO_SPACE";
+  if (errorCode === E.NO_SUITABLE_PEERS && isStorageLacking(description)) return "NO_SPACE";
   const known = REFUSAL_CODES[errorCode];
   if (known !== undefined) return known;
   const isPassing =
@@ -116,6 +116,6 @@ export function storeRefusalCode(refusal: JetStreamRefusal): ErrorCode {
 }
 
 /** Of a stream for which a cluster has no place: whether all its brokers are there, but full. */
-function isRoomMissing(description: string): boolean {
+function isStorageLacking(description: string): boolean {
   return description.includes("insufficient storage") && !description.includes("offline");
 }

@@ -64,14 +64,16 @@ export function computeLayout(options: {
   const rowElements = elements / rows;
   const rowBytes = rowElements * DTYPES[dtype].bytes;
   const messageRowBytes = rowBytes + (wholeRows ? ROW_NUMBER_BYTES : 0);
-  const roomBytes = options.maxPayloadBytes - HEADER_BYTES_MAX;
+  const dataBytesMax = options.maxPayloadBytes - HEADER_BYTES_MAX;
   const firstShard = hashName(name) % shards;
-  if (rows * rowBytes <= SINGLE_BLOCK_BYTES_MAX && rows * messageRowBytes <= roomBytes) {
+  if (rows * rowBytes <= SINGLE_BLOCK_BYTES_MAX && rows * messageRowBytes <= dataBytesMax) {
     return { elements, blockElements: elements, blocks: 1, firstShard, shards };
   }
-  const blockRows = Math.floor(Math.min(CUT_BLOCK_BYTES / rowBytes, roomBytes / messageRowBytes));
-  if (blockRows === 0 && wholeRows) throw rowTooLarge(name, messageRowBytes, roomBytes);
-  const cutBytes = Math.min(CUT_BLOCK_BYTES, roomBytes);
+  const blockRows = Math.floor(
+    Math.min(CUT_BLOCK_BYTES / rowBytes, dataBytesMax / messageRowBytes),
+  );
+  if (blockRows === 0 && wholeRows) throw rowTooLarge(name, messageRowBytes, dataBytesMax);
+  const cutBytes = Math.min(CUT_BLOCK_BYTES, dataBytesMax);
   const blockElements =
     blockRows > 0 ? blockRows * rowElements : Math.floor(cutBytes / DTYPES[dtype].bytes);
   return {
@@ -83,8 +85,8 @@ export function computeLayout(options: {
   };
 }
 
-function rowTooLarge(name: string, rowBytes: number, roomBytes: number): PserverError {
-  const expected = Math.min(CUT_BLOCK_BYTES + ROW_NUMBER_BYTES, roomBytes);
+function rowTooLarge(name: string, rowBytes: number, dataBytesMax: number): PserverError {
+  const expected = Math.min(CUT_BLOCK_BYTES + ROW_NUMBER_BYTES, dataBytesMax);
   return new PserverError(
     "TOO_LARGE",
     `${quoteName(name)}: expected rows of at most ${expected} bytes with their numbers, because the ` +

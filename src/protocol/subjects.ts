@@ -290,12 +290,12 @@ export class JobSubjects {
   }
 
   /** Stream that is created and removed again to find out whether the broker has storage left. */
-  roomStream(): string {
+  storageProbeStream(): string {
     return `PS_${this.job}_ROOM`;
   }
 
   /** Subject captured by that stream; nobody publishes to it. */
-  room(): string {
+  storageProbe(): string {
     return `ps.${this.job}.room`;
   }
 

@@ -40,7 +40,7 @@ export class BufferPool {
     if (!(memory instanceof ArrayBuffer) || capacity < POOLED_BYTES_MIN) return;
     if (capacity !== capacityFor(capacity)) return;
     const free = this.#freshest(capacity);
-    this.#makeRoom(capacity);
+    this.#evictOthers(capacity);
     if (this.#keptBytes + capacity > this.#keptBytesMax) return;
     this.#keptBytes += capacity;
     free.push(memory);
@@ -55,7 +55,7 @@ export class BufferPool {
   }
 
   /** Drops buffers of other capacities, those used least recently first. */
-  #makeRoom(capacity: number): void {
+  #evictOthers(capacity: number): void {
     for (const [other, free] of this.#free) {
       if (other === capacity) return;
       while (free.length > 0 && this.#keptBytes + capacity > this.#keptBytesMax) {

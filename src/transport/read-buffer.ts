@@ -8,17 +8,17 @@ import type { Chunk, Lender } from "./chunk.ts";
  */
 export class ReadBuffer {
   readonly #capacityBytes: number;
-  readonly #roomBytesMin: number;
+  readonly #freeBytesMin: number;
   #memory: Memory;
   /** Memory without lent views, to be used next. */
   #spare: Memory | undefined;
   #start = 0;
   #end = 0;
 
-  /** The capacity grows for longer data; {@link target} has at least `roomBytesMin` bytes. */
-  constructor(capacityBytes: number, roomBytesMin: number) {
+  /** The capacity grows for longer data; {@link target} has at least `freeBytesMin` bytes. */
+  constructor(capacityBytes: number, freeBytesMin: number) {
     this.#capacityBytes = capacityBytes;
-    this.#roomBytesMin = roomBytesMin;
+    this.#freeBytesMin = freeBytesMin;
     this.#memory = this.#newMemory(capacityBytes);
   }
 
@@ -45,10 +45,10 @@ export class ReadBuffer {
   /** Consumes the first pending bytes, and makes space for the next ones. */
   pass(bytes: number): void {
     this.#start += bytes;
-    const roomBytes = this.#memory.bytes.length - this.#end;
-    if (this.#memory.isLent && roomBytes >= this.#roomBytesMin) return;
+    const freeBytes = this.#memory.bytes.length - this.#end;
+    if (this.#memory.isLent && freeBytes >= this.#freeBytesMin) return;
     const { pending } = this;
-    const memory = this.#memoryFor(pending.length + this.#roomBytesMin);
+    const memory = this.#memoryFor(pending.length + this.#freeBytesMin);
     if (memory !== this.#memory || this.#start > 0) pending.copy(memory.bytes);
     this.#memory = memory;
     this.#start = 0;

@@ -1,5 +1,5 @@
 // Proves which broker versions are refused, warned of, supported and recommended, and that each
-// warning names what that version lacks: the edges of every rule are listed, and the standing of
+// warning names what that version lacks: the edges of every rule are listed, and the support for
 // any version follows from its numbers alone.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -22,8 +22,8 @@ describe("checkBrokerVersion", () => {
     ["2.12.0-RC.1", "recommended"],
     ["2.14.4", "supported"],
     ["3.0.0", "supported"],
-  ])("%s is %s", (version, standing) => {
-    expect(checkBrokerVersion(version)).toBe(standing);
+  ])("%s is %s", (version, support) => {
+    expect(checkBrokerVersion(version)).toBe(support);
   });
 
   test.each(["2.9.3", "2.8.4", "1.12.15", "0.9.6", "", "2.12", "2.12.x", "latest", "2.12.15 x"])(

@@ -60,9 +60,9 @@ describe("Where things are", () => {
 
   test("names every folder two levels deep", () => {
     // A folder that holds only folders need not be named itself.
-    const missing = foldersIn("src").flatMap((room) => [
-      ...(hasFiles(room) ? [room] : []),
-      ...foldersIn(room),
+    const missing = foldersIn("src").flatMap((folder) => [
+      ...(hasFiles(folder) ? [folder] : []),
+      ...foldersIn(folder),
     ]);
     expect(missing.filter((folder) => !named.includes(folder))).toEqual([]);
   });

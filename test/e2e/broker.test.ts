@@ -1,7 +1,7 @@
 // Proves the launcher with real brokers: what is acknowledged is there after a stop and after a
 // crash on the same store and port, two brokers never share a store, each failed start says why
 // in the broker's own words and frees the store, and a broker dies with its parent even when that
-// is killed. Also that set-up and launcher judge versions alike.
+// is killed. Also that set-up and launcher rate versions alike.
 import { execFile, spawn } from "node:child_process";
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -343,20 +343,20 @@ describe("findBroker", () => {
   });
 });
 
-test("set-up judges versions as the launcher does", async () => {
+test("set-up rates versions as the launcher does", async () => {
   const minors = [0, 8, 9, 10, 11, 12, 13, 14];
   const patches = [0, 1, 2, 3, 4, 9, 10, 27, 28, 29];
   const versions = minors.flatMap((minor) => patches.map((patch) => `2.${minor}.${patch}`));
   versions.push("1.12.3", "3.0.0", "v2.12.15", "2.12.0-RC.1", "2.12", "latest");
   const { stdout } = await run(join(packageRoot(), "scripts", "broker-version.sh"), versions);
-  const standings = stdout.trim().split("\n");
-  expect(standings).toHaveLength(versions.length);
+  const ratings = stdout.trim().split("\n");
+  expect(ratings).toHaveLength(versions.length);
   for (const [i, version] of versions.entries()) {
-    expect([version, standings[i]]).toEqual([version, standing(version)]);
+    expect([version, ratings[i]]).toEqual([version, supportFor(version)]);
   }
 });
 
-function standing(version: string): string {
+function supportFor(version: string): string {
   try {
     return checkBrokerVersion(version);
   } catch {

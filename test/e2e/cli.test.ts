@@ -71,7 +71,10 @@ async function up(store: string, ...args: string[]): Promise<Up> {
     brokerPid: ready.broker.pid,
     hosts: ready.hosts,
     run: (...others) =>
-      run(patient(others), { cwd: home, environment: { ...PATIENT, PSERVER_URL: ready.url } }),
+      run(withTimeLimit(others), {
+        cwd: home,
+        environment: { ...TIME_LIMIT, PSERVER_URL: ready.url },
+      }),
     signal: (signal) => child.kill(signal),
     finished,
     errors: running.errors,
@@ -79,8 +82,8 @@ async function up(store: string, ...args: string[]): Promise<Up> {
 }
 
 /** On a busy machine a command may wait longer for the broker, and for hosts, than a person would. */
-const PATIENT = { NATS_TIMEOUT: `${HANG_MS}ms` };
-const patient = (args: readonly string[]): string[] =>
+const TIME_LIMIT = { NATS_TIMEOUT: `${HANG_MS}ms` };
+const withTimeLimit = (args: readonly string[]): string[] =>
   args.includes("--timeout") || args[0] === "completion"
     ? [...args]
     : [...args, "--timeout", `${HANG_MS}ms`];

@@ -165,7 +165,7 @@ describe.skipIf(SYSTEM_BROKER)("without a broker", () => {
       code: 4,
       stderr: expect.stringMatching(/BROKER_TOO_OLD: .*\nhint: "pserver setup" provides/),
     });
-    // It is passed over for a newer one behind it.
+    // It is skipped for a newer one behind it.
     const newer = join(home, "newer");
     await mkdir(newer);
     await writeFile(join(newer, "nats-server"), `#!${bin}/bash\necho v2.12.1\n`, { mode: 0o755 });

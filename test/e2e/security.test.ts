@@ -319,7 +319,7 @@ describe("answers aimed elsewhere", () => {
     const snapshot = SUBJECTS.control("trainer-1", "snapshot");
     const made = await connection.request(snapshot, encodeMessage({}), { timeout: WAIT.timeout });
     throwIfError(decodeMessage(made.data).fields);
-    const before = await standing(control);
+    const before = await storedState(control);
     const own = await ownRecords(control, "trainer-1");
     const requests = [
       SUBJECTS.pull("own", 0, "trainer-1"),
@@ -341,7 +341,7 @@ describe("answers aimed elsewhere", () => {
       .toBe(own + AIMS.length);
     expect((await ps.pullFull("own")).data).toEqual(Float32Array.of(2));
     await ps.pushFull("own", Float32Array.of(2), 0, 1);
-    expect(await standing(control)).toEqual(before);
+    expect(await storedState(control)).toEqual(before);
   });
 
   test("cannot pretend to come from another account", async () => {
@@ -360,7 +360,7 @@ describe("answers aimed elsewhere", () => {
  * Every record of the job but those that its host keeps renewing, and who has written how often to the
  * journals but trainer-1.
  */
-async function standing(control: NatsConnection): Promise<unknown> {
+async function storedState(control: NatsConnection): Promise<unknown> {
   const manager = await jetstreamManager(control);
   const bucket = `KV_${SUBJECTS.bucket()}`;
   const { state } = await manager.streams.info(bucket, { subjects_filter: ">" });

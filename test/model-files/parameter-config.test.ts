@@ -1,5 +1,5 @@
 // Proves the ParameterConfig bytes against ones put together by hand from the field numbers, and that
-// fields a reader does not know are passed over whatever they hold.
+// fields a reader does not know are skipped whatever they hold.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { decodeParameterConfig } from "../../src/model-files/parameter-config.ts";

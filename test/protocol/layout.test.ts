@@ -113,17 +113,17 @@ describe("a layout", () => {
         const options = { name: "w", dtype: type, shape: dims, shards: 16, maxPayloadBytes: max };
         const row = elementCount(dims) / (dims[0] ?? 1);
         const rowBytes = row * DTYPES[type].bytes;
-        const roomBytes = max - HEADER_BYTES_MAX;
+        const dataBytesMax = max - HEADER_BYTES_MAX;
         const rows = dims[0] ?? 1;
         const isOneBlock =
-          rows * rowBytes <= SINGLE_BLOCK_BYTES_MAX && rows * (rowBytes + 4) <= roomBytes;
-        if (!isOneBlock && (rowBytes > CUT_BLOCK_BYTES || rowBytes + 4 > roomBytes)) {
+          rows * rowBytes <= SINGLE_BLOCK_BYTES_MAX && rows * (rowBytes + 4) <= dataBytesMax;
+        if (!isOneBlock && (rowBytes > CUT_BLOCK_BYTES || rowBytes + 4 > dataBytesMax)) {
           expect(codeOf(() => computeLayout({ ...options, wholeRows: true }))).toBe("TOO_LARGE");
           return;
         }
         const { blockElements } = computeLayout({ ...options, wholeRows: true });
         expect(blockElements % row).toBe(0);
-        expect((blockElements / row) * (rowBytes + 4)).toBeLessThanOrEqual(roomBytes);
+        expect((blockElements / row) * (rowBytes + 4)).toBeLessThanOrEqual(dataBytesMax);
       }),
       // Two rows of more than a cut block, in one block.
       { examples: [[[2, 400_000], "float32", 8 * 1024 * 1024]] },

@@ -235,7 +235,7 @@ describe("streams", () => {
       job.journalStream(1, 1),
       job.journalStream(1, 2),
       job.snapshotStream(),
-      job.roomStream(),
+      job.storageProbeStream(),
       `KV_${job.bucket()}`,
       `KV_${job.leaseBucket()}`,
     ];

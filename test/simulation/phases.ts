@@ -1,10 +1,10 @@
 import type { MemoryPool } from "./fold-maker.ts";
 
-/** A schedule: first much fails, then nothing does, and in the end the oracles judge. */
+/** A schedule: first much fails, then nothing does, and in the end the oracles evaluate it. */
 export interface Phases<Report> {
   storm(): void;
   calm(): void;
-  judge(): Report;
+  evaluate(): Report;
 }
 
 /** Begins a schedule and runs it to its end; the memories it took go back to the pool. */
@@ -13,7 +13,7 @@ export function runPhases<Report>(pool: MemoryPool, begin: () => Phases<Report>)
     const schedule = begin();
     schedule.storm();
     schedule.calm();
-    return schedule.judge();
+    return schedule.evaluate();
   } finally {
     pool.reclaim();
   }

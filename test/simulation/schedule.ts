@@ -163,7 +163,7 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
   }
 
   /** Holds the end against the journal. */
-  judge(): ScheduleReport {
+  evaluate(): ScheduleReport {
     for (const owner of this.#owners) this.#noteState(owner);
     const applied = this.#replay();
     const told = { applied: 0, rejected: 0 };

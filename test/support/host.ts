@@ -146,7 +146,7 @@ export class TestJob {
     return new TestJob(await startTestBroker(broker), "j", defaults);
   }
 
-  /** A host that has started, or a process whose start is still to be judged. */
+  /** A host that has started, or a process that may still fail to start. */
   spawnHost(options: Partial<HostOptions> = {}): TestHost {
     const host = new TestHost({
       connection: { servers: [this.broker.url], timeoutMs: HANG_MS },

@@ -23,7 +23,7 @@ export class MemoryOwners implements Owners {
   /** Every position that a check had to wait for. */
   readonly awaited: { readonly shard: number; readonly at: Position | undefined }[] = [];
   /** Bytes the broker can hold. */
-  roomBytes: number = Number.POSITIVE_INFINITY;
+  storageBytes: number = Number.POSITIVE_INFINITY;
   /** Bytes of values that the hosts can hold more. */
   memoryBytes: number = Number.POSITIVE_INFINITY;
   /** Whom each shard remembers. */
@@ -80,9 +80,9 @@ export class MemoryOwners implements Owners {
   }
 
   async checkSpace(stateBytes: number): Promise<void> {
-    if (stateBytes <= this.roomBytes) return;
-    throw new PserverError("NO_SPACE", `room for ${this.roomBytes} bytes; received ${stateBytes}`, {
-      expected: this.roomBytes,
+    if (stateBytes <= this.storageBytes) return;
+    throw new PserverError("NO_SPACE", `storage for ${this.storageBytes} bytes; received ${stateBytes}`, {
+      expected: this.storageBytes,
       received: stateBytes,
     });
   }

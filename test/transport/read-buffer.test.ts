@@ -8,7 +8,7 @@ import { ReadBuffer } from "../../src/transport/read-buffer.ts";
 const CAPACITY_BYTES = 100;
 const ROOM_BYTES_MIN = 30;
 
-/** Reads so many bytes of this value, lends all but the last ones and passes over what it lent. */
+/** Reads so many bytes of this value, lends all but the last ones and consumes what it lent. */
 function readAndLend(buffer: ReadBuffer, bytes: number, value: number, restBytes = 0): Chunk {
   buffer.target().fill(0).fill(value, 0, bytes);
   buffer.took(bytes);

@@ -25,7 +25,7 @@ export async function probeStorage(
   bytes: number,
   probeMsMax: number = PROBE_MS_MAX,
 ): Promise<boolean> {
-  const name = subjects.roomStream();
+  const name = subjects.storageProbeStream();
   const started = performance.now();
   let refusals = 0;
   try {
@@ -34,7 +34,7 @@ export async function probeStorage(
       try {
         await manager.streams.add({
           name,
-          subjects: [subjects.room()],
+          subjects: [subjects.storageProbe()],
           storage: storage === "file" ? StorageType.File : StorageType.Memory,
           max_bytes: bytes,
         });

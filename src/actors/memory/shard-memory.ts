@@ -178,10 +178,10 @@ export class ShardMemory {
   #takeGrown(bytes: number): number {
     const end = this.memoryBytes;
     const lacking = bytes - this.#free.bytesBefore(end);
-    const room = this.#bytesMax - end;
-    if (lacking > room) throw this.#exhausted(bytes);
+    const growableBytes = this.#bytesMax - end;
+    if (lacking > growableBytes) throw this.#exhausted(bytes);
     const wanted = Math.max(lacking, GROW_BYTES_MIN, end / GROW_DIVISOR);
-    const growBytes = Math.min(roundUp(wanted, PAGE_BYTES), room);
+    const growBytes = Math.min(roundUp(wanted, PAGE_BYTES), growableBytes);
     try {
       this.#memory.grow(growBytes / PAGE_BYTES);
     } catch (cause) {

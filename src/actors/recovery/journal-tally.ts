@@ -71,7 +71,7 @@ export class JournalTally {
     return Math.max(this.#baseSeq, (first?.from ?? this.#next) - 1);
   }
 
-  /** Those of the lacked blocks that no record of the prefix initializes, judged by subjects. */
+  /** The lacked blocks that no record of the prefix initializes; looks at subjects only. */
   stillLacked(lacked: readonly LackedBlock[]): LackedBlock[] {
     return lacked.filter(
       ({ parameter, index }) => !this.#initialized.has(blockKey(parameter, index)),

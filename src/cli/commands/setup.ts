@@ -19,9 +19,9 @@ export function registerSetup(program: Command, context: CliContext): void {
       onMessage: (text) => output.message(text),
       signal: context.signal,
     });
-    const standing = checkBrokerVersion(version);
-    if (output.json) output.value({ path, version, standing });
-    else output.lines([`nats-server ${version} (${standing}): ${path}`]);
+    const support = checkBrokerVersion(version);
+    if (output.json) output.value({ path, version, standing: support });
+    else output.lines([`nats-server ${version} (${support}): ${path}`]);
   });
   addHelp(command, {
     "What it does": [

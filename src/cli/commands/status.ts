@@ -130,9 +130,9 @@ export function describeStatus(status: JobStatus, look: Look): string[] {
   for (const { shard, fallbacks } of fallenBack(shards)) {
     lines.push(...row("", `shard ${shard}: ${describeFallbacks(fallbacks)}`));
   }
-  const doubted = shards.filter(({ reportedLoss }) => reportedLoss !== undefined);
-  if (doubted.length > 0) {
-    const numbers = nameShards(doubted.map(({ shard }) => shard));
+  const reported = shards.filter(({ reportedLoss }) => reportedLoss !== undefined);
+  if (reported.length > 0) {
+    const numbers = nameShards(reported.map(({ shard }) => shard));
     const text = `${numbers}: a trainer has seen later records than there are`;
     lines.push(...row("", text, "warn"));
   }

@@ -30,8 +30,8 @@ export function checkNode(version: string, needed: readonly [number, number]): C
 export function checkVersion(version: string): Check {
   const name = "broker version";
   try {
-    const standing = checkBrokerVersion(version);
-    if (standing !== "warned") return ok(name, `nats-server ${version}, ${standing}`);
+    const support = checkBrokerVersion(version);
+    if (support !== "warned") return ok(name, `nats-server ${version}, ${support}`);
   } catch (error) {
     return fail(name, ensureError(error).message, INSTALL);
   }

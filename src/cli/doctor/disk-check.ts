@@ -20,7 +20,7 @@ export async function checkDisk(store: string): Promise<Check> {
     const disk = await io("look at the disk of", directory, statfs(directory));
     const { used, reserved } = await readStoredBytes(directory);
     const freeBytes = disk.bavail * disk.bsize;
-    return judgeDisk({ freeBytes, usedBytes: used, reservedBytes: reserved });
+    return checkDiskSpace({ freeBytes, usedBytes: used, reservedBytes: reserved });
   } catch (error) {
     const advice = "give the --store of a pserver up that runs on this machine";
     return fail("disk", ensureError(error).message, advice);
@@ -28,7 +28,7 @@ export async function checkDisk(store: string): Promise<Check> {
 }
 
 /** Whether the disk can still hold what is reserved on it. */
-export function judgeDisk({ freeBytes, usedBytes, reservedBytes }: DiskBytes): Check {
+export function checkDiskSpace({ freeBytes, usedBytes, reservedBytes }: DiskBytes): Check {
   const found = `${formatBytes(usedBytes)} used, ${formatBytes(reservedBytes)} reserved, ${formatBytes(freeBytes)} free`;
   if (reservedBytes - usedBytes <= freeBytes) return ok("disk", found);
   const advice = "free space: on a full disk trainers wait with JOURNAL_FULL";

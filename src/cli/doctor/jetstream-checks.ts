@@ -42,12 +42,12 @@ export async function checkJetStream(
   const { limits } = account;
   return [
     ok("JetStream", `enabled, ${formatCount(account.streams, "stream")}`),
-    checkRoom("file storage", {
+    checkStorage("file storage", {
       usedBytes: account.storage,
       reservedBytes: account.reserved_storage,
       limitBytes: limits.max_storage,
     }),
-    checkRoom("memory storage", {
+    checkStorage("memory storage", {
       usedBytes: account.memory,
       reservedBytes: account.reserved_memory,
       limitBytes: limits.max_memory,
@@ -86,7 +86,7 @@ export interface StorageBytes {
 }
 
 /** Compares used bytes with the account's limit. */
-export function checkRoom(name: string, bytes: StorageBytes): Check {
+export function checkStorage(name: string, bytes: StorageBytes): Check {
   const { usedBytes, reservedBytes, limitBytes } = bytes;
   const used = `${formatBytes(usedBytes)} used, ${formatBytes(reservedBytes)} reserved`;
   if (limitBytes < 0) return ok(name, `${used}, no limit of the account`);

@@ -26,10 +26,10 @@ export function textWidth(text: string): number {
 export function cutMiddle(text: string, columns: number): string {
   if (textWidth(text) <= columns) return text;
   const all = characters(text);
-  const room = Math.max(0, columns - 1);
-  const head = fitting(all, Math.ceil(room / 2));
+  const shownColumns = Math.max(0, columns - 1);
+  const head = fitting(all, Math.ceil(shownColumns / 2));
   const rest = all.slice(head.length).reverse();
-  const tail = fitting(rest, room - textWidth(head.join(""))).reverse();
+  const tail = fitting(rest, shownColumns - textWidth(head.join(""))).reverse();
   return `${head.join("")}${ELLIPSIS}${tail.join("")}`;
 }
 

@@ -30,8 +30,6 @@ export interface UpdateCall {
   /** Chosen by the shell. */
   readonly id: number;
   mode: CallMode;
-  /** The step that its gradients or clocks belong to; 0 for none. */
-  step: number;
   readonly updates: BlockUpdate[];
   pending: number;
   applied: number;
@@ -105,13 +103,11 @@ export function newUpdateCall(
   id: number,
   mode: CallMode,
   sizes: readonly UpdateSize[],
-  step = 0,
 ): UpdateCall {
   const updates: BlockUpdate[] = [];
   const call: UpdateCall = {
     id,
     mode,
-    step,
     updates,
     pending: sizes.length,
     applied: 0,

@@ -195,7 +195,7 @@ describe("replay", () => {
   });
 });
 
-describe("a hole that is passed over", () => {
+describe("a journal gap that is skipped", () => {
   test("moves the place of the next record and nothing else; the saved state agrees", () => {
     const { shard, journal } = twoBlocks();
     const before = shard.saveState();

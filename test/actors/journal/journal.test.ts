@@ -221,7 +221,7 @@ describe("opening a journal", () => {
     expect((await journal(streams, "memory").open(2)).created).toBe("PS_j_3_2");
   });
 
-  test("that the broker has no room for is NO_SPACE", async () => {
+  test("that the broker has no storage for is NO_SPACE", async () => {
     const streams = new Streams();
     streams.add = () =>
       Promise.reject(

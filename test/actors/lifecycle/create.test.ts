@@ -198,7 +198,7 @@ describe("finish of one parameter", () => {
     expect((await rig.status()).at).toEqual([]);
   });
 
-  test("of an unknown name, by one not selected, without room or with a wrong shard is refused", async () => {
+  test("of an unknown name, by one not selected, without storage or with a wrong shard is refused", async () => {
     const rig = new Rig();
     const [a, b] = [await rig.join("a"), await rig.join("b")];
     const { info } = await rig.create("a", a, weights("w"));
@@ -207,7 +207,7 @@ describe("finish of one parameter", () => {
     const at = [{ shard: 4, generation: 1, seq: 1 }];
     await refused("BAD_VALUE", rig.finish("a", a, 1, { parameter: "w", at }), "0 to 3", "4");
     rig.owners.initialize(info);
-    rig.owners.roomBytes = 31;
+    rig.owners.storageBytes = 31;
     await refused("NO_SPACE", rig.finish("a", a, 1, { parameter: "w" }), "31", "32");
   });
 

@@ -123,7 +123,7 @@ describe("finish", () => {
     expect(await rig.status()).toMatchObject({ state: "initializing", by: "b" });
   });
 
-  test("by one not selected, without room, without owners or with a wrong shard is refused", async () => {
+  test("by one not selected, without storage, without owners or with a wrong shard is refused", async () => {
     const rig = new Rig();
     const session = await declaring(rig, ["w"]);
     await initialize(rig, ["w"]);
@@ -131,16 +131,16 @@ describe("finish", () => {
     await refused("NOT_SELECTED", rig.finish("b", b, 1), '"a"', '"b"');
     const at = [{ shard: SHARDS, generation: 1, seq: 1 }];
     await refused("BAD_VALUE", rig.finish("a", session, 1, { at }));
-    rig.owners.roomBytes = 31;
+    rig.owners.storageBytes = 31;
     await refused("NO_SPACE", rig.finish("a", session, 1));
-    rig.owners.roomBytes = 32;
+    rig.owners.storageBytes = 32;
     rig.owners.silent = true;
     await refused("NO_OWNER", rig.finish("a", session, 1));
     rig.owners.silent = false;
     await rig.finish("a", session, 1);
   });
 
-  test("asks for room for the parameters that are ready by themselves, too", async () => {
+  test("asks for storage for the parameters that are ready by themselves, too", async () => {
     const rig = new Rig();
     const b = await rig.join("b");
     const { info } = await rig.create("b", b, weights("own"));
@@ -148,7 +148,7 @@ describe("finish", () => {
     await rig.finish("b", b, 1, { parameter: "own" });
     const session = await declaring(rig, ["w"]);
     await initialize(rig, ["w"]);
-    rig.owners.roomBytes = 63;
+    rig.owners.storageBytes = 63;
     await refused("NO_SPACE", rig.finish("a", session, 1), "63", "64");
   });
 

@@ -24,7 +24,7 @@ let settled: number[];
 let advanced: number[];
 let gaps: JournalGap[];
 let failed: string[];
-let onGap: (hole: JournalGap) => Promise<void>;
+let onGap: (gap: JournalGap) => Promise<void>;
 
 beforeEach(async () => {
   line = new JournalLine();
@@ -181,7 +181,7 @@ describe("a gap", () => {
     expect([failed, shard.seq]).toEqual([["JOURNAL_DAMAGED"], 1]);
   });
 
-  test("that cannot be judged now has the journal read anew", async () => {
+  test("that cannot be evaluated now has the journal read anew", async () => {
     onGap = () => Promise.reject(new PserverError("TIMEOUT", "the broker did not answer"));
     await jump();
     expect(failed).toEqual([]);

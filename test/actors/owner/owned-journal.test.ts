@@ -239,7 +239,7 @@ describe("a journal that is replaced", () => {
     expect(told).toEqual(["replaced", "set aside 7,1"]);
   });
 
-  test("makes those that were left give way if the broker has no room", async () => {
+  test("makes those that were left give way if the broker has no storage left", async () => {
     openings = [new PserverError("NO_SPACE", "no room")];
     await own("file").replace();
     expect([removed, opened]).toEqual([[1], [2]]);
@@ -278,7 +278,7 @@ describe("a gap", () => {
     expect([shard.seq, attempts]).toEqual([FOLDED, 0]);
   });
 
-  test("is judged by the first look at the journal, not by one after a reconnect", async () => {
+  test("is evaluated by the first look at the journal, not by one after a reconnect", async () => {
     await owned.locate();
     makeGap(true);
     await owned.locate();
@@ -286,7 +286,7 @@ describe("a gap", () => {
     expect(committed).toEqual([8]);
   });
 
-  test("is judged anew in a journal that was made anew", async () => {
+  test("is evaluated anew in a journal that was made anew", async () => {
     owned = own("memory");
     await owned.locate();
     info = undefined;

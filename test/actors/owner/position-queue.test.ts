@@ -182,7 +182,7 @@ describe("a position that the journal may not reach", () => {
     expect(heard).toEqual(["TIMEOUT"]);
   });
 
-  test("of a newer journal is not looked for, and that of a replaced one not judged", async () => {
+  test("of a newer journal is not looked for, and that of a replaced one not evaluated", async () => {
     lastSeq = 5;
     ask(at(2, 6), at(1, 5), 10_000);
     await vi.advanceTimersByTimeAsync(1_000);

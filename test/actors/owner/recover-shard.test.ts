@@ -120,7 +120,7 @@ describe("a damaged snapshot", () => {
     snapshots.messages.delete(seq ?? 0);
   }
 
-  test.each(["piece", "state"] as const)("of which a %s is lost is passed over", async (what) => {
+  test.each(["piece", "state"] as const)("of which a %s is lost is skipped", async (what) => {
     const older = await snapshot("a");
     const digest = shard.digest();
     lose(await snapshot("b"), what);

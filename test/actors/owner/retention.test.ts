@@ -124,7 +124,7 @@ describe("retention", () => {
     expect(shelf.messages).toContain(newer);
   });
 
-  test("keeps nothing from before a hole: no replay leads across it", async () => {
+  test("keeps nothing from before a journal gap: no replay leads across it", async () => {
     const shelf = new Shelf();
     const kept = retention(shelf, 1_000_000);
     shelf.lastSeq = 100;

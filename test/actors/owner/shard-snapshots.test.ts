@@ -233,7 +233,7 @@ describe("a snapshot", () => {
     expect(snapshots.oldestSeq).toBe(1);
   });
 
-  test("across a hole is the only one that stays, with the journal after it", async () => {
+  test("across a journal gap is the only one that stays, with the journal after it", async () => {
     shard.apply(writer.init(Float32Array.of(1)));
     await snapshots.commitAcrossGap(() => {
       shard.skipTo(7);

@@ -51,7 +51,7 @@ describe("a fair queue", () => {
     expect(served.filter((trainer) => trainer === "new")).toHaveLength(1);
   });
 
-  test("passes over who may not be served, who keeps the turn", () => {
+  test("skips who may not be served, who keeps the turn", () => {
     const queue = new FairQueue<number>({ each: 10, all: 100 });
     for (const trainer of ["a", "b", "c"]) queue.push(trainer, 0);
     expect(queue.next((trainer) => trainer !== "a")?.trainer).toBe("b");

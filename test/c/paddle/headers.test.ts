@@ -36,7 +36,7 @@ afterAll(async () => {
 });
 
 /** What the compiler says of ours and `seed` in one file; "" if it accepts them. */
-async function judge(revision: number, seed: SeedHeader, compiler: string[]): Promise<string> {
+async function compile(revision: number, seed: SeedHeader, compiler: string[]): Promise<string> {
   const header = join(HEADERS, `v${revision}`, "paddle_pserver_client.h");
   const path = join(directory, `revision-${revision}-${files++}.c`);
   await writeFile(path, renderComparison(header, seed));
@@ -73,7 +73,7 @@ describe.each([1, 2, 3])("revision %i", (revision) => {
       [clang, ...C],
       [clang, ...CPP],
     ]) {
-      expect(await judge(revision, seed, compiler)).toBe("");
+      expect(await compile(revision, seed, compiler)).toBe("");
     }
   });
 
@@ -98,8 +98,8 @@ describe.each([1, 2, 3])("revision %i", (revision) => {
     expect(wrong.length).toBeGreaterThan(30);
     const accepted: string[] = [];
     for (const mutant of wrong) {
-      const judgement = await judge(revision, mutant, ["gcc", ...C]);
-      if (judgement === "") accepted.push(JSON.stringify(mutant));
+      const complaints = await compile(revision, mutant, ["gcc", ...C]);
+      if (complaints === "") accepted.push(JSON.stringify(mutant));
     }
     expect(accepted).toEqual([]);
   });

@@ -1,14 +1,14 @@
-// Proves the doctor's judgements at their borders, each with advice unless all is well.
+// Proves the doctor's checks at their limits, each with advice unless all is well.
 import type { NatsConnection } from "@nats-io/transport-node";
 import { describe, expect, test } from "vitest";
 import { describeCheck } from "../../../src/cli/commands/doctor.ts";
 import { checkMaxPayload, checkNode, checkVersion } from "../../../src/cli/doctor/broker-checks.ts";
-import { judgeDisk } from "../../../src/cli/doctor/disk-check.ts";
+import { checkDiskSpace } from "../../../src/cli/doctor/disk-check.ts";
 import { checkShards } from "../../../src/cli/doctor/host-checks.ts";
 import {
   checkJetStream,
   checkJournals,
-  checkRoom,
+  checkStorage,
 } from "../../../src/cli/doctor/jetstream-checks.ts";
 import { checkPermissions } from "../../../src/cli/doctor/permission-checks.ts";
 import { makePaint } from "../../../src/cli/output/colors.ts";
@@ -55,13 +55,13 @@ test.each([
   [0, 0, "fail"],
 ])("%d bytes of %d: %s", (used, limit, status) => {
   expect(
-    checkRoom("file storage", { usedBytes: used, reservedBytes: 7, limitBytes: limit }).status,
+    checkStorage("file storage", { usedBytes: used, reservedBytes: 7, limitBytes: limit }).status,
   ).toBe(status);
 });
 
 test("shows what is reserved beside what is used", () => {
   const bytes = { usedBytes: 2 * KIB, reservedBytes: 3 * MIB, limitBytes: -1 };
-  expect(checkRoom("file storage", bytes).message).toMatch(
+  expect(checkStorage("file storage", bytes).message).toMatch(
     /^2(\.0)? KiB used, 3(\.0)? MiB reserved/,
   );
 });
@@ -73,7 +73,7 @@ test.each([
 ])(
   "%d bytes free where %d of %d reserved are used: %s",
   (freeBytes, usedBytes, reservedBytes, status) => {
-    expect(judgeDisk({ freeBytes, usedBytes, reservedBytes }).status).toBe(status);
+    expect(checkDiskSpace({ freeBytes, usedBytes, reservedBytes }).status).toBe(status);
   },
 );
 

@@ -15,7 +15,7 @@ import {
 import { parseRequest } from "../../../src/cli/legion-gateway/requests.ts";
 import { PserverError } from "../../../src/protocol/errors.ts";
 
-const PATIENCE = { idleMs: 60_000, stallMs: 60_000 };
+const TIMEOUTS = { idleMs: 60_000, stallMs: 60_000 };
 
 /** A stream of bytes cut at some places. */
 async function* cut(bytes: Uint8Array, places: readonly number[]): AsyncGenerator<Uint8Array> {
@@ -53,7 +53,7 @@ describe("a stream of frames", () => {
     const places = fc.array(fc.nat(), { maxLength: 20 });
     await fc.assert(
       fc.asyncProperty(values, places, async (sent, at) => {
-        const source = new ByteSource(cut(Buffer.concat(sent.map(jsonFrame)), at), PATIENCE);
+        const source = new ByteSource(cut(Buffer.concat(sent.map(jsonFrame)), at), TIMEOUTS);
         const received: unknown[] = [];
         while (await source.hasMore()) received.push(await readJson(source));
         expect(JSON.stringify(received)).toBe(JSON.stringify(sent));
@@ -64,7 +64,7 @@ describe("a stream of frames", () => {
   test("that ends within a frame says where", async () => {
     const bytes = jsonFrame({ query_id: 20, name: "w" });
     for (let length = 1; length < bytes.length; length++) {
-      const source = new ByteSource(cut(bytes.subarray(0, length), []), PATIENCE);
+      const source = new ByteSource(cut(bytes.subarray(0, length), []), TIMEOUTS);
       await expect(readJson(source)).rejects.toMatchObject({ code: "BAD_LENGTH" });
     }
   });

@@ -24,9 +24,9 @@ afterEach(async () => {
 });
 
 function pserver(...args: string[]): Promise<Finished> {
-  const patience = ["--timeout", `${HANG_MS}ms`];
+  const timeLimit = ["--timeout", `${HANG_MS}ms`];
   const environment = { PSERVER_URL: job.broker.url, NATS_TIMEOUT: `${HANG_MS}ms` };
-  return run([...args, ...patience], { environment });
+  return run([...args, ...timeLimit], { environment });
 }
 
 async function streams(): Promise<string[]> {

@@ -1,7 +1,7 @@
 // Proves that a job survives a broker whose disk was full, on a small file system of its own: while
 // it is full trainers get JOURNAL_FULL and can pull, once there is room they go on, and exactly the
 // acknowledged updates are in the values, also after the next owner has taken over. The broker gives
-// out sequences to records of which it could write nothing, so that the journal has a hole. Of which
+// out sequences to records of which it could write nothing, so that the journal has a gap. Of which
 // it could write a part, it writes nothing any more until it is started again: JOURNAL_FAULT.
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
@@ -43,7 +43,7 @@ async function started(): Promise<Scene> {
   return { disk, job, host, pushes };
 }
 
-/** Fills the disk so that the journal gets a hole; gives the last sequence of it. */
+/** Fills the disk so that the journal gets a gap; gives the last sequence of it. */
 async function makeHole({ disk, job, pushes }: Scene): Promise<number> {
   await using archive = await Archive.open(job.broker.url, job.job);
   let last = 0;
@@ -54,7 +54,7 @@ async function makeHole({ disk, job, pushes }: Scene): Promise<number> {
       return last > (await archive.lastRecord(0));
     },
     async () => {
-      // A page that the broker gave back in between took a part of the record: that leaves no hole.
+      // A page that the broker gave back in between took a part of the record: that leaves no gap.
       if (pushes.refusals.at(-1) === "JOURNAL_FAULT") {
         await disk.free();
         await job.broker.stop();

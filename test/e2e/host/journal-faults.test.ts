@@ -212,7 +212,7 @@ describe("a snapshot with a changed bit", () => {
     await job.broker.start();
   }
 
-  test("is passed over for the one before it", async () => {
+  test("is skipped for the one before it", async () => {
     const { host, client } = await start();
     await damage(client, host, 1);
     await job.host();

@@ -45,12 +45,12 @@ describe("a host that cannot start", () => {
     });
   });
 
-  test("on a broker without room for the journals", async () => {
+  test("on a broker without storage for the journals", async () => {
     await start({ jetstreamConfig: "max_file_store: 16MB" });
     expect(await refusal()).toMatchObject({ type: "refused", error: { code: "NO_SPACE" } });
   });
 
-  test("on a broker without room for the journals, unless the job is there already", async () => {
+  test("on a broker without storage for the journals, unless the job is there already", async () => {
     const journalBytesMax = 4 * 1024 ** 2;
     await start({ jetstreamConfig: "max_file_store: 64MB" });
     await (await job.host({ journalBytesMax })).stop();
@@ -170,7 +170,7 @@ describe("a model", () => {
 
   // Only root may mount a file system that is small enough to fill.
   test.skipIf(process.getuid?.() !== 0)(
-    "that the disk has no room for is refused",
+    "that the disk has no space for is refused",
     async ({ skip }) => {
       const modelDirectory = await temporary();
       const options = ["-t", "tmpfs", "-o", "size=64k", "tmpfs", modelDirectory];

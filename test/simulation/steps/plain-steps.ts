@@ -49,13 +49,13 @@ export class PlainSteps {
     if (known !== undefined && session < known.session) return "SUPERSEDED";
     if (known?.session === session && n <= known.done) return "SETTLED";
     const key = `${trainer} ${session} ${n}`;
-    const answer = this.#answers.get(key) ?? this.#judge(intent);
+    const answer = this.#answers.get(key) ?? this.#evaluate(intent);
     this.#answers.set(key, answer);
     this.#sessions.set(trainer, { session, done: n - 1 });
     return answer;
   }
 
-  #judge({ trainer, step, element }: TrainerIntent): Answer {
+  #evaluate({ trainer, step, element }: TrainerIntent): Answer {
     const clock = this.#clocks.get(trainer);
     if (element === undefined) {
       if (clock === undefined) return "NOT_MEMBER";

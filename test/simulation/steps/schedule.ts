@@ -150,12 +150,12 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
   }
 
   /** Holds the end against the journals. */
-  judge(): ScheduleReport {
+  evaluate(): ScheduleReport {
     for (const [shard, journal] of this.#journals.entries()) {
       this.#foldSome(shard, Number.POSITIVE_INFINITY);
-      this.#judgeShard(shard, journal);
+      this.#checkShard(shard, journal);
     }
-    this.#judgeTold();
+    this.#checkTold();
     return {
       records: this.#journals.flat().length,
       stormSteps: this.#stormSteps,
@@ -332,7 +332,7 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
   }
 
   /** The owner, the journal folded anew and every snapshot folded on end in what the rules say. */
-  #judgeShard(shard: number, journal: readonly Entry[]): void {
+  #checkShard(shard: number, journal: readonly Entry[]): void {
     const plain = this.#plain[shard] as PlainSteps;
     const again = this.#owner(shard, undefined);
     again.foldSome(journal.length, (entry, outcome) => this.#check(shard, entry, outcome));
@@ -362,7 +362,7 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
   }
 
   /** What a trainer was told to be applied is in the values once its step has closed, nothing else is. */
-  #judgeTold(): void {
+  #checkTold(): void {
     for (const { shard, intent, applied } of this.#lives.flatMap((life) => life.told)) {
       const { element = -1, step } = intent;
       const plain = this.#plain[shard] as PlainSteps;

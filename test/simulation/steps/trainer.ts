@@ -270,7 +270,7 @@ export class StepProcess implements StepsCommands, OutboxCommands, OutboxListene
       return { shard, dataBytes: 0, namesVersion: false };
     });
     const mode = { isDoneWhenStored: false, countsLate, countsPresent: false };
-    const call = newUpdateCall(++this.#calls, mode, sizes, sending.step);
+    const call = newUpdateCall(++this.#calls, mode, sizes);
     this.#sendings.set(call.id, sending);
     this.#outbox.send(call, this.#nowMs);
   }

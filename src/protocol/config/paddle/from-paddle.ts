@@ -35,7 +35,7 @@ export function isPaddleConfigs(value: object): boolean {
  * - `momentum` is SGD's, `decay_rate` is L2, `decay_rate_l1` is L1;
  * - `gradient_clipping_threshold` clips by value, before `clip_value`;
  * - `is_static` and, for sparse, `sparse_update` or `sparse_remote_update`. `is_sparse` says how the
- *   values themselves lie in a file, not how they are updated, and is passed over.
+ *   values themselves lie in a file, not how they are updated, and is ignored.
  *
  * Zero is as good as unset for momentum, decays and clips. `docs/compatibility.md` has the reasons.
  * @throws BAD_CONFIG for bytes that are no such message, and for fields that contradict each other.

@@ -74,7 +74,7 @@ function library(): Library {
 /**
  * Reads a serialized `OptimizerConfig`. Of a field that comes more than once the last value counts, of
  * messages the merged one, as in all of Protocol Buffers; fields that are not in the message are
- * passed over.
+ * skipped.
  * @throws BAD_CONFIG if the bytes are cut or malformed, a field has another wire type than its own, or
  * an enum a value that it does not know.
  */

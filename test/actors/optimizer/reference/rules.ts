@@ -185,7 +185,7 @@ function double(value: number): Real {
 
 /**
  * A number that the kernels take as zero where `weight` times its square would be denormal, and may
- * take as zero where that is in doubt.
+ * take as zero where that is uncertain.
  */
 function vanishing(number: Real, weight = 1): Real {
   return number.orZeroBelow(Math.sqrt(number.precision.leastNormal / weight));

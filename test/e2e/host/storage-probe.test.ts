@@ -1,5 +1,5 @@
-// Proves, on a broker, that asking it for room leaves no stream behind: not after an answer, not when
-// several hosts ask at one time, and not that of a host that died as it asked.
+// Proves, on a broker, that probing its storage leaves no stream behind: not after an answer, not when
+// several hosts probe at one time, and not that of a host that died during its probe.
 import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -31,7 +31,7 @@ async function streams(): Promise<string[]> {
   return names;
 }
 
-test("the broker says whether it has room", async () => {
+test("the broker says whether it has storage left", async () => {
   expect(await probeStorage(manager, SUBJECTS, "file", 32 * MIB)).toBe(true);
   expect(await probeStorage(manager, SUBJECTS, "file", 128 * MIB)).toBe(false);
   expect(await streams()).toEqual([]);
@@ -61,8 +61,11 @@ test("hosts that ask for the same over and over do not fail each other", async (
 });
 
 test.each([8, 48])("a probe of %i MiB that a host left behind is removed", async (size) => {
-  const left = { name: SUBJECTS.roomStream(), subjects: [SUBJECTS.room()], max_bytes: size * MIB };
-  await manager.streams.add(left);
+  await manager.streams.add({
+    name: SUBJECTS.storageProbeStream(),
+    subjects: [SUBJECTS.storageProbe()],
+    max_bytes: size * MIB,
+  });
   expect(await probeStorage(manager, SUBJECTS, "file", 40 * MIB, 100)).toBe(true);
   expect(await streams()).toEqual([]);
 });
