@@ -60,7 +60,7 @@ export function benchKernels(): KernelResult[] {
     return bestMs(() => contest.plainJs(values, pieces));
   });
 
-  const memory = new ShardMemory({ bytesMax: 16 * BLOCK_BYTES });
+  const memory = ShardMemory.create({ bytesMax: 16 * BLOCK_BYTES });
   const value = memory.allocate(BLOCK_BYTES);
   const piece = memory.allocate(BLOCK_BYTES);
   return CONTESTS.map((contest, at) => {

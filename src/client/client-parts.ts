@@ -40,8 +40,8 @@ export function makeClientParts(options: {
     journalReplaced: (shard, seen) => fallbacks.replaced(shard, seen),
   });
   const seen = new SeenVersions();
-  const requests = new Requests(wire);
-  const sender: UpdateSender = new UpdateSender({
+  const requests = Requests.open(wire);
+  const sender: UpdateSender = UpdateSender.open({
     wire,
     subjects,
     trainer,

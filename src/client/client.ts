@@ -354,7 +354,7 @@ export async function joinJob(options: {
     calls.fail(error);
     stopParts(parts);
   };
-  const wire = new NatsWire(connection, inbox, fail);
+  const wire = NatsWire.open(connection, inbox, fail);
   const parts = makeClientParts({ wire, subjects, trainer, fail, onFallback });
   connection.closed().then(
     (error) => fail(connectionClosed(error)),

@@ -25,16 +25,24 @@ export class StreamPublisher {
   readonly #waiting: Map<string, Waiting> = new Map();
   #tokens = 0;
 
-  /** `inboxPrefix`: where the connection may receive, without a final dot. */
-  constructor(connection: NatsConnection, inboxPrefix: string) {
+  private constructor(connection: NatsConnection, inbox: string) {
     this.#connection = connection;
-    this.#inbox = createInbox(inboxPrefix);
-    connection.subscribe(`${this.#inbox}.*`, {
+    this.#inbox = inbox;
+  }
+
+  /**
+   * Receives acknowledgements on the connection from now on.
+   * @param inboxPrefix where the connection may receive, without a final dot.
+   */
+  static open(connection: NatsConnection, inboxPrefix: string): StreamPublisher {
+    const publisher = new StreamPublisher(connection, createInbox(inboxPrefix));
+    connection.subscribe(`${publisher.#inbox}.*`, {
       callback: (error, message) => {
         // With an error, listening is not permitted: each publish then ends at its timeout.
-        if (error === null) this.#receive(message);
+        if (error === null) publisher.#receive(message);
       },
     });
+    return publisher;
   }
 
   /**

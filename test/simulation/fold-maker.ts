@@ -1,7 +1,7 @@
 import type { BlockHeader } from "../../src/actors/fold/block.ts";
 import { CURRENT_RULES, type Rules } from "../../src/actors/fold/rules.ts";
 import { Shard, type ShardOptions } from "../../src/actors/fold/shard.ts";
-import { ShardMemory } from "../../src/actors/memory/shard-memory.ts";
+import { reserveMemory, ShardMemory } from "../../src/actors/memory/shard-memory.ts";
 import { SHARD, SUBJECTS } from "./intents.ts";
 
 /** The part of a shard that the simulation uses; planted bugs replace methods of it. */
@@ -59,7 +59,7 @@ export class MemoryPool {
 
   /** Settings of a shard with a memory of the pool. */
   options(hooks: ShardOptions["hooks"] = {}): ShardOptions {
-    const memory = this.#free.pop() ?? new PooledMemory();
+    const memory = this.#free.pop() ?? new PooledMemory(reserveMemory());
     this.#used.push(memory);
     return {
       subjects: SUBJECTS,

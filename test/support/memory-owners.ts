@@ -81,10 +81,14 @@ export class MemoryOwners implements Owners {
 
   async checkSpace(stateBytes: number): Promise<void> {
     if (stateBytes <= this.storageBytes) return;
-    throw new PserverError("NO_SPACE", `storage for ${this.storageBytes} bytes; received ${stateBytes}`, {
-      expected: this.storageBytes,
-      received: stateBytes,
-    });
+    throw new PserverError(
+      "NO_SPACE",
+      `storage for ${this.storageBytes} bytes; received ${stateBytes}`,
+      {
+        expected: this.storageBytes,
+        received: stateBytes,
+      },
+    );
   }
 
   #shard(shard: number): Map<string, number> {

@@ -51,6 +51,11 @@ const MS_PER_SECOND = 1_000;
 /** Texts of etcd's own refusals, for which the package has no class. */
 const DENIED = /permission denied|user name is empty|auth(entication|orization)/i;
 
+/** Time for one attempt of a call, at one address; the clients of all addresses share it. */
+interface CallBound {
+  tryMs: number;
+}
+
 /**
  * A small part of etcd's interface, with typed errors and bounded calls: each address is tried once,
  * beginning with the one that answered last. Reads see every write that was answered before they began.
@@ -62,29 +67,40 @@ export class EtcdClient {
   readonly endpoints: readonly string[];
   readonly #module: EtcdModule;
   readonly #clients: readonly Etcd3[];
+  readonly #bound: CallBound;
   #preferred = 0;
-  #tryMs = 0;
   #lost = false;
   #onTurn: (lost: PserverError | undefined) => void = () => undefined;
 
-  private constructor(options: EtcdClientOptions, module: EtcdModule) {
-    this.endpoints = options.endpoints;
+  private constructor(
+    endpoints: readonly string[],
+    module: EtcdModule,
+    clients: readonly Etcd3[],
+    bound: CallBound,
+  ) {
+    this.endpoints = endpoints;
     this.#module = module;
-    this.limit(options.timeoutMs);
-    this.#clients = options.endpoints.map(
-      (hosts) =>
-        new module.Etcd3({
-          hosts,
-          defaultCallOptions: () => ({ deadline: Date.now() + this.#tryMs }),
-          grpcOptions: GRPC_OPTIONS,
-          faultHandling: { global: NO_POLICY, host: () => NO_POLICY },
-        }),
-    );
+    this.#clients = clients;
+    this.#bound = bound;
   }
 
   /** Loads the etcd package and makes a client; nothing is connected before the first call. */
   static async open(options: EtcdClientOptions): Promise<EtcdClient> {
-    return new EtcdClient(options, await import("etcd3"));
+    const { endpoints, timeoutMs } = options;
+    const module = await import("etcd3");
+    const bound: CallBound = { tryMs: 0 };
+    const clients = endpoints.map(
+      (hosts) =>
+        new module.Etcd3({
+          hosts,
+          defaultCallOptions: () => ({ deadline: Date.now() + bound.tryMs }),
+          grpcOptions: GRPC_OPTIONS,
+          faultHandling: { global: NO_POLICY, host: () => NO_POLICY },
+        }),
+    );
+    const client = new EtcdClient(endpoints, module, clients, bound);
+    client.limit(timeoutMs);
+    return client;
   }
 
   /** Calls `onTurn` with an error when no address answers any more, and with undefined when one does again. */
@@ -94,7 +110,7 @@ export class EtcdClient {
 
   /** Sets how long a call may take, for all addresses together. */
   limit(timeoutMs: number): void {
-    this.#tryMs = Math.ceil(timeoutMs / this.endpoints.length);
+    this.#bound.tryMs = Math.ceil(timeoutMs / this.endpoints.length);
   }
 
   /** The entry of a key; undefined if there is none. */

@@ -88,7 +88,7 @@ export class Shard {
     this.#subjects = options.subjects;
     this.#logSubjects = new LogSubjects(options.subjects);
     this.#shard = options.shard;
-    this.memory = options.memory ?? new ShardMemory();
+    this.memory = options.memory ?? ShardMemory.create();
     this.#tables = new FoldTables({
       shard: options.shard,
       memory: this.memory,

@@ -60,7 +60,7 @@ export function composeHost(
   const host: RunningHost = new RunningHost({
     ...{ opening, job, emit, clock, pool, claims, keeper, lifecycle, etcd },
     control: hostControl(opening, job, owners, lifecycle, onError),
-    memory: new HostMemory({ shards, limitBytes: options.memoryLimitBytes }),
+    memory: HostMemory.open({ shards, limitBytes: options.memoryLimitBytes }),
     members: new MembersWatch({ service: lifecycle, statuses, leaseMs, onError }),
     sessions: new SessionsWatch({ service: lifecycle, statuses, onError }),
   });

@@ -90,10 +90,10 @@ export async function openShardWorker(
   const worker = new ShardWorker({
     ...{ setup, send, subjects, journalConnection, dataConnection, client, manager, bucket },
     leases: new LeaseClock(shards, setup.leases),
-    memory: new HostMemory({ shards, buffer, limitBytes }),
+    memory: HostMemory.open({ shards, buffer, limitBytes }),
     intake: new Intake(refusals),
     responder: new Responder(dataConnection, pool),
-    publisher: new StreamPublisher(journalConnection, inboxPrefix),
+    publisher: StreamPublisher.open(journalConnection, inboxPrefix),
     snapshotBudget: new SnapshotBudget(pool),
     failedBlocks: new FailedBlocks(dataConnection, subjects, shards),
   });

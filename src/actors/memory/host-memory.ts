@@ -36,14 +36,19 @@ export class HostMemory {
   /** By shard, the reserved bytes that it has not taken from the system yet. */
   readonly #coming: BigInt64Array;
 
-  constructor(options: HostMemoryOptions) {
+  private constructor(buffer: SharedArrayBuffer, options: HostMemoryOptions) {
     const { shards, limitBytes = Number.POSITIVE_INFINITY, freeBytes = freeMemoryBytes } = options;
-    const bytes = shards * BigInt64Array.BYTES_PER_ELEMENT;
-    this.buffer = options.buffer ?? new SharedArrayBuffer(2 * bytes);
-    this.#taken = new BigInt64Array(this.buffer, 0, shards);
-    this.#coming = new BigInt64Array(this.buffer, bytes, shards);
+    this.buffer = buffer;
+    this.#taken = new BigInt64Array(buffer, 0, shards);
+    this.#coming = new BigInt64Array(buffer, this.#taken.byteLength, shards);
     this.#limitBytes = limitBytes;
     this.#freeBytes = freeBytes;
+  }
+
+  /** Counts in the buffer of the options, or in a new one. */
+  static open(options: HostMemoryOptions): HostMemory {
+    const bytes = 2 * options.shards * BigInt64Array.BYTES_PER_ELEMENT;
+    return new HostMemory(options.buffer ?? new SharedArrayBuffer(bytes), options);
   }
 
   /** Bytes available to further shards or blocks. */

@@ -29,6 +29,46 @@ export interface ShardMemoryOptions {
   readonly bytesMax?: number;
 }
 
+/** What a {@link ShardMemory} works in. */
+export interface MemoryParts {
+  readonly memory: WebAssembly.Memory;
+  readonly kernels: Kernels;
+  readonly bytesMax: number;
+}
+
+/**
+ * Reserves the addresses of a memory and instantiates the kernels in it.
+ * @throws BAD_VALUE if `bytesMax` is out of its range.
+ * @throws TOO_LARGE if the process has no addresses left for another memory.
+ */
+export function reserveMemory(options: ShardMemoryOptions = {}): MemoryParts {
+  const { bytesMax: given = ADDRESS_BYTES } = options;
+  const initialBytes = MODULE_BYTES + SCRATCH_BYTES;
+  if (!(given >= initialBytes && given <= ADDRESS_BYTES)) {
+    throw new PserverError(
+      "BAD_VALUE",
+      `expected bytesMax from ${initialBytes} to ${ADDRESS_BYTES}; received ${given}`,
+      { expected: [initialBytes, ADDRESS_BYTES], received: given },
+    );
+  }
+  const bytesMax = roundDown(given, PAGE_BYTES);
+  let memory: WebAssembly.Memory;
+  try {
+    memory = new WebAssembly.Memory({
+      initial: initialBytes / PAGE_BYTES,
+      maximum: bytesMax / PAGE_BYTES,
+    });
+  } catch (cause) {
+    throw new PserverError(
+      "TOO_LARGE",
+      "no addresses left for another WebAssembly memory",
+      {},
+      { cause },
+    );
+  }
+  return { memory, kernels: instantiateKernels(memory), bytesMax };
+}
+
 /**
  * The one WebAssembly memory of a shard: it holds the values and slots of all blocks, and the
  * kernels work in it.
@@ -50,35 +90,15 @@ export class ShardMemory {
   /** The array that {@link stage} copied last; undefined if the scratch was used since. */
   #staged: Uint8Array | undefined;
 
-  /**
-   * @throws BAD_VALUE if `bytesMax` is out of its range.
-   * @throws TOO_LARGE if the process has no addresses left for another memory.
-   */
-  constructor(options: ShardMemoryOptions = {}) {
-    const bytesMax = options.bytesMax ?? ADDRESS_BYTES;
-    const initialBytes = MODULE_BYTES + SCRATCH_BYTES;
-    if (!(bytesMax >= initialBytes && bytesMax <= ADDRESS_BYTES)) {
-      throw new PserverError(
-        "BAD_VALUE",
-        `expected bytesMax from ${initialBytes} to ${ADDRESS_BYTES}; received ${bytesMax}`,
-        { expected: [initialBytes, ADDRESS_BYTES], received: bytesMax },
-      );
-    }
-    this.#bytesMax = roundDown(bytesMax, PAGE_BYTES);
-    try {
-      this.#memory = new WebAssembly.Memory({
-        initial: initialBytes / PAGE_BYTES,
-        maximum: this.#bytesMax / PAGE_BYTES,
-      });
-    } catch (cause) {
-      throw new PserverError(
-        "TOO_LARGE",
-        "no addresses left for another WebAssembly memory",
-        {},
-        { cause },
-      );
-    }
-    this.kernels = instantiateKernels(this.#memory);
+  constructor({ memory, kernels, bytesMax }: MemoryParts) {
+    this.#memory = memory;
+    this.kernels = kernels;
+    this.#bytesMax = bytesMax;
+  }
+
+  /** An empty memory with its kernels; throws as {@link reserveMemory}. */
+  static create(options: ShardMemoryOptions = {}): ShardMemory {
+    return new ShardMemory(reserveMemory(options));
   }
 
   /** Pointer to {@link scratchBytes} of scratch, valid until its next use; never freed. */

@@ -43,42 +43,28 @@ const OWNER_MS = 2_000;
 /** Findings for a shard that is served: its owner has told, and the broker is not asked. */
 const NOTHING_LOST = { manifestSeq: 0, snapshots: [], lastKnownSeq: 0, choices: [] } as const;
 
+/** Dependencies of {@link Recovery}. */
+interface RecoveryDeps {
+  readonly connection: NatsConnection;
+  readonly subjects: JobSubjects;
+  readonly host: string;
+  readonly client: JetStreamClient;
+  readonly manager: JetStreamManager;
+  readonly records: KvBucket;
+  readonly settings: StoredSettings;
+  readonly owners: OwnersClient;
+  readonly publisher: StreamPublisher;
+  readonly journalOf: (shard: number) => Journal;
+}
+
 /** Inspects the shards of a job and lets stopped ones go on without what is lost; see `pserver recover`. */
 export class Recovery {
   readonly settings: StoredSettings;
-  readonly #connection: NatsConnection;
-  readonly #subjects: JobSubjects;
-  readonly #host: string;
-  readonly #client: JetStreamClient;
-  readonly #manager: JetStreamManager;
-  readonly #records: KvBucket;
-  readonly #owners: OwnersClient;
-  readonly #publisher: StreamPublisher;
+  readonly #deps: RecoveryDeps;
 
-  private constructor(options: {
-    readonly connection: NatsConnection;
-    readonly subjects: JobSubjects;
-    readonly host: string;
-    readonly manager: JetStreamManager;
-    readonly records: KvBucket;
-    readonly settings: StoredSettings;
-  }) {
-    const { connection, subjects, host, manager } = options;
-    this.settings = options.settings;
-    this.#connection = connection;
-    this.#subjects = subjects;
-    this.#host = host;
-    this.#client = openJetStream(connection);
-    this.#manager = manager;
-    this.#records = options.records;
-    this.#publisher = new StreamPublisher(connection, subjects.hostInbox(host));
-    this.#owners = new OwnersClient({
-      connection,
-      storage: storageQueries(manager, subjects),
-      subjects,
-      host,
-      journalOf: (shard) => this.#journal(shard),
-    });
+  private constructor(deps: RecoveryDeps) {
+    this.settings = deps.settings;
+    this.#deps = deps;
   }
 
   /**
@@ -94,14 +80,22 @@ export class Recovery {
       inboxPrefix,
     });
     try {
-      const manager = await openJetStream(connection).jetstreamManager(false);
+      const client = openJetStream(connection);
+      const manager = await client.jetstreamManager(false);
       const bucket = subjects.bucket();
       if (!(await hasStream(manager, bucketStream(bucket)))) throw noSuchJob(job);
       const records = await openExistingBucket(connection, bucket);
       const stored = (await records.read(SETTINGS_KEY))?.value;
       if (stored === undefined || hasRemovalMark(stored)) throw noSuchJob(job);
       const settings = parseSettings(stored);
-      return new Recovery({ connection, subjects, host, manager, records, settings });
+      const journalOf = (shard: number): Journal =>
+        new Journal({ manager, client, subjects, settings: journalSettings(settings), shard });
+      const storage = storageQueries(manager, subjects);
+      return new Recovery({
+        ...{ connection, subjects, host, client, manager, records, settings, journalOf },
+        owners: new OwnersClient({ connection, storage, subjects, host, journalOf }),
+        publisher: StreamPublisher.open(connection, inboxPrefix),
+      });
     } catch (error) {
       await connection.close();
       throw error;
@@ -114,13 +108,13 @@ export class Recovery {
     if (owner.kind === "serving") {
       return { shard, condition: "serving", generation: owner.generation, ...NOTHING_LOST };
     }
-    const initialized = await initializedBlocks(this.#records, shard);
+    const initialized = await initializedBlocks(this.#deps.records, shard);
     return await inspectShard({
       ...this.#tools(shard),
-      client: this.#client,
+      client: this.#deps.client,
       owner,
       initialized,
-      mark: await new MarkKeeper(this.#records, shard).read(),
+      mark: await new MarkKeeper(this.#deps.records, shard).read(),
     });
   }
 
@@ -130,14 +124,14 @@ export class Recovery {
     choice: RecoveryChoice,
     onStage?: (stage: RecoveryStage) => void,
   ): Promise<AcceptedLoss> {
-    const payloadBytesMax = this.#connection.info?.max_payload ?? 0;
+    const payloadBytesMax = this.#deps.connection.info?.max_payload ?? 0;
     const options = {
       ...this.#tools(findings.shard),
-      host: this.#host,
-      connection: this.#connection,
-      inboxPrefix: this.#subjects.hostInbox(this.#host),
-      initialized: await initializedBlocks(this.#records, findings.shard),
-      marks: new MarkKeeper(this.#records, findings.shard),
+      host: this.#deps.host,
+      connection: this.#deps.connection,
+      inboxPrefix: this.#deps.subjects.hostInbox(this.#deps.host),
+      initialized: await initializedBlocks(this.#deps.records, findings.shard),
+      marks: new MarkKeeper(this.#deps.records, findings.shard),
       payloadBytesMax,
       partBytesMax: payloadBytesMax - HEADER_BYTES_MAX,
       snapshotBudget: new SnapshotBudget(new BufferPool()),
@@ -151,43 +145,24 @@ export class Recovery {
 
   /** Closes the connection. */
   async close(): Promise<void> {
-    await this.#connection.close();
+    await this.#deps.connection.close();
   }
 
   #tools(shard: number) {
+    const { manager, client, publisher, subjects, journalOf } = this.#deps;
     return {
       shard,
-      subjects: this.#subjects,
-      manager: this.#manager,
-      journal: this.#journal(shard),
+      subjects,
+      manager,
+      journal: journalOf(shard),
       journalStorage: this.settings.journal,
-      store: this.#store(shard),
+      store: new SnapshotStore({ manager, client, publisher, subjects, shard }),
     };
-  }
-
-  #journal(shard: number): Journal {
-    return new Journal({
-      manager: this.#manager,
-      client: this.#client,
-      subjects: this.#subjects,
-      settings: journalSettings(this.settings),
-      shard,
-    });
-  }
-
-  #store(shard: number): SnapshotStore {
-    return new SnapshotStore({
-      manager: this.#manager,
-      client: this.#client,
-      publisher: this.#publisher,
-      subjects: this.#subjects,
-      shard,
-    });
   }
 
   async #owner(shard: number): Promise<OwnerReply> {
     try {
-      const { fields } = await this.#owners.ask(shard, "status", {}, OWNER_MS);
+      const { fields } = await this.#deps.owners.ask(shard, "status", {}, OWNER_MS);
       const status = asMap(fields["status"], "status");
       return { kind: "serving", generation: integerField(status, "generation") };
     } catch (error) {

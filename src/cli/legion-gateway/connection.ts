@@ -32,7 +32,7 @@ export class LegionConnection {
     socket.on("error", () => undefined);
     socket.setNoDelay(true);
     socket.setKeepAlive(true, KEEP_ALIVE_MS);
-    return new LegionConnection(socket, new LegionWire(socket, timeouts), handler);
+    return new LegionConnection(socket, LegionWire.over(socket, timeouts), handler);
   }
 
   /** Serves requests in order; returns why it ended, undefined if the trainer has left. */

@@ -35,22 +35,23 @@ export class LegionGateway {
   /** Settles with the reason when the gateway cannot go on. */
   readonly failed: Promise<PserverError>;
 
-  private constructor(options: GatewayOptions) {
+  private constructor(options: GatewayOptions, server: Server) {
     this.#options = options;
+    this.#server = server;
     this.failed = new Promise((resolve) => {
       this.#fail = resolve;
     });
-    const settings = { allowHalfOpen: true, noDelay: true };
-    this.#server = createServer(settings, (socket) => this.#accept(socket));
   }
 
   /** A gateway that listens. @throws ADDRESS_IN_USE, or IO for an address that is not this machine's. */
   static async start(options: GatewayOptions): Promise<LegionGateway> {
-    const gateway = new LegionGateway(options);
+    const server = createServer({ allowHalfOpen: true, noDelay: true });
+    const gateway = new LegionGateway(options, server);
+    server.on("connection", (socket) => gateway.#accept(socket));
     const { listen: host, port } = options;
     try {
-      gateway.#server.listen({ host, port });
-      await once(gateway.#server, "listening");
+      server.listen({ host, port });
+      await once(server, "listening");
     } catch (cause) {
       const errno = errnoCode(cause);
       const inUse = errno === "EADDRINUSE";
@@ -63,7 +64,7 @@ export class LegionGateway {
         { cause },
       );
     }
-    gateway.#server.on("error", (error) => options.onWarning(`cannot accept: ${error.message}`));
+    server.on("error", (error) => options.onWarning(`cannot accept: ${error.message}`));
     return gateway;
   }
 

@@ -27,10 +27,16 @@ export class LegionWire {
   readonly #source: ByteSource;
   readonly #timeouts: Timeouts;
 
-  constructor(socket: Socket, timeouts: Timeouts) {
+  private constructor(socket: Socket, source: ByteSource, timeouts: Timeouts) {
     this.#socket = socket;
+    this.#source = source;
     this.#timeouts = timeouts;
-    this.#source = new ByteSource(socket.iterator({ destroyOnReturn: false }), timeouts);
+  }
+
+  /** The wire of a socket, which stays the caller's to destroy. */
+  static over(socket: Socket, timeouts: Timeouts): LegionWire {
+    const source = new ByteSource(socket.iterator({ destroyOnReturn: false }), timeouts);
+    return new LegionWire(socket, source, timeouts);
   }
 
   /** Waits for the next request; false if there is none. @throws TIMEOUT, IO. */

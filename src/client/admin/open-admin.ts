@@ -40,9 +40,9 @@ export async function openAdmin(options: AdminOptions): Promise<JobAdmin> {
   const connection = await openAs(options, trainer, subjects.inbox(trainer));
   const calls = new Calls();
   const inbox = `${subjects.inbox(trainer)}.${randomUUID()}`;
-  const wire = new NatsWire(connection, inbox, (error) => calls.fail(error));
+  const wire = NatsWire.open(connection, inbox, (error) => calls.fail(error));
   const callOptions = { timeoutMs, signal };
-  const requests = new Requests(wire);
+  const requests = Requests.open(wire);
   return new JobAdmin({ connection, requests, calls, subjects, trainer, callOptions });
 }
 

@@ -68,7 +68,7 @@ export class UpdateSender implements OutboxCommands, OutboxListener {
   #callIds = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(deps: UpdateSenderDeps) {
+  private constructor(deps: UpdateSenderDeps) {
     const { wire, positions, inFlightBytesMax = IN_FLIGHT_BYTES_MAX } = deps;
     this.#deps = deps;
     this.#pool = new BufferPool(POOL_SHARE * inFlightBytesMax);
@@ -80,14 +80,21 @@ export class UpdateSender implements OutboxCommands, OutboxListener {
       inFlightBytesMax,
       windowRecords: WINDOW_RECORDS,
     });
-    wire.receive("ack.*", (message) => this.#onAck(message));
-    wire.receive("applied", (message) => this.#onAnswers(message));
-    wire.receive("outcome.*", (message) => this.#onReply(message));
+  }
+
+  /** A sender that receives acknowledgements and outcomes, and sends nothing until {@link start}. */
+  static open(deps: UpdateSenderDeps): UpdateSender {
+    const sender = new UpdateSender(deps);
+    const { wire } = deps;
+    wire.receive("ack.*", (message) => sender.#onAck(message));
+    wire.receive("applied", (message) => sender.#onAnswers(message));
+    wire.receive("outcome.*", (message) => sender.#onReply(message));
     wire.listen({
-      disconnected: () => this.#outbox.disconnected(),
-      reconnected: () => this.#outbox.reconnected(performance.now()),
-      denied: (subject, error) => this.#onDenied(subject, error),
+      disconnected: () => sender.#outbox.disconnected(),
+      reconnected: () => sender.#outbox.reconnected(performance.now()),
+      denied: (subject, error) => sender.#onDenied(subject, error),
     });
+    return sender;
   }
 
   /** Bytes without a PubAck. */

@@ -44,19 +44,26 @@ export class Requests {
   #tokens = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(wire: Wire) {
+  private constructor(wire: Wire) {
     this.#wire = wire;
-    wire.receive("reply.*", (message) => this.#pending.get(message.token)?.receive(message));
+  }
+
+  /** Receives answers on the wire from now on. */
+  static open(wire: Wire): Requests {
+    const requests = new Requests(wire);
+    const all = requests.#pending;
+    wire.receive("reply.*", (message) => all.get(message.token)?.receive(message));
     wire.listen({
       reconnected: () => {
-        for (const pending of [...this.#pending.values()]) pending.send();
+        for (const pending of [...all.values()]) pending.send();
       },
       denied: (subject, error) => {
-        for (const pending of [...this.#pending.values()]) {
+        for (const pending of [...all.values()]) {
           if (pending.subject === subject) pending.fail(error);
         }
       },
     });
+    return requests;
   }
 
   /**

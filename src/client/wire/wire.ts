@@ -47,12 +47,25 @@ export class NatsWire implements Wire {
   readonly #listeners: WireListener[] = [];
   readonly #fail: (error: PserverError) => void;
 
-  /** `fail` is called when the connection cannot be used any more. */
-  constructor(connection: NatsConnection, inbox: string, fail: (error: PserverError) => void) {
+  private constructor(
+    connection: NatsConnection,
+    inbox: string,
+    fail: (error: PserverError) => void,
+  ) {
     this.#connection = connection;
     this.inbox = inbox;
     this.#fail = fail;
-    this.#watch().catch((error: unknown) => fail(ensureError(error)));
+  }
+
+  /** Watches the connection from now on. `fail` is called when it cannot be used any more. */
+  static open(
+    connection: NatsConnection,
+    inbox: string,
+    fail: (error: PserverError) => void,
+  ): NatsWire {
+    const wire = new NatsWire(connection, inbox, fail);
+    wire.#watch().catch((error: unknown) => fail(ensureError(error)));
+    return wire;
   }
 
   get connected(): boolean {

@@ -24,7 +24,7 @@ const SYNC = { mode: "sync", trainers: 3, backups: 0, reduce: "mean" } as const;
 
 /** A block of a job in steps, and what is told before it changes. */
 class SteppedBlock {
-  readonly memory: ShardMemory = new ShardMemory();
+  readonly memory: ShardMemory = ShardMemory.create();
   readonly told: number[] = [];
   readonly blocks: BlockTable = new BlockTable(this.memory, {
     beforeChange: (block) => this.told.push(block.accumulated),

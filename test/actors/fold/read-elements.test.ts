@@ -17,7 +17,7 @@ import { Folded } from "./folded.ts";
 import { encoded } from "./journal-writer.ts";
 
 const dtypes = Object.keys(DTYPES) as Dtype[];
-const memory = new ShardMemory();
+const memory = ShardMemory.create();
 
 /** Elements of all kinds of bits. */
 function numbered(dtype: Dtype, length: number): TensorData {

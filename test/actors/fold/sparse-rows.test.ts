@@ -12,7 +12,7 @@ import { ascending } from "./arbitrary-parts.ts";
 import { elementsOf, Folded, slotsOf } from "./folded.ts";
 import { fullConfig, OPTIMIZERS } from "./optimizer-configs.ts";
 
-const memory = new ShardMemory();
+const memory = ShardMemory.create();
 const ROWS = 7;
 
 interface Sparse {

@@ -12,7 +12,7 @@ import * as reference from "./scalar-reference.ts";
 
 const SIZES = [0, 1, 2, 3, 4, 5, 7, 8, 9, 17, 4096 + 3, 2 ** 18 + 1];
 const FACTORS = [0, -0, 1, -1, 0.5, 0.1, 1e-40, 1e39, -1e300, 3.5e9, Infinity, NaN];
-const memory = new ShardMemory();
+const memory = ShardMemory.create();
 const { kernels } = memory;
 
 type FloatDtype = "float32" | "float64";

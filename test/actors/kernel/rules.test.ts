@@ -14,7 +14,7 @@ import { canonicalF32, canonicalF64 } from "./scalar-reference.ts";
 type FloatDtype = "float32" | "float64";
 type Floats = Float32Array | Float64Array;
 
-const memory = new ShardMemory();
+const memory = ShardMemory.create();
 const { kernels } = memory;
 const SIZES = [0, 1, 2, 3, 4, 5, 7, 8, 9, 17, 4096 + 3, 2 ** 18 + 1];
 

@@ -61,7 +61,7 @@ describe("a host's memory", () => {
   const shards = 3;
 
   test("is set aside for an eighth more than the values and a MiB, up to the limit", () => {
-    const memory = new HostMemory({ shards, limitBytes: 21 * MIB, freeBytes: () => 1e12 });
+    const memory = HostMemory.open({ shards, limitBytes: 21 * MIB, freeBytes: () => 1e12 });
     memory.reserve(0, 8 * MIB);
     expect(memory.freeBytes).toBe(11 * MIB);
     const error = refusalOf(() => memory.reserve(1, 9 * MIB));
@@ -79,8 +79,8 @@ describe("a host's memory", () => {
 
   test("that the system has not given yet is not given twice, on whichever thread", () => {
     const options = { shards, freeBytes: () => 25 * MIB };
-    const one = new HostMemory(options);
-    const other = new HostMemory({ ...options, buffer: one.buffer });
+    const one = HostMemory.open(options);
+    const other = HostMemory.open({ ...options, buffer: one.buffer });
     one.reserve(0, 16 * MIB);
     expect(refusalOf(() => other.reserve(1, 8 * MIB)).details["received"]).toBe(6 * MIB);
     // The system counts what it has given itself.
@@ -91,7 +91,7 @@ describe("a host's memory", () => {
   });
 
   test("that a shard has already is not asked of the system again, but counts for the limit", () => {
-    const memory = new HostMemory({ shards, limitBytes: 21 * MIB, freeBytes: () => 2 * MIB });
+    const memory = HostMemory.open({ shards, limitBytes: 21 * MIB, freeBytes: () => 2 * MIB });
     expect(refusalOf(() => memory.reserve(0, 8 * MIB)).code).toBe("NO_MEMORY");
     memory.reserve(0, 8 * MIB, 9 * MIB);
     expect(memory.freeBytes).toBe(MIB);
@@ -99,7 +99,7 @@ describe("a host's memory", () => {
   });
 
   test("grows with its shards", () => {
-    const memory = new HostMemory({ shards, limitBytes: 100, freeBytes: () => 1e12 });
+    const memory = HostMemory.open({ shards, limitBytes: 100, freeBytes: () => 1e12 });
     memory.holds(0, 60);
     memory.holds(0, 70);
     memory.holds(2, 10);

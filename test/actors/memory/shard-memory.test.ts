@@ -46,7 +46,7 @@ describe("allocate and free", () => {
     const step = fc.oneof(fc.record({ allocate: size }), fc.record({ free: fc.nat() }));
     fc.assert(
       fc.property(fc.array(step, { maxLength: 150 }), (steps) => {
-        const memory = new ShardMemory({ bytesMax: 2 * MIB });
+        const memory = ShardMemory.create({ bytesMax: 2 * MIB });
         const live: Allocation[] = [];
         const release = (index: number): void => {
           const [freed] = live.splice(index, 1);
@@ -81,7 +81,7 @@ describe("allocate and free", () => {
   });
 
   test("nothing lies in the scratch or in the kernels' page", () => {
-    const memory = new ShardMemory();
+    const memory = ShardMemory.create();
     expect(memory.scratchBytes).toBe(256 * KIB);
     expect(memory.scratch % 16).toBe(0);
     expect(memory.scratch).toBeGreaterThanOrEqual(64 * KIB);
@@ -90,7 +90,7 @@ describe("allocate and free", () => {
   });
 
   test("what is staged lies in the scratch, and is copied anew once that was used", () => {
-    const memory = new ShardMemory();
+    const memory = ShardMemory.create();
     const [one, two] = [Uint8Array.of(1, 2, 3), Uint8Array.of(4, 5, 6)];
     const inScratch = (): number[] => [...memory.bytes(memory.stage(one), 3)];
     expect(inScratch()).toEqual([1, 2, 3]);
@@ -106,7 +106,7 @@ describe("allocate and free", () => {
   });
 
   test("no bytes are pointer 0, as often as asked for", () => {
-    const memory = new ShardMemory();
+    const memory = ShardMemory.create();
     expect([memory.allocate(0), memory.allocate(0)]).toEqual([0, 0]);
     expect(memory.bytes(0, 0)).toHaveLength(0);
     memory.free(0, 0);
@@ -114,7 +114,7 @@ describe("allocate and free", () => {
   });
 
   test("a view made before a growth is detached, and the bytes stay", () => {
-    const memory = new ShardMemory();
+    const memory = ShardMemory.create();
     const pointer = memory.allocate(3);
     const view = memory.bytes(pointer, 3);
     view.set([1, 2, 3]);
@@ -126,7 +126,7 @@ describe("allocate and free", () => {
 
 describe("misuse changes nothing", () => {
   test("what is not allocated cannot be freed, nor as another size", () => {
-    const memory = new ShardMemory();
+    const memory = ShardMemory.create();
     const pointer = memory.allocate(100);
     const other = memory.allocate(100);
     for (const [wrongPointer, bytes] of [
@@ -148,21 +148,21 @@ describe("misuse changes nothing", () => {
   });
 
   test.each([-1, 1.5, Number.NaN, Infinity, 2 ** 53])("%d bytes cannot be allocated", (bytes) => {
-    expect(codeOf(() => new ShardMemory().allocate(bytes))).toBe("BAD_VALUE");
+    expect(codeOf(() => ShardMemory.create().allocate(bytes))).toBe("BAD_VALUE");
   });
 
   test.each([OWN_BYTES - 1, 4 * GIB + 1, Number.NaN, -1])("bytesMax %d is refused", (bytesMax) => {
-    expect(codeOf(() => new ShardMemory({ bytesMax }))).toBe("BAD_VALUE");
+    expect(codeOf(() => ShardMemory.create({ bytesMax }))).toBe("BAD_VALUE");
   });
 
   test("a view must lie in the memory", () => {
-    const memory = new ShardMemory();
+    const memory = ShardMemory.create();
     expect(codeOf(() => memory.bytes(memory.memoryBytes - 1, 2))).toBe("INTERNAL");
     expect(codeOf(() => memory.bytes(0, -1))).toBe("INTERNAL");
   });
 
   test("a full memory is TOO_LARGE, and what is left can still be had", () => {
-    const memory = new ShardMemory({ bytesMax: 3 * MIB + 1 });
+    const memory = ShardMemory.create({ bytesMax: 3 * MIB + 1 });
     const first = memory.allocate(MIB);
     expect(codeOf(() => memory.allocate(3 * MIB))).toBe("TOO_LARGE");
     expect(codeOf(() => memory.allocate(2 ** 52))).toBe("TOO_LARGE");
@@ -176,7 +176,7 @@ describe("misuse changes nothing", () => {
 });
 
 test("addresses up to the last of 4 GiB work, negative or not", () => {
-  const memory = new ShardMemory();
+  const memory = ShardMemory.create();
   const low = memory.allocate(3 * GIB);
   const high = memory.allocate(GIB - OWN_BYTES);
   expect(memory.memoryBytes).toBe(4 * GIB);
@@ -204,7 +204,7 @@ describe("blocks replaced one by one by blocks of other sizes", () => {
   // Addresses above the highest ever given out were never written to, so they cost nothing: that
   // address is what the shard really takes.
   function highestOverPeak(sizes: readonly ((at: number) => number)[], blocks: number): number {
-    const memory = new ShardMemory();
+    const memory = ShardMemory.create();
     const next = words(1);
     const live = Array.from({ length: blocks }, () => ({ pointer: 0, bytes: 0 }));
     let highest = 0;

@@ -7,7 +7,7 @@ import { ShardMemory } from "../../../src/actors/memory/shard-memory.ts";
 import { learningRateAt } from "../../../src/actors/optimizer/learning-rate.ts";
 import type { LearningRate } from "../../../src/protocol/config/index.ts";
 
-const { kernels } = new ShardMemory();
+const { kernels } = ShardMemory.create();
 
 const TABLE: readonly [
   string,

@@ -18,7 +18,7 @@ import {
 } from "../../../src/actors/optimizer/update-rule.ts";
 import { OPTIMIZERS, type ParameterConfig, toConfig } from "../../../src/protocol/config/index.ts";
 
-const memory = new ShardMemory();
+const memory = ShardMemory.create();
 const { kernels } = memory;
 const FLOATS = { float32: Float32Array, float64: Float64Array } as const;
 type FloatDtype = keyof typeof FLOATS;

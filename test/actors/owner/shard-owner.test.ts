@@ -109,7 +109,7 @@ function make(): ShardOwner {
     dataConnection,
     intake: new Intake(new Refusals()),
     responder: new Responder(dataConnection, pool),
-    memory: new HostMemory({ shards: SHARDS }),
+    memory: HostMemory.open({ shards: SHARDS }),
     onNoMemory: () => undefined,
     failedBlocks: new FailedBlocks(dataConnection, SUBJECTS, SHARDS),
     credit: new Credit(1_000_000, 1_000),

@@ -23,7 +23,7 @@ class ReadySession extends Session {
 
 test("one that is forgotten as soon as it is found is looked up again, so that each name has its own", async () => {
   const session = new ReadySession({
-    requests: new Requests(new FakeWire()),
+    requests: Requests.open(new FakeWire()),
     subjects: new JobSubjects("j"),
     trainer: "t",
     onEnded: () => {},

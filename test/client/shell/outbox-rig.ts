@@ -30,7 +30,7 @@ export function setUp(): {
   const wire = new FakeWire();
   const positions = new Positions({ journalReplaced: () => {} });
   const ended: PserverError[] = [];
-  const sender = new UpdateSender({
+  const sender = UpdateSender.open({
     wire,
     subjects,
     trainer: "t",

@@ -40,7 +40,7 @@ class Rig {
 
   constructor() {
     this.session = new Session({
-      requests: new Requests(this.wire),
+      requests: Requests.open(this.wire),
       subjects,
       trainer: "t",
       onEnded: () => {

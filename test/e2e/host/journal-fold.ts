@@ -112,7 +112,7 @@ export class Archive {
   async #store(shard: number): Promise<SnapshotStore> {
     const manager = await jetstreamManager(this.connection);
     const client = jetstream(this.connection);
-    const publisher = new StreamPublisher(this.connection, "_INBOX");
+    const publisher = StreamPublisher.open(this.connection, "_INBOX");
     return new SnapshotStore({ manager, client, publisher, subjects: this.subjects, shard });
   }
 }

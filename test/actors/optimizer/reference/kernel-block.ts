@@ -28,7 +28,7 @@ export class KernelBlock {
   #updates = 0;
 
   /** `memory` may serve more than one block; what they take is never freed. */
-  constructor(config: ParameterConfig, values: FloatData, memory = new ShardMemory()) {
+  constructor(config: ParameterConfig, values: FloatData, memory = ShardMemory.create()) {
     this.#memory = memory;
     this.#config = config;
     this.#dtype = values instanceof Float32Array ? "float32" : "float64";

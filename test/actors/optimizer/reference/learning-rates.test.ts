@@ -6,7 +6,7 @@ import { learningRateAt } from "../../../../src/actors/optimizer/learning-rate.t
 import { type LearningRateInput, toConfig } from "../../../../src/protocol/config/index.ts";
 import { referenceRate } from "./learning-rates.ts";
 
-const { kernels } = new ShardMemory();
+const { kernels } = ShardMemory.create();
 
 const COUNTS = [
   ...Array.from({ length: 300 }, (_, i) => i + 1),

@@ -79,7 +79,7 @@ describe.each(OPTIMIZERS)("%s", (name) => {
   });
 
   test("does not look at neighbours, whatever the elements are", () => {
-    const memory = new ShardMemory();
+    const memory = ShardMemory.create();
     const config = toConfig(settingsOf(name));
     const element = fc.tuple(fc.float(), fc.float(), fc.float());
     const run = (elements: readonly (readonly number[])[]): Buffer[] => {
