@@ -22,10 +22,10 @@ export interface CliContext extends CliProcess {
 
 /** The printer of one command. */
 export function openOutput(context: CliContext, flags: OutputFlags): Output {
-  return new Output(context, context.environment, flags);
+  return Output.open(context, context.environment, flags);
 }
 
 /** The printer of a command that serves: each message begins with the time, as in a log. */
 export function openLog(context: CliContext, flags: OutputFlags): Output {
-  return new Output(context, context.environment, flags, () => new Date());
+  return Output.open(context, context.environment, flags, () => new Date());
 }

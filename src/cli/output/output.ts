@@ -16,6 +16,18 @@ export interface OutputFlags {
   readonly color?: boolean;
 }
 
+/** How an {@link Output} prints. */
+interface OutputSettings {
+  readonly json: boolean;
+  readonly isColored: boolean;
+  readonly paint: Paint;
+  readonly width: number;
+  readonly paintMessage: Paint;
+  readonly messageWidth: number;
+  readonly animated: boolean;
+  readonly clock: (() => Date) | undefined;
+}
+
 /**
  * Prints data on one stream and messages for people on the other. Control sequences are escaped here,
  * wherever they come from, except for colours where text may be coloured.
@@ -31,34 +43,42 @@ export class Output {
   readonly paintMessage: Paint;
   readonly #data: OutputStream;
   readonly #messages: OutputStream;
-  readonly #messageWidth: number;
-  readonly #animated: boolean;
-  readonly #isColored: boolean;
-  readonly #clock: (() => Date) | undefined;
+  readonly #settings: OutputSettings;
+
+  private constructor(data: OutputStream, messages: OutputStream, settings: OutputSettings) {
+    this.#data = data;
+    this.#messages = messages;
+    this.#settings = settings;
+    this.json = settings.json;
+    this.paint = settings.paint;
+    this.width = settings.width;
+    this.paintMessage = settings.paintMessage;
+  }
 
   /** With `clock` messages and warnings begin with the time, in ISO form: they are a log. */
-  constructor(
-    streams: { readonly stdout: OutputStream; readonly stderr: OutputStream },
+  static open(
+    { stdout, stderr }: { readonly stdout: OutputStream; readonly stderr: OutputStream },
     environment: Readonly<Record<string, string | undefined>>,
     flags: OutputFlags,
     clock?: () => Date,
-  ) {
-    this.#clock = clock;
-    this.json = flags.json === true;
-    this.#data = streams.stdout;
-    this.#messages = streams.stderr;
+  ): Output {
     const noColor = flags.color === false;
-    this.#isColored = wantsColor(streams.stdout.isTTY === true, environment, noColor);
-    this.paint = makePaint(this.#isColored);
-    this.width = lineWidth(streams.stdout, environment);
-    this.#messageWidth = messageWidth(streams.stderr);
-    this.paintMessage = makePaint(wantsColor(streams.stderr.isTTY === true, environment, noColor));
-    this.#animated = wantsAnimation(streams.stderr.isTTY === true, environment);
+    const isColored = wantsColor(stdout.isTTY === true, environment, noColor);
+    return new Output(stdout, stderr, {
+      json: flags.json === true,
+      isColored,
+      paint: makePaint(isColored),
+      width: lineWidth(stdout, environment),
+      paintMessage: makePaint(wantsColor(stderr.isTTY === true, environment, noColor)),
+      messageWidth: messageWidth(stderr),
+      animated: wantsAnimation(stderr.isTTY === true, environment),
+      clock,
+    });
   }
 
   /** Prints lines of data; names in coloured ones must be `visible` already. */
   lines(lines: readonly string[]): void {
-    const shown = lines.map(this.#isColored ? visibleColored : visible);
+    const shown = lines.map(this.#settings.isColored ? visibleColored : visible);
     if (lines.length > 0) this.#data.write(`${shown.join("\n")}\n`);
   }
 
@@ -87,18 +107,18 @@ export class Output {
 
   /** Shows the progress of long work on the message stream; does nothing if that is no terminal. */
   progress(what: string): Progress {
-    const animated = this.#animated && !this.json;
+    const animated = this.#settings.animated && !this.json;
     return new Progress(what, animated ? (text) => this.#messages.write(text) : undefined);
   }
 
   #tell(text: string): void {
     const time = this.#time();
     const lines = time === undefined ? text : `${time} ${text}`;
-    this.#messages.write(`${wrapMessage(lines, this.#messageWidth)}\n`);
+    this.#messages.write(`${wrapMessage(lines, this.#settings.messageWidth)}\n`);
   }
 
   #time(): string | undefined {
-    return this.#clock?.().toISOString();
+    return this.#settings.clock?.().toISOString();
   }
 }
 

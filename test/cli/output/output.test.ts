@@ -8,7 +8,7 @@ const CLOCK = (): Date => new Date(Date.UTC(2026, 10, 22, 17, 0, 0, 5));
 
 function print(json: boolean, clock?: () => Date): { out: string; err: string } {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()];
-  const output = new Output({ stdout, stderr }, {}, { json }, clock);
+  const output = Output.open({ stdout, stderr }, {}, { json }, clock);
   output.lines(["data"]);
   output.message("a message");
   output.warning("a warning");
@@ -36,7 +36,7 @@ test.each([
   [{}, { COLUMNS: "wide" }, Number.POSITIVE_INFINITY],
 ])("a stream %j in environment %j has %d columns", (stream, environment, columns) => {
   const stdout = Object.assign(new PassThrough(), stream);
-  const { width } = new Output({ stdout, stderr: new PassThrough() }, environment, {});
+  const { width } = Output.open({ stdout, stderr: new PassThrough() }, environment, {});
   expect(width).toBe(columns);
 });
 

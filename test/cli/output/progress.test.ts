@@ -49,7 +49,7 @@ test.each([
   ["JSON on a terminal", true, {}, true, false],
 ])("is shown on %s or not", (_what, isTTY, environment, json, shown) => {
   const stderr = Object.assign(new PassThrough(), { isTTY });
-  const output = new Output({ stdout: new PassThrough(), stderr }, environment, { json });
+  const output = Output.open({ stdout: new PassThrough(), stderr }, environment, { json });
   const progress = output.progress("saving");
   progress.update(1, 2);
   progress.clear();
@@ -58,7 +58,7 @@ test.each([
 
 test("data goes to one stream, messages to the other", () => {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()];
-  const output = new Output({ stdout, stderr }, {}, {});
+  const output = Output.open({ stdout, stderr }, {}, {});
   output.lines(["a", "b"]);
   output.lines([]);
   output.value({ c: 1 });
@@ -70,7 +70,7 @@ test("data goes to one stream, messages to the other", () => {
 
 test("with JSON messages are left out and warnings are objects", () => {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()];
-  const output = new Output({ stdout, stderr }, {}, { json: true });
+  const output = Output.open({ stdout, stderr }, {}, { json: true });
   output.message("hello");
   output.warning("careful");
   expect(String(stderr.read())).toBe('{"warning":"careful"}\n');

@@ -15,7 +15,7 @@ const DANGEROUS = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
 
 function outputOf(isTTY: boolean, json = false): { output: Output; printed: () => string } {
   const stream = Object.assign(new PassThrough(), { isTTY });
-  const output = new Output({ stdout: stream, stderr: stream }, {}, { json });
+  const output = Output.open({ stdout: stream, stderr: stream }, {}, { json });
   return { output, printed: () => String(stream.read() ?? "") };
 }
 

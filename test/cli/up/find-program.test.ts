@@ -26,7 +26,7 @@ async function find(
   if (answer !== undefined) stdin.write(`${answer}\n`);
   const { signal } = new AbortController();
   const context = { stdin, stdout, stderr, environment, signal, setExitCode: () => {} };
-  const output = new Output(context, environment, { json });
+  const output = Output.open(context, environment, { json });
   const found = await findProgram(context, output, broker).catch((error) => error);
   return { found, asked: String(stderr.read() ?? "") };
 }
