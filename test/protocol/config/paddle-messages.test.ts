@@ -97,7 +97,7 @@ describe("protobuf's own rules hold", () => {
     expect(decodeOptimizerConfig(new Uint8Array(0))).toStrictEqual({});
   });
 
-  test("unknown fields of every wire type are passed over", () => {
+  test("unknown fields of every wire type are skipped", () => {
     const unknown = `9003ff01${`9103${ONE}`}9203026869930308019403${"95030000803f"}`;
     expect(decodeOptimizerConfig(hex(unknown + GOLDEN))).toMatchObject({ optimizer: "SGD" });
   });
