@@ -1,11 +1,22 @@
 // Proves that single points become cartesian products without one lost or doubled, that arrays of other
 // types are fitted as numpy would, where a save goes, and that memory is given out in turn.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { packageRoot } from "../../../src/broker/package-root.ts";
 import { fitDtype } from "../../../src/cli/legion-gateway/fit-dtype.ts";
 import { MemoryBudget } from "../../../src/cli/legion-gateway/memory-budget.ts";
-import { parsePoints, toProducts } from "../../../src/cli/legion-gateway/points.ts";
+import {
+  type PointProduct,
+  parsePoints,
+  toProducts,
+} from "../../../src/cli/legion-gateway/points.ts";
 import { savePath } from "../../../src/cli/legion-gateway/save-path.ts";
+
+const shared = JSON.parse(
+  readFileSync(join(packageRoot(), "test/vectors/points.json"), "utf8"),
+) as { cases: { points: number[][]; products: PointProduct[] }[] };
 
 /** The points of index lists, in C order. */
 function product(lists: readonly (readonly number[])[]): number[][] {
@@ -36,6 +47,14 @@ describe("products of points", () => {
       }),
     );
   });
+
+  test.each(shared.cases)(
+    "are those of the shared vectors: $points",
+    ({ points: given, products }) => {
+      const found = toProducts(given).map((each) => JSON.stringify(each));
+      expect(found.sort()).toEqual(products.map((each) => JSON.stringify(each)).sort());
+    },
+  );
 
   test("are one for a product of lists, and for any points of one dimension", () => {
     expect(

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import pserver
+from legion.points import Points
 from serving import ROOT, Broker
 
 VECTORS = ROOT / "test" / "vectors"
@@ -37,6 +38,16 @@ def test_names(ps: pserver.Client) -> None:
         with pytest.raises(pserver.Error) as raised:
             ps.create_if_not_already_created(each["name"], 1.0)
         assert raised.value.code == each["code"]
+
+
+@pytest.mark.parametrize("each", read("points.json")["cases"], ids=lambda each: str(each["points"]))
+def test_points(each: Any) -> None:
+    rank = len(each["points"][0]) if each["points"] else 1
+    points = Points("w", (8,) * rank, each["points"])
+    places = points.settled(np.arange(len(each["points"])))
+    found = [(group.lists, places[group.order].tolist()) for group in points.groups()]
+    expected = [(product["lists"], product["places"]) for product in each["products"]]
+    assert sorted(found) == sorted(expected)
 
 
 def test_ids_and_jobs(broker: Broker) -> None:
