@@ -42,7 +42,7 @@ test.skipIf(OBSTACLE !== "")(`goes on after its disk was full${OBSTACLE}`, async
     await disk.free();
     await pushes.pushAll(2);
     await pushes.check();
-    expect(up.errors()).toContain("there is room again");
+    expect(up.errors()).toContain("space is free again");
     expect(up.errors()).toContain("the broker is back at");
   } finally {
     await client.close({ timeoutMs: 1 });
