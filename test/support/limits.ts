@@ -6,3 +6,9 @@ export const HANG_MS = 400_000;
 
 /** How long one test may take in all: longer than what it waits for. */
 export const TEST_MS = 3 * HANG_MS;
+
+/**
+ * A lease for jobs in which nobody dies: on a busy machine a trainer that keeps step must not lose its
+ * membership because one of its renewals came late.
+ */
+export const LASTING_LEASE_MS = 60_000;

@@ -10,6 +10,7 @@ import { type RunningProgram, runProgram } from "../../c/running-program.ts";
 import { startJob, startProgram, startServedJob } from "../../c/test-job.ts";
 import { BuiltLibrary, SANITIZED } from "../../c/toolchain.ts";
 import type { TestJob } from "../../support/host.ts";
+import { LASTING_LEASE_MS } from "../../support/limits.ts";
 
 let library: BuiltLibrary;
 let calls: string;
@@ -72,7 +73,7 @@ describe("C library", () => {
 
   test("keeps step with another trainer", async () => {
     const synchronization = { mode: "sync", trainers: 2, backups: 0, reduce: "mean" } as const;
-    const job = await startServedJob({ synchronization });
+    const job = await startServedJob({ synchronization, leaseMs: LASTING_LEASE_MS });
     const args = [job.broker.url, job.job];
     await Promise.all(["a", "b"].map((trainer) => runProgram(steps, [...args, trainer, "7"])));
   });

@@ -10,6 +10,7 @@ import type { RunningProgram } from "../../c/running-program.ts";
 import { startProgram, startServedJob } from "../../c/test-job.ts";
 import { BuiltLibrary, SANITIZED } from "../../c/toolchain.ts";
 import type { TestJob } from "../../support/host.ts";
+import { LASTING_LEASE_MS } from "../../support/limits.ts";
 
 const ELEMENTS = 1024 * 1024;
 const ROUNDS = 12;
@@ -86,7 +87,10 @@ describe.each([
   ["sync", SYNC, 2.5 * (1 - (1 - RATE) ** ROUNDS), 1e-4],
 ])("%s", (_, synchronization, expected, tolerance) => {
   test("C and TypeScript train together", async () => {
-    const job = await startServedJob(synchronization === undefined ? {} : { synchronization });
+    const job = await startServedJob({
+      ...(synchronization === undefined ? {} : { synchronization }),
+      leaseMs: LASTING_LEASE_MS,
+    });
     const inC = [startInC(job, "c-1", 1), startInC(job, "c-2", 2)];
     const clients = [await job.trainer("ts-3"), await job.trainer("ts-4")];
     await Promise.all(clients.map((client, i) => train(client, 3 + i)));

@@ -9,6 +9,7 @@ import { type RunningProgram, runProgram } from "../../c/running-program.ts";
 import { startJob, startProgram, startServedJob } from "../../c/test-job.ts";
 import { BuiltLibrary, sanitizedBy } from "../../c/toolchain.ts";
 import type { TestJob } from "../../support/host.ts";
+import { LASTING_LEASE_MS } from "../../support/limits.ts";
 
 const ROUNDS = 8;
 
@@ -65,7 +66,7 @@ test("while clients are closed", async () => {
 
 test("while trainers keep step", async () => {
   const synchronization = { mode: "sync", trainers: 2, backups: 0, reduce: "mean" } as const;
-  const job = await startServedJob({ synchronization });
+  const job = await startServedJob({ synchronization, leaseMs: LASTING_LEASE_MS });
   const program = await library.program("steps");
   const args = [job.broker.url, job.job];
   await Promise.all(["a", "b"].map((trainer) => runProgram(program, [...args, trainer, "7"])));

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Client } from "../../../src/client/index.ts";
 import { startProgram, startServedJob } from "../../c/test-job.ts";
 import { BuiltLibrary, SANITIZED } from "../../c/toolchain.ts";
+import { LASTING_LEASE_MS } from "../../support/limits.ts";
 import { Traffic } from "../../support/traffic.ts";
 
 const SYNC = { mode: "sync", trainers: 2, backups: 0, reduce: "mean" } as const;
@@ -61,7 +62,7 @@ test.each([
   { rows: 60_000, named: 20_000, pieces: [8_192, 8_192, 3_616] },
 ])("$named of $rows rows, in a job that keeps step", async (table) => {
   const { rows, named, pieces } = table;
-  const job = await startServedJob({ synchronization: SYNC });
+  const job = await startServedJob({ synchronization: SYNC, leaseMs: LASTING_LEASE_MS });
   await using traffic = await Traffic.listen(job.broker.url, "ps.j.log.*.trainer.c.push.>");
   const args = [job.broker.url, job.job, "c", rows, WIDTH, named, 3, STEPS];
   const inC = startProgram(program, args.map(String));

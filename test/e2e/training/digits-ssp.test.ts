@@ -5,6 +5,7 @@ import { afterEach, expect, test } from "vitest";
 import { loadDigits } from "../../../examples/digits/dataset.ts";
 import { PARAMETERS } from "../../../examples/digits/network.ts";
 import { TestJob } from "../../support/host.ts";
+import { LASTING_LEASE_MS } from "../../support/limits.ts";
 import { evaluateDigits, initializeDigits, trainDigits } from "./digits-trainer.ts";
 
 const STALENESS = 2;
@@ -21,6 +22,7 @@ test("two trainers a few steps apart learn the digits with Adam", async () => {
   job = await TestJob.start({
     shards: 2,
     synchronization: { mode: "ssp", trainers: 2, staleness: STALENESS },
+    leaseMs: LASTING_LEASE_MS,
   });
   await job.host();
   const digits = await loadDigits();

@@ -14,6 +14,7 @@ import type { Client } from "../../../src/client/index.ts";
 import { toConfig } from "../../../src/protocol/config/index.ts";
 import { ReferenceBlock } from "../../actors/optimizer/reference/block.ts";
 import { TestJob } from "../../support/host.ts";
+import { LASTING_LEASE_MS } from "../../support/limits.ts";
 import { evaluateDigits, initializeDigits, trainDigits } from "./digits-trainer.ts";
 
 const ADAM = { optimizer: "adam", learningRate: 0.005 } as const;
@@ -61,6 +62,7 @@ async function start(): Promise<{ digits: Dataset; clients: Client[]; first: Cli
   job = await TestJob.start({
     shards: 2,
     synchronization: { mode: "sync", trainers: SEEDS.length },
+    leaseMs: LASTING_LEASE_MS,
   });
   await job.host();
   const clients = await Promise.all(SEEDS.map((seed) => job.trainer(`trainer-${seed}`)));

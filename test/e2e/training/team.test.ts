@@ -11,6 +11,7 @@ import { startProgram, startServedJob } from "../../c/test-job.ts";
 import { BuiltLibrary, SANITIZED } from "../../c/toolchain.ts";
 import { pythonOf, TREE } from "../../support/find-python.ts";
 import type { TestJob } from "../../support/host.ts";
+import { LASTING_LEASE_MS } from "../../support/limits.ts";
 import { Archive } from "../host/journal-fold.ts";
 import { elementsOf, expectedValues, NAMES, readAll, SHAPES, train } from "./team.ts";
 
@@ -36,7 +37,13 @@ afterAll(async () => {
 
 test.each([
   ["async", {}],
-  ["sync", { synchronization: { mode: "sync", trainers: TRAINERS, reduce: "sum" } as const }],
+  [
+    "sync",
+    {
+      synchronization: { mode: "sync", trainers: TRAINERS, reduce: "sum" } as const,
+      leaseMs: LASTING_LEASE_MS,
+    },
+  ],
 ])("%s", async (_, defaults) => {
   const job = await startServedJob(defaults);
   const file = (language: string): string => join(directory, `${language}-${job.job}`);
