@@ -203,10 +203,14 @@ export class ShardSnapshots {
   }
 
   async #makeOrRetry(): Promise<StoredManifest> {
-    const bytes = this.#bytesSinceSnapshot;
-    this.#bytesSinceSnapshot = 0;
+    let bytes = 0;
     try {
-      return await this.commit(() => this.head());
+      return await this.commit(() => {
+        // Records that were folded while the cut waited for its turn are in it.
+        bytes = this.#bytesSinceSnapshot;
+        this.#bytesSinceSnapshot = 0;
+        return this.head();
+      });
     } catch (error) {
       const found = ensureError(error);
       this.#bytesSinceSnapshot += bytes;

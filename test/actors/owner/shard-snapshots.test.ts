@@ -29,6 +29,7 @@ let told: string[];
 let journal: { bytes: number; bytesMax: number };
 let shard: Shard;
 let writer: JournalWriter;
+let budget: SnapshotBudget;
 let snapshots: ShardSnapshots;
 
 beforeEach(() => {
@@ -39,6 +40,7 @@ beforeEach(() => {
   writer = new JournalWriter();
   shard = new Shard({ subjects: SUBJECTS, shard: SHARD });
   shard.apply(writer.host({ verb: "rules", rules: 1 }));
+  budget = new SnapshotBudget(new BufferPool());
   let next = 100;
   const store = {
     publish: () => Promise.resolve({ seq: ++next, crc: 1 }),
@@ -70,7 +72,7 @@ beforeEach(() => {
     snapshotBytes: 1_000,
     retainBytes: 5_000,
     partBytesMax: 1_000,
-    snapshotBudget: new SnapshotBudget(new BufferPool()),
+    snapshotBudget: budget,
     onSnapshotFailed: ({ code }) => told.push(code),
     recovered: { shard, stored: new Map(), manifest },
     kept: [manifest],
@@ -161,6 +163,19 @@ describe("a snapshot", () => {
     expect(commits).toHaveLength(1);
   });
 
+  test("has what was folded while it waited for its turn, which makes none due any more", async () => {
+    let end: () => void = () => undefined;
+    const other = budget.turn(() => new Promise<void>((resolve) => (end = resolve)));
+    snapshots.advanced(1_000);
+    await settle();
+    shard.apply(writer.init(Float32Array.of(1)));
+    snapshots.advanced(1_000);
+    end();
+    await other;
+    await settle();
+    expect(commits).toEqual([[9, 2]]);
+  });
+
   test("that another owner has refused is not made again", async () => {
     failures = [new PserverError("NOT_OWNER", "another has taken over")];
     snapshots.advanced(1_000);
@@ -218,8 +233,14 @@ describe("a snapshot", () => {
   });
 
   test("is due again at once if as much came while it was made", async () => {
+    let store: () => void = () => undefined;
+    held = new Promise((resolve) => {
+      store = resolve;
+    });
     snapshots.advanced(1_000);
+    await settle();
     snapshots.advanced(1_000);
+    store();
     await settle();
     expect(commits).toHaveLength(2);
   });
