@@ -21,6 +21,7 @@ import { type Raw, rawName, startRaw } from "./raw.ts";
 import { reportText, targetsOf } from "./report.ts";
 import { type Measurement, measureRounds, type Throughput } from "./rounds.ts";
 import { benchRules } from "./rules.ts";
+import { benchSteps } from "./steps/our-steps.ts";
 import { benchTraffic } from "./traffic.ts";
 import { growMemory, warmUpJob, warmUpRaw } from "./warm-up.ts";
 
@@ -60,6 +61,7 @@ async function main(): Promise<void> {
   throughput.push(...python.throughput);
   const traffic = await benchTraffic({ ...options, log: progress });
   throughput.push(...traffic.throughput);
+  const { steps, initializations } = await benchSteps({ ...options, log: progress });
   const memory: HostMemory[] = [];
   for (const bytes of options.memoryModelBytes) {
     if (!isWanted(options, `host memory, ${bytes / 1e6} MB held`)) continue;
@@ -67,7 +69,8 @@ async function main(): Promise<void> {
   }
   const { sparse } = traffic;
   const { calls } = python;
-  const findings = { machine, throughput, latency, calls, sparse, memory, kernels, rules };
+  const found = { throughput, latency, calls, sparse, steps, initializations, memory };
+  const findings = { machine, ...found, kernels, rules };
   const targets = targetsOf(findings);
   if (options.json) {
     console.log(JSON.stringify({ ...findings, targets }, null, 2));

@@ -5,6 +5,10 @@ import type { SmallCalls } from "./python-client.ts";
 import type { Throughput } from "./rounds.ts";
 import type { RuleResult } from "./rules.ts";
 import type { Spread } from "./statistics.ts";
+import type { InitializationTime } from "./steps/our-steps.ts";
+import { initializationRows, stepRows } from "./steps/step-table.ts";
+import type { StepTime } from "./steps/step-times.ts";
+import { tableText } from "./table.ts";
 import type { SparseTraffic } from "./traffic.ts";
 
 /** All results of a run. */
@@ -14,6 +18,8 @@ export interface Findings {
   readonly latency: readonly Latency[];
   readonly calls: readonly SmallCalls[];
   readonly sparse: readonly SparseTraffic[];
+  readonly steps: readonly StepTime[];
+  readonly initializations: readonly InitializationTime[];
   readonly memory: readonly HostMemory[];
   readonly kernels: readonly KernelResult[];
   readonly rules: readonly RuleResult[];
@@ -106,6 +112,11 @@ export function reportText(findings: Findings): string {
     ["Throughput: median (min–max) of the rounds", throughputRows(findings.throughput)],
     ["Latency of one call at a time, ms", latencyRows(findings.latency)],
     ["Small calls one after the other: median (min–max) of the rounds", callRows(findings.calls)],
+    [
+      "Training steps of one trainer, both ways: median (min–max) of the rounds",
+      stepRows(findings.steps),
+    ],
+    ["Initialization, from begin to finish", initializationRows(findings.initializations)],
     ["Bytes in the journals", sparseRows(findings.sparse)],
     ["Memory of a host, MB", memoryRows(findings.memory)],
     ["Kernels, float32, a block of 1 MiB in cache", kernelRows(findings.kernels)],
@@ -114,7 +125,7 @@ export function reportText(findings: Findings): string {
   ];
   const tables = sections
     .filter(([, rows]) => rows.length > 1)
-    .map(([title, rows]) => `${title}\n\n${table(rows)}`);
+    .map(([title, rows]) => `${title}\n\n${tableText(rows)}`);
   return `${findings.machine}\n\n${tables.join("\n\n")}`;
 }
 
@@ -221,15 +232,4 @@ function roles(values: Readonly<Record<string, number>>, digits: number): string
   return Object.entries(values)
     .map(([role, value]) => `${role} ${value.toFixed(digits)}`)
     .join(", ");
-}
-
-function table(rows: readonly string[][]): string {
-  const widths = (rows[0] ?? []).map((_, column) =>
-    Math.max(...rows.map((row) => (row[column] ?? "").length)),
-  );
-  const lines = rows.map(
-    (row) => `| ${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(" | ")} |`,
-  );
-  lines.splice(1, 0, `|${widths.map((width) => "-".repeat(width + 2)).join("|")}|`);
-  return lines.join("\n");
 }

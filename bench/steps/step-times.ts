@@ -1,0 +1,73 @@
+import { type Watched, watch } from "../process-usage.ts";
+import type { StepsDone } from "../programs/step-trainer.ts";
+import { type Spread, spread } from "../statistics.ts";
+import { stepBytes, type TrainingStep } from "./training-step.ts";
+
+/** Somebody who can make training steps. */
+export interface StepMaker {
+  readonly name: string;
+  /** The processes whose CPU time counts: servers, broker and trainer. */
+  readonly processes: () => readonly Watched[];
+  /** Makes one step after the other for so long. */
+  readonly run: (durationMs: number) => Promise<StepsDone>;
+}
+
+/** How long one kind of step takes, and what it costs. */
+export interface StepTime {
+  /** Of the step, and of who made it. */
+  readonly step: string;
+  readonly maker: string;
+  readonly ms: Spread;
+  /** CPU time of a step in each role, in ms; medians of the rounds. */
+  readonly cpuMs: Readonly<Record<string, number>>;
+  /** CPU seconds of all roles for 1e9 bytes of elements, both ways counted. */
+  readonly cpuSecondsPerGb: number;
+}
+
+interface Round {
+  readonly ms: number;
+  readonly cpuMs: ReadonlyMap<string, number>;
+}
+
+/**
+ * Lets all makers take turns, for some rounds, so that those that are compared were measured within
+ * seconds of each other.
+ */
+export async function measureSteps(
+  step: TrainingStep,
+  makers: readonly StepMaker[],
+  options: { rounds: number; durationMs: number; warmUpMs: number; log: (line: string) => void },
+): Promise<StepTime[]> {
+  const rounds = new Map<StepMaker, Round[]>(makers.map((maker) => [maker, []]));
+  for (const maker of makers) await maker.run(options.warmUpMs);
+  for (let round = 1; round <= options.rounds; round++) {
+    for (const maker of makers) {
+      const found = await measureOnce(maker, options.durationMs);
+      options.log(`${step.name}, ${maker.name}: ${found.ms.toFixed(2)} ms a step (${round})`);
+      rounds.get(maker)?.push(found);
+    }
+  }
+  return makers.map((maker) => summary(step, maker.name, rounds.get(maker) ?? []));
+}
+
+async function measureOnce(maker: StepMaker, durationMs: number): Promise<Round> {
+  const { result, usage } = await watch(maker.processes(), () => maker.run(durationMs));
+  const { steps, startMs, endMs } = result;
+  const cpuMs = new Map([...usage].map(([role, used]) => [role, (used.cpuSeconds * 1e3) / steps]));
+  return { ms: (endMs - startMs) / steps, cpuMs };
+}
+
+function summary(step: TrainingStep, maker: string, rounds: readonly Round[]): StepTime {
+  const roles = [...(rounds[0]?.cpuMs.keys() ?? [])];
+  const median = (values: readonly number[]): number => spread(values).median;
+  const sums = rounds.map(({ cpuMs }) => [...cpuMs.values()].reduce((sum, ms) => sum + ms, 0));
+  return {
+    step: step.name,
+    maker,
+    ms: spread(rounds.map(({ ms }) => ms)),
+    cpuMs: Object.fromEntries(
+      roles.map((role) => [role, median(rounds.map(({ cpuMs }) => cpuMs.get(role) ?? Number.NaN))]),
+    ),
+    cpuSecondsPerGb: median(sums) / 1e3 / (stepBytes(step) / 1e9),
+  };
+}
