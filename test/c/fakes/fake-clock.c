@@ -33,35 +33,28 @@ int64_t time_ms(void) { return (now_us - START_US) / 1000; }
 
 int ps_condition_init(pthread_cond_t *condition) { return pthread_cond_init(condition, NULL); }
 
-/** Does what the lease's thread would do in this moment: joins anew once the session is over. */
-static void join_anew(struct client *client) {
-  struct call call;
-  is_joining = true;
-  if (ps_call_begin_inner(&call, client, "join", 1000) != PSERVER_OK) abort();
-  ps_join_job(&call);
-  ps_call_end_inner(&call);
-  is_joining = false;
-}
-
 /** A wait without an end, for something that cannot happen any more, is a call that never returns. */
 void ps_condition_wait(pthread_cond_t *condition, pthread_mutex_t *mutex, int64_t until_ms) {
   (void)condition;
   struct client *client = broker.client;
-  bool must_join = client != NULL && !is_joining && client->session.is_ended &&
-                   client->session.has_thread && !client->session.is_stopped;
+  bool must_join = client != NULL && !is_joining && client->session.rejoin_ms > 0 &&
+                   client->session.has_thread && !client->session.core.is_stopped;
+  if (must_join) {
+    /* What the lease's thread would do in this moment. */
+    is_joining = true;
+    ps_keep_session(client);
+    is_joining = false;
+    return;
+  }
   pthread_mutex_unlock(mutex);
   int64_t event_ms = next_event_ms();
   if (event_ms != NEVER_MS) event_ms += START_US / 1000;
   int64_t next_ms = event_ms < until_ms ? event_ms : until_ms;
-  if (must_join) {
-    join_anew(client);
-  } else {
-    if (next_ms == NEVER_MS) abort();
-    if (next_ms * 1000 > now_us) now_us = next_ms * 1000;
-    if (event_ms <= until_ms) {
-      happen();
-      now_us += EVENT_US;
-    }
+  if (next_ms == NEVER_MS) abort();
+  if (next_ms * 1000 > now_us) now_us = next_ms * 1000;
+  if (event_ms <= until_ms) {
+    happen();
+    now_us += EVENT_US;
   }
   pthread_mutex_lock(mutex);
 }

@@ -80,7 +80,7 @@ static void no_step(void) {
   begin(wait_for_others);
   job.mode = "sync";
   pserver_client *client = connected(0);
-  broker.client->steps.ended = 3;
+  broker.client->steps.core.ended = 3;
   EXPECT_OK(pserver_canceller_new(&canceller));
   pserver_use_canceller(canceller);
   act_after(LATER_MS, cancel);
@@ -94,10 +94,11 @@ static void no_turn(void) {
   begin(wait_for_others);
   job.mode = "sync";
   pserver_client *client = cancelled_later();
-  broker.client->steps.is_taken = true;
+  struct ps_step_call other = {.kind = PS_STEP_CALL_END};
+  broker.client->steps.core.holder = &other;
   int64_t start_ms = time_ms();
   EXPECT_ERROR(ABORTED, pserver_end_step(client, 60000));
-  broker.client->steps.is_taken = false;
+  broker.client->steps.core.holder = NULL;
   end(client, start_ms);
 }
 

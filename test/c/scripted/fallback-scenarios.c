@@ -49,7 +49,7 @@ static void early(void) {
   /* The step is its own still: 1. */
   EXPECT(number_in(to("0", 0), "step") == 1 && number_in(to("0", 1), "step") == 1);
   EXPECT(number_in(to("0", 1), "n") == number_in(to("0", 0), "n") + 1);
-  EXPECT(broker.client->steps.ended == 1);
+  EXPECT(broker.client->steps.core.ended == 1);
   closed(client);
 }
 

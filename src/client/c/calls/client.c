@@ -32,6 +32,7 @@ pserver_status ps_claim_process(const char *what) {
 }
 
 static void destroy(struct client *client) {
+  ps_session_core_release(&client->session.core);
   ps_sender_free(&client->sender);
   ps_parameters_free(&client->parameters);
   ps_release_open_inits(&client->open_inits);

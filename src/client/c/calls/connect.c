@@ -92,6 +92,8 @@ static pserver_status make_client(const pserver_options *options, struct client 
     free(client);
     return ps_fail(PSERVER_ERR_INTERNAL, "no room for a lock");
   }
+  ps_session_init(client);
+  ps_steps_init(client);
   status = ps_sender_init(client);
   if (status != PSERVER_OK) {
     ps_client_release(client);

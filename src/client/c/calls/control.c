@@ -16,7 +16,7 @@ static pserver_status ask_job(const char *what, pserver_client *handle, pserver_
       .state = status->state, .epoch = status->epoch, .shards = (uint32_t)status->shards};
   memcpy(info->by, status->by, sizeof info->by);
   pthread_mutex_lock(&call.client->lock);
-  info->session = call.client->session.number;
+  info->session = call.client->session.core.session;
   pthread_mutex_unlock(&call.client->lock);
   return ps_call_end(&call, asked);
 }
@@ -57,16 +57,16 @@ pserver_status pserver_describe(pserver_client *handle, pserver_client_info *inf
   status = check_info(info);
   if (status == PSERVER_OK) {
     pthread_mutex_lock(&client->lock);
-    const struct session *session = &client->session;
+    const struct job_terms *terms = &client->session.terms;
     *info = (pserver_client_info){
         .struct_size = sizeof *info,
-        .session = session->number,
-        .synchronization = (pserver_synchronization)session->synchronization,
-        .trainers = session->trainers,
-        .backups = session->backups,
-        .sums = session->sums,
-        .staleness = session->staleness,
-        .steps_ended = client->steps.ended,
+        .session = client->session.core.session,
+        .synchronization = (pserver_synchronization)terms->synchronization.mode,
+        .trainers = terms->trainers,
+        .backups = terms->synchronization.backups,
+        .sums = terms->sums,
+        .staleness = terms->synchronization.staleness,
+        .steps_ended = client->steps.core.ended,
     };
     memcpy(info->job, client->job, sizeof client->job);
     memcpy(info->trainer, client->trainer, sizeof client->trainer);

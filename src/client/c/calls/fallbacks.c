@@ -25,15 +25,14 @@ struct answers {
 void ps_on_journal_replaced(void *owner, unsigned shard, struct position seen) {
   struct client *client = owner;
   if (client->left[shard].generation == 0) client->left[shard] = seen;
-  client->steps.member = 0;
-  client->steps.closed[shard] = 0;
+  ps_steps_core_fell_back(&client->steps.core, shard);
   ps_forget_seen_versions(&client->parameters);
 }
 
 static pserver_status write_question(struct call *call, struct ask *ask, struct draft *draft) {
   const struct question *question = ask->context;
   pthread_mutex_lock(&call->client->lock);
-  uint64_t session = call->client->session.number;
+  uint64_t session = call->client->session.core.session;
   pthread_mutex_unlock(&call->client->lock);
   ps_draft_whole(draft, "session", session);
   ps_draft_key(draft, "numbers");

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "calls/client.h"
-#include "calls/session.h"
+#include "calls/lifecycle-request.h"
 #include "errors/details.h"
 #include "pull/pull.h"
 #include "push/parameter-update.h"

@@ -30,7 +30,7 @@ static pserver_status write_pull(struct call *call, struct ask *ask, struct draf
   int64_t left = ps_call_remaining_ms(call);
   pthread_mutex_lock(&call->client->lock);
   struct position position = ps_position_of(call->client, shard_of(read));
-  uint64_t step = ps_step_of_pulls(call->client);
+  uint64_t step = ps_steps_core_read_step(&call->client->steps.core);
   pthread_mutex_unlock(&call->client->lock);
   ps_draft_whole(draft, "epoch", read->parameter->epoch);
   ps_draft_whole(draft, "generation", position.generation);

@@ -101,48 +101,47 @@ static size_t blocks_of(const struct gradient *gradient) {
   return gradient->has_rows ? gradient->push.count : gradient->update.parameter->layout.blocks;
 }
 
-/** Notes the step that the gradients belong to, and whether those that come late are counted. */
-static void place_gradients(struct gradient *gradients, size_t count, const struct step_place *place,
-                            struct call_updates *updates) {
-  for (size_t i = 0; i < count; i++) gradients[i].update.step = place->step;
-  updates->mode.counts_late = place->counts_late;
-}
+/** The gradients of a call, as they are sent. */
+struct sent_gradients {
+  struct gradient *gradients;
+  size_t count;
+  struct call_updates updates;
+};
 
-/** Sends the gradients within their step. */
-static pserver_status send_in_step(struct call *call, struct gradient *gradients, size_t count,
-                                   const pserver_grad_options *options, struct call_updates *updates) {
-  struct step_place place;
-  pserver_status status =
-      ps_join_step(call, updates->sources, updates->count, options->end_step, &place);
-  if (status != PSERVER_OK) return status;
-  place_gradients(gradients, count, &place, updates);
-  status = ps_send_call(call, updates);
-  bool is_early = ps_reaction_to_rejection(status) == PS_REJECTION_RESEND_IN_STEP;
-  if (is_early && place.is_in_steps) {
-    /* A shard has fallen back to an older step without this trainer's knowledge. What other shards have
-     * taken already they count as late. */
-    status = ps_reenter_steps(call, updates->sources, updates->count, &place);
-    if (status == PSERVER_OK) place_gradients(gradients, count, &place, updates);
-    if (status == PSERVER_OK) status = ps_send_call(call, updates);
-  }
-  if (status == PSERVER_OK && options->late_blocks != NULL) *options->late_blocks = updates->late;
-  return ps_on_gradients_sent(call, &place, options->end_step, status, updates->late);
+static pserver_status send_placed(struct call *call, void *context, uint64_t step, bool counts_late,
+                                  uint64_t *late) {
+  struct sent_gradients *sent = context;
+  for (size_t i = 0; i < sent->count; i++) sent->gradients[i].update.step = step;
+  sent->updates.mode.counts_late = counts_late;
+  pserver_status status = ps_send_call(call, &sent->updates);
+  *late = sent->updates.late;
+  return status;
 }
 
 static pserver_status send_all(struct call *call, struct gradient *gradients, size_t count,
                                const pserver_grad_options *options) {
-  struct call_updates updates = {.mode = {.is_done_when_stored = options->stored_is_enough}};
-  for (size_t i = 0; i < count; i++) updates.count += blocks_of(&gradients[i]);
-  updates.sources = calloc(updates.count + 1, sizeof(struct update_source));
-  if (updates.sources == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for the gradients");
-  struct update_source *sources = updates.sources;
+  struct sent_gradients sent = {.gradients = gradients,
+                                .count = count,
+                                .updates.mode = {.is_done_when_stored = options->stored_is_enough}};
+  struct call_updates *updates = &sent.updates;
+  for (size_t i = 0; i < count; i++) updates->count += blocks_of(&gradients[i]);
+  updates->sources = calloc(updates->count + 1, sizeof(struct update_source));
+  if (updates->sources == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for the gradients");
+  struct update_source *sources = updates->sources;
   for (size_t i = 0; i < count; i++) {
     if (gradients[i].has_rows) ps_cut_part_push(&gradients[i].push, sources);
     else ps_cut_into_blocks(&gradients[i].update, sources);
     sources += blocks_of(&gradients[i]);
   }
-  pserver_status status = send_in_step(call, gradients, count, options, &updates);
-  free(updates.sources);
+  const struct step_gradients in_step = {.sources = updates->sources,
+                                         .count = updates->count,
+                                         .ends_step = options->end_step,
+                                         .send = send_placed,
+                                         .context = &sent};
+  size_t late = 0;
+  pserver_status status = ps_send_in_step(call, &in_step, &late);
+  if (status == PSERVER_OK && options->late_blocks != NULL) *options->late_blocks = late;
+  free(updates->sources);
   return status;
 }
 

@@ -2,10 +2,10 @@
  * has ended. */
 #include "push/step-requests.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "push/call-error.h"
 #include "push/parameter-update.h"
 #include "wire/requests.h"
 
@@ -15,9 +15,9 @@
 struct question {
   unsigned shard;
   uint64_t revision;
-  uint64_t step;
-  /** The answer: the last step that has closed. */
-  uint64_t closed;
+  /** The call that asks, and whose shards are unanswered. */
+  struct ps_step_call *step_call;
+  bool *unanswered;
 };
 
 static pserver_status write_question(struct call *call, struct ask *ask, struct draft *draft) {
@@ -25,8 +25,7 @@ static pserver_status write_question(struct call *call, struct ask *ask, struct 
   int64_t left = ps_call_remaining_ms(call);
   pthread_mutex_lock(&call->client->lock);
   struct position position = ps_position_of(call->client, question->shard);
-  /* After a fallback nobody closes the step before this trainer has entered anew. */
-  uint64_t step = ps_is_member(call->client) ? question->step : 0;
+  uint64_t step = ps_steps_core_wanted_step(&call->client->steps.core, question->step_call);
   pthread_mutex_unlock(&call->client->lock);
   ps_draft_whole(draft, "generation", position.generation);
   ps_draft_whole(draft, "seq", position.seq);
@@ -37,20 +36,20 @@ static pserver_status write_question(struct call *call, struct ask *ask, struct 
 }
 
 static pserver_status read_answer(struct call *call, struct ask *ask, const struct message *message) {
-  struct question *question = ask->context;
+  const struct question *question = ask->context;
   struct client *client = call->client;
   const struct value *fields = &message->fields;
   struct position position;
+  uint64_t closed;
   if (!ps_map_whole(fields, "generation", &position.generation) ||
-      !ps_map_whole(fields, "seq", &position.seq) || !ps_map_whole(fields, "step", &question->closed)) {
+      !ps_map_whole(fields, "seq", &position.seq) || !ps_map_whole(fields, "step", &closed)) {
     return ps_fail(PSERVER_ERR_BAD_MESSAGE,
                    "step: expected how far the shard is; received another reply");
   }
+  question->unanswered[question->shard] = false;
   pthread_mutex_lock(&client->lock);
   ps_note_position(client, question->shard, position);
-  if (question->closed > client->steps.closed[question->shard]) {
-    client->steps.closed[question->shard] = question->closed;
-  }
+  ps_steps_core_step_answered(&client->steps.core, question->step_call, question->shard, closed);
   pthread_mutex_unlock(&client->lock);
   return PSERVER_OK;
 }
@@ -71,8 +70,8 @@ static pserver_status refused(struct call *call, struct ask *ask, pserver_status
   return PSERVER_OK;
 }
 
-pserver_status ps_ask_for_step(struct call *call, const bool shards[PS_SHARDS_MAX], uint64_t revision,
-                               uint64_t step, uint64_t *most, uint64_t *least) {
+/** Asks all shards together. */
+static pserver_status ask_all(struct call *call, struct question question) {
   struct client *client = call->client;
   struct ask *asks = calloc(PS_SHARDS_MAX, sizeof *asks);
   struct question *questions = calloc(PS_SHARDS_MAX, sizeof *questions);
@@ -81,8 +80,9 @@ pserver_status ps_ask_for_step(struct call *call, const bool shards[PS_SHARDS_MA
                               ? ps_fail(PSERVER_ERR_INTERNAL, "no memory for questions")
                               : PSERVER_OK;
   for (unsigned shard = 0; shard < PS_SHARDS_MAX && status == PSERVER_OK; shard++) {
-    if (!shards[shard]) continue;
-    questions[count] = (struct question){.shard = shard, .revision = revision, .step = step};
+    if (!question.unanswered[shard]) continue;
+    questions[count] = question;
+    questions[count].shard = shard;
     asks[count] = (struct ask){.write = write_question,
                                .read = read_answer,
                                .nobody = no_owner,
@@ -93,21 +93,30 @@ pserver_status ps_ask_for_step(struct call *call, const bool shards[PS_SHARDS_MA
     count++;
   }
   if (status == PSERVER_OK) status = ps_run_requests(call, asks, count);
-  *most = 0;
-  *least = UINT64_MAX;
-  for (size_t i = 0; i < count && status == PSERVER_OK; i++) {
-    if (questions[i].closed > *most) *most = questions[i].closed;
-    if (questions[i].closed < *least) *least = questions[i].closed;
-  }
   free(asks);
   free(questions);
   return status;
 }
 
+void ps_ask_for_step(struct call *call, struct ps_step_call *step_call, bool shards[PS_SHARDS_MAX],
+                     uint64_t revision) {
+  struct client *client = call->client;
+  struct question question = {.revision = revision, .step_call = step_call, .unanswered = shards};
+  if (ask_all(call, question) == PSERVER_OK) return;
+  struct ps_failure *failure = ps_failure_of_last();
+  pthread_mutex_lock(&client->lock);
+  for (unsigned shard = 0; shard < PS_SHARDS_MAX; shard++) {
+    if (shards[shard]) ps_steps_core_ask_failed(&client->steps.core, step_call, failure);
+    shards[shard] = false;
+  }
+  pthread_mutex_unlock(&client->lock);
+  ps_failure_drop(failure);
+}
+
 pserver_status ps_send_clocks(struct call *call, uint64_t step) {
   struct parameter_update update = {.operation = UPDATE_CLOCK, .step = step};
   pthread_mutex_lock(&call->client->lock);
-  size_t shards = (size_t)call->client->session.shards;
+  size_t shards = call->client->session.terms.shards;
   pthread_mutex_unlock(&call->client->lock);
   struct call_updates updates = {.count = shards,
                                  .sources = calloc(shards, sizeof(struct update_source))};
@@ -116,7 +125,7 @@ pserver_status ps_send_clocks(struct call *call, uint64_t step) {
     updates.sources[shard].update = &update;
     updates.sources[shard].shard = (unsigned)shard;
   }
-  pserver_status status = ps_send_call(call, &updates);
+  pserver_status status = ps_send_sources(call, &updates);
   free(updates.sources);
   return status;
 }

@@ -1,57 +1,101 @@
-/* Steps of jobs that are synchronized by them: who is a member, which step is open, when it ends. */
+/* Calls that take part in steps: each does on its own thread what the step machine commands for it. */
 #include "push/steps.h"
 
 #include <string.h>
 
 #include "calls/client.h"
+#include "calls/lifecycle-request.h"
+#include "push/call-error.h"
 #include "push/step-requests.h"
 #include "wire/clock.h"
 
-bool ps_is_member(const struct client *client) {
-  return client->steps.member != 0 && client->steps.member == client->session.number;
+/** What the step machine has commanded for a call. */
+enum step_command {
+  COMMAND_NONE,
+  COMMAND_ENTER,
+  COMMAND_EXIT,
+  COMMAND_ASK,
+  COMMAND_SEND_GRADIENTS,
+  COMMAND_SEND_CLOCKS,
+};
+
+/** A call under way. */
+struct pending_step_call {
+  struct call *call;
+  /** NULL for a call that sends none. */
+  const struct step_gradients *gradients;
+  enum step_command command;
+  /** With a command: the step of gradients or clocks, and whether late gradients are counted. */
+  uint64_t step;
+  bool counts_late;
+  /** With COMMAND_ASK: the shards to be asked, and the revision of the members they are to know. */
+  bool shards[PS_SHARDS_MAX];
+  uint64_t revision;
+  bool is_over;
+  /** Why the call has failed; NULL if it has not. */
+  struct ps_failure *failure;
+};
+
+/** Has the thread of a call do something. */
+static struct pending_step_call *note(struct ps_step_call *call, enum step_command command) {
+  struct pending_step_call *pending = call->context;
+  pending->command = command;
+  ps_call_wake(pending->call);
+  return pending;
 }
 
-uint64_t ps_step_of_pulls(const struct client *client) {
-  if (client->session.synchronization == TOGETHER_ASYNC || !ps_is_member(client)) return 0;
-  bool is_stale = client->session.synchronization == TOGETHER_SSP;
-  uint64_t staleness = is_stale ? client->session.staleness : 0;
-  return client->steps.ended > staleness ? client->steps.ended - staleness : 0;
+static void note_enter(void *shell, struct ps_step_call *call) {
+  (void)shell;
+  note(call, COMMAND_ENTER);
 }
 
-static enum synchronization mode_of(struct client *client) {
-  pthread_mutex_lock(&client->lock);
-  enum synchronization mode = client->session.synchronization;
-  pthread_mutex_unlock(&client->lock);
-  return mode;
+static void note_exit(void *shell, struct ps_step_call *call) {
+  (void)shell;
+  note(call, COMMAND_EXIT);
 }
 
-/** Waits for the turn. */
-static pserver_status take_turn(struct call *call) {
-  struct client *client = call->client;
-  pserver_status status;
-  pthread_mutex_lock(&client->lock);
-  while ((status = ps_call_check(call)) == PSERVER_OK && client->steps.is_taken) {
-    ps_call_wait(call, NEVER_MS);
-  }
-  if (status == PSERVER_OK) client->steps.is_taken = true;
-  pthread_mutex_unlock(&client->lock);
-  return status;
+static void note_ask(void *shell, struct ps_step_call *call, unsigned shard, uint64_t revision) {
+  (void)shell;
+  struct pending_step_call *pending = note(call, COMMAND_ASK);
+  pending->shards[shard] = true;
+  pending->revision = revision;
 }
 
-static void release_turn(struct client *client) {
-  pthread_mutex_lock(&client->lock);
-  client->steps.is_taken = false;
-  ps_wake_all(client);
-  pthread_mutex_unlock(&client->lock);
+static void note_gradients(void *shell, struct ps_step_call *call, uint64_t step, bool counts_late) {
+  (void)shell;
+  struct pending_step_call *pending = note(call, COMMAND_SEND_GRADIENTS);
+  pending->step = step;
+  pending->counts_late = counts_late;
 }
 
-/** A trainer that has lost its place enters anew at its next gradient. */
-static pserver_status after(struct client *client, pserver_status status) {
-  if (ps_reaction_to(status) != PS_REACTION_ENTER_ANEW) return status;
-  pthread_mutex_lock(&client->lock);
-  client->steps.member = 0;
-  pthread_mutex_unlock(&client->lock);
-  return status;
+static void note_clocks(void *shell, struct ps_step_call *call, uint64_t step) {
+  (void)shell;
+  note(call, COMMAND_SEND_CLOCKS)->step = step;
+}
+
+static void note_done(void *shell, struct ps_step_call *call) {
+  (void)shell;
+  note(call, COMMAND_NONE)->is_over = true;
+}
+
+static void note_failed(void *shell, struct ps_step_call *call, struct ps_failure *failure) {
+  (void)shell;
+  struct pending_step_call *pending = note(call, COMMAND_NONE);
+  pending->is_over = true;
+  pending->failure = ps_failure_keep(failure);
+}
+
+void ps_steps_init(struct client *client) {
+  struct steps *steps = &client->steps;
+  steps->commands = (struct ps_steps_commands){.shell = client,
+                                               .enter = note_enter,
+                                               .exit_members = note_exit,
+                                               .ask_step = note_ask,
+                                               .send_gradients = note_gradients,
+                                               .send_clocks = note_clocks,
+                                               .step_call_done = note_done,
+                                               .step_call_failed = note_failed};
+  steps->core.commands = &steps->commands;
 }
 
 static pserver_status read_enter(struct call *call, void *context, const struct message *message) {
@@ -60,202 +104,109 @@ static pserver_status read_enter(struct call *call, void *context, const struct 
   return ps_fail(PSERVER_ERR_BAD_MESSAGE, "enter: expected a revision; received another reply");
 }
 
-/** Becomes a member, unless this session is one, and comes up to the largest closed step. */
-static pserver_status enter(struct call *call) {
-  struct client *client = call->client;
-  struct steps *steps = &client->steps;
-  bool shards[PS_SHARDS_MAX] = {false};
-  uint64_t revision;
-  uint64_t most;
-  uint64_t least;
-  pthread_mutex_lock(&client->lock);
-  bool is_in = ps_is_member(client);
-  pthread_mutex_unlock(&client->lock);
-  if (is_in) return PSERVER_OK;
-  pserver_status status = ps_request_lifecycle(call, "enter", NULL, read_enter, &revision);
-  if (status != PSERVER_OK) return status;
-  pthread_mutex_lock(&client->lock);
-  uint64_t session = client->session.number;
-  for (uint64_t shard = 0; shard < client->session.shards; shard++) shards[shard] = true;
-  pthread_mutex_unlock(&client->lock);
-  status = ps_ask_for_step(call, shards, revision, 0, &most, &least);
-  if (status != PSERVER_OK) return status;
-  pthread_mutex_lock(&client->lock);
-  /* What it has ended in an earlier membership stays ended. */
-  if (most > steps->ended) steps->ended = most;
-  uint64_t ended = steps->ended;
-  pthread_mutex_unlock(&client->lock);
-  if (least < ended) status = ps_send_clocks(call, ended);
-  if (status != PSERVER_OK) return status;
-  pthread_mutex_lock(&client->lock);
-  steps->member = session;
-  steps->revision = revision;
-  steps->entered_in_step = true;
-  pthread_mutex_unlock(&client->lock);
-  return PSERVER_OK;
-}
-
-/** The shards of blocks in which the last ended step may be open still. */
-static bool find_behind(struct client *client, const struct update_source *blocks, size_t count,
-                        bool behind[PS_SHARDS_MAX]) {
-  bool is_any = false;
-  for (size_t i = 0; i < count; i++) {
-    if (client->steps.closed[blocks[i].shard] >= client->steps.ended) continue;
-    behind[blocks[i].shard] = true;
-    is_any = true;
-  }
-  return is_any;
-}
-
-/** Waits until the step before the open one has closed where gradients are to go. */
-static pserver_status wait_until_open(struct call *call, const struct update_source *blocks,
-                                      size_t count) {
-  struct client *client = call->client;
-  struct steps *steps = &client->steps;
-  while (true) {
-    bool behind[PS_SHARDS_MAX] = {false};
-    uint64_t most;
-    uint64_t least;
-    pserver_status status = enter(call);
-    if (status != PSERVER_OK) return status;
-    pthread_mutex_lock(&client->lock);
-    bool is_behind = find_behind(client, blocks, count, behind);
-    uint64_t step = steps->ended;
-    uint64_t revision = steps->revision;
-    bool is_open = steps->is_open;
-    pthread_mutex_unlock(&client->lock);
-    if (!is_behind) return PSERVER_OK;
-    status = ps_ask_for_step(call, behind, revision, step, &most, &least);
-    pthread_mutex_lock(&client->lock);
-    bool has_place = ps_is_member(client);
-    pthread_mutex_unlock(&client->lock);
-    if (status == PSERVER_OK && !has_place) continue;
-    if (status != PSERVER_OK || is_open || most <= step) return status;
-    /* With backups, steps close without this trainer: what it could send for them comes too late. */
-    status = ps_send_clocks(call, most);
-    if (status != PSERVER_OK) return status;
-    pthread_mutex_lock(&client->lock);
-    steps->ended = most;
-    pthread_mutex_unlock(&client->lock);
+/** Does what was commanded; `result` gets the revision entered, or the number of late gradients. */
+static pserver_status perform(struct pending_step_call *commanded, struct ps_step_call *step_call,
+                              uint64_t *result) {
+  struct call *call = commanded->call;
+  const struct step_gradients *gradients = commanded->gradients;
+  switch (commanded->command) {
+    case COMMAND_ENTER:
+      return ps_request_lifecycle(call, "enter", NULL, read_enter, result);
+    case COMMAND_EXIT:
+      return ps_request_lifecycle(call, "exit", NULL, NULL, NULL);
+    case COMMAND_SEND_GRADIENTS:
+      return gradients->send(call, gradients->context, commanded->step, commanded->counts_late, result);
+    case COMMAND_SEND_CLOCKS:
+      return ps_send_clocks(call, commanded->step);
+    default:
+      ps_ask_for_step(call, step_call, commanded->shards, commanded->revision);
+      return PSERVER_OK;
   }
 }
 
-/** The step that gradients belong to now. Lock held. */
-static void take_place(const struct client *client, struct step_place *place) {
-  bool is_sync = client->session.synchronization == TOGETHER_SYNC;
-  place->step = is_sync ? client->steps.ended + 1 : 0;
-  place->counts_late = (is_sync && client->session.backups > 0) || client->steps.entered_in_step;
+/** Does what was commanded for a call, and raises what came of it. Lock held, released meanwhile. */
+static void obey(struct client *client, struct ps_step_call *call) {
+  struct ps_steps_core *core = &client->steps.core;
+  struct pending_step_call *pending = call->context;
+  struct pending_step_call commanded = *pending;
+  uint64_t result = 0;
+  pending->command = COMMAND_NONE;
+  memset(pending->shards, 0, sizeof pending->shards);
+  pthread_mutex_unlock(&client->lock);
+  pserver_status status = perform(&commanded, call, &result);
+  struct ps_failure *failure = status == PSERVER_OK ? NULL : ps_failure_of_last();
+  pthread_mutex_lock(&client->lock);
+  if (failure != NULL) ps_steps_core_failed(core, call, failure);
+  else if (commanded.command == COMMAND_ENTER) ps_steps_core_entered(core, call, result);
+  else if (commanded.command == COMMAND_EXIT) ps_steps_core_exited(core, call);
+  else if (commanded.command == COMMAND_SEND_GRADIENTS)
+    ps_steps_core_gradients_sent(core, call, (size_t)result);
+  else if (commanded.command == COMMAND_SEND_CLOCKS) ps_steps_core_clocks_sent(core, call);
+  ps_failure_drop(failure);
 }
 
-pserver_status ps_reenter_steps(struct call *call, const struct update_source *blocks, size_t count,
-                                struct step_place *place) {
-  struct client *client = call->client;
-  pthread_mutex_lock(&client->lock);
-  client->steps.member = 0;
-  memset(client->steps.closed, 0, sizeof client->steps.closed);
-  pthread_mutex_unlock(&client->lock);
-  pserver_status status = wait_until_open(call, blocks, count);
-  if (status != PSERVER_OK) return status;
-  pthread_mutex_lock(&client->lock);
-  take_place(client, place);
-  pthread_mutex_unlock(&client->lock);
-  return PSERVER_OK;
+/** Tells the machine that the time of a call is over, or its caller has aborted it. Lock held. */
+static void end_call(struct client *client, struct ps_step_call *call) {
+  struct ps_failure *failure = ps_failure_of_last();
+  ps_steps_core_end_call(&client->steps.core, call, failure);
+  ps_failure_drop(failure);
 }
 
-pserver_status ps_join_step(struct call *call, const struct update_source *blocks, size_t count,
-                            bool ends_step, struct step_place *place) {
-  struct client *client = call->client;
-  *place = (struct step_place){0};
-  enum synchronization mode = mode_of(client);
-  if (mode == TOGETHER_ASYNC) return PSERVER_OK;
-  pserver_status status = take_turn(call);
-  if (status != PSERVER_OK) return status;
-  status = enter(call);
-  if (status == PSERVER_OK && mode == TOGETHER_SYNC) status = wait_until_open(call, blocks, count);
-  if (status == PSERVER_OK) {
-    pthread_mutex_lock(&client->lock);
-    place->is_in_steps = true;
-    place->has_turn = ends_step;
-    take_place(client, place);
-    client->steps.is_open = true;
-    client->steps.sending++;
-    pthread_mutex_unlock(&client->lock);
+/** Runs a call until the machine says that it is over. */
+static void run(struct client *client, struct ps_step_call *call) {
+  struct pending_step_call *pending = call->context;
+  pthread_mutex_lock(&client->lock);
+  ps_steps_core_begin(&client->steps.core, call);
+  while (!pending->is_over) {
+    if (pending->command != COMMAND_NONE) obey(client, call);
+    else if (ps_call_check(pending->call) != PSERVER_OK) end_call(client, call);
+    else ps_call_wait(pending->call, NEVER_MS);
   }
-  if (!place->has_turn) release_turn(client);
-  return after(client, status);
+  pthread_mutex_unlock(&client->lock);
 }
 
-/** Ends the open step once its gradients are stored: a shard must have them before it is told that no
- * more will come. The turn is this call's. */
-static pserver_status end_step(struct call *call) {
-  struct client *client = call->client;
-  pserver_status status;
-  pthread_mutex_lock(&client->lock);
-  while ((status = ps_call_check(call)) == PSERVER_OK && client->steps.sending > 0) {
-    ps_call_wait(call, NEVER_MS);
+/** Runs a call of the steps; `late` gets how many of its gradients came too late. */
+static pserver_status run_call(struct call *call, enum ps_step_call_kind kind,
+                               const struct step_gradients *gradients, size_t *late) {
+  unsigned shards[PS_SHARDS_MAX];
+  bool is_listed[PS_SHARDS_MAX] = {false};
+  size_t count = 0;
+  for (size_t i = 0; gradients != NULL && i < gradients->count; i++) {
+    unsigned shard = gradients->sources[i].shard;
+    if (!is_listed[shard]) shards[count++] = shard;
+    is_listed[shard] = true;
   }
-  uint64_t step = client->steps.ended + 1;
-  pthread_mutex_unlock(&client->lock);
-  if (status == PSERVER_OK) status = ps_send_clocks(call, step);
-  if (status != PSERVER_OK) return status;
-  pthread_mutex_lock(&client->lock);
-  client->steps.ended = step;
-  client->steps.is_open = false;
-  client->steps.entered_in_step = false;
-  pthread_mutex_unlock(&client->lock);
-  return PSERVER_OK;
+  struct pending_step_call pending = {.call = call, .gradients = gradients};
+  struct ps_step_call *step_call =
+      ps_step_call_new(0, kind, shards, count, gradients == NULL || gradients->ends_step);
+  if (step_call == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "%s: no memory for a call", call->what);
+  step_call->context = &pending;
+  run(call->client, step_call);
+  *late = step_call->late;
+  ps_step_call_destroy(step_call);
+  if (pending.failure == NULL) return PSERVER_OK;
+  pserver_status status = ps_fail_as_core(pending.failure);
+  ps_failure_drop(pending.failure);
+  return status;
 }
 
-pserver_status ps_on_gradients_sent(struct call *call, const struct step_place *place, bool ends_step,
-                                    pserver_status status, size_t late) {
-  struct client *client = call->client;
-  if (!place->is_in_steps) return status;
-  pthread_mutex_lock(&client->lock);
-  client->steps.sending--;
-  /* Others are ahead: the next gradient looks for the step they are in. */
-  for (unsigned shard = 0; shard < PS_SHARDS_MAX && late > 0; shard++) client->steps.closed[shard] = 0;
-  ps_wake_all(client);
-  pthread_mutex_unlock(&client->lock);
-  if (status == PSERVER_OK && ends_step) status = end_step(call);
-  if (place->has_turn) release_turn(client);
-  return after(client, status);
+pserver_status ps_send_in_step(struct call *call, const struct step_gradients *gradients, size_t *late) {
+  return run_call(call, PS_STEP_CALL_GRADIENTS, gradients, late);
+}
+
+static pserver_status run_alone(const char *what, pserver_client *handle, int64_t timeout_ms,
+                                enum ps_step_call_kind kind) {
+  struct call call;
+  size_t late;
+  pserver_status status = ps_call_begin(&call, handle, what, timeout_ms, 0);
+  if (status != PSERVER_OK) return status;
+  return ps_call_end(&call, run_call(&call, kind, NULL, &late));
 }
 
 pserver_status pserver_end_step(pserver_client *handle, int64_t timeout_ms) {
-  struct call call;
-  pserver_status status = ps_call_begin(&call, handle, "pserver_end_step", timeout_ms, 0);
-  if (status != PSERVER_OK) return status;
-  struct client *client = call.client;
-  if (mode_of(client) == TOGETHER_ASYNC) return ps_call_end(&call, PSERVER_OK);
-  status = take_turn(&call);
-  if (status == PSERVER_OK) {
-    status = enter(&call);
-    if (status == PSERVER_OK) status = end_step(&call);
-    release_turn(client);
-  }
-  return ps_call_end(&call, after(client, status));
+  return run_alone("pserver_end_step", handle, timeout_ms, PS_STEP_CALL_END);
 }
 
 pserver_status pserver_exit_steps(pserver_client *handle, int64_t timeout_ms) {
-  struct call call;
-  pserver_status status = ps_call_begin(&call, handle, "pserver_exit_steps", timeout_ms, 0);
-  if (status != PSERVER_OK) return status;
-  struct client *client = call.client;
-  if (mode_of(client) == TOGETHER_ASYNC) return ps_call_end(&call, PSERVER_OK);
-  status = take_turn(&call);
-  if (status == PSERVER_OK) {
-    pthread_mutex_lock(&client->lock);
-    while ((status = ps_call_check(&call)) == PSERVER_OK && client->steps.sending > 0) {
-      ps_call_wait(&call, NEVER_MS);
-    }
-    pthread_mutex_unlock(&client->lock);
-    if (status == PSERVER_OK) status = ps_request_lifecycle(&call, "exit", NULL, NULL, NULL);
-    if (status == PSERVER_OK) {
-      pthread_mutex_lock(&client->lock);
-      client->steps.member = 0;
-      pthread_mutex_unlock(&client->lock);
-    }
-    release_turn(client);
-  }
-  return ps_call_end(&call, after(client, status));
+  return run_alone("pserver_exit_steps", handle, timeout_ms, PS_STEP_CALL_EXIT);
 }

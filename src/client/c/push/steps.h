@@ -3,66 +3,41 @@
 
 #include <pserver.h>
 
-#include "core/positions.h"
+#include "core/steps-core.h"
 #include "push/update-source.h"
 
 struct call;
 struct client;
 
-/**
- * A trainer's part in the steps of a `sync` or `ssp` job. It becomes a member at its first gradient,
- * from the largest step that is closed in any shard on. Steps are ended in the order of the calls.
- */
+/** Asks, tells and sends what the step machine decides, on the threads of the calls. */
 struct steps {
-  /** Whether a call has the turn: one call at a time enters, waits or ends a step. */
-  bool is_taken;
-  /** Calls whose gradients of the open step are on their way. */
-  unsigned sending;
-  /** The last step known to be closed, by shard. */
-  uint64_t closed[PS_SHARDS_MAX];
-  /** The session that is a member, 0 for none, and the members' revision that has it. */
-  uint64_t member;
-  uint64_t revision;
-  /** Steps this trainer has ended, those before it entered included. */
-  uint64_t ended;
-  /** Whether a gradient of the step after that has been sent. */
-  bool is_open;
-  bool entered_in_step;
+  struct ps_steps_core core;
+  struct ps_steps_commands commands;
 };
 
-/** How the gradients of one call take part. */
-struct step_place {
-  /** Whether the job has steps. */
-  bool is_in_steps;
-  bool has_turn;
-  /** The step they belong to; 0 unless the job is synchronous. */
-  uint64_t step;
-  /** Whether those that come after their step has closed are counted, not refused. */
-  bool counts_late;
+/** The gradients of one call. */
+struct step_gradients {
+  const struct update_source *sources;
+  size_t count;
+  /** Whether the call ends the step after them. */
+  bool ends_step;
+  /**
+   * Sends them in a step, 0 for none; `late` gets how many came after it had closed, which is an error
+   * unless `counts_late`. Called once more if a shard finds them too early.
+   */
+  pserver_status (*send)(struct call *call, void *context, uint64_t step, bool counts_late,
+                         uint64_t *late);
+  void *context;
 };
 
-/**
- * Before gradients are sent to the shards of blocks: enters, and waits until the step before theirs has
- * closed. If OK, to be followed by ps_on_gradients_sent(). TIMEOUT naming members that are waited for.
- */
-pserver_status ps_join_step(struct call *call, const struct update_source *blocks, size_t count,
-                            bool ends_step, struct step_place *place);
+/** Sets up the steps of a client that has not joined. */
+void ps_steps_init(struct client *client);
 
 /**
- * After a shard has found them too early: enters anew, waits as ps_join_step() does, and takes the place that
- * they have now.
+ * Sends gradients as part of the open step, and ends the step if they are to. After an error the step is
+ * still open. What `send` returns; TIMEOUT naming members that are waited for; NOT_MEMBER if the trainer
+ * has lost its place: the next gradient enters anew.
  */
-pserver_status ps_reenter_steps(struct call *call, const struct update_source *blocks, size_t count,
-                                struct step_place *place);
-
-/** After they were sent: ends the step if the call does. Returns what came of it all. */
-pserver_status ps_on_gradients_sent(struct call *call, const struct step_place *place, bool ends_step,
-                                    pserver_status status, size_t late);
-
-/** Whether the session keeps step, as far as it knows. Lock held. */
-bool ps_is_member(const struct client *client);
-
-/** The step that must have closed before the client reads; 0 for none. Lock held. */
-uint64_t ps_step_of_pulls(const struct client *client);
+pserver_status ps_send_in_step(struct call *call, const struct step_gradients *gradients, size_t *late);
 
 #endif

@@ -191,7 +191,8 @@ static void call_over(void *owner, struct ps_update_call *call, int64_t now_ms) 
 
 static void session_over(void *owner, struct ps_failure *failure, int64_t now_ms) {
   (void)now_ms;
-  ps_on_session_over(owner, ps_fail_as_core(failure));
+  struct client *client = owner;
+  ps_session_core_ended(&client->session.core, failure);
 }
 
 pserver_status ps_sender_init(struct client *client) {
