@@ -42,6 +42,7 @@ const SCENARIOS = {
     "what a replaced journal lost is told, and what the present one has is asked for",
     "what a stopped shard has stored is given up at once, and nothing else",
     "of a journal that ends too early only what lay behind its end is lost",
+    "the end of a journal that names no generation is in the first",
     "the end of a session is told from an outcome",
     "a rejection ends the call",
   ],
@@ -80,6 +81,7 @@ const SCENARIOS = {
     "one that is too early then, too, is refused",
     "a gradient whose version was undone is sent again without it, under another number",
     "a gradient that names no version and is refused is not sent again",
+    "a clock that is rejected as of an older epoch fails the call, and the step stays open",
   ],
   errors: ["every code of an error does what the shared vectors say"],
 } as const;

@@ -168,9 +168,9 @@ function observed(
     return error?.code === expected ? "fail" : `failed as ${error?.code}`;
   }
   if (error !== undefined) return `failed later, as ${error.code}`;
+  if (host.asked("status").length > 1) return "look-up";
   if (second.fields["generation"] === 2) return "replaced";
   const gapMs = second.atMs - first.atMs;
-  if (host.asked("status").length > 1) return "look-up";
   if (gapMs < 30) return "again without a pause";
   return gapMs < 400 ? "again" : "later";
 }

@@ -11,14 +11,12 @@ export interface Failure {
   readonly details: ErrorDetails;
 }
 
-/** The position that a failure says was expected, as far as it says one. */
-export function expectedPosition({ details }: Failure): Partial<Position> {
-  const { expected } = details;
-  if (typeof expected !== "object" || expected === null) return {};
-  const { generation, seq } = expected as Partial<Position>;
+/** The position that a failure says was expected; what it does not say is 0. */
+export function expectedPosition({ details }: Failure): Position {
+  const { generation, seq } = (details["expected"] ?? {}) as Partial<Position>;
   return {
-    ...(typeof generation === "number" ? { generation } : {}),
-    ...(typeof seq === "number" ? { seq } : {}),
+    generation: typeof generation === "number" ? generation : 0,
+    seq: typeof seq === "number" ? seq : 0,
   };
 }
 

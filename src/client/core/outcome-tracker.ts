@@ -96,7 +96,8 @@ export class OutcomeTracker {
       this.#giveUpFrom(window, { generation: 1, seq: 0 }, generation, failure);
     } else if (reactionTo(code) === "lost") {
       // Of a journal that ends too early, and is applied further, only what lay behind its end is lost.
-      const end = { generation: 1, seq: 0, ...expectedPosition(failure) };
+      const { generation, seq } = expectedPosition(failure);
+      const end = { generation: Math.max(generation, 1), seq };
       this.#giveUpFrom(window, end, Number.POSITIVE_INFINITY, failure);
     }
     // Any other error is as good as no answer: the question is repeated until the call's deadline.

@@ -55,5 +55,5 @@ export class Positions {
  */
 export function noteReplaced(positions: Positions, shard: number, failure: Failure): void {
   const { generation } = expectedPosition(failure);
-  if (generation !== undefined) positions.note(shard, { generation, seq: 0 });
+  if (generation > 0) positions.note(shard, { generation, seq: 0 });
 }

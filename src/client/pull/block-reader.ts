@@ -6,6 +6,7 @@ import { IN_FLIGHT_BYTES_MAX } from "../../protocol/limits.ts";
 import { quoteName } from "../../protocol/names.ts";
 import { type PartIndex, partCounts } from "../../protocol/parts.ts";
 import { encodePullRequest, type PullReply, parsePullReply } from "../../protocol/pulls.ts";
+import type { Reaction } from "../../protocol/reactions.ts";
 import type { JobSubjects } from "../../protocol/subjects.ts";
 import type { Parameters } from "../calls/parameters.ts";
 import { noteReplaced, type Positions } from "../core/positions.ts";
@@ -50,8 +51,13 @@ export interface BlockReaderDeps {
 const RETRY_MS = 1_000;
 /** The server gives up just before a request is repeated, so that it never holds two of one. */
 const WAIT_MS = 900;
+/** Pause before a block is asked for in the journal that has replaced another. */
+const AGAIN_MS = 10;
 /** The least that a request counts in the window, which bounds the number of requests under way. */
 const REQUEST_BYTES_MIN = 16 * 1024;
+
+/** Reactions to errors after which a block is asked for again. */
+const ASKED_AGAIN: readonly Reaction[] = ["replaced", "look-up", "retry"];
 
 /** Reads blocks and parts of blocks, those of all calls in one window of 16 MiB. */
 export class BlockReader {
@@ -107,6 +113,13 @@ export class BlockReader {
       while (true) {
         const answer = await this.#try(info, read, mode, deadline);
         if (typeof answer === "number") return answer;
+        if (reactionTo(answer.code) === "replaced") {
+          noteReplaced(this.#options.positions, read.place.shard, answer);
+          // If the error names no newer journal, the next request would get it again at once.
+          await deadline.sleep(AGAIN_MS);
+          continue;
+        }
+        // The parameter may be another than it was.
         const fresh = await this.#refresh(info.name, deadline, answer);
         if (fresh.epoch !== info.epoch) throw new Replaced(fresh);
       }
@@ -115,7 +128,7 @@ export class BlockReader {
     }
   }
 
-  /** Returns the block's version, or the error after which its parameter is to be looked up again. */
+  /** Returns the block's version, or the error after which it is asked for again. */
   async #try(
     info: ParameterInfo,
     { place, elements, index, take }: BlockRead,
@@ -154,11 +167,8 @@ export class BlockReader {
     } catch (caught) {
       const error = ensureError(caught);
       if (deadline.ended !== undefined) throw error;
-      const reaction = reactionTo(error.code);
-      if (reaction === "replaced") noteReplaced(positions, place.shard, error);
-      else if (reaction !== "look-up" && reaction !== "retry") throw error;
-      // The parameter may be another than it was, so it is looked up again.
-      return error;
+      if (ASKED_AGAIN.includes(reactionTo(error.code))) return error;
+      throw error;
     }
   }
 

@@ -100,9 +100,33 @@ static void no_version(void) {
   closed(client);
 }
 
+/** The first clock is rejected with a code that is about a parameter, of which a clock has none. */
+static void reject_a_clock(const struct published *message) {
+  if (serve(message)) return;
+  if (is_to(message, "step")) {
+    step_after(1, message, 0);
+  } else if (is_record(message)) {
+    stored_after(1, message, 1, count_to(NULL));
+    bool is_rejected = count_to("clock") == 1 && is_to(message, "clock");
+    outcome_after(2, NULL, outcome_of(message, is_rejected ? "STALE_EPOCH" : NULL));
+  }
+}
+
+static void stale_clock(void) {
+  begin(reject_a_clock);
+  job.mode = "sync";
+  pserver_client *client = connected(0);
+  EXPECT_ERROR(STALE_EPOCH, pserver_end_step(client, 20000));
+  EXPECT(broker.client->steps.core.ended == 0);
+  EXPECT_OK(pserver_end_step(client, 20000));
+  EXPECT(broker.client->steps.core.ended == 1 && count_to("enter") == 1);
+  closed(client);
+}
+
 const struct scenario fallback_scenarios[] = {
     {"a gradient that a shard finds too early is sent again, once it has entered anew", early},
     {"one that is too early then, too, is refused", early_again},
     {"a gradient whose version was undone is sent again without it, under another number", undone},
     {"a gradient that names no version and is refused is not sent again", no_version},
+    {"a clock that is rejected as of an older epoch fails the call, and the step stays open", stale_clock},
     {NULL, NULL}};

@@ -187,18 +187,22 @@ static void stopped(void) {
   closed(client);
 }
 
+/** The generation that the error names. */
+static uint64_t end_generation;
+
 /** The journal ends at 7: number 1 is the last record of it, number 2 is lost. */
 static void lose_the_end(const struct published *message) {
   if (serve(message)) return;
   if (is_record(message)) stored_after(1, message, 1, 6 + number_in(message, "n"));
   else if (count_to("outcome") > 1) outcome_after(1, message, (struct outcome){41, 0, 1, 1, 7, NULL});
-  else error_at(1, message, "JOURNAL_LOST", (struct position){1, 7});
+  else error_at(1, message, "JOURNAL_LOST", (struct position){end_generation, 7});
 }
 
-static void ends_too_early(void) {
+static void end_too_early(uint64_t generation) {
   static const uint64_t both[] = {1, 2};
   static const uint64_t first[] = {1};
   begin(lose_the_end);
+  end_generation = generation;
   job.shards = 1;
   job.blocks = 2;
   pserver_client *client = connected(0);
@@ -208,6 +212,11 @@ static void ends_too_early(void) {
   expect_question(1, 1, 7, 1, first);
   closed(client);
 }
+
+static void ends_too_early(void) { end_too_early(1); }
+
+/** What says no generation is of the first. */
+static void ends_without_generation(void) { end_too_early(0); }
 
 static const char *end_code;
 static bool is_asked;
@@ -286,6 +295,7 @@ const struct scenario outcome_scenarios[] = {
     {"what a replaced journal lost is told, and what the present one has is asked for", replaced},
     {"what a stopped shard has stored is given up at once, and nothing else", stopped},
     {"of a journal that ends too early only what lay behind its end is lost", ends_too_early},
+    {"the end of a journal that names no generation is in the first", ends_without_generation},
     {"the end of a session is told from an outcome", session_ends},
     {"a rejection ends the call", rejections},
     {NULL, NULL}};

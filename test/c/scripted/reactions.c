@@ -79,8 +79,8 @@ static const char *observed(const char *verb, pserver_status status, pserver_sta
   const struct published *second = to(verb, 1);
   uint64_t generation = 0;
   ps_map_whole(&second->message.fields, "generation", &generation);
-  if (generation == 2) return "replaced";
   if (count_to("status") > 1) return "look-up";
+  if (generation == 2) return "replaced";
   int64_t gap_ms = second->at_ms - to(verb, 0)->at_ms;
   return gap_ms < 50 ? "again without a pause" : gap_ms < 400 ? "again" : "later";
 }

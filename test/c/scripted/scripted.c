@@ -222,12 +222,16 @@ void error_at(int64_t delay_ms, const struct published *message, const char *cod
   ps_pack_text(&draft, "message", 7);
   ps_pack_text(&draft, "said by the scenario", 20);
   ps_pack_text(&draft, "details", 7);
-  ps_pack_map(&draft, expected.generation > 0);
-  if (expected.generation > 0) {
+  bool has_generation = expected.generation > 0;
+  bool says_position = has_generation || expected.seq > 0;
+  ps_pack_map(&draft, says_position);
+  if (says_position) {
     ps_pack_text(&draft, "expected", 8);
-    ps_pack_map(&draft, 2);
-    ps_pack_text(&draft, "generation", 10);
-    ps_pack_whole(&draft, expected.generation);
+    ps_pack_map(&draft, 1 + has_generation);
+    if (has_generation) {
+      ps_pack_text(&draft, "generation", 10);
+      ps_pack_whole(&draft, expected.generation);
+    }
     ps_pack_text(&draft, "seq", 3);
     ps_pack_whole(&draft, expected.seq);
   }

@@ -176,29 +176,32 @@ describe("outcomes", () => {
     expect(positions.get(0)).toEqual({ generation: 2, seq: 0 });
   });
 
-  test("a journal that ends too early ends what lay behind its end, and nothing else", async () => {
-    const { wire, sender } = setUp();
-    const kept = watch(sender.send([update(0)], { deadline: deadline() }));
-    const lost = watch(sender.send([update(0)], { deadline: deadline() }));
-    ack(wire, wire.published[0], 8);
-    ack(wire, wire.published[1], 9);
-    await vi.advanceTimersByTimeAsync(1_100);
-    wire.deliver(
-      wire.published[2]?.reply ?? "",
-      encodeError(
-        new PserverError("JOURNAL_LOST", "record 9 is lost", {
-          expected: { generation: 1, seq: 8 },
-          received: { generation: 1, seq: 9 },
-        }),
-      ),
-    );
-    await settle();
-    expect(lost.error).toMatchObject({ code: "JOURNAL_LOST", details: { pieces: [{ n: 2 }] } });
-    expect(kept.state).toBe("pending");
-    answer(wire, [applied(1)]);
-    await settle();
-    expect(kept.state).toBe("done");
-  });
+  test.each([{ generation: 1, seq: 8 }, { generation: 0, seq: 8 }, { seq: 8 }])(
+    "a journal that ends too early, at $generation/$seq, ends what lay behind its end, and nothing else",
+    async (expected) => {
+      const { wire, sender } = setUp();
+      const kept = watch(sender.send([update(0)], { deadline: deadline() }));
+      const lost = watch(sender.send([update(0)], { deadline: deadline() }));
+      ack(wire, wire.published[0], 8);
+      ack(wire, wire.published[1], 9);
+      await vi.advanceTimersByTimeAsync(1_100);
+      wire.deliver(
+        wire.published[2]?.reply ?? "",
+        encodeError(
+          new PserverError("JOURNAL_LOST", "record 9 is lost", {
+            expected,
+            received: { generation: 1, seq: 9 },
+          }),
+        ),
+      );
+      await settle();
+      expect(lost.error).toMatchObject({ code: "JOURNAL_LOST", details: { pieces: [{ n: 2 }] } });
+      expect(kept.state).toBe("pending");
+      answer(wire, [applied(1)]);
+      await settle();
+      expect(kept.state).toBe("done");
+    },
+  );
 
   test("a shard that has failed ends all that is stored in it", async () => {
     const { wire, sender } = setUp();
