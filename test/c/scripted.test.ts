@@ -53,6 +53,7 @@ const SCENARIOS = {
     "after JOURNAL_REPLACED a pull asks for the start of the new journal",
     "JOURNAL_REPLACED by an older journal changes no position",
     "finish tells the positions of the shards that were seen",
+    "a gradient does not ask for a step that a read has shown to be closed",
   ],
   sessions: [
     "the lease is renewed every third of its time, and SUPERSEDED ends the client",
@@ -61,6 +62,7 @@ const SCENARIOS = {
     "REJOIN has the client join under another token, and renew the new session",
     "a request whose session has ended is made again under the next",
     "a request whose sessions all end is given up",
+    "a request whose client cannot join again fails with that error, and the next one tries again",
     "a request without an answer is repeated after 1, 2, 4, 4 s",
     "a request that nobody takes is asked again after 50 ms, doubled up to 500 ms",
     "a request is repeated at once after a reconnect",

@@ -148,6 +148,36 @@ static void finish_tells_positions(void) {
   closed(client);
 }
 
+/** A job whose steps are closed as soon as this trainer has ended them. */
+static void close_steps(const struct published *message) {
+  if (serve(message)) return;
+  if (is_to(message, "step")) step_after(1, message, number_in(message, "step"));
+  if (is_to(message, "pull")) pulled_after(1, message, 1, 7);
+  if (!is_record(message)) return;
+  stored_after(1, message, 1, 7);
+  applied_after(2, message, 7);
+}
+
+/** What a gradient asks shards for after a step, depending on whether "w" was read in between. */
+static size_t questions_after_a_step(bool reads) {
+  begin(close_steps);
+  job.mode = "sync";
+  pserver_client *client = connected(0);
+  EXPECT_OK(send_stored(client, 3000));
+  if (reads) EXPECT_OK(get(client, 3000));
+  if (reads) EXPECT(number_in(to("pull", 0), "step") == 1);
+  size_t before = count_to("step");
+  EXPECT_OK(send_stored(client, 3000));
+  size_t asked = count_to("step") - before;
+  closed(client);
+  return asked;
+}
+
+static void reads_show_closed_steps(void) {
+  EXPECT(questions_after_a_step(false) == 1);
+  EXPECT(questions_after_a_step(true) == 0);
+}
+
 const struct scenario position_scenarios[] = {
     {"positions only grow, by generation and then by sequence", positions_grow},
     {"a pull asks for what has a PubAck", positions_of_acks},
@@ -155,4 +185,5 @@ const struct scenario position_scenarios[] = {
     {"after JOURNAL_REPLACED a pull asks for the start of the new journal", goes_on_after_a_replacement},
     {"JOURNAL_REPLACED by an older journal changes no position", never_goes_back},
     {"finish tells the positions of the shards that were seen", finish_tells_positions},
+    {"a gradient does not ask for a step that a read has shown to be closed", reads_show_closed_steps},
     {NULL, NULL}};

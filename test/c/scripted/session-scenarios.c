@@ -146,6 +146,23 @@ static void gives_up_rejoining(void) {
   closed(client);
 }
 
+/** The first session ends at a request, and the first attempt to join again is refused. */
+static void refuse_one_join(const struct published *message) {
+  if (is_to(message, "join") && count_to("join") == 2) error_after(1, message, "BAD_VERSION", 0);
+  else end_at_a_request(message);
+}
+
+static void fails_with_the_join(void) {
+  bool is_selected = false;
+  begin(refuse_one_join);
+  pserver_client *client = connected(0);
+  EXPECT_ERROR(BAD_VERSION, pserver_begin_init(client, false, 3000, &is_selected));
+  EXPECT(count_to("join") == 2 && count_to("begin") == 1);
+  EXPECT_OK(pserver_begin_init(client, false, 3000, &is_selected));
+  EXPECT(is_selected && count_to("join") == 3 && number_in(to("begin", 2), "session") == 42);
+  closed(client);
+}
+
 static void be_silent(const struct published *message) {
   if (!is_to(message, "status") || count_to("status") == 6) serve(message);
 }
@@ -226,6 +243,8 @@ const struct scenario session_scenarios[] = {
     {"REJOIN has the client join under another token, and renew the new session", joins_anew},
     {"a request whose session has ended is made again under the next", requests_under_the_next},
     {"a request whose sessions all end is given up", gives_up_rejoining},
+    {"a request whose client cannot join again fails with that error, and the next one tries again",
+     fails_with_the_join},
     {"a request without an answer is repeated after 1, 2, 4, 4 s", repeats_silence},
     {"a request that nobody takes is asked again after 50 ms, doubled up to 500 ms", pauses},
     {"a request is repeated at once after a reconnect", asks_after_a_reconnect},

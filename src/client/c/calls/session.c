@@ -169,10 +169,10 @@ void ps_wake_lease(struct client *client) {
 /** Keeps the session until it is stopped; meanwhile does what the outbox wants done. Lock held. */
 static void keep_until_stopped(struct client *client, struct call *waiting) {
   const struct session *session = &client->session;
+  waiting->ends_at_ms = NEVER_MS;
   while (!session->core.is_stopped && client->failure.code == PSERVER_OK) {
     if (ps_keep_session(client) || ps_tick_if_due(client) || ps_flush(client)) continue;
     int64_t tick_at_ms = client->sender.tick_at_ms;
-    waiting->ends_at_ms = NEVER_MS;
     ps_call_wait(waiting, session->renewal_at_ms < tick_at_ms ? session->renewal_at_ms : tick_at_ms);
   }
 }

@@ -26,12 +26,13 @@ static unsigned shard_of(const struct block_read *read) {
 }
 
 static pserver_status write_pull(struct call *call, struct ask *ask, struct draft *draft) {
-  const struct block_read *read = ask->context;
+  struct block_read *read = ask->context;
   int64_t left = ps_call_remaining_ms(call);
   pthread_mutex_lock(&call->client->lock);
   struct position position = ps_position_of(call->client, shard_of(read));
   uint64_t step = ps_steps_core_read_step(&call->client->steps.core);
   pthread_mutex_unlock(&call->client->lock);
+  if (step < read->step) read->step = step;
   ps_draft_whole(draft, "epoch", read->parameter->epoch);
   ps_draft_whole(draft, "generation", position.generation);
   ps_draft_whole(draft, "seq", position.seq);
@@ -108,8 +109,11 @@ static pserver_status read_pull(struct call *call, struct ask *ask, const struct
   else status = scatter_values(read, message->data, elements);
   if (status != PSERVER_OK) return status;
   if (read->version != NULL && version > *read->version) *read->version = version;
+  struct ps_steps_core *steps = &call->client->steps.core;
   pthread_mutex_lock(&call->client->lock);
   ps_note_position(call->client, shard_of(read), position);
+  /* After a fallback reads wait for no step, and what was closed may be open again. */
+  if (ps_steps_core_read_step(steps) > 0) ps_steps_core_note_closed(steps, shard_of(read), read->step);
   if (parameter->seen != NULL) {
     __atomic_store_n(&parameter->seen[read->index], version, __ATOMIC_RELAXED);
   }
@@ -155,6 +159,7 @@ static pserver_status refused(struct call *call, struct ask *ask, pserver_status
 }
 
 static void make_ask(struct client *client, struct block_read *read, struct ask *ask) {
+  read->step = UINT64_MAX;
   size_t bytes = elements_of(read) * ps_encoded_bytes(read->parameter->dtype, read->encoding);
   *ask = (struct ask){.write = write_pull,
                       .read = read_pull,

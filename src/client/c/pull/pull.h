@@ -17,6 +17,8 @@ struct block_read {
   uint64_t *version;
   /** NULL: the whole block. */
   const struct part_block *part;
+  /** The step that every sending of the request has waited for; 0 for none. Set by ps_read_blocks(). */
+  uint64_t step;
   /** Set if the parameter was initialized anew while it was read: all must be read again. */
   bool *is_replaced;
 };

@@ -51,7 +51,7 @@ static void describe(const struct over_call *over, const struct ps_block_update 
                      char name[NAME_SIZE]) {
   const struct update_source *source = source_of(over, update);
   if (is_clock(source)) {
-    snprintf(name, NAME_SIZE, "end of step %" PRIu64 " in shard %u", source->update->step,
+    snprintf(name, NAME_SIZE, "end of step %" PRIu64 " in shard %u", source->step,
              source->shard);
   } else {
     snprintf(name, NAME_SIZE, "%s block %u", source->update->parameter->name, (unsigned)source->index);
@@ -62,7 +62,7 @@ static void describe(const struct over_call *over, const struct ps_block_update 
 static void detail_update(const struct over_call *over, const struct ps_block_update *update) {
   const struct update_source *source = source_of(over, update);
   if (is_clock(source)) {
-    ps_detail_whole("step", source->update->step);
+    ps_detail_whole("step", source->step);
   } else {
     ps_detail_text("parameter", source->update->parameter->name);
     ps_detail_whole("block", source->index);
@@ -77,7 +77,7 @@ static void append(struct json *json, const struct over_call *over,
   const struct update_source *source = source_of(over, update);
   if (is_clock(source)) {
     ps_json_raw(json, "{\"step\":");
-    ps_json_whole(json, source->update->step);
+    ps_json_whole(json, source->step);
   } else {
     const char *name = source->update->parameter->name;
     ps_json_raw(json, "{\"parameter\":");

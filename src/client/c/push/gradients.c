@@ -101,47 +101,21 @@ static size_t blocks_of(const struct gradient *gradient) {
   return gradient->has_rows ? gradient->push.count : gradient->update.parameter->layout.blocks;
 }
 
-/** The gradients of a call, as they are sent. */
-struct sent_gradients {
-  struct gradient *gradients;
-  size_t count;
-  struct call_updates updates;
-};
-
-static pserver_status send_placed(struct call *call, void *context, uint64_t step, bool counts_late,
-                                  uint64_t *late) {
-  struct sent_gradients *sent = context;
-  for (size_t i = 0; i < sent->count; i++) sent->gradients[i].update.step = step;
-  sent->updates.mode.counts_late = counts_late;
-  pserver_status status = ps_send_call(call, &sent->updates);
-  *late = sent->updates.late;
-  return status;
-}
-
 static pserver_status send_all(struct call *call, struct gradient *gradients, size_t count,
                                const pserver_grad_options *options) {
-  struct sent_gradients sent = {.gradients = gradients,
-                                .count = count,
-                                .updates.mode = {.is_done_when_stored = options->stored_is_enough}};
-  struct call_updates *updates = &sent.updates;
-  for (size_t i = 0; i < count; i++) updates->count += blocks_of(&gradients[i]);
-  updates->sources = calloc(updates->count + 1, sizeof(struct update_source));
-  if (updates->sources == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for the gradients");
-  struct update_source *sources = updates->sources;
+  struct call_updates updates = {.mode = {.is_done_when_stored = options->stored_is_enough}};
+  for (size_t i = 0; i < count; i++) updates.count += blocks_of(&gradients[i]);
+  updates.sources = calloc(updates.count + 1, sizeof(struct update_source));
+  if (updates.sources == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for the gradients");
+  struct update_source *sources = updates.sources;
   for (size_t i = 0; i < count; i++) {
     if (gradients[i].has_rows) ps_cut_part_push(&gradients[i].push, sources);
     else ps_cut_into_blocks(&gradients[i].update, sources);
     sources += blocks_of(&gradients[i]);
   }
-  const struct step_gradients in_step = {.sources = updates->sources,
-                                         .count = updates->count,
-                                         .ends_step = options->end_step,
-                                         .send = send_placed,
-                                         .context = &sent};
-  size_t late = 0;
-  pserver_status status = ps_send_in_step(call, &in_step, &late);
-  if (status == PSERVER_OK && options->late_blocks != NULL) *options->late_blocks = late;
-  free(updates->sources);
+  pserver_status status = ps_send_in_step(call, &updates, options->end_step);
+  if (status == PSERVER_OK && options->late_blocks != NULL) *options->late_blocks = updates.late;
+  free(updates.sources);
   return status;
 }
 

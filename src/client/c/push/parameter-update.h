@@ -24,8 +24,6 @@ struct parameter_update {
   double beta;
   bool has_rate;
   double rate;
-  /** The trainer's step; 0 in a job without. */
-  uint64_t step;
   /** Versions of the blocks at the last pull, 0 where none was; NULL if they do not matter. */
   const uint64_t *seen;
 };

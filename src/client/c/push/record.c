@@ -43,7 +43,7 @@ static void write_init_entries(struct draft *draft, const struct update_source *
 uint64_t ps_seen_version(const struct update_source *source) {
   const struct parameter_update *update = source->update;
   /* Within a step no gradient is behind another. */
-  if (update->seen == NULL || update->step > 0) return 0;
+  if (update->seen == NULL || source->step > 0) return 0;
   return __atomic_load_n(&update->seen[source->index], __ATOMIC_RELAXED);
 }
 
@@ -58,7 +58,7 @@ static void write_push_entries(struct draft *draft, const struct update_source *
   } else {
     ps_draft_text(draft, "op", "grad");
     if (update->has_rate) ps_draft_number(draft, "lr", update->rate);
-    if (update->step > 0) ps_draft_whole(draft, "step", update->step);
+    if (source->step > 0) ps_draft_whole(draft, "step", source->step);
     if (seen > 0) ps_draft_whole(draft, "seen", seen);
   }
   if (encoding != NULL) ps_draft_text(draft, "encoding", encoding);
@@ -73,7 +73,7 @@ void ps_write_record_entries(struct draft *draft, const struct update_source *so
   ps_draft_whole(draft, "done", head->done);
   ps_draft_text(draft, "reply", reply);
   if (source->update->operation == UPDATE_CLOCK) {
-    ps_draft_whole(draft, "step", source->update->step);
+    ps_draft_whole(draft, "step", source->step);
     return;
   }
   ps_draft_whole(draft, "epoch", parameter->epoch);

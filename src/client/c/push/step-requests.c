@@ -114,7 +114,7 @@ void ps_ask_for_step(struct call *call, struct ps_step_call *step_call, bool sha
 }
 
 pserver_status ps_send_clocks(struct call *call, uint64_t step) {
-  struct parameter_update update = {.operation = UPDATE_CLOCK, .step = step};
+  const struct parameter_update clock = {.operation = UPDATE_CLOCK};
   pthread_mutex_lock(&call->client->lock);
   size_t shards = call->client->session.terms.shards;
   pthread_mutex_unlock(&call->client->lock);
@@ -122,8 +122,8 @@ pserver_status ps_send_clocks(struct call *call, uint64_t step) {
                                  .sources = calloc(shards, sizeof(struct update_source))};
   if (updates.sources == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for clocks");
   for (size_t shard = 0; shard < shards; shard++) {
-    updates.sources[shard].update = &update;
-    updates.sources[shard].shard = (unsigned)shard;
+    updates.sources[shard] =
+        (struct update_source){.update = &clock, .shard = (unsigned)shard, .step = step};
   }
   pserver_status status = ps_send_sources(call, &updates);
   free(updates.sources);

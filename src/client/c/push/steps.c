@@ -6,6 +6,7 @@
 #include "calls/client.h"
 #include "calls/lifecycle-request.h"
 #include "push/call-error.h"
+#include "push/parameter-update.h"
 #include "push/step-requests.h"
 #include "wire/clock.h"
 
@@ -22,8 +23,8 @@ enum step_command {
 /** A call under way. */
 struct pending_step_call {
   struct call *call;
-  /** NULL for a call that sends none. */
-  const struct step_gradients *gradients;
+  /** Empty for a call that sends none. */
+  struct call_updates *gradients;
   enum step_command command;
   /** With a command: the step of gradients or clocks, and whether late gradients are counted. */
   uint64_t step;
@@ -104,18 +105,25 @@ static pserver_status read_enter(struct call *call, void *context, const struct 
   return ps_fail(PSERVER_ERR_BAD_MESSAGE, "enter: expected a revision; received another reply");
 }
 
-/** Does what was commanded; `result` gets the revision entered, or the number of late gradients. */
+/** Sends gradients in the step that was commanded. */
+static pserver_status send_gradients(const struct pending_step_call *commanded) {
+  struct call_updates *gradients = commanded->gradients;
+  for (size_t i = 0; i < gradients->count; i++) gradients->sources[i].step = commanded->step;
+  gradients->mode.counts_late = commanded->counts_late;
+  return ps_send_call(commanded->call, gradients);
+}
+
+/** Does what was commanded; `revision` gets that of the members entered. */
 static pserver_status perform(struct pending_step_call *commanded, struct ps_step_call *step_call,
-                              uint64_t *result) {
+                              uint64_t *revision) {
   struct call *call = commanded->call;
-  const struct step_gradients *gradients = commanded->gradients;
   switch (commanded->command) {
     case COMMAND_ENTER:
-      return ps_request_lifecycle(call, "enter", NULL, read_enter, result);
+      return ps_request_lifecycle(call, "enter", NULL, read_enter, revision);
     case COMMAND_EXIT:
       return ps_request_lifecycle(call, "exit", NULL, NULL, NULL);
     case COMMAND_SEND_GRADIENTS:
-      return gradients->send(call, gradients->context, commanded->step, commanded->counts_late, result);
+      return send_gradients(commanded);
     case COMMAND_SEND_CLOCKS:
       return ps_send_clocks(call, commanded->step);
     default:
@@ -129,18 +137,18 @@ static void obey(struct client *client, struct ps_step_call *call) {
   struct ps_steps_core *core = &client->steps.core;
   struct pending_step_call *pending = call->context;
   struct pending_step_call commanded = *pending;
-  uint64_t result = 0;
+  uint64_t revision = 0;
   pending->command = COMMAND_NONE;
   memset(pending->shards, 0, sizeof pending->shards);
   pthread_mutex_unlock(&client->lock);
-  pserver_status status = perform(&commanded, call, &result);
+  pserver_status status = perform(&commanded, call, &revision);
   struct ps_failure *failure = status == PSERVER_OK ? NULL : ps_failure_of_last();
   pthread_mutex_lock(&client->lock);
   if (failure != NULL) ps_steps_core_failed(core, call, failure);
-  else if (commanded.command == COMMAND_ENTER) ps_steps_core_entered(core, call, result);
+  else if (commanded.command == COMMAND_ENTER) ps_steps_core_entered(core, call, revision);
   else if (commanded.command == COMMAND_EXIT) ps_steps_core_exited(core, call);
   else if (commanded.command == COMMAND_SEND_GRADIENTS)
-    ps_steps_core_gradients_sent(core, call, (size_t)result);
+    ps_steps_core_gradients_sent(core, call, pending->gradients->late);
   else if (commanded.command == COMMAND_SEND_CLOCKS) ps_steps_core_clocks_sent(core, call);
   ps_failure_drop(failure);
 }
@@ -165,24 +173,21 @@ static void run(struct client *client, struct ps_step_call *call) {
   pthread_mutex_unlock(&client->lock);
 }
 
-/** Runs a call of the steps; `late` gets how many of its gradients came too late. */
 static pserver_status run_call(struct call *call, enum ps_step_call_kind kind,
-                               const struct step_gradients *gradients, size_t *late) {
+                               struct call_updates *gradients, bool ends_step) {
   unsigned shards[PS_SHARDS_MAX];
   bool is_listed[PS_SHARDS_MAX] = {false};
   size_t count = 0;
-  for (size_t i = 0; gradients != NULL && i < gradients->count; i++) {
+  for (size_t i = 0; i < gradients->count; i++) {
     unsigned shard = gradients->sources[i].shard;
     if (!is_listed[shard]) shards[count++] = shard;
     is_listed[shard] = true;
   }
   struct pending_step_call pending = {.call = call, .gradients = gradients};
-  struct ps_step_call *step_call =
-      ps_step_call_new(0, kind, shards, count, gradients == NULL || gradients->ends_step);
+  struct ps_step_call *step_call = ps_step_call_new(0, kind, shards, count, ends_step);
   if (step_call == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "%s: no memory for a call", call->what);
   step_call->context = &pending;
   run(call->client, step_call);
-  *late = step_call->late;
   ps_step_call_destroy(step_call);
   if (pending.failure == NULL) return PSERVER_OK;
   pserver_status status = ps_fail_as_core(pending.failure);
@@ -190,17 +195,17 @@ static pserver_status run_call(struct call *call, enum ps_step_call_kind kind,
   return status;
 }
 
-pserver_status ps_send_in_step(struct call *call, const struct step_gradients *gradients, size_t *late) {
-  return run_call(call, PS_STEP_CALL_GRADIENTS, gradients, late);
+pserver_status ps_send_in_step(struct call *call, struct call_updates *gradients, bool ends_step) {
+  return run_call(call, PS_STEP_CALL_GRADIENTS, gradients, ends_step);
 }
 
 static pserver_status run_alone(const char *what, pserver_client *handle, int64_t timeout_ms,
                                 enum ps_step_call_kind kind) {
   struct call call;
-  size_t late;
+  struct call_updates no_gradients = {0};
   pserver_status status = ps_call_begin(&call, handle, what, timeout_ms, 0);
   if (status != PSERVER_OK) return status;
-  return ps_call_end(&call, run_call(&call, kind, NULL, &late));
+  return ps_call_end(&call, run_call(&call, kind, &no_gradients, true));
 }
 
 pserver_status pserver_end_step(pserver_client *handle, int64_t timeout_ms) {

@@ -23,6 +23,8 @@ struct update_source {
   const struct part_slice *slice;
   /** Bytes of its index and elements as they travel. */
   size_t data_bytes;
+  /** The trainer's step; 0 in a job without. */
+  uint64_t step;
 };
 
 /** The block updates of one call, which fails or succeeds as one. */
