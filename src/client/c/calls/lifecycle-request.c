@@ -14,7 +14,7 @@
 struct failed_request {
   struct ps_session_request core;
   struct call *call;
-  enum { REQUEST_WAITS, REQUEST_REPEATED, REQUEST_FAILED } fate;
+  enum { DECISION_PENDING, DECISION_REPEAT, DECISION_FAIL } decision;
   /** Why it has failed for good. */
   struct ps_failure *failure;
 };
@@ -79,31 +79,31 @@ struct ps_failure *ps_lifecycle_failure(const struct lifecycle_request *request)
 void ps_repeat_request(void *shell, struct ps_session_request *request) {
   (void)shell;
   struct failed_request *failed = request->context;
-  failed->fate = REQUEST_REPEATED;
+  failed->decision = DECISION_REPEAT;
   ps_call_wake(failed->call);
 }
 
 void ps_fail_request(void *shell, struct ps_session_request *request, struct ps_failure *failure) {
   (void)shell;
   struct failed_request *failed = request->context;
-  failed->fate = REQUEST_FAILED;
+  failed->decision = DECISION_FAIL;
   failed->failure = ps_failure_keep(failure);
   ps_call_wake(failed->call);
 }
 
 /** Waits for what the core decides about a request that has failed: OK to ask again. */
-static pserver_status await_fate(struct failed_request *failed, struct ps_failure *failure) {
+static pserver_status await_decision(struct failed_request *failed, struct ps_failure *failure) {
   struct call *call = failed->call;
   struct ps_session_core *core = &call->client->session.core;
   pserver_status status = PSERVER_OK;
   pthread_mutex_lock(&call->client->lock);
-  failed->fate = REQUEST_WAITS;
+  failed->decision = DECISION_PENDING;
   ps_session_core_request_failed(core, &failed->core, failure);
-  while (failed->fate == REQUEST_WAITS && (status = ps_call_check(call)) == PSERVER_OK) {
+  while (failed->decision == DECISION_PENDING && (status = ps_call_check(call)) == PSERVER_OK) {
     ps_call_wait(call, NEVER_MS);
   }
-  if (failed->fate == REQUEST_WAITS) ps_session_core_request_ended(core, &failed->core);
-  if (failed->fate == REQUEST_FAILED) status = ps_fail_as_core(failed->failure);
+  if (failed->decision == DECISION_PENDING) ps_session_core_request_ended(core, &failed->core);
+  if (failed->decision == DECISION_FAIL) status = ps_fail_as_core(failed->failure);
   ps_failure_drop(failed->failure);
   ps_failure_drop(failure);
   pthread_mutex_unlock(&call->client->lock);
@@ -120,7 +120,7 @@ pserver_status ps_request_lifecycle(struct call *call, const char *verb, write_e
   struct failed_request failed = {.core.context = &failed, .call = call};
   pserver_status status;
   while ((status = ps_ask_lifecycle(call, &request)) != PSERVER_OK) {
-    status = await_fate(&failed, ps_lifecycle_failure(&request));
+    status = await_decision(&failed, ps_lifecycle_failure(&request));
     if (status != PSERVER_OK) return status;
   }
   return PSERVER_OK;

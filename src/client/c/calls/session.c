@@ -177,7 +177,7 @@ static void keep_until_stopped(struct client *client, struct call *waiting) {
   }
 }
 
-static void *live(void *closure) {
+static void *keep_lease(void *closure) {
   struct client *client = closure;
   struct call waiting;
   pserver_status status = ps_call_begin_inner(&waiting, client, "lease", INT32_MAX);
@@ -196,7 +196,7 @@ static void *live(void *closure) {
 }
 
 pserver_status ps_start_lease(struct client *client) {
-  int error = pthread_create(&client->session.thread, NULL, live, client);
+  int error = pthread_create(&client->session.thread, NULL, keep_lease, client);
   if (error != 0) return ps_fail(PSERVER_ERR_INTERNAL, "no thread for the lease: error %d", error);
   client->session.has_thread = true;
   return PSERVER_OK;

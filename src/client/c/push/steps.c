@@ -133,7 +133,7 @@ static pserver_status perform(struct pending_step_call *commanded, struct ps_ste
 }
 
 /** Does what was commanded for a call, and raises what came of it. Lock held, released meanwhile. */
-static void obey(struct client *client, struct ps_step_call *call) {
+static void run_command(struct client *client, struct ps_step_call *call) {
   struct ps_steps_core *core = &client->steps.core;
   struct pending_step_call *pending = call->context;
   struct pending_step_call commanded = *pending;
@@ -161,12 +161,12 @@ static void end_call(struct client *client, struct ps_step_call *call) {
 }
 
 /** Runs a call until the machine says that it is over. */
-static void run(struct client *client, struct ps_step_call *call) {
+static void run_until_over(struct client *client, struct ps_step_call *call) {
   struct pending_step_call *pending = call->context;
   pthread_mutex_lock(&client->lock);
   ps_steps_core_begin(&client->steps.core, call);
   while (!pending->is_over) {
-    if (pending->command != COMMAND_NONE) obey(client, call);
+    if (pending->command != COMMAND_NONE) run_command(client, call);
     else if (ps_call_check(pending->call) != PSERVER_OK) end_call(client, call);
     else ps_call_wait(pending->call, NEVER_MS);
   }
@@ -187,7 +187,7 @@ static pserver_status run_call(struct call *call, enum ps_step_call_kind kind,
   struct ps_step_call *step_call = ps_step_call_new(0, kind, shards, count, ends_step);
   if (step_call == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "%s: no memory for a call", call->what);
   step_call->context = &pending;
-  run(call->client, step_call);
+  run_until_over(call->client, step_call);
   ps_step_call_destroy(step_call);
   if (pending.failure == NULL) return PSERVER_OK;
   pserver_status status = ps_fail_as_core(pending.failure);
