@@ -3,4 +3,3 @@ type Codes = Readonly<
 >;
 
 export declare function renderErrorModule(codes: Codes): string;
-export declare function renderCodeModule(codes: Codes): string;

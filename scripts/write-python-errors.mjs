@@ -1,7 +1,6 @@
-// Writes src/client/python/pserver/errors.py, an exception for each code of the protocol, and
-// _native/codes.py, the exception of each status of the C library. Run it after every change of
-// src/protocol/errors.ts: `make build && node scripts/write-python-errors.mjs`. Plain JavaScript, because
-// Node 20 does not strip types; write-python-errors.d.mts types it for the test.
+// Writes src/client/python/pserver/errors.py, an exception for each code of the protocol. Run it after every
+// change of src/protocol/errors.ts: `make build && node scripts/write-python-errors.mjs`. Plain JavaScript,
+// because Node 20 does not strip types; write-python-errors.d.mts types it for the test.
 
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -42,13 +41,17 @@ function className(code) {
     .join("");
 }
 
-function renderClass([code, { retryable, meaning }]) {
-  const bases = BUILT_IN[code] === undefined ? "Error" : `Error, ${BUILT_IN[code]}`;
-  return `class ${className(code)}(${bases}):
-    """${code}: ${meaning}."""
+/** Black's limit of a line. */
+const COLUMNS = 100;
 
-    code = "${code}"
-${retryable ? "    retryable = True\n" : ""}`;
+function renderClass([code, { number, retryable, meaning }]) {
+  const bases = BUILT_IN[code] === undefined ? "Error" : `Error, ${BUILT_IN[code]}`;
+  const inner = `${bases}, code="${code}", number=${number}${retryable ? ", retryable=True" : ""}`;
+  const line = `class ${className(code)}(${inner}):`;
+  const head = line.length <= COLUMNS ? line : `class ${className(code)}(\n    ${inner}\n):`;
+  return `${head}
+    """${code}: ${meaning}."""
+`;
 }
 
 function byNumber(codes) {
@@ -73,31 +76,10 @@ ${entries.map(([code]) => `    "${className(code)}",`).join("\n")}
 ${entries.map((entry) => `\n${renderClass(entry)}`).join("\n")}`;
 }
 
-export function renderCodeModule(codes) {
-  const numbers = byNumber(codes).map(
-    ([code, { number }]) => `    ${number}: errors.${className(code)},`,
-  );
-  return `# Written by scripts/write-python-errors.mjs from src/protocol/errors.ts: edit that.
-"""The exceptions by the number of their code, which is the C library's status."""
-
-from __future__ import annotations
-
-from typing import Final
-
-from .. import errors
-from .._error import Error
-
-ERRORS: Final[dict[int, type[Error]]] = {
-${numbers.join("\n")}
-}
-`;
-}
-
 if (import.meta.filename === process.argv[1]) {
   const root = join(import.meta.dirname, "..");
   const { ERROR_CODES } = await import(join(root, "dist/protocol/index.js"));
-  const target = join(root, "src/client/python/pserver");
-  await writeFile(join(target, "errors.py"), renderErrorModule(ERROR_CODES));
-  await writeFile(join(target, "_native/codes.py"), renderCodeModule(ERROR_CODES));
+  const target = join(root, "src/client/python/pserver/errors.py");
+  await writeFile(target, renderErrorModule(ERROR_CODES));
   console.log(`wrote ${Object.keys(ERROR_CODES).length} exceptions into ${target}`);
 }

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Mapping, Optional
+from typing import Any, ClassVar, Dict, Final, Mapping, Optional, Type, TypeVar
+
+#: The exceptions by the number of their code, which is the C library's status.
+ERRORS: Final[Dict[int, Type[Error]]] = {}
 
 
 class Error(Exception):
@@ -18,6 +21,16 @@ class Error(Exception):
     #: What the error is about: ``parameter``, ``expected``, ``received`` and the like, by name.
     details: Mapping[str, Any]
 
+    def __init_subclass__(
+        cls, *, code: Optional[str] = None, number: int = 0, retryable: bool = False
+    ) -> None:
+        """``code`` and ``number`` are those of the protocol; without them it is a case of its base's code."""
+        super().__init_subclass__()
+        if code is not None:
+            cls.code = code
+            cls.retryable = retryable
+            ERRORS[number] = cls
+
     def __init__(self, message: str = "", details: Optional[Mapping[str, Any]] = None) -> None:
         super().__init__(message)
         self.details = {} if details is None else dict(details)
@@ -25,6 +38,17 @@ class Error(Exception):
     def __str__(self) -> str:
         # KeyError would print the message in quotes.
         return str(self.args[0]) if self.args else ""
+
+
+_Kind = TypeVar("_Kind", bound=Error)
+
+
+def unexpected(kind: Type[_Kind], what: str, expected: str, received: str, **details: Any) -> _Kind:
+    """The error of an argument, ``what``, that is not as expected; ``details`` are further ones."""
+    return kind(
+        f"{what}: expected {expected}; received {received}",
+        {**details, "expected": expected, "received": received},
+    )
 
 
 def shown(value: Any) -> str:

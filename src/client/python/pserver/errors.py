@@ -76,417 +76,271 @@ __all__ = [
 ]
 
 
-class BadMessage(Error):
+class BadMessage(Error, code="BAD_MESSAGE", number=1):
     """BAD_MESSAGE: the message is malformed or truncated."""
 
-    code = "BAD_MESSAGE"
 
-
-class BadChecksum(Error):
+class BadChecksum(Error, code="BAD_CHECKSUM", number=2):
     """BAD_CHECKSUM: the checksum does not match the bytes."""
 
-    code = "BAD_CHECKSUM"
 
-
-class BadVersion(Error):
+class BadVersion(Error, code="BAD_VERSION", number=3):
     """BAD_VERSION: the protocol version is not spoken here."""
 
-    code = "BAD_VERSION"
 
-
-class BadName(Error, ValueError):
+class BadName(Error, ValueError, code="BAD_NAME", number=4):
     """BAD_NAME: a name is empty, too long or not valid."""
 
-    code = "BAD_NAME"
 
-
-class BadDtype(Error, TypeError):
+class BadDtype(Error, TypeError, code="BAD_DTYPE", number=5):
     """BAD_DTYPE: the element type is wrong or unknown."""
 
-    code = "BAD_DTYPE"
 
-
-class BadShape(Error, ValueError):
+class BadShape(Error, ValueError, code="BAD_SHAPE", number=6):
     """BAD_SHAPE: the shape is wrong or not valid."""
 
-    code = "BAD_SHAPE"
 
-
-class BadLength(Error, ValueError):
+class BadLength(Error, ValueError, code="BAD_LENGTH", number=7):
     """BAD_LENGTH: the number of bytes is wrong."""
 
-    code = "BAD_LENGTH"
 
-
-class BadValue(Error, ValueError):
+class BadValue(Error, ValueError, code="BAD_VALUE", number=8):
     """BAD_VALUE: an argument is out of its range."""
 
-    code = "BAD_VALUE"
 
-
-class BadConfig(Error, ValueError):
+class BadConfig(Error, ValueError, code="BAD_CONFIG", number=9):
     """BAD_CONFIG: the parameter configuration is not valid."""
 
-    code = "BAD_CONFIG"
 
-
-class BadReply(Error):
+class BadReply(Error, code="BAD_REPLY", number=10):
     """BAD_REPLY: the reply subject is not under the trainer's inbox."""
 
-    code = "BAD_REPLY"
 
-
-class NonFinite(Error, ValueError):
+class NonFinite(Error, ValueError, code="NON_FINITE", number=11):
     """NON_FINITE: the update holds a NaN or an infinity and the parameter does not allow them."""
 
-    code = "NON_FINITE"
 
-
-class NoLearningRate(Error, ValueError):
+class NoLearningRate(Error, ValueError, code="NO_LEARNING_RATE", number=12):
     """NO_LEARNING_RATE: neither the parameter nor the call gives a learning rate."""
 
-    code = "NO_LEARNING_RATE"
 
-
-class Unsupported(Error, TypeError):
+class Unsupported(Error, TypeError, code="UNSUPPORTED", number=13):
     """UNSUPPORTED: the element type does not take this update."""
 
-    code = "UNSUPPORTED"
 
-
-class Empty(Error, ValueError):
+class Empty(Error, ValueError, code="EMPTY", number=14):
     """EMPTY: the list is empty."""
 
-    code = "EMPTY"
 
-
-class TooLarge(Error, ValueError):
+class TooLarge(Error, ValueError, code="TOO_LARGE", number=15):
     """TOO_LARGE: more than a stated limit allows."""
 
-    code = "TOO_LARGE"
 
-
-class UnknownParameter(Error, KeyError):
+class UnknownParameter(Error, KeyError, code="UNKNOWN_PARAMETER", number=16):
     """UNKNOWN_PARAMETER: no parameter has this name."""
 
-    code = "UNKNOWN_PARAMETER"
 
-
-class Static(Error):
+class Static(Error, code="STATIC", number=17):
     """STATIC: the parameter is static: it takes no update."""
 
-    code = "STATIC"
 
-
-class BadIndex(Error, IndexError):
+class BadIndex(Error, IndexError, code="BAD_INDEX", number=18):
     """BAD_INDEX: an index is out of range or out of order."""
 
-    code = "BAD_INDEX"
 
-
-class NotInitialized(Error):
+class NotInitialized(Error, code="NOT_INITIALIZED", number=20, retryable=True):
     """NOT_INITIALIZED: the job is not initialized yet."""
 
-    code = "NOT_INITIALIZED"
-    retryable = True
 
-
-class AlreadyInitialized(Error):
+class AlreadyInitialized(Error, code="ALREADY_INITIALIZED", number=21):
     """ALREADY_INITIALIZED: it is initialized already."""
 
-    code = "ALREADY_INITIALIZED"
 
-
-class NotSelected(Error):
+class NotSelected(Error, code="NOT_SELECTED", number=22):
     """NOT_SELECTED: this trainer is not the one selected to initialize."""
 
-    code = "NOT_SELECTED"
 
-
-class StaleEpoch(Error):
+class StaleEpoch(Error, code="STALE_EPOCH", number=23):
     """STALE_EPOCH: the message belongs to an initialization that was replaced."""
 
-    code = "STALE_EPOCH"
 
-
-class Incomplete(Error):
+class Incomplete(Error, code="INCOMPLETE", number=24):
     """INCOMPLETE: declared blocks have not been initialized."""
 
-    code = "INCOMPLETE"
 
-
-class NoSpace(Error):
+class NoSpace(Error, code="NO_SPACE", number=25):
     """NO_SPACE: the broker cannot hold the journals and state."""
 
-    code = "NO_SPACE"
 
-
-class JobExists(Error):
+class JobExists(Error, code="JOB_EXISTS", number=26):
     """JOB_EXISTS: a job of this name exists with other settings."""
 
-    code = "JOB_EXISTS"
 
-
-class Superseded(Error):
+class Superseded(Error, code="SUPERSEDED", number=30):
     """SUPERSEDED: a newer session of this trainer has joined."""
 
-    code = "SUPERSEDED"
 
-
-class Rejoin(Error):
+class Rejoin(Error, code="REJOIN", number=31):
     """REJOIN: the session has ended; join again."""
 
-    code = "REJOIN"
 
-
-class Settled(Error):
+class Settled(Error, code="SETTLED", number=32):
     """SETTLED: the record was settled before and its outcome has been forgotten."""
 
-    code = "SETTLED"
 
-
-class Window(Error):
+class Window(Error, code="WINDOW", number=33, retryable=True):
     """WINDOW: too many unsettled records of one trainer."""
 
-    code = "WINDOW"
-    retryable = True
 
-
-class TooManyTrainers(Error):
+class TooManyTrainers(Error, code="TOO_MANY_TRAINERS", number=34):
     """TOO_MANY_TRAINERS: the shard's trainer table is full."""
 
-    code = "TOO_MANY_TRAINERS"
 
-
-class Late(Error):
+class Late(Error, code="LATE", number=35):
     """LATE: the step has closed, or already has this gradient."""
 
-    code = "LATE"
 
-
-class Early(Error):
+class Early(Error, code="EARLY", number=36, retryable=True):
     """EARLY: the step before has not closed yet."""
 
-    code = "EARLY"
-    retryable = True
 
-
-class NotMember(Error):
+class NotMember(Error, code="NOT_MEMBER", number=37):
     """NOT_MEMBER: the trainer is not a member of the job's steps."""
 
-    code = "NOT_MEMBER"
 
-
-class Quota(Error):
+class Quota(Error, code="QUOTA", number=38):
     """QUOTA: the trainer or job exceeds what it may hold or waste."""
 
-    code = "QUOTA"
 
-
-class JobDamaged(Error):
+class JobDamaged(Error, code="JOB_DAMAGED", number=39):
     """JOB_DAMAGED: the job's records are older than what was already done under them."""
 
-    code = "JOB_DAMAGED"
 
-
-class JournalFull(Error):
+class JournalFull(Error, code="JOURNAL_FULL", number=40, retryable=True):
     """JOURNAL_FULL: the journal has reached its limit."""
 
-    code = "JOURNAL_FULL"
-    retryable = True
 
-
-class JournalDamaged(Error):
+class JournalDamaged(Error, code="JOURNAL_DAMAGED", number=41):
     """JOURNAL_DAMAGED: the journal lost or changed a record."""
 
-    code = "JOURNAL_DAMAGED"
 
-
-class JournalLost(Error):
+class JournalLost(Error, code="JOURNAL_LOST", number=42):
     """JOURNAL_LOST: the journal lost its newest records."""
 
-    code = "JOURNAL_LOST"
 
-
-class JournalReplaced(Error):
+class JournalReplaced(Error, code="JOURNAL_REPLACED", number=43):
     """JOURNAL_REPLACED: the position is of a journal that has been replaced."""
 
-    code = "JOURNAL_REPLACED"
 
-
-class SnapshotDamaged(Error):
+class SnapshotDamaged(Error, code="SNAPSHOT_DAMAGED", number=44):
     """SNAPSHOT_DAMAGED: a piece of a snapshot is lost or changed."""
 
-    code = "SNAPSHOT_DAMAGED"
 
-
-class UnknownRules(Error):
+class UnknownRules(Error, code="UNKNOWN_RULES", number=45):
     """UNKNOWN_RULES: this host does not have the rules the journal is written under."""
 
-    code = "UNKNOWN_RULES"
 
-
-class JournalFault(Error):
+class JournalFault(Error, code="JOURNAL_FAULT", number=46, retryable=True):
     """JOURNAL_FAULT: the broker cannot write the journal, for a reason other than a full disk."""
 
-    code = "JOURNAL_FAULT"
-    retryable = True
 
-
-class NoOwner(Error, ConnectionError):
+class NoOwner(Error, ConnectionError, code="NO_OWNER", number=50, retryable=True):
     """NO_OWNER: no host serves the shard at the moment."""
 
-    code = "NO_OWNER"
-    retryable = True
 
-
-class NotOwner(Error):
+class NotOwner(Error, code="NOT_OWNER", number=51, retryable=True):
     """NOT_OWNER: this host no longer owns the shard."""
 
-    code = "NOT_OWNER"
-    retryable = True
 
-
-class Busy(Error):
+class Busy(Error, code="BUSY", number=52, retryable=True):
     """BUSY: the host has too much work queued."""
 
-    code = "BUSY"
-    retryable = True
 
-
-class NoHost(Error, ConnectionError):
+class NoHost(Error, ConnectionError, code="NO_HOST", number=53, retryable=True):
     """NO_HOST: no host of the job answers."""
 
-    code = "NO_HOST"
-    retryable = True
 
-
-class NoMemory(Error):
+class NoMemory(Error, code="NO_MEMORY", number=54, retryable=True):
     """NO_MEMORY: the host has less free memory than the shard needs."""
 
-    code = "NO_MEMORY"
-    retryable = True
 
-
-class Timeout(Error, TimeoutError):
+class Timeout(Error, TimeoutError, code="TIMEOUT", number=60, retryable=True):
     """TIMEOUT: the call did not finish in its time."""
 
-    code = "TIMEOUT"
-    retryable = True
 
-
-class OutcomeUnknown(Error):
+class OutcomeUnknown(Error, code="OUTCOME_UNKNOWN", number=61):
     """OUTCOME_UNKNOWN: each block update was applied once or not at all; which is not known."""
 
-    code = "OUTCOME_UNKNOWN"
 
-
-class Aborted(Error):
+class Aborted(Error, code="ABORTED", number=62):
     """ABORTED: the caller aborted the call."""
 
-    code = "ABORTED"
 
-
-class Closed(Error):
+class Closed(Error, code="CLOSED", number=63):
     """CLOSED: the client or host is closed."""
 
-    code = "CLOSED"
 
-
-class NoBroker(Error, ConnectionError):
+class NoBroker(Error, ConnectionError, code="NO_BROKER", number=70, retryable=True):
     """NO_BROKER: the broker cannot be reached."""
 
-    code = "NO_BROKER"
-    retryable = True
 
-
-class NoJetstream(Error):
+class NoJetstream(Error, code="NO_JETSTREAM", number=71):
     """NO_JETSTREAM: the broker runs without JetStream."""
 
-    code = "NO_JETSTREAM"
 
-
-class BrokerTooOld(Error):
+class BrokerTooOld(Error, code="BROKER_TOO_OLD", number=72):
     """BROKER_TOO_OLD: the broker's version is too old."""
 
-    code = "BROKER_TOO_OLD"
 
-
-class PayloadTooSmall(Error):
+class PayloadTooSmall(Error, code="PAYLOAD_TOO_SMALL", number=73):
     """PAYLOAD_TOO_SMALL: the broker's max_payload is too small."""
 
-    code = "PAYLOAD_TOO_SMALL"
 
-
-class Denied(Error, PermissionError):
+class Denied(Error, PermissionError, code="DENIED", number=74):
     """DENIED: the broker refused the credentials or a subject."""
 
-    code = "DENIED"
 
-
-class NoEtcd(Error, ConnectionError):
+class NoEtcd(Error, ConnectionError, code="NO_ETCD", number=75, retryable=True):
     """NO_ETCD: etcd cannot be reached or does not answer."""
 
-    code = "NO_ETCD"
-    retryable = True
 
-
-class JetstreamUnavailable(Error, ConnectionError):
+class JetstreamUnavailable(
+    Error, ConnectionError, code="JETSTREAM_UNAVAILABLE", number=76, retryable=True
+):
     """JETSTREAM_UNAVAILABLE: the broker's JetStream does not answer at the moment."""
 
-    code = "JETSTREAM_UNAVAILABLE"
-    retryable = True
 
-
-class NoTls(Error, ConnectionError):
+class NoTls(Error, ConnectionError, code="NO_TLS", number=77):
     """NO_TLS: the broker offers no TLS, which was asked for, or has no trusted certificate."""
 
-    code = "NO_TLS"
 
-
-class AddressInUse(Error):
+class AddressInUse(Error, code="ADDRESS_IN_USE", number=78):
     """ADDRESS_IN_USE: another process listens on the address."""
 
-    code = "ADDRESS_IN_USE"
 
-
-class BadPath(Error, ValueError):
+class BadPath(Error, ValueError, code="BAD_PATH", number=80):
     """BAD_PATH: the path leaves the model directory or is not valid."""
 
-    code = "BAD_PATH"
 
-
-class BadFile(Error):
+class BadFile(Error, code="BAD_FILE", number=81):
     """BAD_FILE: the file is not a valid model file."""
 
-    code = "BAD_FILE"
 
-
-class MissingShard(Error):
+class MissingShard(Error, code="MISSING_SHARD", number=82):
     """MISSING_SHARD: a sparse parameter lacks one of its shards."""
 
-    code = "MISSING_SHARD"
 
-
-class Io(Error, OSError):
+class Io(Error, OSError, code="IO", number=83):
     """IO: the operating system refused a file operation."""
 
-    code = "IO"
 
-
-class DiskFull(Error, OSError):
+class DiskFull(Error, OSError, code="DISK_FULL", number=84):
     """DISK_FULL: no space is left on the device."""
 
-    code = "DISK_FULL"
 
-
-class StoreInUse(Error):
+class StoreInUse(Error, code="STORE_IN_USE", number=85):
     """STORE_IN_USE: another process uses the store directory."""
 
-    code = "STORE_IN_USE"
 
-
-class Internal(Error):
+class Internal(Error, code="INTERNAL", number=99):
     """INTERNAL: a defect of this program."""
-
-    code = "INTERNAL"

@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 import pserver
-from pserver._native.codes import ERRORS
+from pserver._error import ERRORS
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from typing import Any
 import pserver
 from pserver._arrays import DTYPES
 from pserver._native import functions, structs
-from pserver._native.codes import ERRORS
+from pserver._error import ERRORS
 
 from serving import HANG, ROOT
 

@@ -9,9 +9,8 @@ import threading
 from typing import Any, Optional
 
 from .. import errors
-from .._error import Error, LibraryError
+from .._error import ERRORS, Error, LibraryError
 from .._version import VERSION
-from .codes import ERRORS
 from .find import find_library
 from .functions import declare, in_python
 from .private_copy import load_copy
