@@ -8,6 +8,7 @@ from typing import Any, Dict, List, Tuple
 import numpy as np
 
 import pserver
+from pserver._error import unexpected
 
 
 @dataclass(frozen=True)
@@ -69,9 +70,9 @@ class Points:
 
     def groups(self) -> List[Group]:
         """Products that contain each point once; joining lists axis by axis keeps them few."""
-        orders = {tuple(point): [i] for i, point in enumerate(self._points.tolist())}
-        products: List[Tuple[Tuple[Tuple[int, ...], ...], List[int]]] = [
-            (tuple((index,) for index in point), order) for point, order in orders.items()
+        products: List[_Product] = [
+            (tuple((index,) for index in point), [i])
+            for i, point in enumerate(self._points.tolist())
         ]
         for axis in reversed(range(self.rank)):
             products = _join(products, axis)
@@ -103,10 +104,8 @@ class Points:
 
     def _bad_index(self, shape: Tuple[int, ...], received: str) -> pserver.errors.BadIndex:
         expected = f"a list of points within shape {list(shape)}"
-        return pserver.errors.BadIndex(
-            f'"{self._name}": expected {expected}; received {received}',
-            {"parameter": self._name, "expected": expected, "received": received},
-        )
+        what = f'"{self._name}"'
+        return unexpected(pserver.BadIndex, what, expected, received, parameter=self._name)
 
 
 _Product = Tuple[Tuple[Tuple[int, ...], ...], List[int]]

@@ -10,7 +10,7 @@ import numpy as np
 
 from . import errors
 from ._arrays import Array, from_number, is_number, to_array
-from ._error import shown
+from ._error import shown, unexpected
 from ._names import to_bytes
 from ._results import to_out
 from ._settings import to_number
@@ -38,10 +38,7 @@ def items_of(values: Any, what: str) -> List[Tuple[str, Any]]:
 def names_of(names: Any) -> List[str]:
     """The names of a call, each once. BAD_VALUE if this is not a list, BAD_NAME for a wrong name."""
     if isinstance(names, (str, bytes)) or not hasattr(names, "__iter__"):
-        raise errors.BadValue(
-            f"names: expected a list of names; received {shown(names)}",
-            {"expected": "a list of names", "received": shown(names)},
-        )
+        raise unexpected(errors.BadValue, "names", "a list of names", shown(names))
     listed = list(names)
     for name in listed:
         to_bytes(name, "name")
@@ -79,10 +76,7 @@ def _check_apart(targets: Mapping[str, Array]) -> None:
 
 
 def _bad_out(expected: str, received: str) -> errors.BadValue:
-    return errors.BadValue(
-        f"out: expected {expected}; received {received}",
-        {"expected": expected, "received": received},
-    )
+    return unexpected(errors.BadValue, "out", expected, received)
 
 
 def learning_rate_of(learning_rate: Optional[float]) -> Optional[float]:

@@ -8,7 +8,7 @@ from typing import Any, Final, Optional, Tuple
 import numpy as np
 
 from . import errors
-from ._error import Error, shown
+from ._error import Error, shown, unexpected
 from ._native.structs import RANK_MAX, Tensor
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -43,7 +43,7 @@ def from_number(value: Any, what: str, dtype: Optional[np.dtype[Any]]) -> Array:
     if isinstance(value, float) and dtype.kind != "f":
         raise bad_dtype(what, dtype.name, "a float")
     if not _fits(value, dtype):
-        raise _bad_value(what, f"a number that fits {dtype.name}", shown(value))
+        raise unexpected(errors.BadValue, what, f"a number that fits {dtype.name}", shown(value))
     return np.array(value, dtype)
 
 
@@ -127,9 +127,8 @@ def full_name(value: Any) -> str:
 def _view(value: Any, what: str) -> Array:
     """The value as a numpy array, without a copy if possible."""
     if isinstance(value, np.ma.MaskedArray):
-        raise _bad_value(
-            what, "an array without a mask", "a masked one: fill it first, with filled()"
-        )
+        received = "a masked one: fill it first, with filled()"
+        raise unexpected(errors.BadValue, what, "an array without a mask", received)
     if isinstance(value, (np.ndarray, np.generic)):
         return np.asarray(value)
     check_device(value, what)
@@ -163,16 +162,9 @@ def _refusal(value: Any, what: str, cause: Exception) -> Error:
         return bad_dtype(what, _SUPPORTED, f"{received} of {dtype} ({cause})")
     if isinstance(value, (list, tuple)):
         received += ": make an array of it, with numpy.asarray()"
-    return _bad_value(what, _EXPECTED, received)
+    return unexpected(errors.BadValue, what, _EXPECTED, received)
 
 
 def _type_name(value: Any, array: Array) -> str:
     own = getattr(value, "dtype", None)
     return str(array.dtype if own is None else own)
-
-
-def _bad_value(what: str, expected: str, received: str) -> errors.BadValue:
-    return errors.BadValue(
-        f"{what}: expected {expected}; received {received}",
-        {"expected": expected, "received": received},
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, Literal, Optional
 
 from . import errors
-from ._error import shown
+from ._error import shown, unexpected
 
 #: The elements in two bytes each, rounded to nearest; None: as they are.
 Encoding = Literal["bfloat16", "float16"]
@@ -18,8 +18,6 @@ def encoding_number(encoding: Optional[Encoding]) -> int:
     try:
         return _NUMBERS[encoding]
     except (KeyError, TypeError):
-        expected = "bfloat16 or float16"
-        raise errors.BadValue(
-            f"encoding: expected {expected}; received {shown(encoding)}",
-            {"expected": expected, "received": shown(encoding)},
+        raise unexpected(
+            errors.BadValue, "encoding", "bfloat16 or float16", shown(encoding)
         ) from None

@@ -9,14 +9,15 @@ import numpy as np
 
 from . import errors
 from ._arrays import Array
-from ._error import shown
+from ._error import shown, unexpected
 from ._native.structs import Indices
 
 
 def to_indices(name: str, indices: Any) -> List[Array]:
     """One array of numbers for each dimension, from lists of them or from ``numpy.ix_``. BAD_INDEX."""
     if isinstance(indices, np.ndarray) or not isinstance(indices, Sequence):
-        raise _bad_index(name, "one list of numbers for each dimension", type(indices).__qualname__)
+        expected = "one list of numbers for each dimension"
+        raise unexpected(errors.BadIndex, name, expected, type(indices).__qualname__)
     return [
         to_numbers(f'"{name}": indices of dimension {i}', each) for i, each in enumerate(indices)
     ]
@@ -26,21 +27,21 @@ def to_numbers(what: str, numbers: Any) -> Array:
     """One list of whole numbers, in memory as the C library reads it. BAD_INDEX."""
     expected = "a list of whole numbers"
     if isinstance(numbers, (str, bytes)):
-        raise _bad_index(what, expected, type(numbers).__qualname__)
+        raise unexpected(errors.BadIndex, what, expected, type(numbers).__qualname__)
     try:
         array = np.asarray(numbers)
     except (TypeError, ValueError) as error:
-        raise _bad_index(what, expected, str(error)) from error
+        raise unexpected(errors.BadIndex, what, expected, str(error)) from error
     if array.ndim == 0:
-        raise _bad_index(what, expected, shown(numbers))
+        raise unexpected(errors.BadIndex, what, expected, shown(numbers))
     if sum(side != 1 for side in array.shape) > 1:
-        raise _bad_index(what, expected, f"an array of shape {list(array.shape)}")
+        raise unexpected(errors.BadIndex, what, expected, f"an array of shape {list(array.shape)}")
     if array.size == 0:
         return np.empty(0, np.int64)
     if array.dtype.kind not in "iu":
-        raise _bad_index(what, expected, f"{array.dtype.name}")
-    if array.dtype.kind == "u" and array.size > 0 and int(array.max()) >= 2**63:
-        raise _bad_index(what, "numbers below 2^63", str(array.max()))
+        raise unexpected(errors.BadIndex, what, expected, array.dtype.name)
+    if array.dtype.kind == "u" and int(array.max()) >= 2**63:
+        raise unexpected(errors.BadIndex, what, "numbers below 2^63", str(array.max()))
     return np.ascontiguousarray(array.reshape(-1), np.int64)
 
 
@@ -55,10 +56,3 @@ def structs_of(indices: Sequence[Array]) -> Any:
     for struct, numbers in zip(structs, indices):
         struct.values, struct.count = pointer_to(numbers), numbers.size
     return structs
-
-
-def _bad_index(what: str, expected: str, received: str) -> errors.BadIndex:
-    return errors.BadIndex(
-        f"{what}: expected {expected}; received {received}",
-        {"expected": expected, "received": received},
-    )

@@ -9,7 +9,7 @@ import socket
 from typing import Any, Final
 
 from . import errors
-from ._error import shown
+from ._error import shown, unexpected
 
 #: Bytes of an id in a subject, in which every byte but ``[A-Za-z0-9_-]`` takes three.
 _ID_BYTES_MAX: Final = 64
@@ -23,10 +23,7 @@ def to_bytes(text: Any, what: str) -> bytes:
             return text.encode().replace(b"\0", b"\xc0\x80")
         except UnicodeEncodeError:
             pass
-    raise errors.BadName(
-        f"{what}: expected well-formed text that is not empty; received {shown(text)}",
-        {"expected": "well-formed text that is not empty", "received": shown(text)},
-    )
+    raise unexpected(errors.BadName, what, "well-formed text that is not empty", shown(text))
 
 
 def unique_id() -> str:

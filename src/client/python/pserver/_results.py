@@ -11,6 +11,7 @@ import numpy as np
 
 from . import errors
 from ._arrays import DTYPES, Array, bad_dtype, check_device, full_name
+from ._error import unexpected
 from ._native.library import Library
 from ._native.structs import Tensor
 
@@ -64,14 +65,14 @@ def to_out(value: Any, what: str) -> Array:
     unless it is writable and in C order.
     """
     if isinstance(value, np.ma.MaskedArray):
-        raise _bad_out(what, "an array without a mask", "a masked one")
+        raise unexpected(errors.BadValue, what, "an array without a mask", "a masked one")
     array = _shared_view(value, what)
     if array.dtype not in DTYPES:
         raise bad_dtype(what, [dtype.name for dtype in DTYPES], str(array.dtype))
     if not array.flags.c_contiguous:
-        raise _bad_out(what, "memory in C order", "other strides")
+        raise unexpected(errors.BadValue, what, "memory in C order", "other strides")
     if not array.flags.writeable:
-        raise _bad_out(what, "a writable array", "a read-only one")
+        raise unexpected(errors.BadValue, what, "a writable array", "a read-only one")
     return array
 
 
@@ -104,14 +105,9 @@ def _shared_view(value: Any, what: str) -> Array:
         array = np.asarray(value.detach())
         is_shared = array.size == 0 or array.ctypes.data == address()
     except Exception as error:  # Tensor libraries raise their own types here.
-        raise _bad_out(what, expected, full_name(value)) from error
+        raise unexpected(errors.BadValue, what, expected, full_name(value)) from error
     if is_shared:
         return array
-    raise _bad_out(what, expected, f"{full_name(value)}, of which numpy makes a copy")
-
-
-def _bad_out(what: str, expected: str, received: str) -> errors.BadValue:
-    return errors.BadValue(
-        f"{what}: expected {expected}; received {received}",
-        {"expected": expected, "received": received},
+    raise unexpected(
+        errors.BadValue, what, expected, f"{full_name(value)}, of which numpy makes a copy"
     )

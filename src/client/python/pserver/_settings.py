@@ -5,30 +5,16 @@ from __future__ import annotations
 import math
 import os
 import sys
-from ctypes import byref, sizeof
+from ctypes import byref, c_char_p, sizeof
 from dataclasses import dataclass, field, replace
 from typing import Any, Dict, Final, Optional, Sequence, Union
 
 from . import errors
-from ._error import shown
+from ._error import shown, unexpected
 from ._names import extended_id, to_bytes, unique_id
 from ._native.library import Library
 from ._native.structs import TIMEOUT_DEFAULT, Options
 
-_TEXTS: Final = (
-    "url",
-    "user",
-    "password",
-    "token",
-    "creds_file",
-    "nkey_file",
-    "nkey_public",
-    "tls_ca",
-    "tls_cert",
-    "tls_key",
-    "job",
-    "trainer",
-)
 _TIMEOUTS: Final = {
     "connect_timeout": "connect_timeout_ms",
     "attempt_timeout": "attempt_timeout_ms",
@@ -39,7 +25,6 @@ _TIMEOUTS: Final = {
 Url = Union[str, Sequence[str]]
 #: The path of a file.
 Path = Union[str, "os.PathLike[str]"]
-
 
 #: Processes by the ids they have connected under, those this one was forked from included.
 _users: Final[Dict[str, int]] = {}
@@ -104,9 +89,9 @@ class Settings:
         library.functions.pserver_options_init(byref(options))
         if options.struct_size != sizeof(Options):
             raise errors.Internal(f"{library.path}: its pserver_options is of another version")
-        for name in _TEXTS:
-            value = getattr(self, name)
-            if value is not None:
+        for name, kind in Options._fields_:
+            value = getattr(self, name, None)
+            if kind is c_char_p and value is not None:
                 setattr(options, name, _text(value, name))
         for name, entry in _TIMEOUTS.items():
             setattr(options, entry, to_ms(getattr(self, name), name))
@@ -132,10 +117,7 @@ def to_ms(timeout: Optional[float], what: str = "timeout") -> int:
         return TIMEOUT_DEFAULT
     seconds = to_number(timeout)
     if not 0 < seconds < 1e9:
-        raise errors.BadValue(
-            f"{what}: expected seconds, more than 0; received {shown(timeout)}",
-            {"expected": "seconds, more than 0", "received": shown(timeout)},
-        )
+        raise unexpected(errors.BadValue, what, "seconds, more than 0", shown(timeout))
     return max(1, round(seconds * 1000))
 
 
@@ -148,7 +130,4 @@ def _text(value: Any, what: str) -> bytes:
 def _positive(number: Any, what: str) -> int:
     if isinstance(number, int) and 0 < number < 2**63:
         return number
-    raise errors.BadValue(
-        f"{what}: expected a whole number of more than 0; received {shown(number)}",
-        {"expected": "a whole number of more than 0", "received": shown(number)},
-    )
+    raise unexpected(errors.BadValue, what, "a whole number of more than 0", shown(number))

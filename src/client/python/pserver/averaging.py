@@ -8,7 +8,7 @@ import numpy as np
 
 from . import errors
 from ._arrays import Array, bad_dtype
-from ._error import shown
+from ._error import shown, unexpected
 from ._results import to_out
 from ._settings import to_number
 from .client import Client
@@ -29,10 +29,7 @@ def elastic_average(
     the parameter.
     """
     if not 0 <= to_number(alpha) <= 1:
-        raise errors.BadValue(
-            f"elastic_average: alpha: expected 0 to 1; received {shown(alpha)}",
-            {"expected": "0 to 1", "received": shown(alpha)},
-        )
+        raise unexpected(errors.BadValue, "elastic_average: alpha", "0 to 1", shown(alpha))
     values = _floats(name, to_out(local, "local"))
     center = ps.pull(name, out=np.empty_like(values), timeout=timeout)
     diff = (alpha * (values.astype(np.float64) - center)).astype(values.dtype)

@@ -10,6 +10,7 @@ from typing import Any, Mapping, Optional, Union
 import numpy as np
 
 from . import errors
+from ._error import unexpected
 from ._native.structs import Config
 
 
@@ -101,7 +102,4 @@ def _to_text(text: str) -> bytes:
 
 
 def _bad_config(expected: str, received: str) -> errors.BadConfig:
-    return errors.BadConfig(
-        f"config: expected {expected}; received {received}",
-        {"expected": expected, "received": received},
-    )
+    return unexpected(errors.BadConfig, "config", expected, received)
