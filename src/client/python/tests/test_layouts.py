@@ -17,6 +17,13 @@ from pserver._error import ERRORS
 
 from serving import HANG, ROOT
 
+#: The structs by their names in the header.
+STRUCTS: dict[str, type[ctypes.Structure]] = {
+    "pserver" + re.sub("([A-Z])", r"_\1", name).lower(): struct
+    for name, struct in vars(structs).items()
+    if isinstance(struct, type) and struct is not ctypes.Structure
+    if issubclass(struct, ctypes.Structure)
+}
 INCLUDE = ROOT / "include"
 HEADER = (INCLUDE / "pserver.h").read_text()
 
@@ -49,7 +56,7 @@ def run_c(directory: Path, lines: list[str]) -> dict[str, int]:
 
 def test_every_struct_is_laid_out_as_the_compiler_does(tmp_path: Path) -> None:
     expected: dict[str, int] = {}
-    for name, struct in structs.STRUCTS.items():
+    for name, struct in STRUCTS.items():
         expected[f"sizeof({name})"] = ctypes.sizeof(struct)
         for entry, *_ in struct._fields_:
             field: Any = getattr(struct, entry)
@@ -63,11 +70,11 @@ def test_every_struct_and_each_of_its_entries_is_known() -> None:
         (name, body)
         for body, name in re.findall(r"typedef struct \w+ \{(.*?)\n\} (\w+);", HEADER, re.DOTALL)
     )
-    assert set(bodies) == set(structs.STRUCTS)
+    assert set(bodies) == set(STRUCTS)
     for name, body in bodies.items():
         plain = re.sub(r"/\*.*?\*/", "", body, flags=re.DOTALL)
         entries = re.findall(r"(\w+)(?:\[\w+\])?;", plain)
-        assert entries == [entry for entry, *_ in structs.STRUCTS[name]._fields_]
+        assert entries == [entry for entry, *_ in STRUCTS[name]._fields_]
 
 
 def test_numbers_are_those_of_the_header(tmp_path: Path) -> None:

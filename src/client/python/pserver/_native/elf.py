@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import Final, Iterator, Optional
+from typing import Final, Iterator
 
 _PT_LOAD: Final = 1
 _PT_DYNAMIC: Final = 2
@@ -27,21 +27,15 @@ class SharedObject:
             raise ValueError(f"the file is cut off: {error}") from error
 
     @property
-    def soname(self) -> Optional[str]:
-        """The name under which other libraries need this one."""
-        return None if self._soname is None else self._text(self._soname)
-
-    @property
-    def needed(self) -> list[str]:
-        """The names of the libraries that this one needs."""
-        return [self._text(at) for at in self._needed]
+    def names(self) -> list[str]:
+        """The names of the libraries that this one needs, and its own if it has one."""
+        return [self._text(at) for at in self._names]
 
     def rename(self, old: str, new: str) -> None:
-        """Replaces a name by one of equal length wherever it occurs, as the library's own or a needed one."""
+        """Replaces one of the names by one of equal length."""
         if len(old.encode()) != len(new.encode()):
             raise ValueError(f"expected a name as long as {old}; received {new}")
-        places = [*self._needed, *([] if self._soname is None else [self._soname])]
-        for at in places:
+        for at in self._names:
             if self._text(at) == old:
                 self.content[at : at + len(new.encode())] = new.encode()
 
@@ -59,9 +53,8 @@ class SharedObject:
             for _, at, start, size in loads
             if start <= address < start + size
         )
-        self._needed = [strings + value for tag, value in entries if tag == _DT_NEEDED]
-        names = [strings + value for tag, value in entries if tag == _DT_SONAME]
-        self._soname = names[0] if names else None
+        named = (_DT_NEEDED, _DT_SONAME)
+        self._names = [strings + value for tag, value in entries if tag in named]
 
     def _segments(self) -> Iterator[tuple[int, int, int, int]]:
         """Kind, offset in the file, address and bytes in the file of each segment."""

@@ -5,14 +5,8 @@ from __future__ import annotations
 import ctypes.util
 import os
 from pathlib import Path
-from typing import Iterator
 
 from .._error import LibraryError
-
-
-def _versions_last(directory: Path) -> Iterator[Path]:
-    """``libpserver.so`` of a directory, or the version of it that is there."""
-    yield from sorted(directory.glob("libpserver.so*"), key=lambda path: len(path.name))
 
 
 def find_library() -> str:
@@ -28,8 +22,10 @@ def find_library() -> str:
     here = Path(__file__).resolve().parent
     tree = here.parents[4]
     for directory in (here / "lib", tree / "build" / "lib"):
-        for path in _versions_last(directory):
-            return str(path)
+        # With or without a version at the end of its name.
+        files = sorted(directory.glob("libpserver.so*"), key=lambda path: len(path.name))
+        if files:
+            return str(files[0])
     installed = ctypes.util.find_library("pserver")
     if installed is not None:
         return installed

@@ -27,7 +27,7 @@ def load_copy(path: str) -> ctypes.CDLL:
     try:
         with ExitStack() as files:
             library = _read(path if os.path.isabs(path) else _mapped_file(path))
-            for needed in library.needed:
+            for needed in library.names:
                 if needed.startswith("libnats"):
                     dependency = _read(_mapped_file(needed))
                     name = f"l{next(_copies):06}{needed[7:]}"

@@ -1,8 +1,10 @@
-"""The structs of ``pserver.h``, entry by entry; a test compares them with what a compiler makes."""
+"""The structs of ``pserver.h``, entry by entry: ``GradOptions`` is ``pserver_grad_options``.
+
+A test compares them with what a compiler makes.
+"""
 
 from __future__ import annotations
 
-import ctypes
 from ctypes import (
     CFUNCTYPE,
     POINTER,
@@ -27,8 +29,6 @@ TIMEOUT_DEFAULT: Final = -1
 
 
 class Tensor(Structure):
-    """``pserver_tensor``."""
-
     _fields_ = [
         ("dtype", c_int),
         ("rank", c_int32),
@@ -39,8 +39,6 @@ class Tensor(Structure):
 
 
 class Config(Structure):
-    """``pserver_config``."""
-
     _fields_ = [
         ("text", c_char_p),
         ("optimizer_config", c_char_p),
@@ -51,8 +49,6 @@ class Config(Structure):
 
 
 class Options(Structure):
-    """``pserver_options``."""
-
     _fields_ = [
         ("struct_size", c_size_t),
         ("url", c_char_p),
@@ -76,8 +72,6 @@ class Options(Structure):
 
 
 class ClientInfo(Structure):
-    """``pserver_client_info``."""
-
     _fields_ = [
         ("struct_size", c_size_t),
         ("job", c_char * 41),
@@ -93,8 +87,6 @@ class ClientInfo(Structure):
 
 
 class Gradient(Structure):
-    """``pserver_gradient``."""
-
     _fields_ = [
         ("name", c_char_p),
         ("values", Tensor),
@@ -104,8 +96,6 @@ class Gradient(Structure):
 
 
 class GradOptions(Structure):
-    """``pserver_grad_options``."""
-
     _fields_ = [
         ("struct_size", c_size_t),
         ("has_learning_rate", c_bool),
@@ -118,8 +108,6 @@ class GradOptions(Structure):
 
 
 class UpdateOptions(Structure):
-    """``pserver_update_options``."""
-
     _fields_ = [
         ("struct_size", c_size_t),
         ("encoding", c_int),
@@ -128,8 +116,6 @@ class UpdateOptions(Structure):
 
 
 class ReadOptions(Structure):
-    """``pserver_read_options``."""
-
     _fields_ = [
         ("struct_size", c_size_t),
         ("encoding", c_int),
@@ -138,14 +124,10 @@ class ReadOptions(Structure):
 
 
 class Indices(Structure):
-    """``pserver_indices``."""
-
     _fields_ = [("values", POINTER(c_int64)), ("count", c_size_t)]
 
 
 class JobInfo(Structure):
-    """``pserver_job_info``."""
-
     _fields_ = [
         ("state", c_int),
         ("epoch", c_uint64),
@@ -156,14 +138,10 @@ class JobInfo(Structure):
 
 
 class Position(Structure):
-    """``pserver_position``."""
-
     _fields_ = [("generation", c_uint64), ("seq", c_uint64)]
 
 
 class ParameterInfo(Structure):
-    """``pserver_parameter_info``."""
-
     _fields_ = [
         ("name", c_char_p),
         ("dtype", c_int),
@@ -177,8 +155,6 @@ class ParameterInfo(Structure):
 
 
 class ParameterDetails(Structure):
-    """``pserver_parameter_details``."""
-
     _fields_ = [
         ("info", ParameterInfo),
         ("config", c_char_p),
@@ -189,8 +165,6 @@ class ParameterDetails(Structure):
 
 
 class Fallback(Structure):
-    """``pserver_fallback``."""
-
     _fields_ = [
         ("shard", c_uint32),
         ("generation", c_uint64),
@@ -200,8 +174,6 @@ class Fallback(Structure):
 
 
 class SavedModel(Structure):
-    """``pserver_saved_model``."""
-
     _fields_ = [
         ("struct_size", c_size_t),
         ("file", c_char * 4097),
@@ -213,22 +185,3 @@ class SavedModel(Structure):
 
 #: ``pserver_on_progress``.
 OnProgress: Final = CFUNCTYPE(None, c_void_p, c_uint64, c_uint64)
-
-#: By the name in the header, for the test of layouts.
-STRUCTS: Final[dict[str, type[ctypes.Structure]]] = {
-    "pserver_tensor": Tensor,
-    "pserver_config": Config,
-    "pserver_options": Options,
-    "pserver_client_info": ClientInfo,
-    "pserver_gradient": Gradient,
-    "pserver_grad_options": GradOptions,
-    "pserver_update_options": UpdateOptions,
-    "pserver_read_options": ReadOptions,
-    "pserver_indices": Indices,
-    "pserver_job_info": JobInfo,
-    "pserver_position": Position,
-    "pserver_parameter_info": ParameterInfo,
-    "pserver_parameter_details": ParameterDetails,
-    "pserver_fallback": Fallback,
-    "pserver_saved_model": SavedModel,
-}
