@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Final, List, Literal, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -17,6 +17,11 @@ from ._settings import to_number
 
 #: Arrays to read into, by name, or in the order of the names; None for a new one.
 Out = Union[Mapping[str, Any], Sequence[Any]]
+
+#: How float32 elements are sent: in two bytes each, rounded to nearest; None: as they are.
+Encoding = Literal["bfloat16", "float16"]
+
+_ENCODINGS: Final = {None: 0, "bfloat16": 1, "float16": 2}
 
 
 def first_value(name: str, value: Any) -> Array:
@@ -79,9 +84,13 @@ def _bad_out(expected: str, received: str) -> errors.BadValue:
     return unexpected(errors.BadValue, "out", expected, received)
 
 
-def learning_rate_of(learning_rate: Optional[float]) -> Optional[float]:
-    """The rate as C takes it. BAD_VALUE unless it is finite or None."""
-    return None if learning_rate is None else factor_of(learning_rate, "learning_rate")
+def encoding_number(encoding: Optional[Encoding]) -> int:
+    """The number of ``pserver_encoding``. BAD_VALUE for an unknown one."""
+    try:
+        return _ENCODINGS[encoding]
+    except (KeyError, TypeError):
+        expected = "bfloat16 or float16"
+        raise unexpected(errors.BadValue, "encoding", expected, shown(encoding)) from None
 
 
 def factor_of(number: Any, what: str) -> float:

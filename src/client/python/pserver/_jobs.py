@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from ctypes import POINTER, byref, c_size_t, c_void_p, sizeof
+from ctypes import POINTER, byref, c_size_t, sizeof
 from typing import Any, Callable, Final, List, Optional
 
 from ._arrays import DTYPES
 from ._native import structs
-from ._native.library import Library
+from ._native.library import Connection
 from ._results import shape_of
 from .records import Fallback, JobStatus, ParameterInfo, Position, SavedModel, Synchronization
 
@@ -16,10 +16,10 @@ _STATES: Final = ("uninitialized", "initializing", "ready")
 _MODES: Final = ("async", "sync", "ssp")
 
 
-def describe(native: Library, handle: c_void_p) -> structs.ClientInfo:
+def describe(connection: Connection) -> structs.ClientInfo:
     """What the client knows about itself."""
     info = structs.ClientInfo(struct_size=sizeof(structs.ClientInfo))
-    native.check(native.functions.pserver_describe(handle, byref(info)))
+    connection.call("pserver_describe", byref(info))
     return info
 
 
@@ -35,16 +35,12 @@ def synchronization(info: structs.ClientInfo) -> Synchronization:
     )
 
 
-def status(native: Library, handle: c_void_p, timeout_ms: int) -> JobStatus:
+def status(connection: Connection, timeout_ms: int) -> JobStatus:
     """The state of the job."""
     info = structs.JobInfo()
     positions = (structs.Position * structs.SHARDS_MAX)()
     count = c_size_t()
-    native.check(
-        native.functions.pserver_job_positions(
-            handle, byref(info), positions, byref(count), timeout_ms
-        )
-    )
+    connection.call("pserver_job_positions", byref(info), positions, byref(count), timeout_ms)
     return JobStatus(
         state=_STATES[info.state],
         epoch=info.epoch,
@@ -54,17 +50,15 @@ def status(native: Library, handle: c_void_p, timeout_ms: int) -> JobStatus:
     )
 
 
-def list_params(native: Library, handle: c_void_p, timeout_ms: int) -> List[ParameterInfo]:
+def list_params(connection: Connection, timeout_ms: int) -> List[ParameterInfo]:
     """Every parameter in the order of names."""
     found = POINTER(structs.ParameterDetails)()
     count = c_size_t()
-    native.check(
-        native.functions.pserver_list_details(handle, byref(found), byref(count), timeout_ms)
-    )
+    connection.call("pserver_list_details", byref(found), byref(count), timeout_ms)
     try:
         return [_parameter(found[i]) for i in range(count.value)]
     finally:
-        native.functions.pserver_list_details_release(found, count)
+        connection.native.functions.pserver_list_details_release(found, count)
 
 
 def _parameter(details: structs.ParameterDetails) -> ParameterInfo:
@@ -82,15 +76,15 @@ def _parameter(details: structs.ParameterDetails) -> ParameterInfo:
     )
 
 
-def fallbacks(native: Library, handle: c_void_p, timeout_ms: int) -> List[Fallback]:
+def fallbacks(connection: Connection, timeout_ms: int) -> List[Fallback]:
     """What shards have lost since the last such call."""
     found = POINTER(structs.Fallback)()
     count = c_size_t()
-    native.check(native.functions.pserver_fallbacks(handle, byref(found), byref(count), timeout_ms))
+    connection.call("pserver_fallbacks", byref(found), byref(count), timeout_ms)
     try:
         return [_fallback(found[i]) for i in range(count.value)]
     finally:
-        native.functions.pserver_fallbacks_release(found)
+        connection.native.functions.pserver_fallbacks_release(found)
 
 
 def _fallback(found: structs.Fallback) -> Fallback:
@@ -103,8 +97,7 @@ def _fallback(found: structs.Fallback) -> Fallback:
 
 
 def save(
-    native: Library,
-    handle: c_void_p,
+    connection: Connection,
     path: bytes,
     on_progress: Optional[Callable[[int, int], object]],
     timeout_ms: int,
@@ -121,9 +114,7 @@ def save(
 
     saved = structs.SavedModel(struct_size=sizeof(structs.SavedModel))
     callback = structs.OnProgress(0) if on_progress is None else structs.OnProgress(tell)
-    native.check(
-        native.functions.pserver_save_model(handle, path, callback, None, byref(saved), timeout_ms)
-    )
+    connection.call("pserver_save_model", path, callback, None, byref(saved), timeout_ms)
     if raised:
         raise raised[0]
     return SavedModel(

@@ -9,11 +9,11 @@ import threading
 import weakref
 from contextlib import contextmanager
 from ctypes import byref, c_void_p
-from typing import Any, Final, Iterator, Optional, Tuple
+from typing import Any, Final, Iterator, Optional
 
 from . import errors
 from ._error import Error
-from ._native.library import Library, library
+from ._native.library import Connection, library
 from ._settings import Settings, note_use
 from ._workers import acquire
 
@@ -36,7 +36,7 @@ class Link:
         self._settings = settings
         self._pid = os.getpid()
         self._lock = threading.Lock()
-        self._opened: Optional[Tuple[Library, c_void_p]] = None
+        self._opened: Optional[Connection] = None
         self._is_closed = False
 
     @property
@@ -55,8 +55,8 @@ class Link:
         """Whether it was closed, be it before a fork."""
         return self._is_closed
 
-    def open(self) -> Tuple[Library, c_void_p]:
-        """The library and the client's handle in it. Connects if need be; CLOSED after :meth:`close`."""
+    def open(self) -> Connection:
+        """Connects unless this process has; CLOSED after :meth:`close`."""
         self._follow_fork()
         opened = self._opened
         if opened is not None:
@@ -74,8 +74,7 @@ class Link:
         with self._held():
             opened, self._opened, self._is_closed = self._opened, None, True
         if opened is not None:
-            native, handle = opened
-            native.check(native.functions.pserver_close(handle, timeout_ms))
+            opened.call("pserver_close", timeout_ms)
 
     @contextmanager
     def _held(self) -> Iterator[None]:
@@ -96,14 +95,14 @@ class Link:
                 self._opened = None
                 self._pid = os.getpid()
 
-    def _connect(self) -> Tuple[Library, c_void_p]:
+    def _connect(self) -> Connection:
         native = library()
         handle = c_void_p()
         options = self._settings.options(native)
         native.check(native.functions.pserver_connect(byref(options), byref(handle)))
         note_use(str(self._settings.trainer))
         _close_at_exit(self)
-        return native, handle
+        return Connection(native, handle)
 
 
 def _close_at_exit(link: Link) -> None:

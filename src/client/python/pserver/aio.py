@@ -9,8 +9,7 @@
 from __future__ import annotations
 
 import functools
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Callable, Coroutine, List, Optional, Type, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Coroutine, List, Optional, TypeVar
 
 from . import averaging
 from ._connect import connect as _connect
@@ -58,12 +57,7 @@ class AsyncClient:
     async def __aenter__(self) -> AsyncClient:
         return self
 
-    async def __aexit__(
-        self,
-        kind: Optional[Type[BaseException]],
-        error: Optional[BaseException],
-        traceback: Optional[TracebackType],
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     def __reduce__(self) -> Any:

@@ -4,39 +4,29 @@ from __future__ import annotations
 
 import os
 import warnings
-from types import TracebackType
-from typing import (
-    Any,
-    Callable,
-    Dict,
-    List,
-    Mapping,
-    Optional,
-    Sequence,
-    Tuple,
-    Type,
-    TypeVar,
-    Union,
-)
+from ctypes import byref, c_bool, sizeof
+from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple, TypeVar, Union
 
-from . import _jobs, _lifecycle, _reading, _updates
+from . import _jobs, _reading, _updates
 from ._arguments import (
+    Encoding,
     Out,
+    encoding_number,
     factor_of,
     first_value,
     items_of,
-    learning_rate_of,
     names_of,
     targets_of,
 )
 from ._arrays import Array, from_number, is_number, to_array
-from ._encoding import Encoding, encoding_number
 from ._error import Error
 from ._indices import to_indices, to_numbers
 from ._interruptible import run
 from ._known import KnownForms
 from ._link import Link
 from ._names import to_bytes
+from ._native.library import Connection
+from ._native.structs import GradOptions
 from ._settings import Settings, to_ms
 from .config import ConfigInput, to_config
 from .records import (
@@ -77,12 +67,7 @@ class Client:
     def __enter__(self) -> Client:
         return self
 
-    def __exit__(
-        self,
-        kind: Optional[Type[BaseException]],
-        error: Optional[BaseException],
-        traceback: Optional[TracebackType],
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __del__(self) -> None:
@@ -133,7 +118,11 @@ class Client:
         :meth:`finish_init`. False: another one has done so, or, with ``wait=False``, is doing so. A
         selected trainer that dies is replaced by one that waits. Timeout names the selected one.
         """
-        return self._call(_lifecycle.begin_init, bool(wait), to_ms(timeout))
+        selected = c_bool()
+        self._call(
+            Connection.call, "pserver_begin_init", bool(wait), to_ms(timeout), byref(selected)
+        )
+        return selected.value
 
     def init_param(
         self,
@@ -156,7 +145,7 @@ class Client:
         array = first_value(name, value)
         native_config = to_config(config, settings)
         self._call(
-            _lifecycle.init_param, to_bytes(name, "name"), array, native_config, to_ms(timeout)
+            _updates.init_param, to_bytes(name, "name"), array, native_config, to_ms(timeout)
         )
         self._known.learn(name, array)
 
@@ -165,7 +154,7 @@ class Client:
 
         Incomplete names blocks that are declared but not stored; NoSpace if the broker cannot hold the job.
         """
-        self._call(_lifecycle.finish_init, to_ms(timeout))
+        self._call(Connection.call, "pserver_finish_init", to_ms(timeout))
 
     def create_if_not_already_created(
         self,
@@ -185,7 +174,7 @@ class Client:
         array = first_value(name, value)
         native_config = to_config(config, settings)
         settled = self._call(
-            _lifecycle.create, to_bytes(name, "name"), array, native_config, to_ms(timeout)
+            _updates.create, to_bytes(name, "name"), array, native_config, to_ms(timeout)
         )
         self._known.learn(name, settled)
         return settled
@@ -215,30 +204,33 @@ class Client:
         was applied once or not at all. Late for blocks whose step had closed, unless that is normal;
         NotMember if the trainer lost its place in the steps: the next call enters again.
         """
-        call = _updates.GradCall(
-            learning_rate_of(learning_rate),
-            encoding_number(encoding),
-            bool(stored_is_enough),
-            bool(end_step),
+        has_rate = learning_rate is not None
+        options = GradOptions(
+            struct_size=sizeof(GradOptions),
+            has_learning_rate=has_rate,
+            learning_rate=factor_of(learning_rate, "learning_rate") if has_rate else 0.0,
+            encoding=encoding_number(encoding),
+            stored_is_enough=stored_is_enough,
+            end_step=end_step,
         )
         items = [
             self._gradient(name, grad, timeout) for name, grad in items_of(grads, "send_grads")
         ]
-        return GradResult(self._call(_updates.send_grads, items, call, to_ms(timeout)))
+        return GradResult(self._call(_updates.send_grads, items, options, to_ms(timeout)))
 
     def end_step(self, *, timeout: Optional[float] = None) -> None:
         """Ends this trainer's step, once the gradients it has sent are stored.
 
         For a step of several calls of :meth:`send_grads`, or of none. Does nothing in an ``async`` job.
         """
-        self._call(_lifecycle.end_step, to_ms(timeout))
+        self._call(Connection.call, "pserver_end_step", to_ms(timeout))
 
     def exit_steps(self, *, timeout: Optional[float] = None) -> None:
         """Leaves the steps of the job, so that the other trainers no longer wait for this one.
 
         Its next gradient enters again. :meth:`close` does the same. Does nothing in an ``async`` job.
         """
-        self._call(_lifecycle.exit_steps, to_ms(timeout))
+        self._call(Connection.call, "pserver_exit_steps", to_ms(timeout))
 
     def set_params(
         self,
@@ -252,7 +244,8 @@ class Client:
             (to_bytes(name, "name"), self._value(name, value, timeout))
             for name, value in items_of(values, "set_params")
         ]
-        self._call(_updates.set_params, items, bool(stored_is_enough), to_ms(timeout))
+        options = _updates.update_options(None, stored_is_enough)
+        self._call(_updates.set_params, items, options, to_ms(timeout))
 
     def push(
         self,
@@ -271,8 +264,7 @@ class Client:
             to_bytes(name, "name"),
             self._value(name, value, timeout),
             (factor_of(alpha, "alpha"), factor_of(beta, "beta")),
-            encoding_number(encoding),
-            bool(stored_is_enough),
+            _updates.update_options(encoding, stored_is_enough),
             to_ms(timeout),
         )
 
@@ -299,8 +291,7 @@ class Client:
             self._value(name, part, timeout),
             to_indices(name, indices),
             (factor_of(alpha, "alpha"), factor_of(beta, "beta")),
-            encoding_number(encoding),
-            bool(stored_is_enough),
+            _updates.update_options(encoding, stored_is_enough),
             to_ms(timeout),
         )
 
@@ -423,8 +414,8 @@ class Client:
             pass
 
     def _call(self, function: Callable[..., Result], *arguments: Any) -> Result:
-        """The function with the library and this client's handle, in a thread that can be interrupted."""
-        return run(lambda: function(*self._link.open(), *arguments))
+        """The function with this client's connection, in a thread that can be interrupted."""
+        return run(lambda: function(self._link.open(), *arguments))
 
     def _value(self, name: str, value: Any, timeout: Optional[float]) -> Array:
         """A caller's value for a parameter; a Python number takes the parameter's element type."""

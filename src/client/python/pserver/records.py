@@ -7,6 +7,8 @@ from typing import Any, Dict, Mapping, Optional, Tuple
 
 import numpy as np
 
+from ._arrays import Array
+
 
 @dataclass(frozen=True, eq=False)
 class Rows:
@@ -20,7 +22,7 @@ class Rows:
     values: Any
 
 
-class Params(Dict[str, "np.ndarray[Any, np.dtype[Any]]"]):
+class Params(Dict[str, Array]):
     """The values of parameters by name, as :meth:`pserver.Client.get_params` reads them."""
 
     #: By name, the changes of the parameter since it was initialized, which counts as the first: each update
@@ -28,11 +30,7 @@ class Params(Dict[str, "np.ndarray[Any, np.dtype[Any]]"]):
     #: moment, that of the block changed most.
     versions: Mapping[str, int]
 
-    def __init__(
-        self,
-        values: Mapping[str, "np.ndarray[Any, np.dtype[Any]]"],
-        versions: Mapping[str, int],
-    ) -> None:
+    def __init__(self, values: Mapping[str, Array], versions: Mapping[str, int]) -> None:
         super().__init__(values)
         self.versions = versions
 

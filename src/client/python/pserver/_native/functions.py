@@ -84,9 +84,6 @@ CALLS: Final[dict[str, list[Any]]] = {
 #: Types of the arguments of the functions that return nothing.
 PROCEDURES: Final[dict[str, list[Any]]] = {
     "pserver_options_init": [POINTER(structs.Options)],
-    "pserver_grad_options_init": [POINTER(structs.GradOptions)],
-    "pserver_update_options_init": [_UPDATE],
-    "pserver_read_options_init": [_READ],
     "pserver_canceller_free": [c_void_p],
     "pserver_cancel": [c_void_p],
     "pserver_canceller_rearm": [c_void_p],

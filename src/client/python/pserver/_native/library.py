@@ -6,7 +6,7 @@ import ctypes
 import json
 import os
 import threading
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 from .. import errors
 from .._error import ERRORS, Error, LibraryError
@@ -57,6 +57,17 @@ class Library:
         text = in_python((message.value or b"").decode("utf-8", "replace"))
         details = json.loads(self.functions.pserver_last_error_details() or b"{}")
         return ERRORS.get(status, errors.Internal)(text, details)
+
+
+class Connection(NamedTuple):
+    """A connected client of the C library."""
+
+    native: Library
+    handle: ctypes.c_void_p
+
+    def call(self, function: str, *arguments: Any) -> None:
+        """Calls the function of ``pserver.h`` for this client; raises the error that it reports."""
+        self.native.check(getattr(self.native.functions, function)(self.handle, *arguments))
 
 
 def library() -> Library:

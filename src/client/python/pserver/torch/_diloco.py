@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Any, Dict, Mapping, Optional, Sequence, Type, Union
+from typing import Any, Dict, Mapping, Optional, Sequence, Union
 
 import torch
 from torch import nn
 
-from .._encoding import Encoding
+from .._arguments import Encoding
 from ..client import Client
 from ..errors import BadValue
 from ._gradients import StepCalls
@@ -97,12 +96,7 @@ class DiLoCo:
         self._hook = StepHook(self._inner_optimizer, self._after_step)
         return self
 
-    def __exit__(
-        self,
-        kind: Optional[Type[BaseException]],
-        error: Optional[BaseException],
-        traceback: Optional[TracebackType],
-    ) -> None:
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
         """Stops counting. At a regular end it exchanges remaining steps and leaves the job's steps; after
         an exception others wait for this trainer until its client is closed."""
         if self._hook is not None:

@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
 import numpy as np
 import torch
 
-from .._encoding import Encoding
+from .._arguments import Encoding
 from ..client import Client
 from ..records import Rows
 from ._host_memory import HostMemory

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any, Mapping, Optional
 
 import numpy as np
 import torch
+
+from ..client import Client
 
 #: The element type that the server holds a tensor in. Half the precision is for computing and for
 #: travelling: small updates of a half-precision value would round to nothing.
@@ -62,6 +64,25 @@ class HostMemory:
             copy = torch.empty(tensor.shape, dtype=dtype, pin_memory=pinned)
             self._copy = copy
         return copy
+
+
+def pull_into(
+    ps: Client,
+    tensors: Mapping[str, torch.Tensor],
+    memory: Optional[Mapping[str, HostMemory]] = None,
+    *,
+    timeout: Optional[float] = None,
+) -> None:
+    """Reads parameters into tensors of their shapes, without a copy where their memory allows it.
+
+    ``memory`` is reused if given. After an error, tensors that are written in place may hold any mixture of
+    old and new values; the next pull repairs that.
+    """
+    places = {name: HostMemory() for name in tensors} if memory is None else memory
+    out = {name: places[name].receive(tensor) for name, tensor in tensors.items()}
+    ps.get_params(list(tensors), out=out, timeout=timeout)
+    for name, tensor in tensors.items():
+        places[name].received(tensor)
 
 
 def _as_array(tensor: torch.Tensor) -> np.ndarray[Any, Any]:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple, Union, cast
+from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Tuple, Union, cast
 
 import torch
 
-from .._encoding import Encoding
+from .._arguments import Encoding
 from ..client import Client
 from ..errors import BadShape, BadValue, UnknownParameter
 from ._gradients import StepCalls, to_gradient
-from ._host_memory import HostMemory
+from ._host_memory import HostMemory, pull_into
 from ._names import names_by_id
-from ._pull import pull_into
 
 #: What an optimizer takes: tensors that were synchronized, names with tensors, or groups of these.
 Parameters = Union[

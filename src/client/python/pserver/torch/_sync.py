@@ -11,10 +11,9 @@ from .._error import Error
 from ..client import Client
 from ..config import ConfigInput
 from ..errors import BadDtype, BadShape, UnknownParameter
-from ._host_memory import HELD_AS, HostMemory
+from ._host_memory import HELD_AS, HostMemory, pull_into
 from ._module_tensors import module_tensors, sparse_weights
 from ._names import remember
-from ._pull import pull_into
 
 #: How parameters are updated, in any form that ``Client.init_param`` takes, or a function that
 #: says it of each.
