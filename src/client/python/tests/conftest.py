@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import itertools
 import os
+import subprocess
 import sys
 from pathlib import Path
-from typing import Callable, Iterator
+from typing import Iterator
 
 import hypothesis
 import pytest
 
+import legion
 import pserver
-from serving import Broker, Process, clean_environment
+from programs import StartPython
+from serving import Broker, Process, StartHost, Unique, clean_environment
 
 # Shared machines are slow at times, and a database would carry failures from run to run.
 hypothesis.settings.register_profile("pserver", deadline=None, database=None, print_blob=True)
@@ -55,6 +58,19 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     started.stop()
 
 
+@pytest.fixture(scope="module")
+def ps(broker: Broker) -> Iterator[pserver.Client]:
+    """A client of the job that all tests share."""
+    with pserver.connect(broker.url, job=broker.job) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def client(ps: pserver.Client) -> legion.Client:
+    """Legion's client of the same job."""
+    return legion.Client(ps=ps)
+
+
 @pytest.fixture(scope="session")
 def uninitialized(broker: Broker) -> Iterator[str]:
     """A job that never becomes ready, so that reads of what nobody has made wait."""
@@ -70,13 +86,13 @@ def job_name() -> str:
 
 
 @pytest.fixture
-def unique() -> Callable[[str], str]:
+def unique() -> Unique:
     """Makes names of parameters that no other test uses."""
     return lambda name: f"{name}.{next(_numbers)}"
 
 
 @pytest.fixture
-def start_host(broker: Broker) -> Iterator[Callable[..., Process]]:
+def start_host(broker: Broker) -> Iterator[StartHost]:
     """Starts hosts of a job, `start_host(job, *options)`; they end with the test."""
     hosts: list[Process] = []
 
@@ -90,10 +106,28 @@ def start_host(broker: Broker) -> Iterator[Callable[..., Process]]:
 
 
 @pytest.fixture
-def job(job_name: str, start_host: Callable[..., Process]) -> str:
+def job(job_name: str, start_host: StartHost) -> str:
     """A job of its own with one host, async; for others call `start_host` with `job_name`."""
     start_host(job_name)
     return job_name
+
+
+@pytest.fixture
+def start_python() -> Iterator[StartPython]:
+    """Starts programs with this Python; those that still run at the end of the test are killed."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*arguments: str, **variables: str) -> subprocess.Popen[str]:
+        command, environment = [sys.executable, *arguments], {**os.environ, **variables}
+        started.append(
+            subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+        )
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
 
 
 @pytest.fixture

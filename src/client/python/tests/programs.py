@@ -10,6 +10,16 @@ from typing import Callable
 
 from serving import HANG
 
+#: Starts a Python program, `start_python(*arguments, **variables)`, which ends with the test.
+StartPython = Callable[..., "subprocess.Popen[str]"]
+
+
+def output_of(process: subprocess.Popen[str]) -> str:
+    """Waits for the end of a program; returns what it wrote. Fails unless it succeeded."""
+    text = process.communicate(timeout=HANG)[0]
+    assert process.returncode == 0
+    return text
+
 
 def run_python(program: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Runs a program to its end, with this Python and the modules that it finds; `variables` are added to

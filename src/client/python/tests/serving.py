@@ -9,7 +9,7 @@ import signal
 import subprocess
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
 ROOT = Path(__file__).resolve().parents[4]
 
@@ -91,6 +91,13 @@ class Process:
             told = self._errors.read_text()
             raise RuntimeError(f"pserver {' '.join(arguments)} ended before it served: {told}")
         return line
+
+
+#: Starts one more host of a job with options of `pserver host`; it ends with the test.
+StartHost = Callable[..., Process]
+
+#: Makes a name of a parameter that no other test uses.
+Unique = Callable[[str], str]
 
 
 class Broker:

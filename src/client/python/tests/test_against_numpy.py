@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterator
+from typing import Any, Callable
 
 import numpy as np
 import pytest
@@ -12,16 +12,9 @@ from hypothesis.extra import numpy as npst
 
 import pserver
 from pserver._arrays import DTYPES
-from serving import Broker
 
 _few = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 _counter = iter(range(10**9))
-
-
-@pytest.fixture(scope="module")
-def ps(broker: Broker) -> Iterator[pserver.Client]:
-    with pserver.connect(broker.url, job=broker.job) as client:
-        yield client
 
 
 def elements(dtype: np.dtype[Any]) -> st.SearchStrategy[Any]:

@@ -16,7 +16,7 @@ import pserver
 import pserver.aio
 from pserver._pool import CALLS_MAX
 from programs import run_python, until
-from serving import HANG, Broker
+from serving import HANG, Broker, Unique
 
 W = np.arange(12, dtype=np.float32).reshape(3, 4)
 
@@ -39,9 +39,7 @@ def test_has_every_name_of_the_client() -> None:
             assert other.__doc__, name
 
 
-def test_makes_calls_at_the_same_time(
-    broker: Broker, uninitialized: str, unique: Callable[[str], str]
-) -> None:
+def test_makes_calls_at_the_same_time(broker: Broker, uninitialized: str, unique: Unique) -> None:
     async def work(ps: pserver.aio.AsyncClient) -> None:
         assert (ps.job, ps.trainer, await ps.steps_ended()) == (uninitialized, "a", 0)
         assert await ps.session() > 0 and (await ps.synchronization()).mode == "async"
@@ -86,31 +84,15 @@ def test_cancelling_a_task_ends_its_call_alone(broker: Broker, uninitialized: st
 
 
 def test_goes_on_in_another_event_loop(broker: Broker, uninitialized: str) -> None:
-    ps = asyncio.run(connect(broker, uninitialized))
-    assert asyncio.run(status(ps)) != "ready"
+    ps = asyncio.run(pserver.aio.connect(broker.url, job=uninitialized))
+    assert asyncio.run(ps.status()).state != "ready"
     other = pickle.loads(pickle.dumps(ps))
-    assert asyncio.run(status(other)) != "ready"
-    assert asyncio.run(session(other)) != asyncio.run(session(ps))
-    asyncio.run(close(other))
-    asyncio.run(close(ps))
+    assert asyncio.run(other.status()).state != "ready"
+    assert asyncio.run(other.session()) != asyncio.run(ps.session())
+    asyncio.run(other.close())
+    asyncio.run(ps.close())
     with pytest.raises(pserver.Closed):
-        asyncio.run(status(ps))
-
-
-async def connect(broker: Broker, job: str) -> pserver.aio.AsyncClient:
-    return await pserver.aio.connect(broker.url, job=job)
-
-
-async def status(ps: pserver.aio.AsyncClient) -> str:
-    return (await ps.status()).state
-
-
-async def session(ps: pserver.aio.AsyncClient) -> int:
-    return await ps.session()
-
-
-async def close(ps: pserver.aio.AsyncClient) -> None:
-    await ps.close()
+        asyncio.run(ps.status())
 
 
 @pytest.mark.parametrize("name", ["session", "synchronization", "steps_ended"])
@@ -170,9 +152,6 @@ def test_threads_end_with_the_client_however_it_goes(broker: Broker) -> None:
     async def call_often(ps: pserver.aio.AsyncClient) -> None:
         await asyncio.gather(*(ps.status() for _ in range(CALLS_MAX)))
 
-    async def connect() -> pserver.aio.AsyncClient:
-        return await pserver.aio.connect(broker.url, job=broker.job)
-
     async def use_after_close(ps: pserver.aio.AsyncClient) -> None:
         await ps.close()
         with pytest.raises(pserver.Closed):
@@ -182,7 +161,7 @@ def test_threads_end_with_the_client_however_it_goes(broker: Broker) -> None:
         asyncio.get_running_loop().create_task(ps.begin_init(timeout=HANG))
         await asyncio.sleep(0)
 
-    ps = asyncio.run(connect())
+    ps = asyncio.run(pserver.aio.connect(broker.url, job=broker.job))
     # Each in a loop of its own.
     for _ in range(3):
         asyncio.run(call_often(ps))
@@ -190,7 +169,7 @@ def test_threads_end_with_the_client_however_it_goes(broker: Broker) -> None:
     asyncio.run(leave_a_call(ps))
     asyncio.run(use_after_close(ps))
     until(lambda: threading.active_count() <= before)
-    ps = asyncio.run(connect())
+    ps = asyncio.run(pserver.aio.connect(broker.url, job=broker.job))
     asyncio.run(call_often(ps))
     with pytest.warns(ResourceWarning, match="was not closed"):
         del ps

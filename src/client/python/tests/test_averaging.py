@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 
 import pserver
-from serving import Broker
-
-Unique = Callable[[str], str]
-
-
-@pytest.fixture(scope="module")
-def ps(broker: Broker) -> Iterator[pserver.Client]:
-    with pserver.connect(broker.url, job=broker.job) as client:
-        yield client
+from serving import Unique
 
 
 def test_elastic_averaging_moves_both_towards_each_other(

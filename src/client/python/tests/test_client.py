@@ -6,22 +6,15 @@ import json
 import pickle
 import struct
 from pathlib import Path
-from typing import Any, Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 
 import pserver
-from serving import Broker, Process
+from serving import Broker, StartHost, Unique
 
 W = np.arange(12, dtype=np.float32).reshape(3, 4)
-Unique = Callable[[str], str]
-
-
-@pytest.fixture(scope="module")
-def ps(broker: Broker) -> Iterator[pserver.Client]:
-    with pserver.connect(broker.url, job=broker.job) as client:
-        yield client
 
 
 def test_initializes_a_job_trains_it_and_saves_it(broker: Broker, job: str, models: Path) -> None:
@@ -199,7 +192,7 @@ def test_configuration_in_any_form_is_the_same(ps: pserver.Client, unique: Uniqu
 
 
 def test_keeps_step_with_other_trainers(
-    broker: Broker, job_name: str, start_host: Callable[..., Process]
+    broker: Broker, job_name: str, start_host: StartHost
 ) -> None:
     start_host(job_name, "--sync", "sync", "--trainers", "2", "--reduce", "sum")
     with pserver.connect(broker.url, job=job_name) as a, pserver.connect(

@@ -5,19 +5,18 @@ from __future__ import annotations
 import itertools
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List
+from typing import Any, List
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from serving import HANG, Broker, Process, clean_environment
 
 import legion
 import pserver
+from programs import StartPython, output_of, run_python
+from serving import Broker, StartHost, Unique
 
 #: The example of Legion's document, with what its `client.` lines need around them.
 DOCUMENT = """
@@ -42,27 +41,10 @@ for i in range(20):
 """
 
 
-@pytest.fixture(scope="module")
-def client(broker: Broker) -> Iterator[legion.Client]:
-    with legion.Client(ps=pserver.connect(broker.url, job=broker.job)) as made:
-        yield made
-
-
-def run_script(script: str, environment: Dict[str, str]) -> "subprocess.CompletedProcess[str]":
-    """Runs a script in a process of its own, which knows the server from its environment alone."""
-    return subprocess.run(
-        [sys.executable, "-c", script],
-        env={**clean_environment(), **environment},
-        capture_output=True,
-        text=True,
-        timeout=HANG,
-    )
-
-
 def test_the_example_of_the_document_runs_verbatim(broker: Broker, job: str) -> None:
     host, port = broker.url.rpartition("//")[2].split(":")
     old = {"legion_server_ip": host, "legion_server_port": port, "PSERVER_JOB": job}
-    runs = [run_script(DOCUMENT, old) for _ in range(2)]
+    runs = [run_python(DOCUMENT, **old) for _ in range(2)]
     assert [(run.returncode, run.stderr) for run in runs] == [(0, ""), (0, "")]
     with pserver.connect(broker.url, job=job) as ps:
         settled = ps.pull("my_matrix")
@@ -70,7 +52,7 @@ def test_the_example_of_the_document_runs_verbatim(broker: Broker, job: str) -> 
 
 
 def test_one_of_several_that_create_a_name_at_once_decides_its_value(
-    broker: Broker, unique: Callable[[str], str]
+    broker: Broker, unique: Unique, start_python: StartPython
 ) -> None:
     name = unique("race")
     script = f"""
@@ -80,21 +62,14 @@ from legion import Client
 mine = np.full(3, float(os.getpid()))
 sys.stdout.write(repr(Client().create_if_not_already_created({name!r}, mine).tolist()))
 """
-    environment = {**clean_environment(), "PSERVER_URL": broker.url, "PSERVER_JOB": broker.job}
-    racers = [
-        subprocess.Popen(
-            [sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE, text=True
-        )
-        for _ in range(4)
-    ]
-    told = [racer.communicate(timeout=HANG)[0] for racer in racers]
+    where = {"PSERVER_URL": broker.url, "PSERVER_JOB": broker.job}
+    racers = [start_python("-c", script, **where) for _ in range(4)]
+    told = [output_of(racer) for racer in racers]
     assert len(set(told)) == 1
     assert told[0] in [repr([float(racer.pid)] * 3) for racer in racers]
 
 
-def test_pushes_mix_and_parts_are_products(
-    client: legion.Client, unique: Callable[[str], str]
-) -> None:
+def test_pushes_mix_and_parts_are_products(client: legion.Client, unique: Unique) -> None:
     name = unique("cube")
     expected = np.full((10, 20, 30), -1, np.float32)
     expected[2:5, 2:5, 2:5] = 0
@@ -147,7 +122,7 @@ def test_points_are_read_and_mixed_as_numpy_does(
 
 
 def test_points_far_apart_are_not_read_as_all_between_them(
-    client: legion.Client, unique: Callable[[str], str]
+    client: legion.Client, unique: Unique
 ) -> None:
     name = unique("wide")
     local = np.arange(1000 * 1000, dtype=np.float32).reshape(1000, 1000)
@@ -183,7 +158,7 @@ def test_points_far_apart_are_not_read_as_all_between_them(
     ],
 )
 def test_points_that_there_cannot_be_are_refused(
-    client: legion.Client, unique: Callable[[str], str], indices: Any, error: Any
+    client: legion.Client, unique: Unique, indices: Any, error: Any
 ) -> None:
     name = unique("refused")
     client.create_if_not_already_created(name, np.zeros((2, 2)))
@@ -194,9 +169,7 @@ def test_points_that_there_cannot_be_are_refused(
     assert not client.pull_full(name).any()
 
 
-def test_as_many_values_as_points_are_expected(
-    client: legion.Client, unique: Callable[[str], str]
-) -> None:
+def test_as_many_values_as_points_are_expected(client: legion.Client, unique: Unique) -> None:
     name = unique("counts")
     client.create_if_not_already_created(name, np.zeros(4))
     with pytest.raises(pserver.errors.BadShape, match="expected 2 numbers"):
@@ -212,9 +185,7 @@ def test_a_name_that_nobody_has_created_is_said_to_be_unknown(client: legion.Cli
         client.push_full("nobody-made-it", np.zeros(1), 1, 1)
 
 
-def test_a_shape_that_does_not_fit_is_refused(
-    client: legion.Client, unique: Callable[[str], str]
-) -> None:
+def test_a_shape_that_does_not_fit_is_refused(client: legion.Client, unique: Unique) -> None:
     name = unique("shape")
     client.create_if_not_already_created(name, np.zeros((2, 3)))
     with pytest.raises(pserver.errors.BadShape, match=r"expected shape \[2,3\]; received \[3,2\]"):
@@ -237,7 +208,7 @@ def test_a_port_that_is_none_is_named(monkeypatch: pytest.MonkeyPatch, port: str
 
 
 def test_a_server_that_is_gone_is_an_error_at_the_deadline(
-    job_name: str, start_host: Callable[..., Process], broker: Broker
+    job_name: str, start_host: StartHost, broker: Broker
 ) -> None:
     host = start_host(job_name)
     ps = pserver.connect(broker.url, job=job_name, timeout=2)

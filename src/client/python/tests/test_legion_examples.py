@@ -2,65 +2,38 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
+import runpy
 import signal
 import subprocess
-import sys
-from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List
+from typing import Callable, Dict
 
 import numpy as np
 import pytest
-from serving import HANG, ROOT, Broker, clean_environment
 
 import pserver
+from programs import StartPython, output_of
+from serving import HANG, ROOT, Broker
 
 EXAMPLES = ROOT / "examples" / "python" / "legion"
 
-
-class Workers:
-    """Processes that run one example on one job."""
-
-    def __init__(self, broker: Broker, job: str) -> None:
-        self._environment = {"PSERVER_URL": broker.url, "PSERVER_JOB": job}
-        self._running: List["subprocess.Popen[str]"] = []
-
-    def start(self, script: str, rank: int, **environment: str) -> "subprocess.Popen[str]":
-        # One thread each: the workers share the cores.
-        told = {"RANK": str(rank), "OPENBLAS_NUM_THREADS": "1", **environment}
-        worker = subprocess.Popen(
-            [sys.executable, str(EXAMPLES / script)],
-            env={**clean_environment(), **self._environment, **told},
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        self._running.append(worker)
-        return worker
-
-    def end(self) -> None:
-        for worker in self._running:
-            worker.kill()
-            worker.communicate()
-
-
-def finish(worker: "subprocess.Popen[str]") -> str:
-    """What a worker has written, once it has ended well."""
-    text = worker.communicate(timeout=HANG)[0]
-    assert worker.returncode == 0
-    return text
+#: Starts a script with its rank among the workers; further variables are for the script.
+Start = Callable[..., "subprocess.Popen[str]"]
 
 
 @pytest.fixture
-def workers(broker: Broker, job: str) -> Iterator[Workers]:
-    made = Workers(broker, job)
-    yield made
-    made.end()
+def start(broker: Broker, job: str, start_python: StartPython) -> Start:
+    """Starts workers of the job."""
+    # One thread each: the workers share the cores.
+    where = {"PSERVER_URL": broker.url, "PSERVER_JOB": job, "OPENBLAS_NUM_THREADS": "1"}
+    return lambda script, rank, **variables: start_python(
+        str(EXAMPLES / script), RANK=str(rank), **where, **variables
+    )
 
 
-def test_the_first_example_moves_a_part(broker: Broker, job: str, workers: Workers) -> None:
-    runs = [finish(workers.start("example_user_script.py", rank)) for rank in range(2)]
+def test_the_first_example_moves_a_part(broker: Broker, job: str, start: Start) -> None:
+    runs = [output_of(start("example_user_script.py", rank)) for rank in range(2)]
     expected = np.full((10, 20, 30), -1, np.float32)
     expected[2:5, 2:5, 2:5] = 0
     where = np.ix_([0], [1, 4], [1, 6])
@@ -72,9 +45,9 @@ def test_the_first_example_moves_a_part(broker: Broker, job: str, workers: Worke
         assert np.array_equal(ps.pull("array"), expected)
 
 
-def test_workers_find_the_inverse_of_a_matrix(broker: Broker, job: str, workers: Workers) -> None:
-    for worker in [workers.start("matrix_inverse.py", rank) for rank in range(3)]:
-        finish(worker)
+def test_workers_find_the_inverse_of_a_matrix(broker: Broker, job: str, start: Start) -> None:
+    for worker in [start("matrix_inverse.py", rank) for rank in range(3)]:
+        output_of(worker)
     size = 4
     matrix = np.random.default_rng(1).normal(size=(size, size)) + 3 * np.eye(size)
     with pserver.connect(broker.url, job=job) as ps:
@@ -82,34 +55,28 @@ def test_workers_find_the_inverse_of_a_matrix(broker: Broker, job: str, workers:
     np.testing.assert_allclose(found, np.linalg.inv(matrix), atol=0.05)
 
 
-def digits() -> Any:
-    """The module of the example."""
-    spec = importlib.util.spec_from_file_location("legion_digits", EXAMPLES / "digits.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+Accuracy = Callable[[Broker, str], float]
 
 
 @pytest.fixture(scope="module")
-def accuracy_of() -> Callable[[Broker, str], float]:
+def accuracy_of() -> Accuracy:
     """What the parameters on the server recognize of the images that nobody trains on."""
-    module = digits()
-    images, labels = module.load_digits()
+    example = runpy.run_path(str(EXAMPLES / "digits.py"))
+    images, labels = example["load_digits"]()
     tests = len(labels) * 15 // 100
 
     def accuracy(broker: Broker, job: str) -> float:
         with pserver.connect(broker.url, job=job) as ps:
             params = ps.get_params(["W1", "b1", "W2", "b2"])
-        return float(module.accuracy(params, images[:tests], labels[:tests]))
+        return float(example["accuracy"](params, images[:tests], labels[:tests]))
 
     return accuracy
 
 
 def test_one_worker_learns_the_digits(
-    broker: Broker, job: str, workers: Workers, accuracy_of: Callable[[Broker, str], float]
+    broker: Broker, job: str, start: Start, accuracy_of: Accuracy
 ) -> None:
-    text = finish(workers.start("digits.py", 0))
+    text = output_of(start("digits.py", 0))
     told = re.fullmatch(r"accuracy (\d\.\d+)\n", text)
     assert told is not None and float(told[1]) > 0.85
     assert accuracy_of(broker, job) == pytest.approx(float(told[1]), abs=0.05)
@@ -119,21 +86,21 @@ def test_one_worker_learns_the_digits(
 def test_workers_learn_the_digits_one_late_and_one_killed(
     broker: Broker,
     job: str,
-    workers: Workers,
-    accuracy_of: Callable[[Broker, str], float],
+    start: Start,
+    accuracy_of: Accuracy,
     count: int,
 ) -> None:
     told: Dict[str, str] = {"BATCHES": str(600 // count), "legion_instances": str(count)}
-    killed = workers.start("digits.py", count, BATCHES="1000000", legion_instances=str(count))
+    killed = start("digits.py", count, BATCHES="1000000", legion_instances=str(count))
     with pserver.connect(broker.url, job=job) as ps:
         # It has created the parameters, and trains.
         ps.pull("W1", timeout=HANG)
-        started = [workers.start("digits.py", rank, **told) for rank in range(1, count)]
+        started = [start("digits.py", rank, **told) for rank in range(1, count)]
         first = ps.pull("W1")
         while np.array_equal(ps.pull("W1"), first):
             pass
         os.kill(killed.pid, signal.SIGKILL)
-    late = workers.start("digits.py", 0, **told)
+    late = start("digits.py", 0, **told)
     for worker in [*started, late]:
-        finish(worker)
+        output_of(worker)
     assert accuracy_of(broker, job) > 0.8

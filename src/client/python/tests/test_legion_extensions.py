@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Callable, Dict, Iterator
+from typing import Any, Dict
 
 import numpy as np
 import pytest
-from serving import Broker
 
 import legion
 import pserver
-
-
-@pytest.fixture
-def client(broker: Broker) -> Iterator[legion.Client]:
-    with legion.Client(ps=pserver.connect(broker.url, job=broker.job)) as made:
-        yield made
+from serving import Unique
 
 
 class SharedVariable:
@@ -33,7 +27,7 @@ class SharedVariable:
 
 
 def test_values_are_created_adopted_and_exchanged_in_place(
-    client: legion.Client, unique: Callable[[str], str]
+    client: legion.Client, unique: Unique
 ) -> None:
     w, v = unique("w"), unique("v")
     first: Dict[str, Any] = {w: np.ones(4), v: SharedVariable(np.zeros(2))}
@@ -53,9 +47,7 @@ def test_values_are_created_adopted_and_exchanged_in_place(
     assert np.array_equal(second[w], np.full(4, 1.5))
 
 
-def test_a_module_shares_its_floating_point_entries(
-    client: legion.Client, unique: Callable[[str], str]
-) -> None:
+def test_a_module_shares_its_floating_point_entries(client: legion.Client, unique: Unique) -> None:
     torch = pytest.importorskip("torch")
     module = torch.nn.Sequential()
     module.add_module(unique("bn").replace(".", "_"), torch.nn.BatchNorm1d(3))
@@ -72,9 +64,7 @@ def test_a_module_shares_its_floating_point_entries(
     }
 
 
-def test_exchanges_are_timed_in_the_log(
-    client: legion.Client, unique: Callable[[str], str]
-) -> None:
+def test_exchanges_are_timed_in_the_log(client: legion.Client, unique: Unique) -> None:
     log: Dict[str, Any] = {}
     sync = legion.SharedParamsAutoSync(
         {unique("w"): np.zeros(1)}, 1, 0, client, want_sync_timing_log=True, log=log
@@ -96,7 +86,7 @@ class FakeClock:
 
 
 def test_the_limited_rate_keeps_exchanges_to_a_share_of_the_time(
-    client: legion.Client, unique: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+    client: legion.Client, unique: Unique, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = FakeClock()
     ends = []
@@ -126,9 +116,7 @@ def test_the_limited_rate_keeps_exchanges_to_a_share_of_the_time(
 
 
 @pytest.mark.parametrize("rate", [0, -1, float("nan"), float("inf")])
-def test_a_rate_that_is_none_is_refused(
-    client: legion.Client, unique: Callable[[str], str], rate: float
-) -> None:
+def test_a_rate_that_is_none_is_refused(client: legion.Client, unique: Unique, rate: float) -> None:
     with pytest.raises(ValueError, match="maximum_rate"):
         legion.SharedParamsRateLimited({unique("w"): np.zeros(1)}, 1, 0, rate, client=client)
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Callable
 
-from serving import Broker, Process
+from serving import Broker, StartHost
 
 
 def test_a_host_of_a_job_of_its_own_serves_it(broker: Broker, job: str) -> None:
@@ -12,9 +11,7 @@ def test_a_host_of_a_job_of_its_own_serves_it(broker: Broker, job: str) -> None:
     assert broker.url.startswith("nats://127.0.0.1:")
 
 
-def test_a_host_can_be_killed_and_another_started(
-    job_name: str, start_host: Callable[..., Process]
-) -> None:
+def test_a_host_can_be_killed_and_another_started(job_name: str, start_host: StartHost) -> None:
     first = start_host(job_name)
     first.kill()
     first.kill()

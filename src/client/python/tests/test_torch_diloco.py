@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import Any, Dict, List
+from typing import Any, Dict, Iterator, List
 
 import pytest
 
@@ -21,6 +21,13 @@ cross_entropy: Any = torch.nn.functional.cross_entropy
 
 
 SYNC = ("--sync", "sync", "--trainers")
+
+
+@pytest.fixture
+def ps(new_job: NewJob) -> Iterator[pserver.Client]:
+    """The only trainer of a new job whose trainers keep step."""
+    with new_job(*SYNC, "1").connect("one") as client:
+        yield client
 
 
 def network(seed: int = 1) -> Any:
@@ -106,71 +113,66 @@ def test_trainers_agree_as_if_they_were_one_process(new_job: NewJob, rule: str) 
             torch.testing.assert_close(value, reference.weights[name].data, rtol=0, atol=1e-5)
 
 
-def test_the_servers_nesterov_is_pytorchs(new_job: NewJob) -> None:
+def test_the_servers_nesterov_is_pytorchs(ps: pserver.Client) -> None:
     """On the same pseudo-gradients, to 1e-6."""
     generator = torch.Generator().manual_seed(4)
     start = torch.randn(300, generator=generator)
     weight = nn.Parameter(start.clone())
     outer = torch.optim.SGD([weight], lr=0.7, momentum=0.9, nesterov=True)
-    with new_job(*SYNC, "1").connect("one") as ps:
-        model = nn.Module()
-        model.weight = nn.Parameter(start.clone())
-        inner = torch.optim.SGD(model.parameters(), lr=1.0)
-        with DiLoCo(ps, model, inner, sync_every=1, encoding=None):
-            for step in range(1, 31):
-                # Decays, as pseudo-gradients do: the sums stay near 1, where 1e-6 is a few ulps.
-                change = torch.randn(300, generator=generator) / (10 * step)
-                before = model.weight.detach().clone()
-                model.weight.grad = change
-                # What rounding leaves of the change is the pseudo-gradient of both.
-                weight.grad = before - (before - change)
-                inner.step()
-                outer.step()
-                torch.testing.assert_close(model.weight, weight, rtol=0, atol=1e-6)
-
-
-def test_bfloat16_rounds_only_what_is_sent(new_job: NewJob) -> None:
-    with new_job(*SYNC, "1").connect("one") as ps:
-        model = nn.Linear(40, 5)
-        before = model.weight.detach().clone()
-        inner = torch.optim.SGD(model.parameters(), lr=1.0)
-        with DiLoCo(ps, [model], inner, sync_every=1, outer=dict(optimizer="sgd", lr=1.0)):
-            change = torch.randn(5, 40)
+    model = nn.Module()
+    model.weight = nn.Parameter(start.clone())
+    inner = torch.optim.SGD(model.parameters(), lr=1.0)
+    with DiLoCo(ps, model, inner, sync_every=1, encoding=None):
+        for step in range(1, 31):
+            # Decays, as pseudo-gradients do: the sums stay near 1, where 1e-6 is a few ulps.
+            change = torch.randn(300, generator=generator) / (10 * step)
+            before = model.weight.detach().clone()
             model.weight.grad = change
+            # What rounding leaves of the change is the pseudo-gradient of both.
+            weight.grad = before - (before - change)
             inner.step()
-            sent = (before - (before - change)).bfloat16().float()
-            torch.testing.assert_close(model.weight.detach(), before - sent, rtol=0, atol=1e-6)
-            assert not torch.equal(model.weight.detach(), before - change)
+            outer.step()
+            torch.testing.assert_close(model.weight, weight, rtol=0, atol=1e-6)
 
 
-def test_steps_that_are_left_are_exchanged_at_the_end(new_job: NewJob) -> None:
+def test_bfloat16_rounds_only_what_is_sent(ps: pserver.Client) -> None:
+    model = nn.Linear(40, 5)
+    before = model.weight.detach().clone()
+    inner = torch.optim.SGD(model.parameters(), lr=1.0)
+    with DiLoCo(ps, [model], inner, sync_every=1, outer=dict(optimizer="sgd", lr=1.0)):
+        change = torch.randn(5, 40)
+        model.weight.grad = change
+        inner.step()
+        sent = (before - (before - change)).bfloat16().float()
+        torch.testing.assert_close(model.weight.detach(), before - sent, rtol=0, atol=1e-6)
+        assert not torch.equal(model.weight.detach(), before - change)
+
+
+def test_steps_that_are_left_are_exchanged_at_the_end(ps: pserver.Client) -> None:
     model = network()
     inner = torch.optim.SGD(model.parameters(), lr=0.1)
-    with new_job(*SYNC, "1").connect("one") as ps:
+    with DiLoCo(ps, [model], inner, sync_every=10) as diloco:
+        train(model, inner, 13, seed=1)
+        assert (diloco.inner_steps, diloco.outer_steps) == (3, 1)
+    assert (diloco.inner_steps, diloco.outer_steps) == (0, 2)
+    after = values(model)
+    train(model, inner, 10, seed=2)
+    assert diloco.outer_steps == 2, "nothing is counted after the end"
+    pserver.torch.sync(ps, model)
+    assert all(torch.equal(value, after[name]) for name, value in values(model).items())
+
+
+def test_a_trainer_that_fails_sends_nothing_more(ps: pserver.Client) -> None:
+    model = network()
+    inner = torch.optim.SGD(model.parameters(), lr=0.1)
+    with pytest.raises(ZeroDivisionError):
         with DiLoCo(ps, [model], inner, sync_every=10) as diloco:
-            train(model, inner, 13, seed=1)
-            assert (diloco.inner_steps, diloco.outer_steps) == (3, 1)
-        assert (diloco.inner_steps, diloco.outer_steps) == (0, 2)
-        after = values(model)
-        train(model, inner, 10, seed=2)
-        assert diloco.outer_steps == 2, "nothing is counted after the end"
-        pserver.torch.sync(ps, model)
-        assert all(torch.equal(value, after[name]) for name, value in values(model).items())
-
-
-def test_a_trainer_that_fails_sends_nothing_more(new_job: NewJob) -> None:
-    model = network()
-    inner = torch.optim.SGD(model.parameters(), lr=0.1)
-    with new_job(*SYNC, "1").connect("one") as ps:
-        with pytest.raises(ZeroDivisionError):
-            with DiLoCo(ps, [model], inner, sync_every=10) as diloco:
-                train(model, inner, 3, seed=1)
-                raise ZeroDivisionError
-        assert diloco.outer_steps == 0
-        pserver.torch.sync(ps, model)
-        assert all(
-            torch.equal(value, values(network())[name]) for name, value in values(model).items()
-        )
+            train(model, inner, 3, seed=1)
+            raise ZeroDivisionError
+    assert diloco.outer_steps == 0
+    pserver.torch.sync(ps, model)
+    begin = values(network())
+    assert all(torch.equal(value, begin[name]) for name, value in values(model).items())
 
 
 def test_an_exchange_that_failed_is_tried_again(new_job: NewJob) -> None:
@@ -194,42 +196,37 @@ def test_an_exchange_that_failed_is_tried_again(new_job: NewJob) -> None:
             torch.testing.assert_close(model[2].bias.detach(), expected, rtol=0, atol=1e-5)
 
 
-def test_frozen_parameters_and_integers_are_left_alone(new_job: NewJob) -> None:
-    job = new_job(*SYNC, "1")
+def test_frozen_parameters_and_integers_are_left_alone(ps: pserver.Client) -> None:
     model = network()
     model[0].requires_grad_(False)
     inner = torch.optim.SGD(model[2].parameters(), lr=0.1)
-    with job.connect("one") as ps:
-        with DiLoCo(ps, [model], inner, sync_every=4):
-            ps.push("0.weight", torch.ones(8, 6), 1, 1)
-            train(model, inner, 4, seed=1)
-        assert torch.equal(model[0].weight, network()[0].weight)
-        assert model[1].num_batches_tracked == 4 and ps.pull("1.num_batches_tracked") == 0
+    with DiLoCo(ps, [model], inner, sync_every=4):
+        ps.push("0.weight", torch.ones(8, 6), 1, 1)
+        train(model, inner, 4, seed=1)
+    assert torch.equal(model[0].weight, network()[0].weight)
+    assert model[1].num_batches_tracked == 4 and ps.pull("1.num_batches_tracked") == 0
 
 
-def test_half_precision_keeps_the_jobs_precision(new_job: NewJob) -> None:
+def test_half_precision_keeps_the_jobs_precision(ps: pserver.Client) -> None:
     """A rounded weight that nobody trains stays what it was in the job."""
-    job = new_job(*SYNC, "1")
     exact, rounded = nn.Linear(6, 3), nn.Linear(6, 3).bfloat16()
-    with job.connect("one") as ps:
-        pserver.torch.sync(ps, exact, optimizer="nesterov", learning_rate=0.7)
-        inner = torch.optim.SGD(rounded.parameters(), lr=0.1)
-        with DiLoCo(ps, [rounded], inner, sync_every=1):
-            rounded.bias.grad = torch.ones(3).bfloat16()
-            inner.step()
-            inner.step()
-        before = exact.weight.detach().clone()
-        pserver.torch.sync(ps, exact)
+    pserver.torch.sync(ps, exact, optimizer="nesterov", learning_rate=0.7)
+    inner = torch.optim.SGD(rounded.parameters(), lr=0.1)
+    with DiLoCo(ps, [rounded], inner, sync_every=1):
+        rounded.bias.grad = torch.ones(3).bfloat16()
+        inner.step()
+        inner.step()
+    before = exact.weight.detach().clone()
+    pserver.torch.sync(ps, exact)
     assert torch.equal(exact.weight, before) and torch.equal(rounded.weight, before.bfloat16())
     assert torch.equal(exact.bias.bfloat16(), rounded.bias)
 
 
-def test_several_fragments_go_together(new_job: NewJob) -> None:
+def test_several_fragments_go_together(ps: pserver.Client) -> None:
     fragments = [nn.Linear(3, 2), nn.Linear(2, 1)]
     inner = torch.optim.SGD([p for part in fragments for p in part.parameters()], lr=0.1)
-    with new_job(*SYNC, "1").connect("one") as ps:
-        with DiLoCo(ps, model_fragments=fragments, inner_optimizer=inner, sync_every=2):
-            names = [info.name for info in ps.list_params()]
+    with DiLoCo(ps, model_fragments=fragments, inner_optimizer=inner, sync_every=2):
+        names = [info.name for info in ps.list_params()]
     assert names == ["0.bias", "0.weight", "1.bias", "1.weight"]
 
 
@@ -246,17 +243,16 @@ def test_a_job_of_another_kind_is_refused(new_job: NewJob, flags: Any, received:
         assert ps.status().state == "uninitialized"
 
 
-def test_a_job_with_another_outer_rule_is_refused(new_job: NewJob) -> None:
+def test_a_job_with_another_outer_rule_is_refused(ps: pserver.Client) -> None:
     model = network()
     inner = torch.optim.SGD(model.parameters(), lr=0.1)
-    with new_job(*SYNC, "1").connect("one") as ps:
-        with DiLoCo(ps, [model], inner):
+    with DiLoCo(ps, [model], inner):
+        pass
+    with DiLoCo(ps, [model], inner, outer=dict(lr=0.7)):
+        pass
+    with pytest.raises(pserver.BadConfig) as caught:
+        with DiLoCo(ps, [model], inner, outer=dict(lr=0.7, momentum=0.8)):
             pass
-        with DiLoCo(ps, [model], inner, outer=dict(lr=0.7)):
-            pass
-        with pytest.raises(pserver.BadConfig) as caught:
-            with DiLoCo(ps, [model], inner, outer=dict(lr=0.7, momentum=0.8)):
-                pass
     message = str(caught.value)
     assert "updates by nesterov (lr 0.7, momentum 0.8)" in message
     assert "'0.weight' by nesterov (lr 0.7, momentum 0.9)" in message

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -14,13 +12,14 @@ torch = pytest.importorskip("torch")
 import pserver  # noqa: E402
 from pserver.torch._host_memory import HostMemory  # noqa: E402
 from pserver.torch._module_tensors import module_tensors  # noqa: E402
+from programs import run_python  # noqa: E402
 
 nn: Any = torch.nn
 
 
 def test_without_pytorch_the_import_says_what_to_do() -> None:
     program = "import sys; sys.modules['torch'] = None; import pserver.torch"
-    ended = subprocess.run([sys.executable, "-c", program], stderr=subprocess.PIPE, text=True)
+    ended = run_python(program)
     assert ended.returncode == 1
     assert "ImportError: pserver.torch: expected PyTorch 1.13 or newer" in ended.stderr
 

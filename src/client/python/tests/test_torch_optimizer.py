@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 import pserver  # noqa: E402
 import pserver.torch  # noqa: E402
-from torch_jobs import NewJob, new_job, ps, run_threads  # noqa: E402
+from torch_jobs import NewJob, has_state, new_job, ps, run_threads, state_of  # noqa: E402
 
 nn: Any = torch.nn
 cross_entropy: Any = torch.nn.functional.cross_entropy
@@ -209,13 +209,13 @@ def test_a_gradient_that_is_not_finite_changes_nothing(ps: pserver.Client) -> No
     model = network()
     pserver.torch.sync(ps, model, learning_rate=0.1)
     optimizer = pserver.torch.Optimizer(ps, model.parameters())
-    before = {name: value.clone() for name, value in model.state_dict().items()}
+    before = state_of(model)
     for parameter in model.parameters():
         parameter.grad = torch.full_like(parameter, float("nan"))
     with pytest.raises(pserver.NonFinite):
         optimizer.step()
     optimizer.pull()
-    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    assert has_state(model, before)
 
 
 def test_trainers_of_a_sync_job_step_as_one_on_all_samples(new_job: NewJob) -> None:

@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 import pserver  # noqa: E402
 import pserver.torch  # noqa: E402
 from serving import HANG  # noqa: E402
-from torch_jobs import NewJob, new_job  # noqa: E402
+from torch_jobs import NewJob, has_state, new_job, ps, run_threads, state_of  # noqa: E402
 
 nn: Any = torch.nn
 
@@ -25,15 +25,10 @@ def network(seed: int, width: int = 4) -> Any:
     return nn.Sequential(nn.Linear(3, width), nn.BatchNorm1d(width), nn.Linear(width, 2))
 
 
-def same(first: Any, second: Any) -> bool:
-    one, other = first.state_dict(), second.state_dict()
-    return list(one) == list(other) and all(torch.equal(one[name], other[name]) for name in one)
-
-
 def test_trainers_that_begin_at_once_get_the_values_of_one(new_job: NewJob) -> None:
     job = new_job()
     models = [network(seed) for seed in range(4)]
-    given = [{name: value.clone() for name, value in each.state_dict().items()} for each in models]
+    given = [state_of(model) for model in models]
     selected: List[int] = []
 
     def begin(place: int) -> None:
@@ -41,27 +36,20 @@ def test_trainers_that_begin_at_once_get_the_values_of_one(new_job: NewJob) -> N
             if pserver.torch.sync(ps, models[place], optimizer="adam", learning_rate=0.1):
                 selected.append(place)
 
-    threads = [threading.Thread(target=begin, args=(place,)) for place in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(HANG)
+    run_threads(begin, 4)
     assert len(selected) == 1
-    for model in models:
-        state = model.state_dict()
-        assert all(torch.equal(state[name], value) for name, value in given[selected[0]].items())
+    assert all(has_state(model, given[selected[0]]) for model in models)
 
 
-def test_the_job_holds_the_names_of_state_dict(new_job: NewJob) -> None:
+def test_the_job_holds_the_names_of_state_dict(ps: pserver.Client) -> None:
     model = network(1).double()
-    with new_job().connect("one") as ps:
-        pserver.torch.sync(ps, model, learning_rate=0.1)
-        infos = {info.name: info for info in ps.list_params()}
-        state = model.state_dict()
-        assert sorted(infos) == sorted(state)
-        for name, tensor in state.items():
-            assert infos[name].shape == tuple(tensor.shape)
-            np.testing.assert_array_equal(ps.pull(name), tensor.numpy())
+    pserver.torch.sync(ps, model, learning_rate=0.1)
+    infos = {info.name: info for info in ps.list_params()}
+    state = model.state_dict()
+    assert sorted(infos) == sorted(state)
+    for name, tensor in state.items():
+        assert infos[name].shape == tuple(tensor.shape)
+        np.testing.assert_array_equal(ps.pull(name), tensor.numpy())
 
 
 def test_a_late_trainer_gets_what_is_there_by_then(new_job: NewJob) -> None:
@@ -98,65 +86,58 @@ def test_a_selected_trainer_that_dies_is_replaced(new_job: NewJob) -> None:
     assert torch.equal(model[0].weight, before)
 
 
-def test_every_tensor_that_does_not_fit_is_named(new_job: NewJob) -> None:
-    job = new_job()
-    with job.connect("one") as ps:
-        pserver.torch.sync(ps, network(1, width=4))
-        wider = network(2, width=5)
-        before = {name: value.clone() for name, value in wider.state_dict().items()}
-        with pytest.raises(pserver.BadShape) as caught:
-            pserver.torch.sync(ps, wider)
-        for name in ("0.weight", "0.bias", "1.running_var", "2.weight"):
-            assert f"'{name}'" in str(caught.value)
-        assert "2.bias" not in str(caught.value)
-        assert "(4, 3) in the job, (5, 3) in the module" in str(caught.value)
-        assert all(torch.equal(value, before[name]) for name, value in wider.state_dict().items())
-        with pytest.raises(pserver.BadDtype, match="float32 in the job, float64 in the module"):
-            pserver.torch.sync(ps, network(1).double())
-        with pytest.raises(pserver.UnknownParameter, match="'3.bias' is not in the job"):
-            pserver.torch.sync(ps, network(1).append(nn.Linear(2, 1)))
+def test_every_tensor_that_does_not_fit_is_named(ps: pserver.Client) -> None:
+    pserver.torch.sync(ps, network(1, width=4))
+    wider = network(2, width=5)
+    before = state_of(wider)
+    with pytest.raises(pserver.BadShape) as caught:
+        pserver.torch.sync(ps, wider)
+    for name in ("0.weight", "0.bias", "1.running_var", "2.weight"):
+        assert f"'{name}'" in str(caught.value)
+    assert "2.bias" not in str(caught.value)
+    assert "(4, 3) in the job, (5, 3) in the module" in str(caught.value)
+    assert has_state(wider, before)
+    with pytest.raises(pserver.BadDtype, match="float32 in the job, float64 in the module"):
+        pserver.torch.sync(ps, network(1).double())
+    with pytest.raises(pserver.UnknownParameter, match="'3.bias' is not in the job"):
+        pserver.torch.sync(ps, network(1).append(nn.Linear(2, 1)))
 
 
-def test_half_precision_is_held_as_float32(new_job: NewJob) -> None:
-    job = new_job()
+def test_half_precision_is_held_as_float32(ps: pserver.Client) -> None:
     model, other = network(1).bfloat16(), network(2)
-    with job.connect("one") as ps:
-        pserver.torch.sync(ps, model)
-        assert ps.pull("0.weight").dtype == np.float32
-        pserver.torch.sync(ps, other)
-    assert same(other.bfloat16(), model)
+    pserver.torch.sync(ps, model)
+    assert ps.pull("0.weight").dtype == np.float32
+    pserver.torch.sync(ps, other)
+    assert has_state(other.bfloat16(), model.state_dict())
 
 
-def test_each_parameter_can_have_a_configuration_of_its_own(new_job: NewJob) -> None:
+def test_each_parameter_can_have_a_configuration_of_its_own(ps: pserver.Client) -> None:
     model = network(1)
-    before = {name: value.clone() for name, value in model.state_dict().items()}
+    before = state_of(model)
 
     def config(name: str, tensor: Any) -> Any:
         return {"optimizer": "sgd", "learning_rate": 1.0 if tensor.dim() > 1 else 2.0}
 
-    with new_job().connect("one") as ps:
-        pserver.torch.sync(ps, model, config)
-        names = ["0.weight", "0.bias"]
-        ps.send_grads({name: np.ones(before[name].shape, np.float32) for name in names})
-        pserver.torch.sync(ps, model)
+    pserver.torch.sync(ps, model, config)
+    names = ["0.weight", "0.bias"]
+    ps.send_grads({name: np.ones(before[name].shape, np.float32) for name in names})
+    pserver.torch.sync(ps, model)
     assert torch.equal(model[0].weight, before["0.weight"] - 1)
     assert torch.equal(model[0].bias, before["0.bias"] - 2)
 
 
-def test_buffers_are_given_to_the_job_when_asked(new_job: NewJob) -> None:
-    job = new_job()
+def test_buffers_are_given_to_the_job_when_asked(ps: pserver.Client) -> None:
     model, other = network(1), network(2)
-    with job.connect("one") as ps:
-        pserver.torch.sync(ps, model)
-        for _ in range(3):
-            model(torch.randn(8, 3))
-        pserver.torch.push_buffers(ps, model)
-        pserver.torch.sync(ps, other)
-        assert same(other, model) and other[1].num_batches_tracked == 3
-        mean = model[1].running_mean.clone()
-        model[1].running_mean.fill_(1)
-        pserver.torch.push_buffers(ps, model, weight=0.25)
-        pserver.torch.sync(ps, other)
+    pserver.torch.sync(ps, model)
+    for _ in range(3):
+        model(torch.randn(8, 3))
+    pserver.torch.push_buffers(ps, model)
+    pserver.torch.sync(ps, other)
+    assert has_state(other, model.state_dict()) and other[1].num_batches_tracked == 3
+    mean = model[1].running_mean.clone()
+    model[1].running_mean.fill_(1)
+    pserver.torch.push_buffers(ps, model, weight=0.25)
+    pserver.torch.sync(ps, other)
     torch.testing.assert_close(other[1].running_mean, 0.75 * mean + 0.25)
 
 
@@ -169,4 +150,4 @@ def test_a_saved_model_is_the_modules(new_job: NewJob) -> None:
     saved = np.load(job.models / "model.npz")
     other = network(2)
     other.load_state_dict({name: torch.from_numpy(saved[name]) for name in saved.files})
-    assert same(other, model)
+    assert has_state(other, model.state_dict())

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import struct
-from typing import Any, Callable, Iterator
+from typing import Any, Callable
 
 import numpy as np
 import pytest
 
 import pserver
 from legion.points import Points
-from serving import ROOT, Broker
+from serving import ROOT, Broker, Unique
 
 VECTORS = ROOT / "test" / "vectors"
 PARTS = ROOT / "test" / "fixtures" / "parts"
@@ -19,12 +19,6 @@ PARTS = ROOT / "test" / "fixtures" / "parts"
 
 def read(name: str) -> Any:
     return json.loads((VECTORS / name).read_text())
-
-
-@pytest.fixture(scope="module")
-def ps(broker: Broker) -> Iterator[pserver.Client]:
-    with pserver.connect(broker.url, job=broker.job) as client:
-        yield client
 
 
 def test_names(ps: pserver.Client) -> None:
@@ -68,7 +62,7 @@ def test_ids_and_jobs(broker: Broker) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["bfloat16", "float16"])
-def test_encodings(ps: pserver.Client, unique: Callable[[str], str], encoding: Any) -> None:
+def test_encodings(ps: pserver.Client, unique: Unique, encoding: Any) -> None:
     vectors = read("encodings.json")
     bits = {each["hex"]: each[encoding] for each in vectors["decoded"]}
     cases = vectors["encoded"]
@@ -140,7 +134,7 @@ def tensor(vector: Any) -> Any:
 
 
 @pytest.mark.parametrize("path", sorted(PARTS.glob("*.json")), ids=lambda path: str(path.stem))
-def test_parts(ps: pserver.Client, unique: Callable[[str], str], path: Any) -> None:
+def test_parts(ps: pserver.Client, unique: Unique, path: Any) -> None:
     dtype = np.dtype(path.stem)
     for array in json.loads(path.read_text())["arrays"]:
         name = unique("part")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
-from typing import Callable, Dict, Iterator, List, NamedTuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple
 
 import pytest
 
 import pserver
-from serving import HANG, Broker, Process, clean_environment
+from serving import HANG, Broker, StartHost
 
 #: A broker has room for many jobs of this size.
 _SMALL = ("--shards", "2", "--journal-limit", "32MiB", "--retain", "8MiB")
@@ -25,10 +25,9 @@ class Job(NamedTuple):
     def connect(self, trainer: str) -> pserver.Client:
         return pserver.connect(self.url, job=self.name, trainer=trainer, timeout=HANG)
 
-    def environment(self, trainer: str) -> Dict[str, str]:
-        """The variables that lead a process to the job, as this trainer."""
-        own = {"PSERVER_URL": self.url, "PSERVER_JOB": self.name, "PSERVER_TRAINER": trainer}
-        return {**clean_environment(), **own}
+    def variables(self, trainer: str) -> Dict[str, str]:
+        """The environment that leads a process to the job, as this trainer."""
+        return {"PSERVER_URL": self.url, "PSERVER_JOB": self.name, "PSERVER_TRAINER": trainer}
 
 
 #: Makes the job of a test; takes flags of `pserver host`, as how its trainers keep step.
@@ -36,9 +35,7 @@ NewJob = Callable[..., Job]
 
 
 @pytest.fixture
-def new_job(
-    broker: Broker, job_name: str, models: Path, start_host: Callable[..., Process]
-) -> NewJob:
+def new_job(broker: Broker, job_name: str, models: Path, start_host: StartHost) -> NewJob:
     """Makes a job with one host, which ends with the test."""
 
     def start(*flags: str) -> Job:
@@ -53,6 +50,17 @@ def ps(new_job: NewJob) -> Iterator[pserver.Client]:
     """The only trainer of a new job, whose trainers do not keep step."""
     with new_job().connect("one") as client:
         yield client
+
+
+def state_of(module: Any) -> Dict[str, Any]:
+    """A copy of a module's parameters and buffers."""
+    return {name: value.clone() for name, value in module.state_dict().items()}
+
+
+def has_state(module: Any, state: Dict[str, Any]) -> bool:
+    """Whether these are the module's parameters and buffers, bit by bit."""
+    found = module.state_dict()
+    return list(found) == list(state) and all(found[name].equal(state[name]) for name in state)
 
 
 def run_threads(work: Callable[[int], None], count: int) -> None:
