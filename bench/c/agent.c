@@ -1,4 +1,4 @@
-/* Programs that the benchmark drives by lines. */
+/* Reads commands of the benchmark and writes their answers. */
 #include "agent.h"
 
 #include <stdarg.h>

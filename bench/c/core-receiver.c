@@ -1,4 +1,4 @@
-/* Receives from core NATS and reports to the sender, four times a window, how much it has. */
+/* Receives from core NATS and reports to the sender, four times in each window, how many messages it has. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -20,11 +20,11 @@ static void on_message(natsConnection *from, natsSubscription *subscription, nat
   if (quarter > 1 && count % quarter != 0) return;
   char text[24];
   int length = snprintf(text, sizeof text, "%llu", (unsigned long long)count);
-  /* A report that is lost makes the sender wait until it gives up. */
+  /* Not checked: if a report is lost, the sender notices by its time limit. */
   natsConnection_Publish(from, reports, text, length);
 }
 
-/** URL, subject. */
+/** Connects and subscribes. Arguments: URL, subject. */
 static bool open_receiver(char **arguments, struct answer *answer) {
   natsSubscription *subscription = NULL;
   snprintf(reports, sizeof reports, "%s.received", arguments[1]);
@@ -37,7 +37,7 @@ static bool open_receiver(char **arguments, struct answer *answer) {
   return nats_is_ok(status, "open", answer);
 }
 
-/** How many messages to wait for; ms of the last. Counts anew afterwards. */
+/** Argument: number of messages to wait for. Answer: time of the last in ms. The next count begins at 0. */
 static bool last(char **arguments, struct answer *answer) {
   double last_ms;
   if (!counter_wait(&received, strtoull(arguments[0], NULL, 10), &last_ms)) {

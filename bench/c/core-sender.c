@@ -19,7 +19,7 @@ static void on_report(natsConnection *from, natsSubscription *subscription, nats
   natsMsg_Destroy(message);
 }
 
-/** URL, subject. */
+/** Connects. Arguments: URL, subject. */
 static bool open_sender(char **arguments, struct answer *answer) {
   char reports[sizeof target + 16];
   natsSubscription *subscription = NULL;
@@ -42,7 +42,7 @@ static bool send_for(struct payloads *payloads, double duration_ms, struct answe
   while (messages == 0 || machine_ms() - start_ms < duration_ms) {
     uint64_t reported = messages < window ? 0 : messages - window + 1;
     if (!counter_wait(&received, reported, &raised_ms)) {
-      return refuse(answer, "the receiver is silent after %llu messages",
+      return refuse(answer, "the receiver reports nothing after %llu messages",
                     (unsigned long long)messages);
     }
     natsStatus status = natsConnection_Publish(connection, target, payloads_next(payloads),
@@ -54,7 +54,10 @@ static bool send_for(struct payloads *payloads, double duration_ms, struct answe
   return nats_is_ok(natsConnection_Flush(connection), "flush", answer);
 }
 
-/** Bytes of a message, bytes of the array that they are cut from, ms; messages, ms of the first. */
+/**
+ * Publishes for a time. Arguments: bytes of a message, bytes of the array that messages are cut from,
+ * duration in ms. Answer: number of messages, time of the first in ms.
+ */
 static bool run(char **arguments, struct answer *answer) {
   struct payloads payloads;
   if (!payloads_init(&payloads, strtoull(arguments[0], NULL, 10),

@@ -1,4 +1,4 @@
-/* Counts of messages between threads. */
+/* Counts messages in one thread for another one that waits. */
 #include "counter.h"
 
 #include <time.h>
@@ -25,7 +25,7 @@ uint64_t counter_add(struct counter *counter) {
 bool counter_wait(struct counter *counter, uint64_t value, double *raised_ms) {
   struct timespec until;
   clock_gettime(CLOCK_REALTIME, &until);
-  until.tv_sec += PATIENCE_MS / 1000;
+  until.tv_sec += WAIT_MAX_MS / 1000;
   int error = 0;
   pthread_mutex_lock(&counter->lock);
   while (counter->value < value && error == 0) {

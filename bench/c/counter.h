@@ -5,15 +5,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** Longer than anything that is measured. */
-#define PATIENCE_MS 60000
+/** Time limit of waits, longer than anything that is measured. */
+#define WAIT_MAX_MS 60000
 
 /** A count that one thread raises and another waits for. */
 struct counter {
   pthread_mutex_t lock;
   pthread_cond_t raised;
   uint64_t value;
-  /** When it was raised last. */
+  /** When it was last set or raised, by machine_ms(). */
   double raised_ms;
 };
 
@@ -21,10 +21,10 @@ struct counter {
 
 void counter_set(struct counter *counter, uint64_t value);
 
-/** Its value, one higher than it was. */
+/** Adds one; returns the new value. */
 uint64_t counter_add(struct counter *counter);
 
-/** Waits until it is `value` or more, and tells when it was raised last. False after a minute. */
+/** Waits until it is `value` or more; gives the time it was last raised. False after WAIT_MAX_MS. */
 bool counter_wait(struct counter *counter, uint64_t value, double *raised_ms);
 
 #endif

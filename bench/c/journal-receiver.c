@@ -8,13 +8,13 @@
 
 #define CONSUMER "reader"
 #define INBOX "bench.journal-receiver"
-/** Bytes asked for ahead: what a host allows each of its connections. */
+/** Bytes requested ahead: as many as a host allows each of its connections. */
 #define CREDIT_BYTES ((size_t)32 * 1024 * 1024)
 
 static natsConnection *connection;
 static natsSubscription *subscription;
 static char requests[160];
-/** Messages asked for at a time; two such requests are under way. */
+/** Messages of one request; two requests are open at a time. */
 static uint64_t batch;
 static struct counter received = COUNTER_INITIALIZER;
 
@@ -32,11 +32,11 @@ static void on_message(natsConnection *from, natsSubscription *of, natsMsg *mess
   const char *reply = natsMsg_GetReply(message);
   bool is_of_stream = reply != NULL && strncmp(reply, "$JS.ACK.", 8) == 0;
   natsMsg_Destroy(message);
-  /* What is not asked for, or is refused, will be missing at the end. */
+  /* Not checked: if a request fails, messages are missing at the end. */
   if (is_of_stream && counter_add(&received) % batch == 0) ask_for_more();
 }
 
-/** URL. */
+/** Connects. Argument: URL. */
 static bool open_receiver(char **arguments, struct answer *answer) {
   return nats_is_ok(natsConnection_ConnectTo(&connection, arguments[0]), "open", answer);
 }
@@ -58,7 +58,7 @@ static natsStatus make_stream(jsCtx *js, const char *stream, const char *subject
   return status == NATS_OK ? js_AddConsumer(NULL, js, stream, &consumer, NULL, NULL) : status;
 }
 
-/** Makes a stream anew and starts to read it: its name, its subject, bytes of its messages. */
+/** Makes a stream and starts to read it. Arguments: its name, its subject, bytes of a message. */
 static bool read_stream(char **arguments, struct answer *answer) {
   jsCtx *js = NULL;
   uint64_t messages = CREDIT_BYTES / 2 / strtoull(arguments[2], NULL, 10);
@@ -78,7 +78,7 @@ static bool read_stream(char **arguments, struct answer *answer) {
   return nats_is_ok(status, "read", answer);
 }
 
-/** How many messages to wait for, and the stream, which is deleted afterwards; ms of the last. */
+/** Arguments: number of messages to wait for, stream to delete then. Answer: time of the last in ms. */
 static bool last(char **arguments, struct answer *answer) {
   double last_ms;
   jsCtx *js = NULL;

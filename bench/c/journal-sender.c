@@ -1,4 +1,4 @@
-/* Publishes to a stream, with a window of bytes without a PubAck. */
+/* Publishes to a stream; the bytes without a PubAck stay within the window. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static void on_refused(jsCtx *js, jsPubAckErr *error, void *closure) {
   counter_add(&refused);
 }
 
-/** URL. */
+/** Connects. Argument: URL. */
 static bool open_sender(char **arguments, struct answer *answer) {
   return nats_is_ok(natsConnection_ConnectTo(&connection, arguments[0]), "open", answer);
 }
@@ -33,13 +33,16 @@ static natsStatus send_for(jsCtx *js, const char *subject, struct payloads *payl
   }
   jsPubOptions options;
   jsPubOptions_Init(&options);
-  options.MaxWait = PATIENCE_MS;
+  options.MaxWait = WAIT_MAX_MS;
   if (status == NATS_OK) status = js_PublishAsyncComplete(js, &options);
   snprintf(answer->text, sizeof answer->text, "%llu %.6f", (unsigned long long)messages, start_ms);
   return status;
 }
 
-/** Subject, bytes of a message and of the array it is cut from, ms; messages, ms of the first. */
+/**
+ * Publishes for a time. Arguments: subject, bytes of a message, bytes of the array that messages are cut
+ * from, duration in ms. Answer: number of messages, time of the first in ms.
+ */
 static bool run(char **arguments, struct answer *answer) {
   struct payloads payloads;
   if (!payloads_init(&payloads, strtoull(arguments[1], NULL, 10),
@@ -50,7 +53,7 @@ static bool run(char **arguments, struct answer *answer) {
   jsOptions options;
   jsOptions_Init(&options);
   options.PublishAsync.MaxPending = (int64_t)payloads_window(&payloads);
-  options.PublishAsync.StallWait = PATIENCE_MS;
+  options.PublishAsync.StallWait = WAIT_MAX_MS;
   options.PublishAsync.ErrHandler = on_refused;
   natsStatus status = natsConnection_JetStream(&js, connection, &options);
   if (status == NATS_OK) {

@@ -1,4 +1,4 @@
-/* What the raw measurements send. */
+/* Messages of the measurements without this project's client. */
 #include "payloads.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@ bool payloads_init(struct payloads *payloads, size_t bytes, size_t source_bytes)
   *payloads = (struct payloads){.bytes = bytes, .source_bytes = messages * bytes};
   payloads->source = malloc(payloads->source_bytes);
   if (payloads->source == NULL) return false;
-  /* Filled: pages that nobody has written to are all one page. */
+  /* Filled, because pages that were never written to share one page of memory. */
   memset(payloads->source, 1, payloads->source_bytes);
   return true;
 }

@@ -5,12 +5,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Bytes under way at one time: what the clients of a job allow, too. */
+/** Bytes in flight at a time; the clients of a job have the same limit by default. */
 #define WINDOW_BYTES ((size_t)16 * 1024 * 1024)
 
 /**
- * The messages of a raw measurement: pieces of one array, one after the other and again from its
- * beginning, so that as many bytes are read from memory as a trainer or host would read.
+ * The messages of a measurement without this project's client: ranges of one array, in order and then from its
+ * beginning again, so that as many bytes are read from memory as a trainer or host would read.
  */
 struct payloads {
   uint8_t *source;
@@ -19,13 +19,13 @@ struct payloads {
   size_t at;
 };
 
-/** Messages of `bytes` out of at least `source_bytes`. False if there is no memory. */
+/** Makes messages of `bytes` from an array of at least `source_bytes`. False if memory is short. */
 bool payloads_init(struct payloads *payloads, size_t bytes, size_t source_bytes);
 
-/** The next message; it stays the array's. */
+/** The next message, in memory of the array. */
 const uint8_t *payloads_next(struct payloads *payloads);
 
-/** How many messages the window holds, one at least. */
+/** How many messages fit into the window; at least 1. */
 size_t payloads_window(const struct payloads *payloads);
 
 void payloads_release(struct payloads *payloads);

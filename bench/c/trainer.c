@@ -9,29 +9,29 @@
 
 #define PARAMETERS_MAX 256
 #define NAME_BYTES 64
-/** Passes over the model at one time: none waits for the end of another. */
+/** Threads that pass over the model at the same time. */
 #define PASSES 2
 #define TIMEOUT_MS 100000
 
-/** Parameters of one shape, as a model is benchmarked. */
+/** A model of parameters of one shape. */
 struct model {
   size_t parameters;
   char names[PARAMETERS_MAX][NAME_BYTES];
-  /** Small values of both signs, none of them denormal. */
+  /** The values that are pushed: small, of both signs, none of them denormal. */
   pserver_tensor value;
-  /** What is read into, pull after pull, as a training loop does. */
+  /** The memory of each thread that pulls read into, every time the same, as in a training loop. */
   uint8_t *targets[PASSES];
 };
 
 struct work;
 
-/** One pass over the model, of which `answer` says why it failed. */
+/** Makes one pass over the model; if it returns false, `answer` of the work says why. */
 typedef bool pass(struct work *work);
 
-/** What one thread does, and how often it has done it. */
+/** The work of one thread. */
 struct work {
   pass *pass;
-  /** What a pull reads into. */
+  /** Memory that a pull reads into. */
   uint8_t *target;
   double start_ms;
   double duration_ms;
@@ -41,7 +41,7 @@ struct work {
 };
 
 static pserver_client *client;
-/** Made once, not for each run: filling it takes time, too. */
+/** Made once and not for each run, because filling it takes time. */
 static struct model model;
 
 static bool is_done(pserver_status status, const char *what, struct answer *answer) {
@@ -72,7 +72,7 @@ static void release_model(void) {
   model = (struct model){0};
 }
 
-/** Filled: pages that nobody has written to are all one page. */
+/** Fills it, because pages that were never written to share one page of memory. */
 static bool allocate_model(struct answer *answer) {
   size_t bytes = model.parameters * model.value.bytes;
   float *values = model.value.data = malloc(model.value.bytes);
@@ -88,7 +88,7 @@ static bool allocate_model(struct answer *answer) {
   return true;
 }
 
-/** Prefix of the names, number of parameters, shape. */
+/** Makes the model. Arguments: prefix of the names, number of parameters, shape. */
 static bool read_model(char **arguments, struct answer *answer) {
   release_model();
   size_t parameters = strtoull(arguments[1], NULL, 10);
@@ -102,7 +102,7 @@ static bool read_model(char **arguments, struct answer *answer) {
   return allocate_model(answer);
 }
 
-/** URL, job, trainer. */
+/** Connects. Arguments: URL, job, trainer. */
 static bool open_trainer(char **arguments, struct answer *answer) {
   pserver_options options;
   pserver_options_init(&options);
@@ -113,7 +113,7 @@ static bool open_trainer(char **arguments, struct answer *answer) {
   return is_done(pserver_connect(&options, &client), "open", answer);
 }
 
-/** Creates the parameters of a model unless they exist, for the runs to come. */
+/** Creates the parameters of a model unless they exist; further commands use this model. */
 static bool create(char **arguments, struct answer *answer) {
   const pserver_config config = {.text = "{\"learningRate\":0.001}"};
   bool is_ok = read_model(arguments, answer);
@@ -157,7 +157,7 @@ static bool pull(struct work *work) {
   return is_done(status, "pull", &work->answer);
 }
 
-/** The library allocates what is read into. */
+/** Pulls into memory that the library allocates. */
 static bool pull_new(struct work *work) {
   const char *names[PARAMETERS_MAX];
   pserver_tensor found[PARAMETERS_MAX] = {0};
@@ -169,7 +169,7 @@ static bool pull_new(struct work *work) {
   return is_ok;
 }
 
-/** By the name of an operation, what makes one pass over the model. */
+/** The function of an operation, by its name. NULL if there is none. */
 static pass *find_operation(const char *name, struct answer *answer) {
   static const struct {
     const char *name;
@@ -217,7 +217,7 @@ static bool run_passes(pass *run, double duration_ms, struct answer *answer) {
   return true;
 }
 
-/** Operation, ms; bytes that were moved, ms of the beginning and of the end. */
+/** Makes passes for a time. Arguments: operation, ms. Answer: bytes moved, begin and end in ms. */
 static bool run(char **arguments, struct answer *answer) {
   pass *operation = find_operation(arguments[0], answer);
   if (operation == NULL) return false;
@@ -225,7 +225,7 @@ static bool run(char **arguments, struct answer *answer) {
   return run_passes(operation, strtod(arguments[1], NULL), answer);
 }
 
-/** Operation, how often; ms of the beginning and of the end. One after the other in one thread. */
+/** Makes passes in one thread. Arguments: operation, how many. Answer: begin and end in ms. */
 static bool repeat(char **arguments, struct answer *answer) {
   struct work work = {.pass = find_operation(arguments[0], answer), .target = model.targets[0]};
   if (work.pass == NULL) return false;

@@ -1,7 +1,7 @@
-"""Trains with the Python client as bench/c/trainer.c does with the C library, driven by lines.
+"""Trains with the Python client, as bench/c/trainer.c does with the C library.
 
-Each line of the input is a command with blanks between its words; each is answered by a line, ``ok`` and
-values or ``error`` and why.
+It reads commands from standard input, one in each line, with blanks between its words, and answers each
+with a line: ``ok`` and values, or ``error`` and the reason.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 import pserver
 
-#: Passes over the model at one time, the first in the main thread: none waits for the end of another.
+#: Threads that pass over the model at the same time; the first is the main thread.
 PASSES = 2
 TIMEOUT = 100.0
 
@@ -27,9 +27,9 @@ class Model:
     """Parameters of one shape."""
 
     names: List[str]
-    #: What is pushed: small values of both signs, none of them denormal.
+    #: The values that are pushed: small, of both signs, none of them denormal.
     value: pserver.Array
-    #: What is read into, pull after pull, as a training loop does.
+    #: The arrays of each thread that pulls read into, every time the same, as in a training loop.
     targets: List[Dict[str, pserver.Array]]
 
 
@@ -44,13 +44,13 @@ class Trainer:
         return ""
 
     def create(self, prefix: str, parameters: str, shape: str) -> str:
-        """Creates the parameters of a model unless they exist, for the runs to come."""
+        """Creates the parameters of a model unless they exist; further commands use this model."""
         sides = [int(side) for side in shape.split(",")]
         numbers = np.arange(np.prod(sides), dtype=np.uint64) * np.uint64(2654435761)
         value = ((numbers % np.uint64(2001)).astype(np.float32) - np.float32(1000.5)) / 1e6
         value = value.astype(np.float32).reshape(sides)
         names = [f"{prefix}.{i}" for i in range(int(parameters))]
-        # Filled: pages that nobody has written to are all one page.
+        # Filled, because pages that were never written to share one page of memory.
         targets = [{name: np.ones_like(value) for name in names} for _ in range(PASSES)]
         for name in names:
             self.ps.create_if_not_already_created(name, value, learning_rate=0.001)
@@ -58,7 +58,7 @@ class Trainer:
         return ""
 
     def run(self, operation: str, duration_ms: str) -> str:
-        """Bytes that were moved, ms of the beginning and of the end."""
+        """Makes passes for so long; answers the bytes moved, and when it began and ended in ms."""
         counts = [0] * PASSES
         start = time.monotonic()
 
@@ -76,7 +76,7 @@ class Trainer:
         make_passes(0)
         for thread in others:
             thread.join()
-        # A thread that has failed has told its error on stderr.
+        # The thread that has failed has written its error to stderr.
         if 0 in counts:
             raise RuntimeError("a thread has failed")
         end = time.monotonic()
@@ -84,7 +84,7 @@ class Trainer:
         return f"{moved} {start * 1e3:.6f} {end * 1e3:.6f}"
 
     def repeat(self, operation: str, count: str, thread: str) -> str:
-        """Ms of the beginning and of the end of so many passes, in the ``main`` thread or ``another``."""
+        """Makes so many passes in the ``main`` thread or ``another``; answers when it began and ended in ms."""
         times: List[float] = []
 
         def make_passes() -> None:
@@ -104,7 +104,7 @@ class Trainer:
         return f"{start * 1e3:.6f} {end * 1e3:.6f}"
 
     def _operation(self, name: str, number: int) -> Callable[[], object]:
-        """What makes one pass over the model, the ``number``-th at the same time."""
+        """The function that makes one pass over the model in the thread of this number."""
         ps, model = self.ps, self.model
         if name == "pull":
             return lambda: ps.get_params(model.names, out=model.targets[number])
@@ -122,8 +122,8 @@ class Trainer:
 
 
 def main() -> None:
-    """Runs the commands that come until the input ends."""
-    # Ctrl-C is for the benchmark, too: this ends at once, without a word, as the programs in C do.
+    """Runs commands until the input ends."""
+    # Ctrl-C also reaches the benchmark, which reports it; this program ends silently, as those in C do.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     trainer = Trainer()
     for line in sys.stdin:

@@ -1,4 +1,4 @@
-"""What the tests share: a broker with a job, jobs of their own, and settings of hypothesis."""
+"""Fixtures of all tests: a broker with a job, further jobs, programs; and settings of hypothesis."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def pytest_report_header() -> list[str]:
 
 
 def pytest_configure() -> None:
-    """Sees to it that `make test` tests the wheel, and not the sources."""
+    """Fails unless `make test` tests the installed wheel, not the sources."""
     if os.environ.get("PSERVER_TEST_INSTALLED") and sys.prefix not in str(pserver.__file__):
         raise pytest.UsageError(
             f"expected pserver below {sys.prefix}; it was imported from {pserver.__file__}"
@@ -37,7 +37,7 @@ def pytest_configure() -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A skipped test of `make test` is one that nothing runs."""
+    """Fails `make test` if it has skipped a test, because nothing else runs that test."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if os.environ.get("PSERVER_TEST_INSTALLED") and reporter and reporter.stats.get("skipped"):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
@@ -45,7 +45,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _no_server_outside() -> None:
-    """A test meets only servers that it names."""
+    """Removes the variables that could lead a test to another server than its own."""
     for name in set(os.environ) - set(clean_environment()):
         del os.environ[name]
 
@@ -73,7 +73,7 @@ def client(ps: pserver.Client) -> legion.Client:
 
 @pytest.fixture(scope="session")
 def uninitialized(broker: Broker) -> Iterator[str]:
-    """A job that never becomes ready, so that reads of what nobody has made wait."""
+    """A job that nobody initializes, so that reads of unknown parameters wait."""
     host = broker.host("uninitialized")
     yield "uninitialized"
     host.stop()
@@ -93,7 +93,7 @@ def unique() -> Unique:
 
 @pytest.fixture
 def start_host(broker: Broker) -> Iterator[StartHost]:
-    """Starts hosts of a job, `start_host(job, *options)`; they end with the test."""
+    """Starts hosts of a job, `start_host(job, *options)`, which are killed at the end of the test."""
     hosts: list[Process] = []
 
     def start(job: str, *options: str) -> Process:
@@ -107,7 +107,7 @@ def start_host(broker: Broker) -> Iterator[StartHost]:
 
 @pytest.fixture
 def job(job_name: str, start_host: StartHost) -> str:
-    """A job of its own with one host, async; for others call `start_host` with `job_name`."""
+    """A new `async` job with one host. For jobs of other kinds call `start_host` with `job_name`."""
     start_host(job_name)
     return job_name
 
@@ -132,5 +132,5 @@ def start_python() -> Iterator[StartPython]:
 
 @pytest.fixture
 def models(broker: Broker, job_name: str) -> Path:
-    """Where the hosts of `job_name` save models."""
+    """The directory where the hosts of `job_name` save models."""
     return broker.directory / "models" / job_name

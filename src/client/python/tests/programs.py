@@ -1,4 +1,4 @@
-"""Programs in Python that tests run as processes of their own."""
+"""Python programs that tests run as separate processes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def output_of(process: subprocess.Popen[str]) -> str:
 
 def run_python(program: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Runs a program to its end, with this Python and the modules that it finds; `variables` are added to
-    the environment. Warnings of what was not closed are shown."""
+    the environment. Warns on standard error of objects that were not closed."""
     return subprocess.run(
         [sys.executable, "-X", "dev", "-c", program, *arguments],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **variables},
@@ -34,7 +34,7 @@ def run_python(program: str, *arguments: str, **variables: str) -> subprocess.Co
 
 
 def until(holds: Callable[[], bool]) -> None:
-    """Waits until a condition holds; fails if it does not before long."""
+    """Waits until a condition holds; fails after HANG seconds."""
     deadline = time.monotonic() + HANG
     while not holds():
         assert time.monotonic() < deadline, "waited in vain"

@@ -15,10 +15,10 @@ ROOT = Path(__file__).resolve().parents[4]
 
 COMMAND = ROOT / "dist" / "cli" / "main.js"
 
-#: Only a hang lasts so long, in seconds.
+#: Seconds after which a wait is taken for a hang.
 HANG = 400.0
 
-#: What would lead a test to another server than its own.
+#: Beginnings of variables that could lead a test to another server than its own.
 _OUTSIDE = ("PSERVER_URL", "PSERVER_JOB", "PSERVER_TRAINER", "NATS_", "XDG_", "legion_server_")
 
 
@@ -36,12 +36,12 @@ def clean_environment() -> dict[str, str]:
 
 
 class Process:
-    """A `pserver up` or `pserver host` that serves; its first line with `--json` is in `ready`."""
+    """A running `pserver up` or `pserver host`; `ready` is the first line it writes with `--json`."""
 
     def __init__(self, arguments: list[str], directory: Path) -> None:
         """Starts it in `directory` and waits until it serves.
 
-        Raises RuntimeError with what it wrote to standard error if it ends before.
+        Raises RuntimeError with what it wrote to standard error if it ends before that.
         """
         self._errors = directory / f"{arguments[0]}-errors.txt"
         with self._errors.open("ab") as errors:
@@ -61,11 +61,11 @@ class Process:
         return self._process.pid
 
     def stop(self) -> None:
-        """Ends it in order; does nothing if it has ended."""
+        """Ends it by SIGTERM, which it handles; does nothing if it has ended."""
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """Ends it as a crash does; does nothing if it has ended."""
+        """Ends it by SIGKILL, like a crash; does nothing if it has ended."""
         self._end(signal.SIGKILL)
 
     def _end(self, number: signal.Signals) -> None:
@@ -101,11 +101,11 @@ Unique = Callable[[str], str]
 
 
 class Broker:
-    """A broker on a free port, whose data lie in a directory of the tests."""
+    """A broker on a free port that keeps its data in a directory of the tests."""
 
     def __init__(self, directory: Path, *options: str) -> None:
-        """Starts it with one host, which serves the job `job`; `options` are those of `pserver up`."""
-        #: Of the job that comes with the broker.
+        """Starts it together with one host of the job `job`; `options` are those of `pserver up`."""
+        #: Name of the job that the host started with the broker serves.
         self.job = "shared"
         self.directory = directory
         store = str(directory / "store")

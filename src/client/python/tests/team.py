@@ -1,7 +1,8 @@
-"""One of three trainers of a job, one in each language.
+"""The Python trainer of a job that has one trainer in each language.
 
-What it does is told in test/e2e/training/team.ts, which does the same. After its rounds it says "trained"
-and waits for a line, then writes the bytes it reads to a file. Arguments: URL, job, number, rounds, file.
+test/e2e/training/team.ts does the same and describes it. After its rounds this program prints "trained",
+waits for a line, then pulls the parameters and writes their bytes to a file. Arguments: URL, job, number of
+the trainer, rounds, file.
 """
 
 from __future__ import annotations

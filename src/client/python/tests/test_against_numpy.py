@@ -1,4 +1,4 @@
-"""Any type, shape, memory order and index lists give what numpy gives."""
+"""Pushes and pulls of whole arrays and of parts give what numpy gives, for any type, shape and layout."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def arrays(draw: st.DrawFn, min_side: int = 1) -> Any:
 
 
 def laid_out(draw: Callable[[Any], Any], array: Any) -> Any:
-    """The same values, in memory in any way."""
+    """The same values in any memory layout."""
     how = draw(st.sampled_from(["C", "F", "reversed", "swapped", "gaps", "unaligned", "read-only"]))
     if how == "F":
         return np.array(array, order="F")

@@ -33,7 +33,7 @@ def test_has_every_name_of_the_client() -> None:
     for name, _ in inspect.getmembers(pserver.Client):
         if not name.startswith("_"):
             other = getattr(pserver.aio.AsyncClient, name)
-            # All may connect but those two.
+            # Only these two never have to connect.
             assert isinstance(other, property) == (name in ("job", "trainer")), name
             assert isinstance(other, property) or asyncio.iscoroutinefunction(other), name
             assert other.__doc__, name
@@ -71,7 +71,7 @@ def test_cancelling_a_task_ends_its_call_alone(broker: Broker, uninitialized: st
             task.cancel()
         results = await asyncio.gather(*tasks[:18], return_exceptions=True)
         assert all(isinstance(result, asyncio.CancelledError) for result in results)
-        # There is room for new calls, and those that were not cancelled go on.
+        # New calls find a free thread, and the calls that were not cancelled continue.
         assert (await ps.status()).state != "ready"
         assert not tasks[18].done() and not tasks[19].done()
         with pytest.raises(asyncio.TimeoutError):
@@ -105,7 +105,7 @@ def test_what_connects_leaves_the_loop_free(
         other = pickle.loads(pickle.dumps(ps))
         await ps.close()
         host.kill()
-        # Nobody answers it; the loop runs all the same, or it would end otherwise.
+        # No host answers it. If it blocked the loop, it would end with an error before it is cancelled.
         waiting = asyncio.ensure_future(getattr(other, name)())
         await asyncio.sleep(0)
         waiting.cancel()
@@ -121,7 +121,7 @@ def test_errors_of_connecting_are_raised() -> None:
         asyncio.run(pserver.aio.connect("nats://127.0.0.1:1", connect_timeout=0.1))
 
 
-#: Ends by Ctrl-C while a task waits for a call.
+#: A program that is interrupted by Ctrl-C while a task waits for a call.
 INTERRUPTED = """
 import asyncio, os, signal, sys, threading
 import pserver.aio
@@ -162,7 +162,7 @@ def test_threads_end_with_the_client_however_it_goes(broker: Broker) -> None:
         await asyncio.sleep(0)
 
     ps = asyncio.run(pserver.aio.connect(broker.url, job=broker.job))
-    # Each in a loop of its own.
+    # Each asyncio.run makes an event loop of its own.
     for _ in range(3):
         asyncio.run(call_often(ps))
     assert threading.active_count() <= before + CALLS_MAX

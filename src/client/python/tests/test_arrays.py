@@ -1,4 +1,4 @@
-"""What is taken as an array, and what is refused, by name."""
+"""Which values are taken as arrays, and what the errors for all others say."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VALUES: Any = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 
 
 class Device:
-    """A tensor on a device of this kind."""
+    """A tensor on a device with this number in DLPack."""
 
     def __init__(self, kind: int) -> None:
         self._kind = kind
@@ -34,7 +34,7 @@ class Device:
 
 
 class Exchanged:
-    """A tensor on the processor that offers DLPack alone."""
+    """A tensor in CPU memory that can be read only through DLPack."""
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)

@@ -1,4 +1,4 @@
-"""What is wrong is told by one exception, and nothing is changed."""
+"""Wrong arguments and settings raise one exception that names them, and change nothing."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Refusal = tuple[Callable[[Any], Any], type[pserver.Error], str]
 
 
 class OnGpu:
-    """What a tensor in the memory of CUDA looks like."""
+    """Looks like a tensor in CUDA memory."""
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return 2, 0
 
     def __dlpack__(self, **_: object) -> object:
-        raise AssertionError("is not asked for")
+        raise AssertionError("its values were asked for")
 
 
 ON_GPU: Any = OnGpu()
@@ -199,7 +199,7 @@ def test_wrong_settings_are_told(
 
 
 def connect_with(**variables: str) -> str:
-    """The last line of what a program says that cannot load the library."""
+    """The last line on standard error of a program that cannot load the library."""
     program = "import pserver\npserver.connect('nats://127.0.0.1:1', connect_timeout=0.1)\n"
     ended = run_python(program, **variables)
     assert ended.returncode == 1

@@ -1,5 +1,5 @@
-"""docs/python.md names every call and argument, and the built-in classes that errors are of; the README's
-program is that of the examples."""
+"""docs/python.md names every call, every argument and the built-in base classes of errors; the README shows
+the program examples/python/minimal.py."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TEXT = (ROOT / "docs" / "python.md").read_text()
 
 
 def documented(text: str) -> set[str]:
-    """The words in code style within a line."""
+    """The words that a text sets as code within a line."""
     text = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
     return set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", text))))
 

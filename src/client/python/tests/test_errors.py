@@ -1,4 +1,4 @@
-"""The exceptions: their classes, what they tell, and that they pass between processes."""
+"""The exceptions: their base classes, codes and details, and that they can be pickled."""
 
 from __future__ import annotations
 

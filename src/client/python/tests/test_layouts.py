@@ -1,4 +1,4 @@
-"""The structs are laid out as a C compiler lays them out, and the numbers are those of the header."""
+"""The ctypes structs have the layout that a C compiler gives them; the constants are the header's."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HEADER = (INCLUDE / "pserver.h").read_text()
 
 
 def run_c(directory: Path, lines: list[str]) -> dict[str, int]:
-    """The numbers that a C program prints, a name and an expression of each line of `lines`."""
+    """The values of C expressions, one in each line, as a compiled program prints them."""
     printing = "\n".join(
         f'  printf("%s %lld\\n", "{line}", (long long)({line}));' for line in lines
     )

@@ -1,4 +1,4 @@
-"""Legion's client: the calls of its document, single points, and what is said of bad input."""
+"""Legion's client: the calls in Legion's documentation, single points, and errors for bad input."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pserver
 from programs import StartPython, output_of, run_python
 from serving import Broker, StartHost, Unique
 
-#: The example of Legion's document, with what its `client.` lines need around them.
+#: The example in Legion's documentation, completed to a program.
 DOCUMENT = """
 import numpy as np
 from legion import Client

@@ -60,7 +60,7 @@ Accuracy = Callable[[Broker, str], float]
 
 @pytest.fixture(scope="module")
 def accuracy_of() -> Accuracy:
-    """What the parameters on the server recognize of the images that nobody trains on."""
+    """Computes the share of test images that the parameters on the server recognize."""
     example = runpy.run_path(str(EXAMPLES / "digits.py"))
     images, labels = example["load_digits"]()
     tests = len(labels) * 15 // 100
@@ -93,7 +93,7 @@ def test_workers_learn_the_digits_one_late_and_one_killed(
     told: Dict[str, str] = {"BATCHES": str(600 // count), "legion_instances": str(count)}
     killed = start("digits.py", count, BATCHES="1000000", legion_instances=str(count))
     with pserver.connect(broker.url, job=job) as ps:
-        # It has created the parameters, and trains.
+        # Returns once that worker has created the parameters.
         ps.pull("W1", timeout=HANG)
         started = [start("digits.py", rank, **told) for rank in range(1, count)]
         first = ps.pull("W1")

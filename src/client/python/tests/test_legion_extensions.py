@@ -1,4 +1,4 @@
-"""The extensions: when they are set off, what they exchange, and the rule of the limited rate."""
+"""The extensions: what triggers them, what they exchange, and how often with a limited rate."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from serving import Unique
 
 
 class SharedVariable:
-    """As Theano's."""
+    """Like a shared variable of Theano."""
 
     def __init__(self, value: Any) -> None:
         self._value = np.array(value)
@@ -34,7 +34,7 @@ def test_values_are_created_adopted_and_exchanged_in_place(
     second: Dict[str, Any] = {w: np.full(4, 9.0), v: SharedVariable(np.full(2, 9.0))}
     here = legion.SharedParamsAutoSync(first, 0.5, 0.5, client, every_n_batches=2)
     there = legion.SharedParamsAutoSync(second, 0.5, 0.5, client=client)
-    assert np.array_equal(second[w], np.ones(4)), "who comes later adopts"
+    assert np.array_equal(second[w], np.ones(4)), "the later one adopts the value"
     memory = first[w]
     memory[:] = 3
     first[v].set_value(np.full(2, 4.0))
@@ -76,7 +76,7 @@ def test_exchanges_are_timed_in_the_log(client: legion.Client, unique: Unique) -
 
 
 class FakeClock:
-    """Seconds that pass when told to; each exchange takes `cost` of them."""
+    """A clock that a test moves on by adding to `now`, in seconds."""
 
     def __init__(self) -> None:
         self.now = 1000.0

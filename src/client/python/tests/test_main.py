@@ -1,4 +1,4 @@
-"""``python -m pserver`` and ``python -m legion``: the commands of the PATH, or how to get them."""
+"""``python -m pserver`` and ``python -m legion`` become the command on the PATH, or say how to get it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ exit 37
 
 @pytest.fixture(name="directory")
 def _directory(tmp_path: Path) -> Path:
-    """A directory with commands ``pserver`` and ``legion`` that tell what they are given."""
+    """A directory with commands ``pserver`` and ``legion`` that print their process id and arguments."""
     for name in ("pserver", "legion"):
         command = tmp_path / name
         command.write_text(_COMMAND)

@@ -1,4 +1,4 @@
-"""Clients in processes that were forked, spawned or given a pickled one, and at the interpreter's end."""
+"""Clients in forked and spawned processes, clients that were pickled, and the end of the interpreter."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ def test_a_process_of_multiprocessing_has_a_connection_of_its_own(
     assert ps.session == session
 
 
-#: Forks while threads are inside calls, and again in the child; parents and children use the same client.
+#: A program that forks while its threads are inside calls, and again in the child. Parents and children use
+#: the same client object.
 FORKS = """
 import os, sys, threading
 import numpy as np

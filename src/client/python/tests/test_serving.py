@@ -1,4 +1,4 @@
-"""The server that tests share, and those that tests have alone."""
+"""The fixtures that start hosts: for the job that all tests share, and for the job of one test."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def test_other_threads_run_while_a_call_waits(
 
         thread = threading.Thread(target=wait)
         thread.start()
-        # Ends at once although the other thread is inside the library.
+        # Returns at once although the other thread waits inside the library.
         ps.status()
         assert not done.is_set()
         waiting.close(timeout=0.1)
@@ -52,7 +52,7 @@ def test_other_threads_run_while_a_call_waits(
         thread.join()
 
 
-#: Ends a call of the main thread by Ctrl-C, and shows that everything goes on after it.
+#: A program that is interrupted by Ctrl-C in a call of its main thread, and goes on using the client.
 INTERRUPTED = """
 import os, signal, sys, threading, time
 import numpy as np
@@ -113,7 +113,7 @@ def test_ctrl_c_ends_a_call(broker: Broker, uninitialized: str, what: str) -> No
     assert float(took) < HANG / 4 and closed == "closed"
 
 
-#: A handler that returns does not end the call that it comes into.
+#: A program in which a signal handler runs during a call and returns, so that the call goes on.
 HANDLED = """
 import os, signal, sys, threading
 import numpy as np
@@ -125,7 +125,7 @@ with pserver.connect(sys.argv[1], job=sys.argv[2]) as ps, pserver.connect(sys.ar
     handled = threading.Event()
 
     def handle(*_):
-        # It may make calls of its own while the one it comes into waits.
+        # A handler may make calls while the call that it interrupts waits.
         assert ps.status().state == "initializing"
         handled.set()
 
@@ -149,7 +149,8 @@ def test_a_signal_that_is_handled_does_not_end_a_call(broker: Broker, job: str) 
     assert ended.stdout == "[1.0, 1.0, 1.0]\n", ended.stderr
 
 
-#: Several handlers raise, one right after the other, while the first one's exception is on its way.
+#: A program in which signal handlers raise one right after the other, the next ones while the first
+#: exception is still being handled.
 TOGETHER = """
 import os, signal, sys, threading, time
 import pserver
@@ -193,7 +194,8 @@ def test_several_signals_at_once_end_a_call(broker: Broker, uninitialized: str, 
     assert ended.stdout == "ended\n", ended.stderr
 
 
-#: A signal comes when a result is dropped: what runs then must not take its exception for its own.
+#: A program that is interrupted while a result is freed. Exceptions raised in code that frees objects are
+#: dropped by Python; this one must not be.
 DROPPED = """
 import collections, ctypes, operator, sys
 import numpy as np
@@ -203,7 +205,7 @@ with pserver.connect(sys.argv[1], job=sys.argv[2]) as ps:
     results = [ps.create_if_not_already_created("w", np.ones(3))]
     steps = [ctypes.pythonapi.PyErr_SetInterrupt, results.clear]
     try:
-        # Both steps are C's, with nothing of Python's between them.
+        # Both steps are C functions, called with no Python code between them.
         collections.deque(map(operator.methodcaller("__call__"), steps))
         for _ in range(1000):
             pass

@@ -1,4 +1,4 @@
-"""Tensors of PyTorch as arrays, without a copy, in and out."""
+"""PyTorch tensors as arguments and as `out`, without a copy."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_round_trip(broker: Broker, unique: Unique) -> None:
 
 
 class Pulling(torch.utils.data.Dataset):  # type: ignore[type-arg]
-    """Reads a parameter in whatever process it is asked in."""
+    """A data set that reads a parameter for each item, in the worker process of the loader."""
 
     def __init__(self, ps: pserver.Client, name: str) -> None:
         self._ps = ps
@@ -88,7 +88,7 @@ class Pulling(torch.utils.data.Dataset):  # type: ignore[type-arg]
         return torch.from_numpy(self._ps.pull(self._name)) + index
 
 
-# Each worker that is spawned imports PyTorch, which takes its time.
+# Only one worker is spawned: each imports PyTorch, which is slow.
 @pytest.mark.parametrize(("method", "workers"), [("fork", 2), ("spawn", 1)])
 def test_in_the_workers_of_a_data_loader(
     broker: Broker, unique: Unique, method: str, workers: int

@@ -1,6 +1,6 @@
-"""Four processes learn handwritten digits, with DiLoCo and with the server's optimizer. One is
-killed with SIGKILL in the middle and started again, and one comes late; they get as good as one
-with as many samples."""
+"""Four processes learn handwritten digits, with DiLoCo and with the server's optimizer. One is killed amid its
+training and started again, and one starts late; together they get as accurate as a single trainer with as
+many samples."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ PROGRAM = Path(__file__).with_name("torch_digits.py")
 WORKERS = 4
 STEPS = 300
 KILLED_AFTER = 100
-#: What several may be worse than one. Mostly it is less than 0.005; one of them alone, with a quarter
-#: of the samples, is worse by 0.03.
+#: How much lower the accuracy of several trainers may be than that of one. Mostly it is less than 0.005
+#: lower; that of one trainer with a quarter of the samples is 0.03 lower.
 TOLERANCE = 0.015
 
 

@@ -1,4 +1,4 @@
-"""DiLoCo, FedAvg and FedAdam against the same computed in one process, on real servers."""
+"""DiLoCo, FedAvg and FedAdam on real servers give the weights that one process computes by PyTorch."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def train(model: Any, optimizer: Any, steps: int, seed: int) -> None:
 
 
 def values(model: Any) -> Dict[str, Any]:
-    """A copy of what is exchanged."""
+    """A copy of the floating point tensors, which are what is exchanged."""
     state = model.state_dict().items()
     return {name: value.clone() for name, value in state if value.is_floating_point()}
 
@@ -80,7 +80,7 @@ RULES = {
     "DiLoCo": (None, lambda ps: torch.optim.SGD(ps, lr=0.7, momentum=0.9, nesterov=True)),
     "FedAvg": (dict(optimizer="sgd", lr=1.0), lambda ps: torch.optim.SGD(ps, lr=1.0)),
     "FedAdam": (
-        # The server adds epsilon below the root, PyTorch beside it: negligible against 1e-3.
+        # The server adds epsilon before it takes the root, PyTorch after it; the roots are about 1e-3.
         dict(optimizer="adam", lr=0.01, epsilon=1e-16),
         lambda ps: torch.optim.Adam(ps, lr=0.01, eps=1e-8),
     ),
@@ -114,7 +114,7 @@ def test_trainers_agree_as_if_they_were_one_process(new_job: NewJob, rule: str) 
 
 
 def test_the_servers_nesterov_is_pytorchs(ps: pserver.Client) -> None:
-    """On the same pseudo-gradients, to 1e-6."""
+    """The weights differ by 1e-6 at most after the same pseudo-gradients."""
     generator = torch.Generator().manual_seed(4)
     start = torch.randn(300, generator=generator)
     weight = nn.Parameter(start.clone())
@@ -186,7 +186,7 @@ def test_an_exchange_that_failed_is_tried_again(new_job: NewJob) -> None:
                 train(model, inner, 5, seed=1)
             end = values(model)
             assert diloco.outer_steps == 0
-            # The second trainer has nothing to say, and the step of both closes.
+            # The second trainer ends its step without a gradient, so that the step closes.
             other.end_step(timeout=HANG)
             other.exit_steps(timeout=HANG)
             diloco.sync()
@@ -270,7 +270,7 @@ def test_a_trainer_that_has_finished_is_not_waited_for(new_job: NewJob) -> None:
             with DiLoCo(ps, [models[rank]], inner, sync_every=2, timeout=HANG / 2) as diloco:
                 train(models[rank], inner, 2 + 4 * rank, seed=rank)
                 assert diloco.outer_steps == 1 + 2 * rank
-            # It keeps its lease until the other one has finished.
+            # The first trainer to finish keeps its lease until the other one has finished, too.
             if rank == 1:
                 finished.set()
             assert finished.wait(HANG)

@@ -1,4 +1,4 @@
-"""Being told of steps, with and without hooks of PyTorch's own; outer rules. No server."""
+"""StepHook, with and without the hooks that PyTorch has, and the outer rules of DiLoCo. Needs no server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RemovableHandle: Any = torch.utils.hooks.RemovableHandle
 
 
 class OptimizerWithHooks(SGD):  # type: ignore[misc]
-    """Has the hooks that PyTorch got with 2.0, for older ones."""
+    """An optimizer with the hooks of PyTorch 2.0, also where PyTorch is older."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -39,7 +39,7 @@ class OptimizerWithHooks(SGD):  # type: ignore[misc]
 
 
 def quadratic(kind: Any) -> Any:
-    """An optimizer with a closure whose loss falls."""
+    """An optimizer, and a closure whose loss falls with each step."""
     weight = nn.Parameter(torch.ones(2))
     optimizer = kind([weight], lr=0.1)
 

@@ -1,4 +1,4 @@
-"""Which tensors of a module a job holds, and how their memory is read and written. No server."""
+"""Which tensors of a module a job holds, and how their memory is read and written. Needs no server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps on the server against PyTorch's own optimizers, in jobs of every kind, on real servers."""
+"""The server's optimizers give the weights that PyTorch's give, in jobs of every kind, on real servers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def network(seed: int = 1) -> Any:
 
 
 def train(model: Any, optimizer: Any, steps: int, scheduler: Any = None) -> None:
-    """The same batches each time."""
+    """Trains with batches that are the same in each call."""
     generator = torch.Generator().manual_seed(5)
     for _ in range(steps):
         images = torch.randn(16, 6, generator=generator)
@@ -86,7 +86,7 @@ def test_schedulers_of_pytorch_set_the_rate(ps: pserver.Client) -> None:
 
 
 def groups(module: Any) -> List[Any]:
-    """One with a rate of its own."""
+    """Two groups of parameters, the first with a learning rate of its own."""
     return [{"params": module[0].parameters(), "lr": 0.3}, {"params": [*module[2].parameters()]}]
 
 
@@ -123,7 +123,7 @@ def test_a_tensor_without_gradient_is_left_out(ps: pserver.Client) -> None:
     bias = model[2].bias.detach().clone()
     optimizer.step()
     torch.testing.assert_close(model[2].bias, bias - 0.1)
-    assert torch.equal(model[0].weight, before + 1), "what others did is taken over all the same"
+    assert torch.equal(model[0].weight, before + 1), "the updates of other trainers are taken over"
     optimizer.zero_grad(set_to_none=True)
     optimizer.step()
     assert torch.equal(model[0].weight, before + 1)
@@ -153,7 +153,7 @@ def test_sparse_embeddings_send_rows(ps: pserver.Client) -> None:
         return nn.Sequential(nn.Embedding(50, 4, sparse=sparse), nn.Flatten(), nn.Linear(12, 2))
 
     models = nn.ModuleDict({rule: words(sparse=True) for rule in rules})
-    # As small as PyTorch's, which is added beside the root and not below it.
+    # PyTorch adds epsilon to the root, the server to what the root is taken of: with 1e-20 both are 1e-10.
     adagrad = {"name": "adagrad", "epsilon": 1e-20}
     pserver.torch.sync(
         ps,
@@ -255,7 +255,7 @@ def test_trainers_of_an_ssp_job_all_finish(new_job: NewJob) -> None:
         with job.connect(f"trainer-{rank}") as ps:
             pserver.torch.sync(ps, models[rank], learning_rate=0.1)
             optimizer = pserver.torch.Optimizer(ps, models[rank].parameters())
-            # The second one ends earlier: whoever leaves is not waited for.
+            # The second one ends earlier; the first does not wait for a trainer that has left.
             train(models[rank], optimizer, 12 - 6 * rank)
             ps.exit_steps()
 

