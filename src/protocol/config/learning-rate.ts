@@ -1,4 +1,13 @@
-import { COUNT, FINITE, NOT_NEGATIVE, POSITIVE, Settings, UNIT, wholeRange } from "./settings.ts";
+import {
+  COUNT,
+  FINITE,
+  NOT_NEGATIVE,
+  type NumberEntries,
+  POSITIVE,
+  Settings,
+  UNIT,
+  wholeRange,
+} from "./settings.ts";
 
 /**
  * The learning rate of update n of a block; n is 1 for the first one.
@@ -75,68 +84,37 @@ export type LearningRateInput =
 /** Most rows of a step table: the configuration is part of a record's header, which is bounded. */
 export const STEP_ROWS_MAX = 32;
 
-const SCHEDULES = [
-  "constant",
-  "linear",
-  "polynomial",
-  "exponential",
-  "discrete-exponential",
-  "cosine",
-  "step",
-] as const;
-
 const WHAT = "config.learningRate";
-const ENTRIES: Readonly<Record<LearningRate["schedule"], readonly string[]>> = {
-  constant: ["rate"],
-  linear: ["rate", "a", "b"],
-  polynomial: ["rate", "a", "b"],
-  exponential: ["rate", "a", "b"],
-  "discrete-exponential": ["rate", "a", "b"],
-  cosine: ["rate", "min", "steps"],
-  step: ["table"],
+const rate = { range: FINITE };
+const decay = { rate, a: { range: POSITIVE }, b: { range: POSITIVE } };
+
+/** The numbers of each schedule; `step` has a table instead. */
+const NUMBERS: Readonly<Record<LearningRate["schedule"], NumberEntries>> = {
+  constant: { rate },
+  linear: { rate, a: { range: FINITE }, b: { range: FINITE, fallback: 0 } },
+  polynomial: { rate, a: { range: NOT_NEGATIVE }, b: { range: FINITE } },
+  exponential: decay,
+  "discrete-exponential": decay,
+  cosine: { rate, min: { range: FINITE, fallback: 0 }, steps: { range: COUNT } },
+  step: {},
 };
+
+const SCHEDULES = Object.keys(NUMBERS) as LearningRate["schedule"][];
 
 /** @throws BAD_CONFIG for an unknown schedule or entry, or a number that is missing or out of range. */
 export function toLearningRate(input: unknown): LearningRate {
   const given = typeof input === "number" ? { rate: input } : input;
-  const every = ["schedule", "warmup", ...Object.values(ENTRIES).flat()];
-  const schedule = new Settings(given, WHAT, every).word("schedule", SCHEDULES, "constant");
-  const settings = new Settings(given, `${WHAT} ${schedule}`, [
-    "schedule",
-    "warmup",
-    ...ENTRIES[schedule],
-  ]);
+  const every = [...Object.values(NUMBERS).flatMap(Object.keys), "table"];
+  const all = new Settings(given, WHAT, ["schedule", "warmup", ...every]);
+  const schedule = all.word("schedule", SCHEDULES, "constant");
+  const own = schedule === "step" ? ["table"] : Object.keys(NUMBERS[schedule]);
+  const settings = new Settings(given, `${WHAT} ${schedule}`, ["schedule", "warmup", ...own]);
   const warmup = settings.get("warmup");
   return {
-    ...readSchedule(schedule, settings),
+    schedule,
+    ...(schedule === "step" ? { table: toTable(settings) } : settings.numbers(NUMBERS[schedule])),
     ...(warmup === undefined ? {} : { warmup: toWarmup(warmup) }),
-  };
-}
-
-function readSchedule(schedule: LearningRate["schedule"], settings: Settings): LearningRate {
-  if (schedule === "step") return { schedule, table: toTable(settings) };
-  const rate = settings.number("rate", FINITE);
-  switch (schedule) {
-    case "constant":
-      return { schedule, rate };
-    case "linear": {
-      const a = settings.number("a", FINITE);
-      return { schedule, rate, a, b: settings.number("b", FINITE, 0) };
-    }
-    case "polynomial": {
-      const a = settings.number("a", NOT_NEGATIVE);
-      return { schedule, rate, a, b: settings.number("b", FINITE) };
-    }
-    case "exponential":
-    case "discrete-exponential": {
-      const a = settings.number("a", POSITIVE);
-      return { schedule, rate, a, b: settings.number("b", POSITIVE) };
-    }
-    case "cosine": {
-      const min = settings.number("min", FINITE, 0);
-      return { schedule, rate, min, steps: settings.number("steps", COUNT) };
-    }
-  }
+  } as LearningRate;
 }
 
 function toTable(settings: Settings): readonly (readonly [number, number])[] {

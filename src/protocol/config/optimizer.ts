@@ -1,4 +1,4 @@
-import { DECAY, EPSILON, NOT_NEGATIVE, type Range, Settings } from "./settings.ts";
+import { DECAY, EPSILON, NOT_NEGATIVE, type NumberEntries, Settings } from "./settings.ts";
 
 /**
  * The rule that `sendGrads` applies. `none`: value = value + gradient, for trainers that optimize
@@ -29,11 +29,6 @@ export type OptimizerInput =
         : never
       : never);
 
-interface Coefficient {
-  readonly range: Range;
-  readonly fallback: number;
-}
-
 const momentum = { momentum: { range: DECAY, fallback: 0.9 } };
 const adam = {
   beta1: { range: DECAY, fallback: 0.9 },
@@ -42,7 +37,7 @@ const adam = {
 };
 
 /** Each rule's numbers in the order of the normalized form, with the defaults of their papers. */
-const COEFFICIENTS: Readonly<Record<Optimizer["name"], Readonly<Record<string, Coefficient>>>> = {
+const COEFFICIENTS: Readonly<Record<Optimizer["name"], NumberEntries>> = {
   none: {},
   sgd: {},
   momentum,
@@ -77,9 +72,5 @@ export function toOptimizer(input: unknown): Optimizer {
     "name",
     ...Object.keys(coefficients),
   ]);
-  const numbers = Object.entries(coefficients).map(([key, { range, fallback }]) => [
-    key,
-    settings.number(key, range, fallback),
-  ]);
-  return { name, ...Object.fromEntries(numbers) } as Optimizer;
+  return { name, ...settings.numbers(coefficients) } as Optimizer;
 }

@@ -41,6 +41,16 @@ export function wholeRange(min: number, max: number = Number.MAX_SAFE_INTEGER): 
   };
 }
 
+/** A number among the settings of a rule or schedule. */
+export interface NumberEntry {
+  readonly range: Range;
+  /** Its value if it is absent; without one it must be given. */
+  readonly fallback?: number;
+}
+
+/** Numbers by their keys, in the order of the normalized form. */
+export type NumberEntries = Readonly<Record<string, NumberEntry>>;
+
 /**
  * Reads a map of settings entry by entry. Null and undefined mean absent. −0 becomes 0, as messages
  * cannot carry it.
@@ -71,6 +81,15 @@ export class Settings {
     const value = this.#entries.get(key) ?? fallback;
     if (typeof value === "number" && range.holds(value)) return value + 0;
     throw this.refusal(key, range.expected, value);
+  }
+
+  /** All these numbers, each as by {@link number}. */
+  numbers(entries: NumberEntries): Record<string, number> {
+    const read = Object.entries(entries).map(([key, { range, fallback }]) => [
+      key,
+      this.number(key, range, fallback),
+    ]);
+    return Object.fromEntries(read) as Record<string, number>;
   }
 
   /** As {@link number}; undefined if absent. */

@@ -19,6 +19,12 @@ interface EncodingKernels {
   readonly largestF32: (from: number, n: number) => number;
 }
 
+/** The functions of each encoding. */
+const KERNELS = {
+  bfloat16: { narrow: "narrowBf16", narrowSquares: "narrowSquaresBf16", widen: "widenBf16" },
+  float16: { narrow: "narrowF16", narrowSquares: "narrowSquaresF16", widen: "widenF16" },
+} as const satisfies Record<Encoding, Record<string, keyof EncodingKernels>>;
+
 /** Elements converted at a time; few enough to stay in a near cache. */
 export const CHUNK_ELEMENTS = 16_384;
 
@@ -33,33 +39,21 @@ export class EncodingChunk {
   readonly floats: Float32Array;
   /** The encoded elements of the chunk. */
   readonly halves: Uint8Array;
-  readonly #narrow: Readonly<Record<Encoding, ConvertKernel>>;
-  readonly #narrowSquares: Readonly<Record<Encoding, SummingKernel>>;
-  readonly #widen: Readonly<Record<Encoding, ConvertKernel>>;
-  readonly #squares: EncodingKernels["squaresF32"];
-  readonly #largest: EncodingKernels["largestF32"];
+  readonly #kernels: EncodingKernels;
 
   constructor() {
     const pages = Math.ceil((HALVES + CHUNK_ELEMENTS * 2) / PAGE_BYTES);
     const memory = new WebAssembly.Memory({ initial: pages, maximum: pages });
     const module = new WebAssembly.Module(Buffer.from(ENCODING_WASM_BASE64, "base64"));
     const { exports } = new WebAssembly.Instance(module, { env: { memory } });
-    const kernels = exports as unknown as EncodingKernels;
+    this.#kernels = exports as unknown as EncodingKernels;
     this.floats = new Float32Array(memory.buffer, FLOATS, CHUNK_ELEMENTS);
     this.halves = new Uint8Array(memory.buffer, HALVES, CHUNK_ELEMENTS * 2);
-    this.#narrow = { bfloat16: kernels.narrowBf16, float16: kernels.narrowF16 };
-    this.#narrowSquares = {
-      bfloat16: kernels.narrowSquaresBf16,
-      float16: kernels.narrowSquaresF16,
-    };
-    this.#widen = { bfloat16: kernels.widenBf16, float16: kernels.widenF16 };
-    this.#squares = kernels.squaresF32;
-    this.#largest = kernels.largestF32;
   }
 
   /** Encodes the first `n` floats into the first `n` encoded elements. */
   narrow(encoding: Encoding, n: number): void {
-    this.#narrow[encoding](HALVES, FLOATS, n);
+    this.#kernels[KERNELS[encoding].narrow](HALVES, FLOATS, n);
   }
 
   /**
@@ -67,7 +61,7 @@ export class EncodingChunk {
    * floats are the first `n` as they were or as they were encoded.
    */
   narrowSquares(encoding: Encoding, n: number): number {
-    const sum = this.#narrowSquares[encoding](HALVES, FLOATS, n);
+    const sum = this.#kernels[KERNELS[encoding].narrowSquares](HALVES, FLOATS, n);
     if (Number.isFinite(sum)) return sum;
     // The kernel reports that an element is not finite, not whether it is NaN.
     this.widen(encoding, n);
@@ -76,17 +70,17 @@ export class EncodingChunk {
 
   /** Decodes the first `n` encoded elements into the first `n` floats. */
   widen(encoding: Encoding, n: number): void {
-    this.#widen[encoding](FLOATS, HALVES, n);
+    this.#kernels[KERNELS[encoding].widen](FLOATS, HALVES, n);
   }
 
   /** The sum of the squares of the first `n` floats, in f64; NaN or infinite exactly if one is. */
   sumOfSquares(n: number): number {
-    return this.#squares(FLOATS, n);
+    return this.#kernels.squaresF32(FLOATS, n);
   }
 
   /** The bits of the largest of the first `n` floats but for their signs; those of NaN are largest. */
   largest(n: number): number {
-    return this.#largest(FLOATS, n);
+    return this.#kernels.largestF32(FLOATS, n);
   }
 }
 
