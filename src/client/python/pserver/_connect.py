@@ -51,7 +51,7 @@ def connect(
     offers none, or its certificate is refused; NoHost if no host answers in time; LibraryError if
     ``libpserver`` is missing or of another version.
     """
-    client = Client(Settings.of(Settings(**locals())))
+    client = Client(Settings.of(dict(locals())))
     try:
         client.open()
     except BaseException:

@@ -7,15 +7,14 @@ import os
 import sys
 import threading
 import weakref
-from contextlib import contextmanager
 from ctypes import byref, c_void_p
-from typing import Any, Final, Iterator, Optional
+from typing import Any, Final, Optional
 
 from . import errors
 from ._error import Error
 from ._native.library import Connection, library
 from ._settings import Settings, note_use
-from ._workers import acquire
+from ._workers import hold
 
 #: Time for running calls of other threads when the interpreter ends.
 _EXIT_MS: Final = 500
@@ -61,7 +60,7 @@ class Link:
         opened = self._opened
         if opened is not None:
             return opened
-        with self._held():
+        with hold(self._lock):
             if self._is_closed:
                 raise errors.Closed("the client is closed")
             if self._opened is None:
@@ -71,19 +70,10 @@ class Link:
     def close(self, timeout_ms: int) -> None:
         """Ends the connection if there is one; does nothing the second time."""
         self._follow_fork()
-        with self._held():
+        with hold(self._lock):
             opened, self._opened, self._is_closed = self._opened, None, True
         if opened is not None:
             opened.call("pserver_close", timeout_ms)
-
-    @contextmanager
-    def _held(self) -> Iterator[None]:
-        lock = self._lock
-        acquire(lock)
-        try:
-            yield
-        finally:
-            lock.release()
 
     def _follow_fork(self) -> None:
         if self._pid == os.getpid():
@@ -100,7 +90,7 @@ class Link:
         handle = c_void_p()
         options = self._settings.options(native)
         native.check(native.functions.pserver_connect(byref(options), byref(handle)))
-        note_use(str(self._settings.trainer))
+        note_use(self._settings.trainer)
         _close_at_exit(self)
         return Connection(native, handle)
 

@@ -7,7 +7,7 @@ import os
 import sys
 from ctypes import byref, c_char_p, sizeof
 from dataclasses import dataclass, field, replace
-from typing import Any, Dict, Final, Optional, Sequence, Union
+from typing import Any, Dict, Final, Mapping, Optional, Sequence, Union
 
 from . import errors
 from ._error import shown, unexpected
@@ -45,36 +45,25 @@ def _is_of_parent(trainer: str) -> bool:
 
 @dataclass(frozen=True)
 class Settings:
-    """The arguments of ``pserver.connect``; None where the C library has a default or looks into the
-    environment. Job and trainer are decided here."""
+    """How one client reaches its job."""
 
-    url: Optional[Url] = None
-    job: Optional[str] = None
-    trainer: Optional[str] = None
-    user: Optional[str] = None
-    password: Optional[str] = field(default=None, repr=False)
-    token: Optional[str] = field(default=None, repr=False)
-    creds_file: Optional[Path] = None
-    nkey_file: Optional[Path] = None
-    nkey_public: Optional[str] = None
-    tls_ca: Optional[Path] = None
-    tls_cert: Optional[Path] = None
-    tls_key: Optional[Path] = None
-    connect_timeout: float = 10.0
-    attempt_timeout: float = 5.0
-    timeout: float = 30.0
-    in_flight_bytes: Optional[int] = None
+    #: The arguments of ``pserver.connect``; what is None or absent is left to the C library.
+    arguments: Mapping[str, Any] = field(repr=False)
+    job: str
+    trainer: str
     #: The id asked for, which those of other processes begin with; None for one that is used once.
-    asked_trainer: Optional[str] = None
+    asked_trainer: Optional[str]
 
     @staticmethod
-    def of(settings: Settings) -> Settings:
+    def of(arguments: Mapping[str, Any]) -> Settings:
         """The settings, with job and trainer from the environment if not given."""
         from_environment = os.environ.get("PSERVER_TRAINER") or None
-        asked = from_environment if settings.trainer is None else settings.trainer
-        job = os.environ.get("PSERVER_JOB") or "default" if settings.job is None else settings.job
-        here = replace(settings, job=job, trainer=asked, asked_trainer=asked)
-        if asked is None or (settings.trainer is None and _is_of_parent(asked)):
+        given, job = arguments.get("trainer"), arguments.get("job")
+        asked = from_environment if given is None else given
+        if job is None:
+            job = os.environ.get("PSERVER_JOB") or "default"
+        here = Settings(arguments, job, asked, asked)
+        if asked is None or (given is None and _is_of_parent(asked)):
             return here.for_another_process()
         return here
 
@@ -89,14 +78,15 @@ class Settings:
         library.functions.pserver_options_init(byref(options))
         if options.struct_size != sizeof(Options):
             raise errors.Internal(f"{library.path}: its pserver_options is of another version")
+        given: Dict[str, Any] = {**self.arguments, "job": self.job, "trainer": self.trainer}
         for name, kind in Options._fields_:
-            value = getattr(self, name, None)
-            if kind is c_char_p and value is not None:
-                setattr(options, name, _text(value, name))
+            if kind is c_char_p and given.get(name) is not None:
+                setattr(options, name, _text(given[name], name))
         for name, entry in _TIMEOUTS.items():
-            setattr(options, entry, to_ms(getattr(self, name), name))
-        if self.in_flight_bytes is not None:
-            options.in_flight_bytes = _positive(self.in_flight_bytes, "in_flight_bytes")
+            if name in given:
+                setattr(options, entry, to_ms(given[name], name))
+        if given.get("in_flight_bytes") is not None:
+            options.in_flight_bytes = _positive(given["in_flight_bytes"], "in_flight_bytes")
         return options
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import queue
 import threading
+from contextlib import contextmanager
 from ctypes import byref, c_void_p
-from typing import Any, Callable, Final, Generic, Optional, TypeVar
+from typing import Any, Callable, Final, Generic, Iterator, Optional, TypeVar
 
 from . import errors
 from ._native.library import Library
@@ -25,15 +26,20 @@ class _Here(threading.local):
 _here = _Here()
 
 
-def acquire(lock: threading.Lock) -> None:
-    """Waits for a lock that another thread may hold as long as a connection takes.
+@contextmanager
+def hold(lock: threading.Lock) -> Iterator[None]:
+    """Holds a lock, which another thread may hold as long as a connection takes.
 
-    ABORTED if this thread makes a call that is cancelled meanwhile.
+    ABORTED if this thread makes a call that is cancelled while it waits for the lock.
     """
     while not lock.acquire(timeout=_LOOK_SECONDS):
         job = _here.job
         if job is not None and job.is_cancelled:
             raise errors.Aborted("ended while another thread was connecting")
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 class Job(Generic[Result]):

@@ -82,12 +82,12 @@ class Client:
     @property
     def job(self) -> str:
         """Name of the job."""
-        return str(self._link.settings.job)
+        return self._link.settings.job
 
     @property
     def trainer(self) -> str:
         """Id of this client."""
-        return str(self._link.settings.trainer)
+        return self._link.settings.trainer
 
     @property
     def session(self) -> int:

@@ -122,17 +122,13 @@ def test_reads_into_arrays_of_the_caller(ps: pserver.Client, unique: Unique) -> 
     into, bytes_of_two = np.empty_like(W), bytearray(16)
     assert ps.pull(one, out=into) is into
     np.testing.assert_array_equal(into, W)
-    got = ps.get_params([two, one], out=[bytes_view(bytes_of_two), None])
+    got = ps.get_params([two, one], out=[memoryview(bytes_of_two).cast("f"), None])
     assert np.shares_memory(got[two], np.frombuffer(bytes_of_two, np.uint8))
     np.testing.assert_array_equal(np.frombuffer(bytes_of_two, np.float32), W[0])
     np.testing.assert_array_equal(got[one], W)
     into[...] = 0
     assert ps.get_params([one, two], out={one: into})[one] is into
     np.testing.assert_array_equal(into, W)
-
-
-def bytes_view(memory: bytearray) -> memoryview:
-    return memoryview(memory).cast("f")
 
 
 def test_results_own_their_memory(ps: pserver.Client, unique: Unique) -> None:

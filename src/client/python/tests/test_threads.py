@@ -78,7 +78,7 @@ calls = {
 }
 
 if what == "wait for a connection":
-    connecting = pserver.Client(Settings.of(Settings(url="nats://127.0.0.1:1", connect_timeout=400)))
+    connecting = pserver.Client(Settings.of({"url": "nats://127.0.0.1:1", "connect_timeout": 400}))
     threading.Thread(target=connecting.open, daemon=True).start()
     while not connecting._link._lock.locked():
         time.sleep(0.001)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, Optional, Set, Tuple
+from typing import Dict, List, Mapping, MutableMapping, Optional, Set, Tuple
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
+from ..client import Client
 from ..errors import BadValue
 from ._host_memory import HELD_AS
+
+# Weak on both sides: neither a client nor a module lives longer for having been synchronized.
+_synced: MutableMapping[Client, MutableMapping[str, torch.Tensor]] = WeakKeyDictionary()
 
 
 def module_tensors(module: nn.Module) -> Dict[str, torch.Tensor]:
@@ -38,6 +43,16 @@ def module_tensors(module: nn.Module) -> Dict[str, torch.Tensor]:
     if not held:
         raise BadValue("module: expected at least one parameter; received none")
     return held
+
+
+def remember(ps: Client, tensors: Mapping[str, torch.Tensor]) -> None:
+    """Notes the names of a module's tensors in the client's job."""
+    _synced.setdefault(ps, WeakValueDictionary()).update(tensors)
+
+
+def names_by_id(ps: Client) -> Dict[int, str]:
+    """The names of all tensors that were synchronized and still exist, by the tensors' ``id``."""
+    return {id(tensor): name for name, tensor in _synced.get(ps, {}).items()}
 
 
 def sparse_weights(module: nn.Module) -> Set[int]:

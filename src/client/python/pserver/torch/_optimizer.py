@@ -11,7 +11,7 @@ from ..client import Client
 from ..errors import BadShape, BadValue, UnknownParameter
 from ._gradients import StepCalls, to_gradient
 from ._host_memory import HostMemory, pull_into
-from ._names import names_by_id
+from ._module_tensors import names_by_id
 
 #: What an optimizer takes: tensors that were synchronized, names with tensors, or groups of these.
 Parameters = Union[

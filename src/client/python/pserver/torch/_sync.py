@@ -12,8 +12,7 @@ from ..client import Client
 from ..config import ConfigInput
 from ..errors import BadDtype, BadShape, UnknownParameter
 from ._host_memory import HELD_AS, HostMemory, pull_into
-from ._module_tensors import module_tensors, sparse_weights
-from ._names import remember
+from ._module_tensors import module_tensors, remember, sparse_weights
 
 #: How parameters are updated, in any form that ``Client.init_param`` takes, or a function that
 #: says it of each.
