@@ -4,6 +4,7 @@ import type { BrokerProbe } from "../leases/broker-bound-leases.ts";
 import type { EtcdClient, EtcdEntry, EtcdGuard, EtcdWrite } from "./etcd-client.ts";
 import type { EtcdKeys } from "./etcd-keys.ts";
 import { checkPublishedJob } from "./etcd-space.ts";
+import type { InitializationKeys } from "./initialization-keys.ts";
 
 /** Dependencies of {@link Publication}. */
 export interface PublicationDeps {
@@ -15,8 +16,8 @@ export interface PublicationDeps {
   readonly leaseMs: number;
   /** Of that broker: a host without a connection to it publishes nothing. */
   readonly probe: BrokerProbe;
-  /** Shows what else is shown in each round. */
-  readonly alsoShow: () => Promise<void>;
+  /** Shown again in each round: the state of the job's initialization. */
+  readonly initialization: Pick<InitializationKeys, "show">;
   /** Told of each round that failed; the next one comes in its time. */
   readonly onError: (error: PserverError) => void;
 }
@@ -66,9 +67,18 @@ export class Publication {
       }
       await delay(leaseMs / 10);
     }
-    await this.#deps.alsoShow();
+    await this.#deps.initialization.show();
     this.#running = true;
     this.#schedule();
+  }
+
+  /** Shows the state of the job at once; a failure is reported, and the next round shows the state. */
+  async showJob(): Promise<void> {
+    try {
+      await this.#deps.initialization.show();
+    } catch (error) {
+      this.#deps.onError(ensureError(error));
+    }
   }
 
   /** Ends the publication and revokes its lease. @throws NO_ETCD: the keys then expire by themselves. */
@@ -92,7 +102,7 @@ export class Publication {
     try {
       await this.#deps.probe.reach();
       await this.#publish();
-      await this.#deps.alsoShow();
+      await this.#deps.initialization.show();
     } catch (error) {
       this.#deps.onError(ensureError(error));
     }

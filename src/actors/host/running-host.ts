@@ -48,7 +48,8 @@ export class RunningHost implements Host {
 
   /** Claims shards and begins to answer requests. @throws as `startHost`. */
   async start(): Promise<void> {
-    const { opening, pool, keeper, claims, lifecycle, members, sessions, etcd } = this.#parts;
+    const { opening, pool, keeper, claims, lifecycle, members, sessions, publication } =
+      this.#parts;
     const { options, subjects, answers, retries } = opening;
     const setup = workerSetup(this.#parts);
     await pool.start(setup.workers, setup);
@@ -73,7 +74,7 @@ export class RunningHost implements Host {
     // A refused subscription is reported before the host counts as serving.
     await answers.flush();
     // Last, so that trainers which find the host in etcd are answered.
-    await etcd?.start();
+    await publication?.start();
   }
 
   status(): HostStatus {
@@ -195,7 +196,8 @@ export class RunningHost implements Host {
   }
 
   async #shutDown(reason: PserverError | undefined): Promise<void> {
-    const { opening, pool, claims, keeper, lifecycle, members, sessions, etcd } = this.#parts;
+    const { opening, pool, claims, keeper, lifecycle, members, sessions, publication } =
+      this.#parts;
     // At the same time: a request in work may wait for a shard that another host is to take over.
     const ended = await Promise.allSettled([
       ...this.#servers.map((server) => server.close()),
@@ -204,10 +206,10 @@ export class RunningHost implements Host {
       members.stop(),
       sessions.stop(),
       keeper.stop(),
-      etcd?.stop(),
+      publication?.stop(),
     ]);
     await pool.close();
-    etcd?.close();
+    opening.etcd?.client.close();
     await Promise.all([opening.connection.close(), opening.answers.close()]);
     for (const result of ended) {
       // A lease that could not be released ends by itself.

@@ -48,7 +48,7 @@ async function publish(
     urls: [`nats://${host}:4222`],
     leaseMs: LEASE_MS,
     probe: new BrokerProbe({ flush }, 200),
-    alsoShow: async () => undefined,
+    initialization: { show: async () => undefined },
     onError: (error) => errors.push(error),
   });
   onTestFinished(() => publication.stop().catch(() => undefined));
