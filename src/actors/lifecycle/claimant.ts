@@ -1,6 +1,6 @@
 import { PserverError, quoteName } from "../../protocol/index.ts";
 import type { LifecycleDeps } from "./deps.ts";
-import { changeJob } from "./lifecycle-record.ts";
+import { jobRecord } from "./lifecycle-record.ts";
 import { advance, isSelected, type Lifecycle } from "./machine.ts";
 import { isGone } from "./sessions.ts";
 
@@ -70,7 +70,7 @@ export async function isAbandoned(deps: LifecycleDeps, lifecycle: Lifecycle): Pr
 
 /** Ends the job's initialization if the selected session counts as dead; returns the job as it is then. */
 export async function abortAbandonedJob(deps: LifecycleDeps): Promise<Lifecycle> {
-  const { result } = await changeJob(deps, async (job) => {
+  const { result } = await jobRecord.change(deps, async (job) => {
     const { session, epoch } = job.context;
     const replace = await isAbandoned(deps, job);
     return replace ? advance(job, { type: "ABORT", session, epoch, replace }) : job;

@@ -10,7 +10,7 @@ import { requireMemory } from "./block-check.ts";
 import { type Claimant, isAbandoned, requireSelected } from "./claimant.ts";
 import type { LifecycleDeps } from "./deps.ts";
 import { announceGranted } from "./host-records.ts";
-import { readJob } from "./lifecycle-record.ts";
+import { jobRecord } from "./lifecycle-record.ts";
 import { advance } from "./machine.ts";
 import { infoOf, type Parameter, redeclare, requireSameDeclaration } from "./parameter.ts";
 import { changeParameter, parseParameterRecord } from "./parameter-record.ts";
@@ -34,7 +34,7 @@ export async function declare(
     deps.ledger.refresh(),
   ]);
   const claimant = { trainer, session, epoch };
-  const job = await readJob(deps);
+  const job = await jobRecord.read(deps);
   requireSelected(job, claimant);
   const planned = await mapConcurrently(withoutRepeats(parameters), async (declaration) => {
     const { name } = declaration;

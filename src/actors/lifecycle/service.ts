@@ -16,7 +16,7 @@ import { declare } from "./declare.ts";
 import { DeclaredLedger } from "./declared-ledger.ts";
 import type { LifecycleDeps } from "./deps.ts";
 import { finish } from "./finish.ts";
-import { type Members, MembersAnnouncer, readMembers, toJournalRecord } from "./members.ts";
+import { type Members, MembersAnnouncer, membersRecord, toJournalRecord } from "./members.ts";
 import { enter, exit, expelLost } from "./membership.ts";
 import type { JobSettings, Owners } from "./owners.ts";
 import { TRAINER_KEYS } from "./record-format.ts";
@@ -88,7 +88,7 @@ export class LifecycleService {
 
   /** The trainers that keep step; none in a job without steps. */
   async members(): Promise<Members> {
-    return await readMembers(this.#deps);
+    return await membersRecord.read(this.#deps);
   }
 
   /** Removes members that count as dead, and returns those that are left. */
@@ -121,7 +121,7 @@ export class LifecycleService {
 
   /** Writes the present members into these shards' journals. */
   async tellMembers(shards: readonly number[]): Promise<void> {
-    const members = await readMembers(this.#deps);
+    const members = await membersRecord.read(this.#deps);
     await this.#deps.announcer.announceTo(shards, toJournalRecord(members));
   }
 
