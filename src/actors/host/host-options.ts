@@ -1,11 +1,11 @@
 import type { Fields, PserverError, SynchronizationInput } from "../../protocol/index.ts";
 import type { ConnectionSettings } from "../../transport/connection.ts";
 import type { EtcdSettings } from "../etcd/etcd-keys.ts";
-import type { StoredSettings } from "../job/job-settings.ts";
+import type { StoredSettings, WantedSettings } from "../job/job-settings.ts";
 import type { RecoveredShard } from "./worker-messages.ts";
 
-/** Options of `startHost`. */
-export interface HostOptions {
+/** Options of `startHost`; settings are for a new job, and must agree with those of an existing one. */
+export interface HostOptions extends Omit<WantedSettings, "synchronization"> {
   readonly connection: ConnectionSettings;
   /**
    * For the connections that answer trainers; `connection` by default. With a user of its own that
@@ -23,19 +23,6 @@ export interface HostOptions {
   readonly id?: string;
   /** Worker threads; by default one less than the processors, at least one. */
   readonly workers?: number;
-  /** The settings from here on are for a new job; for an existing one they must agree or be left out. */
-  readonly shards?: number;
-  readonly journal?: "file" | "memory";
-  readonly journalBytesMax?: number;
-  readonly leaseMs?: number;
-  readonly replicas?: number;
-  /** Names that may be declared; 65,536 by default. */
-  readonly parametersMax?: number;
-  /** Bytes of values and optimizer state that may be declared; 1 TiB by default. */
-  readonly heldBytesMax?: number;
-  /** The same for one trainer; as for the job by default. */
-  readonly trainerParametersMax?: number;
-  readonly trainerHeldBytesMax?: number;
   /** How the trainers of the job keep step; not at all by default. */
   readonly synchronization?: SynchronizationInput;
   /** Bytes of journal that each shard retains for replays; 1 GiB by default, 64 MiB in memory. */

@@ -169,22 +169,16 @@ export class ShardWorker {
         this.#retake(shard, owner);
       },
     });
-    this.#closeOwner(shard);
+    this.disown(shard);
     this.#owners.set(shard, owner);
     void owner.start();
-  }
-
-  /** Stops owning a shard, at once. */
-  disown(shard: number): void {
-    this.#closeOwner(shard);
-    this.#deps.send({ type: "disowned", shard });
   }
 
   /** Stops owning all shards and closes the connections. */
   async close(): Promise<void> {
     clearInterval(this.#statusTimer);
     clearInterval(this.#markTimer);
-    for (const shard of this.#owners.keys()) this.#closeOwner(shard);
+    for (const shard of this.#owners.keys()) this.disown(shard);
     // If the broker does not answer, the marks stay as they are; closing ends the requests.
     await Promise.race([
       Promise.all(this.#closing),
@@ -193,7 +187,8 @@ export class ShardWorker {
     await Promise.all([this.#deps.journalConnection.close(), this.#deps.dataConnection.close()]);
   }
 
-  #closeOwner(shard: number): void {
+  /** Stops owning a shard, at once. */
+  disown(shard: number): void {
     const owner = this.#owners.get(shard);
     if (owner === undefined) return;
     this.#owners.delete(shard);

@@ -55,8 +55,6 @@ export type ShardEventType =
 export type FromWorker =
   | { readonly type: "ready" }
   | { readonly type: "serving"; readonly shard: number }
-  | { readonly type: "disowned"; readonly shard: number }
   | { readonly type: ShardEventType; readonly shard: number; readonly error: WireError }
   | ({ readonly type: "recovered" } & RecoveredShard)
-  | { readonly type: "statuses"; readonly statuses: readonly Fields[] }
-  | { readonly type: "closed" };
+  | { readonly type: "statuses"; readonly statuses: readonly Fields[] };
