@@ -2,7 +2,7 @@ import type { Fields, PserverError, SynchronizationInput } from "../../protocol/
 import type { ConnectionSettings } from "../../transport/connection.ts";
 import type { EtcdSettings } from "../etcd/etcd-keys.ts";
 import type { StoredSettings, WantedSettings } from "../job/job-settings.ts";
-import type { RecoveredShard } from "./worker-messages.ts";
+import type { AcceptedLoss } from "../recovery/accept-loss.ts";
 
 /** Options of `startHost`; settings are for a new job, and must agree with those of an existing one. */
 export interface HostOptions extends Omit<WantedSettings, "synchronization"> {
@@ -56,7 +56,7 @@ export type HostEvent =
       readonly shard: number;
       readonly error: PserverError;
     }
-  | ({ readonly type: "shard-recovered" } & RecoveredShard)
+  | ({ readonly type: "shard-recovered" } & AcceptedLoss)
   | { readonly type: "disconnected" | "reconnected" | "etcd-back" }
   /** `etcd-lost`: etcd answers no call until `etcd-back`; calls that fail meanwhile are not reported. */
   | { readonly type: "error" | "etcd-lost"; readonly error: PserverError };

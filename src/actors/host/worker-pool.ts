@@ -1,12 +1,7 @@
 import { Worker } from "node:worker_threads";
 import { ensureError, errorFromWire, type Fields, PserverError } from "../../protocol/index.ts";
-import type {
-  FromWorker,
-  RecoveredShard,
-  ShardEventType,
-  ToWorker,
-  WorkerSetup,
-} from "./worker-messages.ts";
+import type { AcceptedLoss } from "../recovery/accept-loss.ts";
+import type { FromWorker, ShardEventType, ToWorker, WorkerSetup } from "./worker-messages.ts";
 
 /** How long a worker may take to connect, and to close. */
 const START_MS = 15_000;
@@ -30,7 +25,7 @@ export interface WorkerPoolEvents {
     shard: number,
     error: PserverError,
   ) => void;
-  readonly onRecovered: (recovered: RecoveredShard) => void;
+  readonly onRecovered: (recovered: AcceptedLoss) => void;
   /** A worker thread has ended by itself: the host cannot go on. */
   readonly onCrash: (error: PserverError) => void;
 }
