@@ -37,9 +37,7 @@ export function composeHost(
   const clock = new LeaseClock(shards);
   const pool = new WorkerPool({
     onServing: (shard) => host.shardServing(shard),
-    onNoMemory: (shard, error) => host.declineShard(shard, error),
-    onShardFailed: (shard, error) => host.shardFailed(shard, error),
-    onShardTrouble: (type, shard, error) => emit({ type, shard, error }),
+    onTrouble: (type, shard, error) => host.shardTroubled(type, shard, error),
     onRecovered: (recovered) => emit({ type: "shard-recovered", ...recovered }),
     onCrash: (error) => void host.stop(error),
   });

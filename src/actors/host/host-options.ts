@@ -3,6 +3,7 @@ import type { ConnectionSettings } from "../../transport/connection.ts";
 import type { EtcdSettings } from "../etcd/etcd-keys.ts";
 import type { StoredSettings, WantedSettings } from "../job/job-settings.ts";
 import type { AcceptedLoss } from "../recovery/accept-loss.ts";
+import type { ShardEventType } from "./worker-messages.ts";
 
 /** Options of `startHost`; settings are for a new job, and must agree with those of an existing one. */
 export interface HostOptions extends Omit<WantedSettings, "synchronization"> {
@@ -42,17 +43,8 @@ export interface HostOptions extends Omit<WantedSettings, "synchronization"> {
 export type HostEvent =
   | { readonly type: "serving" | "released"; readonly shard: number }
   | {
-      /**
-       * `mark-failed`: the mark, which notes outside the journal how far the shard is folded, cannot be
-       * written. `loss-reported`: a trainer has seen a later record than the journal holds; the shard
-       * goes on.
-       */
-      readonly type:
-        | "shard-failed"
-        | "snapshot-failed"
-        | "mark-failed"
-        | "loss-reported"
-        | "no-memory";
+      /** `shard-failed` for `failed`; the others as {@link ShardEventType} says. */
+      readonly type: "shard-failed" | Exclude<ShardEventType, "failed">;
       readonly shard: number;
       readonly error: PserverError;
     }

@@ -7,7 +7,7 @@ import type { RequestServer } from "../requests/request-server.ts";
 import type { Host, HostEvent, HostStatus } from "./host-options.ts";
 import type { HostParts } from "./host-parts.ts";
 import { serveRequests } from "./serve-requests.ts";
-import type { WorkerSetup } from "./worker-messages.ts";
+import type { ShardEventType, WorkerSetup } from "./worker-messages.ts";
 
 /** Journal retained for each shard; one in memory shares the broker's memory with all others. */
 const RETAIN_BYTES = { file: 1024 ** 3, memory: 64 * 1024 ** 2 } as const;
@@ -118,20 +118,17 @@ export class RunningHost implements Host {
     this.#parts.members.serving(shard);
   }
 
-  /** Leaves a shard that does not fit into the memory to other hosts, until it fits. */
-  declineShard(shard: number, error: PserverError): void {
-    this.#emit({ type: "no-memory", shard, error });
-    const needed = Number(error.details["expected"]);
-    const { claims, memory } = this.#parts;
-    claims.decline(shard, () => memory.freeBytes >= needed);
-    this.#settled.add(shard);
-  }
-
-  /** Reacts to a shard whose owner has failed. */
-  shardFailed(shard: number, error: PserverError): void {
-    this.#emit({ type: "shard-failed", shard, error });
+  /** Reports a trouble of a shard. One that does not fit into the memory is left to other hosts until it fits. */
+  shardTroubled(type: ShardEventType, shard: number, error: PserverError): void {
+    this.#emit({ type: type === "failed" ? "shard-failed" : type, shard, error });
+    if (type === "no-memory") {
+      const needed = Number(error.details["expected"]);
+      const { claims, memory } = this.#parts;
+      claims.decline(shard, () => memory.freeBytes >= needed);
+      this.#settled.add(shard);
+    }
     // A shard that another host has owned meanwhile is taken over again.
-    if (error.code !== "NOT_OWNER") this.#settled.add(shard);
+    if (type === "failed" && error.code !== "NOT_OWNER") this.#settled.add(shard);
   }
 
   /** Stops owning a shard whose lease another host holds, or is to hold. */

@@ -16,15 +16,7 @@ const YOUNG_MB_MAX = 3;
 /** Callbacks of {@link WorkerPool}. */
 export interface WorkerPoolEvents {
   readonly onServing: (shard: number) => void;
-  /** A shard does not fit into the host's memory; its owner answers NO_MEMORY until it does. */
-  readonly onNoMemory: (shard: number, error: PserverError) => void;
-  readonly onShardFailed: (shard: number, error: PserverError) => void;
-  /** Something went wrong in a shard that goes on. */
-  readonly onShardTrouble: (
-    type: Exclude<ShardEventType, "failed" | "no-memory">,
-    shard: number,
-    error: PserverError,
-  ) => void;
+  readonly onTrouble: (type: ShardEventType, shard: number, error: PserverError) => void;
   readonly onRecovered: (recovered: AcceptedLoss) => void;
   /** A worker thread has ended by itself: the host cannot go on. */
   readonly onCrash: (error: PserverError) => void;
@@ -113,7 +105,7 @@ export class WorkerPool {
     });
   }
 
-  #receive(worker: Worker, message: FromWorker): void {
+  #receive(worker: Worker, message: Exclude<FromWorker, { type: "ready" }>): void {
     switch (message.type) {
       case "serving":
         this.#events.onServing(message.shard);
@@ -121,21 +113,13 @@ export class WorkerPool {
       case "statuses":
         this.#statuses.set(worker, message.statuses);
         break;
-      case "no-memory":
-        this.#events.onNoMemory(message.shard, errorFromWire(message.error));
-        break;
-      case "failed":
-        this.#events.onShardFailed(message.shard, errorFromWire(message.error));
-        break;
       case "recovered": {
         const { shard, generation, fallbacks } = message;
         this.#events.onRecovered({ shard, generation, fallbacks });
         break;
       }
-      case "snapshot-failed":
-      case "mark-failed":
-      case "loss-reported":
-        this.#events.onShardTrouble(message.type, message.shard, errorFromWire(message.error));
+      default:
+        this.#events.onTrouble(message.type, message.shard, errorFromWire(message.error));
     }
   }
 }

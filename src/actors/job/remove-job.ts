@@ -1,10 +1,10 @@
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { asMap, bucketStream, JobSubjects, PserverError } from "../../protocol/index.ts";
-import { fromBrokerError } from "../../transport/broker-error.ts";
 import { openJetStream } from "../../transport/jetstream.ts";
 import type { EtcdSpace } from "../etcd/etcd-space.ts";
 import { HOST_LEASES, hostOfKey } from "../host/shard-claims.ts";
+import { brokerCall } from "../jetstream/broker-call.ts";
 import { type KvBucket, type KvEntry, openExistingBucket } from "../jetstream/kv-bucket.ts";
 import { deleteStream } from "../jetstream/streams.ts";
 import { aliveHosts } from "./describe-job.ts";
@@ -67,11 +67,12 @@ export class JobRemoval {
     }
     await this.#removeEtcdKeys(onRemoved);
     const manager = await this.#manager();
+    const { job } = this.#options;
     for (const name of streams) {
       // A missing stream was removed by another removal of the same job.
-      const wasThere = await deleteStream(manager, name).catch((error: unknown): never => {
-        throw fromBrokerError(error, `removing the stream ${name}`, { job: this.#options.job });
-      });
+      const wasThere = await brokerCall(`removing the stream ${name}`, { job }, () =>
+        deleteStream(manager, name),
+      );
       if (wasThere) onRemoved(name);
     }
   }

@@ -1,7 +1,7 @@
 import { DeliverPolicy, type JetStreamClient, type JetStreamManager } from "@nats-io/jetstream";
 import { type ErrorCode, type JobSubjects, PserverError } from "../../protocol/index.ts";
-import { fromBrokerError } from "../../transport/broker-error.ts";
 import { recordCrc } from "../fold/read-record.ts";
+import { brokerCall } from "../jetstream/broker-call.ts";
 import { scanStream } from "../jetstream/scan-stream.ts";
 import type { Journal, JournalInfo } from "../journal/journal.ts";
 import type { HeadMark } from "../owner/head-mark.ts";
@@ -135,15 +135,13 @@ async function inspectJournal(
   const lastSeq = lastRecordSeq(info);
   const start = { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: firstSeq };
   const scan = { manager, client, stream, start, graceMs: SILENCE_MS };
-  try {
-    if (firstSeq <= lastSeq) {
-      await scanStream(scan, (seq, subject) => {
+  if (firstSeq <= lastSeq) {
+    await brokerCall(`looking through the journal ${stream}`, { stream }, () =>
+      scanStream(scan, (seq, subject) => {
         if (seq <= lastSeq) tally.record(seq, subject);
         return seq < lastSeq;
-      });
-    }
-  } catch (error) {
-    throw fromBrokerError(error, `looking through the journal ${stream}`, { stream });
+      }),
+    );
   }
   tally.end(lastSeq);
   const problem = await mismatchOf(journal, found, info);

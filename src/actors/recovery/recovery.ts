@@ -12,11 +12,11 @@ import {
   type PserverError,
   SHARDS_MAX,
 } from "../../protocol/index.ts";
-import { fromBrokerError } from "../../transport/broker-error.ts";
 import { BufferPool } from "../../transport/buffer-pool.ts";
 import { type ConnectionSettings, openConnection } from "../../transport/connection.ts";
 import { openJetStream } from "../../transport/jetstream.ts";
 import { StreamPublisher } from "../../transport/stream-publisher.ts";
+import { brokerCall } from "../jetstream/broker-call.ts";
 import { type KvBucket, openExistingBucket } from "../jetstream/kv-bucket.ts";
 import { storageQueries } from "../jetstream/storage-queries.ts";
 import { streamExists } from "../jetstream/streams.ts";
@@ -84,7 +84,11 @@ export class Recovery {
       const client = openJetStream(connection);
       const manager = await client.jetstreamManager(false);
       const bucket = subjects.bucket();
-      if (!(await hasStream(manager, bucketStream(bucket)))) throw noSuchJob(job);
+      const stream = bucketStream(bucket);
+      const exists = await brokerCall(`looking for the stream ${stream}`, { stream }, () =>
+        streamExists(manager, stream),
+      );
+      if (!exists) throw noSuchJob(job);
       const records = await openExistingBucket(connection, bucket);
       const stored = (await records.read(SETTINGS_KEY))?.value;
       if (stored === undefined || hasRemovalMark(stored)) throw noSuchJob(job);
@@ -165,12 +169,4 @@ export class Recovery {
 /** The numbers of all shards of a job. */
 export function allShards({ shards }: StoredSettings): number[] {
   return Array.from({ length: Math.min(shards, SHARDS_MAX) }, (_, shard) => shard);
-}
-
-async function hasStream(manager: JetStreamManager, name: string): Promise<boolean> {
-  try {
-    return await streamExists(manager, name);
-  } catch (error) {
-    throw fromBrokerError(error, `looking for the stream ${name}`, { stream: name });
-  }
 }

@@ -20,6 +20,7 @@ import {
 } from "../../transport/broker-error.ts";
 import type { StreamPublisher } from "../../transport/stream-publisher.ts";
 import { readable } from "../fold/read-record.ts";
+import { brokerCall } from "../jetstream/broker-call.ts";
 import { scanStream } from "../jetstream/scan-stream.ts";
 import { streamExists } from "../jetstream/streams.ts";
 import {
@@ -43,36 +44,31 @@ const GONE: readonly number[] = [
   JETSTREAM_ERRORS.MESSAGE_NOT_FOUND,
 ];
 
+/** Dependencies of {@link SnapshotStore}. */
+export interface SnapshotStoreDeps {
+  readonly manager: JetStreamManager;
+  readonly client: JetStreamClient;
+  readonly publisher: StreamPublisher;
+  readonly subjects: JobSubjects;
+  readonly shard: number;
+}
+
 /** One shard's part of the snapshot stream of a job. */
 export class SnapshotStore {
-  readonly #manager: JetStreamManager;
-  readonly #client: JetStreamClient;
-  readonly #publisher: StreamPublisher;
-  readonly #subjects: JobSubjects;
-  readonly #shard: number;
+  readonly #deps: SnapshotStoreDeps;
 
-  constructor(options: {
-    readonly manager: JetStreamManager;
-    readonly client: JetStreamClient;
-    readonly publisher: StreamPublisher;
-    readonly subjects: JobSubjects;
-    readonly shard: number;
-  }) {
-    this.#manager = options.manager;
-    this.#client = options.client;
-    this.#publisher = options.publisher;
-    this.#subjects = options.subjects;
-    this.#shard = options.shard;
+  constructor(deps: SnapshotStoreDeps) {
+    this.#deps = deps;
   }
 
   /** Stores one message; returns the reference to it. */
   async publish(subject: string, bytes: Uint8Array): Promise<PieceRef> {
     try {
-      const seq = await this.#publisher.publish(subject, bytes, STORE_TIMEOUT_MS);
+      const seq = await this.#deps.publisher.publish(subject, bytes, STORE_TIMEOUT_MS);
       return { seq, crc: readCrc(bytes) };
     } catch (error) {
-      throw fromStoreError(error, `storing a snapshot of shard ${this.#shard}`, {
-        shard: this.#shard,
+      throw fromStoreError(error, `storing a snapshot of shard ${this.#deps.shard}`, {
+        shard: this.#deps.shard,
       });
     }
   }
@@ -95,7 +91,7 @@ export class SnapshotStore {
 
   /** The newest manifest, read from the leader; undefined without one. */
   async lastManifest(): Promise<StoredManifest | undefined> {
-    const subject = this.#subjects.manifest(this.#shard);
+    const subject = this.#deps.subjects.manifest(this.#deps.shard);
     const stored = await this.#get({ last_by_subj: subject });
     return stored && { seq: stored.seq, manifest: decodeManifest(stored.data) };
   }
@@ -116,7 +112,7 @@ export class SnapshotStore {
   }
 
   async #manifestMessages(): Promise<{ seq: number; data: Uint8Array }[]> {
-    const subject = this.#subjects.manifest(this.#shard);
+    const subject = this.#deps.subjects.manifest(this.#deps.shard);
     const found: { seq: number; data: Uint8Array }[] = [];
     for (let seq = 1; ; ) {
       const stored = await this.#get({ seq, next_by_subj: subject });
@@ -134,10 +130,10 @@ export class SnapshotStore {
    */
   async commit(manifest: Manifest, previousSeq: number): Promise<number> {
     const bytes = encodeManifest(manifest);
-    const subject = this.#subjects.manifest(this.#shard);
+    const subject = this.#deps.subjects.manifest(this.#deps.shard);
     for (let expected = previousSeq; ; ) {
       try {
-        const ack = await this.#client.publish(subject, bytes, {
+        const ack = await this.#deps.client.publish(subject, bytes, {
           timeout: STORE_TIMEOUT_MS,
           expect: { lastSubjectSequence: expected },
         });
@@ -147,8 +143,8 @@ export class SnapshotStore {
         if (stored !== undefined && Buffer.compare(stored.data, bytes) === 0) return stored.seq;
         // A cluster refuses concurrent writes; here nobody has written yet.
         if (!isWrongSequence(error) || (stored?.seq ?? 0) === expected) {
-          throw fromStoreError(error, `committing a snapshot of shard ${this.#shard}`, {
-            shard: this.#shard,
+          throw fromStoreError(error, `committing a snapshot of shard ${this.#deps.shard}`, {
+            shard: this.#deps.shard,
           });
         }
         const last = stored && { seq: stored.seq, manifest: decodeManifest(stored.data) };
@@ -163,51 +159,48 @@ export class SnapshotStore {
   #deposed(manifest: Manifest, last: Manifest | undefined, cause: unknown): PserverError {
     return new PserverError(
       "NOT_OWNER",
-      `shard ${this.#shard}: host ${last?.host ?? "?"} has taken over under term ${last?.term ?? "?"}`,
-      { shard: this.#shard, expected: manifest.term, received: last?.term },
+      `shard ${this.#deps.shard}: host ${last?.host ?? "?"} has taken over under term ${last?.term ?? "?"}`,
+      { shard: this.#deps.shard, expected: manifest.term, received: last?.term },
       { cause },
     );
   }
 
   /** The sequences of all messages of the shard. */
   async list(): Promise<number[]> {
+    const { manager, client, subjects, shard } = this.#deps;
     const sequences: number[] = [];
-    try {
-      const scan = {
-        manager: this.#manager,
-        client: this.#client,
-        stream: this.#subjects.snapshotStream(),
-        start: { filter_subject: this.#subjects.shardSnapshots(this.#shard) },
-        graceMs: LIST_TIMEOUT_MS,
-      };
-      await scanStream(scan, (seq) => sequences.push(seq) > 0);
-      return sequences;
-    } catch (error) {
-      throw fromBrokerError(error, `listing snapshots of shard ${this.#shard}`, {
-        shard: this.#shard,
-      });
-    }
+    const scan = {
+      ...{ manager, client, graceMs: LIST_TIMEOUT_MS },
+      stream: subjects.snapshotStream(),
+      start: { filter_subject: subjects.shardSnapshots(shard) },
+    };
+    await brokerCall(`listing snapshots of shard ${shard}`, { shard }, () =>
+      scanStream(scan, (seq) => sequences.push(seq) > 0),
+    );
+    return sequences;
   }
 
   /** Deletes messages; those that are gone already count as deleted. */
   async remove(sequences: Iterable<number>): Promise<void> {
-    const stream = this.#subjects.snapshotStream();
+    const stream = this.#deps.subjects.snapshotStream();
     for (const seq of sequences) {
       try {
-        await this.#manager.streams.deleteMessage(stream, seq, false);
+        await this.#deps.manager.streams.deleteMessage(stream, seq, false);
       } catch (error) {
         if (!GONE.includes(jetStreamErrorCode(error))) {
-          throw fromBrokerError(error, `deleting snapshot message ${seq}`, { shard: this.#shard });
+          throw fromBrokerError(error, `deleting snapshot message ${seq}`, {
+            shard: this.#deps.shard,
+          });
         }
       }
     }
   }
 
   async #message(seq: number): Promise<Uint8Array | undefined> {
-    const stream = this.#subjects.snapshotStream();
+    const stream = this.#deps.subjects.snapshotStream();
     try {
       // Direct get sends plain bytes; only a message that it lacks is read from the leader, in base64.
-      const direct = await this.#manager.direct.getMessage(stream, { seq });
+      const direct = await this.#deps.manager.direct.getMessage(stream, { seq });
       if (direct !== null) return Uint8Array.from(direct.data);
     } catch (error) {
       if (fromBrokerError(error, "reading").code === "CLOSED")
@@ -220,12 +213,15 @@ export class SnapshotStore {
     query: { seq: number; next_by_subj?: string } | { last_by_subj: string },
   ): Promise<{ seq: number; data: Uint8Array } | undefined> {
     try {
-      const stored = await this.#manager.streams.getMessage(this.#subjects.snapshotStream(), query);
+      const stored = await this.#deps.manager.streams.getMessage(
+        this.#deps.subjects.snapshotStream(),
+        query,
+      );
       return stored === null ? undefined : { seq: stored.seq, data: stored.data };
     } catch (error) {
       if (jetStreamErrorCode(error) === JETSTREAM_ERRORS.MESSAGE_NOT_FOUND) return undefined;
-      throw fromBrokerError(error, `reading snapshots of shard ${this.#shard}`, {
-        shard: this.#shard,
+      throw fromBrokerError(error, `reading snapshots of shard ${this.#deps.shard}`, {
+        shard: this.#deps.shard,
       });
     }
   }
@@ -233,8 +229,8 @@ export class SnapshotStore {
   #damaged(piece: PieceRef, what: string, cause?: unknown): PserverError {
     return new PserverError(
       "SNAPSHOT_DAMAGED",
-      `shard ${this.#shard}: snapshot message ${piece.seq} ${what}`,
-      { shard: this.#shard, seq: piece.seq },
+      `shard ${this.#deps.shard}: snapshot message ${piece.seq} ${what}`,
+      { shard: this.#deps.shard, seq: piece.seq },
       { cause },
     );
   }
@@ -250,7 +246,7 @@ export async function ensureSnapshotStream(
   replicas: number,
 ): Promise<void> {
   const name = subjects.snapshotStream();
-  try {
+  await brokerCall(`creating the snapshot stream of job ${subjects.job}`, {}, async () => {
     if (await streamExists(manager, name)) return;
     await manager.streams.add({
       name,
@@ -261,7 +257,5 @@ export async function ensureSnapshotStream(
       num_replicas: replicas,
       allow_direct: true,
     });
-  } catch (error) {
-    throw fromBrokerError(error, `creating the snapshot stream of job ${subjects.job}`);
-  }
+  });
 }
