@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { ensureError, PserverError } from "../../protocol/index.ts";
 import type { BrokerProbe } from "../leases/broker-bound-leases.ts";
+import { Rounds } from "../rounds.ts";
 import type { EtcdClient, EtcdEntry, EtcdGuard, EtcdWrite } from "./etcd-client.ts";
 import type { EtcdKeys } from "./etcd-keys.ts";
 import { checkPublishedJob } from "./etcd-space.ts";
@@ -42,9 +43,7 @@ export class Publication {
   #lease: string | undefined;
   /** Whether this host has ever been in the list, and so knows which job is published there. */
   #listed = false;
-  #running = false;
-  #timer: NodeJS.Timeout | undefined;
-  #round: Promise<void> = Promise.resolve();
+  readonly #rounds = new Rounds(() => this.#round());
 
   constructor(deps: PublicationDeps) {
     this.#deps = deps;
@@ -68,8 +67,7 @@ export class Publication {
       await delay(leaseMs / 10);
     }
     await this.#deps.initialization.show();
-    this.#running = true;
-    this.#schedule();
+    await this.#rounds.start(leaseMs / 3);
   }
 
   /** Shows the state of the job at once; a failure is reported, and the next round shows the state. */
@@ -83,22 +81,13 @@ export class Publication {
 
   /** Ends the publication and revokes its lease. @throws NO_ETCD: the keys then expire by themselves. */
   async stop(): Promise<void> {
-    this.#running = false;
-    clearTimeout(this.#timer);
-    await this.#round;
+    await this.#rounds.stop();
     const lease = this.#lease;
     this.#lease = undefined;
     if (lease !== undefined) await this.#deps.client.revoke(lease);
   }
 
-  #schedule(): void {
-    if (!this.#running) return;
-    this.#timer = setTimeout(() => {
-      this.#round = this.#runRound();
-    }, this.#deps.leaseMs / 3);
-  }
-
-  async #runRound(): Promise<void> {
+  async #round(): Promise<number> {
     try {
       await this.#deps.probe.reach();
       await this.#publish();
@@ -106,7 +95,7 @@ export class Publication {
     } catch (error) {
       this.#deps.onError(ensureError(error));
     }
-    this.#schedule();
+    return this.#deps.leaseMs / 3;
   }
 
   /** One attempt; false if keys of dead hosts have not expired yet or somebody else wrote in between. */

@@ -3,6 +3,7 @@ import type { LeaseClock } from "../leases/lease-clock.ts";
 import { LeaseKeeper } from "../leases/lease-keeper.ts";
 import { LeaseView } from "../leases/lease-view.ts";
 import type { Leases, LeaseValue } from "../leases/leases.ts";
+import { Rounds } from "../rounds.ts";
 import { DECLINED_LEASES, DeclinedShards, declinedBy } from "./declined-shards.ts";
 import { placeShard } from "./placement.ts";
 
@@ -76,9 +77,7 @@ export class ShardClaims {
   readonly #keepers: Map<number, LeaseKeeper> = new Map();
   /** Owned shards. A shard whose lease ran out in an outage stays owned until another host claims it. */
   readonly #owned: Set<number> = new Set();
-  #timer: NodeJS.Timeout | undefined;
-  #round: Promise<void> = Promise.resolve();
-  #closed = false;
+  readonly #rounds = new Rounds(() => this.#claimRound());
 
   constructor(deps: ShardClaimsDeps) {
     this.#deps = deps;
@@ -87,7 +86,7 @@ export class ShardClaims {
   /** Begins to claim; settles after the first round. */
   async start(): Promise<void> {
     await Promise.all([this.#deps.hosts.start(), this.#deps.declinedByHosts.start()]);
-    await this.#claimRound();
+    await this.#rounds.start();
   }
 
   /** The shards whose leases are held. */
@@ -123,21 +122,16 @@ export class ShardClaims {
 
   /** Stops claiming and releases all leases, so that other hosts need not wait for them to end. */
   async close(): Promise<void> {
-    this.#closed = true;
-    clearTimeout(this.#timer);
-    await this.#round;
+    await this.#rounds.stop();
     await Promise.all([this.#deps.hosts.stop(), this.#deps.declinedByHosts.stop()]);
     await this.#deps.declined.close();
     await settleAll([...this.#owned].map((shard) => this.#release(shard)));
   }
 
-  async #claimRound(): Promise<void> {
-    this.#round = this.#balance().catch((error: unknown) =>
-      this.#deps.events.onError(ensureError(error)),
-    );
-    await this.#round;
-    if (this.#closed) return;
-    this.#timer = setTimeout(() => void this.#claimRound(), this.#deps.leaseMs / 10);
+  async #claimRound(): Promise<number> {
+    const { events, leaseMs } = this.#deps;
+    await this.#balance().catch((error: unknown) => events.onError(ensureError(error)));
+    return leaseMs / 10;
   }
 
   async #balance(): Promise<void> {
