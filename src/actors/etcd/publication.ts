@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { ensureError, PserverError } from "../../protocol/index.ts";
-import type { BrokerProbe } from "../leases/broker-bound-leases.ts";
+import type { BrokerProbe } from "../leases/broker-probe.ts";
 import { Rounds } from "../rounds.ts";
 import type { EtcdClient, EtcdEntry, EtcdGuard, EtcdWrite } from "./etcd-client.ts";
 import type { EtcdKeys } from "./etcd-keys.ts";

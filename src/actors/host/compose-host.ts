@@ -9,7 +9,7 @@ import { InitializationKeys } from "../etcd/initialization-keys.ts";
 import { Publication } from "../etcd/publication.ts";
 import { leaseTimeoutMs, type OpenedJob } from "../job/open-job.ts";
 import { quotasOf } from "../job/quotas.ts";
-import { BrokerProbe } from "../leases/broker-bound-leases.ts";
+import { BrokerProbe } from "../leases/broker-probe.ts";
 import { LeaseClock } from "../leases/lease-clock.ts";
 import { LeaseKeeper } from "../leases/lease-keeper.ts";
 import { createLifecycle, type LifecycleService } from "../lifecycle/service.ts";

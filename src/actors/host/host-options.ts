@@ -1,4 +1,4 @@
-import type { Fields, PserverError, SynchronizationInput } from "../../protocol/index.ts";
+import type { PserverError, SynchronizationInput } from "../../protocol/index.ts";
 import type { ConnectionSettings } from "../../transport/connection.ts";
 import type { EtcdSettings } from "../etcd/etcd-keys.ts";
 import type { StoredSettings, WantedSettings } from "../job/job-settings.ts";
@@ -53,17 +53,10 @@ export type HostEvent =
   /** `etcd-lost`: etcd answers no call until `etcd-back`; calls that fail meanwhile are not reported. */
   | { readonly type: "error" | "etcd-lost"; readonly error: PserverError };
 
-/** Status of a host. */
-export interface HostStatus {
-  readonly id: string;
-  readonly shards: readonly Fields[];
-}
-
 /** A running host. */
 export interface Host {
   readonly id: string;
   readonly settings: StoredSettings;
-  status(): HostStatus;
   /** Settles when the host has stopped: with the reason, or undefined after `close`. */
   readonly stopped: Promise<PserverError | undefined>;
   /** Releases the shards and stops; no acknowledged update is lost. */

@@ -4,7 +4,7 @@ import { asMap, ensureError, PserverError, quoteName, textField } from "../../pr
 import { fromBrokerError, isRefusedSubscription } from "../../transport/broker-error.ts";
 import { journalSettings, type StoredSettings } from "../job/job-settings.ts";
 import type { RequestServer } from "../requests/request-server.ts";
-import type { Host, HostEvent, HostStatus } from "./host-options.ts";
+import type { Host, HostEvent } from "./host-options.ts";
 import type { HostParts } from "./host-parts.ts";
 import { serveRequests } from "./serve-requests.ts";
 import type { ShardEventType, WorkerSetup } from "./worker-messages.ts";
@@ -75,10 +75,6 @@ export class RunningHost implements Host {
     await answers.flush();
     // Last, so that trainers which find the host in etcd are answered.
     await publication?.start();
-  }
-
-  status(): HostStatus {
-    return { id: this.id, shards: this.#parts.pool.statuses };
   }
 
   /** Settles when every shard that falls to this host is served or has failed; @throws TIMEOUT. */

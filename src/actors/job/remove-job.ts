@@ -86,7 +86,10 @@ export class JobRemoval {
       withRemovalMark(settings.value),
       settings.revision,
     );
-    if (marked === undefined) throw this.#beingChanged();
+    if (marked === undefined) {
+      const { job } = this.#options;
+      throw new PserverError("BUSY", `job ${job}: somebody else is changing its settings`, { job });
+    }
     try {
       // A host that read the settings before the mark may have joined meanwhile.
       await this.#checkUnused(settings, streams);
@@ -156,11 +159,6 @@ export class JobRemoval {
     const bucket = this.#subjects.bucket();
     if (!streams.includes(bucketStream(bucket))) return undefined;
     return await openExistingBucket(this.#options.connection, bucket);
-  }
-
-  #beingChanged(): PserverError {
-    const { job } = this.#options;
-    return new PserverError("BUSY", `job ${job}: somebody else is changing its settings`, { job });
   }
 
   async #manager(): Promise<JetStreamManager> {

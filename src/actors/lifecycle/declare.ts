@@ -74,7 +74,9 @@ async function declared(
   const { trainer, session, epoch } = claimant;
   if (known !== undefined) {
     if (known.jobEpoch > epoch) throw staleEpoch(known, claimant);
-    requireUnready(known, claimant);
+    if (known.lifecycle.state === "ready") {
+      requireSelected(known.lifecycle, claimant, declaration.name);
+    }
     if (known.jobEpoch === epoch) {
       requireSameDeclaration(known.declaration, declaration);
       return known;
@@ -95,11 +97,6 @@ function staleEpoch(known: Parameter, { trainer, epoch }: Claimant): PserverErro
       `received a declaration by trainer ${quoteName(trainer)} in epoch ${epoch}`,
     { parameter: name, trainer, expected: known.jobEpoch, received: epoch },
   );
-}
-
-function requireUnready(known: Parameter, claimant: Claimant): void {
-  if (known.lifecycle.state !== "ready") return;
-  requireSelected(known.lifecycle, claimant, known.declaration.name);
 }
 
 /** Checks that no live session is creating the parameter by itself. @throws NOT_SELECTED */

@@ -3,11 +3,10 @@ import type { KvBucket } from "../jetstream/kv-bucket.ts";
 import { jobRecord } from "../lifecycle/lifecycle-record.ts";
 import { effectiveState } from "../lifecycle/parameter.ts";
 import { readAllParameters } from "../lifecycle/parameter-record.ts";
+import type { LackedBlock } from "./findings.ts";
 
 /** A block of an initialized parameter: its shard must have it, as nobody will initialize it again. */
-export interface InitializedBlock {
-  readonly parameter: string;
-  readonly index: number;
+export interface InitializedBlock extends LackedBlock {
   readonly epoch: number;
 }
 
