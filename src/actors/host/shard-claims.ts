@@ -89,19 +89,14 @@ export class ShardClaims {
     await this.#rounds.start();
   }
 
-  /** The shards whose leases are held. */
-  get shards(): number[] {
-    return [...this.#keepers.keys()].sort((a, b) => a - b);
-  }
-
   /** The shards that placement gives this host, whether their leases are held yet or not. */
   get share(): number[] {
     const { job, shards, host, declined } = this.#deps;
-    const hosts = this.hosts;
+    const hosts = new Set([...this.#deps.hosts.present].map(hostOfKey)).add(host);
     const declinedByHosts = declinedBy(this.#deps.declinedByHosts.present);
     const all = Array.from({ length: shards }, (_, shard) => shard);
     return all.filter((shard) => {
-      const able = hosts.filter(
+      const able = [...hosts].filter(
         (one) => !declinedByHosts.get(shard)?.has(one) && !(one === host && declined.has(shard)),
       );
       // If it fits nowhere, one host must own it to answer NO_MEMORY.
@@ -112,12 +107,6 @@ export class ShardClaims {
   /** Leaves a shard to hosts that it fits into, until `fits` returns true for this one. */
   decline(shard: number, fits: () => boolean): void {
     this.#deps.declined.decline(shard, fits);
-  }
-
-  /** The hosts that are alive, this one included. */
-  get hosts(): string[] {
-    const hosts = [...this.#deps.hosts.present].map(hostOfKey);
-    return [...new Set([...hosts, this.#deps.host])].sort();
   }
 
   /** Stops claiming and releases all leases, so that other hosts need not wait for them to end. */
