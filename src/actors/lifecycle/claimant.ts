@@ -1,4 +1,4 @@
-import { PserverError, quoteName } from "../../protocol/index.ts";
+import { type ErrorCode, PserverError, quoteName } from "../../protocol/index.ts";
 import type { LifecycleDeps } from "./deps.ts";
 import { jobRecord } from "./lifecycle-record.ts";
 import { advance, isSelected, type Lifecycle } from "./machine.ts";
@@ -32,27 +32,19 @@ export function requireSelected(
     expected: { trainer: context.trainer, session: context.session, epoch: context.epoch },
     received: { trainer, session, epoch },
   };
+  const refusal = (code: ErrorCode, text: string): PserverError =>
+    new PserverError(code, `${what}${text}`, details);
   if (state === "ready") {
-    throw new PserverError(
-      "ALREADY_INITIALIZED",
-      `${what} was initialized by ${by}, in epoch ${context.epoch}`,
-      details,
-    );
+    const text = ` was initialized by ${by}, in epoch ${context.epoch}`;
+    throw refusal("ALREADY_INITIALIZED", text);
   }
   if (epoch < context.epoch || (epoch === context.epoch && state === "uninitialized")) {
-    throw new PserverError(
-      "STALE_EPOCH",
-      `${what}: the initialization of epoch ${epoch} has ended without a finish; ` +
-        `the epoch is ${context.epoch}, ${state}`,
-      details,
-    );
+    const ended = `: the initialization of epoch ${epoch} has ended without a finish`;
+    throw refusal("STALE_EPOCH", `${ended}; the epoch is ${context.epoch}, ${state}`);
   }
-  throw new PserverError(
-    "NOT_SELECTED",
-    `${what}: expected ${state === "initializing" ? by : "nobody"} in epoch ${context.epoch}; ` +
-      `received trainer ${quoteName(trainer)}, session ${session}, epoch ${epoch}`,
-    details,
-  );
+  const expected = `${state === "initializing" ? by : "nobody"} in epoch ${context.epoch}`;
+  const received = `trainer ${quoteName(trainer)}, session ${session}, epoch ${epoch}`;
+  throw refusal("NOT_SELECTED", `: expected ${expected}; received ${received}`);
 }
 
 /** Whether this session has finished the initialization: a repeat of its finish then succeeds. */

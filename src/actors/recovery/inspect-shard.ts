@@ -4,8 +4,9 @@ import { recordCrc } from "../fold/read-record.ts";
 import { brokerCall } from "../jetstream/broker-call.ts";
 import { scanStream } from "../jetstream/scan-stream.ts";
 import type { Journal, JournalInfo } from "../journal/journal.ts";
+import { journalLost } from "../owner/check-journal.ts";
 import type { HeadMark } from "../owner/head-mark.ts";
-import { lastRecordSeq } from "../owner/journal-gap.ts";
+import { journalDamaged, lastRecordSeq } from "../owner/journal-gap.ts";
 import type { Manifest } from "../snapshot/manifest.ts";
 import type { SnapshotStore } from "../snapshot/store.ts";
 import { choicesOf, newestWhole } from "./choices.ts";
@@ -199,16 +200,7 @@ function problemOf(
     return new PserverError("JOURNAL_LOST", `shard ${shard}: ${journal.problem}`, details);
   }
   const gap = journal.gaps.find(({ to }) => to > base.seq);
-  if (gap !== undefined) {
-    const { from, to } = gap;
-    const text = `shard ${shard}: expected record ${from}; found ${to + 1}`;
-    return new PserverError("JOURNAL_DAMAGED", text, { ...details, expected: from, found: to + 1 });
-  }
+  if (gap !== undefined) return journalDamaged(shard, gap.from, gap.to + 1);
   if (lastKnownSeq <= prefixEnd) return undefined;
-  const text = `shard ${shard}: the journal ends too early; records ${prefixEnd + 1} to ${lastKnownSeq} are lost`;
-  return new PserverError("JOURNAL_LOST", text, {
-    ...details,
-    from: prefixEnd + 1,
-    to: lastKnownSeq,
-  });
+  return journalLost(shard, prefixEnd + 1, lastKnownSeq, "ends too early");
 }

@@ -142,25 +142,16 @@ function notReady(
   { state, by }: StatusReply,
 ): PserverError {
   const details = { parameter: name, state, by };
+  const quoted = quoteName(name);
   if (info !== null) {
-    return new PserverError(
-      "NOT_INITIALIZED",
-      `${quoteName(name)} is declared, but its initialization has not been finished`,
-      details,
-    );
+    const text = `${quoted} is declared, but its initialization has not been finished`;
+    return new PserverError("NOT_INITIALIZED", text, details);
   }
   if (state === "ready") {
-    return new PserverError(
-      "UNKNOWN_PARAMETER",
-      `no parameter is called ${quoteName(name)}`,
-      details,
-    );
+    return new PserverError("UNKNOWN_PARAMETER", `no parameter is called ${quoted}`, details);
   }
   const doing =
     state === "initializing" ? `is being initialized by ${quoteName(by)}` : `is ${state}`;
-  return new PserverError(
-    "NOT_INITIALIZED",
-    `${quoteName(name)}: the job ${doing}; one trainer initializes it, with beginInit, initParam and finishInit`,
-    details,
-  );
+  const advice = "one trainer initializes it, with beginInit, initParam and finishInit";
+  return new PserverError("NOT_INITIALIZED", `${quoted}: the job ${doing}; ${advice}`, details);
 }
