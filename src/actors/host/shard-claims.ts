@@ -1,4 +1,5 @@
 import { ensureError, escapeId, type PserverError, unescapeId } from "../../protocol/index.ts";
+import { mapConcurrently } from "../concurrent.ts";
 import type { LeaseClock } from "../leases/lease-clock.ts";
 import { LeaseKeeper } from "../leases/lease-keeper.ts";
 import { LeaseView } from "../leases/lease-view.ts";
@@ -114,7 +115,8 @@ export class ShardClaims {
     await this.#rounds.stop();
     await Promise.all([this.#deps.hosts.stop(), this.#deps.declinedByHosts.stop()]);
     await this.#deps.declined.close();
-    await settleAll([...this.#owned].map((shard) => this.#release(shard)));
+    const owned = [...this.#owned];
+    await mapConcurrently(owned, (shard) => this.#release(shard), owned.length);
   }
 
   async #claimRound(): Promise<number> {
@@ -127,12 +129,12 @@ export class ShardClaims {
     await this.#deps.declined.review();
     const share = new Set(this.share);
     const all = Array.from({ length: this.#deps.shards }, (_, shard) => shard);
-    await settleAll(
-      all.map(async (shard) => {
-        if (!share.has(shard)) await this.#release(shard);
-        else if (!this.#keepers.has(shard)) await this.#claim(shard);
-      }),
-    );
+    const settle = async (shard: number): Promise<void> => {
+      if (!share.has(shard)) await this.#release(shard);
+      else if (!this.#keepers.has(shard)) await this.#claim(shard);
+    };
+    // All at once: a failure of one shard must not keep the others waiting.
+    await mapConcurrently(all, settle, all.length);
   }
 
   async #claim(shard: number): Promise<void> {
@@ -165,12 +167,5 @@ export class ShardClaims {
     this.#deps.clock.end(shard);
     this.#deps.events.onReleased(shard);
     await keeper?.stop();
-  }
-}
-
-/** Waits for all, so that no work of a round outlasts it; @throws the first error. */
-async function settleAll(work: readonly Promise<void>[]): Promise<void> {
-  for (const result of await Promise.allSettled(work)) {
-    if (result.status === "rejected") throw result.reason;
   }
 }

@@ -85,9 +85,8 @@ export async function openBucket(options: BucketOptions): Promise<KvBucket> {
 export async function openExistingBucket(
   connection: NatsConnection,
   bucket: string,
-  timeoutMs = TIMEOUT_MS,
 ): Promise<KvBucket> {
-  return await open(connection, bucket, timeoutMs, (kvm) =>
+  return await open(connection, bucket, TIMEOUT_MS, (kvm) =>
     kvm.open(bucket, { allow_direct: false }),
   );
 }
