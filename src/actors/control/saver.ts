@@ -154,18 +154,16 @@ export class Saver {
     at: readonly Position[],
   ): AsyncGenerator<Uint8Array, void, undefined> {
     if (parameter === undefined) return;
-    const places = blockPlaces(parameter.layout);
     const asked: Promise<Uint8Array>[] = [];
-    for (let next = 0; next < places.length || asked.length > 0; ) {
-      while (asked.length < BLOCKS_AHEAD && next < places.length) {
-        const place = places[next++];
-        if (place !== undefined) asked.push(this.#block(parameter, place.index, place.shard, at));
-      }
-      const first = asked.shift();
-      // The failure of a later block is noticed when its turn comes.
-      for (const other of asked) other.catch(() => undefined);
+    for (const { index, shard } of blockPlaces(parameter.layout)) {
+      const block = this.#block(parameter, index, shard, at);
+      // A failure is noticed when the turn of the block comes.
+      block.catch(() => undefined);
+      asked.push(block);
+      const first = asked.length === BLOCKS_AHEAD ? asked.shift() : undefined;
       if (first !== undefined) yield await first;
     }
+    for (const block of asked) yield await block;
   }
 
   async #block(

@@ -68,8 +68,8 @@ function replyOf(
     epoch,
     by: trainer,
     shards,
-    parameters: (request.names === undefined ? counted : alive).map((parameter) =>
-      parameter === null ? null : infoOf(parameter, job),
+    parameters: (request.names === undefined ? counted : alive).map(
+      (parameter) => parameter && infoOf(parameter, job),
     ),
     more: found.more,
     at: latestPositions(shards, [at, ...counted.map((parameter) => readyAt(parameter, job))]),
