@@ -69,11 +69,13 @@ export interface JournalDeps {
 export class Journal {
   readonly shard: number;
   readonly #deps: JournalDeps;
+  readonly #subjects: JobSubjects;
   readonly #streams: JetStreamManager["streams"];
 
   constructor(deps: JournalDeps) {
     this.shard = deps.shard;
     this.#deps = deps;
+    this.#subjects = deps.subjects;
     this.#streams = deps.manager.streams;
   }
 
@@ -84,7 +86,7 @@ export class Journal {
 
   /** Name of the stream of a generation. */
   stream(generation: number): string {
-    return this.#deps.subjects.journalStream(this.shard, generation);
+    return this.#subjects.journalStream(this.shard, generation);
   }
 
   /** State of the stream; undefined if there is none. @throws TIMEOUT, JETSTREAM_UNAVAILABLE, … */
@@ -123,7 +125,7 @@ export class Journal {
   async open(generation: number, rules?: number): Promise<JournalInfo> {
     const { storage, bytesMax, replicas, synchronization } = this.#deps.settings;
     const name = this.stream(generation);
-    const hostsOnly = { subjects: [this.#deps.subjects.hostLog(this.shard, "rules")] };
+    const hostsOnly = { subjects: [this.#subjects.hostLog(this.shard, "rules")] };
     const details = { shard: this.shard, bytesMax };
     return await brokerCall(`making the journal of shard ${this.shard}`, details, async () => {
       if ((await this.info(generation)) === undefined) {
@@ -141,7 +143,7 @@ export class Journal {
         });
       }
       if (rules !== undefined) await this.append({ verb: "rules", rules, synchronization });
-      await this.#streams.update(name, { subjects: [this.#deps.subjects.shardLog(this.shard)] });
+      await this.#streams.update(name, { subjects: [this.#subjects.shardLog(this.shard)] });
       return await this.#info(name);
     });
   }
@@ -194,15 +196,11 @@ export class Journal {
 
   /** Appends a host's record, repeatedly if the answer is lost: all host records are idempotent. */
   async append(record: HostRecord): Promise<Position> {
-    const subject = this.#deps.subjects.hostLog(this.shard, record.verb);
+    const subject = this.#subjects.hostLog(this.shard, record.verb);
     try {
-      const ack = await this.#deps.client.publish(subject, encodeHostRecord(record), {
-        retries: 3,
-      });
-      return {
-        generation: this.#deps.subjects.parseJournalStream(ack.stream).generation,
-        seq: ack.seq,
-      };
+      const { client } = this.#deps;
+      const ack = await client.publish(subject, encodeHostRecord(record), { retries: 3 });
+      return { generation: this.#subjects.parseJournalStream(ack.stream).generation, seq: ack.seq };
     } catch (error) {
       throw fromStoreError(error, `appending ${record.verb} to shard ${this.shard}`, {
         shard: this.shard,
@@ -239,17 +237,15 @@ export class Journal {
   /** Generations whose streams take the journal's subjects. */
   async #generations(): Promise<number[]> {
     const generations: number[] = [];
-    for await (const name of this.#streams.names(
-      this.#deps.subjects.hostLog(this.shard, "rules"),
-    )) {
-      generations.push(this.#deps.subjects.parseJournalStream(name).generation);
+    for await (const name of this.#streams.names(this.#subjects.hostLog(this.shard, "rules"))) {
+      generations.push(this.#subjects.parseJournalStream(name).generation);
     }
     return generations;
   }
 
   /** Gives a stream a subject that nobody publishes to, and reserves no more than it holds. */
   async #keep(generation: number, { bytes }: JournalInfo): Promise<void> {
-    const subjects = [this.#deps.subjects.leftJournal(this.shard, generation)];
+    const subjects = [this.#subjects.leftJournal(this.shard, generation)];
     const { shard } = this;
     const config = { subjects, max_bytes: Math.max(bytes, 1) };
     await brokerCall(`leaving a journal of shard ${shard}`, { shard, generation }, () =>

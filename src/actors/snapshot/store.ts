@@ -56,9 +56,13 @@ export interface SnapshotStoreDeps {
 /** One shard's part of the snapshot stream of a job. */
 export class SnapshotStore {
   readonly #deps: SnapshotStoreDeps;
+  readonly #subjects: JobSubjects;
+  readonly #shard: number;
 
   constructor(deps: SnapshotStoreDeps) {
     this.#deps = deps;
+    this.#subjects = deps.subjects;
+    this.#shard = deps.shard;
   }
 
   /** Stores one message; returns the reference to it. */
@@ -67,8 +71,8 @@ export class SnapshotStore {
       const seq = await this.#deps.publisher.publish(subject, bytes, STORE_TIMEOUT_MS);
       return { seq, crc: readCrc(bytes) };
     } catch (error) {
-      throw fromStoreError(error, `storing a snapshot of shard ${this.#deps.shard}`, {
-        shard: this.#deps.shard,
+      throw fromStoreError(error, `storing a snapshot of shard ${this.#shard}`, {
+        shard: this.#shard,
       });
     }
   }
@@ -91,7 +95,7 @@ export class SnapshotStore {
 
   /** The newest manifest, read from the leader; undefined without one. */
   async lastManifest(): Promise<StoredManifest | undefined> {
-    const subject = this.#deps.subjects.manifest(this.#deps.shard);
+    const subject = this.#subjects.manifest(this.#shard);
     const stored = await this.#get({ last_by_subj: subject });
     return stored && { seq: stored.seq, manifest: decodeManifest(stored.data) };
   }
@@ -112,7 +116,7 @@ export class SnapshotStore {
   }
 
   async #manifestMessages(): Promise<{ seq: number; data: Uint8Array }[]> {
-    const subject = this.#deps.subjects.manifest(this.#deps.shard);
+    const subject = this.#subjects.manifest(this.#shard);
     const found: { seq: number; data: Uint8Array }[] = [];
     for (let seq = 1; ; ) {
       const stored = await this.#get({ seq, next_by_subj: subject });
@@ -130,7 +134,7 @@ export class SnapshotStore {
    */
   async commit(manifest: Manifest, previousSeq: number): Promise<number> {
     const bytes = encodeManifest(manifest);
-    const subject = this.#deps.subjects.manifest(this.#deps.shard);
+    const subject = this.#subjects.manifest(this.#shard);
     for (let expected = previousSeq; ; ) {
       try {
         const ack = await this.#deps.client.publish(subject, bytes, {
@@ -143,8 +147,8 @@ export class SnapshotStore {
         if (stored !== undefined && Buffer.compare(stored.data, bytes) === 0) return stored.seq;
         // A cluster refuses concurrent writes; here nobody has written yet.
         if (!isWrongSequence(error) || (stored?.seq ?? 0) === expected) {
-          throw fromStoreError(error, `committing a snapshot of shard ${this.#deps.shard}`, {
-            shard: this.#deps.shard,
+          throw fromStoreError(error, `committing a snapshot of shard ${this.#shard}`, {
+            shard: this.#shard,
           });
         }
         const last = stored && { seq: stored.seq, manifest: decodeManifest(stored.data) };
@@ -159,8 +163,8 @@ export class SnapshotStore {
   #deposed(manifest: Manifest, last: Manifest | undefined, cause: unknown): PserverError {
     return new PserverError(
       "NOT_OWNER",
-      `shard ${this.#deps.shard}: host ${last?.host ?? "?"} has taken over under term ${last?.term ?? "?"}`,
-      { shard: this.#deps.shard, expected: manifest.term, received: last?.term },
+      `shard ${this.#shard}: host ${last?.host ?? "?"} has taken over under term ${last?.term ?? "?"}`,
+      { shard: this.#shard, expected: manifest.term, received: last?.term },
       { cause },
     );
   }
@@ -182,22 +186,20 @@ export class SnapshotStore {
 
   /** Deletes messages; those that are gone already count as deleted. */
   async remove(sequences: Iterable<number>): Promise<void> {
-    const stream = this.#deps.subjects.snapshotStream();
+    const stream = this.#subjects.snapshotStream();
     for (const seq of sequences) {
       try {
         await this.#deps.manager.streams.deleteMessage(stream, seq, false);
       } catch (error) {
         if (!GONE.includes(jetStreamErrorCode(error))) {
-          throw fromBrokerError(error, `deleting snapshot message ${seq}`, {
-            shard: this.#deps.shard,
-          });
+          throw fromBrokerError(error, `deleting snapshot message ${seq}`, { shard: this.#shard });
         }
       }
     }
   }
 
   async #message(seq: number): Promise<Uint8Array | undefined> {
-    const stream = this.#deps.subjects.snapshotStream();
+    const stream = this.#subjects.snapshotStream();
     try {
       // Direct get sends plain bytes; only a message that it lacks is read from the leader, in base64.
       const direct = await this.#deps.manager.direct.getMessage(stream, { seq });
@@ -214,14 +216,14 @@ export class SnapshotStore {
   ): Promise<{ seq: number; data: Uint8Array } | undefined> {
     try {
       const stored = await this.#deps.manager.streams.getMessage(
-        this.#deps.subjects.snapshotStream(),
+        this.#subjects.snapshotStream(),
         query,
       );
       return stored === null ? undefined : { seq: stored.seq, data: stored.data };
     } catch (error) {
       if (jetStreamErrorCode(error) === JETSTREAM_ERRORS.MESSAGE_NOT_FOUND) return undefined;
-      throw fromBrokerError(error, `reading snapshots of shard ${this.#deps.shard}`, {
-        shard: this.#deps.shard,
+      throw fromBrokerError(error, `reading snapshots of shard ${this.#shard}`, {
+        shard: this.#shard,
       });
     }
   }
@@ -229,8 +231,8 @@ export class SnapshotStore {
   #damaged(piece: PieceRef, what: string, cause?: unknown): PserverError {
     return new PserverError(
       "SNAPSHOT_DAMAGED",
-      `shard ${this.#deps.shard}: snapshot message ${piece.seq} ${what}`,
-      { shard: this.#deps.shard, seq: piece.seq },
+      `shard ${this.#shard}: snapshot message ${piece.seq} ${what}`,
+      { shard: this.#shard, seq: piece.seq },
       { cause },
     );
   }
