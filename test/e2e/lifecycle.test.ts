@@ -10,7 +10,7 @@ import {
   openBucket,
   openExistingBucket,
 } from "../../src/actors/jetstream/kv-bucket.ts";
-import { newQuotas } from "../../src/actors/job/quotas.ts";
+import { quotasOf } from "../../src/actors/job/quotas.ts";
 import { KvLeases } from "../../src/actors/leases/kv-leases.ts";
 import { LeaseKeeper } from "../../src/actors/leases/lease-keeper.ts";
 import { LeaseView } from "../../src/actors/leases/lease-view.ts";
@@ -226,7 +226,7 @@ async function hostOn(
       leaseMs: LEASE_MS,
       synchronization: { mode: "async" },
       rules: 2,
-      quotas: newQuotas(),
+      quotas: quotasOf(),
     },
     bucket: await openBucket({ ...open, bucket: `PS_${job}` }),
     leases: new KvLeases(await openBucket({ ...open, bucket: `PS_${job}_LEASE`, ttlMs: LEASE_MS })),

@@ -9,11 +9,13 @@ import { PositionQueue } from "../../src/actors/owner/position-queue.ts";
 import { StepQueue } from "../../src/actors/owner/step-queue.ts";
 import { KeptSnapshots } from "../../src/actors/snapshot/kept-snapshots.ts";
 import type { StoredManifest } from "../../src/actors/snapshot/manifest.ts";
-import { type CopyMemory, SnapshotCut } from "../../src/actors/snapshot/snapshot-cut.ts";
+import { SnapshotBudget } from "../../src/actors/snapshot/snapshot-budget.ts";
+import { SnapshotCut } from "../../src/actors/snapshot/snapshot-cut.ts";
 import { type BlockPieces, blockKey } from "../../src/actors/snapshot/state.ts";
 import { unpackValue } from "../../src/protocol/codec.ts";
 import { ensureError } from "../../src/protocol/errors.ts";
 import type { Outcome } from "../../src/protocol/outcomes.ts";
+import { BufferPool } from "../../src/transport/buffer-pool.ts";
 import type { Fold, FoldMaker, MemoryPool } from "./fold-maker.ts";
 import { SHARD } from "./intents.ts";
 import type { Journal } from "./journal.ts";
@@ -33,12 +35,8 @@ const DAMAGED_MAX = 3;
 /** More rereads of one record than damage explains: one more confirms a record that is stored damaged. */
 const REREADS_MAX = DAMAGED_MAX + 1;
 
-/** Memory for the copies of a cut, without a limit. */
-export const COPY_MEMORY: CopyMemory = {
-  take: (bytes) => new Uint8Array(bytes),
-  giveBack: () => undefined,
-  copied: () => undefined,
-};
+/** Memory for the copies of all cuts. */
+export const COPY_BUDGET = new SnapshotBudget(new BufferPool());
 
 /** Deviations of an owner, for proving that the oracles find them. */
 export interface OwnerFaults {
@@ -213,7 +211,7 @@ export class Owner {
   /** Begins a snapshot of this moment. */
   beginSnapshot(): void {
     this.#cut?.end();
-    this.#cut = new SnapshotCut(this.fold, this.#stored, COPY_MEMORY);
+    this.#cut = new SnapshotCut(this.fold, this.#stored, COPY_BUDGET);
   }
 
   /** Stores one block of the snapshot begun before; false if there is none left. */

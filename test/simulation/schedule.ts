@@ -16,7 +16,7 @@ import {
 } from "./intents.ts";
 import { Journal } from "./journal.ts";
 import { Network } from "./network.ts";
-import { COPY_MEMORY, Owner, type OwnerFaults, type OwnerWorld, restoreFold } from "./owner.ts";
+import { COPY_BUDGET, Owner, type OwnerFaults, type OwnerWorld, restoreFold } from "./owner.ts";
 import { type Phases, runPhases } from "./phases.ts";
 import { Random } from "./random.ts";
 import { replayAll, skipGap } from "./replay.ts";
@@ -413,7 +413,7 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
   #beginSnapshots(): void {
     const fold = SOUND_FOLD.create(this.#pool.options());
     this.#stream.commitCut(
-      new SnapshotCut(fold, new Map(), COPY_MEMORY),
+      new SnapshotCut(fold, new Map(), COPY_BUDGET),
       { term: 1, owner: "" },
       0,
     );

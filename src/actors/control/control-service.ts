@@ -49,7 +49,7 @@ const STATES: { readonly [code in ErrorCode]?: string } = {
 
 /** Dependencies of {@link ControlService}. */
 export interface ControlServiceDeps {
-  readonly service: Pick<LifecycleService, "members" | "declared" | "parameters">;
+  readonly service: Pick<LifecycleService, "members" | "declared" | "status">;
   readonly synchronization: Synchronization;
   readonly saver: Saver;
   readonly owners: OwnersClient;
@@ -109,7 +109,8 @@ export class ControlService {
   }
 
   async #versions(fields: Fields): Promise<Fields> {
-    const parameters = await this.#deps.service.parameters(parseVersionsRequest(fields));
+    const names = parseVersionsRequest(fields);
+    const { parameters } = await this.#deps.service.status({ names });
     return versionsReply(
       await gatherVersions(parameters, (...asked) => this.#shardVersions(...asked)),
     );

@@ -3,14 +3,11 @@ import { relative } from "node:path";
 import { dataBytes, relativeError, saveModel, type TensorHeader } from "../../model-files/index.ts";
 import {
   blockPlaces,
-  decodeMessage,
-  encodeMessage,
   type Fields,
   type ParameterInfo,
   type Position,
   PserverError,
   parsePullReply,
-  parseStatusReply,
   readStatusPages,
 } from "../../protocol/index.ts";
 import type { LifecycleService } from "../lifecycle/service.ts";
@@ -22,9 +19,6 @@ const BLOCK_WAIT_MS = 5_000;
 
 /** Blocks asked for ahead of the one being written. */
 const BLOCKS_AHEAD = 4;
-
-/** Id under which a host asks its own lifecycle; no trainer has it, and no subject carries it. */
-const SAVER = "=saver";
 
 /** How often the asker is told the progress of a save. */
 const PROGRESS_MS = 500;
@@ -41,7 +35,7 @@ export interface SaveRequest {
 
 /** Dependencies of {@link Saver}. */
 export interface SaverDeps {
-  readonly service: LifecycleService;
+  readonly service: Pick<LifecycleService, "status">;
   readonly owners: OwnersClient;
   /** Where models go; without it nothing can be saved on this host. */
   readonly directory: string | undefined;
@@ -149,10 +143,8 @@ export class Saver {
     parameters: Map<string, ParameterInfo>;
     at: readonly Position[];
   }> {
-    const { status, parameters } = await readStatusPages(async (request) => {
-      const message = decodeMessage(encodeMessage({ ...request }));
-      return parseStatusReply(await this.#deps.service.handle(SAVER, "status", message));
-    });
+    const { service } = this.#deps;
+    const { status, parameters } = await readStatusPages((request) => service.status(request));
     const ready = parameters.filter((parameter) => parameter.ready);
     return { parameters: new Map(ready.map((info) => [info.name, info])), at: status.at };
   }
@@ -162,18 +154,16 @@ export class Saver {
     at: readonly Position[],
   ): AsyncGenerator<Uint8Array, void, undefined> {
     if (parameter === undefined) return;
-    const places = blockPlaces(parameter.layout);
     const asked: Promise<Uint8Array>[] = [];
-    for (let next = 0; next < places.length || asked.length > 0; ) {
-      while (asked.length < BLOCKS_AHEAD && next < places.length) {
-        const place = places[next++];
-        if (place !== undefined) asked.push(this.#block(parameter, place.index, place.shard, at));
-      }
-      const first = asked.shift();
-      // The failure of a later block is noticed when its turn comes.
-      for (const other of asked) other.catch(() => undefined);
+    for (const { index, shard } of blockPlaces(parameter.layout)) {
+      const block = this.#block(parameter, index, shard, at);
+      // A failure is noticed when the turn of the block comes.
+      block.catch(() => undefined);
+      asked.push(block);
+      const first = asked.length === BLOCKS_AHEAD ? asked.shift() : undefined;
       if (first !== undefined) yield await first;
     }
+    for (const block of asked) yield await block;
   }
 
   async #block(

@@ -1,11 +1,11 @@
 import type {
   BlockVersions,
-  Layout,
   ParameterInfo,
   ShardVersions,
   VersionsReply,
   WantedVersions,
 } from "../../protocol/index.ts";
+import { shardsOf } from "../lifecycle/host-records.ts";
 
 /** Asks the owner of a shard for the versions of these parameters' blocks, in their order. */
 export type AskShard = (
@@ -50,18 +50,14 @@ function wantedByShard(parameters: readonly (ParameterInfo | null)[]): Map<numbe
   const byShard = new Map<number, Wanted[]>();
   for (const [at, info] of parameters.entries()) {
     if (!info?.ready) continue;
-    for (const shard of shardsOf(info.layout)) {
+    const { firstShard, blocks, shards } = info.layout;
+    for (const shard of shardsOf(firstShard, blocks, shards)) {
       const wanted = byShard.get(shard) ?? [];
       wanted.push({ at, parameter: info.name, epoch: info.epoch });
       byShard.set(shard, wanted);
     }
   }
   return byShard;
-}
-
-/** The shards that hold blocks of a parameter: consecutive ones from the first. */
-function shardsOf({ blocks, firstShard, shards }: Layout): number[] {
-  return Array.from({ length: Math.min(blocks, shards) }, (_, i) => (firstShard + i) % shards);
 }
 
 /** The versions of so many blocks, or null if the replies are of another number. */

@@ -1,8 +1,8 @@
 import { PserverError } from "../../protocol/index.ts";
 import type { KvBucket } from "../jetstream/kv-bucket.ts";
-import { parseLifecycleRecord } from "../lifecycle/lifecycle-record.ts";
+import { jobRecord } from "../lifecycle/lifecycle-record.ts";
 import type { Lifecycle } from "../lifecycle/machine.ts";
-import { JOB_KEY, trainerKey } from "../lifecycle/record-format.ts";
+import { trainerKey } from "../lifecycle/record-format.ts";
 import type { EtcdEntry, EtcdWrite } from "./etcd-client.ts";
 import type { EtcdSpace } from "./etcd-space.ts";
 
@@ -27,8 +27,7 @@ export class InitializationKeys {
     const { client, keys } = this.#space;
     for (let tries = 1; tries <= TRIES_MAX; tries++) {
       const [lock, done] = [await client.read(keys.lock), await client.read(keys.done)];
-      const record = await this.#bucket.read(JOB_KEY);
-      const job = parseLifecycleRecord(record?.value, JOB_KEY);
+      const job = await jobRecord.read({ bucket: this.#bucket });
       const writes = [...(await this.#lockWrites(job, lock)), ...this.#doneWrites(job, done)];
       const guards = [
         { key: keys.lock, revision: lock?.revision },

@@ -1,9 +1,11 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { ensureError, PserverError } from "../../protocol/index.ts";
-import type { BrokerProbe } from "../leases/broker-bound-leases.ts";
+import type { BrokerProbe } from "../leases/broker-probe.ts";
+import { Rounds } from "../rounds.ts";
 import type { EtcdClient, EtcdEntry, EtcdGuard, EtcdWrite } from "./etcd-client.ts";
 import type { EtcdKeys } from "./etcd-keys.ts";
 import { checkPublishedJob } from "./etcd-space.ts";
+import type { InitializationKeys } from "./initialization-keys.ts";
 
 /** Dependencies of {@link Publication}. */
 export interface PublicationDeps {
@@ -15,8 +17,8 @@ export interface PublicationDeps {
   readonly leaseMs: number;
   /** Of that broker: a host without a connection to it publishes nothing. */
   readonly probe: BrokerProbe;
-  /** Shows what else is shown in each round. */
-  readonly alsoShow: () => Promise<void>;
+  /** Shown again in each round: the state of the job's initialization. */
+  readonly initialization: Pick<InitializationKeys, "show">;
   /** Told of each round that failed; the next one comes in its time. */
   readonly onError: (error: PserverError) => void;
 }
@@ -41,9 +43,7 @@ export class Publication {
   #lease: string | undefined;
   /** Whether this host has ever been in the list, and so knows which job is published there. */
   #listed = false;
-  #running = false;
-  #timer: NodeJS.Timeout | undefined;
-  #round: Promise<void> = Promise.resolve();
+  readonly #rounds = new Rounds(() => this.#round());
 
   constructor(deps: PublicationDeps) {
     this.#deps = deps;
@@ -66,37 +66,36 @@ export class Publication {
       }
       await delay(leaseMs / 10);
     }
-    await this.#deps.alsoShow();
-    this.#running = true;
-    this.#schedule();
+    await this.#deps.initialization.show();
+    await this.#rounds.start(leaseMs / 3);
+  }
+
+  /** Shows the state of the job at once; a failure is reported, and the next round shows the state. */
+  async showJob(): Promise<void> {
+    try {
+      await this.#deps.initialization.show();
+    } catch (error) {
+      this.#deps.onError(ensureError(error));
+    }
   }
 
   /** Ends the publication and revokes its lease. @throws NO_ETCD: the keys then expire by themselves. */
   async stop(): Promise<void> {
-    this.#running = false;
-    clearTimeout(this.#timer);
-    await this.#round;
+    await this.#rounds.stop();
     const lease = this.#lease;
     this.#lease = undefined;
     if (lease !== undefined) await this.#deps.client.revoke(lease);
   }
 
-  #schedule(): void {
-    if (!this.#running) return;
-    this.#timer = setTimeout(() => {
-      this.#round = this.#runRound();
-    }, this.#deps.leaseMs / 3);
-  }
-
-  async #runRound(): Promise<void> {
+  async #round(): Promise<number> {
     try {
       await this.#deps.probe.reach();
       await this.#publish();
-      await this.#deps.alsoShow();
+      await this.#deps.initialization.show();
     } catch (error) {
       this.#deps.onError(ensureError(error));
     }
-    this.#schedule();
+    return this.#deps.leaseMs / 3;
   }
 
   /** One attempt; false if keys of dead hosts have not expired yet or somebody else wrote in between. */

@@ -5,10 +5,11 @@ import { ControlService } from "../control/control-service.ts";
 import { Saver } from "../control/saver.ts";
 import { toAdvertised } from "../etcd/etcd-keys.ts";
 import type { EtcdSpace } from "../etcd/etcd-space.ts";
-import { createHostInEtcd, type HostInEtcd } from "../etcd/host-in-etcd.ts";
+import { InitializationKeys } from "../etcd/initialization-keys.ts";
+import { Publication } from "../etcd/publication.ts";
 import { leaseTimeoutMs, type OpenedJob } from "../job/open-job.ts";
 import { quotasOf } from "../job/quotas.ts";
-import { BrokerProbe } from "../leases/broker-bound-leases.ts";
+import { BrokerProbe } from "../leases/broker-probe.ts";
 import { LeaseClock } from "../leases/lease-clock.ts";
 import { LeaseKeeper } from "../leases/lease-keeper.ts";
 import { createLifecycle, type LifecycleService } from "../lifecycle/service.ts";
@@ -36,9 +37,7 @@ export function composeHost(
   const clock = new LeaseClock(shards);
   const pool = new WorkerPool({
     onServing: (shard) => host.shardServing(shard),
-    onNoMemory: (shard, error) => host.declineShard(shard, error),
-    onShardFailed: (shard, error) => host.shardFailed(shard, error),
-    onShardTrouble: (type, shard, error) => emit({ type, shard, error }),
+    onTrouble: (type, shard, error) => host.shardTroubled(type, shard, error),
     onRecovered: (recovered) => emit({ type: "shard-recovered", ...recovered }),
     onCrash: (error) => void host.stop(error),
   });
@@ -54,11 +53,11 @@ export function composeHost(
   });
   const onLost = (error: PserverError): void => void host.reclaimLease(error);
   const keeper = new LeaseKeeper({ leases, key: hostKey(id), value, leaseMs, onLost });
-  const etcd = opening.etcd && hostInEtcd(opening, opening.etcd, job, onError);
-  const lifecycle = hostLifecycle(opening, job, owners, etcd, onError);
+  const publication = opening.etcd && hostPublication(opening, opening.etcd, job, onError);
+  const lifecycle = hostLifecycle(opening, job, owners, publication, onError);
   const statuses = () => pool.statuses;
   const host: RunningHost = new RunningHost({
-    ...{ opening, job, emit, clock, pool, claims, keeper, lifecycle, etcd },
+    ...{ opening, job, emit, clock, pool, claims, keeper, lifecycle, publication },
     control: hostControl(opening, job, owners, lifecycle, onError),
     memory: HostMemory.open({ shards, limitBytes: options.memoryLimitBytes }),
     members: new MembersWatch({ service: lifecycle, statuses, leaseMs, onError }),
@@ -85,7 +84,7 @@ function hostLifecycle(
   { options, id, connection }: HostOpening,
   { settings, bucket, leases }: OpenedJob,
   owners: OwnersClient,
-  etcd: HostInEtcd | undefined,
+  publication: Publication | undefined,
   onError: (error: PserverError) => void,
 ): LifecycleService {
   const { shards, journal, leaseMs, synchronization, rules } = settings;
@@ -95,7 +94,7 @@ function hostLifecycle(
     ...{ bucket, leases, owners, onError },
     hostId: id,
     maxPayloadBytes: connection.info?.max_payload ?? 0,
-    ...(etcd === undefined ? {} : { onJobChanged: () => etcd.showJob() }),
+    ...(publication && { onJobChanged: () => publication.showJob() }),
   });
 }
 
@@ -111,13 +110,16 @@ function hostControl(
   return new ControlService({ service, synchronization, saver, owners, leases, shards });
 }
 
-function hostInEtcd(
+function hostPublication(
   { options, connection }: HostOpening,
   space: EtcdSpace,
   { settings: { leaseMs }, bucket }: OpenedJob,
   onError: (error: PserverError) => void,
-): HostInEtcd {
-  const urls = toAdvertised(options.etcd?.advertise ?? options.connection.servers);
-  const probe = new BrokerProbe(connection, leaseTimeoutMs(leaseMs));
-  return createHostInEtcd({ space, job: options.job, urls, leaseMs, probe, bucket, onError });
+): Publication {
+  return new Publication({
+    ...{ client: space.client, keys: space.keys, job: options.job, leaseMs, onError },
+    urls: toAdvertised(options.etcd?.advertise ?? options.connection.servers),
+    probe: new BrokerProbe(connection, leaseTimeoutMs(leaseMs)),
+    initialization: new InitializationKeys(space, bucket),
+  });
 }

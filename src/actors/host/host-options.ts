@@ -1,11 +1,12 @@
-import type { Fields, PserverError, SynchronizationInput } from "../../protocol/index.ts";
+import type { PserverError, SynchronizationInput } from "../../protocol/index.ts";
 import type { ConnectionSettings } from "../../transport/connection.ts";
 import type { EtcdSettings } from "../etcd/etcd-keys.ts";
-import type { StoredSettings } from "../job/job-settings.ts";
-import type { RecoveredShard } from "./worker-messages.ts";
+import type { StoredSettings, WantedSettings } from "../job/job-settings.ts";
+import type { AcceptedLoss } from "../recovery/accept-loss.ts";
+import type { ShardEventType } from "./worker-messages.ts";
 
-/** Options of `startHost`. */
-export interface HostOptions {
+/** Options of `startHost`; settings are for a new job, and must agree with those of an existing one. */
+export interface HostOptions extends Omit<WantedSettings, "synchronization"> {
   readonly connection: ConnectionSettings;
   /**
    * For the connections that answer trainers; `connection` by default. With a user of its own that
@@ -23,19 +24,6 @@ export interface HostOptions {
   readonly id?: string;
   /** Worker threads; by default one less than the processors, at least one. */
   readonly workers?: number;
-  /** The settings from here on are for a new job; for an existing one they must agree or be left out. */
-  readonly shards?: number;
-  readonly journal?: "file" | "memory";
-  readonly journalBytesMax?: number;
-  readonly leaseMs?: number;
-  readonly replicas?: number;
-  /** Names that may be declared; 65,536 by default. */
-  readonly parametersMax?: number;
-  /** Bytes of values and optimizer state that may be declared; 1 TiB by default. */
-  readonly heldBytesMax?: number;
-  /** The same for one trainer; as for the job by default. */
-  readonly trainerParametersMax?: number;
-  readonly trainerHeldBytesMax?: number;
   /** How the trainers of the job keep step; not at all by default. */
   readonly synchronization?: SynchronizationInput;
   /** Bytes of journal that each shard retains for replays; 1 GiB by default, 64 MiB in memory. */
@@ -55,36 +43,20 @@ export interface HostOptions {
 export type HostEvent =
   | { readonly type: "serving" | "released"; readonly shard: number }
   | {
-      /**
-       * `mark-failed`: the mark, which notes outside the journal how far the shard is folded, cannot be
-       * written. `loss-reported`: a trainer has seen a later record than the journal holds; the shard
-       * goes on.
-       */
-      readonly type:
-        | "shard-failed"
-        | "snapshot-failed"
-        | "mark-failed"
-        | "loss-reported"
-        | "no-memory";
+      /** `shard-failed` for `failed`; the others as {@link ShardEventType} says. */
+      readonly type: "shard-failed" | Exclude<ShardEventType, "failed">;
       readonly shard: number;
       readonly error: PserverError;
     }
-  | ({ readonly type: "shard-recovered" } & RecoveredShard)
+  | ({ readonly type: "shard-recovered" } & AcceptedLoss)
   | { readonly type: "disconnected" | "reconnected" | "etcd-back" }
   /** `etcd-lost`: etcd answers no call until `etcd-back`; calls that fail meanwhile are not reported. */
   | { readonly type: "error" | "etcd-lost"; readonly error: PserverError };
-
-/** Status of a host. */
-export interface HostStatus {
-  readonly id: string;
-  readonly shards: readonly Fields[];
-}
 
 /** A running host. */
 export interface Host {
   readonly id: string;
   readonly settings: StoredSettings;
-  status(): HostStatus;
   /** Settles when the host has stopped: with the reason, or undefined after `close`. */
   readonly stopped: Promise<PserverError | undefined>;
   /** Releases the shards and stops; no acknowledged update is lost. */

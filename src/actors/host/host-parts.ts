@@ -2,7 +2,7 @@ import type { NatsConnection } from "@nats-io/transport-node";
 import type { JobSubjects } from "../../protocol/index.ts";
 import type { ControlService } from "../control/control-service.ts";
 import type { EtcdSpace } from "../etcd/etcd-space.ts";
-import type { HostInEtcd } from "../etcd/host-in-etcd.ts";
+import type { Publication } from "../etcd/publication.ts";
 import type { OpenedJob } from "../job/open-job.ts";
 import type { LeaseClock } from "../leases/lease-clock.ts";
 import type { LeaseKeeper } from "../leases/lease-keeper.ts";
@@ -43,7 +43,8 @@ export interface HostParts {
   readonly keeper: LeaseKeeper;
   readonly lifecycle: LifecycleService;
   readonly control: ControlService;
-  readonly etcd: HostInEtcd | undefined;
+  /** In etcd, if the job's leases are there. */
+  readonly publication: Publication | undefined;
   readonly members: MembersWatch;
   readonly sessions: SessionsWatch;
 }

@@ -24,7 +24,7 @@ import type { HostOpening } from "./host-parts.ts";
 import type { RunningHost } from "./running-host.ts";
 import { StartRetries } from "./start-retries.ts";
 
-export type { Host, HostEvent, HostOptions, HostStatus } from "./host-options.ts";
+export type { Host, HostEvent, HostOptions } from "./host-options.ts";
 
 /** How long a host may take to open the job, and then until its share of the shards is served. */
 const START_MS = 60_000;

@@ -5,8 +5,9 @@ import {
   integerField,
   type PserverError,
 } from "../../protocol/index.ts";
-import { type Clock, systemClock } from "../clock.ts";
+import type { Clock } from "../clock.ts";
 import type { LifecycleService } from "../lifecycle/service.ts";
+import { Rounds } from "../rounds.ts";
 
 /** Dependencies of {@link MembersWatch}. */
 export interface MembersWatchDeps {
@@ -26,51 +27,34 @@ export interface MembersWatchDeps {
  */
 export class MembersWatch {
   readonly #deps: MembersWatchDeps;
-  readonly #clock: Clock;
+  readonly #rounds: Rounds;
   /** Shards that have begun to be served since the last check. */
   readonly #fresh: Set<number> = new Set();
   /** The newest revision at the last check: later ones may still be under way to the journals. */
   #known = 0;
-  #running = false;
-  #queued = false;
-  #check: Promise<void> = Promise.resolve();
-  #cancelTimer: () => void = () => undefined;
 
   constructor(deps: MembersWatchDeps) {
     this.#deps = deps;
-    this.#clock = deps.clock ?? systemClock;
+    this.#rounds = new Rounds(() => this.#check(), deps.clock);
   }
 
   /** Checks at once, and then until {@link MembersWatch.stop}. */
   start(): void {
-    this.#running = true;
-    this.#checkSoon();
+    void this.#rounds.start();
   }
 
   /** Stops checking and waits for a check under way. */
   async stop(): Promise<void> {
-    this.#running = false;
-    this.#cancelTimer();
-    await this.#check;
+    await this.#rounds.stop();
   }
 
   /** A shard is served from now on: the newest members are written at once if its journal lacks them. */
   serving(shard: number): void {
     this.#fresh.add(shard);
-    if (this.#running) this.#checkSoon();
+    void this.#rounds.soon();
   }
 
-  #checkSoon(): void {
-    if (this.#queued) return;
-    this.#queued = true;
-    this.#cancelTimer();
-    // After the check under way, so that there is one at a time.
-    this.#check = this.#check.then(() => this.#checkOnce());
-  }
-
-  async #checkOnce(): Promise<void> {
-    this.#queued = false;
-    if (!this.#running) return;
+  async #check(): Promise<number> {
     const fresh = new Set(this.#fresh);
     this.#fresh.clear();
     try {
@@ -87,8 +71,6 @@ export class MembersWatch {
       for (const shard of fresh) this.#fresh.add(shard);
       this.#deps.onError(ensureError(error));
     }
-    if (!this.#running) return;
-    this.#cancelTimer();
-    this.#cancelTimer = this.#clock.after(this.#deps.leaseMs / 3, () => this.#checkSoon());
+    return this.#deps.leaseMs / 3;
   }
 }

@@ -9,16 +9,11 @@ export function placeShard(
   shard: number,
   hosts: Iterable<string>,
 ): string | undefined {
-  let best: string | undefined;
-  let bestScore = -1;
-  for (const host of hosts) {
-    const score = mix(hashName(`${job}/${shard}/${host}`));
-    if (score > bestScore || (score === bestScore && best !== undefined && host < best)) {
-      best = host;
-      bestScore = score;
-    }
-  }
-  return best;
+  const scored = Array.from(hosts, (host) => {
+    return { host, score: mix(hashName(`${job}/${shard}/${host}`)) };
+  });
+  const [best] = scored.sort((a, b) => b.score - a.score || (a.host < b.host ? -1 : 1));
+  return best?.host;
 }
 
 /** Spreads a hash: FNV-1a mixes the last characters of a text into low bits only. */

@@ -4,10 +4,10 @@ import { asMap, ensureError, PserverError, quoteName, textField } from "../../pr
 import { fromBrokerError, isRefusedSubscription } from "../../transport/broker-error.ts";
 import { journalSettings, type StoredSettings } from "../job/job-settings.ts";
 import type { RequestServer } from "../requests/request-server.ts";
-import type { Host, HostEvent, HostStatus } from "./host-options.ts";
+import type { Host, HostEvent } from "./host-options.ts";
 import type { HostParts } from "./host-parts.ts";
 import { serveRequests } from "./serve-requests.ts";
-import type { WorkerSetup } from "./worker-messages.ts";
+import type { ShardEventType, WorkerSetup } from "./worker-messages.ts";
 
 /** Journal retained for each shard; one in memory shares the broker's memory with all others. */
 const RETAIN_BYTES = { file: 1024 ** 3, memory: 64 * 1024 ** 2 } as const;
@@ -48,7 +48,8 @@ export class RunningHost implements Host {
 
   /** Claims shards and begins to answer requests. @throws as `startHost`. */
   async start(): Promise<void> {
-    const { opening, pool, keeper, claims, lifecycle, members, sessions, etcd } = this.#parts;
+    const { opening, pool, keeper, claims, lifecycle, members, sessions, publication } =
+      this.#parts;
     const { options, subjects, answers, retries } = opening;
     const setup = workerSetup(this.#parts);
     await pool.start(setup.workers, setup);
@@ -73,11 +74,7 @@ export class RunningHost implements Host {
     // A refused subscription is reported before the host counts as serving.
     await answers.flush();
     // Last, so that trainers which find the host in etcd are answered.
-    await etcd?.start();
-  }
-
-  status(): HostStatus {
-    return { id: this.id, shards: this.#parts.pool.statuses };
+    await publication?.start();
   }
 
   /** Settles when every shard that falls to this host is served or has failed; @throws TIMEOUT. */
@@ -117,20 +114,17 @@ export class RunningHost implements Host {
     this.#parts.members.serving(shard);
   }
 
-  /** Leaves a shard that does not fit into the memory to other hosts, until it fits. */
-  declineShard(shard: number, error: PserverError): void {
-    this.#emit({ type: "no-memory", shard, error });
-    const needed = Number(error.details["expected"]);
-    const { claims, memory } = this.#parts;
-    claims.decline(shard, () => memory.freeBytes >= needed);
-    this.#settled.add(shard);
-  }
-
-  /** Reacts to a shard whose owner has failed. */
-  shardFailed(shard: number, error: PserverError): void {
-    this.#emit({ type: "shard-failed", shard, error });
+  /** Reports a trouble of a shard. One that does not fit into the memory is left to other hosts until it fits. */
+  shardTroubled(type: ShardEventType, shard: number, error: PserverError): void {
+    this.#emit({ type: type === "failed" ? "shard-failed" : type, shard, error });
+    if (type === "no-memory") {
+      const needed = Number(error.details["expected"]);
+      const { claims, memory } = this.#parts;
+      claims.decline(shard, () => memory.freeBytes >= needed);
+      this.#settled.add(shard);
+    }
     // A shard that another host has owned meanwhile is taken over again.
-    if (error.code !== "NOT_OWNER") this.#settled.add(shard);
+    if (type === "failed" && error.code !== "NOT_OWNER") this.#settled.add(shard);
   }
 
   /** Stops owning a shard whose lease another host holds, or is to hold. */
@@ -195,7 +189,8 @@ export class RunningHost implements Host {
   }
 
   async #shutDown(reason: PserverError | undefined): Promise<void> {
-    const { opening, pool, claims, keeper, lifecycle, members, sessions, etcd } = this.#parts;
+    const { opening, pool, claims, keeper, lifecycle, members, sessions, publication } =
+      this.#parts;
     // At the same time: a request in work may wait for a shard that another host is to take over.
     const ended = await Promise.allSettled([
       ...this.#servers.map((server) => server.close()),
@@ -204,10 +199,10 @@ export class RunningHost implements Host {
       members.stop(),
       sessions.stop(),
       keeper.stop(),
-      etcd?.stop(),
+      publication?.stop(),
     ]);
     await pool.close();
-    etcd?.close();
+    opening.etcd?.client.close();
     await Promise.all([opening.connection.close(), opening.answers.close()]);
     for (const result of ended) {
       // A lease that could not be released ends by itself.

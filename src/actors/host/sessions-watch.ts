@@ -8,6 +8,7 @@ import {
 } from "../../protocol/index.ts";
 import { type Clock, systemClock } from "../clock.ts";
 import type { LifecycleService } from "../lifecycle/service.ts";
+import { Rounds } from "../rounds.ts";
 
 /** Trainers in a shard's table from which on it counts as crowded. */
 const CROWD = TRAINERS_MAX / 4;
@@ -51,28 +52,24 @@ interface Sweep {
 export class SessionsWatch {
   readonly #deps: SessionsWatchDeps;
   readonly #clock: Clock;
+  readonly #rounds: Rounds;
   readonly #sweeps: Map<number, Sweep> = new Map();
-  #running = false;
   #isCounterChecked = false;
-  #check: Promise<void> = Promise.resolve();
-  #cancelTimer: () => void = () => undefined;
 
   constructor(deps: SessionsWatchDeps) {
     this.#deps = deps;
     this.#clock = deps.clock ?? systemClock;
+    this.#rounds = new Rounds(() => this.#check(), this.#clock);
   }
 
   /** Checks at once, and then until {@link SessionsWatch.stop}. */
   start(): void {
-    this.#running = true;
-    this.#check = this.#checkOnce();
+    void this.#rounds.start();
   }
 
   /** Stops checking and waits for a check under way. */
   async stop(): Promise<void> {
-    this.#running = false;
-    this.#cancelTimer();
-    await this.#check;
+    await this.#rounds.stop();
   }
 
   /** Finds out, once, whether the bucket has lost records; repeated while it cannot be read. */
@@ -88,7 +85,7 @@ export class SessionsWatch {
     }
   }
 
-  async #checkOnce(): Promise<void> {
+  async #check(): Promise<number> {
     if (!this.#isCounterChecked) await this.#checkCounter();
     try {
       const crowded = this.#deps.statuses().filter((status) => this.#isCrowded(status));
@@ -96,10 +93,7 @@ export class SessionsWatch {
     } catch (error) {
       this.#deps.onError(ensureError(error));
     }
-    if (!this.#running) return;
-    this.#cancelTimer = this.#clock.after(CHECK_MS, () => {
-      this.#check = this.#checkOnce();
-    });
+    return CHECK_MS;
   }
 
   async #end(shards: readonly number[]): Promise<void> {

@@ -1,8 +1,10 @@
 import { ensureError, escapeId, type PserverError, unescapeId } from "../../protocol/index.ts";
+import { mapConcurrently } from "../concurrent.ts";
 import type { LeaseClock } from "../leases/lease-clock.ts";
 import { LeaseKeeper } from "../leases/lease-keeper.ts";
 import { LeaseView } from "../leases/lease-view.ts";
 import type { Leases, LeaseValue } from "../leases/leases.ts";
+import { Rounds } from "../rounds.ts";
 import { DECLINED_LEASES, DeclinedShards, declinedBy } from "./declined-shards.ts";
 import { placeShard } from "./placement.ts";
 
@@ -76,9 +78,7 @@ export class ShardClaims {
   readonly #keepers: Map<number, LeaseKeeper> = new Map();
   /** Owned shards. A shard whose lease ran out in an outage stays owned until another host claims it. */
   readonly #owned: Set<number> = new Set();
-  #timer: NodeJS.Timeout | undefined;
-  #round: Promise<void> = Promise.resolve();
-  #closed = false;
+  readonly #rounds = new Rounds(() => this.#claimRound());
 
   constructor(deps: ShardClaimsDeps) {
     this.#deps = deps;
@@ -87,22 +87,17 @@ export class ShardClaims {
   /** Begins to claim; settles after the first round. */
   async start(): Promise<void> {
     await Promise.all([this.#deps.hosts.start(), this.#deps.declinedByHosts.start()]);
-    await this.#claimRound();
-  }
-
-  /** The shards whose leases are held. */
-  get shards(): number[] {
-    return [...this.#keepers.keys()].sort((a, b) => a - b);
+    await this.#rounds.start();
   }
 
   /** The shards that placement gives this host, whether their leases are held yet or not. */
   get share(): number[] {
     const { job, shards, host, declined } = this.#deps;
-    const hosts = this.hosts;
+    const hosts = new Set([...this.#deps.hosts.present].map(hostOfKey)).add(host);
     const declinedByHosts = declinedBy(this.#deps.declinedByHosts.present);
     const all = Array.from({ length: shards }, (_, shard) => shard);
     return all.filter((shard) => {
-      const able = hosts.filter(
+      const able = [...hosts].filter(
         (one) => !declinedByHosts.get(shard)?.has(one) && !(one === host && declined.has(shard)),
       );
       // If it fits nowhere, one host must own it to answer NO_MEMORY.
@@ -115,41 +110,31 @@ export class ShardClaims {
     this.#deps.declined.decline(shard, fits);
   }
 
-  /** The hosts that are alive, this one included. */
-  get hosts(): string[] {
-    const hosts = [...this.#deps.hosts.present].map(hostOfKey);
-    return [...new Set([...hosts, this.#deps.host])].sort();
-  }
-
   /** Stops claiming and releases all leases, so that other hosts need not wait for them to end. */
   async close(): Promise<void> {
-    this.#closed = true;
-    clearTimeout(this.#timer);
-    await this.#round;
+    await this.#rounds.stop();
     await Promise.all([this.#deps.hosts.stop(), this.#deps.declinedByHosts.stop()]);
     await this.#deps.declined.close();
-    await settleAll([...this.#owned].map((shard) => this.#release(shard)));
+    const owned = [...this.#owned];
+    await mapConcurrently(owned, (shard) => this.#release(shard), owned.length);
   }
 
-  async #claimRound(): Promise<void> {
-    this.#round = this.#balance().catch((error: unknown) =>
-      this.#deps.events.onError(ensureError(error)),
-    );
-    await this.#round;
-    if (this.#closed) return;
-    this.#timer = setTimeout(() => void this.#claimRound(), this.#deps.leaseMs / 10);
+  async #claimRound(): Promise<number> {
+    const { events, leaseMs } = this.#deps;
+    await this.#balance().catch((error: unknown) => events.onError(ensureError(error)));
+    return leaseMs / 10;
   }
 
   async #balance(): Promise<void> {
     await this.#deps.declined.review();
     const share = new Set(this.share);
     const all = Array.from({ length: this.#deps.shards }, (_, shard) => shard);
-    await settleAll(
-      all.map(async (shard) => {
-        if (!share.has(shard)) await this.#release(shard);
-        else if (!this.#keepers.has(shard)) await this.#claim(shard);
-      }),
-    );
+    const settle = async (shard: number): Promise<void> => {
+      if (!share.has(shard)) await this.#release(shard);
+      else if (!this.#keepers.has(shard)) await this.#claim(shard);
+    };
+    // All at once: a failure of one shard must not keep the others waiting.
+    await mapConcurrently(all, settle, all.length);
   }
 
   async #claim(shard: number): Promise<void> {
@@ -182,12 +167,5 @@ export class ShardClaims {
     this.#deps.clock.end(shard);
     this.#deps.events.onReleased(shard);
     await keeper?.stop();
-  }
-}
-
-/** Waits for all, so that no work of a round outlasts it; @throws the first error. */
-async function settleAll(work: readonly Promise<void>[]): Promise<void> {
-  for (const result of await Promise.allSettled(work)) {
-    if (result.status === "rejected") throw result.reason;
   }
 }

@@ -1,6 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { JetStreamClient, JetStreamManager } from "@nats-io/jetstream";
-import type { NatsConnection } from "@nats-io/transport-node";
+import type { JetStreamClient } from "@nats-io/jetstream";
 import { HEADER_BYTES_MAX, JobSubjects, type PserverError } from "../../protocol/index.ts";
 import { fromBrokerError, isRefusedSubscription } from "../../transport/broker-error.ts";
 import { BufferPool } from "../../transport/buffer-pool.ts";
@@ -18,6 +17,7 @@ import { MarkKeeper } from "../owner/mark-keeper.ts";
 import { Pace } from "../owner/pace.ts";
 import { Responder } from "../owner/responder.ts";
 import { ShardOwner } from "../owner/shard-owner.ts";
+import type { ShardOwnerDeps } from "../owner/shard-owner-deps.ts";
 import { Refusals } from "../requests/refusals.ts";
 import { SnapshotBudget } from "../snapshot/snapshot-budget.ts";
 import { SnapshotStore } from "../snapshot/store.ts";
@@ -38,23 +38,21 @@ const MARKS_PER_LEASE = 3;
 /** How long a closing worker waits for the last marks. */
 const LAST_MARK_MS = 2_000;
 
+/** What the owners of all shards of a worker have in common. */
+type SharedDeps = Omit<
+  ShardOwnerDeps,
+  "shard" | "journal" | "store" | "marks" | "credit" | "partBytesMax" | "mayAnswer" | `on${string}`
+>;
+
 /** Dependencies of {@link ShardWorker}. */
 interface ShardWorkerDeps {
   readonly setup: WorkerSetup;
   readonly send: (message: FromWorker) => void;
-  readonly subjects: JobSubjects;
   readonly leases: LeaseClock;
-  readonly memory: HostMemory;
-  readonly journalConnection: NatsConnection;
-  readonly dataConnection: NatsConnection;
   readonly client: JetStreamClient;
-  readonly manager: JetStreamManager;
   readonly bucket: KvBucket;
-  readonly intake: Intake;
-  readonly responder: Responder;
   readonly publisher: StreamPublisher;
-  readonly snapshotBudget: SnapshotBudget;
-  readonly failedBlocks: FailedBlocks;
+  readonly shared: SharedDeps;
 }
 
 /** Connects the shards of one worker thread; @throws NO_BROKER, DENIED or NO_JETSTREAM. */
@@ -86,16 +84,22 @@ export async function openShardWorker(
     bucket: subjects.bucket(),
     storage: "file",
   });
-  const { shards, memory: buffer, memoryLimitBytes: limitBytes } = setup;
+  const { shards, host, journal, leaseMs, retainBytes, snapshotBytes } = setup;
+  const { memory: buffer, memoryLimitBytes: limitBytes } = setup;
   const worker = new ShardWorker({
-    ...{ setup, send, subjects, journalConnection, dataConnection, client, manager, bucket },
+    ...{ setup, send, client, bucket },
     leases: new LeaseClock(shards, setup.leases),
-    memory: HostMemory.open({ shards, buffer, limitBytes }),
-    intake: new Intake(refusals),
-    responder: new Responder(dataConnection, pool),
     publisher: StreamPublisher.open(journalConnection, inboxPrefix),
-    snapshotBudget: new SnapshotBudget(pool),
-    failedBlocks: new FailedBlocks(dataConnection, subjects, shards),
+    shared: {
+      ...{ host, subjects, inboxPrefix, journalConnection, dataConnection, manager },
+      ...{ leaseMs, retainBytes, snapshotBytes, journalStorage: journal.storage },
+      memory: HostMemory.open({ shards, buffer, limitBytes }),
+      intake: new Intake(refusals),
+      responder: new Responder(dataConnection, pool),
+      snapshotBudget: new SnapshotBudget(pool),
+      failedBlocks: new FailedBlocks(dataConnection, subjects, shards),
+      pace: new Pace(),
+    },
   });
   worker.start();
   return worker;
@@ -109,7 +113,6 @@ export async function openShardWorker(
 export class ShardWorker {
   readonly #deps: ShardWorkerDeps;
   readonly #owners: Map<number, ShardOwner> = new Map();
-  readonly #pace = new Pace();
   /** Owners that are closed and still write their last mark. */
   readonly #closing: Set<Promise<void>> = new Set();
   #statusTimer: NodeJS.Timeout | undefined;
@@ -137,22 +140,16 @@ export class ShardWorker {
   }
 
   #takeOver(shard: number): void {
-    const { setup, subjects, manager, client, leases, publisher, bucket } = this.#deps;
-    const { journalConnection, dataConnection, intake, responder, memory } = this.#deps;
-    const { snapshotBudget, failedBlocks } = this.#deps;
-    const { journal: settings, host, leaseMs, retainBytes, snapshotBytes, creditBytes } = setup;
+    const { setup, client, leases, publisher, bucket, shared } = this.#deps;
+    const { manager, subjects, journalConnection } = shared;
     const payloadBytesMax = journalConnection.info?.max_payload ?? 0;
     const owner = new ShardOwner({
-      ...{ shard, host, subjects, manager, leaseMs, retainBytes, snapshotBytes },
-      ...{ journalConnection, dataConnection, intake, responder, memory },
-      ...{ snapshotBudget, failedBlocks },
-      journal: new Journal({ manager, client, subjects, settings, shard }),
-      journalStorage: settings.storage,
+      ...shared,
+      shard,
+      journal: new Journal({ manager, client, subjects, settings: setup.journal, shard }),
       store: new SnapshotStore({ manager, client, publisher, subjects, shard }),
       marks: new MarkKeeper(bucket, shard),
-      inboxPrefix: subjects.hostInbox(host),
-      credit: new Credit(creditBytes, payloadBytesMax),
-      pace: this.#pace,
+      credit: new Credit(setup.creditBytes, payloadBytesMax),
       partBytesMax: payloadBytesMax - HEADER_BYTES_MAX,
       mayAnswer: () => leases.held(shard),
       onServing: () => this.#tellServing(shard),
@@ -169,31 +166,27 @@ export class ShardWorker {
         this.#retake(shard, owner);
       },
     });
-    this.#closeOwner(shard);
+    this.disown(shard);
     this.#owners.set(shard, owner);
     void owner.start();
-  }
-
-  /** Stops owning a shard, at once. */
-  disown(shard: number): void {
-    this.#closeOwner(shard);
-    this.#deps.send({ type: "disowned", shard });
   }
 
   /** Stops owning all shards and closes the connections. */
   async close(): Promise<void> {
     clearInterval(this.#statusTimer);
     clearInterval(this.#markTimer);
-    for (const shard of this.#owners.keys()) this.#closeOwner(shard);
+    for (const shard of this.#owners.keys()) this.disown(shard);
     // If the broker does not answer, the marks stay as they are; closing ends the requests.
     await Promise.race([
       Promise.all(this.#closing),
       delay(LAST_MARK_MS, undefined, { ref: false }),
     ]);
-    await Promise.all([this.#deps.journalConnection.close(), this.#deps.dataConnection.close()]);
+    const { journalConnection, dataConnection } = this.#deps.shared;
+    await Promise.all([journalConnection.close(), dataConnection.close()]);
   }
 
-  #closeOwner(shard: number): void {
+  /** Stops owning a shard, at once. */
+  disown(shard: number): void {
     const owner = this.#owners.get(shard);
     if (owner === undefined) return;
     this.#owners.delete(shard);
@@ -206,7 +199,7 @@ export class ShardWorker {
   }
 
   async #watchReconnects(): Promise<void> {
-    for await (const status of this.#deps.journalConnection.status()) {
+    for await (const status of this.#deps.shared.journalConnection.status()) {
       if (status.type !== "reconnect") continue;
       for (const owner of this.#owners.values()) void owner.reconnected();
     }
@@ -214,7 +207,7 @@ export class ShardWorker {
 
   /** Ends the thread, and so the host, by an uncaught error: blocks that hear no requests serve nobody. */
   async #watchSubscriptions(): Promise<void> {
-    for await (const status of this.#deps.dataConnection.status()) {
+    for await (const status of this.#deps.shared.dataConnection.status()) {
       if (status.type === "error" && isRefusedSubscription(status.error)) {
         throw fromBrokerError(status.error, `host ${this.#deps.setup.host} listening`);
       }

@@ -1,6 +1,7 @@
-import type { Fallback, Fields, WireError } from "../../protocol/index.ts";
+import type { Fields, WireError } from "../../protocol/index.ts";
 import type { ConnectionSettings } from "../../transport/connection.ts";
 import type { JournalSettings } from "../journal/journal.ts";
+import type { AcceptedLoss } from "../recovery/accept-loss.ts";
 
 /** What a worker thread is started with. */
 export interface WorkerSetup {
@@ -26,14 +27,6 @@ export interface WorkerSetup {
   readonly memoryLimitBytes: number | undefined;
 }
 
-/** A shard that had failed and goes on because an operator has accepted the loss. */
-export interface RecoveredShard {
-  readonly shard: number;
-  readonly generation: number;
-  /** The parts of replaced journals that the shard did not keep, oldest first. */
-  readonly fallbacks: readonly Fallback[];
-}
-
 /** Messages from the main thread to a worker. */
 export type ToWorker =
   | { readonly type: "own"; readonly shard: number }
@@ -55,8 +48,6 @@ export type ShardEventType =
 export type FromWorker =
   | { readonly type: "ready" }
   | { readonly type: "serving"; readonly shard: number }
-  | { readonly type: "disowned"; readonly shard: number }
   | { readonly type: ShardEventType; readonly shard: number; readonly error: WireError }
-  | ({ readonly type: "recovered" } & RecoveredShard)
-  | { readonly type: "statuses"; readonly statuses: readonly Fields[] }
-  | { readonly type: "closed" };
+  | ({ readonly type: "recovered" } & AcceptedLoss)
+  | { readonly type: "statuses"; readonly statuses: readonly Fields[] };

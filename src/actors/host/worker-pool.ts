@@ -1,12 +1,7 @@
 import { Worker } from "node:worker_threads";
 import { ensureError, errorFromWire, type Fields, PserverError } from "../../protocol/index.ts";
-import type {
-  FromWorker,
-  RecoveredShard,
-  ShardEventType,
-  ToWorker,
-  WorkerSetup,
-} from "./worker-messages.ts";
+import type { AcceptedLoss } from "../recovery/accept-loss.ts";
+import type { FromWorker, ShardEventType, ToWorker, WorkerSetup } from "./worker-messages.ts";
 
 /** How long a worker may take to connect, and to close. */
 const START_MS = 15_000;
@@ -21,16 +16,8 @@ const YOUNG_MB_MAX = 3;
 /** Callbacks of {@link WorkerPool}. */
 export interface WorkerPoolEvents {
   readonly onServing: (shard: number) => void;
-  /** A shard does not fit into the host's memory; its owner answers NO_MEMORY until it does. */
-  readonly onNoMemory: (shard: number, error: PserverError) => void;
-  readonly onShardFailed: (shard: number, error: PserverError) => void;
-  /** Something went wrong in a shard that goes on. */
-  readonly onShardTrouble: (
-    type: Exclude<ShardEventType, "failed" | "no-memory">,
-    shard: number,
-    error: PserverError,
-  ) => void;
-  readonly onRecovered: (recovered: RecoveredShard) => void;
+  readonly onTrouble: (type: ShardEventType, shard: number, error: PserverError) => void;
+  readonly onRecovered: (recovered: AcceptedLoss) => void;
   /** A worker thread has ended by itself: the host cannot go on. */
   readonly onCrash: (error: PserverError) => void;
 }
@@ -118,7 +105,7 @@ export class WorkerPool {
     });
   }
 
-  #receive(worker: Worker, message: FromWorker): void {
+  #receive(worker: Worker, message: Exclude<FromWorker, { type: "ready" }>): void {
     switch (message.type) {
       case "serving":
         this.#events.onServing(message.shard);
@@ -126,21 +113,13 @@ export class WorkerPool {
       case "statuses":
         this.#statuses.set(worker, message.statuses);
         break;
-      case "no-memory":
-        this.#events.onNoMemory(message.shard, errorFromWire(message.error));
-        break;
-      case "failed":
-        this.#events.onShardFailed(message.shard, errorFromWire(message.error));
-        break;
       case "recovered": {
         const { shard, generation, fallbacks } = message;
         this.#events.onRecovered({ shard, generation, fallbacks });
         break;
       }
-      case "snapshot-failed":
-      case "mark-failed":
-      case "loss-reported":
-        this.#events.onShardTrouble(message.type, message.shard, errorFromWire(message.error));
+      default:
+        this.#events.onTrouble(message.type, message.shard, errorFromWire(message.error));
     }
   }
 }

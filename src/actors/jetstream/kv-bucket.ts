@@ -3,12 +3,12 @@ import { type KV, Kvm, type KvStatus } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { bucketStream, JETSTREAM_ERRORS, PserverError } from "../../protocol/index.ts";
 import {
-  fromBrokerError,
   fromStoreError,
   isWrongSequence,
   jetStreamErrorCode,
 } from "../../transport/broker-error.ts";
 import { openJetStream } from "../../transport/jetstream.ts";
+import { brokerCall } from "./broker-call.ts";
 
 /** The entry under a key: its JSON value and the revision that an update must name. */
 export interface KvEntry {
@@ -85,9 +85,8 @@ export async function openBucket(options: BucketOptions): Promise<KvBucket> {
 export async function openExistingBucket(
   connection: NatsConnection,
   bucket: string,
-  timeoutMs = TIMEOUT_MS,
 ): Promise<KvBucket> {
-  return await open(connection, bucket, timeoutMs, (kvm) =>
+  return await open(connection, bucket, TIMEOUT_MS, (kvm) =>
     kvm.open(bucket, { allow_direct: false }),
   );
 }
@@ -98,13 +97,11 @@ async function open(
   timeoutMs: number,
   openKv: (kvm: Kvm) => Promise<KV>,
 ): Promise<KvBucket> {
-  try {
+  return await brokerCall(`opening the bucket ${bucket}`, { bucket }, async () => {
     const client = openJetStream(connection, timeoutMs);
     const manager = await client.jetstreamManager();
     return new JetStreamBucket(await openKv(new Kvm(client)), manager, bucket);
-  } catch (error) {
-    throw fromBrokerError(error, `opening the bucket ${bucket}`, { bucket });
-  }
+  });
 }
 
 function checkBucket(options: BucketOptions, status: KvStatus): void {
@@ -198,11 +195,7 @@ class JetStreamBucket implements KvBucket {
   }
 
   async #attempt<Result>(action: string, key: string, run: () => Promise<Result>): Promise<Result> {
-    try {
-      return await run();
-    } catch (error) {
-      throw fromBrokerError(error, this.#describe(action, key), { bucket: this.#bucket, key });
-    }
+    return await brokerCall(this.#describe(action, key), { bucket: this.#bucket, key }, run);
   }
 
   #describe(action: string, key: string): string {

@@ -1,9 +1,8 @@
 import type { NatsConnection } from "@nats-io/transport-node";
 import { bucketStream, JobSubjects, type LifecycleState } from "../../protocol/index.ts";
 import { HOST_LEASES, hostOfKey } from "../host/shard-claims.ts";
-import { type KvBucket, openExistingBucket } from "../jetstream/kv-bucket.ts";
-import { parseLifecycleRecord } from "../lifecycle/lifecycle-record.ts";
-import { JOB_KEY } from "../lifecycle/record-format.ts";
+import { openExistingBucket } from "../jetstream/kv-bucket.ts";
+import { jobRecord } from "../lifecycle/lifecycle-record.ts";
 import { hasRemovalMark, LEASES_IN_KV, parseSettings, SETTINGS_KEY } from "./job-settings.ts";
 import type { JobStreams } from "./job-streams.ts";
 
@@ -42,7 +41,7 @@ export async function describeJob(
   if (stored === undefined) return { ...empty, state: "incomplete" };
   const { shards, journal, leases } = parseSettings(stored);
   const hosts = await aliveHosts(connection, subjects, leases, names);
-  const state = hasRemovalMark(stored) ? "removing" : await lifecycleState(bucket);
+  const state = hasRemovalMark(stored) ? "removing" : (await jobRecord.read({ bucket })).state;
   return { ...rest, state, shards, journal, leases, hosts };
 }
 
@@ -58,8 +57,4 @@ export async function aliveHosts(
   if (!streams.has(bucketStream(bucket))) return [];
   const keys = await (await openExistingBucket(connection, bucket)).keys(HOST_LEASES);
   return keys.map(hostOfKey).sort();
-}
-
-async function lifecycleState(bucket: KvBucket): Promise<LifecycleState> {
-  return parseLifecycleRecord((await bucket.read(JOB_KEY))?.value, JOB_KEY).state;
 }

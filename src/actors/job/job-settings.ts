@@ -14,7 +14,7 @@ import {
 import type { EtcdSpace } from "../etcd/etcd-space.ts";
 import { CURRENT_RULES, KNOWN_RULES } from "../fold/rules.ts";
 import type { JournalSettings } from "../journal/journal.ts";
-import { newQuotas, parseQuotas, type Quotas } from "./quotas.ts";
+import { parseQuotas, type Quotas, quotasOf } from "./quotas.ts";
 
 /** Settings that are fixed when a job is made; in KV as plain JSON. */
 export interface StoredSettings extends Quotas {
@@ -69,7 +69,7 @@ export async function newSettings(
   return {
     format: 2,
     rules: CURRENT_RULES,
-    ...newQuotas(wanted),
+    ...quotasOf(wanted),
     shards,
     journal,
     leaseMs: wanted.leaseMs ?? LEASE_MS,

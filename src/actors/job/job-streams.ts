@@ -1,6 +1,6 @@
 import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 import { JobSubjects, jobOfStream, PserverError } from "../../protocol/index.ts";
-import { fromBrokerError } from "../../transport/broker-error.ts";
+import { brokerCall } from "../jetstream/broker-call.ts";
 
 /** The streams of one job on a broker: journals, snapshots and buckets. */
 export interface JobStreams {
@@ -14,14 +14,12 @@ export interface JobStreams {
  */
 export async function listJobStreams(manager: JetStreamManager): Promise<JobStreams[]> {
   const found = new Map<string, StreamInfo[]>();
-  try {
+  await brokerCall("listing the streams of the broker", {}, async () => {
     for await (const info of manager.streams.list()) {
       const job = jobOfStream(info.config.name);
       if (job !== undefined) found.set(job, [...(found.get(job) ?? []), info]);
     }
-  } catch (error) {
-    throw fromBrokerError(error, "listing the streams of the broker");
-  }
+  });
   return [...found]
     .map(([job, streams]) => ({ job, streams }))
     .sort((a, b) => (a.job < b.job ? -1 : 1));

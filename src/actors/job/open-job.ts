@@ -4,7 +4,7 @@ import { type JobSubjects, PserverError } from "../../protocol/index.ts";
 import type { EtcdSpace } from "../etcd/etcd-space.ts";
 import { type KvBucket, openBucket } from "../jetstream/kv-bucket.ts";
 import { probeStorage } from "../jetstream/storage-probe.ts";
-import { BrokerBoundLeases, BrokerProbe } from "../leases/broker-bound-leases.ts";
+import { BrokerProbe } from "../leases/broker-probe.ts";
 import { EtcdLeases } from "../leases/etcd-leases.ts";
 import { KvLeases } from "../leases/kv-leases.ts";
 import type { Leases } from "../leases/leases.ts";
@@ -77,8 +77,8 @@ export function leaseTimeoutMs(leaseMs: number): number {
 function openEtcdLeases(connection: NatsConnection, etcd: EtcdSpace, leaseMs: number): Leases {
   const timeoutMs = leaseTimeoutMs(leaseMs);
   etcd.client.limit(timeoutMs);
-  const leases = new EtcdLeases(etcd.client, etcd.keys.leases, leaseMs);
-  return new BrokerBoundLeases(leases, new BrokerProbe(connection, timeoutMs));
+  const probe = new BrokerProbe(connection, timeoutMs);
+  return new EtcdLeases(etcd.client, etcd.keys.leases, leaseMs, probe);
 }
 
 async function openKvLeases(

@@ -5,17 +5,17 @@ const HELD_BYTES_MAX = 1024 ** 4;
 
 /** Limits of what a job and each of its trainers may declare; fixed when the job is made. */
 export interface Quotas {
-  /** Names that were ever declared. */
+  /** Names that were ever declared; 65,536 by default. */
   readonly parametersMax: number;
-  /** Bytes of values and optimizer state of all declared parameters. */
+  /** Bytes of values and optimizer state of all declared parameters; 1 TiB by default. */
   readonly heldBytesMax: number;
   /** The same for one trainer; a parameter counts for the trainer that declared it last. */
   readonly trainerParametersMax: number;
   readonly trainerHeldBytesMax: number;
 }
 
-/** The quotas of a new job; those of a trainer are the job's by default. */
-export function newQuotas(wanted: Partial<Quotas> = {}): Quotas {
+/** The quotas in settings; those of a trainer are the job's by default. */
+export function quotasOf(wanted: Partial<Quotas> = {}): Quotas {
   const parametersMax = wanted.parametersMax ?? DECLARED_MAX;
   const heldBytesMax = wanted.heldBytesMax ?? HELD_BYTES_MAX;
   return {
@@ -26,16 +26,10 @@ export function newQuotas(wanted: Partial<Quotas> = {}): Quotas {
   };
 }
 
-/** The quotas alone of a job's settings. */
-export function quotasOf(settings: Quotas): Quotas {
-  const { parametersMax, heldBytesMax, trainerParametersMax, trainerHeldBytesMax } = settings;
-  return { parametersMax, heldBytesMax, trainerParametersMax, trainerHeldBytesMax };
-}
-
 /** The quotas in a job's settings; jobs created before quotas existed have the default ones. */
 export function parseQuotas(settings: unknown): Quotas {
   const fields = asMap(settings, "settings");
-  if (fields["parametersMax"] === undefined) return newQuotas();
+  if (fields["parametersMax"] === undefined) return quotasOf();
   return {
     parametersMax: integerField(fields, "parametersMax", 1),
     heldBytesMax: integerField(fields, "heldBytesMax", 1),

@@ -1,10 +1,10 @@
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { asMap, bucketStream, JobSubjects, PserverError } from "../../protocol/index.ts";
-import { fromBrokerError } from "../../transport/broker-error.ts";
 import { openJetStream } from "../../transport/jetstream.ts";
 import type { EtcdSpace } from "../etcd/etcd-space.ts";
 import { HOST_LEASES, hostOfKey } from "../host/shard-claims.ts";
+import { brokerCall } from "../jetstream/broker-call.ts";
 import { type KvBucket, type KvEntry, openExistingBucket } from "../jetstream/kv-bucket.ts";
 import { deleteStream } from "../jetstream/streams.ts";
 import { aliveHosts } from "./describe-job.ts";
@@ -67,11 +67,12 @@ export class JobRemoval {
     }
     await this.#removeEtcdKeys(onRemoved);
     const manager = await this.#manager();
+    const { job } = this.#options;
     for (const name of streams) {
       // A missing stream was removed by another removal of the same job.
-      const wasThere = await deleteStream(manager, name).catch((error: unknown): never => {
-        throw fromBrokerError(error, `removing the stream ${name}`, { job: this.#options.job });
-      });
+      const wasThere = await brokerCall(`removing the stream ${name}`, { job }, () =>
+        deleteStream(manager, name),
+      );
       if (wasThere) onRemoved(name);
     }
   }
@@ -85,7 +86,10 @@ export class JobRemoval {
       withRemovalMark(settings.value),
       settings.revision,
     );
-    if (marked === undefined) throw this.#beingChanged();
+    if (marked === undefined) {
+      const { job } = this.#options;
+      throw new PserverError("BUSY", `job ${job}: somebody else is changing its settings`, { job });
+    }
     try {
       // A host that read the settings before the mark may have joined meanwhile.
       await this.#checkUnused(settings, streams);
@@ -155,11 +159,6 @@ export class JobRemoval {
     const bucket = this.#subjects.bucket();
     if (!streams.includes(bucketStream(bucket))) return undefined;
     return await openExistingBucket(this.#options.connection, bucket);
-  }
-
-  #beingChanged(): PserverError {
-    const { job } = this.#options;
-    return new PserverError("BUSY", `job ${job}: somebody else is changing its settings`, { job });
   }
 
   async #manager(): Promise<JetStreamManager> {

@@ -20,6 +20,7 @@ import {
   jetStreamErrorCode,
 } from "../../transport/broker-error.ts";
 import type { JournalRecord } from "../fold/shard.ts";
+import { brokerCall } from "../jetstream/broker-call.ts";
 import { deleteStream } from "../jetstream/streams.ts";
 
 /** The state of a shard's journal stream. */
@@ -55,31 +56,32 @@ export interface JournalSettings {
   readonly synchronization: Synchronization;
 }
 
+/** Dependencies of {@link Journal}. */
+export interface JournalDeps {
+  readonly manager: JetStreamManager;
+  readonly client: JetStreamClient;
+  readonly subjects: JobSubjects;
+  readonly settings: JournalSettings;
+  readonly shard: number;
+}
+
 /** The journal stream of one shard; `JournalReader` reads it in order. */
 export class Journal {
-  readonly #streams: JetStreamManager["streams"];
-  readonly #client: JetStreamClient;
-  readonly #subjects: JobSubjects;
-  readonly #settings: JournalSettings;
   readonly shard: number;
+  readonly #deps: JournalDeps;
+  readonly #subjects: JobSubjects;
+  readonly #streams: JetStreamManager["streams"];
 
-  constructor(options: {
-    readonly manager: JetStreamManager;
-    readonly client: JetStreamClient;
-    readonly subjects: JobSubjects;
-    readonly settings: JournalSettings;
-    readonly shard: number;
-  }) {
-    this.#streams = options.manager.streams;
-    this.#client = options.client;
-    this.#subjects = options.subjects;
-    this.#settings = options.settings;
-    this.shard = options.shard;
+  constructor(deps: JournalDeps) {
+    this.shard = deps.shard;
+    this.#deps = deps;
+    this.#subjects = deps.subjects;
+    this.#streams = deps.manager.streams;
   }
 
   /** Version of the rules of a new shard. */
   get rules(): number {
-    return this.#settings.rules;
+    return this.#deps.settings.rules;
   }
 
   /** Name of the stream of a generation. */
@@ -106,15 +108,12 @@ export class Journal {
    * streams that it has not read from its disk yet.
    */
   async #isListed(generation: number): Promise<boolean> {
-    try {
+    const { shard } = this;
+    return await brokerCall(`looking for the journal of shard ${shard}`, { shard }, async () => {
       const name = this.stream(generation);
       for await (const listed of this.#streams.names()) if (listed === name) return true;
       return false;
-    } catch (error) {
-      throw fromBrokerError(error, `looking for the journal of shard ${this.shard}`, {
-        shard: this.shard,
-      });
-    }
+    });
   }
 
   /**
@@ -124,10 +123,11 @@ export class Journal {
    * @throws NO_SPACE if the broker cannot hold it.
    */
   async open(generation: number, rules?: number): Promise<JournalInfo> {
-    const { storage, bytesMax, replicas, synchronization } = this.#settings;
+    const { storage, bytesMax, replicas, synchronization } = this.#deps.settings;
     const name = this.stream(generation);
     const hostsOnly = { subjects: [this.#subjects.hostLog(this.shard, "rules")] };
-    try {
+    const details = { shard: this.shard, bytesMax };
+    return await brokerCall(`making the journal of shard ${this.shard}`, details, async () => {
       if ((await this.info(generation)) === undefined) {
         if (storage === "memory") await this.#removeOlder(generation);
         await this.#streams.add({
@@ -145,12 +145,7 @@ export class Journal {
       if (rules !== undefined) await this.append({ verb: "rules", rules, synchronization });
       await this.#streams.update(name, { subjects: [this.#subjects.shardLog(this.shard)] });
       return await this.#info(name);
-    } catch (error) {
-      throw fromBrokerError(error, `making the journal of shard ${this.shard}`, {
-        shard: this.shard,
-        bytesMax,
-      });
-    }
+    });
   }
 
   /**
@@ -161,7 +156,7 @@ export class Journal {
    */
   async setAside(generations: readonly number[]): Promise<ReadonlyMap<number, JournalInfo>> {
     const left = new Map<number, JournalInfo>();
-    if (this.#settings.storage === "memory") return left;
+    if (this.#deps.settings.storage === "memory") return left;
     for (const generation of [...generations].sort((a, b) => b - a)) {
       const info = await this.info(generation);
       if (info === undefined) continue;
@@ -175,14 +170,11 @@ export class Journal {
   /** Removes the streams of abandoned generations; one that is gone already counts as removed. */
   async remove(generations: readonly number[]): Promise<void> {
     for (const generation of generations) {
-      try {
-        await deleteStream({ streams: this.#streams }, this.stream(generation));
-      } catch (error) {
-        throw fromBrokerError(error, `removing an old journal of shard ${this.shard}`, {
-          shard: this.shard,
-          generation,
-        });
-      }
+      const { shard } = this;
+      const action = `removing an old journal of shard ${shard}`;
+      await brokerCall(action, { shard, generation }, () =>
+        deleteStream(this.#deps.manager, this.stream(generation)),
+      );
     }
   }
 
@@ -206,7 +198,8 @@ export class Journal {
   async append(record: HostRecord): Promise<Position> {
     const subject = this.#subjects.hostLog(this.shard, record.verb);
     try {
-      const ack = await this.#client.publish(subject, encodeHostRecord(record), { retries: 3 });
+      const { client } = this.#deps;
+      const ack = await client.publish(subject, encodeHostRecord(record), { retries: 3 });
       return { generation: this.#subjects.parseJournalStream(ack.stream).generation, seq: ack.seq };
     } catch (error) {
       throw fromStoreError(error, `appending ${record.verb} to shard ${this.shard}`, {
@@ -219,24 +212,18 @@ export class Journal {
   async purgeBelow(generation: number, seq: number): Promise<void> {
     // There is nothing below record 1, and a purge below 0 would remove everything.
     if (seq <= 1) return;
-    try {
-      await this.#streams.purge(this.stream(generation), { seq });
-    } catch (error) {
-      throw fromBrokerError(error, `purging shard ${this.shard} below ${seq}`, {
-        shard: this.shard,
-      });
-    }
+    const { shard } = this;
+    await brokerCall(`purging shard ${shard} below ${seq}`, { shard }, () =>
+      this.#streams.purge(this.stream(generation), { seq }),
+    );
   }
 
   /** Newest generation whose stream has the subjects of the journal; 0 if there is none. */
   async newestGeneration(): Promise<number> {
-    try {
-      return Math.max(0, ...(await this.#generations()));
-    } catch (error) {
-      throw fromBrokerError(error, `looking for journals of shard ${this.shard}`, {
-        shard: this.shard,
-      });
-    }
+    const { shard } = this;
+    return await brokerCall(`looking for journals of shard ${shard}`, { shard }, async () =>
+      Math.max(0, ...(await this.#generations())),
+    );
   }
 
   /**
@@ -259,17 +246,11 @@ export class Journal {
   /** Gives a stream a subject that nobody publishes to, and reserves no more than it holds. */
   async #keep(generation: number, { bytes }: JournalInfo): Promise<void> {
     const subjects = [this.#subjects.leftJournal(this.shard, generation)];
-    try {
-      await this.#streams.update(this.stream(generation), {
-        subjects,
-        max_bytes: Math.max(bytes, 1),
-      });
-    } catch (error) {
-      throw fromBrokerError(error, `leaving a journal of shard ${this.shard}`, {
-        shard: this.shard,
-        generation,
-      });
-    }
+    const { shard } = this;
+    const config = { subjects, max_bytes: Math.max(bytes, 1) };
+    await brokerCall(`leaving a journal of shard ${shard}`, { shard, generation }, () =>
+      this.#streams.update(this.stream(generation), config),
+    );
   }
 
   async #ifThere<Result>(
@@ -281,7 +262,7 @@ export class Journal {
     } catch (error) {
       const isMissing = jetStreamErrorCode(error) === JETSTREAM_ERRORS.STREAM_NOT_FOUND;
       // A single broker knows its own streams.
-      const isReplicated = this.#settings.replicas > 1;
+      const isReplicated = this.#deps.settings.replicas > 1;
       if (isMissing && !(isReplicated && (await this.#isListed(generation)))) return undefined;
       throw fromBrokerError(error, `journal of shard ${this.shard}`, { shard: this.shard });
     }

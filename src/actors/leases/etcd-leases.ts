@@ -1,24 +1,37 @@
 import { PserverError } from "../../protocol/index.ts";
 import type { EtcdClient, EtcdEntry, EtcdWrite } from "../etcd/etcd-client.ts";
+import type { BrokerProbe } from "./broker-probe.ts";
 import { type Leases, type LeaseValue, parseLease, settleLease } from "./leases.ts";
 
 /**
  * Leases in etcd: a key for each, attached to a lease of etcd's own. It lasts for the lease time rounded
  * up to seconds, and at least for etcd's minimum.
+ *
+ * They are claimed, renewed and their keys listed only while the broker answers. A host that has lost the
+ * broker can serve nothing, so its leases must end; and while the broker is down trainers cannot renew
+ * theirs, so a missing lease means nothing. Leases in the broker have both properties by nature.
  */
 export class EtcdLeases implements Leases {
   readonly #client: EtcdClient;
   readonly #root: string;
   readonly #leaseMs: number;
+  readonly #probe: Pick<BrokerProbe, "reach">;
 
   /** `root`: prefix of all keys; it ends in a slash. */
-  constructor(client: EtcdClient, root: string, leaseMs: number) {
+  constructor(
+    client: EtcdClient,
+    root: string,
+    leaseMs: number,
+    probe: Pick<BrokerProbe, "reach">,
+  ) {
     this.#client = client;
     this.#root = root;
     this.#leaseMs = leaseMs;
+    this.#probe = probe;
   }
 
   async claim(key: string, value: LeaseValue): Promise<boolean> {
+    await this.#probe.reach();
     return await settleLease(key, async () => {
       const held = await this.#find(key);
       if (held === undefined) return (await this.#create(key, value)) || undefined;
@@ -29,6 +42,7 @@ export class EtcdLeases implements Leases {
   }
 
   async renew(key: string, value: LeaseValue): Promise<boolean> {
+    await this.#probe.reach();
     return await settleLease(key, async () => {
       const held = await this.#find(key);
       if (held?.value.owner !== value.owner) return false;
@@ -61,6 +75,7 @@ export class EtcdLeases implements Leases {
   }
 
   async keys(prefix: string): Promise<ReadonlySet<string>> {
+    await this.#probe.reach();
     const keys = await this.#client.keys(this.#root + prefix);
     return new Set(keys.map((key) => key.slice(this.#root.length)));
   }

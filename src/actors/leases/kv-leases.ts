@@ -47,14 +47,11 @@ export class KvLeases implements Leases {
   }
 
   async list(prefix: string): Promise<Map<string, LeaseValue>> {
-    const keys = await this.#bucket.keys(prefix);
-    const leases = new Map<string, LeaseValue>();
-    const values = await mapConcurrently(keys, (key) => this.read(key));
-    keys.forEach((key, at) => {
-      const value = values[at];
-      if (value !== undefined) leases.set(key, value);
+    const leases = await mapConcurrently(await this.#bucket.keys(prefix), async (key) => {
+      const value = await this.read(key);
+      return value === undefined ? [] : [[key, value] as const];
     });
-    return leases;
+    return new Map(leases.flat());
   }
 
   async keys(prefix: string): Promise<ReadonlySet<string>> {

@@ -1,5 +1,6 @@
 import { ensureError, type PserverError } from "../../protocol/index.ts";
 import { type Clock, systemClock } from "../clock.ts";
+import { Rounds } from "../rounds.ts";
 import type { Leases } from "./leases.ts";
 
 /** Dependencies of {@link LeaseView}. */
@@ -22,19 +23,18 @@ export interface LeaseViewDeps {
 export class LeaseView {
   readonly #deps: LeaseViewDeps;
   readonly #clock: Clock;
+  readonly #rounds: Rounds;
   /** For each lease that vanished less than a lease time ago, when it was first found absent. */
   readonly #absentSince = new Map<string, number>();
   #present: ReadonlySet<string> = new Set();
   /** Start of the time in which all polls were answered; undefined if the last was not. */
   #connectedSince: number | undefined;
   #polledAt = Number.NEGATIVE_INFINITY;
-  #running = false;
-  #poll: Promise<void> = Promise.resolve();
-  #cancelTimer: () => void = () => undefined;
 
   constructor(deps: LeaseViewDeps) {
     this.#deps = deps;
     this.#clock = deps.clock ?? systemClock;
+    this.#rounds = new Rounds(() => this.#poll(), this.#clock);
   }
 
   /** Whether every poll of the past lease time was answered. */
@@ -59,18 +59,12 @@ export class LeaseView {
 
   /** Polls until {@link LeaseView.stop}; settles after the first poll, answered or not. */
   async start(): Promise<void> {
-    if (!this.#running) {
-      this.#running = true;
-      this.#poll = this.#pollOnce();
-    }
-    await this.#poll;
+    await this.#rounds.start();
   }
 
   /** Stops polling and waits for a poll under way. */
   async stop(): Promise<void> {
-    this.#running = false;
-    this.#cancelTimer();
-    await this.#poll;
+    await this.#rounds.stop();
   }
 
   /** Discards the absences observed so far. Call it when the connection was lost. */
@@ -78,7 +72,7 @@ export class LeaseView {
     this.#connectedSince = undefined;
   }
 
-  async #pollOnce(): Promise<void> {
+  async #poll(): Promise<number> {
     const { leases, prefix, leaseMs, onError, pollMs = leaseMs / 3 } = this.#deps;
     const sentAt = this.#clock.now();
     try {
@@ -88,11 +82,7 @@ export class LeaseView {
       this.disconnected();
       onError?.(ensureError(error));
     }
-    if (!this.#running) return;
-    const delayMs = Math.max(leaseMs / 10, sentAt + pollMs - this.#clock.now());
-    this.#cancelTimer = this.#clock.after(delayMs, () => {
-      this.#poll = this.#pollOnce();
-    });
+    return Math.max(leaseMs / 10, sentAt + pollMs - this.#clock.now());
   }
 
   /** Counts an absence from the answer that first showed it until the last poll was sent. */

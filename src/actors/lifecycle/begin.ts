@@ -1,7 +1,7 @@
 import { type Fields, parseTarget } from "../../protocol/index.ts";
 import { isAbandoned, requireSelected } from "./claimant.ts";
 import type { LifecycleDeps } from "./deps.ts";
-import { beginReply, changeJob } from "./lifecycle-record.ts";
+import { beginReply, jobRecord } from "./lifecycle-record.ts";
 import { advance, isSelected, type Lifecycle } from "./machine.ts";
 import { requireOwn } from "./parameter.ts";
 import { changeParameter, requireKnown } from "./parameter-record.ts";
@@ -14,7 +14,7 @@ import { requireLiveSession, requireSession } from "./sessions.ts";
  */
 export async function begin(deps: LifecycleDeps, trainer: string, fields: Fields): Promise<Fields> {
   const session = await requireLiveSession(deps, trainer, fields);
-  const { result: job } = await changeJob(deps, async (current) => {
+  const { result: job } = await jobRecord.change(deps, async (current) => {
     if (isSelected(current, session)) return current;
     const replace = await isAbandoned(deps, current);
     return advance(current, { type: "BEGIN", trainer, session, replace });
@@ -36,7 +36,7 @@ export async function abort(deps: LifecycleDeps, trainer: string, fields: Fields
   };
   const aborted =
     parameter === undefined
-      ? (await changeJob(deps, end)).result
+      ? (await jobRecord.change(deps, end)).result
       : await abortParameter(deps, parameter, end);
   return { ...beginReply(aborted, false) };
 }

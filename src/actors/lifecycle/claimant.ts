@@ -1,6 +1,6 @@
-import { PserverError, quoteName } from "../../protocol/index.ts";
+import { type ErrorCode, PserverError, quoteName } from "../../protocol/index.ts";
 import type { LifecycleDeps } from "./deps.ts";
-import { changeJob } from "./lifecycle-record.ts";
+import { jobRecord } from "./lifecycle-record.ts";
 import { advance, isSelected, type Lifecycle } from "./machine.ts";
 import { isGone } from "./sessions.ts";
 
@@ -32,27 +32,19 @@ export function requireSelected(
     expected: { trainer: context.trainer, session: context.session, epoch: context.epoch },
     received: { trainer, session, epoch },
   };
+  const refusal = (code: ErrorCode, text: string): PserverError =>
+    new PserverError(code, `${what}${text}`, details);
   if (state === "ready") {
-    throw new PserverError(
-      "ALREADY_INITIALIZED",
-      `${what} was initialized by ${by}, in epoch ${context.epoch}`,
-      details,
-    );
+    const text = ` was initialized by ${by}, in epoch ${context.epoch}`;
+    throw refusal("ALREADY_INITIALIZED", text);
   }
   if (epoch < context.epoch || (epoch === context.epoch && state === "uninitialized")) {
-    throw new PserverError(
-      "STALE_EPOCH",
-      `${what}: the initialization of epoch ${epoch} has ended without a finish; ` +
-        `the epoch is ${context.epoch}, ${state}`,
-      details,
-    );
+    const ended = `: the initialization of epoch ${epoch} has ended without a finish`;
+    throw refusal("STALE_EPOCH", `${ended}; the epoch is ${context.epoch}, ${state}`);
   }
-  throw new PserverError(
-    "NOT_SELECTED",
-    `${what}: expected ${state === "initializing" ? by : "nobody"} in epoch ${context.epoch}; ` +
-      `received trainer ${quoteName(trainer)}, session ${session}, epoch ${epoch}`,
-    details,
-  );
+  const expected = `${state === "initializing" ? by : "nobody"} in epoch ${context.epoch}`;
+  const received = `trainer ${quoteName(trainer)}, session ${session}, epoch ${epoch}`;
+  throw refusal("NOT_SELECTED", `: expected ${expected}; received ${received}`);
 }
 
 /** Whether this session has finished the initialization: a repeat of its finish then succeeds. */
@@ -70,7 +62,7 @@ export async function isAbandoned(deps: LifecycleDeps, lifecycle: Lifecycle): Pr
 
 /** Ends the job's initialization if the selected session counts as dead; returns the job as it is then. */
 export async function abortAbandonedJob(deps: LifecycleDeps): Promise<Lifecycle> {
-  const { result } = await changeJob(deps, async (job) => {
+  const { result } = await jobRecord.change(deps, async (job) => {
     const { session, epoch } = job.context;
     const replace = await isAbandoned(deps, job);
     return replace ? advance(job, { type: "ABORT", session, epoch, replace }) : job;

@@ -9,7 +9,7 @@ import { requireMemory } from "./block-check.ts";
 import { abortAbandonedJob, isAbandoned } from "./claimant.ts";
 import type { LifecycleDeps } from "./deps.ts";
 import { announceGranted } from "./host-records.ts";
-import { beginReply, readJob } from "./lifecycle-record.ts";
+import { beginReply, jobRecord } from "./lifecycle-record.ts";
 import { advance, isSelected, type Lifecycle } from "./machine.ts";
 import {
   effectiveState,
@@ -39,13 +39,13 @@ export async function create(
   // Read after the parameter, so that it is not older than the `jobEpoch` in the parameter's record.
   let job: Lifecycle | undefined;
   const parameter = await changeParameter(deps, declaration.name, async (known) => {
-    job = await readJob(deps);
+    job = await jobRecord.read(deps);
     // The session that declared it for the job may be gone; without that initialization it is free.
     const isHeld = known !== undefined && isInJob(known, job);
     if (isHeld && (await isAbandoned(deps, job))) job = await abortAbandonedJob(deps);
     return await select(deps, { trainer, session }, known, job, declaration);
   });
-  const current = job ?? (await readJob(deps));
+  const current = job ?? (await jobRecord.read(deps));
   const { lifecycle } = parameter;
   const isOwn = parameter.jobEpoch === 0 && isSelected(lifecycle, session);
   deps.ledger.note([parameter]);

@@ -10,7 +10,7 @@ import { requireMemory } from "./block-check.ts";
 import { type Claimant, isAbandoned, requireSelected } from "./claimant.ts";
 import type { LifecycleDeps } from "./deps.ts";
 import { announceGranted } from "./host-records.ts";
-import { readJob } from "./lifecycle-record.ts";
+import { jobRecord } from "./lifecycle-record.ts";
 import { advance } from "./machine.ts";
 import { infoOf, type Parameter, redeclare, requireSameDeclaration } from "./parameter.ts";
 import { changeParameter, parseParameterRecord } from "./parameter-record.ts";
@@ -34,7 +34,7 @@ export async function declare(
     deps.ledger.refresh(),
   ]);
   const claimant = { trainer, session, epoch };
-  const job = await readJob(deps);
+  const job = await jobRecord.read(deps);
   requireSelected(job, claimant);
   const planned = await mapConcurrently(withoutRepeats(parameters), async (declaration) => {
     const { name } = declaration;
@@ -74,7 +74,9 @@ async function declared(
   const { trainer, session, epoch } = claimant;
   if (known !== undefined) {
     if (known.jobEpoch > epoch) throw staleEpoch(known, claimant);
-    requireUnready(known, claimant);
+    if (known.lifecycle.state === "ready") {
+      requireSelected(known.lifecycle, claimant, declaration.name);
+    }
     if (known.jobEpoch === epoch) {
       requireSameDeclaration(known.declaration, declaration);
       return known;
@@ -95,11 +97,6 @@ function staleEpoch(known: Parameter, { trainer, epoch }: Claimant): PserverErro
       `received a declaration by trainer ${quoteName(trainer)} in epoch ${epoch}`,
     { parameter: name, trainer, expected: known.jobEpoch, received: epoch },
   );
-}
-
-function requireUnready(known: Parameter, claimant: Claimant): void {
-  if (known.lifecycle.state !== "ready") return;
-  requireSelected(known.lifecycle, claimant, known.declaration.name);
 }
 
 /** Checks that no live session is creating the parameter by itself. @throws NOT_SELECTED */

@@ -1,19 +1,19 @@
 import { type Fields, PserverError, quoteName } from "../../protocol/index.ts";
 import type { Clock } from "../clock.ts";
 import { mapConcurrently } from "../concurrent.ts";
-import type { BucketDeps } from "./compare-and-swap.ts";
-import { readJob } from "./lifecycle-record.ts";
+import type { ReadDeps } from "./bucket-record.ts";
+import { jobRecord } from "./lifecycle-record.ts";
 import { type Lifecycle, UNINITIALIZED } from "./machine.ts";
 import type { JobSettings } from "./owners.ts";
 import { effectiveState, type Parameter, shardBytes } from "./parameter.ts";
-import { readParameter } from "./parameter-record.ts";
+import { parameterRecord } from "./parameter-record.ts";
 import { PARAMETER_KEYS, parameterOfKey } from "./record-format.ts";
 
 /** How long the parameters that were read are used before they are read again. */
 const FRESH_MS = 1_000;
 
 /** Dependencies of {@link DeclaredLedger}. */
-export interface DeclaredLedgerDeps extends Pick<BucketDeps, "bucket"> {
+export interface DeclaredLedgerDeps extends ReadDeps {
   readonly job: JobSettings;
   readonly clock: Clock;
 }
@@ -108,7 +108,10 @@ export class DeclaredLedger {
   async #read(): Promise<void> {
     const { bucket, clock } = this.#deps;
     const startedAtMs = clock.now();
-    const [job, keys] = await Promise.all([readJob({ bucket }), bucket.keys(PARAMETER_KEYS)]);
+    const [job, keys] = await Promise.all([
+      jobRecord.read({ bucket }),
+      bucket.keys(PARAMETER_KEYS),
+    ]);
     if (job.state !== this.#job.state || job.context.epoch !== this.#job.context.epoch) {
       // The job's state decides which bytes count and which declarations can change.
       this.#entries.clear();
@@ -117,7 +120,7 @@ export class DeclaredLedger {
     }
     this.#job = job;
     const open = keys.map(parameterOfKey).filter((name) => !this.#entries.get(name)?.isSettled);
-    const read = await mapConcurrently(open, (name) => readParameter({ bucket }, name));
+    const read = await mapConcurrently(open, (name) => parameterRecord(name).read({ bucket }));
     this.note(read.filter((parameter) => parameter !== undefined));
     this.#readAtMs = startedAtMs;
   }

@@ -8,13 +8,13 @@ import { requireBlocks, requireStorage } from "./block-check.ts";
 import { type Claimant, hasFinished, requireSelected } from "./claimant.ts";
 import type { LifecycleDeps } from "./deps.ts";
 import { dropOrphans } from "./host-records.ts";
-import { changeJob, readJob } from "./lifecycle-record.ts";
+import { jobRecord } from "./lifecycle-record.ts";
 import { advance, type Lifecycle, type LifecycleEvent } from "./machine.ts";
 import { type Parameter, requireOwn } from "./parameter.ts";
 import {
   changeParameter,
+  parameterRecord,
   readAllParameters,
-  readParameter,
   requireKnown,
 } from "./parameter-record.ts";
 import { requireSession } from "./sessions.ts";
@@ -47,7 +47,7 @@ async function finishJob(
   request: FinishRequest,
 ): Promise<Lifecycle> {
   // A declaration written after this new revision of the job does not count, however late it comes.
-  const { result: seen, revision: sealed } = await changeJob(deps, (job) =>
+  const { result: seen, revision: sealed } = await jobRecord.change(deps, (job) =>
     hasFinished(job, claimant) ? job : { ...admitted(job, claimant) },
   );
   const parameters = await readAllParameters(deps);
@@ -82,7 +82,9 @@ async function concludeJob(
   await requireStorage(deps, [...declared, ...own]);
   const at = await requireBlocks(deps, declared, request.at, shards);
   const conclusion: LifecycleEvent = { type: "FINISH", ...claimant, at, sealed };
-  const { result } = await changeJob(deps, (job) => advance(admitted(job, claimant), conclusion));
+  const { result } = await jobRecord.change(deps, (job) =>
+    advance(admitted(job, claimant), conclusion),
+  );
   return result;
 }
 
@@ -97,7 +99,7 @@ async function finishParameter(
     admitted(known.lifecycle, claimant, name);
     return known;
   };
-  const known = admit(await readParameter(deps, name));
+  const known = admit(await parameterRecord(name).read(deps));
   let { lifecycle } = known;
   if (!hasFinished(lifecycle, claimant)) {
     await requireStorage(deps, [known]);
@@ -110,7 +112,7 @@ async function finishParameter(
     });
     lifecycle = finished.lifecycle;
   }
-  await dropOrphans(deps, [{ ...known, lifecycle }], await readJob(deps));
+  await dropOrphans(deps, [{ ...known, lifecycle }], await jobRecord.read(deps));
   return lifecycle;
 }
 

@@ -99,6 +99,6 @@ function dropsOf(
 }
 
 /** The shards of so many consecutive blocks, each once: blocks go round the shards. */
-function shardsOf(firstShard: number, blocks: number, shards: number): number[] {
+export function shardsOf(firstShard: number, blocks: number, shards: number): number[] {
   return Array.from({ length: Math.min(blocks, shards) }, (_, i) => (firstShard + i) % shards);
 }

@@ -9,7 +9,7 @@ import {
   SHARDS_MAX,
   textField,
 } from "../../protocol/index.ts";
-import { type BucketDeps, type Changed, changeValue } from "./compare-and-swap.ts";
+import { BucketRecord } from "./bucket-record.ts";
 import { type Lifecycle, UNINITIALIZED } from "./machine.ts";
 import { JOB_KEY, RECORD_FORMAT, readRecord } from "./record-format.ts";
 
@@ -48,25 +48,12 @@ export function parseLifecycleRecord(value: unknown, key: string): Lifecycle {
   });
 }
 
-/** The job's lifecycle. */
-export async function readJob({ bucket }: Pick<BucketDeps, "bucket">): Promise<Lifecycle> {
-  return parseLifecycleRecord((await bucket.read(JOB_KEY))?.value, JOB_KEY);
-}
-
-/**
- * Changes the job's lifecycle by compare-and-swap. `decide` may be called several times. It leaves the
- * record alone by returning what it was given; a copy of that gives the record a new revision.
- */
-export async function changeJob(
-  deps: BucketDeps,
-  decide: (job: Lifecycle) => Lifecycle | Promise<Lifecycle>,
-): Promise<Changed<Lifecycle>> {
-  const codec = {
-    parse: (stored?: { readonly value: unknown }) => parseLifecycleRecord(stored?.value, JOB_KEY),
-    toRecord: toLifecycleRecord,
-  };
-  return await changeValue(deps, JOB_KEY, codec, decide);
-}
+/** The record of the job's lifecycle. */
+export const jobRecord = new BucketRecord<Lifecycle>(
+  JOB_KEY,
+  (stored) => parseLifecycleRecord(stored?.value, JOB_KEY),
+  toLifecycleRecord,
+);
 
 /** Reply to a verb on the lifecycle of a job or of one parameter. */
 export function beginReply(lifecycle: Lifecycle, selected: boolean): BeginReply {

@@ -11,7 +11,7 @@ import {
 } from "../../protocol/index.ts";
 import { mapConcurrently } from "../concurrent.ts";
 import type { KvEntry } from "../jetstream/kv-bucket.ts";
-import { type BucketDeps, changeValue } from "./compare-and-swap.ts";
+import { type BucketDeps, BucketRecord } from "./bucket-record.ts";
 import type { JobSettings, Owners } from "./owners.ts";
 import { MEMBERS_KEY, RECORD_FORMAT, readRecord } from "./record-format.ts";
 
@@ -96,22 +96,8 @@ export function withoutMembers(all: Members, gone: readonly Member[]): Members {
   return { revision: all.revision + 1, started: all.started, members };
 }
 
-/** The members of a job; none in a job without steps. */
-export async function readMembers({ bucket }: Pick<BucketDeps, "bucket">): Promise<Members> {
-  return parseMembers(await bucket.read(MEMBERS_KEY));
-}
-
-/**
- * Changes the members by compare-and-swap. `decide` may be called several times; it leaves them as they
- * are by returning what it was given.
- */
-export async function changeMembers(
-  deps: BucketDeps,
-  decide: (members: Members) => Members,
-): Promise<Members> {
-  const codec = { parse: parseMembers, toRecord: toMembersRecord };
-  return (await changeValue(deps, MEMBERS_KEY, codec, decide)).result;
-}
+/** The record of a job's members, which a job without steps lacks. */
+export const membersRecord = new BucketRecord(MEMBERS_KEY, parseMembers, toMembersRecord);
 
 /**
  * Removes members that have ended in these sessions or, of the same trainers, in earlier ones, and
@@ -120,7 +106,7 @@ export async function changeMembers(
 export async function removeMembers(deps: MembersDeps, gone: readonly Member[]): Promise<void> {
   if (deps.job.synchronization.mode === "async" || gone.length === 0) return;
   let changed = false;
-  const members = await changeMembers(deps, (all) => {
+  const { result: members } = await membersRecord.change(deps, (all) => {
     const left = withoutMembers(all, gone);
     changed = left !== all;
     return left;

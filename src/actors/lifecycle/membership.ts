@@ -7,9 +7,8 @@ import {
 import { mapConcurrently } from "../concurrent.ts";
 import type { LifecycleDeps } from "./deps.ts";
 import {
-  changeMembers,
   type Members,
-  readMembers,
+  membersRecord,
   removeMembers,
   toJournalRecord,
   withMember,
@@ -26,7 +25,9 @@ export async function enter(deps: LifecycleDeps, trainer: string, fields: Fields
   const { trainers } = requireSteps(deps, trainer);
   const session = await requireLiveSession(deps, trainer, fields);
   const member = { trainer, session };
-  const members = await changeMembers(deps, (all) => withMember(all, member, trainers));
+  const { result: members } = await membersRecord.change(deps, (all) =>
+    withMember(all, member, trainers),
+  );
   try {
     // If the session has ended meanwhile, its removal may have come before this write.
     await requireSession(deps, trainer, fields);
@@ -55,7 +56,7 @@ export async function expelLost(
   deps: LifecycleDeps,
   sample: { readonly from: number; readonly count: number },
 ): Promise<Members> {
-  const all = await readMembers(deps);
+  const all = await membersRecord.read(deps);
   const { length } = all.members;
   const suspects = all.members.filter(({ trainer }, i) => {
     const place = (i + length - (sample.from % length)) % length;
@@ -65,7 +66,7 @@ export async function expelLost(
   const lost = suspects.filter((_member, i) => gone[i]);
   if (lost.length === 0) return all;
   await removeMembers(deps, lost);
-  return await readMembers(deps);
+  return await membersRecord.read(deps);
 }
 
 function requireSteps(

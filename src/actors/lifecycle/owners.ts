@@ -1,20 +1,11 @@
-import type {
-  HostRecord,
-  Position,
-  RememberedTrainers,
-  Synchronization,
-} from "../../protocol/index.ts";
+import type { HostRecord, Position, RememberedTrainers } from "../../protocol/index.ts";
+import type { StoredSettings } from "../job/job-settings.ts";
 import type { Quotas } from "../job/quotas.ts";
 
 /** What is fixed for the life of a job. */
-export interface JobSettings {
+export interface JobSettings
+  extends Pick<StoredSettings, "shards" | "journal" | "leaseMs" | "synchronization" | "rules"> {
   readonly job: string;
-  readonly shards: number;
-  readonly journal: "file" | "memory";
-  readonly leaseMs: number;
-  readonly synchronization: Synchronization;
-  /** Version of the rules that the journals begin with. */
-  readonly rules: number;
   readonly quotas: Quotas;
 }
 

@@ -7,7 +7,7 @@ import {
 } from "../../protocol/index.ts";
 import { mapConcurrently } from "../concurrent.ts";
 import type { KvEntry } from "../jetstream/kv-bucket.ts";
-import { type BucketDeps, changeValue, type FirstRead } from "./compare-and-swap.ts";
+import { type BucketDeps, BucketRecord, type ReadDeps } from "./bucket-record.ts";
 import { parseLifecycleRecord, toLifecycleRecord } from "./lifecycle-record.ts";
 import type { Parameter } from "./parameter.ts";
 import {
@@ -51,38 +51,32 @@ export function parseParameterRecord(
   });
 }
 
-/** A parameter; undefined if it was never declared. */
-export async function readParameter(
-  { bucket }: Pick<BucketDeps, "bucket">,
-  name: string,
-): Promise<Parameter | undefined> {
-  return parseParameterRecord(await bucket.read(parameterKey(name)), name);
+/** The record of a parameter; undefined if it was never declared. */
+export function parameterRecord(name: string): BucketRecord<Parameter | undefined, Parameter> {
+  return new BucketRecord<Parameter | undefined, Parameter>(
+    parameterKey(name),
+    (stored) => parseParameterRecord(stored, name),
+    toParameterRecord,
+  );
 }
 
 /** Every parameter that was ever declared, in no order. */
-export async function readAllParameters(deps: Pick<BucketDeps, "bucket">): Promise<Parameter[]> {
+export async function readAllParameters(deps: ReadDeps): Promise<Parameter[]> {
   const keys = await deps.bucket.keys(PARAMETER_KEYS);
-  const parameters = await mapConcurrently(keys, (key) => readParameter(deps, parameterOfKey(key)));
+  const parameters = await mapConcurrently(keys, (key) =>
+    parameterRecord(parameterOfKey(key)).read(deps),
+  );
   return parameters.filter((parameter) => parameter !== undefined);
 }
 
-/**
- * Changes one parameter by compare-and-swap and returns it as it is then. `decide` may be called
- * several times; it leaves the record alone by returning what it was given. `first` saves a read where
- * the record was read already.
- */
+/** Changes a parameter as {@link BucketRecord.change} does and returns it as it is then. */
 export async function changeParameter(
   deps: BucketDeps,
   name: string,
   decide: (known: Parameter | undefined) => Parameter | Promise<Parameter>,
-  first?: FirstRead,
+  first?: { readonly record: KvEntry | undefined },
 ): Promise<Parameter> {
-  const codec = {
-    parse: (stored: KvEntry | undefined) => parseParameterRecord(stored, name),
-    toRecord: toParameterRecord,
-  };
-  const key = parameterKey(name);
-  const { result, revision } = await changeValue(deps, key, codec, decide, first);
+  const { result, revision } = await parameterRecord(name).change(deps, decide, first);
   return { ...result, revision };
 }
 

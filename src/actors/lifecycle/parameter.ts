@@ -13,6 +13,7 @@ import {
   SHARD_BYTES_MAX,
 } from "../../protocol/index.ts";
 import { heldBytes, slotPlan } from "../fold/slots.ts";
+import type { LifecycleDeps } from "./deps.ts";
 import { type Lifecycle, type ShardPosition, UNINITIALIZED } from "./machine.ts";
 import type { JobSettings } from "./owners.ts";
 
@@ -30,10 +31,7 @@ export interface Parameter {
 }
 
 /** What the layout of a parameter depends on, besides its declaration. */
-export interface LayoutDeps {
-  readonly job: JobSettings;
-  readonly maxPayloadBytes: number;
-}
+type LayoutDeps = Pick<LifecycleDeps, "job" | "maxPayloadBytes">;
 
 /**
  * The parameter with the declaration of a new initialization, its lifecycle unchanged.

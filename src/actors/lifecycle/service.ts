@@ -3,22 +3,20 @@ import type {
   Fields,
   LifecycleVerb,
   Message,
-  ParameterInfo,
   PserverError,
+  StatusReply,
+  StatusRequest,
 } from "../../protocol/index.ts";
 import { type Clock, systemClock } from "../clock.ts";
-import type { KvBucket } from "../jetstream/kv-bucket.ts";
 import { LeaseView } from "../leases/lease-view.ts";
-import type { Leases } from "../leases/leases.ts";
 import { abort, begin } from "./begin.ts";
 import { create } from "./create.ts";
 import { declare } from "./declare.ts";
 import { DeclaredLedger } from "./declared-ledger.ts";
 import type { LifecycleDeps } from "./deps.ts";
 import { finish } from "./finish.ts";
-import { type Members, MembersAnnouncer, readMembers, toJournalRecord } from "./members.ts";
+import { type Members, MembersAnnouncer, membersRecord, toJournalRecord } from "./members.ts";
 import { enter, exit, expelLost } from "./membership.ts";
-import type { JobSettings, Owners } from "./owners.ts";
 import { TRAINER_KEYS } from "./record-format.ts";
 import { SessionCounter } from "./session-numbers.ts";
 import { checkCounter, type EndedSessions, endSessions } from "./session-sweep.ts";
@@ -26,21 +24,17 @@ import { join, leave, renew } from "./sessions.ts";
 import { readStatus, status } from "./status.ts";
 
 /** Options of {@link createLifecycle}. */
-export interface LifecycleOptions {
-  readonly job: JobSettings;
-  /** The job's bucket, shared by all hosts. */
-  readonly bucket: KvBucket;
-  readonly leases: Leases;
-  readonly owners: Owners;
-  readonly hostId: string;
-  readonly maxPayloadBytes: number;
+export interface LifecycleOptions
+  extends Pick<
+      LifecycleDeps,
+      "job" | "bucket" | "leases" | "owners" | "hostId" | "maxPayloadBytes"
+    >,
+    Partial<Pick<LifecycleDeps, "pause">> {
   /** Called after each request that may have changed the job's lifecycle; it must not throw. */
   readonly onJobChanged?: () => Promise<void>;
   /** Told of errors outside of requests, which no reply carries. */
   readonly onError?: (error: PserverError) => void;
   readonly clock?: Clock;
-  /** Waits between tries of a compare-and-swap. */
-  readonly pause?: (delayMs: number) => Promise<void>;
 }
 
 /** Verbs that may change the job's lifecycle. */
@@ -88,7 +82,7 @@ export class LifecycleService {
 
   /** The trainers that keep step; none in a job without steps. */
   async members(): Promise<Members> {
-    return await readMembers(this.#deps);
+    return await membersRecord.read(this.#deps);
   }
 
   /** Removes members that count as dead, and returns those that are left. */
@@ -98,9 +92,9 @@ export class LifecycleService {
     return left;
   }
 
-  /** The parameters of these names, in their order; null for a name that is not known. */
-  async parameters(names: readonly string[]): Promise<readonly (ParameterInfo | null)[]> {
-    return (await readStatus(this.#deps, { names })).parameters;
+  /** The job's state and parameters, as a trainer's `status` request gets them. */
+  async status(request: StatusRequest): Promise<StatusReply> {
+    return await readStatus(this.#deps, request);
   }
 
   /** What the job and its trainers have declared, and their quotas. */
@@ -121,7 +115,7 @@ export class LifecycleService {
 
   /** Writes the present members into these shards' journals. */
   async tellMembers(shards: readonly number[]): Promise<void> {
-    const members = await readMembers(this.#deps);
+    const members = await membersRecord.read(this.#deps);
     await this.#deps.announcer.announceTo(shards, toJournalRecord(members));
   }
 

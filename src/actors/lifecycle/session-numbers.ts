@@ -1,8 +1,14 @@
 import { integerField, PserverError } from "../../protocol/index.ts";
 import type { KvEntry } from "../jetstream/kv-bucket.ts";
-import { type BucketDeps, change } from "./compare-and-swap.ts";
+import { type BucketDeps, BucketRecord } from "./bucket-record.ts";
 import type { JobSettings } from "./owners.ts";
 import { RECORD_FORMAT, readRecord, SESSION_KEY, SWEPT_KEY } from "./record-format.ts";
+
+/** The last session number given. */
+const LAST_GIVEN = numberRecord(SESSION_KEY);
+
+/** The session up to which ended ones have been, or are about to be, swept; 0 before the first sweep. */
+export const SWEPT = numberRecord(SWEPT_KEY);
 
 interface Waiter {
   readonly resolve: (session: number) => void;
@@ -23,7 +29,7 @@ export class SessionCounter {
     this.#deps = deps;
   }
 
-  /** The next number; @throws as {@link change} does. */
+  /** The next number; @throws as {@link BucketRecord.change} does. */
   next(): Promise<number> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ resolve, reject });
@@ -33,7 +39,7 @@ export class SessionCounter {
 
   /** The last number given; 0 before the first. */
   async last(): Promise<number> {
-    return parseNumber(await this.#deps.bucket.read(SESSION_KEY), SESSION_KEY);
+    return await LAST_GIVEN.read(this.#deps);
   }
 
   async #count(): Promise<void> {
@@ -53,25 +59,13 @@ export class SessionCounter {
 
   /** Takes `count` new numbers and returns the last. Numbers whose write got no answer are skipped. */
   async #add(count: number): Promise<number> {
-    const { result } = await change(this.#deps, SESSION_KEY, (current) => {
-      const session = parseNumber(current, SESSION_KEY) + count;
-      return { write: { format: RECORD_FORMAT, session }, result: session };
-    });
-    return result;
+    return (await LAST_GIVEN.change(this.#deps, (last) => last + count)).result;
   }
-}
-
-/** The session up to which ended ones have been, or are about to be, swept; 0 before the first sweep. */
-export async function sweptUpTo({ bucket }: Pick<BucketDeps, "bucket">): Promise<number> {
-  return parseNumber(await bucket.read(SWEPT_KEY), SWEPT_KEY);
 }
 
 /** Notes up to which session a sweep is about to look; never lowers it. */
 export async function raiseSwept(deps: BucketDeps, upTo: number): Promise<void> {
-  await change(deps, SWEPT_KEY, (current) => {
-    if (parseNumber(current, SWEPT_KEY) >= upTo) return { result: undefined };
-    return { write: { format: RECORD_FORMAT, session: upTo }, result: undefined };
-  });
+  await SWEPT.change(deps, (swept) => Math.max(swept, upTo));
 }
 
 /**
@@ -94,7 +88,11 @@ export async function requireCounted(
   );
 }
 
-function parseNumber(stored: KvEntry | undefined, key: string): number {
-  if (stored === undefined) return 0;
-  return readRecord(stored.value, key, (fields) => integerField(fields, "session"));
+/** A record of one session number; 0 if there is none. */
+function numberRecord(key: string): BucketRecord<number> {
+  const parse = (stored: KvEntry | undefined): number =>
+    stored === undefined
+      ? 0
+      : readRecord(stored.value, key, (fields) => integerField(fields, "session"));
+  return new BucketRecord(key, parse, (session) => ({ format: RECORD_FORMAT, session }));
 }

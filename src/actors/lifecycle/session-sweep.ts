@@ -9,9 +9,9 @@ import {
 import { mapConcurrently } from "../concurrent.ts";
 import type { LifecycleDeps } from "./deps.ts";
 import { TRAINER_KEYS, trainerKey } from "./record-format.ts";
-import { raiseSwept, requireCounted, sweptUpTo } from "./session-numbers.ts";
+import { raiseSwept, requireCounted, SWEPT } from "./session-numbers.ts";
 import { hasLostLease } from "./sessions.ts";
-import { changeTrainer, parseTrainer, readTrainer } from "./trainer-record.ts";
+import { parseTrainer, trainerRecord } from "./trainer-record.ts";
 
 /** Result of {@link endSessions}. */
 export interface EndedSessions {
@@ -69,10 +69,10 @@ export async function endSessions(
 
 /** Compares the counter with every other record of the job that names a session; @throws JOB_DAMAGED. */
 export async function checkCounter(deps: LifecycleDeps): Promise<void> {
-  await requireCounted(deps, await sweptUpTo(deps), "the last sweep");
+  await requireCounted(deps, await SWEPT.read(deps), "the last sweep");
   const sessions = new Map<number, string>();
   await mapConcurrently(await deps.bucket.keys(TRAINER_KEYS), async (key) => {
-    const known = await readTrainer(deps, key);
+    const known = await trainerRecord(key).read(deps);
     if (known !== undefined) sessions.set(known.session, key);
   });
   await requireLatestCounted(deps, sessions, 0);
@@ -94,7 +94,7 @@ async function sweepSessions(deps: LifecycleDeps): Promise<Sweep> {
     const isInvented = inventedBy(await deps.counter.next(), new Map());
     return { record: undefined, isInvented, forget: () => Promise.resolve() };
   }
-  await requireCounted(deps, await sweptUpTo(deps), "the last sweep");
+  await requireCounted(deps, await SWEPT.read(deps), "the last sweep");
   await raiseSwept(deps, given);
   /** The key of its trainer by each live session: a number is given once. */
   const live = new Map<number, string>();
@@ -151,11 +151,11 @@ function toSessionsRecord(given: number, live: readonly number[]): SessionsRecor
 
 /** Ends a trainer's session if its lease is lost; returns whether it has ended. */
 async function endLost(deps: LifecycleDeps, key: string): Promise<boolean> {
-  const known = await changeTrainer(deps, key, async (current) => {
-    if (current === undefined || current.ended) return undefined;
-    return (await hasLostLease(deps, key)) ? { ...current, ended: true } : undefined;
+  const { result } = await trainerRecord(key).change(deps, async (current) => {
+    if (current === undefined || current.ended) return current;
+    return (await hasLostLease(deps, key)) ? { ...current, ended: true } : current;
   });
-  return known?.ended ?? true;
+  return result?.ended ?? true;
 }
 
 /** As many records as it takes to name these trainers. */

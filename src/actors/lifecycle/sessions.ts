@@ -12,8 +12,8 @@ import type { LeaseValue } from "../leases/leases.ts";
 import type { LifecycleDeps } from "./deps.ts";
 import { removeMembers } from "./members.ts";
 import { trainerKey } from "./record-format.ts";
-import { requireCounted, sweptUpTo } from "./session-numbers.ts";
-import { changeTrainer, readTrainer, type TrainerRecord } from "./trainer-record.ts";
+import { requireCounted, SWEPT } from "./session-numbers.ts";
+import { type TrainerRecord, trainerRecord } from "./trainer-record.ts";
 
 const LEASE_TRIES_MAX = 8;
 const SWEPT_TRIES_MAX = 8;
@@ -26,7 +26,7 @@ const SWEPT_TRIES_MAX = 8;
  */
 export async function join(deps: LifecycleDeps, trainer: string, fields: Fields): Promise<Fields> {
   const { token } = parseJoinRequest(fields);
-  const known = ofSameProcess(await readTrainer(deps, trainerKey(trainer)), token);
+  const known = ofSameProcess(await trainerRecord(trainerKey(trainer)).read(deps), token);
   const session = known?.session ?? (await startSession(deps, trainer, token));
   await holdLease(deps, trainer, session);
   await removeMembers(deps, [{ trainer, session: session - 1 }]);
@@ -51,8 +51,8 @@ export async function renew(deps: LifecycleDeps, trainer: string, fields: Fields
 export async function leave(deps: LifecycleDeps, trainer: string, fields: Fields): Promise<Fields> {
   const { session } = parseSessionRequest(fields);
   const key = trainerKey(trainer);
-  await changeTrainer(deps, key, (known) =>
-    known?.session === session && !known.ended ? { ...known, ended: true } : undefined,
+  await trainerRecord(key).change(deps, (known) =>
+    known?.session === session && !known.ended ? { ...known, ended: true } : known,
   );
   await removeMembers(deps, [{ trainer, session }]);
   await deps.leases.release(key, leaseValue(deps, session));
@@ -69,7 +69,7 @@ export async function requireSession(
   fields: Fields,
 ): Promise<number> {
   const { session } = parseSessionRequest(fields);
-  const known = await readTrainer(deps, trainerKey(trainer));
+  const known = await trainerRecord(trainerKey(trainer)).read(deps);
   if (known?.session === session && !known.ended) return session;
   if (known !== undefined && known.session > session) throw superseded(trainer, known, session);
   throw new PserverError(
@@ -102,7 +102,7 @@ export async function isGone(
   holder: { readonly trainer: string; readonly session: number },
 ): Promise<boolean> {
   const key = trainerKey(holder.trainer);
-  const known = await readTrainer(deps, key);
+  const known = await trainerRecord(key).read(deps);
   // The record of a trainer is removed only after its last session has ended.
   if (known === undefined || known.session > holder.session || known.ended) return true;
   return await hasLostLease(deps, key);
@@ -117,7 +117,7 @@ export async function hasLostLease(deps: LifecycleDeps, key: string): Promise<bo
 async function startSession(deps: LifecycleDeps, trainer: string, token: string): Promise<number> {
   for (let tries = 1; tries <= SWEPT_TRIES_MAX; tries++) {
     const session = await writeSession(deps, trainer, token);
-    const swept = await sweptUpTo(deps);
+    const swept = await SWEPT.read(deps);
     if (session > swept) return session;
     await requireCounted(deps, swept, "the last sweep");
   }
@@ -126,18 +126,18 @@ async function startSession(deps: LifecycleDeps, trainer: string, token: string)
 }
 
 async function writeSession(deps: LifecycleDeps, trainer: string, token: string): Promise<number> {
-  const [session, swept] = await Promise.all([deps.counter.next(), sweptUpTo(deps)]);
-  const written = await changeTrainer(deps, trainerKey(trainer), async (known) => {
+  const [session, swept] = await Promise.all([deps.counter.next(), SWEPT.read(deps)]);
+  const { result } = await trainerRecord(trainerKey(trainer)).change(deps, async (known) => {
     const same = ofSameProcess(known, token);
     // Of several copies of one request the first decides, unless a sweep may have missed its number.
-    if (same !== undefined && same.session > swept) return undefined;
+    if (same !== undefined && same.session > swept) return same;
     if (known !== undefined && known.session > session) {
       await requireCounted(deps, known.session, `trainer ${quoteName(trainer)}`);
       throw superseded(trainer, known, session);
     }
     return { session, token, ended: false };
   });
-  return written?.session ?? session;
+  return result?.session ?? session;
 }
 
 async function holdLease(deps: LifecycleDeps, trainer: string, session: number): Promise<void> {

@@ -8,10 +8,10 @@ import {
 } from "../../protocol/index.ts";
 import { mapConcurrently } from "../concurrent.ts";
 import type { LifecycleDeps } from "./deps.ts";
-import { readJob } from "./lifecycle-record.ts";
+import { jobRecord } from "./lifecycle-record.ts";
 import type { Lifecycle, ShardPosition } from "./machine.ts";
 import { effectiveState, infoOf, type Parameter, readyAt } from "./parameter.ts";
-import { readParameter } from "./parameter-record.ts";
+import { parameterRecord } from "./parameter-record.ts";
 import { PARAMETER_KEYS, parameterOfKey } from "./record-format.ts";
 
 /** Parameters as they were read, whatever their state. */
@@ -40,7 +40,7 @@ export async function readStatus(
   for (;;) {
     const found = await find(deps, { ...request, after });
     // Read last, so that it is not older than the `jobEpoch` in the parameters' records.
-    const job = await readJob(deps);
+    const job = await jobRecord.read(deps);
     const reply = replyOf(deps, request, found, job);
     const last = found.parameters.at(-1);
     // A page without any parameter to show must not look like the last one.
@@ -68,8 +68,8 @@ function replyOf(
     epoch,
     by: trainer,
     shards,
-    parameters: (request.names === undefined ? counted : alive).map((parameter) =>
-      parameter === null ? null : infoOf(parameter, job),
+    parameters: (request.names === undefined ? counted : alive).map(
+      (parameter) => parameter && infoOf(parameter, job),
     ),
     more: found.more,
     at: latestPositions(shards, [at, ...counted.map((parameter) => readyAt(parameter, job))]),
@@ -78,12 +78,13 @@ function replyOf(
 
 async function find(deps: LifecycleDeps, request: StatusRequest): Promise<Found> {
   const { names, after = "", limit } = request;
-  const read = (name: string): Promise<Parameter | undefined> => readParameter(deps, name);
+  const read = (name: string): Promise<Parameter | undefined> => parameterRecord(name).read(deps);
   if (names !== undefined) return { parameters: await mapConcurrently(names, read), more: false };
   if (limit === undefined) return { parameters: [], more: false };
   const keys = await deps.bucket.keys(PARAMETER_KEYS);
   const following = keys.map(parameterOfKey).filter((name) => name > after);
-  const page = following.sort(byCodeUnits).slice(0, limit);
+  // In order of code units, as the comparison above.
+  const page = following.sort().slice(0, limit);
   return {
     parameters: await mapConcurrently(page, read),
     more: following.length > page.length,
@@ -103,8 +104,4 @@ function latestPositions(
     }
   }
   return latest;
-}
-
-function byCodeUnits(a: string, b: string): number {
-  return a < b ? -1 : 1;
 }

@@ -1,6 +1,6 @@
 import { integerField, textField } from "../../protocol/index.ts";
 import type { KvEntry } from "../jetstream/kv-bucket.ts";
-import { type BucketDeps, change } from "./compare-and-swap.ts";
+import { BucketRecord } from "./bucket-record.ts";
 import { RECORD_FORMAT, readRecord } from "./record-format.ts";
 
 /** A trainer's latest session. It outlives the lease, so that no older one comes back. */
@@ -23,30 +23,11 @@ export function parseTrainer(stored: KvEntry | undefined, key: string): TrainerR
   }));
 }
 
-/** The record under a trainer's key; undefined if there is none. */
-export async function readTrainer(
-  { bucket }: Pick<BucketDeps, "bucket">,
-  key: string,
-): Promise<TrainerRecord | undefined> {
-  return parseTrainer(await bucket.read(key), key);
-}
-
-/**
- * Changes the record under a trainer's key by compare-and-swap and returns it as it is then. `decide`
- * may be called several times; it leaves the record alone by returning undefined.
- */
-export async function changeTrainer(
-  deps: BucketDeps,
-  key: string,
-  decide: (
-    known: TrainerRecord | undefined,
-  ) => TrainerRecord | undefined | Promise<TrainerRecord | undefined>,
-): Promise<TrainerRecord | undefined> {
-  const { result } = await change(deps, key, async (current) => {
-    const known = parseTrainer(current, key);
-    const after = await decide(known);
-    if (after === undefined) return { result: known };
-    return { write: { format: RECORD_FORMAT, ...after }, result: after };
-  });
-  return result;
+/** The record under a trainer's key. */
+export function trainerRecord(key: string): BucketRecord<TrainerRecord | undefined> {
+  return new BucketRecord<TrainerRecord | undefined>(
+    key,
+    (stored) => parseTrainer(stored, key),
+    (trainer) => ({ format: RECORD_FORMAT, ...trainer }),
+  );
 }

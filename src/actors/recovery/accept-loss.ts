@@ -42,7 +42,7 @@ export type AcceptLossDeps = Pick<
 /** Completed stage of a recovery. Before `committed`, the shard is unchanged. */
 export type RecoveryStage = "loaded" | "folded" | "committed" | "opened";
 
-/** A shard that goes on under a new generation. */
+/** A shard that had failed and goes on under a new generation. */
 export interface AcceptedLoss {
   readonly shard: number;
   /** The new generation. */

@@ -3,9 +3,7 @@ import type {
   FoundSnapshot,
   LackedBlock,
   Lost,
-  PrefixChoice,
   RecoveryChoice,
-  SnapshotChoice,
   Tally,
 } from "./findings.ts";
 
@@ -41,7 +39,7 @@ export function choicesOf(facts: ChoiceFacts): RecoveryChoice[] {
     ({ problem, lacks }) => problem === undefined && lacks.length === 0,
   );
   const positions = new Set<string>();
-  const snapshots: SnapshotChoice[] = [];
+  const snapshots: RecoveryChoice[] = [];
   for (const { manifestSeq, generation, seq } of whole) {
     const position = `${generation} ${seq}`;
     // Manifests of different owners may name the same snapshot.
@@ -54,7 +52,7 @@ export function choicesOf(facts: ChoiceFacts): RecoveryChoice[] {
   return prefix === undefined ? snapshots : [prefix, ...snapshots];
 }
 
-function prefixOf(facts: ChoiceFacts): PrefixChoice | undefined {
+function prefixOf(facts: ChoiceFacts): RecoveryChoice | undefined {
   const { generation, journal, prefixEnd: seq } = facts;
   if (journal === undefined || journal.problem !== undefined) return undefined;
   if (facts.prefixLacks.length > 0) return undefined;

@@ -64,27 +64,13 @@ export interface Lost extends SeqRange, Tally {
   readonly unknown: number;
 }
 
-/**
- * A state that a shard can go on from, told apart by `from`.
- */
-export type RecoveryChoice = SnapshotChoice | PrefixChoice;
-
-/** Goes on from a snapshot as it is. */
-export interface SnapshotChoice {
-  readonly from: "snapshot";
-  readonly manifestSeq: number;
-  readonly generation: number;
-  readonly seq: number;
-  readonly lost: Lost;
-}
-
-/** Goes on from the readable prefix of the journal. */
-export interface PrefixChoice {
-  readonly from: "prefix";
-  /** Manifest of the snapshot before the prefix; absent if the journal begins at record 1. */
+/** A state that a shard can go on from: a snapshot as it is, or with the readable prefix of the journal. */
+export interface RecoveryChoice {
+  readonly from: "snapshot" | "prefix";
+  /** Manifest of the snapshot; absent for a prefix that begins at record 1. */
   readonly manifestSeq?: number;
   readonly generation: number;
-  /** Last record to fold. */
+  /** Last record of the state. */
   readonly seq: number;
   readonly lost: Lost;
 }

@@ -1,9 +1,12 @@
-import type { JetStreamClient, JetStreamManager } from "@nats-io/jetstream";
+import { DeliverPolicy, type JetStreamClient, type JetStreamManager } from "@nats-io/jetstream";
 import { type ErrorCode, type JobSubjects, PserverError } from "../../protocol/index.ts";
 import { recordCrc } from "../fold/read-record.ts";
+import { brokerCall } from "../jetstream/broker-call.ts";
+import { scanStream } from "../jetstream/scan-stream.ts";
 import type { Journal, JournalInfo } from "../journal/journal.ts";
+import { journalLost } from "../owner/check-journal.ts";
 import type { HeadMark } from "../owner/head-mark.ts";
-import { lastRecordSeq } from "../owner/journal-gap.ts";
+import { journalDamaged, lastRecordSeq } from "../owner/journal-gap.ts";
 import type { Manifest } from "../snapshot/manifest.ts";
 import type { SnapshotStore } from "../snapshot/store.ts";
 import { choicesOf, newestWhole } from "./choices.ts";
@@ -11,15 +14,12 @@ import type { FoundJournal, FoundSnapshot, ShardCondition, ShardFindings } from 
 import type { InitializedBlock } from "./initialized-blocks.ts";
 import { inspectSnapshots, type ManifestEntry } from "./inspect-snapshots.ts";
 import { JournalTally } from "./journal-tally.ts";
-import { scanJournal } from "./scan-journal.ts";
 
 /** Errors of a stopped shard that an operator can accept. */
 const LOSSES: readonly ErrorCode[] = ["JOURNAL_DAMAGED", "JOURNAL_LOST", "SNAPSHOT_DAMAGED"];
 
-/** Whether a shard that is not served has an owner that has failed. */
-export type ShardOwnership =
-  | { readonly kind: "none" }
-  | { readonly kind: "failed"; readonly error: PserverError };
+/** Time limit of a look through the journal without a record. */
+const SILENCE_MS = 5_000;
 
 /** Dependencies of {@link inspectShard}. */
 export interface InspectDeps {
@@ -30,11 +30,27 @@ export interface InspectDeps {
   readonly journal: Journal;
   readonly journalStorage: "file" | "memory";
   readonly store: SnapshotStore;
-  readonly owner: ShardOwnership;
+  /** The error of its owner; undefined if it has none. */
+  readonly ownerError: PserverError | undefined;
   /** The blocks that the shard must have. */
   readonly initialized: readonly InitializedBlock[];
   /** Mark of its owners. */
   readonly mark: HeadMark | undefined;
+}
+
+/** What the store and the broker hold of a shard. */
+interface Found {
+  readonly entries: readonly ManifestEntry[];
+  /** The newest manifest that can be read. */
+  readonly newest: Manifest | undefined;
+  readonly generation: number;
+  /** Newest first. */
+  readonly snapshots: readonly FoundSnapshot[];
+  /** The newest whole snapshot of the generation. */
+  readonly base: FoundSnapshot | undefined;
+  /** Creation time of the stream that `base` belongs to; "" if it was not created then. */
+  readonly created: string;
+  readonly info: JournalInfo | undefined;
 }
 
 /**
@@ -43,72 +59,62 @@ export interface InspectDeps {
  * @throws TIMEOUT, JETSTREAM_UNAVAILABLE, NO_JETSTREAM, DENIED if the broker does not answer.
  */
 export async function inspectShard(deps: InspectDeps): Promise<ShardFindings> {
-  const { shard, store, journal, owner } = deps;
-  const entries = await store.manifestEntries();
-  const newest = entries.findLast(({ manifest }) => manifest !== undefined)?.manifest;
-  const generation = newest?.generation ?? (await newestGeneration(deps));
-  const snapshots = await inspectSnapshots(store, entries, deps.initialized);
-  const base = newestWhole(snapshots.filter((each) => each.generation === generation));
-  const info = generation === 0 ? undefined : await journal.info(generation);
-  const created = createdOf(entries, base);
-  const lastKnownSeq = lastKnown(deps, generation, entries, info, created);
+  const { shard, subjects, ownerError } = deps;
+  const found = await find(deps);
+  const { entries, generation, snapshots, base, info } = found;
+  const lastKnownSeq = lastKnown(deps, found);
   const tally = new JournalTally({
-    subjects: deps.subjects,
+    subjects,
     firstSeq: info?.firstSeq ?? 1,
     baseSeq: base?.seq ?? 0,
     places: snapshots.map(({ seq }) => seq),
     missing: info?.missing ?? [],
   });
-  const found = info && (await inspectJournal(deps, { generation, info, base, created, tally }));
+  const journal = info && (await inspectJournal(deps, found, info, tally));
   const choices = choicesOf({
     generation,
     snapshots,
-    journal: found,
+    journal,
     prefixEnd: tally.prefixEnd,
     prefixLacks: tally.stillLacked(base?.lacks ?? deps.initialized),
     lastKnownSeq,
-    lostFrom: lostFrom(owner),
+    lostFrom: lostFrom(ownerError),
     behind: (seq) => tally.behind(seq),
   });
-  const error =
-    (owner.kind === "failed" ? owner.error : undefined) ??
-    problemOf({ ...deps, newest, snapshots, base, found, tally, lastKnownSeq });
+  const error = ownerError ?? problemOf(deps, found, journal, tally.prefixEnd, lastKnownSeq);
   return {
     shard,
     condition: conditionOf(error),
-    ...(error === undefined ? {} : { error: error.toWire() }),
+    ...(error && { error: error.toWire() }),
     generation,
     manifestSeq: entries.at(-1)?.seq ?? 0,
     snapshots,
-    ...(found === undefined ? {} : { journal: found }),
+    ...(journal && { journal }),
     lastKnownSeq,
     choices,
   };
 }
 
-/** The newest generation of a shard without a readable manifest. */
-async function newestGeneration({ journal, mark }: InspectDeps): Promise<number> {
-  return Math.max(await journal.newestGeneration(), mark?.generation ?? 0);
+async function find({ store, journal, mark, initialized }: InspectDeps): Promise<Found> {
+  const entries = await store.manifestEntries();
+  const newest = entries.findLast(({ manifest }) => manifest !== undefined)?.manifest;
+  const generation =
+    newest?.generation ?? Math.max(await journal.newestGeneration(), mark?.generation ?? 0);
+  const snapshots = await inspectSnapshots(store, entries, initialized);
+  const base = newestWhole(snapshots.filter((each) => each.generation === generation));
+  const created = entries.find(({ seq }) => seq === base?.manifestSeq)?.manifest?.created ?? "";
+  const info = generation === 0 ? undefined : await journal.info(generation);
+  return { entries, newest, generation, snapshots, base, created, info };
 }
 
-/** Creation time of the stream that a snapshot belongs to; "" if it was not created then. */
-function createdOf(entries: readonly ManifestEntry[], base: FoundSnapshot | undefined): string {
-  const manifest = entries.find(({ seq }) => seq === base?.manifestSeq)?.manifest;
-  return manifest?.created ?? "";
-}
-
-function lastKnown(
-  { owner, mark }: InspectDeps,
-  generation: number,
-  entries: readonly ManifestEntry[],
-  info: JournalInfo | undefined,
-  created: string,
-): number {
+/** Last record of the generation that is known to have existed. */
+function lastKnown({ ownerError, mark }: InspectDeps, found: Found): number {
+  const { entries, generation, info, created } = found;
   const manifests = entries.flatMap(({ manifest }) =>
     manifest?.generation === generation ? [manifest.seq] : [],
   );
   const isSame = info !== undefined && (created === "" || created === info.created);
-  const to = owner.kind === "failed" ? owner.error.details["to"] : 0;
+  const to = ownerError?.details["to"];
   return Math.max(
     0,
     ...manifests,
@@ -118,42 +124,36 @@ function lastKnown(
   );
 }
 
+/** Looks through the journal's records, which `tally` counts; skips those that it cannot deliver. */
 async function inspectJournal(
   { manager, client, journal }: InspectDeps,
-  {
-    generation,
-    info,
-    base,
-    created,
-    tally,
-  }: {
-    readonly generation: number;
-    readonly info: JournalInfo;
-    readonly base: FoundSnapshot | undefined;
-    readonly created: string;
-    readonly tally: JournalTally;
-  },
+  found: Found,
+  info: JournalInfo,
+  tally: JournalTally,
 ): Promise<FoundJournal> {
-  const stream = journal.stream(generation);
-  const lastSeq = lastRecordSeq(info);
-  await scanJournal(
-    { manager, client, stream },
-    { from: info.firstSeq, to: lastSeq },
-    (seq, subject) => tally.record(seq, subject),
-  );
-  tally.end(lastSeq);
+  const stream = journal.stream(found.generation);
   const { firstSeq, bytes } = info;
-  const problem = await mismatchOf(journal, generation, info, base, created);
+  const lastSeq = lastRecordSeq(info);
+  const start = { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: firstSeq };
+  const scan = { manager, client, stream, start, graceMs: SILENCE_MS };
+  if (firstSeq <= lastSeq) {
+    await brokerCall(`looking through the journal ${stream}`, { stream }, () =>
+      scanStream(scan, (seq, subject) => {
+        if (seq <= lastSeq) tally.record(seq, subject);
+        return seq < lastSeq;
+      }),
+    );
+  }
+  tally.end(lastSeq);
+  const problem = await mismatchOf(journal, found, info);
   return { stream, firstSeq, lastSeq, bytes, gaps: tally.gaps, ...(problem && { problem }) };
 }
 
 /** Why a journal is not the one that a snapshot belongs to; undefined if it is. */
 async function mismatchOf(
   journal: Journal,
-  generation: number,
+  { generation, base, created }: Found,
   info: JournalInfo,
-  base: FoundSnapshot | undefined,
-  created: string,
 ): Promise<string | undefined> {
   if (created !== "" && created !== info.created) {
     return `the stream was made at ${created} and again at ${info.created}`;
@@ -167,9 +167,9 @@ async function mismatchOf(
 }
 
 /** First lost record according to the error of the owner. */
-function lostFrom(owner: ShardOwnership): number | undefined {
-  if (owner.kind !== "failed" || owner.error.code !== "JOURNAL_LOST") return undefined;
-  const { from } = owner.error.details;
+function lostFrom(ownerError: PserverError | undefined): number | undefined {
+  if (ownerError?.code !== "JOURNAL_LOST") return undefined;
+  const { from } = ownerError.details;
   return typeof from === "number" ? from : undefined;
 }
 
@@ -179,49 +179,28 @@ function conditionOf(error: PserverError | undefined): ShardCondition {
 }
 
 /** The error that a new owner would stop with; undefined if it could serve the shard. */
-function problemOf({
-  shard,
-  journalStorage,
-  newest,
-  snapshots,
-  base,
-  found,
-  tally,
-  lastKnownSeq,
-}: {
-  readonly shard: number;
-  readonly journalStorage: "file" | "memory";
-  readonly newest: Manifest | undefined;
-  readonly snapshots: readonly FoundSnapshot[];
-  readonly base: FoundSnapshot | undefined;
-  readonly found: FoundJournal | undefined;
-  readonly tally: JournalTally;
-  readonly lastKnownSeq: number;
-}): PserverError | undefined {
+function problemOf(
+  { shard, journalStorage }: InspectDeps,
+  { newest, snapshots, base }: Found,
+  journal: FoundJournal | undefined,
+  prefixEnd: number,
+  lastKnownSeq: number,
+): PserverError | undefined {
   const details = { shard };
-  if (newest === undefined && snapshots.length === 0 && found === undefined) return undefined;
+  if (newest === undefined && snapshots.length === 0 && journal === undefined) return undefined;
   if (base === undefined) {
     const text = `shard ${shard}: no whole snapshot is left`;
     return new PserverError("SNAPSHOT_DAMAGED", text, details);
   }
-  if (found === undefined) {
+  if (journal === undefined) {
     if (journalStorage === "memory" || newest?.created === "") return undefined;
     return new PserverError("JOURNAL_LOST", `shard ${shard}: the journal stream is gone`, details);
   }
-  if (found.problem !== undefined) {
-    return new PserverError("JOURNAL_LOST", `shard ${shard}: ${found.problem}`, details);
+  if (journal.problem !== undefined) {
+    return new PserverError("JOURNAL_LOST", `shard ${shard}: ${journal.problem}`, details);
   }
-  const gap = found.gaps.find(({ to }) => to > base.seq);
-  if (gap !== undefined) {
-    const { from, to } = gap;
-    const text = `shard ${shard}: expected record ${from}; found ${to + 1}`;
-    return new PserverError("JOURNAL_DAMAGED", text, { ...details, expected: from, found: to + 1 });
-  }
-  if (lastKnownSeq <= tally.prefixEnd) return undefined;
-  const text = `shard ${shard}: the journal ends too early; records ${tally.prefixEnd + 1} to ${lastKnownSeq} are lost`;
-  return new PserverError("JOURNAL_LOST", text, {
-    ...details,
-    from: tally.prefixEnd + 1,
-    to: lastKnownSeq,
-  });
+  const gap = journal.gaps.find(({ to }) => to > base.seq);
+  if (gap !== undefined) return journalDamaged(shard, gap.from, gap.to + 1);
+  if (lastKnownSeq <= prefixEnd) return undefined;
+  return journalLost(shard, prefixEnd + 1, lastKnownSeq, "ends too early");
 }

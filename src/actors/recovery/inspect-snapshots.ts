@@ -43,16 +43,9 @@ export async function inspectSnapshots(
       found.push({ manifestSeq: seq, ...nothing, problem });
       continue;
     }
-    const { generation, host } = manifest;
+    const { generation, recordCrc, host } = manifest;
     const read = await readWhole(store, manifest, readable, wanted);
-    found.push({
-      manifestSeq: seq,
-      generation,
-      seq: manifest.seq,
-      recordCrc: manifest.recordCrc,
-      host,
-      ...read,
-    });
+    found.push({ manifestSeq: seq, generation, seq: manifest.seq, recordCrc, host, ...read });
   }
   return found;
 }

@@ -9,13 +9,14 @@ import {
   HEADER_BYTES_MAX,
   integerField,
   JobSubjects,
+  type PserverError,
   SHARDS_MAX,
 } from "../../protocol/index.ts";
-import { fromBrokerError } from "../../transport/broker-error.ts";
 import { BufferPool } from "../../transport/buffer-pool.ts";
 import { type ConnectionSettings, openConnection } from "../../transport/connection.ts";
 import { openJetStream } from "../../transport/jetstream.ts";
 import { StreamPublisher } from "../../transport/stream-publisher.ts";
+import { brokerCall } from "../jetstream/broker-call.ts";
 import { type KvBucket, openExistingBucket } from "../jetstream/kv-bucket.ts";
 import { storageQueries } from "../jetstream/storage-queries.ts";
 import { streamExists } from "../jetstream/streams.ts";
@@ -35,7 +36,7 @@ import { SnapshotStore } from "../snapshot/store.ts";
 import { type AcceptedLoss, acceptLoss, type RecoveryStage } from "./accept-loss.ts";
 import type { RecoveryChoice, ShardFindings } from "./findings.ts";
 import { initializedBlocks } from "./initialized-blocks.ts";
-import { inspectShard, type ShardOwnership } from "./inspect-shard.ts";
+import { inspectShard } from "./inspect-shard.ts";
 
 /** Time limit for the owner's reply. */
 const OWNER_MS = 2_000;
@@ -83,7 +84,11 @@ export class Recovery {
       const client = openJetStream(connection);
       const manager = await client.jetstreamManager(false);
       const bucket = subjects.bucket();
-      if (!(await hasStream(manager, bucketStream(bucket)))) throw noSuchJob(job);
+      const stream = bucketStream(bucket);
+      const exists = await brokerCall(`looking for the stream ${stream}`, { stream }, () =>
+        streamExists(manager, stream),
+      );
+      if (!exists) throw noSuchJob(job);
       const records = await openExistingBucket(connection, bucket);
       const stored = (await records.read(SETTINGS_KEY))?.value;
       if (stored === undefined || hasRemovalMark(stored)) throw noSuchJob(job);
@@ -104,18 +109,14 @@ export class Recovery {
 
   /** Inspects a shard; changes nothing. */
   async inspect(shard: number): Promise<ShardFindings> {
-    const owner = await this.#owner(shard);
-    if (owner.kind === "serving") {
-      return { shard, condition: "serving", generation: owner.generation, ...NOTHING_LOST };
+    try {
+      const { fields } = await this.#deps.owners.ask(shard, "status", {}, OWNER_MS);
+      const generation = integerField(asMap(fields["status"], "status"), "generation");
+      return { shard, condition: "serving", generation, ...NOTHING_LOST };
+    } catch (caught) {
+      const error = ensureError(caught);
+      return await this.#inspectUnserved(shard, error.code === "NO_OWNER" ? undefined : error);
     }
-    const initialized = await initializedBlocks(this.#deps.records, shard);
-    return await inspectShard({
-      ...this.#tools(shard),
-      client: this.#deps.client,
-      owner,
-      initialized,
-      mark: await new MarkKeeper(this.#deps.records, shard).read(),
-    });
   }
 
   /** Continues a shard from a choice of the findings; throws the errors of `acceptLoss`. */
@@ -124,28 +125,32 @@ export class Recovery {
     choice: RecoveryChoice,
     onStage?: (stage: RecoveryStage) => void,
   ): Promise<AcceptedLoss> {
-    const payloadBytesMax = this.#deps.connection.info?.max_payload ?? 0;
-    const options = {
-      ...this.#tools(findings.shard),
-      host: this.#deps.host,
-      connection: this.#deps.connection,
-      inboxPrefix: this.#deps.subjects.hostInbox(this.#deps.host),
-      initialized: await initializedBlocks(this.#deps.records, findings.shard),
-      marks: new MarkKeeper(this.#deps.records, findings.shard),
-      payloadBytesMax,
+    const { connection, host, subjects, records } = this.#deps;
+    const { shard } = findings;
+    const payloadBytesMax = connection.info?.max_payload ?? 0;
+    const deps = {
+      ...this.#tools(shard),
+      ...{ host, connection, payloadBytesMax },
+      inboxPrefix: subjects.hostInbox(host),
+      initialized: await initializedBlocks(records, shard),
+      marks: new MarkKeeper(records, shard),
       partBytesMax: payloadBytesMax - HEADER_BYTES_MAX,
       snapshotBudget: new SnapshotBudget(new BufferPool()),
+      ...(onStage && { onStage }),
     };
-    return await acceptLoss(
-      onStage === undefined ? options : { ...options, onStage },
-      findings,
-      choice,
-    );
+    return await acceptLoss(deps, findings, choice);
   }
 
   /** Closes the connection. */
   async close(): Promise<void> {
     await this.#deps.connection.close();
+  }
+
+  async #inspectUnserved(shard: number, ownerError?: PserverError): Promise<ShardFindings> {
+    const { records, client } = this.#deps;
+    const initialized = await initializedBlocks(records, shard);
+    const mark = await new MarkKeeper(records, shard).read();
+    return await inspectShard({ ...this.#tools(shard), client, ownerError, initialized, mark });
   }
 
   #tools(shard: number) {
@@ -159,31 +164,9 @@ export class Recovery {
       store: new SnapshotStore({ manager, client, publisher, subjects, shard }),
     };
   }
-
-  async #owner(shard: number): Promise<OwnerReply> {
-    try {
-      const { fields } = await this.#deps.owners.ask(shard, "status", {}, OWNER_MS);
-      const status = asMap(fields["status"], "status");
-      return { kind: "serving", generation: integerField(status, "generation") };
-    } catch (error) {
-      const found = ensureError(error);
-      return found.code === "NO_OWNER" ? { kind: "none" } : { kind: "failed", error: found };
-    }
-  }
 }
-
-/** Reply of a shard's owner, if it has one. */
-type OwnerReply = ShardOwnership | { readonly kind: "serving"; readonly generation: number };
 
 /** The numbers of all shards of a job. */
 export function allShards({ shards }: StoredSettings): number[] {
   return Array.from({ length: Math.min(shards, SHARDS_MAX) }, (_, shard) => shard);
-}
-
-async function hasStream(manager: JetStreamManager, name: string): Promise<boolean> {
-  try {
-    return await streamExists(manager, name);
-  } catch (error) {
-    throw fromBrokerError(error, `looking for the stream ${name}`, { stream: name });
-  }
 }

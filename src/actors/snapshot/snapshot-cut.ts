@@ -2,6 +2,7 @@ import { PserverError } from "../../protocol/index.ts";
 import type { Block } from "../fold/block.ts";
 import type { FoldState } from "../fold/fold-state.ts";
 import type { Shard } from "../fold/shard.ts";
+import type { SnapshotBudget } from "./snapshot-budget.ts";
 import { type BlockPieces, blockKey } from "./state.ts";
 
 /** What identifies the bytes of a block. */
@@ -16,14 +17,6 @@ export interface PendingBlock {
   copies: Uint8Array[] | undefined;
 }
 
-/** Where a cut takes memory for copies from. */
-export interface CopyMemory {
-  take(bytes: number): Uint8Array;
-  giveBack(bytes: Uint8Array): void;
-  /** Counts bytes that are held in copies; negative when they are released. */
-  copied(bytes: number): void;
-}
-
 /**
  * A cut of a shard between two records, while the shard goes on. Blocks that have changed since the
  * last snapshot have to be stored; one that is about to change before is copied first. Does no I/O.
@@ -34,23 +27,29 @@ export class SnapshotCut {
   /** Last record of the cut, with its checksum. */
   readonly seq: number;
   readonly recordCrc: number;
-  readonly #memory: CopyMemory;
+  readonly #budget: SnapshotBudget;
+  readonly #onReleased: () => void;
   /** Pieces of the blocks at the cut; undefined until they are stored. */
   readonly #pieces: Map<string, BlockPieces | undefined> = new Map();
   readonly #pending: Map<string, PendingBlock> = new Map();
   /** Blocks removed since the cut: their pieces say nothing about a block created anew. */
   readonly #removed: Set<string> = new Set();
 
-  /** `stored`: the pieces that the newest manifest names, by block. */
+  /**
+   * `stored`: the pieces that the newest manifest names, by block; `budget`: of the copies;
+   * `onReleased`: called when copies were released.
+   */
   constructor(
     shard: Pick<Shard, "saveState" | "seq" | "lastCrc" | "blocks">,
     stored: ReadonlyMap<string, BlockPieces>,
-    memory: CopyMemory,
+    budget: SnapshotBudget,
+    onReleased: () => void = () => undefined,
   ) {
     this.fold = shard.saveState();
     this.seq = shard.seq;
     this.recordCrc = shard.lastCrc;
-    this.#memory = memory;
+    this.#budget = budget;
+    this.#onReleased = onReleased;
     for (const block of shard.blocks()) {
       const { epoch, version, accumulated } = block;
       const key = keyOf(block);
@@ -78,11 +77,11 @@ export class SnapshotCut {
     const pending = this.#pending.get(keyOf(block));
     if (pending?.block !== block || pending.copies !== undefined) return;
     pending.copies = slotBytes(block).map((bytes) => {
-      const copy = this.#memory.take(bytes.length);
+      const copy = this.#budget.pool.take(bytes.length);
       copy.set(bytes);
       return copy;
     });
-    this.#memory.copied(block.heldBytes);
+    this.#budget.copied(block.heldBytes);
   }
 
   /** Notes that a block is gone; a new one may have its epoch and version again. */
@@ -129,8 +128,9 @@ export class SnapshotCut {
 
   #freeCopies({ block, copies }: PendingBlock): void {
     if (copies === undefined) return;
-    for (const copy of copies) this.#memory.giveBack(copy);
-    this.#memory.copied(-block.heldBytes);
+    for (const copy of copies) this.#budget.pool.giveBack(copy);
+    this.#budget.copied(-block.heldBytes);
+    this.#onReleased();
   }
 }
 

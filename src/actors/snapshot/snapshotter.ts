@@ -9,7 +9,7 @@ import type { Block } from "../fold/block.ts";
 import type { Shard } from "../fold/shard.ts";
 import type { Manifest, PieceRef, StoredManifest } from "./manifest.ts";
 import type { SnapshotBudget } from "./snapshot-budget.ts";
-import { type CopyMemory, type PendingBlock, SnapshotCut } from "./snapshot-cut.ts";
+import { type PendingBlock, SnapshotCut } from "./snapshot-cut.ts";
 import { type BlockPieces, blockKey, type SnapshotState } from "./state.ts";
 import type { SnapshotStore } from "./store.ts";
 
@@ -102,7 +102,8 @@ export class Snapshotter {
     const aborted = new Promise<never>((_resolve, reject) => {
       abort = reject;
     });
-    const cut = new SnapshotCut(shard, this.#stored, this.#copyMemory());
+    const { budget, onProgress } = this.#deps;
+    const cut = new SnapshotCut(shard, this.#stored, budget, onProgress);
     const current: StoredCut = { cut, ended: undefined, abort };
     this.#current = current;
     try {
@@ -171,18 +172,6 @@ export class Snapshotter {
       budget.pool.giveBack(draft.bytes);
     }
     return { parameter, index, ...version, slots };
-  }
-
-  #copyMemory(): CopyMemory {
-    const { budget, onProgress } = this.#deps;
-    return {
-      take: (bytes) => budget.pool.take(bytes),
-      giveBack: (bytes) => budget.pool.giveBack(bytes),
-      copied: (bytes) => {
-        budget.copied(bytes);
-        if (bytes < 0) onProgress();
-      },
-    };
   }
 
   async #storeState(current: StoredCut, bytes: Uint8Array): Promise<PieceRef[]> {

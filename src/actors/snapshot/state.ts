@@ -7,8 +7,7 @@ import {
   textField,
   unpackValue,
 } from "../../protocol/index.ts";
-import type { Manifest } from "./manifest.ts";
-import { type PieceRef, toPieceRef } from "./manifest.ts";
+import { type Manifest, type PieceRef, toPieceRef } from "./manifest.ts";
 import type { SnapshotStore } from "./store.ts";
 
 /** Stored pieces of one block at one epoch and version: its values, then slots 1, 2, … */

@@ -20,6 +20,7 @@ import {
 } from "../../transport/broker-error.ts";
 import type { StreamPublisher } from "../../transport/stream-publisher.ts";
 import { readable } from "../fold/read-record.ts";
+import { brokerCall } from "../jetstream/broker-call.ts";
 import { scanStream } from "../jetstream/scan-stream.ts";
 import { streamExists } from "../jetstream/streams.ts";
 import {
@@ -43,32 +44,31 @@ const GONE: readonly number[] = [
   JETSTREAM_ERRORS.MESSAGE_NOT_FOUND,
 ];
 
+/** Dependencies of {@link SnapshotStore}. */
+export interface SnapshotStoreDeps {
+  readonly manager: JetStreamManager;
+  readonly client: JetStreamClient;
+  readonly publisher: StreamPublisher;
+  readonly subjects: JobSubjects;
+  readonly shard: number;
+}
+
 /** One shard's part of the snapshot stream of a job. */
 export class SnapshotStore {
-  readonly #manager: JetStreamManager;
-  readonly #client: JetStreamClient;
-  readonly #publisher: StreamPublisher;
+  readonly #deps: SnapshotStoreDeps;
   readonly #subjects: JobSubjects;
   readonly #shard: number;
 
-  constructor(options: {
-    readonly manager: JetStreamManager;
-    readonly client: JetStreamClient;
-    readonly publisher: StreamPublisher;
-    readonly subjects: JobSubjects;
-    readonly shard: number;
-  }) {
-    this.#manager = options.manager;
-    this.#client = options.client;
-    this.#publisher = options.publisher;
-    this.#subjects = options.subjects;
-    this.#shard = options.shard;
+  constructor(deps: SnapshotStoreDeps) {
+    this.#deps = deps;
+    this.#subjects = deps.subjects;
+    this.#shard = deps.shard;
   }
 
   /** Stores one message; returns the reference to it. */
   async publish(subject: string, bytes: Uint8Array): Promise<PieceRef> {
     try {
-      const seq = await this.#publisher.publish(subject, bytes, STORE_TIMEOUT_MS);
+      const seq = await this.#deps.publisher.publish(subject, bytes, STORE_TIMEOUT_MS);
       return { seq, crc: readCrc(bytes) };
     } catch (error) {
       throw fromStoreError(error, `storing a snapshot of shard ${this.#shard}`, {
@@ -137,7 +137,7 @@ export class SnapshotStore {
     const subject = this.#subjects.manifest(this.#shard);
     for (let expected = previousSeq; ; ) {
       try {
-        const ack = await this.#client.publish(subject, bytes, {
+        const ack = await this.#deps.client.publish(subject, bytes, {
           timeout: STORE_TIMEOUT_MS,
           expect: { lastSubjectSequence: expected },
         });
@@ -171,22 +171,17 @@ export class SnapshotStore {
 
   /** The sequences of all messages of the shard. */
   async list(): Promise<number[]> {
+    const { manager, client, subjects, shard } = this.#deps;
     const sequences: number[] = [];
-    try {
-      const scan = {
-        manager: this.#manager,
-        client: this.#client,
-        stream: this.#subjects.snapshotStream(),
-        start: { filter_subject: this.#subjects.shardSnapshots(this.#shard) },
-        graceMs: LIST_TIMEOUT_MS,
-      };
-      await scanStream(scan, (seq) => sequences.push(seq) > 0);
-      return sequences;
-    } catch (error) {
-      throw fromBrokerError(error, `listing snapshots of shard ${this.#shard}`, {
-        shard: this.#shard,
-      });
-    }
+    const scan = {
+      ...{ manager, client, graceMs: LIST_TIMEOUT_MS },
+      stream: subjects.snapshotStream(),
+      start: { filter_subject: subjects.shardSnapshots(shard) },
+    };
+    await brokerCall(`listing snapshots of shard ${shard}`, { shard }, () =>
+      scanStream(scan, (seq) => sequences.push(seq) > 0),
+    );
+    return sequences;
   }
 
   /** Deletes messages; those that are gone already count as deleted. */
@@ -194,7 +189,7 @@ export class SnapshotStore {
     const stream = this.#subjects.snapshotStream();
     for (const seq of sequences) {
       try {
-        await this.#manager.streams.deleteMessage(stream, seq, false);
+        await this.#deps.manager.streams.deleteMessage(stream, seq, false);
       } catch (error) {
         if (!GONE.includes(jetStreamErrorCode(error))) {
           throw fromBrokerError(error, `deleting snapshot message ${seq}`, { shard: this.#shard });
@@ -207,7 +202,7 @@ export class SnapshotStore {
     const stream = this.#subjects.snapshotStream();
     try {
       // Direct get sends plain bytes; only a message that it lacks is read from the leader, in base64.
-      const direct = await this.#manager.direct.getMessage(stream, { seq });
+      const direct = await this.#deps.manager.direct.getMessage(stream, { seq });
       if (direct !== null) return Uint8Array.from(direct.data);
     } catch (error) {
       if (fromBrokerError(error, "reading").code === "CLOSED")
@@ -220,7 +215,10 @@ export class SnapshotStore {
     query: { seq: number; next_by_subj?: string } | { last_by_subj: string },
   ): Promise<{ seq: number; data: Uint8Array } | undefined> {
     try {
-      const stored = await this.#manager.streams.getMessage(this.#subjects.snapshotStream(), query);
+      const stored = await this.#deps.manager.streams.getMessage(
+        this.#subjects.snapshotStream(),
+        query,
+      );
       return stored === null ? undefined : { seq: stored.seq, data: stored.data };
     } catch (error) {
       if (jetStreamErrorCode(error) === JETSTREAM_ERRORS.MESSAGE_NOT_FOUND) return undefined;
@@ -250,7 +248,7 @@ export async function ensureSnapshotStream(
   replicas: number,
 ): Promise<void> {
   const name = subjects.snapshotStream();
-  try {
+  await brokerCall(`creating the snapshot stream of job ${subjects.job}`, {}, async () => {
     if (await streamExists(manager, name)) return;
     await manager.streams.add({
       name,
@@ -261,7 +259,5 @@ export async function ensureSnapshotStream(
       num_replicas: replicas,
       allow_direct: true,
     });
-  } catch (error) {
-    throw fromBrokerError(error, `creating the snapshot stream of job ${subjects.job}`);
-  }
+  });
 }

@@ -1,6 +1,7 @@
 import type { Fields } from "../../protocol/codec.ts";
 import { type Synchronization, toSynchronization } from "../../protocol/config/index.ts";
 import { asMap, flagField, integerField, listField, textField } from "../../protocol/fields.ts";
+import type { MembersRecord } from "../../protocol/host-records.ts";
 import { SHARDS_MAX } from "../../protocol/limits.ts";
 
 /** A host that is alive, with everything else that it tells of itself. */
@@ -42,12 +43,7 @@ export interface Participants {
 }
 
 /** The members of a job's steps. */
-export interface ListedMembers {
-  readonly revision: number;
-  /** Whether the job has ever had as many members at one time as it asks for. */
-  readonly started: boolean;
-  readonly trainers: readonly string[];
-}
+type ListedMembers = Omit<MembersRecord, "verb">;
 
 const LISTED_MAX = 100_000;
 

@@ -12,13 +12,6 @@ import type { Session } from "../shell/session.ts";
 import { Backoff } from "../timing/backoff.ts";
 import type { Deadline } from "../timing/deadline.ts";
 
-/** Parameters as one request found them: null where none has the name. */
-interface LookUp {
-  readonly state: StatusReply["state"];
-  readonly by: string;
-  readonly infos: readonly (ParameterInfo | null)[];
-}
-
 /** A look-up under way. */
 interface Refreshing {
   readonly found: Promise<ParameterInfo>;
@@ -121,13 +114,8 @@ export class Parameters {
 
   /** Returns the parameters if all of them are known, else undefined. */
   #known(names: readonly string[]): ParameterInfo[] | undefined {
-    const infos: ParameterInfo[] = [];
-    for (const name of names) {
-      const info = this.#ready.get(name);
-      if (info === undefined) return undefined;
-      infos.push(info);
-    }
-    return infos;
+    const infos = names.map((name) => this.#ready.get(name));
+    return infos.every((info) => info !== undefined) ? infos : undefined;
   }
 
   /** Looks up what is not known; returns the error of the first name that is not ready. */
@@ -137,43 +125,33 @@ export class Parameters {
     let problem: PserverError | undefined;
     for (let start = 0; start < missing.length; start += PARAMETERS_PER_REQUEST_MAX) {
       const part = missing.slice(start, start + PARAMETERS_PER_REQUEST_MAX);
-      const found = await this.#lookUp(part, deadline);
+      const found = await this.status({ names: part }, deadline);
       part.forEach((name, i) => {
-        const info = found.infos[i] ?? null;
+        const info = found.parameters[i] ?? null;
         if (info?.ready) this.#ready.set(name, info);
         else problem ??= notReady(name, info, found);
       });
     }
     return problem;
   }
-
-  async #lookUp(names: readonly string[], deadline: Deadline): Promise<LookUp> {
-    const { state, by, parameters } = await this.status({ names }, deadline);
-    return { state, by, infos: parameters };
-  }
 }
 
-function notReady(name: string, info: ParameterInfo | null, { state, by }: LookUp): PserverError {
+function notReady(
+  name: string,
+  info: ParameterInfo | null,
+  { state, by }: StatusReply,
+): PserverError {
   const details = { parameter: name, state, by };
+  const quoted = quoteName(name);
   if (info !== null) {
-    return new PserverError(
-      "NOT_INITIALIZED",
-      `${quoteName(name)} is declared, but its initialization has not been finished`,
-      details,
-    );
+    const text = `${quoted} is declared, but its initialization has not been finished`;
+    return new PserverError("NOT_INITIALIZED", text, details);
   }
   if (state === "ready") {
-    return new PserverError(
-      "UNKNOWN_PARAMETER",
-      `no parameter is called ${quoteName(name)}`,
-      details,
-    );
+    return new PserverError("UNKNOWN_PARAMETER", `no parameter is called ${quoted}`, details);
   }
   const doing =
     state === "initializing" ? `is being initialized by ${quoteName(by)}` : `is ${state}`;
-  return new PserverError(
-    "NOT_INITIALIZED",
-    `${quoteName(name)}: the job ${doing}; one trainer initializes it, with beginInit, initParam and finishInit`,
-    details,
-  );
+  const advice = "one trainer initializes it, with beginInit, initParam and finishInit";
+  return new PserverError("NOT_INITIALIZED", `${quoted}: the job ${doing}; ${advice}`, details);
 }

@@ -1,4 +1,4 @@
-import { ensureError, PserverError } from "../../protocol/errors.ts";
+import { PserverError } from "../../protocol/errors.ts";
 import { type Fallback, lostSince } from "../../protocol/fallback.ts";
 import { encodeOutcomeRequest, parseAnswers } from "../../protocol/outcomes.ts";
 import type { Position } from "../../protocol/position.ts";
@@ -30,8 +30,7 @@ export interface FallbacksDeps {
   readonly tell?: ((fallback: ShardFallback) => void) | undefined;
 }
 
-/** How long one request to a shard may take, and all requests about one replacement together. */
-const ASK_MS = 30_000;
+/** How long a shard is asked about one replacement. */
 const GIVE_UP_MS = 600_000;
 
 /** Pause before a shard that could not answer is asked again. */
@@ -66,37 +65,37 @@ export class Fallbacks {
   }
 
   async #find(shard: number, seen: Position): Promise<void> {
-    const givesUpAt = performance.now() + GIVE_UP_MS;
-    while (!this.#closed && performance.now() < givesUpAt) {
-      const fallbacks = await this.#ask(shard, seen);
-      if (fallbacks !== undefined) {
-        for (const lost of lostSince(fallbacks, seen)) this.#tell(shard, lost);
-        return;
-      }
-    }
-  }
-
-  /** Asks what a shard has lost; undefined if it cannot answer now. */
-  async #ask(shard: number, seen: Position): Promise<readonly Fallback[] | undefined> {
-    const { requests, subjects, trainer, session } = this.#options;
-    const deadline = new Deadline("fallback", { timeoutMs: ASK_MS });
+    if (this.#closed) return;
+    const deadline = new Deadline("fallback", { timeoutMs: GIVE_UP_MS });
     this.#deadlines.add(deadline);
     try {
-      const answers = await requests.ask({
-        subject: subjects.outcome(shard, trainer),
-        body: () => encodeOutcomeRequest({ session: session(), numbers: [], ...seen }),
-        read: parseAnswers,
-        deadline,
-        nobody: () => new PserverError("NO_OWNER", `no host serves shard ${shard}`, { shard }),
-      });
-      return answers.fallbacks ?? [];
+      const fallbacks = await this.#ask(shard, seen, deadline);
+      for (const lost of lostSince(fallbacks, seen)) this.#tell(shard, lost);
     } catch (error) {
-      // A shard that has failed once more can answer when it serves again.
-      if (!this.#closed && ensureError(error).code !== "TIMEOUT") await pause(deadline);
-      return undefined;
+      if (deadline.ended === undefined) throw error;
     } finally {
       deadline.dispose();
       this.#deadlines.delete(deadline);
+    }
+  }
+
+  /** Asks what a shard has lost until it can answer; @throws what ended the deadline. */
+  async #ask(shard: number, seen: Position, deadline: Deadline): Promise<readonly Fallback[]> {
+    const { requests, subjects, trainer, session } = this.#options;
+    while (true) {
+      try {
+        const answers = await requests.ask({
+          subject: subjects.outcome(shard, trainer),
+          body: () => encodeOutcomeRequest({ session: session(), numbers: [], ...seen }),
+          read: parseAnswers,
+          deadline,
+          nobody: () => new PserverError("NO_OWNER", `no host serves shard ${shard}`, { shard }),
+        });
+        return answers.fallbacks ?? [];
+      } catch {
+        // A shard that has failed once more can answer when it serves again.
+        await deadline.sleep(RETRY_MS);
+      }
     }
   }
 
@@ -110,14 +109,6 @@ export class Fallbacks {
     // An exception of the application must not end the work of the client.
     if (tell !== undefined) queueMicrotask(() => tell(fallback));
     else warn(subjects.job, fallback);
-  }
-}
-
-async function pause(deadline: Deadline): Promise<void> {
-  try {
-    await deadline.sleep(RETRY_MS);
-  } catch (error) {
-    if (error !== deadline.ended) throw error;
   }
 }
 

@@ -41,7 +41,7 @@ export async function askForStep(
         },
         read: parseStepReply,
         deadline,
-        nobody: () => noOwner(shard),
+        nobody: () => new PserverError("NO_OWNER", `no host serves shard ${shard}`, { shard }),
       });
       positions.note(shard, reply);
       return reply;
@@ -53,8 +53,4 @@ export async function askForStep(
       await deadline.sleep(WAIT_MS / 10);
     }
   }
-}
-
-function noOwner(shard: number): PserverError {
-  return new PserverError("NO_OWNER", `no host serves shard ${shard}`, { shard });
 }

@@ -106,16 +106,7 @@ export class Deadline {
   race<T>(work: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       const stopListening = this.onEnd(reject);
-      work.then(
-        (value) => {
-          stopListening();
-          resolve(value);
-        },
-        (error: unknown) => {
-          stopListening();
-          reject(error);
-        },
-      );
+      work.finally(stopListening).then(resolve, reject);
     });
   }
 

@@ -40,7 +40,6 @@ const TICK_MS = 100;
 export class Requests {
   readonly #wire: Wire;
   readonly #pending = new Map<string, PendingAsk<unknown>>();
-  readonly #done = (token: string): boolean => this.#pending.delete(token);
   #tokens = 0;
   #timer: NodeJS.Timeout | undefined;
 
@@ -74,11 +73,8 @@ export class Requests {
   ask<Answer>(ask: Ask<Answer>): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const token = (++this.#tokens).toString(36);
-      const pending = new PendingAsk<Answer>(this.#wire, token, ask, {
-        done: this.#done,
-        resolve,
-        reject,
-      });
+      const hooks = { done: () => this.#pending.delete(token), resolve, reject };
+      const pending = new PendingAsk<Answer>(this.#wire, token, ask, hooks);
       this.#pending.set(token, pending as PendingAsk<unknown>);
       pending.start();
       this.#arm();
@@ -88,11 +84,8 @@ export class Requests {
   /** Sends a message without waiting for an answer; does nothing once the connection is closed. */
   tell(subject: string, body: Uint8Array): void {
     try {
-      this.#wire.publish(
-        subject,
-        body,
-        `${this.#wire.inbox}.reply.${(++this.#tokens).toString(36)}`,
-      );
+      const token = (++this.#tokens).toString(36);
+      this.#wire.publish(subject, body, `${this.#wire.inbox}.reply.${token}`);
     } catch (error) {
       if (ensureError(error).code !== "CLOSED") throw error;
     }
@@ -112,7 +105,7 @@ export class Requests {
 }
 
 interface AskHooks<Answer> {
-  readonly done: (token: string) => void;
+  readonly done: () => void;
   readonly resolve: (answer: Answer) => void;
   readonly reject: (error: PserverError) => void;
 }
@@ -215,6 +208,6 @@ class PendingAsk<Answer> {
   #stop(): void {
     clearTimeout(this.#retryTimer);
     this.#stopListening();
-    this.#hooks.done(this.#token);
+    this.#hooks.done();
   }
 }

@@ -2,7 +2,7 @@ import { expect } from "vitest";
 import type { Clock } from "../../../src/actors/clock.ts";
 import { CURRENT_RULES } from "../../../src/actors/fold/rules.ts";
 import type { KvBucket } from "../../../src/actors/jetstream/kv-bucket.ts";
-import { newQuotas, type Quotas } from "../../../src/actors/job/quotas.ts";
+import { type Quotas, quotasOf } from "../../../src/actors/job/quotas.ts";
 import type { Leases } from "../../../src/actors/leases/leases.ts";
 import { createLifecycle, type LifecycleService } from "../../../src/actors/lifecycle/service.ts";
 import {
@@ -174,7 +174,7 @@ export function hostOf(options: {
       leaseMs: LEASE_MS,
       synchronization: toSynchronization(synchronization),
       rules,
-      quotas: newQuotas(quotas),
+      quotas: quotasOf(quotas),
     },
     hostId: id,
     maxPayloadBytes,

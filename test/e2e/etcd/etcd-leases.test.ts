@@ -31,7 +31,10 @@ async function open(
   const { endpoints = [etcd.url], timeoutMs = 20_000 } = options;
   const client = await EtcdClient.open({ endpoints, timeoutMs });
   onTestFinished(() => client.close());
-  return { client, leases: new EtcdLeases(client, ROOT, LEASE_MS) };
+  return {
+    client,
+    leases: new EtcdLeases(client, ROOT, LEASE_MS, { reach: async () => undefined }),
+  };
 }
 
 async function gone(key: string): Promise<void> {

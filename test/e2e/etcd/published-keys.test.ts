@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { type EtcdSpace, openEtcdSpace } from "../../../src/actors/etcd/etcd-space.ts";
 import { InitializationKeys } from "../../../src/actors/etcd/initialization-keys.ts";
 import { Publication } from "../../../src/actors/etcd/publication.ts";
-import { BrokerProbe } from "../../../src/actors/leases/broker-bound-leases.ts";
+import { BrokerProbe } from "../../../src/actors/leases/broker-probe.ts";
 import { EtcdLeases } from "../../../src/actors/leases/etcd-leases.ts";
 import { toLifecycleRecord } from "../../../src/actors/lifecycle/lifecycle-record.ts";
 import { advance, type Lifecycle, UNINITIALIZED } from "../../../src/actors/lifecycle/machine.ts";
@@ -48,7 +48,7 @@ async function publish(
     urls: [`nats://${host}:4222`],
     leaseMs: LEASE_MS,
     probe: new BrokerProbe({ flush }, 200),
-    alsoShow: async () => undefined,
+    initialization: { show: async () => undefined },
     onError: (error) => errors.push(error),
   });
   onTestFinished(() => publication.stop().catch(() => undefined));
@@ -117,7 +117,9 @@ test("an identity that somebody has damaged is refused by name", async () => {
 
 test("lock and done follow the record through every state", async () => {
   const space = await openSpace();
-  const leases = new EtcdLeases(space.client, space.keys.leases, LEASE_MS);
+  const leases = new EtcdLeases(space.client, space.keys.leases, LEASE_MS, {
+    reach: async () => undefined,
+  });
   const records = new MemoryBucket();
   const shown = new InitializationKeys(space, records);
   const show = async (lifecycle: Lifecycle): Promise<Record<string, string>> => {

@@ -1,29 +1,31 @@
 // Proves that a change is made on the record it was decided on, once, under races, lost answers
 // and lost requests, and that it gives up in bounded time: records in memory misbehave as told.
 import { expect, test } from "vitest";
-import type { KvEntry } from "../../../src/actors/jetstream/kv-bucket.ts";
-import { type Changed, change } from "../../../src/actors/lifecycle/compare-and-swap.ts";
+import { BucketRecord, type Changed } from "../../../src/actors/lifecycle/bucket-record.ts";
 import { MemoryBucket } from "../../support/memory-bucket.ts";
 import { refused } from "./rig.ts";
 
 const pause = (): Promise<void> => Promise.resolve();
 
+const list = new BucketRecord<readonly string[]>(
+  "list",
+  (stored) => (stored?.value ?? NOTHING) as readonly string[],
+  (names) => names,
+);
+const NOTHING: readonly string[] = [];
+
 /** Adds one name to a list, if it is not there yet. */
-function add(bucket: MemoryBucket, name: string): Promise<Changed<string[]>> {
-  return change<string[]>({ bucket, pause }, "list", (current: KvEntry | undefined) => {
-    const names = (current?.value ?? []) as string[];
-    return names.includes(name)
-      ? { result: names }
-      : { write: [...names, name], result: [...names, name] };
-  });
+function add(bucket: MemoryBucket, name: string): Promise<Changed<readonly string[]>> {
+  return list.change({ bucket, pause }, (names) =>
+    names.includes(name) ? names : [...names, name],
+  );
 }
 
 test("fifteen at once all get their change in", async () => {
   const bucket = new MemoryBucket({ between: () => new Promise(setImmediate) });
   const names = Array.from({ length: 15 }, (_, i) => `n${i}`);
   await Promise.all(names.map((name) => add(bucket, name)));
-  const list = (await bucket.read("list"))?.value ?? [];
-  expect((list as string[]).toSorted()).toEqual(names.toSorted());
+  expect((await list.read({ bucket })).toSorted()).toEqual(names.toSorted());
 });
 
 test.each(["create", "update"])(
@@ -55,11 +57,12 @@ test("a broker that never answers ends it with TIMEOUT", async () => {
 
 test("others that are always faster end it with BUSY", async () => {
   const bucket = new MemoryBucket();
-  const pushed = change({ bucket, pause }, "list", async (current) => {
+  const pushed = list.change({ bucket, pause }, async () => {
     const rival = [String(Math.random())];
+    const current = await bucket.read("list");
     if (current === undefined) await bucket.create("list", rival);
     else await bucket.update("list", rival, current.revision);
-    return { write: ["x"], result: undefined };
+    return ["x"];
   });
   await refused("BUSY", pushed, "list", "24");
 });
@@ -70,12 +73,11 @@ test("what was read already is not read again, unless it has changed since", asy
   const record = await bucket.read("list");
   await add(bucket, "b");
   const seen: unknown[] = [];
-  const decide = (current: KvEntry | undefined) => {
-    seen.push(current?.value);
-    const list = (current?.value ?? []) as string[];
-    return { write: [...list, "c"], result: undefined };
+  const decide = (names: readonly string[]): readonly string[] => {
+    seen.push(names);
+    return [...names, "c"];
   };
-  await change({ bucket, pause }, "list", decide, { record });
+  await list.change({ bucket, pause }, decide, { record });
   expect(seen).toEqual([["a"], ["a", "b"]]);
   expect((await bucket.read("list"))?.value).toEqual(["a", "b", "c"]);
 });

@@ -1,0 +1,88 @@
+import { busy, PserverError } from "../../protocol/index.ts";
+import type { KvBucket, KvEntry } from "../jetstream/kv-bucket.ts";
+
+/** Where records are read. */
+export interface ReadDeps {
+  readonly bucket: KvBucket;
+}
+
+/** Where records are changed. */
+export interface BucketDeps extends ReadDeps {
+  /** Waits between tries. */
+  readonly pause: (delayMs: number) => Promise<void>;
+}
+
+/** The value of a record after a change, and the record's revision; 0 if there is none. */
+export interface Changed<Value> {
+  readonly result: Value;
+  readonly revision: number;
+}
+
+const TRIES_MAX = 24;
+const LOST_ANSWERS_MAX = 2;
+const PAUSE_MS_MAX = 40;
+
+/** One record of a job's bucket, read as `Stored`, which may stand for no record, and written as `Value`. */
+export class BucketRecord<Stored, Value extends Stored = Stored> {
+  readonly #key: string;
+  readonly #parse: (stored: KvEntry | undefined) => Stored;
+  readonly #toRecord: (value: Value) => unknown;
+
+  constructor(
+    key: string,
+    parse: (stored: KvEntry | undefined) => Stored,
+    toRecord: (value: Value) => unknown,
+  ) {
+    this.#key = key;
+    this.#parse = parse;
+    this.#toRecord = toRecord;
+  }
+
+  /** The value of the record; throws as `KvBucket` and the record's parser do. */
+  async read({ bucket }: ReadDeps): Promise<Stored> {
+    return this.#parse(await bucket.read(this.#key));
+  }
+
+  /**
+   * Changes the record by compare-and-swap until a decision is written on the very record it was
+   * made on. `decide` is called with the value as read, and again after each lost race. It leaves the
+   * record alone by returning what it was given; any other value, an equal copy too, is written. A write
+   * whose answer was lost may have happened: the record is then read and decided on again, so `decide`
+   * must recognize its own write. `first`, a record that was read already, saves one read.
+   * @throws BUSY if others were faster 24 times, TIMEOUT if the broker did not answer three times;
+   * and whatever `decide` throws, which ends it.
+   */
+  async change(
+    { bucket, pause }: BucketDeps,
+    decide: (before: Stored) => Value | Promise<Value>,
+    first?: { readonly record: KvEntry | undefined },
+  ): Promise<Changed<Value>> {
+    const key = this.#key;
+    let current = first === undefined ? await bucket.read(key) : first.record;
+    let lostAnswers = 0;
+    for (let tries = 1; tries <= TRIES_MAX; tries++) {
+      const before = this.#parse(current);
+      const result = await decide(before);
+      if (result === before) return { result, revision: current?.revision ?? 0 };
+      const write = this.#toRecord(result);
+      try {
+        const revision =
+          current === undefined
+            ? await bucket.create(key, write)
+            : await bucket.update(key, write, current.revision);
+        if (revision !== undefined) return { result, revision };
+        // Jitter, so that those who collided do not collide again.
+        await pause(Math.random() * Math.min(2 * tries, PAUSE_MS_MAX));
+      } catch (error) {
+        if (!(error instanceof PserverError) || error.code !== "TIMEOUT") throw error;
+        lostAnswers += 1;
+        if (lostAnswers > LOST_ANSWERS_MAX) throw error;
+      }
+      current = await bucket.read(key);
+    }
+    throw busy(`record ${key}: changed by others ${TRIES_MAX} times in a row`, {
+      key,
+      expected: TRIES_MAX,
+    });
+  }
+}
