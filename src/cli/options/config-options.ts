@@ -37,17 +37,12 @@ export function addConfigOptions(command: Command): Command {
     .addOption(
       new Option("--optimizer <name>", "the rule that gradients go through").choices(OPTIMIZERS),
     )
-    .addOption(
-      new Option("--learning-rate <rate>", "for gradients that come without one").argParser(
-        parseRate,
-      ),
-    )
+    .option("--learning-rate <rate>", "for gradients that come without one", parseRate)
     .option("--allow-non-finite", "let values and updates hold NaN and infinities")
-    .addOption(
-      new Option(
-        "--config <[name=]config>",
-        "JSON, or @FILE with JSON or YAML, for all parameters or the one named; may be repeated",
-      ).argParser(collectConfig),
+    .option(
+      "--config <[name=]config>",
+      "JSON, or @FILE with JSON or YAML, for all parameters or the one named; may be repeated",
+      collectConfig,
     );
 }
 

@@ -44,17 +44,15 @@ export function addHostOptions(command: Command, modelDirectory: string): Comman
 /** As {@link addHostOptions}, for hosts that keep their leases in the broker. */
 export function addJobHostOptions(command: Command, modelDirectory: string): Command {
   return addSynchronizationOptions(addQuotaOptions(command))
-    .addOption(
-      new Option(
-        "--workers <n>",
-        "worker threads of a host (default: the number of processors less one)",
-      ).argParser(wholeNumber(1, WORKERS_MAX)),
+    .option(
+      "--workers <n>",
+      "worker threads of a host (default: the number of processors less one)",
+      wholeNumber(1, WORKERS_MAX),
     )
-    .addOption(
-      new Option(
-        "--shards <n>",
-        `number of shards of a new job, which cannot be changed later (default: ${SHARDS_DEFAULT})`,
-      ).argParser(wholeNumber(1, SHARDS_MAX)),
+    .option(
+      "--shards <n>",
+      `number of shards of a new job, which cannot be changed later (default: ${SHARDS_DEFAULT})`,
+      wholeNumber(1, SHARDS_MAX),
     )
     .addOption(
       new Option(
@@ -62,23 +60,20 @@ export function addJobHostOptions(command: Command, modelDirectory: string): Com
         "where a new job keeps its journals; those in memory are lost with the broker (default: file)",
       ).choices(["file", "memory"]),
     )
-    .addOption(
-      new Option(
-        "--journal-limit <size>",
-        "size limit of each journal of a new job (default: 2GiB, 256MiB in memory; less if the broker has less storage)",
-      ).argParser(sizeOfAtLeast(JOURNAL_LIMIT_MIN_MIB)),
+    .option(
+      "--journal-limit <size>",
+      "size limit of each journal of a new job (default: 2GiB, 256MiB in memory; less if the broker has less storage)",
+      sizeOfAtLeast(JOURNAL_LIMIT_MIN_MIB),
     )
-    .addOption(
-      new Option(
-        "--retain <size>",
-        "history kept in the journal of each shard (default: 1GiB, 64MiB in memory)",
-      ).argParser(parseSize),
+    .option(
+      "--retain <size>",
+      "history kept in the journal of each shard (default: 1GiB, 64MiB in memory)",
+      parseSize,
     )
-    .addOption(
-      new Option(
-        "--memory-limit <size>",
-        "most memory for values in a host (default: what the system has free)",
-      ).argParser(parseSize),
+    .option(
+      "--memory-limit <size>",
+      "most memory for values in a host (default: what the system has free)",
+      parseSize,
     )
     .option("--model-dir <dir>", `where models are saved (default: ${modelDirectory})`)
     .option("--across-accounts", "also answer trainers in other accounts of the broker");

@@ -1,4 +1,4 @@
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
 import { defined } from "../../protocol/defined.ts";
 import { DECLARED_MAX } from "../../protocol/limits.ts";
 import { parseSize, wholeNumber } from "./parse-values.ts";
@@ -22,29 +22,25 @@ export interface QuotaSettings {
 /** Adds the flags of the quotas. */
 export function addQuotaOptions(command: Command): Command {
   return command
-    .addOption(
-      new Option(
-        "--quota-parameters <n>",
-        `most parameters that may be declared in a new job (default: ${DECLARED_MAX})`,
-      ).argParser(wholeNumber(1, DECLARED_MAX)),
+    .option(
+      "--quota-parameters <n>",
+      `most parameters that may be declared in a new job (default: ${DECLARED_MAX})`,
+      wholeNumber(1, DECLARED_MAX),
     )
-    .addOption(
-      new Option(
-        "--quota-bytes <size>",
-        "most values and optimizer state that may be declared in a new job (default: 1TiB)",
-      ).argParser(parseSize),
+    .option(
+      "--quota-bytes <size>",
+      "most values and optimizer state that may be declared in a new job (default: 1TiB)",
+      parseSize,
     )
-    .addOption(
-      new Option(
-        "--trainer-quota-parameters <n>",
-        "the same for each trainer (default: as for the job)",
-      ).argParser(wholeNumber(1, DECLARED_MAX)),
+    .option(
+      "--trainer-quota-parameters <n>",
+      "the same for each trainer (default: as for the job)",
+      wholeNumber(1, DECLARED_MAX),
     )
-    .addOption(
-      new Option(
-        "--trainer-quota-bytes <size>",
-        "the same for each trainer (default: as for the job)",
-      ).argParser(parseSize),
+    .option(
+      "--trainer-quota-bytes <size>",
+      "the same for each trainer (default: as for the job)",
+      parseSize,
     );
 }
 
