@@ -35,15 +35,6 @@ export function addEtcdPlaceOptions(command: Command): Command {
     );
 }
 
-/** The flags as arguments for a child process. */
-export function etcdEntries(flags: EtcdFlags): Record<string, string | undefined> {
-  return {
-    "--etcd": flags.etcd?.join(","),
-    "--etcd-prefix": flags.etcdPrefix,
-    "--advertise": flags.advertise?.join(","),
-  };
-}
-
 /** The flags as a host's setting; undefined without `--etcd`. @throws BAD_VALUE for the other flags without it. */
 export function toEtcdSetting(flags: EtcdFlags): EtcdSettings | undefined {
   const { etcd, etcdPrefix, advertise } = flags;

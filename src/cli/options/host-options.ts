@@ -1,21 +1,13 @@
-import { type Command, Option } from "commander";
-import type { EtcdSettings } from "../../actors/etcd/etcd-keys.ts";
-import type { Synchronization } from "../../protocol/config/index.ts";
+import { Command, Option } from "commander";
+import type { HostOptions } from "../../actors/host/host.ts";
 import { defined } from "../../protocol/defined.ts";
 import { SHARDS_DEFAULT, SHARDS_MAX } from "../../protocol/limits.ts";
-import { addEtcdOptions, type EtcdFlags, etcdEntries, toEtcdSetting } from "./etcd-options.ts";
+import { addEtcdOptions, type EtcdFlags, toEtcdSetting } from "./etcd-options.ts";
 import { parseSize, sizeOfAtLeast, wholeNumber } from "./parse-values.ts";
-import {
-  addQuotaOptions,
-  type QuotaFlags,
-  type QuotaSettings,
-  quotaEntries,
-  toQuotaSettings,
-} from "./quota-options.ts";
+import { addQuotaOptions, type QuotaFlags } from "./quota-options.ts";
 import {
   addSynchronizationOptions,
   type SynchronizationFlags,
-  synchronizationEntries,
   toSynchronizationSetting,
 } from "./synchronization-options.ts";
 
@@ -81,41 +73,17 @@ export function addJobHostOptions(command: Command, modelDirectory: string): Com
 
 /** The flags as arguments for a child process. */
 export function hostArguments(flags: HostFlags): string[] {
-  const entries = {
-    "--workers": flags.workers,
-    "--shards": flags.shards,
-    "--journal": flags.journal,
-    "--journal-limit": flags.journalLimit,
-    "--retain": flags.retain,
-    "--memory-limit": flags.memoryLimit,
-    "--model-dir": flags.modelDir,
-    ...quotaEntries(flags),
-    ...synchronizationEntries(flags),
-    ...etcdEntries(flags),
-  };
-  const given = Object.entries(entries).flatMap(([flag, value]) =>
-    value === undefined ? [] : [flag, String(value)],
-  );
-  return flags.acrossAccounts === true ? [...given, "--across-accounts"] : given;
-}
-
-/** The flags under the names of the host's settings. */
-export interface HostSettings extends QuotaSettings {
-  readonly job: string;
-  readonly workers?: number;
-  readonly shards?: number;
-  readonly journal?: "file" | "memory";
-  readonly journalBytesMax?: number;
-  readonly retainBytes?: number;
-  readonly memoryLimitBytes?: number;
-  readonly modelDirectory?: string;
-  readonly acrossAccounts?: boolean;
-  readonly synchronization?: Synchronization;
-  readonly etcd?: EtcdSettings;
+  return addHostOptions(new Command(), "").options.flatMap((option) => {
+    const value = flags[option.attributeName() as keyof HostFlags];
+    if (value === undefined) return [];
+    return value === true ? [option.flags] : [option.long ?? "", String(value)];
+  });
 }
 
 /** The flags as settings. The host chooses those that are not given. */
-export function toHostSettings(flags: HostFlags & { readonly job: string }): HostSettings {
+export function toHostSettings(
+  flags: HostFlags & { readonly job: string },
+): Omit<HostOptions, "connection"> {
   return {
     job: flags.job,
     ...defined({
@@ -129,7 +97,10 @@ export function toHostSettings(flags: HostFlags & { readonly job: string }): Hos
       acrossAccounts: flags.acrossAccounts,
       synchronization: toSynchronizationSetting(flags),
       etcd: toEtcdSetting(flags),
+      parametersMax: flags.quotaParameters,
+      heldBytesMax: flags.quotaBytes,
+      trainerParametersMax: flags.trainerQuotaParameters,
+      trainerHeldBytesMax: flags.trainerQuotaBytes,
     }),
-    ...toQuotaSettings(flags),
   };
 }

@@ -1,5 +1,4 @@
 import type { Command } from "commander";
-import { defined } from "../../protocol/defined.ts";
 import { DECLARED_MAX } from "../../protocol/limits.ts";
 import { parseSize, wholeNumber } from "./parse-values.ts";
 
@@ -9,14 +8,6 @@ export interface QuotaFlags {
   readonly quotaBytes?: number;
   readonly trainerQuotaParameters?: number;
   readonly trainerQuotaBytes?: number;
-}
-
-/** The quotas under the names of the host's settings. */
-export interface QuotaSettings {
-  readonly parametersMax?: number;
-  readonly heldBytesMax?: number;
-  readonly trainerParametersMax?: number;
-  readonly trainerHeldBytesMax?: number;
 }
 
 /** Adds the flags of the quotas. */
@@ -42,24 +33,4 @@ export function addQuotaOptions(command: Command): Command {
       "the same for each trainer (default: as for the job)",
       parseSize,
     );
-}
-
-/** The flags as arguments for a child process. */
-export function quotaEntries(flags: QuotaFlags): Record<string, number | undefined> {
-  return {
-    "--quota-parameters": flags.quotaParameters,
-    "--quota-bytes": flags.quotaBytes,
-    "--trainer-quota-parameters": flags.trainerQuotaParameters,
-    "--trainer-quota-bytes": flags.trainerQuotaBytes,
-  };
-}
-
-/** The flags as settings. The host chooses those that are not given. */
-export function toQuotaSettings(flags: QuotaFlags): QuotaSettings {
-  return defined({
-    parametersMax: flags.quotaParameters,
-    heldBytesMax: flags.quotaBytes,
-    trainerParametersMax: flags.trainerQuotaParameters,
-    trainerHeldBytesMax: flags.trainerQuotaBytes,
-  });
 }

@@ -87,20 +87,6 @@ export function toSynchronizationSetting(flags: SynchronizationFlags): Synchroni
   return toSynchronization(defined({ mode, trainers, backups, reduce, staleness }));
 }
 
-/** The flags as arguments for a child process. */
-export function synchronizationEntries(
-  flags: SynchronizationFlags,
-): Record<string, string | number | undefined> {
-  const { sync, trainers, backups, reduce, staleness } = flags;
-  return {
-    "--sync": sync,
-    "--trainers": trainers,
-    "--backups": backups,
-    "--reduce": reduce,
-    "--staleness": staleness,
-  };
-}
-
 function list(flags: readonly string[]): string {
   return flags.map((flag) => `--${flag}`).join(" and ");
 }
