@@ -62,7 +62,10 @@ export async function readNpz(file: ModelFile): Promise<IncomingModel> {
     }
     tensors.push(tensor);
   }
-  checkNamesApart(file.path, tensors);
+  checkNamesApart(
+    file.path,
+    tensors.map(({ header }) => header),
+  );
   return { tensors, metadata: parseMetadata(comment) ?? {} };
 }
 
