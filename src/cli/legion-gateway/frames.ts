@@ -1,8 +1,8 @@
 import { DTYPES, type Dtype, isDtype, type TensorData } from "../../protocol/dtypes.ts";
 import { PserverError } from "../../protocol/errors.ts";
 import { RANK_MAX } from "../../protocol/limits.ts";
+import { mismatch } from "../../protocol/mismatch.ts";
 import { quoteName } from "../../protocol/names.ts";
-import { mismatch } from "../mismatch.ts";
 
 // Legion's wire: every frame is an int32 kind, an int32 length in bytes, and these bytes. An array is a
 // JSON frame with its shape and dtype, then a numeric frame with its elements in C order.

@@ -1,8 +1,8 @@
 import { resolve } from "node:path";
 import { CommanderError } from "commander";
+import { mismatch } from "../../protocol/mismatch.ts";
 import type { CliProcess } from "../context.ts";
 import { EXIT } from "../exit-codes.ts";
-import { mismatch } from "../mismatch.ts";
 import { makePaint, wantsColor } from "../output/colors.ts";
 import { messageWidth } from "../output/output.ts";
 import { reportError } from "../output/report-error.ts";

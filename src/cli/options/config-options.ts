@@ -10,9 +10,9 @@ import {
 import { parseConfigText } from "../../protocol/config/text.ts";
 import { defined } from "../../protocol/defined.ts";
 import { PserverError } from "../../protocol/errors.ts";
+import { mismatch } from "../../protocol/mismatch.ts";
 import { quoteName } from "../../protocol/names.ts";
 import { fileError } from "../../system/file-errors.ts";
-import { mismatch } from "../mismatch.ts";
 
 /** A configuration on the command line, for one parameter or, without a name, for all. */
 export interface GivenConfig {

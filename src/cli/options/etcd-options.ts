@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import type { EtcdSettings } from "../../actors/etcd/etcd-keys.ts";
 import { defined } from "../../protocol/defined.ts";
-import { mismatch } from "../mismatch.ts";
+import { mismatch } from "../../protocol/mismatch.ts";
 import { parseAdvertised, parseEndpoints, parsePrefix } from "./parse-values.ts";
 
 /** Flags of a host that keeps its leases in etcd; each is undefined unless given. */

@@ -1,14 +1,15 @@
 import { randomBytes } from "node:crypto";
-import { mkdir, readdir, rm, rmdir } from "node:fs/promises";
+import { mkdir, rm } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import type { SavedModel } from "../../client/calls/saved-model.ts";
 import { connect } from "../../client/wire/connect.ts";
 import type { ConnectionOverrides } from "../../client/wire/settings.ts";
+import { removeEmptyDirectories } from "../../model-files/atomic-write.ts";
 import type { PserverError } from "../../protocol/errors.ts";
-import { errnoCode, io } from "../../system/file-errors.ts";
+import { mismatch } from "../../protocol/mismatch.ts";
+import { io } from "../../system/file-errors.ts";
 import type { CliContext } from "../context.ts";
 import { withAdmin } from "../job/open-job.ts";
-import { mismatch } from "../mismatch.ts";
 import { toOverrides } from "../options/connection-options.ts";
 import { hostArguments } from "../options/host-options.ts";
 import type { Output } from "../output/output.ts";
@@ -174,15 +175,7 @@ async function saveModel(
 /** Removes the broker's data, and the directories if they are empty then: models and messages stay. */
 async function removeData(directory: string): Promise<void> {
   await io("remove", directory, rm(join(directory, "store"), { recursive: true, force: true }));
-  for (const each of [join(directory, "models"), directory]) await removeEmpty(each);
-}
-
-async function removeEmpty(directory: string): Promise<void> {
-  try {
-    if ((await readdir(directory)).length === 0) await rmdir(directory);
-  } catch (error) {
-    if (errnoCode(error) !== "ENOENT") throw error;
-  }
+  await removeEmptyDirectories(join(directory, "models"), directory);
 }
 
 function runName(): string {

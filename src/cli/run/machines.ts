@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from "node:fs";
+import { mismatch } from "../../protocol/mismatch.ts";
 import { fileError } from "../../system/file-errors.ts";
-import { mismatch } from "../mismatch.ts";
 
 /** Destinations of ssh that it cannot take for an option. */
 const MACHINE = /^[A-Za-z0-9_[][A-Za-z0-9_.:@%[\]-]*$/;

@@ -1,4 +1,4 @@
-import { mismatch } from "../mismatch.ts";
+import { mismatch } from "../../protocol/mismatch.ts";
 import type { ConnectionFlags } from "../options/connection-options.ts";
 import type { EtcdFlags } from "../options/etcd-options.ts";
 import type { HostFlags } from "../options/host-options.ts";
