@@ -40,13 +40,8 @@ async function checkNpyHeader(file: ModelFile, expected: ExpectedTensor): Promis
     throw tensorMismatch("BAD_DTYPE", "dtype", expected.dtype, header.dtype, expected);
   }
   if (!sameShape(header.shape, expected.shape)) {
-    throw tensorMismatch(
-      "BAD_SHAPE",
-      "shape",
-      `[${expected.shape}]`,
-      `[${header.shape}]`,
-      expected,
-    );
+    const received = `[${header.shape}]`;
+    throw tensorMismatch("BAD_SHAPE", "shape", `[${expected.shape}]`, received, expected);
   }
   return range.end;
 }
