@@ -5,6 +5,7 @@ import type { SavedModel } from "../../client/calls/saved-model.ts";
 import { connect } from "../../client/wire/connect.ts";
 import type { ConnectionOverrides } from "../../client/wire/settings.ts";
 import { removeEmptyDirectories } from "../../model-files/atomic-write.ts";
+import { defined } from "../../protocol/defined.ts";
 import type { PserverError } from "../../protocol/errors.ts";
 import { mismatch } from "../../protocol/mismatch.ts";
 import { io } from "../../system/file-errors.ts";
@@ -85,11 +86,10 @@ async function joinServer(
   const access = accessOf(flags, context.environment);
   const asker = { ...flags, trainer: trainerId(flags, 0), timeout: HOST_TIMEOUT_MS };
   await withAdmin(context, asker, (admin) => admin.status());
-  const never = new Promise<PserverError>(() => {});
   return {
     access,
     directory,
-    failed: never,
+    failed: new Promise(() => {}),
     save: (path) => saveModel(flags, toOverrides(flags), path),
     stop: async () => {},
   };
@@ -102,9 +102,8 @@ async function startServer(
   directory: string,
 ): Promise<JobServer> {
   const address = flags.launcher === "local" ? undefined : await reachableAddress(flags.advertise);
-  const token = address === undefined ? undefined : randomBytes(TOKEN_BYTES).toString("base64url");
-  const listening =
-    address === undefined || token === undefined ? undefined : { address: address.listen, token };
+  const token = address && randomBytes(TOKEN_BYTES).toString("base64url");
+  const listening = address && token ? { address: address.listen, token } : undefined;
   await io("make the directory of the run", directory, mkdir(directory, { recursive: true }));
   const modelDir = modelDirectory(flags);
   const { advertise: _advertised, ...serverFlags } = flags;
@@ -116,7 +115,7 @@ async function startServer(
       port: flags.port ?? 0,
       hosts: flags.hosts ?? 1,
       store: directory,
-      ...(modelDir === undefined ? {} : { modelDir }),
+      ...defined({ modelDir }),
     },
     listening,
   ).catch(async (error: unknown) => {

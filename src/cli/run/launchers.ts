@@ -2,9 +2,9 @@ import { launchBatch } from "./batch/launch-batch.ts";
 import { pbs } from "./batch/pbs.ts";
 import { slurm } from "./batch/slurm.ts";
 import { checkProgram } from "./command-line.ts";
+import type { Launcher } from "./launch.ts";
 import { launchLocal } from "./launch-local.ts";
 import { describeSsh, launchSsh } from "./launch-ssh.ts";
-import type { Launcher } from "./launcher.ts";
 import { readMachines } from "./machines.ts";
 import { type LauncherName, refuseFlags } from "./run-flags.ts";
 
