@@ -16,7 +16,7 @@ import { hostArguments } from "../options/host-options.ts";
 import type { Output } from "../output/output.ts";
 import { startLocalServer } from "../up/local-server.ts";
 import { reachableAddress } from "./reachable-address.ts";
-import type { RunFlags } from "./run-flags.ts";
+import { flagOf, type RunFlags } from "./run-flags.ts";
 import { accessOf, type ServerAccess } from "./server-access.ts";
 import { trainerId } from "./trainer-variables.ts";
 
@@ -38,6 +38,9 @@ const SAVE_TIMEOUT_MS = 600_000;
 const CONNECT_TIMEOUT_MS = 30_000;
 const TOKEN_BYTES = 32;
 
+/** Flags of a new server besides those of its hosts. */
+const SERVER_FLAGS = ["hosts", "port", "durable", "advertise"] as const;
+
 /** Whether the run uses a server that already runs. */
 export function usesRunningServer(
   flags: RunFlags,
@@ -49,14 +52,9 @@ export function usesRunningServer(
 /** @throws BAD_VALUE for flags of a new server if the run uses one that already runs. */
 export function checkServerFlags(flags: RunFlags, environment: CliContext["environment"]): void {
   if (!usesRunningServer(flags, environment)) return;
-  const { hosts, port, durable, advertise, ...rest } = flags;
-  const own = Object.entries({
-    "--hosts": hosts,
-    "--port": port,
-    "--durable": durable,
-    "--advertise": advertise,
-  });
-  const given = own.find(([, value]) => value !== undefined)?.[0] ?? hostArguments(rest)[0];
+  const { advertise: _advertised, ...rest } = flags;
+  const own = SERVER_FLAGS.find((name) => flags[name] !== undefined);
+  const given = own === undefined ? hostArguments(rest)[0] : flagOf(own);
   if (given === undefined) return;
   const source = flags.url === undefined && flags.context === undefined ? "PSERVER_URL" : "--url";
   const expected = `no ${source} with it`;
