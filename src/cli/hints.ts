@@ -32,26 +32,27 @@ const HINTS: Readonly<Partial<Record<ErrorCode, string>>> = {
 /** Node.js's codes for certificates of an unknown authority. */
 const UNKNOWN_AUTHORITY = /SELF_SIGNED|ISSUER|UNTRUSTED|VERIFY_LEAF/;
 
+/** Hints of the commands that start a broker and hosts. */
+const SERVER_HINTS: typeof HINTS = {
+  BROKER_TOO_OLD: '"pserver setup" provides a newer one',
+  NO_SPACE: "free space on the disk of --store, or ask for less: --shards 4 --journal-limit 16MiB",
+  IO: "choose another directory with --store",
+};
+
 /** Hints that replace those of {@link HINTS} for one command. */
 const HINTS_OF: Readonly<Record<string, typeof HINTS>> = {
   up: {
+    ...SERVER_HINTS,
     NO_BROKER: '"pserver setup" provides a broker, or repairs one that does not run',
-    BROKER_TOO_OLD: '"pserver setup" provides a newer one',
     NO_HOST: "the hosts' messages above say why they have ended",
-    NO_SPACE:
-      "free space on the disk of --store, or ask for less: --shards 4 --journal-limit 16MiB",
-    IO: "choose another directory with --store",
   },
   setup: {
     NO_BROKER: "fix that, then run the same command again",
     BROKER_TOO_OLD: "unset PSERVER_NATS_SERVER, or let it name nats-server 2.12",
   },
   run: {
+    ...SERVER_HINTS,
     NO_BROKER: '"pserver setup" provides a broker; with --url, check that the one there runs',
-    BROKER_TOO_OLD: '"pserver setup" provides a newer one',
-    NO_SPACE:
-      "free space on the disk of --store, or ask for less: --shards 4 --journal-limit 16MiB",
-    IO: "choose another directory with --store",
   },
   host: { NO_HOST: "the messages above say why it has ended" },
   load: { NOT_INITIALIZED: "another trainer initializes the job: wait for it" },

@@ -1,4 +1,4 @@
-import { setMaxListeners } from "node:events";
+import { once, setMaxListeners } from "node:events";
 import { PserverError } from "../protocol/errors.ts";
 import { EXIT } from "./exit-codes.ts";
 
@@ -29,11 +29,8 @@ export function watchInterrupts(source: InterruptSource): AbortSignal {
 }
 
 /** Settles when the signal is aborted. */
-export function untilAborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true });
-  });
+export async function untilAborted(signal: AbortSignal): Promise<void> {
+  if (!signal.aborted) await once(signal, "abort");
 }
 
 /**

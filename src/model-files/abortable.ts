@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { PserverError } from "../protocol/errors.ts";
 
 /**
@@ -14,7 +15,12 @@ export async function* abortable(
     return;
   }
   throwIfAborted(signal);
-  const { promise: aborted, stop } = whenAborted(signal);
+  const stop = new AbortController();
+  const aborted = once(signal, "abort", { signal: stop.signal }).then((): never => {
+    throw abortedError(signal);
+  });
+  // It may reject between two races, when nobody listens; the next race sees it.
+  aborted.catch(() => undefined);
   const iterator = chunks[Symbol.asyncIterator]();
   let finished = false;
   try {
@@ -25,7 +31,7 @@ export async function* abortable(
     }
     finished = true;
   } finally {
-    stop();
+    stop.abort();
     // Not awaited, because a source that hangs never returns. Its errors do not matter any more.
     if (!finished) iterator.return?.()?.catch(() => undefined);
   }
@@ -34,18 +40,6 @@ export async function* abortable(
 /** @throws ABORTED, with the signal's reason as cause, if it is aborted. */
 export function throwIfAborted(signal: AbortSignal | undefined): void {
   if (signal?.aborted) throw abortedError(signal);
-}
-
-function whenAborted(signal: AbortSignal): { promise: Promise<never>; stop: () => void } {
-  let stop = (): void => undefined;
-  const promise = new Promise<never>((_resolve, reject) => {
-    const onAbort = (): void => reject(abortedError(signal));
-    signal.addEventListener("abort", onAbort, { once: true });
-    stop = () => signal.removeEventListener("abort", onAbort);
-  });
-  // It may reject between two races, when nobody listens; the next race sees it.
-  promise.catch(() => undefined);
-  return { promise, stop };
 }
 
 function abortedError(signal: AbortSignal): PserverError {

@@ -1,4 +1,5 @@
-import { PserverError } from "../protocol/errors.ts";
+import type { PserverError } from "../protocol/errors.ts";
+import { mismatch } from "../protocol/mismatch.ts";
 
 /** The BAD_FILE for `what` in a file that is not as expected. */
 export function badFile(
@@ -8,12 +9,8 @@ export function badFile(
   received: string | number,
   cause?: unknown,
 ): PserverError {
-  return new PserverError(
-    "BAD_FILE",
-    `${path}: ${what}: expected ${expected}; received ${received}`,
-    { path, what, expected, received },
-    cause === undefined ? undefined : { cause },
-  );
+  const options = cause === undefined ? undefined : { cause };
+  return mismatch("BAD_FILE", `${path}: ${what}`, expected, received, { path, what }, options);
 }
 
 /** A BAD_DTYPE for an element type of a file that no parameter has. */
@@ -23,9 +20,5 @@ export function badFileDtype(
   expected: string,
   received: string,
 ): PserverError {
-  return new PserverError(
-    "BAD_DTYPE",
-    `${path}: dtype of ${what}: expected ${expected}; received ${received}`,
-    { path, what, expected, received },
-  );
+  return mismatch("BAD_DTYPE", `${path}: dtype of ${what}`, expected, received, { path, what });
 }

@@ -4,6 +4,7 @@ import { escapeName, quoteName } from "../protocol/names.ts";
 import { badFile, badFileDtype } from "./bad-file.ts";
 import { parseBoundedJson } from "./json-bounds.ts";
 import { recordOf } from "./json-record.ts";
+import { checkNamesApart } from "./member-name.ts";
 import { type Metadata, metadataFrom } from "./metadata.ts";
 import { ModelFile } from "./model-file.ts";
 import {
@@ -89,13 +90,8 @@ function checkManifest(path: string, value: unknown): DirectoryManifest {
   if (!Array.isArray(list) || list.length > TENSORS_MAX) {
     throw badFile(path, "tensors", `a list of at most ${TENSORS_MAX}`, "another value");
   }
-  const names = new Set<string>();
-  const tensors = list.map((entry: unknown) => {
-    const header = checkEntry(path, recordOf(entry));
-    if (names.has(header.name)) throw badFile(path, "names", "each once", quoteName(header.name));
-    names.add(header.name);
-    return header;
-  });
+  const tensors = list.map((entry: unknown) => checkEntry(path, recordOf(entry)));
+  checkNamesApart(path, tensors);
   return { tensors, metadata };
 }
 

@@ -1,7 +1,7 @@
 import { escapeName, quoteName } from "../protocol/names.ts";
 import { badFile } from "./bad-file.ts";
 import { parseFileJson } from "./file-text.ts";
-import type { TensorSource } from "./tensor.ts";
+import type { TensorHeader } from "./tensor.ts";
 
 /** Name of a tensor in an archive, and its true name if that differs. */
 export interface MemberName {
@@ -47,11 +47,11 @@ export function trueNameOf(path: string, member: string, kept: string | undefine
 }
 
 /** Checks that each name occurs once. @throws BAD_FILE. */
-export function checkNamesApart(path: string, tensors: readonly TensorSource[]): void {
+export function checkNamesApart(path: string, headers: Iterable<TensorHeader>): void {
   const names = new Set<string>();
-  for (const { header } of tensors) {
-    if (names.has(header.name)) throw badFile(path, "names", "each once", quoteName(header.name));
-    names.add(header.name);
+  for (const { name } of headers) {
+    if (names.has(name)) throw badFile(path, "names", "each once", quoteName(name));
+    names.add(name);
   }
 }
 

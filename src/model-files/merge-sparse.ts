@@ -1,4 +1,5 @@
 import { PserverError } from "../protocol/errors.ts";
+import { mismatch } from "../protocol/mismatch.ts";
 import { quoteName } from "../protocol/names.ts";
 import { badName, checkHeaders, dataBytes, showShape, type TensorHeader } from "./tensor.ts";
 
@@ -9,11 +10,6 @@ const LISTED_MAX = 10;
 export interface MergedTensor<Header extends TensorHeader = TensorHeader> {
   readonly header: TensorHeader;
   readonly parts: readonly Header[];
-}
-
-interface Shard<Header extends TensorHeader> {
-  readonly index: number;
-  readonly header: Header;
 }
 
 /**
@@ -27,31 +23,15 @@ export function mergeSparse<Header extends TensorHeader>(
   headers: readonly Header[],
 ): MergedTensor<Header>[] {
   checkHeaders(headers);
-  const shardsOf = new Map<string, Shard<Header>[]>();
-  const order = new Map<string, Header | undefined>();
-  for (const header of headers) {
-    const match = SHARD_NAME.exec(header.name);
-    const name = match?.[1] ?? header.name;
-    if (match === null) {
-      if (order.has(name)) throw nameTaken(name);
-      order.set(name, header);
-      continue;
-    }
-    const shard = { index: Number(match[2]), header };
-    const shards = shardsOf.get(name);
-    if (shards !== undefined) {
-      shards.push(shard);
-      continue;
-    }
-    if (order.has(name)) throw nameTaken(name);
-    order.set(name, undefined);
-    shardsOf.set(name, [shard]);
-  }
-  return [...order].map(([name, header]) =>
-    header === undefined
-      ? mergeShards(name, shardsOf.get(name) ?? [])
-      : { header, parts: [header] },
-  );
+  const shards = shardsByName(headers);
+  const taken = headers.find(({ name }) => shards.has(name) && !SHARD_NAME.test(name));
+  if (taken !== undefined) throw nameTaken(taken.name);
+  return headers.flatMap((header) => {
+    const name = SHARD_NAME.exec(header.name)?.[1];
+    if (name === undefined) return [{ header, parts: [header] }];
+    const parts = shards.get(name) ?? [];
+    return parts[0] === header ? [mergeShards(name, parts)] : [];
+  });
 }
 
 /**
@@ -73,11 +53,10 @@ export function shardsByName<Header extends TensorHeader>(
 
 function mergeShards<Header extends TensorHeader>(
   name: string,
-  unordered: readonly Shard<Header>[],
+  unordered: readonly Header[],
 ): MergedTensor<Header> {
-  const shards = [...unordered].sort((a, b) => a.index - b.index);
-  checkComplete(name, shards);
-  const parts = shards.map((shard) => shard.header);
+  const parts = [...unordered].sort((a, b) => shardNumber(a) - shardNumber(b));
+  checkComplete(name, parts.map(shardNumber));
   const [first] = parts;
   if (first === undefined) throw new PserverError("INTERNAL", `no shards of ${quoteName(name)}`);
   const row = JSON.stringify(first.shape.slice(1));
@@ -105,12 +84,16 @@ function mergeShards<Header extends TensorHeader>(
   return { header, parts };
 }
 
-/** Iterates over the shards, not over their numbers, because a shard may have any number. */
-function checkComplete(name: string, shards: readonly Shard<TensorHeader>[]): void {
+function shardNumber({ name }: TensorHeader): number {
+  return Number(SHARD_NAME.exec(name)?.[2]);
+}
+
+/** Iterates over the shards that there are, because a shard may have any number. */
+function checkComplete(name: string, numbers: readonly number[]): void {
   const missing: number[] = [];
   let expected = 0;
   let missingCount = 0;
-  for (const { index } of shards) {
+  for (const index of numbers) {
     missingCount += index - expected;
     while (expected < index && missing.length < LISTED_MAX) missing.push(expected++);
     expected = index + 1;
@@ -121,7 +104,7 @@ function checkComplete(name: string, shards: readonly Shard<TensorHeader>[]): vo
   throw new PserverError(
     "MISSING_SHARD",
     `shards of ${quoteName(name)}: expected 0 to ${expected - 1}; missing ${listed.map(quoteName).join(", ")}${more}`,
-    { parameter: name, expected, received: shards.length, missing },
+    { parameter: name, expected, received: numbers.length, missing },
   );
 }
 
@@ -135,9 +118,6 @@ function differs(
   expected: string,
   received: string,
 ): PserverError {
-  return new PserverError(
-    code,
-    `shard ${quoteName(part.name)}: expected ${expected}; received ${received}`,
-    { parameter: part.name, expected, received },
-  );
+  const details = { parameter: part.name };
+  return mismatch(code, `shard ${quoteName(part.name)}`, expected, received, details);
 }

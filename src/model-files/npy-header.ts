@@ -1,7 +1,7 @@
 import { type Dtype, isDtype } from "../protocol/dtypes.ts";
 import { badFile, badFileDtype } from "./bad-file.ts";
 import { parsePythonDict } from "./python-dict.ts";
-import { isShape, showShape } from "./tensor.ts";
+import { isShape, showShape, type TensorHeader } from "./tensor.ts";
 
 /** numpy's names of the element types. */
 export const NUMPY_DTYPES = {
@@ -24,10 +24,7 @@ const dtypesByName = new Map<string, Dtype>(
 );
 
 /** Type and shape in a `.npy` header. */
-export interface NpyHeader {
-  readonly dtype: Dtype;
-  readonly shape: readonly number[];
-}
+export type NpyHeader = Pick<TensorHeader, "dtype" | "shape">;
 
 /** Where the text of the header lies; the elements follow it. */
 export interface NpyTextRange {

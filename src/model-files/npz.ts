@@ -38,7 +38,10 @@ export async function* writeNpz(model: OutgoingModel): AsyncGenerator<Uint8Array
       name: name + SUFFIX,
       ...(trueName === undefined ? {} : { comment: NAME_COMMENT + JSON.stringify(trueName) }),
       bytes: head.byteLength + dataBytes(tensor),
-      chunks: () => startingWith(head, model.chunks(tensor)),
+      chunks: async function* () {
+        yield head;
+        yield* model.chunks(tensor);
+      },
     };
   });
   yield* writeZip(members, encodeMetadata(model.metadata));
@@ -62,7 +65,10 @@ export async function readNpz(file: ModelFile): Promise<IncomingModel> {
     }
     tensors.push(tensor);
   }
-  checkNamesApart(file.path, tensors);
+  checkNamesApart(
+    file.path,
+    tensors.map(({ header }) => header),
+  );
   return { tensors, metadata: parseMetadata(comment) ?? {} };
 }
 
@@ -92,12 +98,4 @@ async function readMember(
     throw badFile(file.path, `bytes of ${what}`, expected, entry.bytes);
   }
   return { tensor: { header, chunks: () => unpack(file, entry, range.end) }, head: range.end };
-}
-
-async function* startingWith(
-  head: Uint8Array,
-  chunks: AsyncIterable<Uint8Array>,
-): AsyncGenerator<Uint8Array, void, undefined> {
-  yield head;
-  yield* chunks;
 }

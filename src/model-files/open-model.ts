@@ -11,6 +11,14 @@ import { readPaddleTar } from "./paddle-tar.ts";
 import { readSafetensors } from "./safetensors-reader.ts";
 import type { IncomingModel } from "./tensor.ts";
 
+/** The reader of each format of one file; the model's `close`, if it has one, comes before the file's. */
+const READERS: Readonly<
+  Record<
+    Exclude<ModelFormat, "directory">,
+    (file: ModelFile) => Promise<IncomingModel & { close?(): Promise<void> }>
+  >
+> = { safetensors: readSafetensors, npz: readNpz, hdf5: readHdf5, tar: readPaddleTar };
+
 /** A model file open for reading. */
 export interface OpenModel extends IncomingModel {
   /** Closes the file; chunks asked for later fail with CLOSED. May be called again. */
@@ -50,37 +58,14 @@ export async function openModel(path: string): Promise<OpenModel> {
   }
   const file = await ModelFile.open(path);
   try {
-    return await readFormat(file, format);
+    const model = await READERS[format](file);
+    const close = async (): Promise<void> => {
+      await model.close?.();
+      await file.close();
+    };
+    return { ...model, close };
   } catch (error) {
     await file.close();
     throw error;
   }
-}
-
-async function readFormat(
-  file: ModelFile,
-  format: Exclude<ModelFormat, "directory">,
-): Promise<OpenModel> {
-  switch (format) {
-    case "safetensors":
-      return closing(file, await readSafetensors(file));
-    case "npz":
-      return closing(file, await readNpz(file));
-    case "tar":
-      return closing(file, await readPaddleTar(file));
-    case "hdf5": {
-      const model = await readHdf5(file);
-      return {
-        ...model,
-        close: async () => {
-          await model.close();
-          await file.close();
-        },
-      };
-    }
-  }
-}
-
-function closing(file: ModelFile, model: IncomingModel): OpenModel {
-  return { ...model, close: async () => await file.close() };
 }

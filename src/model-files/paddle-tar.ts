@@ -112,7 +112,10 @@ export async function readPaddleTar(file: ModelFile): Promise<IncomingModel> {
   for (const [name, config] of configs) {
     if (!values.has(name)) throw lonely(file.path, config.name, name);
   }
-  checkNamesApart(file.path, tensors);
+  checkNamesApart(
+    file.path,
+    tensors.map(({ header }) => header),
+  );
   const metadata = parseMetadata(globalAttributes.get(ATTRIBUTES.metadata) ?? "{}");
   if (metadata === undefined) {
     throw badFile(file.path, ATTRIBUTES.metadata, "a JSON object of texts", "other text");

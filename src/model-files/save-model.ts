@@ -4,6 +4,7 @@ import { io } from "../system/file-errors.ts";
 import { abortable, throwIfAborted } from "./abortable.ts";
 import {
   FILE_MODES,
+  type FileContent,
   makeDirectories,
   removeEmptyDirectories,
   writeFileAtomically,
@@ -107,23 +108,19 @@ function outgoing(
 }
 
 async function write(file: string, format: ModelFormat, model: OutgoingModel): Promise<number> {
-  switch (format) {
-    case "safetensors":
-      return await writeFileAtomically(file, writeSafetensors(model), FILE_MODES.model);
-    case "npz":
-      return await writeFileAtomically(file, writeNpz(model), FILE_MODES.model);
-    case "hdf5":
-      return await writeFileAtomically(
-        file,
-        (handle, path) => writeHdf5(path, handle, model),
-        FILE_MODES.model,
-      );
-    case "tar":
-      return await writeFileAtomically(file, writePaddleTar(model), FILE_MODES.model);
-    case "directory":
-      return await writeDirectoryModel(file, model);
-  }
+  if (format === "directory") return await writeDirectoryModel(file, model);
+  return await writeFileAtomically(file, CONTENTS[format](model), FILE_MODES.model);
 }
+
+/** The content of a file of each format. */
+const CONTENTS: Readonly<
+  Record<Exclude<ModelFormat, "directory">, (model: OutgoingModel) => FileContent>
+> = {
+  safetensors: writeSafetensors,
+  npz: writeNpz,
+  hdf5: (model) => (handle, path) => writeHdf5(path, handle, model),
+  tar: writePaddleTar,
+};
 
 async function checkTarget(file: string, format: ModelFormat, path: string): Promise<void> {
   if (format === "directory") {

@@ -1,6 +1,7 @@
 import { DTYPES, type Dtype, isDtype } from "../protocol/dtypes.ts";
 import { PserverError } from "../protocol/errors.ts";
 import { RANK_MAX } from "../protocol/limits.ts";
+import { mismatch } from "../protocol/mismatch.ts";
 import { escapeName, quoteName } from "../protocol/names.ts";
 import type { Metadata } from "./metadata.ts";
 
@@ -78,11 +79,8 @@ export function dataBytes(header: TensorHeader): number {
   if (elements !== undefined) return elements * DTYPES[header.dtype].bytes;
   const expected = `at most ${RANK_MAX} dimensions, whole and not negative, with a product that can be counted`;
   const received = showShape(header.shape);
-  throw new PserverError(
-    "BAD_SHAPE",
-    `shape of ${quoteName(header.name)}: expected ${expected}; received ${received}`,
-    { parameter: header.name, expected, received },
-  );
+  const details = { parameter: header.name };
+  throw mismatch("BAD_SHAPE", `shape of ${quoteName(header.name)}`, expected, received, details);
 }
 
 /**
@@ -144,11 +142,7 @@ export async function* exactly(
 
 /** A BAD_NAME about a parameter that cannot be saved under its name. */
 export function badName(name: string, expected: string): PserverError {
-  return new PserverError(
-    "BAD_NAME",
-    `parameter name: expected ${expected}; received ${quoteName(name)}`,
-    { parameter: name, expected, received: quoteName(name) },
-  );
+  return mismatch("BAD_NAME", "parameter name", expected, quoteName(name), { parameter: name });
 }
 
 /** A shape for messages, cut when long. */

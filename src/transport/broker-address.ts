@@ -1,4 +1,5 @@
 import { PserverError } from "../protocol/index.ts";
+import { mismatch } from "../protocol/mismatch.ts";
 import { showListed } from "./show-url.ts";
 
 /** One address of a broker, as given by a user. */
@@ -55,11 +56,7 @@ export function asksForTls(addresses: readonly BrokerAddress[]): boolean {
   if (secure > 0 && secure < addresses.length) {
     const received = addresses.map(({ server }) => server).join(",");
     const expected = "tls:// before all of them, or before none";
-    throw new PserverError(
-      "BAD_VALUE",
-      `broker addresses: expected ${expected}; received ${received}`,
-      { expected, received },
-    );
+    throw mismatch("BAD_VALUE", "broker addresses", expected, received);
   }
   return secure > 0;
 }

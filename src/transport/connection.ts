@@ -4,6 +4,7 @@ import {
   type NatsConnection,
   nkeyAuthenticator,
 } from "@nats-io/transport-node";
+import { defined } from "../protocol/defined.ts";
 import { PserverError } from "../protocol/index.ts";
 import { visible } from "../protocol/visible.ts";
 import { asksForTls, parseBrokerAddresses } from "./broker-address.ts";
@@ -59,22 +60,14 @@ export async function openConnection(
     return await connectForBulk(connectionOptions(settings, role));
   } catch (cause) {
     if (cause instanceof PserverError) throw cause;
-    const where = settings.servers.map(showUrl).join(", ");
+    const servers = settings.servers.map(showUrl);
+    const where = servers.join(", ");
     const text = visible(cause instanceof Error ? cause.message : String(cause));
-    if (/authorization|authentication|permission/i.test(text)) {
-      throw new PserverError(
-        "DENIED",
-        `${where}: the broker refused the credentials: ${text}`,
-        { servers: settings.servers.map(showUrl) },
-        { cause },
-      );
-    }
-    throw new PserverError(
-      "NO_BROKER",
-      `no broker answers at ${where} within ${settings.timeoutMs} ms: ${text}`,
-      { servers: settings.servers.map(showUrl) },
-      { cause },
-    );
+    const isDenied = /authorization|authentication|permission/i.test(text);
+    const message = isDenied
+      ? `${where}: the broker refused the credentials: ${text}`
+      : `no broker answers at ${where} within ${settings.timeoutMs} ms: ${text}`;
+    throw new PserverError(isDenied ? "DENIED" : "NO_BROKER", message, { servers }, { cause });
   }
 }
 
@@ -86,12 +79,10 @@ export function connectionOptions(
   settings: ConnectionSettings,
   role: ConnectionRole,
 ): BulkConnectionOptions {
+  const { user, password: pass, token } = settings;
   const options: BulkConnectionOptions = {
-    ...(role.lending === undefined ? {} : { lending: role.lending }),
-    ...(role.drops === undefined ? {} : { drops: role.drops }),
+    ...defined({ ...role, user, pass, token }),
     servers: [...settings.servers],
-    name: role.name,
-    inboxPrefix: role.inboxPrefix,
     timeout: settings.timeoutMs,
     // By default nats.js gives up after ten attempts and never reconnects.
     maxReconnectAttempts: -1,
@@ -102,9 +93,6 @@ export function connectionOptions(
     // By default each request records a stack trace, which takes half of its time.
     noAsyncTraces: true,
   };
-  if (settings.user !== undefined) options.user = settings.user;
-  if (settings.password !== undefined) options.pass = settings.password;
-  if (settings.token !== undefined) options.token = settings.token;
   if (settings.credsFile !== undefined) {
     options.authenticator = credsAuthenticator(readSecret(settings.credsFile));
   } else if (settings.nkeyFile !== undefined) {

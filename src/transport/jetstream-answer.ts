@@ -10,7 +10,7 @@ import {
   textField,
 } from "../protocol/index.ts";
 import { parseJson } from "./parse-json.ts";
-import { parsePubAck } from "./pub-ack.ts";
+import { parsePubAck, parsePubAckError } from "./pub-ack.ts";
 
 const API = "$JS.API.";
 
@@ -56,10 +56,7 @@ function checkApiAnswer(operation: string, bytes: Uint8Array): void {
   if (operation.startsWith("DIRECT.")) return;
   const answer = asMap(parseJson(text.decode(bytes), "the whole"), "the whole");
   if (answer["error"] !== undefined) {
-    const error = { code: 0, err_code: 0, description: "", ...mapField(answer, "error") };
-    integerField(error, "code");
-    integerField(error, "err_code");
-    textField(error, "description", Number.POSITIVE_INFINITY);
+    parsePubAckError(mapField(answer, "error"));
     return;
   }
   const check = CHECKS.find(([start]) => operation.startsWith(start))?.[1];

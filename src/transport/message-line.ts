@@ -1,4 +1,5 @@
-import { PserverError } from "../protocol/index.ts";
+import type { PserverError } from "../protocol/index.ts";
+import { mismatch } from "../protocol/mismatch.ts";
 import { visible } from "../protocol/visible.ts";
 
 const SPACE = 0x20;
@@ -131,8 +132,5 @@ export function malformed(expected: string, bytes: Buffer, at: number): PserverE
   const received = visible(
     bytes.toString("latin1", at, Math.min(bytes.length, at + SHOWN_BYTES_MAX)),
   );
-  return new PserverError("BAD_MESSAGE", `broker: expected ${expected}; received ${received}`, {
-    expected,
-    received,
-  });
+  return mismatch("BAD_MESSAGE", "broker", expected, received);
 }

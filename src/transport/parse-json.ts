@@ -1,4 +1,4 @@
-import { PserverError } from "../protocol/index.ts";
+import { mismatch } from "../protocol/mismatch.ts";
 import { visible } from "../protocol/visible.ts";
 
 const SHOWN_MAX = 60;
@@ -9,11 +9,6 @@ export function parseJson(text: string, what: string): unknown {
     return JSON.parse(text);
   } catch (cause) {
     const received = visible(JSON.stringify(text.slice(0, SHOWN_MAX)));
-    throw new PserverError(
-      "BAD_MESSAGE",
-      `${what}: expected JSON; received ${received}`,
-      { expected: "JSON", received },
-      { cause },
-    );
+    throw mismatch("BAD_MESSAGE", what, "JSON", received, {}, { cause });
   }
 }

@@ -1,4 +1,4 @@
-import { asMap, integerField, textField } from "../protocol/index.ts";
+import { asMap, type Fields, integerField, textField } from "../protocol/index.ts";
 import { parseJson } from "./parse-json.ts";
 
 /** JetStream's answer to a published message: where it is stored, or why it is not. */
@@ -25,14 +25,15 @@ export function parsePubAck(bytes: Uint8Array): PubAck {
     const seq = integerField(ack, "seq", 1);
     return { kind: "stored", stream: textField(ack, "stream"), seq };
   }
-  // A broker may leave out any part of an error.
-  const error = { code: 0, err_code: 0, description: "", ...asMap(ack["error"], "PubAck error") };
+  return { kind: "refused", error: parsePubAckError(asMap(ack["error"], "PubAck error")) };
+}
+
+/** An error that JetStream reports; a broker may leave out any part of it. @throws BAD_MESSAGE. */
+export function parsePubAckError(fields: Fields): PubAckError {
+  const error = { code: 0, err_code: 0, description: "", ...fields };
   return {
-    kind: "refused",
-    error: {
-      code: integerField(error, "code"),
-      errorCode: integerField(error, "err_code"),
-      description: textField(error, "description", Number.POSITIVE_INFINITY),
-    },
+    code: integerField(error, "code"),
+    errorCode: integerField(error, "err_code"),
+    description: textField(error, "description", Number.POSITIVE_INFINITY),
   };
 }

@@ -1,4 +1,4 @@
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
 import { type CliContext, openLog } from "../context.ts";
 import { addHelp } from "../help-text.ts";
 import { type RunHostFlags, runHost } from "../host/run-host.ts";
@@ -16,14 +16,13 @@ export function registerHost(program: Command, context: CliContext): void {
   const command = program
     .command("host")
     .description("join a job as a host, on a broker that runs already, until Ctrl-C")
-    .addOption(new Option("--id <id>", "the host's id (default: generated)").argParser(parseId));
+    .option("--id <id>", "the host's id (default: generated)", parseId);
   addAnswerOptions(addConnectionOptions(command));
   addOutputOptions(addHostOptions(addJobOption(command), ".pserver/models"))
-    .addOption(
-      new Option(
-        "--replicas <n>",
-        "copies of all data of a new job, on a cluster of brokers (default: 1)",
-      ).argParser(wholeNumber(1, REPLICAS_MAX)),
+    .option(
+      "--replicas <n>",
+      "copies of all data of a new job, on a cluster of brokers (default: 1)",
+      wholeNumber(1, REPLICAS_MAX),
     )
     .action((flags: RunHostFlags) => runHost(context, openLog(context, flags), flags));
   addHelp(command, {

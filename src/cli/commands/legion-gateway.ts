@@ -17,15 +17,12 @@ export function registerLegionGateway(program: Command, context: CliContext): vo
     .command("legion-gateway")
     .description("serve trainers that speak Legion's protocol, until Ctrl-C")
     .option("--listen <address>", "address to listen on", "127.0.0.1")
-    .addOption(
-      new Option("--port <n>", "port to listen on; 0 takes any free one")
-        .argParser(wholeNumber(0, 65_535))
-        .default(0),
-    )
-    .addOption(
-      new Option("--max-connections <n>", "trainers at once; more are refused")
-        .argParser(wholeNumber(1, CONNECTIONS_MAX))
-        .default(256),
+    .option("--port <n>", "port to listen on; 0 takes any free one", wholeNumber(0, 65_535), 0)
+    .option(
+      "--max-connections <n>",
+      "trainers at once; more are refused",
+      wholeNumber(1, CONNECTIONS_MAX),
+      256,
     )
     .addOption(
       new Option(

@@ -45,10 +45,10 @@ export function registerRecover(program: Command, context: CliContext): void {
     .command("recover")
     .description("show what stopped shards have lost, and accept the loss so that they go on");
   addOutputOptions(addJobOption(addConnectionOptions(command)))
-    .addOption(
-      new Option("--shard <n>", "only this shard; may be repeated (default: all)").argParser(
-        (text: string, before: readonly number[] = []) => [...before, shards(text)],
-      ),
+    .option(
+      "--shard <n>",
+      "only this shard; may be repeated (default: all)",
+      (text: string, before: readonly number[] = []) => [...before, shards(text)],
     )
     .addOption(
       new Option("--from <state>", "the state to go on from, without asking").choices([
@@ -56,10 +56,10 @@ export function registerRecover(program: Command, context: CliContext): void {
         "prefix",
       ]),
     )
-    .addOption(
-      new Option("--record <n>", "with --from snapshot: an older one, by its record").argParser(
-        wholeNumber(0, Number.MAX_SAFE_INTEGER),
-      ),
+    .option(
+      "--record <n>",
+      "with --from snapshot: an older one, by its record",
+      wholeNumber(0, Number.MAX_SAFE_INTEGER),
     )
     .option("--yes", "accept the loss without asking; needs --from")
     .action((flags: RecoverFlags) => runRecover(context, flags));

@@ -76,52 +76,28 @@ const HELP = {
 
 function addTrainersOptions(command: Command): void {
   command
-    .addOption(
-      new Option("-n, --instances <n>", "how many trainers")
-        .argParser(wholeNumber(1, INSTANCES_MAX))
-        .default(1),
+    .option("-n, --instances <n>", "how many trainers", wholeNumber(1, INSTANCES_MAX), 1)
+    .option("--trainer <prefix>", "prefix of the trainers' ids, before -RANK", parseId, "trainer")
+    .option(
+      "--restarts <n>",
+      "restarts in a row of a trainer that fails, under the same id",
+      wholeNumber(0, RESTARTS_MAX),
+      RESTARTS_DEFAULT,
     )
-    .addOption(
-      new Option("--trainer <prefix>", "prefix of the trainers' ids, before -RANK")
-        .argParser(parseId)
-        .default("trainer"),
-    )
-    .addOption(
-      new Option("--restarts <n>", "restarts in a row of a trainer that fails, under the same id")
-        .argParser(wholeNumber(0, RESTARTS_MAX))
-        .default(RESTARTS_DEFAULT),
-    )
-    .addOption(
-      new Option("--env <name=value>", "a variable for the trainers; may be repeated").argParser(
-        collectVariable,
-      ),
-    )
-    .addOption(
-      new Option(
-        "--devices <names>",
-        "one device for each trainer, gpu0,gpu1,…: sets CUDA_VISIBLE_DEVICES and THEANO_FLAGS",
-      ).argParser((text) => text.split(/[,;]/).map((name) => name.trim())),
+    .option("--env <name=value>", "a variable for the trainers; may be repeated", collectVariable)
+    .option(
+      "--devices <names>",
+      "one device for each trainer, gpu0,gpu1,…: sets CUDA_VISIBLE_DEVICES and THEANO_FLAGS",
+      (text) => text.split(/[,;]/).map((name) => name.trim()),
     )
     .option("--save <file>", "save the model at the end; the ending chooses the format")
-    .addOption(
-      new Option("--walltime <time>", "stop after this time: 12:00:00, 1-12:00:00").argParser(
-        parseWallTime,
-      ),
-    );
+    .option("--walltime <time>", "stop after this time: 12:00:00, 1-12:00:00", parseWallTime);
 }
 
 function addServerOptions(command: Command): void {
   command
-    .addOption(
-      new Option("--hosts <n>", "hosts of the server (default: 1)").argParser(
-        wholeNumber(1, HOSTS_MAX),
-      ),
-    )
-    .addOption(
-      new Option("--port <n>", "port of its broker (default: any free one)").argParser(
-        wholeNumber(0, 65_535),
-      ),
-    )
+    .option("--hosts <n>", "hosts of the server (default: 1)", wholeNumber(1, HOSTS_MAX))
+    .option("--port <n>", "port of its broker (default: any free one)", wholeNumber(0, 65_535))
     .option(
       "--store <dir>",
       "directory for its data, which is kept (default: .pserver/run-TIME-PID)",
@@ -144,16 +120,11 @@ function addLauncherOptions(command: Command): void {
     .option("--account <name>", "for slurm and pbs: the account to charge")
     .option("--queue <name>", "for slurm and pbs: the partition or queue")
     .option("--constraint <features>", "for slurm and pbs: features that machines must have")
-    .addOption(
-      new Option("--gpus <n>", "for slurm and pbs: GPUs for each trainer").argParser(
-        wholeNumber(1, GPUS_MAX),
-      ),
-    )
-    .addOption(
-      new Option(
-        "--max-simultaneous <n>",
-        "for slurm and pbs: most trainers that run at the same time (default: all)",
-      ).argParser(wholeNumber(1, INSTANCES_MAX)),
+    .option("--gpus <n>", "for slurm and pbs: GPUs for each trainer", wholeNumber(1, GPUS_MAX))
+    .option(
+      "--max-simultaneous <n>",
+      "for slurm and pbs: most trainers that run at the same time (default: all)",
+      wholeNumber(1, INSTANCES_MAX),
     )
     .option("--dry-run", "print what would be started, and start nothing");
 }

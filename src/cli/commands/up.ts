@@ -1,4 +1,4 @@
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
 import { type CliContext, openLog } from "../context.ts";
 import { addHelp } from "../help-text.ts";
 import { addJobOption } from "../options/connection-options.ts";
@@ -15,19 +15,18 @@ export function registerUp(program: Command, context: CliContext): void {
   const command = program
     .command("up")
     .description("start a broker and one or more hosts on this machine, until Ctrl-C")
-    .addOption(
-      new Option("--port <n>", "port of the broker; 0 takes any free one")
-        .argParser(wholeNumber(0, 65_535))
-        .default(PORT_DEFAULT),
+    .option(
+      "--port <n>",
+      "port of the broker; 0 takes any free one",
+      wholeNumber(0, 65_535),
+      PORT_DEFAULT,
     )
     .option("--store <dir>", "directory of all data", ".pserver")
-    .addOption(
-      new Option(
-        "--hosts <n>",
-        "number of hosts; the first runs in this process, the others in their own",
-      )
-        .argParser(wholeNumber(1, HOSTS_MAX))
-        .default(1),
+    .option(
+      "--hosts <n>",
+      "number of hosts; the first runs in this process, the others in their own",
+      wholeNumber(1, HOSTS_MAX),
+      1,
     )
     .option("--durable", "acknowledged updates also survive a power loss; slower");
   addOutputOptions(addHostOptions(addJobOption(command), "STORE/models")).action((flags: UpFlags) =>

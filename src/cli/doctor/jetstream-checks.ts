@@ -1,4 +1,4 @@
-import type { JetStreamAccountStats, JetStreamManager, StreamInfo } from "@nats-io/jetstream";
+import type { JetStreamAccountStats, JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { ensureError } from "../../protocol/errors.ts";
 import { isWithoutJetStream } from "../../transport/broker-error.ts";
@@ -103,18 +103,18 @@ function checkStreams(used: number, limit: number): Check {
   return warn("streams", found, "raise the account's limit before you start another job");
 }
 
+/** The bytes of one journal; a limit of 0 or less is none. */
+interface JournalBytes {
+  readonly name: string;
+  readonly bytes: number;
+  readonly limitBytes: number;
+}
+
 /** How full the fullest journal is. */
-export function checkJournals(
-  job: string,
-  journals: readonly {
-    readonly name: string;
-    readonly bytes: number;
-    readonly limitBytes: number;
-  }[],
-): Check {
+export function checkJournals(job: string, journals: readonly JournalBytes[]): Check {
   const name = "journals";
   if (journals.length === 0) return ok(name, `job ${job} has none yet`);
-  const share = (stream: { bytes: number; limitBytes: number }): number =>
+  const share = (stream: JournalBytes): number =>
     stream.limitBytes > 0 ? stream.bytes / stream.limitBytes : 0;
   const [fullest] = [...journals].sort((a, b) => share(b) - share(a));
   const bytes = journals.reduce((sum, stream) => sum + stream.bytes, 0);
@@ -126,18 +126,12 @@ export function checkJournals(
   return warn(name, `${found}; ${fullest.name} is ${percent} % full`, advice);
 }
 
-async function journalStreams(
-  manager: JetStreamManager,
-  job: string,
-): Promise<{ name: string; bytes: number; limitBytes: number }[]> {
+async function journalStreams(manager: JetStreamManager, job: string): Promise<JournalBytes[]> {
   const isJournal = new RegExp(`^PS_${job}_\\d`);
-  const journals: StreamInfo[] = [];
-  for await (const stream of manager.streams.list(`ps.${job}.log.>`)) {
-    if (isJournal.test(stream.config.name)) journals.push(stream);
+  const journals: JournalBytes[] = [];
+  for await (const { config, state } of manager.streams.list(`ps.${job}.log.>`)) {
+    const { name, max_bytes: limitBytes } = config;
+    if (isJournal.test(name)) journals.push({ name, bytes: state.bytes, limitBytes });
   }
-  return journals.map(({ config, state }) => ({
-    name: config.name,
-    bytes: state.bytes,
-    limitBytes: config.max_bytes,
-  }));
+  return journals;
 }

@@ -7,52 +7,46 @@ export function tellHostEvent(event: HostEvent, output: Output): void {
   switch (event.type) {
     case "serving":
     case "released":
-      return;
-    case "shard-failed":
-      output.warning(
-        `shard ${event.shard} has failed: ${event.error.code}: ${event.error.message}`,
-      );
-      return;
-    case "shard-recovered":
-      output.warning(
-        `shard ${event.shard} was recovered under generation ${event.generation}: ` +
-          describeFallbacks(event.fallbacks),
-      );
-      return;
-    case "snapshot-failed":
-      output.warning(
-        `snapshot of shard ${event.shard}: ${event.error.code}: ${event.error.message}`,
-      );
-      return;
-    case "mark-failed":
-      output.warning(
-        `mark of shard ${event.shard}: ${event.error.code}: ${event.error.message}; ` +
-          "a loss of later records would not be noticed",
-      );
-      return;
-    case "loss-reported":
-      output.warning(
-        `shard ${event.shard} goes on, but may have lost records: ${event.error.message}`,
-      );
-      return;
-    case "no-memory":
-      output.warning(
-        `${event.error.code}: ${event.error.message}; another host takes it if it can`,
-      );
-      return;
-    case "disconnected":
-      output.warning("the connection to the broker is lost; reconnecting");
-      return;
+      break;
     case "reconnected":
       output.message("the connection to the broker is back");
-      return;
-    case "etcd-lost":
-      output.warning(`${event.error.message}; reconnecting`);
-      return;
+      break;
     case "etcd-back":
       output.message("etcd answers again");
-      return;
+      break;
+    case "disconnected":
+      output.warning("the connection to the broker is lost; reconnecting");
+      break;
+    case "shard-recovered": {
+      const { shard, generation, fallbacks } = event;
+      const lost = describeFallbacks(fallbacks);
+      output.warning(`shard ${shard} was recovered under generation ${generation}: ${lost}`);
+      break;
+    }
+    default:
+      output.warning(describeProblem(event));
+  }
+}
+
+/** An event that brings an error. */
+type Problem = Extract<HostEvent, { readonly error: unknown }>;
+
+function describeProblem(event: Problem): string {
+  const { code, message } = event.error;
+  switch (event.type) {
+    case "shard-failed":
+      return `shard ${event.shard} has failed: ${code}: ${message}`;
+    case "snapshot-failed":
+      return `snapshot of shard ${event.shard}: ${code}: ${message}`;
+    case "mark-failed":
+      return `mark of shard ${event.shard}: ${code}: ${message}; a loss of later records would not be noticed`;
+    case "loss-reported":
+      return `shard ${event.shard} goes on, but may have lost records: ${message}`;
+    case "no-memory":
+      return `${code}: ${message}; another host takes it if it can`;
+    case "etcd-lost":
+      return `${message}; reconnecting`;
     case "error":
-      output.warning(`${event.error.code}: ${event.error.message}`);
+      return `${code}: ${message}`;
   }
 }

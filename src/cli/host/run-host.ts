@@ -2,10 +2,11 @@ import { resolve } from "node:path";
 import { checkBrokerVersion } from "../../broker/broker-version.ts";
 import { resolveSettings } from "../../client/wire/settings.ts";
 import { makeDirectories } from "../../model-files/atomic-write.ts";
+import { defined } from "../../protocol/defined.ts";
+import { mismatch } from "../../protocol/mismatch.ts";
 import { type ConnectionSettings, openConnection } from "../../transport/connection.ts";
 import type { CliContext } from "../context.ts";
 import { unlessAborted, untilAborted } from "../interrupts.ts";
-import { mismatch } from "../mismatch.ts";
 import { type AnswerFlags, toAnswerConnection } from "../options/answer-options.ts";
 import { type ConnectionFlags, toOverrides } from "../options/connection-options.ts";
 import { type HostFlags, toHostSettings } from "../options/host-options.ts";
@@ -45,9 +46,7 @@ export async function runHost(
     startHost({
       connection,
       ...toHostSettings({ ...flags, modelDir: modelDirectory }),
-      ...(answerConnection === undefined ? {} : { answerConnection }),
-      ...(wantedId === undefined ? {} : { id: wantedId }),
-      ...(replicas === undefined ? {} : { replicas }),
+      ...defined({ answerConnection, id: wantedId, replicas }),
       onEvent: (event) => tellHostEvent(event, output),
     }),
   );

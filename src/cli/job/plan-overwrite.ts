@@ -7,9 +7,9 @@ import {
 } from "../../model-files/index.ts";
 import type { ErrorCode, PserverError } from "../../protocol/errors.ts";
 import type { ParameterInfo } from "../../protocol/lifecycle-messages.ts";
+import { mismatch } from "../../protocol/mismatch.ts";
 import { quoteName } from "../../protocol/names.ts";
 import { elementCount, sameShape, type Tensor } from "../../protocol/tensor.ts";
-import { mismatch } from "../mismatch.ts";
 
 /** The parameters that each tensor of a file goes into, in the order of its rows, by the tensor's name. */
 export type OverwritePlan = ReadonlyMap<string, readonly ParameterInfo[]>;

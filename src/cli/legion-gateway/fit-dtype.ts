@@ -1,6 +1,6 @@
 import { allocateData, type Dtype, isDtype, type TensorData } from "../../protocol/dtypes.ts";
+import { mismatch } from "../../protocol/mismatch.ts";
 import { quoteName } from "../../protocol/names.ts";
-import { mismatch } from "../mismatch.ts";
 import type { WireArray } from "./frames.ts";
 
 /**

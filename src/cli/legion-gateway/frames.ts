@@ -1,8 +1,8 @@
+import { isRecord } from "../../model-files/json-record.ts";
 import { DTYPES, type Dtype, isDtype, type TensorData } from "../../protocol/dtypes.ts";
-import { PserverError } from "../../protocol/errors.ts";
 import { RANK_MAX } from "../../protocol/limits.ts";
+import { mismatch } from "../../protocol/mismatch.ts";
 import { quoteName } from "../../protocol/names.ts";
-import { mismatch } from "../mismatch.ts";
 
 // Legion's wire: every frame is an int32 kind, an int32 length in bytes, and these bytes. An array is a
 // JSON frame with its shape and dtype, then a numeric frame with its elements in C order.
@@ -78,16 +78,9 @@ export function parseJsonFrame(bytes: Uint8Array): Readonly<Record<string, unkno
   try {
     value = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
   } catch (cause) {
-    throw new PserverError(
-      "BAD_MESSAGE",
-      "frame: expected JSON in UTF-8; received other bytes",
-      {},
-      { cause },
-    );
+    throw mismatch("BAD_MESSAGE", "frame", "JSON in UTF-8", "other bytes", {}, { cause });
   }
-  if (typeof value === "object" && value !== null && !Array.isArray(value)) {
-    return Object.fromEntries(Object.entries(value));
-  }
+  if (isRecord(value)) return value;
   throw mismatch("BAD_MESSAGE", "frame", "a JSON object", "another value");
 }
 

@@ -1,13 +1,10 @@
 import type { Client } from "../../client/client.ts";
-import type { Dtype } from "../../protocol/dtypes.ts";
 import { PserverError } from "../../protocol/errors.ts";
+import type { ParameterInfo } from "../../protocol/lifecycle-messages.ts";
 import { quoteName } from "../../protocol/names.ts";
 
 /** Type and shape of a parameter, which the gateway needs to move its values. */
-export interface KnownParameter {
-  readonly dtype: Dtype;
-  readonly shape: readonly number[];
-}
+export type KnownParameter = Pick<ParameterInfo, "dtype" | "shape">;
 
 /** Cache of the parameters that have values. A parameter is never removed, so it is looked up once. */
 export class KnownParameters {

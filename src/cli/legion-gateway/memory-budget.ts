@@ -1,5 +1,5 @@
 import { PserverError } from "../../protocol/errors.ts";
-import { mismatch } from "../mismatch.ts";
+import { mismatch } from "../../protocol/mismatch.ts";
 
 interface Waiting {
   readonly bytes: number;

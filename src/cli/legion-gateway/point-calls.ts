@@ -1,9 +1,10 @@
 import type { Client } from "../../client/client.ts";
 import type { CallOptions } from "../../client/timing/deadline.ts";
-import { allocateData, type Dtype, type TensorData } from "../../protocol/dtypes.ts";
-import { mismatch } from "../mismatch.ts";
+import { allocateData, type Dtype } from "../../protocol/dtypes.ts";
+import { mismatch } from "../../protocol/mismatch.ts";
 import type { WireArray } from "./frames.ts";
 import { toProducts } from "./points.ts";
+import type { Mix } from "./requests.ts";
 
 /** Pulls that are under way at once. */
 const PULLS_MAX = 16;
@@ -29,7 +30,7 @@ export class PointCalls {
         const pulled = await this.#client.pullPart(name, lists, this.#call);
         product.places.forEach((place, i) => {
           for (const same of places.get(points[place]?.join() ?? "") ?? []) {
-            copyElement(pulled.data, i, data, same);
+            data[same] = pulled.data[i] ?? 0;
           }
         });
       }
@@ -47,7 +48,7 @@ export class PointCalls {
     name: string,
     points: readonly number[][],
     { dtype, data }: WireArray,
-    { alpha, beta }: { readonly alpha: number; readonly beta: number },
+    { alpha, beta }: Mix,
   ): Promise<void> {
     if (data.length !== points.length) {
       const expected = `one for each of ${points.length} points`;
@@ -56,7 +57,7 @@ export class PointCalls {
     for (const { lists, places } of toProducts(points)) {
       const values = allocateData(dtype, places.length);
       places.forEach((place, i) => {
-        copyElement(data, place, values, i);
+        values[i] = data[place] ?? 0;
       });
       const tensor = { dtype, shape: lists.map((list) => list.length), data: values };
       await this.#client.pushAsPart(name, tensor, lists, alpha, beta, this.#call);
@@ -74,8 +75,4 @@ function samePoints(points: readonly number[][]): ReadonlyMap<string, number[]> 
     else same.push(place);
   });
   return places;
-}
-
-function copyElement(from: TensorData, at: number, to: TensorData, place: number): void {
-  to[place] = from[at] ?? 0;
 }

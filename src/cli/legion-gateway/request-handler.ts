@@ -8,7 +8,7 @@ import type { KnownParameter, KnownParameters } from "./known-parameters.ts";
 import type { MemoryBudget } from "./memory-budget.ts";
 import { PointCalls } from "./point-calls.ts";
 import { POINT_BYTES, parsePoints } from "./points.ts";
-import { type LegionRequest, QUERY } from "./requests.ts";
+import { type LegionRequest, type Mix, type Named, type Part, QUERY } from "./requests.ts";
 import { savePath } from "./save-path.ts";
 import { type LegionWire, replyBytes } from "./wire.ts";
 
@@ -68,10 +68,7 @@ export class RequestHandler {
     );
   }
 
-  async #pullPart(
-    { name, axes }: Named & { readonly axes: readonly number[][] },
-    wire: LegionWire,
-  ): Promise<void> {
+  async #pullPart({ name, axes }: Part, wire: LegionWire): Promise<void> {
     const { client } = this.#options;
     const { dtype } = await this.#options.parameters.require(name);
     const bytes = replyBytes("pull_part", { dtype, shape: axes.map((list) => list.length) });
@@ -87,10 +84,7 @@ export class RequestHandler {
     );
   }
 
-  async #pushPart(
-    { name, axes, alpha, beta }: Named & Mix & { readonly axes: readonly number[][] },
-    wire: LegionWire,
-  ): Promise<void> {
+  async #pushPart({ name, axes, alpha, beta }: Part & Mix, wire: LegionWire): Promise<void> {
     const { client } = this.#options;
     await this.#withArray(wire, name, async (array) =>
       client.pushAsPart(name, array, axes, alpha, beta, this.#call),
@@ -182,15 +176,6 @@ export class RequestHandler {
     const { timeoutMs, signal } = this.#options;
     return { timeoutMs, signal };
   }
-}
-
-interface Named {
-  readonly name: string;
-}
-
-interface Mix {
-  readonly alpha: number;
-  readonly beta: number;
 }
 
 function bytesOfPoints({ bytes, shape: [points = 0] }: ArrayHeader): number {

@@ -1,6 +1,6 @@
 import type { PserverError } from "../../protocol/errors.ts";
+import { mismatch } from "../../protocol/mismatch.ts";
 import { quoteName } from "../../protocol/names.ts";
-import { mismatch } from "../mismatch.ts";
 
 /** Numbers of Legion's queries and of the only answer that has one. */
 export const QUERY = {
@@ -15,22 +15,28 @@ export const QUERY = {
   answerPullFull: 30,
 } as const;
 
+/** A query about one parameter. */
+export interface Named {
+  readonly name: string;
+}
+
+/** A query about a part of a parameter: the indices of each dimension. */
+export interface Part extends Named {
+  readonly axes: readonly number[][];
+}
+
 /** value = alpha · value + beta · array. */
-interface Mix {
+export interface Mix {
   readonly alpha: number;
   readonly beta: number;
 }
 
 /** A query, checked; the arrays that belong to it follow in frames of their own. */
 export type LegionRequest =
-  | { readonly query: "pullFull" | "pullFromIndices" | "createIfAbsent"; readonly name: string }
-  | { readonly query: "pullPart"; readonly name: string; readonly axes: readonly number[][] }
-  | ({ readonly query: "pushFull" | "pushFromIndices"; readonly name: string } & Mix)
-  | ({
-      readonly query: "pushPart";
-      readonly name: string;
-      readonly axes: readonly number[][];
-    } & Mix)
+  | ({ readonly query: "pullFull" | "pullFromIndices" | "createIfAbsent" } & Named)
+  | ({ readonly query: "pullPart" } & Part)
+  | ({ readonly query: "pushFull" | "pushFromIndices" } & Named & Mix)
+  | ({ readonly query: "pushPart" } & Part & Mix)
   | { readonly query: "save"; readonly path: string };
 
 /**

@@ -35,30 +35,19 @@ export function legionCommand(act: (script: string, flags: LegionFlags) => Promi
   const command = new Command("legion")
     .description("start the instances of a script with a parameter server, as Legion did")
     .argument("<script>", "what each instance runs; a .py file by python3")
-    .addOption(
-      new Option("--instances <n>", "how many; 1 with --debug if not given").argParser(instances),
-    )
-    .addOption(
-      new Option("--walltime <time>", "time for the job, HH:MM:SS")
-        .argParser(checkedWallTime)
-        .default("12:00:00"),
-    )
+    .option("--instances <n>", "how many; 1 with --debug if not given", instances)
+    .option("--walltime <time>", "time for the job, HH:MM:SS", checkedWallTime, "12:00:00")
     .option("--debug", "run the instances on this machine")
     .option("--debug_pycharm", "with --debug; has no effect any more")
     .option("--debug_devices <names>", "with --debug, a device for each instance: gpu0,gpu1")
     .option("--allocation <name>", "the account to charge")
     .option("--job_name <name>", "name of the job", "[Unspecified]")
     .option("--user_script_args <words>", "arguments of the script, as a shell reads them", "")
-    .addOption(
-      new Option("--log_level <n>", "has no effect any more").argParser(
-        wholeNumber(0, LOG_LEVEL_MAX),
-      ),
-    )
-    .addOption(
-      new Option(
-        "--max_simultaneous_instances <n>",
-        "most instances that run at the same time (default: all)",
-      ).argParser(instances),
+    .option("--log_level <n>", "has no effect any more", wholeNumber(0, LOG_LEVEL_MAX))
+    .option(
+      "--max_simultaneous_instances <n>",
+      "most instances that run at the same time (default: all)",
+      instances,
     )
     .option("--want_helios_k80", "only machines with the feature k80")
     .addOption(
@@ -67,18 +56,17 @@ export function legionCommand(act: (script: string, flags: LegionFlags) => Promi
         "what starts the instances (default: slurm or pbs where it is, else local)",
       ).choices(LAUNCHERS),
     )
-    .addOption(
-      new Option(
-        "--gpus <n>",
-        "GPUs for each instance in a batch system, 0 for none (default: 1)",
-      ).argParser(wholeNumber(0, COUNT_MAX)),
+    .option(
+      "--gpus <n>",
+      "GPUs for each instance in a batch system, 0 for none (default: 1)",
+      wholeNumber(0, COUNT_MAX),
     )
     .option("--advertise <address>", "address of this machine for the others")
     .option("--save <file>", "save the model at the end")
-    .addOption(
-      new Option("--restarts <n>", "how often an instance that fails is started again").argParser(
-        wholeNumber(0, COUNT_MAX),
-      ),
+    .option(
+      "--restarts <n>",
+      "how often an instance that fails is started again",
+      wholeNumber(0, COUNT_MAX),
     )
     .helpOption("-h, --help", "print this help")
     .action(act);

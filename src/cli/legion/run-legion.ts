@@ -1,8 +1,8 @@
 import { resolve } from "node:path";
 import { CommanderError } from "commander";
+import { mismatch } from "../../protocol/mismatch.ts";
 import type { CliProcess } from "../context.ts";
 import { EXIT } from "../exit-codes.ts";
-import { mismatch } from "../mismatch.ts";
 import { makePaint, wantsColor } from "../output/colors.ts";
 import { messageWidth } from "../output/output.ts";
 import { reportError } from "../output/report-error.ts";
@@ -67,12 +67,8 @@ export function toRunArguments(
   const instances = flags.instances ?? 1;
   const deviceCount = devices?.split(/[,;]/).length ?? instances;
   if (deviceCount !== instances) {
-    throw mismatch(
-      "BAD_VALUE",
-      "--debug_devices",
-      `one for each of ${instances}`,
-      String(deviceCount),
-    );
+    const expected = `one for each of ${instances}`;
+    throw mismatch("BAD_VALUE", "--debug_devices", expected, String(deviceCount));
   }
   const launcher = flags.launcher ?? (debug ? "local" : launcherHere(path));
   const isBatch = launcher === "slurm" || launcher === "pbs";
@@ -149,10 +145,6 @@ async function checkScriptArguments(
   const { code, stderr } = await runProgram(question, options);
   if (code === 0) return;
   const expected = "words as a shell reads them";
-  throw mismatch(
-    "BAD_VALUE",
-    "--user_script_args",
-    expected,
-    `${JSON.stringify(scriptArguments)}: ${stderr.trim()}`,
-  );
+  const received = `${JSON.stringify(scriptArguments)}: ${stderr.trim()}`;
+  throw mismatch("BAD_VALUE", "--user_script_args", expected, received);
 }

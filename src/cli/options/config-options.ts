@@ -10,9 +10,9 @@ import {
 import { parseConfigText } from "../../protocol/config/text.ts";
 import { defined } from "../../protocol/defined.ts";
 import { PserverError } from "../../protocol/errors.ts";
+import { mismatch } from "../../protocol/mismatch.ts";
 import { quoteName } from "../../protocol/names.ts";
 import { fileError } from "../../system/file-errors.ts";
-import { mismatch } from "../mismatch.ts";
 
 /** A configuration on the command line, for one parameter or, without a name, for all. */
 export interface GivenConfig {
@@ -37,17 +37,12 @@ export function addConfigOptions(command: Command): Command {
     .addOption(
       new Option("--optimizer <name>", "the rule that gradients go through").choices(OPTIMIZERS),
     )
-    .addOption(
-      new Option("--learning-rate <rate>", "for gradients that come without one").argParser(
-        parseRate,
-      ),
-    )
+    .option("--learning-rate <rate>", "for gradients that come without one", parseRate)
     .option("--allow-non-finite", "let values and updates hold NaN and infinities")
-    .addOption(
-      new Option(
-        "--config <[name=]config>",
-        "JSON, or @FILE with JSON or YAML, for all parameters or the one named; may be repeated",
-      ).argParser(collectConfig),
+    .option(
+      "--config <[name=]config>",
+      "JSON, or @FILE with JSON or YAML, for all parameters or the one named; may be repeated",
+      collectConfig,
     );
 }
 

@@ -82,9 +82,9 @@ export function addTimeoutOption(command: Command, timeoutMs: number): Command {
 
 /** Adds `--trainer`, the id that the broker's permissions may be bound to. */
 export function addTrainerOption(command: Command): Command {
-  return command.addOption(
-    new Option("--trainer <id>", "the id to appear under (default: cli-HOST-PID)").argParser(
-      parseId,
-    ),
+  return command.option(
+    "--trainer <id>",
+    "the id to appear under (default: cli-HOST-PID)",
+    parseId,
   );
 }

@@ -1,7 +1,7 @@
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
 import type { EtcdSettings } from "../../actors/etcd/etcd-keys.ts";
 import { defined } from "../../protocol/defined.ts";
-import { mismatch } from "../mismatch.ts";
+import { mismatch } from "../../protocol/mismatch.ts";
 import { parseAdvertised, parseEndpoints, parsePrefix } from "./parse-values.ts";
 
 /** Flags of a host that keeps its leases in etcd; each is undefined unless given. */
@@ -13,38 +13,26 @@ export interface EtcdFlags {
 
 /** Adds the flags for the address of etcd and what is published there. */
 export function addEtcdOptions(command: Command): Command {
-  return addEtcdPlaceOptions(command).addOption(
-    new Option(
-      "--advertise <urls>",
-      "addresses of the broker for trainers, published in etcd (default: those of this host)",
-    ).argParser(parseAdvertised),
+  return addEtcdPlaceOptions(command).option(
+    "--advertise <urls>",
+    "addresses of the broker for trainers, published in etcd (default: those of this host)",
+    parseAdvertised,
   );
 }
 
 /** Adds the flags for the address of etcd. */
 export function addEtcdPlaceOptions(command: Command): Command {
   return command
-    .addOption(
-      new Option(
-        "--etcd <urls>",
-        "keep the leases of the job in this etcd, http://host:2379,…, and publish its hosts there",
-      ).argParser(parseEndpoints),
+    .option(
+      "--etcd <urls>",
+      "keep the leases of the job in this etcd, http://host:2379,…, and publish its hosts there",
+      parseEndpoints,
     )
-    .addOption(
-      new Option(
-        "--etcd-prefix <prefix>",
-        "prefix of all keys in etcd, a different one for each job (default: none)",
-      ).argParser(parsePrefix),
+    .option(
+      "--etcd-prefix <prefix>",
+      "prefix of all keys in etcd, a different one for each job (default: none)",
+      parsePrefix,
     );
-}
-
-/** The flags as arguments for a child process. */
-export function etcdEntries(flags: EtcdFlags): Record<string, string | undefined> {
-  return {
-    "--etcd": flags.etcd?.join(","),
-    "--etcd-prefix": flags.etcdPrefix,
-    "--advertise": flags.advertise?.join(","),
-  };
 }
 
 /** The flags as a host's setting; undefined without `--etcd`. @throws BAD_VALUE for the other flags without it. */

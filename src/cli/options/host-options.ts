@@ -1,21 +1,13 @@
-import { type Command, Option } from "commander";
-import type { EtcdSettings } from "../../actors/etcd/etcd-keys.ts";
-import type { Synchronization } from "../../protocol/config/index.ts";
+import { Command, Option } from "commander";
+import type { HostOptions } from "../../actors/host/host.ts";
 import { defined } from "../../protocol/defined.ts";
 import { SHARDS_DEFAULT, SHARDS_MAX } from "../../protocol/limits.ts";
-import { addEtcdOptions, type EtcdFlags, etcdEntries, toEtcdSetting } from "./etcd-options.ts";
+import { addEtcdOptions, type EtcdFlags, toEtcdSetting } from "./etcd-options.ts";
 import { parseSize, sizeOfAtLeast, wholeNumber } from "./parse-values.ts";
-import {
-  addQuotaOptions,
-  type QuotaFlags,
-  type QuotaSettings,
-  quotaEntries,
-  toQuotaSettings,
-} from "./quota-options.ts";
+import { addQuotaOptions, type QuotaFlags } from "./quota-options.ts";
 import {
   addSynchronizationOptions,
   type SynchronizationFlags,
-  synchronizationEntries,
   toSynchronizationSetting,
 } from "./synchronization-options.ts";
 
@@ -44,17 +36,15 @@ export function addHostOptions(command: Command, modelDirectory: string): Comman
 /** As {@link addHostOptions}, for hosts that keep their leases in the broker. */
 export function addJobHostOptions(command: Command, modelDirectory: string): Command {
   return addSynchronizationOptions(addQuotaOptions(command))
-    .addOption(
-      new Option(
-        "--workers <n>",
-        "worker threads of a host (default: the number of processors less one)",
-      ).argParser(wholeNumber(1, WORKERS_MAX)),
+    .option(
+      "--workers <n>",
+      "worker threads of a host (default: the number of processors less one)",
+      wholeNumber(1, WORKERS_MAX),
     )
-    .addOption(
-      new Option(
-        "--shards <n>",
-        `number of shards of a new job, which cannot be changed later (default: ${SHARDS_DEFAULT})`,
-      ).argParser(wholeNumber(1, SHARDS_MAX)),
+    .option(
+      "--shards <n>",
+      `number of shards of a new job, which cannot be changed later (default: ${SHARDS_DEFAULT})`,
+      wholeNumber(1, SHARDS_MAX),
     )
     .addOption(
       new Option(
@@ -62,23 +52,20 @@ export function addJobHostOptions(command: Command, modelDirectory: string): Com
         "where a new job keeps its journals; those in memory are lost with the broker (default: file)",
       ).choices(["file", "memory"]),
     )
-    .addOption(
-      new Option(
-        "--journal-limit <size>",
-        "size limit of each journal of a new job (default: 2GiB, 256MiB in memory; less if the broker has less storage)",
-      ).argParser(sizeOfAtLeast(JOURNAL_LIMIT_MIN_MIB)),
+    .option(
+      "--journal-limit <size>",
+      "size limit of each journal of a new job (default: 2GiB, 256MiB in memory; less if the broker has less storage)",
+      sizeOfAtLeast(JOURNAL_LIMIT_MIN_MIB),
     )
-    .addOption(
-      new Option(
-        "--retain <size>",
-        "history kept in the journal of each shard (default: 1GiB, 64MiB in memory)",
-      ).argParser(parseSize),
+    .option(
+      "--retain <size>",
+      "history kept in the journal of each shard (default: 1GiB, 64MiB in memory)",
+      parseSize,
     )
-    .addOption(
-      new Option(
-        "--memory-limit <size>",
-        "most memory for values in a host (default: what the system has free)",
-      ).argParser(parseSize),
+    .option(
+      "--memory-limit <size>",
+      "most memory for values in a host (default: what the system has free)",
+      parseSize,
     )
     .option("--model-dir <dir>", `where models are saved (default: ${modelDirectory})`)
     .option("--across-accounts", "also answer trainers in other accounts of the broker");
@@ -86,41 +73,17 @@ export function addJobHostOptions(command: Command, modelDirectory: string): Com
 
 /** The flags as arguments for a child process. */
 export function hostArguments(flags: HostFlags): string[] {
-  const entries = {
-    "--workers": flags.workers,
-    "--shards": flags.shards,
-    "--journal": flags.journal,
-    "--journal-limit": flags.journalLimit,
-    "--retain": flags.retain,
-    "--memory-limit": flags.memoryLimit,
-    "--model-dir": flags.modelDir,
-    ...quotaEntries(flags),
-    ...synchronizationEntries(flags),
-    ...etcdEntries(flags),
-  };
-  const given = Object.entries(entries).flatMap(([flag, value]) =>
-    value === undefined ? [] : [flag, String(value)],
-  );
-  return flags.acrossAccounts === true ? [...given, "--across-accounts"] : given;
-}
-
-/** The flags under the names of the host's settings. */
-export interface HostSettings extends QuotaSettings {
-  readonly job: string;
-  readonly workers?: number;
-  readonly shards?: number;
-  readonly journal?: "file" | "memory";
-  readonly journalBytesMax?: number;
-  readonly retainBytes?: number;
-  readonly memoryLimitBytes?: number;
-  readonly modelDirectory?: string;
-  readonly acrossAccounts?: boolean;
-  readonly synchronization?: Synchronization;
-  readonly etcd?: EtcdSettings;
+  return addHostOptions(new Command(), "").options.flatMap((option) => {
+    const value = flags[option.attributeName() as keyof HostFlags];
+    if (value === undefined) return [];
+    return value === true ? [option.flags] : [option.long ?? "", String(value)];
+  });
 }
 
 /** The flags as settings. The host chooses those that are not given. */
-export function toHostSettings(flags: HostFlags & { readonly job: string }): HostSettings {
+export function toHostSettings(
+  flags: HostFlags & { readonly job: string },
+): Omit<HostOptions, "connection"> {
   return {
     job: flags.job,
     ...defined({
@@ -134,7 +97,10 @@ export function toHostSettings(flags: HostFlags & { readonly job: string }): Hos
       acrossAccounts: flags.acrossAccounts,
       synchronization: toSynchronizationSetting(flags),
       etcd: toEtcdSetting(flags),
+      parametersMax: flags.quotaParameters,
+      heldBytesMax: flags.quotaBytes,
+      trainerParametersMax: flags.trainerQuotaParameters,
+      trainerHeldBytesMax: flags.trainerQuotaBytes,
     }),
-    ...toQuotaSettings(flags),
   };
 }

@@ -1,5 +1,4 @@
-import { type Command, Option } from "commander";
-import { defined } from "../../protocol/defined.ts";
+import type { Command } from "commander";
 import { DECLARED_MAX } from "../../protocol/limits.ts";
 import { parseSize, wholeNumber } from "./parse-values.ts";
 
@@ -11,59 +10,27 @@ export interface QuotaFlags {
   readonly trainerQuotaBytes?: number;
 }
 
-/** The quotas under the names of the host's settings. */
-export interface QuotaSettings {
-  readonly parametersMax?: number;
-  readonly heldBytesMax?: number;
-  readonly trainerParametersMax?: number;
-  readonly trainerHeldBytesMax?: number;
-}
-
 /** Adds the flags of the quotas. */
 export function addQuotaOptions(command: Command): Command {
   return command
-    .addOption(
-      new Option(
-        "--quota-parameters <n>",
-        `most parameters that may be declared in a new job (default: ${DECLARED_MAX})`,
-      ).argParser(wholeNumber(1, DECLARED_MAX)),
+    .option(
+      "--quota-parameters <n>",
+      `most parameters that may be declared in a new job (default: ${DECLARED_MAX})`,
+      wholeNumber(1, DECLARED_MAX),
     )
-    .addOption(
-      new Option(
-        "--quota-bytes <size>",
-        "most values and optimizer state that may be declared in a new job (default: 1TiB)",
-      ).argParser(parseSize),
+    .option(
+      "--quota-bytes <size>",
+      "most values and optimizer state that may be declared in a new job (default: 1TiB)",
+      parseSize,
     )
-    .addOption(
-      new Option(
-        "--trainer-quota-parameters <n>",
-        "the same for each trainer (default: as for the job)",
-      ).argParser(wholeNumber(1, DECLARED_MAX)),
+    .option(
+      "--trainer-quota-parameters <n>",
+      "the same for each trainer (default: as for the job)",
+      wholeNumber(1, DECLARED_MAX),
     )
-    .addOption(
-      new Option(
-        "--trainer-quota-bytes <size>",
-        "the same for each trainer (default: as for the job)",
-      ).argParser(parseSize),
+    .option(
+      "--trainer-quota-bytes <size>",
+      "the same for each trainer (default: as for the job)",
+      parseSize,
     );
-}
-
-/** The flags as arguments for a child process. */
-export function quotaEntries(flags: QuotaFlags): Record<string, number | undefined> {
-  return {
-    "--quota-parameters": flags.quotaParameters,
-    "--quota-bytes": flags.quotaBytes,
-    "--trainer-quota-parameters": flags.trainerQuotaParameters,
-    "--trainer-quota-bytes": flags.trainerQuotaBytes,
-  };
-}
-
-/** The flags as settings. The host chooses those that are not given. */
-export function toQuotaSettings(flags: QuotaFlags): QuotaSettings {
-  return defined({
-    parametersMax: flags.quotaParameters,
-    heldBytesMax: flags.quotaBytes,
-    trainerParametersMax: flags.trainerQuotaParameters,
-    trainerHeldBytesMax: flags.trainerQuotaBytes,
-  });
 }

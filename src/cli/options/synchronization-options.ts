@@ -34,17 +34,15 @@ export function addSynchronizationOptions(command: Command): Command {
           "applied together; ssp: the fastest waits for the slowest (default: async)",
       ).choices(Object.keys(OTHERS)),
     )
-    .addOption(
-      new Option(
-        "--trainers <n>",
-        "for sync and ssp: trainers that must have entered before a step ends",
-      ).argParser(wholeNumber(1, MEMBERS_MAX)),
+    .option(
+      "--trainers <n>",
+      "for sync and ssp: trainers that must have entered before a step ends",
+      wholeNumber(1, MEMBERS_MAX),
     )
-    .addOption(
-      new Option(
-        "--backups <n>",
-        "for sync: additional trainers; a step does not wait for so many of the slowest (default: 0)",
-      ).argParser(wholeNumber(0, MEMBERS_MAX)),
+    .option(
+      "--backups <n>",
+      "for sync: additional trainers; a step does not wait for so many of the slowest (default: 0)",
+      wholeNumber(0, MEMBERS_MAX),
     )
     .addOption(
       new Option(
@@ -52,11 +50,10 @@ export function addSynchronizationOptions(command: Command): Command {
         "for sync: whether a step applies the mean or the sum of its gradients (default: mean)",
       ).choices(["mean", "sum"]),
     )
-    .addOption(
-      new Option(
-        "--staleness <n>",
-        "for ssp: steps that a trainer may be ahead of the slowest",
-      ).argParser(wholeNumber(0, STALENESS_MAX)),
+    .option(
+      "--staleness <n>",
+      "for ssp: steps that a trainer may be ahead of the slowest",
+      wholeNumber(0, STALENESS_MAX),
     )
     .hook("preAction", (_program, action) => {
       try {
@@ -88,20 +85,6 @@ export function toSynchronizationSetting(flags: SynchronizationFlags): Synchroni
     throw wrong(`--sync ${mode}: expected ${expected}; received ${list(foreign)}`);
   }
   return toSynchronization(defined({ mode, trainers, backups, reduce, staleness }));
-}
-
-/** The flags as arguments for a child process. */
-export function synchronizationEntries(
-  flags: SynchronizationFlags,
-): Record<string, string | number | undefined> {
-  const { sync, trainers, backups, reduce, staleness } = flags;
-  return {
-    "--sync": sync,
-    "--trainers": trainers,
-    "--backups": backups,
-    "--reduce": reduce,
-    "--staleness": staleness,
-  };
 }
 
 function list(flags: readonly string[]): string {

@@ -51,6 +51,11 @@ export function nameShards(shards: readonly number[]): string {
   return `${shards.length === 1 ? "shard" : "shards"} ${formatRanges(shards)}`;
 }
 
+/** Such as `record 3` or `records 3 to 7`. */
+export function nameRecords({ from, to }: { from: number; to: number }): string {
+  return from === to ? `record ${from}` : `records ${from} to ${to}`;
+}
+
 /** One decimal below 100, none above or where it is zero. */
 function shortNumber(amount: number): string {
   return amount < 99.95 ? amount.toFixed(1).replace(/\.0$/, "") : amount.toFixed(0);

@@ -1,12 +1,11 @@
 import type { Fallback } from "../../protocol/fallback.ts";
+import { nameRecords } from "./amounts.ts";
 
 /** What a shard lost, for people, as `records 11 to 20 of generation 1 are lost`. */
 export function describeFallbacks(fallbacks: readonly Fallback[]): string {
   const losses = fallbacks.filter(({ from, to }) => to >= from);
-  const lost = losses.map(({ generation, from, to }) =>
-    from === to
-      ? `record ${from} of generation ${generation} is lost`
-      : `records ${from} to ${to} of generation ${generation} are lost`,
-  );
+  const lost = losses.map(({ generation, from, to }) => {
+    return `${nameRecords({ from, to })} of generation ${generation} ${from === to ? "is" : "are"} lost`;
+  });
   return lost.length === 0 ? "no record is known to be lost" : lost.join("; ");
 }

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import type { Writable } from "node:stream";
 import { visible } from "../../protocol/visible.ts";
-import { makePaint, type Paint, wantsAnimation, wantsColor } from "./colors.ts";
+import { type Look, makePaint, type Paint, wantsAnimation, wantsColor } from "./colors.ts";
 import { Progress } from "./progress.ts";
 import { visibleColored, visibleJson, visibleLines } from "./visible.ts";
 import { wrapMessage } from "./wrap.ts";
@@ -17,11 +17,9 @@ export interface OutputFlags {
 }
 
 /** How an {@link Output} prints. */
-interface OutputSettings {
+interface OutputSettings extends Look {
   readonly json: boolean;
   readonly isColored: boolean;
-  readonly paint: Paint;
-  readonly width: number;
   readonly paintMessage: Paint;
   readonly messageWidth: number;
   readonly animated: boolean;
@@ -39,8 +37,6 @@ export class Output {
   readonly paint: Paint;
   /** Columns for lines of data; infinite if not known. */
   readonly width: number;
-  /** Styles text for the message stream. */
-  readonly paintMessage: Paint;
   readonly #data: OutputStream;
   readonly #messages: OutputStream;
   readonly #settings: OutputSettings;
@@ -52,7 +48,6 @@ export class Output {
     this.json = settings.json;
     this.paint = settings.paint;
     this.width = settings.width;
-    this.paintMessage = settings.paintMessage;
   }
 
   /** With `clock` messages and warnings begin with the time, in ISO form: they are a log. */
@@ -101,7 +96,8 @@ export class Output {
 
   /** Prints a warning for people, with `--json` as an object on the message stream. */
   warning(text: string): void {
-    if (!this.json) this.#tell(`${this.paintMessage("warn", "warning:")} ${visibleLines(text)}`);
+    const head = this.#settings.paintMessage("warn", "warning:");
+    if (!this.json) this.#tell(`${head} ${visibleLines(text)}`);
     else this.#messages.write(`${visibleJson({ time: this.#time(), warning: text })}\n`);
   }
 

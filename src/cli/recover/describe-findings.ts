@@ -6,7 +6,7 @@ import type {
   ShardFindings,
 } from "../../actors/recovery/findings.ts";
 import { visible } from "../../protocol/visible.ts";
-import { formatBytes, formatCount } from "../output/amounts.ts";
+import { formatBytes, formatCount, nameRecords } from "../output/amounts.ts";
 import type { Look, Style } from "../output/colors.ts";
 import { textWidth } from "../output/text-width.ts";
 import { hangingLines, titledLines, titleHead } from "../output/wrap.ts";
@@ -59,7 +59,6 @@ export function describeChoice(choice: RecoveryChoice): string {
 
 function describeLost({ from, to, records, trainers, hostRecords, unknown }: Lost): string {
   if (records === 0) return "no record is known to be lost";
-  const range = from === to ? `record ${from}` : `records ${from} to ${to}`;
   const named = trainers
     .slice(0, LISTED_MAX)
     .map(({ trainer, records: own }) => `${own} of ${visible(trainer)}`);
@@ -73,7 +72,7 @@ function describeLost({ from, to, records, trainers, hostRecords, unknown }: Los
       ? [`${unknown} whose ${unknown === 1 ? "sender is" : "senders are"} unknown`]
       : []),
   ];
-  return `gives up ${range}, ${formatCount(records, "record")}: ${whose.join(", ")}`;
+  return `gives up ${nameRecords({ from, to })}, ${formatCount(records, "record")}: ${whose.join(", ")}`;
 }
 
 function describeJournal(journal: FoundJournal | undefined): string {
@@ -86,9 +85,8 @@ function describeJournal(journal: FoundJournal | undefined): string {
 
 function gapLines(journal: FoundJournal | undefined): string[] {
   const gaps = journal?.gaps ?? [];
-  const lines = gaps.slice(0, LISTED_MAX).map(({ from, to, kind }) => {
-    const range = from === to ? `record ${from}` : `records ${from} to ${to}`;
-    return kind === "empty" ? `${range}: not in the stream` : `${range}: cannot be read`;
+  const lines = gaps.slice(0, LISTED_MAX).map((gap) => {
+    return `${nameRecords(gap)}: ${gap.kind === "empty" ? "not in the stream" : "cannot be read"}`;
   });
   const more = gaps.length - LISTED_MAX;
   return more > 0 ? [...lines, `and ${formatCount(more, "further gap")}`] : lines;

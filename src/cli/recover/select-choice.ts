@@ -1,6 +1,6 @@
 import type { RecoveryChoice, ShardFindings } from "../../actors/recovery/findings.ts";
 import { PserverError } from "../../protocol/errors.ts";
-import { mismatch } from "../mismatch.ts";
+import { mismatch } from "../../protocol/mismatch.ts";
 
 /** The state that the command line asks for. */
 export interface WantedState {

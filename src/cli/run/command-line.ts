@@ -1,8 +1,8 @@
 import { accessSync, constants, statSync } from "node:fs";
 import { basename, delimiter, join, resolve } from "node:path";
 import type { PserverError } from "../../protocol/errors.ts";
+import { mismatch } from "../../protocol/mismatch.ts";
 import { quoteName } from "../../protocol/names.ts";
-import { mismatch } from "../mismatch.ts";
 import type { RunFlags } from "./run-flags.ts";
 
 /** What a trainer runs. */

@@ -1,20 +1,22 @@
 import { randomBytes } from "node:crypto";
-import { mkdir, readdir, rm, rmdir } from "node:fs/promises";
+import { mkdir, rm } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import type { SavedModel } from "../../client/calls/saved-model.ts";
 import { connect } from "../../client/wire/connect.ts";
 import type { ConnectionOverrides } from "../../client/wire/settings.ts";
+import { removeEmptyDirectories } from "../../model-files/atomic-write.ts";
+import { defined } from "../../protocol/defined.ts";
 import type { PserverError } from "../../protocol/errors.ts";
-import { errnoCode, io } from "../../system/file-errors.ts";
+import { mismatch } from "../../protocol/mismatch.ts";
+import { io } from "../../system/file-errors.ts";
 import type { CliContext } from "../context.ts";
 import { withAdmin } from "../job/open-job.ts";
-import { mismatch } from "../mismatch.ts";
 import { toOverrides } from "../options/connection-options.ts";
 import { hostArguments } from "../options/host-options.ts";
 import type { Output } from "../output/output.ts";
 import { startLocalServer } from "../up/local-server.ts";
 import { reachableAddress } from "./reachable-address.ts";
-import type { RunFlags } from "./run-flags.ts";
+import { flagOf, type RunFlags } from "./run-flags.ts";
 import { accessOf, type ServerAccess } from "./server-access.ts";
 import { trainerId } from "./trainer-variables.ts";
 
@@ -36,6 +38,9 @@ const SAVE_TIMEOUT_MS = 600_000;
 const CONNECT_TIMEOUT_MS = 30_000;
 const TOKEN_BYTES = 32;
 
+/** Flags of a new server besides those of its hosts. */
+const SERVER_FLAGS = ["hosts", "port", "durable", "advertise"] as const;
+
 /** Whether the run uses a server that already runs. */
 export function usesRunningServer(
   flags: RunFlags,
@@ -47,14 +52,9 @@ export function usesRunningServer(
 /** @throws BAD_VALUE for flags of a new server if the run uses one that already runs. */
 export function checkServerFlags(flags: RunFlags, environment: CliContext["environment"]): void {
   if (!usesRunningServer(flags, environment)) return;
-  const { hosts, port, durable, advertise, ...rest } = flags;
-  const own = Object.entries({
-    "--hosts": hosts,
-    "--port": port,
-    "--durable": durable,
-    "--advertise": advertise,
-  });
-  const given = own.find(([, value]) => value !== undefined)?.[0] ?? hostArguments(rest)[0];
+  const { advertise: _advertised, ...rest } = flags;
+  const own = SERVER_FLAGS.find((name) => flags[name] !== undefined);
+  const given = own === undefined ? hostArguments(rest)[0] : flagOf(own);
   if (given === undefined) return;
   const source = flags.url === undefined && flags.context === undefined ? "PSERVER_URL" : "--url";
   const expected = `no ${source} with it`;
@@ -84,11 +84,10 @@ async function joinServer(
   const access = accessOf(flags, context.environment);
   const asker = { ...flags, trainer: trainerId(flags, 0), timeout: HOST_TIMEOUT_MS };
   await withAdmin(context, asker, (admin) => admin.status());
-  const never = new Promise<PserverError>(() => {});
   return {
     access,
     directory,
-    failed: never,
+    failed: new Promise(() => {}),
     save: (path) => saveModel(flags, toOverrides(flags), path),
     stop: async () => {},
   };
@@ -101,9 +100,8 @@ async function startServer(
   directory: string,
 ): Promise<JobServer> {
   const address = flags.launcher === "local" ? undefined : await reachableAddress(flags.advertise);
-  const token = address === undefined ? undefined : randomBytes(TOKEN_BYTES).toString("base64url");
-  const listening =
-    address === undefined || token === undefined ? undefined : { address: address.listen, token };
+  const token = address && randomBytes(TOKEN_BYTES).toString("base64url");
+  const listening = address && token ? { address: address.listen, token } : undefined;
   await io("make the directory of the run", directory, mkdir(directory, { recursive: true }));
   const modelDir = modelDirectory(flags);
   const { advertise: _advertised, ...serverFlags } = flags;
@@ -115,7 +113,7 @@ async function startServer(
       port: flags.port ?? 0,
       hosts: flags.hosts ?? 1,
       store: directory,
-      ...(modelDir === undefined ? {} : { modelDir }),
+      ...defined({ modelDir }),
     },
     listening,
   ).catch(async (error: unknown) => {
@@ -174,15 +172,7 @@ async function saveModel(
 /** Removes the broker's data, and the directories if they are empty then: models and messages stay. */
 async function removeData(directory: string): Promise<void> {
   await io("remove", directory, rm(join(directory, "store"), { recursive: true, force: true }));
-  for (const each of [join(directory, "models"), directory]) await removeEmpty(each);
-}
-
-async function removeEmpty(directory: string): Promise<void> {
-  try {
-    if ((await readdir(directory)).length === 0) await rmdir(directory);
-  } catch (error) {
-    if (errnoCode(error) !== "ENOENT") throw error;
-  }
+  await removeEmptyDirectories(join(directory, "models"), directory);
 }
 
 function runName(): string {

@@ -5,6 +5,7 @@ import { withoutConnection } from "../up/local-server.ts";
 import type { TrainerCommand } from "./command-line.ts";
 import type { JobServer } from "./job-server.ts";
 import type { RunFlags } from "./run-flags.ts";
+import type { RunningTrainers } from "./running-trainers.ts";
 import { TrainerOutput } from "./trainer-output.ts";
 import { sharedVariables } from "./trainer-variables.ts";
 
@@ -15,6 +16,18 @@ export interface Launch {
   readonly flags: RunFlags;
   readonly command: TrainerCommand;
   readonly server: JobServer;
+}
+
+/** A way to start trainers. */
+export interface Launcher {
+  /** Whether the command must exist on this machine, because trainers run here or on a shared file system. */
+  readonly isCommandHere: boolean;
+  /** Checks the flags before anything starts. @throws BAD_VALUE for a flag it lacks, or a missing program. */
+  check(context: CliContext, flags: RunFlags): void;
+  /** Describes what it would start. */
+  describe(context: CliContext, flags: RunFlags, command: TrainerCommand): Promise<string>;
+  /** Starts the trainers. @throws what the first start failed for. */
+  start(launch: Launch): Promise<RunningTrainers>;
 }
 
 /** Variables of every trainer, credentials included. */

@@ -2,15 +2,16 @@ import { launchBatch } from "./batch/launch-batch.ts";
 import { pbs } from "./batch/pbs.ts";
 import { slurm } from "./batch/slurm.ts";
 import { checkProgram } from "./command-line.ts";
+import type { Launcher } from "./launch.ts";
 import { launchLocal } from "./launch-local.ts";
 import { describeSsh, launchSsh } from "./launch-ssh.ts";
-import type { Launcher } from "./launcher.ts";
 import { readMachines } from "./machines.ts";
 import { type LauncherName, refuseFlags } from "./run-flags.ts";
 
 const BATCH_FLAGS = ["account", "queue", "constraint", "gpus", "maxSimultaneous"] as const;
 
-const LAUNCHERS_BY_NAME: Readonly<Record<LauncherName, Launcher>> = {
+/** The launcher of each name. */
+export const LAUNCHERS_BY_NAME: Readonly<Record<LauncherName, Launcher>> = {
   local: {
     isCommandHere: true,
     check: (_context, flags) =>
@@ -31,8 +32,3 @@ const LAUNCHERS_BY_NAME: Readonly<Record<LauncherName, Launcher>> = {
   slurm: launchBatch(slurm),
   pbs: launchBatch(pbs),
 };
-
-/** The launcher of a name. */
-export function findLauncher(name: LauncherName): Launcher {
-  return LAUNCHERS_BY_NAME[name];
-}

@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from "node:fs";
+import { mismatch } from "../../protocol/mismatch.ts";
 import { fileError } from "../../system/file-errors.ts";
-import { mismatch } from "../mismatch.ts";
 
 /** Destinations of ssh that it cannot take for an option. */
 const MACHINE = /^[A-Za-z0-9_[][A-Za-z0-9_.:@%[\]-]*$/;
@@ -11,13 +11,10 @@ const MACHINE = /^[A-Za-z0-9_[][A-Za-z0-9_.:@%[\]-]*$/;
  * @throws BAD_VALUE for a name that is none, or if there is none; IO if the file cannot be read.
  */
 export function readMachines(given: string | undefined): string[] {
-  if (given === undefined)
-    throw mismatch(
-      "BAD_VALUE",
-      "--machines",
-      "names with commas, or a file, with --launcher ssh",
-      "none",
-    );
+  if (given === undefined) {
+    const expected = "names with commas, or a file, with --launcher ssh";
+    throw mismatch("BAD_VALUE", "--machines", expected, "none");
+  }
   const isFile = statSync(given, { throwIfNoEntry: false })?.isFile() === true;
   if (!isFile && given.includes("/"))
     throw mismatch("BAD_VALUE", "--machines", "a file that exists", JSON.stringify(given));

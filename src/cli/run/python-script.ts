@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { basename, dirname, resolve } from "node:path";
 import { PserverError } from "../../protocol/errors.ts";
-import { fileError } from "../../system/file-errors.ts";
+import { io } from "../../system/file-errors.ts";
 import { type ProgramAnswer, runProgram } from "./run-program.ts";
 
 const PYTHON = /^python(?:\d(?:\.\d+)?)?$/;
@@ -34,7 +34,7 @@ export async function checkPythonScript(
   });
   const [python, script] = command.slice(at, at + 2);
   if (at < 0 || python === undefined || script === undefined) return;
-  const needed = neededPackage(await textOf(script));
+  const needed = neededPackage(await io("read the script", script, readFile(script, "utf8")));
   if (needed === undefined) return;
   const { code, stdout } = await ask(python, script, [needed, "numpy"], environment);
   const missing = stdout.trim();
@@ -49,14 +49,6 @@ export async function checkPythonScript(
 /** Our package that a script imports, if it does. */
 function neededPackage(text: string): string | undefined {
   return text.includes("sys.path") ? undefined : IMPORT.exec(text)?.[1];
-}
-
-async function textOf(script: string): Promise<string> {
-  try {
-    return await readFile(script, "utf8");
-  } catch (error) {
-    throw fileError("read the script", script, error);
-  }
 }
 
 function ask(

@@ -1,7 +1,7 @@
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
 import { hostname, networkInterfaces } from "node:os";
-import { mismatch } from "../mismatch.ts";
+import { mismatch } from "../../protocol/mismatch.ts";
 
 /** The address at which others reach this machine, and the one to listen on for it. */
 export interface ReachableAddress {
@@ -20,12 +20,8 @@ const ADDRESS = /^[A-Za-z0-9.-]{1,255}$/;
 export async function reachableAddress(given: string | undefined): Promise<ReachableAddress> {
   const advertised = given ?? (await ownAddress());
   if (isIP(advertised) === 0 && !ADDRESS.test(advertised)) {
-    throw mismatch(
-      "BAD_VALUE",
-      "--advertise",
-      "a name or an address without a port",
-      JSON.stringify(advertised),
-    );
+    const expected = "a name or an address without a port";
+    throw mismatch("BAD_VALUE", "--advertise", expected, JSON.stringify(advertised));
   }
   if (LOOPBACK.test(advertised)) return { advertised, listen: advertised };
   return { advertised, listen: isIP(advertised) === 6 ? "::" : "0.0.0.0" };
@@ -38,10 +34,6 @@ async function ownAddress(): Promise<string> {
   const outer = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
   const address = outer.find(({ internal, family }) => !internal && family === "IPv4")?.address;
   if (address !== undefined) return address;
-  throw mismatch(
-    "BAD_VALUE",
-    "--advertise",
-    "the address at which other machines reach this one",
-    "none, and found none",
-  );
+  const expected = "the address at which other machines reach this one";
+  throw mismatch("BAD_VALUE", "--advertise", expected, "none, and found none");
 }

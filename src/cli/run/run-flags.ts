@@ -1,4 +1,4 @@
-import { mismatch } from "../mismatch.ts";
+import { mismatch } from "../../protocol/mismatch.ts";
 import type { ConnectionFlags } from "../options/connection-options.ts";
 import type { EtcdFlags } from "../options/etcd-options.ts";
 import type { HostFlags } from "../options/host-options.ts";
@@ -38,22 +38,14 @@ export interface RunFlags extends Omit<HostFlags, keyof EtcdFlags>, ConnectionFl
   readonly dryRun?: boolean;
 }
 
-/** Names of the flags that only some launchers have. */
-const WRITTEN = {
-  advertise: "--advertise",
-  machines: "--machines",
-  account: "--account",
-  queue: "--queue",
-  constraint: "--constraint",
-  gpus: "--gpus",
-  maxSimultaneous: "--max-simultaneous",
-  dryRun: "--dry-run",
-  devices: "--devices",
-} as const;
+/** A flag as it is written on the command line. */
+export function flagOf(name: keyof RunFlags): string {
+  return `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+}
 
 /** @throws BAD_VALUE if one of these flags is given, which the launcher does not have. */
-export function refuseFlags(flags: RunFlags, names: readonly (keyof typeof WRITTEN)[]): void {
+export function refuseFlags(flags: RunFlags, names: readonly (keyof RunFlags)[]): void {
   const given = names.find((name) => flags[name] !== undefined);
   if (given === undefined) return;
-  throw mismatch("BAD_VALUE", WRITTEN[given], "another --launcher with it", flags.launcher);
+  throw mismatch("BAD_VALUE", flagOf(given), "another --launcher with it", flags.launcher);
 }

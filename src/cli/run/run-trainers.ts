@@ -1,13 +1,13 @@
 import { ensureError, type PserverError } from "../../protocol/errors.ts";
+import { mismatch } from "../../protocol/mismatch.ts";
 import type { CliContext } from "../context.ts";
 import { untilAborted } from "../interrupts.ts";
-import { mismatch } from "../mismatch.ts";
 import { formatCount } from "../output/amounts.ts";
 import type { Output } from "../output/output.ts";
 import { checkCommand, type TrainerCommand } from "./command-line.ts";
 import { checkServerFlags, openServer } from "./job-server.ts";
 import type { Launch } from "./launch.ts";
-import { findLauncher } from "./launchers.ts";
+import { LAUNCHERS_BY_NAME } from "./launchers.ts";
 import { checkPythonScript } from "./python-script.ts";
 import type { RunFlags } from "./run-flags.ts";
 import type { RunningTrainers } from "./running-trainers.ts";
@@ -27,7 +27,7 @@ export async function runTrainers(
   flags: RunFlags,
   command: TrainerCommand,
 ): Promise<void> {
-  const launcher = findLauncher(flags.launcher);
+  const launcher = LAUNCHERS_BY_NAME[flags.launcher];
   checkServerFlags(flags, context.environment);
   if (flags.save !== undefined) checkSavePath(flags.save);
   if (flags.devices !== undefined) checkDevices(flags.devices, flags.instances);

@@ -1,4 +1,5 @@
 import { resolve } from "node:path";
+import { defined } from "../../protocol/defined.ts";
 import { scriptOf, type TrainerCommand } from "./command-line.ts";
 import type { RunFlags } from "./run-flags.ts";
 import { firstAddress } from "./server-access.ts";
@@ -51,8 +52,10 @@ export function ownVariables(
 /** A device as CUDA numbers it, and as Theano's users named it. */
 function deviceVariables(device: string | undefined, env: RunFlags["env"]): Record<string, string> {
   if (device === undefined) return {};
-  const theano = env?.["THEANO_FLAGS"] ?? undefined;
-  const flags = [...(theano === undefined ? [] : [theano]), `device=${device}`].join(",");
+  const theano = [env?.["THEANO_FLAGS"], `device=${device}`];
   const cuda = /^(?:gpu|cuda)?(\d+)$/.exec(device)?.[1];
-  return { THEANO_FLAGS: flags, ...(cuda === undefined ? {} : { CUDA_VISIBLE_DEVICES: cuda }) };
+  return {
+    THEANO_FLAGS: theano.filter((flag) => flag !== undefined).join(","),
+    ...defined({ CUDA_VISIBLE_DEVICES: cuda }),
+  };
 }

@@ -1,13 +1,9 @@
-import type { Dtype } from "../../protocol/dtypes.ts";
+import type { TensorHeader } from "../../model-files/index.ts";
 import type { PserverError } from "../../protocol/errors.ts";
-import { mismatch } from "../mismatch.ts";
+import { mismatch } from "../../protocol/mismatch.ts";
 
 /** The parameter that the tensor of a file is for. */
-export interface ExpectedTensor {
-  readonly name: string;
-  readonly dtype: Dtype;
-  readonly shape: readonly number[];
-}
+export type ExpectedTensor = TensorHeader;
 
 /** The error for a file that does not fit the parameter. */
 export function tensorMismatch(

@@ -1,5 +1,5 @@
 import { extname } from "node:path";
-import { mismatch } from "../mismatch.ts";
+import { mismatch } from "../../protocol/mismatch.ts";
 
 /** Format of a file with one tensor: numpy's `.npy`, JSON, or the bare little-endian bytes. */
 export type TensorFileKind = "npy" | "json" | "raw";

@@ -1,3 +1,4 @@
+import { recordOf } from "../../model-files/json-record.ts";
 import { allocateData, type TensorData } from "../../protocol/dtypes.ts";
 import { elementCount, sameShape, type Tensor } from "../../protocol/tensor.ts";
 import { jsonElement } from "../output/elements.ts";
@@ -43,29 +44,17 @@ export function decodeJsonTensor(value: unknown, expected: ExpectedTensor): Tens
 function checkedValues(value: unknown, expected: ExpectedTensor): readonly unknown[] {
   if (Array.isArray(value)) return value;
   if (typeof value === "number" && expected.shape.length === 0) return [value];
-  const fields: Readonly<Record<string, unknown>> =
-    typeof value === "object" && value !== null ? { ...value } : {};
-  const { dtype = expected.dtype, shape = expected.shape, values } = fields;
+  const { dtype = expected.dtype, shape = expected.shape, values } = recordOf(value);
   if (dtype !== expected.dtype) {
     throw tensorMismatch("BAD_DTYPE", "dtype", expected.dtype, String(dtype), expected);
   }
   if (!Array.isArray(shape) || !sameShape(shape, expected.shape)) {
-    throw tensorMismatch(
-      "BAD_SHAPE",
-      "shape",
-      `[${expected.shape}]`,
-      JSON.stringify(shape),
-      expected,
-    );
+    const received = JSON.stringify(shape);
+    throw tensorMismatch("BAD_SHAPE", "shape", `[${expected.shape}]`, received, expected);
   }
   if (Array.isArray(values)) return values;
-  throw tensorMismatch(
-    "BAD_VALUE",
-    "JSON",
-    "an array, or an object with values",
-    typeof value,
-    expected,
-  );
+  const wanted = "an array, or an object with values";
+  throw tensorMismatch("BAD_VALUE", "JSON", wanted, typeof value, expected);
 }
 
 /** Copies nested arrays into flat data; returns the index for the next element. */
@@ -95,19 +84,15 @@ function fill(
 }
 
 function setElement(data: TensorData, at: number, value: unknown, expected: ExpectedTensor): void {
-  const fits = data instanceof BigInt64Array || data instanceof BigUint64Array ? setBig : setPlain;
-  if (fits(data, at, value)) return;
-  throw tensorMismatch(
-    "BAD_VALUE",
-    `element ${at}`,
-    `a value of ${expected.dtype}`,
-    show(value),
-    expected,
-  );
+  const isBig = data instanceof BigInt64Array || data instanceof BigUint64Array;
+  if (isBig ? setBig(data, at, value) : setPlain(data, at, value)) return;
+  const wanted = `a value of ${expected.dtype}`;
+  throw tensorMismatch("BAD_VALUE", `element ${at}`, wanted, show(value), expected);
 }
 
-function setBig(data: TensorData, at: number, value: unknown): boolean {
-  if (!(data instanceof BigInt64Array || data instanceof BigUint64Array)) return false;
+type BigData = Extract<TensorData, { readonly [at: number]: bigint }>;
+
+function setBig(data: BigData, at: number, value: unknown): boolean {
   const text = typeof value === "number" && Number.isSafeInteger(value) ? String(value) : value;
   if (typeof text !== "string" || !/^-?\d{1,20}$/.test(text)) return false;
   const integer = BigInt(text);
@@ -115,8 +100,7 @@ function setBig(data: TensorData, at: number, value: unknown): boolean {
   return data[at] === integer;
 }
 
-function setPlain(data: TensorData, at: number, value: unknown): boolean {
-  if (data instanceof BigInt64Array || data instanceof BigUint64Array) return false;
+function setPlain(data: Exclude<TensorData, BigData>, at: number, value: unknown): boolean {
   const named = value === "NaN" || value === "Infinity" || value === "-Infinity";
   const number = named ? Number(value) : value;
   if (typeof number !== "number") return false;

@@ -2,15 +2,9 @@ import { type JsonBounds, parseBoundedJson } from "../../model-files/json-bounds
 import { ModelFile } from "../../model-files/model-file.ts";
 import { NPY_PREFIX_BYTES, npyTextRange, parseNpyText } from "../../model-files/npy-header.ts";
 import { RANK_MAX } from "../../protocol/limits.ts";
-import {
-  elementCount,
-  sameShape,
-  type Tensor,
-  tensorBytes,
-  tensorView,
-  zeros,
-} from "../../protocol/tensor.ts";
-import { mismatch } from "../mismatch.ts";
+import { mismatch } from "../../protocol/mismatch.ts";
+import { elementCount, sameShape, type Tensor, tensorBytes } from "../../protocol/tensor.ts";
+import { readTensor } from "../job/tensor-work.ts";
 import { type ExpectedTensor, tensorMismatch } from "./expected-tensor.ts";
 import { tensorFileKind } from "./file-kind.ts";
 import { decodeJsonTensor } from "./json-tensor.ts";
@@ -46,13 +40,8 @@ async function checkNpyHeader(file: ModelFile, expected: ExpectedTensor): Promis
     throw tensorMismatch("BAD_DTYPE", "dtype", expected.dtype, header.dtype, expected);
   }
   if (!sameShape(header.shape, expected.shape)) {
-    throw tensorMismatch(
-      "BAD_SHAPE",
-      "shape",
-      `[${expected.shape}]`,
-      `[${header.shape}]`,
-      expected,
-    );
+    const received = `[${header.shape}]`;
+    throw tensorMismatch("BAD_SHAPE", "shape", `[${expected.shape}]`, received, expected);
   }
   return range.end;
 }
@@ -67,15 +56,8 @@ async function readBytes(
   if (received !== expectedBytes) {
     throw tensorMismatch("BAD_LENGTH", "bytes", String(expectedBytes), String(received), expected);
   }
-  const { dtype, shape } = expected;
-  const tensor = zeros(dtype, shape);
-  const target = tensorView(tensor);
-  let filled = 0;
-  for await (const chunk of file.stream(begin, expectedBytes, "the elements")) {
-    target.set(chunk, filled);
-    filled += chunk.length;
-  }
-  return tensor;
+  const chunks = (): AsyncIterable<Uint8Array> => file.stream(begin, expectedBytes, "the elements");
+  return await readTensor({ header: expected, chunks });
 }
 
 async function readJson(file: ModelFile, expected: ExpectedTensor): Promise<Tensor> {

@@ -1,6 +1,7 @@
 import { join, resolve } from "node:path";
 import { brokerLacks, checkBrokerVersion, startBroker } from "../../broker/index.ts";
 import { makeDirectories } from "../../model-files/atomic-write.ts";
+import { defined } from "../../protocol/defined.ts";
 import type { PserverError } from "../../protocol/errors.ts";
 import type { CliContext } from "../context.ts";
 import { tellHostEvent } from "../host/host-events.ts";
@@ -111,8 +112,11 @@ async function startKeeper(
         port: port ?? flags.port,
         signal,
         onStoreStuck,
-        ...(flags.durable === true ? { durable: true } : {}),
-        ...(listening === undefined ? {} : listeningOptions(listening)),
+        ...defined({
+          durable: flags.durable,
+          host: listening?.address,
+          extraConfig: listening && `authorization { token: "${listening.token}" }`,
+        }),
       }),
     onMessage: (text) => output.warning(text),
   });
@@ -122,10 +126,6 @@ async function startKeeper(
     output.warning(`nats-server ${version} works, but 2.12 is recommended; it lacks: ${lacks}`);
   }
   return keeper;
-}
-
-function listeningOptions({ address, token }: Listening): { host: string; extraConfig: string } {
-  return { host: address, extraConfig: `authorization { token: "${token}" }` };
 }
 
 async function startHosts(parts: ServerParts): Promise<ServerReady> {
@@ -153,10 +153,10 @@ async function startHosts(parts: ServerParts): Promise<ServerReady> {
 
 /** Keeps the first host running, in this process. */
 function keepHere({ flags, keeper, hosts, output, token }: ServerParts): KeptHost {
-  const connection = { servers: [keeper.broker.url], timeoutMs: CONNECT_TIMEOUT_MS };
+  const { url } = keeper.broker;
   const start = (): StartedHost =>
     startLocalHost({
-      connection: { ...connection, ...(token === undefined ? {} : { token }) },
+      connection: { servers: [url], timeoutMs: CONNECT_TIMEOUT_MS, ...defined({ token }) },
       ...toHostSettings(flags),
       onEvent: (event) => tellHostEvent(event, output),
     });

@@ -97,17 +97,15 @@ class Pieces {
   }
 }
 
-/** An HDF5 file that is read; `close` ends its thread. */
-export interface IncomingHdf5 extends IncomingModel {
-  close(): Promise<void>;
-}
-
 /**
  * Reads the datasets of an HDF5 file, in all groups, contiguous, chunked or compressed with what the
  * library brings: deflate, shuffle, checksums. What leads to other files is refused.
+ * The model's `close` ends the library's thread.
  * @throws BAD_FILE, BAD_DTYPE, IO.
  */
-export async function readHdf5(file: ModelFile): Promise<IncomingHdf5> {
+export async function readHdf5(
+  file: ModelFile,
+): Promise<IncomingModel & { close(): Promise<void> }> {
   const setup = { mode: "read", descriptor: file.descriptor, file: file.path } as const;
   const thread = Hdf5Thread.start(setup);
   try {
@@ -120,7 +118,10 @@ export async function readHdf5(file: ModelFile): Promise<IncomingHdf5> {
         chunks: () => readDataset(thread, dataset),
       }),
     );
-    checkNamesApart(file.path, tensors);
+    checkNamesApart(
+      file.path,
+      tensors.map(({ header }) => header),
+    );
     return { tensors, metadata, close: async () => await thread.close() };
   } catch (error) {
     await thread.close();

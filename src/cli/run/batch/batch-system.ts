@@ -1,4 +1,4 @@
-import { mismatch } from "../../mismatch.ts";
+import { mismatch } from "../../../protocol/mismatch.ts";
 import type { RunFlags } from "../run-flags.ts";
 import type { ProgramAnswer } from "../run-program.ts";
 

@@ -5,8 +5,7 @@ import { io } from "../../../system/file-errors.ts";
 import type { CliContext } from "../../context.ts";
 import { checkProgram, type TrainerCommand } from "../command-line.ts";
 import { usesRunningServer } from "../job-server.ts";
-import { inheritedEnvironment, type Launch, trainerOutput } from "../launch.ts";
-import type { Launcher } from "../launcher.ts";
+import { inheritedEnvironment, type Launch, type Launcher, trainerOutput } from "../launch.ts";
 import { reachableAddress } from "../reachable-address.ts";
 import { type RunFlags, refuseFlags } from "../run-flags.ts";
 import { runProgram } from "../run-program.ts";
@@ -43,16 +42,8 @@ async function describe(
   command: TrainerCommand,
 ): Promise<string> {
   const url = await plannedUrl(context, flags);
-  const version = await versionOf(system, context.environment);
-  const script = batchScript({
-    header: system.header(flags, version),
-    rank: system.rank,
-    flags,
-    command,
-    variables: sharedVariables(flags, command, url),
-    directory: process.cwd(),
-    logDirectory: resolve(flags.store ?? join(".pserver", "run-TIME-PID"), "batch"),
-  });
+  const logDirectory = resolve(flags.store ?? join(".pserver", "run-TIME-PID"), "batch");
+  const script = await scriptFor(system, { context, flags, command }, url, logDirectory);
   const submission = [system.submitProgram, ...system.submitArguments(SCRIPT)];
   return `${script}# ${shellCommand(submission)}\n`;
 }
@@ -67,19 +58,11 @@ async function plannedUrl(context: CliContext, flags: RunFlags): Promise<string>
 }
 
 async function submit(system: BatchSystem, launch: Launch): Promise<BatchJob> {
-  const { context, flags, command, server, output } = launch;
+  const { context, flags, server, output } = launch;
   const { environment } = context;
   const logDirectory = join(server.directory, `batch-${process.pid}-${Date.now()}`);
   await io("make", logDirectory, mkdir(logDirectory, { recursive: true }));
-  const text = batchScript({
-    header: system.header(flags, await versionOf(system, environment)),
-    rank: system.rank,
-    flags,
-    command,
-    variables: sharedVariables(flags, command, server.access.url),
-    directory: process.cwd(),
-    logDirectory,
-  });
+  const text = await scriptFor(system, launch, server.access.url, logDirectory);
   const script = join(logDirectory, SCRIPT);
   await io("write", script, writeFile(script, text, { mode: 0o700 }));
   await io("write", script, chmod(script, 0o700));
@@ -110,11 +93,21 @@ async function submit(system: BatchSystem, launch: Launch): Promise<BatchJob> {
   });
 }
 
-async function versionOf(
+async function scriptFor(
   system: BatchSystem,
-  environment: CliContext["environment"],
+  { context, flags, command }: Pick<Launch, "context" | "flags" | "command">,
+  url: string,
+  logDirectory: string,
 ): Promise<string> {
-  const options = { environment, timeoutMs: VERSION_TIMEOUT_MS };
+  const options = { environment: context.environment, timeoutMs: VERSION_TIMEOUT_MS };
   const { stdout, stderr } = await runProgram([system.submitProgram, "--version"], options);
-  return `${stdout}${stderr}`;
+  return batchScript({
+    header: system.header(flags, `${stdout}${stderr}`),
+    rank: system.rank,
+    flags,
+    command,
+    variables: sharedVariables(flags, command, url),
+    directory: process.cwd(),
+    logDirectory,
+  });
 }
