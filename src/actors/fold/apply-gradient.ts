@@ -1,11 +1,11 @@
 import { DTYPES } from "../../protocol/dtypes.ts";
 import type { ShardMemory } from "../memory/shard-memory.ts";
 import { gradientScale, shapeGradient } from "../optimizer/gradient.ts";
-import { type FloatDtype, UPDATE_CHUNK_BYTES } from "../optimizer/update-rule.ts";
+import type { FloatDtype } from "../optimizer/update-rule.ts";
 import type { GradientChange } from "./check-record.ts";
-import { ElementRanges } from "./element-ranges.ts";
-import { eachChunk } from "./payload.ts";
+import { type ColumnTarget, eachColumn } from "./column-walk.ts";
 import { countUpdate } from "./row-counts.ts";
+import type { ColumnVisit } from "./row-pieces.ts";
 import { RuleRun } from "./rule-run.ts";
 import { add, isFloat } from "./tensor-arithmetic.ts";
 
@@ -15,39 +15,33 @@ import { add, isFloat } from "./tensor-arithmetic.ts";
  */
 export function applyGradient(memory: ShardMemory, change: GradientChange): void {
   const { block, payload, part, operation, behind } = change;
-  const { dtype } = block;
-  const ranges = ElementRanges.of(block.rows, part);
+  const { dtype, rows, pointer } = block;
   if (isFloat(dtype)) {
     const rate = { learningRate: operation.lr, divisor: behind };
     const run = new RuleRun(memory, block, dtype, rate);
-    eachShaped(memory, change, dtype, ranges, (gradient) =>
-      run.run(ranges.start, ranges.count, gradient),
-    );
+    eachShaped(memory, change, dtype, run.target(part), run.update);
   } else {
-    add(memory, block.pointer, ranges, payload);
+    const elementBytes = DTYPES[dtype].bytes;
+    add(memory, { rows, part, elementBytes, columns: [pointer] }, payload);
   }
-  countUpdate(block, part?.rows);
+  countUpdate(memory, block, part?.rows);
   block.updates += 1;
 }
 
 /**
- * Scales and clips a gradient in the scratch and calls `visit` for each range with the address of its
- * elements; `ranges` is positioned at that range then.
+ * Scales and clips a gradient in the scratch and calls `visit` for its elements and those of the target,
+ * as {@link eachColumn} does.
  */
 export function eachShaped(
   memory: ShardMemory,
   { block, payload, norm }: GradientChange,
   dtype: FloatDtype,
-  ranges: ElementRanges,
-  visit: (gradient: number) => void,
+  target: ColumnTarget,
+  visit: ColumnVisit,
 ): void {
   const scale = gradientScale(block.config, norm);
   const { clipValue } = block.config;
-  const shape = (n: number): void => {
-    shapeGradient(memory.kernels, dtype, memory.scratch, n, scale, clipValue);
-    for (let done = 0; done < n && ranges.next(n - done); done += ranges.count) {
-      visit(memory.scratch + done * DTYPES[dtype].bytes);
-    }
-  };
-  eachChunk(memory, payload, shape, UPDATE_CHUNK_BYTES);
+  eachColumn(memory, target, payload, visit, (n) =>
+    shapeGradient(memory.kernels, dtype, memory.scratch, n, scale, clipValue),
+  );
 }

@@ -1,8 +1,8 @@
+import { DTYPES } from "../../protocol/dtypes.ts";
 import type { ShardMemory } from "../memory/shard-memory.ts";
 import { applyGradient } from "./apply-gradient.ts";
 import type { StoredBlock } from "./block.ts";
 import type { Change, InitChange, MixChange, RecordContext } from "./check-record.ts";
-import { ElementRanges } from "./element-ranges.ts";
 import { accumulateGradient } from "./open-step.ts";
 import { mix, overwrite } from "./tensor-arithmetic.ts";
 
@@ -44,6 +44,7 @@ function waitsForStep({ plan }: StoredBlock): boolean {
 }
 
 function mixIn(memory: ShardMemory, { block, payload, part, operation }: MixChange): void {
-  const ranges = ElementRanges.of(block.rows, part);
-  mix(memory, block.pointer, ranges, payload, operation.alpha, operation.beta);
+  const { rows, pointer, dtype } = block;
+  const target = { rows, part, elementBytes: DTYPES[dtype].bytes, columns: [pointer] };
+  mix(memory, target, payload, operation.alpha, operation.beta);
 }

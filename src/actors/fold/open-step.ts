@@ -7,8 +7,10 @@ import { eachShaped } from "./apply-gradient.ts";
 import type { StoredBlock } from "./block.ts";
 import type { BlockTable } from "./block-table.ts";
 import type { GradientChange } from "./check-record.ts";
+import { RangeWalk } from "./column-walk.ts";
 import { ElementRanges } from "./element-ranges.ts";
-import { countUpdate } from "./row-counts.ts";
+import { countUpdate, rowCounts } from "./row-counts.ts";
+import { eachListPiece, RowPieces } from "./row-pieces.ts";
 import { RuleRun } from "./rule-run.ts";
 import { isFloat } from "./tensor-arithmetic.ts";
 
@@ -33,14 +35,13 @@ export function accumulateGradient(
 ): void {
   const { block, part, operation } = change;
   const { dtype, sum } = openSlots(block);
-  const elementBytes = DTYPES[dtype].bytes;
   blocks.beforeChange(block);
-  const ranges = ElementRanges.of(block.rows, part);
-  eachShaped(memory, change, dtype, ranges, (gradient) => {
-    const target = sum + ranges.start * elementBytes;
-    accumulate(memory.kernels, dtype, target, gradient, ranges.count);
-  });
-  touch(block, part?.rows);
+  const { rows } = block;
+  const target = { rows, part, elementBytes: DTYPES[dtype].bytes, columns: [sum] };
+  eachShaped(memory, change, dtype, target, (columns, gradient, n) =>
+    accumulate(memory.kernels, dtype, columns[0] as number, gradient, n),
+  );
+  touch(memory, block, part?.rows);
   block.contributors.add(trainer);
   block.openRate = operation.lr;
 }
@@ -68,40 +69,112 @@ export function closeStep(
 
 function applyOpenStep(memory: ShardMemory, block: StoredBlock, share: number): void {
   const { dtype, sum } = openSlots(block);
-  const elementBytes = DTYPES[dtype].bytes;
-  const scale = memory.kernels[SCALE[dtype]];
   const run = new RuleRun(memory, block, dtype, { learningRate: block.openRate, divisor: 1 });
-  const rows = touchedRows(block);
-  const ranges = ElementRanges.of(block.rows, rows === undefined ? undefined : { rows });
-  while (ranges.next(UPDATE_CHUNK_BYTES / elementBytes)) {
-    const gradient = sum + ranges.start * elementBytes;
-    if (share !== 1) scale(gradient, ranges.count, share);
-    run.run(ranges.start, ranges.count, gradient);
-    memory.bytes(gradient, ranges.count * elementBytes).fill(0);
+  const scale = memory.kernels[SCALE[dtype]];
+  const shared = (gradient: number, n: number): void => {
+    if (share !== 1) scale(gradient, n, share);
+  };
+  const { touched } = block.plan;
+  if (touched === undefined) {
+    applyAll(memory, run, block, { sum, shared });
+    return;
   }
-  countUpdate(block, rows);
-  if (block.plan.touched !== undefined) block.slotBytes(block.plan.touched).fill(0);
+  const marks = block.slotPointer(touched);
+  if (RowPieces.isShort(block.rows.rowElements * DTYPES[dtype].bytes)) {
+    applyPieces(memory, run, block, { sum, shared, marks });
+  } else {
+    applyLongRows(memory, run, block, { sum, shared, marks });
+  }
+  block.slotBytes(touched).fill(0);
+}
+
+/** The sum of gradients at its address, and the division by the number of trainers. */
+interface OpenSum {
+  readonly sum: number;
+  readonly shared: (gradient: number, n: number) => void;
+}
+
+/** Updates all elements of a block, and clears the sum. */
+function applyAll(
+  memory: ShardMemory,
+  run: RuleRun,
+  block: StoredBlock,
+  { sum, shared }: OpenSum,
+): void {
+  const target = run.target(undefined);
+  const walk = new RangeWalk(memory, target);
+  const step = UPDATE_CHUNK_BYTES / target.elementBytes;
+  for (let start = 0; start < block.count; start += step) {
+    const n = Math.min(step, block.count - start);
+    const gradient = sum + start * target.elementBytes;
+    shared(gradient, n);
+    walk.visit(start, n, gradient, run.update);
+    memory.bytes(gradient, n * target.elementBytes).fill(0);
+  }
+}
+
+/** Updates the marked rows, which are short, counts the update, and clears their sums. */
+function applyPieces(
+  memory: ShardMemory,
+  run: RuleRun,
+  block: StoredBlock,
+  { sum, shared, marks }: OpenSum & { readonly marks: number },
+): void {
+  const { kernels } = memory;
+  const { columns, counts, elementBytes } = run.target(undefined);
+  const { rows, rowElements } = block.rows;
+  const pieces = new RowPieces(memory, rowElements, elementBytes);
+  const allCounts = rowCounts(block);
+  for (let first = 0; first < rows; ) {
+    const n = kernels.markedRows(pieces.list, marks, first, rows, pieces.rowsMax);
+    if (n === 0) return;
+    first = pieces.last(n) + 1;
+    const gradient = memory.scratch;
+    pieces.gather(gradient, sum, n);
+    shared(gradient, n * rowElements);
+    pieces.change(columns, counts, n, run.update);
+    kernels.clearRows(sum, pieces.list, n, rowElements * elementBytes);
+    if (allCounts !== undefined) kernels.countRows(allCounts, pieces.list, n);
+  }
+}
+
+/** Does for long rows what {@link applyPieces} does for short ones, where they are. */
+function applyLongRows(
+  memory: ShardMemory,
+  run: RuleRun,
+  block: StoredBlock,
+  { sum, shared, marks }: OpenSum & { readonly marks: number },
+): void {
+  const rows = markedRows(memory, marks, block.rows.rows);
+  const target = run.target({ rows });
+  const walk = new RangeWalk(memory, target);
+  const ranges = ElementRanges.of(block.rows, { rows });
+  while (ranges.next(UPDATE_CHUNK_BYTES / target.elementBytes)) {
+    const gradient = sum + ranges.start * target.elementBytes;
+    shared(gradient, ranges.count);
+    walk.visit(ranges.start, ranges.count, gradient, run.update);
+    memory.bytes(gradient, ranges.count * target.elementBytes).fill(0);
+  }
+  countUpdate(memory, block, rows);
 }
 
 /** Marks rows of a sparse parameter as named by a gradient of the open step; undefined for all. */
-function touch(block: StoredBlock, rows: Uint32Array | undefined): void {
+function touch(memory: ShardMemory, block: StoredBlock, list: Uint32Array | undefined): void {
   if (block.plan.touched === undefined) return;
-  const touched = block.slotBytes(block.plan.touched);
-  if (rows === undefined) touched.fill(1);
-  else for (const row of rows) touched[row] = 1;
+  if (list === undefined) {
+    block.slotBytes(block.plan.touched).fill(1);
+    return;
+  }
+  const marks = block.slotPointer(block.plan.touched);
+  eachListPiece(memory, list, (pointer, n) => memory.kernels.markRows(marks, pointer, n));
 }
 
-/** Rows named by gradients of the open step, ascending; undefined for all. */
-function touchedRows(block: StoredBlock): Uint32Array | undefined {
-  if (block.plan.touched === undefined) return undefined;
-  const touched = block.slotBytes(block.plan.touched);
-  const rows = new Uint32Array(touched.length);
-  let count = 0;
-  for (let row = touched.indexOf(1); row >= 0; row = touched.indexOf(1, row + 1)) {
-    rows[count] = row;
-    count += 1;
-  }
-  return rows.subarray(0, count);
+/** Rows that are marked, ascending. */
+function markedRows(memory: ShardMemory, marks: number, rows: number): Uint32Array {
+  const bytes = memory.bytes(marks, rows);
+  const found: number[] = [];
+  for (let row = bytes.indexOf(1); row >= 0; row = bytes.indexOf(1, row + 1)) found.push(row);
+  return Uint32Array.from(found);
 }
 
 /** Type and address of the sum of gradients. @throws INTERNAL if the block has no slot for one. */

@@ -6,6 +6,7 @@ import type { ShardMemory } from "../memory/shard-memory.ts";
 import type { Block } from "./block.ts";
 import { ElementRanges } from "./element-ranges.ts";
 import { ENCODED_CHUNK_BYTES } from "./payload.ts";
+import { RowPieces } from "./row-pieces.ts";
 
 /** Elements of a block to read, and their encoding. */
 export interface ReadChoice {
@@ -50,7 +51,13 @@ export class ElementReader {
     const { part, encoding } = this.#choice;
     if (part === undefined && encoding === undefined) target.set(this.#block.values());
     else if (part === undefined && encoding !== undefined) this.#readEncoded(target, encoding);
+    else if (part !== undefined && this.#isShortRows(part)) this.#readRows(target, part.rows);
     else this.#readGathered(target);
+  }
+
+  #isShortRows({ inner }: PartIndex): boolean {
+    const { rowElements } = blockRows(this.#block);
+    return inner === undefined && RowPieces.isShort(rowElements * DTYPES[this.#block.dtype].bytes);
   }
 
   /** Encodes all elements, which are contiguous, without gathering them first. */
@@ -63,6 +70,28 @@ export class ElementReader {
       const n = Math.min(ENCODED_CHUNK_BYTES, target.length - at) / bytes;
       kernels[NARROW[encoding]](scratch, byteOffset + (at / bytes) * elementBytes, n);
       target.set(this.#memory.bytes(scratch, n * bytes), at);
+    }
+  }
+
+  /** Gathers short rows, a piece at a time. */
+  #readRows(target: Uint8Array, rows: Uint32Array): void {
+    const { encoding } = this.#choice;
+    const { rowElements } = blockRows(this.#block);
+    const elementBytes = DTYPES[this.#block.dtype].bytes;
+    const wireBytes = encoding === undefined ? elementBytes : ENCODINGS[encoding].bytes;
+    const { scratch, kernels } = this.#memory;
+    const pieces = new RowPieces(this.#memory, rowElements, elementBytes);
+    const { byteOffset } = this.#block.values();
+    let at = 0;
+    for (let first = 0; first < rows.length; first += pieces.rowsMax) {
+      const n = Math.min(pieces.rowsMax, rows.length - first);
+      pieces.take(rows, first, n);
+      pieces.gather(scratch, byteOffset, n);
+      const elements = n * rowElements;
+      const encoded = encoding === undefined ? scratch : scratch + elements * elementBytes;
+      if (encoding !== undefined) kernels[NARROW[encoding]](encoded, scratch, elements);
+      target.set(this.#memory.bytes(encoded, elements * wireBytes), at);
+      at += elements * wireBytes;
     }
   }
 

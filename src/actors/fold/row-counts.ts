@@ -1,14 +1,14 @@
+import type { ShardMemory } from "../memory/shard-memory.ts";
 import type { StoredBlock } from "./block.ts";
+import { eachListPiece } from "./row-pieces.ts";
 
 /** Largest update count of a row; later updates keep it. */
 const COUNT_MAX = 0xffffffff;
 
-/** Update counts of a block's rows, a live view; undefined unless the parameter is sparse. */
-export function rowCounts(block: StoredBlock): Uint32Array | undefined {
+/** Address of the update counts of a block's rows; undefined unless the parameter is sparse. */
+export function rowCounts(block: StoredBlock): number | undefined {
   const { counts } = block.plan;
-  if (counts === undefined) return undefined;
-  const { buffer, byteOffset } = block.slotBytes(counts);
-  return new Uint32Array(buffer, byteOffset, block.rows.rows);
+  return counts === undefined ? undefined : block.slotPointer(counts);
 }
 
 /** The count after one more update. */
@@ -17,12 +17,14 @@ export function nextCount(count: number): number {
 }
 
 /** Counts one update of these rows, or of all rows; does nothing unless the parameter is sparse. */
-export function countUpdate(block: StoredBlock, rows: Uint32Array | undefined): void {
+export function countUpdate(
+  memory: ShardMemory,
+  block: StoredBlock,
+  list: Uint32Array | undefined,
+): void {
   const counts = rowCounts(block);
   if (counts === undefined) return;
-  const named = rows?.length ?? counts.length;
-  for (let i = 0; i < named; i++) {
-    const row = rows === undefined ? i : (rows[i] as number);
-    counts[row] = nextCount(counts[row] as number);
-  }
+  const { kernels } = memory;
+  if (list === undefined) kernels.countAll(counts, block.rows.rows);
+  else eachListPiece(memory, list, (pointer, n) => kernels.countRows(counts, pointer, n));
 }

@@ -1,9 +1,12 @@
 import { DTYPES } from "../../protocol/dtypes.ts";
+import type { PartIndex } from "../../protocol/parts.ts";
 import type { ShardMemory } from "../memory/shard-memory.ts";
-import { learningRateAt } from "../optimizer/learning-rate.ts";
+import { isConstantRate, learningRateAt } from "../optimizer/learning-rate.ts";
 import type { FloatDtype, UpdateRule } from "../optimizer/update-rule.ts";
 import type { StoredBlock } from "./block.ts";
+import type { ColumnTarget } from "./column-walk.ts";
 import { nextCount, rowCounts } from "./row-counts.ts";
+import type { ColumnVisit } from "./row-pieces.ts";
 
 /** Learning rate of an update. */
 export interface RateChoice {
@@ -14,8 +17,8 @@ export interface RateChoice {
 }
 
 /**
- * One update of a block by its optimizer's rule, range by range. Rows of a sparse parameter have
- * update counts of their own; otherwise the block's count is that of all elements.
+ * One update of a block by its optimizer's rule. Rows of a sparse parameter have update counts of their
+ * own; otherwise the block's count is that of all elements.
  */
 export class RuleRun {
   readonly #memory: ShardMemory;
@@ -23,10 +26,10 @@ export class RuleRun {
   readonly #rate: RateChoice;
   readonly #rule: UpdateRule;
   readonly #elementBytes: number;
-  readonly #counts: Uint32Array | undefined;
-  /** Addresses of the rule's slots, and of the current range in them. */
+  /** Address of the rows' counts, if what the rule does with a row depends on its count. */
+  readonly #counts: number | undefined;
+  /** Addresses of the rule's slots in the present visit. */
   readonly #slots: number[] = [];
-  readonly #rangeSlots: number[] = [];
   readonly #updateRate = { count: 0, learningRate: 0 };
 
   constructor(memory: ShardMemory, block: StoredBlock, dtype: FloatDtype, rate: RateChoice) {
@@ -35,31 +38,31 @@ export class RuleRun {
     this.#rate = rate;
     this.#rule = block.rule(dtype);
     this.#elementBytes = DTYPES[dtype].bytes;
-    this.#counts = rowCounts(block);
-    for (let slot = 1; slot <= block.plan.rule; slot++) this.#slots.push(block.slotPointer(slot));
+    this.#counts = this.#dependsOnCount() ? rowCounts(block) : undefined;
   }
 
-  /** Updates `n` elements from `start` on with the gradient at an address, which is overwritten. */
-  run(start: number, n: number, gradient: number): void {
-    const counts = this.#counts;
-    if (counts === undefined) {
-      this.#begin(this.#block.updates + 1);
-      this.#runRange(start, n, gradient);
-      return;
+  /** These elements of the block, in the columns that the rule changes: the values and its slots. */
+  target(part: PartIndex | undefined): ColumnTarget {
+    const { rows, plan } = this.#block;
+    const columns: number[] = [];
+    for (let slot = 0; slot <= plan.rule; slot++) columns.push(this.#block.slotPointer(slot));
+    return { rows, part, elementBytes: this.#elementBytes, columns, counts: this.#counts };
+  }
+
+  /** Updates elements of the columns with the gradient at an address, which is overwritten. */
+  readonly update: ColumnVisit = (columns, gradient, n, count) => {
+    this.#begin(this.#counts === undefined ? this.#block.updates + 1 : nextCount(count));
+    for (let slot = 1; slot < columns.length; slot++) {
+      this.#slots[slot - 1] = columns[slot] as number;
     }
-    const { rowElements } = this.#block.rows;
-    const end = start + n;
-    for (let at = start; at < end; ) {
-      let row = Math.floor(at / rowElements);
-      const count = counts[row] ?? 0;
-      // Consecutive rows with the same count are updated together.
-      do row += 1;
-      while (row * rowElements < end && counts[row] === count);
-      const stop = Math.min(row * rowElements, end);
-      this.#begin(nextCount(count));
-      this.#runRange(at, stop - at, gradient + (at - start) * this.#elementBytes);
-      at = stop;
-    }
+    this.#rule.run(columns[0] as number, gradient, this.#slots, n);
+  };
+
+  #dependsOnCount(): boolean {
+    if (this.#rule.dependsOnCount) return true;
+    const { learningRate } = this.#block.config;
+    if (this.#rate.learningRate !== undefined || learningRate === undefined) return false;
+    return !isConstantRate(learningRate);
   }
 
   #begin(count: number): void {
@@ -75,13 +78,5 @@ export class RuleRun {
     // Only `none` has no schedule here; it ignores the rate.
     if (learningRate === undefined) return 1;
     return learningRateAt(this.#memory.kernels, learningRate, count);
-  }
-
-  #runRange(start: number, n: number, gradient: number): void {
-    const offset = start * this.#elementBytes;
-    for (let i = 0; i < this.#slots.length; i++) {
-      this.#rangeSlots[i] = (this.#slots[i] as number) + offset;
-    }
-    this.#rule.run(this.#block.pointer + offset, gradient, this.#rangeSlots, n);
   }
 }

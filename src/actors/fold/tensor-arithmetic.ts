@@ -4,8 +4,8 @@ import type { Kernels } from "../kernel/kernels.ts";
 import type { ShardMemory } from "../memory/shard-memory.ts";
 import { accumulate } from "../optimizer/gradient.ts";
 import type { FloatDtype } from "../optimizer/update-rule.ts";
-import type { ElementRanges } from "./element-ranges.ts";
-import { eachChunk, everyEncodedChunk, type Payload } from "./payload.ts";
+import { type ColumnTarget, eachColumn } from "./column-walk.ts";
+import { everyEncodedChunk, type Payload } from "./payload.ts";
 
 const MIX = {
   int32: "mixI32",
@@ -37,29 +37,25 @@ export function allFinite(memory: ShardMemory, payload: Payload): boolean {
   return everyEncodedChunk(memory, payload, (pointer, n) => finite(pointer, n) === 1);
 }
 
-/** `values = alpha · values + beta · payload` in these ranges; `pointer` is that of the block's values. */
+/** `values = alpha · values + beta · payload` in the target's one column. */
 export function mix(
   memory: ShardMemory,
-  pointer: number,
-  ranges: ElementRanges,
+  target: ColumnTarget,
   payload: Payload,
   alpha: number,
   beta: number,
 ): void {
   const kernel = memory.kernels[MIX[payload.dtype]];
-  eachRange(memory, pointer, ranges, payload, (to, from, n) => kernel(to, from, n, alpha, beta));
+  eachColumn(memory, target, payload, (columns, incoming, n) =>
+    kernel(columns[0] as number, incoming, n, alpha, beta),
+  );
 }
 
-/** `values = values + payload` in these ranges; integers wrap around. */
-export function add(
-  memory: ShardMemory,
-  pointer: number,
-  ranges: ElementRanges,
-  payload: Payload,
-): void {
+/** `values = values + payload` in the target's one column; integers wrap around. */
+export function add(memory: ShardMemory, target: ColumnTarget, payload: Payload): void {
   const { dtype } = payload;
-  eachRange(memory, pointer, ranges, payload, (to, from, n) =>
-    accumulate(memory.kernels, dtype, to, from, n),
+  eachColumn(memory, target, payload, (columns, incoming, n) =>
+    accumulate(memory.kernels, dtype, columns[0] as number, incoming, n),
   );
 }
 
@@ -74,22 +70,4 @@ export function overwrite(
   if (isFloat(dtype)) {
     memory.kernels[CANONICAL[dtype]](pointer, data.length / DTYPES[dtype].bytes);
   }
-}
-
-/** Calls `kernel` for each range: its address in the block, that of its elements, their number. */
-function eachRange(
-  memory: ShardMemory,
-  pointer: number,
-  ranges: ElementRanges,
-  payload: Payload,
-  kernel: (to: number, from: number, n: number) => void,
-): void {
-  const elementBytes = DTYPES[payload.dtype].bytes;
-  eachChunk(memory, payload, (n) => {
-    const { scratch } = memory;
-    for (let done = 0; done < n && ranges.next(n - done); done += ranges.count) {
-      const from = scratch + done * elementBytes;
-      kernel(pointer + ranges.start * elementBytes, from, ranges.count);
-    }
-  });
 }

@@ -113,6 +113,24 @@ export type FtrlKernel = (
 /** `n` elements from one width to another. */
 export type ConvertKernel = (to: number, from: number, n: number) => void;
 
+/** Moves `n` rows of `rowBytes` bytes between `packed`, where they are contiguous, and a column. */
+export type GatherKernel = (
+  packed: number,
+  column: number,
+  rows: number,
+  n: number,
+  rowBytes: number,
+) => void;
+
+/** As {@link GatherKernel}, the other way. */
+export type ScatterKernel = (
+  column: number,
+  rows: number,
+  packed: number,
+  n: number,
+  rowBytes: number,
+) => void;
+
 /**
  * Arithmetic on elements in one WebAssembly memory.
  *
@@ -204,6 +222,49 @@ export interface Kernels {
   readonly amsgradF64: AmsgradKernel;
   readonly ftrlF32: FtrlKernel;
   readonly ftrlF64: FtrlKernel;
+
+  // Lists of rows: `rows` is the address of `n` row numbers, uint32; `column` holds all rows of a block,
+  // each of `rowBytes` bytes, a multiple of 4.
+
+  /** Copies the rows of a list from a column to `packed`. */
+  readonly gatherRows: GatherKernel;
+  /** Copies rows from `packed` to their places in a column. */
+  readonly scatterRows: ScatterKernel;
+  /** Sets the rows of a list to 0. */
+  readonly clearRows: (column: number, rows: number, n: number, rowBytes: number) => void;
+  /** Writes a list of `n` consecutive rows. */
+  readonly numberRows: (rows: number, first: number, n: number) => void;
+  /** Adds 1 to the update counts, uint32, of the rows of a list; 2³² − 1 stays. */
+  readonly countRows: (counts: number, rows: number, n: number) => void;
+  /** Adds 1 to each of `n` update counts; 2³² − 1 stays. */
+  readonly countAll: (counts: number, n: number) => void;
+  /** Sets the byte of each row of a list to 1. */
+  readonly markRows: (marks: number, rows: number, n: number) => void;
+  /** Writes the rows from `first` on, below `end`, whose byte is set; at most `most`; returns how many. */
+  readonly markedRows: (
+    rows: number,
+    marks: number,
+    first: number,
+    end: number,
+    most: number,
+  ) => number;
+  /**
+   * Divides a list of rows into groups of the same update count, in the order of the counts: writes each
+   * group's count and end, both uint32, to `groups` and returns their number. If there are several,
+   * writes places in the list, in the order of groups, to `order` and the row numbers to `sorted`.
+   * `work`: 16 bytes a row, overwritten.
+   */
+  readonly groupRows: (
+    groups: number,
+    order: number,
+    sorted: number,
+    counts: number,
+    rows: number,
+    n: number,
+    work: number,
+  ) => number;
+  /** Number of rows from `first` on, below `end`, with the same update count as `first`. */
+  readonly sameCounts: (counts: number, first: number, end: number) => number;
 
   /** `base` to the power `exponent`: the same bits everywhere, unlike `Math.pow`. */
   readonly powF64: (base: number, exponent: number) => number;

@@ -21,6 +21,7 @@ export interface AdamNumbers {
  */
 export class AdamRule implements UpdateRule {
   readonly slots: number;
+  readonly dependsOnCount = true;
   readonly #kernel: AdamKernel;
   readonly #amsgrad: AmsgradKernel;
   readonly #numbers: AdamNumbers;

@@ -7,6 +7,7 @@ import { type FloatDtype, slotAt, type UpdateRate, type UpdateRule } from "./rul
 /** G += g²; value −= lr·g / √(G + ε) (Duchi and others, 2011; ε under the root as in PaddlePaddle). */
 export class AdagradRule implements UpdateRule {
   readonly slots = 1;
+  readonly dependsOnCount = false;
   readonly #kernel: AdagradKernel;
   readonly #epsilon: number;
   readonly #l2: number;
@@ -38,6 +39,7 @@ interface AverageNumbers {
 /** E = ρ·E + (1−ρ)·g²; value −= lr·g / (√E + ε) (Tieleman and Hinton, 2012). */
 export class RmspropRule implements UpdateRule {
   readonly slots = 1;
+  readonly dependsOnCount = false;
   readonly #kernel: RmspropKernel;
   readonly #numbers: AverageNumbers;
   #learningRate = 0;
@@ -64,6 +66,7 @@ export class RmspropRule implements UpdateRule {
  */
 export class AdadeltaRule implements UpdateRule {
   readonly slots = 2;
+  readonly dependsOnCount = false;
   readonly #kernel: AdadeltaKernel;
   readonly #numbers: AverageNumbers;
   #learningRate = 0;

@@ -14,6 +14,7 @@ const RATE_MIN = 2 ** -126;
  */
 export class FtrlRule implements UpdateRule {
   readonly slots = 2;
+  readonly dependsOnCount = false;
   readonly #kernel: FtrlKernel;
   readonly #beta: number;
   readonly #l1: number;

@@ -12,6 +12,11 @@ export function learningRateAt(kernels: Kernels, schedule: LearningRate, count: 
   return rate * (warmup.from + ((1 - warmup.from) * count) / warmup.steps);
 }
 
+/** Whether {@link learningRateAt} is the same for every update. */
+export function isConstantRate({ schedule, warmup }: LearningRate): boolean {
+  return schedule === "constant" && warmup === undefined;
+}
+
 function scheduledRate(kernels: Kernels, schedule: LearningRate, count: number): number {
   switch (schedule.schedule) {
     case "constant":

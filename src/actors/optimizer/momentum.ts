@@ -12,6 +12,7 @@ const KERNELS = {
  */
 export class MomentumRule implements UpdateRule {
   readonly slots = 1;
+  readonly dependsOnCount = false;
   readonly #kernel: MomentumKernel;
   readonly #momentum: number;
   readonly #l2: number;

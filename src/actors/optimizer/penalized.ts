@@ -8,6 +8,7 @@ import type { FloatDtype, UpdateRate, UpdateRule } from "./rule.ts";
  */
 export class PenalizedRule implements UpdateRule {
   readonly slots: number;
+  readonly dependsOnCount: boolean;
   readonly #rule: UpdateRule;
   readonly #addScaled: AddScaledKernel;
   readonly #proximal: ElementKernel;
@@ -17,6 +18,7 @@ export class PenalizedRule implements UpdateRule {
 
   constructor(kernels: Kernels, dtype: FloatDtype, rule: UpdateRule, l1: number, l2: number) {
     this.slots = rule.slots;
+    this.dependsOnCount = rule.dependsOnCount;
     this.#rule = rule;
     this.#addScaled = kernels[dtype === "float32" ? "addScaledF32" : "addScaledF64"];
     this.#proximal = kernels[dtype === "float32" ? "proximalF32" : "proximalF64"];

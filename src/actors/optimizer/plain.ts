@@ -4,6 +4,7 @@ import type { FloatDtype, UpdateRate, UpdateRule } from "./rule.ts";
 /** value += gradient: the trainer has optimized and sends the difference. */
 export class NoneRule implements UpdateRule {
   readonly slots = 0;
+  readonly dependsOnCount = false;
   readonly #add: AddKernel;
 
   constructor(kernels: Kernels, dtype: FloatDtype) {
@@ -20,6 +21,7 @@ export class NoneRule implements UpdateRule {
 /** value −= lr · gradient. */
 export class SgdRule implements UpdateRule {
   readonly slots = 0;
+  readonly dependsOnCount = false;
   readonly #kernel: SgdKernel;
   #learningRate = 0;
 

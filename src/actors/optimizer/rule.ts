@@ -15,6 +15,8 @@ export interface UpdateRate {
 export interface UpdateRule {
   /** Number of slots beside the values. */
   readonly slots: number;
+  /** Whether coefficients depend on the number of the update, besides the learning rate. */
+  readonly dependsOnCount: boolean;
   /**
    * Sets the coefficients of an update, which apply until the next call. Powers are computed in
    * WebAssembly.
