@@ -6,6 +6,8 @@ import type { ShardMemory } from "../memory/shard-memory.ts";
 
 /** Bytes of one column in a piece: all columns of a piece stay in a near cache. */
 const PIECE_BYTES = 32 * 1024;
+/** Longest rows that are gathered: a copy of longer ones costs more than a call for each. */
+const SHORT_BYTES_MAX = 1024;
 /** Rows of a piece at most. */
 const PIECE_ROWS = 2048;
 /** Columns that are gathered: the values and at most three slots. */
@@ -52,7 +54,7 @@ export class RowPieces {
 
   /** Whether rows are short enough for pieces. Longer ones are better changed where they are. */
   static isShort(rowBytes: number): boolean {
-    return rowBytes <= PIECE_BYTES;
+    return rowBytes <= SHORT_BYTES_MAX;
   }
 
   /** Makes the `n` rows of a list from place `first` on the present piece; without a list, all rows. */

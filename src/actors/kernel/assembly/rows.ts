@@ -5,9 +5,6 @@
 //
 // `rows` is the address of `n` row numbers, uint32. A row has `bytes` bytes, a multiple of 4.
 
-/** Rows of at least this many bytes are copied by the engine's own copy. */
-const LONG_BYTES: u32 = 1024;
-
 /** Copies one row of a multiple of 4 bytes. */
 // @ts-ignore: decorator
 @inline
@@ -39,15 +36,9 @@ export function gatherRows(to: usize, base: usize, rows: usize, n: u32, bytes: u
       to += 8;
       rows += 4;
     }
-  } else if (bytes < LONG_BYTES) {
-    for (; n > 0; n--) {
-      copyRow(to, base + <usize>load<u32>(rows) * bytes, bytes);
-      to += bytes;
-      rows += 4;
-    }
   } else {
     for (; n > 0; n--) {
-      memory.copy(to, base + <usize>load<u32>(rows) * bytes, bytes);
+      copyRow(to, base + <usize>load<u32>(rows) * bytes, bytes);
       to += bytes;
       rows += 4;
     }
@@ -68,15 +59,9 @@ export function scatterRows(base: usize, rows: usize, from: usize, n: u32, bytes
       from += 8;
       rows += 4;
     }
-  } else if (bytes < LONG_BYTES) {
-    for (; n > 0; n--) {
-      copyRow(base + <usize>load<u32>(rows) * bytes, from, bytes);
-      from += bytes;
-      rows += 4;
-    }
   } else {
     for (; n > 0; n--) {
-      memory.copy(base + <usize>load<u32>(rows) * bytes, from, bytes);
+      copyRow(base + <usize>load<u32>(rows) * bytes, from, bytes);
       from += bytes;
       rows += 4;
     }
