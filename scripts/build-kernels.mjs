@@ -28,6 +28,12 @@ export const KERNEL_MODULES = [
     constant: "CHECKSUM_WASM_BASE64",
     holds: "The shortening of what is summed",
   },
+  {
+    assembly: "src/protocol/row-lists/assembly",
+    target: "src/protocol/row-lists/wasm.ts",
+    constant: "ROW_LISTS_WASM_BASE64",
+    holds: "The sorting and adding up of rows",
+  },
 ];
 
 export async function compileModule({ assembly }) {

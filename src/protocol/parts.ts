@@ -1,6 +1,7 @@
 import type { Fields } from "./codec.ts";
 import { PserverError } from "./errors.ts";
 import { integerField, listField } from "./fields.ts";
+import { isAscending } from "./row-lists/ascending.ts";
 import { elementCount } from "./tensor.ts";
 
 // A part of a block is some of its rows, and of these rows all elements or some. It travels as
@@ -133,6 +134,7 @@ function readNumbers(
   const numbers = new Uint32Array(count);
   const start = first * NUMBER_BYTES;
   numberBytes(numbers).set(data.subarray(start, start + count * NUMBER_BYTES));
+  if (isAscending(numbers) && (numbers[count - 1] ?? 0) < below) return numbers;
   let least = 0;
   for (const number of numbers) {
     if (number < least || number >= below) {

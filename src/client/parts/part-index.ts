@@ -1,19 +1,10 @@
 import { PserverError } from "../../protocol/errors.ts";
 import { quoteName } from "../../protocol/names.ts";
+import { isAscending } from "../../protocol/row-lists/ascending.ts";
+import type { Numbers } from "../../protocol/row-lists/distinct.ts";
 
 /** Numbers of elements along one dimension; negative ones count from its end. */
 export type IndexList = readonly number[] | Int32Array | Uint32Array;
-
-/** Non-negative whole numbers up to 2^53: a dimension may be longer than 2^32. */
-export type Numbers = Float64Array;
-
-/** Numbers without repeats. */
-export interface Distinct {
-  /** Ascending, each once. */
-  readonly values: Numbers;
-  /** For each of the original numbers, in their order, its place among `values`. */
-  readonly places: Uint32Array;
-}
 
 /** Elements of a part at most, so that one array can hold them. */
 const PART_ELEMENTS_MAX = 2 ** 32 - 1;
@@ -77,28 +68,6 @@ export function normalizeList(
 /** The number of elements in the product of lists. */
 export function productOfLengths(lists: readonly Numbers[]): number {
   return lists.reduce((product, list) => product * list.length, 1);
-}
-
-/** Sorts numbers and removes repeats. */
-export function distinct(numbers: Numbers): Distinct {
-  if (isAscending(numbers)) {
-    return { values: numbers, places: Uint32Array.from(numbers, (_, i) => i) };
-  }
-  const sorted = numbers.slice().sort();
-  const values = sorted.filter((number, i) => i === 0 || number !== sorted[i - 1]);
-  const placeOf = new Map<number, number>();
-  values.forEach((number, place) => {
-    placeOf.set(number, place);
-  });
-  return { values, places: Uint32Array.from(numbers, (number) => placeOf.get(number) ?? 0) };
-}
-
-/** Whether each number is greater than the one before. */
-export function isAscending(numbers: ArrayLike<number>): boolean {
-  for (let i = 1; i < numbers.length; i++) {
-    if ((numbers[i] as number) <= (numbers[i - 1] as number)) return false;
-  }
-  return true;
 }
 
 /** Whether a list names every one of `size` numbers in order. */

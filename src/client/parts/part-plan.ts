@@ -1,16 +1,14 @@
 import { type BlockPlace, blockPlace, type Layout } from "../../protocol/layout.ts";
 import { blockRows, type PartIndex } from "../../protocol/parts.ts";
-import { elementCount } from "../../protocol/tensor.ts";
+import { isAscending } from "../../protocol/row-lists/ascending.ts";
 import {
+  countTo,
   type Distinct,
   distinct,
-  type IndexList,
-  isAscending,
   type Numbers,
-  normalizeIndices,
-  offsetsInRow,
-  productOfLengths,
-} from "./part-index.ts";
+} from "../../protocol/row-lists/distinct.ts";
+import { elementCount } from "../../protocol/tensor.ts";
+import { type IndexList, normalizeIndices, offsetsInRow, productOfLengths } from "./part-index.ts";
 
 /** Pairs of places: one in the caller's tensor, one in a message. */
 export interface Matching {
@@ -140,6 +138,7 @@ interface Group {
 
 /** Sorts numbers into blocks of `size`; within one they keep their order. */
 function groupByBlock(numbers: Numbers, size: number): Group[] {
+  if (isAscending(numbers)) return cutByBlock(numbers, size);
   const counts = new Map<number, number>();
   for (const number of numbers) {
     const block = Math.floor(number / size);
@@ -161,6 +160,36 @@ function groupByBlock(numbers: Numbers, size: number): Group[] {
   return [...groups.values()];
 }
 
+/** As {@link groupByBlock}, of ascending numbers. */
+function cutByBlock(numbers: Numbers, size: number): Group[] {
+  const groups: Group[] = [];
+  for (let start = 0; start < numbers.length; ) {
+    const block = Math.floor((numbers[start] as number) / size);
+    const end = firstFrom(numbers, start, (block + 1) * size);
+    const own = numbers.slice(start, end);
+    const tensor = new Uint32Array(end - start);
+    for (let i = 0; i < own.length; i++) {
+      own[i] = (own[i] as number) - block * size;
+      tensor[i] = start + i;
+    }
+    groups.push({ block, tensor, numbers: own });
+    start = end;
+  }
+  return groups;
+}
+
+/** Place of the first of ascending numbers, from `start` on, that is at least `bound`. */
+function firstFrom(numbers: Numbers, start: number, bound: number): number {
+  let low = start;
+  let high = numbers.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((numbers[middle] as number) < bound) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
 function isCutBetweenRows({ shape, layout }: Cut): boolean {
   const { start, count } = blockPlace(layout, 0);
   return blockRows({ shape, start, count }).rowElements === elementCount(shape) / (shape[0] ?? 1);
@@ -171,7 +200,7 @@ function rowElementsOf({ shape }: Cut): number {
 }
 
 function matchingOf({ places }: Distinct): Matching {
-  return { tensor: Uint32Array.from(places, (_, i) => i), message: places };
+  return { tensor: countTo(places.length), message: places };
 }
 
 /** Whether ascending places have no gaps. */

@@ -1,5 +1,6 @@
 import { allocateData, bytesOf, DTYPES, dtypeOf, type TensorData } from "../../protocol/dtypes.ts";
 import { type PartIndex, partCounts, partIndexBytes } from "../../protocol/parts.ts";
+import { countTo } from "../../protocol/row-lists/distinct.ts";
 import type { BlockPart, Matching } from "./part-plan.ts";
 
 /** A rectangle of a block's elements that fits into one message. */
@@ -111,10 +112,6 @@ function lastPlaces({ tensor, message }: Matching, count: number): Uint32Array {
   const last = new Uint32Array(count);
   for (let i = 0; i < tensor.length; i++) last[message[i] as number] = tensor[i] as number;
   return last;
-}
-
-function countTo(count: number): Uint32Array {
-  return Uint32Array.from({ length: count }, (_, i) => i);
 }
 
 function wordsOf(data: TensorData): Uint32Array {

@@ -1,5 +1,7 @@
-import { allocateData, dtypeOf, type TensorData } from "../../protocol/dtypes.ts";
-import { type Distinct, distinct, isAscending, type Numbers } from "../parts/part-index.ts";
+import type { TensorData } from "../../protocol/dtypes.ts";
+import { isAscending } from "../../protocol/row-lists/ascending.ts";
+import { distinct, type Numbers } from "../../protocol/row-lists/distinct.ts";
+import { sumByPlace } from "../../protocol/row-lists/sum-by-place.ts";
 
 /** Rows of a gradient, each once, ascending. */
 export interface RowSums {
@@ -16,37 +18,6 @@ export interface RowSums {
 export function sumRows(rows: Numbers, values: TensorData, rowElements: number): RowSums {
   if (isAscending(rows)) return { rows, values };
   const sums = distinct(rows);
-  const result = allocateData(dtypeOf(values), sums.values.length * rowElements);
-  addRows(sums, values, result, rowElements);
-  return { rows: sums.values, values: result };
-}
-
-function addRows(
-  { places }: Distinct,
-  values: TensorData,
-  result: TensorData,
-  rowElements: number,
-): void {
-  if (isBig(values) && isBig(result)) {
-    places.forEach((place, i) => {
-      for (let j = 0; j < rowElements; j++) {
-        const to = place * rowElements + j;
-        result[to] = (result[to] as bigint) + (values[i * rowElements + j] as bigint);
-      }
-    });
-  } else if (!isBig(values) && !isBig(result)) {
-    const seen = new Uint8Array(result.length / rowElements);
-    places.forEach((place, i) => {
-      for (let j = 0; j < rowElements; j++) {
-        const [to, value] = [place * rowElements + j, values[i * rowElements + j] as number];
-        // The first one is copied: adding it to 0 would lose the sign of a negative zero.
-        result[to] = seen[place] === 0 ? value : (result[to] as number) + value;
-      }
-      seen[place] = 1;
-    });
-  }
-}
-
-function isBig(data: TensorData): data is BigInt64Array | BigUint64Array {
-  return data instanceof BigInt64Array || data instanceof BigUint64Array;
+  const placed = { values, rowElements, places: sums.places, sums: sums.values.length };
+  return { rows: sums.values, values: sumByPlace(placed) };
 }
