@@ -54,12 +54,6 @@ export class ElementRanges {
     return new ElementRanges(origins, { ...runsOf(part.inner), elements: 1 });
   }
 
-  /** Elements of all ranges, including those before the current one. */
-  get total(): number {
-    const runs = this.#lengths.reduce((sum, length) => sum + length, 0);
-    return this.#origins.length * runs * this.#runElements;
-  }
-
   /**
    * Moves to the next range of at most `limit` elements; false at the end. A longer range is split.
    */

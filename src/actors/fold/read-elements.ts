@@ -1,6 +1,12 @@
 import { DTYPES, type Dtype } from "../../protocol/dtypes.ts";
 import { ENCODINGS, type Encoding, encodedBytes } from "../../protocol/encoding/encodings.ts";
-import { blockRows, type PartIndex } from "../../protocol/parts.ts";
+import {
+  type BlockRows,
+  blockRows,
+  type PartIndex,
+  partCounts,
+  partElements,
+} from "../../protocol/parts.ts";
 import type { Kernels } from "../kernel/kernels.ts";
 import type { ShardMemory } from "../memory/shard-memory.ts";
 import type { Block } from "./block.ts";
@@ -32,7 +38,7 @@ export class ElementReader {
   readonly #memory: ShardMemory;
   readonly #block: Block;
   readonly #choice: ReadChoice;
-  readonly #ranges: ElementRanges;
+  readonly #rows: BlockRows;
 
   /**
    * `memory`: that of the block's shard.
@@ -42,11 +48,13 @@ export class ElementReader {
     this.#memory = memory;
     this.#block = block;
     this.#choice = choice;
-    this.#ranges = ElementRanges.of(blockRows(block), choice.part);
-    this.bytes = encodedBytes(block.dtype, choice.encoding, this.#ranges.total);
+    this.#rows = blockRows(block);
+    const { part, encoding } = choice;
+    const elements = part === undefined ? block.count : partElements(partCounts(part), this.#rows);
+    this.bytes = encodedBytes(block.dtype, encoding, elements);
   }
 
-  /** Writes the current elements, in order, to {@link bytes} bytes. Must be called once only. */
+  /** Writes the current elements, in order, to {@link bytes} bytes. */
   read(target: Uint8Array): void {
     const { part, encoding } = this.#choice;
     if (part === undefined && encoding === undefined) target.set(this.#block.values());
@@ -56,7 +64,7 @@ export class ElementReader {
   }
 
   #isShortRows({ inner }: PartIndex): boolean {
-    const { rowElements } = blockRows(this.#block);
+    const { rowElements } = this.#rows;
     return inner === undefined && RowPieces.isShort(rowElements * DTYPES[this.#block.dtype].bytes);
   }
 
@@ -76,7 +84,7 @@ export class ElementReader {
   /** Gathers short rows, a piece at a time. */
   #readRows(target: Uint8Array, rows: Uint32Array): void {
     const { encoding } = this.#choice;
-    const { rowElements } = blockRows(this.#block);
+    const { rowElements } = this.#rows;
     const elementBytes = DTYPES[this.#block.dtype].bytes;
     const wireBytes = encoding === undefined ? elementBytes : ENCODINGS[encoding].bytes;
     const { scratch, kernels } = this.#memory;
@@ -103,8 +111,9 @@ export class ElementReader {
     const { scratch, scratchBytes, kernels } = this.#memory;
     // The scratch holds a chunk, followed by its encoded form if there is one.
     const chunkElements = Math.floor(scratchBytes / (elementBytes + wireBytes));
+    const ranges = ElementRanges.of(this.#rows, this.#choice.part);
     for (let at = 0; at < target.length; ) {
-      const n = this.#gather(Math.min(chunkElements, (target.length - at) / wireBytes));
+      const n = this.#gather(ranges, Math.min(chunkElements, (target.length - at) / wireBytes));
       const encoded = encoding === undefined ? scratch : scratch + n * elementBytes;
       if (encoding !== undefined) kernels[NARROW[encoding]](encoded, scratch, n);
       target.set(this.#memory.bytes(encoded, n * wireBytes), at);
@@ -113,11 +122,10 @@ export class ElementReader {
   }
 
   /** Copies the next `n` elements to the start of the scratch; returns their number. */
-  #gather(n: number): number {
+  #gather(ranges: ElementRanges, n: number): number {
     const { buffer, byteOffset } = this.#block.values();
     const words = new Uint32Array(buffer);
     const elementWords = wordsOf(this.#block.dtype);
-    const ranges = this.#ranges;
     let to = this.#memory.scratch / WORD_BYTES;
     for (let left = n; left > 0 && ranges.next(left); left -= ranges.count) {
       const from = byteOffset / WORD_BYTES + ranges.start * elementWords;
