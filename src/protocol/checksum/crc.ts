@@ -1,5 +1,5 @@
 import { crc32 } from "node:zlib";
-import { LONG_BYTES, longChecksum } from "./long-checksum.ts";
+import { forgetSurvey, LONG_BYTES, longChecksum } from "./long-checksum.ts";
 
 // A CRC is the remainder of the message, read as a polynomial over GF(2), by the polynomial below.
 // Bits are reflected as in zlib: the highest power of x has the lowest bit.
@@ -12,7 +12,10 @@ const X = 0x40000000;
 
 /** CRC-32 (IEEE) of bytes; `previous` continues an earlier checksum. */
 export function checksum(bytes: Uint8Array, previous = 0): number {
-  if (bytes.length < LONG_BYTES) return crc32(bytes, previous);
+  if (bytes.length < LONG_BYTES) {
+    forgetSurvey();
+    return crc32(bytes, previous);
+  }
   return longChecksum(bytes, previous);
 }
 

@@ -4,7 +4,9 @@ import { CHECKSUM_WASM_BASE64 } from "./wasm.ts";
 /** Exports of assembly/index.ts. */
 interface ChecksumKernels {
   readonly REACH: { readonly value: number };
+  readonly LARGEST: { readonly value: number };
   readonly replace: (at: number, vectors: number) => void;
+  readonly survey: (at: number, vectors: number) => void;
   readonly settle: (at: number) => void;
 }
 
@@ -20,6 +22,7 @@ const PAGE_BYTES = 65_536;
 class LongChecksum {
   readonly #kernels: ChecksumKernels;
   readonly #bytes: Buffer;
+  readonly #largest: Uint16Array;
   readonly #reach: number;
   /** Offset of chunks; the end of the preceding chunk lies before it. */
   readonly #chunk: number;
@@ -31,34 +34,49 @@ class LongChecksum {
     const { exports } = new WebAssembly.Instance(module, { env: { memory } });
     this.#kernels = exports as unknown as ChecksumKernels;
     this.#bytes = Buffer.from(memory.buffer);
+    this.#largest = new Uint16Array(memory.buffer, this.#kernels.LARGEST.value, VECTOR_BYTES / 2);
     this.#reach = this.#kernels.REACH.value;
     // The module's constants have the first page.
     this.#chunk = PAGE_BYTES + this.#reach;
   }
 
-  /** CRC-32 of at least {@link LONG_BYTES} bytes; `previous` continues an earlier one. */
+  /**
+   * CRC-32 of at least {@link LONG_BYTES} bytes; `previous` continues an earlier one. Surveys all of
+   * them but the first, less than a vector, so that vectors end where the bytes end.
+   */
   of(bytes: Uint8Array, previous: number): number {
     const memory = this.#bytes;
     const [start, reach] = [this.#chunk, this.#reach];
-    const whole = bytes.length - (bytes.length % VECTOR_BYTES);
+    const firstBytes = surveyedFrom(bytes);
+    const first = firstBytes === 0 ? previous : crc32(bytes.subarray(0, firstBytes), previous);
     memory.fill(0, start - reach, start);
-    let at = 0;
-    let n = this.#next(whole);
-    memory.set(bytes.subarray(0, n), start);
-    // zlib's initial register value, added to the first bytes instead.
-    memory.writeUInt32LE((memory.readUInt32LE(start) ^ ~previous) >>> 0, start);
-    while (at + n < whole) {
+    this.#largest.fill(0);
+    let at = firstBytes;
+    let n = this.#next(bytes.length - at);
+    memory.set(bytes.subarray(at, at + n), start);
+    // zlib's register value, added to the first bytes instead.
+    this.#kernels.survey(start, 1);
+    memory.writeUInt32LE((memory.readUInt32LE(start) ^ ~first) >>> 0, start);
+    while (at + n < bytes.length) {
       this.#kernels.replace(start, n / VECTOR_BYTES);
       memory.copyWithin(start - reach, start + n - reach, start + n);
       at += n;
-      n = this.#next(whole - at);
+      n = this.#next(bytes.length - at);
       memory.set(bytes.subarray(at, at + n), start);
     }
     const end = start + n;
+    this.#kernels.survey(end - reach, reach / VECTOR_BYTES);
     this.#kernels.replace(start, (n - reach) / VECTOR_BYTES);
     this.#kernels.settle(end - reach);
-    const shortened = crc32(memory.subarray(end - reach, end), 0xffffffff);
-    return whole === bytes.length ? shortened : crc32(bytes.subarray(whole), shortened);
+    return crc32(memory.subarray(end - reach, end), 0xffffffff);
+  }
+
+  /**
+   * The largest of each 16 bits of a vector that the last call of {@link of} surveyed, the highest bit
+   * left out; vectors end where the bytes ended.
+   */
+  get largest(): Readonly<Uint16Array> {
+    return this.#largest;
   }
 
   /** Length of the next chunk. Leaves nothing, or at least the minimum of a last chunk. */
@@ -67,7 +85,16 @@ class LongChecksum {
   }
 }
 
+/** What the last checksum of this thread was about. */
+interface Surveyed {
+  readonly buffer: ArrayBufferLike;
+  readonly start: number;
+  readonly end: number;
+  readonly largest: Readonly<Uint16Array>;
+}
+
 let ofThread: LongChecksum | undefined;
+let surveyed: Surveyed | undefined;
 
 /**
  * CRC-32 (IEEE) of at least {@link LONG_BYTES} bytes; `previous` continues an earlier one. Two to
@@ -75,5 +102,37 @@ let ofThread: LongChecksum | undefined;
  */
 export function longChecksum(bytes: Uint8Array, previous: number): number {
   ofThread ??= new LongChecksum();
-  return ofThread.of(bytes, previous);
+  const crc = ofThread.of(bytes, previous);
+  const { buffer, byteOffset, length } = bytes;
+  const start = byteOffset + surveyedFrom(bytes);
+  surveyed = { buffer, start, end: byteOffset + length, largest: ofThread.largest };
+  return crc;
+}
+
+/**
+ * What the pass that computed the last checksum of this thread found in a range of its bytes; undefined
+ * if they were not all part of it. The bytes must not have changed since.
+ *
+ * @returns the largest of each 16 bits of a vector of 16 bytes, without the highest bit, over all bytes of
+ * the checksum, which may be more than the range; and how many bytes before the end of a vector the
+ * range ends.
+ */
+export function lastSurvey(
+  range: Uint8Array,
+): { readonly largest: Readonly<Uint16Array>; readonly afterBytes: number } | undefined {
+  if (surveyed === undefined || surveyed.buffer !== range.buffer) return undefined;
+  const { start, end, largest } = surveyed;
+  const rangeEnd = range.byteOffset + range.length;
+  if (range.byteOffset < start || rangeEnd > end) return undefined;
+  return { largest, afterBytes: end - rangeEnd };
+}
+
+/** Forgets what {@link lastSurvey} knows, and with it the bytes. */
+export function forgetSurvey(): void {
+  surveyed = undefined;
+}
+
+/** Bytes at the beginning that are not surveyed. */
+function surveyedFrom(bytes: Uint8Array): number {
+  return bytes.length % VECTOR_BYTES;
 }

@@ -24,19 +24,50 @@ function receive(at: usize): void {
   v128.store(at, v128.xor(v128.load(at), v128.xor(far, near)));
 }
 
-/** Replaces the `n` vectors from `at` on; those of the REACH before have been. */
+/**
+ * Where the largest of what has been read are: of each 16 bits of a vector, as a number without its
+ * highest bit. They say of floats of any width whether one is infinite or NaN, because the upper 16 bits of
+ * a float hold its exponent.
+ */
+export const LARGEST: usize = memory.data(16, 16);
+
+/** The larger of `largest` and the vector at `at`, 16 bits at a time. */
+// @ts-ignore: decorator
+@inline
+function larger(largest: v128, at: usize): v128 {
+  return i16x8.max_s(largest, v128.and(v128.load(at), i16x8.splat(0x7fff)));
+}
+
+/** Reads the `n` vectors from `at` on, and changes nothing but what is at LARGEST. */
+export function survey(at: usize, n: u32): void {
+  let largest = v128.load(LARGEST);
+  for (; n > 0; n--) {
+    largest = larger(largest, at);
+    at += 16;
+  }
+  v128.store(LARGEST, largest);
+}
+
+/** Replaces the `n` vectors from `at` on, and surveys them; those of the REACH before have been. */
 export function replace(at: usize, n: u32): void {
+  let largest = v128.load(LARGEST);
   for (; n >= 4; n -= 4) {
+    largest = larger(largest, at);
     receive(at);
+    largest = larger(largest, at + 16);
     receive(at + 16);
+    largest = larger(largest, at + 32);
     receive(at + 32);
+    largest = larger(largest, at + 48);
     receive(at + 48);
     at += 64;
   }
   for (; n > 0; n--) {
+    largest = larger(largest, at);
     receive(at);
     at += 16;
   }
+  v128.store(LARGEST, largest);
 }
 
 /** Adds what is `lag` bytes before the `lag` bytes at `at`, and was replaced, to these. */
