@@ -85,8 +85,8 @@ export function planRows(cut: Cut, rows: Numbers, offsets?: Numbers): BlockPart[
     const { values, places } = distinct(numbers);
     const isWhole = wholeRows && values.length === place.count / rowElements;
     const index = wholeRows
-      ? { rows: Uint32Array.from(values) }
-      : { rows: Uint32Array.from(values), inner: Uint32Array.from(columns?.values ?? []) };
+      ? { rows: new Uint32Array(values) }
+      : { rows: new Uint32Array(values), inner: new Uint32Array(columns?.values ?? []) };
     const isStraight = inner === undefined && isAscending(numbers) && isConsecutive(tensor);
     return {
       place,
@@ -114,7 +114,7 @@ function planElements(cut: Cut, rows: Numbers, offsets: Numbers | undefined): Bl
   return groupByBlock(elements, cut.layout.blockElements).map(({ block, tensor, numbers }) => {
     const place = blockPlace(cut.layout, block);
     const { values, places } = distinct(numbers);
-    const inner = Uint32Array.from(values);
+    const inner = new Uint32Array(values);
     const isStraight = isAscending(numbers) && isConsecutive(tensor);
     return {
       place,

@@ -15,20 +15,25 @@ export interface PartSlice {
 
 /** Elements of any type are moved as words of 4 bytes, so that no bit of a NaN or int64 is lost. */
 const WORD_BYTES = 4;
+/** Up to so many words a loop is faster than a view and a copy of it. */
+const LOOP_WORDS_MAX = 32;
 
 /** Copies a message's elements to their places in the caller's tensor, each as often as it is named. */
 export function scatterPart(part: BlockPart, message: TensorData, tensor: TensorData): void {
   const words = DTYPES[dtypeOf(tensor)].bytes / WORD_BYTES;
   const [from, to] = [wordsOf(message), wordsOf(tensor)];
   const { rows, inner, tensorRowElements, messageRowElements } = part;
-  const width = inner?.tensor.length ?? tensorRowElements;
+  const [toWords, fromWords] = [tensorRowElements * words, messageRowElements * words];
   for (let i = 0; i < rows.tensor.length; i++) {
-    const toRow = (rows.tensor[i] as number) * tensorRowElements;
-    const fromRow = (rows.message[i] as number) * messageRowElements;
-    for (let j = 0; j < width; j++) {
-      const toElement = (toRow + (inner === undefined ? j : (inner.tensor[j] as number))) * words;
-      const fromElement =
-        (fromRow + (inner === undefined ? j : (inner.message[j] as number))) * words;
+    const toRow = (rows.tensor[i] as number) * toWords;
+    const fromRow = (rows.message[i] as number) * fromWords;
+    if (inner === undefined) {
+      copyWords(to, toRow, from, fromRow, toWords);
+      continue;
+    }
+    for (let j = 0; j < inner.tensor.length; j++) {
+      const toElement = toRow + (inner.tensor[j] as number) * words;
+      const fromElement = fromRow + (inner.message[j] as number) * words;
       for (let word = 0; word < words; word++) {
         to[toElement + word] = from[fromElement + word] as number;
       }
@@ -60,8 +65,13 @@ export function gatherPart(slice: PartSlice, tensor: TensorData): TensorData {
   let next = 0;
   for (let i = firstRow; i < firstRow + rows; i++) {
     const fromRow = (tensorRows[i] as number) * part.tensorRowElements;
+    if (tensorInner === undefined) {
+      copyWords(to, next, from, (fromRow + firstInner) * words, width * words);
+      next += width * words;
+      continue;
+    }
     for (let j = firstInner; j < firstInner + width; j++) {
-      const element = fromRow + (tensorInner === undefined ? j : (tensorInner[j] as number));
+      const element = fromRow + (tensorInner[j] as number);
       for (let word = 0; word < words; word++) to[next++] = from[element * words + word] as number;
     }
   }
@@ -112,6 +122,21 @@ function lastPlaces({ tensor, message }: Matching, count: number): Uint32Array {
   const last = new Uint32Array(count);
   for (let i = 0; i < tensor.length; i++) last[message[i] as number] = tensor[i] as number;
   return last;
+}
+
+/** Copies words from one array to another; more than some, by the engine's own copy. */
+function copyWords(
+  to: Uint32Array,
+  toStart: number,
+  from: Uint32Array,
+  fromStart: number,
+  words: number,
+): void {
+  if (words > LOOP_WORDS_MAX) {
+    to.set(from.subarray(fromStart, fromStart + words), toStart);
+    return;
+  }
+  for (let word = 0; word < words; word++) to[toStart + word] = from[fromStart + word] as number;
 }
 
 function wordsOf(data: TensorData): Uint32Array {

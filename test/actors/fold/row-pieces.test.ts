@@ -1,0 +1,193 @@
+// Proves that a list of rows is changed to the bit as its rows would be one record at a time, which are
+// changed where they are: by every rule, in both widths, with rows of any length, update counts of
+// their own, lists of more than one piece, encoded gradients, and values that are no numbers.
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { applyGradient } from "../../../src/actors/fold/apply-gradient.ts";
+import { type Block, StoredBlock } from "../../../src/actors/fold/block.ts";
+import type { GradientChange } from "../../../src/actors/fold/check-record.ts";
+import { ElementReader } from "../../../src/actors/fold/read-elements.ts";
+import { slotPlan } from "../../../src/actors/fold/slots.ts";
+import { mix } from "../../../src/actors/fold/tensor-arithmetic.ts";
+import { ShardMemory } from "../../../src/actors/memory/shard-memory.ts";
+import { type ParameterConfig, toConfig } from "../../../src/protocol/config/index.ts";
+import { DTYPES, type Dtype } from "../../../src/protocol/dtypes.ts";
+import type { Encoding } from "../../../src/protocol/encoding/encodings.ts";
+import { slotsOf } from "./folded.ts";
+import { floats, fullConfig, OPTIMIZERS } from "./optimizer-configs.ts";
+
+const memory = ShardMemory.create();
+
+interface Table {
+  readonly dtype: Dtype;
+  readonly config: ParameterConfig;
+  readonly rows: number;
+  readonly width: number;
+}
+
+function blockOf({ dtype, config, rows, width }: Table): StoredBlock {
+  const place = { dtype, config, shape: [rows, width], start: 0, count: rows * width };
+  const header = { ...place, parameter: "w", index: 0, epoch: 1, version: 1, updates: 0 };
+  const block = new StoredBlock(memory, header, slotPlan(place, { mode: "async" }));
+  const values = DTYPES[dtype].float
+    ? floats(dtype as "float32" | "float64", place.count, 5)
+    : Uint32Array.from({ length: block.bytes / 4 }, (_, i) => i * 0x9e3779b1);
+  block.values().set(new Uint8Array(values.buffer));
+  return block;
+}
+
+function changeOf(
+  block: StoredBlock,
+  rows: Uint32Array,
+  bytes: Uint8Array,
+  encoding?: Encoding,
+): GradientChange {
+  return {
+    kind: "gradient",
+    block,
+    payload: { dtype: block.dtype, encoding, bytes },
+    part: { rows },
+    norm: 50,
+    operation: { op: "grad" },
+    behind: 1,
+  };
+}
+
+/** Applies the same gradient to one block at once, and to another row by row; both must be the same then. */
+function applyBoth(
+  [whole, single]: readonly [StoredBlock, StoredBlock],
+  rows: Uint32Array,
+  bytes: Uint8Array,
+  encoding?: Encoding,
+): void {
+  applyGradient(memory, changeOf(whole, rows, bytes, encoding));
+  const rowBytes = bytes.length / rows.length;
+  rows.forEach((_, i) => {
+    const own = bytes.subarray(i * rowBytes, (i + 1) * rowBytes);
+    applyGradient(memory, changeOf(single, rows.subarray(i, i + 1), own, encoding));
+  });
+  expectSame(whole, single);
+}
+
+function expectSame(whole: Block, single: Block): void {
+  const [one, other] = [slotsOf(whole), slotsOf(single)];
+  const differing = one.findIndex(
+    (bytes, slot) => Buffer.compare(bytes, other[slot] ?? bytes) !== 0,
+  );
+  expect(differing).toBe(-1);
+}
+
+/** About one row in `every`, ascending. */
+function someRows(rows: number, every: number, seed: number): Uint32Array {
+  const numbers = Array.from({ length: rows }, (_, row) => row);
+  const chosen = numbers.filter((row) => ((row + seed) * 7919) % 1009 < 1009 / every);
+  return Uint32Array.from(chosen.length === 0 ? [seed % rows] : chosen);
+}
+
+function bytesOf(data: { readonly buffer: ArrayBufferLike }): Uint8Array {
+  return new Uint8Array(data.buffer);
+}
+
+describe.each(OPTIMIZERS)("%s", (optimizer) => {
+  const config = fullConfig(optimizer, { sparse: true });
+
+  test.each([
+    ["float32", 1],
+    ["float32", 3],
+    ["float32", 64],
+    ["float64", 2],
+    ["float64", 33],
+  ] as const)("changes lists of rows as row by row: %s, rows of %i", (dtype, width) => {
+    const table = { dtype, config, rows: width > 8 ? 400 : 5_000, width };
+    const blocks = [blockOf(table), blockOf(table)] as const;
+    for (const [seed, every] of [3, 2, 7, 1].entries()) {
+      const rows = someRows(table.rows, every, seed);
+      applyBoth(blocks, rows, bytesOf(floats(dtype, rows.length * width, seed)));
+    }
+    for (const block of blocks) block.free();
+  });
+
+  test("keeps to one form of what is no number, and to its rows", () => {
+    const table = { dtype: "float32", config, rows: 40, width: 3 } as const;
+    const blocks = [blockOf(table), blockOf(table)] as const;
+    const odd = [
+      Number.NaN,
+      Number.POSITIVE_INFINITY,
+      Number.NEGATIVE_INFINITY,
+      1e-40,
+      -0,
+      3e38,
+      1e-20,
+    ];
+    for (let seed = 1; seed < 5; seed++) {
+      const rows = someRows(table.rows, 3, seed);
+      const gradient = floats("float32", rows.length * 3, seed);
+      gradient.forEach((_, i) => {
+        if (i % 5 === seed) gradient[i] = odd[(i + seed) % odd.length] as number;
+      });
+      applyBoth(blocks, rows, bytesOf(gradient));
+    }
+    for (const block of blocks) block.free();
+  });
+});
+
+test("any lists, one after the other", () => {
+  const lists = fc.array(fc.uniqueArray(fc.nat(99), { minLength: 1, maxLength: 60 }), {
+    maxLength: 6,
+  });
+  fc.assert(
+    fc.property(lists, fc.integer({ min: 1, max: 9 }), (named, width) => {
+      const config = fullConfig("adam", { sparse: true });
+      const table = { dtype: "float32", config, rows: 100, width } as const;
+      const blocks = [blockOf(table), blockOf(table)] as const;
+      for (const [seed, list] of named.entries()) {
+        const rows = Uint32Array.from(list).sort();
+        applyBoth(blocks, rows, bytesOf(floats("float32", rows.length * width, seed)));
+      }
+      for (const block of blocks) block.free();
+    }),
+    { numRuns: 30 },
+  );
+});
+
+test.each(["bfloat16", "float16"] as const)("gradients encoded as %s", (encoding) => {
+  const config = fullConfig("rmsprop", { sparse: true });
+  const table = { dtype: "float32", config, rows: 5_000, width: 5 } as const;
+  const blocks = [blockOf(table), blockOf(table)] as const;
+  const rows = someRows(table.rows, 2, 1);
+  const bits = Uint16Array.from({ length: rows.length * 5 }, (_, i) => (i * 40_503) & 0xbfff);
+  applyBoth(blocks, rows, bytesOf(bits), encoding);
+  for (const block of blocks) block.free();
+});
+
+test.each(Object.keys(DTYPES) as Dtype[])("mixes rows of %s, and reads them", (dtype) => {
+  const { bytes: elementBytes, float } = DTYPES[dtype];
+  const config = toConfig({ optimizer: "none", sparse: true });
+  const table = { dtype, config, rows: 5_000, width: 3 };
+  const [whole, single] = [blockOf(table), blockOf(table)];
+  const rows = someRows(table.rows, 3, 1);
+  const elements = rows.length * 3;
+  const incoming = float
+    ? bytesOf(floats(dtype as "float32" | "float64", elements, 2))
+    : Uint8Array.from({ length: elements * elementBytes }, (_, i) => i * 37);
+  const mixRows = (block: StoredBlock, part: Uint32Array, bytes: Uint8Array): void => {
+    const { pointer } = block;
+    const target = { rows: block.rows, part: { rows: part }, elementBytes, columns: [pointer] };
+    mix(memory, target, { dtype, bytes }, 0.5, 2);
+  };
+  mixRows(whole, rows, incoming);
+  const rowBytes = 3 * elementBytes;
+  rows.forEach((_, i) => {
+    const own = incoming.subarray(i * rowBytes, (i + 1) * rowBytes);
+    mixRows(single, rows.subarray(i, i + 1), own);
+  });
+  expectSame(whole, single);
+  if (!float) applyBoth([whole, single], rows, incoming);
+  const read = new Uint8Array(rows.length * rowBytes);
+  new ElementReader(memory, whole, { part: { rows } }).read(read);
+  const wanted = [...rows].map((row) =>
+    single.values().slice(row * rowBytes, (row + 1) * rowBytes),
+  );
+  expect(Buffer.compare(read, Buffer.concat(wanted))).toBe(0);
+  for (const block of [whole, single]) block.free();
+});
