@@ -5,6 +5,7 @@ import { CHECKSUM_WASM_BASE64 } from "./wasm.ts";
 interface ChecksumKernels {
   readonly REACH: { readonly value: number };
   readonly LARGEST: { readonly value: number };
+  readonly begin: (at: number, register: number) => void;
   readonly replace: (at: number, vectors: number) => void;
   readonly survey: (at: number, vectors: number) => void;
   readonly settle: (at: number) => void;
@@ -50,15 +51,15 @@ class LongChecksum {
     const firstBytes = surveyedFrom(bytes);
     const first = firstBytes === 0 ? previous : crc32(bytes.subarray(0, firstBytes), previous);
     memory.fill(0, start - reach, start);
-    this.#largest.fill(0);
     let at = firstBytes;
     let n = this.#next(bytes.length - at);
     memory.set(bytes.subarray(at, at + n), start);
-    // zlib's register value, added to the first bytes instead.
-    this.#kernels.survey(start, 1);
-    memory.writeUInt32LE((memory.readUInt32LE(start) ^ ~first) >>> 0, start);
+    // zlib's register has the complement of the checksum.
+    this.#kernels.begin(start, ~first);
+    let done = VECTOR_BYTES;
     while (at + n < bytes.length) {
-      this.#kernels.replace(start, n / VECTOR_BYTES);
+      this.#kernels.replace(start + done, (n - done) / VECTOR_BYTES);
+      done = 0;
       memory.copyWithin(start - reach, start + n - reach, start + n);
       at += n;
       n = this.#next(bytes.length - at);
@@ -66,7 +67,7 @@ class LongChecksum {
     }
     const end = start + n;
     this.#kernels.survey(end - reach, reach / VECTOR_BYTES);
-    this.#kernels.replace(start, (n - reach) / VECTOR_BYTES);
+    this.#kernels.replace(start + done, (n - reach - done) / VECTOR_BYTES);
     this.#kernels.settle(end - reach);
     return crc32(memory.subarray(end - reach, end), 0xffffffff);
   }

@@ -38,6 +38,16 @@ function larger(largest: v128, at: usize): v128 {
   return i16x8.max_s(largest, v128.and(v128.load(at), i16x8.splat(0x7fff)));
 }
 
+/**
+ * Surveys the first vector of all, at `at`, and nothing before; then adds to it the register that the CRC
+ * begins with, and replaces it.
+ */
+export function begin(at: usize, register: u32): void {
+  v128.store(LARGEST, larger(i16x8.splat(0), at));
+  store<u32>(at, load<u32>(at) ^ register);
+  receive(at);
+}
+
 /** Reads the `n` vectors from `at` on, and changes nothing but what is at LARGEST. */
 export function survey(at: usize, n: u32): void {
   let largest = v128.load(LARGEST);
