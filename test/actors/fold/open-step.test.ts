@@ -189,6 +189,52 @@ describe("an open step", () => {
     expect([...(sum ?? [1]), ...(touched ?? [1])].every((byte) => byte === 0)).toBe(true);
   });
 
+  test.each([
+    [3_000, 3],
+    [5, 300],
+  ])(
+    "of a sparse parameter of %i rows of %i updates those named, in whichever steps",
+    (rows, width) => {
+      const config = fullConfig("adam", { sparse: true });
+      const values = floats("float32", rows * width, 0);
+      const target = new SteppedBlock(config, values, [rows, width]);
+      const rowOf = (data: FloatData, row: number): FloatData =>
+        data.slice(row * width, (row + 1) * width);
+      const memory = ShardMemory.create();
+      const { clipNorm: _norm, clipValue: _value, ...rest } = config;
+      const own = { ...rest, gradientScale: 1 };
+      const plain = Array.from(
+        { length: rows },
+        (_, row) => new KernelBlock(own, rowOf(values, row), memory),
+      );
+      const counts = new Array<number>(rows).fill(0);
+      for (const every of [1, 2, 3]) {
+        const gradients = ["a", "b"].map((trainer, i) => {
+          const named = plain.flatMap((_, row) => ((row + i) % every === 0 ? [row] : []));
+          const gradient = floats("float32", named.length * width, every + i);
+          target.add(trainer, gradient, named);
+          return { named, all: shaped(config, gradient) };
+        });
+        target.close(2);
+        for (const [row, block] of plain.entries()) {
+          const parts = gradients.flatMap(({ named, all }) =>
+            named.includes(row) ? [rowOf(all, named.indexOf(row))] : [],
+          );
+          if (parts.length === 0) continue;
+          block.push(reduced(parts, 2), { norm: 0 });
+          counts[row] = (counts[row] ?? 0) + 1;
+        }
+      }
+      for (const slot of [0, 1, 2]) {
+        const wanted = Buffer.concat(plain.map((row) => bytesOf(row.column(slot))));
+        expect([slot, Buffer.compare(target.block.slotBytes(slot), wanted)]).toEqual([slot, 0]);
+      }
+      const [, , , updates, sum, touched] = slotsOf(target.block);
+      expect([...new Uint32Array((updates ?? new Uint8Array(0)).slice().buffer)]).toEqual(counts);
+      expect([...(sum ?? [1]), ...(touched ?? [1])].every((byte) => byte === 0)).toBe(true);
+    },
+  );
+
   test("of a sparse parameter takes a dense gradient for one of all rows", () => {
     const target = new SteppedBlock(toConfig({ sparse: true, learningRate: 1 }), start, [3, 2]);
     target.add("a", floats("float32", 6, 1));
