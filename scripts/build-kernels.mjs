@@ -7,7 +7,7 @@ import { join } from "node:path";
 import asc from "assemblyscript/asc";
 
 const root = join(import.meta.dirname, "..");
-const lineChars = 160;
+const lineChars = 200;
 
 export const KERNEL_MODULES = [
   {

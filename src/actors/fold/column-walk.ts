@@ -3,7 +3,9 @@ import type { BlockRows, PartIndex } from "../../protocol/parts.ts";
 import type { ShardMemory } from "../memory/shard-memory.ts";
 import { ElementRanges } from "./element-ranges.ts";
 import { eachChunk, type Payload } from "./payload.ts";
-import { type ColumnVisit, RowPieces } from "./row-pieces.ts";
+import { type ColumnVisit, RowPieces, type RowVisit } from "./row-pieces.ts";
+
+const COUNT_BYTES = 4;
 
 /** Elements of a block that a record changes, in one column or several that are changed together. */
 export interface ColumnTarget {
@@ -16,6 +18,8 @@ export interface ColumnTarget {
   readonly columns: readonly number[];
   /** Address of the rows' update counts, if the change of a row depends on its own. */
   readonly counts?: number | undefined;
+  /** Changes rows with different counts in one call, if there is a kernel for it. */
+  readonly visitRows?: RowVisit | undefined;
 }
 
 /**
@@ -35,11 +39,12 @@ export function eachColumn(
   else eachRange(memory, target, payload, visit, shape);
 }
 
-/** Whether a target is short rows that lie apart, or that differ in their update counts. */
+/** Whether a target is rows that lie apart, or differ in their update counts, and go in pieces. */
 function isApart({ kernels }: ShardMemory, target: ColumnTarget): boolean {
-  const { rows, part, elementBytes, counts } = target;
-  if (part?.inner !== undefined || !RowPieces.isShort(rows.rowElements * elementBytes))
-    return false;
+  const { rows, part, elementBytes, counts, visitRows } = target;
+  const rowBytes = rows.rowElements * elementBytes;
+  const fits = visitRows === undefined ? RowPieces.isShort(rowBytes) : RowPieces.isPiece(rowBytes);
+  if (part?.inner !== undefined || !fits) return false;
   const n = part?.rows.length ?? rows.rows;
   const first = part?.rows[0] ?? 0;
   const last = part?.rows[n - 1] ?? n - 1;
@@ -54,14 +59,14 @@ function eachRowPiece(
   visit: ColumnVisit,
   shape: (n: number) => void,
 ): void {
-  const { rows, part, elementBytes, columns, counts } = target;
+  const { rows, part, elementBytes, columns, counts, visitRows } = target;
   const pieces = new RowPieces(memory, rows.rowElements, elementBytes);
   let first = 0;
   const changePiece = (elements: number): void => {
     shape(elements);
     const n = elements / rows.rowElements;
     pieces.take(part?.rows, first, n);
-    pieces.change(columns, counts, n, visit);
+    pieces.change(columns, counts, n, visit, visitRows);
     first += n;
   };
   eachChunk(memory, payload, changePiece, pieces.rowsMax * rows.rowElements * elementBytes);
@@ -91,17 +96,23 @@ export class RangeWalk {
   readonly #memory: ShardMemory;
   readonly #target: ColumnTarget;
   readonly #columns: number[];
+  readonly #counts: Uint32Array | undefined;
 
+  /** The memory must not grow while it is in use. */
   constructor(memory: ShardMemory, target: ColumnTarget) {
     this.#memory = memory;
     this.#target = target;
     this.#columns = [...target.columns];
+    if (target.counts === undefined) return;
+    const { rows } = target.rows;
+    const { buffer, byteOffset } = memory.bytes(target.counts, rows * COUNT_BYTES);
+    this.#counts = new Uint32Array(buffer, byteOffset, rows);
   }
 
   /** Visits `n` elements from `start` on, those of rows with the same update count at a time. */
   visit(start: number, n: number, incoming: number, visit: ColumnVisit): void {
     const { counts, rows, elementBytes } = this.#target;
-    if (counts === undefined) {
+    if (counts === undefined || this.#counts === undefined) {
       visit(this.#at(start), incoming, n, 0);
       return;
     }
@@ -110,15 +121,10 @@ export class RangeWalk {
       const row = Math.floor(at / rows.rowElements);
       const alike = this.#memory.kernels.sameCounts(counts, row, Math.ceil(end / rows.rowElements));
       const stop = Math.min((row + alike) * rows.rowElements, end);
-      const count = this.#countOf(counts + row * 4);
+      const count = this.#counts[row] as number;
       visit(this.#at(at), incoming + (at - start) * elementBytes, stop - at, count);
       at = stop;
     }
-  }
-
-  #countOf(address: number): number {
-    const { buffer, byteOffset } = this.#memory.bytes(address, 4);
-    return new Uint32Array(buffer, byteOffset, 1)[0] as number;
   }
 
   /** The addresses of an element in the columns; the same array each time. */

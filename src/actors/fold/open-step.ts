@@ -121,7 +121,7 @@ function applyPieces(
   { sum, shared, marks }: OpenSum & { readonly marks: number },
 ): void {
   const { kernels } = memory;
-  const { columns, counts, elementBytes } = run.target(undefined);
+  const { columns, counts, elementBytes, visitRows } = run.target(undefined);
   const { rows, rowElements } = block.rows;
   const pieces = new RowPieces(memory, rowElements, elementBytes);
   const allCounts = rowCounts(block);
@@ -132,7 +132,7 @@ function applyPieces(
     const gradient = memory.scratch;
     pieces.gather(gradient, sum, n);
     shared(gradient, n * rowElements);
-    pieces.change(columns, counts, n, run.update);
+    pieces.change(columns, counts, n, run.update, visitRows);
     kernels.clearRows(sum, pieces.list, n, rowElements * elementBytes);
     if (allCounts !== undefined) kernels.countRows(allCounts, pieces.list, n);
   }

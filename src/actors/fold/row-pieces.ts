@@ -10,6 +10,8 @@ const PIECE_BYTES = 32 * 1024;
 const SHORT_BYTES_MAX = 1024;
 /** Rows of a piece at most. */
 const PIECE_ROWS = 2048;
+/** Smaller groups of rows with the same update count are not worth a call for each. */
+const GROUP_ROWS_MIN = 8;
 /** Columns that are gathered: the values and at most three slots. */
 const COLUMNS_MAX = 4;
 
@@ -34,6 +36,9 @@ export type ColumnVisit = (
   count: number,
 ) => void;
 
+/** Changes the `n` rows of a list at an address where they are; see {@link ColumnVisit} for the rest. */
+export type RowVisit = (incoming: number, list: number, n: number) => void;
+
 /** Pieces of row lists of one block. The scratch is theirs while a piece is in use. */
 export class RowPieces {
   /** Rows of a piece at most. */
@@ -44,7 +49,7 @@ export class RowPieces {
   readonly #columns: number[] = [];
   readonly #groupColumns: number[] = [];
 
-  /** `rowBytes` must be such that {@link isShort} holds. */
+  /** The bytes of a row must be such that {@link isPiece} holds. */
   constructor(memory: ShardMemory, rowElements: number, elementBytes: number) {
     this.#memory = memory;
     this.#rowElements = rowElements;
@@ -52,9 +57,14 @@ export class RowPieces {
     this.rowsMax = Math.min(PIECE_ROWS, Math.floor(PIECE_BYTES / this.#rowBytes));
   }
 
-  /** Whether rows are short enough for pieces. Longer ones are better changed where they are. */
+  /** Whether rows are short enough to be gathered. Longer ones are better changed where they are. */
   static isShort(rowBytes: number): boolean {
     return rowBytes <= SHORT_BYTES_MAX;
+  }
+
+  /** Whether rows are short enough for pieces, if a kernel changes them where they are. */
+  static isPiece(rowBytes: number): boolean {
+    return rowBytes <= PIECE_BYTES;
   }
 
   /** Makes the `n` rows of a list from place `first` on the present piece; without a list, all rows. */
@@ -87,17 +97,27 @@ export class RowPieces {
   /**
    * Changes the `n` rows of the present piece in these columns, at most four; the incoming elements are
    * at the beginning of the scratch. With `counts`, the address of the rows' update counts, `visit` is
-   * called for the rows of each count, else once.
+   * called for the rows of each count, else once; or, if there is one, `visitRows` instead of many calls.
+   * Rows that are not short need a `visitRows`.
    */
   change(
     columns: readonly number[],
     counts: number | undefined,
     n: number,
     visit: ColumnVisit,
+    visitRows?: RowVisit,
   ): void {
     const { scratch, kernels } = this.#memory;
     const rowBytes = this.#rowBytes;
+    if (visitRows !== undefined && !RowPieces.isShort(rowBytes)) {
+      visitRows(scratch, this.list, n);
+      return;
+    }
     const groups = counts === undefined ? 1 : this.#group(counts, n);
+    if (visitRows !== undefined && groups * GROUP_ROWS_MIN > n) {
+      visitRows(scratch, this.list, n);
+      return;
+    }
     const list = scratch + (groups > 1 ? SORTED : LIST);
     let incoming = scratch;
     if (groups > 1) {

@@ -6,7 +6,7 @@ import type { FloatDtype, UpdateRule } from "../optimizer/update-rule.ts";
 import type { StoredBlock } from "./block.ts";
 import type { ColumnTarget } from "./column-walk.ts";
 import { nextCount, rowCounts } from "./row-counts.ts";
-import type { ColumnVisit } from "./row-pieces.ts";
+import type { ColumnVisit, RowVisit } from "./row-pieces.ts";
 
 /** Learning rate of an update. */
 export interface RateChoice {
@@ -38,7 +38,8 @@ export class RuleRun {
     this.#rate = rate;
     this.#rule = block.rule(dtype);
     this.#elementBytes = DTYPES[dtype].bytes;
-    this.#counts = this.#dependsOnCount() ? rowCounts(block) : undefined;
+    const isPlain = !this.#rule.dependsOnCount && this.#isSteady();
+    this.#counts = isPlain ? undefined : rowCounts(block);
   }
 
   /** These elements of the block, in the columns that the rule changes: the values and its slots. */
@@ -46,7 +47,20 @@ export class RuleRun {
     const { rows, plan } = this.#block;
     const columns: number[] = [];
     for (let slot = 0; slot <= plan.rule; slot++) columns.push(this.#block.slotPointer(slot));
-    return { rows, part, elementBytes: this.#elementBytes, columns, counts: this.#counts };
+    const [elementBytes, counts] = [this.#elementBytes, this.#counts];
+    const target = { rows, part, elementBytes, columns, counts };
+    return { ...target, visitRows: this.#rowVisit(columns, counts) };
+  }
+
+  /** The update of rows in one call, if the rule has it and rows have the same learning rate. */
+  #rowVisit(columns: readonly number[], counts: number | undefined): RowVisit | undefined {
+    const rule = this.#rule;
+    if (counts === undefined || rule.runRows === undefined || !this.#isSteady()) return undefined;
+    const { rowElements } = this.#block.rows;
+    return (gradient, list, n) => {
+      this.#begin(1);
+      rule.runRows?.(columns, gradient, { list, n, rowElements, counts });
+    };
   }
 
   /** Updates elements of the columns with the gradient at an address, which is overwritten. */
@@ -58,11 +72,11 @@ export class RuleRun {
     this.#rule.run(columns[0] as number, gradient, this.#slots, n);
   };
 
-  #dependsOnCount(): boolean {
-    if (this.#rule.dependsOnCount) return true;
+  /** Whether the learning rate is that of any update. */
+  #isSteady(): boolean {
     const { learningRate } = this.#block.config;
-    if (this.#rate.learningRate !== undefined || learningRate === undefined) return false;
-    return !isConstantRate(learningRate);
+    if (this.#rate.learningRate !== undefined || learningRate === undefined) return true;
+    return isConstantRate(learningRate);
   }
 
   #begin(count: number): void {

@@ -1,5 +1,17 @@
-import type { AdamKernel, AmsgradKernel, Kernels } from "../kernel/kernels.ts";
-import { type FloatDtype, slotAt, type UpdateRate, type UpdateRule } from "./rule.ts";
+import type {
+  AdamKernel,
+  AdamRowsKernel,
+  AmsgradKernel,
+  AmsgradRowsKernel,
+} from "../kernel/kernel-types.ts";
+import type { Kernels } from "../kernel/kernels.ts";
+import {
+  type CountedRows,
+  type FloatDtype,
+  slotAt,
+  type UpdateRate,
+  type UpdateRule,
+} from "./rule.ts";
 
 /** The numbers of Adam and its kin. */
 export interface AdamNumbers {
@@ -24,6 +36,8 @@ export class AdamRule implements UpdateRule {
   readonly dependsOnCount = true;
   readonly #kernel: AdamKernel;
   readonly #amsgrad: AmsgradKernel;
+  readonly #rowsKernel: AdamRowsKernel;
+  readonly #amsgradRows: AmsgradRowsKernel;
   readonly #numbers: AdamNumbers;
   readonly #l2: number;
   #count = 0;
@@ -39,6 +53,10 @@ export class AdamRule implements UpdateRule {
     if (isAdam) this.#kernel = isFloat32 ? kernels.adamF32 : kernels.adamF64;
     else this.#kernel = isFloat32 ? kernels.adamwF32 : kernels.adamwF64;
     this.#amsgrad = isFloat32 ? kernels.amsgradF32 : kernels.amsgradF64;
+    const adamRows = isFloat32 ? kernels.adamRowsF32 : kernels.adamRowsF64;
+    const adamwRows = isFloat32 ? kernels.adamwRowsF32 : kernels.adamwRowsF64;
+    this.#rowsKernel = isAdam ? adamRows : adamwRows;
+    this.#amsgradRows = isFloat32 ? kernels.amsgradRowsF32 : kernels.amsgradRowsF64;
     this.#numbers = numbers;
     this.#l2 = l2;
   }
@@ -69,5 +87,20 @@ export class AdamRule implements UpdateRule {
     }
     const most = slotAt(slots, 2);
     this.#amsgrad(value, gradient, first, second, most, n, beta1, beta2, rate, eps, decay);
+  }
+
+  runRows(columns: readonly number[], gradient: number, rows: CountedRows): void {
+    const { name, beta1, beta2, epsilon } = this.#numbers;
+    const value = slotAt(columns, 0);
+    const first = slotAt(columns, 1);
+    const second = slotAt(columns, 2);
+    const { list, n, rowElements, counts } = rows;
+    const [lr, l2] = [this.#learningRate, this.#l2];
+    const rest = [counts, list, n, rowElements, beta1, beta2, lr, epsilon, l2] as const;
+    if (name === "amsgrad") {
+      this.#amsgradRows(value, gradient, first, second, slotAt(columns, 3), ...rest);
+    } else {
+      this.#rowsKernel(value, gradient, first, second, ...rest);
+    }
   }
 }

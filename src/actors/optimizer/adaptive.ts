@@ -1,4 +1,5 @@
-import type { AdadeltaKernel, AdagradKernel, Kernels, RmspropKernel } from "../kernel/kernels.ts";
+import type { AdadeltaKernel, AdagradKernel, RmspropKernel } from "../kernel/kernel-types.ts";
+import type { Kernels } from "../kernel/kernels.ts";
 import { type FloatDtype, slotAt, type UpdateRate, type UpdateRule } from "./rule.ts";
 
 // Updates that are divided by a root of the squares of past gradients. `l2` is decoupled everywhere:

@@ -1,4 +1,5 @@
-import type { FtrlKernel, Kernels } from "../kernel/kernels.ts";
+import type { FtrlKernel } from "../kernel/kernel-types.ts";
+import type { Kernels } from "../kernel/kernels.ts";
 import { type FloatDtype, slotAt, type UpdateRate, type UpdateRule } from "./rule.ts";
 
 /** Smallest rate with a reciprocal in float32. */

@@ -1,4 +1,5 @@
-import type { Kernels, MomentumKernel } from "../kernel/kernels.ts";
+import type { MomentumKernel } from "../kernel/kernel-types.ts";
+import type { Kernels } from "../kernel/kernels.ts";
 import { type FloatDtype, slotAt, type UpdateRate, type UpdateRule } from "./rule.ts";
 
 const KERNELS = {

@@ -1,4 +1,5 @@
-import type { AddScaledKernel, ElementKernel, Kernels } from "../kernel/kernels.ts";
+import type { AddScaledKernel, ElementKernel } from "../kernel/kernel-types.ts";
+import type { Kernels } from "../kernel/kernels.ts";
 import type { FloatDtype, UpdateRate, UpdateRule } from "./rule.ts";
 
 /**

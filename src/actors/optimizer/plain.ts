@@ -1,4 +1,5 @@
-import type { AddKernel, Kernels, SgdKernel } from "../kernel/kernels.ts";
+import type { AddKernel, SgdKernel } from "../kernel/kernel-types.ts";
+import type { Kernels } from "../kernel/kernels.ts";
 import type { FloatDtype, UpdateRate, UpdateRule } from "./rule.ts";
 
 /** value += gradient: the trainer has optimized and sends the difference. */

@@ -11,6 +11,16 @@ export interface UpdateRate {
   readonly learningRate: number;
 }
 
+/** Rows of a list, each with an update count of its own. */
+export interface CountedRows {
+  /** Address of the row numbers. */
+  readonly list: number;
+  readonly n: number;
+  readonly rowElements: number;
+  /** Address of the update counts of all rows, before the update. */
+  readonly counts: number;
+}
+
 /** The updates of one optimizer, with the penalties of a configuration, on blocks in one memory. */
 export interface UpdateRule {
   /** Number of slots beside the values. */
@@ -27,6 +37,12 @@ export interface UpdateRule {
    * slots, at the same elements as `value`. Allocates nothing.
    */
   run(value: number, gradient: number, slots: readonly number[], n: number): void;
+  /**
+   * Updates the rows of a list where they are, each as its own next update, at the learning rate of the
+   * last {@link begin}. `columns` are the addresses of values and slots, each of all rows; `gradient` is
+   * contiguous. Absent if the rule has no kernel for it.
+   */
+  runRows?(columns: readonly number[], gradient: number, rows: CountedRows): void;
 }
 
 /** The address of slot `i`. @throws INTERNAL if the caller has left it out. */

@@ -8,7 +8,7 @@ import { PenalizedRule } from "./penalized.ts";
 import { NoneRule, SgdRule } from "./plain.ts";
 import type { FloatDtype, UpdateRule } from "./rule.ts";
 
-export type { FloatDtype, UpdateRate, UpdateRule } from "./rule.ts";
+export type { CountedRows, FloatDtype, UpdateRate, UpdateRule } from "./rule.ts";
 
 /** Slots beside the values, each of the values' dtype and size, zero at first. */
 const SLOTS: Readonly<Record<ParameterConfig["optimizer"]["name"], number>> = {

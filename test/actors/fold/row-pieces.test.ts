@@ -77,6 +77,15 @@ function expectSame(whole: Block, single: Block): void {
   expect(differing).toBe(-1);
 }
 
+/** Gives rows update counts of their own, most of them different, as after a long training. */
+function age(block: StoredBlock): void {
+  const slot = block.slotBytes(block.plan.counts ?? 0);
+  const counts = new Uint32Array(slot.buffer, slot.byteOffset, block.rows.rows);
+  for (let row = 0; row < counts.length; row++) {
+    counts[row] = row % 97 === 0 ? 0xffffffff - (row & 1) : (row * 7919) % 60_013;
+  }
+}
+
 /** About one row in `every`, ascending. */
 function someRows(rows: number, every: number, seed: number): Uint32Array {
   const numbers = Array.from({ length: rows }, (_, row) => row);
@@ -128,6 +137,36 @@ describe.each(OPTIMIZERS)("%s", (optimizer) => {
       applyBoth(blocks, rows, bytesOf(gradient));
     }
     for (const block of blocks) block.free();
+  });
+});
+
+describe.each(["adam", "adamw", "amsgrad"] as const)("%s of rows of any age", (name) => {
+  const plain = { sparse: true, learningRate: 0.3 } as const;
+  const optimizer = { name };
+
+  test.each([
+    ["without penalties", { ...plain, optimizer }],
+    ["with decay", { ...plain, optimizer, l2: 0.02, l2Mode: "decoupled" }],
+    ["with coupled L2 and L1", { ...plain, optimizer, l2: 0.02, l1: 0.01, l2Mode: "coupled" }],
+    ["with a schedule", fullConfig(name, { sparse: true })],
+    ["with moments that are not kept", { ...plain, optimizer: { name, beta1: 0, beta2: 0 } }],
+  ] as const)("%s", (_, settings) => {
+    for (const [dtype, width] of [
+      ["float32", 1],
+      ["float32", 30],
+      ["float64", 5],
+      ["float32", 401],
+    ] as const) {
+      const rowCount = Math.min(3_000, Math.ceil(100_000 / width));
+      const table = { dtype, config: toConfig(settings), rows: rowCount, width };
+      const blocks = [blockOf(table), blockOf(table)] as const;
+      for (const block of blocks) age(block);
+      for (const [seed, every] of [3, 1, 7].entries()) {
+        const rows = someRows(table.rows, every, seed);
+        applyBoth(blocks, rows, bytesOf(floats(dtype, rows.length * width, seed)));
+      }
+      for (const block of blocks) block.free();
+    }
   });
 });
 

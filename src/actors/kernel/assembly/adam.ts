@@ -10,18 +10,39 @@ import {
 // other operation delays them: so first moments and gradients have one floor, and second moments are
 // raised to theirs by one operation where replacing them by 0 takes two.
 
+/** The least gradient that counts. */
+// @ts-ignore: decorator
+@inline
+function leastGradient<T>(beta1: f64, beta2: f64): f64 {
+  return max(leastSquared<T>(1 - beta2), smallest<T>() / (1 - beta1));
+}
+
+/** Whether first moments are kept at all. */
+// @ts-ignore: decorator
+@inline
+export function keepsFirstMoment<T>(beta1: f64, beta2: f64): bool {
+  return beta1 * leastGradient<T>(beta1, beta2) >= smallest<T>();
+}
+
+/** Whether second moments are kept at all. */
+// @ts-ignore: decorator
+@inline
+export function keepsSecondMoment<T>(beta2: f64): bool {
+  return beta2 >= smallest<T>();
+}
+
 /**
  * Writes down the coefficients. Moments that are not to be kept at all are cleared: their product with
  * a coefficient of 0 would be NaN if they were infinite.
  */
-function prepare<T>(
+export function prepare<T>(
   first: usize, second: usize, n: u32, beta1: f64, beta2: f64, lr: f64, epsilon: f64, decay: f64,
 ): void {
-  const least = max(leastSquared<T>(1 - beta2), smallest<T>() / (1 - beta1));
+  const least = leastGradient<T>(beta1, beta2);
   const bytes = <usize>n * sizeof<T>();
-  const keepsFirst = beta1 * least >= smallest<T>();
+  const keepsFirst = keepsFirstMoment<T>(beta1, beta2);
   if (!keepsFirst) memory.fill(first, 0, bytes);
-  const keepsSecond = beta2 >= smallest<T>();
+  const keepsSecond = keepsSecondMoment<T>(beta2);
   if (!keepsSecond) memory.fill(second, 0, bytes);
   pin(0, magnitudeMask<T>());
   pin(1, factor<T>(keepsFirst ? beta1 : 0));
@@ -31,11 +52,18 @@ function prepare<T>(
   pin(4, v128.splat<T>(keepsSecond ? <T>((2 * smallest<T>()) / beta2) : <T>0));
   pin(5, factor<T>(1 - beta2));
   pin(6, floorAt<T>(least));
+  prepareRate<T>(lr, epsilon, decay);
+  pin(11, floorOf<T>(1, 0));
+}
+
+/** Writes down the coefficients that depend on the number of the update. */
+// @ts-ignore: decorator
+@inline
+export function prepareRate<T>(lr: f64, epsilon: f64, decay: f64): void {
   pin(7, factor<T>(lr));
   pin(8, v128.splat<T>(<T>epsilon));
   pin(9, factor<T>(decay));
   pin(10, floorOf<T>(decay, 0));
-  pin(11, floorOf<T>(1, 0));
 }
 
 /**
@@ -44,7 +72,7 @@ function prepare<T>(
  *
  * Each combination is a function of its own: with two loops in one, V8 runs out of registers.
  */
-function descend<T, Inside, Largest, Decays>(
+export function descend<T, Inside, Largest, Decays>(
   value: usize, gradient: usize, first: usize, second: usize, most: usize, n: u32,
 ): void {
   const filled = whole<T>(n);

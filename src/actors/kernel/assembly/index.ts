@@ -17,6 +17,9 @@
 
 export { adadeltaF32, adadeltaF64 } from "./adadelta";
 export { adamF32, adamF64, adamwF32, adamwF64, amsgradF32, amsgradF64 } from "./adam";
+export {
+  adamRowsF32, adamRowsF64, adamwRowsF32, adamwRowsF64, amsgradRowsF32, amsgradRowsF64,
+} from "./adam-rows";
 export { clipF32, clipF64, proximalF32, proximalF64 } from "./bounds";
 export {
   narrowBf16, narrowF16, widenBf16, widenF16,
