@@ -64,7 +64,10 @@ export function add(memory: ShardMemory, target: ColumnTarget, payload: Payload)
   );
 }
 
-/** `values = data` with canonical NaNs. */
+/**
+ * `values = data` with canonical NaNs. The data must be as it was when the checksum of its record was
+ * compared, as for {@link allFinite}.
+ */
 export function overwrite(
   memory: ShardMemory,
   dtype: Dtype,
@@ -72,7 +75,7 @@ export function overwrite(
   data: Uint8Array,
 ): void {
   memory.bytes(pointer, data.length).set(data);
-  if (isFloat(dtype)) {
+  if (isFloat(dtype) && !isKnownFinite(data, dtype)) {
     memory.kernels[CANONICAL[dtype]](pointer, data.length / DTYPES[dtype].bytes);
   }
 }

@@ -88,11 +88,18 @@ export function checkedNorm(
   data: TensorData,
   encoding?: Encoding,
 ): number | undefined {
-  checkFiniteElements(parameter, data, encoding);
-  if (parameter.config.clipNorm === undefined) return undefined;
-  return encoding !== undefined && data instanceof Float32Array
-    ? normAsEncoded(encoding, data)
-    : l2Norm(data);
+  if (parameter.config.clipNorm === undefined) {
+    checkFiniteElements(parameter, data, encoding);
+    return undefined;
+  }
+  checkEncoding(parameter, encoding);
+  const norm =
+    encoding !== undefined && data instanceof Float32Array
+      ? normAsEncoded(encoding, data)
+      : l2Norm(data);
+  // A norm is finite exactly if all elements are: the one pass tells both.
+  if (!Number.isFinite(norm)) checkFiniteElements(parameter, data, encoding);
+  return norm;
 }
 
 function allFinite(data: TensorData, encoding: Encoding | undefined): boolean {

@@ -1,0 +1,75 @@
+// Proves that a gradient is checked for finite elements alike whether its norm is needed or not, as it is
+// and as it is encoded, and that the norm is that of what is sent.
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { checkedNorm } from "../../../src/client/push/fit-tensor.ts";
+import { toConfig } from "../../../src/protocol/config/index.ts";
+import { decodeElements, encodeElements } from "../../../src/protocol/encoding/elements.ts";
+import type { Encoding } from "../../../src/protocol/encoding/encodings.ts";
+import { PserverError } from "../../../src/protocol/errors.ts";
+import { l2Norm } from "../../../src/protocol/tensor.ts";
+
+const DTYPES = { float32: Float32Array, float64: Float64Array } as const;
+
+/** The elements as the host gets them. */
+function asSent(data: Float32Array, encoding: Encoding): Float32Array {
+  const encoded = new Uint8Array(data.length * 2);
+  encodeElements(encoding, data, encoded);
+  const sent = new Float32Array(data.length);
+  decodeElements(encoding, encoded, sent);
+  return sent;
+}
+
+/** The norm, or the code of the error. */
+function attempt(
+  settings: { clipNorm?: number; allowNonFinite?: boolean },
+  data: Float32Array | Float64Array,
+  encoding: Encoding | undefined,
+): number | string | undefined {
+  const dtype = data instanceof Float32Array ? "float32" : "float64";
+  const config = toConfig({ learningRate: 1, ...settings });
+  try {
+    return checkedNorm({ name: "w", dtype, config }, data, encoding);
+  } catch (error) {
+    if (!(error instanceof PserverError)) throw error;
+    return error.code;
+  }
+}
+
+const element = fc.oneof(
+  { weight: 20, arbitrary: fc.double({ min: -100, max: 100, noNaN: true }) },
+  fc.constantFrom(Number.NaN, Number.POSITIVE_INFINITY, 1e300, 65_519, 65_520, -3.4e38, 3.395e38),
+);
+
+test("what is not finite is found with a norm and without", () => {
+  fc.assert(
+    fc.property(
+      fc.array(element, { minLength: 1, maxLength: 30 }),
+      fc.constantFrom("float32", "float64"),
+      fc.constantFrom(undefined, "bfloat16", "float16"),
+      (list, dtype, given) => {
+        const encoding = dtype === "float64" ? undefined : given;
+        const data = DTYPES[dtype].from(list);
+        const sent = encoding === undefined ? data : asSent(data as Float32Array, encoding);
+        const allFinite = sent.every((value) => Number.isFinite(value));
+        expect(attempt({}, data, encoding)).toBe(allFinite ? undefined : "NON_FINITE");
+        const found = attempt({ clipNorm: 1 }, data, encoding);
+        const any = attempt({ clipNorm: 1, allowNonFinite: true }, data, encoding);
+        if (!allFinite) {
+          expect(found).toBe("NON_FINITE");
+          expect(Number.isFinite(any)).toBe(false);
+          return;
+        }
+        expect(any).toBe(found);
+        expect(Math.abs((found as number) - l2Norm(sent))).toBeLessThanOrEqual(1e-9 * l2Norm(sent));
+      },
+    ),
+  );
+});
+
+test("an encoding that the type does not have is refused before anything else", () => {
+  const data = Float64Array.of(Number.NaN);
+  for (const settings of [{}, { clipNorm: 1 }]) {
+    expect(attempt(settings, data, "float16")).toBe("UNSUPPORTED");
+  }
+});
