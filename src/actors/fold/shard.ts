@@ -49,7 +49,7 @@ export interface Settled {
 }
 
 /** The subject of a trainer's record. */
-type TrainerSubject = Exclude<LogSubject, { by: "host" }>;
+type TrainerSubject = Exclude<LogSubject, { by: "host" | "batch" }>;
 
 /** A record of a trainer with its head parsed. */
 interface Received {
@@ -303,7 +303,8 @@ export class Shard {
   #fold(record: JournalRecord, message: Message | undefined): Settled | undefined {
     const subject = this.#logSubjects.parse(record.subject);
     let settled: Settled | undefined;
-    if (subject?.shard !== this.#shard) this.#tables.unreadable.count(undefined, undefined);
+    if (subject?.shard !== this.#shard || subject.by === "batch")
+      this.#tables.unreadable.count(undefined, undefined);
     else if (message === undefined) this.#foldUnreadable(subject);
     else if (subject.by === "host") this.#foldHost(subject.verb, message);
     else settled = this.#foldTrainer(record.seq, subject, message);

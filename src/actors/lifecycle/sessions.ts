@@ -30,7 +30,7 @@ export async function join(deps: LifecycleDeps, trainer: string, fields: Fields)
   const session = known?.session ?? (await startSession(deps, trainer, token));
   await holdLease(deps, trainer, session);
   await removeMembers(deps, [{ trainer, session: session - 1 }]);
-  const { shards, leaseMs, journal, synchronization } = deps.job;
+  const { shards, leaseMs, journal, synchronization, rules } = deps.job;
   const reply: JoinReply = {
     session,
     shards,
@@ -38,6 +38,7 @@ export async function join(deps: LifecycleDeps, trainer: string, fields: Fields)
     journal,
     synchronization,
     maxPayloadBytes: deps.maxPayloadBytes,
+    rules,
   };
   return { ...reply };
 }

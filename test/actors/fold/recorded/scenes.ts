@@ -203,6 +203,9 @@ const EDGES: Readonly<Record<string, Scene>> = {
   "steps-async": stepRefusals({ mode: "async" }),
 };
 
+/** What hosts' records bound, since version 2. */
+const BOUNDS: Readonly<Record<string, Scene>> = { clocks, declarations, sessions, waste, forget };
+
 /** A scene as it is recorded. */
 export interface Recording {
   readonly scene: Scene;
@@ -216,7 +219,8 @@ export interface Recording {
 export const RECORDINGS: Readonly<Record<string, Recording>> = {
   ...recordings("", 1, SCENES),
   ...recordings("v1-", 1, EDGES),
-  ...recordings("v2-", 2, { ...SCENES, ...EDGES, clocks, declarations, sessions, waste, forget }),
+  ...recordings("v2-", 2, { ...SCENES, ...EDGES, ...BOUNDS }),
+  ...recordings("v3-", 3, { ...SCENES, ...EDGES, ...BOUNDS }),
 };
 
 /** The records of a scene. */
