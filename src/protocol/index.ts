@@ -2,6 +2,7 @@
 // and hosts share. Modules that are not listed are internal; other folders import those by their paths.
 // Nothing in this folder does I/O.
 
+export * from "./batch-records.ts";
 export * from "./busy.ts";
 export * from "./checksum/crc.ts";
 export * from "./codec.ts";

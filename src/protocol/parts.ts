@@ -35,8 +35,8 @@ type NumberBytes = 2 | 4;
 const NUMBER_BYTES = 4;
 const PACKED_NUMBERS_MAX = 2 ** 16;
 const ALIGN_BYTES = 8;
-/** More than a message can hold; keeps sizes computed from the counts exact. */
-const NUMBERS_MAX = 2 ** 31;
+/** Most numbers of an index: more than a message can hold; keeps sizes computed from the counts exact. */
+export const PART_NUMBERS_MAX = 2 ** 31;
 
 /** Where a block lies in its parameter. */
 export interface BlockExtent {
@@ -228,7 +228,7 @@ export function parsePartEntry(fields: Fields): PartCounts | undefined {
   if (fields["part"] === undefined) return undefined;
   const [rows, inner] = listField(fields, "part", 2);
   const entry = { rows, inner };
-  const counts = { rows: integerField(entry, "rows", 1, NUMBERS_MAX) };
+  const counts = { rows: integerField(entry, "rows", 1, PART_NUMBERS_MAX) };
   if (inner === undefined) return counts;
-  return { ...counts, inner: integerField(entry, "inner", 1, NUMBERS_MAX) };
+  return { ...counts, inner: integerField(entry, "inner", 1, PART_NUMBERS_MAX) };
 }

@@ -185,13 +185,15 @@ function parsePush(
   return { verb: "push", session, n, done, reply, epoch, dtype, encoding, norm, operation, part };
 }
 
-function checkWholeElements(data: Uint8Array, elementBytes: number): void {
+/** @throws BAD_LENGTH unless the bytes are whole elements, at least one. */
+export function checkWholeElements(data: Uint8Array, elementBytes: number): void {
   if (data.length === 0 || data.length % elementBytes !== 0) {
     throw badLength(`a positive multiple of ${elementBytes}`, data.length);
   }
 }
 
-function parseOperation(fields: Fields): PushOperation {
+/** The operation that a push's fields name. @throws BAD_MESSAGE or BAD_VALUE */
+export function parseOperation(fields: Fields): PushOperation {
   const op = wordField(fields, "op", ["mix", "grad"]);
   if (op === "mix") {
     return { op, alpha: finiteField(fields, "alpha"), beta: finiteField(fields, "beta") };

@@ -61,7 +61,7 @@ export const HOST_VERBS_SINCE_2: readonly HostVerb[] = ["declare", "sessions", "
 export type KnownRules = ReadonlyMap<number, Rules>;
 
 /** Version for new jobs; the first record of each of their journals names it. */
-export const CURRENT_RULES = 2;
+export const CURRENT_RULES = 3;
 
 const FIRST: Rules = {
   version: 1,
