@@ -2,7 +2,7 @@ import { checkFinite, checkLearningRate } from "../../protocol/config/index.ts";
 import { type Encoding, encodedBytes } from "../../protocol/encoding/encodings.ts";
 import { ensureError, PserverError, reactionTo } from "../../protocol/errors.ts";
 import type { ParameterInfo } from "../../protocol/lifecycle-messages.ts";
-import { HEADER_BYTES_MAX } from "../../protocol/limits.ts";
+import { HEADER_BYTES_MAX, RULES_WITH_BATCHES } from "../../protocol/limits.ts";
 import { quoteName } from "../../protocol/names.ts";
 import type { JobSubjects } from "../../protocol/subjects.ts";
 import type { TensorLike } from "../../protocol/tensor.ts";
@@ -10,11 +10,13 @@ import type { Parameters } from "../calls/parameters.ts";
 import type { IndexList } from "../parts/part-index.ts";
 import { planPart } from "../parts/part-plan.ts";
 import { slicePart } from "../parts/part-values.ts";
+import type { Session } from "../shell/session.ts";
 import type { GradResult, Steps } from "../shell/steps.ts";
 import type { UpdateSender } from "../shell/update-sender.ts";
 import type { UpdateSource } from "../shell/update-source.ts";
 import type { Deadline } from "../timing/deadline.ts";
 import { type Push, partUpdates, pushUpdates, setUpdates } from "./block-updates.ts";
+import { fillBatches } from "./fill-batches.ts";
 import { checkFiniteElements, fitData, fitTensor } from "./fit-tensor.ts";
 import { type GradientRecord, gradientUpdates } from "./gradients.ts";
 import type { SeenVersions } from "./seen-versions.ts";
@@ -33,6 +35,7 @@ export interface UpdatesDeps {
   readonly trainer: string;
   readonly seen: SeenVersions;
   readonly steps: Steps;
+  readonly session: Session;
   /** The largest message the broker takes. */
   readonly payloadBytesMax: () => number;
 }
@@ -145,6 +148,17 @@ export class Updates {
     );
   }
 
+  /** The records of a call: batches where the job takes them. */
+  #filled(sources: readonly UpdateSource[]): readonly UpdateSource[] {
+    const { session, subjects, trainer, payloadBytesMax } = this.#options;
+    if (session.rules < RULES_WITH_BATCHES) return sources;
+    return fillBatches(sources, {
+      subject: (shard) => subjects.batch(shard, trainer),
+      payloadBytesMax: payloadBytesMax(),
+      separatesIntegers: session.synchronization.mode === "sync",
+    });
+  }
+
   async #update<Given, Result>(
     entries: Entries<Given>,
     deadline: Deadline,
@@ -167,7 +181,7 @@ export class Updates {
         if (info.config.static) throw isStatic(info.name);
         for (const source of toUpdates(info, given)) sources.push(source);
       });
-      return await send(sources);
+      return await send(this.#filled(sources));
     } catch (caught) {
       const error = ensureError(caught);
       // Initialized anew since it was looked up: the next call looks it up again.
