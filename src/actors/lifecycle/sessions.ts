@@ -10,6 +10,7 @@ import {
 } from "../../protocol/index.ts";
 import type { LeaseValue } from "../leases/leases.ts";
 import type { LifecycleDeps } from "./deps.ts";
+import { jobRules } from "./job-rules.ts";
 import { removeMembers } from "./members.ts";
 import { trainerKey } from "./record-format.ts";
 import { requireCounted, SWEPT } from "./session-numbers.ts";
@@ -30,7 +31,7 @@ export async function join(deps: LifecycleDeps, trainer: string, fields: Fields)
   const session = known?.session ?? (await startSession(deps, trainer, token));
   await holdLease(deps, trainer, session);
   await removeMembers(deps, [{ trainer, session: session - 1 }]);
-  const { shards, leaseMs, journal, synchronization, rules } = deps.job;
+  const { shards, leaseMs, journal, synchronization } = deps.job;
   const reply: JoinReply = {
     session,
     shards,
@@ -38,7 +39,7 @@ export async function join(deps: LifecycleDeps, trainer: string, fields: Fields)
     journal,
     synchronization,
     maxPayloadBytes: deps.maxPayloadBytes,
-    rules,
+    rules: await jobRules(deps),
   };
   return { ...reply };
 }
