@@ -221,18 +221,9 @@ function parsePush(
   const { session, n, done, reply, epoch, dtype } = common;
   const encoding = encodingField(fields);
   const norm = fields["norm"] === undefined ? undefined : numberField(fields, "norm");
-  const operation = operationOf(fields, step, undefined);
+  const operation = parseOperation(fields, step, undefined);
   const part = undefined;
   return { verb: "push", session, n, done, reply, epoch, dtype, encoding, norm, operation, part };
-}
-
-function operationOf(
-  fields: Fields,
-  step: number | undefined,
-  seen: number | undefined,
-): PushOperation {
-  const { op, alpha, beta, lr } = fields;
-  return parseOperation({ op, alpha, beta, lr, step, seen });
 }
 
 /** The versions in a group, one for each block. @throws BAD_MESSAGE */
