@@ -15,6 +15,7 @@ import { draftPullReply, encodePullRequest } from "../../src/protocol/pulls.ts";
 import { draftRecord, encodeClock, type TrainerRecord } from "../../src/protocol/records.ts";
 import { encodeStepReply, encodeStepRequest } from "../../src/protocol/steps.ts";
 import { JobSubjects } from "../../src/protocol/subjects.ts";
+import { batchCases } from "./batch-cases.ts";
 import { hex, rawMessage } from "./raw-message.ts";
 import { codeOf } from "./refusal.ts";
 import { toHex, toJson } from "./vector-json.ts";
@@ -285,6 +286,9 @@ export function recordCases(): Cases {
       const [shard, name, index] = isWhole ? [6, "w", 0] : [SHARD, "emb:sparse-0", 1];
       const subject = JOB.log(shard, TRAINER, record.verb, name, index);
       return { what, subject, ...described(sealMessage(draft)) };
+    }),
+    batches: batchCases(head).map(({ what, bytes }) => {
+      return { what, subject: JOB.batch(SHARD, TRAINER), ...described(bytes) };
     }),
     clocks: [
       {
