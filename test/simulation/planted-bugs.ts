@@ -1,5 +1,5 @@
 import type { JournalRecord, Settled } from "../../src/actors/fold/shard.ts";
-import { draftBatch, parseBatch } from "../../src/protocol/batch-records.ts";
+import { draftBatch } from "../../src/protocol/batch-records.ts";
 import {
   decodeMessage,
   encodeMessage,
@@ -8,6 +8,7 @@ import {
 } from "../../src/protocol/codec.ts";
 import { PserverError } from "../../src/protocol/errors.ts";
 import { encodeHostRecord } from "../../src/protocol/host-records.ts";
+import { parseBatch } from "../../src/protocol/parse-batch.ts";
 import { parseHead } from "../../src/protocol/records.ts";
 import type { TrainerSession } from "../../src/protocol/remembered-trainers.ts";
 import { type Fold, type FoldMaker, SOUND_FOLD } from "./fold-maker.ts";

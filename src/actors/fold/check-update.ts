@@ -1,6 +1,6 @@
-import { type BatchEntry, parseBatch } from "../../protocol/batch-records.ts";
 import type { Message } from "../../protocol/codec.ts";
 import { ensureError, PserverError } from "../../protocol/errors.ts";
+import { type BatchEntry, parseBatch } from "../../protocol/parse-batch.ts";
 import { parseTrainerRecord, type RecordHead } from "../../protocol/records.ts";
 import type { LogSubject } from "../../protocol/subjects.ts";
 import { blockLabel } from "./block.ts";
