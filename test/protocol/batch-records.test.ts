@@ -42,7 +42,7 @@ const push = fc.record({
   seen: fc.array(fc.nat(3), { minLength: 4, maxLength: 4 }),
   epoch,
   encoding: fc.constantFrom(undefined, "bfloat16" as const),
-  norm: fc.option(fc.double(), { nil: undefined }),
+  norm: fc.option(fc.double().map(Math.abs), { nil: undefined }),
   lr: fc.option(fc.constantFrom(0.5, -1), { nil: undefined }),
   part: fc.constantFrom(undefined, { rows: 2 }, { rows: 1, inner: 3 }),
 });
