@@ -4,6 +4,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { KNOWN_RULES } from "../../../src/actors/fold/rules.ts";
+import { sealMessage } from "../../../src/protocol/codec.ts";
 import type {
   ParameterSettings,
   SynchronizationInput,
@@ -395,4 +396,32 @@ test("is taken from where the rules are raised on", () => {
   folded.journal.batch([push("a", ONES)]);
   folded.run();
   expect(folded.block("a").version).toBe(2);
+});
+
+test("whatever is changed in its bytes, it is applied, or rejected without a trace", () => {
+  const change = fc.tuple(fc.nat(), fc.nat(255));
+  fc.assert(
+    fc.property(
+      updatesOf(7, undefined),
+      fc.array(change, { minLength: 1, maxLength: 3 }),
+      (updates, changes) => {
+        const folded = new Folded();
+        initAll(folded);
+        const before = folded.content();
+        const { subject, payload } = folded.journal.batch(updates);
+        const bytes = payload.slice();
+        for (const [at, value] of changes) bytes[10 + (at % (bytes.length - 10))] = value;
+        folded.journal.records.pop();
+        folded.journal.append(subject, sealMessage({ bytes, data: bytes.subarray(10) }));
+        const [outcome] = folded.run();
+        const isUnreadable = folded.shard.senders.unreadable > 0;
+        if (outcome?.code !== undefined) expect(folded.content()).toBe(before);
+        expect(outcome === undefined).toBe(isUnreadable);
+        // The shard goes on.
+        folded.journal.batch(updates.slice(0, 1), { trainer: "bob" });
+        expect(folded.run()).toHaveLength(1);
+      },
+    ),
+    { numRuns: 100 },
+  );
 });
