@@ -66,6 +66,7 @@ function roleNeeds(subjects: JobSubjects, trainer: string): Readonly<Record<Role
     trainer: [
       ...observer,
       publish(subjects.log(NOWHERE, trainer, "push", "doctor", 0)),
+      publish(subjects.batch(NOWHERE, trainer)),
       publish(subjects.clock(NOWHERE, trainer)),
       publish(subjects.outcome(NOWHERE, trainer)),
       publish(subjects.step(NOWHERE, trainer)),
