@@ -1,19 +1,31 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { NatsConnection } from "@nats-io/transport-node";
-import { asMap, integerField, JobSubjects, PserverError } from "../../protocol/index.ts";
+import {
+  asMap,
+  type Fields,
+  integerField,
+  JobSubjects,
+  PserverError,
+} from "../../protocol/index.ts";
 import { openJetStream } from "../../transport/jetstream.ts";
 import { mapConcurrently } from "../concurrent.ts";
 import { CURRENT_RULES } from "../fold/rules.ts";
 import { openExistingBucket } from "../jetstream/kv-bucket.ts";
 import { storageQueries } from "../jetstream/storage-queries.ts";
 import { Journal } from "../journal/journal.ts";
-import { change } from "../lifecycle/compare-and-swap.ts";
+import { BucketRecord } from "../lifecycle/bucket-record.ts";
 import { OwnersClient } from "../requests/owners-client.ts";
-import { journalSettings, parseSettings, SETTINGS_KEY } from "./job-settings.ts";
+import { hasRemovalMark, journalSettings, parseSettings, SETTINGS_KEY } from "./job-settings.ts";
 import { noSuchJob } from "./job-streams.ts";
 
 /** The first version from which a job can be upgraded: before it, shards were not told what is declared. */
 const UPGRADABLE_RULES_MIN = 2;
+
+const settingsRecord = new BucketRecord<Fields>(
+  SETTINGS_KEY,
+  (stored) => asMap(stored?.value, SETTINGS_KEY),
+  (settings) => settings,
+);
 
 /** Options of {@link upgradeRules}. */
 export interface RulesUpgradeOptions {
@@ -44,7 +56,7 @@ export async function upgradeRules(options: RulesUpgradeOptions): Promise<RulesU
   const subjects = new JobSubjects(job);
   const bucket = await openExistingBucket(connection, subjects.bucket());
   const stored = await bucket.read(SETTINGS_KEY);
-  if (stored === undefined) throw noSuchJob(job);
+  if (stored === undefined || hasRemovalMark(stored.value)) throw noSuchJob(job);
   const settings = parseSettings(stored.value);
   const { rules: from, shards, synchronization } = settings;
   const upgrade = { job, from, to: CURRENT_RULES, shards };
@@ -62,10 +74,9 @@ export async function upgradeRules(options: RulesUpgradeOptions): Promise<RulesU
   await mapConcurrently(numbers, (shard) =>
     owners.append(shard, { verb: "rules", rules: CURRENT_RULES, synchronization }),
   );
-  await change({ bucket, pause: delay }, SETTINGS_KEY, (current) => ({
-    write: { ...asMap(current?.value, SETTINGS_KEY), rules: CURRENT_RULES },
-    result: undefined,
-  }));
+  await settingsRecord.change({ bucket, pause: delay }, (present) =>
+    present["rules"] === CURRENT_RULES ? present : { ...present, rules: CURRENT_RULES },
+  );
   return upgrade;
 }
 
