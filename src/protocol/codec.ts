@@ -112,11 +112,12 @@ export function encodeMessage(fields: Fields, data?: Uint8Array): Uint8Array {
 }
 
 /**
- * Reads one message. Only its form is checked; see `fields.ts` for its values.
+ * Reads one message. Only its form is checked; see `fields.ts` for its values. `headBytesMax`: as in
+ * {@link decodeSealed}.
  * @throws BAD_MESSAGE if it is malformed or truncated, BAD_CHECKSUM if a bit has changed,
  * BAD_VERSION if it is of another protocol version.
  */
-export function decodeMessage(bytes: Uint8Array): Message {
+export function decodeMessage(bytes: Uint8Array, headBytesMax: number = bytes.length): Message {
   if (!hasEnvelope(bytes)) {
     throw new PserverError(
       "BAD_MESSAGE",
@@ -133,7 +134,7 @@ export function decodeMessage(bytes: Uint8Array): Message {
       { expected, received },
     );
   }
-  return decodeSealed(bytes);
+  return decodeSealed(bytes, headBytesMax);
 }
 
 /**

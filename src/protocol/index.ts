@@ -2,6 +2,7 @@
 // and hosts share. Modules that are not listed are internal; other folders import those by their paths.
 // Nothing in this folder does I/O.
 
+export * from "./batch-reads.ts";
 export * from "./batch-records.ts";
 export * from "./busy.ts";
 export * from "./checksum/crc.ts";
@@ -26,6 +27,7 @@ export * from "./parts.ts";
 export * from "./position.ts";
 export * from "./pulls.ts";
 export * from "./reactions.ts";
+export * from "./read-pieces.ts";
 export * from "./records.ts";
 export * from "./remembered-trainers.ts";
 export * from "./status-pages.ts";

@@ -170,9 +170,10 @@ export class JobSubjects {
   }
 
   /** Subscriptions of a shard's owner besides those of its blocks. */
-  shardRequests(shard: number): { outcome: string; step: string; owner: string } {
+  shardRequests(shard: number): { outcome: string; step: string; read: string; owner: string } {
     return {
       outcome: `ps.${this.job}.shard.${shard}.*.outcome`,
+      read: `ps.${this.job}.shard.${shard}.*.read`,
       step: `ps.${this.job}.shard.${shard}.*.step`,
       owner: `ps.${this.job}.owner.${shard}.*.*`,
     };
