@@ -144,8 +144,12 @@ function planPartRead(
 }
 
 /** The caller's array for a parameter, if there is one. @throws BAD_DTYPE, BAD_LENGTH. */
-function targetOf({ name, dtype, layout }: ParameterInfo, into: Into = {}): TensorData | undefined {
-  const target = Object.hasOwn(into, name) ? into[name] : undefined;
+function targetOf(
+  { name, dtype, layout }: ParameterInfo,
+  into: Into | undefined,
+): TensorData | undefined {
+  if (into === undefined || !Object.hasOwn(into, name)) return undefined;
+  const target = into[name];
   if (target === undefined) return undefined;
   const received = dtypeOf(target);
   if (received !== dtype) {
