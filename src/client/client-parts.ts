@@ -79,6 +79,7 @@ export function makeClientParts(options: {
     waitsForSteps: () => steps.readStep !== undefined,
     onClosed: (shard, step) => steps.noteClosed(shard, step),
   });
+  const payloadBytesMax = (): number => wire.payloadBytesMax;
   return {
     requests,
     sender,
@@ -86,8 +87,8 @@ export function makeClientParts(options: {
     parameters,
     steps,
     fallbacks,
-    lifecycle: new Lifecycle(shared),
-    updates: new Updates({ ...shared, steps, payloadBytesMax: () => wire.payloadBytesMax }),
+    lifecycle: new Lifecycle({ ...shared, payloadBytesMax }),
+    updates: new Updates({ ...shared, steps, payloadBytesMax }),
     puller: new Puller({ parameters, reader }),
   };
 }

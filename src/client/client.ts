@@ -22,7 +22,7 @@ import type { IndexList } from "./parts/part-index.ts";
 import type { NamedTensor } from "./pull/pulled-tensor.ts";
 import type { PullMode } from "./pull/puller.ts";
 import type { GradientRecord } from "./push/gradients.ts";
-import type { TensorRecord } from "./push/updates.ts";
+import type { TensorRecord } from "./push/tensor-record.ts";
 import type { ShardFallback } from "./shell/fallbacks.ts";
 import type { GradResult } from "./shell/steps.ts";
 import { type CallOptions, Deadline } from "./timing/deadline.ts";
@@ -108,6 +108,23 @@ export class Client {
   ): Promise<void> {
     return this.#calls.run(`initParam(${quoteName(name)})`, options, (deadline) =>
       this.#parts.lifecycle.initParam(name, tensor, config, deadline),
+    );
+  }
+
+  /**
+   * Declares several parameters and stores their first values, with fewer messages than as many calls of
+   * {@link initParam}. `config` is that of all of them, or gives that of each. All values are checked before
+   * anything is sent. A call that has failed may be repeated with the same values, in whole or in part.
+   * @throws as {@link initParam} does; EMPTY without any tensor.
+   */
+  initParams(
+    tensors: TensorRecord,
+    config?: ParameterConfigInput | ((name: string) => ParameterConfigInput | undefined),
+    options?: CallOptions,
+  ): Promise<void> {
+    const configOf = typeof config === "function" ? config : () => config;
+    return this.#calls.run("initParams", options, (deadline) =>
+      this.#parts.lifecycle.initParams(tensors, configOf, deadline),
     );
   }
 

@@ -3,6 +3,7 @@ import type { ParameterInfo } from "../../protocol/lifecycle-messages.ts";
 import { IN_FLIGHT_BYTES_MAX } from "../../protocol/limits.ts";
 import type { Parameters } from "../calls/parameters.ts";
 import { noteReplaced } from "../core/positions.ts";
+import { allOrFirstError } from "../timing/all-or-first-error.ts";
 import type { Deadline } from "../timing/deadline.ts";
 import {
   isWanted,
@@ -163,13 +164,4 @@ export class BlockReader {
       });
     }
   }
-}
-
-/** Waits for all, so that none outlives the call. @throws the first error. */
-async function allOrFirstError<T>(work: readonly Promise<T>[]): Promise<T[]> {
-  const [only] = work;
-  if (work.length === 1 && only !== undefined) return [await only];
-  const results = Promise.all(work);
-  await Promise.allSettled([results, ...work]);
-  return await results;
 }

@@ -1,4 +1,4 @@
-import { type Allocate, sealMessage } from "../../protocol/codec.ts";
+import { type Allocate, packValue, sealMessage } from "../../protocol/codec.ts";
 import { bytesOf, DTYPES, type TensorData } from "../../protocol/dtypes.ts";
 import { encodeElements } from "../../protocol/encoding/elements.ts";
 import { type Encoding, encodedBytes } from "../../protocol/encoding/encodings.ts";
@@ -170,9 +170,8 @@ class TensorUpdate implements UpdateSource, EntrySource {
     return { kind: "blocks", blocks: [this] };
   }
 
-  get entry(): EntrySource | undefined {
-    // A repeated init goes alone, so that a block that is there already is told by itself.
-    return this.#source.verb === "init" ? undefined : this;
+  get entry(): EntrySource {
+    return this;
   }
 
   get isFloat(): boolean {
@@ -180,8 +179,11 @@ class TensorUpdate implements UpdateSource, EntrySource {
   }
 
   get groupBytesMax(): number {
+    const { verb, info } = this.#source;
+    const { shape, config } = info;
+    const declared = verb === "init" ? packValue({ shape, config }).length : 0;
     // A character takes up to three bytes.
-    return GROUP_BYTES_MAX + 3 * this.parameter.length;
+    return GROUP_BYTES_MAX + declared + 3 * this.parameter.length;
   }
 
   record(head: RecordHead, namesVersion: boolean): TrainerRecord {

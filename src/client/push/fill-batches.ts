@@ -4,7 +4,10 @@ import {
   BATCH_ENTRIES_MAX,
   BATCH_ENTRY_BYTES_MAX,
   BATCH_HEAD_BYTES_MAX,
+  RULES_WITH_BATCHES,
 } from "../../protocol/limits.ts";
+import type { JobSubjects } from "../../protocol/subjects.ts";
+import type { Session } from "../shell/session.ts";
 import type { EntrySource, UpdateSource } from "../shell/update-source.ts";
 import { BatchUpdate } from "./batch-update.ts";
 
@@ -12,6 +15,29 @@ import { BatchUpdate } from "./batch-update.ts";
 const RECORD_HEAD_BYTES_MAX = 1024;
 /** At most as many bytes as a block takes in the header: its row, and the version it was made from. */
 const ROW_BYTES_MAX = 34;
+
+/** Dependencies of {@link inBatches}. */
+export interface BatchDeps {
+  readonly session: Session;
+  readonly subjects: JobSubjects;
+  readonly trainer: string;
+  /** The largest message the broker takes. */
+  readonly payloadBytesMax: () => number;
+}
+
+/** The updates of one call as {@link fillBatches} joins them, if the job takes batches. */
+export function inBatches(
+  updates: readonly UpdateSource[],
+  deps: BatchDeps,
+): readonly UpdateSource[] {
+  const { session, subjects, trainer, payloadBytesMax } = deps;
+  if (session.rules < RULES_WITH_BATCHES) return updates;
+  return fillBatches(updates, {
+    subject: (shard) => subjects.batch(shard, trainer),
+    payloadBytesMax: payloadBytesMax(),
+    separatesIntegers: session.synchronization.mode === "sync",
+  });
+}
 
 /** Dependencies and limits of {@link fillBatches}. */
 export interface BatchOptions {

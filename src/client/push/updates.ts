@@ -2,7 +2,7 @@ import { checkFinite, checkLearningRate } from "../../protocol/config/index.ts";
 import { type Encoding, encodedBytes } from "../../protocol/encoding/encodings.ts";
 import { ensureError, PserverError, reactionTo } from "../../protocol/errors.ts";
 import type { ParameterInfo } from "../../protocol/lifecycle-messages.ts";
-import { HEADER_BYTES_MAX, RULES_WITH_BATCHES } from "../../protocol/limits.ts";
+import { HEADER_BYTES_MAX } from "../../protocol/limits.ts";
 import { quoteName } from "../../protocol/names.ts";
 import type { JobSubjects } from "../../protocol/subjects.ts";
 import type { TensorLike } from "../../protocol/tensor.ts";
@@ -16,13 +16,11 @@ import type { UpdateSender } from "../shell/update-sender.ts";
 import type { UpdateSource } from "../shell/update-source.ts";
 import type { Deadline } from "../timing/deadline.ts";
 import { type Push, partUpdates, pushUpdates, setUpdates } from "./block-updates.ts";
-import { fillBatches } from "./fill-batches.ts";
+import { inBatches } from "./fill-batches.ts";
 import { checkFiniteElements, fitData, fitTensor } from "./fit-tensor.ts";
 import { type GradientRecord, gradientUpdates } from "./gradients.ts";
 import type { SeenVersions } from "./seen-versions.ts";
-
-/** Tensors by parameter name. */
-export type TensorRecord = Readonly<Record<string, TensorLike>> | ReadonlyMap<string, TensorLike>;
+import { type Entries, entriesOf, type TensorRecord } from "./tensor-record.ts";
 
 /** When an update is done: folded by the shard's owner, or stored in the journal. */
 export type Ack = "applied" | "stored";
@@ -72,7 +70,7 @@ export class Updates {
     let step: number | undefined;
     const mode = { subjects, trainer, learningRate, encoding, seen, step: () => step };
     return this.#update(
-      entriesOf(grads),
+      entriesOf(grads, deadline.what),
       deadline,
       (info, given) => gradientUpdates(info, given, mode),
       (sources) => {
@@ -129,7 +127,7 @@ export class Updates {
 
   /** Overwrites parameters; see `Client.setParams`. */
   async setParams(tensors: TensorRecord, deadline: Deadline, mode: UpdateMode): Promise<void> {
-    await this.#send(entriesOf(tensors), deadline, mode, (info, given) => {
+    await this.#send(entriesOf(tensors, deadline.what), deadline, mode, (info, given) => {
       const tensor = fitTensor(info, given);
       checkFiniteElements(info, tensor.data);
       return setUpdates(this.#options, info, tensor);
@@ -148,17 +146,6 @@ export class Updates {
     );
   }
 
-  /** The records of a call: batches where the job takes them. */
-  #filled(sources: readonly UpdateSource[]): readonly UpdateSource[] {
-    const { session, subjects, trainer, payloadBytesMax } = this.#options;
-    if (session.rules < RULES_WITH_BATCHES) return sources;
-    return fillBatches(sources, {
-      subject: (shard) => subjects.batch(shard, trainer),
-      payloadBytesMax: payloadBytesMax(),
-      separatesIntegers: session.synchronization.mode === "sync",
-    });
-  }
-
   async #update<Given, Result>(
     entries: Entries<Given>,
     deadline: Deadline,
@@ -166,12 +153,6 @@ export class Updates {
     send: (sources: readonly UpdateSource[]) => Promise<Result>,
   ): Promise<Result> {
     const { parameters } = this.#options;
-    if (entries.length === 0) {
-      throw new PserverError(
-        "EMPTY",
-        `${deadline.what}: expected at least one tensor; received none`,
-      );
-    }
     const names = entries.map(([name]) => name);
     const infos = await parameters.require(names, deadline);
     try {
@@ -181,7 +162,7 @@ export class Updates {
         if (info.config.static) throw isStatic(info.name);
         for (const source of toUpdates(info, given)) sources.push(source);
       });
-      return await send(this.#filled(sources));
+      return await send(inBatches(sources, this.#options));
     } catch (caught) {
       const error = ensureError(caught);
       // Initialized anew since it was looked up: the next call looks it up again.
@@ -189,15 +170,6 @@ export class Updates {
       throw error;
     }
   }
-}
-
-/** Names with the value given for each. */
-type Entries<Given> = readonly (readonly [name: string, given: Given])[];
-
-function entriesOf<Given>(
-  tensors: Readonly<Record<string, Given>> | ReadonlyMap<string, Given>,
-): Entries<Given> {
-  return tensors instanceof Map ? [...tensors] : Object.entries(tensors);
 }
 
 function mixPush(mix: Mix, encoding: Encoding | undefined): Push {

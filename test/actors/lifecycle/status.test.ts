@@ -89,7 +89,8 @@ test("a host reads the record of a parameter that is ready once, and of any othe
   await rig.makeReady("a", ["w"]);
   await rig.create("b", await rig.join("b"), weights("open"));
   const readsOf = (name: string): number =>
-    rig.bucket.calls.filter(({ action, key }) => action === "read" && key === `param.${name}`).length;
+    rig.bucket.calls.filter(({ action, key }) => action === "read" && key === `param.${name}`)
+      .length;
   await rig.status({ names: ["w", "open", "no"] });
   const before = ["w", "open", "no"].map(readsOf);
   const { parameters } = await rig.status({ names: ["w", "open", "no"] });
