@@ -17,13 +17,15 @@ struct broker {
   int64_t max_payload;
   /** The text of its last error. */
   char *error;
-  natsMsgHandler on_message;
-  natsConnectionHandler on_disconnected;
+  natsEvLoop_Attach attach;
+  natsEvLoop_ReadAddRemove watch_read;
   natsConnectionHandler on_reconnected;
   natsConnectionHandler on_closed;
   natsErrHandler on_error;
-  natsOnCompleteCB on_complete;
+  struct ps_connection *connection;
   struct client *client;
+  /** What has come and was not taken yet. */
+  natsMsg *message;
 };
 
 extern struct broker broker;
@@ -42,6 +44,10 @@ natsMsg *make_message(const char *subject, const void *data, size_t bytes);
 
 /** Hands a message over to the client. No lock is held. */
 void deliver_message(natsMsg *message);
+
+/** Breaks the connection off, and makes it anew. */
+void break_off(void);
+void make_anew(void);
 
 /** Puts the checksum of a message where it belongs. */
 void seal_bytes(uint8_t *data, size_t bytes);

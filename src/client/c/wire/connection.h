@@ -1,27 +1,91 @@
 #ifndef WIRE_CONNECTION_H
 #define WIRE_CONNECTION_H
 
-#include "calls/client.h"
+#include <nats/nats.h>
+#include <pserver_errors.h>
+#include <stdbool.h>
+#include <stddef.h>
 
-/** Has the connection's events and messages come to the client. */
-natsStatus ps_set_handlers(natsOptions *options, struct client *client);
-natsStatus ps_subscribe_inbox(struct client *client);
+#include "wire/io-thread.h"
 
-/** Closes the connection. Lock not held. */
-void ps_disconnect(struct client *client);
+/** Bytes of an inbox's name, and of those of the subjects below it. */
+#define INBOX_SIZE 192
+#define REPLY_SIZE (INBOX_SIZE + 64)
+/** Bytes of a subject: job, shard, escaped trainer and parameter, and the words between. */
+#define SUBJECT_SIZE 384
 
-/** Bytes of index and elements that a message has room for: what the broker takes, less the entries. */
-size_t ps_data_bytes_max(struct client *client);
-
-/** TOO_LARGE if the broker takes no message of so many bytes. */
-pserver_status ps_check_payload(struct client *client, const char *subject, size_t bytes);
+/** What the connection tells; on the I/O thread, but for the last two. */
+struct ps_connection_listener {
+  void *owner;
+  /** A message to the inbox; it is valid until this returns. */
+  void (*received)(void *owner, natsMsg *message);
+  /** The connection is lost: what is published from now on does not arrive. */
+  void (*disconnected)(void *owner);
+  /** The connection is back. */
+  void (*reconnected)(void *owner);
+  /** The client can do nothing more: there is no connection any more, or no inbox. */
+  void (*lost)(void *owner, pserver_status code, const char *text);
+  /** The broker refused what was published to a subject. */
+  void (*denied)(void *owner, const char *subject);
+  /** What was published has been written to the socket. */
+  void (*written)(void *owner);
+  /** Keeps the connection and its owner until `release`; on any thread. */
+  void (*retain)(void *owner);
+  void (*release)(void *owner);
+};
 
 /**
- * Hands a message to the connection, `reply` NULL for none; it is copied. Lock not held: it may block for as long as the
- * broker takes nothing, at most 5 s. NO_BROKER while there is no connection, IO if it broke meanwhile,
- * so that part of the message may have gone; TOO_LARGE, CLOSED.
+ * The connection to the broker, and the inbox. cnats keeps it; the I/O thread reads and writes its
+ * socket, so that publishing never waits. Events that come on threads of cnats are posted.
  */
-pserver_status ps_publish(struct client *client, const char *subject, const char *reply,
+struct ps_connection {
+  struct ps_io_thread *io;
+  const struct ps_connection_listener *listener;
+  /** The subscription is to all below it. */
+  const char *inbox_name;
+  natsConnection *nats;
+
+  /** Guarded by the I/O thread's lock. */
+  natsSubscription *inbox;
+  bool has_lost_socket;
+  bool has_socket_again;
+  bool is_closed;
+
+  /** On the I/O thread: whether what is published arrives. */
+  bool is_connected;
+  /** Whether small messages were published that are to be written. */
+  bool has_small;
+  /** The message that is being handled; here a child after a fork has a pointer to it. */
+  natsMsg *message;
+  /** Bytes that the socket has not taken. */
+  int unwritten;
+  struct ps_io_work news;
+  /** Due when the socket has taken nothing for a while. */
+  struct ps_timer stalled;
+};
+
+/** Prepares a connection that is to be opened; `listener` and `inbox_name` live as long as it. */
+void ps_connection_init(struct ps_connection *connection, struct ps_io_thread *io,
+                        const struct ps_connection_listener *listener, const char *inbox_name);
+
+/** Has the connection's events and messages come to this. */
+natsStatus ps_set_handlers(natsOptions *options, struct ps_connection *connection);
+natsStatus ps_subscribe_inbox(struct ps_connection *connection);
+
+/** Closes the connection and stops the I/O thread. Not on the I/O thread. */
+void ps_disconnect(struct ps_connection *connection);
+
+/** Bytes of index and elements that a message has room for: what the broker takes, less the entries. */
+size_t ps_data_bytes_max(const struct ps_connection *connection);
+
+/**
+ * Hands a message to the connection, `reply` NULL for none; it is copied. Never waits. NO_BROKER while there is no
+ * connection, IO if it broke meanwhile, so that part of the message may have gone; TOO_LARGE, CLOSED.
+ */
+pserver_status ps_publish(struct ps_connection *connection, const char *subject, const char *reply,
                           const void *bytes, size_t count);
+
+/** Whether all that was published has been written, so that more does not pile up. */
+bool ps_is_written(const struct ps_connection *connection);
 
 #endif
