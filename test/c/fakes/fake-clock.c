@@ -32,24 +32,20 @@ int64_t time_ms(void) { return (now_us - START_US) / 1000; }
 
 int ps_condition_init(pthread_cond_t *condition) { return pthread_cond_init(condition, NULL); }
 
-/** A moment of the I/O thread, or, if it has nothing to do, until something happens. */
+/** What the I/O thread has to do, or, if that is nothing, what happens next. */
 static void turn(int64_t until_ms) {
+  if (io != NULL && ps_io_run(io)) return;
+  int64_t event_ms = next_event_ms();
+  if (event_ms != NEVER_MS) event_ms += START_US / 1000;
+  int64_t next_ms = event_ms < until_ms ? event_ms : until_ms;
   int64_t timer_ms = io == NULL ? NEVER_MS : ps_timers_next_ms(&io->timers);
-  bool has_work = io != NULL && (io->first != NULL || timer_ms <= now_us / 1000);
-  if (!has_work) {
-    int64_t event_ms = next_event_ms();
-    if (event_ms != NEVER_MS) event_ms += START_US / 1000;
-    int64_t next_ms = event_ms < until_ms ? event_ms : until_ms;
-    if (timer_ms < next_ms) next_ms = timer_ms;
-    /* A wait without an end, for something that cannot happen any more, is a call that never returns. */
-    if (next_ms == NEVER_MS) abort();
-    if (next_ms * 1000 > now_us) now_us = next_ms * 1000;
-    if (event_ms <= next_ms) {
-      happen();
-      now_us += EVENT_US;
-    }
-  }
-  if (io != NULL) ps_io_run_due(io);
+  if (timer_ms < next_ms) next_ms = timer_ms;
+  /* A wait without an end, for something that cannot happen any more, is a call that never returns. */
+  if (next_ms == NEVER_MS) abort();
+  if (next_ms * 1000 > now_us) now_us = next_ms * 1000;
+  if (event_ms > next_ms) return;
+  happen();
+  now_us += EVENT_US;
 }
 
 void ps_condition_wait(pthread_cond_t *condition, pthread_mutex_t *mutex, int64_t until_ms) {
@@ -91,7 +87,7 @@ int fake_thread_create(pthread_t *thread, const pthread_attr_t *attributes, void
 int fake_thread_join(pthread_t thread, void **result) {
   (void)thread;
   (void)result;
-  if (io != NULL) ps_io_run_due(io);
+  while (io != NULL && ps_io_run(io)) continue;
   io = NULL;
   return 0;
 }

@@ -11,7 +11,6 @@
 
 #define CRC_AT 6
 #define CRC_END 10
-#define SOCKET 1000000
 #define MAX_PAYLOAD (8 * 1024 * 1024)
 
 char fake_object[1];
@@ -32,20 +31,12 @@ natsMsg *make_message(const char *subject, const void *data, size_t bytes) {
 }
 
 void deliver_message(natsMsg *message) {
-  broker.message = message;
-  const struct ps_io_handler *handler = &broker.connection->io->handler;
-  handler->ready(handler->context, true, false);
+  broker.on_message(CONNECTION, SUBSCRIPTION, message, broker.connection);
 }
 
-void break_off(void) {
-  broker.watch_read(broker.connection, false);
-}
+void break_off(void) { broker.on_disconnected(CONNECTION, broker.connection); }
 
-void make_anew(void) {
-  void *data = NULL;
-  broker.attach(&data, broker.connection, CONNECTION, SOCKET);
-  broker.on_reconnected(CONNECTION, broker.connection);
-}
+void make_anew(void) { broker.on_reconnected(CONNECTION, broker.connection); }
 
 void seal_bytes(uint8_t *data, size_t bytes) {
   if (bytes < CRC_END) return;
@@ -73,27 +64,17 @@ natsStatus natsOptions_SetTimeout(natsOptions *options, int64_t timeout) {
 
 natsStatus natsOptions_SetClosedCB(natsOptions *options, natsConnectionHandler handler, void *closure) {
   (void)options;
-  (void)closure;
   broker.on_closed = handler;
-  return NATS_OK;
-}
-
-natsStatus natsOptions_SetEventLoop(natsOptions *options, void *loop, natsEvLoop_Attach attach,
-                                    natsEvLoop_ReadAddRemove read, natsEvLoop_WriteAddRemove write,
-                                    natsEvLoop_Detach detach) {
-  (void)options;
-  (void)write;
-  (void)detach;
-  broker.connection = loop;
+  broker.connection = closure;
   broker.client = broker.connection->listener->owner;
-  broker.attach = attach;
-  broker.watch_read = read;
   return NATS_OK;
 }
 
-natsStatus natsOptions_SetSendAsap(natsOptions *options, bool is_asap) {
+natsStatus natsOptions_SetDisconnectedCB(natsOptions *options, natsConnectionHandler handler,
+                                         void *closure) {
   (void)options;
-  (void)is_asap;
+  (void)closure;
+  broker.on_disconnected = handler;
   return NATS_OK;
 }
 
@@ -114,42 +95,34 @@ natsStatus natsOptions_SetErrorHandler(natsOptions *options, natsErrHandler hand
 
 void natsOptions_Destroy(natsOptions *options) { (void)options; }
 
+natsStatus natsOptions_SetSendAsap(natsOptions *options, bool is_asap) {
+  (void)options;
+  (void)is_asap;
+  return NATS_OK;
+}
+
 natsStatus natsConnection_Connect(natsConnection **connection, natsOptions *options) {
   (void)options;
-  void *data = NULL;
   *connection = CONNECTION;
-  return broker.attach(&data, broker.connection, CONNECTION, SOCKET);
+  return NATS_OK;
 }
 
-natsStatus natsConnection_SubscribeSync(natsSubscription **subscription, natsConnection *connection,
-                                        const char *subject) {
+natsStatus natsConnection_Subscribe(natsSubscription **subscription, natsConnection *connection,
+                                    const char *subject, natsMsgHandler handler, void *closure) {
   (void)connection;
   (void)subject;
+  (void)closure;
   *subscription = SUBSCRIPTION;
+  broker.on_message = handler;
   return NATS_OK;
 }
 
-natsStatus natsSubscription_QueuedMsgs(natsSubscription *subscription, uint64_t *count) {
+natsStatus natsSubscription_SetOnCompleteCB(natsSubscription *subscription, natsOnCompleteCB handler,
+                                            void *closure) {
   (void)subscription;
-  *count = broker.message != NULL;
+  (void)closure;
+  broker.on_complete = handler;
   return NATS_OK;
-}
-
-natsStatus natsSubscription_NextMsg(natsMsg **message, natsSubscription *subscription, int64_t timeout) {
-  (void)subscription;
-  (void)timeout;
-  *message = broker.message;
-  broker.message = NULL;
-  return NATS_OK;
-}
-
-void natsConnection_ProcessReadEvent(natsConnection *connection) { (void)connection; }
-
-void natsConnection_ProcessWriteEvent(natsConnection *connection) { (void)connection; }
-
-int natsConnection_Buffered(natsConnection *connection) {
-  (void)connection;
-  return 0;
 }
 
 natsStatus natsSubscription_SetPendingLimits(natsSubscription *subscription, int messages, int bytes) {
@@ -194,9 +167,9 @@ natsStatus natsConnection_Publish(natsConnection *connection, const char *subjec
 }
 
 void natsConnection_Close(natsConnection *connection) {
-  break_off();
   broker.client = NULL;
   broker.on_closed(connection, broker.connection);
+  if (broker.on_complete != NULL) broker.on_complete(broker.connection);
 }
 
 void natsConnection_Destroy(natsConnection *connection) { (void)connection; }

@@ -17,15 +17,14 @@ struct broker {
   int64_t max_payload;
   /** The text of its last error. */
   char *error;
-  natsEvLoop_Attach attach;
-  natsEvLoop_ReadAddRemove watch_read;
+  natsMsgHandler on_message;
+  natsConnectionHandler on_disconnected;
   natsConnectionHandler on_reconnected;
   natsConnectionHandler on_closed;
   natsErrHandler on_error;
+  natsOnCompleteCB on_complete;
   struct ps_connection *connection;
   struct client *client;
-  /** What has come and was not taken yet. */
-  natsMsg *message;
 };
 
 extern struct broker broker;

@@ -43,6 +43,7 @@ static void destroy(struct client *client) {
   ps_parameters_release(&client->parameters);
   ps_release_open_inits(&client->open_inits);
   ps_calls_release(&client->calls);
+  ps_connection_release(&client->connection);
   ps_io_release(&client->io);
   free(client);
 }

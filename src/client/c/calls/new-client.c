@@ -48,8 +48,6 @@ static void on_received(void *owner, natsMsg *message) {
 static void on_disconnected(void *owner) {
   struct client *client = owner;
   ps_outbox_disconnected(client->sender.outbox);
-  /* What waits to be published is dropped: it is repeated on the next connection. */
-  ps_sender_flush(&client->sender);
 }
 
 static void on_reconnected(void *owner) {
@@ -64,9 +62,9 @@ static void on_denied(void *owner, const char *subject) {
   ps_sender_denied(&client->sender, subject);
 }
 
-static void on_written(void *owner) {
+static bool publish_next(void *owner) {
   struct client *client = owner;
-  ps_sender_flush(&client->sender);
+  return ps_sender_publish_next(&client->sender);
 }
 
 static void on_lost(void *owner, pserver_status code, const char *text) {
@@ -117,11 +115,12 @@ static pserver_status compose(struct client *client, size_t in_flight_bytes) {
                                                                 .reconnected = on_reconnected,
                                                                 .lost = on_lost,
                                                                 .denied = on_denied,
-                                                                .written = on_written,
                                                                 .retain = retain,
                                                                 .release = release};
   ps_connection_init(&client->connection, &client->io, &client->connection_listener,
                      client->identity.inbox);
+  client->io.run_idle = publish_next;
+  client->io.idle_context = client;
   client->requests =
       (struct ps_requests){.connection = &client->connection, .window_max = in_flight_bytes};
   client->positions_listener =

@@ -69,35 +69,18 @@ static pserver_status publish_message(struct update_sender *sender, const struct
   return status == PSERVER_ERR_TOO_LARGE ? status : PSERVER_OK;
 }
 
-/** Publishes it, in its turn. */
-static pserver_status send_message(struct update_sender *sender, struct outgoing *message) {
-  if (sender->first == NULL && ps_is_written(sender->deps.connection)) {
-    return publish_message(sender, message);
-  }
-  enqueue(sender, message);
-  return PSERVER_OK;
-}
-
-void ps_sender_flush(struct update_sender *sender) {
-  while (sender->first != NULL && ps_is_written(sender->deps.connection)) {
-    struct outgoing *message = sender->first;
-    dequeue(sender, message);
-    if (publish_message(sender, message) == PSERVER_OK) continue;
-    struct ps_failure *failure = ps_failure_of_last();
-    ps_outbox_denied(sender->outbox, message->update, failure, ps_now_ms());
-    ps_failure_drop(failure);
-  }
+bool ps_sender_publish_next(struct update_sender *sender) {
+  struct outgoing *message = sender->first;
+  if (message == NULL) return false;
+  dequeue(sender, message);
+  if (publish_message(sender, message) == PSERVER_OK) return true;
+  struct ps_failure *failure = ps_failure_of_last();
+  ps_outbox_denied(sender->outbox, message->update, failure, ps_now_ms());
+  ps_failure_drop(failure);
+  return true;
 }
 
 /* Commands of the outbox. */
-
-static void take_result(struct update_sender *sender, struct ps_block_update *update,
-                        pserver_status status) {
-  if (status == PSERVER_OK) return;
-  struct ps_failure *failure = ps_failure_of_last();
-  ps_outbox_publish_failed(sender->outbox, update, failure);
-  ps_failure_drop(failure);
-}
 
 static void publish(void *shell, struct ps_block_update *update, uint64_t session, uint64_t done) {
   struct update_sender *sender = shell;
@@ -108,12 +91,11 @@ static void publish(void *shell, struct ps_block_update *update, uint64_t sessio
                .n = update->n,
                .done = done,
                .seen = update->names_version ? ps_seen_version(source_of(update)) : 0}};
-  take_result(sender, update, send_message(sender, message));
+  enqueue(sender, message);
 }
 
 static void repeat(void *shell, struct ps_block_update *update) {
-  struct update_sender *sender = shell;
-  take_result(sender, update, send_message(sender, outgoing_of(update)));
+  enqueue(shell, outgoing_of(update));
 }
 
 static void release(void *shell, struct ps_block_update *update, bool is_reusable) {

@@ -23,7 +23,7 @@ struct ps_sender_deps {
 
 /**
  * Does for the outbox what takes a connection, a clock or memory for messages, on the I/O thread. A
- * record is drafted when the socket takes more, and drafted again, to the same bytes, when it is repeated.
+ * record is drafted when nothing else is due, and drafted again, to the same bytes, when it is repeated.
  */
 struct update_sender {
   struct ps_sender_deps deps;
@@ -32,7 +32,7 @@ struct update_sender {
   struct ps_outbox_listener listener;
   /** Memory of the record that is being published. */
   struct ps_record_buffer buffer;
-  /** Records that wait until the socket takes more. */
+  /** Records that wait to be published, so that answers and requests do not wait for all of them. */
   struct outgoing *first;
   struct outgoing *last;
   struct ps_timer tick;
@@ -71,8 +71,8 @@ void ps_sending_end(struct ps_sending *sending);
 pserver_status ps_send_sources(struct call *call, struct update_sender *sender,
                                struct call_updates *updates);
 
-/** Publishes what waits, as far as the socket takes it. */
-void ps_sender_flush(struct update_sender *sender);
+/** Publishes the record that has waited longest; false if none waits. */
+bool ps_sender_publish_next(struct update_sender *sender);
 
 /** The broker refused what was published to a subject. */
 void ps_sender_denied(struct update_sender *sender, const char *subject);

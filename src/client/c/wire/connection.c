@@ -1,85 +1,76 @@
-/* The broker's connection: cnats on the client's I/O thread. */
+/* The broker's connection: cnats, its events, and what comes to the inbox. */
 #include "wire/connection.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "errors/details.h"
 #include "errors/errors.h"
 
 /** Bytes of a message kept free for its entries. */
 #define HEADER_BYTES_MAX 65536
-/** A message that is written by itself; smaller ones are written together. */
-#define LARGE_BYTES 65536
-/** How long a broker may take nothing before the connection is made anew. */
-#define STALLED_MS 5000
-/** What small messages may pile up to while the broker takes nothing; more is lost, and repeated later. */
-#define UNWRITTEN_MAX (4 * 1024 * 1024)
 
-/**
- * From cnats 3.9 on a socket is closed by whoever polls it, once it does so no more. NULL in earlier
- * ones, which close it themselves.
- */
-extern void natsConnection_ProcessCloseEvent(natsSock *socket) __attribute__((weak));
+/* Callbacks of cnats, on its threads. */
 
-/* Callbacks of cnats, on any thread; some come with its lock held. */
-
-static natsStatus on_attach(void **data, void *loop, natsConnection *nats, natsSock socket) {
-  struct ps_connection *connection = loop;
-  *data = connection;
+/** Notes an event; those that the I/O thread has not taken yet are taken together. */
+static void note(struct ps_connection *connection, bool *event) {
   pthread_mutex_lock(&connection->io->lock);
-  connection->nats = nats;
-  ps_io_watch_locked(connection->io, socket, false);
-  pthread_mutex_unlock(&connection->io->lock);
-  return NATS_OK;
-}
-
-static natsStatus on_detach(void *data) {
-  (void)data;
-  return NATS_OK;
-}
-
-static natsStatus watch_read(void *data, bool is_wanted) {
-  struct ps_connection *connection = data;
-  if (is_wanted) return NATS_OK;
-  pthread_mutex_lock(&connection->io->lock);
-  natsSock socket = connection->io->socket;
-  ps_io_watch_locked(connection->io, -1, false);
-  connection->has_lost_socket = true;
-  connection->has_socket_again = false;
+  *event = true;
   ps_io_post_locked(connection->io, &connection->news);
   pthread_mutex_unlock(&connection->io->lock);
-  if (natsConnection_ProcessCloseEvent != NULL) natsConnection_ProcessCloseEvent(&socket);
-  return NATS_OK;
 }
 
-static natsStatus watch_write(void *data, bool is_wanted) {
-  struct ps_connection *connection = data;
+static void on_disconnected(natsConnection *nats, void *closure) {
+  (void)nats;
+  struct ps_connection *connection = closure;
   pthread_mutex_lock(&connection->io->lock);
-  ps_io_watch_locked(connection->io, connection->io->socket, is_wanted);
+  connection->is_back = false;
   pthread_mutex_unlock(&connection->io->lock);
-  return NATS_OK;
+  note(connection, &connection->is_lost);
 }
 
 static void on_reconnected(natsConnection *nats, void *closure) {
   (void)nats;
   struct ps_connection *connection = closure;
-  pthread_mutex_lock(&connection->io->lock);
-  connection->has_socket_again = true;
-  ps_io_post_locked(connection->io, &connection->news);
-  pthread_mutex_unlock(&connection->io->lock);
+  note(connection, &connection->is_back);
 }
 
 static void on_closed(natsConnection *nats, void *closure) {
   (void)nats;
   struct ps_connection *connection = closure;
+  note(connection, &connection->is_closed);
+  connection->listener->release(connection->listener->owner);
+}
+
+static bool append(struct ps_received *received, natsMsg *message) {
+  if (received->count == received->capacity) {
+    size_t capacity = received->capacity == 0 ? 64 : 2 * received->capacity;
+    natsMsg **messages = realloc(received->messages, capacity * sizeof(natsMsg *));
+    if (messages == NULL) return false;
+    received->messages = messages;
+    received->capacity = capacity;
+  }
+  received->messages[received->count++] = message;
+  return true;
+}
+
+static void on_message(natsConnection *nats, natsSubscription *subscription, natsMsg *message,
+                       void *closure) {
+  (void)nats;
+  (void)subscription;
+  struct ps_connection *connection = closure;
   pthread_mutex_lock(&connection->io->lock);
-  connection->is_closed = true;
-  ps_io_post_locked(connection->io, &connection->news);
+  bool is_kept = append(&connection->received, message);
+  if (is_kept) ps_io_post_locked(connection->io, &connection->news);
   pthread_mutex_unlock(&connection->io->lock);
+  /* What there is no memory for is as good as lost: it is asked for again. */
+  if (!is_kept) natsMsg_Destroy(message);
+}
+
+static void on_unsubscribed(void *closure) {
+  const struct ps_connection *connection = closure;
   connection->listener->release(connection->listener->owner);
 }
 
@@ -125,34 +116,45 @@ static void on_error(natsConnection *nats, natsSubscription *subscription, natsS
 }
 
 natsStatus ps_set_handlers(natsOptions *options, struct ps_connection *connection) {
-  natsStatus set = natsOptions_SetEventLoop(options, connection, on_attach, watch_read, watch_write,
-                                            on_detach);
-  /* What is published is asked to be written at once, without a thread that collects messages. */
-  if (set == NATS_OK) set = natsOptions_SetSendAsap(options, true);
+  natsStatus set = natsOptions_SetDisconnectedCB(options, on_disconnected, connection);
   if (set == NATS_OK) set = natsOptions_SetReconnectedCB(options, on_reconnected, connection);
   if (set == NATS_OK) set = natsOptions_SetClosedCB(options, on_closed, connection);
   if (set == NATS_OK) set = natsOptions_SetErrorHandler(options, on_error, connection);
+  /* Small messages are written at once, not a millisecond later with others. */
+  if (set == NATS_OK) set = natsOptions_SetSendAsap(options, true);
   return set;
 }
 
 /* The I/O thread. */
 
-/** Tells what has come of the socket; both can have happened since the last time. */
+static void handle_messages(struct ps_connection *connection) {
+  const struct ps_connection_listener *listener = connection->listener;
+  struct ps_received *handled = &connection->handled;
+  for (size_t i = 0; i < handled->count; i++) {
+    listener->received(listener->owner, handled->messages[i]);
+    natsMsg_Destroy(handled->messages[i]);
+    handled->messages[i] = NULL;
+  }
+  handled->count = 0;
+}
+
+/** Tells what has come; the connection can have been lost and made anew since the last time. */
 static void tell_news(void *context) {
   struct ps_connection *connection = context;
   const struct ps_connection_listener *listener = connection->listener;
   pthread_mutex_lock(&connection->io->lock);
-  bool is_lost = connection->has_lost_socket;
-  bool is_back = connection->has_socket_again;
+  bool is_lost = connection->is_lost;
+  bool is_back = connection->is_back;
   bool is_closed = connection->is_closed;
-  connection->has_lost_socket = false;
-  connection->has_socket_again = false;
+  struct ps_received handled = connection->handled;
+  connection->handled = connection->received;
+  connection->received = handled;
+  connection->is_lost = false;
+  connection->is_back = false;
   pthread_mutex_unlock(&connection->io->lock);
-  if (is_lost && connection->is_connected) {
+  handle_messages(connection);
+  if (is_lost) {
     connection->is_connected = false;
-    connection->unwritten = 0;
-    connection->has_small = false;
-    ps_timer_set(&connection->io->timers, &connection->stalled, NEVER_MS);
     listener->disconnected(listener->owner);
   }
   if (is_back) {
@@ -165,98 +167,43 @@ static void tell_news(void *context) {
   }
 }
 
-/** Has cnats find the connection broken. */
-static void break_off(void *context) {
-  struct ps_connection *connection = context;
-  /* Nobody closes a socket that is watched as long as the lock is held. */
-  pthread_mutex_lock(&connection->io->lock);
-  if (connection->io->socket >= 0) shutdown(connection->io->socket, SHUT_RDWR);
-  pthread_mutex_unlock(&connection->io->lock);
-}
-
-/** Writes what the socket takes; the rest is written when it takes more. */
-static void write_out(struct ps_connection *connection) {
-  natsConnection_ProcessWriteEvent(connection->nats);
-  int left = natsConnection_Buffered(connection->nats);
-  if (left < 0) left = 0;
-  struct ps_timers *timers = &connection->io->timers;
-  if (left == 0) ps_timer_set(timers, &connection->stalled, NEVER_MS);
-  else if (left != connection->unwritten) {
-    ps_timer_set(timers, &connection->stalled, ps_now_ms() + STALLED_MS);
-  }
-  connection->unwritten = left;
-  connection->has_small = false;
-}
-
-static void take_messages(struct ps_connection *connection) {
-  const struct ps_connection_listener *listener = connection->listener;
-  pthread_mutex_lock(&connection->io->lock);
-  natsSubscription *inbox = connection->inbox;
-  pthread_mutex_unlock(&connection->io->lock);
-  if (inbox == NULL) return;
-  uint64_t count = 0;
-  /* Asking for a message where there is none would make an error. */
-  while (natsSubscription_QueuedMsgs(inbox, &count) == NATS_OK && count > 0 &&
-         natsSubscription_NextMsg(&connection->message, inbox, 0) == NATS_OK) {
-    listener->received(listener->owner, connection->message);
-    natsMsg_Destroy(connection->message);
-    connection->message = NULL;
-  }
-}
-
-static void on_ready(void *context, bool is_readable, bool is_writable) {
-  struct ps_connection *connection = context;
-  if (is_writable) {
-    write_out(connection);
-    if (ps_is_written(connection)) connection->listener->written(connection->listener->owner);
-  }
-  if (is_readable) {
-    natsConnection_ProcessReadEvent(connection->nats);
-    take_messages(connection);
-  }
-}
-
-static void flush(void *context) {
-  struct ps_connection *connection = context;
-  if (connection->has_small) write_out(connection);
-}
-
 void ps_connection_init(struct ps_connection *connection, struct ps_io_thread *io,
                         const struct ps_connection_listener *listener, const char *inbox_name) {
   *connection = (struct ps_connection){.io = io,
                                        .listener = listener,
                                        .inbox_name = inbox_name,
                                        .is_connected = true,
-                                       .news = {.run = tell_news, .context = connection},
-                                       .stalled = {.due = break_off, .context = connection}};
-  io->handler = (struct ps_io_handler){.context = connection, .ready = on_ready, .flush = flush};
+                                       .news = {.run = tell_news, .context = connection}};
 }
 
-/** Closes the socket where it is read, so that nobody reads another that gets its number. */
-static void close_connection(void *context) {
-  struct ps_connection *connection = context;
-  if (connection->is_connected) write_out(connection);
-  natsConnection_Close(connection->nats);
+void ps_connection_release(struct ps_connection *connection) {
+  for (size_t i = 0; i < connection->received.count; i++) {
+    natsMsg_Destroy(connection->received.messages[i]);
+  }
+  free(connection->received.messages);
+  free(connection->handled.messages);
 }
 
 /* Other threads. */
 
 natsStatus ps_subscribe_inbox(struct ps_connection *connection) {
   char subject[INBOX_SIZE + 4];
-  natsSubscription *inbox = NULL;
+  const struct ps_connection_listener *listener = connection->listener;
   snprintf(subject, sizeof subject, "%s.>", connection->inbox_name);
-  natsStatus status = natsConnection_SubscribeSync(&inbox, connection->nats, subject);
+  natsStatus status = natsConnection_Subscribe(&connection->inbox, connection->nats, subject, on_message,
+                                               connection);
+  if (status == NATS_OK) {
+    listener->retain(listener->owner);
+    status = natsSubscription_SetOnCompleteCB(connection->inbox, on_unsubscribed, connection);
+    if (status != NATS_OK) listener->release(listener->owner);
+  }
   /* Answers are bounded by what was asked for and sent, so no message may be dropped. */
-  if (status == NATS_OK) status = natsSubscription_SetPendingLimits(inbox, -1, -1);
-  pthread_mutex_lock(&connection->io->lock);
-  connection->inbox = inbox;
-  pthread_mutex_unlock(&connection->io->lock);
+  if (status == NATS_OK) status = natsSubscription_SetPendingLimits(connection->inbox, -1, -1);
   return status;
 }
 
 void ps_disconnect(struct ps_connection *connection) {
-  struct ps_io_work closing = {.run = close_connection, .context = connection};
-  ps_io_post(connection->io, &closing);
+  natsConnection_Close(connection->nats);
   ps_io_stop(connection->io);
   natsSubscription_Destroy(connection->inbox);
   natsConnection_Destroy(connection->nats);
@@ -282,25 +229,18 @@ static pserver_status check_payload(const struct ps_connection *connection, cons
   return ps_detail_text("subject", subject);
 }
 
-bool ps_is_written(const struct ps_connection *connection) { return connection->unwritten == 0; }
-
 pserver_status ps_publish(struct ps_connection *connection, const char *subject, const char *reply,
                           const void *bytes, size_t count) {
   /* While cnats reconnects it holds its lock for as long as an attempt takes. */
-  if (!connection->is_connected || connection->unwritten > UNWRITTEN_MAX) {
-    return ps_fail(PSERVER_ERR_NO_BROKER, "publishing to %s: the connection takes nothing", subject);
+  if (!connection->is_connected) {
+    return ps_fail(PSERVER_ERR_NO_BROKER, "publishing to %s: there is no connection", subject);
   }
   pserver_status checked = check_payload(connection, subject, count);
   if (checked != PSERVER_OK) return checked;
   natsStatus status =
       reply == NULL ? natsConnection_Publish(connection->nats, subject, bytes, (int)count)
                     : natsConnection_PublishRequest(connection->nats, subject, reply, bytes, (int)count);
-  if (status == NATS_OK) {
-    if (connection->unwritten > 0) return PSERVER_OK;
-    if (count < LARGE_BYTES) connection->has_small = true;
-    else write_out(connection);
-    return PSERVER_OK;
-  }
+  if (status == NATS_OK) return PSERVER_OK;
   if (status == NATS_CONNECTION_CLOSED) {
     return ps_fail(PSERVER_ERR_CLOSED, "the connection to the broker is closed");
   }

@@ -14,7 +14,7 @@
 /** Bytes of a subject: job, shard, escaped trainer and parameter, and the words between. */
 #define SUBJECT_SIZE 384
 
-/** What the connection tells; on the I/O thread, but for the last two. */
+/** What the connection tells; on the I/O thread, but for `retain` and `release`. */
 struct ps_connection_listener {
   void *owner;
   /** A message to the inbox; it is valid until this returns. */
@@ -27,16 +27,21 @@ struct ps_connection_listener {
   void (*lost)(void *owner, pserver_status code, const char *text);
   /** The broker refused what was published to a subject. */
   void (*denied)(void *owner, const char *subject);
-  /** What was published has been written to the socket. */
-  void (*written)(void *owner);
   /** Keeps the connection and its owner until `release`; on any thread. */
   void (*retain)(void *owner);
   void (*release)(void *owner);
 };
 
+/** Messages that have come, in their order. */
+struct ps_received {
+  natsMsg **messages;
+  size_t count;
+  size_t capacity;
+};
+
 /**
- * The connection to the broker, and the inbox. cnats keeps it; the I/O thread reads and writes its
- * socket, so that publishing never waits. Events that come on threads of cnats are posted.
+ * The connection to the broker, and the inbox. Threads of cnats read the socket; what they have read, and
+ * the events of the connection, they post to the I/O thread. That publishes.
  */
 struct ps_connection {
   struct ps_io_thread *io;
@@ -44,24 +49,19 @@ struct ps_connection {
   /** The subscription is to all below it. */
   const char *inbox_name;
   natsConnection *nats;
+  natsSubscription *inbox;
 
   /** Guarded by the I/O thread's lock. */
-  natsSubscription *inbox;
-  bool has_lost_socket;
-  bool has_socket_again;
+  struct ps_received received;
+  bool is_lost;
+  bool is_back;
   bool is_closed;
+  struct ps_io_work news;
 
   /** On the I/O thread: whether what is published arrives. */
   bool is_connected;
-  /** Whether small messages were published that are to be written. */
-  bool has_small;
-  /** The message that is being handled; here a child after a fork has a pointer to it. */
-  natsMsg *message;
-  /** Bytes that the socket has not taken. */
-  int unwritten;
-  struct ps_io_work news;
-  /** Due when the socket has taken nothing for a while. */
-  struct ps_timer stalled;
+  /** Messages that are being handled. */
+  struct ps_received handled;
 };
 
 /** Prepares a connection that is to be opened; `listener` and `inbox_name` live as long as it. */
@@ -72,20 +72,21 @@ void ps_connection_init(struct ps_connection *connection, struct ps_io_thread *i
 natsStatus ps_set_handlers(natsOptions *options, struct ps_connection *connection);
 natsStatus ps_subscribe_inbox(struct ps_connection *connection);
 
-/** Closes the connection and stops the I/O thread. Not on the I/O thread. */
+/** Closes the connection and stops the I/O thread, which must not call this. */
 void ps_disconnect(struct ps_connection *connection);
 
 /** Bytes of index and elements that a message has room for: what the broker takes, less the entries. */
 size_t ps_data_bytes_max(const struct ps_connection *connection);
 
 /**
- * Hands a message to the connection, `reply` NULL for none; it is copied. Never waits. NO_BROKER while there is no
- * connection, IO if it broke meanwhile, so that part of the message may have gone; TOO_LARGE, CLOSED.
+ * Hands a message to the connection, `reply` NULL for none; it is copied, or written to the socket, which
+ * can take as long as the broker takes nothing, at most 5 s. NO_BROKER while there is no connection, IO if it broke
+ * meanwhile, so that part of the message may have gone; TOO_LARGE, CLOSED. On the I/O thread.
  */
 pserver_status ps_publish(struct ps_connection *connection, const char *subject, const char *reply,
                           const void *bytes, size_t count);
 
-/** Whether all that was published has been written, so that more does not pile up. */
-bool ps_is_written(const struct ps_connection *connection);
+/** Frees what it holds; it is closed, or was never opened. */
+void ps_connection_release(struct ps_connection *connection);
 
 #endif

@@ -15,38 +15,26 @@ struct ps_io_work {
   struct ps_io_work *next;
 };
 
-/** What the I/O thread does with its socket. */
-struct ps_io_handler {
-  void *context;
-  /** The socket can be read or written. */
-  void (*ready)(void *context, bool is_readable, bool is_writable);
-  /** Nothing else is due: writes what was published since. */
-  void (*flush)(void *context);
-};
-
 /**
- * The thread that owns the state of one client, and reads and writes its socket. Other threads hand it
- * work. `lock` guards the fields up to `socket`, and what its users say; it is held for a few
- * instructions only, never while cnats is called.
+ * The thread that owns the state of one client. Other threads hand it work. `lock` guards the fields up to
+ * `is_stopping`, and what its users say; it is held for a few instructions only, never while cnats is
+ * called.
  */
 struct ps_io_thread {
   pthread_mutex_t lock;
   struct ps_io_work *first;
   struct ps_io_work *last;
-  /** Whether the thread waits, so that it has to be woken. */
-  bool is_waiting;
   bool is_stopping;
-  /** What the thread waits for beside work: -1 for no socket. */
-  int socket;
-  bool wants_write;
+  /** Signalled when there is work. */
+  pthread_cond_t woken;
 
-  /** Wakes the thread. */
-  int wake_fd;
   pthread_t thread;
   bool has_thread;
-  struct ps_io_handler handler;
   /** On the I/O thread. */
   struct ps_timers timers;
+  /** Does a part of what can wait until nothing else is due; false if there is nothing. NULL: never is. */
+  bool (*run_idle)(void *context);
+  void *idle_context;
 };
 
 /** Prepares the thread, which ps_io_start() starts. INTERNAL if the system has no room for it. */
@@ -64,10 +52,7 @@ void ps_io_post(struct ps_io_thread *io, struct ps_io_work *work);
 /** Takes work back that has not run yet. Lock held. */
 void ps_io_unpost_locked(struct ps_io_thread *io, struct ps_io_work *work);
 
-/** Has the thread wait for this socket, -1 for none, to be read, and maybe to be written. Lock held. */
-void ps_io_watch_locked(struct ps_io_thread *io, int socket, bool wants_write);
-
-/** Runs what was posted and what is due. On the I/O thread. */
-void ps_io_run_due(struct ps_io_thread *io);
+/** Runs what was posted and what is due, or else a part of what can wait; false if there was nothing. */
+bool ps_io_run(struct ps_io_thread *io);
 
 #endif

@@ -68,10 +68,13 @@ int64_t ps_timers_next_ms(const struct ps_timers *timers) {
   return timers->root == NULL ? NEVER_MS : timers->root->at_ms;
 }
 
-void ps_timers_run(struct ps_timers *timers, int64_t now_ms) {
+bool ps_timers_run(struct ps_timers *timers, int64_t now_ms) {
+  bool was_any = false;
   while (timers->root != NULL && timers->root->at_ms <= now_ms) {
     struct ps_timer *timer = timers->root;
     clear(timers, timer);
     timer->due(timer->context);
+    was_any = true;
   }
+  return was_any;
 }

@@ -1,6 +1,7 @@
 #ifndef WIRE_TIMERS_H
 #define WIRE_TIMERS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "wire/clock.h"
@@ -28,7 +29,7 @@ void ps_timer_set(struct ps_timers *timers, struct ps_timer *timer, int64_t at_m
 /** When the first timer is due; NEVER_MS if none is set. */
 int64_t ps_timers_next_ms(const struct ps_timers *timers);
 
-/** Runs the timers that are due by now. */
-void ps_timers_run(struct ps_timers *timers, int64_t now_ms);
+/** Runs the timers that are due by now; false if none is. */
+bool ps_timers_run(struct ps_timers *timers, int64_t now_ms);
 
 #endif
