@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "calls/client.h"
+#include "calls/request-task.h"
 
 /** A shard whose journal was replaced, and the last position seen of the old one. */
 struct question {

@@ -1,6 +1,7 @@
 #ifndef CALLS_LIFECYCLE_REQUEST_H
 #define CALLS_LIFECYCLE_REQUEST_H
 
+#include "calls/call.h"
 #include "core/session-core.h"
 #include "wire/identity.h"
 #include "wire/requests.h"

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "calls/client.h"
+#include "calls/request-task.h"
 #include "errors/details.h"
 #include "wire/clock.h"
 

@@ -7,6 +7,7 @@
 
 #include "calls/client.h"
 #include "calls/parameters.h"
+#include "calls/request-task.h"
 #include "errors/details.h"
 #include "pull/part-plan.h"
 #include "pull/pull.h"

@@ -5,9 +5,40 @@
 
 #include "calls/client.h"
 
+struct send_task {
+  struct ps_task task;
+  struct ps_sending sending;
+  struct update_sender *sender;
+};
+
+static void sending_over(struct ps_sending *sending, pserver_status status) {
+  struct send_task *send = sending->context;
+  ps_task_finish(&send->task, status);
+}
+
+static void begin_task(struct ps_task *task) {
+  struct send_task *send = (struct send_task *)task;
+  ps_sending_begin(send->sender, &send->sending);
+}
+
+static void end_task(struct ps_task *task, pserver_status why) {
+  (void)why;
+  struct send_task *send = (struct send_task *)task;
+  ps_sending_end(&send->sending);
+}
+
+/** Sends block updates, and waits. */
+static pserver_status send_sources(struct call *call, struct call_updates *updates) {
+  struct send_task send = {.task = {.begin = begin_task, .end = end_task},
+                           .sending = {.updates = updates, .over = sending_over},
+                           .sender = &call->client->sender};
+  send.sending.context = &send;
+  return ps_task_run(call, &send.task);
+}
+
 pserver_status ps_send_call(struct call *call, struct call_updates *updates) {
   if (updates->count == 0) return PSERVER_OK;
-  return ps_forget_if_stale(call, updates, ps_send_sources(call, &call->client->sender, updates));
+  return ps_forget_if_stale(call, updates, send_sources(call, updates));
 }
 
 pserver_status ps_forget_if_stale(struct call *call, const struct call_updates *updates,

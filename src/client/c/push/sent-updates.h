@@ -8,7 +8,7 @@
 pserver_status ps_send_updates(struct call *call, struct parameter_update *updates, size_t count,
                                struct ps_call_mode mode);
 
-/** Sends blocks that were cut already; as ps_send_sources(). STALE_EPOCH forgets their parameters. */
+/** Sends blocks that were cut already; as ps_sending_begin(). STALE_EPOCH forgets their parameters. */
 pserver_status ps_send_call(struct call *call, struct call_updates *updates);
 
 /** Forgets the parameters of updates if they failed with an error that says so; the last error stays. */

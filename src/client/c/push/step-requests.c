@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "errors/core-failure.h"
+#include "errors/errors.h"
 #include "wire/positions.h"
 
 /** The server gives up just before a request is repeated, so that it never holds two of one. */

@@ -28,7 +28,7 @@ void ps_steps_init(struct steps *steps, const struct ps_steps_deps *deps);
 
 /**
  * Sends gradients as part of the open step, ends the step if the call does, and waits. After an error the
- * step is still open. As ps_send_sources(); TIMEOUT naming members that are waited for; NOT_MEMBER if the
+ * step is still open. As ps_sending_begin(); TIMEOUT naming members that are waited for; NOT_MEMBER if the
  * trainer has lost its place: the next gradient enters anew.
  */
 pserver_status ps_send_in_step(struct call *call, struct steps *steps, struct call_updates *gradients,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "errors/core-failure.h"
+#include "errors/errors.h"
 #include "push/call-error.h"
 #include "wire/clock.h"
 
@@ -250,35 +251,4 @@ void ps_sending_end(struct ps_sending *sending) {
   struct ps_failure *failure = ps_failure_of_last();
   ps_outbox_end_call(sending->sender->outbox, sending->call, failure, ps_now_ms());
   ps_failure_drop(failure);
-}
-
-struct send_task {
-  struct ps_task task;
-  struct ps_sending sending;
-  struct update_sender *sender;
-};
-
-static void sending_over(struct ps_sending *sending, pserver_status status) {
-  struct send_task *send = sending->context;
-  ps_task_finish(&send->task, status);
-}
-
-static void begin_task(struct ps_task *task) {
-  struct send_task *send = (struct send_task *)task;
-  ps_sending_begin(send->sender, &send->sending);
-}
-
-static void end_task(struct ps_task *task, pserver_status why) {
-  (void)why;
-  struct send_task *send = (struct send_task *)task;
-  ps_sending_end(&send->sending);
-}
-
-pserver_status ps_send_sources(struct call *call, struct update_sender *sender,
-                               struct call_updates *updates) {
-  struct send_task send = {.task = {.begin = begin_task, .end = end_task},
-                           .sending = {.updates = updates, .over = sending_over},
-                           .sender = sender};
-  send.sending.context = &send;
-  return ps_task_run(call, &send.task);
 }

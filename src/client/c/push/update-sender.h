@@ -3,7 +3,6 @@
 
 #include <nats/nats.h>
 
-#include "calls/call.h"
 #include "core/outbox.h"
 #include "push/record.h"
 #include "push/update-source.h"
@@ -60,16 +59,12 @@ void ps_sender_free(struct update_sender *sender);
  * Sends block updates until all of them were applied, or stored if that is enough. The sources and what
  * they refer to must not change until it is over. The first rejection; OUTCOME_UNKNOWN, naming the
  * updates, if it ends before; what ended it or kept them from being stored if none can have been applied.
- * On the I/O thread, as all below but for ps_send_sources().
+ * On the I/O thread, as all below.
  */
 void ps_sending_begin(struct update_sender *sender, struct ps_sending *sending);
 
 /** Ends it, if it is under way, by the last error. */
 void ps_sending_end(struct ps_sending *sending);
-
-/** Sends the block updates of a call, and waits. */
-pserver_status ps_send_sources(struct call *call, struct update_sender *sender,
-                               struct call_updates *updates);
 
 /** Publishes the record that has waited longest; false if none waits. */
 bool ps_sender_publish_next(struct update_sender *sender);

@@ -1,7 +1,6 @@
 #ifndef WIRE_REQUESTS_H
 #define WIRE_REQUESTS_H
 
-#include "calls/call.h"
 #include "core/failure.h"
 #include "wire/connection.h"
 #include "wire/envelope.h"
@@ -95,11 +94,6 @@ void ps_asking_end(struct ps_asking *asking, pserver_status status);
 
 /** Milliseconds left for an answer, never below 0. */
 int64_t ps_asking_remaining_ms(const struct ps_asking *asking);
-
-/** Asks on behalf of a call and waits; OK once each question has its answer, else the first error, or what
- * has ended the call. */
-pserver_status ps_run_requests(struct call *call, struct ps_requests *requests, struct ask *asks,
-                               size_t count);
 
 /** A reply to a question: the numbers in its subject. On the I/O thread, as below. */
 void ps_on_reply(struct ps_requests *requests, uint64_t slot, uint64_t token, natsMsg *message);
