@@ -218,9 +218,9 @@ static bool run_passes(pass *run, double duration_ms, struct answer *answer) {
     if (!works[i].is_ok && is_ok) is_ok = refuse(answer, "%s", works[i].answer.text);
   }
   if (!is_ok) return false;
-  snprintf(answer->text, sizeof answer->text, "%llu %.6f %.6f",
-           (unsigned long long)(passes * model.parameters * model.value.bytes), start_ms,
-           machine_ms());
+  uint64_t bytes = (run == step ? 2 : 1) * model.parameters * model.value.bytes;
+  snprintf(answer->text, sizeof answer->text, "%llu %.6f %.6f", (unsigned long long)(passes * bytes),
+           start_ms, machine_ms());
   return true;
 }
 
