@@ -154,6 +154,8 @@ static void await(struct call *call, struct ps_task *task) {
     ps_condition_wait(&call->woken, &io->lock, is_timed ? call->ends_at_ms : NEVER_MS);
     take_news(task);
   }
+  /* News can have come with the end, while others were told. */
+  take_news(task);
 }
 
 pserver_status ps_task_run(struct call *call, struct ps_task *task) {
