@@ -14,7 +14,11 @@ export type Storage = "file" | "memory";
  * A host retains 64 MiB of each shard's journal and takes a snapshot after as much. The
  * defaults are larger; with these a run of some minutes does both, on a few GB of disk.
  */
-const HOST = { workers: 1, retainBytes: 64 * 1024 ** 2, snapshotBytes: 64 * 1024 ** 2 };
+const HOST = {
+  ...{ workers: 1, retainBytes: 64 * 1024 ** 2, snapshotBytes: 64 * 1024 ** 2 },
+  // The largest measurement has more parameters than a job may have by default.
+  parametersMax: 100_000,
+};
 
 /** A short lease: a host waits for one before it claims shards. */
 const LEASE_MS = 3_000;
@@ -59,11 +63,18 @@ export class Bed {
     return agent;
   }
 
-  /** Starts a host of a new job. */
-  async startHost(job: string, journal: Storage): Promise<AgentProcess<BenchHost>> {
+  /** Starts a host of a job; the first one makes the job. */
+  async startHost(
+    job: string,
+    journal: Storage,
+    options: { readonly workers?: number } = {},
+  ): Promise<AgentProcess<BenchHost>> {
     const host = this.start<BenchHost>("host");
     const connection = { servers: [this.broker.url], timeoutMs: 10_000 };
-    await host.call("open", { connection, job, journal, leaseMs: LEASE_MS, ...HOST });
+    await host.call("open", {
+      ...{ connection, job, journal, leaseMs: LEASE_MS, ...HOST },
+      ...options,
+    });
     this.#closings.unshift(() => host.call("close", undefined));
     return host;
   }

@@ -22,6 +22,7 @@ import { reportText, targetsOf } from "./report.ts";
 import { type Measurement, measureRounds, type Throughput } from "./rounds.ts";
 import { benchRules } from "./rules.ts";
 import { benchSteps } from "./steps/our-steps.ts";
+import { benchScale } from "./steps/scale.ts";
 import { benchTraffic } from "./traffic.ts";
 import { growMemory, warmUpJob, warmUpRaw } from "./warm-up.ts";
 
@@ -62,6 +63,7 @@ async function main(): Promise<void> {
   const traffic = await benchTraffic({ ...options, log: progress });
   throughput.push(...traffic.throughput);
   const { steps, initializations } = await benchSteps({ ...options, log: progress });
+  const scale = await benchScale({ ...options, log: progress });
   const memory: HostMemory[] = [];
   for (const bytes of options.memoryModelBytes) {
     if (!isWanted(options, `host memory, ${bytes / 1e6} MB held`)) continue;
@@ -69,7 +71,7 @@ async function main(): Promise<void> {
   }
   const { sparse } = traffic;
   const { calls } = python;
-  const found = { throughput, latency, calls, sparse, steps, initializations, memory };
+  const found = { throughput, latency, calls, sparse, steps, initializations, scale, memory };
   const findings = { machine, ...found, kernels, rules };
   const targets = targetsOf(findings);
   if (options.json) {

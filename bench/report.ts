@@ -20,6 +20,7 @@ export interface Findings {
   readonly sparse: readonly SparseTraffic[];
   readonly steps: readonly StepTime[];
   readonly initializations: readonly InitializationTime[];
+  readonly scale: readonly StepTime[];
   readonly memory: readonly HostMemory[];
   readonly kernels: readonly KernelResult[];
   readonly rules: readonly RuleResult[];
@@ -117,6 +118,7 @@ export function reportText(findings: Findings): string {
       stepRows(findings.steps),
     ],
     ["Initialization, from begin to finish", initializationRows(findings.initializations)],
+    ["Scale: a step of growing size, on file", stepRows(findings.scale)],
     ["Bytes in the journals", sparseRows(findings.sparse)],
     ["Memory of a host, MB", memoryRows(findings.memory)],
     ["Kernels, float32, a block of 1 MiB in cache", kernelRows(findings.kernels)],

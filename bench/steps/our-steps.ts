@@ -1,6 +1,6 @@
 import { Bed, type Storage } from "../bed.ts";
 import { type BenchOptions, isWanted } from "../options.ts";
-import type { StepTrainer } from "../programs/step-trainer.ts";
+import type { StepsDone, StepTrainer } from "../programs/step-trainer.ts";
 import { measureSteps, type StepMaker, type StepTime } from "./step-times.ts";
 import { TRAINING_STEPS, type TrainingStep } from "./training-step.ts";
 
@@ -28,6 +28,7 @@ export interface StepJob extends AsyncDisposable {
 export async function benchSteps(
   options: BenchOptions & { readonly log: (line: string) => void },
 ): Promise<StepFindings> {
+  const { profileDirectory } = options;
   const steps: StepTime[] = [];
   const initializations: InitializationTime[] = [];
   for (const step of TRAINING_STEPS) {
@@ -38,7 +39,7 @@ export async function benchSteps(
     const jobs: StepJob[] = [];
     try {
       for (const storage of storages) {
-        jobs.push(await startStepJob(step, storage, options.profileDirectory));
+        jobs.push(await startStepJob(step, storage, { profileDirectory }));
       }
       initializations.push(...jobs.map(({ initialization }) => initialization));
       const makers = jobs.map(({ maker }) => maker);
@@ -50,32 +51,52 @@ export async function benchSteps(
   return { steps, initializations };
 }
 
-/** Starts broker, host and trainer, and initializes the parameters of a step. */
+/** How many processes a job is made of. */
+export interface StepTeam {
+  readonly trainers?: number;
+  readonly hosts?: number;
+  /** Of each host. */
+  readonly workers?: number;
+  readonly profileDirectory?: string | undefined;
+}
+
+/** Starts broker, hosts and trainers, and initializes the parameters of a step. */
 export async function startStepJob(
   step: TrainingStep,
   storage: Storage,
-  profileDirectory?: string,
+  team: StepTeam = {},
 ): Promise<StepJob> {
-  const bed = await Bed.open(profileDirectory);
+  const bed = await Bed.open(team.profileDirectory);
   try {
     const job = "steps";
-    const host = await bed.startHost(job, storage);
-    const trainer = bed.start<StepTrainer>("step-trainer");
-    bed.adopt({ stop: () => trainer.call("close", undefined) });
-    await trainer.call("open", { url: bed.broker.url, job, trainer: "trainer-1" });
+    const { workers = 1 } = team;
+    const hosts = [await bed.startHost(job, storage, { workers })];
+    while (hosts.length < (team.hosts ?? 1)) {
+      hosts.push(await bed.startHost(job, storage, { workers }));
+    }
+    const trainers = Array.from({ length: team.trainers ?? 1 }, () =>
+      bed.start<StepTrainer>("step-trainer"),
+    );
+    for (const [i, trainer] of trainers.entries()) {
+      bed.adopt({ stop: () => trainer.call("close", undefined) });
+      await trainer.call("open", { url: bed.broker.url, job, trainer: `trainer-${i + 1}` });
+    }
     const prefix = "w";
     const maker = `pserver, ${storage}`;
-    const ms = await trainer.call("initialize", { prefix, step });
+    const ms = (await trainers[0]?.call("initialize", { prefix, step })) ?? Number.NaN;
     const parameters = step.kind === "dense" ? step.parameters : 1;
     return {
       maker: {
         name: maker,
         processes: () => [
           { role: "broker", pid: bed.broker.pid },
-          { role: "host", pid: host.pid },
-          { role: "trainer", pid: trainer.pid },
+          ...hosts.map(({ pid }) => ({ role: "host", pid })),
+          ...trainers.map(({ pid }) => ({ role: "trainer", pid })),
         ],
-        run: (durationMs) => trainer.call("run", { prefix, step, durationMs }),
+        run: async (durationMs) => {
+          const task = { prefix, step, durationMs };
+          return ofAll(await Promise.all(trainers.map((trainer) => trainer.call("run", task))));
+        },
       },
       initialization: { step: step.name, maker, parameters, ms },
       [Symbol.asyncDispose]: () => bed.close(),
@@ -84,4 +105,13 @@ export async function startStepJob(
     await bed.close();
     throw error;
   }
+}
+
+/** The steps of several trainers, from the first one's beginning to the last one's end. */
+function ofAll(done: readonly StepsDone[]): StepsDone {
+  return {
+    steps: done.reduce((sum, { steps }) => sum + steps, 0),
+    startMs: Math.min(...done.map(({ startMs }) => startMs)),
+    endMs: Math.max(...done.map(({ endMs }) => endMs)),
+  };
 }
