@@ -1,8 +1,10 @@
+import type { AgentProcess } from "./agent-process.ts";
 import { Bed } from "./bed.ts";
 import { buildCPrograms, type CProgram, cProgramPath, missingForC } from "./c-programs.ts";
 import { LineProcess } from "./line-process.ts";
 import { type NamedModel, parameterBytes } from "./models.ts";
 import { type BenchOptions, isWanted } from "./options.ts";
+import type { Trainer } from "./programs/trainer.ts";
 import { type Measurement, type Moved, measureRounds, type Throughput } from "./rounds.ts";
 import { WARM_UP_MODEL } from "./warm-up.ts";
 
@@ -16,6 +18,8 @@ const STREAM = "BENCH-C";
 const JOB = "bench-c";
 
 const OPERATIONS = { pull: "pull, 1 trainer", grad: "push sgd, 1 trainer" } as const;
+/** Steps: all gradients are pushed, and then all values pulled. */
+const STEPS = { typescript: "steps in TypeScript", c: "steps" } as const;
 const RAWS = { core: "raw core", journal: "raw JetStream" } as const;
 
 /** The C library, compared with C programs that use the broker without it, on file journals. */
@@ -24,7 +28,7 @@ export async function benchC(
 ): Promise<Throughput[]> {
   const models = options.models
     .filter((model) => model.parameters * parameterBytes(model) === MODEL_BYTES)
-    .filter((model) => wanted(model, options).length > 0);
+    .filter((model) => wanted(model, options).length > 0 || wantsSteps(model, options));
   if (models.length === 0) return [];
   const missing = await missingForC();
   if (missing !== undefined) {
@@ -43,6 +47,7 @@ export async function benchC(
     for (const operation of ["grad", "pull"]) {
       await trainer.numbers("run", operation, options.compileMs);
     }
+    const typescript = await startTypeScript(bed);
     const throughput: Throughput[] = [];
     for (const model of models) {
       await create(trainer, model);
@@ -50,6 +55,9 @@ export async function benchC(
         raw.measurement(model, kind),
         trainerMeasurement(bed, host, trainer, model, kind, operation),
       ]);
+      if (wantsSteps(model, options)) {
+        measurements.push(...stepMeasurements(bed, host, trainer, typescript, model));
+      }
       throughput.push(...(await measureRounds(measurements, options)));
     }
     return throughput;
@@ -82,6 +90,56 @@ function wanted(
 
 function nameOf(model: NamedModel, what: string): string {
   return `c, ${model.name}, ${what}`;
+}
+
+/** Whether steps are wanted: those of C, or what they are compared with. */
+function wantsSteps(model: NamedModel, options: BenchOptions): boolean {
+  return Object.values(STEPS).some((step) => isWanted(options, nameOf(model, step)));
+}
+
+/** A trainer of the same job in TypeScript. */
+async function startTypeScript(bed: Bed): Promise<AgentProcess<Trainer>> {
+  const trainer = bed.start<Trainer>("trainer");
+  await trainer.call("open", { url: bed.broker.url, job: JOB, trainer: "trainer-2" });
+  await trainer.call("run", { model: WARM_UP_MODEL, operation: "step", durationMs: 1 });
+  return trainer;
+}
+
+/** Pushes of all gradients, each followed by a pull of all values, of one trainer in each language. */
+function stepMeasurements(
+  bed: Bed,
+  host: { readonly pid: number },
+  c: LineProcess,
+  typescript: AgentProcess<Trainer>,
+  model: NamedModel,
+): Measurement[] {
+  const processes = (pid: number) => [
+    { role: "broker", pid: bed.broker.pid },
+    { role: "host", pid: host.pid },
+    { role: "trainer", pid },
+  ];
+  const baseline = nameOf(model, STEPS.typescript);
+  return [
+    {
+      name: baseline,
+      processes: processes(typescript.pid),
+      run: async (durationMs) => {
+        const task = { model, operation: "step", durationMs } as const;
+        const done = await typescript.call("run", task);
+        return { bytes: done.bytes, seconds: (done.endMs - done.startMs) / 1e3 };
+      },
+    },
+    {
+      name: nameOf(model, STEPS.c),
+      baseline,
+      target: 1,
+      processes: processes(c.pid),
+      run: async (durationMs) => {
+        const [bytes = 0, startMs = 0, endMs = 0] = await c.numbers("run", "step", durationMs);
+        return { bytes, seconds: (endMs - startMs) / 1e3 };
+      },
+    },
+  ];
 }
 
 /** A program of `bench/c` that ends with the bed. */

@@ -157,6 +157,9 @@ static bool pull(struct work *work) {
   return is_done(status, "pull", &work->answer);
 }
 
+/** Makes a training step: pushes all gradients, and then pulls all values. */
+static bool step(struct work *work) { return push_grads(work) && pull(work); }
+
 /** Pulls into memory that the library allocates. */
 static bool pull_new(struct work *work) {
   const char *names[PARAMETERS_MAX];
@@ -174,11 +177,11 @@ static pass *find_operation(const char *name, struct answer *answer) {
   static const struct {
     const char *name;
     pass *run;
-  } operations[] = {{"grad", push_grads}, {"mix", push_mix}, {"pull", pull}, {"new", pull_new}};
+  } operations[] = {{"grad", push_grads}, {"mix", push_mix}, {"pull", pull}, {"new", pull_new}, {"step", step}};
   for (size_t i = 0; i < sizeof operations / sizeof operations[0]; i++) {
     if (strcmp(operations[i].name, name) == 0) return operations[i].run;
   }
-  refuse(answer, "expected grad, mix, pull or new; received %s", name);
+  refuse(answer, "expected grad, mix, pull, new or step; received %s", name);
   return NULL;
 }
 
@@ -191,29 +194,33 @@ static void *make_passes(void *argument) {
   return NULL;
 }
 
+/** A step ends before the next begins. */
+static int passes_at_once(const pass *run) { return run == step ? 1 : PASSES; }
+
 static bool run_passes(pass *run, double duration_ms, struct answer *answer) {
   struct work works[PASSES];
   pthread_t threads[PASSES];
   double start_ms = machine_ms();
   uint64_t passes = 0;
   int started = 0;
-  for (; started < PASSES; started++) {
+  int wanted = passes_at_once(run);
+  for (; started < wanted; started++) {
     works[started] = (struct work){.pass = run,
                                    .target = model.targets[started],
                                    .start_ms = start_ms,
                                    .duration_ms = duration_ms};
     if (pthread_create(&threads[started], NULL, make_passes, &works[started]) != 0) break;
   }
-  bool is_ok = started == PASSES || refuse(answer, "no thread");
+  bool is_ok = started == wanted || refuse(answer, "no thread");
   for (int i = 0; i < started; i++) {
     pthread_join(threads[i], NULL);
     passes += works[i].passes;
     if (!works[i].is_ok && is_ok) is_ok = refuse(answer, "%s", works[i].answer.text);
   }
   if (!is_ok) return false;
-  snprintf(answer->text, sizeof answer->text, "%llu %.6f %.6f",
-           (unsigned long long)(passes * model.parameters * model.value.bytes), start_ms,
-           machine_ms());
+  uint64_t bytes = (run == step ? 2 : 1) * model.parameters * model.value.bytes;
+  snprintf(answer->text, sizeof answer->text, "%llu %.6f %.6f", (unsigned long long)(passes * bytes),
+           start_ms, machine_ms());
   return true;
 }
 

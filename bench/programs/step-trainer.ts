@@ -64,9 +64,8 @@ async function create(ps: Client, prefix: string, step: TrainingStep): Promise<v
     return;
   }
   const data = new Float32Array(step.elements);
-  await Promise.all(
-    namesOf(prefix, step).map((name) => ps.initParam(name, data, { learningRate: 1e-3 }, OPTIONS)),
-  );
+  const tensors = new Map(namesOf(prefix, step).map((name) => [name, data]));
+  await ps.initParams(tensors, { learningRate: 1e-3 }, OPTIONS);
 }
 
 /** One step, with tensors that all steps share. */

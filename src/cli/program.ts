@@ -20,6 +20,7 @@ import { registerSet } from "./commands/set.ts";
 import { registerSetup } from "./commands/setup.ts";
 import { registerStatus } from "./commands/status.ts";
 import { registerUp } from "./commands/up.ts";
+import { registerUpgradeRules } from "./commands/upgrade-rules.ts";
 import type { CliContext } from "./context.ts";
 import { EXIT_MEANINGS } from "./exit-codes.ts";
 import { addHelp } from "./help-text.ts";
@@ -67,6 +68,7 @@ export function createProgram(context: CliContext, style: ErrorStyle): Command {
   registerRecover(program, context);
   registerJobs(program, context);
   registerRemove(program, context);
+  registerUpgradeRules(program, context);
   registerLegionGateway(program, context);
   registerDoctor(program, context);
   registerCompletion(program, context);

@@ -1,4 +1,5 @@
 import type { PserverError } from "../protocol/errors.ts";
+import { RULES_WITH_BATCHES } from "../protocol/limits.ts";
 import type { JobSubjects } from "../protocol/subjects.ts";
 import { Lifecycle } from "./calls/lifecycle.ts";
 import { Parameters } from "./calls/parameters.ts";
@@ -73,9 +74,12 @@ export function makeClientParts(options: {
   });
   const reader = new BlockReader({
     ...shared,
+    takesBatches: () => session.rules >= RULES_WITH_BATCHES,
+    payloadBytesMax: () => wire.payloadBytesMax,
     waitsForSteps: () => steps.readStep !== undefined,
     onClosed: (shard, step) => steps.noteClosed(shard, step),
   });
+  const payloadBytesMax = (): number => wire.payloadBytesMax;
   return {
     requests,
     sender,
@@ -83,8 +87,8 @@ export function makeClientParts(options: {
     parameters,
     steps,
     fallbacks,
-    lifecycle: new Lifecycle(shared),
-    updates: new Updates({ ...shared, steps, payloadBytesMax: () => wire.payloadBytesMax }),
+    lifecycle: new Lifecycle({ ...shared, payloadBytesMax }),
+    updates: new Updates({ ...shared, steps, payloadBytesMax }),
     puller: new Puller({ parameters, reader }),
   };
 }

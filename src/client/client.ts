@@ -19,9 +19,10 @@ import { Calls } from "./calls/calls.ts";
 import { type SavedModel, type SaveOptions, saveModel } from "./calls/saved-model.ts";
 import { type ClientParts, makeClientParts } from "./client-parts.ts";
 import type { IndexList } from "./parts/part-index.ts";
-import type { NamedTensor, PullMode } from "./pull/puller.ts";
+import type { NamedTensor } from "./pull/pulled-tensor.ts";
+import type { PullMode } from "./pull/puller.ts";
 import type { GradientRecord } from "./push/gradients.ts";
-import type { TensorRecord } from "./push/updates.ts";
+import type { TensorRecord } from "./push/tensor-record.ts";
 import type { ShardFallback } from "./shell/fallbacks.ts";
 import type { GradResult } from "./shell/steps.ts";
 import { type CallOptions, Deadline } from "./timing/deadline.ts";
@@ -111,6 +112,23 @@ export class Client {
   }
 
   /**
+   * Declares several parameters and stores their first values, with fewer messages than as many calls of
+   * {@link initParam}. `config` is that of all of them, or gives that of each. All values are checked before
+   * anything is sent. A call that has failed may be repeated with the same values, in whole or in part.
+   * @throws as {@link initParam} does; EMPTY without any tensor.
+   */
+  initParams(
+    tensors: TensorRecord,
+    config?: ParameterConfigInput | ((name: string) => ParameterConfigInput | undefined),
+    options?: CallOptions,
+  ): Promise<void> {
+    const configOf = typeof config === "function" ? config : () => config;
+    return this.#calls.run("initParams", options, (deadline) =>
+      this.#parts.lifecycle.initParams(tensors, configOf, deadline),
+    );
+  }
+
+  /**
    * Ends the initialization: from now on the parameters can be read and updated.
    * @throws INCOMPLETE, naming blocks that are declared but not stored; NO_SPACE if the broker
    * cannot hold the job.
@@ -160,7 +178,8 @@ export class Client {
   /**
    * The values of parameters, in request order; waits until the job is initialized. They are in new
    * arrays, or in those of `into`, which spares a training loop the memory; what is in these is
-   * undefined until the call has ended well. Sees every update of this client that was acknowledged
+   * undefined until the call has ended well. Values that have not changed since one of the results in
+   * `known` was read are not sent again. Sees every update of this client that was acknowledged
    * before, and never an older state than an earlier read did. A member of a `sync` job waits until
    * the steps that it has ended have closed, one of an `ssp` job until all but the last `staleness`.
    * @throws UNKNOWN_PARAMETER naming the parameter; EMPTY; NOT_INITIALIZED at the deadline, or TIMEOUT
@@ -327,8 +346,8 @@ export class Client {
 
   #pull(names: readonly string[], deadline: Deadline, mode: PullMode): Promise<NamedTensor[]> {
     const { puller, steps } = this.#parts;
-    const { into, encoding } = mode;
-    return puller.pull(names, deadline, { into, encoding, step: steps.readStep });
+    const { into, known, encoding } = mode;
+    return puller.pull(names, deadline, { into, known, encoding, step: steps.readStep });
   }
 
   async #pullOne(name: string, deadline: Deadline, mode: PullMode = {}): Promise<Tensor> {

@@ -42,9 +42,10 @@ export type {
 export type { SavedModel, SaveOptions } from "./calls/saved-model.ts";
 export type { Client } from "./client.ts";
 export type { IndexList } from "./parts/part-index.ts";
-export type { NamedTensor } from "./pull/puller.ts";
+export type { NamedTensor } from "./pull/pulled-tensor.ts";
 export type { Gradient, GradientRecord, RowGradient } from "./push/gradients.ts";
-export type { Ack, TensorRecord } from "./push/updates.ts";
+export type { TensorRecord } from "./push/tensor-record.ts";
+export type { Ack } from "./push/updates.ts";
 export type { ShardFallback } from "./shell/fallbacks.ts";
 export type { GradResult } from "./shell/steps.ts";
 export type { CallOptions } from "./timing/deadline.ts";

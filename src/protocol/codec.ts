@@ -112,11 +112,12 @@ export function encodeMessage(fields: Fields, data?: Uint8Array): Uint8Array {
 }
 
 /**
- * Reads one message. Only its form is checked; see `fields.ts` for its values.
+ * Reads one message. Only its form is checked; see `fields.ts` for its values. `headBytesMax`: as in
+ * {@link decodeSealed}.
  * @throws BAD_MESSAGE if it is malformed or truncated, BAD_CHECKSUM if a bit has changed,
  * BAD_VERSION if it is of another protocol version.
  */
-export function decodeMessage(bytes: Uint8Array): Message {
+export function decodeMessage(bytes: Uint8Array, headBytesMax: number = bytes.length): Message {
   if (!hasEnvelope(bytes)) {
     throw new PserverError(
       "BAD_MESSAGE",
@@ -133,7 +134,7 @@ export function decodeMessage(bytes: Uint8Array): Message {
       { expected, received },
     );
   }
-  return decodeSealed(bytes);
+  return decodeSealed(bytes, headBytesMax);
 }
 
 /**
@@ -145,11 +146,12 @@ export function isSealed(bytes: Uint8Array): boolean {
 }
 
 /**
- * Reads one message for which {@link isSealed} holds.
+ * Reads one message for which {@link isSealed} holds. `headBytesMax`: bytes from which on no value may
+ * begin, which bounds the work.
  * @throws BAD_MESSAGE if it is malformed, BAD_VERSION if it is of another protocol version.
  */
-export function decodeSealed(bytes: Uint8Array): Message {
-  const { v, data, fields } = readEntries(bytes);
+export function decodeSealed(bytes: Uint8Array, headBytesMax: number = bytes.length): Message {
+  const { v, data, fields } = readEntries(bytes, headBytesMax);
   if (v !== PROTOCOL_VERSION) {
     throw new PserverError(
       "BAD_VERSION",
@@ -186,9 +188,12 @@ export function unpackValue(bytes: Uint8Array): unknown {
 }
 
 /** The fields of a sealed message, with the entries of the envelope kept apart. */
-function readEntries(bytes: Uint8Array): { v: unknown; data: unknown; fields: Fields } {
+function readEntries(
+  bytes: Uint8Array,
+  headBytesMax: number,
+): { v: unknown; data: unknown; fields: Fields } {
   const count = (bytes[0] as number) - FIXMAP;
-  const reader = new MsgpackReader(bytes);
+  const reader = new MsgpackReader(bytes, headBytesMax);
   reader.position = 1;
   reader.enter(2 * count, 0);
   // The first entry is the checksum, which was compared before.

@@ -2,6 +2,8 @@
 // and hosts share. Modules that are not listed are internal; other folders import those by their paths.
 // Nothing in this folder does I/O.
 
+export * from "./batch-reads.ts";
+export * from "./batch-records.ts";
 export * from "./busy.ts";
 export * from "./checksum/crc.ts";
 export * from "./codec.ts";
@@ -20,10 +22,12 @@ export * from "./lifecycle-messages.ts";
 export * from "./limits.ts";
 export * from "./names.ts";
 export * from "./outcomes.ts";
+export * from "./parse-batch.ts";
 export * from "./parts.ts";
 export * from "./position.ts";
 export * from "./pulls.ts";
 export * from "./reactions.ts";
+export * from "./read-pieces.ts";
 export * from "./records.ts";
 export * from "./remembered-trainers.ts";
 export * from "./status-pages.ts";

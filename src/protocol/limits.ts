@@ -63,6 +63,21 @@ export const SHARDS_MAX = 256;
 /** Parameters named in one `declare` or `status` request. */
 export const PARAMETERS_PER_REQUEST_MAX = 256;
 
+/** Entries, each of one block, that a batch record or a batched read can have. */
+export const BATCH_ENTRIES_MAX = 4096;
+
+/** Bytes of a batch record before its tensor bytes: what a host reads of a record that is malformed. */
+export const BATCH_HEAD_BYTES_MAX = 512 * 1024;
+
+/** Tensor bytes up to which a client fills a batch, and up to which a host fills a piece of a reply. */
+export const BATCH_BYTES = 1024 * 1024;
+
+/** Tensor bytes from which on an entry is sent as a record of its own. */
+export const BATCH_ENTRY_BYTES_MAX = 256 * 1024;
+
+/** The first version of the rules under which shards take batch records and batched reads. */
+export const RULES_WITH_BATCHES = 3;
+
 /** Bytes a client keeps in flight before their PubAck. */
 export const IN_FLIGHT_BYTES_MAX = 16 * 1024 * 1024;
 

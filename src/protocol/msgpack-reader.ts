@@ -37,13 +37,17 @@ export class MsgpackReader {
   /** Position of the next value. */
   position = 0;
   readonly #bytes: Uint8Array;
+  readonly #valuesEnd: number;
 
-  constructor(bytes: Uint8Array) {
+  /** `valuesEnd`: position from which on no value may begin. */
+  constructor(bytes: Uint8Array, valuesEnd: number = bytes.length) {
     this.#bytes = bytes;
+    this.#valuesEnd = valuesEnd;
   }
 
   /** The next value, nested in `depth` lists and maps. */
   value(depth: number): unknown {
+    if (this.position > this.#valuesEnd) throw this.#refusal(`a value after ${this.#valuesEnd}`);
     const type = this.#bytes[this.#take(1)] as number;
     if (type < 0x80) return type;
     if (type >= 0xe0) return type - 0x100;

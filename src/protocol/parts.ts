@@ -6,7 +6,8 @@ import { elementCount } from "./tensor.ts";
 
 // A part of a block is some of its rows, and of these rows all elements or some. It travels as
 // tensor bytes: the row numbers, the offsets in a row if not all elements are meant, zeros up to a
-// multiple of 8, then the elements, row by row. Numbers are uint32, little-endian, ascending.
+// multiple of 8, then the elements, row by row. Numbers are little-endian, ascending, uint32; in batch
+// records and batched reads the index is *packed*: uint16 where every possible number fits.
 
 /** A block as rows. */
 export interface BlockRows {
@@ -28,10 +29,14 @@ export interface PartIndex {
   readonly inner?: Uint32Array;
 }
 
+/** Bytes of a number of an index. */
+type NumberBytes = 2 | 4;
+
 const NUMBER_BYTES = 4;
+const PACKED_NUMBERS_MAX = 2 ** 16;
 const ALIGN_BYTES = 8;
-/** More than a message can hold; keeps sizes computed from the counts exact. */
-const NUMBERS_MAX = 2 ** 31;
+/** Most numbers of an index: more than a message can hold; keeps sizes computed from the counts exact. */
+export const PART_NUMBERS_MAX = 2 ** 31;
 
 /** Where a block lies in its parameter. */
 export interface BlockExtent {
@@ -68,18 +73,23 @@ export function partCounts({ rows, inner }: PartIndex): PartCounts {
 }
 
 /** Bytes before the elements of a part. */
-export function partIndexBytes({ rows, inner = 0 }: PartCounts): number {
-  return Math.ceil(((rows + inner) * NUMBER_BYTES) / ALIGN_BYTES) * ALIGN_BYTES;
+export function partIndexBytes(counts: PartCounts): number {
+  return indexBytes(counts, NUMBER_BYTES);
+}
+
+/** Bytes before the elements of a part of this block whose index is packed. */
+export function packedIndexBytes(counts: PartCounts, block: BlockRows): number {
+  return indexBytes(counts, packedNumberBytes(counts, block));
 }
 
 /** Writes an index to the beginning of tensor bytes; returns the number of bytes written. */
 export function writePartIndex(target: Uint8Array, index: PartIndex): number {
-  const bytes = partIndexBytes(partCounts(index));
-  const { rows, inner = new Uint32Array(0) } = index;
-  target.fill(0, (rows.length + inner.length) * NUMBER_BYTES, bytes);
-  target.set(numberBytes(rows), 0);
-  target.set(numberBytes(inner), rows.length * NUMBER_BYTES);
-  return bytes;
+  return writeIndex(target, index, NUMBER_BYTES);
+}
+
+/** As {@link writePartIndex}, packed for this block. */
+export function writePackedIndex(target: Uint8Array, index: PartIndex, block: BlockRows): number {
+  return writeIndex(target, index, packedNumberBytes(partCounts(index), block));
 }
 
 /**
@@ -92,19 +102,26 @@ export function readPartIndex(
   data: Uint8Array,
   block: BlockRows,
 ): PartIndex & { readonly elements: Uint8Array } {
-  const bytes = partIndexBytes(counts);
-  if (data.length < bytes) {
-    throw new PserverError(
-      "BAD_LENGTH",
-      `part: expected at least ${bytes} bytes of index; received ${data.length}`,
-      { expected: bytes, received: data.length },
-    );
+  return readIndex(counts, data, block, NUMBER_BYTES);
+}
+
+/**
+ * As {@link readPartIndex}, of a packed index.
+ * @throws BAD_LENGTH, BAD_INDEX as {@link readPartIndex}; BAD_INDEX also if the padding is not zero.
+ */
+export function readPackedIndex(
+  counts: PartCounts,
+  data: Uint8Array,
+  block: BlockRows,
+): PartIndex & { readonly elements: Uint8Array } {
+  const numberBytes = packedNumberBytes(counts, block);
+  const read = readIndex(counts, data, block, numberBytes);
+  const end = (counts.rows + (counts.inner ?? 0)) * numberBytes;
+  for (let at = end; at < data.length - read.elements.length; at++) {
+    if (data[at] === 0) continue;
+    throw new PserverError("BAD_INDEX", "part: expected zeros after the index; received others");
   }
-  const elements = data.subarray(bytes);
-  const rows = readNumbers(data, 0, counts.rows, block.rows, "rows");
-  if (counts.inner === undefined) return { rows, elements };
-  const inner = readNumbers(data, counts.rows, counts.inner, block.rowElements, "offsets in a row");
-  return { rows, inner, elements };
+  return read;
 }
 
 /**
@@ -124,17 +141,64 @@ export function readPartRequest(counts: PartCounts, data: Uint8Array, block: Blo
   return inner === undefined ? { rows } : { rows, inner };
 }
 
-function readNumbers(
+/** Bytes of each number of a packed index: the width depends on what could occur, not on what does. */
+function packedNumberBytes({ inner }: PartCounts, { rows, rowElements }: BlockRows): NumberBytes {
+  const isNarrow =
+    rows <= PACKED_NUMBERS_MAX && (inner === undefined || rowElements <= PACKED_NUMBERS_MAX);
+  return isNarrow ? 2 : NUMBER_BYTES;
+}
+
+function indexBytes({ rows, inner = 0 }: PartCounts, numberBytes: NumberBytes): number {
+  return Math.ceil(((rows + inner) * numberBytes) / ALIGN_BYTES) * ALIGN_BYTES;
+}
+
+function writeIndex(target: Uint8Array, index: PartIndex, numberBytes: NumberBytes): number {
+  const bytes = indexBytes(partCounts(index), numberBytes);
+  const { rows, inner } = index;
+  const end = (rows.length + (inner?.length ?? 0)) * numberBytes;
+  target.fill(0, end, bytes);
+  target.set(bytesOfNumbers(rows, numberBytes), 0);
+  if (inner !== undefined) {
+    target.set(bytesOfNumbers(inner, numberBytes), rows.length * numberBytes);
+  }
+  return bytes;
+}
+
+function readIndex(
+  counts: PartCounts,
   data: Uint8Array,
-  first: number,
-  count: number,
-  below: number,
-  what: string,
-): Uint32Array {
-  const numbers = new Uint32Array(count);
-  const start = first * NUMBER_BYTES;
-  numberBytes(numbers).set(data.subarray(start, start + count * NUMBER_BYTES));
-  if (isAscending(numbers) && (numbers[count - 1] ?? 0) < below) return numbers;
+  block: BlockRows,
+  numberBytes: NumberBytes,
+): PartIndex & { readonly elements: Uint8Array } {
+  const bytes = indexBytes(counts, numberBytes);
+  if (data.length < bytes) {
+    throw new PserverError(
+      "BAD_LENGTH",
+      `part: expected at least ${bytes} bytes of index; received ${data.length}`,
+      { expected: bytes, received: data.length },
+    );
+  }
+  const elements = data.subarray(bytes);
+  const end = counts.rows * numberBytes;
+  const rows = readNumbers(data.subarray(0, end), numberBytes);
+  checkNumbers(rows, block.rows, "rows");
+  if (counts.inner === undefined) return { rows, elements };
+  const inner = readNumbers(data.subarray(end, end + counts.inner * numberBytes), numberBytes);
+  checkNumbers(inner, block.rowElements, "offsets in a row");
+  return { rows, inner, elements };
+}
+
+function readNumbers(bytes: Uint8Array, numberBytes: NumberBytes): Uint32Array {
+  const count = bytes.length / numberBytes;
+  const numbers = numberBytes === 2 ? new Uint16Array(count) : new Uint32Array(count);
+  // Copied: within a message they are not aligned.
+  new Uint8Array(numbers.buffer).set(bytes);
+  return numbers instanceof Uint32Array ? numbers : new Uint32Array(numbers);
+}
+
+/** @throws BAD_INDEX unless the numbers are ascending and below a limit. */
+function checkNumbers(numbers: Uint32Array, below: number, what: string): void {
+  if (isAscending(numbers) && (numbers[numbers.length - 1] ?? 0) < below) return;
   let least = 0;
   for (const number of numbers) {
     if (number < least || number >= below) {
@@ -147,11 +211,11 @@ function readNumbers(
     }
     least = number + 1;
   }
-  return numbers;
 }
 
-function numberBytes(numbers: Uint32Array): Uint8Array {
-  return new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength);
+function bytesOfNumbers(numbers: Uint32Array, numberBytes: NumberBytes): Uint8Array {
+  const written = numberBytes === 2 ? new Uint16Array(numbers) : numbers;
+  return new Uint8Array(written.buffer, written.byteOffset, written.byteLength);
 }
 
 /** The counts as a message carries them: `[rows]` or `[rows, inner]`. */
@@ -164,7 +228,7 @@ export function parsePartEntry(fields: Fields): PartCounts | undefined {
   if (fields["part"] === undefined) return undefined;
   const [rows, inner] = listField(fields, "part", 2);
   const entry = { rows, inner };
-  const counts = { rows: integerField(entry, "rows", 1, NUMBERS_MAX) };
+  const counts = { rows: integerField(entry, "rows", 1, PART_NUMBERS_MAX) };
   if (inner === undefined) return counts;
-  return { ...counts, inner: integerField(entry, "inner", 1, NUMBERS_MAX) };
+  return { ...counts, inner: integerField(entry, "inner", 1, PART_NUMBERS_MAX) };
 }

@@ -181,25 +181,33 @@ function parsePush(
   const part = parsePartEntry(fields);
   if (part === undefined) checkWholeElements(data, encodedBytes(dtype, encoding, 1));
   const norm = fields["norm"] === undefined ? undefined : numberField(fields, "norm");
-  const operation = parseOperation(fields);
+  const operation = parseOperation(fields, fields["step"], fields["seen"]);
   return { verb: "push", session, n, done, reply, epoch, dtype, encoding, norm, operation, part };
 }
 
-function checkWholeElements(data: Uint8Array, elementBytes: number): void {
+/** @throws BAD_LENGTH unless the bytes are whole elements, at least one. */
+export function checkWholeElements(data: Uint8Array, elementBytes: number): void {
   if (data.length === 0 || data.length % elementBytes !== 0) {
     throw badLength(`a positive multiple of ${elementBytes}`, data.length);
   }
 }
 
-function parseOperation(fields: Fields): PushOperation {
+/**
+ * The operation that a push's fields name, with a gradient's step and the version that it has seen.
+ * @throws BAD_MESSAGE or BAD_VALUE
+ */
+export function parseOperation(fields: Fields, step: unknown, seen: unknown): PushOperation {
   const op = wordField(fields, "op", ["mix", "grad"]);
   if (op === "mix") {
     return { op, alpha: finiteField(fields, "alpha"), beta: finiteField(fields, "beta") };
   }
   const lr = fields["lr"] === undefined ? undefined : finiteField(fields, "lr");
-  const step = fields["step"] === undefined ? undefined : integerField(fields, "step", 1);
-  const seen = fields["seen"] === undefined ? undefined : integerField(fields, "seen", 1);
-  return { op, lr, step, seen };
+  return {
+    op,
+    lr,
+    step: step === undefined ? undefined : integerField({ step }, "step", 1),
+    seen: seen === undefined ? undefined : integerField({ seen }, "seen", 1),
+  };
 }
 
 function finiteField(fields: Fields, key: string): number {

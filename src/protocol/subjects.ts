@@ -1,7 +1,7 @@
 import { PserverError } from "./errors.ts";
 import { checkJobName, escapeId, escapeName, unescapeId, unescapeName } from "./names.ts";
 
-/** Verbs of trainers' journal records. All but `clock` are about a block. */
+/** Verbs of trainers' journal records about one block; `clock` and `batch` name none. */
 export const TRAINER_VERBS = ["init", "push", "set"] as const;
 /** One of {@link TRAINER_VERBS}. */
 export type TrainerVerb = (typeof TRAINER_VERBS)[number];
@@ -60,7 +60,7 @@ const INBOX_TOKENS = /^[!-)+,\-/-=?-~]+(?:\.[!-)+,\-/-=?-~]+)*$/;
 /** Prefix of the reply subjects that the broker makes up for requests between two of its accounts. */
 const ACCOUNT_REPLY = "_R_";
 
-/** A parsed journal subject: who does what to which block. */
+/** A parsed journal subject: who does what, to which block if it names one. */
 export type LogSubject =
   | {
       by: "trainer";
@@ -71,6 +71,7 @@ export type LogSubject =
       index: number;
     }
   | { by: "clock"; shard: number; trainer: string }
+  | { by: "batch"; shard: number; trainer: string }
   | { by: "host"; shard: number; verb: HostVerb };
 
 /**
@@ -99,6 +100,11 @@ export class JobSubjects {
   /** Subject of the journal record that ends a trainer's step. */
   clock(shard: number, trainer: string): string {
     return `ps.${this.job}.log.${shard}.trainer.${escapeId(trainer)}.clock`;
+  }
+
+  /** Subject of a trainer's journal record about many blocks. */
+  batch(shard: number, trainer: string): string {
+    return `ps.${this.job}.log.${shard}.trainer.${escapeId(trainer)}.batch`;
   }
 
   /** Subject of a host's journal record. */
@@ -153,15 +159,21 @@ export class JobSubjects {
     return `ps.${this.job}.shard.${shard}.${escapeId(trainer)}.step`;
   }
 
+  /** Subject of a trainer's request for the values of many blocks of a shard. */
+  read(shard: number, trainer: string): string {
+    return `ps.${this.job}.shard.${shard}.${escapeId(trainer)}.read`;
+  }
+
   /** Subject of a host's request to the owner of a shard. */
   owner(shard: number, host: string, verb: OwnerVerb): string {
     return `ps.${this.job}.owner.${shard}.${escapeId(host)}.${verb}`;
   }
 
   /** Subscriptions of a shard's owner besides those of its blocks. */
-  shardRequests(shard: number): { outcome: string; step: string; owner: string } {
+  shardRequests(shard: number): { outcome: string; step: string; read: string; owner: string } {
     return {
       outcome: `ps.${this.job}.shard.${shard}.*.outcome`,
+      read: `ps.${this.job}.shard.${shard}.*.read`,
       step: `ps.${this.job}.shard.${shard}.*.step`,
       owner: `ps.${this.job}.owner.${shard}.*.*`,
     };
@@ -323,8 +335,8 @@ export class JobSubjects {
       if (by === "host" && rest.length === 1 && isOneOf(HOST_VERBS, first)) {
         return { by: "host", shard, verb: first };
       }
-      if (by === "trainer" && rest.length === 2 && second === "clock") {
-        return { by: "clock", shard, trainer: unescapeId(first) };
+      if (by === "trainer" && rest.length === 2 && (second === "clock" || second === "batch")) {
+        return { by: second, shard, trainer: unescapeId(first) };
       }
       if (
         by === "trainer" &&

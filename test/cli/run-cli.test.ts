@@ -19,6 +19,7 @@ const COMMANDS = [
     "jobs",
     "remove",
     "recover",
+    "upgrade-rules",
     "legion-gateway",
     "doctor",
     "completion",

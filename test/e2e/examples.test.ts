@@ -1,6 +1,7 @@
 // Proves that the examples do what they say, by running the compiled programs: the demo survives
 // its own kills and checks itself, and however it ends it leaves neither a process nor a file; the
-// minimal example learns its line, by several processes at once.
+// minimal example learns its line, by several processes at once; and the model of clicks learns, with
+// an embedding of which each step moves some rows.
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
@@ -120,6 +121,26 @@ test("the minimal example learns its line, by two processes at once", async () =
     expect(await exitCode).toBe(0);
     expect(output().split("\n")).toHaveLength(6);
     expect(output()).toMatch(/^y = (?:2\.9|3\.0)\d+ x \+ (?:0\.9|1\.0)\d+\n$/m);
+  }
+  up.child.kill("SIGTERM");
+  expect(await up.finished).toMatchObject({ code: 0 });
+});
+
+test("the model of clicks learns, by two processes at once", async () => {
+  const store = await temporaryDirectory();
+  const options = ["--json", "--port", "0", "--shards", "4", "--job", "clicks", "--store", store];
+  const up = start(["up", ...options]);
+  const { url } = JSON.parse(await up.firstLine);
+  const runs = ["1", "2"].map((seed) =>
+    run("clicks/main.js", { PSERVER_URL: url }, "--seed", seed, "--steps", "240"),
+  );
+  for (const { exitCode, output } of runs) {
+    expect(await exitCode).toBe(0);
+    const lines = [...output().matchAll(/^step \d+: loss (\d\.\d+) over .*, \d+ rows\/s$/gm)];
+    const losses = lines.map(([, loss]) => Number(loss));
+    expect(losses).toHaveLength(12);
+    // Half of what can be learned is learned by the last report; chance is a tenth of that.
+    expect((losses[0] ?? 0) - (losses.at(-1) ?? 0)).toBeGreaterThan(0.03);
   }
   up.child.kill("SIGTERM");
   expect(await up.finished).toMatchObject({ code: 0 });

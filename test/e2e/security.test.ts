@@ -15,9 +15,12 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { HostOptions } from "../../src/actors/host/host.ts";
 import {
   decodeMessage,
+  encodeBatchRead,
   encodeMessage,
   encodeStepRequest,
+  hashName,
   JobSubjects,
+  parseReadPiece,
   parseStepReply,
   throwIfError,
 } from "../../src/protocol/index.ts";
@@ -113,6 +116,29 @@ function refusals(connection: NatsConnection): Set<string> {
   return refused;
 }
 
+/** Has trainer-1 read two blocks of 1 MiB of "w" on one shard; whether more was to follow each piece. */
+async function piecesOf(connection: NatsConnection): Promise<boolean[]> {
+  const reply = `${SUBJECTS.inbox("trainer-1")}.raw.pieces`;
+  const pieces: boolean[] = [];
+  const arrived = new Promise<void>((resolve) => {
+    connection.subscribe(reply, {
+      callback: (_error, { data }) => {
+        const { more } = parseReadPiece(decodeMessage(data));
+        pieces.push(more);
+        if (!more) resolve();
+      },
+    });
+  });
+  const whole = { parameter: "w", epoch: 1, index: undefined, have: 0 };
+  const entries = [0, SHARDS].map((block) => {
+    return { ...whole, block, rows: { rows: 1, rowElements: 1 } };
+  });
+  const request = encodeBatchRead({ generation: 1, seq: 0, waitMs: 5_000 }, entries);
+  connection.publish(SUBJECTS.read(hashName("w") % SHARDS, "trainer-1"), request, { reply });
+  await arrived;
+  return pieces;
+}
+
 test("the users of the sample suffice for a job's whole life", async () => {
   const first = await trainer("trainer-1");
   expect(await first.beginInit()).toBe(true);
@@ -135,6 +161,7 @@ test("the users of the sample suffice for a job's whole life", async () => {
   const subject = SUBJECTS.step(0, "trainer-1");
   const { data: reply } = await connection.request(subject, wanted, { timeout: HANG_MS });
   expect(parseStepReply(decodeMessage(reply))).toMatchObject({ revision: 2, step: 1 });
+  expect(await piecesOf(connection)).toEqual([true, false]);
   const saved = await first.saveModel("m.safetensors");
   expect(saved).toMatchObject({ format: "safetensors" });
   // Another host takes over with the same two users, and purges and deletes what it need not keep.

@@ -43,6 +43,11 @@ describe("journal subjects", () => {
     );
   });
 
+  test.each(["batch", "clock"] as const)("of a trainer's %s name no block", (by) => {
+    const trainer = "worker/1";
+    expect(JOB.parseLog(JOB[by](7, trainer))).toEqual({ by, shard: 7, trainer });
+  });
+
   test("of hosts come back as they were built", () => {
     for (const verb of HOST_VERBS) {
       expect(JOB.parseLog(JOB.hostLog(7, verb))).toEqual({ by: "host", shard: 7, verb });
@@ -66,6 +71,8 @@ describe("journal subjects", () => {
     ["ps.mnist.log.0.trainer.t.push.w.0.0", "a token too many"],
     ["ps.mnist.log.0.trainer.t.rules.w.0", "a host's verb"],
     ["ps.mnist.log.0.trainer.t.pull.w.0", "no verb of the journal"],
+    ["ps.mnist.log.0.trainer.t.batch.w", "a batch with a block"],
+    ["ps.mnist.log.0.trainer.t.batch.w.0", "a batch with a block"],
     ["ps.mnist.log.0.host.push", "a trainer's verb"],
     ["ps.mnist.log.0.host.rules.1", "a token too many"],
     ["ps.mnist.log.0.nobody.rules", "neither trainer nor host"],

@@ -1,3 +1,4 @@
+import { encodeBatchRead } from "../../src/protocol/batch-reads.ts";
 import { decodeMessage, encodeMessage, readCrc, sealMessage } from "../../src/protocol/codec.ts";
 import { toConfig } from "../../src/protocol/config/index.ts";
 import { PserverError } from "../../src/protocol/errors.ts";
@@ -11,10 +12,13 @@ import {
   partIndexBytes,
   writePartIndex,
 } from "../../src/protocol/parts.ts";
+import type { Position } from "../../src/protocol/position.ts";
 import { draftPullReply, encodePullRequest } from "../../src/protocol/pulls.ts";
+import { draftReadPiece } from "../../src/protocol/read-pieces.ts";
 import { draftRecord, encodeClock, type TrainerRecord } from "../../src/protocol/records.ts";
 import { encodeStepReply, encodeStepRequest } from "../../src/protocol/steps.ts";
 import { JobSubjects } from "../../src/protocol/subjects.ts";
+import { batchCases } from "./batch-cases.ts";
 import { hex, rawMessage } from "./raw-message.ts";
 import { codeOf } from "./refusal.ts";
 import { toHex, toJson } from "./vector-json.ts";
@@ -286,6 +290,9 @@ export function recordCases(): Cases {
       const subject = JOB.log(shard, TRAINER, record.verb, name, index);
       return { what, subject, ...described(sealMessage(draft)) };
     }),
+    batches: batchCases(head).map(({ what, bytes }) => {
+      return { what, subject: JOB.batch(SHARD, TRAINER), ...described(bytes) };
+    }),
     clocks: [
       {
         what: "clock of step 5",
@@ -348,6 +355,7 @@ export function answerCases(): Cases {
       },
       { what: "pull reply as float16", ...described(sealMessage(encodedReply)) },
     ],
+    reads: readCases(at),
     steps: [
       {
         what: "step request",
@@ -373,6 +381,44 @@ export function answerCases(): Cases {
       new PserverError("BUSY", "later"),
     ].map((error) => ({ what: error.code, ...described(encodeError(error)) })),
   };
+}
+
+/** A batched read of some blocks and parts, and a piece of its reply. */
+function readCases(at: Position): object[] {
+  const whole = { epoch: 2, index: undefined, rows: { rows: 1, rowElements: 3 }, have: 0 };
+  const rows = { rows: 70_000, rowElements: 4 };
+  const entries = [
+    { ...whole, parameter: "b", block: 0 },
+    { ...whole, parameter: "w", block: 0, have: 17 },
+    { ...whole, parameter: "w", block: 16 },
+    {
+      ...{ parameter: "emb:sparse-0", epoch: 3, block: 1, rows, have: 0 },
+      index: { rows: Uint32Array.of(3, 69_999), inner: Uint32Array.of(1) },
+    },
+    {
+      ...{ parameter: "emb:sparse-0", epoch: 3, block: 17, have: 0 },
+      ...{ rows: { ...rows, rows: 65_536 }, index: { rows: Uint32Array.of(3, 40_000, 65_535) } },
+    },
+  ];
+  const head = { ...at, waitMs: 900 };
+  const piece = draftReadPiece({ from: 0, more: true, ...at, versions: [4, 0] }, 16);
+  piece.data.set(floats(1, -2.5, 3));
+  piece.data.fill(0, 12);
+  const subject = JOB.read(SHARD, TRAINER);
+  return [
+    { what: "batched read", subject, ...described(encodeBatchRead(head, entries)) },
+    {
+      what: "batched read as bfloat16 after step 5, again from its third entry on",
+      subject,
+      ...described(
+        encodeBatchRead({ ...head, step: 5, encoding: "bfloat16", from: 2 }, entries.slice(0, 3)),
+      ),
+    },
+    {
+      what: "piece of the reply: three elements, and a block that the reader has",
+      ...described(sealMessage(piece)),
+    },
+  ];
 }
 
 /** Requests and replies of the lifecycle. */

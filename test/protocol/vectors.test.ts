@@ -41,7 +41,11 @@ const FILES = [
     elementEncodingCases,
   ],
   ["records", "Journal records of trainers and hosts.", recordCases],
-  ["answers", "Answers, outcome requests, pulls, and errors as replies.", answerCases],
+  [
+    "answers",
+    "Answers, outcome requests, pulls, batched reads, and errors as replies.",
+    answerCases,
+  ],
   ["lifecycle", "Requests of the lifecycle and their replies.", lifecycleCases],
   ["layout", "FNV-1a hashes of names and layouts of parameters.", layoutCases],
   ["acks", "The broker's answers to records, and what a client makes of them.", journalAckCases],

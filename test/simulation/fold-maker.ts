@@ -2,7 +2,7 @@ import type { BlockHeader } from "../../src/actors/fold/block.ts";
 import { CURRENT_RULES, type Rules } from "../../src/actors/fold/rules.ts";
 import { Shard, type ShardOptions } from "../../src/actors/fold/shard.ts";
 import { reserveMemory, ShardMemory } from "../../src/actors/memory/shard-memory.ts";
-import { SHARD, SUBJECTS } from "./intents.ts";
+import { BLOCKS, SHARD, SUBJECTS } from "./intents.ts";
 
 /** The part of a shard that the simulation uses; planted bugs replace methods of it. */
 export type Fold = Pick<
@@ -47,6 +47,7 @@ export const RULES: Rules = {
     refusedMax: 1_000,
     unreadableTrainersMax: 2,
   },
+  batches: { entriesMax: BLOCKS, headBytesMax: 4_096 },
 };
 
 /**

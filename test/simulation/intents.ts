@@ -1,3 +1,4 @@
+import { type BatchItem, draftBatch } from "../../src/protocol/batch-records.ts";
 import { sealMessage } from "../../src/protocol/codec.ts";
 import { toConfig } from "../../src/protocol/config/index.ts";
 import { encodeHostRecord, type HostRecord } from "../../src/protocol/host-records.ts";
@@ -24,12 +25,16 @@ export interface TrainerIntent {
   readonly n: number;
   readonly done: number;
   readonly reply: string;
-  readonly verb: "init" | "push";
+  /** A batch is one record with a push to every block. */
+  readonly verb: "init" | "push" | "batch";
+  /** The block; of a batch, the first. */
   readonly index: number;
   readonly epoch: number;
-  /** The element that a push adds 1 to, the same in no two pushes; -1 for an init. */
+  /**
+   * The element that a push adds 1 to, a batch in every block; the same in no two wishes; -1 for an init.
+   */
   readonly element: number;
-  /** A flaw that makes every copy of the record unreadable, or unfit for its block. */
+  /** A flaw that makes every copy of the record unreadable, or unfit for its block, or its last one. */
   readonly flaw: "none" | "damaged" | "unfit";
 }
 
@@ -71,20 +76,56 @@ export function publishGrant(trainer: string, epoch: number): Publication {
 }
 
 export function publishTrainer(intent: TrainerIntent): Publication {
-  const { trainer, verb, index, flaw, element } = intent;
-  const count = verb === "push" && flaw === "unfit" ? ELEMENTS - 1 : ELEMENTS;
-  const data = new BigInt64Array(count);
-  if (verb === "push") data[element] = 1n;
-  const draft = draftRecord(toRecord(intent), data.byteLength);
-  draft.data.set(new Uint8Array(data.buffer));
-  const payload = sealMessage(draft);
-  if (flaw === "damaged") payload[payload.length - 1] = 0xff;
-  const subject = SUBJECTS.log(SHARD, trainer, verb, PARAMETER, index);
-  return { subject, payload, intent };
+  const payload = intent.verb === "batch" ? batchPayload(intent) : payloadOf(intent, intent.verb);
+  if (intent.flaw === "damaged") payload[payload.length - 1] = 0xff;
+  return { subject: subjectOf(intent), payload, intent };
 }
 
-function toRecord(intent: TrainerIntent): TrainerRecord {
-  const { session, n, done, reply, epoch, verb, index } = intent;
+/** The blocks that a trainer's record is about. */
+export function blocksOf({ verb, index }: Pick<TrainerIntent, "verb" | "index">): number[] {
+  return verb === "batch" ? Array.from({ length: BLOCKS }, (_, block) => block) : [index];
+}
+
+function subjectOf({ trainer, verb, index }: TrainerIntent): string {
+  if (verb === "batch") return SUBJECTS.batch(SHARD, trainer);
+  return SUBJECTS.log(SHARD, trainer, verb, PARAMETER, index);
+}
+
+function payloadOf(intent: TrainerIntent, verb: "init" | "push"): Uint8Array {
+  const data = new Uint8Array(elementsOf(intent, intent.index).buffer);
+  const draft = draftRecord(toRecord(intent, verb), data.length);
+  draft.data.set(data);
+  return sealMessage(draft);
+}
+
+function batchPayload(intent: TrainerIntent): Uint8Array {
+  const blocks = blocksOf(intent);
+  const pieces = blocks.map((index) => new Uint8Array(elementsOf(intent, index).buffer));
+  const record = toRecord(intent, "push");
+  const items = blocks.map((index, i): BatchItem => {
+    return { parameter: PARAMETER, index, record, dataBytes: pieces[i]?.length ?? 0 };
+  });
+  const draft = draftBatch(record, items);
+  // All lengths are multiples of 8, so nothing is padded.
+  let at = 0;
+  for (const piece of pieces) {
+    draft.data.set(piece, at);
+    at += piece.length;
+  }
+  return sealMessage(draft);
+}
+
+/** What is added to a block, or what it begins with; an unfit record has too little for its last block. */
+function elementsOf({ verb, flaw, element, index: only }: TrainerIntent, index: number) {
+  const last = verb === "batch" ? BLOCKS - 1 : only;
+  const isShort = verb !== "init" && flaw === "unfit" && index === last;
+  const data = new BigInt64Array(isShort ? ELEMENTS - 1 : ELEMENTS);
+  if (verb !== "init") data[element] = 1n;
+  return data;
+}
+
+function toRecord(intent: TrainerIntent, verb: "init" | "push"): TrainerRecord {
+  const { session, n, done, reply, epoch, index } = intent;
   const head = { session, n, done, reply, epoch, dtype: "int64" as const };
   if (verb === "push") {
     return { verb, ...head, norm: 0, operation: { op: "mix", alpha: 1, beta: 1 } };

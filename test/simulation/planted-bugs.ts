@@ -1,10 +1,18 @@
 import type { JournalRecord, Settled } from "../../src/actors/fold/shard.ts";
-import { decodeMessage, encodeMessage, type Fields } from "../../src/protocol/codec.ts";
+import { draftBatch } from "../../src/protocol/batch-records.ts";
+import {
+  decodeMessage,
+  encodeMessage,
+  type Fields,
+  sealMessage,
+} from "../../src/protocol/codec.ts";
 import { PserverError } from "../../src/protocol/errors.ts";
 import { encodeHostRecord } from "../../src/protocol/host-records.ts";
+import { parseBatch } from "../../src/protocol/parse-batch.ts";
+import { parseHead } from "../../src/protocol/records.ts";
 import type { TrainerSession } from "../../src/protocol/remembered-trainers.ts";
 import { type Fold, type FoldMaker, SOUND_FOLD } from "./fold-maker.ts";
-import { SUBJECTS } from "./intents.ts";
+import { BLOCKS, ELEMENTS, SUBJECTS } from "./intents.ts";
 import type { Variant } from "./schedule.ts";
 
 /** A defect, and what the oracle that is there for it says. */
@@ -75,6 +83,41 @@ function applyApart(fold: Fold, record: JournalRecord): Settled | undefined {
   return settled && { ...settled, trainer, reply: sender.reply };
 }
 
+/** Applies a batch as if each of a trainer's sessions, or each copy, were another trainer. */
+function applyBatchAs(
+  fold: Fold,
+  record: JournalRecord,
+  sender: (trainer: string, session: number) => string,
+): Settled | undefined {
+  const parsed = SUBJECTS.parseLog(record.subject);
+  if (parsed.by !== "batch") return fold.apply(record);
+  let head = { session: 0, reply: "" };
+  const apart = rewritten(record, (fields) => {
+    head = { session: Number(fields["session"]), reply: String(fields["reply"]) };
+    return { reply: "" };
+  });
+  const subject = SUBJECTS.batch(parsed.shard, sender(parsed.trainer, head.session));
+  const settled = fold.apply({ ...apart, subject });
+  return settled && { ...settled, trainer: parsed.trainer, reply: head.reply };
+}
+
+/** A batch without the entries that are too short for their blocks. */
+function fittingEntries(record: JournalRecord): JournalRecord {
+  if (SUBJECTS.parseLog(record.subject).by !== "batch") return record;
+  try {
+    const message = decodeMessage(record.payload);
+    const entries = parseBatch(parseHead(message.fields), message, BLOCKS);
+    const fitting = entries.filter(({ data }) => data.length === 8 * ELEMENTS);
+    const items = fitting.map(({ data, ...entry }) => ({ ...entry, dataBytes: data.length }));
+    const draft = draftBatch(parseHead(message.fields), items);
+    for (const [i, { data }] of fitting.entries()) draft.data.set(data, i * 8 * ELEMENTS);
+    return { ...record, payload: sealMessage(draft) };
+  } catch (error) {
+    if (error instanceof PserverError) return record;
+    throw error;
+  }
+}
+
 const withoutOutcomes = (trainers: unknown): unknown[] =>
   (trainers as unknown[][]).map(([trainer, session, done]) => [trainer, session, done, []]);
 
@@ -141,6 +184,29 @@ export const PLANTED_BUGS: Readonly<Record<string, PlantedBug>> = {
         const apart = fold.outcomes(`${trainer}-${request.session}`, request);
         const inits = fold.outcomes(trainer, request);
         return apart.map((push, i) => (push.code === "BAD_CHECKSUM" ? (inits[i] ?? push) : push));
+      },
+    })),
+    found: /does add 1 to .*, not nothing/,
+  },
+  "a fold that applies the entries of a batch that fit": {
+    variant: behaving((fold) => ({ apply: (record) => fold.apply(fittingEntries(record)) })),
+    found: /does add 1 to .*, not nothing/,
+  },
+  "a fold that applies every copy of a batch": {
+    variant: behaving((fold) => ({
+      apply: (record) => applyBatchAs(fold, record, (trainer) => `${trainer}-${record.seq}`),
+    })),
+    found: /does add 1 to .*, not nothing/,
+  },
+  "a fold that applies batches of a session after the trainer has joined again": {
+    variant: behaving((fold) => ({
+      apply: (record) => applyBatchAs(fold, record, (trainer, session) => `${trainer}-${session}`),
+      outcomes: (trainer, request) => {
+        const batches = fold.outcomes(`${trainer}-${request.session}`, request);
+        const others = fold.outcomes(trainer, request);
+        return batches.map((batch, i) =>
+          batch.code === "BAD_CHECKSUM" ? (others[i] ?? batch) : batch,
+        );
       },
     })),
     found: /does add 1 to .*, not nothing/,

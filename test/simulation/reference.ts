@@ -1,12 +1,12 @@
 import type { DeclareRecord } from "../../src/protocol/host-records.ts";
 import { WINDOW } from "./fold-maker.ts";
-import type { TrainerIntent } from "./intents.ts";
+import { blocksOf, type TrainerIntent } from "./intents.ts";
 import type { Entry } from "./journal.ts";
 
 /** The expected effect of a record on the blocks. */
 export type Effect =
   | { readonly kind: "none" }
-  | { readonly kind: "add"; readonly index: number; readonly element: number }
+  | { readonly kind: "add"; readonly indexes: readonly number[]; readonly element: number }
   | { readonly kind: "create"; readonly index: number }
   | { readonly kind: "remove"; readonly indexes: readonly number[] };
 
@@ -61,15 +61,18 @@ export class Reference {
   #trainer(intent: TrainerIntent): Effect {
     if (intent.flaw === "damaged" || !this.#counts(intent)) return NONE;
     const { verb, index, epoch, element } = intent;
-    const present = this.#epochs.get(index);
     if (verb === "init") {
+      const present = this.#epochs.get(index);
       if (epoch !== this.#grant?.epoch || intent.trainer !== this.#grant.trainer) return NONE;
       if (present !== undefined && epoch <= present) return NONE;
       this.#epochs.set(index, epoch);
       return { kind: "create", index };
     }
-    if (intent.flaw === "unfit" || present !== epoch) return NONE;
-    return { kind: "add", index, element };
+    const indexes = blocksOf(intent);
+    // Of a batch, all or none.
+    const fits = indexes.every((block) => this.#epochs.get(block) === epoch);
+    if (intent.flaw === "unfit" || !fits) return NONE;
+    return { kind: "add", indexes, element };
   }
 
   /** Whether the record is the first of its number in a life that has not ended. */

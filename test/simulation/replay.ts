@@ -6,11 +6,16 @@ import { type Effect, Reference } from "./reference.ts";
 import type { Verdicts } from "./verdicts.ts";
 import { promise } from "./violation.ts";
 
+/** The place of an element of a block in the parameter. */
+export function placeOf(index: number, element: number): number {
+  return index * ELEMENTS + element;
+}
+
 /** Result of {@link replayAll}. */
 export interface Replay {
   /** Digests of the state after the requested records. */
   readonly digests: ReadonlyMap<number, string>;
-  /** Number of changes of each element. */
+  /** Number of changes of each element, by {@link placeOf}. */
   readonly applied: ReadonlyMap<number, number>;
 }
 
@@ -84,7 +89,8 @@ function observe(
     for (let element = 0; element < ELEMENTS; element++) {
       const difference = Number((after[element] ?? 0n) - (before[element] ?? 0n));
       if (difference === 0) continue;
-      applied.set(element, (applied.get(element) ?? 0) + difference);
+      const place = placeOf(index, element);
+      applied.set(place, (applied.get(place) ?? 0) + difference);
       words.push(`add ${difference} to ${index}:${element}`);
     }
   }
@@ -96,7 +102,7 @@ function expectation(effect: Effect): string {
     case "none":
       return "nothing";
     case "add":
-      return `add 1 to ${effect.index}:${effect.element}`;
+      return effect.indexes.map((index) => `add 1 to ${index}:${effect.element}`).join(", ");
     case "create":
       return `create ${effect.index}`;
     case "remove":

@@ -7,6 +7,7 @@ import type { FoldMaker, MemoryPool } from "./fold-maker.ts";
 import { RULES, SOUND_FOLD, WINDOW } from "./fold-maker.ts";
 import {
   BLOCKS,
+  blocksOf,
   ELEMENTS,
   PARAMETER,
   type Publication,
@@ -19,7 +20,7 @@ import { Network } from "./network.ts";
 import { COPY_BUDGET, Owner, type OwnerFaults, type OwnerWorld, restoreFold } from "./owner.ts";
 import { type Phases, runPhases } from "./phases.ts";
 import { Random } from "./random.ts";
-import { replayAll, skipGap } from "./replay.ts";
+import { placeOf, replayAll, skipGap } from "./replay.ts";
 import { SimulatedClock } from "./simulated-clock.ts";
 import { type Snapshot, SnapshotStream } from "./snapshot-stream.ts";
 import { type TrainerFaults, TrainerProcess, type TrainerWorld } from "./trainer.ts";
@@ -51,6 +52,9 @@ const SNAPSHOTS_MAX = 6;
 
 /** Probability that a delivered record was damaged in transit. */
 const DAMAGE = 0.05;
+
+/** Share of wishes that are about all blocks at once. */
+const BATCH_SHARE = 0.35;
 
 /** Rounds in which everything must be settled once nothing fails any more. */
 const CALM_ROUNDS = 12;
@@ -170,15 +174,17 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
     for (const [intent, verdict] of this.#lives.flatMap((life) => [...life.told])) {
       told[verdict] += 1;
       if (intent.verb === "init") continue;
-      const times = applied.get(intent.element) ?? 0;
       const wanted = verdict === "applied" ? 1 : 0;
-      promise(
-        times === wanted,
-        () => `${describe(intent)}: ${verdict}, yet applied ${times} times`,
-      );
+      for (const index of blocksOf(intent)) {
+        const times = applied.get(placeOf(index, intent.element)) ?? 0;
+        promise(
+          times === wanted,
+          () => `${describe(intent)}: ${verdict}, yet applied ${times} times to block ${index}`,
+        );
+      }
     }
-    for (const [element, times] of applied) {
-      promise(times === 1, () => `element ${element} was added to ${times} times`);
+    for (const [place, times] of applied) {
+      promise(times === 1, () => `element ${place} was added to ${times} times`);
     }
     const { length: records } = this.#journal.history;
     const { length: snapshots } = this.#snapshots;
@@ -306,9 +312,10 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
   }
 
   #wish(element: number) {
+    const verb = this.#random.chance(BATCH_SHARE) ? "batch" : "push";
     return {
-      verb: "push",
-      index: element % BLOCKS,
+      verb,
+      index: verb === "batch" ? 0 : element % BLOCKS,
       epoch: this.#epoch,
       element,
       flaw: "none",

@@ -119,7 +119,7 @@ export class TrainerProcess implements OutboxCommands, OutboxListener {
 
   submit(wish: Wish): void {
     promise(this.ready, () => `${this.trainer} submits more than it can have under way`);
-    const size = { shard: SHARD, dataBytes: BLOCK_BYTES, namesVersion: false };
+    const size = { shard: SHARD, blocks: 1, dataBytes: BLOCK_BYTES, namesVersion: false };
     const call = newUpdateCall(++this.#calls, MODE, [size]);
     this.#submissions.set(call.id, { wish, call });
     this.#outbox.send(call, this.#nowMs);

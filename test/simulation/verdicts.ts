@@ -15,6 +15,7 @@ const EXPECTED_CODES = {
   unfit: ["BAD_LENGTH", "STALE_EPOCH", "NOT_INITIALIZED"],
   init: ["ALREADY_INITIALIZED", "STALE_EPOCH", "UNKNOWN_PARAMETER"],
   push: ["STALE_EPOCH", "NOT_INITIALIZED"],
+  batch: ["STALE_EPOCH", "NOT_INITIALIZED"],
 } as const;
 
 /** Remembers every answer given by any owner and holds them against each other. */

@@ -5,7 +5,7 @@ import {
   isWholeRows,
   type PartIndex,
   partElements,
-  readPartIndex,
+  type readPartIndex,
 } from "../../protocol/parts.ts";
 import type {
   InitRecord,
@@ -39,6 +39,18 @@ export interface RecordContext {
   readonly trainer: string;
   /** Whether the record asks for no answer, or for one to the trainer's own inbox. */
   readonly isAnswerable: boolean;
+  /** Reads the index of a part: packed in a batch. */
+  readonly readIndex: typeof readPartIndex;
+  /** What the entries of a batch that have been checked add to the shard. */
+  readonly added: AddedBlocks;
+}
+
+/** Blocks that checked but not yet applied entries of a batch create. */
+export interface AddedBlocks {
+  /** Bytes of values and slots, less those of the blocks that are replaced. */
+  bytes: number;
+  /** Number of blocks, those that are replaced not counted. */
+  count: number;
 }
 
 /** An `init` that passed every check. */
@@ -131,7 +143,7 @@ function checkInit(
  * @throws ALREADY_INITIALIZED, STALE_EPOCH, BAD_VALUE or TOO_LARGE
  */
 function checkNewBlock(
-  { blocks, rules }: RecordContext,
+  { blocks, rules, added }: RecordContext,
   { parameter, index }: BlockName,
   record: InitRecord,
   plan: SlotPlan,
@@ -150,9 +162,9 @@ function checkNewBlock(
   if (record.config.sparse && !isWholeRows(record)) {
     throw misplaced(label, "whole rows, because the parameter is sparse", record);
   }
-  const bytes = blocks.bytes - (present?.heldBytes ?? 0) + heldBytes(record, plan);
+  const bytes = blocks.bytes + added.bytes - (present?.heldBytes ?? 0) + heldBytes(record, plan);
   checkAtMost(label, rules.shardBytesMax, bytes, "bytes of values and slots");
-  const count = blocks.count + (present === undefined ? 1 : 0);
+  const count = blocks.count + added.count + (present === undefined ? 1 : 0);
   checkAtMost(label, rules.blocksMax, count, "blocks");
 }
 
@@ -226,7 +238,7 @@ function checkPush(
     checkGradientStep(context.steps, block, context.trainer, operation.step);
   }
   const { dtype, encoding, norm } = record;
-  const part = record.part && readPartIndex(record.part, data, block.rows);
+  const part = record.part && context.readIndex(record.part, data, block.rows);
   const bytes = part?.elements ?? data;
   const elements = record.part ? partElements(record.part, block.rows) : block.count;
   checkBytes(block, encodedBytes(dtype, encoding, elements), bytes.length);

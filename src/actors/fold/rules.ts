@@ -1,4 +1,6 @@
 import {
+  BATCH_ENTRIES_MAX,
+  BATCH_HEAD_BYTES_MAX,
   CLOCK_LEAD_STEPS,
   DECLARED_MAX,
   REFUSED_RECORDS_MAX,
@@ -25,6 +27,8 @@ export interface Rules {
   readonly blocksMax: number;
   /** Limits based on records of hosts; absent in version 1. */
   readonly bounds?: TrainerBounds;
+  /** Limits of batch records; absent where their subject is unknown, before version 3. */
+  readonly batches?: BatchBounds;
 }
 
 /**
@@ -42,6 +46,14 @@ export interface TrainerBounds {
   readonly unreadableTrainersMax: number;
 }
 
+/** Limits added by version 3, which takes records about many blocks. */
+export interface BatchBounds {
+  /** Blocks of one record. */
+  readonly entriesMax: number;
+  /** Bytes of a record before its tensor bytes. */
+  readonly headBytesMax: number;
+}
+
 /** Verbs of host records that version 1 does not know. */
 export const HOST_VERBS_SINCE_2: readonly HostVerb[] = ["declare", "sessions", "forget"];
 
@@ -49,7 +61,7 @@ export const HOST_VERBS_SINCE_2: readonly HostVerb[] = ["declare", "sessions", "
 export type KnownRules = ReadonlyMap<number, Rules>;
 
 /** Version for new jobs; the first record of each of their journals names it. */
-export const CURRENT_RULES = 2;
+export const CURRENT_RULES = 3;
 
 const FIRST: Rules = {
   version: 1,
@@ -59,20 +71,26 @@ const FIRST: Rules = {
   blocksMax: 262_144,
 };
 
+const SECOND: Rules = {
+  ...FIRST,
+  version: 2,
+  bounds: {
+    declaredMax: DECLARED_MAX,
+    clockLeadSteps: CLOCK_LEAD_STEPS,
+    refusedMax: REFUSED_RECORDS_MAX,
+    unreadableTrainersMax: 1_024,
+  },
+};
+
+const THIRD: Rules = {
+  ...SECOND,
+  version: 3,
+  batches: { entriesMax: BATCH_ENTRIES_MAX, headBytesMax: BATCH_HEAD_BYTES_MAX },
+};
+
 /** All versions this program can fold. */
 export const KNOWN_RULES: KnownRules = new Map([
   [1, FIRST],
-  [
-    2,
-    {
-      ...FIRST,
-      version: 2,
-      bounds: {
-        declaredMax: DECLARED_MAX,
-        clockLeadSteps: CLOCK_LEAD_STEPS,
-        refusedMax: REFUSED_RECORDS_MAX,
-        unreadableTrainersMax: 1_024,
-      },
-    },
-  ],
+  [2, SECOND],
+  [3, THIRD],
 ]);

@@ -3,23 +3,20 @@ import type { Synchronization } from "../../protocol/config/index.ts";
 import { ensureError, PserverError } from "../../protocol/errors.ts";
 import { parseHostRecord } from "../../protocol/host-records.ts";
 import type { Outcome, OutcomeRequest } from "../../protocol/outcomes.ts";
-import {
-  parseClock,
-  parseHead,
-  parseTrainerRecord,
-  type RecordHead,
-} from "../../protocol/records.ts";
+import { readPackedIndex, readPartIndex } from "../../protocol/parts.ts";
+import { parseClock, parseHead, type RecordHead } from "../../protocol/records.ts";
 import type { HostVerb, JobSubjects, LogSubject } from "../../protocol/subjects.ts";
 import { ShardMemory } from "../memory/shard-memory.ts";
 import { applyChange } from "./apply-record.ts";
 import type { Block } from "./block.ts";
 import type { ShardHooks } from "./block-table.ts";
-import { type Change, checkRecord, checkReply } from "./check-record.ts";
+import { type Change, checkReply, type RecordContext } from "./check-record.ts";
+import { checkUpdate } from "./check-update.ts";
 import type { FoldState } from "./fold-state.ts";
 import { FoldTables } from "./fold-tables.ts";
 import { LogSubjects } from "./log-subjects.ts";
 import { closeStep } from "./open-step.ts";
-import { readable, readRecordMessage } from "./read-record.ts";
+import { RECORD_HEADER_BYTES_MAX, readable, readRecordMessage } from "./read-record.ts";
 import { noRules, rejection } from "./rejection.ts";
 import { HOST_VERBS_SINCE_2, KNOWN_RULES, type KnownRules, type Rules } from "./rules.ts";
 import type { StepProgress } from "./step-table.ts";
@@ -162,7 +159,8 @@ export class Shard {
     if (this.#failure !== undefined) throw this.#failure;
     try {
       this.#checkOrder(record.seq);
-      return this.#fold(record, this.#read(record));
+      const subject = this.#subject(record);
+      return this.#fold(record, subject, this.#read(record, this.#headBytesMax(subject)));
     } catch (error) {
       const found = ensureError(error);
       if (found.code !== "BAD_CHECKSUM") this.#failure = found;
@@ -286,9 +284,21 @@ export class Shard {
     );
   }
 
+  /** The record's subject, undefined if the rules in force do not know it. */
+  #subject(record: JournalRecord): LogSubject | undefined {
+    const subject = this.#logSubjects.parse(record.subject);
+    const isLater = subject?.by === "batch" && this.#tables.rules?.batches === undefined;
+    return isLater ? undefined : subject;
+  }
+
+  #headBytesMax(subject: LogSubject | undefined): number {
+    const batches = subject?.by === "batch" ? this.#tables.rules?.batches : undefined;
+    return batches?.headBytesMax ?? RECORD_HEADER_BYTES_MAX;
+  }
+
   /** The record's message, undefined if it is unreadable. */
-  #read(record: JournalRecord): Message | undefined {
-    const message = readRecordMessage(record.payload);
+  #read(record: JournalRecord, headBytesMax: number): Message | undefined {
+    const message = readRecordMessage(record.payload, headBytesMax);
     if (message !== undefined || record.reread !== false) return message;
     // The checksum matches: the record is stored like this.
     if (isSealed(record.payload)) return undefined;
@@ -300,8 +310,11 @@ export class Shard {
     );
   }
 
-  #fold(record: JournalRecord, message: Message | undefined): Settled | undefined {
-    const subject = this.#logSubjects.parse(record.subject);
+  #fold(
+    record: JournalRecord,
+    subject: LogSubject | undefined,
+    message: Message | undefined,
+  ): Settled | undefined {
     let settled: Settled | undefined;
     if (subject?.shard !== this.#shard) this.#tables.unreadable.count(undefined, undefined);
     else if (message === undefined) this.#foldUnreadable(subject);
@@ -368,32 +381,39 @@ export class Shard {
     { head, message, isAnswerable }: Received,
     rules: Rules,
   ): Outcome {
-    const context = {
-      memory: this.memory,
-      blocks: this.#tables.blocks,
-      rules,
-      steps: this.#tables.steps,
-      declarations: this.#tables.declarations,
-      trainer: subject.trainer,
-      isAnswerable,
-    };
-    let change: Change;
+    const { trainer } = subject;
+    const context = this.#context(subject, isAnswerable, rules);
+    let changes: readonly Change[];
     try {
       if (subject.by === "clock") {
         const { step } = parseClock(message.fields);
         checkReply(context, head.reply);
-        this.#tables.steps.takeClock(subject.trainer, step, rules.bounds?.clockLeadSteps);
+        this.#tables.steps.takeClock(trainer, step, rules.bounds?.clockLeadSteps);
         return { n: head.n, seq, version: 0 };
       }
-      const record = parseTrainerRecord(subject.verb, head, message);
-      const { parameter, index } = subject;
-      change = checkRecord(context, { parameter, index }, record, message.data);
+      changes = checkUpdate(context, subject, head, message);
     } catch (cause) {
       const error = ensureError(cause);
       if (error.code === "INTERNAL") throw error;
       return rejection(head.n, seq, error.code, error.message);
     }
-    return { n: head.n, seq, version: applyChange(context, change) };
+    let version = 0;
+    for (const change of changes) version = applyChange(context, change);
+    return { n: head.n, seq, version: subject.by === "batch" ? 0 : version };
+  }
+
+  #context({ trainer, by }: TrainerSubject, isAnswerable: boolean, rules: Rules): RecordContext {
+    return {
+      memory: this.memory,
+      blocks: this.#tables.blocks,
+      rules,
+      steps: this.#tables.steps,
+      declarations: this.#tables.declarations,
+      trainer,
+      isAnswerable,
+      readIndex: by === "batch" ? readPackedIndex : readPartIndex,
+      added: { bytes: 0, count: 0 },
+    };
   }
 
   /** Applies the open step if the folded record has ended it. */

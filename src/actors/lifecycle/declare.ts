@@ -38,7 +38,8 @@ export async function declare(
   requireSelected(job, claimant);
   const planned = await mapConcurrently(withoutRepeats(parameters), async (declaration) => {
     const { name } = declaration;
-    const record = await deps.bucket.read(parameterKey(name));
+    // A name that is new is not looked for: creating its record fails if there is one after all.
+    const record = deps.ledger.has(name) ? await deps.bucket.read(parameterKey(name)) : undefined;
     const parameter = parseParameterRecord(record, name);
     const after = await declared(deps, claimant, parameter, declaration);
     return { declaration, record, after };

@@ -61,6 +61,11 @@ export class DeclaredLedger {
     return this.#reading;
   }
 
+  /** Whether a parameter was declared through this host, or through another more than a second ago. */
+  has(name: string): boolean {
+    return this.#entries.has(name);
+  }
+
   /**
    * Checks that a trainer may declare these parameters besides those that are declared.
    * @throws QUOTA naming the quota that would be exceeded.

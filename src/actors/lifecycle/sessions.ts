@@ -10,6 +10,7 @@ import {
 } from "../../protocol/index.ts";
 import type { LeaseValue } from "../leases/leases.ts";
 import type { LifecycleDeps } from "./deps.ts";
+import { jobRules } from "./job-rules.ts";
 import { removeMembers } from "./members.ts";
 import { trainerKey } from "./record-format.ts";
 import { requireCounted, SWEPT } from "./session-numbers.ts";
@@ -38,6 +39,7 @@ export async function join(deps: LifecycleDeps, trainer: string, fields: Fields)
     journal,
     synchronization,
     maxPayloadBytes: deps.maxPayloadBytes,
+    rules: await jobRules(deps),
   };
   return { ...reply };
 }

@@ -11,7 +11,6 @@ import type { LifecycleDeps } from "./deps.ts";
 import { jobRecord } from "./lifecycle-record.ts";
 import type { Lifecycle, ShardPosition } from "./machine.ts";
 import { effectiveState, infoOf, type Parameter, readyAt } from "./parameter.ts";
-import { parameterRecord } from "./parameter-record.ts";
 import { PARAMETER_KEYS, parameterOfKey } from "./record-format.ts";
 
 /** Parameters as they were read, whatever their state. */
@@ -41,6 +40,7 @@ export async function readStatus(
     const found = await find(deps, { ...request, after });
     // Read last, so that it is not older than the `jobEpoch` in the parameters' records.
     const job = await jobRecord.read(deps);
+    deps.ready.note(found.parameters, job);
     const reply = replyOf(deps, request, found, job);
     const last = found.parameters.at(-1);
     // A page without any parameter to show must not look like the last one.
@@ -78,7 +78,7 @@ function replyOf(
 
 async function find(deps: LifecycleDeps, request: StatusRequest): Promise<Found> {
   const { names, after = "", limit } = request;
-  const read = (name: string): Promise<Parameter | undefined> => parameterRecord(name).read(deps);
+  const read = (name: string): Promise<Parameter | undefined> => deps.ready.read(name);
   if (names !== undefined) return { parameters: await mapConcurrently(names, read), more: false };
   if (limit === undefined) return { parameters: [], more: false };
   const keys = await deps.bucket.keys(PARAMETER_KEYS);

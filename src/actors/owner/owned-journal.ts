@@ -141,7 +141,7 @@ export class OwnedJournal {
   async #open(): Promise<void> {
     const { journal, shard, snapshots } = this.#deps;
     const head = snapshots.head();
-    const rules = shard.rules === 0 ? journal.rules : undefined;
+    const rules = shard.rules < journal.rules ? journal.rules : undefined;
     const left = await journal.setAside(head.fallbacks.map(({ generation }) => generation));
     const info = await this.#create(head, rules);
     const fallbacks = head.fallbacks.map((fallback) => {

@@ -8,7 +8,7 @@ import {
 } from "../../protocol/index.ts";
 import type { BufferPool } from "../../transport/buffer-pool.ts";
 import { publishBulk } from "../../transport/bulk-transport.ts";
-import { FairQueue } from "../requests/fair-queue.ts";
+import { FairQueue, type Served } from "../requests/fair-queue.ts";
 import { TURN_MS } from "../requests/queue-limits.ts";
 import { Turn } from "../requests/turn.ts";
 
@@ -24,6 +24,16 @@ const QUEUED = { each: 4_096, all: 16_384 } as const;
 /** Makes a reply, which belongs to the responder then; memory for large ones comes from `allocate`. */
 export type MakeReply = (allocate: Allocate) => Uint8Array;
 
+/** A message of a reply that takes several. */
+export interface Piece {
+  readonly bytes: Uint8Array;
+  /** Whether further pieces follow. */
+  readonly more: boolean;
+}
+
+/** Makes the next piece of a reply, as {@link MakeReply} does. */
+export type MakePiece = (allocate: Allocate) => Piece;
+
 /** Receiver of a reply. */
 export interface Asker {
   /** Key of the trainer or host that asks; unlike any trainer's for a host. */
@@ -31,10 +41,12 @@ export interface Asker {
   readonly reply: string;
 }
 
-/** A reply to make when its turn has come. */
+/** A reply, or the rest of one, to make when its turn has come. */
 interface Task {
   readonly reply: string;
-  readonly make: MakeReply;
+  readonly make: MakePiece;
+  /** Called once, when no further piece will be made. */
+  readonly end: () => void;
 }
 
 /**
@@ -57,19 +69,30 @@ export class Responder {
     this.#pool = pool;
   }
 
+  /** The largest message that the broker takes. */
+  get payloadBytesMax(): number {
+    return this.#connection.info?.max_payload ?? Number.POSITIVE_INFINITY;
+  }
+
   /**
    * Sends what `make` returns, or the error that it throws, now or when its turn has come.
    * @returns whether `make` was or will be called; else the asker has got BUSY.
    */
-  respond({ from, reply }: Asker, make: MakeReply): boolean {
-    if (!this.#queue.push(from, { reply, make })) {
-      const expected = QUEUED.each;
-      const text = `expected at most ${expected} waiting replies of one trainer and ${QUEUED.all} in all`;
-      this.#send(reply, encodeError(busy(text, { expected })));
-      return false;
-    }
-    this.#drain();
-    return true;
+  respond(asker: Asker, make: MakeReply): boolean {
+    const piece = (allocate: Allocate): Piece => ({ bytes: make(allocate), more: false });
+    return this.respondInPieces(asker, piece, () => undefined);
+  }
+
+  /**
+   * Sends what `make` returns until it says that no more follows; an error that it throws is the end, too.
+   * Other replies, those of this asker included, have their turns between the pieces.
+   * @param end called once, when `make` will not be called again.
+   * @returns whether `make` was or will be called; else the asker has got BUSY.
+   */
+  respondInPieces({ from, reply }: Asker, make: MakePiece, end: () => void): boolean {
+    const willAnswer = this.#queueUp(from, { reply, make, end });
+    if (willAnswer) this.#drain();
+    return willAnswer;
   }
 
   /** Sends an error in place of a reply. */
@@ -82,15 +105,31 @@ export class Responder {
       const served = this.#queue.next();
       if (served === undefined) return;
       this.#turn.begin();
-      const bytes = this.#make(served.task.make);
-      this.#queue.charge(served.trainer, bytes.length);
-      this.#send(served.task.reply, bytes);
+      this.#serve(served);
     }
+  }
+
+  #serve({ trainer, task }: Served<Task>): void {
+    const { bytes, more } = this.#make(task);
+    this.#send(task.reply, bytes);
+    if (more) this.#queueUp(trainer, task);
+    else task.end();
+    this.#queue.charge(trainer, bytes.length);
+  }
+
+  /** Queues a reply, or what is left of one; false if the asker has got BUSY instead. */
+  #queueUp(trainer: string, task: Task): boolean {
+    if (this.#queue.push(trainer, task)) return true;
+    const expected = QUEUED.each;
+    const text = `expected at most ${expected} waiting replies of one trainer and ${QUEUED.all} in all`;
+    this.#send(task.reply, encodeError(busy(text, { expected })));
+    task.end();
+    return false;
   }
 
   #send(reply: string, bytes: Uint8Array): void {
     if (this.#connection.isClosed()) return;
-    const expected = this.#connection.info?.max_payload ?? Number.POSITIVE_INFINITY;
+    const expected = this.payloadBytesMax;
     if (bytes.length > expected) {
       const text = `the reply has ${bytes.length} bytes; the broker takes ${expected}`;
       const details = { expected, received: bytes.length };
@@ -120,11 +159,11 @@ export class Responder {
     this.#connection.flush().then(taken, gone);
   }
 
-  #make(make: MakeReply): Uint8Array {
+  #make({ make }: Task): Piece {
     try {
       return make((bytes) => this.#pool.take(bytes));
     } catch (error) {
-      return encodeError(ensureError(error));
+      return { bytes: encodeError(ensureError(error)), more: false };
     }
   }
 }

@@ -1,9 +1,6 @@
 import {
-  type Allocate,
   asMap,
-  blockRows,
   decodeMessage,
-  draftPullReply,
   encodeAnswers,
   encodeMessage,
   encodeStepReply,
@@ -17,15 +14,11 @@ import {
   type Position,
   PserverError,
   PULL_WAIT_MS_MAX,
-  type PullRequest,
   parseOutcomeRequest,
   parsePosition,
-  parsePullRequest,
   parseShardVersionsRequest,
   parseStepRequest,
   parseTrainersRequest,
-  readPartRequest,
-  sealMessage,
   shardVersionsReply,
   TRAINERS_PER_MESSAGE_MAX,
   textField,
@@ -33,15 +26,14 @@ import {
   WAITING_FOR_MAX,
 } from "../../protocol/index.ts";
 import type { BlockName } from "../fold/block.ts";
-import { ElementReader } from "../fold/read-elements.ts";
 import type { Shard } from "../fold/shard.ts";
-import { KnownChecksums } from "./known-checksums.ts";
 import type { PositionQueue } from "./position-queue.ts";
+import { ReadConditions } from "./read-conditions.ts";
 import type { Asker, MakeReply, Responder } from "./responder.ts";
+import { ServedValues } from "./served-values.ts";
 import type { RequestHandler } from "./shard-requests.ts";
 import { shardVersions } from "./shard-versions.ts";
-import type { StepQueue, WantedStep } from "./step-queue.ts";
-import { WantedParts } from "./wanted-parts.ts";
+import type { StepQueue } from "./step-queue.ts";
 
 /** Limit of the blocks in one `check`; longer lists are sent in parts. */
 const CHECK_BLOCKS_MAX = 16_384;
@@ -65,30 +57,25 @@ export interface ServedRequestsDeps {
   readonly memory: () => Fields;
 }
 
-/** A request that may wait for a position. */
-type Waiting = Position & { readonly waitMs: number };
-
-/** A request for the values of a block. */
-interface Pull extends BlockName {
-  readonly request: PullRequest;
-  /** Index of the requested part; empty for all elements. */
-  readonly part: Uint8Array;
-}
-
 /** Answers the requests to a shard that is served. */
 export class ServedRequests implements RequestHandler {
   readonly #deps: ServedRequestsDeps;
-  readonly #parts: WantedParts;
-  readonly #checksums: KnownChecksums = new KnownChecksums();
+  readonly #conditions: ReadConditions;
+  readonly #values: ServedValues;
 
   constructor(deps: ServedRequestsDeps) {
     this.#deps = deps;
-    this.#parts = new WantedParts(deps.number);
+    this.#conditions = new ReadConditions(deps);
+    this.#values = new ServedValues({ ...deps, conditions: this.#conditions });
   }
 
-  pull(bytes: Uint8Array, asker: Asker, { parameter, index }: BlockName): void {
+  pull(bytes: Uint8Array, asker: Asker, block: BlockName): void {
     const { fields, data } = decodeMessage(bytes);
-    this.#pullBlock(asker, { parameter, index, request: parsePullRequest(fields), part: data });
+    this.#values.pull(asker, block, fields, data);
+  }
+
+  read(bytes: Uint8Array, asker: Asker): void {
+    this.#values.read(asker, bytes);
   }
 
   outcome(data: Uint8Array, asker: Asker): void {
@@ -110,11 +97,16 @@ export class ServedRequests implements RequestHandler {
           fallbacks: fallbacksSince(fallbacks(), request.generation),
         });
       });
-    this.#afterPosition(asker, { ...request, waitMs: PULL_WAIT_MS_MAX }, answer, (error) => {
-      // Outcomes of a replaced journal stay known if they were folded; all others are lost for good.
-      if (error.code === "JOURNAL_REPLACED") answer();
-      else this.#deps.responder.refuse(asker, error);
-    });
+    this.#conditions.afterPosition(
+      asker,
+      { ...request, waitMs: PULL_WAIT_MS_MAX },
+      answer,
+      (error) => {
+        // Outcomes of a replaced journal stay known if they were folded; all others are lost for good.
+        if (error.code === "JOURNAL_REPLACED") answer();
+        else this.#deps.responder.refuse(asker, error);
+      },
+    );
   }
 
   step(data: Uint8Array, asker: Asker): void {
@@ -131,7 +123,9 @@ export class ServedRequests implements RequestHandler {
         }),
       );
     const wanted = { revision, step, trainer: asker.from };
-    this.#afterStep(asker, request, wanted, answer, (error) => responder.refuse(asker, error));
+    this.#conditions.afterStep(asker, request, wanted, answer, (error) =>
+      responder.refuse(asker, error),
+    );
   }
 
   ownerVerb(bytes: Uint8Array, asker: Asker, verb: string): void {
@@ -142,12 +136,14 @@ export class ServedRequests implements RequestHandler {
     if (verb === "pull") {
       const parameter = textField(fields, "parameter");
       const index = integerField(fields, "index");
-      this.#pullBlock(asker, { parameter, index, request: parsePullRequest(fields), part: data });
+      this.#values.pull(asker, { parameter, index }, fields, data);
     } else if (verb === "check") {
       const request = { ...parsePosition(fields), waitMs: PULL_WAIT_MS_MAX };
       const wanted = listField(fields, "blocks", CHECK_BLOCKS_MAX);
       const answer = (): void => reply(() => this.#check(wanted));
-      this.#afterPosition(asker, request, answer, (error) => responder.refuse(asker, error));
+      this.#conditions.afterPosition(asker, request, answer, (error) =>
+        responder.refuse(asker, error),
+      );
     } else if (verb === "status") {
       reply(() => ({ status: status() }));
     } else if (verb === "memory") {
@@ -171,51 +167,6 @@ export class ServedRequests implements RequestHandler {
     }
   }
 
-  #pullBlock(asker: Asker, pull: Pull): void {
-    const { request } = pull;
-    const { index: part, release } = this.#parts.hold(asker.from, pull.part);
-    const answer = (): void => {
-      const willAnswer = this.#deps.responder.respond(asker, (allocate) => {
-        release();
-        return this.#values({ ...pull, part }, allocate);
-      });
-      if (!willAnswer) release();
-    };
-    const refuse = (error: PserverError): void => {
-      release();
-      this.#deps.responder.refuse(asker, error);
-    };
-    const { step } = request;
-    // Step 0 counts as closed, also in a job without steps.
-    if (step === undefined || step === 0) this.#afterPosition(asker, request, answer, refuse);
-    else this.#afterStep(asker, request, { revision: 0, step }, answer, refuse);
-  }
-
-  #values({ parameter, index, request, part }: Pull, allocate: Allocate): Uint8Array {
-    const { shard, position } = this.#deps;
-    const { epoch, encoding } = request;
-    const block = shard.block(parameter, index);
-    if (block?.epoch !== epoch) {
-      throw new PserverError(
-        "STALE_EPOCH",
-        `${parameter} block ${index}: expected epoch ${block?.epoch ?? "none"}; received ${epoch}`,
-        { parameter, block: index, expected: block?.epoch, received: epoch },
-      );
-    }
-    const { dtype, version } = block;
-    const reader = new ElementReader(shard.memory, block, {
-      part: request.part && readPartRequest(request.part, part, blockRows(block)),
-      encoding,
-    });
-    const head = { epoch, dtype, version, ...position() };
-    const reply = encoding === undefined ? head : { ...head, encoding };
-    const draft = draftPullReply(reply, reader.bytes, allocate);
-    // A copy: the block may change before the broker has taken the message.
-    reader.read(draft.data);
-    const isWhole = request.part === undefined && encoding === undefined;
-    return sealMessage(draft, isWhole ? this.#checksums.of(block, draft.data) : undefined);
-  }
-
   /** Those of the wanted blocks that are missing or of another epoch. */
   #check(wanted: readonly unknown[]): Fields {
     const { shard, position } = this.#deps;
@@ -233,34 +184,6 @@ export class ServedRequests implements RequestHandler {
 
   #respond(asker: Asker, make: MakeReply): void {
     this.#deps.responder.respond(asker, make);
-  }
-
-  /** Calls `run` once the fold has reached a position, or else `refuse`. */
-  #afterPosition(
-    { from }: Asker,
-    { generation, seq, waitMs }: Waiting,
-    run: () => void,
-    refuse: (error: PserverError) => void,
-  ): void {
-    const read = { from, wanted: { generation, seq, asker: from }, waitMs, run, refuse };
-    this.#deps.positions.at(this.#deps.position(), read);
-  }
-
-  /** Calls `run` once the fold has reached a position and then a step, both within `waitMs`. */
-  #afterStep(
-    asker: Asker,
-    request: Waiting,
-    wanted: WantedStep,
-    run: () => void,
-    refuse: (error: PserverError) => void,
-  ): void {
-    const { shard, steps } = this.#deps;
-    const deadline = performance.now() + request.waitMs;
-    const arrived = (): void => {
-      const waitMs = Math.max(0, Math.ceil(deadline - performance.now()));
-      steps.at(shard.steps, { from: asker.from, wanted, waitMs, run, refuse });
-    };
-    this.#afterPosition(asker, request, arrived, refuse);
   }
 }
 

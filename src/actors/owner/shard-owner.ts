@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { ensureError, type Fields, type Position, PserverError } from "../../protocol/index.ts";
 import type { BlockHeader } from "../fold/block.ts";
+import { CURRENT_RULES } from "../fold/rules.ts";
 import type { Shard } from "../fold/shard.ts";
 import { RetryLimit } from "../journal/retry-limit.ts";
 import { LossReports } from "./loss-reports.ts";
@@ -192,6 +193,8 @@ export class ShardOwner {
       shard: number,
       state: this.#state,
       ...(serving?.status() ?? UNRECOVERED),
+      rules: shard?.rules ?? 0,
+      rulesKnown: CURRENT_RULES,
       markedSeq: marks.last?.generation === generation ? marks.last.seq : 0,
       senders: sendersEntry(shard, refusedRequests),
       ...this.#reports.entry(),

@@ -10,6 +10,8 @@ export interface RequestHandler {
   pull(data: Uint8Array, asker: Asker, block: BlockName): void;
   outcome(data: Uint8Array, asker: Asker): void;
   step(data: Uint8Array, asker: Asker): void;
+  /** A read of many blocks of the shard. */
+  read(data: Uint8Array, asker: Asker): void;
   /** A request to the shard's owner, such as `status`. */
   ownerVerb(data: Uint8Array, asker: Asker, verb: string): void;
 }
@@ -19,7 +21,7 @@ export function refusingHandler(error: () => PserverError): RequestHandler {
   const refuse = (): never => {
     throw error();
   };
-  return { pull: refuse, outcome: refuse, step: refuse, ownerVerb: refuse };
+  return { pull: refuse, outcome: refuse, step: refuse, read: refuse, ownerVerb: refuse };
 }
 
 /** Dependencies of {@link ShardRequests}. */
@@ -84,10 +86,11 @@ export class ShardRequests {
   }
 
   #openShard(): void {
-    const { outcome, step, owner } = this.#deps.subjects.shardRequests(this.#deps.shard);
+    const { outcome, step, read, owner } = this.#deps.subjects.shardRequests(this.#deps.shard);
     this.#fixed = [
       this.#subscribe(outcome, (data, asker) => this.#handler.outcome(data, asker)),
       this.#subscribe(step, (data, asker) => this.#handler.step(data, asker)),
+      this.#subscribe(read, (data, asker) => this.#handler.read(data, asker)),
       this.#subscribe(
         owner,
         (data, asker, verb) => this.#handler.ownerVerb(data, asker, verb),

@@ -9,6 +9,7 @@ import type { HeadMark } from "../owner/head-mark.ts";
 import { journalDamaged, lastRecordSeq } from "../owner/journal-gap.ts";
 import type { Manifest } from "../snapshot/manifest.ts";
 import type { SnapshotStore } from "../snapshot/store.ts";
+import { lackedAfterBatches } from "./batched-inits.ts";
 import { choicesOf, newestWhole } from "./choices.ts";
 import type { FoundJournal, FoundSnapshot, ShardCondition, ShardFindings } from "./findings.ts";
 import type { InitializedBlock } from "./initialized-blocks.ts";
@@ -71,12 +72,13 @@ export async function inspectShard(deps: InspectDeps): Promise<ShardFindings> {
     missing: info?.missing ?? [],
   });
   const journal = info && (await inspectJournal(deps, found, info, tally));
+  const lacked = tally.stillLacked(base?.lacks ?? deps.initialized);
   const choices = choicesOf({
     generation,
     snapshots,
     journal,
     prefixEnd: tally.prefixEnd,
-    prefixLacks: tally.stillLacked(base?.lacks ?? deps.initialized),
+    prefixLacks: await lackedAfterBatches(deps.journal, generation, tally.batches, lacked),
     lastKnownSeq,
     lostFrom: lostFrom(ownerError),
     behind: (seq) => tally.behind(seq),

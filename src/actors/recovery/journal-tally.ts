@@ -1,4 +1,4 @@
-import type { JobSubjects } from "../../protocol/index.ts";
+import type { JobSubjects, LogSubject } from "../../protocol/index.ts";
 import { blockKey } from "../snapshot/state.ts";
 import type { Gap, LackedBlock, Tally } from "./findings.ts";
 
@@ -20,6 +20,7 @@ export class JournalTally {
   readonly #gaps: Gap[] = [];
   readonly #baseSeq: number;
   readonly #initialized: Set<string> = new Set();
+  readonly #batches: number[] = [];
   #next: number;
   #hasEnd = false;
 
@@ -71,7 +72,12 @@ export class JournalTally {
     return Math.max(this.#baseSeq, (first?.from ?? this.#next) - 1);
   }
 
-  /** The lacked blocks that no record of the prefix initializes; looks at subjects only. */
+  /** Batches of the prefix after the base, ascending: their subjects do not tell what they initialize. */
+  get batches(): readonly number[] {
+    return this.#batches;
+  }
+
+  /** The lacked blocks that no record of the prefix initializes, batches apart; looks at subjects only. */
   stillLacked(lacked: readonly LackedBlock[]): LackedBlock[] {
     return lacked.filter(
       ({ parameter, index }) => !this.#initialized.has(blockKey(parameter, index)),
@@ -108,12 +114,17 @@ export class JournalTally {
     this.#counts.push({ afterSeq, trainers: new Map(), hostRecords: 0 });
   }
 
+  #noteBlocks(parsed: LogSubject, seq: number): void {
+    if (parsed.by === "batch" && seq > this.#baseSeq) this.#batches.push(seq);
+    const isInit = parsed.by === "trainer" && parsed.verb === "init";
+    if (isInit) this.#initialized.add(blockKey(parsed.parameter, parsed.index));
+  }
+
   /** The trainer of a record, undefined for a host's. */
   #sender(subject: string, seq: number): string | undefined {
     try {
       const parsed = this.#subjects.parseLog(subject);
-      const isInit = parsed.by === "trainer" && parsed.verb === "init" && seq <= this.prefixEnd;
-      if (isInit) this.#initialized.add(blockKey(parsed.parameter, parsed.index));
+      if (seq <= this.prefixEnd) this.#noteBlocks(parsed, seq);
       return parsed.by === "host" ? undefined : parsed.trainer;
     } catch {
       // A subject that is not one of the journal's names no trainer.

@@ -53,7 +53,7 @@ export async function findPermissions(
 }
 
 function roleNeeds(subjects: JobSubjects, trainer: string): Readonly<Record<Role, Need[]>> {
-  const { outcome, step, owner } = subjects.shardRequests(NOWHERE);
+  const { outcome, step, read, owner } = subjects.shardRequests(NOWHERE);
   const publish = (subject: string): Need => ({ operation: "publish", subject });
   const listen = (subject: string): Need => ({ operation: "subscription", subject });
   const share = (subject: string): Need => ({ ...listen(subject), queue: HOSTS_QUEUE });
@@ -66,9 +66,11 @@ function roleNeeds(subjects: JobSubjects, trainer: string): Readonly<Record<Role
     trainer: [
       ...observer,
       publish(subjects.log(NOWHERE, trainer, "push", "doctor", 0)),
+      publish(subjects.batch(NOWHERE, trainer)),
       publish(subjects.clock(NOWHERE, trainer)),
       publish(subjects.outcome(NOWHERE, trainer)),
       publish(subjects.step(NOWHERE, trainer)),
+      publish(subjects.read(NOWHERE, trainer)),
     ],
     store: [
       listen(`${subjects.hostInbox("doctor")}.doctor`),
@@ -82,6 +84,7 @@ function roleNeeds(subjects: JobSubjects, trainer: string): Readonly<Record<Role
       listen(subjects.block("doctor", NOWHERE)),
       listen(outcome),
       listen(step),
+      listen(read),
       listen(owner),
       publish(`${subjects.inbox("doctor")}.doctor`),
     ],

@@ -1,4 +1,5 @@
 import type { Encoding } from "../../protocol/encoding/encodings.ts";
+import type { NamedTensor } from "../pull/pulled-tensor.ts";
 import type { Into } from "../pull/puller.ts";
 import type { Ack } from "../push/updates.ts";
 import type { CallOptions } from "../timing/deadline.ts";
@@ -13,6 +14,13 @@ export interface ReadOptions extends CallOptions {
 export interface PullOptions extends ReadOptions {
   /** Arrays to read into, by parameter name. */
   readonly into?: Into;
+  /**
+   * Results of earlier calls, whose arrays nobody has changed: only blocks that have changed since are sent. A
+   * parameter of which nothing has changed is returned as the same result; otherwise its unchanged blocks are
+   * copied from the known array, which stays as it is unless it is also in `into`. Results of another encoding
+   * or initialization do not count, nor do copies of results.
+   */
+  readonly known?: readonly NamedTensor[];
 }
 
 /** Options of a call that changes parameters. */

@@ -12,9 +12,12 @@ import type { JobSubjects } from "../../protocol/subjects.ts";
 import { type Tensor, type TensorLike, toTensor } from "../../protocol/tensor.ts";
 import type { Positions } from "../core/positions.ts";
 import { initUpdates } from "../push/block-updates.ts";
+import { inBatches } from "../push/fill-batches.ts";
 import { checkFiniteElements, fitTensor, named } from "../push/fit-tensor.ts";
+import { entriesOf, type TensorRecord } from "../push/tensor-record.ts";
 import type { Session } from "../shell/session.ts";
 import type { UpdateSender } from "../shell/update-sender.ts";
+import { allOrFirstError } from "../timing/all-or-first-error.ts";
 import { Backoff } from "../timing/backoff.ts";
 import type { Deadline } from "../timing/deadline.ts";
 import { Declarations } from "./declarations.ts";
@@ -29,6 +32,14 @@ export interface LifecycleDeps {
   readonly positions: Positions;
   readonly subjects: JobSubjects;
   readonly trainer: string;
+  /** The largest message the broker takes. */
+  readonly payloadBytesMax: () => number;
+}
+
+/** A declared parameter and the values that it is initialized with. */
+interface FirstValues {
+  readonly info: ParameterInfo;
+  readonly tensor: Tensor;
 }
 
 /** Initialization of the job by one trainer, and of single parameters by whoever comes first. */
@@ -63,7 +74,26 @@ export class Lifecycle {
     const epoch = this.#selectedEpoch(deadline.what);
     const { declaration, tensor } = declare(name, given, config);
     const info = await this.#declarations.declare(declaration, epoch, deadline);
-    await this.#store(info, tensor, deadline);
+    await this.#store([{ info, tensor }], deadline);
+  }
+
+  /** Declares several parameters and stores their values; see `Client.initParams`. */
+  async initParams(
+    tensors: TensorRecord,
+    configOf: (name: string) => ParameterConfigInput | undefined,
+    deadline: Deadline,
+  ): Promise<void> {
+    const epoch = this.#selectedEpoch(deadline.what);
+    const declared = entriesOf(tensors, deadline.what).map(([name, given]) =>
+      declare(name, given, configOf(name)),
+    );
+    const values = await allOrFirstError(
+      declared.map(async ({ declaration, tensor }) => {
+        const info = await this.#declarations.declare(declaration, epoch, deadline);
+        return { info, tensor };
+      }),
+    );
+    await this.#store(values, deadline);
   }
 
   /** Ends the initialization; see `Client.finishInit`. */
@@ -112,7 +142,7 @@ export class Lifecycle {
   ): Promise<BeginReply> {
     const { session, positions } = this.#options;
     try {
-      await this.#store(info, tensor, deadline);
+      await this.#store([{ info, tensor }], deadline);
       const at = positions.list();
       await session.request("finish", { epoch: reply.epoch, parameter: info.name, at }, deadline);
       return { ...reply, state: "ready" };
@@ -124,15 +154,30 @@ export class Lifecycle {
     }
   }
 
-  /** Stores the values of a parameter under its epoch; in a repeat, blocks that are there already count. */
-  async #store(info: ParameterInfo, tensor: Tensor, deadline: Deadline): Promise<void> {
-    const sources = initUpdates(this.#options, info, tensor);
-    const countsPresent = this.#openInits.isRepeat(info, tensor.data);
+  /**
+   * Stores the values of parameters under their epochs. What was tried before goes apart, block by block: in a
+   * repeat, blocks that are there already count, and in a batch they would have all others rejected.
+   */
+  async #store(values: readonly FirstValues[], deadline: Deadline): Promise<void> {
+    const isKnown = ({ info }: FirstValues): boolean => this.#openInits.has(info);
+    const fresh = values.filter((each) => !isKnown(each));
+    const sends = values.filter(isKnown).map((each) => this.#send([each], deadline));
+    if (fresh.length > 0) sends.push(this.#send(fresh, deadline));
+    await allOrFirstError(sends);
+  }
+
+  async #send(values: readonly FirstValues[], deadline: Deadline): Promise<void> {
+    const records = values.flatMap(({ info, tensor }) => initUpdates(this.#options, info, tensor));
+    const countsPresent = values.every(({ info, tensor }) =>
+      this.#openInits.isRepeat(info, tensor.data),
+    );
+    const isFirst = values.every(({ info }) => !this.#openInits.has(info));
     try {
+      const sources = isFirst ? inBatches(records, this.#options) : records;
       await this.#options.sender.send(sources, { deadline, countsPresent });
-      this.#openInits.done(info);
+      for (const { info } of values) this.#openInits.done(info);
     } catch (error) {
-      this.#openInits.failed(info, tensor.data);
+      for (const { info, tensor } of values) this.#openInits.failed(info, tensor.data);
       throw error;
     }
   }

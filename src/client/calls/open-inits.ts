@@ -17,6 +17,11 @@ export class OpenInits {
   /** By name, for each parameter whose last attempt failed. */
   readonly #open: Map<string, OpenInit> = new Map();
 
+  /** Whether an attempt under this epoch has failed. */
+  has({ name, epoch }: ParameterInfo): boolean {
+    return this.#open.get(name)?.epoch === epoch;
+  }
+
   /** Whether attempts under this epoch have failed and all of them sent these values. */
   isRepeat({ name, epoch }: ParameterInfo, data: TensorData): boolean {
     const open = this.#open.get(name);

@@ -90,6 +90,14 @@ export class Parameters {
     }
   }
 
+  /** Looks parameters up again, many in one request; returns them in request order. */
+  async refreshAll(names: readonly string[], deadline: Deadline): Promise<ParameterInfo[]> {
+    const [only] = names;
+    if (only !== undefined && names.length === 1) return [await this.refresh(only, deadline)];
+    for (const name of names) this.forget(name);
+    return this.waitFor(names, deadline);
+  }
+
   #refresh(name: string, deadline: Deadline): Refreshing {
     this.forget(name);
     const found = this.waitFor([name], deadline).then(([info]) => {

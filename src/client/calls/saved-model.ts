@@ -4,7 +4,7 @@ import { PserverError } from "../../protocol/errors.ts";
 import { asMap, integerField, textField } from "../../protocol/fields.ts";
 import type { JobSubjects } from "../../protocol/subjects.ts";
 import type { CallOptions, Deadline } from "../timing/deadline.ts";
-import type { Requests } from "../wire/requests.ts";
+import { MORE, type Requests } from "../wire/requests.ts";
 
 /** A model file that a host has written. */
 export interface SavedModel {
@@ -42,13 +42,12 @@ export async function saveModel(
       subject: subjects.control(trainer, "save"),
       // Where accounts are joined, the broker gives the host another reply subject, for one reply.
       body: (reply) => encodeMessage({ path, token, progress: reply }),
-      isProgress: ({ fields }) => isProgress(fields, onProgress),
-      read: ({ fields }) => ({
-        file: textField(fields, "file", 4096),
-        bytes: integerField(fields, "bytes"),
-        format: textField(fields, "format"),
-        ...(fields["host"] === undefined ? {} : { host: textField(fields, "host") }),
-      }),
+      read: ({ fields }) => {
+        if (fields["progress"] === undefined) return parseSavedModel(fields);
+        const progress = asMap(fields["progress"], "progress");
+        onProgress?.(integerField(progress, "doneBytes"), integerField(progress, "totalBytes"));
+        return MORE;
+      },
       deadline,
       nobody: () => new PserverError("NO_HOST", `no host of job ${subjects.job} can save`),
       // Saving may take minutes, and a repeated request would begin it again.
@@ -59,9 +58,11 @@ export async function saveModel(
   }
 }
 
-function isProgress(fields: Fields, onProgress: SaveOptions["onProgress"]): boolean {
-  if (fields["progress"] === undefined) return false;
-  const progress = asMap(fields["progress"], "progress");
-  onProgress?.(integerField(progress, "doneBytes"), integerField(progress, "totalBytes"));
-  return true;
+function parseSavedModel(fields: Fields): SavedModel {
+  return {
+    file: textField(fields, "file", 4096),
+    bytes: integerField(fields, "bytes"),
+    format: textField(fields, "format"),
+    ...(fields["host"] === undefined ? {} : { host: textField(fields, "host") }),
+  };
 }

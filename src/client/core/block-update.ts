@@ -13,9 +13,11 @@ export interface CallMode {
   readonly countsPresent: boolean;
 }
 
-/** A block update as the shell announces it. */
+/** A record of a call as the shell announces it. */
 export interface UpdateSize {
   readonly shard: number;
+  /** Blocks that its record updates: 1, more for a batch. What becomes of it counts for each. */
+  readonly blocks: number;
   /** Bytes of its elements, which the window of bytes counts. */
   readonly dataBytes: number;
   /** Whether its message names the version of the block that a gradient was made from. */
@@ -24,7 +26,8 @@ export interface UpdateSize {
 
 /**
  * The updates of one call, which succeeds or fails as one. Its counts always add up:
- * `pending + applied + late + rejected + unknown + unsent` is the number of its updates.
+ * `pending + applied + late + rejected + unknown + unsent` is the number of blocks that its updates are
+ * of.
  */
 export interface UpdateCall {
   /** Chosen by the shell. */
@@ -46,7 +49,8 @@ export interface UpdateCall {
 }
 
 /**
- * One journal record to be: what a call has for one block, or a clock. It is in at most one
+ * One journal record to be: what a call has for one block or, in a batch, for several of a shard; or a
+ * clock. It is in at most one
  * {@link UpdateList} at a time: the waiting ones of its shard, those in flight, those stored in its shard.
  */
 export interface BlockUpdate {
@@ -54,6 +58,7 @@ export interface BlockUpdate {
   /** Its place in the call. */
   readonly index: number;
   readonly shard: number;
+  readonly blocks: number;
   readonly dataBytes: number;
   /** Whether its next message names the version that a gradient was made from. */
   namesVersion: boolean;
@@ -109,7 +114,7 @@ export function newUpdateCall(
     id,
     mode,
     updates,
-    pending: sizes.length,
+    pending: 0,
     applied: 0,
     late: 0,
     unknown: 0,
@@ -119,7 +124,10 @@ export function newUpdateCall(
     obstacle: undefined,
     end: undefined,
   };
-  for (const size of sizes) updates.push(newBlockUpdate(call, updates.length, size));
+  for (const size of sizes) {
+    updates.push(newBlockUpdate(call, updates.length, size));
+    call.pending += size.blocks;
+  }
   return call;
 }
 
@@ -128,6 +136,7 @@ function newBlockUpdate(call: UpdateCall, index: number, size: UpdateSize): Bloc
     call,
     index,
     shard: size.shard,
+    blocks: size.blocks,
     dataBytes: size.dataBytes,
     namesVersion: size.namesVersion,
     fate: "pending",

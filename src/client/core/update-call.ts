@@ -16,8 +16,8 @@ export function hasFailed(call: UpdateCall): boolean {
 /** The update was applied, or stored if that is enough. */
 export function applied(update: BlockUpdate): void {
   update.fate = "applied";
-  update.call.applied += 1;
-  update.call.pending -= 1;
+  update.call.applied += update.blocks;
+  update.call.pending -= update.blocks;
 }
 
 /** The outcome of the update is known; the first rejection is the error of the call. */
@@ -28,8 +28,8 @@ export function settled(update: BlockUpdate, { code, message = "" }: Outcome): v
     applied(update);
   } else if (reaction === "count-late" && call.mode.countsLate) {
     update.fate = "late";
-    call.late += 1;
-    call.pending -= 1;
+    call.late += update.blocks;
+    call.pending -= update.blocks;
   } else {
     const text = message === "" ? ERROR_CODES[code].meaning : message;
     rejected(update, { code, message: text, details: {} });
@@ -40,7 +40,7 @@ export function settled(update: BlockUpdate, { code, message = "" }: Outcome): v
 export function rejected(update: BlockUpdate, failure: Failure): void {
   const { call } = update;
   update.fate = "rejected";
-  call.pending -= 1;
+  call.pending -= update.blocks;
   if (call.rejection !== undefined) return;
   call.rejected = update;
   call.rejection = failure;
@@ -49,16 +49,16 @@ export function rejected(update: BlockUpdate, failure: Failure): void {
 /** The update was given up after it may have been stored. */
 export function unknown(update: BlockUpdate): void {
   update.fate = "unknown";
-  update.call.unknown += 1;
-  update.call.pending -= 1;
+  update.call.unknown += update.blocks;
+  update.call.pending -= update.blocks;
 }
 
 /** The update was given up, and is stored nowhere. */
 export function unsent(update: BlockUpdate, obstacle: Failure | undefined): void {
   const { call } = update;
   update.fate = "unsent";
-  call.unsent += 1;
-  call.pending -= 1;
+  call.unsent += update.blocks;
+  call.pending -= update.blocks;
   call.obstacle ??= obstacle;
 }
 

@@ -1,181 +1,161 @@
-import { type Encoding, encodedBytes } from "../../protocol/encoding/encodings.ts";
-import { ensureError, PserverError, reactionTo } from "../../protocol/errors.ts";
-import type { BlockPlace } from "../../protocol/layout.ts";
+import { PserverError, reactionTo } from "../../protocol/errors.ts";
 import type { ParameterInfo } from "../../protocol/lifecycle-messages.ts";
 import { IN_FLIGHT_BYTES_MAX } from "../../protocol/limits.ts";
-import { quoteName } from "../../protocol/names.ts";
-import { type PartIndex, partCounts } from "../../protocol/parts.ts";
-import { encodePullRequest, type PullReply, parsePullReply } from "../../protocol/pulls.ts";
-import type { Reaction } from "../../protocol/reactions.ts";
-import type { JobSubjects } from "../../protocol/subjects.ts";
 import type { Parameters } from "../calls/parameters.ts";
-import { noteReplaced, type Positions } from "../core/positions.ts";
-import type { SeenVersions } from "../push/seen-versions.ts";
+import { noteReplaced } from "../core/positions.ts";
+import { allOrFirstError } from "../timing/all-or-first-error.ts";
 import type { Deadline } from "../timing/deadline.ts";
-import type { Requests } from "../wire/requests.ts";
+import {
+  isWanted,
+  type ParameterRead,
+  type PendingBlock,
+  type PendingParameter,
+  pendingBlocks,
+  type ReadMode,
+} from "./block-read.ts";
 import { ByteWindow } from "./byte-window.ts";
-
-/** A block or part of a block to read. */
-export interface BlockRead {
-  readonly place: BlockPlace;
-  /** Number of elements in the reply. */
-  readonly elements: number;
-  /** The elements wanted; undefined for all. */
-  readonly index?: PartIndex | undefined;
-  /** Receives the elements, still encoded; the bytes are valid during the call only. */
-  readonly take: (data: Uint8Array) => void;
-}
-
-/** How every block of a call is read. */
-export interface ReadMode {
-  readonly encoding?: Encoding | undefined;
-  /** The step that must have closed before; undefined for none. */
-  readonly step?: number | undefined;
-}
+import { type PlannedRequest, planRequests, singleRequest } from "./plan-requests.ts";
+import { type ReadDeps, readBatch, readSingle } from "./read-requests.ts";
 
 /** Dependencies of BlockReader. */
-export interface BlockReaderDeps {
-  readonly requests: Requests;
-  readonly subjects: JobSubjects;
-  readonly trainer: string;
-  readonly positions: Positions;
+export interface BlockReaderDeps extends ReadDeps {
   readonly parameters: Parameters;
-  readonly seen: SeenVersions;
-  /** Whether reads wait for steps now: they do not after a shard has undone some. */
-  readonly waitsForSteps: () => boolean;
-  /** Called when a shard has answered a read that waited for a step. */
-  readonly onClosed: (shard: number, step: number) => void;
+  /** Whether the shards of the job take batched reads. */
+  readonly takesBatches: () => boolean;
+  /** The largest message that the broker takes. */
+  readonly payloadBytesMax: () => number;
 }
 
-/** How long a request is retried before its parameter is looked up again. */
-const RETRY_MS = 1_000;
-/** The server gives up just before a request is repeated, so that it never holds two of one. */
-const WAIT_MS = 900;
-/** Pause before a block is asked for in the journal that has replaced another. */
+/** Pause before blocks are asked for in the journal that has replaced another. */
 const AGAIN_MS = 10;
 /** The least that a request counts in the window, which bounds the number of requests under way. */
 const REQUEST_BYTES_MIN = 16 * 1024;
-
-/** Reactions to errors after which a block is asked for again. */
-const ASKED_AGAIN: readonly Reaction[] = ["replaced", "look-up", "retry"];
 
 /** Reads blocks and parts of blocks, those of all calls in one window of 16 MiB. */
 export class BlockReader {
   readonly #options: BlockReaderDeps;
   readonly #window = new ByteWindow(IN_FLIGHT_BYTES_MAX);
+  /** Whether the broker's permissions keep batched reads from being sent or received. */
+  #readsSingly = false;
 
   constructor(options: BlockReaderDeps) {
     this.#options = options;
   }
 
   /**
-   * Returns what `read` makes of the parameter. Reads again if the parameter was initialized anew meanwhile,
-   * which may have changed its type, shape or layout.
+   * Reads blocks, not at one moment. Returns for each parameter undefined, or what it has become if it was
+   * initialized anew meanwhile: then its blocks are to be read again as its new layout has them.
    */
-  async current<T>(first: ParameterInfo, read: (info: ParameterInfo) => Promise<T>): Promise<T> {
-    let info = first;
+  async readAll(
+    parameters: readonly ParameterRead[],
+    mode: ReadMode,
+    deadline: Deadline,
+  ): Promise<(ParameterInfo | undefined)[]> {
+    const pending = parameters.map(({ info }): PendingParameter => {
+      return { info, replacedBy: undefined };
+    });
+    const blocks = parameters.flatMap((parameter, i) =>
+      pendingBlocks(pending[i] as PendingParameter, parameter.blocks, mode.encoding),
+    );
+    const { takesBatches, payloadBytesMax } = this.#options;
+    const requests =
+      takesBatches() && !this.#readsSingly
+        ? planRequests(blocks, payloadBytesMax())
+        : blocks.map(singleRequest);
+    await allOrFirstError(requests.map((request) => this.#read(request, mode, deadline)));
+    return pending.map(({ replacedBy }) => replacedBy);
+  }
+
+  async #read(request: PlannedRequest, mode: ReadMode, deadline: Deadline): Promise<void> {
+    const bytes = request.kind === "single" ? request.block.bytes : request.bytes;
+    const windowBytes = Math.max(REQUEST_BYTES_MIN, bytes);
+    await this.#window.acquire(windowBytes, deadline);
+    try {
+      if (request.kind === "single") await this.#readSingle(request.block, mode, deadline);
+      else await this.#readBatch(request.shard, request.blocks, mode, deadline);
+    } finally {
+      this.#window.release(windowBytes);
+    }
+    // Those that were left because batched reads do not get through.
+    const left = request.kind === "single" ? [] : request.blocks.filter(isWanted);
+    await allOrFirstError(left.map((block) => this.#read(singleRequest(block), mode, deadline)));
+  }
+
+  async #readSingle(block: PendingBlock, mode: ReadMode, deadline: Deadline): Promise<void> {
+    while (isWanted(block)) {
+      const problem = await readSingle(this.#options, block, mode, deadline);
+      if (problem !== undefined) await this.#prepareAgain([block], deadline, problem);
+    }
+  }
+
+  /** Reads blocks of a shard together; leaves some unread only if batched reads do not get through. */
+  async #readBatch(
+    shard: number,
+    blocks: readonly PendingBlock[],
+    mode: ReadMode,
+    deadline: Deadline,
+  ): Promise<void> {
+    let hasOwner = false;
     while (true) {
-      try {
-        return await read(info);
-      } catch (error) {
-        if (!(error instanceof Replaced)) throw error;
-        info = error.info;
+      const left = blocks.filter(isWanted);
+      const [first] = left;
+      if (first === undefined) return;
+      const problem = await readBatch(this.#options, shard, left, mode, deadline);
+      if (problem?.code === "DENIED" || (problem?.code === "NO_OWNER" && hasOwner)) {
+        this.#readsSingly = true;
+        return;
       }
+      if (problem?.code === "NO_OWNER") {
+        // Waits for an owner. One that answers pulls only was not given the subject of batched reads.
+        await this.#readSingle(first, mode, deadline);
+        hasOwner = true;
+      } else if (problem !== undefined) {
+        await this.#prepareAgain(left.filter(isWanted), deadline, problem);
+      }
+    }
+  }
+
+  /** Does what an error asks for before blocks of one shard are asked for again. */
+  async #prepareAgain(
+    blocks: readonly PendingBlock[],
+    deadline: Deadline,
+    problem: PserverError,
+  ): Promise<void> {
+    const [first] = blocks;
+    if (first !== undefined && reactionTo(problem.code) === "replaced") {
+      noteReplaced(this.#options.positions, first.read.place.shard, problem);
+      // If the error names no newer journal, the next request would get it again at once.
+      await deadline.sleep(AGAIN_MS);
+    } else {
+      await this.#lookUp(blocks, deadline, problem);
     }
   }
 
   /**
-   * Reads blocks, not at one moment; to be called within {@link current}. Returns the highest of their
-   * versions, 0 if there are none.
+   * Looks the parameters of blocks up again, and notes those that were initialized anew.
+   * @throws at the deadline the reason for looking them up.
    */
-  async readAll(
-    info: ParameterInfo,
-    reads: readonly BlockRead[],
-    mode: ReadMode,
+  async #lookUp(
+    blocks: readonly PendingBlock[],
     deadline: Deadline,
-  ): Promise<number> {
-    const versions = await allOrFirstError(
-      reads.map((read) => this.#read(info, read, mode, deadline)),
-    );
-    return versions.reduce((most, one) => Math.max(most, one), 0);
-  }
-
-  async #read(
-    info: ParameterInfo,
-    read: BlockRead,
-    mode: ReadMode,
-    deadline: Deadline,
-  ): Promise<number> {
-    const replyBytes = encodedBytes(info.dtype, mode.encoding, read.elements);
-    const windowBytes = Math.max(REQUEST_BYTES_MIN, replyBytes);
-    await this.#window.acquire(windowBytes, deadline);
-    try {
-      while (true) {
-        const answer = await this.#try(info, read, mode, deadline);
-        if (typeof answer === "number") return answer;
-        if (reactionTo(answer.code) === "replaced") {
-          noteReplaced(this.#options.positions, read.place.shard, answer);
-          // If the error names no newer journal, the next request would get it again at once.
-          await deadline.sleep(AGAIN_MS);
-          continue;
-        }
-        // The parameter may be another than it was.
-        const fresh = await this.#refresh(info.name, deadline, answer);
-        if (fresh.epoch !== info.epoch) throw new Replaced(fresh);
-      }
-    } finally {
-      this.#window.release(windowBytes);
+    reason: PserverError,
+  ): Promise<void> {
+    const names = new Set(blocks.map(({ parameter }) => parameter.info.name));
+    const infos = await this.#refresh([...names], deadline, reason);
+    const byName = new Map(infos.map((info) => [info.name, info]));
+    for (const { parameter } of blocks) {
+      const fresh = byName.get(parameter.info.name);
+      if (fresh !== undefined && fresh.epoch !== parameter.info.epoch) parameter.replacedBy = fresh;
     }
   }
 
-  /** Returns the block's version, or the error after which it is asked for again. */
-  async #try(
-    info: ParameterInfo,
-    { place, elements, index, take }: BlockRead,
-    { encoding, step }: ReadMode,
+  async #refresh(
+    names: readonly string[],
     deadline: Deadline,
-  ): Promise<number | PserverError> {
-    const { requests, subjects, trainer, positions, seen, waitsForSteps, onClosed } = this.#options;
-    const entries = {
-      epoch: info.epoch,
-      ...(encoding === undefined ? {} : { encoding }),
-      ...(index === undefined ? {} : { part: partCounts(index) }),
-    };
-    const expected = encodedBytes(info.dtype, encoding, elements);
+    reason: PserverError,
+  ): Promise<ParameterInfo[]> {
     try {
-      return await requests.ask({
-        subject: subjects.pull(info.name, place.index, trainer),
-        body: () => {
-          const waitMs = Math.floor(Math.min(WAIT_MS, deadline.remainingMs));
-          const wanted = step !== undefined && waitsForSteps() ? { step } : {};
-          const position = positions.get(place.shard);
-          return encodePullRequest({ ...entries, ...wanted, ...position, waitMs }, index);
-        },
-        read: (message) => {
-          const reply = parsePullReply(message);
-          checkReply(reply, info, place, expected, encoding);
-          take(reply.data);
-          positions.note(place.shard, reply);
-          seen.note(info, place.index, reply.version);
-          if (step !== undefined && waitsForSteps()) onClosed(place.shard, step);
-          return reply.version;
-        },
-        deadline,
-        nobody: () => noOwner(info, place),
-        retryMs: RETRY_MS,
-      });
-    } catch (caught) {
-      const error = ensureError(caught);
-      if (deadline.ended !== undefined) throw error;
-      if (ASKED_AGAIN.includes(reactionTo(error.code))) return error;
-      throw error;
-    }
-  }
-
-  /** Looks the parameter up again. @throws at the deadline the reason for looking it up. */
-  async #refresh(name: string, deadline: Deadline, reason: PserverError): Promise<ParameterInfo> {
-    try {
-      return await this.#options.parameters.refresh(name, deadline);
+      return await this.#options.parameters.refreshAll(names, deadline);
     } catch (error) {
       if (error !== deadline.ended || deadline.ended?.code !== "TIMEOUT") throw error;
       const { code, message, details } = reason;
@@ -184,48 +164,4 @@ export class BlockReader {
       });
     }
   }
-}
-
-/** Thrown where the parameter was initialized anew while it was read, to read it from the start. */
-class Replaced extends Error {
-  readonly info: ParameterInfo;
-
-  constructor(info: ParameterInfo) {
-    super(`${info.name} has epoch ${info.epoch} now`);
-    this.info = info;
-  }
-}
-
-/** Waits for all, so that none outlives the call. @throws the first error. */
-async function allOrFirstError<T>(work: readonly Promise<T>[]): Promise<T[]> {
-  const [only] = work;
-  if (work.length === 1 && only !== undefined) return [await only];
-  const results = Promise.all(work);
-  await Promise.allSettled([results, ...work]);
-  return await results;
-}
-
-function noOwner(info: ParameterInfo, place: BlockPlace): PserverError {
-  return new PserverError(
-    "NO_OWNER",
-    `${quoteName(info.name)} block ${place.index}: no host serves shard ${place.shard}`,
-    { parameter: info.name, block: place.index, shard: place.shard },
-  );
-}
-
-function checkReply(
-  reply: PullReply,
-  info: ParameterInfo,
-  place: BlockPlace,
-  expected: number,
-  encoding: Encoding | undefined,
-): void {
-  const { dtype, epoch, data } = reply;
-  const fits = dtype === info.dtype && data.length === expected && epoch === info.epoch;
-  if (fits && reply.encoding === encoding) return;
-  throw new PserverError(
-    "BAD_MESSAGE",
-    `${quoteName(info.name)} block ${place.index}: expected ${expected} bytes of ${encoding ?? info.dtype} at epoch ${info.epoch}; received ${data.length} of ${reply.encoding ?? dtype} at epoch ${epoch}`,
-    { parameter: info.name, block: place.index, expected, received: data.length },
-  );
 }

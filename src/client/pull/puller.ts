@@ -1,28 +1,19 @@
-import { allocateData, bytesOf, dtypeOf, type TensorData } from "../../protocol/dtypes.ts";
-import { decodeElements } from "../../protocol/encoding/elements.ts";
+import { allocateData, dtypeOf, type TensorData } from "../../protocol/dtypes.ts";
 import type { Encoding } from "../../protocol/encoding/encodings.ts";
 import { PserverError } from "../../protocol/errors.ts";
-import { blockPlaces } from "../../protocol/layout.ts";
 import type { ParameterInfo } from "../../protocol/lifecycle-messages.ts";
 import { quoteName } from "../../protocol/names.ts";
 import type { Tensor } from "../../protocol/tensor.ts";
 import type { Parameters } from "../calls/parameters.ts";
 import type { IndexList } from "../parts/part-index.ts";
-import { type BlockPart, planPart } from "../parts/part-plan.ts";
-import { scatterPart } from "../parts/part-values.ts";
+import { planPart } from "../parts/part-plan.ts";
 import { checkEncoding } from "../push/fit-tensor.ts";
 import type { Deadline } from "../timing/deadline.ts";
-import type { BlockReader, ReadMode } from "./block-reader.ts";
-
-/** A parameter's values, with its name. */
-export interface NamedTensor extends Tensor {
-  readonly name: string;
-  /**
-   * Number of changes of the parameter; initialization is the first and each update adds 1. For several
-   * blocks, which are not read at one moment, the highest of theirs.
-   */
-  readonly version: number;
-}
+import type { ParameterRead, ReadMode } from "./block-read.ts";
+import type { BlockReader } from "./block-reader.ts";
+import { writePart } from "./element-writer.ts";
+import type { NamedTensor } from "./pulled-tensor.ts";
+import { WholeRead } from "./whole-read.ts";
 
 /** Arrays to read into, by parameter name. */
 export type Into = Readonly<Record<string, TensorData>>;
@@ -36,6 +27,13 @@ export interface PullerDeps {
 /** How the parameters of a call are read. */
 export interface PullMode extends ReadMode {
   readonly into?: Into | undefined;
+  /** Earlier results; what has not changed since is not sent again. */
+  readonly known?: readonly NamedTensor[] | undefined;
+}
+
+/** A read of some elements of a parameter. */
+interface PartRead extends ParameterRead {
+  readonly tensor: Tensor;
 }
 
 /**
@@ -52,7 +50,7 @@ export class Puller {
 
   /**
    * The values of parameters, in request order; waits until they are initialized. In the arrays of
-   * `into`, by name, where there is one, else in new ones.
+   * `into`, by name, where there is one, else in those of `known` if nothing has changed, else in new ones.
    * @throws BAD_DTYPE or BAD_LENGTH for an array that does not fit, UNSUPPORTED for an encoding that
    * does not, before anything is read.
    */
@@ -62,16 +60,20 @@ export class Puller {
     mode: PullMode = {},
   ): Promise<NamedTensor[]> {
     const infos = await this.#options.parameters.waitFor(names, deadline);
+    const { encoding, into, known = [] } = mode;
     for (const info of infos) {
-      targetOf(info, mode.into);
-      checkEncoding(info, mode.encoding);
+      targetOf(info, into);
+      checkEncoding(info, encoding);
     }
-    const { reader } = this.#options;
-    return Promise.all(
-      infos.map((info) =>
-        reader.current(info, (current) => this.#pullWhole(current, deadline, mode)),
-      ),
-    );
+    const knownByName = new Map(known.map((tensor) => [tensor.name, tensor]));
+    const plan = (info: ParameterInfo): WholeRead =>
+      new WholeRead(info, {
+        encoding,
+        into: targetOf(info, into),
+        known: knownByName.get(info.name),
+      });
+    const reads = await this.#readCurrent(infos, plan, mode, deadline);
+    return reads.map((read) => read.result());
   }
 
   /** Some elements of a parameter, in new memory; see `Client.pullPart`. */
@@ -82,83 +84,72 @@ export class Puller {
     mode: ReadMode = {},
   ): Promise<Tensor> {
     const infos = await this.#options.parameters.waitFor([name], deadline);
-    const [info] = infos;
-    if (info === undefined) throw new PserverError("INTERNAL", `${quoteName(name)} was not found`);
-    checkEncoding(info, mode.encoding);
-    return this.#options.reader.current(info, (current) =>
-      this.#pullPart(current, indices, deadline, mode),
-    );
+    for (const info of infos) checkEncoding(info, mode.encoding);
+    const plan = (info: ParameterInfo): PartRead => planPartRead(info, indices, mode.encoding);
+    const [read] = await this.#readCurrent(infos, plan, mode, deadline);
+    if (read !== undefined) return read.tensor;
+    throw new PserverError("INTERNAL", `${quoteName(name)} was not found`);
   }
 
-  async #pullWhole(info: ParameterInfo, deadline: Deadline, mode: PullMode): Promise<NamedTensor> {
-    const { name, dtype, shape, layout } = info;
-    const data = targetOf(info, mode.into) ?? allocateData(dtype, layout.elements);
-    const reads = blockPlaces(layout).map((place) => ({
-      place,
-      elements: place.count,
-      take: writerTo(data, place.start, place.count, mode.encoding),
-    }));
-    const version = await this.#options.reader.readAll(info, reads, mode, deadline);
-    return { name, dtype, shape, data, version };
-  }
-
-  async #pullPart(
-    info: ParameterInfo,
-    indices: readonly IndexList[],
-    deadline: Deadline,
+  /**
+   * Reads what `plan` makes of each parameter. Reads a parameter again if it was initialized anew meanwhile,
+   * which may have changed its type, shape or layout.
+   */
+  async #readCurrent<Read extends ParameterRead>(
+    infos: readonly ParameterInfo[],
+    plan: (info: ParameterInfo) => Read,
     mode: ReadMode,
-  ): Promise<Tensor> {
-    const { dtype } = info;
-    const { shape, elements, blocks } = planPart(info, indices);
-    const data = allocateData(dtype, elements);
-    const reads = blocks.map((part) => ({
+    deadline: Deadline,
+  ): Promise<Read[]> {
+    const { reader } = this.#options;
+    const reads = infos.map(plan);
+    let open = reads.map((_, place) => place);
+    while (open.length > 0) {
+      const pending = open.map((place) => reads[place] as Read);
+      const replaced = await reader.readAll(pending, mode, deadline);
+      const again: number[] = [];
+      replaced.forEach((info, i) => {
+        if (info === undefined) return;
+        const place = open[i] as number;
+        reads[place] = plan(info);
+        again.push(place);
+      });
+      open = again;
+    }
+    return reads;
+  }
+}
+
+function planPartRead(
+  info: ParameterInfo,
+  indices: readonly IndexList[],
+  encoding: Encoding | undefined,
+): PartRead {
+  const { dtype } = info;
+  const { shape, elements, blocks } = planPart(info, indices);
+  const data = allocateData(dtype, elements);
+  return {
+    info,
+    tensor: { dtype, shape, data },
+    blocks: blocks.map((part) => ({
       place: part.place,
       index: part.index,
       elements: part.messageRows * part.messageRowElements,
-      take: partWriter(data, part, mode.encoding),
-    }));
-    await this.#options.reader.readAll(info, reads, mode, deadline);
-    return { dtype, shape, data };
-  }
-}
-
-/** Writes the elements of a message to consecutive places. */
-function writerTo(
-  data: TensorData,
-  start: number,
-  count: number,
-  encoding: Encoding | undefined,
-): (message: Uint8Array) => void {
-  if (encoding === undefined) {
-    const target = bytesOf(data);
-    const startByte = start * data.BYTES_PER_ELEMENT;
-    return (message) => target.set(message, startByte);
-  }
-  return (message) => {
-    if (data instanceof Float32Array) {
-      decodeElements(encoding, message, data.subarray(start, start + count));
-    }
-  };
-}
-
-/** Writes the elements of a message to the places that a plan gives. */
-function partWriter(
-  data: TensorData,
-  part: BlockPart,
-  encoding: Encoding | undefined,
-): (message: Uint8Array) => void {
-  const elements = part.messageRows * part.messageRowElements;
-  if (part.tensorStart !== undefined) return writerTo(data, part.tensorStart, elements, encoding);
-  return (message) => {
-    const aligned = allocateData(dtypeOf(data), elements);
-    writerTo(aligned, 0, elements, encoding)(message);
-    scatterPart(part, aligned, data);
+      take: (message) => {
+        // Values always come, because none are known.
+        if (message !== undefined) writePart(data, part, encoding, message);
+      },
+    })),
   };
 }
 
 /** The caller's array for a parameter, if there is one. @throws BAD_DTYPE, BAD_LENGTH. */
-function targetOf({ name, dtype, layout }: ParameterInfo, into: Into = {}): TensorData | undefined {
-  const target = Object.hasOwn(into, name) ? into[name] : undefined;
+function targetOf(
+  { name, dtype, layout }: ParameterInfo,
+  into: Into | undefined,
+): TensorData | undefined {
+  if (into === undefined || !Object.hasOwn(into, name)) return undefined;
+  const target = into[name];
   if (target === undefined) return undefined;
   const received = dtypeOf(target);
   if (received !== dtype) {

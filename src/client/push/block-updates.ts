@@ -1,13 +1,17 @@
-import { type Allocate, sealMessage } from "../../protocol/codec.ts";
-import { bytesOf, type TensorData } from "../../protocol/dtypes.ts";
+import { type Allocate, packValue, sealMessage } from "../../protocol/codec.ts";
+import { bytesOf, DTYPES, type TensorData } from "../../protocol/dtypes.ts";
 import { encodeElements } from "../../protocol/encoding/elements.ts";
 import { type Encoding, encodedBytes } from "../../protocol/encoding/encodings.ts";
 import { type BlockPlace, blockPlaces } from "../../protocol/layout.ts";
 import type { ParameterInfo } from "../../protocol/lifecycle-messages.ts";
 import {
+  type BlockRows,
+  blockRows,
   type PartIndex,
+  packedIndexBytes,
   partCounts,
   partIndexBytes,
+  writePackedIndex,
   writePartIndex,
 } from "../../protocol/parts.ts";
 import {
@@ -18,9 +22,8 @@ import {
 } from "../../protocol/records.ts";
 import type { JobSubjects } from "../../protocol/subjects.ts";
 import type { Tensor } from "../../protocol/tensor.ts";
-
 import { gatherPart, type PartSlice } from "../parts/part-values.ts";
-import type { Topic, UpdateSource } from "../shell/update-source.ts";
+import type { EntrySource, Topic, UpdateSource } from "../shell/update-source.ts";
 
 /** Who sends the records. */
 interface Sender {
@@ -129,40 +132,88 @@ function wholeBlocks(source: Source, data: TensorData): UpdateSource[] {
   });
 }
 
-class TensorUpdate implements UpdateSource {
-  readonly subject: string;
+/** At most as many bytes as a group of a batch takes in the header besides its parameter's name. */
+const GROUP_BYTES_MAX = 160;
+
+class TensorUpdate implements UpdateSource, EntrySource {
   readonly shard: number;
-  readonly topic: Topic;
-  readonly dataBytes: number;
+  readonly parameter: string;
+  readonly index: number;
+  readonly blocks = 1;
   readonly namesVersion: boolean;
+  readonly dataBytes: number;
+  readonly entryBytes: number;
   readonly #source: Source;
   readonly #load: Load;
-  readonly #indexBytes: number;
 
   constructor(source: Source, load: Load) {
-    const { sender, info, verb, encoding } = source;
+    const { info, encoding } = source;
     const { place, index, elements } = load;
     this.#source = source;
     this.#load = load;
-    this.#indexBytes = index === undefined ? 0 : partIndexBytes(partCounts(index));
-    this.subject = sender.subjects.log(place.shard, sender.trainer, verb, info.name, place.index);
     this.shard = place.shard;
+    this.parameter = info.name;
+    this.index = place.index;
     this.namesVersion = source.namesVersion?.(place.index) ?? false;
-    this.topic = { kind: "block", parameter: info.name, index: place.index };
-    this.dataBytes = this.#indexBytes + encodedBytes(info.dtype, encoding, elements);
+    const elementBytes = encodedBytes(info.dtype, encoding, elements);
+    const counts = index && partCounts(index);
+    this.dataBytes = elementBytes + (counts ? partIndexBytes(counts) : 0);
+    this.entryBytes = elementBytes + (counts ? packedIndexBytes(counts, this.#rows()) : 0);
+  }
+
+  get subject(): string {
+    const { sender, verb } = this.#source;
+    return sender.subjects.log(this.shard, sender.trainer, verb, this.parameter, this.index);
+  }
+
+  get topic(): Topic {
+    return { kind: "blocks", blocks: [this] };
+  }
+
+  get entry(): EntrySource {
+    return this;
+  }
+
+  get isFloat(): boolean {
+    return DTYPES[this.#source.info.dtype].float;
+  }
+
+  get groupBytesMax(): number {
+    const { verb, info } = this.#source;
+    const { shape, config } = info;
+    const declared = verb === "init" ? packValue({ shape, config }).length : 0;
+    // A character takes up to three bytes.
+    return GROUP_BYTES_MAX + declared + 3 * this.parameter.length;
+  }
+
+  record(head: RecordHead, namesVersion: boolean): TrainerRecord {
+    return this.#source.toRecord(head, this.#load, namesVersion);
   }
 
   draft(head: RecordHead, namesVersion: boolean, allocate?: Allocate): Uint8Array {
-    const { encoding, toRecord } = this.#source;
-    const { index, values } = this.#load;
-    const draft = draftRecord(toRecord(head, this.#load, namesVersion), this.dataBytes, allocate);
-    if (index !== undefined) writePartIndex(draft.data, index);
-    writeElements(draft.data.subarray(this.#indexBytes), values(), encoding);
+    const { index } = this.#load;
+    const draft = draftRecord(this.record(head, namesVersion), this.dataBytes, allocate);
+    const indexBytes = index === undefined ? 0 : writePartIndex(draft.data, index);
+    this.#writeElements(draft.data.subarray(indexBytes));
     return sealMessage(draft);
   }
-}
 
-function writeElements(target: Uint8Array, values: TensorData, encoding?: Encoding): void {
-  if (encoding === undefined) target.set(bytesOf(values));
-  else if (values instanceof Float32Array) encodeElements(encoding, values, target);
+  writeEntry(target: Uint8Array): void {
+    const { index } = this.#load;
+    const indexBytes = index === undefined ? 0 : writePackedIndex(target, index, this.#rows());
+    this.#writeElements(target.subarray(indexBytes));
+  }
+
+  #writeElements(target: Uint8Array): void {
+    const { encoding } = this.#source;
+    const values = this.#load.values();
+    if (encoding === undefined) target.set(bytesOf(values));
+    else if (values instanceof Float32Array) encodeElements(encoding, values, target);
+  }
+
+  /** Division of its block into rows. */
+  #rows(): BlockRows {
+    const { start, count } = this.#load.place;
+    return blockRows({ shape: this.#source.info.shape, start, count });
+  }
 }

@@ -82,19 +82,15 @@ function rowUpdates(info: ParameterInfo, given: RowGradient, mode: GradientMode)
 }
 
 function toPush(info: ParameterInfo, norm: number | undefined, mode: GradientMode): Push {
-  const { learningRate: lr, encoding, seen, step: currentStep } = mode;
-  const seenBefore = new Map<number, number>();
-  for (let block = 0; block < info.layout.blocks; block++) {
-    const version = seen.get(info, block);
-    if (version !== undefined) seenBefore.set(block, version);
-  }
+  const { learningRate: lr, encoding, step: currentStep } = mode;
+  const seenBefore = versionsSeen(info, mode.seen);
   return {
     ...(norm === undefined ? {} : { norm }),
     ...(encoding === undefined ? {} : { encoding }),
-    namesVersion: (block) => seenBefore.has(block),
+    namesVersion: (block) => seenBefore?.has(block) ?? false,
     operation: (block, namesVersion): PushOperation => {
       const step = currentStep();
-      const version = namesVersion ? seenBefore.get(block) : undefined;
+      const version = namesVersion ? seenBefore?.get(block) : undefined;
       return {
         op: "grad",
         ...(lr === undefined ? {} : { lr }),
@@ -103,6 +99,17 @@ function toPush(info: ParameterInfo, norm: number | undefined, mode: GradientMod
       };
     },
   };
+}
+
+/** The versions of its blocks that were read last; undefined if the parameter does not need them. */
+function versionsSeen(info: ParameterInfo, seen: SeenVersions): Map<number, number> | undefined {
+  if (!info.config.stalenessScaling) return undefined;
+  const versions = new Map<number, number>();
+  for (let block = 0; block < info.layout.blocks; block++) {
+    const version = seen.get(info, block);
+    if (version !== undefined) versions.set(block, version);
+  }
+  return versions;
 }
 
 function isRowGradient(given: Gradient): given is RowGradient {

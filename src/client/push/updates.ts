@@ -10,17 +10,17 @@ import type { Parameters } from "../calls/parameters.ts";
 import type { IndexList } from "../parts/part-index.ts";
 import { planPart } from "../parts/part-plan.ts";
 import { slicePart } from "../parts/part-values.ts";
+import type { Session } from "../shell/session.ts";
 import type { GradResult, Steps } from "../shell/steps.ts";
 import type { UpdateSender } from "../shell/update-sender.ts";
 import type { UpdateSource } from "../shell/update-source.ts";
 import type { Deadline } from "../timing/deadline.ts";
 import { type Push, partUpdates, pushUpdates, setUpdates } from "./block-updates.ts";
+import { inBatches } from "./fill-batches.ts";
 import { checkFiniteElements, fitData, fitTensor } from "./fit-tensor.ts";
 import { type GradientRecord, gradientUpdates } from "./gradients.ts";
 import type { SeenVersions } from "./seen-versions.ts";
-
-/** Tensors by parameter name. */
-export type TensorRecord = Readonly<Record<string, TensorLike>> | ReadonlyMap<string, TensorLike>;
+import { type Entries, entriesOf, type TensorRecord } from "./tensor-record.ts";
 
 /** When an update is done: folded by the shard's owner, or stored in the journal. */
 export type Ack = "applied" | "stored";
@@ -33,6 +33,7 @@ export interface UpdatesDeps {
   readonly trainer: string;
   readonly seen: SeenVersions;
   readonly steps: Steps;
+  readonly session: Session;
   /** The largest message the broker takes. */
   readonly payloadBytesMax: () => number;
 }
@@ -69,7 +70,7 @@ export class Updates {
     let step: number | undefined;
     const mode = { subjects, trainer, learningRate, encoding, seen, step: () => step };
     return this.#update(
-      entriesOf(grads),
+      entriesOf(grads, deadline.what),
       deadline,
       (info, given) => gradientUpdates(info, given, mode),
       (sources) => {
@@ -126,7 +127,7 @@ export class Updates {
 
   /** Overwrites parameters; see `Client.setParams`. */
   async setParams(tensors: TensorRecord, deadline: Deadline, mode: UpdateMode): Promise<void> {
-    await this.#send(entriesOf(tensors), deadline, mode, (info, given) => {
+    await this.#send(entriesOf(tensors, deadline.what), deadline, mode, (info, given) => {
       const tensor = fitTensor(info, given);
       checkFiniteElements(info, tensor.data);
       return setUpdates(this.#options, info, tensor);
@@ -152,12 +153,6 @@ export class Updates {
     send: (sources: readonly UpdateSource[]) => Promise<Result>,
   ): Promise<Result> {
     const { parameters } = this.#options;
-    if (entries.length === 0) {
-      throw new PserverError(
-        "EMPTY",
-        `${deadline.what}: expected at least one tensor; received none`,
-      );
-    }
     const names = entries.map(([name]) => name);
     const infos = await parameters.require(names, deadline);
     try {
@@ -167,7 +162,7 @@ export class Updates {
         if (info.config.static) throw isStatic(info.name);
         for (const source of toUpdates(info, given)) sources.push(source);
       });
-      return await send(sources);
+      return await send(inBatches(sources, this.#options));
     } catch (caught) {
       const error = ensureError(caught);
       // Initialized anew since it was looked up: the next call looks it up again.
@@ -175,15 +170,6 @@ export class Updates {
       throw error;
     }
   }
-}
-
-/** Names with the value given for each. */
-type Entries<Given> = readonly (readonly [name: string, given: Given])[];
-
-function entriesOf<Given>(
-  tensors: Readonly<Record<string, Given>> | ReadonlyMap<string, Given>,
-): Entries<Given> {
-  return tensors instanceof Map ? [...tensors] : Object.entries(tensors);
 }
 
 function mixPush(mix: Mix, encoding: Encoding | undefined): Push {

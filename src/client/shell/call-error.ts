@@ -1,8 +1,9 @@
 import { PserverError } from "../../protocol/errors.ts";
+import { quoteName } from "../../protocol/names.ts";
 import type { BlockUpdate, Fate, UpdateCall } from "../core/block-update.ts";
 import type { Failure } from "../core/failure.ts";
 import { hasFailed } from "../core/update-call.ts";
-import type { UpdateSource } from "./update-source.ts";
+import type { BlockName, Topic, UpdateSource } from "./update-source.ts";
 
 /** Updates listed in an error; a large tensor has thousands. */
 const NAMES_MAX = 64;
@@ -38,10 +39,11 @@ function rejectionError(over: OverCall, update: BlockUpdate, rejection: Failure)
   const { call, trainer } = over;
   const { applied, unknown, unsent } = call;
   const { code, message } = rejection;
+  const block = blamedBlock(topicOf(over, update), message);
   const first = new PserverError(
     code,
-    `${describe(over, update)}: ${message}`,
-    { ...rejection.details, ...detailsOf(over, update), trainer },
+    `${block === undefined ? describe(over, update) : describeBlock(block)}: ${message}`,
+    { ...rejection.details, ...detailsOf(over, update, block), trainer },
     { cause: toError(rejection) },
   );
   if (applied + unknown === 0) return first;
@@ -90,31 +92,58 @@ function rest(over: OverCall): object {
   return { ...listed(over, "applied", "applied", applied), unsent };
 }
 
-/** The updates of a fate, under a key of the details, in the order of the call. */
+/** The blocks, or the clock, of updates of a fate, under a key of the details, in the order of the call. */
 function listed(over: OverCall, key: string, fate: Fate, count: number): object {
-  const updates = over.call.updates.filter((update) => update.fate === fate);
-  const list = { [key]: updates.slice(0, NAMES_MAX).map((update) => nameOf(over, update)) };
-  return count > NAMES_MAX ? { ...list, [`${key}Count`]: count } : list;
+  const names: object[] = [];
+  for (const update of over.call.updates) {
+    if (names.length === NAMES_MAX) break;
+    if (update.fate !== fate) continue;
+    const place = placeOf(update);
+    for (const about of aboutOf(topicOf(over, update)).slice(0, NAMES_MAX - names.length)) {
+      names.push({ ...about, ...place });
+    }
+  }
+  return count > NAMES_MAX ? { [key]: names, [`${key}Count`]: count } : { [key]: names };
 }
 
-function detailsOf(over: OverCall, update: BlockUpdate): Record<string, unknown> {
-  const { index: block, ...name } = nameOf(over, update) as Record<string, unknown>;
-  const { parameter, ...others } = name;
-  return parameter === undefined ? others : { parameter, block, ...others };
+/** The block that a rejection names: the only one of its record, or that with which its text begins. */
+function blamedBlock(topic: Topic | undefined, message: string): BlockName | undefined {
+  if (topic?.kind !== "blocks") return undefined;
+  if (topic.blocks.length === 1) return topic.blocks[0];
+  return topic.blocks.find(({ parameter, index }) =>
+    message.startsWith(`${quoteName(parameter)} block ${index}: `),
+  );
 }
 
-function nameOf(over: OverCall, { index, shard, n }: BlockUpdate): object {
-  const topic = over.sources[index]?.topic;
-  const about =
-    topic?.kind === "block"
-      ? { parameter: topic.parameter, index: topic.index }
-      : { step: topic?.step };
-  return { ...about, shard, ...(n > 0 ? { n } : {}) };
+function detailsOf(over: OverCall, update: BlockUpdate, block: BlockName | undefined): object {
+  if (block !== undefined) {
+    return { parameter: block.parameter, block: block.index, ...placeOf(update) };
+  }
+  const topic = topicOf(over, update);
+  return { ...(topic?.kind === "clock" ? { step: topic.step } : {}), ...placeOf(update) };
 }
 
-function describe(over: OverCall, { index, shard }: BlockUpdate): string {
-  const topic = over.sources[index]?.topic;
-  return topic?.kind === "block"
-    ? `${topic.parameter} block ${topic.index}`
-    : `end of step ${topic?.step} in shard ${shard}`;
+function aboutOf(topic: Topic | undefined): readonly object[] {
+  if (topic?.kind !== "blocks") return [{ step: topic?.step }];
+  return topic.blocks.map(({ parameter, index }) => ({ parameter, index }));
+}
+
+function placeOf({ shard, n }: BlockUpdate): object {
+  return { shard, ...(n > 0 ? { n } : {}) };
+}
+
+function topicOf({ sources }: OverCall, { index }: BlockUpdate): Topic | undefined {
+  return sources[index]?.topic;
+}
+
+function describe(over: OverCall, update: BlockUpdate): string {
+  const topic = topicOf(over, update);
+  if (topic?.kind !== "blocks") return `end of step ${topic?.step} in shard ${update.shard}`;
+  const [first, ...others] = topic.blocks;
+  const more = others.length === 0 ? "" : ` and ${others.length} others of its record`;
+  return `${first === undefined ? "no block" : describeBlock(first)}${more}`;
+}
+
+function describeBlock({ parameter, index }: BlockName): string {
+  return `${parameter} block ${index}`;
 }

@@ -145,6 +145,7 @@ export class Steps implements StepsCommands {
         subject: subjects.clock(shard, trainer),
         shard,
         topic: { kind: "clock", step },
+        blocks: 1,
         dataBytes: 0,
         namesVersion: false,
         draft: (head) => encodeClock({ verb: "clock", ...head, step }),

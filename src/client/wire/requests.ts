@@ -6,15 +6,21 @@ import { Backoff } from "../timing/backoff.ts";
 import type { Deadline } from "../timing/deadline.ts";
 import { disconnected, type InboxMessage, type Wire } from "./wire.ts";
 
+/** Returned by {@link Ask.read}: further messages of the answer follow. */
+export const MORE: unique symbol = Symbol("more");
+/** Returned by {@link Ask.read}: messages of the answer are missing, so the request is sent again. */
+export const ASK_AGAIN: unique symbol = Symbol("ask again");
+
 /** A request to hosts. */
 export interface Ask<Answer> {
   readonly subject: string;
   /** The message, made anew each time it is sent; `reply` is the subject of its answer. */
   readonly body: (reply: string) => Uint8Array;
-  /** Reads the answer. Called once, while `data` is valid: copy what is to be kept. */
-  readonly read: (message: Message) => Answer;
-  /** Whether a message only reports progress; more follow. */
-  readonly isProgress?: (message: Message) => boolean;
+  /**
+   * Reads a message of the answer, usually the only one, while `data` is valid: copy what is to be kept.
+   * Returns the answer once it is complete.
+   */
+  readonly read: (message: Message) => Answer | typeof MORE | typeof ASK_AGAIN;
   readonly deadline: Deadline;
   /** The error when nobody listens to the subject. */
   readonly nobody: () => PserverError;
@@ -23,6 +29,8 @@ export interface Ask<Answer> {
    * the request always waits until its deadline.
    */
   readonly retryMs?: number;
+  /** The same while nobody listens to the subject; as `retryMs` by default. */
+  readonly nobodyRetryMs?: number;
   /** Whether to ask again while no answer comes, true by default; needs an idempotent request. */
   readonly repeat?: boolean;
 }
@@ -149,9 +157,12 @@ class PendingAsk<Answer> {
       this.fail(ensureError(error));
       return;
     }
-    if (this.#ask.repeat === false) return;
-    this.#repeatAtMs = performance.now() + this.#repeatMs;
+    this.#scheduleRepeat();
     this.#repeatMs = Math.min(this.#repeatMs * 2, REPEAT_MS_MAX);
+  }
+
+  #scheduleRepeat(): void {
+    if (this.#ask.repeat !== false) this.#repeatAtMs = performance.now() + this.#repeatMs;
   }
 
   /** Sends the request again if its repeat is due. */
@@ -161,19 +172,27 @@ class PendingAsk<Answer> {
 
   receive(received: InboxMessage): void {
     if (received.noResponders) {
-      this.#retry(this.#ask.nobody());
+      const { nobody, nobodyRetryMs, retryMs } = this.#ask;
+      this.#retry(nobody(), nobodyRetryMs ?? retryMs);
       return;
     }
     try {
       const message = decodeMessage(received.data);
       throwIfError(message.fields);
-      if (this.#ask.isProgress?.(message) === true) return;
       const answer = this.#ask.read(message);
+      if (answer === MORE) {
+        this.#scheduleRepeat();
+        return;
+      }
+      if (answer === ASK_AGAIN) {
+        this.send();
+        return;
+      }
       this.#stop();
       this.#hooks.resolve(answer);
     } catch (caught) {
       const error = ensureError(caught);
-      if (healsWithTime(error.code)) this.#retry(error);
+      if (healsWithTime(error.code)) this.#retry(error, this.#ask.retryMs);
       else this.fail(error);
     }
   }
@@ -183,9 +202,8 @@ class PendingAsk<Answer> {
     this.#hooks.reject(error);
   }
 
-  #retry(error: PserverError): void {
+  #retry(error: PserverError, retryMs: number | undefined): void {
     this.#last = error;
-    const { retryMs } = this.#ask;
     if (retryMs !== undefined && performance.now() - this.#startedAtMs >= retryMs) {
       this.fail(error);
       return;

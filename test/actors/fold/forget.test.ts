@@ -3,7 +3,7 @@
 // A table that is filled with invented sessions takes trainers again, whatever numbers these have.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { KNOWN_RULES } from "../../../src/actors/fold/rules.ts";
+import { CURRENT_RULES, KNOWN_RULES } from "../../../src/actors/fold/rules.ts";
 import type { Outcome } from "../../../src/protocol/outcomes.ts";
 import type { TrainerSession } from "../../../src/protocol/remembered-trainers.ts";
 import { Folded } from "./folded.ts";
@@ -16,9 +16,9 @@ const PLACES = 4;
 /** A shard that remembers few trainers, and counts the records that it has applied. */
 class Counter extends Folded {
   constructor() {
-    const [version, rules] = [...KNOWN_RULES].at(-1) ?? [];
-    if (version === undefined || rules === undefined) throw new Error("expected rules");
-    const knownRules = new Map([[version, { ...rules, trainersMax: PLACES }]]);
+    const rules = KNOWN_RULES.get(CURRENT_RULES);
+    if (rules === undefined) throw new Error("expected rules");
+    const knownRules = new Map([[CURRENT_RULES, { ...rules, trainersMax: PLACES }]]);
     super(undefined, { knownRules });
     this.journal.init(Float64Array.of(0), { trainer: "a", session: 1 });
     this.run();

@@ -2,8 +2,8 @@ import type { JournalRecord } from "../../../src/actors/fold/shard.ts";
 import { sealMessage } from "../../../src/protocol/codec.ts";
 import { toConfig } from "../../../src/protocol/config/index.ts";
 import { bytesOf, dtypeOf, type TensorData } from "../../../src/protocol/dtypes.ts";
-import { encodedNorm, encodeElements } from "../../../src/protocol/encoding/elements.ts";
-import { ENCODINGS, type Encoding } from "../../../src/protocol/encoding/encodings.ts";
+import { encodedNorm } from "../../../src/protocol/encoding/elements.ts";
+import type { Encoding } from "../../../src/protocol/encoding/encodings.ts";
 import { encodeHostRecord, type HostRecord } from "../../../src/protocol/host-records.ts";
 import {
   type PartIndex,
@@ -20,6 +20,9 @@ import {
 } from "../../../src/protocol/records.ts";
 import { JobSubjects } from "../../../src/protocol/subjects.ts";
 import { l2Norm } from "../../../src/protocol/tensor.ts";
+import { type BatchUpdate, batchPayload, encoded } from "./batch-payload.ts";
+
+export { encoded };
 
 /** The job and shard of all fold tests. */
 export const SUBJECTS: JobSubjects = new JobSubjects("test");
@@ -51,13 +54,6 @@ export type PushInput = Sender & {
   readonly encoding?: Encoding;
   readonly part?: PartIndex;
 };
-
-/** The bytes of float32 elements in an encoding. */
-export function encoded(encoding: Encoding, data: TensorData): Uint8Array {
-  const bytes = new Uint8Array(data.length * ENCODINGS[encoding].bytes);
-  encodeElements(encoding, Float32Array.from(data as Float32Array), bytes);
-  return bytes;
-}
 
 /** Elements with the index of the part that they are before them. */
 function withIndex(part: PartIndex | undefined, elements: Uint8Array): Uint8Array {
@@ -146,6 +142,16 @@ export class JournalWriter {
     const n = this.#next(`${trainer}/1`);
     const payload = encodeClock({ verb: "clock", session: 1, n, done: 0, reply, step });
     return this.append(SUBJECTS.clock(SHARD, trainer), payload);
+  }
+
+  /** One record of updates of different blocks, in the order of their parameters. */
+  batch(updates: readonly BatchUpdate[], sender: Sender = {}): JournalRecord {
+    const { trainer = "alice", session = 1, done = 0 } = sender;
+    const { reply = `${SUBJECTS.inbox(trainer)}.1` } = sender;
+    const n = this.#next(`${trainer}/${session}`, sender.n);
+    const head = { session, n, done, reply };
+    const subject = SUBJECTS.batch(SHARD, trainer);
+    return this.append(subject, batchPayload(head, updates));
   }
 
   trainer(

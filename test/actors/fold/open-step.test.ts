@@ -14,6 +14,7 @@ import { ShardMemory } from "../../../src/actors/memory/shard-memory.ts";
 import { gradientScale } from "../../../src/actors/optimizer/gradient.ts";
 import { type ParameterConfig, toConfig } from "../../../src/protocol/config/index.ts";
 import { bytesOf } from "../../../src/protocol/dtypes.ts";
+import { readPartIndex } from "../../../src/protocol/parts.ts";
 import type { PushRecord } from "../../../src/protocol/records.ts";
 import { l2Norm } from "../../../src/protocol/tensor.ts";
 import { type FloatData, KernelBlock } from "../optimizer/reference/kernel-block.ts";
@@ -66,6 +67,8 @@ class SteppedBlock {
       declarations: new DeclarationTable(0),
       trainer: "nobody",
       isAnswerable: true,
+      readIndex: readPartIndex,
+      added: { bytes: 0, count: 0 },
     };
     return checkRecord(context, this.block, record, data) as GradientChange;
   }

@@ -83,3 +83,18 @@ test("a name that cannot be one, or a page that is too long, is refused", async 
   await refused("BAD_NAME", rig.status({ names: [""] }));
   await refused("BAD_MESSAGE", rig.status({ limit: 257 }), "limit");
 });
+
+test("a host reads the record of a parameter that is ready once, and of any other each time", async () => {
+  const rig = new Rig();
+  await rig.makeReady("a", ["w"]);
+  await rig.create("b", await rig.join("b"), weights("open"));
+  const readsOf = (name: string): number =>
+    rig.bucket.calls.filter(({ action, key }) => action === "read" && key === `param.${name}`)
+      .length;
+  await rig.status({ names: ["w", "open", "no"] });
+  const before = ["w", "open", "no"].map(readsOf);
+  const { parameters } = await rig.status({ names: ["w", "open", "no"] });
+  expect(parameters).toMatchObject([{ ready: true }, { ready: false }, null]);
+  const more = ["w", "open", "no"].map((name, i) => readsOf(name) - (before[i] ?? 0));
+  expect(more).toEqual([0, 1, 1]);
+});

@@ -41,6 +41,9 @@ let manifest: CutHead;
 /** Journals that are still there though they were left, how opening one ends, and those removed. */
 let left: Map<number, JournalInfo>;
 let openings: PserverError[];
+/** Rules of the job, and those that each opened journal was begun with. */
+let jobRules: number;
+let begun: (number | undefined)[];
 let removed: number[];
 let opened: number[];
 let heads: CutHead[];
@@ -61,10 +64,14 @@ function own(storage: "file" | "memory"): OwnedJournal {
       return Promise.resolve();
     },
     record: (_generation: number, seq: number) => Promise.resolve(records[seq - 1]),
-    open: (generation: number) => {
+    get rules() {
+      return jobRules;
+    },
+    open: (generation: number, rules?: number) => {
       const failure = openings.shift();
       if (failure !== undefined) return Promise.reject(failure);
       opened.push(generation);
+      begun.push(rules);
       info = { created: "now", firstSeq: 1, lastSeq: 0, missing: [], lost: undefined, ...SIZE };
       return Promise.resolve(info);
     },
@@ -115,6 +122,7 @@ beforeEach(() => {
   [failures, attempts, told, committed] = [[], 0, [], []];
   [manifest, opened, heads] = [HEAD, [], []];
   [left, openings, removed] = [new Map(), [], []];
+  [jobRules, begun] = [1, []];
   readMark = () => Promise.resolve(undefined);
   owned = own("file");
 });
@@ -237,6 +245,13 @@ describe("a journal that is replaced", () => {
     ]);
     // Nobody goes on under the old one before the manifest says so.
     expect(told).toEqual(["replaced", "set aside 7,1"]);
+  });
+
+  test("begins with the job's rules only if the shard has older ones", async () => {
+    await own("file").replace();
+    jobRules = 3;
+    await own("file").replace();
+    expect(begun).toEqual([undefined, 3]);
   });
 
   test("makes those that were left give way if the broker has no storage left", async () => {

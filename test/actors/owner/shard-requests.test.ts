@@ -2,7 +2,6 @@
 // the elements asked for, as the fold has them when it has got to the position; errors for an index or
 // an encoding that does not fit; BUSY before the indices of waiting pulls take too much memory; of a shard
 // that has failed what ended it, for every block that could be its own.
-import type { Msg, NatsConnection } from "@nats-io/transport-node";
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import { FailedBlocks } from "../../../src/actors/owner/failed-blocks.ts";
 import { Intake } from "../../../src/actors/owner/intake.ts";
@@ -33,49 +32,12 @@ import { codeOf } from "../../protocol/refusal.ts";
 import { HANG_MS } from "../../support/limits.ts";
 import { Folded } from "../fold/folded.ts";
 import { SHARD, SUBJECTS } from "../fold/journal-writer.ts";
+import { HandedOn } from "./handed-on.ts";
 
 const SHARDS = 16;
 const REPLY = `${SUBJECTS.inbox("alice")}.7`;
 const ANY = { epoch: 1, generation: 1, seq: 0, waitMs: 5_000 };
 const VALUES = Float32Array.from({ length: 12 }, (_, i) => i / 3);
-
-type Handler = (error: null, message: Msg) => void;
-
-/** Hands requests to whom they concern and keeps what is published. */
-class HandedOn {
-  readonly published: Uint8Array[] = [];
-  readonly repliedTo: string[] = [];
-  readonly #handlers: Map<string, Handler> = new Map();
-
-  /** What the actors use of a connection. */
-  readonly connection: NatsConnection = {
-    subscribe: (subject: string, { callback }: { callback: Handler }) => {
-      this.#handlers.set(subject, callback);
-      return { unsubscribe: () => this.#handlers.delete(subject) };
-    },
-    publish: (subject: string, bytes: Uint8Array) => {
-      this.published.push(bytes);
-      this.repliedTo.push(subject);
-    },
-    isClosed: () => false,
-    flush: () => Promise.resolve(),
-    info: { max_payload: 1024 * 1024 },
-  } as unknown as NatsConnection;
-
-  /** A pull, by alice and of "w" block 0 if nothing else is said. */
-  ask(data: Uint8Array, name = "w", index = 0, trainer = "alice"): void {
-    const subject = SUBJECTS.pull(name, index, trainer);
-    const message = { subject, reply: `${SUBJECTS.inbox(trainer)}.7`, data } as Msg;
-    for (const heard of [SUBJECTS.block(name, index), SUBJECTS.allPulls()]) {
-      this.#handlers.get(heard)?.(null, message);
-    }
-  }
-
-  /** Whether anybody listens to a subject. */
-  hears(subject: string): boolean {
-    return this.#handlers.has(subject);
-  }
-}
 
 let net: HandedOn;
 let folded: Folded;

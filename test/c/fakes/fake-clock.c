@@ -1,4 +1,4 @@
-/* Time that goes on while somebody waits, and a lease without a thread. */
+/* Time that goes on while somebody waits, and an I/O thread that runs meanwhile. */
 #include "fake-clock.h"
 
 #include <stdlib.h>
@@ -14,14 +14,13 @@
 
 static int64_t now_us;
 static uint64_t bits;
-static bool is_joining;
-static void *(*lease)(void *);
-static void *lease_argument;
+/** The I/O thread; NULL if there is none. */
+static struct ps_io_thread *io;
 
 void set_clock(void) {
   now_us = START_US;
   bits = 0;
-  is_joining = false;
+  io = NULL;
 }
 
 int64_t ps_now_ms(void) {
@@ -33,36 +32,31 @@ int64_t time_ms(void) { return (now_us - START_US) / 1000; }
 
 int ps_condition_init(pthread_cond_t *condition) { return pthread_cond_init(condition, NULL); }
 
-/** A wait without an end, for something that cannot happen any more, is a call that never returns. */
-void ps_condition_wait(pthread_cond_t *condition, pthread_mutex_t *mutex, int64_t until_ms) {
-  (void)condition;
-  struct client *client = broker.client;
-  bool must_join = client != NULL && !is_joining && client->session.rejoin_ms > 0 &&
-                   client->session.has_thread && !client->session.core.is_stopped;
-  if (must_join) {
-    /* What the lease's thread would do in this moment. */
-    is_joining = true;
-    ps_keep_session(client);
-    is_joining = false;
-    return;
-  }
-  pthread_mutex_unlock(mutex);
+/** What the I/O thread has to do, or, if that is nothing, what happens next. */
+static void turn(int64_t until_ms) {
+  if (io != NULL && ps_io_run(io)) return;
   int64_t event_ms = next_event_ms();
   if (event_ms != NEVER_MS) event_ms += START_US / 1000;
   int64_t next_ms = event_ms < until_ms ? event_ms : until_ms;
+  int64_t timer_ms = io == NULL ? NEVER_MS : ps_timers_next_ms(&io->timers);
+  if (timer_ms < next_ms) next_ms = timer_ms;
+  /* A wait without an end, for something that cannot happen any more, is a call that never returns. */
   if (next_ms == NEVER_MS) abort();
   if (next_ms * 1000 > now_us) now_us = next_ms * 1000;
-  if (event_ms <= until_ms) {
-    happen();
-    now_us += EVENT_US;
-  }
+  if (event_ms > next_ms) return;
+  happen();
+  now_us += EVENT_US;
+}
+
+void ps_condition_wait(pthread_cond_t *condition, pthread_mutex_t *mutex, int64_t until_ms) {
+  (void)condition;
+  pthread_mutex_unlock(mutex);
+  turn(until_ms);
   pthread_mutex_lock(mutex);
 }
 
-void run_lease(void) {
-  is_joining = true;
-  lease(lease_argument);
-  is_joining = false;
+void run_until_lost(const struct client *client) {
+  while (client->calls.failure.code == PSERVER_OK) turn(NEVER_MS);
 }
 
 uint64_t ps_random_bits(void) { return ++bits * UINT64_C(0x9e3779b97f4a7c15); }
@@ -80,17 +74,20 @@ int fake_thread_create(pthread_t *thread, const pthread_attr_t *attributes, void
                        void *argument);
 int fake_thread_join(pthread_t thread, void **result);
 
+/** The first thread of a client is its I/O thread, whose moments are those in which others wait. */
 int fake_thread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
                        void *argument) {
   (void)attributes;
-  lease = run;
-  lease_argument = argument;
   *thread = pthread_self();
+  if (io == NULL) io = argument;
+  else run(argument);
   return 0;
 }
 
 int fake_thread_join(pthread_t thread, void **result) {
   (void)thread;
   (void)result;
+  while (io != NULL && ps_io_run(io)) continue;
+  io = NULL;
   return 0;
 }

@@ -1,6 +1,7 @@
 #ifndef FAKE_CLOCK_H
 #define FAKE_CLOCK_H
 
+#include "calls/client.h"
 #include "wire/clock.h"
 
 /** Sets time back to its beginning. */
@@ -14,7 +15,7 @@ int64_t time_ms(void);
 int64_t next_event_ms(void);
 void happen(void);
 
-/** Runs the lease's thread, which otherwise only joins anew, on this one until it ends. */
-void run_lease(void);
+/** Lets time go on until the client can do nothing more. */
+void run_until_lost(const struct client *client);
 
 #endif

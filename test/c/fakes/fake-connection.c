@@ -31,8 +31,12 @@ natsMsg *make_message(const char *subject, const void *data, size_t bytes) {
 }
 
 void deliver_message(natsMsg *message) {
-  broker.on_message(CONNECTION, SUBSCRIPTION, message, broker.client);
+  broker.on_message(CONNECTION, SUBSCRIPTION, message, broker.connection);
 }
+
+void break_off(void) { broker.on_disconnected(CONNECTION, broker.connection); }
+
+void make_anew(void) { broker.on_reconnected(CONNECTION, broker.connection); }
 
 void seal_bytes(uint8_t *data, size_t bytes) {
   if (bytes < CRC_END) return;
@@ -61,7 +65,8 @@ natsStatus natsOptions_SetTimeout(natsOptions *options, int64_t timeout) {
 natsStatus natsOptions_SetClosedCB(natsOptions *options, natsConnectionHandler handler, void *closure) {
   (void)options;
   broker.on_closed = handler;
-  broker.client = closure;
+  broker.connection = closure;
+  broker.client = broker.connection->listener->owner;
   return NATS_OK;
 }
 
@@ -89,6 +94,12 @@ natsStatus natsOptions_SetErrorHandler(natsOptions *options, natsErrHandler hand
 }
 
 void natsOptions_Destroy(natsOptions *options) { (void)options; }
+
+natsStatus natsOptions_SetSendAsap(natsOptions *options, bool is_asap) {
+  (void)options;
+  (void)is_asap;
+  return NATS_OK;
+}
 
 natsStatus natsConnection_Connect(natsConnection **connection, natsOptions *options) {
   (void)options;
@@ -156,10 +167,9 @@ natsStatus natsConnection_Publish(natsConnection *connection, const char *subjec
 }
 
 void natsConnection_Close(natsConnection *connection) {
-  struct client *client = broker.client;
   broker.client = NULL;
-  broker.on_closed(connection, client);
-  if (broker.on_complete != NULL) broker.on_complete(client);
+  broker.on_closed(connection, broker.connection);
+  if (broker.on_complete != NULL) broker.on_complete(broker.connection);
 }
 
 void natsConnection_Destroy(natsConnection *connection) { (void)connection; }

@@ -23,6 +23,7 @@ struct broker {
   natsConnectionHandler on_closed;
   natsErrHandler on_error;
   natsOnCompleteCB on_complete;
+  struct ps_connection *connection;
   struct client *client;
 };
 
@@ -42,6 +43,10 @@ natsMsg *make_message(const char *subject, const void *data, size_t bytes);
 
 /** Hands a message over to the client. No lock is held. */
 void deliver_message(natsMsg *message);
+
+/** Breaks the connection off, and makes it anew. */
+void break_off(void);
+void make_anew(void);
 
 /** Puts the checksum of a message where it belongs. */
 void seal_bytes(uint8_t *data, size_t bytes);

@@ -62,7 +62,7 @@ static void deliver_to_place(const uint8_t *content, size_t bytes) {
   char subject[INBOX_SIZE + 64];
   const uint8_t *end = bytes == 0 ? NULL : memchr(content, '\n', bytes);
   if (end == NULL) return;
-  snprintf(subject, sizeof subject, "%s.%.*s", broker.client->inbox,
+  snprintf(subject, sizeof subject, "%s.%.*s", broker.client->identity.inbox,
            end - content < 60 ? (int)(end - content) : 60, (const char *)content);
   natsMsg *message = make_message(subject, end + 1, bytes - (size_t)(end + 1 - content));
   seal_bytes(message->data, (size_t)message->bytes);
@@ -72,14 +72,14 @@ static void deliver_to_place(const uint8_t *content, size_t bytes) {
 static void break_connection(natsStatus next_publication) {
   script.next_publication = next_publication;
   script.is_disconnected = true;
-  broker.on_disconnected(CONNECTION, broker.client);
+  break_off();
 }
 
 static void tell_error(const uint8_t *text, size_t bytes) {
   free(broker.error);
   broker.error = strndup((const char *)text, bytes);
   if (broker.error == NULL) abort();
-  broker.on_error(CONNECTION, SUBSCRIPTION, NATS_NOT_PERMITTED, broker.client);
+  broker.on_error(CONNECTION, SUBSCRIPTION, NATS_NOT_PERMITTED, broker.connection);
 }
 
 static void take_event(void) {
@@ -124,7 +124,7 @@ void happen(void) {
   if (script.is_disconnected) {
     script.is_disconnected = false;
     script.next_publication = NATS_OK;
-    broker.on_reconnected(CONNECTION, broker.client);
+    make_anew();
     return;
   }
   take_event();

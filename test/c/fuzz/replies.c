@@ -169,8 +169,8 @@ static void write_join_reply(struct draft *draft, unsigned choice) {
 
 /** Every call has returned: nothing is under way. */
 static void expect_idle(const struct client *client) {
-  if (client->calls != NULL || client->running != 0) abort();
-  if (client->pull_bytes != 0 || client->sender.outbox->waiting != 0) abort();
+  if (client->calls.first != NULL || client->calls.running != 0) abort();
+  if (client->requests.window_bytes != 0 || client->sender.outbox->waiting != 0) abort();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes) {

@@ -368,7 +368,7 @@ static void stored_is_enough(void) {
 
 static void deny(void) {
   broker.error = strdup("Permissions Violation for Publish to \"ps.mnist.log.1.trainer.t.push.w.1\"");
-  broker.on_error(CONNECTION, SUBSCRIPTION, NATS_NOT_PERMITTED, broker.client);
+  broker.on_error(CONNECTION, SUBSCRIPTION, NATS_NOT_PERMITTED, broker.connection);
 }
 
 static void denied(void) {

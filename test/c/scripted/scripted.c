@@ -63,8 +63,8 @@ pserver_client *connected(size_t in_flight_bytes) {
 }
 
 void closed(pserver_client *client) {
-  EXPECT(broker.client->calls == NULL && broker.client->running == 0);
-  EXPECT(broker.client->pull_bytes == 0 && broker.client->sender.outbox->waiting == 0);
+  EXPECT(broker.client->calls.first == NULL && broker.client->calls.running == 0);
+  EXPECT(broker.client->requests.window_bytes == 0 && broker.client->sender.outbox->waiting == 0);
   EXPECT_OK(pserver_close(client, 0));
   begin(NULL);
 }
@@ -107,9 +107,9 @@ static void draft_after(int64_t delay_ms, const char *subject, struct draft *dra
   ps_draft_release(draft);
 }
 
-void disconnect_now(void) { broker.on_disconnected(CONNECTION, broker.client); }
+void disconnect_now(void) { break_off(); }
 
-void reconnect_now(void) { broker.on_reconnected(CONNECTION, broker.client); }
+void reconnect_now(void) { make_anew(); }
 
 /* What was published. */
 

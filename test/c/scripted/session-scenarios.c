@@ -30,7 +30,7 @@ static void renews(void) {
   job.lease_ms = LEASE_MS;
   pserver_client *client = connected(0);
   int64_t joined_ms = time_ms();
-  run_lease();
+  run_until_lost(broker.client);
   EXPECT(count_to("renew") == 4 && count_to("join") == 1);
   EXPECT(to("renew", 0)->at_ms - joined_ms >= LEASE_MS / 3);
   EXPECT(to("renew", 0)->at_ms - joined_ms < LEASE_MS / 3 + 100);
@@ -58,7 +58,7 @@ static void nothing_transient_ends_it(void) {
   begin(be_away);
   job.lease_ms = LEASE_MS;
   pserver_client *client = connected(0);
-  run_lease();
+  run_until_lost(broker.client);
   EXPECT(count_to("join") == 1);
   EXPECT(to("renew", count_to("renew") - 1)->at_ms > 3 * LEASE_MS);
   EXPECT_ERROR(SUPERSEDED, get(client, 3000));
@@ -74,7 +74,7 @@ static void a_final_error_ends_it(void) {
   begin(refuse_the_version);
   job.lease_ms = LEASE_MS;
   pserver_client *client = connected(0);
-  run_lease();
+  run_until_lost(broker.client);
   EXPECT(count_to("renew") == 1);
   EXPECT_ERROR(BAD_VERSION, get(client, 3000));
   closed(client);
@@ -99,7 +99,7 @@ static void joins_anew(void) {
   begin(end_at_a_renewal);
   job.lease_ms = LEASE_MS;
   pserver_client *client = connected(0);
-  run_lease();
+  run_until_lost(broker.client);
   EXPECT(count_to("join") == 3);
   token_of(to("join", 0), first);
   token_of(to("join", 1), second);

@@ -15,7 +15,9 @@ function adminOf(reply: (subject: string, fields: Fields) => Fields): JobAdmin {
     requests: {
       ask: async <Answer>({ subject, body, read }: Ask<Answer>) => {
         const { fields } = decodeMessage(body("reply"));
-        return read({ fields: reply(subject, fields), data: new Uint8Array(0) });
+        const message = { fields: reply(subject, fields), data: new Uint8Array(0) };
+        // Its answers consist of one message.
+        return read(message) as Answer;
       },
     },
     calls: new Calls(),

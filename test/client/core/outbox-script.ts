@@ -146,7 +146,7 @@ export class OutboxMachine implements Machine, OutboxCommands, OutboxListener, P
     const [id = 0, nowMs = 0, stored, late, present] = words.map(Number);
     const sizes = words.slice(6).map((word) => {
       const [shard = 0, dataBytes = 0, namesVersion] = word.split(":").map(Number);
-      return { shard, dataBytes, namesVersion: namesVersion === 1 };
+      return { shard, blocks: 1, dataBytes, namesVersion: namesVersion === 1 };
     });
     const mode = {
       isDoneWhenStored: stored === 1,

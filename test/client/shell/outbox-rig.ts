@@ -47,7 +47,8 @@ export function update(shard: number, index = 0, dataBytes = 8): UpdateSource {
   return {
     subject: `log.${shard}.${index}`,
     shard,
-    topic: { kind: "block", parameter: "p", index },
+    topic: { kind: "blocks", blocks: [{ parameter: "p", index }] },
+    blocks: 1,
     dataBytes,
     namesVersion: false,
     draft: (head) => encodeMessage({ ...head }),

@@ -212,6 +212,29 @@ describe("a request", () => {
     expect(await refusal(subjects.outcome(0, "raw"), encodeMessage({}))).toBe("BAD_MESSAGE");
   });
 
+  test("for many blocks that is malformed, or is not for this shard, gets an error that says so", async () => {
+    const head = { generation: 1, seq: 0, waitMs: 100 };
+    const group = { parameter: "w", epoch: 1, blocks: [[0]] };
+    const cases: [Fields, Uint8Array | undefined, string][] = [
+      [{}, undefined, "BAD_MESSAGE"],
+      [{ ...head, groups: [] }, undefined, "EMPTY"],
+      [{ ...head, groups: [group, { ...group, parameter: "v" }] }, undefined, "STALE_EPOCH"],
+      [{ ...head, groups: [{ ...group, epoch: 2 }] }, undefined, "STALE_EPOCH"],
+      [{ ...head, groups: [{ ...group, blocks: [[0], [1]] }] }, undefined, "STALE_EPOCH"],
+      [{ ...head, groups: [{ ...group, blocks: [[0, 1]] }] }, undefined, "BAD_LENGTH"],
+      [{ ...head, groups: [{ ...group, blocks: [[0, 2]] }] }, new Uint8Array(8), "BAD_INDEX"],
+      [{ ...head, groups: [group], from: 1 }, undefined, "BAD_MESSAGE"],
+      [{ ...head, groups: Array.from({ length: 5_000 }, () => group) }, undefined, "TOO_LARGE"],
+      [{ ...head, seq: 1e9, groups: [group] }, undefined, "TIMEOUT"],
+    ];
+    const subject = subjects.read(0, "raw");
+    for (const [fields, data, code] of cases) {
+      expect(await refusal(subject, encodeMessage(fields, data))).toBe(code);
+    }
+    expect(await refusal(subject, new Uint8Array(0))).toBe("BAD_MESSAGE");
+    expect(await refusal(subject, encodeMessage({ ...head, groups: [group] }))).toBe("");
+  });
+
   test("with a configuration that nests without end is refused as any, twenty times", async () => {
     const { data } = await raw.request(
       subjects.lifecycle("raw", "join"),
@@ -234,6 +257,7 @@ describe("a request", () => {
     for (const subject of [
       pull,
       subjects.outcome(0, "raw"),
+      subjects.read(0, "raw"),
       subjects.lifecycle("raw", "status"),
       "ps.j.control.raw.hosts",
       "ps.j.block.w.0.=zz.pull",

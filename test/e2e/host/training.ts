@@ -4,12 +4,18 @@ import { bytesOf } from "../../../src/protocol/index.ts";
 import type { TestJob } from "../../support/host.ts";
 import { Archive } from "./journal-fold.ts";
 
+/** Counters that one call raises: several on each shard, so that the call is a batch for each. */
+const TOGETHER = Array.from({ length: 16 }, (_, i) => `counted-together-${i}`);
+
 /** Parameters on all shards: a counter of each trainer's updates, and floats. */
 export async function initialize(client: Client, trainers: number): Promise<void> {
   expect(await client.beginInit()).toBe(true);
   await Promise.all([
     ...Array.from({ length: 8 }, (_, i) =>
       client.initParam(`count-${i}`, new BigInt64Array(trainers)),
+    ),
+    ...TOGETHER.map((name) =>
+      client.initParam(name, new BigInt64Array(trainers), { optimizer: "none" }),
     ),
     ...Array.from({ length: 4 }, (_, i) =>
       client.initParam(`float-${i}`, new Float32Array(1_000).fill(0.1), { learningRate: 0.01 }),
@@ -34,16 +40,20 @@ export async function train(
     );
     await Promise.all([
       ...Array.from({ length: 8 }, (_, i) => client.pushFull(`count-${i}`, one, 1, 1)),
-      client.sendGrads(
-        Object.fromEntries(Array.from({ length: 4 }, (_, i) => [`float-${i}`, gradient])),
-      ),
+      client.sendGrads({
+        ...Object.fromEntries(Array.from({ length: 4 }, (_, i) => [`float-${i}`, gradient])),
+        ...Object.fromEntries(TOGETHER.map((name) => [name, one])),
+      }),
     ]);
     rounds++;
   }
   return rounds;
 }
 
-/** Every value a trainer pulls is that of a fold of the journal, and the counters are right. */
+/**
+ * Every value a trainer pulls is that of a fold of the journal, in which there are batches, and the counters
+ * are right.
+ */
 export async function checkValues(
   job: TestJob,
   client: Client,
@@ -51,6 +61,8 @@ export async function checkValues(
 ): Promise<void> {
   await using archive = await Archive.open(job.broker.url, job.job);
   const shards = await Promise.all([0, 1, 2, 3].map((shard) => archive.fold(shard)));
+  const records = (await Promise.all([0, 1, 2, 3].map((shard) => archive.records(shard)))).flat();
+  expect(records.some(({ subject }) => subject.endsWith(".batch"))).toBe(true);
   const infos = await client.listParams();
   const pulled = await client.getParams(infos.map(({ name }) => name));
   for (const [i, { name, data }] of pulled.entries()) {

@@ -267,7 +267,7 @@ export class StepProcess implements StepsCommands, OutboxCommands, OutboxListene
 
   #send(sending: Sending, shards: number, countsLate: boolean): void {
     const sizes = Array.from({ length: shards }, (_, shard) => {
-      return { shard, dataBytes: 0, namesVersion: false };
+      return { shard, blocks: 1, dataBytes: 0, namesVersion: false };
     });
     const mode = { isDoneWhenStored: false, countsLate, countsPresent: false };
     const call = newUpdateCall(++this.#calls, mode, sizes);

@@ -1,20 +1,34 @@
 #ifndef CALLS_CALL_H
 #define CALLS_CALL_H
 
-#include <nats/nats.h>
 #include <pserver.h>
 #include <pthread.h>
 
 #include "calls/canceller.h"
+#include "errors/errors.h"
+#include "wire/io-thread.h"
 
 struct client;
 
-/** A message for a call, or the news that the broker refused what was published to a subject. */
-struct mail {
-  struct mail *next;
-  uint64_t token;
-  natsMsg *message;
-  char *denied_subject;
+/** The calls of one client that are under way. The lock of its I/O thread guards them. */
+struct ps_calls {
+  struct ps_io_thread *io;
+  /** The error that ended the client; code OK while it works. */
+  struct failure failure;
+  /** Whether no call may begin any more. */
+  bool is_closing;
+  struct call *first;
+  /** Those of them that pserver_close() waits for, and what is signalled when there is none. */
+  unsigned running;
+  pthread_cond_t idle;
+};
+
+enum ps_call_kind {
+  PS_CALL_USUAL,
+  /** The client's own: it goes on while the client closes, which does not wait for it. */
+  PS_CALL_INNER,
+  /** It only looks at the client, also at one that has failed. */
+  PS_CALL_LOOK,
 };
 
 /**
@@ -22,66 +36,72 @@ struct mail {
  * dies, or the thread's canceller is cancelled, and everything that it waits for ends with it.
  */
 struct call {
+  struct ps_calls *calls;
   struct client *client;
   const char *what;
   int64_t timeout_ms;
   int64_t ends_at_ms;
-  uint64_t number;
-  /** Whether it waits until the window of bytes admits more. */
-  bool waits_for_window;
-  /** Whether the client makes it itself; pserver_close() does not wait for it. */
-  bool is_inner;
+  enum ps_call_kind kind;
   /** Whether it goes on after the client has failed, as leaving the job does. */
   bool is_last;
   pthread_cond_t woken;
   struct cancellable cancellable;
-  struct mail *mail;
-  struct mail *last_mail;
-  size_t mail_count;
   struct call *next;
 };
 
-/**
- * Begins a call on a handle. `timeout_ms` PSERVER_TIMEOUT_DEFAULT stands for `default_ms`, or for the
- * client's timeout if that is 0. CLOSED, BAD_VALUE, or the error that ended the client.
- */
-pserver_status ps_call_begin(struct call *call, pserver_client *handle, const char *what,
-                             int64_t timeout_ms, int64_t default_ms);
+/** What a call has the I/O thread do, on the stack of the thread that waits for it. */
+struct ps_task {
+  /** Begins; it is over when ps_task_finish() is called, at once or later. */
+  void (*begin)(struct ps_task *task);
+  /** The call has ended, which is the last error: the task must be over when this returns. */
+  void (*end)(struct ps_task *task, pserver_status why);
+  /** Runs on the calling thread after ps_task_tell(), at least once before the task is over; or NULL. */
+  void (*news)(struct ps_task *task);
 
-/** Ends it; returns the status. */
-pserver_status ps_call_end(struct call *call, pserver_status status);
+  /** State of ps_task_run(). */
+  struct call *call;
+  struct ps_io_work beginning;
+  struct ps_io_work ending;
+  bool has_news;
+  bool is_ending;
+  bool is_over;
+  pserver_status status;
+  struct failure failure;
+};
 
-/** The same for calls of the client's own. */
-pserver_status ps_call_begin_inner(struct call *call, struct client *client, const char *what,
-                                   int64_t timeout_ms);
-void ps_call_end_inner(struct call *call);
+pserver_status ps_calls_init(struct ps_calls *calls, struct ps_io_thread *io);
+void ps_calls_release(struct ps_calls *calls);
 
-/** OK while the call may go on, else why not. Lock held. */
+/** Ends every call, now and later, with this error; only the first counts. Lock not held. */
+void ps_calls_fail(struct ps_calls *calls, pserver_status code, const char *text);
+
+/** The error that ended the client, as last error; OK while it works. Lock not held. */
+pserver_status ps_calls_check(struct ps_calls *calls);
+
+/** Begins a call. CLOSED once the client is closing, or the error that ended it, as the kind says. */
+pserver_status ps_call_enter(struct call *call, struct ps_calls *calls, const char *what,
+                             int64_t timeout_ms, enum ps_call_kind kind);
+void ps_call_leave(struct call *call);
+
+/** OK while the call may go on, else why not. On any thread, lock not held. */
 pserver_status ps_call_check(struct call *call);
 
-/** Waits for news until a time, at most until the call ends. Lock held. */
-void ps_call_wait(struct call *call, int64_t until_ms);
-
-/** Waits for so long; what has ended the call, if that comes before. Lock not held. */
+/** Waits for so long; what has ended the call, if that comes before. */
 pserver_status ps_call_sleep(struct call *call, int64_t delay_ms);
 
 /** Milliseconds left, never below 0. */
 int64_t ps_call_remaining_ms(const struct call *call);
 
-/** Lock held. */
-void ps_call_wake(struct call *call);
-void ps_wake_all(struct client *client);
-void ps_wake_window_waiters(struct client *client);
+/** Has the I/O thread do something, and waits for it. Its status and last error. */
+pserver_status ps_task_run(struct call *call, struct ps_task *task);
 
-/** Puts mail into a call's box; the message belongs to it. Lock held. */
-void ps_call_deliver(struct client *client, uint64_t call_number, uint64_t token, natsMsg *message);
+/** Has the I/O thread run something that neither waits nor fails, also after the call has ended. */
+void ps_task_visit(struct call *call, void (*visit)(struct client *client, void *context), void *context);
 
-/** Tells every call that the broker refused a subject. Lock held. */
-void ps_deliver_denial(struct client *client, const char *subject);
+/** Ends a task, with the last error unless OK. On the I/O thread, which may use it no more. */
+void ps_task_finish(struct ps_task *task, pserver_status status);
 
-/** The oldest mail with a token from `first` on, `count` of them, or with a denial; NULL if there is
- * none. Lock held; to be freed with ps_mail_free(). */
-struct mail *ps_call_take_mail(struct call *call, uint64_t first, uint64_t count);
-void ps_mail_free(struct mail *mail);
+/** Has the calling thread run `news`. On the I/O thread. */
+void ps_task_tell(struct ps_task *task);
 
 #endif

@@ -2,10 +2,14 @@
  * an error. */
 #include "calls/client.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "calls/call.h"
+#include "errors/details.h"
+
+/** One year, so that times do not overflow. */
+#define TIMEOUT_MS_MAX (INT64_C(366) * 24 * 3600 * 1000)
 
 static pthread_mutex_t registry = PTHREAD_MUTEX_INITIALIZER;
 static struct client *clients;
@@ -32,12 +36,15 @@ pserver_status ps_claim_process(const char *what) {
 }
 
 static void destroy(struct client *client) {
+  ps_io_stop(&client->io);
   ps_session_core_release(&client->session.core);
   ps_sender_free(&client->sender);
-  ps_parameters_free(&client->parameters);
+  ps_requests_release(&client->requests);
+  ps_parameters_release(&client->parameters);
   ps_release_open_inits(&client->open_inits);
-  pthread_cond_destroy(&client->idle);
-  pthread_mutex_destroy(&client->lock);
+  ps_calls_release(&client->calls);
+  ps_connection_release(&client->connection);
+  ps_io_release(&client->io);
   free(client);
 }
 
@@ -68,30 +75,6 @@ pserver_status ps_client_acquire(pserver_client *handle, const char *what, struc
   return ps_fail(PSERVER_ERR_CLOSED, "%s: the client is closed, or is none", what);
 }
 
-void ps_client_fail(struct client *client, pserver_status code, const char *text) {
-  if (client->failure.code != PSERVER_OK) return;
-  ps_set_failure(&client->failure, code, "%s", text);
-  ps_wake_all(client);
-}
-
-void ps_await_position(struct client *client, uint64_t shard, struct position position) {
-  if (shard < PS_SHARDS_MAX) ps_positions_await(&client->positions, (unsigned)shard, position);
-}
-
-void ps_note_position(struct client *client, uint64_t shard, struct position position) {
-  if (shard < PS_SHARDS_MAX) ps_positions_note(&client->positions, (unsigned)shard, position);
-}
-
-struct position ps_position_of(const struct client *client, uint64_t shard) {
-  return ps_positions_get(&client->positions, (unsigned)shard);
-}
-
-void ps_note_replaced(struct client *client, unsigned shard, const struct message *message) {
-  struct position expected = ps_expected_position(message);
-  if (expected.generation == 0) return;
-  ps_note_position(client, shard, (struct position){expected.generation, 0});
-}
-
 pserver_client *ps_client_publish(struct client *client) {
   pthread_mutex_lock(&registry);
   client->number = ++clients_made;
@@ -109,4 +92,31 @@ bool ps_client_unpublish(struct client *client) {
   if (is_ours) *link = client->next;
   pthread_mutex_unlock(&registry);
   return is_ours;
+}
+
+pserver_status ps_call_begin(struct call *call, pserver_client *handle, const char *what,
+                             int64_t timeout_ms, int64_t default_ms) {
+  struct client *client;
+  pserver_status status = ps_client_acquire(handle, what, &client);
+  if (status != PSERVER_OK) return status;
+  if (timeout_ms == PSERVER_TIMEOUT_DEFAULT) {
+    timeout_ms = default_ms == 0 ? client->call_timeout_ms : default_ms;
+  }
+  if (timeout_ms <= 0 || timeout_ms > TIMEOUT_MS_MAX) {
+    ps_fail(PSERVER_ERR_BAD_VALUE, "%s: timeout_ms: expected more than 0; received %" PRId64, what,
+            timeout_ms);
+    ps_detail_text("expected", "more than 0");
+    status = ps_detail_signed("received", timeout_ms);
+  } else {
+    status = ps_call_enter(call, &client->calls, what, timeout_ms, PS_CALL_USUAL);
+  }
+  if (status == PSERVER_OK) call->client = client;
+  else ps_client_release(client);
+  return status;
+}
+
+pserver_status ps_call_end(struct call *call, pserver_status status) {
+  ps_call_leave(call);
+  ps_client_release(call->client);
+  return status;
 }

@@ -1,29 +1,21 @@
 #ifndef CALLS_CLIENT_H
 #define CALLS_CLIENT_H
 
-#include <nats/nats.h>
 #include <pserver.h>
-#include <pthread.h>
 
 #include "calls/call.h"
 #include "calls/open-inits.h"
-#include "calls/parameters.h"
+#include "calls/parameter-cache.h"
 #include "calls/session.h"
-#include "core/position.h"
-#include "errors/errors.h"
 #include "push/steps.h"
 #include "push/update-sender.h"
-#include "wire/names.h"
-
-#define INBOX_SIZE 192
-/** Bytes of a subject: job, shard, escaped trainer and parameter, and the words between. */
-#define SUBJECT_SIZE 384
+#include "wire/connection.h"
+#include "wire/identity.h"
+#include "wire/requests.h"
 
 /**
- * A client behind a handle. `lock` guards everything that changes but the connection, and is never
- * held while something is published: that can block, and the broker's messages need the lock.
- * Messages and events of the broker come on threads of cnats; the lease has a thread of its own;
- * everything else happens on the threads that call.
+ * A client behind a handle. Its I/O thread owns what follows `parameters`: nothing else touches that
+ * while the thread runs. Threads that call hand it tasks, and wait.
  */
 struct client {
   /** The value of the handle; no other client of the process ever has it. */
@@ -31,36 +23,15 @@ struct client {
   struct client *next;
   unsigned references;
 
-  char job[JOB_BYTES_MAX + 1];
-  char trainer[ID_SIZE];
-  /** The trainer's id as a token. */
-  char id[ID_SIZE];
-  char inbox[INBOX_SIZE];
+  struct ps_identity identity;
   int64_t call_timeout_ms;
-  size_t in_flight_max;
+  struct ps_io_thread io;
+  struct ps_calls calls;
+  struct ps_connection connection;
+  struct ps_connection_listener connection_listener;
+  struct parameters parameters;
 
-  natsConnection *connection;
-  natsSubscription *subscription;
-
-  pthread_mutex_t lock;
-  /** Signalled when the last call has left. */
-  pthread_cond_t idle;
-  /** The error that ended the client; code OK while it works. */
-  struct failure failure;
-  bool is_closing;
-  bool is_connected;
-  /** How often the connection was made: a call that sees another number repeats what it waits for. */
-  uint64_t connections;
-  struct call *calls;
-  unsigned running;
-  uint64_t calls_made;
-  uint64_t tokens;
-  /** Epoch of the initialization this trainer was selected for; 0 if it is not. */
-  uint64_t init_epoch;
-  struct open_init *open_inits;
-  /** Bytes of the replies that requests under way ask for. */
-  size_t pull_bytes;
-
+  struct ps_requests requests;
   struct ps_positions positions;
   struct ps_positions_listener positions_listener;
   /** Last position seen of each replaced journal, until pserver_fallbacks() has told what was lost. */
@@ -68,7 +39,9 @@ struct client {
   struct session session;
   struct update_sender sender;
   struct steps steps;
-  struct parameters parameters;
+  /** Epoch of the initialization this trainer was selected for; 0 if it is not. */
+  uint64_t init_epoch;
+  struct open_init *open_inits;
 };
 
 /** CLOSED in a forked child: the threads of cnats and of this library do not exist there. */
@@ -86,22 +59,14 @@ pserver_status ps_client_acquire(pserver_client *handle, const char *what, struc
 void ps_client_retain(struct client *client);
 void ps_client_release(struct client *client);
 
-/** Ends every call, now and later, with this error; only the first counts. Lock held. */
-void ps_client_fail(struct client *client, pserver_status code, const char *text);
-
-/** Takes a position into account that was seen. Lock held. */
-void ps_note_position(struct client *client, uint64_t shard, struct position position);
-
-/** The same of one that reads must have reached, though nothing of it was seen. Lock held. */
-void ps_await_position(struct client *client, uint64_t shard, struct position position);
-
 /**
- * Takes JOURNAL_REPLACED into account: positions of the old generation mean nothing any more. The message
- * names where the new journal stands. Lock held.
+ * Begins a call on a handle. `timeout_ms` PSERVER_TIMEOUT_DEFAULT stands for `default_ms`, or for the
+ * client's timeout if that is 0. CLOSED, BAD_VALUE, or the error that ended the client.
  */
-void ps_note_replaced(struct client *client, unsigned shard, const struct message *message);
+pserver_status ps_call_begin(struct call *call, pserver_client *handle, const char *what,
+                             int64_t timeout_ms, int64_t default_ms);
 
-/** The position in a shard, its beginning if nothing was seen. Lock held. */
-struct position ps_position_of(const struct client *client, uint64_t shard);
+/** Ends it; returns the status. */
+pserver_status ps_call_end(struct call *call, pserver_status status);
 
 #endif

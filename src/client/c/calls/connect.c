@@ -4,12 +4,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "calls/call.h"
-#include "calls/client.h"
-#include "calls/fallbacks.h"
+#include "calls/new-client.h"
 #include "wire/clock.h"
 #include "wire/connecting.h"
-#include "wire/connection.h"
 
 #define CONNECT_MS 10000
 #define ATTEMPT_MS 5000
@@ -18,6 +15,7 @@
 #define IN_FLIGHT_BYTES ((size_t)16 * 1024 * 1024)
 /** How long the threads of a call that was ended may take to leave it. */
 #define ENDING_MS 10000
+#define LEAVE_MS 1000
 
 void pserver_options_init(pserver_options *options) {
   if (options == NULL) return;
@@ -58,66 +56,67 @@ static void unique_trainer(char id[ID_SIZE]) {
   snprintf(id, ID_SIZE, "%.31s-%d-%08" PRIx64, host, (int)getpid(), ps_random_bits() & UINT32_MAX);
 }
 
-static pserver_status name_client(struct client *client, const pserver_options *options) {
+static pserver_status name_client(const pserver_options *options, struct ps_identity *identity) {
   char made[ID_SIZE];
   char token[ID_SIZE];
   unique_trainer(made);
   const char *trainer = options->trainer == NULL ? made : options->trainer;
-  pserver_status status = ps_escape_id(trainer, client->id);
+  pserver_status status = ps_escape_id(trainer, identity->id);
   if (status != PSERVER_OK) return status;
-  snprintf(client->trainer, sizeof client->trainer, "%s", trainer);
-  snprintf(client->job, sizeof client->job, "%s", options->job);
+  snprintf(identity->trainer, sizeof identity->trainer, "%s", trainer);
+  snprintf(identity->job, sizeof identity->job, "%s", options->job);
   snprintf(token, sizeof token, "%08" PRIx64, ps_random_bits() & UINT32_MAX);
   if (options->inbox_token != NULL) status = ps_escape_id(options->inbox_token, token);
   if (status != PSERVER_OK) return ps_fail_prefixed("inbox_token: ");
-  snprintf(client->inbox, sizeof client->inbox, "_INBOX_%s.%s.%s", client->job, client->id, token);
+  snprintf(identity->inbox, sizeof identity->inbox, "_INBOX_%s.%s.%s", identity->job, identity->id,
+           token);
   return PSERVER_OK;
 }
 
 static pserver_status make_client(const pserver_options *options, struct client **made) {
-  struct client *client = calloc(1, sizeof *client);
-  if (client == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for a client");
-  client->references = 1;
-  client->call_timeout_ms = options->call_timeout_ms;
-  client->in_flight_max = options->in_flight_bytes;
-  client->positions_listener =
-      (struct ps_positions_listener){.owner = client, .journal_replaced = ps_on_journal_replaced};
-  client->positions.listener = &client->positions_listener;
-  pserver_status status = name_client(client, options);
-  if (status != PSERVER_OK) {
-    free(client);
-    return status;
-  }
-  if (pthread_mutex_init(&client->lock, NULL) != 0 || ps_condition_init(&client->idle) != 0) {
-    free(client);
-    return ps_fail(PSERVER_ERR_INTERNAL, "no room for a lock");
-  }
-  ps_session_init(client);
-  ps_steps_init(client);
-  status = ps_sender_init(client);
-  if (status != PSERVER_OK) {
-    ps_client_release(client);
-    return status;
-  }
-  ps_keep_freed_memory(client->in_flight_max);
-  *made = client;
-  return PSERVER_OK;
+  struct ps_identity identity;
+  pserver_status status = name_client(options, &identity);
+  return status == PSERVER_OK ? ps_client_new(&identity, options, made) : status;
+}
+
+/** Begins a call of the client's own. */
+static pserver_status begin_inner(struct call *call, struct client *client, const char *what,
+                                  int64_t timeout_ms) {
+  pserver_status status = ps_call_enter(call, &client->calls, what, timeout_ms, PS_CALL_INNER);
+  call->client = client;
+  return status;
 }
 
 static pserver_status join(struct client *client, int64_t ends_at_ms) {
   struct call call;
   int64_t left = ends_at_ms - ps_now_ms();
-  pserver_status status = ps_call_begin_inner(&call, client, "pserver_connect", left > 0 ? left : 1);
+  pserver_status status = begin_inner(&call, client, "pserver_connect", left > 0 ? left : 1);
   if (status != PSERVER_OK) return status;
-  status = ps_join_job(&call);
-  ps_call_end_inner(&call);
-  return status == PSERVER_OK ? ps_start_lease(client) : status;
+  status = ps_join_job(&call, &client->session);
+  ps_call_leave(&call);
+  return status;
+}
+
+static void stop(struct client *client, void *context) {
+  (void)context;
+  ps_session_stop(&client->session);
+}
+
+/** Renews and joins no more, and gives the lease back. */
+static pserver_status leave(struct client *client) {
+  struct call call;
+  pserver_status status = begin_inner(&call, client, "leave", LEAVE_MS);
+  if (status != PSERVER_OK) return status;
+  call.is_last = true;
+  ps_task_visit(&call, stop, NULL);
+  status = ps_leave_job(&call, &client->session);
+  ps_call_leave(&call);
+  return status;
 }
 
 /** Ends a client without a handle; takes as long as its threads wait for the broker. */
 static void finish(struct client *client) {
-  ps_stop_lease(client);
-  ps_disconnect(client);
+  ps_disconnect(&client->connection);
   ps_client_release(client);
 }
 
@@ -136,7 +135,7 @@ static void finish_later(struct client *client) {
 
 static pserver_status connect_and_join(struct client *client, const pserver_options *options) {
   int64_t ends_at_ms = ps_now_ms() + options->connect_timeout_ms;
-  pserver_status status = ps_connect(client, options, ends_at_ms);
+  pserver_status status = ps_connect(&client->connection, &client->identity, options, ends_at_ms);
   if (status != PSERVER_OK) {
     ps_client_release(client);
     return status;
@@ -164,25 +163,26 @@ pserver_status pserver_connect(const pserver_options *options, pserver_client **
   return status;
 }
 
-/** Waits for the calls under way; false if the closing thread's canceller ends that. */
-static bool await_idle(struct client *client, const struct cancellable *cancellable, int64_t until_ms) {
-  while (client->running > 0 && ps_now_ms() < until_ms && !cancellable->is_cancelled) {
-    ps_condition_wait(&client->idle, &client->lock, until_ms);
+/** Waits for the calls under way; false if the closing thread's canceller ends that. Lock held. */
+static bool await_idle(struct ps_calls *calls, const struct cancellable *cancellable, int64_t until_ms) {
+  while (calls->running > 0 && ps_now_ms() < until_ms && !cancellable->is_cancelled) {
+    ps_condition_wait(&calls->idle, &calls->io->lock, until_ms);
   }
   return !cancellable->is_cancelled;
 }
 
 /** Ends calls, those that are left at the time by force; false if that was aborted. */
-static bool end_calls(struct client *client, int64_t until_ms) {
+static bool end_calls(struct ps_calls *calls, int64_t until_ms) {
   struct cancellable cancellable;
-  ps_cancellable_enter(&cancellable, &client->lock, &client->idle);
-  pthread_mutex_lock(&client->lock);
-  client->is_closing = true;
-  await_idle(client, &cancellable, until_ms);
-  ps_client_fail(client, PSERVER_ERR_CLOSED, "the client is closed");
-  /* Ended calls leave at once, but for one that publishes to a broker that takes nothing. */
-  bool is_waited_for = await_idle(client, &cancellable, ps_now_ms() + ENDING_MS);
-  pthread_mutex_unlock(&client->lock);
+  ps_cancellable_enter(&cancellable, &calls->io->lock, &calls->idle);
+  pthread_mutex_lock(&calls->io->lock);
+  calls->is_closing = true;
+  await_idle(calls, &cancellable, until_ms);
+  pthread_mutex_unlock(&calls->io->lock);
+  ps_calls_fail(calls, PSERVER_ERR_CLOSED, "the client is closed");
+  pthread_mutex_lock(&calls->io->lock);
+  bool is_waited_for = await_idle(calls, &cancellable, ps_now_ms() + ENDING_MS);
+  pthread_mutex_unlock(&calls->io->lock);
   ps_cancellable_leave(&cancellable);
   return is_waited_for;
 }
@@ -199,13 +199,10 @@ pserver_status pserver_close(pserver_client *handle, int64_t timeout_ms) {
                : ps_fail(PSERVER_ERR_CLOSED, "pserver_close: the client is closed");
   }
   bool is_waited_for =
-      end_calls(client, ps_now_ms() + (timeout_ms < INT32_MAX ? timeout_ms : INT32_MAX));
+      end_calls(&client->calls, ps_now_ms() + (timeout_ms < INT32_MAX ? timeout_ms : INT32_MAX));
   /* The registry's; this thread's own is given back when all is over. */
   ps_client_release(client);
-  if (is_waited_for) {
-    ps_stop_lease(client);
-    is_waited_for = ps_leave_job(client) != PSERVER_ERR_ABORTED;
-  }
+  if (is_waited_for) is_waited_for = leave(client) != PSERVER_ERR_ABORTED;
   if (is_waited_for) {
     finish(client);
     return PSERVER_OK;

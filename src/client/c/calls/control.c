@@ -2,7 +2,15 @@
 #include <string.h>
 
 #include "calls/client.h"
+#include "calls/parameters.h"
 #include "errors/details.h"
+
+/** Describing waits for the I/O thread alone. */
+#define DESCRIBE_MS 1000
+
+static void take_session(struct client *client, void *session) {
+  *(uint64_t *)session = client->session.core.session;
+}
 
 static pserver_status ask_job(const char *what, pserver_client *handle, pserver_job_info *info,
                               struct job_status *status, int64_t timeout_ms) {
@@ -15,9 +23,7 @@ static pserver_status ask_job(const char *what, pserver_client *handle, pserver_
   *info = (pserver_job_info){
       .state = status->state, .epoch = status->epoch, .shards = (uint32_t)status->shards};
   memcpy(info->by, status->by, sizeof info->by);
-  pthread_mutex_lock(&call.client->lock);
-  info->session = call.client->session.core.session;
-  pthread_mutex_unlock(&call.client->lock);
+  ps_task_visit(&call, take_session, &info->session);
   return ps_call_end(&call, asked);
 }
 
@@ -50,27 +56,37 @@ static pserver_status check_info(const pserver_client_info *info) {
   return ps_detail_whole("received", info->struct_size);
 }
 
+static void describe(struct client *client, void *context) {
+  pserver_client_info *info = context;
+  const struct job_terms *terms = &client->session.terms;
+  *info = (pserver_client_info){
+      .struct_size = sizeof *info,
+      .session = client->session.core.session,
+      .synchronization = (pserver_synchronization)terms->synchronization.mode,
+      .trainers = terms->trainers,
+      .backups = terms->synchronization.backups,
+      .sums = terms->sums,
+      .staleness = terms->synchronization.staleness,
+      .steps_ended = client->steps.core.ended,
+  };
+  memcpy(info->job, client->identity.job, sizeof client->identity.job);
+  memcpy(info->trainer, client->identity.trainer, sizeof client->identity.trainer);
+}
+
 pserver_status pserver_describe(pserver_client *handle, pserver_client_info *info) {
   struct client *client;
+  struct call call;
   pserver_status status = ps_client_acquire(handle, "pserver_describe", &client);
   if (status != PSERVER_OK) return status;
   status = check_info(info);
   if (status == PSERVER_OK) {
-    pthread_mutex_lock(&client->lock);
-    const struct job_terms *terms = &client->session.terms;
-    *info = (pserver_client_info){
-        .struct_size = sizeof *info,
-        .session = client->session.core.session,
-        .synchronization = (pserver_synchronization)terms->synchronization.mode,
-        .trainers = terms->trainers,
-        .backups = terms->synchronization.backups,
-        .sums = terms->sums,
-        .staleness = terms->synchronization.staleness,
-        .steps_ended = client->steps.core.ended,
-    };
-    memcpy(info->job, client->job, sizeof client->job);
-    memcpy(info->trainer, client->trainer, sizeof client->trainer);
-    pthread_mutex_unlock(&client->lock);
+    status = ps_call_enter(&call, &client->calls, "pserver_describe", DESCRIBE_MS,
+                           PS_CALL_LOOK);
+  }
+  if (status == PSERVER_OK) {
+    call.client = client;
+    ps_task_visit(&call, describe, info);
+    ps_call_leave(&call);
   }
   ps_client_release(client);
   return status;

@@ -1,13 +1,11 @@
 /* What shards have lost of what this client may have seen: they fall back when their journal is replaced
  * and does not keep all of the old one. */
-#include "calls/fallbacks.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "calls/client.h"
-#include "wire/requests.h"
+#include "calls/request-task.h"
 
 /** A shard whose journal was replaced, and the last position seen of the old one. */
 struct question {
@@ -18,23 +16,14 @@ struct question {
 };
 
 struct answers {
+  const struct client *client;
   pserver_fallback *list;
   size_t count;
 };
 
-void ps_on_journal_replaced(void *owner, unsigned shard, struct position seen) {
-  struct client *client = owner;
-  if (client->left[shard].generation == 0) client->left[shard] = seen;
-  ps_steps_core_fell_back(&client->steps.core, shard);
-  ps_forget_seen_versions(&client->parameters);
-}
-
-static pserver_status write_question(struct call *call, struct ask *ask, struct draft *draft) {
+static pserver_status write_question(struct ask *ask, struct draft *draft) {
   const struct question *question = ask->context;
-  pthread_mutex_lock(&call->client->lock);
-  uint64_t session = call->client->session.core.session;
-  pthread_mutex_unlock(&call->client->lock);
-  ps_draft_whole(draft, "session", session);
+  ps_draft_whole(draft, "session", question->answers->client->session.core.session);
   ps_draft_key(draft, "numbers");
   ps_pack_list(draft, 0);
   ps_draft_whole(draft, "generation", question->seen.generation);
@@ -62,8 +51,7 @@ static pserver_status add(const struct question *question, const struct value *e
   return PSERVER_OK;
 }
 
-static pserver_status read_answer(struct call *call, struct ask *ask, const struct message *message) {
-  (void)call;
+static pserver_status read_answer(struct ask *ask, const struct message *message) {
   const struct question *question = ask->context;
   struct value list;
   struct value entry;
@@ -74,53 +62,55 @@ static pserver_status read_answer(struct call *call, struct ask *ask, const stru
   return status;
 }
 
-static pserver_status no_owner(struct call *call, struct ask *ask) {
-  (void)call;
+static pserver_status no_owner(struct ask *ask) {
   const struct question *question = ask->context;
   return ps_fail(PSERVER_ERR_NO_OWNER, "no host serves shard %u", question->shard);
 }
 
-/** Makes a question for each replaced journal; returns how many. */
-static size_t collect(struct call *call, struct answers *answers, struct question *questions,
-                      struct ask *asks) {
-  struct client *client = call->client;
-  size_t count = 0;
-  pthread_mutex_lock(&client->lock);
+/** The questions, one for each replaced journal. */
+struct inquiry {
+  struct answers *answers;
+  struct question *questions;
+  struct ask *asks;
+  size_t count;
+};
+
+static void collect(struct client *client, void *context) {
+  struct inquiry *inquiry = context;
   for (unsigned shard = 0; shard < PS_SHARDS_MAX; shard++) {
     if (client->left[shard].generation == 0) continue;
-    questions[count] = (struct question){shard, client->left[shard], answers};
-    asks[count] = (struct ask){
-        .write = write_question, .read = read_answer, .nobody = no_owner, .context = &questions[count]};
-    snprintf(asks[count].subject, sizeof asks[count].subject, "ps.%s.shard.%u.%s.outcome", client->job,
-             shard, client->id);
-    count++;
+    struct question *question = &inquiry->questions[inquiry->count];
+    struct ask *ask = &inquiry->asks[inquiry->count++];
+    *question = (struct question){shard, client->left[shard], inquiry->answers};
+    *ask = (struct ask){
+        .write = write_question, .read = read_answer, .nobody = no_owner, .context = question};
+    snprintf(ask->subject, sizeof ask->subject, "ps.%s.shard.%u.%s.outcome", client->identity.job, shard,
+             client->identity.id);
   }
-  pthread_mutex_unlock(&client->lock);
-  return count;
 }
 
 /** Forgets the journals whose losses have been told. */
-static void settle(struct client *client, const struct question *questions, size_t count) {
-  pthread_mutex_lock(&client->lock);
-  for (size_t i = 0; i < count; i++) {
-    client->left[questions[i].shard] = (struct position){0, 0};
+static void settle(struct client *client, void *context) {
+  const struct inquiry *inquiry = context;
+  for (size_t i = 0; i < inquiry->count; i++) {
+    client->left[inquiry->questions[i].shard] = (struct position){0, 0};
   }
-  pthread_mutex_unlock(&client->lock);
 }
 
 static pserver_status ask_all(struct call *call, struct answers *answers) {
-  struct question *questions = calloc(PS_SHARDS_MAX, sizeof *questions);
-  struct ask *asks = calloc(PS_SHARDS_MAX, sizeof *asks);
+  struct inquiry inquiry = {.answers = answers,
+                            .questions = calloc(PS_SHARDS_MAX, sizeof *inquiry.questions),
+                            .asks = calloc(PS_SHARDS_MAX, sizeof *inquiry.asks)};
   pserver_status status = PSERVER_OK;
-  if (questions == NULL || asks == NULL) {
+  if (inquiry.questions == NULL || inquiry.asks == NULL) {
     status = ps_fail(PSERVER_ERR_INTERNAL, "no memory for questions");
   } else {
-    size_t count = collect(call, answers, questions, asks);
-    if (count > 0) status = ps_run_requests(call, asks, count);
-    if (status == PSERVER_OK) settle(call->client, questions, count);
+    ps_task_visit(call, collect, &inquiry);
+    status = ps_run_requests(call, &call->client->requests, inquiry.asks, inquiry.count);
+    if (status == PSERVER_OK) ps_task_visit(call, settle, &inquiry);
   }
-  free(questions);
-  free(asks);
+  free(inquiry.questions);
+  free(inquiry.asks);
   return status;
 }
 
@@ -130,6 +120,7 @@ pserver_status pserver_fallbacks(pserver_client *handle, pserver_fallback **list
   struct answers answers = {0};
   pserver_status status = ps_call_begin(&call, handle, "pserver_fallbacks", timeout_ms, 0);
   if (status != PSERVER_OK) return status;
+  answers.client = call.client;
   if (list == NULL || count == NULL) {
     status = ps_fail(PSERVER_ERR_BAD_VALUE, "pserver_fallbacks: expected places; received NULL");
   } else {

@@ -1,19 +1,24 @@
 #ifndef CALLS_LIFECYCLE_REQUEST_H
 #define CALLS_LIFECYCLE_REQUEST_H
 
-#include <pserver.h>
-
+#include "calls/call.h"
 #include "core/session-core.h"
-#include "wire/envelope.h"
+#include "wire/identity.h"
+#include "wire/requests.h"
 
-struct call;
+/** Dependencies of lifecycle requests. */
+struct ps_lifecycle {
+  const struct ps_identity *identity;
+  struct ps_requests *requests;
+  struct ps_session_core *core;
+};
 
 /** Writes the entries of a request, after `session`. */
 typedef void (*write_entries)(void *context, struct draft *draft);
 /** Reads the reply. */
-typedef pserver_status (*read_reply)(struct call *call, void *context, const struct message *message);
+typedef pserver_status (*read_reply)(void *context, const struct message *message);
 
-/** A question to the hosts of the job. */
+/** A question to the hosts of the job, on the I/O thread. */
 struct lifecycle_request {
   const char *verb;
   /** May be NULL, as `read` may. */
@@ -22,24 +27,45 @@ struct lifecycle_request {
   void *context;
   /** Whether it names the session. */
   bool has_session;
+  /** Whether it is asked again in the next session if this one has ended, as the session core decides. */
+  bool is_asked_again;
+  /** When whoever asks ends it by ps_lifecycle_end(). */
+  int64_t ends_at_ms;
+  /** OK, or the last error: that in the reply; NO_HOST if nobody answers in time. May free the request. */
+  void (*over)(struct lifecycle_request *request, pserver_status status);
+  void *owner;
+
+  /** State of the request. */
+  const struct ps_lifecycle *lifecycle;
+  struct ps_session_request core;
+  struct ask ask;
+  struct ps_asking asking;
   /** The session that its answer says is over; 0 if it says none. */
   uint64_t received;
 };
 
-/** Asks it once, under the current session. The error in the reply; NO_HOST if nobody answers in time. */
-pserver_status ps_ask_lifecycle(struct call *call, struct lifecycle_request *request);
+/** Asks, under whatever session is the current one. */
+void ps_lifecycle_begin(const struct ps_lifecycle *lifecycle, struct lifecycle_request *request);
 
-/** The last error, of a request that was asked, with one reference; never NULL. */
+/** Ends a request that is under way, by an error, which is the last one. */
+void ps_lifecycle_end(struct lifecycle_request *request, pserver_status status);
+
+/** The last error, of a request, with one reference; never NULL. */
 struct ps_failure *ps_lifecycle_failure(const struct lifecycle_request *request);
 
-/**
- * A lifecycle request that is asked again in the next session if this one has ended, as the session core
- * decides. The error in the reply; NO_HOST if nobody answers in time. `write` and `read` may be NULL.
- */
-pserver_status ps_request_lifecycle(struct call *call, const char *verb, write_entries write,
-                                    read_reply read, void *context);
+/** Asks on behalf of a call, and waits. The request's `over`, `owner` and end are set here. */
+pserver_status ps_run_lifecycle(struct call *call, const struct ps_lifecycle *lifecycle,
+                                struct lifecycle_request *request);
 
-/** Commands of the session core. Lock held. */
+/**
+ * Asks, again in the next session if need be, and waits. The error in the reply; NO_HOST if nobody answers in
+ * time. `write` and `read` may be NULL.
+ */
+pserver_status ps_request_lifecycle(struct call *call, const struct ps_lifecycle *lifecycle,
+                                    const char *verb, write_entries write, read_reply read,
+                                    void *context);
+
+/** Commands of the session core. */
 void ps_repeat_request(void *shell, struct ps_session_request *request);
 void ps_fail_request(void *shell, struct ps_session_request *request, struct ps_failure *failure);
 

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "calls/client.h"
-#include "calls/lifecycle-request.h"
+#include "calls/parameters.h"
 #include "errors/details.h"
 #include "pull/pull.h"
-#include "push/parameter-update.h"
+#include "push/sent-updates.h"
 #include "wire/clock.h"
 #include "wire/crc32.h"
 #include "wire/dtypes.h"
@@ -150,8 +150,7 @@ static void write_declare(void *context, struct draft *draft) {
   pack_declaration(draft, declaration);
 }
 
-static pserver_status read_declare(struct call *call, void *context, const struct message *message) {
-  (void)call;
+static pserver_status read_declare(void *context, const struct message *message) {
   return read_declared(context, message);
 }
 
@@ -161,8 +160,7 @@ static void write_create(void *context, struct draft *draft) {
   pack_declaration(draft, reply->declaration);
 }
 
-static pserver_status read_begin(struct call *call, void *context, const struct message *message) {
-  (void)call;
+static pserver_status read_begin(void *context, const struct message *message) {
   struct begin_reply *reply = context;
   struct value selected;
   const struct value *fields = &message->fields;
@@ -207,12 +205,14 @@ static void write_finish(void *context, struct draft *draft) {
   }
 }
 
+static void take_positions(struct client *client, void *at) {
+  memcpy(at, client->positions.awaited, sizeof client->positions.awaited);
+}
+
 static pserver_status finish(struct call *call, uint64_t epoch, const struct parameter *parameter) {
   struct finish_request request = {.epoch = epoch, .parameter = parameter};
-  pthread_mutex_lock(&call->client->lock);
-  memcpy(request.at, call->client->positions.awaited, sizeof request.at);
-  pthread_mutex_unlock(&call->client->lock);
-  return ps_request_lifecycle(call, "finish", write_finish, NULL, &request);
+  ps_task_visit(call, take_positions, request.at);
+  return ps_request_lifecycle(call, &call->client->session.lifecycle, "finish", write_finish, NULL, &request);
 }
 
 static pserver_status still_initializing(struct call *call, const struct begin_reply *reply) {
@@ -226,7 +226,8 @@ static pserver_status still_initializing(struct call *call, const struct begin_r
 static pserver_status ask_until_settled(struct call *call, const char *verb, write_entries write,
                                         bool waits, int64_t *pause_ms, struct begin_reply *reply) {
   while (true) {
-    pserver_status status = ps_request_lifecycle(call, verb, write, read_begin, reply);
+    pserver_status status = ps_request_lifecycle(call, &call->client->session.lifecycle, verb, write,
+                                                 read_begin, reply);
     if (status != PSERVER_OK || reply->is_selected || reply->state == PSERVER_READY || !waits) {
       return status;
     }
@@ -238,20 +239,35 @@ static pserver_status ask_until_settled(struct call *call, const char *verb, wri
   }
 }
 
+/** An attempt to store the values of a parameter. */
+struct init_attempt {
+  const struct parameter *parameter;
+  uint32_t crc;
+  bool is_repeated;
+  pserver_status status;
+};
+
+static void look_for_earlier(struct client *client, void *context) {
+  struct init_attempt *attempt = context;
+  attempt->is_repeated = ps_is_repeated_init(client->open_inits, attempt->parameter, attempt->crc);
+}
+
+static void note_attempt(struct client *client, void *context) {
+  const struct init_attempt *attempt = context;
+  bool is_done = attempt->status == PSERVER_OK;
+  if (is_done) ps_forget_open_init(&client->open_inits, attempt->parameter);
+  else ps_note_failed_init(&client->open_inits, attempt->parameter, attempt->crc);
+}
+
 /** Sends the blocks of a parameter; in a repeat, what is there already is done. */
 static pserver_status send_init(struct call *call, struct parameter_update *update, size_t bytes) {
-  struct client *client = call->client;
-  struct parameter *parameter = update->parameter;
-  uint32_t crc = ps_crc32_update(0, update->data, bytes);
-  pthread_mutex_lock(&client->lock);
-  struct ps_call_mode mode = {.counts_present = ps_is_repeated_init(client->open_inits, parameter, crc)};
-  pthread_mutex_unlock(&client->lock);
-  pserver_status status = ps_send_updates(call, update, 1, mode);
-  pthread_mutex_lock(&client->lock);
-  if (status == PSERVER_OK) ps_forget_open_init(&client->open_inits, parameter);
-  else ps_note_failed_init(&client->open_inits, parameter, crc);
-  pthread_mutex_unlock(&client->lock);
-  return status;
+  struct init_attempt attempt = {.parameter = update->parameter,
+                                 .crc = ps_crc32_update(0, update->data, bytes)};
+  ps_task_visit(call, look_for_earlier, &attempt);
+  struct ps_call_mode mode = {.counts_present = attempt.is_repeated};
+  attempt.status = ps_send_updates(call, update, 1, mode);
+  ps_task_visit(call, note_attempt, &attempt);
+  return attempt.status;
 }
 
 /** Stores the values of a parameter that this trainer was selected for. */
@@ -267,8 +283,8 @@ static pserver_status fill(struct call *call, struct declaration *declaration) {
   return status == PSERVER_OK ? send_init(call, &update, declaration->value->bytes) : status;
 }
 
-static void give_back(struct call *call, struct declaration *declaration) {
-  ps_parameters_unref(call->client, &declaration->parameter, 1);
+static void give_back(struct declaration *declaration) {
+  ps_parameters_unref(&declaration->parameter, 1);
 }
 
 pserver_status ps_create_parameter(struct call *call, const char *name, const pserver_tensor *value,
@@ -283,13 +299,17 @@ pserver_status ps_create_parameter(struct call *call, const char *name, const ps
     if (status != PSERVER_OK || !reply.is_selected) return status;
     status = fill(call, &declaration);
     if (status == PSERVER_OK) status = finish(call, reply.epoch, declaration.parameter);
-    give_back(call, &declaration);
+    give_back(&declaration);
     /* Another trainer took over, because this one's lease was lost: wait for that one. */
     if (!ps_yields_init(status)) return status;
     status = ps_call_sleep(call, ps_varied_ms(pause_ms));
     if (status != PSERVER_OK) return status;
   }
 }
+
+static void note_epoch(struct client *client, void *epoch) { client->init_epoch = *(uint64_t *)epoch; }
+
+static void take_epoch(struct client *client, void *epoch) { *(uint64_t *)epoch = client->init_epoch; }
 
 pserver_status pserver_begin_init(pserver_client *handle, bool wait, int64_t timeout_ms,
                                   bool *selected) {
@@ -304,9 +324,8 @@ pserver_status pserver_begin_init(pserver_client *handle, bool wait, int64_t tim
   int64_t pause_ms = PAUSE_MS;
   status = ask_until_settled(&call, "begin", NULL, wait, &pause_ms, &reply);
   if (status == PSERVER_OK) {
-    pthread_mutex_lock(&call.client->lock);
-    call.client->init_epoch = reply.is_selected ? reply.epoch : 0;
-    pthread_mutex_unlock(&call.client->lock);
+    uint64_t epoch = reply.is_selected ? reply.epoch : 0;
+    ps_task_visit(&call, note_epoch, &epoch);
     *selected = reply.is_selected;
   }
   return ps_call_end(&call, status);
@@ -314,16 +333,14 @@ pserver_status pserver_begin_init(pserver_client *handle, bool wait, int64_t tim
 
 /** Epoch of the initialization this trainer was selected for. NOT_SELECTED if it is not. */
 static pserver_status selected_epoch(struct call *call, uint64_t *epoch) {
-  pthread_mutex_lock(&call->client->lock);
-  *epoch = call->client->init_epoch;
-  pthread_mutex_unlock(&call->client->lock);
+  ps_task_visit(call, take_epoch, epoch);
   if (*epoch != 0) return PSERVER_OK;
   ps_fail(
       PSERVER_ERR_NOT_SELECTED,
       "%s: this trainer is not selected to initialize; call pserver_begin_init, and initialize only if "
       "it says so",
       call->what);
-  return ps_detail_text("trainer", call->client->trainer);
+  return ps_detail_text("trainer", call->client->identity.trainer);
 }
 
 pserver_status pserver_init_param(pserver_client *handle, const char *name, const pserver_tensor *value,
@@ -335,10 +352,11 @@ pserver_status pserver_init_param(pserver_client *handle, const char *name, cons
   status = selected_epoch(&call, &declaration.epoch);
   if (status == PSERVER_OK) status = check_declaration(&declaration);
   if (status == PSERVER_OK) {
-    status = ps_request_lifecycle(&call, "declare", write_declare, read_declare, &declaration);
+    status = ps_request_lifecycle(&call, &call.client->session.lifecycle, "declare", write_declare,
+                                  read_declare, &declaration);
   }
   if (status == PSERVER_OK) status = fill(&call, &declaration);
-  give_back(&call, &declaration);
+  give_back(&declaration);
   return ps_call_end(&call, status);
 }
 
@@ -350,9 +368,8 @@ pserver_status pserver_finish_init(pserver_client *handle, int64_t timeout_ms) {
   status = selected_epoch(&call, &epoch);
   if (status == PSERVER_OK) status = finish(&call, epoch, NULL);
   if (status == PSERVER_OK) {
-    pthread_mutex_lock(&call.client->lock);
-    call.client->init_epoch = 0;
-    pthread_mutex_unlock(&call.client->lock);
+    uint64_t none = 0;
+    ps_task_visit(&call, note_epoch, &none);
   }
   return ps_call_end(&call, status);
 }
@@ -370,7 +387,7 @@ pserver_status pserver_create(pserver_client *handle, const char *name, const ps
     if (status == PSERVER_OK) {
       status = ps_fit_tensor(found, value, found->shape, found->rank, found->layout.elements);
     }
-    ps_parameters_unref(call.client, &found, 1);
+    ps_parameters_unref(&found, 1);
   }
   if (status == PSERVER_OK && settled != NULL) {
     settled->data = NULL;

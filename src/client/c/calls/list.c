@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "calls/client.h"
+#include "calls/parameters.h"
 #include "wire/json.h"
 
 /** A configuration of a host is far smaller; one byte of it becomes six at most. */
@@ -71,7 +72,7 @@ static pserver_status list_page(struct call *call, struct listing *listing, bool
     }
   }
   *has_more = asked == PSERVER_OK && status.has_more && status.count > 0;
-  ps_parameters_unref(call->client, page, PARAMETERS_PER_REQUEST_MAX);
+  ps_parameters_unref(page, PARAMETERS_PER_REQUEST_MAX);
   return asked;
 }
 

@@ -10,8 +10,8 @@
 /**
  * The initializations of parameters that a client has begun and not ended well: it may not know which
  * of their blocks are stored. Under one epoch only the session that is selected writes, so a block that
- * is initialized already in a repeat of the same values is this client's own. The client's lock guards
- * them.
+ * is initialized already in a repeat of the same values is this client's own.
+ * The I/O thread owns them.
  */
 struct open_init {
   struct open_init *next;

@@ -98,8 +98,13 @@ pserver_status ps_read_parameter(const struct value *value, struct parameter **p
   return PSERVER_ERR_BAD_MESSAGE;
 }
 
+void ps_parameter_ref(struct parameter *parameter) {
+  __atomic_add_fetch(&parameter->references, 1, __ATOMIC_RELAXED);
+}
+
 void ps_parameter_unref(struct parameter *parameter) {
-  if (parameter == NULL || --parameter->references > 0) return;
+  if (parameter == NULL) return;
+  if (__atomic_sub_fetch(&parameter->references, 1, __ATOMIC_ACQ_REL) > 0) return;
   free(parameter->name);
   free(parameter->config);
   free(parameter->seen);

@@ -47,7 +47,9 @@ struct parameter {
 /** The parameter in a reply, with one reference. BAD_MESSAGE and the like if it is malformed. */
 pserver_status ps_read_parameter(const struct value *value, struct parameter **parameter);
 
-/** Frees it with its last reference; NULL is ignored. The client's lock is held. */
+/** Adds a reference; on any thread, as below. */
+void ps_parameter_ref(struct parameter *parameter);
+/** Frees it with its last reference; NULL is ignored. */
 void ps_parameter_unref(struct parameter *parameter);
 
 /** Elements of the block with this index. */

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "calls/client.h"
-#include "calls/lifecycle-request.h"
 #include "errors/details.h"
 #include "wire/clock.h"
 
@@ -14,56 +13,6 @@
 
 /** By the numbers of pserver_state. */
 static const char *const state_names[] = {"uninitialized", "initializing", "ready"};
-
-/** FNV-1a. */
-static size_t bucket_of(const char *name, size_t bytes) {
-  uint32_t hash = 2166136261u;
-  for (size_t i = 0; i < bytes; i++) hash = (hash ^ (uint8_t)name[i]) * 16777619u;
-  return hash % BUCKETS;
-}
-
-static struct parameter **find_known(struct parameters *known, const char *name, size_t bytes) {
-  struct parameter **link = &known->buckets[bucket_of(name, bytes)];
-  while (*link != NULL) {
-    if ((*link)->name_bytes == bytes && memcmp((*link)->name, name, bytes) == 0) break;
-    link = &(*link)->next;
-  }
-  return link;
-}
-
-static void forget(struct parameters *known, const char *name, size_t bytes) {
-  struct parameter **link = find_known(known, name, bytes);
-  struct parameter *parameter = *link;
-  if (parameter == NULL) return;
-  *link = parameter->next;
-  ps_parameter_unref(parameter);
-}
-
-/** Takes over a reference. */
-static void remember(struct parameters *known, struct parameter *parameter) {
-  forget(known, parameter->name, parameter->name_bytes);
-  struct parameter **link = find_known(known, parameter->name, parameter->name_bytes);
-  parameter->next = NULL;
-  *link = parameter;
-}
-
-void ps_forget_parameters(struct client *client, struct parameter *const *parameters, size_t count) {
-  pthread_mutex_lock(&client->lock);
-  for (size_t i = 0; i < count; i++) {
-    if (parameters[i] == NULL) continue;
-    forget(&client->parameters, parameters[i]->name, parameters[i]->name_bytes);
-  }
-  pthread_mutex_unlock(&client->lock);
-}
-
-void ps_parameters_unref(struct client *client, struct parameter **parameters, size_t count) {
-  pthread_mutex_lock(&client->lock);
-  for (size_t i = 0; i < count; i++) {
-    ps_parameter_unref(parameters[i]);
-    parameters[i] = NULL;
-  }
-  pthread_mutex_unlock(&client->lock);
-}
 
 pserver_status ps_read_state(const struct value *fields, pserver_state *state) {
   struct value text;
@@ -99,6 +48,7 @@ pserver_status ps_read_parameter_list(const struct message *message, struct para
 }
 
 struct status_request {
+  struct ps_positions *positions;
   const char *const *names;
   size_t count;
   const char *after;
@@ -123,28 +73,26 @@ static void write_status(void *context, struct draft *draft) {
 }
 
 /** Positions where the journals stood when these became ready: pulls see no less. */
-static void note_positions(struct client *client, const struct value *fields,
+static void note_positions(struct ps_positions *positions, const struct value *fields,
                            struct job_status *status) {
   struct value list;
   struct value entry;
   const uint8_t *at = NULL;
   status->at_count = 0;
   if (!ps_map_find(fields, "at", &list)) return;
-  pthread_mutex_lock(&client->lock);
   for (uint64_t shard = 0; ps_list_next(&list, &at, &entry); shard++) {
     struct position position;
     if (ps_map_whole(&entry, "generation", &position.generation) &&
         ps_map_whole(&entry, "seq", &position.seq)) {
-      ps_await_position(client, shard, position);
       if (shard >= PS_SHARDS_MAX) break;
+      ps_positions_await(positions, (unsigned)shard, position);
       status->at[shard] = (pserver_position){position.generation, position.seq};
       status->at_count = (size_t)shard + 1;
     }
   }
-  pthread_mutex_unlock(&client->lock);
 }
 
-static pserver_status read_status(struct call *call, void *context, const struct message *message) {
+static pserver_status read_status(void *context, const struct message *message) {
   struct status_request *request = context;
   struct job_status *status = request->status;
   struct value more;
@@ -159,14 +107,15 @@ static pserver_status read_status(struct call *call, void *context, const struct
                    "status: expected the state of a job; received another reply");
   }
   status->has_more = more.type == VALUE_BOOLEAN && more.boolean;
-  note_positions(call->client, fields, status);
+  note_positions(request->positions, fields, status);
   return ps_read_parameter_list(message, status->parameters, status->capacity, &status->count);
 }
 
 pserver_status ps_ask_status(struct call *call, const char *const *names, size_t count,
                              const char *after, struct job_status *status) {
-  struct status_request request = {names, count, after, status};
-  return ps_request_lifecycle(call, "status", write_status, read_status, &request);
+  struct client *client = call->client;
+  struct status_request request = {&client->positions, names, count, after, status};
+  return ps_request_lifecycle(call, &client->session.lifecycle, "status", write_status, read_status, &request);
 }
 
 static pserver_status not_ready(const char *name, const struct parameter *parameter,
@@ -192,36 +141,18 @@ static pserver_status not_ready(const char *name, const struct parameter *parame
 static pserver_status look_up(struct call *call, const char *const *names, size_t count) {
   struct parameter *listed[PARAMETERS_PER_REQUEST_MAX] = {NULL};
   struct job_status status = {.parameters = listed, .capacity = PARAMETERS_PER_REQUEST_MAX};
-  struct client *client = call->client;
   pserver_status asked = ps_ask_status(call, names, count, NULL, &status);
   if (asked == PSERVER_OK && status.count != count) {
     asked = ps_fail(PSERVER_ERR_BAD_MESSAGE, "status: expected %zu parameters; received %zu", count,
                     status.count);
   }
-  pthread_mutex_lock(&client->lock);
   for (size_t i = 0; i < status.count; i++) {
     bool is_ready = asked != PSERVER_ERR_BAD_MESSAGE && listed[i] != NULL && listed[i]->is_ready;
     if (!is_ready && asked == PSERVER_OK) asked = not_ready(names[i], listed[i], &status);
-    if (is_ready) remember(&client->parameters, listed[i]);
+    if (is_ready) ps_parameters_remember(&call->client->parameters, listed[i]);
     else ps_parameter_unref(listed[i]);
   }
-  pthread_mutex_unlock(&client->lock);
   return asked;
-}
-
-/** Fills in what is known, and lists up to 256 names that are not. */
-static size_t take_known(struct client *client, const char *const *names, size_t count,
-                         struct parameter **found, const char **missing) {
-  size_t lacking = 0;
-  pthread_mutex_lock(&client->lock);
-  for (size_t i = 0; i < count; i++) {
-    if (found[i] != NULL) continue;
-    found[i] = *find_known(&client->parameters, names[i], strlen(names[i]));
-    if (found[i] != NULL) found[i]->references++;
-    else if (lacking < PARAMETERS_PER_REQUEST_MAX) missing[lacking++] = names[i];
-  }
-  pthread_mutex_unlock(&client->lock);
-  return lacking;
 }
 
 pserver_status ps_find_parameters(struct call *call, const char *const *names, size_t count, bool waits,
@@ -235,7 +166,8 @@ pserver_status ps_find_parameters(struct call *call, const char *const *names, s
     if (status != PSERVER_OK) return ps_fail_prefixed("%s: ", call->what);
   }
   while (true) {
-    size_t lacking = take_known(call->client, names, count, found, missing);
+    size_t lacking = ps_parameters_take(&call->client->parameters, names, count, found, missing,
+                                        PARAMETERS_PER_REQUEST_MAX);
     if (lacking == 0) return PSERVER_OK;
     pserver_status status = look_up(call, missing, lacking);
     if (status == PSERVER_OK) continue;
@@ -247,25 +179,5 @@ pserver_status ps_find_parameters(struct call *call, const char *const *names, s
     status = ps_call_sleep(call, delay_ms);
     if (status == PSERVER_ERR_TIMEOUT) return ps_fail_with(&failure);
     if (status != PSERVER_OK) return status;
-  }
-}
-
-void ps_parameters_free(struct parameters *parameters) {
-  for (size_t i = 0; i < BUCKETS; i++) {
-    while (parameters->buckets[i] != NULL) {
-      struct parameter *parameter = parameters->buckets[i];
-      parameters->buckets[i] = parameter->next;
-      ps_parameter_unref(parameter);
-    }
-  }
-}
-
-void ps_forget_seen_versions(struct parameters *parameters) {
-  for (size_t i = 0; i < BUCKETS; i++) {
-    for (struct parameter *each = parameters->buckets[i]; each != NULL; each = each->next) {
-      for (uint64_t block = 0; each->seen != NULL && block < each->layout.blocks; block++) {
-        __atomic_store_n(&each->seen[block], 0, __ATOMIC_RELAXED);
-      }
-    }
   }
 }

@@ -3,21 +3,13 @@
 
 #include <pserver.h>
 
-#include "calls/parameter.h"
+#include "calls/call.h"
+#include "calls/parameter-cache.h"
 #include "core/position.h"
 #include "wire/envelope.h"
 
-struct call;
-struct client;
-
-#define BUCKETS 1024
 /** Parameters named in one request. */
 #define PARAMETERS_PER_REQUEST_MAX 256
-
-/** What is known of the job's parameters that are ready, by name. */
-struct parameters {
-  struct parameter *buckets[BUCKETS];
-};
 
 /** The job's state, and parameters, as a host has told them. */
 struct job_status {
@@ -42,10 +34,6 @@ struct job_status {
  */
 pserver_status ps_find_parameters(struct call *call, const char *const *names, size_t count, bool waits,
                                   struct parameter **found);
-void ps_parameters_unref(struct client *client, struct parameter **parameters, size_t count);
-
-/** Forgets parameters: their epochs may be others than those known here. */
-void ps_forget_parameters(struct client *client, struct parameter *const *parameters, size_t count);
 
 /** Asks for parameters: those named, or if `names` is NULL a page of `capacity` after a name. */
 pserver_status ps_ask_status(struct call *call, const char *const *names, size_t count,
@@ -55,11 +43,6 @@ pserver_status ps_ask_status(struct call *call, const char *const *names, size_t
 pserver_status ps_read_parameter_list(const struct message *message, struct parameter **parameters,
                                       size_t capacity, size_t *count);
 
-/** Forgets the versions that blocks had when they were read. Lock held. */
-void ps_forget_seen_versions(struct parameters *parameters);
-
 pserver_status ps_read_state(const struct value *fields, pserver_state *state);
-
-void ps_parameters_free(struct parameters *parameters);
 
 #endif

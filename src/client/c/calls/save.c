@@ -4,26 +4,28 @@
 #include <string.h>
 
 #include "calls/client.h"
+#include "calls/request-task.h"
 #include "errors/details.h"
 #include "wire/clock.h"
-#include "wire/connection.h"
-#include "wire/requests.h"
 
 #define SAVE_MS 600000
 #define TOKEN_TEXT_SIZE 40
 
 struct save_request {
+  const struct ps_identity *identity;
   const char *path;
   /** By which it is told apart from others, and stopped. */
   char token[TOKEN_TEXT_SIZE];
   pserver_on_progress on_progress;
   void *context;
+  /** How far the host is. Written by the I/O thread, told by the calling one. */
+  uint64_t done;
+  uint64_t total;
   /** NULL if the caller does not ask for it. */
   pserver_saved_model *saved;
 };
 
-static pserver_status write_save(struct call *call, struct ask *ask, struct draft *draft) {
-  (void)call;
+static pserver_status write_save(struct ask *ask, struct draft *draft) {
   const struct save_request *request = ask->context;
   ps_draft_text(draft, "path", request->path);
   ps_draft_text(draft, "token", request->token);
@@ -32,21 +34,30 @@ static pserver_status write_save(struct call *call, struct ask *ask, struct draf
   return ps_draft_end(draft);
 }
 
-/** Whether a message tells how far it is; the caller is told. */
-static bool take_progress(const struct save_request *request, const struct value *fields) {
+/** Whether a message tells how far it is; the calling thread is told. */
+static bool take_progress(struct save_request *request, const struct value *fields) {
   struct value progress;
   uint64_t done;
   uint64_t total;
   if (!ps_map_find(fields, "progress", &progress)) return false;
   bool is_told =
       ps_map_whole(&progress, "doneBytes", &done) && ps_map_whole(&progress, "totalBytes", &total);
-  if (is_told && request->on_progress != NULL) request->on_progress(request->context, done, total);
+  if (!is_told) return true;
+  __atomic_store_n(&request->done, done, __ATOMIC_RELAXED);
+  __atomic_store_n(&request->total, total, __ATOMIC_RELAXED);
   return true;
 }
 
-static pserver_status read_save(struct call *call, struct ask *ask, const struct message *message) {
-  (void)call;
+/** Tells how far it was the last time. */
+static void tell_progress(struct ask *ask) {
   const struct save_request *request = ask->context;
+  if (request->on_progress == NULL) return;
+  request->on_progress(request->context, __atomic_load_n(&request->done, __ATOMIC_RELAXED),
+                       __atomic_load_n(&request->total, __ATOMIC_RELAXED));
+}
+
+static pserver_status read_save(struct ask *ask, const struct message *message) {
+  struct save_request *request = ask->context;
   pserver_saved_model read = {.struct_size = sizeof read};
   const struct value *fields = &message->fields;
   ask->goes_on = take_progress(request, fields);
@@ -61,30 +72,30 @@ static pserver_status read_save(struct call *call, struct ask *ask, const struct
   return PSERVER_OK;
 }
 
-static pserver_status nobody_saves(struct call *call, struct ask *ask) {
-  (void)ask;
-  ps_fail(PSERVER_ERR_NO_HOST, "no host of job \"%s\" can save", call->client->job);
-  return ps_detail_text("job", call->client->job);
+static pserver_status nobody_saves(struct ask *ask) {
+  const struct save_request *request = ask->context;
+  ps_fail(PSERVER_ERR_NO_HOST, "no host of job \"%s\" can save", request->identity->job);
+  return ps_detail_text("job", request->identity->job);
+}
+
+/** Has the host stop. If that is lost, the host writes on, and nobody hears of it. */
+static void stop_saving(struct client *client, void *context) {
+  const struct save_request *request = context;
+  char subject[SUBJECT_SIZE];
+  struct draft draft;
+  snprintf(subject, sizeof subject, "ps.%s.control.%s.stop", client->identity.job, client->identity.id);
+  ps_draft_begin(&draft);
+  ps_draft_text(&draft, "token", request->token);
+  if (ps_draft_end(&draft) == PSERVER_OK) {
+    ps_publish(&client->connection, subject, NULL, draft.buffer.data, draft.buffer.size);
+  }
+  ps_draft_release(&draft);
 }
 
 /** Has the host stop, if the call ended before the host did; the last error stays. */
-static void stop_if_ended(struct call *call, const struct save_request *request) {
+static void stop_if_ended(struct call *call, struct save_request *request) {
   struct failure failure = *ps_last_failure();
-  pthread_mutex_lock(&call->client->lock);
-  bool has_ended = ps_call_check(call) != PSERVER_OK;
-  pthread_mutex_unlock(&call->client->lock);
-  if (has_ended) {
-    char subject[SUBJECT_SIZE];
-    struct draft draft;
-    snprintf(subject, sizeof subject, "ps.%s.control.%s.stop", call->client->job, call->client->id);
-    ps_draft_begin(&draft);
-    ps_draft_text(&draft, "token", request->token);
-    /* If it is lost, the host writes on, and nobody hears of it. */
-    if (ps_draft_end(&draft) == PSERVER_OK) {
-      ps_publish(call->client, subject, NULL, draft.buffer.data, draft.buffer.size);
-    }
-    ps_draft_release(&draft);
-  }
+  if (ps_call_check(call) != PSERVER_OK) ps_task_visit(call, stop_saving, request);
   ps_fail_with(&failure);
 }
 
@@ -104,14 +115,17 @@ static pserver_status save(const char *what, pserver_client *handle, struct save
   }
   snprintf(request->token, sizeof request->token, "%016" PRIx64 "%016" PRIx64, ps_random_bits(),
            ps_random_bits());
+  request->identity = &call.client->identity;
   /* Saving takes its time: asking again would only begin it again. */
   struct ask ask = {.write = write_save,
                     .read = read_save,
                     .nobody = nobody_saves,
+                    .news = tell_progress,
                     .context = request,
                     .is_sent_once = true};
-  snprintf(ask.subject, sizeof ask.subject, "ps.%s.control.%s.save", call.client->job, call.client->id);
-  status = ps_run_requests(&call, &ask, 1);
+  snprintf(ask.subject, sizeof ask.subject, "ps.%s.control.%s.save", call.client->identity.job,
+           call.client->identity.id);
+  status = ps_run_requests(&call, &call.client->requests, &ask, 1);
   if (status != PSERVER_OK) stop_if_ended(&call, request);
   return ps_call_end(&call, status);
 }

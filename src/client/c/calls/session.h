@@ -1,14 +1,8 @@
 #ifndef CALLS_SESSION_H
 #define CALLS_SESSION_H
 
-#include <pserver.h>
-#include <pthread.h>
-
-#include "core/session-core.h"
+#include "calls/lifecycle-request.h"
 #include "core/steps-core.h"
-
-struct call;
-struct client;
 
 /** What the reply to a join says of the job. */
 struct job_terms {
@@ -19,44 +13,63 @@ struct job_terms {
   bool sums;
 };
 
-/**
- * Asks hosts for what the session core decides. What the core commands is noted here, and done by the
- * thread of the lease.
- */
+/** Dependencies of a session. */
+struct ps_session_deps {
+  const struct ps_identity *identity;
+  struct ps_requests *requests;
+  struct ps_timers *timers;
+  void *owner;
+  /** The session has ended: nothing may be published under it. */
+  void (*ended)(void *owner);
+  /** A session has begun, the first or a later one. */
+  void (*began)(void *owner, uint64_t session, const struct job_terms *terms, int64_t now_ms);
+  /** The client can do nothing more. */
+  void (*lost)(void *owner, pserver_status code, const char *text);
+};
+
+struct session;
+
+/** What a join has of its own: the token by which its repeats are known. */
+struct ps_join {
+  struct session *session;
+  char token[40];
+  uint64_t number;
+  int64_t lease_ms;
+  struct job_terms terms;
+};
+
+/** A request of the session's own, which nobody waits for. */
+struct background_request {
+  struct lifecycle_request request;
+  struct ps_timer deadline;
+  int64_t timeout_ms;
+  bool is_under_way;
+};
+
+/** Asks hosts for what the session core decides, and keeps its time, on the I/O thread. */
 struct session {
+  struct ps_session_deps deps;
+  struct ps_lifecycle lifecycle;
   struct ps_session_core core;
   struct ps_session_commands commands;
   struct ps_session_listener listener;
   struct job_terms terms;
-  /** Time for the join or renewal to be done; 0 if there is none to be done. */
-  int64_t rejoin_ms;
-  int64_t renew_ms;
-  /** When the core wants ps_session_core_renewal_due(); NEVER_MS if it does not. */
-  int64_t renewal_at_ms;
-  bool has_thread;
-  /** What the thread waits on; NULL while it does not run. */
-  struct call *lease_call;
-  pthread_t thread;
+  struct ps_timer renewal;
+  struct background_request renewing;
+  struct background_request joining;
+  struct ps_join join;
 };
 
 /** Sets up the session of a client that has not joined. */
-void ps_session_init(struct client *client);
+void ps_session_init(struct session *session, const struct ps_session_deps *deps);
 
-/** Joins the job under a new session. NO_HOST if no host answers in time. */
-pserver_status ps_join_job(struct call *call);
+/** Joins the job under a new session, and waits. NO_HOST if no host answers in time. */
+pserver_status ps_join_job(struct call *call, struct session *session);
 
-/** Renews or joins again if the core wants that now; false if it does not. Lock held, released while it
- * asks. */
-bool ps_keep_session(struct client *client);
+/** Gives the lease back, and waits. Without an answer it expires by itself. */
+pserver_status ps_leave_job(struct call *call, struct session *session);
 
-/** Has the thread look at what is due. Lock held. */
-void ps_wake_lease(struct client *client);
-
-/** Starts and stops the thread that keeps the session. */
-pserver_status ps_start_lease(struct client *client);
-void ps_stop_lease(struct client *client);
-
-/** Gives the lease back. Without an answer it expires by itself. */
-pserver_status ps_leave_job(struct client *client);
+/** Renews and joins no more. On the I/O thread. */
+void ps_session_stop(struct session *session);
 
 #endif

@@ -6,12 +6,14 @@
 #include <string.h>
 
 #include "calls/client.h"
+#include "calls/parameters.h"
+#include "calls/request-task.h"
 #include "errors/details.h"
 #include "pull/part-plan.h"
 #include "pull/pull.h"
 #include "wire/dtypes.h"
 #include "wire/encodings.h"
-#include "wire/requests.h"
+#include "wire/positions.h"
 
 /** How long an answer without an owner is retried before the parameter is looked up again. */
 #define RETRY_MS 1000
@@ -25,13 +27,11 @@ static unsigned shard_of(const struct block_read *read) {
   return (unsigned)((layout->first_shard + read->index) % layout->shards);
 }
 
-static pserver_status write_pull(struct call *call, struct ask *ask, struct draft *draft) {
+static pserver_status write_pull(struct ask *ask, struct draft *draft) {
   struct block_read *read = ask->context;
-  int64_t left = ps_call_remaining_ms(call);
-  pthread_mutex_lock(&call->client->lock);
-  struct position position = ps_position_of(call->client, shard_of(read));
-  uint64_t step = ps_steps_core_read_step(&call->client->steps.core);
-  pthread_mutex_unlock(&call->client->lock);
+  int64_t left = ps_asking_remaining_ms(ask->asking);
+  struct position position = ps_positions_get(&read->client->positions, shard_of(read));
+  uint64_t step = ps_steps_core_read_step(&read->client->steps.core);
   if (step < read->step) read->step = step;
   ps_draft_whole(draft, "epoch", read->parameter->epoch);
   ps_draft_whole(draft, "generation", position.generation);
@@ -83,7 +83,7 @@ static pserver_status bad_reply(const struct block_read *read) {
   return ps_detail_whole("block", read->index);
 }
 
-static pserver_status read_pull(struct call *call, struct ask *ask, const struct message *message) {
+static pserver_status read_pull(struct ask *ask, const struct message *message) {
   const struct block_read *read = ask->context;
   const struct parameter *parameter = read->parameter;
   const struct value *fields = &message->fields;
@@ -109,20 +109,17 @@ static pserver_status read_pull(struct call *call, struct ask *ask, const struct
   else status = scatter_values(read, message->data, elements);
   if (status != PSERVER_OK) return status;
   if (read->version != NULL && version > *read->version) *read->version = version;
-  struct ps_steps_core *steps = &call->client->steps.core;
-  pthread_mutex_lock(&call->client->lock);
-  ps_note_position(call->client, shard_of(read), position);
+  struct ps_steps_core *steps = &read->client->steps.core;
+  ps_positions_note(&read->client->positions, shard_of(read), position);
   /* After a fallback reads wait for no step, and what was closed may be open again. */
   if (ps_steps_core_read_step(steps) > 0) ps_steps_core_note_closed(steps, shard_of(read), read->step);
   if (parameter->seen != NULL) {
     __atomic_store_n(&parameter->seen[read->index], version, __ATOMIC_RELAXED);
   }
-  pthread_mutex_unlock(&call->client->lock);
   return PSERVER_OK;
 }
 
-static pserver_status no_owner(struct call *call, struct ask *ask) {
-  (void)call;
+static pserver_status no_owner(struct ask *ask) {
   const struct block_read *read = ask->context;
   ps_fail(PSERVER_ERR_NO_OWNER, "\"%s\" block %u: no host serves shard %u", read->parameter->name,
           (unsigned)read->index, shard_of(read));
@@ -131,36 +128,44 @@ static pserver_status no_owner(struct call *call, struct ask *ask) {
   return ps_detail_whole("shard", shard_of(read));
 }
 
-/** Looks the parameter up again. OK if its epoch is the same; STALE_EPOCH if it was initialized anew. */
+static pserver_status refused(struct ask *ask, pserver_status status, const struct message *message) {
+  struct block_read *read = ask->context;
+  enum ps_reaction reaction = ps_reaction_to(status);
+  if (reaction == PS_REACTION_REPLACED && message != NULL) {
+    ps_note_replaced(&read->client->positions, shard_of(read), message);
+    return PSERVER_OK;
+  }
+  read->must_look_up = reaction == PS_REACTION_LOOK_UP || reaction == PS_REACTION_RETRY;
+  return status;
+}
+
+/** Looks a parameter up again. OK if its epoch is the same; STALE_EPOCH if it was initialized anew. */
 static pserver_status look_again(struct call *call, struct block_read *read) {
   struct parameter *fresh = NULL;
   const char *name = read->parameter->name;
-  ps_forget_parameters(call->client, &read->parameter, 1);
+  ps_forget_parameters(&call->client->parameters, &read->parameter, 1);
   pserver_status status = ps_find_parameters(call, &name, 1, true, &fresh);
   bool is_same = fresh != NULL && fresh->epoch == read->parameter->epoch;
-  ps_parameters_unref(call->client, &fresh, 1);
+  ps_parameters_unref(&fresh, 1);
   if (status != PSERVER_OK || is_same) return status;
   *read->is_replaced = true;
   return ps_fail(PSERVER_ERR_STALE_EPOCH, "\"%s\" was initialized anew while it was read", name);
 }
 
-static pserver_status refused(struct call *call, struct ask *ask, pserver_status status,
-                              const struct message *message) {
-  struct block_read *read = ask->context;
-  enum ps_reaction reaction = ps_reaction_to(status);
-  if (reaction == PS_REACTION_REPLACED && message != NULL) {
-    pthread_mutex_lock(&call->client->lock);
-    ps_note_replaced(call->client, shard_of(read), message);
-    pthread_mutex_unlock(&call->client->lock);
-    return PSERVER_OK;
+/** The read whose parameter has to be looked up before it goes on; NULL if none has. */
+static struct block_read *find_stale(struct block_read *reads, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    if (!reads[i].must_look_up) continue;
+    reads[i].must_look_up = false;
+    return &reads[i];
   }
-  if (reaction != PS_REACTION_LOOK_UP && reaction != PS_REACTION_RETRY) return status;
-  return look_again(call, read);
+  return NULL;
 }
 
 static void make_ask(struct client *client, struct block_read *read, struct ask *ask) {
-  read->step = UINT64_MAX;
   size_t bytes = elements_of(read) * ps_encoded_bytes(read->parameter->dtype, read->encoding);
+  read->client = client;
+  read->step = UINT64_MAX;
   *ask = (struct ask){.write = write_pull,
                       .read = read_pull,
                       .nobody = no_owner,
@@ -168,16 +173,23 @@ static void make_ask(struct client *client, struct block_read *read, struct ask 
                       .context = read,
                       .retry_ms = RETRY_MS,
                       .window_bytes = bytes < REQUEST_BYTES_MIN ? REQUEST_BYTES_MIN : bytes};
-  snprintf(ask->subject, sizeof ask->subject, "ps.%s.block.%s.%u.%s.pull", client->job,
-           read->parameter->token, (unsigned)read->index, client->id);
+  snprintf(ask->subject, sizeof ask->subject, "ps.%s.block.%s.%u.%s.pull", client->identity.job,
+           read->parameter->token, (unsigned)read->index, client->identity.id);
 }
 
 pserver_status ps_read_blocks(struct call *call, struct block_read *reads, size_t count) {
   if (count == 0) return PSERVER_OK;
+  struct client *client = call->client;
   struct ask *asks = calloc(count, sizeof *asks);
   if (asks == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu requests", count);
-  for (size_t i = 0; i < count; i++) make_ask(call->client, &reads[i], &asks[i]);
-  pserver_status status = ps_run_requests(call, asks, count);
+  for (size_t i = 0; i < count; i++) make_ask(client, &reads[i], &asks[i]);
+  pserver_status status;
+  while ((status = ps_run_requests(call, &client->requests, asks, count)) != PSERVER_OK) {
+    struct block_read *stale = find_stale(reads, count);
+    if (stale == NULL) break;
+    status = look_again(call, stale);
+    if (status != PSERVER_OK) break;
+  }
   free(asks);
   return status;
 }

@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "calls/client.h"
+#include "push/sent-updates.h"
+#include "calls/parameters.h"
 #include "pull/pull.h"
 #include "push/gradients.h"
 #include "push/part-push.h"
@@ -53,7 +55,7 @@ static pserver_status pull_part(struct call *call, struct part_read *read) {
   if (status == PSERVER_OK) status = read_plan(call, found, &plan, read);
   if (status != PSERVER_OK && was_allocated) pserver_tensor_release(read->part);
   ps_part_plan_release(&plan);
-  ps_parameters_unref(call->client, &found, 1);
+  ps_parameters_unref(&found, 1);
   return status;
 }
 
@@ -127,7 +129,7 @@ static pserver_status prepare_push(struct call *call, const struct given_part *g
   if (status != PSERVER_OK) return status;
   update->data = given->part->data;
   status = ps_finish_update(update, push->plan.elements);
-  return status == PSERVER_OK ? ps_prepare_part_push(update, ps_data_bytes_max(call->client), push)
+  return status == PSERVER_OK ? ps_prepare_part_push(update, ps_data_bytes_max(&call->client->connection), push)
                               : status;
 }
 
@@ -147,7 +149,7 @@ static pserver_status push_part_with(const char *what, pserver_client *handle,
     status = send_part(&call, &push, options != NULL && options->stored_is_enough);
   }
   ps_part_push_release(&push);
-  ps_parameters_unref(call.client, &update.parameter, 1);
+  ps_parameters_unref(&update.parameter, 1);
   return ps_call_end(&call, status);
 }
 

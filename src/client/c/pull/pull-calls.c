@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "calls/client.h"
+#include "calls/parameters.h"
 #include "errors/details.h"
 #include "push/gradients.h"
 #include "wire/dtypes.h"
@@ -105,7 +106,7 @@ static pserver_status pull_once(struct call *call, const char *const *names, pse
   }
   if (status == PSERVER_OK) status = read_all(call, found, tensors, count, options, is_replaced);
   if (status != PSERVER_OK && was_allocated != NULL) release_allocated(tensors, was_allocated, count);
-  if (found != NULL) ps_parameters_unref(call->client, found, count);
+  if (found != NULL) ps_parameters_unref(found, count);
   free(found);
   free(was_allocated);
   return status;

@@ -17,10 +17,15 @@ struct block_read {
   uint64_t *version;
   /** NULL: the whole block. */
   const struct part_block *part;
-  /** The step that every sending of the request has waited for; 0 for none. Set by ps_read_blocks(). */
-  uint64_t step;
   /** Set if the parameter was initialized anew while it was read: all must be read again. */
   bool *is_replaced;
+
+  /** State of ps_read_blocks(). */
+  /** The step that every sending of the request has waited for; 0 for none. */
+  uint64_t step;
+  struct client *client;
+  /** Whether an answer says that the parameter is to be looked up before it is asked again. */
+  bool must_look_up;
 };
 
 /** Reads blocks, as many at once as the window admits. */

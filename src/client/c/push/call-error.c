@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "errors/core-failure.h"
 #include "errors/details.h"
 #include "errors/errors.h"
 #include "push/parameter-update.h"
@@ -21,21 +22,6 @@ struct over_call {
   const struct update_source *sources;
   const char *trainer;
 };
-
-/** Stands for any failure that there is no memory for. */
-static struct ps_failure no_memory = {
-    .code = PSERVER_ERR_INTERNAL, .text = "no memory for an error", .details = ""};
-
-struct ps_failure *ps_failure_of_last(void) {
-  const struct failure *last = ps_last_failure();
-  struct ps_failure *failure = ps_failure_new(last->code, last->text, last->details);
-  return failure == NULL ? &no_memory : failure;
-}
-
-pserver_status ps_fail_as_core(const struct ps_failure *failure) {
-  ps_fail(failure->code, "%s", failure->text);
-  return ps_detail_all(failure->details);
-}
 
 static const struct update_source *source_of(const struct over_call *over,
                                              const struct ps_block_update *update) {

@@ -14,10 +14,4 @@
 pserver_status ps_call_error(const struct ps_update_call *call, const struct update_source *sources,
                              const char *trainer);
 
-/** Makes a failure of the core the last error. */
-pserver_status ps_fail_as_core(const struct ps_failure *failure);
-
-/** The last error as a failure of the core, with one reference; never NULL. */
-struct ps_failure *ps_failure_of_last(void);
-
 #endif

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "calls/client.h"
+#include "push/sent-updates.h"
+#include "calls/parameters.h"
 #include "errors/details.h"
 #include "push/part-push.h"
 #include "push/row-sums.h"
@@ -113,7 +115,9 @@ static pserver_status send_all(struct call *call, struct gradient *gradients, si
     else ps_cut_into_blocks(&gradients[i].update, sources);
     sources += blocks_of(&gradients[i]);
   }
-  pserver_status status = ps_send_in_step(call, &updates, options->end_step);
+  struct steps *steps = &call->client->steps;
+  pserver_status status = ps_forget_if_stale(
+      call, &updates, ps_send_in_step(call, steps, &updates, options->end_step));
   if (status == PSERVER_OK && options->late_blocks != NULL) *options->late_blocks = updates.late;
   free(updates.sources);
   return status;
@@ -144,7 +148,7 @@ static pserver_status send_grads(struct call *call, const pserver_gradient *grad
     ps_part_push_release(&gradients[i].push);
     ps_row_sums_release(&gradients[i].sums);
   }
-  if (found != NULL) ps_parameters_unref(call->client, found, count);
+  if (found != NULL) ps_parameters_unref(found, count);
   free(found);
   free(names);
   free(gradients);
@@ -183,4 +187,20 @@ pserver_status pserver_send_grads(pserver_client *handle, const pserver_gradient
   }
   if (status == PSERVER_OK) status = send_grads(&call, grads, count, &options);
   return ps_call_end(&call, status);
+}
+
+static pserver_status run_step_call(const char *what, pserver_client *handle, int64_t timeout_ms,
+                                    enum ps_step_call_kind kind) {
+  struct call call;
+  pserver_status status = ps_call_begin(&call, handle, what, timeout_ms, 0);
+  if (status != PSERVER_OK) return status;
+  return ps_call_end(&call, ps_run_step_call(&call, &call.client->steps, kind));
+}
+
+pserver_status pserver_end_step(pserver_client *handle, int64_t timeout_ms) {
+  return run_step_call("pserver_end_step", handle, timeout_ms, PS_STEP_CALL_END);
+}
+
+pserver_status pserver_exit_steps(pserver_client *handle, int64_t timeout_ms) {
+  return run_step_call("pserver_exit_steps", handle, timeout_ms, PS_STEP_CALL_EXIT);
 }

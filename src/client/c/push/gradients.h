@@ -1,6 +1,7 @@
 #ifndef PUSH_GRADIENTS_H
 #define PUSH_GRADIENTS_H
 
+#include "calls/call.h"
 #include "push/parameter-update.h"
 
 /** UNSUPPORTED if the encoding is not for the parameter's type; BAD_VALUE if it is none. */

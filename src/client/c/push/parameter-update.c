@@ -1,13 +1,12 @@
-/* Updates of whole parameters: checked, cut at the borders of blocks, sent. */
+/* Updates of whole parameters: checked, and cut at the borders of blocks. */
 #include "push/parameter-update.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 
-#include "calls/call.h"
-#include "calls/client.h"
 #include "errors/details.h"
+#include "errors/errors.h"
 #include "push/finite.h"
 #include "wire/dtypes.h"
 
@@ -144,34 +143,4 @@ void ps_cut_into_blocks(const struct parameter_update *update, struct update_sou
         .data_bytes = elements * ps_encoded_bytes(parameter->dtype, update->encoding),
     };
   }
-}
-
-pserver_status ps_send_call(struct call *call, struct call_updates *updates) {
-  if (updates->count == 0) return PSERVER_OK;
-  pserver_status status = ps_send_sources(call, updates);
-  if (ps_reaction_to(status) != PS_REACTION_LOOK_UP) return status;
-  /* Initialized anew since it was looked up: the next call is to look again. */
-  struct failure failure = *ps_last_failure();
-  for (size_t i = 0; i < updates->count; i++) {
-    struct parameter *parameter = updates->sources[i].update->parameter;
-    ps_forget_parameters(call->client, &parameter, 1);
-  }
-  return ps_fail_with(&failure);
-}
-
-pserver_status ps_send_updates(struct call *call, struct parameter_update *updates, size_t count,
-                               struct ps_call_mode mode) {
-  size_t total = 0;
-  for (size_t i = 0; i < count; i++) total += updates[i].parameter->layout.blocks;
-  struct call_updates sent = {.count = total, .mode = mode};
-  sent.sources = calloc(total, sizeof(struct update_source));
-  if (sent.sources == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu blocks", total);
-  struct update_source *sources = sent.sources;
-  for (size_t i = 0; i < count; i++) {
-    ps_cut_into_blocks(&updates[i], sources);
-    sources += updates[i].parameter->layout.blocks;
-  }
-  pserver_status status = ps_send_call(call, &sent);
-  free(sent.sources);
-  return status;
 }

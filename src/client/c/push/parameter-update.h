@@ -6,8 +6,6 @@
 #include "calls/parameter.h"
 #include "push/update-source.h"
 
-struct call;
-
 enum operation { UPDATE_INIT, UPDATE_SET, UPDATE_MIX, UPDATE_GRADIENT, UPDATE_CLOCK };
 
 /** What a call does to one parameter; a clock, which tells shards of a step, has none. */
@@ -45,12 +43,5 @@ pserver_status ps_check_finite(const struct parameter *parameter, pserver_encodi
 
 /** The source of each block of the update's parameter; `sources` has room for them. */
 void ps_cut_into_blocks(const struct parameter_update *update, struct update_source *sources);
-
-/** Sends all blocks of updates. STALE_EPOCH forgets their parameters. */
-pserver_status ps_send_updates(struct call *call, struct parameter_update *updates, size_t count,
-                               struct ps_call_mode mode);
-
-/** Sends blocks that were cut already; as ps_send_sources(). STALE_EPOCH forgets their parameters. */
-pserver_status ps_send_call(struct call *call, struct call_updates *updates);
 
 #endif

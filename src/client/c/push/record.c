@@ -2,8 +2,10 @@
 #include "push/record.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "errors/errors.h"
 #include "push/part-slice.h"
 #include "wire/crc32.h"
 #include "wire/dtypes.h"
@@ -17,15 +19,15 @@ static const char *verb_of(enum operation operation) {
   return operation == UPDATE_SET ? "set" : "push";
 }
 
-void ps_record_subject(const struct client *client, const struct update_source *source,
+void ps_record_subject(const struct ps_identity *identity, const struct update_source *source,
                        char subject[SUBJECT_SIZE]) {
   if (source->update->operation == UPDATE_CLOCK) {
-    snprintf(subject, SUBJECT_SIZE, "ps.%s.log.%u.trainer.%s.clock", client->job, source->shard,
-             client->id);
+    snprintf(subject, SUBJECT_SIZE, "ps.%s.log.%u.trainer.%s.clock", identity->job, source->shard,
+             identity->id);
     return;
   }
-  snprintf(subject, SUBJECT_SIZE, "ps.%s.log.%u.trainer.%s.%s.%s.%u", client->job, source->shard,
-           client->id, verb_of(source->update->operation), source->update->parameter->token,
+  snprintf(subject, SUBJECT_SIZE, "ps.%s.log.%u.trainer.%s.%s.%s.%u", identity->job, source->shard,
+           identity->id, verb_of(source->update->operation), source->update->parameter->token,
            (unsigned)source->index);
 }
 
@@ -112,21 +114,32 @@ static void fill_message(const struct draft *draft, const struct update_source *
   ps_seal_message(bytes, crc);
 }
 
-pserver_status ps_write_record(struct client *client, const struct update_source *source,
-                               const struct record_head *head, struct buffer *buffer, size_t *bytes) {
-  char reply[INBOX_SIZE + 16];
+/** Has the buffer hold so many bytes, of which nothing is kept. */
+static bool reserve(struct ps_record_buffer *buffer, size_t bytes) {
+  buffer->used = bytes;
+  if (bytes <= buffer->capacity) return true;
+  free(buffer->bytes);
+  buffer->bytes = malloc(bytes);
+  buffer->capacity = buffer->bytes == NULL ? 0 : bytes;
+  return buffer->bytes != NULL;
+}
+
+pserver_status ps_write_record(const struct ps_identity *identity, const struct update_source *source,
+                               const struct record_head *head, struct ps_record_buffer *buffer) {
+  char reply[REPLY_SIZE];
   struct draft draft;
-  snprintf(reply, sizeof reply, "%s.applied", client->inbox);
+  snprintf(reply, sizeof reply, "%s.applied", identity->inbox);
   ps_draft_begin(&draft);
   ps_write_record_entries(&draft, source, head, reply);
   pserver_status status = source->update->operation == UPDATE_CLOCK
                               ? ps_draft_end(&draft)
                               : ps_draft_end_with_data(&draft, source->data_bytes);
   if (status == PSERVER_OK) {
-    *bytes = draft.buffer.size + source->data_bytes;
-    *buffer = ps_pool_take(&client->sender.pool, *bytes);
-    if (buffer->bytes != NULL) fill_message(&draft, source, buffer->bytes);
-    else status = ps_fail(PSERVER_ERR_INTERNAL, "no memory for a message");
+    if (reserve(buffer, draft.buffer.size + source->data_bytes)) {
+      fill_message(&draft, source, buffer->bytes);
+    } else {
+      status = ps_fail(PSERVER_ERR_INTERNAL, "no memory for a message");
+    }
   }
   ps_draft_release(&draft);
   return status;

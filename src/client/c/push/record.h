@@ -1,8 +1,9 @@
 #ifndef PUSH_RECORD_H
 #define PUSH_RECORD_H
 
-#include "calls/client.h"
 #include "push/parameter-update.h"
+#include "wire/envelope.h"
+#include "wire/identity.h"
 
 /** What every record begins with. */
 struct record_head {
@@ -13,8 +14,15 @@ struct record_head {
   uint64_t seen;
 };
 
+/** Memory for one record; it grows. All zeros: none yet. `bytes` is freed by its owner. */
+struct ps_record_buffer {
+  uint8_t *bytes;
+  size_t used;
+  size_t capacity;
+};
+
 /** The subject that a block update is published to. */
-void ps_record_subject(const struct client *client, const struct update_source *source,
+void ps_record_subject(const struct ps_identity *identity, const struct update_source *source,
                        char subject[SUBJECT_SIZE]);
 
 /** The version of its block that a gradient was made from; 0 for none. */
@@ -24,11 +32,8 @@ uint64_t ps_seen_version(const struct update_source *source);
 void ps_write_record_entries(struct draft *draft, const struct update_source *source,
                              const struct record_head *head, const char *reply);
 
-/**
- * Writes the message of a block update into memory of the client's pool: the elements are copied, once.
- * Lock held. INTERNAL if there is no memory.
- */
-pserver_status ps_write_record(struct client *client, const struct update_source *source,
-                               const struct record_head *head, struct buffer *buffer, size_t *bytes);
+/** Writes the message of a block update: the elements are copied, once. INTERNAL if there is no memory. */
+pserver_status ps_write_record(const struct ps_identity *identity, const struct update_source *source,
+                               const struct record_head *head, struct ps_record_buffer *buffer);
 
 #endif

@@ -1,17 +1,37 @@
 #ifndef PUSH_STEP_REQUESTS_H
 #define PUSH_STEP_REQUESTS_H
 
-#include "calls/client.h"
+#include "core/positions.h"
+#include "core/steps-core.h"
+#include "wire/identity.h"
+#include "wire/requests.h"
+
+/** Dependencies of questions for the closed step of shards. */
+struct ps_step_question_deps {
+  const struct ps_identity *identity;
+  struct ps_requests *requests;
+  struct ps_positions *positions;
+  struct ps_steps_core *core;
+};
+
+/** A question to one shard, on the I/O thread. */
+struct ps_step_question {
+  const struct ps_step_question_deps *deps;
+  struct ps_step_call *call;
+  unsigned shard;
+  uint64_t revision;
+  /** The answer: the last step that has closed. */
+  uint64_t closed;
+  struct ask ask;
+  struct ps_asking asking;
+};
 
 /**
- * Asks shards, those with a true entry, how far they are once they know this revision of the members and
- * have closed the step that the call waits for. Raises `step_answered` or `ask_failed` for each; all that
- * are unanswered fail with the first error. Clears the entries.
+ * Asks a shard how far it is once it knows this revision of the members and has closed the step that
+ * the call waits for; raises `step_answered` or `ask_failed`. Ended by ps_asking_end(), else at a time.
  */
-void ps_ask_for_step(struct call *call, struct ps_step_call *step_call, bool shards[PS_SHARDS_MAX],
-                     uint64_t revision);
-
-/** Tells every shard that this trainer has ended its steps up to this one. */
-pserver_status ps_send_clocks(struct call *call, uint64_t step);
+void ps_ask_for_step(const struct ps_step_question_deps *deps, struct ps_step_question *question,
+                     struct ps_step_call *call, unsigned shard, uint64_t revision,
+                     int64_t ends_at_ms);
 
 #endif

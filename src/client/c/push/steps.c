@@ -1,180 +1,221 @@
-/* Calls that take part in steps: each does on its own thread what the step machine commands for it. */
+/* Calls that take part in steps: what the step machine commands for them is asked and sent here. */
 #include "push/steps.h"
 
-#include <string.h>
+#include <stdlib.h>
 
-#include "calls/client.h"
-#include "calls/lifecycle-request.h"
-#include "push/call-error.h"
-#include "push/parameter-update.h"
-#include "push/step-requests.h"
-#include "wire/clock.h"
+#include "errors/core-failure.h"
 
-/** What the step machine has commanded for a call. */
-enum step_command {
-  COMMAND_NONE,
-  COMMAND_ENTER,
-  COMMAND_EXIT,
-  COMMAND_ASK,
-  COMMAND_SEND_GRADIENTS,
-  COMMAND_SEND_CLOCKS,
-};
-
-/** A call under way. */
-struct pending_step_call {
-  struct call *call;
+/** A call under way. At most one thing is under way for it: a request, questions, or a sending. */
+struct step_task {
+  struct ps_task task;
+  struct steps *steps;
   /** Empty for a call that sends none. */
   struct call_updates *gradients;
-  enum step_command command;
-  /** With a command: the step of gradients or clocks, and whether late gradients are counted. */
-  uint64_t step;
-  bool counts_late;
-  /** With COMMAND_ASK: the shards to be asked, and the revision of the members they are to know. */
-  bool shards[PS_SHARDS_MAX];
+  struct ps_step_call *call;
+  struct lifecycle_request request;
   uint64_t revision;
-  bool is_over;
-  /** Why the call has failed; NULL if it has not. */
-  struct ps_failure *failure;
+  /** By shard; NULL until something is asked. */
+  struct ps_step_question *questions;
+  struct ps_sending sending;
+  struct parameter_update clock;
+  struct call_updates clocks;
 };
 
-/** Has the thread of a call do something. */
-static struct pending_step_call *note(struct ps_step_call *call, enum step_command command) {
-  struct pending_step_call *pending = call->context;
-  pending->command = command;
-  ps_call_wake(pending->call);
-  return pending;
+static void fail(struct step_task *step) {
+  struct ps_failure *failure = ps_failure_of_last();
+  ps_steps_core_failed(&step->steps->core, step->call, failure);
+  ps_failure_drop(failure);
 }
 
-static void note_enter(void *shell, struct ps_step_call *call) {
-  (void)shell;
-  note(call, COMMAND_ENTER);
-}
+/* Membership. */
 
-static void note_exit(void *shell, struct ps_step_call *call) {
-  (void)shell;
-  note(call, COMMAND_EXIT);
-}
-
-static void note_ask(void *shell, struct ps_step_call *call, unsigned shard, uint64_t revision) {
-  (void)shell;
-  struct pending_step_call *pending = note(call, COMMAND_ASK);
-  pending->shards[shard] = true;
-  pending->revision = revision;
-}
-
-static void note_gradients(void *shell, struct ps_step_call *call, uint64_t step, bool counts_late) {
-  (void)shell;
-  struct pending_step_call *pending = note(call, COMMAND_SEND_GRADIENTS);
-  pending->step = step;
-  pending->counts_late = counts_late;
-}
-
-static void note_clocks(void *shell, struct ps_step_call *call, uint64_t step) {
-  (void)shell;
-  note(call, COMMAND_SEND_CLOCKS)->step = step;
-}
-
-static void note_done(void *shell, struct ps_step_call *call) {
-  (void)shell;
-  note(call, COMMAND_NONE)->is_over = true;
-}
-
-static void note_failed(void *shell, struct ps_step_call *call, struct ps_failure *failure) {
-  (void)shell;
-  struct pending_step_call *pending = note(call, COMMAND_NONE);
-  pending->is_over = true;
-  pending->failure = ps_failure_keep(failure);
-}
-
-void ps_steps_init(struct client *client) {
-  struct steps *steps = &client->steps;
-  steps->commands = (struct ps_steps_commands){.shell = client,
-                                               .enter = note_enter,
-                                               .exit_members = note_exit,
-                                               .ask_step = note_ask,
-                                               .send_gradients = note_gradients,
-                                               .send_clocks = note_clocks,
-                                               .step_call_done = note_done,
-                                               .step_call_failed = note_failed};
-  steps->core.commands = &steps->commands;
-}
-
-static pserver_status read_enter(struct call *call, void *context, const struct message *message) {
-  (void)call;
+static pserver_status read_enter(void *context, const struct message *message) {
   if (ps_map_whole(&message->fields, "revision", context)) return PSERVER_OK;
   return ps_fail(PSERVER_ERR_BAD_MESSAGE, "enter: expected a revision; received another reply");
 }
 
-/** Sends gradients in the step that was commanded. */
-static pserver_status send_gradients(const struct pending_step_call *commanded) {
-  struct call_updates *gradients = commanded->gradients;
-  for (size_t i = 0; i < gradients->count; i++) gradients->sources[i].step = commanded->step;
-  gradients->mode.counts_late = commanded->counts_late;
-  return ps_send_call(commanded->call, gradients);
+static void entered(struct lifecycle_request *request, pserver_status status) {
+  struct step_task *step = request->owner;
+  if (status != PSERVER_OK) fail(step);
+  else ps_steps_core_entered(&step->steps->core, step->call, step->revision);
 }
 
-/** Does what was commanded; `revision` gets that of the members entered. */
-static pserver_status perform(struct pending_step_call *commanded, struct ps_step_call *step_call,
-                              uint64_t *revision) {
-  struct call *call = commanded->call;
-  switch (commanded->command) {
-    case COMMAND_ENTER:
-      return ps_request_lifecycle(call, "enter", NULL, read_enter, revision);
-    case COMMAND_EXIT:
-      return ps_request_lifecycle(call, "exit", NULL, NULL, NULL);
-    case COMMAND_SEND_GRADIENTS:
-      return send_gradients(commanded);
-    case COMMAND_SEND_CLOCKS:
-      return ps_send_clocks(call, commanded->step);
+static void exited(struct lifecycle_request *request, pserver_status status) {
+  struct step_task *step = request->owner;
+  if (status != PSERVER_OK) fail(step);
+  else ps_steps_core_exited(&step->steps->core, step->call);
+}
+
+static void enter(void *shell, struct ps_step_call *call) {
+  const struct steps *steps = shell;
+  struct step_task *step = call->context;
+  step->request = (struct lifecycle_request){.verb = "enter",
+                                             .read = read_enter,
+                                             .context = &step->revision,
+                                             .has_session = true,
+                                             .is_asked_again = true,
+                                             .ends_at_ms = step->task.call->ends_at_ms,
+                                             .over = entered,
+                                             .owner = step};
+  ps_lifecycle_begin(steps->deps.lifecycle, &step->request);
+}
+
+static void exit_members(void *shell, struct ps_step_call *call) {
+  const struct steps *steps = shell;
+  struct step_task *step = call->context;
+  step->request = (struct lifecycle_request){.verb = "exit",
+                                             .has_session = true,
+                                             .is_asked_again = true,
+                                             .ends_at_ms = step->task.call->ends_at_ms,
+                                             .over = exited,
+                                             .owner = step};
+  ps_lifecycle_begin(steps->deps.lifecycle, &step->request);
+}
+
+/* Closed steps. */
+
+static void ask_step(void *shell, struct ps_step_call *call, unsigned shard, uint64_t revision) {
+  struct steps *steps = shell;
+  struct step_task *step = call->context;
+  if (step->questions == NULL) step->questions = calloc(PS_SHARDS_MAX, sizeof *step->questions);
+  if (step->questions == NULL) {
+    ps_fail(PSERVER_ERR_INTERNAL, "no memory for questions");
+    struct ps_failure *failure = ps_failure_of_last();
+    ps_steps_core_ask_failed(&steps->core, call, failure);
+    ps_failure_drop(failure);
+    return;
+  }
+  ps_ask_for_step(&steps->question_deps, &step->questions[shard], call, shard, revision,
+                  step->task.call->ends_at_ms);
+}
+
+/* Gradients and clocks. */
+
+static void gradients_over(struct ps_sending *sending, pserver_status status) {
+  struct step_task *step = sending->context;
+  if (status != PSERVER_OK) fail(step);
+  else ps_steps_core_gradients_sent(&step->steps->core, step->call, sending->updates->late);
+}
+
+static void send_gradients(void *shell, struct ps_step_call *call, uint64_t number, bool counts_late) {
+  const struct steps *steps = shell;
+  struct step_task *step = call->context;
+  struct call_updates *gradients = step->gradients;
+  for (size_t i = 0; i < gradients->count; i++) gradients->sources[i].step = number;
+  gradients->mode.counts_late = counts_late;
+  step->sending = (struct ps_sending){.updates = gradients, .over = gradients_over, .context = step};
+  ps_sending_begin(steps->deps.sender, &step->sending);
+}
+
+static void clocks_over(struct ps_sending *sending, pserver_status status) {
+  struct step_task *step = sending->context;
+  free(step->clocks.sources);
+  step->clocks.sources = NULL;
+  if (status != PSERVER_OK) fail(step);
+  else ps_steps_core_clocks_sent(&step->steps->core, step->call);
+}
+
+/** Tells every shard that this trainer has ended its steps up to this one. */
+static void send_clocks(void *shell, struct ps_step_call *call, uint64_t number) {
+  const struct steps *steps = shell;
+  struct step_task *step = call->context;
+  unsigned shards = steps->core.shards;
+  step->clock = (struct parameter_update){.operation = UPDATE_CLOCK};
+  step->clocks = (struct call_updates){.sources = calloc(shards, sizeof(struct update_source))};
+  if (step->clocks.sources == NULL) {
+    ps_fail(PSERVER_ERR_INTERNAL, "no memory for clocks");
+    fail(step);
+    return;
+  }
+  step->clocks.count = shards;
+  for (unsigned shard = 0; shard < shards; shard++) {
+    step->clocks.sources[shard].update = &step->clock;
+    step->clocks.sources[shard].shard = shard;
+    step->clocks.sources[shard].step = number;
+  }
+  step->sending = (struct ps_sending){.updates = &step->clocks, .over = clocks_over, .context = step};
+  ps_sending_begin(steps->deps.sender, &step->sending);
+}
+
+/* The call's beginning and end. */
+
+static void finish(struct step_task *step, pserver_status status) {
+  if (step->steps->ending == step) step->steps->ending = NULL;
+  ps_task_finish(&step->task, status);
+}
+
+static void step_call_done(void *shell, struct ps_step_call *call) {
+  (void)shell;
+  finish(call->context, PSERVER_OK);
+}
+
+static void step_call_failed(void *shell, struct ps_step_call *call, struct ps_failure *failure) {
+  (void)shell;
+  finish(call->context, ps_fail_as_core(failure));
+}
+
+void ps_steps_init(struct steps *steps, const struct ps_steps_deps *deps) {
+  *steps = (struct steps){
+      .deps = *deps,
+      .question_deps = {.identity = deps->lifecycle->identity,
+                        .requests = deps->lifecycle->requests,
+                        .positions = deps->positions,
+                        .core = &steps->core},
+      .core = {.commands = &steps->commands},
+      .commands = {.shell = steps,
+                   .enter = enter,
+                   .exit_members = exit_members,
+                   .ask_step = ask_step,
+                   .send_gradients = send_gradients,
+                   .send_clocks = send_clocks,
+                   .step_call_done = step_call_done,
+                   .step_call_failed = step_call_failed},
+  };
+}
+
+static void begin_task(struct ps_task *task) {
+  struct step_task *step = (struct step_task *)task;
+  ps_steps_core_begin(&step->steps->core, step->call);
+}
+
+/** Ends what is under way for a call, which then fails, or has the step machine begin something else. */
+static void end_under_way(struct steps *steps, struct step_task *step, pserver_status why) {
+  switch (step->call->phase) {
+    case PS_STEP_ENTERING:
+    case PS_STEP_EXITING:
+      ps_lifecycle_end(&step->request, why);
+      return;
+    case PS_STEP_ARRIVING:
+    case PS_STEP_OPENING:
+      for (unsigned shard = 0; shard < PS_SHARDS_MAX && steps->ending == step; shard++) {
+        if (step->questions != NULL) ps_asking_end(&step->questions[shard].asking, why);
+      }
+      return;
+    case PS_STEP_QUEUED:
+    case PS_STEP_DRAINING: {
+      struct ps_failure *failure = ps_failure_of_last();
+      ps_steps_core_end_call(&steps->core, step->call, failure);
+      ps_failure_drop(failure);
+      return;
+    }
     default:
-      ps_ask_for_step(call, step_call, commanded->shards, commanded->revision);
-      return PSERVER_OK;
+      ps_sending_end(&step->sending);
   }
 }
 
-/** Does what was commanded for a call, and raises what came of it. Lock held, released meanwhile. */
-static void run_command(struct client *client, struct ps_step_call *call) {
-  struct ps_steps_core *core = &client->steps.core;
-  struct pending_step_call *pending = call->context;
-  struct pending_step_call commanded = *pending;
-  uint64_t revision = 0;
-  pending->command = COMMAND_NONE;
-  memset(pending->shards, 0, sizeof pending->shards);
-  pthread_mutex_unlock(&client->lock);
-  pserver_status status = perform(&commanded, call, &revision);
-  struct ps_failure *failure = status == PSERVER_OK ? NULL : ps_failure_of_last();
-  pthread_mutex_lock(&client->lock);
-  if (failure != NULL) ps_steps_core_failed(core, call, failure);
-  else if (commanded.command == COMMAND_ENTER) ps_steps_core_entered(core, call, revision);
-  else if (commanded.command == COMMAND_EXIT) ps_steps_core_exited(core, call);
-  else if (commanded.command == COMMAND_SEND_GRADIENTS)
-    ps_steps_core_gradients_sent(core, call, pending->gradients->late);
-  else if (commanded.command == COMMAND_SEND_CLOCKS) ps_steps_core_clocks_sent(core, call);
-  ps_failure_drop(failure);
-}
-
-/** Tells the machine that the time of a call is over, or its caller has aborted it. Lock held. */
-static void end_call(struct client *client, struct ps_step_call *call) {
-  struct ps_failure *failure = ps_failure_of_last();
-  ps_steps_core_end_call(&client->steps.core, call, failure);
-  ps_failure_drop(failure);
-}
-
-/** Runs a call until the machine says that it is over. */
-static void run_until_over(struct client *client, struct ps_step_call *call) {
-  struct pending_step_call *pending = call->context;
-  pthread_mutex_lock(&client->lock);
-  ps_steps_core_begin(&client->steps.core, call);
-  while (!pending->is_over) {
-    if (pending->command != COMMAND_NONE) run_command(client, call);
-    else if (ps_call_check(pending->call) != PSERVER_OK) end_call(client, call);
-    else ps_call_wait(pending->call, NEVER_MS);
+static void end_task(struct ps_task *task, pserver_status why) {
+  struct step_task *step = (struct step_task *)task;
+  struct failure end = *ps_last_failure();
+  struct steps *steps = step->steps;
+  steps->ending = step;
+  while (steps->ending == step) {
+    ps_fail_with(&end);
+    end_under_way(steps, step, why);
   }
-  pthread_mutex_unlock(&client->lock);
 }
 
-static pserver_status run_call(struct call *call, enum ps_step_call_kind kind,
-                               struct call_updates *gradients, bool ends_step) {
+static pserver_status run(struct call *call, struct steps *steps, enum ps_step_call_kind kind,
+                          struct call_updates *gradients, bool ends_step) {
   unsigned shards[PS_SHARDS_MAX];
   bool is_listed[PS_SHARDS_MAX] = {false};
   size_t count = 0;
@@ -183,35 +224,23 @@ static pserver_status run_call(struct call *call, enum ps_step_call_kind kind,
     if (!is_listed[shard]) shards[count++] = shard;
     is_listed[shard] = true;
   }
-  struct pending_step_call pending = {.call = call, .gradients = gradients};
-  struct ps_step_call *step_call = ps_step_call_new(0, kind, shards, count, ends_step);
-  if (step_call == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "%s: no memory for a call", call->what);
-  step_call->context = &pending;
-  run_until_over(call->client, step_call);
-  ps_step_call_destroy(step_call);
-  if (pending.failure == NULL) return PSERVER_OK;
-  pserver_status status = ps_fail_as_core(pending.failure);
-  ps_failure_drop(pending.failure);
+  struct step_task step = {
+      .task = {.begin = begin_task, .end = end_task}, .steps = steps, .gradients = gradients};
+  step.call = ps_step_call_new(0, kind, shards, count, ends_step);
+  if (step.call == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "%s: no memory for a call", call->what);
+  step.call->context = &step;
+  pserver_status status = ps_task_run(call, &step.task);
+  ps_step_call_destroy(step.call);
+  free(step.questions);
   return status;
 }
 
-pserver_status ps_send_in_step(struct call *call, struct call_updates *gradients, bool ends_step) {
-  return run_call(call, PS_STEP_CALL_GRADIENTS, gradients, ends_step);
+pserver_status ps_send_in_step(struct call *call, struct steps *steps, struct call_updates *gradients,
+                               bool ends_step) {
+  return run(call, steps, PS_STEP_CALL_GRADIENTS, gradients, ends_step);
 }
 
-static pserver_status run_alone(const char *what, pserver_client *handle, int64_t timeout_ms,
-                                enum ps_step_call_kind kind) {
-  struct call call;
+pserver_status ps_run_step_call(struct call *call, struct steps *steps, enum ps_step_call_kind kind) {
   struct call_updates no_gradients = {0};
-  pserver_status status = ps_call_begin(&call, handle, what, timeout_ms, 0);
-  if (status != PSERVER_OK) return status;
-  return ps_call_end(&call, run_call(&call, kind, &no_gradients, true));
-}
-
-pserver_status pserver_end_step(pserver_client *handle, int64_t timeout_ms) {
-  return run_alone("pserver_end_step", handle, timeout_ms, PS_STEP_CALL_END);
-}
-
-pserver_status pserver_exit_steps(pserver_client *handle, int64_t timeout_ms) {
-  return run_alone("pserver_exit_steps", handle, timeout_ms, PS_STEP_CALL_EXIT);
+  return run(call, steps, kind, &no_gradients, true);
 }

@@ -1,28 +1,40 @@
 #ifndef PUSH_STEPS_H
 #define PUSH_STEPS_H
 
-#include <pserver.h>
-
+#include "calls/lifecycle-request.h"
 #include "core/steps-core.h"
-#include "push/update-source.h"
+#include "push/step-requests.h"
+#include "push/update-sender.h"
 
-struct call;
-struct client;
+/** Dependencies of steps. */
+struct ps_steps_deps {
+  const struct ps_lifecycle *lifecycle;
+  struct ps_positions *positions;
+  struct update_sender *sender;
+};
 
-/** Asks, tells and sends what the step machine decides, on the threads of the calls. */
+/** Asks, tells and sends what the step machine decides, on the I/O thread. */
 struct steps {
+  struct ps_steps_deps deps;
+  struct ps_step_question_deps question_deps;
   struct ps_steps_core core;
   struct ps_steps_commands commands;
+  /** The call that is being ended; NULL as soon as it is over. */
+  const struct step_task *ending;
 };
 
 /** Sets up the steps of a client that has not joined. */
-void ps_steps_init(struct client *client);
+void ps_steps_init(struct steps *steps, const struct ps_steps_deps *deps);
 
 /**
- * Sends gradients as part of the open step, and then ends the step if the call does. After an error the
- * step is still open. As ps_send_call(); TIMEOUT naming members that are waited for; NOT_MEMBER if the
+ * Sends gradients as part of the open step, ends the step if the call does, and waits. After an error the
+ * step is still open. As ps_sending_begin(); TIMEOUT naming members that are waited for; NOT_MEMBER if the
  * trainer has lost its place: the next gradient enters anew.
  */
-pserver_status ps_send_in_step(struct call *call, struct call_updates *gradients, bool ends_step);
+pserver_status ps_send_in_step(struct call *call, struct steps *steps, struct call_updates *gradients,
+                               bool ends_step);
+
+/** Ends the open step, or takes part in no later one, and waits. */
+pserver_status ps_run_step_call(struct call *call, struct steps *steps, enum ps_step_call_kind kind);
 
 #endif

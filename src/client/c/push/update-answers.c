@@ -1,19 +1,18 @@
 /* Hands the outbox what the broker and hosts say of its records. */
 #include <stdlib.h>
 
-#include "calls/client.h"
+#include "errors/core-failure.h"
 #include "errors/errors.h"
-#include "push/call-error.h"
 #include "push/update-sender.h"
 #include "wire/clock.h"
 #include "wire/envelope.h"
 #include "wire/journal-ack.h"
 
-void ps_on_ack(struct client *client, uint64_t slot, uint64_t serial, natsMsg *message) {
-  struct ps_outbox *outbox = client->sender.outbox;
+void ps_on_ack(struct update_sender *sender, uint64_t slot, uint64_t serial, natsMsg *message) {
+  struct ps_outbox *outbox = sender->outbox;
   struct journal_ack ack;
   int64_t now = ps_now_ms();
-  ps_read_journal_ack(client->job, message, &ack);
+  ps_read_journal_ack(sender->deps.identity->job, message, &ack);
   if (ack.kind == ACK_STORED) {
     ps_outbox_stored(outbox, slot, serial, ack.shard, ack.position, now);
     return;
@@ -46,7 +45,7 @@ static bool read_row(const struct value *row, struct ps_outcome *outcome) {
 }
 
 /** Hands answers to the outbox. A malformed message is as good as a lost one: the outcome is asked for. */
-static void take_answers(struct client *client, const struct message *message, bool is_reply) {
+static void take_answers(struct update_sender *sender, const struct message *message, bool is_reply) {
   struct ps_answers answers = {0};
   uint64_t shard;
   struct value rows;
@@ -62,7 +61,7 @@ static void take_answers(struct client *client, const struct message *message, b
   while (ps_list_next(&rows, &at, &row)) answers.count += read_row(&row, &outcomes[answers.count]);
   answers.shard = (unsigned)shard;
   answers.outcomes = outcomes;
-  ps_outbox_answered(client->sender.outbox, &answers, is_reply, ps_now_ms());
+  ps_outbox_answered(sender->outbox, &answers, is_reply, ps_now_ms());
   for (size_t i = 0; i < answers.count; i++) ps_failure_drop(outcomes[i].failure);
   free(outcomes);
 }
@@ -72,30 +71,30 @@ static pserver_status open_received(natsMsg *received, struct message *message) 
                          (size_t)natsMsg_GetDataLength(received), message);
 }
 
-void ps_on_answers(struct client *client, natsMsg *received) {
+void ps_on_answers(struct update_sender *sender, natsMsg *received) {
   struct message message;
   if (open_received(received, &message) != PSERVER_OK) return;
-  if (ps_error_in_message(&message) == PSERVER_OK) take_answers(client, &message, false);
+  if (ps_error_in_message(&message) == PSERVER_OK) take_answers(sender, &message, false);
 }
 
-static void ask_failed(struct client *client, unsigned shard, const struct message *message) {
+static void ask_failed(struct update_sender *sender, unsigned shard, const struct message *message) {
   struct ps_failure *failure = ps_failure_of_last();
   if (message != NULL && failure->references > 0) {
     failure->expected = ps_expected_position(message);
     failure->received = ps_received_session(message);
   }
-  ps_outbox_ask_failed(client->sender.outbox, shard, failure,
+  ps_outbox_ask_failed(sender->outbox, shard, failure,
                        message == NULL ? 0 : ps_retry_after_ms(message), ps_now_ms());
   ps_failure_drop(failure);
 }
 
-void ps_on_outcome_reply(struct client *client, unsigned shard, natsMsg *received) {
+void ps_on_outcome_reply(struct update_sender *sender, unsigned shard, natsMsg *received) {
   struct message message;
   if (natsMsg_IsNoResponders(received)) {
     ps_fail(PSERVER_ERR_NO_OWNER, "no host serves shard %u", shard);
-    ask_failed(client, shard, NULL);
+    ask_failed(sender, shard, NULL);
   } else if (open_received(received, &message) == PSERVER_OK) {
-    if (ps_error_in_message(&message) == PSERVER_OK) take_answers(client, &message, true);
-    else ask_failed(client, shard, &message);
+    if (ps_error_in_message(&message) == PSERVER_OK) take_answers(sender, &message, true);
+    else ask_failed(sender, shard, &message);
   }
 }

@@ -4,10 +4,12 @@
 #include <string.h>
 
 #include "calls/client.h"
+#include "calls/parameters.h"
 #include "errors/details.h"
 #include "push/gradients.h"
 #include "push/norm.h"
 #include "push/parameter-update.h"
+#include "push/sent-updates.h"
 #include "wire/dtypes.h"
 
 void pserver_grad_options_init(pserver_grad_options *options) {
@@ -77,7 +79,7 @@ static pserver_status send_whole(struct call *call, const char *const *names,
   }
   struct ps_call_mode mode = {.is_done_when_stored = stored_is_enough};
   if (status == PSERVER_OK) status = ps_send_updates(call, updates, count, mode);
-  if (found != NULL) ps_parameters_unref(call->client, found, count);
+  if (found != NULL) ps_parameters_unref(found, count);
   free(found);
   free(updates);
   return status;

@@ -1,4 +1,4 @@
-/* Sends block updates for the outbox. */
+/* Sends block updates for the outbox, on the I/O thread. */
 #include "push/update-sender.h"
 
 #include <inttypes.h>
@@ -6,136 +6,102 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calls/call.h"
-#include "calls/client.h"
+#include "errors/core-failure.h"
+#include "errors/errors.h"
 #include "push/call-error.h"
-#include "push/parameter-update.h"
-#include "push/record.h"
 #include "wire/clock.h"
-#include "wire/connection.h"
 
 /** Open numbers of one session in a shard. */
 #define WINDOW_RECORDS 1024
 
-/** A message to be published: a record, kept to be repeated until its PubAck, or a question. */
+/** The message of a block update: what it takes to draft it, the first time and again. */
 struct outgoing {
-  struct outgoing *next;
-  char subject[SUBJECT_SIZE];
-  char reply[INBOX_SIZE + 64];
-  struct buffer buffer;
-  size_t bytes;
-  bool is_question;
-  /** The record, until it is released; NULL for a question. */
   struct ps_block_update *update;
+  struct record_head head;
+  /** Whether it waits to be published, and what waits behind it. */
   bool is_queued;
-  /** Whether it is being published, so that its bytes must stay. */
-  bool is_busy;
-  /** Whether to publish it once more when it is not busy any more. */
-  bool is_again;
-  /** Whether the outbox needs it no more. */
-  bool is_released;
+  struct outgoing *next;
 };
 
-/** A call that waits in ps_send_sources(). */
-struct sent_call {
-  struct call *call;
-  const struct update_source *sources;
-  bool is_over;
-};
+static const struct update_source *source_of(const struct ps_block_update *update) {
+  const struct ps_sending *sending = update->call->context;
+  return &sending->updates->sources[update->index];
+}
+
+static struct outgoing *outgoing_of(const struct ps_block_update *update) {
+  const struct ps_sending *sending = update->call->context;
+  return &sending->outgoing[update->index];
+}
 
 static void enqueue(struct update_sender *sender, struct outgoing *message) {
-  message->next = NULL;
+  if (message->is_queued) return;
   message->is_queued = true;
+  message->next = NULL;
   if (sender->first == NULL) sender->first = message;
   else sender->last->next = message;
   sender->last = message;
 }
 
-static void free_message(struct client *client, struct outgoing *message) {
-  ps_pool_give(&client->sender.pool, message->buffer, client->in_flight_max);
-  free(message);
+static void dequeue(struct update_sender *sender, struct outgoing *message) {
+  if (!message->is_queued) return;
+  message->is_queued = false;
+  struct outgoing *before = NULL;
+  struct outgoing *at = sender->first;
+  for (; at != message; at = at->next) before = at;
+  if (before == NULL) sender->first = message->next;
+  else before->next = message->next;
+  if (sender->last == message) sender->last = before;
 }
 
-static const struct update_source *source_of(const struct ps_block_update *update) {
-  const struct sent_call *sent = update->call->context;
-  return &sent->sources[update->index];
+/** INTERNAL, TOO_LARGE. What is lost for want of a connection is repeated on the next one. */
+static pserver_status publish_message(struct update_sender *sender, const struct outgoing *message) {
+  const struct ps_block_update *update = message->update;
+  const struct ps_identity *identity = sender->deps.identity;
+  char subject[SUBJECT_SIZE];
+  char reply[REPLY_SIZE];
+  ps_record_subject(identity, source_of(update), subject);
+  snprintf(reply, sizeof reply, "%s.ack.%" PRIi32 ".%" PRIu64, identity->inbox, update->slot,
+           update->serial);
+  pserver_status status =
+      ps_write_record(identity, source_of(update), &message->head, &sender->buffer);
+  if (status != PSERVER_OK) return status;
+  status = ps_publish(sender->deps.connection, subject, reply, sender->buffer.bytes,
+                      sender->buffer.used);
+  return status == PSERVER_ERR_TOO_LARGE ? status : PSERVER_OK;
 }
 
-/** Wakes the call of a record, which then publishes what is queued. */
-static void wake_call_of(const struct ps_block_update *update) {
-  const struct sent_call *sent = update->call->context;
-  ps_call_wake(sent->call);
-}
-
-static bool reserve_slot(struct update_sender *sender, size_t slot) {
-  if (slot < sender->kept_count) return true;
-  size_t count = sender->kept_count == 0 ? 64 : 2 * sender->kept_count;
-  if (count <= slot) count = slot + 1;
-  struct outgoing **kept = realloc(sender->kept, count * sizeof(struct outgoing *));
-  if (kept == NULL) return false;
-  for (size_t i = sender->kept_count; i < count; i++) kept[i] = NULL;
-  sender->kept = kept;
-  sender->kept_count = count;
+bool ps_sender_publish_next(struct update_sender *sender) {
+  struct outgoing *message = sender->first;
+  if (message == NULL) return false;
+  dequeue(sender, message);
+  if (publish_message(sender, message) == PSERVER_OK) return true;
+  struct ps_failure *failure = ps_failure_of_last();
+  ps_outbox_denied(sender->outbox, message->update, failure, ps_now_ms());
+  ps_failure_drop(failure);
   return true;
 }
 
-/** Writes the message of a record. INTERNAL without memory; TOO_LARGE. */
-static pserver_status make_message(struct client *client, struct ps_block_update *update,
-                                   const struct record_head *head, struct outgoing **made) {
-  const struct update_source *source = source_of(update);
-  struct outgoing *message = calloc(1, sizeof *message);
-  if (message == NULL || !reserve_slot(&client->sender, (size_t)update->slot)) {
-    free(message);
-    return ps_fail(PSERVER_ERR_INTERNAL, "no memory for a message");
-  }
-  message->update = update;
-  ps_record_subject(client, source, message->subject);
-  snprintf(message->reply, sizeof message->reply, "%s.ack.%" PRIi32 ".%" PRIu64, client->inbox,
-           update->slot, update->serial);
-  pserver_status status = ps_write_record(client, source, head, &message->buffer, &message->bytes);
-  if (status == PSERVER_OK) status = ps_check_payload(client, message->subject, message->bytes);
-  if (status == PSERVER_OK) *made = message;
-  else free_message(client, message);
-  return status;
-}
+/* Commands of the outbox. */
 
 static void publish(void *shell, struct ps_block_update *update, uint64_t session, uint64_t done) {
-  struct client *client = shell;
-  struct update_sender *sender = &client->sender;
-  struct outgoing *message = NULL;
-  struct record_head head = {
-      .session = session,
-      .n = update->n,
-      .done = done,
-      .seen = update->names_version ? ps_seen_version(source_of(update)) : 0,
-  };
-  if (make_message(client, update, &head, &message) != PSERVER_OK) {
-    struct ps_failure *failure = ps_failure_of_last();
-    ps_outbox_publish_failed(sender->outbox, update, failure);
-    ps_failure_drop(failure);
-    return;
-  }
-  sender->kept[update->slot] = message;
+  struct update_sender *sender = shell;
+  struct outgoing *message = outgoing_of(update);
+  *message = (struct outgoing){
+      .update = update,
+      .head = {.session = session,
+               .n = update->n,
+               .done = done,
+               .seen = update->names_version ? ps_seen_version(source_of(update)) : 0}};
   enqueue(sender, message);
-  wake_call_of(update);
 }
 
 static void repeat(void *shell, struct ps_block_update *update) {
-  struct client *client = shell;
-  struct outgoing *message = client->sender.kept[update->slot];
-  if (message->is_busy) message->is_again = true;
-  else if (!message->is_queued) enqueue(&client->sender, message);
-  wake_call_of(update);
+  enqueue(shell, outgoing_of(update));
 }
 
 static void release(void *shell, struct ps_block_update *update, bool is_reusable) {
-  (void)is_reusable; /* cnats copies what is published: memory that is not busy can be used again. */
-  struct client *client = shell;
-  struct outgoing *message = client->sender.kept[update->slot];
-  client->sender.kept[update->slot] = NULL;
-  message->is_released = true;
-  message->update = NULL;
-  if (!message->is_queued && !message->is_busy) free_message(client, message);
+  (void)is_reusable; /* cnats has a copy of what was published. */
+  dequeue(shell, outgoing_of(update));
 }
 
 static pserver_status write_question(struct draft *draft, uint64_t session, const uint64_t *numbers,
@@ -149,155 +115,110 @@ static pserver_status write_question(struct draft *draft, uint64_t session, cons
   return ps_draft_end(draft);
 }
 
-/** What cannot be asked for want of memory is asked again with the next question. */
+/** What cannot be asked for want of memory or a connection is asked again with the next question. */
 static void ask_outcomes(void *shell, unsigned shard, uint64_t session, const uint64_t *numbers,
                          size_t count, struct position at) {
-  struct client *client = shell;
-  struct outgoing *message = calloc(1, sizeof *message);
-  if (message == NULL) return;
+  const struct update_sender *sender = shell;
+  const struct ps_identity *identity = sender->deps.identity;
+  char subject[SUBJECT_SIZE];
+  char reply[REPLY_SIZE];
   struct draft draft;
   ps_draft_begin(&draft);
+  snprintf(subject, sizeof subject, "ps.%s.shard.%u.%s.outcome", identity->job, shard, identity->id);
+  snprintf(reply, sizeof reply, "%s.outcome.%u", identity->inbox, shard);
   if (write_question(&draft, session, numbers, count, at) == PSERVER_OK) {
-    message->buffer = ps_pool_take(&client->sender.pool, draft.buffer.size);
-    message->bytes = draft.buffer.size;
-  }
-  if (message->buffer.bytes != NULL) {
-    memcpy(message->buffer.bytes, draft.buffer.data, draft.buffer.size);
-    message->is_question = true;
-    message->is_released = true;
-    snprintf(message->subject, sizeof message->subject, "ps.%s.shard.%u.%s.outcome", client->job, shard,
-             client->id);
-    snprintf(message->reply, sizeof message->reply, "%s.outcome.%u", client->inbox, shard);
-    enqueue(&client->sender, message);
-  } else {
-    free(message);
+    ps_publish(sender->deps.connection, subject, reply, draft.buffer.data, draft.buffer.size);
   }
   ps_draft_release(&draft);
 }
 
 static void set_timer(void *shell, int64_t at_ms) {
-  struct client *client = shell;
-  client->sender.tick_at_ms = at_ms;
-  ps_wake_lease(client);
+  struct update_sender *sender = shell;
+  ps_timer_set(&sender->deps.connection->io->timers, &sender->tick, at_ms);
+}
+
+static void on_tick(void *context) {
+  const struct update_sender *sender = context;
+  ps_outbox_tick(sender->outbox, ps_now_ms());
+}
+
+/* The outbox's news. */
+
+/** Frees what the sender has for it, and tells that it is over. */
+static void finish(struct ps_sending *sending, pserver_status status) {
+  if (sending->call != NULL) {
+    sending->call->context = NULL;
+    ps_update_call_drop(sending->call, 1);
+  }
+  free(sending->outgoing);
+  sending->call = NULL;
+  sending->outgoing = NULL;
+  sending->over(sending, status);
 }
 
 static void call_over(void *owner, struct ps_update_call *call, int64_t now_ms) {
-  (void)owner;
   (void)now_ms;
-  struct sent_call *sent = call->context;
-  sent->is_over = true;
-  ps_call_wake(sent->call);
+  const struct update_sender *sender = owner;
+  struct ps_sending *sending = call->context;
+  sending->updates->late = call->late;
+  finish(sending,
+         ps_call_error(call, sending->updates->sources, sender->deps.identity->trainer));
 }
 
 static void session_over(void *owner, struct ps_failure *failure, int64_t now_ms) {
   (void)now_ms;
-  struct client *client = owner;
-  ps_session_core_ended(&client->session.core, failure);
+  const struct update_sender *sender = owner;
+  sender->deps.session_over(sender->deps.owner, failure);
 }
 
-pserver_status ps_sender_init(struct client *client) {
-  struct update_sender *sender = &client->sender;
-  sender->tick_at_ms = NEVER_MS;
-  sender->commands = (struct ps_outbox_commands){.shell = client,
-                                                 .publish = publish,
-                                                 .repeat = repeat,
-                                                 .release = release,
-                                                 .ask_outcomes = ask_outcomes,
-                                                 .set_timer = set_timer};
-  sender->listener =
-      (struct ps_outbox_listener){.owner = client, .call_over = call_over, .session_over = session_over};
-  const struct ps_outbox_deps deps = {.commands = &sender->commands,
-                                      .listener = &sender->listener,
-                                      .positions = &client->positions,
-                                      .in_flight_bytes_max = client->in_flight_max,
-                                      .window_records = WINDOW_RECORDS};
-  sender->outbox = ps_outbox_new(&deps);
+pserver_status ps_sender_init(struct update_sender *sender, const struct ps_sender_deps *deps) {
+  *sender = (struct update_sender){
+      .deps = *deps,
+      .commands = {.shell = sender,
+                   .publish = publish,
+                   .repeat = repeat,
+                   .release = release,
+                   .ask_outcomes = ask_outcomes,
+                   .set_timer = set_timer},
+      .listener = {.owner = sender, .call_over = call_over, .session_over = session_over},
+      .tick = {.due = on_tick, .context = sender},
+  };
+  const struct ps_outbox_deps outbox_deps = {.commands = &sender->commands,
+                                             .listener = &sender->listener,
+                                             .positions = deps->positions,
+                                             .in_flight_bytes_max = deps->in_flight_bytes_max,
+                                             .window_records = WINDOW_RECORDS};
+  sender->outbox = ps_outbox_new(&outbox_deps);
   return sender->outbox == NULL ? ps_fail(PSERVER_ERR_INTERNAL, "no memory for a client") : PSERVER_OK;
 }
 
 void ps_sender_free(struct update_sender *sender) {
   ps_outbox_destroy(sender->outbox);
-  /* Of records that were given up nothing is kept; only questions can be queued still. */
-  while (sender->first != NULL) {
-    struct outgoing *message = sender->first;
-    sender->first = message->next;
-    free(message->buffer.bytes);
-    free(message);
-  }
-  free(sender->kept);
-  ps_pool_free(&sender->pool);
+  free(sender->buffer.bytes);
 }
 
-/** Publishes one message. What fails without a connection is repeated on the next one. */
-static void publish_message(struct client *client, struct outgoing *message) {
-  message->is_busy = true;
-  pthread_mutex_unlock(&client->lock);
-  ps_publish(client, message->subject, message->reply, message->buffer.bytes, message->bytes);
-  pthread_mutex_lock(&client->lock);
-  bool is_again = message->is_again;
-  message->is_busy = false;
-  message->is_again = false;
-  if (message->is_released) free_message(client, message);
-  else if (is_again) enqueue(&client->sender, message);
-}
-
-bool ps_flush(struct client *client) {
-  struct update_sender *sender = &client->sender;
-  bool was_any = sender->first != NULL;
-  while (sender->first != NULL) {
-    struct outgoing *message = sender->first;
-    sender->first = message->next;
-    message->is_queued = false;
-    if (message->is_released && !message->is_question) free_message(client, message);
-    else publish_message(client, message);
-  }
-  return was_any;
-}
-
-bool ps_tick_if_due(struct client *client) {
-  int64_t now = ps_now_ms();
-  if (now < client->sender.tick_at_ms) return false;
-  client->sender.tick_at_ms = NEVER_MS;
-  ps_outbox_tick(client->sender.outbox, now);
-  return true;
-}
-
-/** Rejects the records that the broker refused to take. */
-static void take_denials(struct client *client, struct call *call) {
-  struct mail *mail = ps_call_take_mail(call, 0, 0);
-  for (; mail != NULL; mail = ps_call_take_mail(call, 0, 0)) {
-    for (size_t slot = 0; slot < client->sender.kept_count && mail->denied_subject != NULL; slot++) {
-      const struct outgoing *message = client->sender.kept[slot];
-      if (message == NULL || strcmp(message->subject, mail->denied_subject) != 0) continue;
-      ps_fail(PSERVER_ERR_DENIED, "the broker refuses publishing to %s: check the user's permissions",
-              message->subject);
-      struct ps_failure *failure = ps_failure_of_last();
-      ps_outbox_denied(client->sender.outbox, message->update, failure, ps_now_ms());
-      ps_failure_drop(failure);
+void ps_sender_denied(struct update_sender *sender, const char *subject) {
+  struct ps_block_update *update = sender->outbox->in_flight.list.first;
+  while (update != NULL) {
+    char published[SUBJECT_SIZE] = "";
+    if (update->call->context != NULL && update->fate == PS_FATE_PENDING) {
+      ps_record_subject(sender->deps.identity, source_of(update), published);
     }
-    ps_mail_free(mail);
-  }
-}
-
-static void end_call(struct client *client, struct ps_update_call *call) {
-  struct ps_failure *failure = ps_failure_of_last();
-  ps_outbox_end_call(client->sender.outbox, call, failure, ps_now_ms());
-  ps_failure_drop(failure);
-}
-
-static void await_end(struct call *call, struct ps_update_call *update_call,
-                      const struct sent_call *sent) {
-  struct client *client = call->client;
-  while (!sent->is_over) {
-    if (ps_call_check(call) != PSERVER_OK) {
-      end_call(client, update_call);
+    if (strcmp(published, subject) != 0) {
+      update = update->next;
       continue;
     }
-    take_denials(client, call);
-    if (sent->is_over || ps_flush(client) || ps_tick_if_due(client)) continue;
-    ps_call_wait(call, client->sender.tick_at_ms);
+    ps_fail(PSERVER_ERR_DENIED, "the broker refuses publishing to %s: check the user's permissions",
+            subject);
+    struct ps_failure *failure = ps_failure_of_last();
+    ps_outbox_denied(sender->outbox, update, failure, ps_now_ms());
+    ps_failure_drop(failure);
+    /* Others may have left the flight with it. */
+    update = sender->outbox->in_flight.list.first;
   }
 }
+
+/* Calls. */
 
 static struct ps_update_call *new_update_call(const struct call_updates *updates) {
   struct ps_update_size *sizes = calloc(updates->count + 1, sizeof *sizes);
@@ -313,24 +234,21 @@ static struct ps_update_call *new_update_call(const struct call_updates *updates
   return made;
 }
 
-pserver_status ps_send_sources(struct call *call, struct call_updates *updates) {
-  struct client *client = call->client;
-  struct sent_call sent = {.call = call, .sources = updates->sources};
-  struct ps_update_call *update_call = new_update_call(updates);
-  if (update_call == NULL)
-    return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu updates", updates->count);
-  update_call->context = &sent;
-  pthread_mutex_lock(&client->lock);
-  pserver_status status = PSERVER_OK;
-  if (ps_outbox_send(client->sender.outbox, update_call, ps_now_ms())) {
-    await_end(call, update_call, &sent);
-    status = ps_call_error(update_call, updates->sources, client->trainer);
-    updates->late = update_call->late;
-    update_call->context = NULL;
-  } else {
-    status = ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu updates", updates->count);
+void ps_sending_begin(struct update_sender *sender, struct ps_sending *sending) {
+  size_t count = sending->updates->count;
+  sending->sender = sender;
+  sending->call = new_update_call(sending->updates);
+  sending->outgoing = calloc(count + 1, sizeof(struct outgoing));
+  if (sending->call != NULL && sending->outgoing != NULL) {
+    sending->call->context = sending;
+    if (ps_outbox_send(sender->outbox, sending->call, ps_now_ms())) return;
   }
-  ps_update_call_drop(update_call, 1);
-  pthread_mutex_unlock(&client->lock);
-  return status;
+  finish(sending, ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu updates", count));
+}
+
+void ps_sending_end(struct ps_sending *sending) {
+  if (sending->call == NULL) return;
+  struct ps_failure *failure = ps_failure_of_last();
+  ps_outbox_end_call(sending->sender->outbox, sending->call, failure, ps_now_ms());
+  ps_failure_drop(failure);
 }

@@ -2,61 +2,83 @@
 #define PUSH_UPDATE_SENDER_H
 
 #include <nats/nats.h>
-#include <pserver.h>
 
 #include "core/outbox.h"
-#include "push/buffer-pool.h"
+#include "push/record.h"
 #include "push/update-source.h"
+#include "wire/connection.h"
+#include "wire/identity.h"
 
-struct call;
-struct client;
-struct outgoing;
+/** Dependencies of update_sender; what they refer to lives as long as it. */
+struct ps_sender_deps {
+  const struct ps_identity *identity;
+  struct ps_connection *connection;
+  struct ps_positions *positions;
+  size_t in_flight_bytes_max;
+  void *owner;
+  /** A host says that the session is over: SUPERSEDED or REJOIN. */
+  void (*session_over)(void *owner, struct ps_failure *failure);
+};
 
 /**
- * Does for the outbox what takes a connection, a clock or memory for messages. The client's lock guards
- * it; messages that the outbox publishes are queued, and published by ps_flush() without the lock.
+ * Does for the outbox what takes a connection, a clock or memory for messages, on the I/O thread. A
+ * record is drafted when nothing else is due, and drafted again, to the same bytes, when it is repeated.
  */
 struct update_sender {
+  struct ps_sender_deps deps;
   struct ps_outbox *outbox;
   struct ps_outbox_commands commands;
   struct ps_outbox_listener listener;
-  struct buffer_pool pool;
-  /** By slot: the message of the record in flight there; NULL if it is not kept any more. */
-  struct outgoing **kept;
-  size_t kept_count;
-  /** Messages that wait to be published. */
+  /** Memory of the record that is being published. */
+  struct ps_record_buffer buffer;
+  /** Records that wait to be published, so that answers and requests do not wait for all of them. */
   struct outgoing *first;
   struct outgoing *last;
-  /** When the outbox wants its tick; NEVER_MS if it does not. */
-  int64_t tick_at_ms;
+  struct ps_timer tick;
 };
 
-/** Makes the outbox of a client, whose positions are set up. INTERNAL if there is no memory. */
-pserver_status ps_sender_init(struct client *client);
+/** The block updates of one call under way; it belongs to whoever begins it, until `over`. */
+struct ps_sending {
+  struct call_updates *updates;
+  /** All have their fate: OK, or the last error. May free the sending. */
+  void (*over)(struct ps_sending *sending, pserver_status status);
+  void *context;
+
+  /** State of the sender. */
+  struct update_sender *sender;
+  struct ps_update_call *call;
+  struct outgoing *outgoing;
+};
+
+/** INTERNAL if there is no memory. */
+pserver_status ps_sender_init(struct update_sender *sender, const struct ps_sender_deps *deps);
 /** Frees it; no call may be under way. */
 void ps_sender_free(struct update_sender *sender);
 
 /**
- * Sends block updates and waits until all of them were applied, or stored if that is enough. The sources
- * and what they refer to must not change until then. The first rejection; OUTCOME_UNKNOWN, naming the
- * updates, if the call ends before; what ended it or kept them from being stored if none can have been
- * applied.
+ * Sends block updates until all of them were applied, or stored if that is enough. The sources and what
+ * they refer to must not change until it is over. The first rejection; OUTCOME_UNKNOWN, naming the
+ * updates, if it ends before; what ended it or kept them from being stored if none can have been applied.
+ * On the I/O thread, as all below.
  */
-pserver_status ps_send_sources(struct call *call, struct call_updates *updates);
+void ps_sending_begin(struct update_sender *sender, struct ps_sending *sending);
 
-/** Publishes the queued messages; false if there is none. Lock held, and let go of meanwhile. */
-bool ps_flush(struct client *client);
+/** Ends it, if it is under way, by the last error. */
+void ps_sending_end(struct ps_sending *sending);
 
-/** Raises the tick of the outbox if it is due; false if it is not. Lock held, as below. */
-bool ps_tick_if_due(struct client *client);
+/** Publishes the record that has waited longest; false if none waits. */
+bool ps_sender_publish_next(struct update_sender *sender);
+
+/** The broker refused what was published to a subject. */
+void ps_sender_denied(struct update_sender *sender, const char *subject);
 
 /** A PubAck for the record with this serial in a slot. */
-void ps_on_ack(struct client *client, uint64_t slot, uint64_t serial, natsMsg *message);
+void ps_on_ack(struct update_sender *sender, uint64_t slot, uint64_t serial, natsMsg *message);
 
 /** Answers that came by themselves: each is to the first copy of its record, or a repeat. */
-void ps_on_answers(struct client *client, natsMsg *message);
+void ps_on_answers(struct update_sender *sender, natsMsg *message);
 
 /** The reply to a question for outcomes. */
-void ps_on_outcome_reply(struct client *client, unsigned shard, natsMsg *message);
+void ps_on_outcome_reply(struct update_sender *sender, unsigned shard, natsMsg *message);
 
 #endif

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calls/call.h"
+#include "calls/canceller.h"
 #include "errors/details.h"
+#include "errors/errors.h"
 #include "wire/clock.h"
-#include "wire/connection.h"
 #include "wire/settings.h"
 
 #define PAUSE_MS 50
@@ -18,7 +18,7 @@
 
 /** What connecting needs, all of it its own: the caller may have left. */
 struct connecting {
-  struct client *client;
+  struct ps_connection *connection;
   natsOptions *made;
   char address[ADDRESS_SIZE];
   int64_t attempt_timeout_ms;
@@ -33,6 +33,15 @@ struct connecting {
   /** The caller has left: what was made is to be closed, and this freed. */
   bool is_abandoned;
 };
+
+/** Keeps the connection's owner. */
+static void retain(const struct ps_connection *connection) {
+  connection->listener->retain(connection->listener->owner);
+}
+
+static void release(const struct ps_connection *connection) {
+  connection->listener->release(connection->listener->owner);
+}
 
 static bool is_abandoned(struct connecting *connecting) {
   pthread_mutex_lock(&connecting->lock);
@@ -78,7 +87,7 @@ static pserver_status connect_until(struct connecting *connecting) {
     int64_t left = connecting->ends_at_ms - ps_now_ms();
     int64_t attempt_ms = connecting->attempt_timeout_ms;
     natsOptions_SetTimeout(connecting->made, left < attempt_ms ? (left > 1 ? left : 1) : attempt_ms);
-    natsStatus status = natsConnection_Connect(&connecting->client->connection, connecting->made);
+    natsStatus status = natsConnection_Connect(&connecting->connection->nats, connecting->made);
     if (status == NATS_OK) return PSERVER_OK;
     pserver_status failed = connect_failure(status, connecting->address);
     if (!pserver_is_retryable(failed) || !pause_between(connecting, &pause_ms)) return failed;
@@ -90,41 +99,41 @@ static natsStatus await_inbox(struct connecting *connecting) {
   int64_t pause_ms = PAUSE_MS;
   while (true) {
     int64_t left = connecting->ends_at_ms - ps_now_ms();
-    natsStatus status = natsConnection_FlushTimeout(connecting->client->connection, left > 1 ? left : 1);
+    natsStatus status = natsConnection_FlushTimeout(connecting->connection->nats, left > 1 ? left : 1);
     bool is_final = status == NATS_OK || status == NATS_CONNECTION_CLOSED;
     if (is_final || !pause_between(connecting, &pause_ms)) return status;
   }
 }
 
 static pserver_status subscribe(struct connecting *connecting) {
-  natsStatus status = ps_subscribe_inbox(connecting->client);
+  natsStatus status = ps_subscribe_inbox(connecting->connection);
   if (status == NATS_OK) status = await_inbox(connecting);
   if (status == NATS_OK) return PSERVER_OK;
   return ps_fail(PSERVER_ERR_NO_BROKER, "subscribing to the inbox: %s", natsStatus_GetText(status));
 }
 
 static pserver_status connect_now(struct connecting *connecting) {
-  struct client *client = connecting->client;
+  struct ps_connection *connection = connecting->connection;
   pserver_status status = PSERVER_OK;
   /* The connection's own, until it says that it is closed. */
-  ps_client_retain(client);
-  if (ps_set_handlers(connecting->made, client) != NATS_OK) {
+  retain(connection);
+  if (ps_set_handlers(connecting->made, connection) != NATS_OK) {
     status = ps_fail(PSERVER_ERR_INTERNAL, "no memory for a connection");
   }
   if (status == PSERVER_OK) status = connect_until(connecting);
   if (status != PSERVER_OK) {
-    ps_client_release(client);
+    release(connection);
     return status;
   }
   status = subscribe(connecting);
   if (status == PSERVER_OK) return status;
   struct failure failure = *ps_last_failure();
-  ps_disconnect(client);
+  ps_disconnect(connection);
   return ps_fail_with(&failure);
 }
 
 static void connecting_free(struct connecting *connecting) {
-  ps_client_release(connecting->client);
+  release(connecting->connection);
   natsOptions_Destroy(connecting->made);
   pthread_cond_destroy(&connecting->news);
   pthread_mutex_destroy(&connecting->lock);
@@ -141,7 +150,7 @@ static void *connect_apart(void *closure) {
   pthread_cond_signal(&connecting->news);
   pthread_mutex_unlock(&connecting->lock);
   if (is_left) {
-    if (status == PSERVER_OK) ps_disconnect(connecting->client);
+    if (status == PSERVER_OK) ps_disconnect(connecting->connection);
     connecting_free(connecting);
   }
   nats_ReleaseThreadMemory();
@@ -183,7 +192,8 @@ static pserver_status connect_on_thread(struct connecting *connecting) {
   return await_connection(connecting);
 }
 
-static pserver_status prepare(struct client *client, const pserver_options *options, int64_t ends_at_ms,
+static pserver_status prepare(struct ps_connection *connection, const struct ps_identity *identity,
+                              const pserver_options *options, int64_t ends_at_ms,
                               struct connecting **prepared) {
   char name[JOB_BYTES_MAX + ID_SIZE + 16];
   struct connecting *made = calloc(1, sizeof *made);
@@ -192,24 +202,23 @@ static pserver_status prepare(struct client *client, const pserver_options *opti
     free(made);
     return ps_fail(PSERVER_ERR_INTERNAL, "no memory for a connection");
   }
-  ps_client_retain(client);
-  made->client = client;
+  retain(connection);
+  made->connection = connection;
   made->attempt_timeout_ms = options->attempt_timeout_ms;
   made->ends_at_ms = ends_at_ms;
   ps_shown_address(options, made->address, sizeof made->address);
-  snprintf(name, sizeof name, "pserver %s %s", client->job, client->trainer);
+  snprintf(name, sizeof name, "pserver %s %s", identity->job, identity->trainer);
   pserver_status status = ps_make_nats_options(options, name, &made->made);
   if (status == PSERVER_OK) *prepared = made;
   else connecting_free(made);
   return status;
 }
 
-pserver_status ps_connect(struct client *client, const pserver_options *options, int64_t ends_at_ms) {
+pserver_status ps_connect(struct ps_connection *connection, const struct ps_identity *identity,
+                          const pserver_options *options, int64_t ends_at_ms) {
   struct connecting *connecting = NULL;
-  pserver_status status = prepare(client, options, ends_at_ms, &connecting);
+  pserver_status status = prepare(connection, identity, options, ends_at_ms, &connecting);
   if (status != PSERVER_OK) return status;
-  client->is_connected = true;
-  client->connections = 1;
   if (ps_uses_canceller()) return connect_on_thread(connecting);
   status = connect_now(connecting);
   struct failure failure = *ps_last_failure();

@@ -6,156 +6,221 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calls/call.h"
 #include "errors/details.h"
-#include "push/update-sender.h"
-#include "wire/clock.h"
+#include "errors/errors.h"
 
 /** Bytes of a message kept free for its entries. */
 #define HEADER_BYTES_MAX 65536
 
-/** The number in a token, and the text after its dot. NULL if it is none. */
-static const char *take_number(const char *text, uint64_t *number) {
-  char *end = NULL;
-  if (text == NULL || *text < '0' || *text > '9') return NULL;
-  *number = strtoull(text, &end, 10);
-  return *end == '.' ? end + 1 : end;
+/* Callbacks of cnats, on its threads. */
+
+/** Notes an event; those that the I/O thread has not taken yet are taken together. */
+static void note(struct ps_connection *connection, bool *event) {
+  pthread_mutex_lock(&connection->io->lock);
+  *event = true;
+  ps_io_post_locked(connection->io, &connection->news);
+  pthread_mutex_unlock(&connection->io->lock);
 }
 
-static void on_message(natsConnection *connection, natsSubscription *subscription, natsMsg *message,
+static void on_disconnected(natsConnection *nats, void *closure) {
+  (void)nats;
+  struct ps_connection *connection = closure;
+  pthread_mutex_lock(&connection->io->lock);
+  connection->is_back = false;
+  pthread_mutex_unlock(&connection->io->lock);
+  note(connection, &connection->is_lost);
+}
+
+static void on_reconnected(natsConnection *nats, void *closure) {
+  (void)nats;
+  struct ps_connection *connection = closure;
+  note(connection, &connection->is_back);
+}
+
+static void on_closed(natsConnection *nats, void *closure) {
+  (void)nats;
+  struct ps_connection *connection = closure;
+  note(connection, &connection->is_closed);
+  connection->listener->release(connection->listener->owner);
+}
+
+static bool append(struct ps_received *received, natsMsg *message) {
+  if (received->count == received->capacity) {
+    size_t capacity = received->capacity == 0 ? 64 : 2 * received->capacity;
+    natsMsg **messages = realloc(received->messages, capacity * sizeof(natsMsg *));
+    if (messages == NULL) return false;
+    received->messages = messages;
+    received->capacity = capacity;
+  }
+  received->messages[received->count++] = message;
+  return true;
+}
+
+static void on_message(natsConnection *nats, natsSubscription *subscription, natsMsg *message,
                        void *closure) {
-  (void)connection;
+  (void)nats;
   (void)subscription;
-  struct client *client = closure;
-  size_t inbox_bytes = strlen(client->inbox);
-  const char *subject = natsMsg_GetSubject(message);
-  uint64_t numbers[2] = {0};
-  /* A broker could send anything to a subscription. */
-  if (strncmp(subject, client->inbox, inbox_bytes) != 0 || subject[inbox_bytes] != '.') {
-    natsMsg_Destroy(message);
-    return;
+  struct ps_connection *connection = closure;
+  pthread_mutex_lock(&connection->io->lock);
+  bool is_kept = append(&connection->received, message);
+  if (is_kept) ps_io_post_locked(connection->io, &connection->news);
+  pthread_mutex_unlock(&connection->io->lock);
+  /* What there is no memory for is as good as lost: it is asked for again. */
+  if (!is_kept) natsMsg_Destroy(message);
+}
+
+static void on_unsubscribed(void *closure) {
+  const struct ps_connection *connection = closure;
+  connection->listener->release(connection->listener->owner);
+}
+
+/** That the broker refused a subject, "" for the inbox. */
+struct denial {
+  struct ps_io_work work;
+  struct ps_connection *connection;
+  char subject[SUBJECT_SIZE];
+};
+
+static void tell_denial(void *context) {
+  struct denial *denial = context;
+  const struct ps_connection_listener *listener = denial->connection->listener;
+  if (denial->subject[0] != '\0') {
+    listener->denied(listener->owner, denial->subject);
+  } else {
+    listener->lost(listener->owner, PSERVER_ERR_DENIED,
+                   "the broker refuses subscribing to the inbox: check the user's permissions");
   }
-  const char *name = subject + inbox_bytes + 1;
-  pthread_mutex_lock(&client->lock);
-  if (strncmp(name, "reply.", 6) == 0) {
-    const char *token = take_number(name + 6, &numbers[0]);
-    if (take_number(token, &numbers[1]) != NULL) {
-      ps_call_deliver(client, numbers[0], numbers[1], message);
-      message = NULL;
-    }
-  } else if (strncmp(name, "ack.", 4) == 0) {
-    const char *token = take_number(name + 4, &numbers[0]);
-    if (take_number(token, &numbers[1]) != NULL) {
-      ps_on_ack(client, numbers[0], numbers[1], message);
-    }
-  } else if (strcmp(name, "applied") == 0) {
-    ps_on_answers(client, message);
-  } else if (strncmp(name, "outcome.", 8) == 0) {
-    if (take_number(name + 8, &numbers[0]) != NULL && numbers[0] < PS_SHARDS_MAX) {
-      ps_on_outcome_reply(client, (unsigned)numbers[0], message);
-    }
-  }
-  pthread_mutex_unlock(&client->lock);
-  natsMsg_Destroy(message);
-}
-
-static void on_disconnected(natsConnection *connection, void *closure) {
-  (void)connection;
-  struct client *client = closure;
-  pthread_mutex_lock(&client->lock);
-  client->is_connected = false;
-  ps_outbox_disconnected(client->sender.outbox);
-  ps_wake_all(client);
-  pthread_mutex_unlock(&client->lock);
-}
-
-static void on_reconnected(natsConnection *connection, void *closure) {
-  (void)connection;
-  struct client *client = closure;
-  pthread_mutex_lock(&client->lock);
-  client->is_connected = true;
-  client->connections++;
-  ps_outbox_reconnected(client->sender.outbox, ps_now_ms());
-  ps_wake_all(client);
-  pthread_mutex_unlock(&client->lock);
-}
-
-static void on_closed(natsConnection *connection, void *closure) {
-  (void)connection;
-  struct client *client = closure;
-  pthread_mutex_lock(&client->lock);
-  client->is_connected = false;
-  ps_client_fail(client, PSERVER_ERR_NO_BROKER, "the connection to the broker is lost for good");
-  pthread_mutex_unlock(&client->lock);
-  ps_client_release(client);
+  free(denial);
 }
 
 /** The broker refused a subject: `Permissions Violation for Publish to "ps.…"`. */
-static void on_error(natsConnection *connection, natsSubscription *subscription, natsStatus error,
+static void on_error(natsConnection *nats, natsSubscription *subscription, natsStatus error,
                      void *closure) {
   (void)subscription;
   (void)error;
   static const char refused[] = "Permissions Violation for Publish to \"";
   static const char unheard[] = "Permissions Violation for Subscription";
-  struct client *client = closure;
   const char *text = NULL;
-  natsConnection_GetLastError(connection, &text);
+  natsConnection_GetLastError(nats, &text);
   if (text == NULL) return;
-  pthread_mutex_lock(&client->lock);
   const char *found = strcasestr(text, refused);
+  if (found == NULL && strcasestr(text, unheard) == NULL) return;
+  struct denial *denial = calloc(1, sizeof *denial);
+  if (denial == NULL) return;
+  *denial = (struct denial){.work = {.run = tell_denial, .context = denial}, .connection = closure};
   if (found != NULL) {
-    char subject[SUBJECT_SIZE];
     const char *start = found + sizeof refused - 1;
-    snprintf(subject, sizeof subject, "%.*s", (int)strcspn(start, "\""), start);
-    ps_deliver_denial(client, subject);
-  } else if (strcasestr(text, unheard) != NULL) {
-    ps_client_fail(client, PSERVER_ERR_DENIED,
-                   "the broker refuses subscribing to the inbox: check the user's permissions");
+    snprintf(denial->subject, sizeof denial->subject, "%.*s", (int)strcspn(start, "\""), start);
   }
-  pthread_mutex_unlock(&client->lock);
+  ps_io_post(denial->connection->io, &denial->work);
 }
 
-static void on_unsubscribed(void *closure) { ps_client_release(closure); }
-
-natsStatus ps_set_handlers(natsOptions *options, struct client *client) {
-  natsStatus set = natsOptions_SetDisconnectedCB(options, on_disconnected, client);
-  if (set == NATS_OK) set = natsOptions_SetReconnectedCB(options, on_reconnected, client);
-  if (set == NATS_OK) set = natsOptions_SetClosedCB(options, on_closed, client);
-  if (set == NATS_OK) set = natsOptions_SetErrorHandler(options, on_error, client);
+natsStatus ps_set_handlers(natsOptions *options, struct ps_connection *connection) {
+  natsStatus set = natsOptions_SetDisconnectedCB(options, on_disconnected, connection);
+  if (set == NATS_OK) set = natsOptions_SetReconnectedCB(options, on_reconnected, connection);
+  if (set == NATS_OK) set = natsOptions_SetClosedCB(options, on_closed, connection);
+  if (set == NATS_OK) set = natsOptions_SetErrorHandler(options, on_error, connection);
+  /* Small messages are written at once, not a millisecond later with others. */
+  if (set == NATS_OK) set = natsOptions_SetSendAsap(options, true);
   return set;
 }
 
-natsStatus ps_subscribe_inbox(struct client *client) {
+/* The I/O thread. */
+
+static void handle_messages(struct ps_connection *connection) {
+  const struct ps_connection_listener *listener = connection->listener;
+  struct ps_received *handled = &connection->handled;
+  for (size_t i = 0; i < handled->count; i++) {
+    listener->received(listener->owner, handled->messages[i]);
+    natsMsg_Destroy(handled->messages[i]);
+    handled->messages[i] = NULL;
+  }
+  handled->count = 0;
+}
+
+/** Tells what has come; the connection can have been lost and made anew since the last time. */
+static void tell_news(void *context) {
+  struct ps_connection *connection = context;
+  const struct ps_connection_listener *listener = connection->listener;
+  pthread_mutex_lock(&connection->io->lock);
+  bool is_lost = connection->is_lost;
+  bool is_back = connection->is_back;
+  bool is_closed = connection->is_closed;
+  struct ps_received handled = connection->handled;
+  connection->handled = connection->received;
+  connection->received = handled;
+  connection->is_lost = false;
+  connection->is_back = false;
+  pthread_mutex_unlock(&connection->io->lock);
+  handle_messages(connection);
+  if (is_lost) {
+    connection->is_connected = false;
+    listener->disconnected(listener->owner);
+  }
+  if (is_back) {
+    connection->is_connected = true;
+    listener->reconnected(listener->owner);
+  }
+  if (is_closed) {
+    listener->lost(listener->owner, PSERVER_ERR_NO_BROKER,
+                   "the connection to the broker is lost for good");
+  }
+}
+
+void ps_connection_init(struct ps_connection *connection, struct ps_io_thread *io,
+                        const struct ps_connection_listener *listener, const char *inbox_name) {
+  *connection = (struct ps_connection){.io = io,
+                                       .listener = listener,
+                                       .inbox_name = inbox_name,
+                                       .is_connected = true,
+                                       .news = {.run = tell_news, .context = connection}};
+}
+
+void ps_connection_release(struct ps_connection *connection) {
+  for (size_t i = 0; i < connection->received.count; i++) {
+    natsMsg_Destroy(connection->received.messages[i]);
+  }
+  free(connection->received.messages);
+  free(connection->handled.messages);
+}
+
+/* Other threads. */
+
+natsStatus ps_subscribe_inbox(struct ps_connection *connection) {
   char subject[INBOX_SIZE + 4];
-  snprintf(subject, sizeof subject, "%s.>", client->inbox);
-  natsStatus status =
-      natsConnection_Subscribe(&client->subscription, client->connection, subject, on_message, client);
+  const struct ps_connection_listener *listener = connection->listener;
+  snprintf(subject, sizeof subject, "%s.>", connection->inbox_name);
+  natsStatus status = natsConnection_Subscribe(&connection->inbox, connection->nats, subject, on_message,
+                                               connection);
   if (status == NATS_OK) {
-    ps_client_retain(client);
-    status = natsSubscription_SetOnCompleteCB(client->subscription, on_unsubscribed, client);
-    if (status != NATS_OK) ps_client_release(client);
+    listener->retain(listener->owner);
+    status = natsSubscription_SetOnCompleteCB(connection->inbox, on_unsubscribed, connection);
+    if (status != NATS_OK) listener->release(listener->owner);
   }
   /* Answers are bounded by what was asked for and sent, so no message may be dropped. */
-  if (status == NATS_OK) status = natsSubscription_SetPendingLimits(client->subscription, -1, -1);
+  if (status == NATS_OK) status = natsSubscription_SetPendingLimits(connection->inbox, -1, -1);
   return status;
 }
 
-void ps_disconnect(struct client *client) {
-  natsConnection_Close(client->connection);
-  natsSubscription_Destroy(client->subscription);
-  natsConnection_Destroy(client->connection);
-  client->subscription = NULL;
-  client->connection = NULL;
+void ps_disconnect(struct ps_connection *connection) {
+  natsConnection_Close(connection->nats);
+  ps_io_stop(connection->io);
+  natsSubscription_Destroy(connection->inbox);
+  natsConnection_Destroy(connection->nats);
 }
 
-size_t ps_data_bytes_max(struct client *client) {
-  int64_t most = natsConnection_GetMaxPayload(client->connection);
+size_t ps_data_bytes_max(const struct ps_connection *connection) {
+  int64_t most = natsConnection_GetMaxPayload(connection->nats);
   if (most <= 0) return SIZE_MAX;
   return most > HEADER_BYTES_MAX ? (size_t)(most - HEADER_BYTES_MAX) : 0;
 }
 
-pserver_status ps_check_payload(struct client *client, const char *subject, size_t bytes) {
-  int64_t most = natsConnection_GetMaxPayload(client->connection);
+/* Publishing, on the I/O thread. */
+
+/** TOO_LARGE if the broker takes no message of so many bytes. */
+static pserver_status check_payload(const struct ps_connection *connection, const char *subject,
+                                    size_t bytes) {
+  int64_t most = natsConnection_GetMaxPayload(connection->nats);
   if (bytes <= INT_MAX && (most <= 0 || bytes <= (uint64_t)most)) return PSERVER_OK;
   ps_fail(PSERVER_ERR_TOO_LARGE, "message of %zu bytes: the broker takes at most %lld (max_payload)",
           bytes, (long long)most);
@@ -164,14 +229,17 @@ pserver_status ps_check_payload(struct client *client, const char *subject, size
   return ps_detail_text("subject", subject);
 }
 
-pserver_status ps_publish(struct client *client, const char *subject, const char *reply,
+pserver_status ps_publish(struct ps_connection *connection, const char *subject, const char *reply,
                           const void *bytes, size_t count) {
-  pserver_status checked = ps_check_payload(client, subject, count);
+  /* While cnats reconnects it holds its lock for as long as an attempt takes. */
+  if (!connection->is_connected) {
+    return ps_fail(PSERVER_ERR_NO_BROKER, "publishing to %s: there is no connection", subject);
+  }
+  pserver_status checked = check_payload(connection, subject, count);
   if (checked != PSERVER_OK) return checked;
   natsStatus status =
-      reply == NULL
-          ? natsConnection_Publish(client->connection, subject, bytes, (int)count)
-          : natsConnection_PublishRequest(client->connection, subject, reply, bytes, (int)count);
+      reply == NULL ? natsConnection_Publish(connection->nats, subject, bytes, (int)count)
+                    : natsConnection_PublishRequest(connection->nats, subject, reply, bytes, (int)count);
   if (status == NATS_OK) return PSERVER_OK;
   if (status == NATS_CONNECTION_CLOSED) {
     return ps_fail(PSERVER_ERR_CLOSED, "the connection to the broker is closed");

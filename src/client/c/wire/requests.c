@@ -1,13 +1,14 @@
-/* Requests under way: sent, repeated, paused and answered on the thread of the call. */
+/* Requests under way: sent, repeated, paused and answered on the I/O thread. */
 #include "wire/requests.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "errors/details.h"
+#include "errors/core-failure.h"
+#include "errors/errors.h"
 #include "wire/clock.h"
-#include "wire/connection.h"
 
 #define REPEAT_MS 1000
 /** Repeats slow down, or a slow link would be filled with the repeats of large replies. */
@@ -17,219 +18,269 @@
 #define AGAIN_MS 10
 #define PAUSE_MS_MAX 500
 
-struct asking {
-  struct call *call;
-  struct ask *asks;
-  size_t count;
-  /** All before it are done; those from `next` on have not begun. */
-  size_t low;
-  size_t next;
-  uint64_t first_token;
-  uint64_t connections;
-  /** No open question is due earlier. */
-  int64_t due_ms;
-  /** The last error that was worth retrying. */
-  struct failure trouble;
-};
-
 bool ps_is_worth_retrying(pserver_status status) { return ps_reaction_to(status) == PS_REACTION_RETRY; }
 
-static bool fits_window(struct client *client, const struct ask *ask) {
-  return ask->window_bytes == 0 || client->pull_bytes == 0 ||
-         client->pull_bytes + ask->window_bytes <= client->in_flight_max;
+int64_t ps_asking_remaining_ms(const struct ps_asking *asking) {
+  int64_t left = asking->ends_at_ms - ps_now_ms();
+  return left > 0 ? left : 0;
 }
 
-static void set_due(struct asking *asking, struct ask *ask, int64_t at_ms) {
-  ask->due_ms = at_ms;
-  if (at_ms < asking->due_ms) asking->due_ms = at_ms;
+static void set_due(struct ask *ask, int64_t at_ms) {
+  ps_timer_set(&ask->asking->requests->connection->io->timers, &ask->timer, at_ms);
 }
 
-/** The first open question that is due; NULL, and when the next one is due noted, if there is none. */
-static struct ask *find_due(struct asking *asking, int64_t now) {
-  if (now < asking->due_ms) return NULL;
-  asking->due_ms = NEVER_MS;
-  for (size_t i = asking->low; i < asking->next; i++) {
-    struct ask *ask = &asking->asks[i];
-    if (ask->state != ASK_OPEN) continue;
-    set_due(asking, ask, ask->due_ms);
-    if (ask->due_ms <= now) return ask;
+/* Whose turn it is. */
+
+static void wait_in_line(struct ps_requests *requests, struct ps_asking *asking) {
+  asking->is_waiting = true;
+  asking->next_waiting = NULL;
+  if (requests->first_waiting == NULL) requests->first_waiting = asking;
+  else requests->last_waiting->next_waiting = asking;
+  requests->last_waiting = asking;
+}
+
+static void leave_line(struct ps_requests *requests, struct ps_asking *asking) {
+  if (!asking->is_waiting) return;
+  asking->is_waiting = false;
+  struct ps_asking *before = NULL;
+  struct ps_asking *at = requests->first_waiting;
+  for (; at != asking; at = at->next_waiting) before = at;
+  if (before == NULL) requests->first_waiting = asking->next_waiting;
+  else before->next_waiting = asking->next_waiting;
+  if (requests->last_waiting == asking) requests->last_waiting = before;
+}
+
+static bool fits_window(const struct ps_requests *requests, const struct ask *ask) {
+  return ask->window_bytes == 0 || requests->window_bytes == 0 ||
+         requests->window_bytes + ask->window_bytes <= requests->window_max;
+}
+
+/* The end of an asking. */
+
+static void close_ask(struct ask *ask, enum ask_state state) {
+  ask->state = state;
+  set_due(ask, NEVER_MS);
+  ask->asking->requests->window_bytes -= ask->window_bytes;
+}
+
+/** Ends with this status and the last error. */
+static void finish(struct ps_asking *asking, pserver_status status) {
+  struct ps_requests *requests = asking->requests;
+  leave_line(requests, asking);
+  requests->slots[asking->slot] = NULL;
+  for (size_t i = 0; i < asking->next; i++) {
+    if (asking->asks[i].state == ASK_OPEN) close_ask(&asking->asks[i], ASK_WAITING);
   }
-  return NULL;
+  ps_failure_set(&asking->trouble, NULL);
+  asking->requests = NULL;
+  asking->over(asking, status);
 }
 
-/** The question to be sent now, a repeat or the next one; NULL if there is none. Lock held. */
-static struct ask *take_due(struct asking *asking, int64_t now) {
-  struct client *client = asking->call->client;
-  asking->call->waits_for_window = false;
-  struct ask *repeated = find_due(asking, now);
-  if (repeated != NULL) return repeated;
-  if (asking->next == asking->count) return NULL;
-  struct ask *ask = &asking->asks[asking->next];
-  if (!fits_window(client, ask)) {
-    asking->call->waits_for_window = true;
-    return NULL;
-  }
-  client->pull_bytes += ask->window_bytes;
-  asking->next++;
-  ask->state = ASK_OPEN;
-  ask->started_ms = now;
-  ask->repeat_ms = REPEAT_MS;
-  ask->pause_ms = PAUSE_MS;
-  return ask;
-}
+/* Sending. */
 
-static pserver_status send_ask(struct asking *asking, struct ask *ask) {
-  char reply[INBOX_SIZE + 48];
-  struct call *call = asking->call;
+static pserver_status send_ask(struct ask *ask) {
+  char reply[REPLY_SIZE];
+  struct ps_asking *asking = ask->asking;
+  struct ps_connection *connection = asking->requests->connection;
   uint64_t token = asking->first_token + (uint64_t)(ask - asking->asks);
-  snprintf(reply, sizeof reply, "%s.reply.%" PRIu64 ".%" PRIu64, call->client->inbox, call->number,
-           token);
+  snprintf(reply, sizeof reply, "%s.reply.%zu.%" PRIu64, connection->inbox_name, asking->slot, token);
   struct draft draft;
   ps_draft_begin(&draft);
   ask->reply = reply;
-  pserver_status status = ask->write(call, ask, &draft);
+  pserver_status status = ask->write(ask, &draft);
   if (status == PSERVER_OK) {
-    status = ps_publish(call->client, ask->subject, reply, draft.buffer.data, draft.buffer.size);
+    status = ps_publish(connection, ask->subject, reply, draft.buffer.data, draft.buffer.size);
   }
   ps_draft_release(&draft);
   /* Without a connection the question is sent when there is one again. */
   if (status == PSERVER_ERR_NO_BROKER || status == PSERVER_ERR_IO) status = PSERVER_OK;
-  set_due(asking, ask, ask->is_sent_once ? NEVER_MS : ps_now_ms() + ask->repeat_ms);
+  set_due(ask, ask->is_sent_once ? NEVER_MS : ps_now_ms() + ask->repeat_ms);
   ask->repeat_ms = ps_doubled_ms(ask->repeat_ms, REPEAT_MS_MAX);
   return status;
 }
 
-static void finish(struct asking *asking, struct ask *ask) {
-  struct client *client = asking->call->client;
-  ask->state = ASK_DONE;
-  while (asking->low < asking->next && asking->asks[asking->low].state == ASK_DONE) asking->low++;
-  if (ask->window_bytes == 0) return;
-  pthread_mutex_lock(&client->lock);
-  client->pull_bytes -= ask->window_bytes;
-  ps_wake_window_waiters(client);
-  pthread_mutex_unlock(&client->lock);
+static pserver_status open_ask(struct ask *ask) {
+  struct ps_asking *asking = ask->asking;
+  asking->requests->window_bytes += ask->window_bytes;
+  ask->state = ASK_OPEN;
+  ask->started_ms = ps_now_ms();
+  ask->repeat_ms = REPEAT_MS;
+  ask->pause_ms = PAUSE_MS;
+  /* Without a connection it is sent when that is back. */
+  return asking->requests->connection->is_connected ? send_ask(ask) : PSERVER_OK;
 }
 
+/** Opens questions as the window admits, one of each asking in turn. */
+static void pump(struct ps_requests *requests) {
+  while (requests->first_waiting != NULL) {
+    struct ps_asking *asking = requests->first_waiting;
+    struct ask *ask = &asking->asks[asking->next];
+    bool is_done = ask->state == ASK_DONE;
+    if (!is_done && !fits_window(requests, ask)) return;
+    leave_line(requests, asking);
+    asking->next++;
+    if (asking->next < asking->count) wait_in_line(requests, asking);
+    pserver_status status = is_done ? PSERVER_OK : open_ask(ask);
+    if (status != PSERVER_OK) finish(asking, status);
+  }
+}
+
+/** It is time to ask again. */
+static void repeat(void *context) {
+  struct ask *ask = context;
+  struct ps_requests *requests = ask->asking->requests;
+  if (!requests->connection->is_connected) return;
+  pserver_status status = send_ask(ask);
+  if (status == PSERVER_OK) return;
+  finish(ask->asking, status);
+  pump(requests);
+}
+
+static bool take_slot(struct ps_requests *requests, struct ps_asking *asking) {
+  size_t slot = 0;
+  while (slot < requests->slot_count && requests->slots[slot] != NULL) slot++;
+  if (slot == requests->slot_count) {
+    size_t count = slot == 0 ? 16 : 2 * slot;
+    struct ps_asking **slots = realloc(requests->slots, count * sizeof(struct ps_asking *));
+    if (slots == NULL) return false;
+    for (size_t i = slot; i < count; i++) slots[i] = NULL;
+    requests->slots = slots;
+    requests->slot_count = count;
+  }
+  requests->slots[slot] = asking;
+  asking->slot = slot;
+  return true;
+}
+
+void ps_asking_begin(struct ps_requests *requests, struct ps_asking *asking) {
+  asking->missing = 0;
+  asking->next = 0;
+  for (size_t i = 0; i < asking->count; i++) {
+    struct ask *ask = &asking->asks[i];
+    ask->asking = asking;
+    ask->timer.due = repeat;
+    ask->timer.context = ask;
+    asking->missing += ask->state != ASK_DONE;
+  }
+  if (asking->missing == 0) {
+    asking->over(asking, PSERVER_OK);
+    return;
+  }
+  if (!take_slot(requests, asking)) {
+    asking->over(asking, ps_fail(PSERVER_ERR_INTERNAL, "no memory for a request"));
+    return;
+  }
+  asking->requests = requests;
+  asking->first_token = requests->tokens;
+  requests->tokens += asking->count;
+  wait_in_line(requests, asking);
+  pump(requests);
+}
+
+/** The status at the end of the call: a timeout names what kept the question from being answered. */
+static pserver_status at_end(struct ps_asking *asking, pserver_status status) {
+  if (status != PSERVER_ERR_TIMEOUT) return status;
+  char text[MESSAGE_BYTES / 2];
+  snprintf(text, sizeof text, "%.500s", ps_last_failure()->text);
+  if (!asking->requests->connection->is_connected) {
+    return ps_fail(PSERVER_ERR_NO_BROKER,
+                   "%s; last: the connection to the broker is lost; the client goes on trying", text);
+  }
+  if (asking->trouble == NULL) return status;
+  ps_fail_as_core(asking->trouble);
+  return ps_fail_reworded(asking->trouble->code, "%s; last: %s", text, asking->trouble->text);
+}
+
+void ps_asking_end(struct ps_asking *asking, pserver_status status) {
+  struct ps_requests *requests = asking->requests;
+  if (requests == NULL) return;
+  finish(asking, at_end(asking, status));
+  pump(requests);
+}
+
+/* Answers. */
+
 /** Reads an answer; `is_open` if there is a message. */
-static pserver_status answer(struct asking *asking, struct ask *ask, natsMsg *received,
-                             struct message *message, bool *is_open) {
-  if (natsMsg_IsNoResponders(received)) return ask->nobody(asking->call, ask);
+static pserver_status answer(struct ask *ask, natsMsg *received, struct message *message,
+                             bool *is_open) {
+  if (natsMsg_IsNoResponders(received)) return ask->nobody(ask);
   pserver_status status = ps_open_message((const uint8_t *)natsMsg_GetData(received),
                                           (size_t)natsMsg_GetDataLength(received), message);
   *is_open = status == PSERVER_OK;
   if (status == PSERVER_OK) status = ps_error_in_message(message);
-  return status == PSERVER_OK ? ask->read(asking->call, ask, message) : status;
+  return status == PSERVER_OK ? ask->read(ask, message) : status;
 }
 
-static pserver_status handle_reply(struct asking *asking, struct ask *ask, natsMsg *received) {
-  if (ask->state != ASK_OPEN) return PSERVER_OK;
+/** Whether an error is worth another try, which is then due after a pause. */
+static bool is_tried_again(struct ask *ask, pserver_status status, const struct message *message) {
+  if (!ps_is_worth_retrying(status)) return false;
+  ps_failure_drop(ask->asking->trouble);
+  ask->asking->trouble = ps_failure_of_last();
+  int64_t now = ps_now_ms();
+  if (ask->retry_ms != 0 && now - ask->started_ms >= ask->retry_ms) return false;
+  int64_t pause_ms = ps_varied_ms(ask->pause_ms);
+  int64_t hint_ms = message == NULL ? 0 : ps_retry_after_ms(message);
+  set_due(ask, now + (hint_ms > pause_ms ? hint_ms : pause_ms));
+  ask->pause_ms = ps_doubled_ms(ask->pause_ms, PAUSE_MS_MAX);
+  return true;
+}
+
+static void take_error(struct ask *ask, pserver_status status, const struct message *message) {
+  if (is_tried_again(ask, status, message)) return;
+  if (ask->refused != NULL) status = ask->refused(ask, status, message);
+  if (status != PSERVER_OK) {
+    finish(ask->asking, status);
+    return;
+  }
+  ask->started_ms = ps_now_ms();
+  set_due(ask, ask->started_ms + AGAIN_MS);
+}
+
+void ps_on_reply(struct ps_requests *requests, uint64_t slot, uint64_t token, natsMsg *received) {
+  struct ps_asking *asking = slot < requests->slot_count ? requests->slots[slot] : NULL;
+  if (asking == NULL || token < asking->first_token || token - asking->first_token >= asking->count) {
+    return;
+  }
+  struct ask *ask = &asking->asks[token - asking->first_token];
+  if (ask->state != ASK_OPEN) return;
   struct message message;
   bool is_open = false;
-  pserver_status status = answer(asking, ask, received, &message, &is_open);
-  if (status == PSERVER_OK) {
-    if (!ask->goes_on) finish(asking, ask);
+  pserver_status status = answer(ask, received, &message, &is_open);
+  if (status != PSERVER_OK) {
+    take_error(ask, status, is_open ? &message : NULL);
+  } else if (ask->goes_on) {
     ask->goes_on = false;
-    return status;
+    if (asking->tell != NULL) asking->tell(asking);
+  } else {
+    close_ask(ask, ASK_DONE);
+    if (--asking->missing == 0) finish(asking, PSERVER_OK);
   }
-  if (ps_is_worth_retrying(status)) {
-    asking->trouble = *ps_last_failure();
-    int64_t now = ps_now_ms();
-    bool is_to_retry = ask->retry_ms == 0 || now - ask->started_ms < ask->retry_ms;
-    if (is_to_retry) {
-      int64_t pause_ms = ps_varied_ms(ask->pause_ms);
-      int64_t hint_ms = is_open ? ps_retry_after_ms(&message) : 0;
-      set_due(asking, ask, now + (hint_ms > pause_ms ? hint_ms : pause_ms));
-      ask->pause_ms = ps_doubled_ms(ask->pause_ms, PAUSE_MS_MAX);
-      return PSERVER_OK;
+  pump(requests);
+}
+
+void ps_requests_denied(struct ps_requests *requests, const char *subject) {
+  for (size_t slot = 0; slot < requests->slot_count; slot++) {
+    struct ps_asking *asking = requests->slots[slot];
+    bool is_denied = false;
+    for (size_t i = 0; asking != NULL && i < asking->next && !is_denied; i++) {
+      const struct ask *ask = &asking->asks[i];
+      is_denied = ask->state == ASK_OPEN && strcmp(ask->subject, subject) == 0;
+    }
+    if (!is_denied) continue;
+    finish(asking,
+           ps_fail(PSERVER_ERR_DENIED,
+                   "the broker refuses publishing to %s: check the user's permissions", subject));
+  }
+  pump(requests);
+}
+
+void ps_requests_reconnected(struct ps_requests *requests) {
+  for (size_t slot = 0; slot < requests->slot_count; slot++) {
+    const struct ps_asking *asking = requests->slots[slot];
+    for (size_t i = 0; asking != NULL && i < asking->next; i++) {
+      if (asking->asks[i].state == ASK_OPEN) set_due(&asking->asks[i], ps_now_ms());
     }
   }
-  if (ask->refused != NULL) {
-    status = ask->refused(asking->call, ask, status, is_open ? &message : NULL);
-  }
-  if (status != PSERVER_OK) return status;
-  ask->started_ms = ps_now_ms();
-  set_due(asking, ask, ask->started_ms + AGAIN_MS);
-  return PSERVER_OK;
 }
 
-static pserver_status handle_mail(struct asking *asking, struct mail *mail) {
-  pserver_status status = PSERVER_OK;
-  if (mail->message != NULL) {
-    status = handle_reply(asking, &asking->asks[mail->token - asking->first_token], mail->message);
-  } else if (mail->denied_subject != NULL) {
-    for (size_t i = asking->low; i < asking->next && status == PSERVER_OK; i++) {
-      struct ask *ask = &asking->asks[i];
-      if (ask->state == ASK_OPEN && strcmp(ask->subject, mail->denied_subject) == 0) {
-        status =
-            ps_fail(PSERVER_ERR_DENIED,
-                    "the broker refuses publishing to %s: check the user's permissions", ask->subject);
-      }
-    }
-  }
-  ps_mail_free(mail);
-  return status;
-}
-
-/** The status at the end of the call: a timeout names what kept the question from being answered. Lock
- * held. */
-static pserver_status at_end(struct asking *asking, pserver_status status) {
-  if (status != PSERVER_ERR_TIMEOUT) return status;
-  char text[MESSAGE_BYTES / 2];
-  snprintf(text, sizeof text, "%.500s", ps_last_failure()->text);
-  if (!asking->call->client->is_connected) {
-    return ps_fail(PSERVER_ERR_NO_BROKER,
-                   "%s; last: the connection to the broker is lost; the client goes on trying", text);
-  }
-  if (asking->trouble.code == PSERVER_OK) return status;
-  ps_fail_with(&asking->trouble);
-  return ps_fail_reworded(asking->trouble.code, "%s; last: %s", text, asking->trouble.text);
-}
-
-static pserver_status step(struct asking *asking) {
-  struct client *client = asking->call->client;
-  struct mail *mail = ps_call_take_mail(asking->call, asking->first_token, asking->count);
-  if (mail != NULL) {
-    pthread_mutex_unlock(&client->lock);
-    pserver_status status = handle_mail(asking, mail);
-    pthread_mutex_lock(&client->lock);
-    return status;
-  }
-  if (asking->connections != client->connections) {
-    asking->connections = client->connections;
-    for (size_t i = asking->low; i < asking->next; i++) {
-      struct ask *ask = &asking->asks[i];
-      if (ask->state == ASK_OPEN) set_due(asking, ask, 0);
-    }
-  }
-  struct ask *due = client->is_connected ? take_due(asking, ps_now_ms()) : NULL;
-  if (due == NULL) {
-    ps_call_wait(asking->call, client->is_connected ? asking->due_ms : NEVER_MS);
-    return PSERVER_OK;
-  }
-  pthread_mutex_unlock(&client->lock);
-  pserver_status status = send_ask(asking, due);
-  pthread_mutex_lock(&client->lock);
-  return status;
-}
-
-pserver_status ps_run_requests(struct call *call, struct ask *asks, size_t count) {
-  struct client *client = call->client;
-  struct asking asking = {.call = call, .asks = asks, .count = count, .due_ms = NEVER_MS};
-  pserver_status status = PSERVER_OK;
-  pthread_mutex_lock(&client->lock);
-  asking.first_token = client->tokens;
-  client->tokens += count;
-  asking.connections = client->connections;
-  while (asking.low < count && status == PSERVER_OK) {
-    status = ps_call_check(call);
-    if (status == PSERVER_OK) status = step(&asking);
-    else status = at_end(&asking, status);
-  }
-  for (size_t i = asking.low; i < asking.next; i++) {
-    if (asks[i].state == ASK_OPEN) client->pull_bytes -= asks[i].window_bytes;
-  }
-  call->waits_for_window = false;
-  ps_wake_window_waiters(client);
-  pthread_mutex_unlock(&client->lock);
-  return status;
-}
+void ps_requests_release(struct ps_requests *requests) { free(requests->slots); }

@@ -1,26 +1,31 @@
 #ifndef WIRE_REQUESTS_H
 #define WIRE_REQUESTS_H
 
-#include "calls/call.h"
-#include "calls/client.h"
+#include "core/failure.h"
+#include "wire/connection.h"
 #include "wire/envelope.h"
+
+struct ps_asking;
+
+enum ask_state { ASK_WAITING, ASK_OPEN, ASK_DONE };
 
 /**
  * A question to hosts. It is repeated after 1 s, 2 s and then every 4 s, and asked again after answers
- * that are worth retrying; the first answer counts.
+ * that are worth retrying; the first answer counts. Its functions run on the I/O thread.
  */
 struct ask {
   char subject[SUBJECT_SIZE];
   /** Writes the entries of the message, anew for each sending; and the bytes after them, if any. */
-  pserver_status (*write)(struct call *call, struct ask *ask, struct draft *draft);
+  pserver_status (*write)(struct ask *ask, struct draft *draft);
   /** Reads the answer, once. */
-  pserver_status (*read)(struct call *call, struct ask *ask, const struct message *message);
+  pserver_status (*read)(struct ask *ask, const struct message *message);
   /** Makes the last error when no host listens. */
-  pserver_status (*nobody)(struct call *call, struct ask *ask);
+  pserver_status (*nobody)(struct ask *ask);
   /** Reacts to an error in an answer: returns OK to ask again at once, else the status to fail with. NULL
    * fails with the error. `message` is NULL if no host answered. */
-  pserver_status (*refused)(struct call *call, struct ask *ask, pserver_status status,
-                            const struct message *message);
+  pserver_status (*refused)(struct ask *ask, pserver_status status, const struct message *message);
+  /** Runs on the calling thread after `read` has said that more follow; NULL: nothing does. */
+  void (*news)(struct ask *ask);
   void *context;
   /** How long errors that are worth retrying are retried; 0 for as long as the call lasts. */
   int64_t retry_ms;
@@ -33,19 +38,73 @@ struct ask {
   /** What it counts in the window of replies; 0 for nothing. */
   size_t window_bytes;
 
-  /** State of ps_run_requests(). */
-  enum { ASK_WAITING, ASK_OPEN, ASK_DONE } state;
+  /** State of the requests. */
+  struct ps_asking *asking;
+  enum ask_state state;
   int64_t started_ms;
-  int64_t due_ms;
+  struct ps_timer timer;
   int64_t repeat_ms;
   int64_t pause_ms;
 };
 
-/**
- * Asks questions, as many at once as the window of replies admits; OK once each has its answer, else
- * the first error, or what has ended the call. Lock not held.
- */
-pserver_status ps_run_requests(struct call *call, struct ask *asks, size_t count);
+/** Questions that are asked together, as many at once as the window admits; over with the first error. */
+struct ps_asking {
+  struct ask *asks;
+  size_t count;
+  /** When whoever asks ends it by ps_asking_end(). */
+  int64_t ends_at_ms;
+  /** OK once each question has its answer, else its last error. May free the asking. */
+  void (*over)(struct ps_asking *asking, pserver_status status);
+  /** Has the calling thread run the `news` of its questions; NULL if there is none. */
+  void (*tell)(struct ps_asking *asking);
+  void *context;
+
+  /** State of the requests. */
+  struct ps_requests *requests;
+  size_t slot;
+  uint64_t first_token;
+  /** Questions from `next` on have not begun, and so many are not done. */
+  size_t next;
+  size_t missing;
+  bool is_waiting;
+  struct ps_asking *next_waiting;
+  /** The last error that was worth retrying; NULL for none. */
+  struct ps_failure *trouble;
+};
+
+/** The requests under way of one client, on its I/O thread. */
+struct ps_requests {
+  struct ps_connection *connection;
+  /** The window of replies, and the bytes that requests under way ask for. */
+  size_t window_max;
+  size_t window_bytes;
+  /** By slot, which a reply names; and those with questions that wait for the window, in turn. */
+  struct ps_asking **slots;
+  size_t slot_count;
+  struct ps_asking *first_waiting;
+  struct ps_asking *last_waiting;
+  uint64_t tokens;
+};
+
+/** Begins to ask; questions that are done already are left out. On the I/O thread. */
+void ps_asking_begin(struct ps_requests *requests, struct ps_asking *asking);
+
+/** Ends it, if it is under way, by an error, which is the last one: `over` is told. On the I/O thread. */
+void ps_asking_end(struct ps_asking *asking, pserver_status status);
+
+/** Milliseconds left for an answer, never below 0. */
+int64_t ps_asking_remaining_ms(const struct ps_asking *asking);
+
+/** A reply to a question: the numbers in its subject. On the I/O thread, as below. */
+void ps_on_reply(struct ps_requests *requests, uint64_t slot, uint64_t token, natsMsg *message);
+
+/** The broker refused what was published to a subject. */
+void ps_requests_denied(struct ps_requests *requests, const char *subject);
+
+/** The connection is back: asks all again. */
+void ps_requests_reconnected(struct ps_requests *requests);
+
+void ps_requests_release(struct ps_requests *requests);
 
 /** Whether the same request can succeed after a pause. */
 bool ps_is_worth_retrying(pserver_status status);

@@ -51,7 +51,9 @@ if (process.env["PSERVER_RECORD_JOURNALS"] === "1") {
 /** The codes that the fold's sources and the reading of records name. */
 function codesOfSources(): string[] {
   const fold = readdirSync(join(SOURCES, "actors/fold")).map((file) => `actors/fold/${file}`);
-  const reading = ["records", "fields", "tensor", "parts"].map((file) => `protocol/${file}.ts`);
+  const reading = ["records", "parse-batch", "fields", "tensor", "parts"].map(
+    (file) => `protocol/${file}.ts`,
+  );
   const text = [...fold, ...reading]
     .map((file) => readFileSync(join(SOURCES, file), "utf8"))
     .join("\n");

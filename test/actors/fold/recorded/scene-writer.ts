@@ -7,8 +7,13 @@ import { bytesOf, dtypeOf, type TensorData } from "../../../../src/protocol/dtyp
 import { encodedNorm, encodeElements } from "../../../../src/protocol/encoding/elements.ts";
 import type { Encoding } from "../../../../src/protocol/encoding/encodings.ts";
 import { partCounts, partIndexBytes, writePartIndex } from "../../../../src/protocol/parts.ts";
-import { encodeClock, type PushOperation } from "../../../../src/protocol/records.ts";
+import {
+  encodeClock,
+  type PushOperation,
+  type RecordHead,
+} from "../../../../src/protocol/records.ts";
 import { l2Norm } from "../../../../src/protocol/tensor.ts";
+import { type BatchUpdate, batchPayload } from "../batch-payload.ts";
 import { type InitInput, JournalWriter, type Sender, SHARD, SUBJECTS } from "../journal-writer.ts";
 
 /** Where an update goes and how it is written. */
@@ -83,6 +88,19 @@ export class SceneWriter {
       ...(encoding === undefined ? {} : { encoding }),
       ...(part === undefined ? {} : { part }),
     }));
+  }
+
+  /** One record of updates of several blocks. */
+  batch(updates: readonly BatchUpdate[], trainer = "alice"): void {
+    this.batchOf((head) => batchPayload(head, updates), trainer);
+  }
+
+  /** A record on the subject of batches, of whatever form. */
+  batchOf(toPayload: (head: RecordHead) => Uint8Array, trainer = "alice"): void {
+    const { n, done } = this.#sender(trainer);
+    const reply = `${SUBJECTS.inbox(trainer)}.1`;
+    const payload = toPayload({ session: 1, n, done, reply });
+    this.#journal.append(SUBJECTS.batch(SHARD, trainer), payload);
   }
 
   set(parameter: string, data: TensorData): void {

@@ -7,6 +7,7 @@ import {
   type SynchronizationInput,
   toSynchronization,
 } from "../../../../src/protocol/config/index.ts";
+import { batches, batchRefusals, batchSteps, raised } from "./batches.ts";
 import { clocks, declarations, forget, sessions, waste } from "./grants.ts";
 import { extremes, limits, refusals, stepRefusals } from "./refusals.ts";
 import { SceneWriter } from "./scene-writer.ts";
@@ -203,6 +204,17 @@ const EDGES: Readonly<Record<string, Scene>> = {
   "steps-async": stepRefusals({ mode: "async" }),
 };
 
+/** What hosts' records bound, since version 2. */
+const BOUNDS: Readonly<Record<string, Scene>> = { clocks, declarations, sessions, waste, forget };
+
+/** What takes many blocks in one record, since version 3. */
+const BATCHES: Readonly<Record<string, Scene>> = {
+  batches,
+  "batch-refusals": batchRefusals,
+  "batch-steps": batchSteps,
+  raised,
+};
+
 /** A scene as it is recorded. */
 export interface Recording {
   readonly scene: Scene;
@@ -216,7 +228,8 @@ export interface Recording {
 export const RECORDINGS: Readonly<Record<string, Recording>> = {
   ...recordings("", 1, SCENES),
   ...recordings("v1-", 1, EDGES),
-  ...recordings("v2-", 2, { ...SCENES, ...EDGES, clocks, declarations, sessions, waste, forget }),
+  ...recordings("v2-", 2, { ...SCENES, ...EDGES, ...BOUNDS }),
+  ...recordings("v3-", 3, { ...SCENES, ...EDGES, ...BOUNDS, ...BATCHES }),
 };
 
 /** The records of a scene. */

@@ -1,0 +1,184 @@
+/* A client is put together: what its parts tell each other, on its I/O thread. */
+#include "calls/new-client.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "wire/clock.h"
+
+/** The number in a token, and the text after its dot. NULL if it is none. */
+static const char *take_number(const char *text, uint64_t *number) {
+  char *end = NULL;
+  if (text == NULL || *text < '0' || *text > '9') return NULL;
+  *number = strtoull(text, &end, 10);
+  return *end == '.' ? end + 1 : end;
+}
+
+/** The two numbers after the first `skipped` characters; false if they are none. */
+static bool take_numbers(const char *name, size_t skipped, uint64_t numbers[2]) {
+  return take_number(take_number(name + skipped, &numbers[0]), &numbers[1]) != NULL;
+}
+
+/* The connection. */
+
+static void on_received(void *owner, natsMsg *message) {
+  struct client *client = owner;
+  const char *inbox = client->identity.inbox;
+  size_t inbox_bytes = strlen(inbox);
+  const char *subject = natsMsg_GetSubject(message);
+  uint64_t numbers[2] = {0};
+  /* A broker could send anything to a subscription. */
+  if (strncmp(subject, inbox, inbox_bytes) != 0 || subject[inbox_bytes] != '.') return;
+  const char *name = subject + inbox_bytes + 1;
+  if (strncmp(name, "reply.", 6) == 0) {
+    if (take_numbers(name, 6, numbers)) {
+      ps_on_reply(&client->requests, numbers[0], numbers[1], message);
+    }
+  } else if (strncmp(name, "ack.", 4) == 0) {
+    if (take_numbers(name, 4, numbers)) ps_on_ack(&client->sender, numbers[0], numbers[1], message);
+  } else if (strcmp(name, "applied") == 0) {
+    ps_on_answers(&client->sender, message);
+  } else if (strncmp(name, "outcome.", 8) == 0) {
+    if (take_number(name + 8, &numbers[0]) != NULL && numbers[0] < PS_SHARDS_MAX) {
+      ps_on_outcome_reply(&client->sender, (unsigned)numbers[0], message);
+    }
+  }
+}
+
+static void on_disconnected(void *owner) {
+  struct client *client = owner;
+  ps_outbox_disconnected(client->sender.outbox);
+}
+
+static void on_reconnected(void *owner) {
+  struct client *client = owner;
+  ps_requests_reconnected(&client->requests);
+  ps_outbox_reconnected(client->sender.outbox, ps_now_ms());
+}
+
+static void on_denied(void *owner, const char *subject) {
+  struct client *client = owner;
+  ps_requests_denied(&client->requests, subject);
+  ps_sender_denied(&client->sender, subject);
+}
+
+static bool publish_next(void *owner) {
+  struct client *client = owner;
+  return ps_sender_publish_next(&client->sender);
+}
+
+static void on_lost(void *owner, pserver_status code, const char *text) {
+  struct client *client = owner;
+  ps_calls_fail(&client->calls, code, text);
+}
+
+static void retain(void *owner) { ps_client_retain(owner); }
+
+static void release(void *owner) { ps_client_release(owner); }
+
+/* The session, the outbox and positions. */
+
+static void on_session_ended(void *owner) {
+  struct client *client = owner;
+  ps_outbox_pause(client->sender.outbox);
+}
+
+static void on_session_began(void *owner, uint64_t session, const struct job_terms *terms,
+                             int64_t now_ms) {
+  struct client *client = owner;
+  ps_steps_core_session_began(&client->steps.core, session, terms->shards, terms->synchronization);
+  ps_outbox_start(client->sender.outbox, session, now_ms);
+}
+
+static void on_session_over(void *owner, struct ps_failure *failure) {
+  struct client *client = owner;
+  ps_session_core_ended(&client->session.core, failure);
+}
+
+/**
+ * A journal that this client has seen a position of was replaced. Steps that had closed in the shard may
+ * be open again, and close only once this trainer has entered anew; versions that it has read may have
+ * been undone. What was lost is asked for by pserver_fallbacks().
+ */
+static void on_journal_replaced(void *owner, unsigned shard, struct position seen) {
+  struct client *client = owner;
+  if (client->left[shard].generation == 0) client->left[shard] = seen;
+  ps_steps_core_fell_back(&client->steps.core, shard);
+  ps_forget_seen_versions(&client->parameters);
+}
+
+/** Has each part tell the others what concerns them. */
+static pserver_status compose(struct client *client, size_t in_flight_bytes) {
+  client->connection_listener = (struct ps_connection_listener){.owner = client,
+                                                                .received = on_received,
+                                                                .disconnected = on_disconnected,
+                                                                .reconnected = on_reconnected,
+                                                                .lost = on_lost,
+                                                                .denied = on_denied,
+                                                                .retain = retain,
+                                                                .release = release};
+  ps_connection_init(&client->connection, &client->io, &client->connection_listener,
+                     client->identity.inbox);
+  client->io.run_idle = publish_next;
+  client->io.idle_context = client;
+  client->requests =
+      (struct ps_requests){.connection = &client->connection, .window_max = in_flight_bytes};
+  client->positions_listener =
+      (struct ps_positions_listener){.owner = client, .journal_replaced = on_journal_replaced};
+  client->positions.listener = &client->positions_listener;
+  ps_session_init(&client->session, &(struct ps_session_deps){.identity = &client->identity,
+                                                              .requests = &client->requests,
+                                                              .timers = &client->io.timers,
+                                                              .owner = client,
+                                                              .ended = on_session_ended,
+                                                              .began = on_session_began,
+                                                              .lost = on_lost});
+  ps_steps_init(&client->steps, &(struct ps_steps_deps){.lifecycle = &client->session.lifecycle,
+                                                        .positions = &client->positions,
+                                                        .sender = &client->sender});
+  return ps_sender_init(&client->sender,
+                        &(struct ps_sender_deps){.identity = &client->identity,
+                                                 .connection = &client->connection,
+                                                 .positions = &client->positions,
+                                                 .in_flight_bytes_max = in_flight_bytes,
+                                                 .owner = client,
+                                                 .session_over = on_session_over});
+}
+
+/**
+ * Has the allocator keep up to about twice so many bytes that were freed: cnats allocates every message
+ * that comes, and with glibc's first settings, which give more than a few hundred KB back at once, each
+ * page of it would be mapped anew. Changes nothing in a process that has chosen its settings, by mallopt()
+ * or the environment, or where another allocator is linked.
+ */
+static void keep_freed_memory(size_t bytes) {
+  /* glibc takes the size of a block that was mapped by itself and is freed for one that will come
+   * again, as mallopt(3) says of M_MMAP_THRESHOLD. No page of it is touched. */
+  void *volatile block = malloc(bytes);
+  free(block);
+}
+
+pserver_status ps_client_new(const struct ps_identity *identity, const pserver_options *options,
+                             struct client **made) {
+  struct client *client = calloc(1, sizeof *client);
+  if (client == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for a client");
+  client->references = 1;
+  client->identity = *identity;
+  client->call_timeout_ms = options->call_timeout_ms;
+  pserver_status status = ps_io_init(&client->io);
+  if (status != PSERVER_OK) {
+    free(client);
+    return status;
+  }
+  status = ps_calls_init(&client->calls, &client->io);
+  if (status == PSERVER_OK) status = ps_parameters_init(&client->parameters);
+  if (status == PSERVER_OK) status = compose(client, options->in_flight_bytes);
+  if (status == PSERVER_OK) status = ps_io_start(&client->io);
+  if (status != PSERVER_OK) {
+    ps_client_release(client);
+    return status;
+  }
+  keep_freed_memory(options->in_flight_bytes);
+  *made = client;
+  return PSERVER_OK;
+}

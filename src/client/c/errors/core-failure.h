@@ -1,0 +1,12 @@
+#ifndef ERRORS_CORE_FAILURE_H
+#define ERRORS_CORE_FAILURE_H
+
+#include "core/failure.h"
+
+/** Makes a failure of the core the last error. */
+pserver_status ps_fail_as_core(const struct ps_failure *failure);
+
+/** The last error as a failure of the core, with one reference; never NULL. */
+struct ps_failure *ps_failure_of_last(void);
+
+#endif

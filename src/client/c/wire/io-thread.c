@@ -1,0 +1,107 @@
+/* The loop of the I/O thread. */
+#include "wire/io-thread.h"
+
+#include <nats/nats.h>
+
+#include "errors/errors.h"
+
+pserver_status ps_io_init(struct ps_io_thread *io) {
+  *io = (struct ps_io_thread){0};
+  if (pthread_mutex_init(&io->lock, NULL) == 0) {
+    if (ps_condition_init(&io->woken) == 0) return PSERVER_OK;
+    pthread_mutex_destroy(&io->lock);
+  }
+  return ps_fail(PSERVER_ERR_INTERNAL, "no room for a lock");
+}
+
+void ps_io_release(struct ps_io_thread *io) {
+  pthread_cond_destroy(&io->woken);
+  pthread_mutex_destroy(&io->lock);
+}
+
+void ps_io_post_locked(struct ps_io_thread *io, struct ps_io_work *work) {
+  if (work->is_posted) return;
+  work->is_posted = true;
+  work->next = NULL;
+  if (io->first == NULL) io->first = work;
+  else io->last->next = work;
+  io->last = work;
+  pthread_cond_signal(&io->woken);
+}
+
+void ps_io_post(struct ps_io_thread *io, struct ps_io_work *work) {
+  pthread_mutex_lock(&io->lock);
+  ps_io_post_locked(io, work);
+  pthread_mutex_unlock(&io->lock);
+}
+
+void ps_io_unpost_locked(struct ps_io_thread *io, struct ps_io_work *work) {
+  if (!work->is_posted) return;
+  work->is_posted = false;
+  struct ps_io_work *before = NULL;
+  struct ps_io_work *at = io->first;
+  for (; at != work; at = at->next) before = at;
+  if (before == NULL) io->first = work->next;
+  else before->next = work->next;
+  if (io->last == work) io->last = before;
+}
+
+/** Runs what was posted; false if nothing was. */
+static bool run_posted(struct ps_io_thread *io) {
+  pthread_mutex_lock(&io->lock);
+  bool was_any = io->first != NULL;
+  while (io->first != NULL) {
+    struct ps_io_work *work = io->first;
+    io->first = work->next;
+    work->is_posted = false;
+    pthread_mutex_unlock(&io->lock);
+    work->run(work->context);
+    pthread_mutex_lock(&io->lock);
+  }
+  pthread_mutex_unlock(&io->lock);
+  return was_any;
+}
+
+bool ps_io_run(struct ps_io_thread *io) {
+  bool was_any = run_posted(io);
+  if (ps_timers_next_ms(&io->timers) != NEVER_MS) {
+    was_any = ps_timers_run(&io->timers, ps_now_ms()) || was_any;
+  }
+  return was_any || (io->run_idle != NULL && io->run_idle(io->idle_context));
+}
+
+/** Waits for work; false if there will be no more. */
+static bool wait_for_work(struct ps_io_thread *io) {
+  int64_t until_ms = ps_timers_next_ms(&io->timers);
+  pthread_mutex_lock(&io->lock);
+  bool is_over = io->first == NULL && io->is_stopping;
+  if (io->first == NULL && !is_over) ps_condition_wait(&io->woken, &io->lock, until_ms);
+  pthread_mutex_unlock(&io->lock);
+  return !is_over;
+}
+
+static void *loop(void *closure) {
+  struct ps_io_thread *io = closure;
+  do {
+    while (ps_io_run(io)) continue;
+  } while (wait_for_work(io));
+  nats_ReleaseThreadMemory();
+  return NULL;
+}
+
+pserver_status ps_io_start(struct ps_io_thread *io) {
+  int error = pthread_create(&io->thread, NULL, loop, io);
+  if (error != 0) return ps_fail(PSERVER_ERR_INTERNAL, "no thread for a client: error %d", error);
+  io->has_thread = true;
+  return PSERVER_OK;
+}
+
+void ps_io_stop(struct ps_io_thread *io) {
+  if (!io->has_thread) return;
+  pthread_mutex_lock(&io->lock);
+  io->is_stopping = true;
+  pthread_cond_signal(&io->woken);
+  pthread_mutex_unlock(&io->lock);
+  pthread_join(io->thread, NULL);
+  io->has_thread = false;
+}

@@ -1,0 +1,146 @@
+import { Random } from "../../../../examples/digits/random.ts";
+import { encodeMessage } from "../../../../src/protocol/codec.ts";
+import type { ParameterSettings } from "../../../../src/protocol/config/index.ts";
+import type { PushOperation } from "../../../../src/protocol/records.ts";
+import type { BatchUpdate } from "../batch-payload.ts";
+import { SHARD, SUBJECTS } from "../journal-writer.ts";
+import type { SceneWriter } from "./scene-writer.ts";
+import type { Scene } from "./scenes.ts";
+
+const random = new Random(3003);
+const GRAD: PushOperation = { op: "grad" };
+const MIX: PushOperation = { op: "mix", alpha: 0.5, beta: -2 };
+const SHAPE = [6, 4];
+
+function floats(count: number): Float32Array {
+  return Float32Array.from({ length: count }, () => random.normal());
+}
+
+function push(
+  parameter: string,
+  data: BatchUpdate["data"],
+  operation: PushOperation = GRAD,
+  more: Partial<Extract<BatchUpdate["change"], { kind: "push" }>> = {},
+): BatchUpdate {
+  return { parameter, data, change: { kind: "push", operation, ...more } };
+}
+
+function rows(...numbers: readonly number[]) {
+  return { part: { index: { rows: Uint32Array.from(numbers) }, shape: SHAPE } };
+}
+
+const INITS: readonly (readonly [string, BatchUpdate["data"], ParameterSettings])[] = [
+  ["dense", floats(24), { optimizer: "adam", learningRate: 0.1, clipNorm: 3, l2: 0.01 }],
+  ["rows", floats(24), { optimizer: "adagrad", learningRate: 0.1, sparse: true }],
+  ["double", Float64Array.from(floats(24)), { learningRate: 0.1, stalenessScaling: true }],
+  ["count", new Int32Array(24), { optimizer: "none" }],
+];
+
+/** Parameters that a batch initializes together. */
+function initAll(writer: SceneWriter): void {
+  for (const [parameter, data, config] of INITS) {
+    writer.announce(data, { parameter, config, shape: SHAPE });
+  }
+  writer.batch(
+    INITS.map(([parameter, data, config]) => {
+      return { parameter, data, change: { kind: "init", shape: SHAPE, config } };
+    }),
+  );
+}
+
+/** All that a batch can carry, applied. */
+export const batches: Scene = (writer) => {
+  writer.rules();
+  initAll(writer);
+  for (let round = 0; round < 3; round++) {
+    writer.batch([
+      push("dense", floats(24)),
+      push("rows", floats(8), GRAD, rows(round, 5)),
+      push("double", Float64Array.from(floats(24)), { op: "grad", seen: 1 }),
+      push(
+        "count",
+        Int32Array.from({ length: 24 }, (_, i) => i - round),
+      ),
+    ]);
+    writer.push({ parameter: "dense", data: floats(24) });
+  }
+  const part = {
+    index: { rows: Uint32Array.of(1, 4), inner: Uint32Array.of(0, 3) },
+    shape: SHAPE,
+  };
+  writer.batch([
+    push("dense", floats(24), { op: "grad", lr: 0.5 }, { encoding: "bfloat16" }),
+    push("rows", floats(4), MIX, { part, encoding: "float16" }),
+    { parameter: "double", data: Float64Array.from(floats(24)), change: { kind: "set" } },
+  ]);
+  writer.batch([push("rows", floats(24)), push("count", Int32Array.of(7, 8, 9, 1), MIX, rows(3))]);
+};
+
+/** Batches of which one entry, or the form, is refused: none leaves a trace but its outcome. */
+export const batchRefusals: Scene = (writer) => {
+  writer.rules();
+  initAll(writer);
+  const good = push("dense", floats(24));
+  const bad: readonly BatchUpdate[] = [
+    push("nothing", floats(4)),
+    { ...push("rows", floats(24)), index: 7 },
+    { ...push("rows", floats(24)), epoch: 2 },
+    push("rows", Float64Array.from(floats(24))),
+    push("rows", floats(23)),
+    push("rows", new Float32Array(24).fill(Number.NaN)),
+    push("rows", floats(8), GRAD, rows(3, 6)),
+    push("count", new Int32Array(4), GRAD, rows(3)),
+    push("double", new Float64Array(24), { op: "grad", seen: 99 }),
+    push("rows", floats(24), { op: "grad", step: 1 }),
+    { parameter: "rows", data: floats(24), change: { kind: "init", shape: SHAPE } },
+  ];
+  for (const update of bad) writer.batch([good, update]);
+  writer.batch([good, good]);
+  for (const groups of [[], 7, [{}], [{ verb: "set", parameter: "dense", blocks: [[0, 96]] }]]) {
+    writer.batchOf((head) => encodeMessage({ ...head, groups }, new Uint8Array(96)));
+  }
+  writer.batch([good]);
+  // Of a sender that knows its own number only: nobody can be answered.
+  writer.journal.append(SUBJECTS.batch(SHARD, "alice"), encodeMessage({ n: 1 }));
+  writer.batch([good, push("rows", floats(24))]);
+};
+
+/** Gradients of steps in batches; one is late, one early, one of a stranger. */
+export const batchSteps: Scene = (writer) => {
+  const synchronization = { mode: "sync", trainers: 2, backups: 0 } as const;
+  writer.rules(synchronization);
+  initAll(writer);
+  const trainers = ["alice", "bob"];
+  writer.journal.host({ verb: "members", revision: 1, started: true, trainers });
+  const gradients = (trainer: string, step: number): void => {
+    const operation = { op: "grad", step } as const;
+    const updates = [
+      push("dense", floats(24), operation),
+      push("rows", floats(8), operation, rows(step, 5)),
+      push("count", new Int32Array(24).fill(step), operation),
+    ];
+    writer.batch(updates, trainer);
+  };
+  for (let step = 1; step <= 3; step++) {
+    for (const trainer of trainers) {
+      gradients(trainer, step);
+      if (step === 2) gradients(trainer, step);
+      writer.clock(trainer, step);
+    }
+  }
+  gradients("alice", 1);
+  gradients("alice", 9);
+  gradients("carol", 4);
+};
+
+/** A journal of version 2, in which a batch is of an unknown subject, that goes on under version 3. */
+export const raised: Scene = (writer) => {
+  writer.journal.host({ verb: "rules", rules: 2 });
+  initAll(writer);
+  writer.init("w", floats(4), { learningRate: 0.1 });
+  writer.batch([push("w", floats(4))]);
+  writer.push({ parameter: "w", data: floats(4) });
+  writer.rules();
+  initAll(writer);
+  writer.batch([push("w", floats(4)), push("dense", floats(24))]);
+};

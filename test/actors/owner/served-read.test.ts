@@ -1,0 +1,364 @@
+// Proves what batched reads are answered, over a connection that only hands messages on: the values of
+// each entry, in pieces of a bounded size, each of the fold as it is when the piece is made; no bytes of what
+// the reader has; errors that name the entry; and no more memory or turns than a trainer's share.
+import { beforeEach, describe, expect, test, vi } from "vitest";
+import { FailedBlocks } from "../../../src/actors/owner/failed-blocks.ts";
+import { Intake } from "../../../src/actors/owner/intake.ts";
+import { PositionQueue } from "../../../src/actors/owner/position-queue.ts";
+import { Responder } from "../../../src/actors/owner/responder.ts";
+import { ServedRequests } from "../../../src/actors/owner/served-requests.ts";
+import { refusingHandler, ShardRequests } from "../../../src/actors/owner/shard-requests.ts";
+import { StepQueue } from "../../../src/actors/owner/step-queue.ts";
+import { Refusals } from "../../../src/actors/requests/refusals.ts";
+import {
+  BATCH_ENTRIES_MAX,
+  type BatchReadHead,
+  type BlockRows,
+  decodeElements,
+  decodeMessage,
+  encodeBatchRead,
+  encodeMessage,
+  encodePullRequest,
+  type Fields,
+  PserverError,
+  paddedBytes,
+  parsePullReply,
+  parseReadPiece,
+  type ReadPiece,
+  type WantedEntry,
+} from "../../../src/protocol/index.ts";
+import { BufferPool } from "../../../src/transport/buffer-pool.ts";
+import { refusalOf } from "../../protocol/refusal.ts";
+import { HANG_MS } from "../../support/limits.ts";
+import { Folded } from "../fold/folded.ts";
+import { SHARD, SUBJECTS } from "../fold/journal-writer.ts";
+import { HandedOn } from "./handed-on.ts";
+
+const ANY: BatchReadHead = { generation: 1, seq: 0, waitMs: 5_000 };
+const MIB = 1024 * 1024;
+const VALUES = Float32Array.from({ length: 12 }, (_, i) => i / 3);
+const BIAS = Float32Array.of(7, 8, 9);
+const NOTHING = new Uint8Array(0);
+/** The rows of "w". */
+const ROWS: BlockRows = { rows: 4, rowElements: 3 };
+
+let net: HandedOn;
+let folded: Folded;
+let positions: PositionQueue;
+let requests: ShardRequests;
+
+beforeEach(() => {
+  net = new HandedOn();
+  folded = new Folded();
+  folded.journal.init(VALUES, { shape: [4, 3], config: { learningRate: 1 } });
+  folded.journal.init(BIAS, { parameter: "b", config: { learningRate: 1 } });
+  folded.journal.init(Int32Array.of(1, 2), { parameter: "i" });
+  folded.apply();
+  positions = new PositionQueue({
+    shard: SHARD,
+    fallbacks: () => [],
+    lastSeq: () => undefined,
+    onLost: () => undefined,
+  });
+  const responder = new Responder(net.connection, new BufferPool());
+  requests = new ShardRequests(
+    {
+      shard: SHARD,
+      connection: net.connection,
+      subjects: SUBJECTS,
+      intake: new Intake(new Refusals()),
+      responder,
+      failedBlocks: new FailedBlocks(net.connection, SUBJECTS, 16),
+      mayAnswer: () => true,
+    },
+    new ServedRequests({
+      number: SHARD,
+      shard: folded.shard,
+      positions,
+      steps: new StepQueue(SHARD),
+      responder,
+      fallbacks: () => [],
+      position: () => ({ generation: 1, seq: folded.shard.seq }),
+      snapshot: () => Promise.reject(new PserverError("CLOSED", "no snapshots here")),
+      status: () => ({}),
+      memory: () => ({}),
+    }),
+  );
+  requests.open(folded.shard.blocks());
+});
+
+/** An entry: block 0 of "w" under epoch 1 unless it says otherwise. */
+function entry(given: Partial<WantedEntry> = {}): WantedEntry {
+  return { parameter: "w", epoch: 1, block: 0, index: undefined, rows: ROWS, have: 0, ...given };
+}
+
+function ask(entries: readonly WantedEntry[], head: Partial<BatchReadHead> = {}): void {
+  net.read(encodeBatchRead({ ...ANY, ...head }, entries));
+}
+
+/** The pieces of the answer, once there are so many. */
+async function pieces(count = 1): Promise<ReadPiece[]> {
+  await vi.waitFor(() => expect(net.published.length).toBeGreaterThanOrEqual(count), HANG_MS);
+  expect(net.published.length).toBe(count);
+  net.repliedTo.length = 0;
+  return net.published.splice(0).map((bytes) => parseReadPiece(decodeMessage(bytes)));
+}
+
+/** The error that is the only answer. */
+async function refusal(): Promise<PserverError> {
+  await vi.waitFor(() => expect(net.published.length).toBe(1), HANG_MS);
+  const [bytes = new Uint8Array(0)] = net.published.splice(0);
+  return refusalOf(() => parseReadPiece(decodeMessage(bytes)));
+}
+
+/** The values of entries of these lengths. */
+function floats({ data }: ReadPiece, ...lengths: number[]): number[][] {
+  let at = 0;
+  return lengths.map((length) => {
+    const bytes = data.slice(at, at + length * 4);
+    expect([...data.subarray(at + length * 4, at + paddedBytes(length * 4))]).toEqual(
+      Array.from({ length: paddedBytes(length * 4) - length * 4 }, () => 0),
+    );
+    at += paddedBytes(length * 4);
+    return [...new Float32Array(bytes.buffer)];
+  });
+}
+
+const numbers = (...list: number[]): Uint32Array => Uint32Array.from(list);
+const at = (...elements: number[]): number[] => elements.map((i) => VALUES[i] as number);
+const bias = (given: Partial<WantedEntry> = {}): WantedEntry => {
+  return entry({ parameter: "b", rows: { rows: 3, rowElements: 1 }, ...given });
+};
+
+/** Blocks of "big", of so many bytes each. */
+function initBig(blocks: number, bytes: number): WantedEntry[] {
+  const count = bytes / 4;
+  return Array.from({ length: blocks }, (_, index) => {
+    const place = { index, start: index * count, count, shape: [blocks * count] };
+    const values = new Float32Array(count).fill(index);
+    folded.journal.init(values, {
+      parameter: `big${index}`,
+      ...place,
+      index: 0,
+      start: 0,
+      shape: [count],
+    });
+    folded.apply();
+    return entry({ parameter: `big${index}`, rows: { rows: count, rowElements: 1 } });
+  });
+}
+
+describe("a batched read", () => {
+  test("gets blocks, rows and elements of rows of several parameters in order", async () => {
+    ask([
+      entry(),
+      bias(),
+      entry({ index: { rows: numbers(1, 3) } }),
+      entry({ index: { rows: numbers(0, 2), inner: numbers(0, 2) } }),
+      bias({ index: { rows: numbers(2) } }),
+    ]);
+    const [piece] = (await pieces()) as [ReadPiece];
+    const { seq } = folded.shard;
+    expect(piece).toMatchObject({ from: 0, more: false, generation: 1, seq });
+    expect(piece.versions).toEqual([1, 1, 1, 1, 1]);
+    expect(floats(piece, 12, 3, 6, 4, 1)).toEqual([
+      [...VALUES],
+      [...BIAS],
+      at(3, 4, 5, 9, 10, 11),
+      at(0, 2, 6, 8),
+      [9],
+    ]);
+  });
+
+  test("in an encoding gets all entries in it", async () => {
+    ask([entry({ index: { rows: numbers(1) } }), bias()], { encoding: "bfloat16" });
+    const [{ data }] = (await pieces()) as [ReadPiece];
+    expect(data).toHaveLength(16);
+    const decoded = new Float32Array(3);
+    decodeElements("bfloat16", data.slice(8, 14), decoded);
+    expect(decoded).toEqual(BIAS);
+  });
+
+  test("gets nothing of a block whose version it has, under the same generation only", async () => {
+    folded.journal.push(new Float32Array(3).fill(1), { op: "grad" }, { parameter: "b" });
+    folded.apply();
+    for (const have of [1, 2]) {
+      ask([entry({ have: 1 }), bias({ have }), entry({ have: 7 })]);
+      const [piece] = (await pieces()) as [ReadPiece];
+      expect(piece.versions).toEqual([0, have === 2 ? 0 : 2, 1]);
+      expect(piece.data).toHaveLength((have === 2 ? 0 : 16) + 48);
+    }
+    positions.advance({ generation: 1, seq: folded.shard.seq });
+    ask([bias({ have: 2 })], { generation: 2 });
+    expect((await pieces())[0]?.versions).toEqual([2]);
+  });
+
+  test("gets pieces of about 1 MiB, one after the other, also from an entry on", async () => {
+    const big = initBig(5, 400 * 1024);
+    ask([...big, bias()]);
+    const all = await pieces(3);
+    expect(all.map(({ from, more, versions }) => [from, more, versions.length])).toEqual([
+      [0, true, 2],
+      [2, true, 2],
+      [4, false, 2],
+    ]);
+    expect(all.every(({ data }) => data.length <= MIB)).toBe(true);
+    expect(floats(all[2] as ReadPiece, 100 * 1024, 3)[0]?.[0]).toBe(4);
+    ask([...big, bias()], { from: 1 });
+    expect((await pieces(2)).map(({ from }) => from)).toEqual([1, 3]);
+  });
+
+  test("that waits for a position is of the blocks as they are then, whatever became of its buffer", async () => {
+    const seq = folded.shard.seq + 1;
+    const bytes = encodeBatchRead({ ...ANY, seq }, [entry({ index: { rows: numbers(2) } })]);
+    net.read(bytes);
+    bytes.fill(0xff);
+    expect(net.published.length).toBe(0);
+    folded.journal.push(new Float32Array(12).fill(1), { op: "grad" });
+    folded.apply();
+    positions.advance({ generation: 1, seq });
+    const [piece] = (await pieces()) as [ReadPiece];
+    expect(piece).toMatchObject({ versions: [2], seq });
+    expect(floats(piece, 3)).toEqual([at(6, 7, 8).map((value) => Math.fround(value - 1))]);
+  });
+});
+
+describe("between the pieces of a reply", () => {
+  /** Asks for more than may be on its way at one time; the rest waits. */
+  async function begin(): Promise<number> {
+    const big = initBig(10, 900 * 1024);
+    net.taking = false;
+    ask(big);
+    await vi.waitFor(() => expect(net.published.length).toBeGreaterThan(5), HANG_MS);
+    return net.published.length;
+  }
+
+  test("records are folded: later pieces are of a later position", async () => {
+    const count = await begin();
+    folded.journal.push(
+      new Float32Array(225 * 1024).fill(1),
+      { op: "mix", alpha: 1, beta: 1 },
+      { parameter: "big9" },
+    );
+    folded.apply();
+    net.take();
+    const all = await pieces(10);
+    expect(all[count - 1]?.seq).toBe(folded.shard.seq - 1);
+    expect(all[9]).toMatchObject({ seq: folded.shard.seq, versions: [2], more: false });
+    expect(floats(all[9] as ReadPiece, 225 * 1024)[0]?.[0]).toBe(10);
+  });
+
+  test("another initialization ends it with an error that names the entry", async () => {
+    const count = await begin();
+    folded.journal.init(BIAS, { parameter: "big9", epoch: 2 });
+    folded.apply();
+    net.take();
+    // The piece before would have looked whether the entry has space in it.
+    await vi.waitFor(() => expect(net.published.length).toBe(9), HANG_MS);
+    expect(count).toBeLessThan(9);
+    const error = refusalOf(() => parseReadPiece(decodeMessage(net.published[8] ?? NOTHING)));
+    expect(error).toMatchObject({ code: "STALE_EPOCH", details: { parameter: "big9", group: 9 } });
+  });
+
+  test("other trainers are answered, and the same one, too", async () => {
+    const count = await begin();
+    const pull = encodePullRequest({ epoch: 1, generation: 1, seq: 0, waitMs: 0 });
+    net.ask(pull, "w", 0, "bob");
+    net.ask(pull, "b", 0);
+    expect(net.published.length).toBe(count);
+    net.take();
+    await vi.waitFor(() => expect(net.published.length).toBe(12), HANG_MS);
+    const pulls = net.published.flatMap((bytes, place) => {
+      const { fields } = decodeMessage(bytes);
+      return fields["epoch"] === undefined ? [] : [place];
+    });
+    expect(net.repliedTo.indexOf(`${SUBJECTS.inbox("bob")}.7`)).toBeLessThan(count + 2);
+    expect(pulls.every((place) => place < 11)).toBe(true);
+    expect(parsePullReply(decodeMessage(net.published[pulls[0] ?? 0] ?? NOTHING)).version).toBe(1);
+  });
+});
+
+describe("a batched read is refused whole", () => {
+  const refused: [string, Partial<WantedEntry>, Partial<BatchReadHead>, string][] = [
+    ["for a block that is not there", { block: 1 }, {}, "STALE_EPOCH"],
+    ["for a parameter that is not there", { parameter: "x" }, {}, "STALE_EPOCH"],
+    ["for another epoch", { epoch: 2 }, {}, "STALE_EPOCH"],
+    ["for a row that is not there", { index: { rows: numbers(4) } }, {}, "BAD_INDEX"],
+    ["for rows out of order", { index: { rows: numbers(2, 1) } }, {}, "BAD_INDEX"],
+    [
+      "for an element beyond its row",
+      { index: { rows: numbers(0), inner: numbers(3) } },
+      {},
+      "BAD_INDEX",
+    ],
+    [
+      "for an encoding that is not for its type",
+      { parameter: "i" },
+      { encoding: "float16" },
+      "UNSUPPORTED",
+    ],
+  ];
+
+  test.each(refused)("%s", async (_what, wrong, head, code) => {
+    ask([bias(), bias(), entry(wrong), bias()], head);
+    const error = await refusal();
+    expect(error.code).toBe(code);
+    expect(error.message).toContain(`groups[1].blocks[0], "${wrong.parameter ?? "w"}" block`);
+    expect(error.details).toMatchObject({ group: 1, place: 0, parameter: wrong.parameter ?? "w" });
+  });
+
+  const malformed = async (fields: Fields, data?: Uint8Array): Promise<PserverError> => {
+    net.read(encodeMessage({ ...ANY, ...fields }, data));
+    return refusal();
+  };
+
+  test("for fewer or more bytes of index than its parts have", async () => {
+    const groups = [{ parameter: "w", epoch: 1, blocks: [[0], [0, 2], [0, 4]] }];
+    expect(await malformed({ groups }, new Uint8Array(8))).toMatchObject({ code: "BAD_INDEX" });
+    const two = Uint8Array.of(0, 0, 1, 0, 0, 0, 0, 0);
+    const error = await malformed({ groups }, two);
+    expect(error).toMatchObject({ code: "BAD_LENGTH" });
+    expect(error.message).toContain("groups[0].blocks[2]");
+    const whole = [{ parameter: "w", epoch: 1, blocks: [[0]] }];
+    expect(await malformed({ groups: whole }, new Uint8Array(8))).toMatchObject({
+      code: "BAD_LENGTH",
+    });
+  });
+
+  test("for numbers that lie about the size of a part", async () => {
+    const groups = [{ parameter: "w", epoch: 1, blocks: [[0, 2 ** 53 - 1, 2 ** 53 - 1]] }];
+    expect(await malformed({ groups }, new Uint8Array(8))).toMatchObject({ code: "BAD_LENGTH" });
+  });
+
+  test("for more than 16 MiB of values", async () => {
+    const [big] = initBig(1, 4 * MIB) as [WantedEntry];
+    ask(Array.from({ length: 5 }, () => big));
+    expect(await refusal()).toMatchObject({ code: "TOO_LARGE", details: { received: 20 * MIB } });
+  });
+
+  test("while those of its trainer that wait hold too much memory, and not once they are gone", async () => {
+    const many = Array.from({ length: BATCH_ENTRIES_MAX }, () => entry());
+    const bytes = encodeBatchRead({ ...ANY, seq: 100 }, many);
+    const codes = (): string[] =>
+      net.published.map((reply) => refusalOf(() => parseReadPiece(decodeMessage(reply))).code);
+    for (let round = 0; round < 2; round++) {
+      for (let i = 0; i < 40; i++) net.read(bytes);
+      await vi.waitFor(
+        () => expect(codes().filter((code) => code === "BUSY")).toHaveLength(8),
+        HANG_MS,
+      );
+      await vi.waitFor(() => {
+        positions.refuseAll(new PserverError("CLOSED", "over"));
+        expect(net.published.length).toBe(40);
+      }, HANG_MS);
+      expect(codes().filter((code) => code === "CLOSED")).toHaveLength(32);
+      net.published.length = 0;
+    }
+  });
+
+  test("by a shard that has failed", async () => {
+    requests.openFailed(refusingHandler(() => new PserverError("JOURNAL_LOST", "lost")));
+    ask([entry()]);
+    expect(await refusal()).toMatchObject({ code: "JOURNAL_LOST" });
+  });
+});

@@ -1,0 +1,72 @@
+// Proves which blocks are found in the batches of a journal: those that they initialize, no others, and none in
+// a batch that cannot be read; and that no more batches are read than it takes.
+import { beforeEach, expect, test } from "vitest";
+import type { JournalRecord } from "../../../src/actors/fold/shard.ts";
+import { lackedAfterBatches } from "../../../src/actors/recovery/batched-inits.ts";
+import { draftBatch } from "../../../src/protocol/batch-records.ts";
+import { sealMessage } from "../../../src/protocol/codec.ts";
+import { toConfig } from "../../../src/protocol/config/index.ts";
+
+const GENERATION = 3;
+const HEAD = { session: 1, n: 1, done: 0, reply: "" };
+
+let read: number[];
+let records: Map<number, Uint8Array>;
+
+const journal = {
+  record: (generation: number, seq: number): Promise<JournalRecord | undefined> => {
+    expect(generation).toBe(GENERATION);
+    read.push(seq);
+    const payload = records.get(seq);
+    return Promise.resolve(payload && { seq, subject: "", payload });
+  },
+};
+
+/** A batch that initializes some parameters and sets others. */
+function batch(initialized: readonly string[], set: readonly string[] = []): Uint8Array {
+  const update = { ...HEAD, epoch: 1, dtype: "float32" } as const;
+  const place = { shape: [2], start: 0, count: 2, config: toConfig({}) };
+  const items = [
+    ...initialized.map((parameter) => ({
+      parameter,
+      record: { verb: "init", ...update, ...place } as const,
+    })),
+    ...set.map((parameter) => ({ parameter, record: { verb: "set", ...update } as const })),
+  ].map((item) => ({ ...item, index: 0, dataBytes: 8 }));
+  return sealMessage(draftBatch(HEAD, items));
+}
+
+const block = (parameter: string, index = 0): { parameter: string; index: number } => ({
+  parameter,
+  index,
+});
+
+beforeEach(() => {
+  read = [];
+  records = new Map();
+});
+
+test("blocks that a batch initializes are not lacking, those that it sets are", async () => {
+  records.set(5, batch(["w", "b"], ["c"]));
+  const lacked = [block("w"), block("c"), block("b"), block("b", 1)];
+  expect(await lackedAfterBatches(journal, GENERATION, [5], lacked)).toEqual([
+    block("c"),
+    block("b", 1),
+  ]);
+});
+
+test("batches that are gone or damaged initialize nothing", async () => {
+  const damaged = batch(["w"]);
+  damaged[20] = (damaged[20] ?? 0) ^ 1;
+  records.set(5, damaged);
+  expect(await lackedAfterBatches(journal, GENERATION, [4, 5], [block("w")])).toEqual([block("w")]);
+  expect(read).toEqual([4, 5]);
+});
+
+test("nothing is read once no block is lacking", async () => {
+  records.set(5, batch(["w"]));
+  records.set(6, batch(["b"]));
+  expect(await lackedAfterBatches(journal, GENERATION, [5, 6], [block("w")])).toEqual([]);
+  expect(await lackedAfterBatches(journal, GENERATION, [5, 6], [])).toEqual([]);
+  expect(read).toEqual([5]);
+});
