@@ -6,6 +6,8 @@ import { eachChunk, type Payload } from "./payload.ts";
 import { type ColumnVisit, RowPieces, type RowVisit } from "./row-pieces.ts";
 
 const COUNT_BYTES = 4;
+/** Longest rows that are gathered: copying longer ones there and back costs more than a call for each. */
+const GATHERED_BYTES_MAX = 256;
 
 /** Elements of a block that a record changes, in one column or several that are changed together. */
 export interface ColumnTarget {
@@ -25,7 +27,7 @@ export interface ColumnTarget {
 /**
  * Calls `visit` for the elements of a payload, in pieces, with the addresses of the elements of the
  * block that they are for. Every element is visited once; those of one visit have the same update count.
- * Rows that lie apart are gathered for the visit and scattered behind it.
+ * Short rows that lie apart are gathered for the visit and scattered behind it.
  * @param shape called before with the number of elements at the beginning of the scratch, to change them.
  */
 export function eachColumn(
@@ -43,7 +45,8 @@ export function eachColumn(
 function isApart({ kernels }: ShardMemory, target: ColumnTarget): boolean {
   const { rows, part, elementBytes, counts, visitRows } = target;
   const rowBytes = rows.rowElements * elementBytes;
-  const fits = visitRows === undefined ? RowPieces.isShort(rowBytes) : RowPieces.isPiece(rowBytes);
+  const fits =
+    visitRows === undefined ? rowBytes <= GATHERED_BYTES_MAX : RowPieces.isPiece(rowBytes);
   if (part?.inner !== undefined || !fits) return false;
   const n = part?.rows.length ?? rows.rows;
   const first = part?.rows[0] ?? 0;

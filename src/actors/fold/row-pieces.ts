@@ -6,8 +6,10 @@ import type { ShardMemory } from "../memory/shard-memory.ts";
 
 /** Bytes of one column in a piece: all columns of a piece stay in a near cache. */
 const PIECE_BYTES = 32 * 1024;
-/** Longest rows that are gathered: a copy of longer ones costs more than a call for each. */
+/** Longest rows that are gathered to be read or to close a step: longer ones are worth a call each. */
 const SHORT_BYTES_MAX = 1024;
+/** Longest rows that are gathered although a kernel could change them where they are. */
+const KERNEL_GATHERED_BYTES_MAX = 64;
 /** Rows of a piece at most. */
 const PIECE_ROWS = 2048;
 /** Smaller groups of rows with the same update count are not worth a call for each. */
@@ -57,7 +59,7 @@ export class RowPieces {
     this.rowsMax = Math.min(PIECE_ROWS, Math.floor(PIECE_BYTES / this.#rowBytes));
   }
 
-  /** Whether rows are short enough to be gathered. Longer ones are better changed where they are. */
+  /** Whether rows are short enough to be gathered for a read or the close of a step. */
   static isShort(rowBytes: number): boolean {
     return rowBytes <= SHORT_BYTES_MAX;
   }
@@ -97,7 +99,8 @@ export class RowPieces {
   /**
    * Changes the `n` rows of the present piece in these columns, at most four; the incoming elements are
    * at the beginning of the scratch. With `counts`, the address of the rows' update counts, `visit` is
-   * called for the rows of each count, else once; or, if there is one, `visitRows` instead of many calls.
+   * called for the rows of each count, else once; `visitRows`, if there is one, is called instead for
+   * rows that are not worth gathering or whose counts mostly differ.
    * Rows that are not short need a `visitRows`.
    */
   change(
@@ -109,7 +112,7 @@ export class RowPieces {
   ): void {
     const { scratch, kernels } = this.#memory;
     const rowBytes = this.#rowBytes;
-    if (visitRows !== undefined && !RowPieces.isShort(rowBytes)) {
+    if (visitRows !== undefined && rowBytes > KERNEL_GATHERED_BYTES_MAX) {
       visitRows(scratch, this.list, n);
       return;
     }

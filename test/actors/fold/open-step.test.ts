@@ -194,7 +194,10 @@ describe("an open step", () => {
 
   test.each([
     [3_000, 3],
-    [5, 300],
+    [40, 64],
+    [40, 65],
+    [5, 256],
+    [5, 257],
   ])(
     "of a sparse parameter of %i rows of %i updates those named, in whichever steps",
     (rows, width) => {

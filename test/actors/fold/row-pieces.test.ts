@@ -104,7 +104,11 @@ describe.each(OPTIMIZERS)("%s", (optimizer) => {
     ["float32", 1],
     ["float32", 3],
     ["float32", 64],
+    ["float32", 65],
+    ["float32", 256],
+    ["float32", 257],
     ["float64", 2],
+    ["float64", 32],
     ["float64", 33],
   ] as const)("changes lists of rows as row by row: %s, rows of %i", (dtype, width) => {
     const table = { dtype, config, rows: width > 8 ? 400 : 5_000, width };
@@ -151,16 +155,20 @@ describe.each(["adam", "adamw", "amsgrad"] as const)("%s of rows of any age", (n
     ["with a schedule", fullConfig(name, { sparse: true })],
     ["with moments that are not kept", { ...plain, optimizer: { name, beta1: 0, beta2: 0 } }],
   ] as const)("%s", (_, settings) => {
-    for (const [dtype, width] of [
-      ["float32", 1],
-      ["float32", 30],
-      ["float64", 5],
-      ["float32", 401],
+    for (const [dtype, width, isAged] of [
+      ["float32", 1, true],
+      ["float32", 16, true],
+      ["float32", 16, false],
+      ["float32", 17, true],
+      ["float32", 17, false],
+      ["float64", 5, true],
+      ["float64", 33, false],
+      ["float32", 401, true],
     ] as const) {
       const rowCount = Math.min(3_000, Math.ceil(100_000 / width));
       const table = { dtype, config: toConfig(settings), rows: rowCount, width };
       const blocks = [blockOf(table), blockOf(table)] as const;
-      for (const block of blocks) age(block);
+      if (isAged) for (const block of blocks) age(block);
       for (const [seed, every] of [3, 1, 7].entries()) {
         const rows = someRows(table.rows, every, seed);
         applyBoth(blocks, rows, bytesOf(floats(dtype, rows.length * width, seed)));
@@ -199,13 +207,21 @@ test.each(["bfloat16", "float16"] as const)("gradients encoded as %s", (encoding
   for (const block of blocks) block.free();
 });
 
-test.each(Object.keys(DTYPES) as Dtype[])("mixes rows of %s, and reads them", (dtype) => {
+test.each(
+  (Object.keys(DTYPES) as Dtype[]).flatMap(
+    (dtype) =>
+      [
+        [dtype, 3],
+        [dtype, 65],
+      ] as const,
+  ),
+)("mixes rows of %s, %i elements long, and reads them", (dtype, width) => {
   const { bytes: elementBytes, float } = DTYPES[dtype];
   const config = toConfig({ optimizer: "none", sparse: true });
-  const table = { dtype, config, rows: 5_000, width: 3 };
+  const table = { dtype, config, rows: 5_000, width };
   const [whole, single] = [blockOf(table), blockOf(table)];
   const rows = someRows(table.rows, 3, 1);
-  const elements = rows.length * 3;
+  const elements = rows.length * width;
   const incoming = float
     ? bytesOf(floats(dtype as "float32" | "float64", elements, 2))
     : Uint8Array.from({ length: elements * elementBytes }, (_, i) => i * 37);
@@ -215,7 +231,7 @@ test.each(Object.keys(DTYPES) as Dtype[])("mixes rows of %s, and reads them", (d
     mix(memory, target, { dtype, bytes }, 0.5, 2);
   };
   mixRows(whole, rows, incoming);
-  const rowBytes = 3 * elementBytes;
+  const rowBytes = width * elementBytes;
   rows.forEach((_, i) => {
     const own = incoming.subarray(i * rowBytes, (i + 1) * rowBytes);
     mixRows(single, rows.subarray(i, i + 1), own);
