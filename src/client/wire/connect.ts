@@ -4,6 +4,7 @@ import {
   AuthorizationError,
   type NatsConnection,
   type NodeConnectionOptions,
+  TimeoutError,
   UserAuthenticationExpiredError,
 } from "@nats-io/transport-node";
 import { ensureError, PserverError } from "../../protocol/errors.ts";
@@ -89,10 +90,20 @@ export async function connectBroker(
       const delayMs = backoff.nextMs();
       if (caught instanceof PserverError) throw caught;
       if (isAuthError(caught)) throw refused(settings, caught);
-      if (!deadline.allows(delayMs)) throw noBroker(settings, caught);
+      if (!deadline.allows(delayMs)) throw noBroker(settings, await reasonOf(caught, deadline));
       await deadline.sleep(delayMs);
     }
   }
+}
+
+/** The end of the call instead of that of an attempt which was given the rest of the call's time. */
+async function reasonOf(caught: unknown, deadline: Deadline): Promise<unknown> {
+  if (!(caught instanceof TimeoutError)) return caught;
+  const rest = deadline.sleep(deadline.remainingMs + 1);
+  return await rest.then(
+    () => caught,
+    (end: unknown) => end,
+  );
 }
 
 /** Connects once. A connection that comes too late is closed. */
