@@ -14,11 +14,7 @@ export type Storage = "file" | "memory";
  * A host retains 64 MiB of each shard's journal and takes a snapshot after as much. The
  * defaults are larger; with these a run of some minutes does both, on a few GB of disk.
  */
-const HOST = {
-  ...{ workers: 1, retainBytes: 64 * 1024 ** 2, snapshotBytes: 64 * 1024 ** 2 },
-  // The largest measurement has more parameters than a job may have by default.
-  parametersMax: 100_000,
-};
+const HOST = { workers: 1, retainBytes: 64 * 1024 ** 2, snapshotBytes: 64 * 1024 ** 2 };
 
 /** A short lease: a host waits for one before it claims shards. */
 const LEASE_MS = 3_000;
