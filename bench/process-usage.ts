@@ -3,11 +3,16 @@ import { readFileSync, writeFileSync } from "node:fs";
 /** Ticks per second in `/proc/<pid>/stat`: 100 on every Linux that Node runs on. */
 const TICKS_PER_SECOND = 100;
 
+/** The fields of `/proc/<pid>/stat` from the state of the process on; @throws if it has ended. */
+export function statFields(pid: number): string[] {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  // The name before them, in brackets, may hold blanks.
+  return stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+}
+
 /** CPU time a process and its threads have used so far, in user and kernel mode. */
 export function cpuSeconds(pid: number): number {
-  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-  // The name, in brackets, may hold blanks.
-  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  const fields = statFields(pid);
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
 }
 

@@ -1,4 +1,5 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync } from "node:fs";
+import { statFields } from "../process-usage.ts";
 
 /** The processes that a process and its children have started and that still run, itself included. */
 export function descendants(root: number): number[] {
@@ -18,9 +19,7 @@ export function descendants(root: number): number[] {
 /** 0 if the process has ended meanwhile. */
 function parentOf(pid: number): number {
   try {
-    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // The name, in brackets, may hold blanks.
-    return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]);
+    return Number(statFields(pid)[1]);
   } catch {
     return 0;
   }

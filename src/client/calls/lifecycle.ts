@@ -16,7 +16,8 @@ import { inBatches } from "../push/fill-batches.ts";
 import { checkFiniteElements, fitTensor, named } from "../push/fit-tensor.ts";
 import { entriesOf, type TensorRecord } from "../push/tensor-record.ts";
 import type { Session } from "../shell/session.ts";
-import type { UpdateSender } from "../shell/update-sender.ts";
+import type { SendOptions, UpdateSender } from "../shell/update-sender.ts";
+import type { UpdateSource } from "../shell/update-source.ts";
 import { allOrFirstError } from "../timing/all-or-first-error.ts";
 import { Backoff } from "../timing/backoff.ts";
 import type { Deadline } from "../timing/deadline.ts";
@@ -159,22 +160,30 @@ export class Lifecycle {
    * repeat, blocks that are there already count, and in a batch they would have all others rejected.
    */
   async #store(values: readonly FirstValues[], deadline: Deadline): Promise<void> {
-    const isKnown = ({ info }: FirstValues): boolean => this.#openInits.has(info);
-    const fresh = values.filter((each) => !isKnown(each));
-    const sends = values.filter(isKnown).map((each) => this.#send([each], deadline));
-    if (fresh.length > 0) sends.push(this.#send(fresh, deadline));
+    const sources = (each: FirstValues): UpdateSource[] =>
+      initUpdates(this.#options, each.info, each.tensor);
+    const fresh = values.filter(({ info }) => !this.#openInits.has(info));
+    const sends = values
+      .filter(({ info }) => this.#openInits.has(info))
+      .map((each) => {
+        const countsPresent = this.#openInits.isRepeat(each.info, each.tensor.data);
+        return this.#send([each], sources(each), { deadline, countsPresent });
+      });
+    if (fresh.length > 0) {
+      const batches = inBatches(fresh.flatMap(sources), this.#options);
+      sends.push(this.#send(fresh, batches, { deadline }));
+    }
     await allOrFirstError(sends);
   }
 
-  async #send(values: readonly FirstValues[], deadline: Deadline): Promise<void> {
-    const records = values.flatMap(({ info, tensor }) => initUpdates(this.#options, info, tensor));
-    const countsPresent = values.every(({ info, tensor }) =>
-      this.#openInits.isRepeat(info, tensor.data),
-    );
-    const isFirst = values.every(({ info }) => !this.#openInits.has(info));
+  /** Sends the records of these values, and remembers whether that has succeeded. */
+  async #send(
+    values: readonly FirstValues[],
+    sources: readonly UpdateSource[],
+    options: SendOptions,
+  ): Promise<void> {
     try {
-      const sources = isFirst ? inBatches(records, this.#options) : records;
-      await this.#options.sender.send(sources, { deadline, countsPresent });
+      await this.#options.sender.send(sources, options);
       for (const { info } of values) this.#openInits.done(info);
     } catch (error) {
       for (const { info, tensor } of values) this.#openInits.failed(info, tensor.data);
