@@ -209,10 +209,15 @@ void ps_disconnect(struct ps_connection *connection) {
   natsConnection_Destroy(connection->nats);
 }
 
-size_t ps_data_bytes_max(const struct ps_connection *connection) {
+size_t ps_message_bytes_max(const struct ps_connection *connection) {
   int64_t most = natsConnection_GetMaxPayload(connection->nats);
-  if (most <= 0) return SIZE_MAX;
-  return most > HEADER_BYTES_MAX ? (size_t)(most - HEADER_BYTES_MAX) : 0;
+  return most <= 0 ? SIZE_MAX : (size_t)most;
+}
+
+size_t ps_data_bytes_max(const struct ps_connection *connection) {
+  size_t most = ps_message_bytes_max(connection);
+  if (most == SIZE_MAX) return most;
+  return most > HEADER_BYTES_MAX ? most - HEADER_BYTES_MAX : 0;
 }
 
 /* Publishing, on the I/O thread. */

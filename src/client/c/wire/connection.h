@@ -75,6 +75,9 @@ natsStatus ps_subscribe_inbox(struct ps_connection *connection);
 /** Closes the connection and stops the I/O thread, which must not call this. */
 void ps_disconnect(struct ps_connection *connection);
 
+/** Bytes of the largest message that the broker takes. On any thread, as below. */
+size_t ps_message_bytes_max(const struct ps_connection *connection);
+
 /** Bytes of index and elements that a message has room for: what the broker takes, less the entries. */
 size_t ps_data_bytes_max(const struct ps_connection *connection);
 
