@@ -145,7 +145,7 @@ pserver_status ps_read_blocks(struct call *call, struct block_read *reads, size_
       .call = call,
       .reads = reads,
       .count = count,
-      .options = {.message_bytes_max = ps_message_bytes_max(&client->connection)}};
+      .options = {.message_bytes_max = ps_last_payload_bytes_max(&client->connection)}};
   set_ways(&reading, is_singly ? READ_SINGLY : READ_TOGETHER);
   pserver_status status = PSERVER_OK;
   while (status == PSERVER_OK && is_any_left(&reading)) status = read_left(&reading);

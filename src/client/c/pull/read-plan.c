@@ -11,8 +11,6 @@
 #define ENTRY_BYTES 32
 /** Most bytes that a group takes besides its name and entries. */
 #define GROUP_BYTES 96
-/** Most bytes of UTF-8 for one UTF-16 code unit. */
-#define UTF8_BYTES 3
 /** Most of what a reader has is still so: such a block counts a quarter of its bytes. */
 #define KNOWN_DIVISOR 4
 /** Bytes of a request besides its entries. */
@@ -38,17 +36,6 @@ struct planner {
   struct open_batch open[PS_SHARDS_MAX];
 };
 
-/** UTF-16 code units of a name: each character of four bytes takes two. */
-static size_t utf16_units(const struct parameter *parameter) {
-  size_t units = 0;
-  for (size_t i = 0; i < parameter->name_bytes; i++) {
-    uint8_t byte = (uint8_t)parameter->name[i];
-    bool goes_on = (byte & 0xc0) == 0x80;
-    units += goes_on ? 0 : byte >= 0xf0 ? 2 : 1;
-  }
-  return units;
-}
-
 /** Whether both are blocks of one tensor that is read. */
 static bool is_of_one_tensor(const struct block_read *a, const struct block_read *b) {
   return a->parameter == b->parameter && a->target == b->target;
@@ -66,7 +53,7 @@ bool ps_reads_share_group(const struct block_read *a, const struct block_read *b
 static bool add(const struct planner *planner, struct open_batch *batch, const struct block_read *read) {
   size_t bytes = ps_read_bytes(read);
   bool has_group = batch->last != NULL && is_of_one_tensor(batch->last, read);
-  size_t group_bytes = has_group ? 0 : GROUP_BYTES + utf16_units(read->parameter) * UTF8_BYTES;
+  size_t group_bytes = has_group ? 0 : GROUP_BYTES + ps_batch_name_bytes_max(read->parameter->name);
   uint64_t expected = batch->expected + (ps_read_is_known(read) ? bytes : bytes * KNOWN_DIVISOR);
   size_t head_bytes = batch->head_bytes + ENTRY_BYTES + group_bytes;
   size_t data_bytes = batch->data_bytes + ps_packed_part_bytes(read->parameter, read->part);

@@ -26,9 +26,9 @@ size_t ps_part_index_bytes(size_t row_count, size_t inner_count, size_t number_b
   return (bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
 }
 
-size_t ps_slice_index_bytes(const struct part_slice *slice) {
+size_t ps_slice_index_bytes(const struct part_slice *slice, size_t number_bytes) {
   if (slice->is_whole_block) return 0;
-  return ps_part_index_bytes(slice->row_count, slice->inner_count, PS_INDEX_NUMBER_BYTES);
+  return ps_part_index_bytes(slice->row_count, slice->inner_count, number_bytes);
 }
 
 void ps_write_part_entry(struct draft *draft, const struct part_slice *slice) {
@@ -60,8 +60,8 @@ size_t ps_write_part_index(const struct part_slice *slice, size_t number_bytes, 
   return bytes;
 }
 
-static void write_elements(const struct parameter_update *update, const uint8_t *from, uint64_t elements,
-                           uint8_t *target) {
+void ps_write_elements(const struct parameter_update *update, const uint8_t *from, uint64_t elements,
+                       uint8_t *target) {
   if (update->encoding == PSERVER_AS_IS) {
     memcpy(target, from, elements * ps_dtype_bytes(update->parameter->dtype));
   } else {
@@ -70,19 +70,19 @@ static void write_elements(const struct parameter_update *update, const uint8_t 
 }
 
 void ps_write_part(const struct part_slice *slice, const struct parameter_update *update,
-                   uint8_t *target) {
+                   size_t number_bytes, uint8_t *target) {
   size_t from_bytes = ps_dtype_bytes(update->parameter->dtype);
   size_t to_bytes = ps_encoded_bytes(update->parameter->dtype, update->encoding);
-  if (!slice->is_whole_block) target += ps_write_part_index(slice, PS_INDEX_NUMBER_BYTES, target);
+  if (!slice->is_whole_block) target += ps_write_part_index(slice, number_bytes, target);
   for (size_t i = 0; i < slice->row_count; i++) {
     const uint8_t *row = update->data + slice->row_from[i] * from_bytes;
     if (slice->inner_from == NULL) {
-      write_elements(update, row, slice->width, target);
+      ps_write_elements(update, row, slice->width, target);
       target += slice->width * to_bytes;
       continue;
     }
     for (uint64_t j = 0; j < slice->width; j++, target += to_bytes) {
-      write_elements(update, row + slice->inner_from[j] * from_bytes, 1, target);
+      ps_write_elements(update, row + slice->inner_from[j] * from_bytes, 1, target);
     }
   }
 }

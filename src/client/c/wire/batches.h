@@ -17,4 +17,7 @@
 /** Bytes of an entry's tensor bytes with the zeros after them. */
 static inline size_t ps_padded_bytes(size_t bytes) { return (bytes + 7) / 8 * 8; }
 
+/** Most bytes that a name can take by what all implementations count, so that all fill batches alike. */
+size_t ps_batch_name_bytes_max(const char *name);
+
 #endif

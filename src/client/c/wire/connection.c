@@ -209,15 +209,27 @@ void ps_disconnect(struct ps_connection *connection) {
   natsConnection_Destroy(connection->nats);
 }
 
-size_t ps_message_bytes_max(const struct ps_connection *connection) {
+static size_t look_at_payload(struct ps_connection *connection) {
   int64_t most = natsConnection_GetMaxPayload(connection->nats);
-  return most <= 0 ? SIZE_MAX : (size_t)most;
+  size_t bytes = most > 0 ? (size_t)most : SIZE_MAX;
+  __atomic_store_n(&connection->payload_bytes_max, bytes, __ATOMIC_RELAXED);
+  return bytes;
+}
+
+size_t ps_payload_bytes_max(struct ps_connection *connection) {
+  /* While cnats reconnects it holds its lock for as long as an attempt takes. */
+  return connection->is_connected ? look_at_payload(connection) : ps_last_payload_bytes_max(connection);
+}
+
+size_t ps_last_payload_bytes_max(struct ps_connection *connection) {
+  size_t most = __atomic_load_n(&connection->payload_bytes_max, __ATOMIC_RELAXED);
+  return most == 0 ? look_at_payload(connection) : most;
 }
 
 size_t ps_data_bytes_max(const struct ps_connection *connection) {
-  size_t most = ps_message_bytes_max(connection);
-  if (most == SIZE_MAX) return most;
-  return most > HEADER_BYTES_MAX ? most - HEADER_BYTES_MAX : 0;
+  int64_t most = natsConnection_GetMaxPayload(connection->nats);
+  if (most <= 0) return SIZE_MAX;
+  return most > HEADER_BYTES_MAX ? (size_t)(most - HEADER_BYTES_MAX) : 0;
 }
 
 /* Publishing, on the I/O thread. */
