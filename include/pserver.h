@@ -226,6 +226,24 @@ PSERVER_EXPORT pserver_status pserver_init_param(pserver_client *client, const c
                                                  const pserver_tensor *value,
                                                  const pserver_config *config, int64_t timeout_ms);
 
+/** A parameter to be initialized. */
+typedef struct pserver_new_parameter {
+  const char *name;
+  /** Its first values. */
+  pserver_tensor value;
+  /** NULL: as in pserver_init_param(). */
+  const pserver_config *config;
+} pserver_new_parameter;
+
+/**
+ * pserver_init_param() for many parameters, with far fewer messages. All are checked before anything is sent. A
+ * call that has failed may be repeated with the same values, in whole or in part. EMPTY without parameters,
+ * BAD_VALUE for a name that occurs twice; else errors as of pserver_init_param().
+ */
+PSERVER_EXPORT pserver_status pserver_init_params(pserver_client *client,
+                                                  const pserver_new_parameter *parameters,
+                                                  size_t count, int64_t timeout_ms);
+
 /** Ends the initialization. INCOMPLETE names blocks that are declared but not stored. */
 PSERVER_EXPORT pserver_status pserver_finish_init(pserver_client *client, int64_t timeout_ms);
 
