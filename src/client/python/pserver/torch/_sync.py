@@ -14,7 +14,7 @@ from ..errors import BadDtype, BadShape, UnknownParameter
 from ._host_memory import HELD_AS, HostMemory, pull_into
 from ._module_tensors import module_tensors, remember, sparse_weights
 
-#: How parameters are updated, in any form that ``Client.init_param`` takes, or a function that
+#: How parameters are updated, in any form that ``Client.init_params`` takes, or a function that
 #: says it of each.
 Config = Union[ConfigInput, Callable[[str, torch.Tensor], ConfigInput], None]
 
@@ -38,7 +38,7 @@ def sync(
     module's parameters and its persistent buffers of floats and of 32 or 64 bit integers, by their names in
     ``state_dict()``; those of half precision as float32.
 
-    ``config`` and ``keywords`` say how each parameter is updated, as for ``Client.init_param``; only the
+    ``config`` and ``keywords`` say how each parameter is updated, as for ``Client.init_params``; only the
     first trainer's count. A function gets each parameter's name and tensor. The weight of an embedding with
     sparse gradients is also configured ``sparse``, unless its configuration is text, bytes or Paddle's.
     ``timeout`` is that of each call, in seconds.
