@@ -10,6 +10,7 @@ import { bytesOf } from "../../src/protocol/dtypes.ts";
 import { decodeElements, encodeElements } from "../../src/protocol/encoding/elements.ts";
 import { isErrorCode } from "../../src/protocol/errors.ts";
 import { readCases } from "../client/pull/read-vectors.ts";
+import { callCases } from "../client/push/call-vectors.ts";
 import { reactionCases } from "../client/reaction-vectors.ts";
 import { journalAckCases } from "../client/wire/journal-ack-vectors.ts";
 import { elementEncodingCases } from "./encoding/encoding-vectors.ts";
@@ -48,6 +49,11 @@ const FILES = [
     answerCases,
   ],
   ["lifecycle", "Requests of the lifecycle and their replies.", lifecycleCases],
+  [
+    "calls",
+    "Calls that change parameters, in a session in which no outcome is known yet, and their records by shard.",
+    callCases,
+  ],
   ["layout", "FNV-1a hashes of names and layouts of parameters.", layoutCases],
   ["acks", "The broker's answers to records, and what a client makes of them.", journalAckCases],
   [

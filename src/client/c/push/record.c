@@ -59,6 +59,7 @@ uint64_t ps_seen_version(const struct update_source *source) {
 static void write_push_entries(struct draft *draft, const struct update_source *source) {
   const struct parameter_update *update = source->update;
   const char *encoding = ps_encoding_name(update->encoding);
+  if (encoding != NULL) ps_draft_text(draft, "encoding", encoding);
   if (update->has_norm) ps_draft_number(draft, "norm", update->norm);
   if (update->operation == UPDATE_MIX) {
     ps_draft_text(draft, "op", "mix");
@@ -70,7 +71,6 @@ static void write_push_entries(struct draft *draft, const struct update_source *
     if (source->step > 0) ps_draft_whole(draft, "step", source->step);
     if (source->seen > 0) ps_draft_whole(draft, "seen", source->seen);
   }
-  if (encoding != NULL) ps_draft_text(draft, "encoding", encoding);
   if (source->slice != NULL && !source->slice->is_whole_block) ps_write_part_entry(draft, source->slice);
 }
 
