@@ -116,6 +116,13 @@ const SCENARIOS = {
     "what has not changed is not asked for, and stays where it is",
     "what was read of another journal or parameter says nothing",
   ],
+  initializations: [
+    "many parameters are declared and stored with few messages",
+    "by older rules each block is a record",
+    "after a failure what was tried before goes by itself",
+    "nothing is stored unless all are declared",
+    "declarations without an answer end at the deadline",
+  ],
   errors: ["every code of an error does what the shared vectors say"],
 } as const;
 
