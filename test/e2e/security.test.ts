@@ -420,7 +420,7 @@ async function ownRecords(control: NatsConnection, id: string): Promise<number> 
 
 describe("certificates", () => {
   test("a client that trusts another authority is refused", async () => {
-    const options = { job: JOB, user: "trainer-1", password: PASSWORD, timeoutMs: 40_000 };
+    const options = { job: JOB, user: "trainer-1", password: PASSWORD, timeoutMs: HANG_MS };
     for (const trust of [{ tlsCa: tls("other-ca").caFile }, {}]) {
       await expect(job.trainer("trainer-1", { ...options, ...trust })).rejects.toMatchObject({
         code: "NO_TLS",

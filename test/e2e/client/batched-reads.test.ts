@@ -12,7 +12,7 @@ import {
   type TensorData,
 } from "../../../src/protocol/dtypes.ts";
 import { TestJob } from "../../support/host.ts";
-import { HANG_MS } from "../../support/limits.ts";
+import { HANG_MS, LASTING_LEASE_MS } from "../../support/limits.ts";
 import { bytesOfAll, type Passed, Traffic } from "../../support/traffic.ts";
 
 /** Shards of a test's job. */
@@ -216,7 +216,7 @@ test("values never go back, and show one's own updates, whoever is killed while 
 
 test("a trainer that keeps step sees in all of them the steps that it has ended", async () => {
   const synchronization = { mode: "sync", trainers: 2, reduce: "sum" } as const;
-  const client = await start(20, { synchronization });
+  const client = await start(20, { synchronization, leaseMs: LASTING_LEASE_MS });
   await client.finishInit();
   const other = await job.trainer("b");
   const names = namesOf(20);
