@@ -3,7 +3,6 @@ import type { Leases } from "../leases/leases.ts";
 import type { DeclaredLedger } from "./declared-ledger.ts";
 import type { MembersDeps } from "./members.ts";
 import type { Owners } from "./owners.ts";
-import type { ReadyParameters } from "./ready-parameters.ts";
 import type { SessionCounter } from "./session-numbers.ts";
 
 /** Dependencies of the lifecycle's verbs. */
@@ -16,5 +15,4 @@ export interface LifecycleDeps extends MembersDeps {
   readonly owners: Owners;
   readonly counter: SessionCounter;
   readonly ledger: DeclaredLedger;
-  readonly ready: ReadyParameters;
 }

@@ -69,14 +69,18 @@ export async function readAllParameters(deps: ReadDeps): Promise<Parameter[]> {
   return parameters.filter((parameter) => parameter !== undefined);
 }
 
-/** Changes a parameter as {@link BucketRecord.change} does and returns it as it is then. */
+/**
+ * Changes a parameter as {@link BucketRecord.change} does and returns it as it is then. `first`: it is known already,
+ * or none is known.
+ */
 export async function changeParameter(
   deps: BucketDeps,
   name: string,
   decide: (known: Parameter | undefined) => Parameter | Promise<Parameter>,
-  first?: { readonly record: KvEntry | undefined },
+  first?: { readonly known: Parameter | undefined },
 ): Promise<Parameter> {
-  const { result, revision } = await parameterRecord(name).change(deps, decide, first);
+  const present = first && { result: first.known, revision: first.known?.revision ?? 0 };
+  const { result, revision } = await parameterRecord(name).change(deps, decide, present);
   return { ...result, revision };
 }
 

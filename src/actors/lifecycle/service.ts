@@ -17,7 +17,6 @@ import type { LifecycleDeps } from "./deps.ts";
 import { finish } from "./finish.ts";
 import { type Members, MembersAnnouncer, membersRecord, toJournalRecord } from "./members.ts";
 import { enter, exit, expelLost } from "./membership.ts";
-import { ReadyParameters } from "./ready-parameters.ts";
 import { TRAINER_KEYS } from "./record-format.ts";
 import { SessionCounter } from "./session-numbers.ts";
 import { checkCounter, type EndedSessions, endSessions } from "./session-sweep.ts";
@@ -144,7 +143,6 @@ export function createLifecycle(options: LifecycleOptions): LifecycleService {
     counter: new SessionCounter({ bucket, pause }),
     announcer: new MembersAnnouncer({ owners, shards, onError: onError ?? (() => undefined) }),
     ledger: new DeclaredLedger({ bucket, job, clock }),
-    ready: new ReadyParameters({ bucket }),
   };
   return new LifecycleService(deps, onJobChanged ?? (async () => undefined));
 }
