@@ -3,11 +3,12 @@ import type { KvBucket, KvEntry } from "../jetstream/kv-bucket.ts";
 
 /** Where records are read. */
 export interface ReadDeps {
-  readonly bucket: KvBucket;
+  readonly bucket: Pick<KvBucket, "read">;
 }
 
 /** Where records are changed. */
-export interface BucketDeps extends ReadDeps {
+export interface BucketDeps {
+  readonly bucket: KvBucket;
   /** Waits between tries. */
   readonly pause: (delayMs: number) => Promise<void>;
 }
@@ -84,7 +85,7 @@ export class BucketRecord<Stored, Value extends Stored = Stored> {
       expected: TRIES_MAX,
     });
   }
-  async #present(bucket: KvBucket): Promise<Changed<Stored>> {
+  async #present(bucket: Pick<KvBucket, "read">): Promise<Changed<Stored>> {
     const stored = await bucket.read(this.#key);
     return { result: this.#parse(stored), revision: stored?.revision ?? 0 };
   }

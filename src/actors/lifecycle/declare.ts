@@ -103,7 +103,9 @@ async function declared(
     }
     await requireNotCreated(deps, known, claimant);
   }
-  const fresh = redeclare(deps, known, declaration);
+  const fresh = redeclare(deps, known, declaration, (hashed) =>
+    deps.smallParameters.place(hashed, declaration, claimant),
+  );
   const isNew = fresh.lifecycle === UNINITIALIZED;
   const lifecycle = isNew ? first : advance(fresh.lifecycle, event);
   return { ...fresh, jobEpoch: epoch, lifecycle };

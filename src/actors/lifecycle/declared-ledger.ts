@@ -1,6 +1,6 @@
 import { type Fields, PserverError, quoteName } from "../../protocol/index.ts";
 import type { Clock } from "../clock.ts";
-import type { ReadDeps } from "./bucket-record.ts";
+import type { KvBucket } from "../jetstream/kv-bucket.ts";
 import { jobRecord } from "./lifecycle-record.ts";
 import { type Lifecycle, UNINITIALIZED } from "./machine.ts";
 import type { JobSettings } from "./owners.ts";
@@ -11,7 +11,8 @@ import { ParameterCatalog } from "./parameter-catalog.ts";
 const FRESH_MS = 1_000;
 
 /** Dependencies of {@link DeclaredLedger}. */
-export interface DeclaredLedgerDeps extends ReadDeps {
+export interface DeclaredLedgerDeps {
+  readonly bucket: KvBucket;
   readonly job: JobSettings;
   readonly clock: Clock;
 }
@@ -48,7 +49,7 @@ export class DeclaredLedger {
 
   constructor(deps: DeclaredLedgerDeps) {
     this.#deps = deps;
-    this.catalog = new ParameterCatalog(deps, (parameter) => this.#count(parameter));
+    this.catalog = new ParameterCatalog(deps.bucket, (parameter) => this.#count(parameter));
   }
 
   /** Reads what others may have declared, unless that was done less than a second ago. */

@@ -1,4 +1,4 @@
-import type { ReadDeps } from "./bucket-record.ts";
+import type { KvBucket } from "../jetstream/kv-bucket.ts";
 import type { Parameter } from "./parameter.ts";
 import { parseParameterRecord } from "./parameter-record.ts";
 import { PARAMETER_KEYS, parameterOfKey } from "./record-format.ts";
@@ -13,7 +13,7 @@ export type OnParameter = (parameter: Parameter) => void;
  * Memory: about 1 KB for each name that was ever declared. `Quotas.parametersMax` bounds their number.
  */
 export class ParameterCatalog {
-  readonly #deps: ReadDeps;
+  readonly #bucket: Pick<KvBucket, "changes">;
   readonly #onParameter: OnParameter;
   readonly #parameters: Map<string, Parameter> = new Map();
   /** In order of code units; undefined after a name was added. */
@@ -25,8 +25,8 @@ export class ParameterCatalog {
   /** A reading that has not begun. */
   #next: Promise<void> | undefined;
 
-  constructor(deps: ReadDeps, onParameter: OnParameter) {
-    this.#deps = deps;
+  constructor(bucket: Pick<KvBucket, "changes">, onParameter: OnParameter) {
+    this.#bucket = bucket;
     this.#onParameter = onParameter;
   }
 
@@ -78,17 +78,13 @@ export class ParameterCatalog {
   }
 
   async #read(): Promise<void> {
-    this.#readUpTo = await this.#deps.bucket.changes(
-      PARAMETER_KEYS,
-      this.#readUpTo,
-      (key, entry) => {
-        const name = parameterOfKey(key);
-        // Most are this host's own records, which need not be parsed.
-        if ((this.#parameters.get(name)?.revision ?? 0) >= entry.revision) return;
-        const parameter = parseParameterRecord(entry, name);
-        if (parameter !== undefined) this.note([parameter]);
-      },
-    );
+    this.#readUpTo = await this.#bucket.changes(PARAMETER_KEYS, this.#readUpTo, (key, entry) => {
+      const name = parameterOfKey(key);
+      // Most are this host's own records, which need not be parsed.
+      if ((this.#parameters.get(name)?.revision ?? 0) >= entry.revision) return;
+      const parameter = parseParameterRecord(entry, name);
+      if (parameter !== undefined) this.note([parameter]);
+    });
   }
 }
 

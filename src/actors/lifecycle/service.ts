@@ -21,6 +21,7 @@ import { TRAINER_KEYS } from "./record-format.ts";
 import { SessionCounter } from "./session-numbers.ts";
 import { checkCounter, type EndedSessions, endSessions } from "./session-sweep.ts";
 import { join, leave, renew } from "./sessions.ts";
+import { SmallParameters } from "./small-parameters.ts";
 import { readStatus, status } from "./status.ts";
 
 /** Options of {@link createLifecycle}. */
@@ -143,6 +144,7 @@ export function createLifecycle(options: LifecycleOptions): LifecycleService {
     counter: new SessionCounter({ bucket, pause }),
     announcer: new MembersAnnouncer({ owners, shards, onError: onError ?? (() => undefined) }),
     ledger: new DeclaredLedger({ bucket, job, clock }),
+    smallParameters: new SmallParameters(job),
   };
   return new LifecycleService(deps, onJobChanged ?? (async () => undefined));
 }

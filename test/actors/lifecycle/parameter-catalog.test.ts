@@ -33,7 +33,7 @@ async function write(bucket: MemoryBucket, name: string): Promise<number> {
 
 function catalogOf(bucket: MemoryBucket): { catalog: ParameterCatalog; noted: string[] } {
   const noted: string[] = [];
-  const catalog = new ParameterCatalog({ bucket }, ({ declaration, revision }) => {
+  const catalog = new ParameterCatalog(bucket, ({ declaration, revision }) => {
     noted.push(`${declaration.name}@${revision}`);
   });
   return { catalog, noted };
