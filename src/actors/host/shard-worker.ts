@@ -15,6 +15,7 @@ import { FailedBlocks } from "../owner/failed-blocks.ts";
 import { Intake } from "../owner/intake.ts";
 import { MarkKeeper } from "../owner/mark-keeper.ts";
 import { Pace } from "../owner/pace.ts";
+import { ParameterPlaces } from "../owner/parameter-places.ts";
 import { Responder } from "../owner/responder.ts";
 import { ShardOwner } from "../owner/shard-owner.ts";
 import type { ShardOwnerDeps } from "../owner/shard-owner-deps.ts";
@@ -97,7 +98,7 @@ export async function openShardWorker(
       intake: new Intake(refusals),
       responder: new Responder(dataConnection, pool),
       snapshotBudget: new SnapshotBudget(pool),
-      failedBlocks: new FailedBlocks(dataConnection, subjects, shards),
+      failedBlocks: new FailedBlocks(dataConnection, subjects, new ParameterPlaces(bucket), shards),
       pace: new Pace(),
     },
   });
