@@ -1,4 +1,4 @@
-// Proves what the C library promises about records, outcomes, positions, sessions, cancelled calls, fallbacks and errors: each scenario
+// Proves what the C library promises about records, batches, outcomes, positions, sessions, cancelled calls, fallbacks and errors: each scenario
 // plays broker and hosts in the process of the real library, in place of cnats, with a clock that goes on
 // only while the library waits. So it is the same on any machine, and takes no time. Under address and
 // undefined behaviour sanitizers.
@@ -32,6 +32,18 @@ const SCENARIOS = {
     "a subject that the broker refuses ends the call",
     "a part of a block is one message, unless the broker takes none as large",
     "a row that the broker takes no longer is cut",
+    "what is not handed to the connection before its call ends is not sent",
+  ],
+  batches: [
+    "the small blocks of a shard are one record, repeated as the very same bytes",
+    "a single block, and every block in a job of older rules, has a record of its own",
+    "a rejection names the block at fault, and what became of the others",
+    "a rejection that names no block is of the record",
+    "every block of a batch whose outcome is unknown is counted and listed",
+    "every block of a batch that is too late is counted",
+    "a batch whose versions were undone is sent again without them",
+    "in a new session a batch that was stored nowhere is sent again",
+    "a parameter that a call names twice is in two batches",
   ],
   outcomes: [
     "an outcome is asked for 1 s after the PubAck, and then each second",

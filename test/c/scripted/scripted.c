@@ -238,7 +238,8 @@ void error_at(int64_t delay_ms, const struct published *message, const char *cod
   draft_after(delay_ms, message->reply, &draft);
 }
 
-void outcome_after(int64_t delay_ms, const struct published *question, struct outcome outcome) {
+static void tell_outcome(int64_t delay_ms, const char *subject, struct outcome outcome,
+                         const char *text) {
   struct draft draft;
   ps_draft_begin(&draft);
   ps_draft_whole(&draft, "shard", outcome.shard);
@@ -252,18 +253,26 @@ void outcome_after(int64_t delay_ms, const struct published *question, struct ou
   ps_pack_whole(&draft, outcome.code == NULL ? 2 : 0);
   if (outcome.code != NULL) {
     ps_pack_text(&draft, outcome.code, strlen(outcome.code));
-    ps_pack_text(&draft, "", 0);
+    ps_pack_text(&draft, text, strlen(text));
   }
-  draft_after(delay_ms, question == NULL ? "_INBOX_mnist.t.life.applied" : question->reply, &draft);
+  draft_after(delay_ms, subject, &draft);
+}
+
+static const char answers_inbox[] = "_INBOX_mnist.t.life.applied";
+
+void outcome_after(int64_t delay_ms, const struct published *question, struct outcome outcome) {
+  tell_outcome(delay_ms, question == NULL ? answers_inbox : question->reply, outcome, "");
+}
+
+void settled_after(int64_t delay_ms, const struct published *record, uint64_t seq, const char *code,
+                   const char *text) {
+  struct outcome outcome = {number_in(record, "session"), shard_in(record), 1,
+                            number_in(record, "n"),       seq,              code};
+  tell_outcome(delay_ms, answers_inbox, outcome, text);
 }
 
 void applied_after(int64_t delay_ms, const struct published *record, uint64_t seq) {
-  outcome_after(delay_ms, NULL,
-                (struct outcome){.session = number_in(record, "session"),
-                                 .shard = shard_in(record),
-                                 .generation = 1,
-                                 .n = number_in(record, "n"),
-                                 .seq = seq});
+  settled_after(delay_ms, record, seq, NULL, "");
 }
 
 void step_after(int64_t delay_ms, const struct published *question, uint64_t step) {
@@ -301,6 +310,7 @@ static void join_after(int64_t delay_ms, const struct published *message) {
   ps_pack_text(&draft, "mode", 4);
   ps_pack_text(&draft, job.mode, strlen(job.mode));
   ps_draft_whole(&draft, "maxPayloadBytes", 8388608);
+  if (job.rules > 0) ps_draft_whole(&draft, "rules", job.rules);
   draft_after(delay_ms, message->reply, &draft);
 }
 

@@ -35,6 +35,8 @@ struct scripted_job {
   uint64_t shards;
   int64_t lease_ms;
   const char *mode;
+  /** Version of the rules of its journals; 0: the hosts do not tell. */
+  uint64_t rules;
   /** Of the parameter "w": blocks of some rows, of two elements; block i is on shard i modulo `shards`. */
   uint64_t blocks;
   uint64_t block_rows;
@@ -107,6 +109,9 @@ struct outcome {
 void outcome_after(int64_t delay_ms, const struct published *question, struct outcome outcome);
 /** The applied outcome of a record. */
 void applied_after(int64_t delay_ms, const struct published *record, uint64_t seq);
+/** The outcome of a record: `code` NULL for applied, else with a text. */
+void settled_after(int64_t delay_ms, const struct published *record, uint64_t seq, const char *code,
+                   const char *text);
 /** How far a shard is, in generation 1. */
 void step_after(int64_t delay_ms, const struct published *question, uint64_t step);
 void pulled_after(int64_t delay_ms, const struct published *pull, uint64_t generation, uint64_t seq);
@@ -122,6 +127,7 @@ struct scenario {
   void (*run)(void);
 };
 extern const struct scenario outbox_scenarios[];
+extern const struct scenario batch_scenarios[];
 extern const struct scenario outcome_scenarios[];
 extern const struct scenario position_scenarios[];
 extern const struct scenario session_scenarios[];

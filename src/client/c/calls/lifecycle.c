@@ -243,12 +243,15 @@ static pserver_status ask_until_settled(struct call *call, const char *verb, wri
 struct init_attempt {
   const struct parameter *parameter;
   uint32_t crc;
+  /** Whether an earlier one has failed, and whether it was of the same values. */
+  bool is_open;
   bool is_repeated;
   pserver_status status;
 };
 
 static void look_for_earlier(struct client *client, void *context) {
   struct init_attempt *attempt = context;
+  attempt->is_open = ps_is_open_init(client->open_inits, attempt->parameter);
   attempt->is_repeated = ps_is_repeated_init(client->open_inits, attempt->parameter, attempt->crc);
 }
 
@@ -259,13 +262,16 @@ static void note_attempt(struct client *client, void *context) {
   else ps_note_failed_init(&client->open_inits, attempt->parameter, attempt->crc);
 }
 
-/** Sends the blocks of a parameter; in a repeat, what is there already is done. */
+/**
+ * Sends the blocks of a parameter; in a repeat, what is there already is done. After a failure each goes alone:
+ * in a batch, one block that is there would have all others rejected.
+ */
 static pserver_status send_init(struct call *call, struct parameter_update *update, size_t bytes) {
   struct init_attempt attempt = {.parameter = update->parameter,
                                  .crc = ps_crc32_update(0, update->data, bytes)};
   ps_task_visit(call, look_for_earlier, &attempt);
   struct ps_call_mode mode = {.counts_present = attempt.is_repeated};
-  attempt.status = ps_send_updates(call, update, 1, mode);
+  attempt.status = ps_send_updates(call, update, 1, mode, attempt.is_open);
   ps_task_visit(call, note_attempt, &attempt);
   return attempt.status;
 }

@@ -16,11 +16,11 @@ pserver_status ps_write_part_request(struct draft *draft, const struct part_bloc
                              .row_count = part->row_count,
                              .inner = part->inner_numbers,
                              .inner_count = part->inner_count};
-  size_t bytes = ps_part_index_bytes(slice.row_count, slice.inner_count);
+  size_t bytes = ps_part_index_bytes(slice.row_count, slice.inner_count, PS_INDEX_NUMBER_BYTES);
   uint8_t *index = malloc(bytes);
   if (index == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for an index");
   ps_write_part_entry(draft, &slice);
-  ps_write_part_index(&slice, index);
+  ps_write_part_index(&slice, PS_INDEX_NUMBER_BYTES, index);
   pserver_status status = ps_draft_end_and_append(draft, index, bytes);
   free(index);
   return status;

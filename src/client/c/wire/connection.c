@@ -209,6 +209,15 @@ void ps_disconnect(struct ps_connection *connection) {
   natsConnection_Destroy(connection->nats);
 }
 
+size_t ps_payload_bytes_max(struct ps_connection *connection) {
+  /* While cnats reconnects it holds its lock for as long as an attempt takes. */
+  if (connection->is_connected || connection->payload_bytes_max == 0) {
+    int64_t most = natsConnection_GetMaxPayload(connection->nats);
+    connection->payload_bytes_max = most > 0 ? (size_t)most : SIZE_MAX;
+  }
+  return connection->payload_bytes_max;
+}
+
 size_t ps_data_bytes_max(const struct ps_connection *connection) {
   int64_t most = natsConnection_GetMaxPayload(connection->nats);
   if (most <= 0) return SIZE_MAX;
