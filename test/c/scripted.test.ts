@@ -6,7 +6,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { renderVectors } from "../../scripts/write-c-vectors.mjs";
+import { renderReads, renderVectors } from "../../scripts/write-c-vectors.mjs";
 import { runProgram } from "./running-program.ts";
 import { BuiltLibrary, SANITIZED } from "./toolchain.ts";
 
@@ -97,6 +97,25 @@ const SCENARIOS = {
     "a gradient that names no version and is refused is not sent again",
     "a clock that is rejected as of an older epoch fails the call, and the step stays open",
   ],
+  reads: [
+    "requests are those that the TypeScript client sends",
+    "blocks are asked for one by one in a job of older rules",
+    "small blocks of a shard are asked for together, at the position that was seen",
+    "a lost first piece is asked for again, and what has come counts once",
+    "a lost middle piece is asked for as soon as the last has come",
+    "an answer that ends early is asked for again at once only while it makes progress",
+    "a request is not repeated while its pieces come",
+    "after STALE_EPOCH the parameters of what is missing are looked up",
+    "what was initialized anew is read anew",
+    "after JOURNAL_REPLACED what is missing is asked for in the new journal",
+    "a busy owner is asked again",
+    "where only pulls are answered, blocks are asked for one by one from then on",
+    "a batched read without an owner waits for one",
+    "where batched reads are denied, blocks are asked for one by one",
+    "a piece that does not fit its request fails the call, and nothing of it is given",
+    "what has not changed is not asked for, and stays where it is",
+    "what was read of another journal or parameter says nothing",
+  ],
   errors: ["every code of an error does what the shared vectors say"],
 } as const;
 
@@ -106,10 +125,9 @@ let program: string;
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), "pserver-scripted-"));
-  await writeFile(
-    join(directory, "vectors.h"),
-    renderVectors(join(import.meta.dirname, "../vectors")),
-  );
+  const vectors = join(import.meta.dirname, "../vectors");
+  await writeFile(join(directory, "vectors.h"), renderVectors(vectors));
+  await writeFile(join(directory, "reads.h"), renderReads(vectors));
   library = await BuiltLibrary.build(SANITIZED);
   program = await library.scriptedProgram(directory);
 });

@@ -9,6 +9,7 @@ import { decodeMessage, encodeMessage, readCrc } from "../../src/protocol/codec.
 import { bytesOf } from "../../src/protocol/dtypes.ts";
 import { decodeElements, encodeElements } from "../../src/protocol/encoding/elements.ts";
 import { isErrorCode } from "../../src/protocol/errors.ts";
+import { readCases } from "../client/pull/read-vectors.ts";
 import { callCases } from "../client/push/call-vectors.ts";
 import { reactionCases } from "../client/reaction-vectors.ts";
 import { journalAckCases } from "../client/wire/journal-ack-vectors.ts";
@@ -60,6 +61,7 @@ const FILES = [
     "What a client does about each error in the answer to each kind of message.",
     reactionCases,
   ],
+  ["reads", "Requests of a client that reads parameters and parts of them.", readCases],
   ["refused", "Bytes that every reader refuses, with the code.", refusedCases],
 ] as const;
 

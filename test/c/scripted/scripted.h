@@ -34,10 +34,13 @@ struct scripted_job {
   uint64_t session;
   uint64_t shards;
   int64_t lease_ms;
-  const char *mode;
-  /** Version of the rules of its journals; 0: the hosts do not tell. */
+  /** Rules that the reply to a join tells; 0: it tells none. */
   uint64_t rules;
-  /** Of the parameter "w": blocks of some rows, of two elements; block i is on shard i modulo `shards`. */
+  const char *mode;
+  /** Epoch of every parameter. */
+  uint64_t epoch;
+  /** Of the parameter "w", and of any other that is asked for: blocks of some rows, of two elements; block i
+   * is on shard i modulo `shards`. */
   uint64_t blocks;
   uint64_t block_rows;
   uint64_t row_elements;
@@ -121,6 +124,9 @@ void bytes_after(int64_t delay_ms, const char *subject, const void *bytes, size_
 void disconnect_now(void);
 void reconnect_now(void);
 
+/** The requests of reads are those of the shared vectors. */
+void asks_as_typescript(void);
+
 /** Every scenario, by name. */
 struct scenario {
   const char *title;
@@ -133,6 +139,7 @@ extern const struct scenario position_scenarios[];
 extern const struct scenario session_scenarios[];
 extern const struct scenario cancel_scenarios[];
 extern const struct scenario fallback_scenarios[];
+extern const struct scenario read_scenarios[];
 extern const struct scenario reaction_scenarios[];
 
 #endif

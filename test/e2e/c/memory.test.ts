@@ -48,6 +48,12 @@ test.each(["calls", "details"])("every call of %s", async (name) => {
   await runProgram("valgrind", [...VALGRIND, program, job.broker.url, job.job]);
 });
 
+test("many parameters at once", async () => {
+  const job = await startServedJob();
+  const args = [await library.program("many"), job.broker.url, job.job, "c", "100", "1024", "3"];
+  await runProgram("valgrind", [...VALGRIND, ...args]);
+});
+
 test("a host that is replaced", async () => {
   const job = await startJob();
   const host = await job.host();

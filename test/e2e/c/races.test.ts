@@ -64,6 +64,15 @@ test("while clients are closed", async () => {
   await runProgram(await library.program("close"), [job.broker.url, job.job, "3"]);
 });
 
+test("while two trainers read many parameters", async () => {
+  const job = await startServedJob();
+  const program = await library.program("many");
+  const args = [job.broker.url, job.job];
+  await Promise.all(
+    ["a", "b"].map((name) => runProgram(program, [...args, name, "200", "64", "5"])),
+  );
+});
+
 test("while trainers keep step", async () => {
   const synchronization = { mode: "sync", trainers: 2, backups: 0, reduce: "mean" } as const;
   const job = await startServedJob({ synchronization, leaseMs: LASTING_LEASE_MS });

@@ -4,18 +4,14 @@
 #include <string.h>
 
 #include "push/part-slice.h"
+#include "wire/batches.h"
 #include "wire/crc32.h"
 #include "wire/dtypes.h"
 
-#define ALIGN_BYTES 8
 /** At most as many bytes as a group takes in the header besides its parameter's name. */
 #define GROUP_BYTES_MAX 160
 /** Bytes whose checksum is taken at one time: they are still in a near cache. */
 #define CHUNK_BYTES 16384
-
-size_t ps_padded_bytes(size_t bytes) {
-  return (bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
-}
 
 /** Bytes that a whole number takes in a message. */
 static size_t whole_bytes(uint64_t value) {
@@ -32,21 +28,10 @@ static size_t declared_bytes(const struct parameter *parameter) {
   return bytes + sizeof "config" + parameter->config_bytes;
 }
 
-/** UTF-16 units of a name: what all implementations count, so that all fill batches alike. */
-static size_t name_units(const struct parameter *parameter) {
-  size_t units = 0;
-  for (size_t i = 0; i < parameter->name_bytes; i++) {
-    uint8_t byte = (uint8_t)parameter->name[i];
-    if ((byte & 0xc0) != 0x80) units += byte >= 0xf0 ? 2 : 1;
-  }
-  return units;
-}
-
 size_t ps_group_bytes_max(const struct parameter_update *update) {
   const struct parameter *parameter = update->parameter;
   size_t declared = update->operation == UPDATE_INIT ? declared_bytes(parameter) : 0;
-  /* A unit takes up to three bytes. */
-  return GROUP_BYTES_MAX + declared + 3 * name_units(parameter);
+  return GROUP_BYTES_MAX + declared + ps_batch_name_bytes_max(parameter->name);
 }
 
 static void pack_key(struct draft *draft, const char *key) { ps_pack_text(draft, key, strlen(key)); }

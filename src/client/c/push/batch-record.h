@@ -11,9 +11,6 @@
  * the entries in order, each padded with zeros to a multiple of 8.
  */
 
-/** Bytes of an entry with its padding. */
-size_t ps_padded_bytes(size_t bytes);
-
 /** At most as many bytes as a group of this update takes in the header, without its rows. */
 size_t ps_group_bytes_max(const struct parameter_update *update);
 

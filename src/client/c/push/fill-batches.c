@@ -6,14 +6,9 @@
 #include "core/positions.h"
 #include "push/batch-record.h"
 #include "push/parameter-update.h"
+#include "wire/batches.h"
 #include "wire/dtypes.h"
 
-/** Tensor bytes up to which a batch is filled, and from which on a block goes in a record of its own. */
-#define BATCH_BYTES 1048576
-#define BATCH_ENTRY_BYTES_MAX 262144
-/** Entries of a batch, and bytes before its tensor bytes. */
-#define BATCH_ENTRIES_MAX 4096
-#define BATCH_HEAD_BYTES_MAX 524288
 /** At most as many bytes as the entries of a record's header take that all records have. */
 #define RECORD_HEAD_BYTES_MAX 1024
 /** At most as many bytes as a block takes in the header: its row, and the version it was made from. */
@@ -28,7 +23,7 @@ static void begin(struct update_record *record, struct update_source *source) {
 /** Whether an update can be an entry of a batch. */
 static bool is_small(const struct call_updates *updates, const struct update_source *source) {
   return !updates->goes_alone && source->update->operation != UPDATE_CLOCK &&
-         source->entry_bytes < BATCH_ENTRY_BYTES_MAX;
+         source->entry_bytes < PS_BATCH_ENTRY_BYTES_MAX;
 }
 
 /** Adds an entry, if the limits admit it and each parameter still has one group, whose blocks ascend. */
@@ -40,8 +35,8 @@ static bool add(struct update_record *batch, struct update_source *source,
   size_t group_bytes = is_same_group ? 0 : ps_group_bytes_max(source->update);
   size_t head_bytes = batch->head_bytes + ROW_BYTES_MAX + group_bytes;
   size_t batch_bytes = batch->batch_bytes + ps_padded_bytes(source->entry_bytes);
-  bool fits = batch->blocks < BATCH_ENTRIES_MAX && batch_bytes <= BATCH_BYTES &&
-              head_bytes <= BATCH_HEAD_BYTES_MAX &&
+  bool fits = batch->blocks < PS_BATCH_ENTRIES_MAX && batch_bytes <= PS_BATCH_BYTES &&
+              head_bytes <= PS_BATCH_HEAD_BYTES_MAX &&
               head_bytes + batch_bytes <= limits->payload_bytes_max;
   if (!fits) return false;
   source->next = NULL;
