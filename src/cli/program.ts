@@ -5,6 +5,7 @@ import { packageRoot } from "../broker/package-root.ts";
 import { PserverError } from "../protocol/errors.ts";
 import { registerCompleteNames } from "./commands/complete-names.ts";
 import { registerCompletion } from "./commands/completion.ts";
+import { registerDiff } from "./commands/diff.ts";
 import { registerDoctor } from "./commands/doctor.ts";
 import { registerGet } from "./commands/get.ts";
 import { registerHost } from "./commands/host.ts";
@@ -68,6 +69,7 @@ export function createProgram(context: CliContext, style: ErrorStyle): Command {
   registerLoad(program, context);
   registerRecover(program, context);
   registerReplay(program, context);
+  registerDiff(program, context);
   registerJobs(program, context);
   registerRemove(program, context);
   registerUpgradeRules(program, context);

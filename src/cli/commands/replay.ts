@@ -4,9 +4,11 @@ import type { ReplayedModel, ReplayedParameter } from "../../history/replay/repl
 import { type CliContext, openOutput } from "../context.ts";
 import { addHelp } from "../help-text.ts";
 import { pointEntry, understandPoint } from "../history/understood-point.ts";
-import { type OpenedHistory, withHistory } from "../history/with-history.ts";
+import { withHistory } from "../history/with-history.ts";
+import { withReplays } from "../history/with-replays.ts";
 import {
   addHistoryOptions,
+  addParamOption,
   HISTORY_PERMISSIONS,
   type HistoryFlags,
   POINT_HELP,
@@ -33,13 +35,10 @@ export function registerReplay(program: Command, context: CliContext): void {
     .command("replay")
     .description("rebuild the model as it was at a point, from the journal and its snapshots")
     .requiredOption("--to <point>", "the point: a time, a position, a step, an update, now")
-    .option(
-      "--param <name>",
-      "only this parameter; may be repeated",
-      (name: string, before: readonly string[] = []) => [...before, name],
-    )
     .option("--out <file>", "write the values to a file here; the ending chooses the format");
-  addHistoryOptions(command).action((flags: ReplayFlags) => runReplay(context, flags));
+  addHistoryOptions(addParamOption(command)).action((flags: ReplayFlags) =>
+    runReplay(context, flags),
+  );
   addHelp(command, {
     "What it does": [
       "  Loads the newest snapshot before the point and folds the records after it by the code that",
@@ -74,32 +73,12 @@ async function runReplay(context: CliContext, flags: ReplayFlags): Promise<void>
   }
   await withHistory(context, flags, async (history) => {
     const point = await understandPoint(context, output, history.source, flags.to);
-    const replayed = await replayAll(context, output, history, point, async (model) => {
+    await withReplays(context, output, history, async (replay) => {
+      const model = await replay(point);
       const parameters = selectParameters(output, model, param);
       await present(context, output, flags, { point, model, parameters });
     });
-    return replayed;
   });
-}
-
-/** Replays a cut on threads, and runs `use` with the model before they end. */
-async function replayAll(
-  { signal }: CliContext,
-  output: Output,
-  { source, place }: OpenedHistory,
-  { cut }: ResolvedPoint,
-  use: (model: ReplayedModel) => Promise<void>,
-): Promise<void> {
-  const { ThreadPool } = await import("../../history/replay/thread-pool.ts");
-  const { replayModel } = await import("../../history/replay/replay-model.ts");
-  const progress = output.progress("replaying", (records) => formatCount(records, "record"));
-  const pool = ThreadPool.start(place, source.shards, signal);
-  try {
-    const onProgress = (done: number, total: number): void => progress.update(done, total);
-    await use(await replayModel(pool, cut, { onProgress }).finally(() => progress.clear()));
-  } finally {
-    await pool.close();
-  }
 }
 
 /** The parameters that were asked for, or all; those not complete are left out of files, with a warning. */

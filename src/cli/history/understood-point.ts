@@ -1,4 +1,4 @@
-import type { ResolvedPoint } from "../../history/points/point.ts";
+import type { Point, ResolvedPoint } from "../../history/points/point.ts";
 import type { HistorySource } from "../../history/source.ts";
 import type { CliContext } from "../context.ts";
 import { unlessAborted } from "../interrupts.ts";
@@ -12,15 +12,24 @@ const POSITIONS_SHOWN = 16;
  * @throws BAD_VALUE, HISTORY_LOST as `parsePoint` and `resolvePoint` do.
  */
 export async function understandPoint(
-  { signal }: CliContext,
+  context: CliContext,
   output: Output,
   source: HistorySource,
   text: string,
 ): Promise<ResolvedPoint> {
   // Loaded here, so that other commands start faster.
   const { parsePoint } = await import("../../history/points/parse-point.ts");
+  return await understand(context, output, source, parsePoint(text, Date.now()));
+}
+
+/** The cut of a point, after telling what was understood. @throws as `resolvePoint` does. */
+export async function understand(
+  { signal }: CliContext,
+  output: Output,
+  source: HistorySource,
+  point: Point,
+): Promise<ResolvedPoint> {
   const { resolvePoint } = await import("../../history/points/resolve-point.ts");
-  const point = parsePoint(text, Date.now());
   const resolved = await unlessAborted(signal, resolvePoint(source, point, signal));
   output.message(await describePoint(resolved));
   return resolved;

@@ -13,6 +13,15 @@ export function addHistoryOptions(command: Command): Command {
   return addOutputOptions(addJobOption(addConnectionOptions(command)));
 }
 
+/** Adds `--param`, which may be repeated. */
+export function addParamOption(command: Command): Command {
+  return command.option(
+    "--param <name>",
+    "only this parameter; may be repeated",
+    (name: string, before: readonly string[] = []) => [...before, name],
+  );
+}
+
 /** Lines of help about the points that commands take. */
 export const POINT_HELP: readonly string[] = [
   "  now, start (of what is kept), a time (2026-11-23T04:12:07Z, 2026-11-23 04:12, 10m ago), a position",
