@@ -1,5 +1,5 @@
-import { checksum } from "../../protocol/checksum/crc.ts";
 import { readUint32, writeUint32 } from "../../protocol/big-endian.ts";
+import { checksum } from "../../protocol/checksum/crc.ts";
 import { PserverError, readCrc } from "../../protocol/index.ts";
 import { badArchive } from "./bad-archive.ts";
 

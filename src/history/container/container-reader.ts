@@ -75,17 +75,18 @@ export class ContainerReader {
       if (endAt >= 0) end = batch[endAt];
       reached = batch.at(-1)?.endOffset ?? reached;
     }
-    if (end === undefined) throw badArchive(this.path, reached, "the file ends without its end frame");
+    if (end === undefined)
+      throw badArchive(this.path, reached, "the file ends without its end frame");
     this.#checkEnd(end, sums.totals);
   }
 
   /**
    * Reads the whole frames of a file that is still being written, up to a part of one. Of a closed file it
-   * gives the end, too.
+   * gives the end, too. All others are added to `sums`.
    * @throws BAD_ARCHIVE if a frame is damaged, IO.
    */
-  wholeFrames(): AsyncGenerator<readonly PlacedFrame[]> {
-    return this.framesFrom(PREAMBLE_BYTES);
+  wholeFrames(sums?: RunningTotals): AsyncGenerator<readonly PlacedFrame[]> {
+    return this.#scan(PREAMBLE_BYTES, () => undefined, sums);
   }
 
   /** As {@link wholeFrames}, from the frame at `offset` on. */

@@ -9,21 +9,35 @@ import { RunningTotals } from "./running-totals.ts";
 const BUFFER_BYTES = 1024 ** 2;
 
 /**
- * Writes frames to an open, empty file; the caller keeps the handle and closes it. After an error the file
+ * Writes frames to an open file; the caller keeps the handle and closes it. After an error the file
  * ends with whole frames up to {@link ContainerWriter.writtenBytes}, perhaps with a part of one after
  * them, and nothing more can be written.
  */
 export class ContainerWriter {
   readonly #handle: FileHandle;
   readonly #path: string;
-  readonly #totals: RunningTotals = new RunningTotals();
-  #buffered: Uint8Array[] = [makePreamble()];
-  #bufferedBytes = PREAMBLE_BYTES;
-  #writtenBytes = 0;
+  readonly #sums: RunningTotals;
+  #buffered: Uint8Array[];
+  #bufferedBytes: number;
+  #writtenBytes: number;
 
-  constructor(handle: FileHandle, path: string) {
+  private constructor(handle: FileHandle, path: string, sums: RunningTotals, isNew: boolean) {
     this.#handle = handle;
     this.#path = path;
+    this.#sums = sums;
+    this.#buffered = isNew ? [makePreamble()] : [];
+    this.#bufferedBytes = isNew ? PREAMBLE_BYTES : 0;
+    this.#writtenBytes = isNew ? 0 : sums.totals.bytes;
+  }
+
+  /** Begins an open, empty file. */
+  static begin(handle: FileHandle, path: string): ContainerWriter {
+    return new ContainerWriter(handle, path, new RunningTotals(), true);
+  }
+
+  /** Goes on with an open file that ends with whole frames, which `sums` adds up. */
+  static resume(handle: FileHandle, path: string, sums: RunningTotals): ContainerWriter {
+    return new ContainerWriter(handle, path, sums, false);
   }
 
   /** Bytes of the file including those not written yet. */
@@ -40,7 +54,7 @@ export class ContainerWriter {
   async append(frame: Frame): Promise<void> {
     const message = encodeFrame(frame);
     const head = makeHead(message.length);
-    this.#totals.add(frame, head, message);
+    this.#sums.add(frame, head, message);
     this.#buffered.push(head, message);
     this.#bufferedBytes += HEAD_BYTES + message.length;
     if (this.#bufferedBytes >= BUFFER_BYTES) await this.flush();
@@ -48,7 +62,7 @@ export class ContainerWriter {
 
   /** Adds the end. No frame may follow. @throws DISK_FULL, IO. */
   async end(): Promise<void> {
-    await this.append({ kind: "end", ...this.#totals.totals });
+    await this.append({ kind: "end", ...this.#sums.totals });
     await this.flush();
   }
 

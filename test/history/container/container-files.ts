@@ -18,7 +18,7 @@ export function temporaryDirectory(): string {
 export async function writeContainer(path: string, frames: readonly Frame[]): Promise<void> {
   const handle = await open(path, "w");
   try {
-    const writer = new ContainerWriter(handle, path);
+    const writer = ContainerWriter.begin(handle, path);
     for (const frame of frames) await writer.append(frame);
     await writer.end();
   } finally {

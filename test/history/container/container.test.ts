@@ -32,7 +32,12 @@ const FRAMES: readonly Frame[] = [
 ];
 
 async function failure(path: string): Promise<PserverError> {
-  return ensureError(await readContainer(path).then(() => new Error("read"), (error) => error));
+  return ensureError(
+    await readContainer(path).then(
+      () => new Error("read"),
+      (error) => error,
+    ),
+  );
 }
 
 async function wholeFrames(path: string): Promise<PlacedFrame[]> {
