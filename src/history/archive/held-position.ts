@@ -17,31 +17,36 @@ export async function heldPositionAt(held: Held, timeMs: number): Promise<Positi
   const generations = new Set(held.spans.map(({ generation }) => generation));
   for (const { manifest } of held.snapshots) generations.add(manifest.generation);
   for (const generation of [...generations].sort((a, b) => b - a)) {
-    const seqs = held.snapshots
-      .filter(({ manifest }) => manifest.generation === generation)
+    const all = held.snapshots.filter(({ manifest }) => manifest.generation === generation);
+    const spans = held.spans.filter((span) => span.generation === generation);
+    const seqs = all
       .filter((snapshot) => snapshot.timeMs <= timeMs)
       .map(({ manifest }) => manifest.seq);
-    const spans = held.spans.filter((span) => span.generation === generation);
     const recordSeq = await lastRecord(spans, held, timeMs);
     if (recordSeq !== undefined) seqs.push(recordSeq);
-    if (seqs.length > 0) return { generation, seq: Math.max(...seqs) };
-    // Which of the missing records were stored before is not known.
+    const seq = Math.max(...seqs);
+    const laterSeqs = [
+      ...spans.map((span) => span.firstSeq),
+      ...all.map(({ manifest }) => manifest.seq),
+    ];
+    const isFollowed = spans.some((span) => span.firstSeq <= seq + 1 && seq < span.lastSeq);
+    // Which of the records that are missing were stored before is not known.
+    if (seqs.length > 0 && !isFollowed && laterSeqs.some((later) => later > seq)) return undefined;
+    if (seqs.length > 0) return { generation, seq };
     if (spans[0] !== undefined && spans[0].firstSeq > 1) return undefined;
   }
   return undefined;
 }
 
-/** The last record of one generation up to a time, unless records that are missing may be later. */
+/** The last record of one generation up to a time; undefined if all are later. */
 async function lastRecord(
   spans: readonly JournalSpan[],
   { lastUpTo }: Held,
   timeMs: number,
 ): Promise<number | undefined> {
-  for (const [i, span] of [...spans.entries()].reverse()) {
+  for (const span of [...spans].reverse()) {
     const seq = await lastUpTo(span, timeMs);
-    if (seq < span.firstSeq) continue;
-    const isBeforeGap = seq === span.lastSeq && i < spans.length - 1;
-    return isBeforeGap ? undefined : seq;
+    if (seq >= span.firstSeq) return seq;
   }
   return undefined;
 }

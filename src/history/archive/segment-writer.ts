@@ -2,9 +2,10 @@ import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { FILE_MODES, makeDirectories, syncDirectory } from "../../model-files/atomic-write.ts";
 import { io } from "../../system/file-errors.ts";
 import { ContainerWriter } from "../container/container-writer.ts";
-import type { TimedRecord } from "../source.ts";
+import type { JournalSpan, TimedRecord } from "../source.ts";
 import { type ArchiveFacts, jobFrame } from "./archive-facts.ts";
 import { journalDirectory, segmentPath } from "./archive-layout.ts";
+import { joinSpans } from "./join-spans.ts";
 
 /** Dependencies of {@link SegmentWriter}. */
 export interface SegmentWriterDeps {
@@ -33,9 +34,15 @@ export class SegmentWriter {
   readonly #deps: SegmentWriterDeps;
   #open: OpenSegment | undefined;
   #failed = false;
+  #spans: JournalSpan[] = [];
 
   constructor(deps: SegmentWriterDeps) {
     this.#deps = deps;
+  }
+
+  /** The records appended. */
+  get spans(): readonly JournalSpan[] {
+    return this.#spans;
   }
 
   /**
@@ -53,6 +60,9 @@ export class SegmentWriter {
         segment.lastSeq = seq;
       }
     });
+    const [firstSeq, lastSeq] = [records[0]?.seq, records.at(-1)?.seq];
+    if (firstSeq === undefined || lastSeq === undefined) return;
+    this.#spans = joinSpans([...this.#spans, { generation, firstSeq, lastSeq }]);
   }
 
   /** Waits until all records are on disk. @throws DISK_FULL, IO. */
