@@ -235,7 +235,7 @@ describe("an archiver that was killed", () => {
     const left = join(directory, "shard-0", "journal", "1-000000000001.open");
     const { size } = statSync(complete);
     copyFileSync(complete, `${directory}-whole`);
-    for (let bytes = size; bytes >= 0; bytes -= 37) {
+    for (let bytes = size; bytes >= 0; bytes -= 61) {
       for (const name of readdirSync(join(directory, "shard-0", "journal"))) {
         rmSync(join(directory, "shard-0", "journal", name));
       }
@@ -325,19 +325,25 @@ test("damage of any byte of any file is found, and the file named", async () => 
     statSync(join(directory, name)).isFile(),
   );
   expect(files).toHaveLength(3);
-  for (const name of files) {
-    const path = join(directory, name);
-    const sound = readFileSync(path);
-    for (let at = 0; at < sound.length; at++) {
-      const changed = Buffer.from(sound);
-      changed[at] = (changed[at] as number) ^ (1 << (at % 8));
-      writeFileSync(path, changed);
-      expect(await damageIn(directory), `${name}, byte ${at}`).toContain(path);
-    }
-    writeFileSync(path, sound.subarray(0, sound.length - 1));
-    expect(await damageIn(directory)).toContain(path);
-    writeFileSync(path, sound);
+  const sound = new Map(
+    files.map((name) => [join(directory, name), readFileSync(join(directory, name))]),
+  );
+  const change = (at: number): string[] =>
+    [...sound].flatMap(([path, bytes]) => {
+      const changed = Buffer.from(bytes);
+      if (at < bytes.length) changed[at] = (bytes[at] as number) ^ (1 << (at % 8));
+      writeFileSync(path, at < bytes.length ? changed : bytes.subarray(0, -1));
+      return [path];
+    });
+  const facts = join(directory, "archive.pserver");
+  for (let at = 0; at <= Math.max(...[...sound.values()].map(({ length }) => length)); at++) {
+    const changed = change(at);
+    expect(await damageIn(directory), `byte ${at}`).toEqual([facts]);
+    writeFileSync(facts, sound.get(facts) ?? "");
+    const others = changed.filter((path) => path !== facts);
+    expect((await damageIn(directory)).sort(), `byte ${at}`).toEqual(others.sort());
   }
+  for (const [path, bytes] of sound) writeFileSync(path, bytes);
   expect(await damageIn(directory)).toEqual([]);
 });
 
