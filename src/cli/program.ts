@@ -14,6 +14,7 @@ import { registerLoad } from "./commands/load.ts";
 import { registerLs } from "./commands/ls.ts";
 import { registerRecover } from "./commands/recover.ts";
 import { registerRemove } from "./commands/remove.ts";
+import { registerReplay } from "./commands/replay.ts";
 import { registerRun } from "./commands/run.ts";
 import { registerSave } from "./commands/save.ts";
 import { registerSet } from "./commands/set.ts";
@@ -66,6 +67,7 @@ export function createProgram(context: CliContext, style: ErrorStyle): Command {
   registerSave(program, context);
   registerLoad(program, context);
   registerRecover(program, context);
+  registerReplay(program, context);
   registerJobs(program, context);
   registerRemove(program, context);
   registerUpgradeRules(program, context);
