@@ -6,6 +6,7 @@ import { BufferPool } from "../../transport/buffer-pool.ts";
 import { openConnection } from "../../transport/connection.ts";
 import { openJetStream } from "../../transport/jetstream.ts";
 import { StreamPublisher } from "../../transport/stream-publisher.ts";
+import { ArchiverWatch } from "../archivers/archiver-watch.ts";
 import { type KvBucket, openBucket } from "../jetstream/kv-bucket.ts";
 import { Credit } from "../journal/credit.ts";
 import { Journal } from "../journal/journal.ts";
@@ -95,6 +96,7 @@ export async function openShardWorker(
       ...{ host, subjects, inboxPrefix, journalConnection, dataConnection, manager },
       ...{ leaseMs, retainBytes, snapshotBytes, journalStorage: journal.storage },
       memory: HostMemory.open({ shards, buffer, limitBytes }),
+      archivers: new ArchiverWatch({ records: bucket, nowMs: () => performance.now() }),
       intake: new Intake(refusals),
       responder: new Responder(dataConnection, pool),
       snapshotBudget: new SnapshotBudget(pool),

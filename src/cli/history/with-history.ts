@@ -1,6 +1,8 @@
 import { resolveSettings } from "../../client/wire/settings.ts";
 import type { HistoryPlace } from "../../history/open-history.ts";
 import type { HistorySource } from "../../history/source.ts";
+import { defined } from "../../protocol/defined.ts";
+import { PserverError } from "../../protocol/errors.ts";
 import type { CliContext } from "../context.ts";
 import { unlessAborted } from "../interrupts.ts";
 import { toOverrides } from "../options/connection-options.ts";
@@ -33,8 +35,17 @@ export async function withHistory<T>(
   }
 }
 
-/** Where the history is that the flags name. @throws BAD_VALUE for an invalid setting. */
+/** Where the history is that the flags name. @throws BAD_VALUE for flags that do not go together. */
 function historyPlace(context: CliContext, flags: HistoryFlags): HistoryPlace {
+  const { archive, fromFile: file, broker } = flags;
+  if (file !== undefined && archive !== undefined) {
+    throw new PserverError("BAD_VALUE", "--from-file: expected no --archive with it");
+  }
+  if (!broker && archive === undefined && file === undefined) {
+    throw new PserverError("BAD_VALUE", "--no-broker: expected --archive with it; received none");
+  }
+  if (file !== undefined) return { kind: "file", file };
+  if (!broker && archive !== undefined) return { kind: "archive", archive };
   const connection = resolveSettings(toOverrides(flags), context.environment);
-  return { kind: "broker", connection, job: flags.job };
+  return { kind: "broker", connection, job: flags.job, ...defined({ archive }) };
 }

@@ -6,11 +6,19 @@ import { addOutputOptions } from "./output-options.ts";
 /** Flags of a command that reads the history of a job. */
 export interface HistoryFlags extends ConnectionFlags, OutputFlags {
   readonly job: string;
+  /** Directory of an archive. */
+  readonly archive?: string;
+  /** False with `--no-broker`. */
+  readonly broker: boolean;
+  readonly fromFile?: string;
 }
 
 /** Adds the flags of such a command. */
 export function addHistoryOptions(command: Command): Command {
-  return addOutputOptions(addJobOption(addConnectionOptions(command)));
+  return addOutputOptions(addJobOption(addConnectionOptions(command)))
+    .option("--archive <dir>", "read what is there (see pserver archive) and in the broker as one")
+    .option("--no-broker", "with --archive: read the archive alone")
+    .option("--from-file <file>", "read a file of pserver record, and no broker");
 }
 
 /** Adds `--param`, which may be repeated. */

@@ -108,6 +108,7 @@ function make(): ShardOwner {
     manager: line.manager,
     inboxPrefix: "_INBOX_test.=host.h",
     dataConnection,
+    archivers: { copied: () => Promise.resolve([]) },
     intake: new Intake(new Refusals()),
     responder: new Responder(dataConnection, pool),
     memory: HostMemory.open({ shards: SHARDS }),
