@@ -348,10 +348,10 @@ export class Client {
   }
 
   async #close(options: CallOptions): Promise<void> {
-    const deadline = new Deadline("close", options, CLOSE_TIMEOUT_MS);
+    const deadline = Deadline.start("close", options, CLOSE_TIMEOUT_MS);
     await this.#calls.close(deadline);
     deadline.dispose();
-    const leaving = new Deadline("leave", { timeoutMs: LEAVE_TIMEOUT_MS });
+    const leaving = Deadline.start("leave", { timeoutMs: LEAVE_TIMEOUT_MS });
     // Without an answer the lease runs out by itself.
     await this.#parts.session.leave(leaving).catch(() => {});
     leaving.dispose();

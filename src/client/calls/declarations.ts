@@ -51,7 +51,7 @@ export class Declarations {
     const epoch = part[0]?.epoch;
     // The request has the longest deadline of its calls; each call keeps to its own.
     const timeoutMs = Math.max(1, ...part.map(({ deadline }) => deadline.remainingMs));
-    const deadline = new Deadline("initParam", { timeoutMs });
+    const deadline = Deadline.start("initParam", { timeoutMs });
     try {
       const fields = await this.#session.request(
         "declare",
