@@ -134,7 +134,6 @@ export class SnapshotStore extends SnapshotReader {
       }
     }
   }
-
 }
 
 /**
