@@ -4,6 +4,7 @@ import type { TensorData } from "../protocol/dtypes.ts";
 import { ensureError, PserverError } from "../protocol/errors.ts";
 import type { ParameterInfo, StatusReply, StatusRequest } from "../protocol/lifecycle-messages.ts";
 import { quoteName } from "../protocol/names.ts";
+import type { NoteEntries } from "../protocol/notes.ts";
 import { readStatusPages } from "../protocol/status-pages.ts";
 import { JobSubjects } from "../protocol/subjects.ts";
 import type { Tensor, TensorLike } from "../protocol/tensor.ts";
@@ -279,6 +280,20 @@ export class Client {
       await this.#parts.lifecycle.create(name, tensor, config, deadline);
       return this.#pullOne(name, deadline);
     });
+  }
+
+  /**
+   * Writes a remark into the journal, behind what this client has sent to shard 0 before: values by name,
+   * such as `{loss: 0.3, step: 12}`, each a finite number, a text or a boolean. It changes no parameter;
+   * `pserver log` shows it in its place and `pserver plot` draws its numbers. The text of an entry `mark`
+   * names the note, so that commands find this point again. Acknowledged as an update is.
+   * @throws BAD_VALUE or TOO_LARGE (more than 64 entries or 4 KiB) before anything is sent; UNSUPPORTED in
+   * a job of rules below 4, which `pserver upgrade-rules` raises.
+   */
+  note(entries: NoteEntries, options: UpdateOptions = {}): Promise<void> {
+    return this.#calls.run("note", options, (deadline) =>
+      this.#parts.notes.send(entries, deadline, options.ack),
+    );
   }
 
   /**

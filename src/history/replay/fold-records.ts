@@ -66,8 +66,8 @@ function applyUnlessDamaged(
   }
 }
 
-/** Reads a record a second time: if it was not damaged on its way, every host folds it as unreadable. */
-async function readAgain(
+/** Reads a record a second time, if its bytes do not match their checksum: if it was not damaged on its way, every host folds it as unreadable. */
+export async function readAgain(
   history: ShardHistory,
   { generation }: Position,
   record: TimedRecord,
