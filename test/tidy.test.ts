@@ -50,7 +50,8 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   actors: ["protocol", "system", "transport", "model-files"],
   "model-files": ["protocol", "system"],
   broker: ["protocol", "system", "model-files"],
-  cli: ["protocol", "system", "transport", "client", "actors", "model-files", "broker"],
+  history: ["protocol", "system", "transport", "client", "actors", "model-files"],
+  cli: ["protocol", "system", "transport", "client", "actors", "model-files", "broker", "history"],
 };
 
 /** Names that say nothing about what a file holds. */

@@ -32,32 +32,11 @@ export class BrokerProcess {
 
   private constructor(
     child: ChildProcessByStdio<null, null, Readable>,
-    pid: number,
-    afterExit: () => Promise<void>,
-    onLog: (line: string) => void,
+    exited: Promise<BrokerExit>,
   ) {
     this.#child = child;
-    this.pid = pid;
-    createInterface({ input: child.stderr }).on("line", (line) => {
-      this.#lines.push(line);
-      if (this.#lines.length > LINES_KEPT) this.#lines.shift();
-      onLog(line);
-    });
-    const exited = new Promise<BrokerExit>((resolve) => {
-      child.once("close", (code, signal) => {
-        this.#hasExited = true;
-        running.delete(this);
-        resolve({ code, signal });
-      });
-    });
-    // Cleaning up may fail: the next start removes a file that is left.
-    this.exited = exited.then((exit) =>
-      afterExit().then(
-        () => exit,
-        () => exit,
-      ),
-    );
-    running.add(this);
+    this.pid = child.pid ?? 0;
+    this.exited = exited;
   }
 
   /**
@@ -85,7 +64,25 @@ export class BrokerProcess {
       });
     });
     hookExit();
-    return new BrokerProcess(child, child.pid ?? 0, afterExit, onLog);
+    // Cleaning up may fail: the next start removes a file that is left.
+    const exited = exitOf(child).finally(() => afterExit().catch(() => undefined));
+    const broker = new BrokerProcess(child, exited);
+    broker.#follow(onLog);
+    return broker;
+  }
+
+  /** Notes the process's log and its end. */
+  #follow(onLog: (line: string) => void): void {
+    createInterface({ input: this.#child.stderr }).on("line", (line) => {
+      this.#lines.push(line);
+      if (this.#lines.length > LINES_KEPT) this.#lines.shift();
+      onLog(line);
+    });
+    running.add(this);
+    this.#child.once("close", () => {
+      this.#hasExited = true;
+      running.delete(this);
+    });
   }
 
   get hasExited(): boolean {
@@ -115,6 +112,12 @@ export class BrokerProcess {
   signal(signal: NodeJS.Signals): void {
     if (!this.#hasExited) this.#child.kill(signal);
   }
+}
+
+function exitOf(child: ChildProcessByStdio<null, null, Readable>): Promise<BrokerExit> {
+  return new Promise((resolve) => {
+    child.once("close", (code, signal) => resolve({ code, signal }));
+  });
 }
 
 function hookExit(): void {

@@ -79,6 +79,7 @@ export const EXIT_CODES: Readonly<Record<ErrorCode, ExitCode>> = {
   UNKNOWN_RULES: refused,
   JOB_DAMAGED: failure,
   JOURNAL_FAULT: failure,
+  HISTORY_LOST: failure,
 
   NO_OWNER: unreachable,
   NOT_OWNER: unreachable,
@@ -107,6 +108,7 @@ export const EXIT_CODES: Readonly<Record<ErrorCode, ExitCode>> = {
   IO: files,
   DISK_FULL: files,
   STORE_IN_USE: files,
+  BAD_ARCHIVE: invalidInput,
 
   INTERNAL: failure,
 };

@@ -2,6 +2,7 @@ import type { PserverError } from "../protocol/errors.ts";
 import { RULES_WITH_BATCHES } from "../protocol/limits.ts";
 import type { JobSubjects } from "../protocol/subjects.ts";
 import { Lifecycle } from "./calls/lifecycle.ts";
+import { Notes } from "./calls/notes.ts";
 import { Parameters } from "./calls/parameters.ts";
 import { Positions } from "./core/positions.ts";
 import { BlockReader } from "./pull/block-reader.ts";
@@ -22,6 +23,7 @@ export interface ClientParts {
   readonly session: Session;
   readonly parameters: Parameters;
   readonly lifecycle: Lifecycle;
+  readonly notes: Notes;
   readonly updates: Updates;
   readonly puller: Puller;
   readonly steps: Steps;
@@ -88,6 +90,7 @@ export function makeClientParts(options: {
     steps,
     fallbacks,
     lifecycle: new Lifecycle({ ...shared, payloadBytesMax }),
+    notes: new Notes(shared),
     updates: new Updates({ ...shared, steps, payloadBytesMax }),
     puller: new Puller({ parameters, reader }),
   };

@@ -4,6 +4,7 @@ import type { TensorData } from "../protocol/dtypes.ts";
 import { ensureError, PserverError } from "../protocol/errors.ts";
 import type { ParameterInfo, StatusReply, StatusRequest } from "../protocol/lifecycle-messages.ts";
 import { quoteName } from "../protocol/names.ts";
+import type { NoteEntries } from "../protocol/notes.ts";
 import { readStatusPages } from "../protocol/status-pages.ts";
 import { JobSubjects } from "../protocol/subjects.ts";
 import type { Tensor, TensorLike } from "../protocol/tensor.ts";
@@ -282,6 +283,20 @@ export class Client {
   }
 
   /**
+   * Writes a remark into the journal, behind what this client has sent to shard 0 before: values by name,
+   * such as `{loss: 0.3, step: 12}`, each a finite number, a text or a boolean. It changes no parameter;
+   * `pserver log` shows it in its place and `pserver plot` draws its numbers. The text of an entry `mark`
+   * names the note, so that commands find this point again. Acknowledged as an update is.
+   * @throws BAD_VALUE or TOO_LARGE (more than 64 entries or 4 KiB) before anything is sent; UNSUPPORTED in
+   * a job of rules below 4, which `pserver upgrade-rules` raises.
+   */
+  note(entries: NoteEntries, options: UpdateOptions = {}): Promise<void> {
+    return this.#calls.run("note", options, (deadline) =>
+      this.#parts.notes.send(entries, deadline, options.ack),
+    );
+  }
+
+  /**
    * Has a host write the model to a file below its model directory; takes up to 10 minutes. The ending
    * chooses the format: `.safetensors`, `.npz`, `.h5` or `.hdf5`, `.tar`; a name that ends in `/` or has no
    * ending is a directory.
@@ -333,10 +348,10 @@ export class Client {
   }
 
   async #close(options: CallOptions): Promise<void> {
-    const deadline = new Deadline("close", options, CLOSE_TIMEOUT_MS);
+    const deadline = Deadline.start("close", options, CLOSE_TIMEOUT_MS);
     await this.#calls.close(deadline);
     deadline.dispose();
-    const leaving = new Deadline("leave", { timeoutMs: LEAVE_TIMEOUT_MS });
+    const leaving = Deadline.start("leave", { timeoutMs: LEAVE_TIMEOUT_MS });
     // Without an answer the lease runs out by itself.
     await this.#parts.session.leave(leaving).catch(() => {});
     leaving.dispose();

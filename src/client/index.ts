@@ -28,6 +28,7 @@ export type {
   ShardPositions,
   StatusReply,
 } from "../protocol/lifecycle-messages.ts";
+export type { NoteEntries, NoteValue } from "../protocol/notes.ts";
 export type { Position } from "../protocol/position.ts";
 export { type Tensor, type TensorLike, zeros } from "../protocol/tensor.ts";
 export { AsyncDifference, type Averaged, elasticAverage, type FloatData } from "./averaging.ts";

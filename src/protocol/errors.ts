@@ -186,6 +186,11 @@ export const ERROR_CODES = {
     retryable: true,
     meaning: "the broker cannot write the journal, for a reason other than a full disk",
   },
+  HISTORY_LOST: {
+    number: 47,
+    retryable: false,
+    meaning: "the kept history does not reach back to the point",
+  },
 
   // Hosts.
   NO_OWNER: { number: 50, retryable: true, meaning: "no host serves the shard at the moment" },
@@ -257,6 +262,11 @@ export const ERROR_CODES = {
     number: 85,
     retryable: false,
     meaning: "another process uses the store directory",
+  },
+  BAD_ARCHIVE: {
+    number: 86,
+    retryable: false,
+    meaning: "an archive or a recorded file is damaged, incomplete or of another job",
   },
 
   INTERNAL: { number: 99, retryable: false, meaning: "a defect of this program" },

@@ -21,6 +21,7 @@ export * from "./layout.ts";
 export * from "./lifecycle-messages.ts";
 export * from "./limits.ts";
 export * from "./names.ts";
+export * from "./notes.ts";
 export * from "./outcomes.ts";
 export * from "./parse-batch.ts";
 export * from "./parts.ts";

@@ -1,7 +1,7 @@
 import { PserverError } from "./errors.ts";
 import { checkJobName, escapeId, escapeName, unescapeId, unescapeName } from "./names.ts";
 
-/** Verbs of trainers' journal records about one block; `clock` and `batch` name none. */
+/** Verbs of trainers' journal records about one block; `clock`, `batch` and `note` name none. */
 export const TRAINER_VERBS = ["init", "push", "set"] as const;
 /** One of {@link TRAINER_VERBS}. */
 export type TrainerVerb = (typeof TRAINER_VERBS)[number];
@@ -54,6 +54,9 @@ export const OWNER_VERBS = [
 /** One of {@link OWNER_VERBS}. */
 export type OwnerVerb = (typeof OWNER_VERBS)[number];
 
+/** Verbs of trainers' journal records whose subject names no block. */
+const BLOCKLESS_VERBS = ["clock", "batch", "note"] as const;
+
 /** Inbox tokens that a client may choose: printable ASCII without wildcards. */
 const INBOX_TOKENS = /^[!-)+,\-/-=?-~]+(?:\.[!-)+,\-/-=?-~]+)*$/;
 
@@ -72,6 +75,7 @@ export type LogSubject =
     }
   | { by: "clock"; shard: number; trainer: string }
   | { by: "batch"; shard: number; trainer: string }
+  | { by: "note"; shard: number; trainer: string }
   | { by: "host"; shard: number; verb: HostVerb };
 
 /**
@@ -105,6 +109,11 @@ export class JobSubjects {
   /** Subject of a trainer's journal record about many blocks. */
   batch(shard: number, trainer: string): string {
     return `ps.${this.job}.log.${shard}.trainer.${escapeId(trainer)}.batch`;
+  }
+
+  /** Subject of the journal record of a trainer's note. */
+  note(shard: number, trainer: string): string {
+    return `ps.${this.job}.log.${shard}.trainer.${escapeId(trainer)}.note`;
   }
 
   /** Subject of a host's journal record. */
@@ -335,7 +344,7 @@ export class JobSubjects {
       if (by === "host" && rest.length === 1 && isOneOf(HOST_VERBS, first)) {
         return { by: "host", shard, verb: first };
       }
-      if (by === "trainer" && rest.length === 2 && (second === "clock" || second === "batch")) {
+      if (by === "trainer" && rest.length === 2 && isOneOf(BLOCKLESS_VERBS, second)) {
         return { by: second, shard, trainer: unescapeId(first) };
       }
       if (

@@ -178,7 +178,7 @@ function observed(
 async function reaction(kind: AskedKind, code: ErrorCode): Promise<string> {
   const host = new RefusingHost(kind, code);
   let lost: PserverError | undefined;
-  const deadline = new Deadline("test", { timeoutMs: TIMEOUT_MS });
+  const deadline = Deadline.start("test", { timeoutMs: TIMEOUT_MS });
   const parts = makeClientParts({
     wire: host,
     subjects: new JobSubjects("j"),

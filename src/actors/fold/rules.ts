@@ -8,6 +8,7 @@ import {
   TRAINERS_MAX,
   WINDOW_RECORDS,
 } from "../../protocol/limits.ts";
+import { NOTE_RECORD_BYTES_MAX } from "../../protocol/notes.ts";
 import type { HostVerb } from "../../protocol/subjects.ts";
 
 /**
@@ -29,6 +30,8 @@ export interface Rules {
   readonly bounds?: TrainerBounds;
   /** Limits of batch records; absent where their subject is unknown, before version 3. */
   readonly batches?: BatchBounds;
+  /** Limits of notes; absent where their subject is unknown, before version 4. */
+  readonly notes?: NoteBounds;
 }
 
 /**
@@ -54,6 +57,12 @@ export interface BatchBounds {
   readonly headBytesMax: number;
 }
 
+/** Limits added by version 4, which takes notes. */
+export interface NoteBounds {
+  /** Bytes of a record, which has no tensor bytes. */
+  readonly headBytesMax: number;
+}
+
 /** Verbs of host records that version 1 does not know. */
 export const HOST_VERBS_SINCE_2: readonly HostVerb[] = ["declare", "sessions", "forget"];
 
@@ -61,7 +70,7 @@ export const HOST_VERBS_SINCE_2: readonly HostVerb[] = ["declare", "sessions", "
 export type KnownRules = ReadonlyMap<number, Rules>;
 
 /** Version for new jobs; the first record of each of their journals names it. */
-export const CURRENT_RULES = 3;
+export const CURRENT_RULES = 4;
 
 const FIRST: Rules = {
   version: 1,
@@ -88,9 +97,16 @@ const THIRD: Rules = {
   batches: { entriesMax: BATCH_ENTRIES_MAX, headBytesMax: BATCH_HEAD_BYTES_MAX },
 };
 
+const FOURTH: Rules = {
+  ...THIRD,
+  version: 4,
+  notes: { headBytesMax: NOTE_RECORD_BYTES_MAX },
+};
+
 /** All versions this program can fold. */
 export const KNOWN_RULES: KnownRules = new Map([
   [1, FIRST],
   [2, SECOND],
   [3, THIRD],
+  [4, FOURTH],
 ]);

@@ -2,16 +2,18 @@ import { isSealed, type Message, readCrc } from "../../protocol/codec.ts";
 import type { Synchronization } from "../../protocol/config/index.ts";
 import { ensureError, PserverError } from "../../protocol/errors.ts";
 import { parseHostRecord } from "../../protocol/host-records.ts";
+import { parseNote } from "../../protocol/notes.ts";
 import type { Outcome, OutcomeRequest } from "../../protocol/outcomes.ts";
 import { readPackedIndex, readPartIndex } from "../../protocol/parts.ts";
 import { parseClock, parseHead, type RecordHead } from "../../protocol/records.ts";
-import type { HostVerb, JobSubjects, LogSubject } from "../../protocol/subjects.ts";
+import type { JobSubjects, LogSubject } from "../../protocol/subjects.ts";
 import { ShardMemory } from "../memory/shard-memory.ts";
 import { applyChange } from "./apply-record.ts";
 import type { Block } from "./block.ts";
 import type { ShardHooks } from "./block-table.ts";
 import { type Change, checkReply, type RecordContext } from "./check-record.ts";
 import { checkUpdate } from "./check-update.ts";
+import type { FoldObserver } from "./fold-observer.ts";
 import type { FoldState } from "./fold-state.ts";
 import { FoldTables } from "./fold-tables.ts";
 import { LogSubjects } from "./log-subjects.ts";
@@ -56,6 +58,17 @@ interface Received {
   readonly isAnswerable: boolean;
 }
 
+/** What became of a trainer's record. */
+interface Applied {
+  readonly outcome: Outcome;
+  readonly changes: readonly Change[];
+  /** Whether the outcome is that of an earlier copy of the record. */
+  readonly isRepeat: boolean;
+}
+
+const NO_CHANGES: readonly Change[] = [];
+const UNCHANGED = { changes: NO_CHANGES, isRepeat: false } as const;
+
 /** Options of {@link Shard}. */
 export interface ShardOptions {
   readonly subjects: JobSubjects;
@@ -79,6 +92,8 @@ export class Shard {
   readonly #logSubjects: LogSubjects;
   readonly #shard: number;
   readonly #tables: FoldTables;
+  /** Sees what becomes of each record; undefined for nobody. No part of the state. */
+  observer: FoldObserver | undefined;
   #failure: PserverError | undefined;
 
   constructor(options: ShardOptions) {
@@ -287,13 +302,18 @@ export class Shard {
   /** The record's subject, undefined if the rules in force do not know it. */
   #subject(record: JournalRecord): LogSubject | undefined {
     const subject = this.#logSubjects.parse(record.subject);
-    const isLater = subject?.by === "batch" && this.#tables.rules?.batches === undefined;
-    return isLater ? undefined : subject;
+    if (subject?.by !== "batch" && subject?.by !== "note") return subject;
+    return this.#boundsOf(subject) === undefined ? undefined : subject;
   }
 
   #headBytesMax(subject: LogSubject | undefined): number {
-    const batches = subject?.by === "batch" ? this.#tables.rules?.batches : undefined;
-    return batches?.headBytesMax ?? RECORD_HEADER_BYTES_MAX;
+    return this.#boundsOf(subject)?.headBytesMax ?? RECORD_HEADER_BYTES_MAX;
+  }
+
+  /** Own limits of a verb that later versions have added; undefined if the rules in force have none. */
+  #boundsOf(subject: LogSubject | undefined): { readonly headBytesMax: number } | undefined {
+    if (subject?.by === "batch") return this.#tables.rules?.batches;
+    return subject?.by === "note" ? this.#tables.rules?.notes : undefined;
   }
 
   /** The record's message, undefined if it is unreadable. */
@@ -316,10 +336,12 @@ export class Shard {
     message: Message | undefined,
   ): Settled | undefined {
     let settled: Settled | undefined;
-    if (subject?.shard !== this.#shard) this.#tables.unreadable.count(undefined, undefined);
-    else if (message === undefined) this.#foldUnreadable(subject);
-    else if (subject.by === "host") this.#foldHost(subject.verb, message);
-    else settled = this.#foldTrainer(record.seq, subject, message);
+    if (subject?.shard !== this.#shard) {
+      this.#tables.unreadable.count(undefined, undefined);
+      this.#observeUnreadable(record, undefined);
+    } else if (message === undefined) this.#foldUnreadable(record, subject);
+    else if (subject.by === "host") this.#foldHost(record, subject, message);
+    else settled = this.#foldTrainer(record, subject, message);
     this.memory.unstage();
     this.#closeStep();
     this.#tables.seq = record.seq;
@@ -327,13 +349,23 @@ export class Shard {
     return settled;
   }
 
-  #foldHost(verb: HostVerb, message: Message): void {
+  #foldHost(
+    { seq, payload }: JournalRecord,
+    subject: Extract<LogSubject, { by: "host" }>,
+    message: Message,
+  ): void {
+    const { verb } = subject;
     const record = readable(() => parseHostRecord(verb, message));
     const { rules, blocks, trainers, steps, declarations, unreadable } = this.#tables;
     const bounds = rules?.bounds;
     const isLater = bounds === undefined && HOST_VERBS_SINCE_2.includes(verb);
-    if (record === undefined || isLater) unreadable.count(undefined, undefined);
-    else if (record.verb === "rules") this.#tables.takeRules(record);
+    if (record === undefined || isLater) {
+      unreadable.count(undefined, undefined);
+      this.#observeUnreadable({ seq, payload }, subject);
+      return;
+    }
+    this.observer?.({ kind: "host", seq, record });
+    if (record.verb === "rules") this.#tables.takeRules(record);
     else if (rules === undefined) return;
     else if (record.verb === "members") steps.takeMembers(record);
     else if (record.verb === "drop") {
@@ -346,33 +378,55 @@ export class Shard {
   }
 
   /** Counts a record that cannot be answered, for the trainer in its subject if there is one. */
-  #foldUnreadable(subject: LogSubject): void {
+  #foldUnreadable(record: Pick<JournalRecord, "seq" | "payload">, subject: LogSubject): void {
     const trainer = subject.by === "host" ? undefined : subject.trainer;
     this.#tables.unreadable.count(trainer, this.#tables.rules?.bounds?.unreadableTrainersMax);
+    this.#observeUnreadable(record, subject);
   }
 
-  #foldTrainer(seq: number, subject: TrainerSubject, message: Message): Settled | undefined {
+  #observeUnreadable(
+    { seq, payload }: Pick<JournalRecord, "seq" | "payload">,
+    subject: LogSubject | undefined,
+  ): void {
+    this.observer?.({ kind: "unreadable", seq, subject, payloadBytes: payload.length });
+  }
+
+  #foldTrainer(
+    record: JournalRecord,
+    subject: TrainerSubject,
+    message: Message,
+  ): Settled | undefined {
     const { trainer } = subject;
     const head = readable(() => parseHead(message.fields));
     if (head === undefined) {
-      this.#foldUnreadable(subject);
+      this.#foldUnreadable(record, subject);
       return undefined;
     }
     const isInbox = this.#subjects.isTrainerInbox(head.reply, trainer);
     const isAnswerable = isInbox || head.reply === "";
-    const outcome = this.#settle(seq, subject, { head, message, isAnswerable });
+    const outcome = this.#settle(record.seq, subject, { head, message, isAnswerable });
     return { trainer, session: head.session, reply: isInbox ? head.reply : "", outcome };
   }
 
   #settle(seq: number, subject: TrainerSubject, received: Received): Outcome {
-    const { head } = received;
-    const rules = this.#tables.rules;
-    if (rules === undefined) return noRules(head.n, seq);
-    const answer = this.#tables.trainers.answerUnlessAdmitted(subject.trainer, head, seq, rules);
-    if (answer !== undefined) return answer;
-    const outcome = this.#applyOnce(seq, subject, received, rules);
-    this.#tables.trainers.note(subject.trainer, head, outcome, rules);
+    const { head, message } = received;
+    const { outcome, changes, isRepeat } = this.#outcome(seq, subject, received);
+    this.observer?.({ kind: "trainer", seq, subject, head, message, outcome, isRepeat, changes });
     return outcome;
+  }
+
+  #outcome(seq: number, subject: TrainerSubject, received: Received): Applied {
+    const { head } = received;
+    const { rules, trainers } = this.#tables;
+    if (rules === undefined) return { outcome: noRules(head.n, seq), ...UNCHANGED };
+    const answer = trainers.answerUnlessAdmitted(subject.trainer, head, seq, rules);
+    if (answer !== undefined) {
+      const isRepeat = answer.seq !== seq || answer.code === "SETTLED";
+      return { outcome: answer, changes: NO_CHANGES, isRepeat };
+    }
+    const applied = this.#applyOnce(seq, subject, received, rules);
+    trainers.note(subject.trainer, head, applied.outcome, rules);
+    return applied;
   }
 
   #applyOnce(
@@ -380,7 +434,7 @@ export class Shard {
     subject: TrainerSubject,
     { head, message, isAnswerable }: Received,
     rules: Rules,
-  ): Outcome {
+  ): Applied {
     const { trainer } = subject;
     const context = this.#context(subject, isAnswerable, rules);
     let changes: readonly Change[];
@@ -389,17 +443,24 @@ export class Shard {
         const { step } = parseClock(message.fields);
         checkReply(context, head.reply);
         this.#tables.steps.takeClock(trainer, step, rules.bounds?.clockLeadSteps);
-        return { n: head.n, seq, version: 0 };
+        return { outcome: { n: head.n, seq, version: 0 }, ...UNCHANGED };
+      }
+      if (subject.by === "note") {
+        parseNote(message.fields);
+        checkReply(context, head.reply);
+        return { outcome: { n: head.n, seq, version: 0 }, ...UNCHANGED };
       }
       changes = checkUpdate(context, subject, head, message);
     } catch (cause) {
       const error = ensureError(cause);
       if (error.code === "INTERNAL") throw error;
-      return rejection(head.n, seq, error.code, error.message);
+      const outcome = rejection(head.n, seq, error.code, error.message);
+      return { outcome, ...UNCHANGED };
     }
-    let version = 0;
-    for (const change of changes) version = applyChange(context, change);
-    return { n: head.n, seq, version: subject.by === "batch" ? 0 : version };
+    let last = 0;
+    for (const change of changes) last = applyChange(context, change);
+    const version = subject.by === "batch" ? 0 : last;
+    return { outcome: { n: head.n, seq, version }, changes, isRepeat: false };
   }
 
   #context({ trainer, by }: TrainerSubject, isAnswerable: boolean, rules: Rules): RecordContext {

@@ -35,12 +35,18 @@ export interface JournalReaderDeps {
   readonly credit: Credit;
 }
 
+/** A record as the broker delivers it. */
+export interface DeliveredRecord extends JournalRecord {
+  /** When the broker stored it, in milliseconds since 1970, with fractions. */
+  readonly timeMs: number;
+}
+
 /** Callbacks of a {@link JournalReader}. */
 export interface JournalReaderEvents {
   /** Checks the journal before each consumer is created, and says where to read on. */
   readonly locate: () => Promise<{ stream: string; startSeq: number }>;
   /** Called for each record, in the order of the stream; {@link JournalReader.taken} must follow. */
-  readonly onRecord: (record: JournalRecord) => void;
+  readonly onRecord: (record: DeliveredRecord) => void;
   /** Called once when reading cannot go on; the reader has stopped then. */
   readonly onFailure: (error: PserverError) => void;
 }
@@ -197,12 +203,12 @@ export class JournalReader {
     }
     this.#retryMs = RETRY_MS_MIN;
     this.#outstanding = Math.max(0, this.#outstanding - 1);
-    const seq = streamSequence(reply);
+    const { seq, timeMs } = parseDelivery(reply);
     if (seq === this.#next || (seq > this.#next && this.#gapAt === this.#next)) {
       this.#deps.credit.saw(message.data.length);
       this.#next = seq + 1;
       this.#waiting += 1;
-      this.#events.onRecord({ seq, subject: message.subject, payload: message.data });
+      this.#events.onRecord({ seq, subject: message.subject, payload: message.data, timeMs });
     } else if (seq > this.#next) {
       // A new consumer, which starts at the missing record, shows whether the stream lacks it.
       this.#gapAt = this.#next;
@@ -249,12 +255,13 @@ const NOT_STARTED: JournalReaderEvents = {
   onFailure: () => undefined,
 };
 
-/** The stream sequence in the reply subject of a delivered record. */
-function streamSequence(reply: string): number {
-  // `$JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.…`, with two more tokens before the
-  // stream when the broker names domain and account.
+/** Stream sequence and time in the reply subject of a delivered record. */
+function parseDelivery(reply: string): { seq: number; timeMs: number } {
+  // `$JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<nanoseconds>.<pending>`, with
+  // two more tokens before the stream when the broker names domain and account.
   const tokens = reply.split(".");
-  const seq = Number(tokens.length >= 11 ? tokens[7] : tokens[5]);
-  if (Number.isSafeInteger(seq) && seq > 0) return seq;
+  const at = tokens.length >= 11 ? 7 : 5;
+  const seq = Number(tokens[at]);
+  if (Number.isSafeInteger(seq) && seq > 0) return { seq, timeMs: Number(tokens[at + 2]) / 1e6 };
   throw new PserverError("INTERNAL", `no delivery of a stream: reply subject ${visible(reply)}`);
 }

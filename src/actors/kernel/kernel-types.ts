@@ -149,6 +149,9 @@ export type FtrlKernel = (
   l2: number,
 ) => void;
 
+/** The sum of the squares, in f64 and a fixed order, of the finite ones of `n` elements. */
+export type MeasureKernel = (pointer: number, n: number) => number;
+
 /** `n` elements from one width to another. */
 export type ConvertKernel = (to: number, from: number, n: number) => void;
 

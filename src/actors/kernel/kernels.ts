@@ -11,6 +11,7 @@ import type {
   ElementKernel,
   FtrlKernel,
   GatherKernel,
+  MeasureKernel,
   MixKernel,
   MomentumKernel,
   RmspropKernel,
@@ -164,6 +165,21 @@ export interface Kernels {
   readonly powF64: (base: number, exponent: number) => number;
   /** The cosine of radians: the same bits everywhere, unlike `Math.cos`. */
   readonly cosF64: (angle: number) => number;
+
+  /** Statistics of elements; {@link Kernels.measured} has those that it does not return. */
+  readonly measureF32: MeasureKernel;
+  readonly measureF64: MeasureKernel;
+  readonly measureI32: MeasureKernel;
+  readonly measureU32: MeasureKernel;
+  /** Each element is rounded to f64 first. */
+  readonly measureI64: MeasureKernel;
+  /** As {@link Kernels.measureI64}. */
+  readonly measureU64: MeasureKernel;
+  /**
+   * Results of the last measurement, by number: 0 sum, 1 least, 2 largest (∞ and −∞ of no elements),
+   * 3 zeros, all of the finite elements, and 4 the number of elements that are not finite.
+   */
+  readonly measured: (result: number) => number;
 
   /** 1 if no element is a NaN or an infinity, else 0. Takes the same time either way. */
   readonly finiteF32: (pointer: number, n: number) => number;

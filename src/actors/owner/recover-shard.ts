@@ -122,7 +122,8 @@ async function loadOlder(
  * @throws SNAPSHOT_DAMAGED if a piece of it is lost or has changed; the errors of `reserve`.
  */
 export async function loadSnapshot(
-  deps: Pick<RecoverDeps, "subjects" | "shard" | "store"> & Partial<Pick<RecoverDeps, "reserve">>,
+  deps: Pick<RecoverDeps, "subjects" | "shard"> &
+    Partial<Pick<RecoverDeps, "reserve">> & { readonly store: Pick<SnapshotStore, "read"> },
   stored: StoredManifest,
 ): Promise<RecoveredShard> {
   const { subjects, shard: number, store } = deps;
@@ -145,7 +146,7 @@ export async function loadSnapshot(
 async function loadBlocks(
   shard: Shard,
   pieces: readonly BlockPieces[],
-  store: SnapshotStore,
+  store: Pick<SnapshotStore, "read">,
 ): Promise<void> {
   const items = pieces.flatMap((entry) => entry.slots.map((ref, slot) => ({ entry, ref, slot })));
   const load = async ({ entry, ref, slot }: (typeof items)[number]): Promise<void> => {

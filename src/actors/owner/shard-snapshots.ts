@@ -23,6 +23,7 @@ export type ShardSnapshotsDeps = Pick<
   | "store"
   | "snapshotBytes"
   | "retainBytes"
+  | "archivers"
   | "partBytesMax"
   | "snapshotBudget"
   | "onSnapshotFailed"
@@ -55,7 +56,8 @@ export class ShardSnapshots {
     this.#manifest = recovered.manifest;
     this.#snapshotter = new Snapshotter({ ...deps, budget, stored: recovered.stored });
     const kept = new KeptSnapshots(deps.retainBytes, deps.kept);
-    this.#retention = new Retention({ journal, store, kept });
+    const archived = () => deps.archivers.copied(deps.shard);
+    this.#retention = new Retention({ journal, store, kept, archived });
   }
 
   /** The newest manifest. */

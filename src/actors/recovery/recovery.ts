@@ -1,10 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
-import type { JetStreamClient, JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
 import {
   asMap,
-  bucketStream,
   ensureError,
   HEADER_BYTES_MAX,
   integerField,
@@ -14,21 +12,10 @@ import {
 } from "../../protocol/index.ts";
 import { BufferPool } from "../../transport/buffer-pool.ts";
 import { type ConnectionSettings, openConnection } from "../../transport/connection.ts";
-import { openJetStream } from "../../transport/jetstream.ts";
 import { StreamPublisher } from "../../transport/stream-publisher.ts";
-import { brokerCall } from "../jetstream/broker-call.ts";
-import { type KvBucket, openExistingBucket } from "../jetstream/kv-bucket.ts";
 import { storageQueries } from "../jetstream/storage-queries.ts";
-import { streamExists } from "../jetstream/streams.ts";
-import {
-  hasRemovalMark,
-  journalSettings,
-  parseSettings,
-  SETTINGS_KEY,
-  type StoredSettings,
-} from "../job/job-settings.ts";
-import { noSuchJob } from "../job/job-streams.ts";
-import { Journal } from "../journal/journal.ts";
+import type { StoredSettings } from "../job/job-settings.ts";
+import { openStoredJob, type StoredJob } from "../job/stored-job.ts";
 import { MarkKeeper } from "../owner/mark-keeper.ts";
 import { OwnersClient } from "../requests/owners-client.ts";
 import { SnapshotBudget } from "../snapshot/snapshot-budget.ts";
@@ -45,17 +32,11 @@ const OWNER_MS = 2_000;
 const NOTHING_LOST = { manifestSeq: 0, snapshots: [], lastKnownSeq: 0, choices: [] } as const;
 
 /** Dependencies of {@link Recovery}. */
-interface RecoveryDeps {
+interface RecoveryDeps extends StoredJob {
   readonly connection: NatsConnection;
-  readonly subjects: JobSubjects;
   readonly host: string;
-  readonly client: JetStreamClient;
-  readonly manager: JetStreamManager;
-  readonly records: KvBucket;
-  readonly settings: StoredSettings;
   readonly owners: OwnersClient;
   readonly publisher: StreamPublisher;
-  readonly journalOf: (shard: number) => Journal;
 }
 
 /** Inspects the shards of a job and lets stopped ones go on without what is lost; see `pserver recover`. */
@@ -81,23 +62,12 @@ export class Recovery {
       inboxPrefix,
     });
     try {
-      const client = openJetStream(connection);
-      const manager = await client.jetstreamManager(false);
-      const bucket = subjects.bucket();
-      const stream = bucketStream(bucket);
-      const exists = await brokerCall(`looking for the stream ${stream}`, { stream }, () =>
-        streamExists(manager, stream),
-      );
-      if (!exists) throw noSuchJob(job);
-      const records = await openExistingBucket(connection, bucket);
-      const stored = (await records.read(SETTINGS_KEY))?.value;
-      if (stored === undefined || hasRemovalMark(stored)) throw noSuchJob(job);
-      const settings = parseSettings(stored);
-      const journalOf = (shard: number): Journal =>
-        new Journal({ manager, client, subjects, settings: journalSettings(settings), shard });
+      const stored = await openStoredJob(connection, job);
+      const { manager, journalOf } = stored;
       const storage = storageQueries(manager, subjects);
       return new Recovery({
-        ...{ connection, subjects, host, client, manager, records, settings, journalOf },
+        ...stored,
+        ...{ connection, host },
         owners: new OwnersClient({ connection, storage, subjects, host, journalOf }),
         publisher: StreamPublisher.open(connection, inboxPrefix),
       });

@@ -8,7 +8,7 @@ import {
   unpackValue,
 } from "../../protocol/index.ts";
 import { type Manifest, type PieceRef, toPieceRef } from "./manifest.ts";
-import type { SnapshotStore } from "./store.ts";
+import type { SnapshotReader } from "./snapshot-reader.ts";
 
 /** Stored pieces of one block at one epoch and version: its values, then slots 1, 2, … */
 export interface BlockPieces {
@@ -43,7 +43,7 @@ export function blockKey(parameter: string, index: number): string {
  * @throws SNAPSHOT_DAMAGED if a part is lost or has changed.
  */
 export async function readSnapshotState(
-  store: SnapshotStore,
+  store: Pick<SnapshotReader, "read">,
   manifest: Manifest,
 ): Promise<SnapshotState> {
   const parts: Uint8Array[] = [];

@@ -5,13 +5,7 @@ import {
   RetentionPolicy,
   StorageType,
 } from "@nats-io/jetstream";
-import {
-  decodeMessage,
-  JETSTREAM_ERRORS,
-  type JobSubjects,
-  PserverError,
-  readCrc,
-} from "../../protocol/index.ts";
+import { JETSTREAM_ERRORS, type JobSubjects, PserverError, readCrc } from "../../protocol/index.ts";
 import {
   fromBrokerError,
   fromStoreError,
@@ -19,17 +13,11 @@ import {
   jetStreamErrorCode,
 } from "../../transport/broker-error.ts";
 import type { StreamPublisher } from "../../transport/stream-publisher.ts";
-import { readable } from "../fold/read-record.ts";
 import { brokerCall } from "../jetstream/broker-call.ts";
 import { scanStream } from "../jetstream/scan-stream.ts";
 import { streamExists } from "../jetstream/streams.ts";
-import {
-  decodeManifest,
-  encodeManifest,
-  type Manifest,
-  type PieceRef,
-  type StoredManifest,
-} from "./manifest.ts";
+import { decodeManifest, encodeManifest, type Manifest, type PieceRef } from "./manifest.ts";
+import { SnapshotReader, type SnapshotReaderDeps } from "./snapshot-reader.ts";
 
 /** Time limit for storing one message. */
 const STORE_TIMEOUT_MS = 10_000;
@@ -45,21 +33,19 @@ const GONE: readonly number[] = [
 ];
 
 /** Dependencies of {@link SnapshotStore}. */
-export interface SnapshotStoreDeps {
-  readonly manager: JetStreamManager;
+export interface SnapshotStoreDeps extends SnapshotReaderDeps {
   readonly client: JetStreamClient;
   readonly publisher: StreamPublisher;
-  readonly subjects: JobSubjects;
-  readonly shard: number;
 }
 
-/** One shard's part of the snapshot stream of a job. */
-export class SnapshotStore {
+/** One shard's part of the snapshot stream of a job, for its owner. */
+export class SnapshotStore extends SnapshotReader {
   readonly #deps: SnapshotStoreDeps;
   readonly #subjects: JobSubjects;
   readonly #shard: number;
 
   constructor(deps: SnapshotStoreDeps) {
+    super(deps);
     this.#deps = deps;
     this.#subjects = deps.subjects;
     this.#shard = deps.shard;
@@ -74,55 +60,6 @@ export class SnapshotStore {
       throw fromStoreError(error, `storing a snapshot of shard ${this.#shard}`, {
         shard: this.#shard,
       });
-    }
-  }
-
-  /**
-   * Reads the message that a reference names into a buffer of its own.
-   * @throws SNAPSHOT_DAMAGED if it is gone or its bytes have changed.
-   */
-  async read(piece: PieceRef): Promise<Uint8Array> {
-    const bytes = await this.#message(piece.seq);
-    if (bytes === undefined) throw this.#damaged(piece, "is not in the stream");
-    try {
-      decodeMessage(bytes);
-    } catch (cause) {
-      throw this.#damaged(piece, "cannot be read", cause);
-    }
-    if (readCrc(bytes) !== piece.crc) throw this.#damaged(piece, "has another checksum");
-    return bytes;
-  }
-
-  /** The newest manifest, read from the leader; undefined without one. */
-  async lastManifest(): Promise<StoredManifest | undefined> {
-    const subject = this.#subjects.manifest(this.#shard);
-    const stored = await this.#get({ last_by_subj: subject });
-    return stored && { seq: stored.seq, manifest: decodeManifest(stored.data) };
-  }
-
-  /**
-   * All manifests that are kept, oldest first.
-   * @throws SNAPSHOT_DAMAGED if one cannot be read.
-   */
-  async manifests(): Promise<StoredManifest[]> {
-    const found = await this.#manifestMessages();
-    return found.map(({ seq, data }) => ({ seq, manifest: decodeManifest(data) }));
-  }
-
-  /** As {@link manifests}, with undefined for a manifest that cannot be read. */
-  async manifestEntries(): Promise<{ seq: number; manifest: Manifest | undefined }[]> {
-    const found = await this.#manifestMessages();
-    return found.map(({ seq, data }) => ({ seq, manifest: readable(() => decodeManifest(data)) }));
-  }
-
-  async #manifestMessages(): Promise<{ seq: number; data: Uint8Array }[]> {
-    const subject = this.#subjects.manifest(this.#shard);
-    const found: { seq: number; data: Uint8Array }[] = [];
-    for (let seq = 1; ; ) {
-      const stored = await this.#get({ seq, next_by_subj: subject });
-      if (stored === undefined) return found;
-      found.push(stored);
-      seq = stored.seq + 1;
     }
   }
 
@@ -143,7 +80,7 @@ export class SnapshotStore {
         });
         return ack.seq;
       } catch (error) {
-        const stored = await this.#get({ last_by_subj: subject });
+        const stored = await this.message({ last_by_subj: subject });
         if (stored !== undefined && Buffer.compare(stored.data, bytes) === 0) return stored.seq;
         // A cluster refuses concurrent writes; here nobody has written yet.
         if (!isWrongSequence(error) || (stored?.seq ?? 0) === expected) {
@@ -196,45 +133,6 @@ export class SnapshotStore {
         }
       }
     }
-  }
-
-  async #message(seq: number): Promise<Uint8Array | undefined> {
-    const stream = this.#subjects.snapshotStream();
-    try {
-      // Direct get sends plain bytes; only a message that it lacks is read from the leader, in base64.
-      const direct = await this.#deps.manager.direct.getMessage(stream, { seq });
-      if (direct !== null) return Uint8Array.from(direct.data);
-    } catch (error) {
-      if (fromBrokerError(error, "reading").code === "CLOSED")
-        throw fromBrokerError(error, "reading");
-    }
-    return (await this.#get({ seq }))?.data;
-  }
-
-  async #get(
-    query: { seq: number; next_by_subj?: string } | { last_by_subj: string },
-  ): Promise<{ seq: number; data: Uint8Array } | undefined> {
-    try {
-      const stored = await this.#deps.manager.streams.getMessage(
-        this.#subjects.snapshotStream(),
-        query,
-      );
-      return stored === null ? undefined : { seq: stored.seq, data: stored.data };
-    } catch (error) {
-      if (jetStreamErrorCode(error) === JETSTREAM_ERRORS.MESSAGE_NOT_FOUND) return undefined;
-      throw fromBrokerError(error, `reading snapshots of shard ${this.#shard}`, {
-        shard: this.#shard,
-      });
-    }
-  }
-
-  #damaged(piece: PieceRef, what: string, cause?: unknown): PserverError {
-    return new PserverError(
-      "SNAPSHOT_DAMAGED",
-      `shard ${this.#shard}: snapshot message ${piece.seq} ${what}`,
-      { shard: this.#shard, seq: piece.seq },
-      { cause },
-    );
   }
 }
 

@@ -66,6 +66,6 @@ async function openAs(
 ): Promise<NatsConnection> {
   const role = { name: `pserver ${job} ${name}`, inboxPrefix };
   const settings = resolveConnection({ ...role, ...broker }, environment);
-  const deadline = new Deadline("connect", { timeoutMs: connectTimeoutMs, signal });
+  const deadline = Deadline.start("connect", { timeoutMs: connectTimeoutMs, signal });
   return await connectBroker(settings, deadline).finally(() => deadline.dispose());
 }

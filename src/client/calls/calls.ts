@@ -25,7 +25,7 @@ export class Calls {
   ): Promise<T> {
     if (this.#failure !== undefined) throw this.#failure;
     if (this.#closing) throw closed(what);
-    const deadline = new Deadline(what, options, defaultMs);
+    const deadline = Deadline.start(what, options, defaultMs);
     this.#running.add(deadline);
     try {
       return await call(deadline);

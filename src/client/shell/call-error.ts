@@ -124,6 +124,7 @@ function detailsOf(over: OverCall, update: BlockUpdate, block: BlockName | undef
 }
 
 function aboutOf(topic: Topic | undefined): readonly object[] {
+  if (topic?.kind === "note") return [{ note: true }];
   if (topic?.kind !== "blocks") return [{ step: topic?.step }];
   return topic.blocks.map(({ parameter, index }) => ({ parameter, index }));
 }
@@ -138,6 +139,7 @@ function topicOf({ sources }: OverCall, { index }: BlockUpdate): Topic | undefin
 
 function describe(over: OverCall, update: BlockUpdate): string {
   const topic = topicOf(over, update);
+  if (topic?.kind === "note") return "note";
   if (topic?.kind !== "blocks") return `end of step ${topic?.step} in shard ${update.shard}`;
   const [first, ...others] = topic.blocks;
   const more = others.length === 0 ? "" : ` and ${others.length} others of its record`;

@@ -66,7 +66,7 @@ export class Fallbacks {
 
   async #find(shard: number, seen: Position): Promise<void> {
     if (this.#closed) return;
-    const deadline = new Deadline("fallback", { timeoutMs: GIVE_UP_MS });
+    const deadline = Deadline.start("fallback", { timeoutMs: GIVE_UP_MS });
     this.#deadlines.add(deadline);
     try {
       const fallbacks = await this.#ask(shard, seen, deadline);

@@ -228,7 +228,7 @@ export class Session implements SessionCommands, SessionListener {
     timeoutMs: number,
     work: (deadline: Deadline) => Promise<T>,
   ): Promise<T> {
-    const deadline = new Deadline(what, { timeoutMs });
+    const deadline = Deadline.start(what, { timeoutMs });
     this.#background = deadline;
     try {
       return await work(deadline);

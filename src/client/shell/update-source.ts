@@ -8,10 +8,11 @@ export interface BlockName {
   readonly index: number;
 }
 
-/** What a record is about: blocks, or, in a clock, the steps up to one. */
+/** What a record is about: blocks, in a clock the steps up to one, or, in a note, no part of the model. */
 export type Topic =
   | { readonly kind: "blocks"; readonly blocks: readonly BlockName[] }
-  | { readonly kind: "clock"; readonly step: number };
+  | { readonly kind: "clock"; readonly step: number }
+  | { readonly kind: "note" };
 
 /** What a record is made from: where it goes, and how its message is made. */
 export interface UpdateSource extends UpdateSize {

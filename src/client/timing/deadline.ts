@@ -23,12 +23,25 @@ export class Deadline {
   readonly what: string;
   readonly #endsAt: number;
   readonly #listeners = new Set<(error: PserverError) => void>();
-  readonly #timer: NodeJS.Timeout;
   readonly #signal: AbortSignal | undefined;
+  #timer: NodeJS.Timeout | undefined;
   #ended: PserverError | undefined;
 
-  /** @throws BAD_VALUE if `timeoutMs` is no time, ABORTED if the signal is aborted already. */
-  constructor(what: string, options: CallOptions = {}, defaultMs: number = CALL_TIMEOUT_MS) {
+  private constructor(what: string, endsAt: number, signal: AbortSignal | undefined) {
+    this.what = what;
+    this.#endsAt = endsAt;
+    this.#signal = signal;
+  }
+
+  /**
+   * Begins a call, which {@link dispose} must follow when it is over.
+   * @throws BAD_VALUE if `timeoutMs` is no time, ABORTED if the signal is aborted already.
+   */
+  static start(
+    what: string,
+    options: CallOptions = {},
+    defaultMs: number = CALL_TIMEOUT_MS,
+  ): Deadline {
     const { timeoutMs = defaultMs, signal } = options;
     if (!(timeoutMs > 0 && timeoutMs <= TIMEOUT_MS_MAX)) {
       throw new PserverError(
@@ -38,15 +51,13 @@ export class Deadline {
       );
     }
     if (signal?.aborted) throw aborted(what, signal);
-    this.what = what;
-    this.#endsAt = performance.now() + timeoutMs;
-    this.#timer = setTimeout(() => {
-      this.end(
-        new PserverError("TIMEOUT", `${what}: not finished within ${timeoutMs} ms`, { timeoutMs }),
-      );
+    const deadline = new Deadline(what, performance.now() + timeoutMs, signal);
+    deadline.#timer = setTimeout(() => {
+      const text = `${what}: not finished within ${timeoutMs} ms`;
+      deadline.end(new PserverError("TIMEOUT", text, { timeoutMs }));
     }, timeoutMs);
-    this.#signal = signal;
-    signal?.addEventListener("abort", this.#onAbort);
+    signal?.addEventListener("abort", deadline.#onAbort);
+    return deadline;
   }
 
   /** Why the call has ended; undefined while it may go on. */

@@ -59,7 +59,7 @@ const CONNECT_TIMEOUT_MS = 10_000;
 export async function connect(options: ConnectOptions): Promise<Client> {
   const { job, trainer = uniqueTrainer(), onFallback } = options;
   const inbox = new JobSubjects(job).inbox(trainer);
-  const deadline = new Deadline("connect", options, CONNECT_TIMEOUT_MS);
+  const deadline = Deadline.start("connect", options, CONNECT_TIMEOUT_MS);
   try {
     const name = `pserver ${job} ${trainer}`;
     const settings = resolveConnection({ ...options, name, inboxPrefix: inbox });

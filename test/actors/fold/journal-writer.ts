@@ -5,6 +5,7 @@ import { bytesOf, dtypeOf, type TensorData } from "../../../src/protocol/dtypes.
 import { encodedNorm } from "../../../src/protocol/encoding/elements.ts";
 import type { Encoding } from "../../../src/protocol/encoding/encodings.ts";
 import { encodeHostRecord, type HostRecord } from "../../../src/protocol/host-records.ts";
+import { encodeNote, type NoteEntries } from "../../../src/protocol/notes.ts";
 import {
   type PartIndex,
   partCounts,
@@ -142,6 +143,14 @@ export class JournalWriter {
     const n = this.#next(`${trainer}/1`);
     const payload = encodeClock({ verb: "clock", session: 1, n, done: 0, reply, step });
     return this.append(SUBJECTS.clock(SHARD, trainer), payload);
+  }
+
+  /** A trainer's note. */
+  note(note: NoteEntries, sender: Sender = {}): JournalRecord {
+    const { trainer = "alice", session = 1, done = 0, reply = "" } = sender;
+    const n = this.#next(`${trainer}/${session}`, sender.n);
+    const payload = encodeNote({ verb: "note", session, n, done, reply, note });
+    return this.append(SUBJECTS.note(SHARD, trainer), payload);
   }
 
   /** One record of updates of different blocks, in the order of their parameters. */

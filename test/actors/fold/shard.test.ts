@@ -234,7 +234,7 @@ describe("rules", () => {
     fixture.journal.host({ verb: "rules", rules: 9 });
     const error = {
       code: "UNKNOWN_RULES",
-      message: expect.stringMatching(/expected rules 1, 2, 3; found 9/),
+      message: expect.stringMatching(/expected rules 1, 2, 3, 4; found 9/),
     };
     expect(() => fixture.run()).toThrow(expect.objectContaining(error));
     expect(fixture.shard.seq).toBe(2);

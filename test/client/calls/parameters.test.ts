@@ -31,7 +31,7 @@ test("one that is forgotten as soon as it is found is looked up again, so that e
     onLost: () => {},
   });
   const parameters = new Parameters(session, new Positions({ journalReplaced: () => {} }));
-  const deadline = new Deadline("push", { timeoutMs: 30_000 });
+  const deadline = Deadline.start("push", { timeoutMs: 30_000 });
   onTestFinished(() => deadline.dispose());
   const forget = async (): Promise<void> => {
     for (let moment = 0; moment < 100; moment++) {

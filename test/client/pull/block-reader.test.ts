@@ -45,7 +45,7 @@ beforeEach(() => {
   vi.useFakeTimers();
   wire = new FakeWire();
   positions = new Positions({ journalReplaced: () => undefined });
-  deadline = new Deadline("getParams", { timeoutMs: 10_000 });
+  deadline = Deadline.start("getParams", { timeoutMs: 10_000 });
   infos = new Map(["a", "b", "c", "d"].map((name) => [name, parameter(name)]));
   lookedUp = [];
   takesBatches = true;

@@ -85,7 +85,7 @@ export function updates(shard: number, count: number, dataBytes?: number): Updat
 
 /** A deadline that is given up with the test. */
 export function deadline(timeoutMs = 30_000, signal?: AbortSignal): Deadline {
-  const made = new Deadline("push", signal === undefined ? { timeoutMs } : { timeoutMs, signal });
+  const made = Deadline.start("push", signal === undefined ? { timeoutMs } : { timeoutMs, signal });
   onTestFinished(() => made.dispose());
   return made;
 }

@@ -97,7 +97,7 @@ class Rig {
 }
 
 function deadline(timeoutMs = 30_000): Deadline {
-  const made = new Deadline("call", { timeoutMs });
+  const made = Deadline.start("call", { timeoutMs });
   onTestFinished(() => made.dispose());
   return made;
 }

@@ -32,7 +32,7 @@ async function start(
 }
 
 function deadline(timeoutMs = 10_000): Deadline {
-  const made = new Deadline("sendGrads", { timeoutMs });
+  const made = Deadline.start("sendGrads", { timeoutMs });
   onTestFinished(() => made.dispose());
   return made;
 }
@@ -254,7 +254,7 @@ test("a call that gives up its turn lets the next one in, and not before its tim
   const { host, parts } = await start(SYNC);
   const first = heldGradients(parts);
   const aborted = new AbortController();
-  const limit = new Deadline("sendGrads", { signal: aborted.signal });
+  const limit = Deadline.start("sendGrads", { signal: aborted.signal });
   onTestFinished(() => limit.dispose());
   const second = parts.steps.endStep(limit);
   const third = heldGradients(parts);

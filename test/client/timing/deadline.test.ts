@@ -15,7 +15,7 @@ afterEach(() => {
 
 describe("Deadline", () => {
   test("ends what waits with TIMEOUT, naming the call and its time", async () => {
-    const deadline = new Deadline("pull", { timeoutMs: 100 });
+    const deadline = Deadline.start("pull", { timeoutMs: 100 });
     const results = Promise.allSettled([deadline.sleep(500), deadline.race(new Promise(() => {}))]);
     await vi.advanceTimersByTimeAsync(100);
     for (const result of await results) {
@@ -31,19 +31,19 @@ describe("Deadline", () => {
 
   test("an abort comes first or not at all, and keeps the caller's reason", async () => {
     const abort = new AbortController();
-    const deadline = new Deadline("push", { signal: abort.signal });
+    const deadline = Deadline.start("push", { signal: abort.signal });
     const sleeping = expect(deadline.sleep(1_000)).rejects.toMatchObject({
       code: "ABORTED",
       cause: "enough",
     });
     abort.abort("enough");
     await sleeping;
-    expect(() => new Deadline("push", { signal: abort.signal })).toThrow("aborted");
+    expect(() => Deadline.start("push", { signal: abort.signal })).toThrow("aborted");
     expect(vi.getTimerCount()).toBe(0);
   });
 
   test("ends once, for the first reason", async () => {
-    const deadline = new Deadline("push", { timeoutMs: 100 });
+    const deadline = Deadline.start("push", { timeoutMs: 100 });
     const heard: string[] = [];
     deadline.onEnd(({ code }) => heard.push(code));
     deadline.end(new PserverError("SUPERSEDED", "newer"));
@@ -60,7 +60,7 @@ describe("Deadline", () => {
   test("ends by an abort or by its time, whichever comes first, and not again", async () => {
     for (const abortsAfterMs of [50, 150]) {
       const abort = new AbortController();
-      const deadline = new Deadline("push", { timeoutMs: 100, signal: abort.signal });
+      const deadline = Deadline.start("push", { timeoutMs: 100, signal: abort.signal });
       setTimeout(() => abort.abort("enough"), abortsAfterMs);
       await vi.advanceTimersByTimeAsync(200);
       expect(deadline.ended?.code).toBe(abortsAfterMs < 100 ? "ABORTED" : "TIMEOUT");
@@ -69,10 +69,10 @@ describe("Deadline", () => {
   });
 
   test("allows a wait that its time has room for, or that would say what else ended the call", () => {
-    const deadline = new Deadline("pull", { timeoutMs: 100 });
+    const deadline = Deadline.start("pull", { timeoutMs: 100 });
     expect(deadline.allows(99)).toBe(true);
     expect(deadline.allows(100)).toBe(false);
-    const superseded = new Deadline("pull", { timeoutMs: 100 });
+    const superseded = Deadline.start("pull", { timeoutMs: 100 });
     superseded.end(new PserverError("SUPERSEDED", "newer"));
     expect(superseded.allows(1_000)).toBe(true);
     vi.advanceTimersByTime(100);
@@ -80,7 +80,7 @@ describe("Deadline", () => {
   });
 
   test.each([0, -1, Number.NaN, 2 ** 31])("refuses a time of %d ms", (timeoutMs) => {
-    expect(() => new Deadline("x", { timeoutMs })).toThrow(
+    expect(() => Deadline.start("x", { timeoutMs })).toThrow(
       expect.objectContaining({ code: "BAD_VALUE" }),
     );
   });
@@ -104,7 +104,7 @@ describe("Calls", () => {
     const long = expect(
       calls.run("long", {}, (deadline) => deadline.sleep(20_000)),
     ).rejects.toMatchObject({ code: "CLOSED" });
-    const closing = calls.close(new Deadline("close", { timeoutMs: 1_000 }));
+    const closing = calls.close(Deadline.start("close", { timeoutMs: 1_000 }));
     await expect(calls.run("late", {}, async () => 1)).rejects.toMatchObject({ code: "CLOSED" });
     await vi.advanceTimersByTimeAsync(1_000);
     await Promise.all([short, long, closing]);
@@ -115,7 +115,7 @@ describe("Calls", () => {
 describe("ByteWindow", () => {
   test("admits in order, keeps its bound, and lets something larger go alone", async () => {
     const window = new ByteWindow(10);
-    const deadline = new Deadline("pull");
+    const deadline = Deadline.start("pull");
     const admitted: number[] = [];
     const sizes = [6, 4, 1, 25, 3];
     const all = sizes.map((bytes, i) =>
@@ -138,7 +138,7 @@ describe("ByteWindow", () => {
 
   test("a call that ends while it waits takes nothing and blocks nobody", async () => {
     const window = new ByteWindow(10);
-    const [patient, hasty] = [new Deadline("a"), new Deadline("b", { timeoutMs: 5 })];
+    const [patient, hasty] = [Deadline.start("a"), Deadline.start("b", { timeoutMs: 5 })];
     await window.acquire(8, patient);
     const gone = expect(window.acquire(9, hasty)).rejects.toMatchObject({ code: "TIMEOUT" });
     const next = window.acquire(2, patient);

@@ -32,6 +32,9 @@ export {
 } from "./element-wise";
 export { ftrlF32, ftrlF64 } from "./ftrl";
 export { cosF64, powF64 } from "./functions";
+export {
+  measured, measureF32, measureF64, measureI32, measureI64, measureU32, measureU64,
+} from "./measure";
 export { mixF32, mixF64, mixI32, mixI64, mixU32, mixU64 } from "./mix";
 export { momentumF32, momentumF64, nesterovF32, nesterovF64 } from "./momentum";
 export { adagradF32, adagradF64, rmspropF32, rmspropF64 } from "./rms";

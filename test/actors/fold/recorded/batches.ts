@@ -133,6 +133,36 @@ export const batchSteps: Scene = (writer) => {
   gradients("carol", 4);
 };
 
+/** All that a note can be, taken or refused. */
+export const notes: Scene = (writer) => {
+  writer.rules();
+  writer.init("w", floats(4), { learningRate: 0.1 });
+  writer.note({ loss: 0.25, step: 12, mark: "before", good: true });
+  writer.push({ parameter: "w", data: floats(4) });
+  writer.note({ text: "x".repeat(4_000) });
+  for (const note of [7, {}, { x: Number.NaN }, { x: [1] }, { x: null }, { "": 1 }]) {
+    writer.noteOf((head) => encodeMessage({ ...head, note }));
+  }
+  writer.noteOf((head) => encodeMessage({ ...head, note: { ["n".repeat(129)]: 1 } }));
+  const many = Object.fromEntries(Array.from({ length: 65 }, (_, i) => [`e${i}`, i]));
+  writer.noteOf((head) => encodeMessage({ ...head, note: many }));
+  writer.noteOf((head) => encodeMessage({ ...head, reply: "elsewhere", note: { x: 1 } }));
+  // Too long to be read: nobody can be answered.
+  writer.noteOf((head) => encodeMessage({ ...head, note: { x: "x".repeat(6_000) } }));
+  writer.note({ loss: -1e300 }, "bob");
+  writer.push({ parameter: "w", data: floats(4) });
+};
+
+/** A journal of version 3, in which a note is of an unknown subject, that goes on under version 4. */
+export const raisedForNotes: Scene = (writer) => {
+  writer.journal.host({ verb: "rules", rules: 3 });
+  writer.init("w", floats(4), { learningRate: 0.1 });
+  writer.note({ loss: 1 });
+  writer.rules();
+  writer.note({ loss: 0.5 });
+  writer.push({ parameter: "w", data: floats(4) });
+};
+
 /** A journal of version 2, in which a batch is of an unknown subject, that goes on under version 3. */
 export const raised: Scene = (writer) => {
   writer.journal.host({ verb: "rules", rules: 2 });

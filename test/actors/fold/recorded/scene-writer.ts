@@ -6,6 +6,7 @@ import {
 import { bytesOf, dtypeOf, type TensorData } from "../../../../src/protocol/dtypes.ts";
 import { encodedNorm, encodeElements } from "../../../../src/protocol/encoding/elements.ts";
 import type { Encoding } from "../../../../src/protocol/encoding/encodings.ts";
+import { encodeNote, type NoteEntries } from "../../../../src/protocol/notes.ts";
 import { partCounts, partIndexBytes, writePartIndex } from "../../../../src/protocol/parts.ts";
 import {
   encodeClock,
@@ -101,6 +102,19 @@ export class SceneWriter {
     const reply = `${SUBJECTS.inbox(trainer)}.1`;
     const payload = toPayload({ session: 1, n, done, reply });
     this.#journal.append(SUBJECTS.batch(SHARD, trainer), payload);
+  }
+
+  /** A trainer's note. */
+  note(note: NoteEntries, trainer = "alice"): void {
+    this.noteOf((head) => encodeNote({ verb: "note", ...head, note }), trainer);
+  }
+
+  /** A record on the subject of notes, of whatever form. */
+  noteOf(toPayload: (head: RecordHead) => Uint8Array, trainer = "alice"): void {
+    const { n, done } = this.#sender(trainer);
+    const reply = `${SUBJECTS.inbox(trainer)}.1`;
+    const payload = toPayload({ session: 1, n, done, reply });
+    this.#journal.append(SUBJECTS.note(SHARD, trainer), payload);
   }
 
   set(parameter: string, data: TensorData): void {

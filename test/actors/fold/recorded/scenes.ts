@@ -7,7 +7,7 @@ import {
   type SynchronizationInput,
   toSynchronization,
 } from "../../../../src/protocol/config/index.ts";
-import { batches, batchRefusals, batchSteps, raised } from "./batches.ts";
+import { batches, batchRefusals, batchSteps, notes, raised, raisedForNotes } from "./batches.ts";
 import { clocks, declarations, forget, sessions, waste } from "./grants.ts";
 import { extremes, limits, refusals, stepRefusals } from "./refusals.ts";
 import { SceneWriter } from "./scene-writer.ts";
@@ -215,6 +215,9 @@ const BATCHES: Readonly<Record<string, Scene>> = {
   raised,
 };
 
+/** What changes no block, since version 4. */
+const NOTES: Readonly<Record<string, Scene>> = { notes, "raised-for-notes": raisedForNotes };
+
 /** A scene as it is recorded. */
 export interface Recording {
   readonly scene: Scene;
@@ -230,6 +233,7 @@ export const RECORDINGS: Readonly<Record<string, Recording>> = {
   ...recordings("v1-", 1, EDGES),
   ...recordings("v2-", 2, { ...SCENES, ...EDGES, ...BOUNDS }),
   ...recordings("v3-", 3, { ...SCENES, ...EDGES, ...BOUNDS, ...BATCHES }),
+  ...recordings("v4-", 4, { ...SCENES, ...EDGES, ...BOUNDS, ...BATCHES, ...NOTES }),
 };
 
 /** The records of a scene. */

@@ -1,0 +1,35 @@
+import type { Message } from "../../protocol/codec.ts";
+import type { HostRecord } from "../../protocol/host-records.ts";
+import type { Outcome } from "../../protocol/outcomes.ts";
+import type { RecordHead } from "../../protocol/records.ts";
+import type { LogSubject } from "../../protocol/subjects.ts";
+import type { Change } from "./check-record.ts";
+
+/** What the fold made of one record. Views of its payload are valid during the call only. */
+export type FoldedRecord =
+  | {
+      readonly kind: "unreadable";
+      readonly seq: number;
+      /** Undefined if the rules in force do not know the subject. */
+      readonly subject: LogSubject | undefined;
+      readonly payloadBytes: number;
+    }
+  | { readonly kind: "host"; readonly seq: number; readonly record: HostRecord }
+  | {
+      readonly kind: "trainer";
+      readonly seq: number;
+      readonly subject: Exclude<LogSubject, { by: "host" }>;
+      readonly head: RecordHead;
+      readonly message: Message;
+      readonly outcome: Outcome;
+      /** Whether an earlier copy of the record was folded; `outcome` may be that of the copy. */
+      readonly isRepeat: boolean;
+      /** The changes that were made; none of a record that was rejected, a repeat or about no block. */
+      readonly changes: readonly Change[];
+    };
+
+/**
+ * Sees each record after its changes were made, and before the step that it closes is applied. It must not
+ * change the shard; it may use the scratch of the shard's memory.
+ */
+export type FoldObserver = (record: FoldedRecord) => void;

@@ -1,0 +1,215 @@
+import type { Message } from "../../protocol/codec.ts";
+import { DTYPES } from "../../protocol/dtypes.ts";
+import { encodedBytes } from "../../protocol/encoding/encodings.ts";
+import { BATCH_ENTRIES_MAX } from "../../protocol/limits.ts";
+import { parseNote } from "../../protocol/notes.ts";
+import { type BatchEntry, parseBatch } from "../../protocol/parse-batch.ts";
+import { blockRows, partCounts, readPackedIndex, readPartIndex } from "../../protocol/parts.ts";
+import { parseClock, parseTrainerRecord, type TrainerRecord } from "../../protocol/records.ts";
+import type { Block } from "../fold/block.ts";
+import type { Change } from "../fold/check-record.ts";
+import type { FoldedRecord } from "../fold/fold-observer.ts";
+import type { Payload } from "../fold/payload.ts";
+import { readable } from "../fold/read-record.ts";
+import type { Shard } from "../fold/shard.ts";
+import { measure } from "./statistics.ts";
+import type {
+  BlockChange,
+  BlockOperation,
+  UpdateEvent,
+  UpdateOutcome,
+  UpdatePlace,
+} from "./update-event.ts";
+
+type TrainersRecord = Extract<FoldedRecord, { kind: "trainer" }>;
+
+/** What tells the blocks of the shard that a record was folded into. */
+type Folded = Pick<Shard, "memory" | "block">;
+
+/**
+ * Describes a record that was just folded: one event, or one for each entry of a batch. To be called by
+ * the shard's observer, because it measures elements that lie in the record. A batch that was rejected and
+ * cannot be taken apart is one event of the verb `batch`.
+ */
+export function describeRecord(
+  folded: FoldedRecord,
+  shard: Folded,
+  place: Omit<UpdatePlace, "seq">,
+): UpdateEvent[] {
+  const at: UpdatePlace = { ...place, seq: folded.seq };
+  if (folded.kind === "trainer") return describeTrainers(folded, shard, at);
+  if (folded.kind === "host") {
+    const { verb } = folded.record;
+    return [{ ...at, ...WHOLE, verb, outcome: { kind: "applied" } }];
+  }
+  const { subject, payloadBytes: bytes } = folded;
+  const trainer = subject === undefined || subject.by === "host" ? undefined : subject.trainer;
+  return [{ ...at, ...WHOLE, verb: "unreadable", outcome: { kind: "unreadable" }, trainer, bytes }];
+}
+
+const WHOLE = { entry: 0, entries: 1 } as const;
+
+function describeTrainers(folded: TrainersRecord, shard: Folded, at: UpdatePlace): UpdateEvent[] {
+  const { subject, head, message, changes } = folded;
+  const { session, n } = head;
+  const sender = { ...at, outcome: outcomeOf(folded), trainer: subject.trainer, session, n };
+  if (subject.by === "clock") {
+    const step = readable(() => parseClock(message.fields))?.step;
+    return [{ ...sender, ...WHOLE, verb: "clock", step }];
+  }
+  if (subject.by === "note") {
+    const note = readable(() => parseNote(message.fields))?.note;
+    return [{ ...sender, ...WHOLE, verb: "note", note }];
+  }
+  if (changes.length > 0) {
+    return changes.map((change, entry) => ({
+      ...sender,
+      entry,
+      entries: changes.length,
+      verb: verbOf(change),
+      step: change.kind === "gradient" ? change.operation.step : undefined,
+      block: blockChange(change, shard),
+    }));
+  }
+  const entries = readable(() => entriesOf(subject, head, message)) ?? [];
+  if (entries.length === 0) {
+    const verb = subject.by === "batch" ? "batch" : subject.verb;
+    return [{ ...sender, ...WHOLE, verb, bytes: message.data.length }];
+  }
+  const readIndex = subject.by === "batch" ? readPackedIndex : readPartIndex;
+  return entries.map((given, entry) => ({
+    ...sender,
+    entry,
+    entries: entries.length,
+    verb: given.record.verb,
+    step: stepOf(given.record),
+    block: unappliedChange(given, shard, readIndex),
+  }));
+}
+
+function outcomeOf({ outcome, isRepeat }: TrainersRecord): UpdateOutcome {
+  const { code, message = "", seq } = outcome;
+  if (isRepeat) return { kind: "repeated", seq: code === "SETTLED" ? 0 : seq };
+  return code === undefined ? { kind: "applied" } : { kind: "rejected", code, message };
+}
+
+function verbOf({ kind }: Change): "init" | "set" | "push" {
+  return kind === "init" || kind === "set" ? kind : "push";
+}
+
+function stepOf(record: TrainerRecord): number | undefined {
+  return record.verb === "push" && record.operation.op === "grad"
+    ? record.operation.step
+    : undefined;
+}
+
+/** What a change did to its block. */
+function blockChange(change: Change, { memory }: Folded): BlockChange {
+  if (change.kind === "init") {
+    const { name, record, data } = change;
+    return {
+      parameter: name.parameter,
+      index: name.index,
+      operation: { op: "init" },
+      version: 1,
+      behind: undefined,
+      ...measured(memory, { dtype: record.dtype, bytes: data }),
+    };
+  }
+  const { block } = change;
+  const { parameter, index, dtype, version } = block;
+  if (change.kind === "set") {
+    const elements = measured(memory, { dtype, bytes: change.data });
+    return { parameter, index, operation: { op: "set" }, version, behind: undefined, ...elements };
+  }
+  // A gradient that waits for its step to close has not raised the version.
+  const waits = change.kind === "gradient" && block.plan.accumulator !== undefined;
+  const before = waits ? version : version - 1;
+  return {
+    parameter,
+    index,
+    operation: operationOf(change.operation),
+    version,
+    behind: behindOf(change.operation, before),
+    ...measured(memory, change.payload),
+    part: change.part && partCounts(change.part),
+  };
+}
+
+function operationOf(
+  operation: Extract<TrainerRecord, { verb: "push" }>["operation"],
+): BlockOperation {
+  if (operation.op === "grad") return { op: "grad", lr: operation.lr };
+  const { op, alpha, beta } = operation;
+  return { op, alpha, beta };
+}
+
+function behindOf(
+  operation: Extract<TrainerRecord, { verb: "push" }>["operation"],
+  version: number | undefined,
+): number | undefined {
+  if (operation.op === "mix" || operation.seen === undefined || version === undefined)
+    return undefined;
+  return Math.max(0, version - operation.seen);
+}
+
+type Measured = Pick<
+  BlockChange,
+  "dtype" | "encoding" | "part" | "elements" | "bytes" | "statistics"
+>;
+
+function measured(memory: Shard["memory"], payload: Payload): Measured {
+  const { dtype, encoding, bytes } = payload;
+  const statistics = measure(memory, payload);
+  const elements = bytes.length / encodedBytes(dtype, encoding, 1);
+  return { dtype, encoding, part: undefined, elements, bytes: bytes.length, statistics };
+}
+
+/** The entries that a record would have applied; @throws what is malformed. */
+function entriesOf(
+  subject: Extract<TrainersRecord["subject"], { by: "trainer" | "batch" }>,
+  head: TrainersRecord["head"],
+  message: Message,
+): readonly BatchEntry[] {
+  if (subject.by === "batch") return parseBatch(head, message, BATCH_ENTRIES_MAX);
+  const { parameter, index, verb } = subject;
+  const record = parseTrainerRecord(verb, head, message);
+  return [{ parameter, index, record, data: message.data }];
+}
+
+/** What an entry that changed nothing was about. */
+function unappliedChange(
+  { parameter, index, record, data }: BatchEntry,
+  shard: Folded,
+  readIndex: typeof readPartIndex,
+): BlockChange {
+  const block = shard.block(parameter, index);
+  const name = { parameter, index, version: block?.version };
+  if (record.verb !== "push") {
+    const elements = measured(shard.memory, { dtype: record.dtype, bytes: data });
+    return { ...name, operation: { op: record.verb }, behind: undefined, ...elements };
+  }
+  const push = {
+    ...name,
+    operation: operationOf(record.operation),
+    behind: behindOf(record.operation, block?.version),
+  };
+  const { dtype, encoding, part } = record;
+  const bytes =
+    part === undefined ? data : readable(() => elementsOf(block, part, data, readIndex));
+  if (bytes !== undefined && bytes.length % encodedBytes(dtype, encoding, 1) === 0) {
+    return { ...push, ...measured(shard.memory, { dtype, encoding, bytes }), part };
+  }
+  const unknown = { dtype, encoding, part, bytes: data.length, statistics: undefined };
+  return { ...push, ...unknown, elements: Math.floor(data.length / DTYPES[dtype].bytes) };
+}
+
+/** The elements of a part of a block; undefined if there is no such block. @throws BAD_LENGTH, BAD_INDEX */
+function elementsOf(
+  block: Block | undefined,
+  part: Parameters<typeof readPartIndex>[0],
+  data: Uint8Array,
+  readIndex: typeof readPartIndex,
+): Uint8Array | undefined {
+  return block && readIndex(part, data, blockRows(block)).elements;
+}

@@ -1,0 +1,56 @@
+import type { Dtype } from "../../protocol/dtypes.ts";
+import { eachChunk, type Payload } from "../fold/payload.ts";
+import type { Kernels } from "../kernel/kernels.ts";
+import type { ShardMemory } from "../memory/shard-memory.ts";
+
+/** What the elements of an update are like; everything but `nonFinite` is of the finite elements alone. */
+export interface Statistics {
+  /** L2 norm: the root of a float64 sum that is made in a fixed order. */
+  readonly norm: number;
+  /** The least element; undefined if none is finite. */
+  readonly min: number | undefined;
+  readonly max: number | undefined;
+  readonly mean: number | undefined;
+  /** How many are zero. */
+  readonly zeros: number;
+  /** How many are NaN or infinite. */
+  readonly nonFinite: number;
+}
+
+const MEASURE = {
+  float32: "measureF32",
+  float64: "measureF64",
+  int32: "measureI32",
+  uint32: "measureU32",
+  int64: "measureI64",
+  uint64: "measureU64",
+} as const satisfies Record<Dtype, keyof Kernels>;
+
+/** Measures the elements of a payload in one pass, in the scratch of the memory. */
+export function measure(memory: ShardMemory, payload: Payload): Statistics {
+  const { kernels } = memory;
+  const kernel = kernels[MEASURE[payload.dtype]];
+  const { measured } = kernels;
+  let count = 0;
+  let squares = 0;
+  let sum = 0;
+  let min = Number.POSITIVE_INFINITY;
+  let max = Number.NEGATIVE_INFINITY;
+  let zeros = 0;
+  let nonFinite = 0;
+  eachChunk(memory, payload, (n) => {
+    count += n;
+    squares += kernel(memory.scratch, n);
+    sum += measured(0);
+    min = Math.min(min, measured(1));
+    max = Math.max(max, measured(2));
+    zeros += measured(3);
+    nonFinite += measured(4);
+  });
+  const norm = Math.sqrt(squares);
+  const finite = count - nonFinite;
+  if (finite === 0)
+    return { norm, min: undefined, max: undefined, mean: undefined, zeros, nonFinite };
+  // Adding 0 makes −0 to 0: which of the two came first says nothing.
+  return { norm, min: min + 0, max: max + 0, mean: sum / finite + 0, zeros, nonFinite };
+}

@@ -1,0 +1,107 @@
+import { type Command, Option } from "commander";
+import type { UpdateEvent } from "../../actors/updates/update-event.ts";
+import { POINT_FORMS } from "../../history/points/parse-point.ts";
+import { readUpdates } from "../../history/updates/read-updates.ts";
+import { type CliContext, openOutput } from "../context.ts";
+import { addHelp } from "../help-text.ts";
+import { addHistoryOptions, type HistoryFlags, withHistory } from "../history/history-options.ts";
+import { describePoint, pointOf } from "../history/point-text.ts";
+import { UpdateLines } from "../history/update-columns.ts";
+import { CSV_COLUMNS, csvLine, updateRecord } from "../history/update-record.ts";
+import { addOutputOptions } from "../options/output-options.ts";
+import type { Output, OutputFlags } from "../output/output.ts";
+import { visibleJson } from "../output/visible.ts";
+import { wrapText } from "../output/wrap.ts";
+
+/** Flags of `pserver log`. */
+interface LogFlags extends HistoryFlags, OutputFlags {
+  readonly param?: string;
+  readonly trainer?: string;
+  readonly since?: string;
+  readonly until: string;
+  readonly follow?: boolean;
+  readonly csv?: boolean;
+}
+
+/** `pserver log`: every update of a job, one a line. */
+export function registerLog(program: Command, context: CliContext): void {
+  const command = program
+    .command("log")
+    .description("list what happened: one line for each update, notes in their places")
+    .option("-p, --param <name>", "updates of this parameter only")
+    .option("-t, --trainer <id>", "updates and notes of this trainer only")
+    .option("--since <point>", "what came after this point; otherwise all that is kept")
+    .option("--until <point>", "what came up to this point", "now")
+    .option("-f, --follow", "go on with what comes, until Ctrl-C")
+    .addOption(new Option("--csv", "print comma-separated values").conflicts("json"));
+  addOutputOptions(addHistoryOptions(command)).action((flags: LogFlags) => runLog(context, flags));
+  addHelp(command, {
+    Points: wrapText(`A point is ${POINT_FORMS}.`, 92).map((line) => `  ${line}`),
+    Columns: [
+      "  RECORD is SHARD:SEQ, with @GENERATION of the shard's journal unless it is the first and .ENTRY",
+      "  in a batch. TRAINER is ID/SESSION:NUMBER. NORM, MIN, MAX, MEAN and ZEROS are of the elements",
+      "  that were sent. BEHIND: versions that the block had gone on since the values that a gradient",
+      "  was computed from. Narrow terminals leave columns out; --json and --csv have all.",
+    ],
+    Order: [
+      "  Lines come in the order of the times at which the broker stored the records. Records of one",
+      "  shard are in the order of its journal; shards have no other order among each other.",
+    ],
+    "With --json": [
+      '  one object a line: {"time","shard","generation","seq","entry","trainer","session","number",',
+      '  "verb","parameter","block","op","elements","bytes","norm","min","max","mean","zeros",',
+      '  "nonFinite","version","behind","outcome",…}; zeros and nonFinite are counts; what is not',
+      '  known is left out. A note has "note":{…}, a rejection "code" and "message".',
+    ],
+    Examples: [
+      "  pserver log --since '10m ago'",
+      "  pserver log --param fc1 --trainer trainer-2 --since 3:1200 --until now",
+      "  pserver log --follow --json | grep '\"rejected\"'",
+    ],
+  });
+}
+
+async function runLog(context: CliContext, flags: LogFlags): Promise<void> {
+  const output = openOutput(context, flags);
+  const { signal } = context;
+  await withHistory(context, flags, async (source) => {
+    const since =
+      flags.since === undefined ? undefined : await pointOf(source, flags.since, signal);
+    const until = await pointOf(source, flags.until, signal);
+    if (since !== undefined) output.message(`since ${describePoint(since)}`);
+    if (until.point.kind !== "now") output.message(`until ${describePoint(until)}`);
+    const printer = printerOf(output, flags);
+    await output.stream(printer.head, signal);
+    const query = {
+      ...{ parameter: flags.param, trainer: flags.trainer, signal },
+      ...{ since: since?.cut, until: until.cut, follow: flags.follow === true },
+    };
+    try {
+      for await (const events of readUpdates(source, query)) {
+        await output.stream(printer.text(events), signal);
+      }
+    } catch (error) {
+      // Ctrl-C is how following ends.
+      if (!(signal.aborted && flags.follow === true)) throw error;
+    }
+  });
+}
+
+/** How events are printed. */
+interface EventPrinter {
+  /** What comes before the first. */
+  readonly head: readonly string[];
+  text(events: readonly UpdateEvent[]): string[];
+}
+
+function printerOf(output: Output, { csv }: LogFlags): EventPrinter {
+  const lines = (made: (event: UpdateEvent) => string) => (events: readonly UpdateEvent[]) =>
+    events.length === 0 ? [] : [`${events.map(made).join("\n")}\n`];
+  if (output.json) return { head: [], text: lines((event) => visibleJson(updateRecord(event))) };
+  if (csv === true) return { head: [`${CSV_COLUMNS.join(",")}\n`], text: lines(csvLine) };
+  const table = UpdateLines.of(output);
+  return {
+    head: [`${table.titles()}\n`],
+    text: lines((event) => table.lines(event).join("\n")),
+  };
+}

@@ -1,0 +1,153 @@
+import type { Command } from "commander";
+import type { Statistics } from "../../actors/updates/statistics.ts";
+import type { UpdateEvent } from "../../actors/updates/update-event.ts";
+import { parsePoint } from "../../history/points/parse-point.ts";
+import {
+  type ExaminedBlock,
+  type ExaminedRecord,
+  examineRecord,
+} from "../../history/updates/examine-record.ts";
+import { findRecord } from "../../history/updates/find-update.ts";
+import { PserverError } from "../../protocol/errors.ts";
+import { visible } from "../../protocol/visible.ts";
+import { type CliContext, openOutput } from "../context.ts";
+import { addHelp } from "../help-text.ts";
+import {
+  blockText,
+  bytesText,
+  dateTimeText,
+  noteText,
+  outcomeText,
+  placeText,
+  senderText,
+  shortNumber,
+  verbText,
+} from "../history/event-text.ts";
+import { addHistoryOptions, type HistoryFlags, withHistory } from "../history/history-options.ts";
+import { updateRecord } from "../history/update-record.ts";
+import { addOutputOptions } from "../options/output-options.ts";
+import { formatCount } from "../output/amounts.ts";
+import type { Look, Style } from "../output/colors.ts";
+import type { OutputFlags } from "../output/output.ts";
+import { titledLines } from "../output/wrap.ts";
+
+/** `pserver show`: everything about one update. */
+export function registerShow(program: Command, context: CliContext): void {
+  const command = program
+    .command("show")
+    .description("show everything about one update: what it held, and what it did to its blocks")
+    .argument("<update>", "TRAINER/SESSION:NUMBER (@SHARD behind it), or SHARD:SEQ (@GENERATION)");
+  addOutputOptions(addHistoryOptions(command)).action(
+    (update: string, flags: HistoryFlags & OutputFlags) => runShow(context, update, flags),
+  );
+  addHelp(command, {
+    "What it does": [
+      "  The shard is rebuilt right before the record, so that the values of the blocks can be told",
+      "  before and after it. In a job with steps, those after it include the step that it closed.",
+    ],
+    "With --json": [
+      '  {"updates":[…],"blocks":[{"parameter","block","shape","before":{"norm",…},"after",…}],',
+      '  "subject","payloadBytes"}; an update is as in "pserver log --json".',
+    ],
+    Examples: ["  pserver show trainer-2/8:1042", "  pserver show 3:1200 --json"],
+  });
+}
+
+async function runShow(
+  context: CliContext,
+  update: string,
+  flags: HistoryFlags & OutputFlags,
+): Promise<void> {
+  const output = openOutput(context, flags);
+  const point = parsePoint(update, Date.now());
+  if (point.kind !== "position" && point.kind !== "update") {
+    throw new PserverError(
+      "BAD_VALUE",
+      `expected one update, TRAINER/SESSION:NUMBER or SHARD:SEQ; received ${JSON.stringify(update)}`,
+      { received: update },
+    );
+  }
+  const { signal } = context;
+  const found = await withHistory(context, flags, async (source) =>
+    examineRecord(source, await findRecord(source, point, signal), signal),
+  );
+  if (output.json) output.value(examinedRecord(found));
+  else output.lines(describe(found, output));
+}
+
+function examinedRecord({ record, events, blocks }: ExaminedRecord): object {
+  return {
+    updates: events.map(updateRecord),
+    blocks: blocks.map(({ index, ...block }) => ({ ...block, block: index })),
+    subject: record.subject,
+    payloadBytes: record.payload.length,
+  };
+}
+
+function describe({ record, events, blocks }: ExaminedRecord, look: Look): string[] {
+  const row = (title: string, text: string, style?: Style): string[] =>
+    titledLines(title, text, look, style);
+  const [first] = events;
+  if (first === undefined) return [];
+  const entries = first.entries === 1 ? "" : `, a batch of ${formatCount(first.entries, "block")}`;
+  const lines = [
+    look.paint("strong", `record ${placeText({ ...first, entries: 1 })}${entries}`),
+    ...row("time", dateTimeText(record.timeMs)),
+    ...row("from", visible(senderText(first))),
+    ...row(
+      "outcome",
+      visible(outcomeText(first)),
+      first.outcome.kind === "applied" ? "ok" : "fail",
+    ),
+    ...row("subject", visible(record.subject)),
+    ...row("payload", `${record.payload.length} bytes`),
+  ];
+  for (const event of events) lines.push(...describeEvent(event, blocks, row));
+  return lines;
+}
+
+function describeEvent(
+  event: UpdateEvent,
+  blocks: readonly ExaminedBlock[],
+  row: (title: string, text: string) => string[],
+): string[] {
+  const { block: change, step, note } = event;
+  const lines = ["", ...row("update", visible(`${verbText(event)} ${blockText(event)}`.trim()))];
+  if (note !== undefined) lines.push(...row("note", visible(noteText(note))));
+  if (step !== undefined) lines.push(...row("step", String(step)));
+  if (change === undefined) return lines;
+  const { dtype, encoding, elements, statistics, version, behind } = change;
+  const type = encoding === undefined ? dtype : `${dtype} as ${encoding}`;
+  lines.push(...row("elements", `${elements} of ${type}, ${bytesText(event)}`));
+  if (statistics !== undefined) lines.push(...row("", statisticsText(statistics, elements)));
+  if (version !== undefined) lines.push(...row("version", String(version)));
+  if (behind !== undefined) lines.push(...row("behind", formatCount(behind, "version")));
+  const block = blocks.find(
+    ({ parameter, index }) => parameter === change.parameter && index === change.index,
+  );
+  return block === undefined ? lines : [...lines, ...describeBlock(block, row)];
+}
+
+function describeBlock(
+  { shape, start, count, epoch, config, before, after, changedElements }: ExaminedBlock,
+  row: (title: string, text: string) => string[],
+): string[] {
+  return [
+    ...row(
+      "block",
+      `elements ${start} to ${start + count - 1} of shape [${shape.join(", ")}], epoch ${epoch}`,
+    ),
+    ...row("config", visible(JSON.stringify(config))),
+    ...row("before", before === undefined ? "not there" : statisticsText(before, count)),
+    ...row("after", statisticsText(after, count)),
+    ...row("changed", `${changedElements} of ${formatCount(count, "element")}`),
+  ];
+}
+
+function statisticsText(statistics: Statistics, elements: number): string {
+  const { norm, min, max, mean, zeros, nonFinite } = statistics;
+  const rest = nonFinite === 0 ? "" : `, ${nonFinite} not finite`;
+  const numbers = { norm, min, max, mean };
+  const shown = Object.entries(numbers).map(([name, value]) => `${name} ${shortNumber(value)}`);
+  return `${shown.join(", ")}, ${zeros} of ${elements} zero${rest}`;
+}

@@ -1,0 +1,109 @@
+import type {
+  BlockChange,
+  BlockOperation,
+  UpdateEvent,
+} from "../../actors/updates/update-event.ts";
+import type { NoteEntries } from "../../protocol/notes.ts";
+import { formatBytes } from "../output/amounts.ts";
+
+/** A number in a few characters: `0.0312`, `12.5`, `1.3e-9`; `-` for none. */
+export function shortNumber(value: number | undefined): string {
+  if (value === undefined) return "-";
+  if (!Number.isFinite(value)) return Number.isNaN(value) ? "NaN" : value > 0 ? "inf" : "-inf";
+  if (Number.isInteger(value) && Math.abs(value) < 1e6) return String(value);
+  const size = Math.abs(value);
+  if (size >= 1e-2 && size < 1e5) return String(Number(value.toPrecision(4)));
+  return value.toExponential(2).replace("e+", "e").replace(".00e", "e");
+}
+
+/** Hours to milliseconds of a time, in UTC. */
+export function clockText(timeMs: number): string {
+  return dateTimeText(timeMs).slice(11, 23);
+}
+
+/** The date of a time, in UTC. */
+export function dateText(timeMs: number): string {
+  return dateTimeText(timeMs).slice(0, 10);
+}
+
+/** A time in ISO form, with milliseconds, in UTC. */
+export function dateTimeText(timeMs: number): string {
+  return new Date(timeMs).toISOString();
+}
+
+/** Shard and record, with the generation unless it is the first, and the entry of a batch: `3:1200.2`. */
+export function placeText({ shard, seq, generation, entry, entries }: UpdateEvent): string {
+  const position = generation === 1 ? `${shard}:${seq}` : `${shard}:${seq}@${generation}`;
+  return entries === 1 ? position : `${position}.${entry}`;
+}
+
+/** The sender and the number of its record, as a point names them: `trainer-2/8:1042`. */
+export function senderText({ trainer, session, n }: UpdateEvent): string {
+  if (trainer === undefined) return "host";
+  return session === undefined ? trainer : `${trainer}/${session}:${n}`;
+}
+
+/** What an update does: `init`, `set`, `mix 0.5 1`, `grad`, `grad lr 0.1`, `clock 12`, `note`. */
+export function verbText({ verb, block, step }: UpdateEvent): string {
+  if (block !== undefined) return operationText(block.operation);
+  return verb === "clock" && step !== undefined ? `clock ${step}` : verb;
+}
+
+function operationText(operation: BlockOperation): string {
+  switch (operation.op) {
+    case "init":
+    case "set":
+      return operation.op;
+    case "mix":
+      return `mix ${shortNumber(operation.alpha)} ${shortNumber(operation.beta)}`;
+    case "grad":
+      return operation.lr === undefined ? "grad" : `grad lr ${shortNumber(operation.lr)}`;
+  }
+}
+
+/** The block of an update, and which part of it: `w[0]`, `w[0] 12 rows`. */
+export function blockText({ block }: UpdateEvent): string {
+  if (block === undefined) return "";
+  const { parameter, index, part } = block;
+  const name = `${parameter}[${index}]`;
+  if (part === undefined) return name;
+  return `${name} ${part.rows} rows${part.inner === undefined ? "" : ` x ${part.inner}`}`;
+}
+
+/** The share of zeros among the finite elements, in percent. */
+export function zerosText(block: BlockChange | undefined): string {
+  if (block?.statistics === undefined) return "-";
+  return `${Number(((100 * block.statistics.zeros) / Math.max(1, block.elements)).toPrecision(3))}%`;
+}
+
+/** The bytes of an update's elements. */
+export function bytesText({ block, bytes }: UpdateEvent): string {
+  const amount = block?.bytes ?? bytes;
+  return amount === undefined ? "-" : formatBytes(amount);
+}
+
+/** The entries of a note: `loss=0.3 step=12 mark="before"`. */
+export function noteText(note: NoteEntries): string {
+  return Object.entries(note)
+    .map(
+      ([name, value]) =>
+        `${name}=${typeof value === "number" ? shortNumber(value) : JSON.stringify(value)}`,
+    )
+    .join(" ");
+}
+
+/** What became of an update, with the reason of a rejection. */
+export function outcomeText({ outcome, block }: UpdateEvent): string {
+  switch (outcome.kind) {
+    case "applied": {
+      const nonFinite = block?.statistics?.nonFinite ?? 0;
+      return nonFinite === 0 ? "applied" : `applied, ${nonFinite} not finite`;
+    }
+    case "rejected":
+      return `${outcome.code}: ${outcome.message}`;
+    case "repeated":
+      return outcome.seq === 0 ? "repeated" : `repeats record ${outcome.seq}`;
+    case "unreadable":
+      return "unreadable";
+  }
+}

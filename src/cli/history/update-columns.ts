@@ -1,0 +1,177 @@
+import type { UpdateEvent } from "../../actors/updates/update-event.ts";
+import { visible } from "../../protocol/visible.ts";
+import type { Look, Style } from "../output/colors.ts";
+import { cutMiddle, textWidth } from "../output/text-width.ts";
+import {
+  blockText,
+  bytesText,
+  clockText,
+  dateText,
+  noteText,
+  outcomeText,
+  placeText,
+  senderText,
+  shortNumber,
+  verbText,
+  zerosText,
+} from "./event-text.ts";
+
+/** A column of `pserver log`; its width does not depend on the rows, which come one after the other. */
+interface LogColumn {
+  readonly title: string;
+  readonly width: number;
+  readonly align: "left" | "right";
+  /** Columns of a higher rank go first where the terminal is narrow. */
+  readonly rank: number;
+  /** How much of the room that is left it takes, in parts. */
+  readonly grows: number;
+  readonly text: (event: UpdateEvent) => string;
+}
+
+const GAP = "  ";
+const INDENT = " ".repeat(14);
+
+/** Where no terminal says how wide lines may be. */
+const WIDTH_DEFAULT = 180;
+
+/** Columns from which a line that does not fill the terminal would look lost. */
+const WIDTH_MAX = 200;
+
+/** Columns that describe the update itself; a note's text takes their place. */
+const SUBJECT = "PARAMETER";
+
+const OUTCOME = "OUTCOME";
+
+/** Room that is left to the columns that grow, in terminals of this width or more. */
+const GROWTH = 12;
+const WIDE = 100;
+
+const COLUMNS: readonly LogColumn[] = [
+  column("TIME", 12, 0, ({ timeMs }) => clockText(timeMs)),
+  column("RECORD", 8, 1, placeText, { grows: 1 }),
+  column("TRAINER", 12, 1, senderText, { grows: 2 }),
+  column("UPDATE", 9, 1, verbText, { grows: 1 }),
+  column(SUBJECT, 11, 1, blockText, { grows: 4 }),
+  numeric("BYTES", 8, 5, bytesText),
+  numeric("NORM", 8, 3, ({ block }) => shortNumber(block?.statistics?.norm)),
+  numeric("MIN", 8, 6, ({ block }) => shortNumber(block?.statistics?.min)),
+  numeric("MAX", 8, 6, ({ block }) => shortNumber(block?.statistics?.max)),
+  numeric("MEAN", 8, 7, ({ block }) => shortNumber(block?.statistics?.mean)),
+  numeric("ZEROS", 6, 8, ({ block }) => zerosText(block)),
+  numeric("VERSION", 7, 9, ({ block }) => shortNumber(block?.version)),
+  numeric("BEHIND", 6, 4, ({ block }) => shortNumber(block?.behind)),
+  column(OUTCOME, 7, 2, outcomeText, { grows: 4 }),
+];
+
+/** The table of `pserver log`, line by line. Its columns are chosen once, for the width of the terminal. */
+export class UpdateLines {
+  readonly #columns: readonly LogColumn[];
+  readonly #look: Look;
+  #date = "";
+
+  constructor(columns: readonly LogColumn[], look: Look) {
+    this.#columns = columns;
+    this.#look = look;
+  }
+
+  /** The table for a terminal of this look. */
+  static of(look: Look): UpdateLines {
+    const width = Number.isFinite(look.width) ? Math.min(look.width, WIDTH_MAX) : WIDTH_DEFAULT;
+    return new UpdateLines(fitColumns(COLUMNS, width, width < WIDE ? 0 : GROWTH), look);
+  }
+
+  /** The line of titles. */
+  titles(): string {
+    const titles = this.#columns.map((each) => pad(each.title, each)).join(GAP);
+    return this.#look.paint("strong", titles.trimEnd());
+  }
+
+  /**
+   * The line of an update, after the date if it is another one than that of the line before. Where there is
+   * no column for the outcome, a second line says why an update was not applied.
+   */
+  lines(event: UpdateEvent): string[] {
+    const date = dateText(event.timeMs);
+    const line = event.note === undefined ? this.#updateLine(event) : this.#noteLine(event);
+    const lines = [line, ...this.#reason(event)];
+    if (date === this.#date) return lines;
+    this.#date = date;
+    return [this.#look.paint("faint", `${date} UTC`), ...lines];
+  }
+
+  #reason(event: UpdateEvent): string[] {
+    const isPlain = event.outcome.kind === "applied" || event.note !== undefined;
+    if (isPlain || this.#columns.some(({ title }) => title === OUTCOME)) return [];
+    const text = cutMiddle(visible(outcomeText(event)), widthOf(this.#columns) - INDENT.length);
+    return [`${INDENT}${this.#look.paint(styleOf(event) ?? "fail", text)}`];
+  }
+
+  #updateLine(event: UpdateEvent): string {
+    const style = styleOf(event);
+    const cells = this.#columns.map((each) => {
+      const cell = pad(visible(each.text(event)), each);
+      return each.title === OUTCOME && style !== undefined
+        ? this.#look.paint(style, cell.trimEnd())
+        : cell;
+    });
+    return cells.join(GAP).trimEnd();
+  }
+
+  /** A note has no numbers of its own: its entries take the rest of the line. */
+  #noteLine(event: UpdateEvent): string {
+    const at = this.#columns.findIndex(({ title }) => title === SUBJECT);
+    const [before, rest] = [this.#columns.slice(0, at), this.#columns.slice(at)];
+    const width = widthOf(rest);
+    const refused = event.outcome.kind === "applied" ? "" : ` (${outcomeText(event)})`;
+    const text = cutMiddle(visible(`${noteText(event.note ?? {})}${refused}`), width);
+    const cells = before.map((each) => pad(visible(each.text(event)), each));
+    return [...cells, this.#look.paint(refused === "" ? "ok" : "warn", text)].join(GAP);
+  }
+}
+
+function column(
+  title: string,
+  width: number,
+  rank: number,
+  text: LogColumn["text"],
+  more: Partial<LogColumn> = {},
+): LogColumn {
+  return { title, width, rank, text, align: "left", grows: 0, ...more };
+}
+
+function numeric(title: string, width: number, rank: number, text: LogColumn["text"]): LogColumn {
+  return column(title, width, rank, text, { align: "right" });
+}
+
+function styleOf({ outcome, block }: UpdateEvent): Style | undefined {
+  if (outcome.kind === "rejected" || outcome.kind === "unreadable") return "fail";
+  if (outcome.kind === "repeated") return "faint";
+  return (block?.statistics?.nonFinite ?? 0) > 0 ? "fail" : undefined;
+}
+
+function widthOf(columns: readonly LogColumn[]): number {
+  return columns.reduce((sum, { width }) => sum + width, GAP.length * (columns.length - 1));
+}
+
+/** The most important columns that fit beside `growth`; what is left is shared between those that grow. */
+function fitColumns(columns: readonly LogColumn[], width: number, growth: number): LogColumn[] {
+  let kept = [...columns];
+  while (widthOf(kept) > width - growth) {
+    const rank = Math.max(...kept.map((each) => each.rank));
+    if (rank <= 1) break;
+    const at = kept.findLastIndex((each) => each.rank === rank);
+    kept = kept.filter((_, i) => i !== at);
+  }
+  const left = Math.max(0, width - widthOf(kept));
+  const parts = kept.reduce((sum, { grows }) => sum + grows, 0);
+  return kept.map((each) => ({
+    ...each,
+    width: each.width + (parts === 0 ? 0 : Math.floor((left * each.grows) / parts)),
+  }));
+}
+
+function pad(text: string, { width, align }: LogColumn): string {
+  const shown = cutMiddle(text, width);
+  const blanks = " ".repeat(Math.max(0, width - textWidth(shown)));
+  return align === "left" ? shown + blanks : blanks + shown;
+}

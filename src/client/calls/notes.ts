@@ -1,0 +1,59 @@
+import { PserverError } from "../../protocol/errors.ts";
+import { RULES_WITH_NOTES } from "../../protocol/limits.ts";
+import {
+  checkNote,
+  encodeNote,
+  NOTE_BYTES_MAX,
+  NOTE_SHARD,
+  type NoteEntries,
+} from "../../protocol/notes.ts";
+import type { JobSubjects } from "../../protocol/subjects.ts";
+import type { Ack } from "../push/updates.ts";
+import type { Session } from "../shell/session.ts";
+import type { UpdateSender } from "../shell/update-sender.ts";
+import type { Deadline } from "../timing/deadline.ts";
+
+/** Dependencies of Notes. */
+export interface NotesDeps {
+  readonly sender: UpdateSender;
+  readonly session: Session;
+  readonly subjects: JobSubjects;
+  readonly trainer: string;
+}
+
+/** Writes a trainer's remarks into the journal. */
+export class Notes {
+  readonly #deps: NotesDeps;
+
+  constructor(deps: NotesDeps) {
+    this.#deps = deps;
+  }
+
+  /** Sends a note; see `Client.note`. The entries are copied. */
+  async send(entries: NoteEntries, deadline: Deadline, ack?: Ack): Promise<void> {
+    const { sender, session, subjects, trainer } = this.#deps;
+    const note = checkNote({ ...entries });
+    this.#requireRules(session.rules);
+    const source = {
+      subject: subjects.note(NOTE_SHARD, trainer),
+      shard: NOTE_SHARD,
+      topic: { kind: "note" },
+      blocks: 1,
+      dataBytes: NOTE_BYTES_MAX,
+      namesVersion: false,
+      draft: (head) => encodeNote({ verb: "note", ...head, note }),
+    } as const satisfies Parameters<UpdateSender["send"]>[0][number];
+    await sender.send([source], { deadline, stored: ack === "stored" });
+  }
+
+  #requireRules(rules: number): void {
+    if (rules >= RULES_WITH_NOTES) return;
+    const { job } = this.#deps.subjects;
+    throw new PserverError(
+      "UNSUPPORTED",
+      `note: job ${job} has rules ${rules}, which know no notes: "pserver upgrade-rules ${job}" raises them; ` +
+        "then connect anew",
+      { job, expected: RULES_WITH_NOTES, received: rules },
+    );
+  }
+}

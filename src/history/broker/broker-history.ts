@@ -1,0 +1,68 @@
+import { randomUUID } from "node:crypto";
+import { hostname } from "node:os";
+import type { NatsConnection } from "@nats-io/transport-node";
+import { openStoredJob, type StoredJob } from "../../actors/job/stored-job.ts";
+import { SnapshotReader } from "../../actors/snapshot/snapshot-reader.ts";
+import { ensureError, JobSubjects, type Synchronization } from "../../protocol/index.ts";
+import { orNoJetStream } from "../../transport/broker-error.ts";
+import { type ConnectionSettings, openConnection } from "../../transport/connection.ts";
+import { checkShard } from "../check-shard.ts";
+import type { HistorySource } from "../source.ts";
+import { BrokerShard } from "./broker-shard.ts";
+
+/** The history that the broker still holds: journals, abandoned ones too, and snapshots. */
+export class BrokerHistory implements HistorySource {
+  readonly name = "broker";
+  readonly #connection: NatsConnection;
+  readonly #inboxPrefix: string;
+  readonly #job: StoredJob;
+
+  constructor(connection: NatsConnection, inboxPrefix: string, job: StoredJob) {
+    this.#connection = connection;
+    this.#inboxPrefix = inboxPrefix;
+    this.#job = job;
+  }
+
+  /**
+   * Connects as a host does, without joining the job; works without any host. The caller closes it.
+   * @throws NO_BROKER, DENIED, NO_JETSTREAM, JETSTREAM_UNAVAILABLE, TIMEOUT; BAD_NAME if the broker holds
+   * no such job.
+   */
+  static async open(reach: ConnectionSettings, job: string): Promise<BrokerHistory> {
+    const id = `history-${hostname().slice(0, 24)}-${process.pid}-${randomUUID().slice(0, 8)}`;
+    const inboxPrefix = new JobSubjects(job).hostInbox(id);
+    const connection = await openConnection(reach, { name: `pserver ${job} history`, inboxPrefix });
+    try {
+      return new BrokerHistory(connection, inboxPrefix, await openStoredJob(connection, job));
+    } catch (error) {
+      await connection.close();
+      throw orNoJetStream(ensureError(error), connection);
+    }
+  }
+
+  get job(): string {
+    return this.#job.subjects.job;
+  }
+
+  get shards(): number {
+    return this.#job.settings.shards;
+  }
+
+  get synchronization(): Synchronization {
+    return this.#job.settings.synchronization;
+  }
+
+  shard(shard: number): BrokerShard {
+    checkShard(this, shard);
+    const { manager, subjects, journalOf } = this.#job;
+    return new BrokerShard({
+      ...{ connection: this.#connection, inboxPrefix: this.#inboxPrefix, manager, subjects },
+      journal: journalOf(shard),
+      snapshots: new SnapshotReader({ manager, subjects, shard }),
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.#connection.close();
+  }
+}

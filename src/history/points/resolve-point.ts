@@ -1,0 +1,120 @@
+import { mapConcurrently } from "../../actors/concurrent.ts";
+import { type Position, PserverError } from "../../protocol/index.ts";
+import { checkShard } from "../check-shard.ts";
+import { historyLost, showPosition } from "../history-lost.ts";
+import { type Inventory, newestOf, oldestOf, takeInventory } from "../reach.ts";
+import type { HistorySource, ShardHistory } from "../source.ts";
+import { formatPoint, formatTime } from "./parse-point.ts";
+import type { Cut, Point, ResolvedPoint } from "./point.ts";
+import { timeOfPosition } from "./record-time.ts";
+
+/** A shard of a source, with what the source holds of it. */
+interface Shelf {
+  readonly history: ShardHistory;
+  readonly inventory: Inventory;
+}
+
+/**
+ * Finds the cut that a point means. A time cuts each shard after the records that the broker stored up to
+ * it; a position cuts its own shard right after that record, and the others at the record's time.
+ * @throws HISTORY_LOST if the point lies before what is kept, BAD_VALUE if it lies after it or names a
+ * shard or generation that the job does not have; what the source throws; the reason of `signal`.
+ */
+export async function resolvePoint(
+  source: HistorySource,
+  point: Point,
+  signal: AbortSignal,
+): Promise<ResolvedPoint> {
+  const numbers = Array.from({ length: source.shards }, (_, shard) => shard);
+  const shelves = await mapConcurrently(numbers, async (shard) => {
+    const history = source.shard(shard);
+    return { history, inventory: await takeInventory(history) };
+  });
+  switch (point.kind) {
+    case "now":
+      return {
+        point,
+        cut: shelves.map(({ inventory }) => endOf(inventory, newestOf)),
+        timeMs: undefined,
+      };
+    case "start":
+      return {
+        point,
+        cut: shelves.map(({ inventory }) => endOf(inventory, oldestOf)),
+        timeMs: undefined,
+      };
+    case "time":
+      return { point, cut: await timeCut(shelves, point.timeMs), timeMs: point.timeMs };
+    case "position":
+      return await atPosition(source, shelves, point, signal);
+    case "step":
+    case "update":
+    case "mark":
+      throw new PserverError("UNSUPPORTED", `point ${formatPoint(point)}: not searched for yet`);
+  }
+}
+
+function endOf(
+  inventory: Inventory,
+  end: (inventory: Inventory) => Position | undefined,
+): Position {
+  const position = end(inventory);
+  if (position !== undefined) return position;
+  throw historyLost(inventory.shard, "any point", undefined);
+}
+
+/** @throws HISTORY_LOST if nothing had been stored in any shard, or what had been is trimmed. */
+async function timeCut(shelves: readonly Shelf[], timeMs: number): Promise<Cut> {
+  const cut = await mapConcurrently(shelves, (shelf) => positionAt(shelf, timeMs));
+  if (cut.some(({ generation, seq }) => generation > 1 || seq > 0)) return cut;
+  const shard = shelves[0]?.inventory.shard ?? 0;
+  throw historyLost(shard, formatTime(timeMs), { generation: 1, seq: 1 });
+}
+
+async function positionAt({ history, inventory }: Shelf, timeMs: number): Promise<Position> {
+  const position = await history.positionAt(timeMs);
+  if (position !== undefined) return position;
+  const oldest = oldestOf(inventory);
+  // Nothing of the shard is missing, so it was empty then.
+  if (oldest?.generation === 1 && oldest.seq === 0) return oldest;
+  throw historyLost(inventory.shard, formatTime(timeMs), oldest);
+}
+
+async function atPosition(
+  source: HistorySource,
+  shelves: readonly Shelf[],
+  point: Extract<Point, { kind: "position" }>,
+  signal: AbortSignal,
+): Promise<ResolvedPoint> {
+  const { shard } = point;
+  checkShard(source, shard);
+  const shelf = shelves[shard];
+  if (shelf === undefined) throw new PserverError("INTERNAL", `no shard ${shard}`);
+  const position = checkPosition(shelf.inventory, point);
+  const timeMs = await timeOfPosition(shelf.history, shelf.inventory, position, signal);
+  if (timeMs === undefined) {
+    throw historyLost(shard, showPosition(shard, position), oldestOf(shelf.inventory));
+  }
+  const cut = await mapConcurrently(shelves, (other) =>
+    other === shelf ? Promise.resolve(position) : positionAt(other, timeMs),
+  );
+  return { point, cut, timeMs };
+}
+
+/** The position with its generation. @throws BAD_VALUE if no record of the shard has had it yet. */
+function checkPosition(
+  inventory: Inventory,
+  { shard, seq, generation }: Extract<Point, { kind: "position" }>,
+): Position {
+  const newest = endOf(inventory, newestOf);
+  const found = { generation: generation ?? newest.generation, seq };
+  const last = inventory.spans.findLast((span) => span.generation === found.generation)?.lastSeq;
+  const isLater = found.generation > newest.generation || seq > (last ?? newest.seq);
+  if (!isLater) return found;
+  const at = showPosition(shard, found);
+  throw new PserverError(
+    "BAD_VALUE",
+    `point ${at}: expected a position up to ${showPosition(shard, newest)}; received a later one`,
+    { shard, expected: newest, received: found },
+  );
+}

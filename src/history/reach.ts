@@ -1,0 +1,97 @@
+import { journalDamaged } from "../actors/owner/journal-gap.ts";
+import type { Position } from "../protocol/index.ts";
+import { historyLost, showPosition } from "./history-lost.ts";
+import type { JournalSpan, KeptSnapshot, ShardHistory } from "./source.ts";
+
+/** Positions of one generation that a shard can be rebuilt at: all from `firstSeq` to `lastSeq`. */
+export interface Reach {
+  readonly generation: number;
+  readonly firstSeq: number;
+  readonly lastSeq: number;
+}
+
+/** Where the rebuilding of a shard can begin: at a snapshot, or with nothing before record 1. */
+export interface ReplayBase extends Position {
+  /** Undefined for the empty shard. */
+  readonly snapshot: KeptSnapshot | undefined;
+}
+
+/** What a source holds of a shard, listed once. */
+export interface Inventory {
+  readonly shard: number;
+  readonly spans: readonly JournalSpan[];
+  readonly snapshots: readonly KeptSnapshot[];
+}
+
+/** Lists what a source holds of a shard. @throws TIMEOUT, DENIED and the like. */
+export async function takeInventory(history: ShardHistory): Promise<Inventory> {
+  const { shard } = history;
+  // The spans first: a snapshot listed afterwards reaches back to no less.
+  const spans = await history.spans();
+  return { shard, spans, snapshots: await history.snapshots() };
+}
+
+/** All places where a rebuilding can begin, by generation and sequence, ascending. */
+export function basesOf({ spans, snapshots }: Inventory): ReplayBase[] {
+  const bases: ReplayBase[] = snapshots.map((snapshot) => {
+    const { generation, seq } = snapshot.manifest;
+    return { generation, seq, snapshot };
+  });
+  const isWhole = spans.some(({ generation, firstSeq }) => generation === 1 && firstSeq === 1);
+  if (isWhole) bases.unshift({ generation: 1, seq: 0, snapshot: undefined });
+  return bases.sort((a, b) => a.generation - b.generation || a.seq - b.seq);
+}
+
+/** What can be rebuilt, by generation and sequence, ascending; parts do not overlap. */
+export function reachOf(inventory: Inventory): Reach[] {
+  const parts: Reach[] = [];
+  for (const { generation, seq } of basesOf(inventory)) {
+    const last = parts.at(-1);
+    if (last?.generation === generation && seq <= last.lastSeq) continue;
+    const span = inventory.spans.find(
+      (each) =>
+        each.generation === generation && each.firstSeq <= seq + 1 && seq + 1 <= each.lastSeq,
+    );
+    parts.push({ generation, firstSeq: seq, lastSeq: span?.lastSeq ?? seq });
+  }
+  return parts;
+}
+
+/**
+ * The places from which a position can be rebuilt, the nearest first.
+ * @throws HISTORY_LOST if all are later, JOURNAL_DAMAGED if a record between is missing.
+ */
+export function basesBefore(inventory: Inventory, to: Position): [ReplayBase, ...ReplayBase[]] {
+  const { shard, spans } = inventory;
+  const leadsTo = ({ generation, seq }: ReplayBase): boolean => {
+    if (generation !== to.generation || seq > to.seq) return false;
+    const holds = (span: JournalSpan): boolean =>
+      span.generation === generation && span.firstSeq <= seq + 1 && to.seq <= span.lastSeq;
+    return seq === to.seq || spans.some(holds);
+  };
+  const [nearest, ...others] = basesOf(inventory).filter(leadsTo).reverse();
+  if (nearest !== undefined) return [nearest, ...others];
+  const gapSeq = gapBefore(inventory, to);
+  if (gapSeq !== undefined) throw journalDamaged(shard, gapSeq, undefined);
+  throw historyLost(shard, showPosition(shard, to), oldestOf(inventory));
+}
+
+/** The first record that is missing between the places where a rebuilding can begin and a position. */
+function gapBefore(inventory: Inventory, to: Position): number | undefined {
+  const before = reachOf(inventory).findLast(
+    ({ generation, firstSeq }) => generation === to.generation && firstSeq <= to.seq,
+  );
+  return before && before.lastSeq + 1;
+}
+
+/** The oldest position that can be rebuilt; undefined if none can. */
+export function oldestOf(inventory: Inventory): Position | undefined {
+  const first = reachOf(inventory)[0];
+  return first && { generation: first.generation, seq: first.firstSeq };
+}
+
+/** The newest position that can be rebuilt; undefined if none can. */
+export function newestOf(inventory: Inventory): Position | undefined {
+  const last = reachOf(inventory).at(-1);
+  return last && { generation: last.generation, seq: last.lastSeq };
+}

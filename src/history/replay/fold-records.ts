@@ -1,0 +1,85 @@
+import type { Settled, Shard } from "../../actors/fold/shard.ts";
+import { ensureError, type Position } from "../../protocol/index.ts";
+import type { ShardHistory, TimedRecord } from "../source.ts";
+
+/** Sees each record as it is folded. Both calls must leave the shard as it is. */
+export interface FoldVisitor {
+  /** Called before a record is folded. */
+  before?(record: TimedRecord, shard: Shard): void;
+  /** Called after it, with the answer to a trainer's record. */
+  after?(record: TimedRecord, shard: Shard, settled: Settled | undefined): void;
+}
+
+/** How {@link foldRecords} folds. */
+export interface FoldOptions {
+  readonly signal: AbortSignal;
+  readonly visitor?: FoldVisitor;
+  /** Called now and then with the last record folded. */
+  readonly onFolded?: (seq: number) => void;
+}
+
+/** Records folded in one turn of the event loop at most; then an abort or a message is noticed. */
+const TURN_MS = 20;
+
+/**
+ * Folds the records of a shard's history after its own up to `to` into it, as a host would.
+ * @throws JOURNAL_DAMAGED, HISTORY_LOST if a record is missing; UNKNOWN_RULES, TOO_LARGE as the fold; what
+ * the source throws; the reason of the signal.
+ */
+export async function foldRecords(
+  shard: Shard,
+  history: ShardHistory,
+  to: Position,
+  options: FoldOptions,
+): Promise<void> {
+  const { signal, visitor, onFolded } = options;
+  const { generation, seq: toSeq } = to;
+  let turnEndsAtMs = performance.now() + TURN_MS;
+  for await (const batch of history.read({ generation, seq: shard.seq }, toSeq, signal)) {
+    for (const record of batch) {
+      visitor?.before?.(record, shard);
+      const applied = applyUnlessDamaged(shard, record);
+      const { settled } = applied ?? {
+        settled: shard.apply(await readAgain(history, to, record, signal)),
+      };
+      visitor?.after?.(record, shard, settled);
+      if (performance.now() < turnEndsAtMs) continue;
+      onFolded?.(shard.seq);
+      await nextTurn();
+      signal.throwIfAborted();
+      turnEndsAtMs = performance.now() + TURN_MS;
+    }
+  }
+  onFolded?.(shard.seq);
+}
+
+/** Folds a record; undefined, and the shard is as before, if its bytes do not match their checksum. */
+function applyUnlessDamaged(
+  shard: Shard,
+  { seq, subject, payload }: TimedRecord,
+): { settled: Settled | undefined } | undefined {
+  try {
+    return { settled: shard.apply({ seq, subject, payload, reread: false }) };
+  } catch (error) {
+    if (ensureError(error).code !== "BAD_CHECKSUM") throw error;
+    return undefined;
+  }
+}
+
+/** Reads a record a second time, if its bytes do not match their checksum: if it was not damaged on its way, every host folds it as unreadable. */
+export async function readAgain(
+  history: ShardHistory,
+  { generation }: Position,
+  record: TimedRecord,
+  signal: AbortSignal,
+): Promise<TimedRecord> {
+  const { seq } = record;
+  for await (const [again] of history.read({ generation, seq: seq - 1 }, seq, signal)) {
+    if (again !== undefined) return again;
+  }
+  return record;
+}
+
+async function nextTurn(): Promise<void> {
+  await new Promise((resolve) => setImmediate(resolve));
+}

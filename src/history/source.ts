@@ -1,0 +1,72 @@
+import type { JournalRecord } from "../actors/fold/shard.ts";
+import type { PieceRef, StoredManifest } from "../actors/snapshot/manifest.ts";
+import type { Position, Synchronization } from "../protocol/index.ts";
+
+/** A record of a journal with the time at which the broker stored it. */
+export interface TimedRecord extends JournalRecord {
+  /** Milliseconds since 1970, with fractions. No part of the fold: nothing depends on it but reports. */
+  readonly timeMs: number;
+}
+
+/** Records of one generation of a journal that can be read one after the other. */
+export interface JournalSpan {
+  readonly generation: number;
+  readonly firstSeq: number;
+  /** `firstSeq` − 1 if there is none. */
+  readonly lastSeq: number;
+}
+
+/** A committed snapshot; its pieces are read by {@link ShardHistory.piece}. */
+export interface KeptSnapshot extends StoredManifest {
+  /** When its manifest was stored, in milliseconds since 1970. */
+  readonly timeMs: number;
+}
+
+/** What a source knows of one shard. */
+export interface ShardHistory {
+  readonly shard: number;
+
+  /** What can be read, by generation, ascending. */
+  spans(): Promise<readonly JournalSpan[]>;
+
+  /** The snapshots whose manifest is there, by generation and record, ascending. */
+  snapshots(): Promise<readonly KeptSnapshot[]>;
+
+  /**
+   * The message that a manifest or a snapshot's state refers to.
+   * @throws SNAPSHOT_DAMAGED if it is gone or its bytes have changed.
+   */
+  piece(ref: PieceRef): Promise<Uint8Array>;
+
+  /**
+   * Reads the records after `after` up to `toSeq` of the same generation, in order and without a gap, some
+   * at a time.
+   * @throws JOURNAL_DAMAGED if one is missing; TIMEOUT, NO_BROKER and the like if it cannot be read now;
+   * ABORTED.
+   */
+  read(after: Position, toSeq: number, signal: AbortSignal): AsyncIterable<readonly TimedRecord[]>;
+
+  /** Position of the last record stored at or before `timeMs`; undefined if all are later. */
+  positionAt(timeMs: number): Promise<Position | undefined>;
+}
+
+/** What every source knows of its job. */
+export interface JobFacts {
+  readonly job: string;
+  readonly shards: number;
+  readonly synchronization: Synchronization;
+}
+
+/**
+ * The history of a job, wherever it is kept: in the broker, in an archive, in a recorded file, or in an
+ * archive whose later part is in the broker. All commands of the debugger read through it.
+ */
+export interface HistorySource extends JobFacts {
+  /** What a person may call it: `broker`, or the path of the archive or file. */
+  readonly name: string;
+
+  /** @throws BAD_VALUE for a shard that the job does not have. */
+  shard(shard: number): ShardHistory;
+
+  close(): Promise<void>;
+}

@@ -1,0 +1,102 @@
+import type { Block } from "../../actors/fold/block.ts";
+import { foldDescribed } from "../../actors/updates/fold-described.ts";
+import { measure, type Statistics } from "../../actors/updates/statistics.ts";
+import type { UpdateEvent } from "../../actors/updates/update-event.ts";
+import type { Dtype, ParameterConfig, Position } from "../../protocol/index.ts";
+import { JobSubjects } from "../../protocol/index.ts";
+import { historyLost, showPosition } from "../history-lost.ts";
+import { replayShard } from "../replay/replay-shard.ts";
+import type { HistorySource, ShardHistory, TimedRecord } from "../source.ts";
+import type { FoundRecord } from "./find-update.ts";
+
+/** A block around a record that named it. */
+export interface ExaminedBlock {
+  readonly parameter: string;
+  readonly index: number;
+  readonly dtype: Dtype;
+  readonly shape: readonly number[];
+  /** First element of the block in the parameter. */
+  readonly start: number;
+  readonly count: number;
+  readonly epoch: number;
+  readonly config: ParameterConfig;
+  /** Its values before the record; undefined if it did not exist. */
+  readonly before: Statistics | undefined;
+  /** Its values right after the record and, in a `sync` job, the step that it has closed. */
+  readonly after: Statistics;
+  /** Elements whose bits the record has changed. */
+  readonly changedElements: number;
+}
+
+/** Everything about one record. */
+export interface ExaminedRecord {
+  readonly record: TimedRecord;
+  /** Its updates: one, or one for each entry of a batch. */
+  readonly events: readonly UpdateEvent[];
+  /** The blocks that its updates name and that exist after it, in their order. */
+  readonly blocks: readonly ExaminedBlock[];
+}
+
+/**
+ * Rebuilds the shard right before a record, folds the record, and tells what it did.
+ * @throws HISTORY_LOST if nothing from which the shard can be rebuilt is kept; as `replayShard`.
+ */
+export async function examineRecord(
+  source: HistorySource,
+  { shard: number, position }: FoundRecord,
+  signal: AbortSignal,
+): Promise<ExaminedRecord> {
+  const { generation, seq } = position;
+  const history = source.shard(number);
+  const record = await oneRecord(history, position, signal);
+  const subjects = new JobSubjects(source.job);
+  const shard = await replayShard(history, { generation, seq: seq - 1 }, { subjects, signal });
+  const held = new Map<Block, Uint8Array>();
+  for (const block of shard.blocks()) held.set(block, block.values().slice());
+  const { events } = foldDescribed(shard, record, { shard: number, generation });
+  const blocks: ExaminedBlock[] = [];
+  for (const { block: change } of events) {
+    const block = change && shard.block(change.parameter, change.index);
+    if (block === undefined) continue;
+    const before = [...held].find(([each]) => isSame(each, block));
+    blocks.push(examine(shard.memory, block, before?.[1]));
+  }
+  return { record, events, blocks };
+}
+
+function isSame(a: Block, b: Block): boolean {
+  return a.parameter === b.parameter && a.index === b.index;
+}
+
+function examine(
+  memory: Parameters<typeof measure>[0],
+  block: Block,
+  earlier: Uint8Array | undefined,
+): ExaminedBlock {
+  const { parameter, index, dtype, shape, start, count, epoch, config } = block;
+  const later = block.values().slice();
+  const elementBytes = later.length / count;
+  const isOfSize = earlier?.length === later.length;
+  let changedElements = isOfSize ? 0 : count;
+  for (let at = 0; isOfSize && at < later.length; at += elementBytes) {
+    const [one, other] = [earlier, later].map((bytes) => bytes.subarray(at, at + elementBytes));
+    if (Buffer.compare(one as Uint8Array, other as Uint8Array) !== 0) changedElements += 1;
+  }
+  return {
+    ...{ parameter, index, dtype, shape, start, count, epoch, config, changedElements },
+    before: earlier && measure(memory, { dtype, bytes: earlier }),
+    after: measure(memory, { dtype, bytes: later }),
+  };
+}
+
+async function oneRecord(
+  history: ShardHistory,
+  { generation, seq }: Position,
+  signal: AbortSignal,
+): Promise<TimedRecord> {
+  for await (const [record] of history.read({ generation, seq: seq - 1 }, seq, signal)) {
+    if (record !== undefined) return record;
+  }
+  const { shard } = history;
+  throw historyLost(shard, showPosition(shard, { generation, seq }), undefined);
+}

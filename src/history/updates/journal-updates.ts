@@ -1,0 +1,123 @@
+import type { Shard } from "../../actors/fold/shard.ts";
+import { type DatedRecord, foldDescribed } from "../../actors/updates/fold-described.ts";
+import type { UpdateEvent } from "../../actors/updates/update-event.ts";
+import { ensureError, type JobSubjects, type Position } from "../../protocol/index.ts";
+import { reachOf, takeInventory } from "../reach.ts";
+import { readAgain } from "../replay/fold-records.ts";
+import { loadBase } from "../replay/replay-shard.ts";
+import type { ShardHistory } from "../source.ts";
+import { comparePositions } from "./compare-positions.ts";
+
+/** Time for which records are folded in one turn of the event loop. */
+const TURN_MS = 20;
+
+/** As far as any journal goes. */
+const END_SEQ = Number.MAX_SAFE_INTEGER;
+
+/** Updates of a shard in the order of its journal: the records are folded, so that it is known what became of each. */
+export class JournalUpdates {
+  readonly #history: ShardHistory;
+  readonly #subjects: JobSubjects;
+  readonly #signal: AbortSignal;
+  #shard: Shard | undefined;
+  #generation = 0;
+
+  constructor(history: ShardHistory, subjects: JobSubjects, signal: AbortSignal) {
+    this.#history = history;
+    this.#subjects = subjects;
+    this.#signal = signal;
+  }
+
+  /**
+   * The updates after a position up to another one, some at a time. What the source does not hold any more
+   * is left out. May be called again to go on.
+   * @throws what the source and the fold throw; the reason of the signal.
+   */
+  async *between(after: Position, to: Position): AsyncGenerator<readonly UpdateEvent[]> {
+    for (const part of reachOf(await takeInventory(this.#history))) {
+      const { generation, firstSeq, lastSeq } = part;
+      const last = { generation, seq: lastSeq };
+      if (generation > to.generation || comparePositions(last, after) <= 0) continue;
+      const fromSeq = generation === after.generation ? Math.max(firstSeq, after.seq) : firstSeq;
+      const toSeq = generation === to.generation ? Math.min(lastSeq, to.seq) : lastSeq;
+      if (fromSeq >= toSeq) continue;
+      await this.#load({ generation, seq: fromSeq });
+      yield* this.#fold(fromSeq, toSeq);
+    }
+  }
+
+  /** The updates after a position as they come, until the signal is aborted. @throws as {@link between}. */
+  async *follow(after: Position): AsyncGenerator<readonly UpdateEvent[]> {
+    await this.#load(after);
+    let afterSeq = after.seq;
+    for (;;) {
+      try {
+        yield* this.#fold(afterSeq, END_SEQ);
+      } catch (error) {
+        const { code, retryable } = ensureError(error);
+        this.#signal.throwIfAborted();
+        const newer = await this.#newerGeneration();
+        if (newer !== undefined) {
+          await this.#load({ generation: newer, seq: 0 });
+          afterSeq = 0;
+        }
+        // A journal without news for a while, or a connection that is lost now.
+        else if (code !== "TIMEOUT" && !retryable) throw error;
+      }
+    }
+  }
+
+  /** Has a shard that was folded up to a position or less. */
+  async #load({ generation, seq }: Position): Promise<void> {
+    const present = this.#shard;
+    if (this.#generation === generation && present !== undefined && present.seq <= seq) return;
+    const [subjects, signal] = [this.#subjects, this.#signal];
+    this.#shard = await loadBase(this.#history, { generation, seq }, { subjects, signal });
+    this.#generation = generation;
+  }
+
+  /** The generation that has followed upon the present one, if there is one. */
+  async #newerGeneration(): Promise<number | undefined> {
+    const last = (await this.#history.spans()).at(-1)?.generation;
+    return last !== undefined && last > this.#generation ? last : undefined;
+  }
+
+  /** Folds the records up to `toSeq`, and describes those after `afterSeq`. */
+  async *#fold(afterSeq: number, toSeq: number): AsyncGenerator<readonly UpdateEvent[]> {
+    const shard = this.#shard;
+    if (shard === undefined) return;
+    const [history, signal, generation] = [this.#history, this.#signal, this.#generation];
+    let turnEndsAtMs = performance.now() + TURN_MS;
+    for await (const batch of history.read({ generation, seq: shard.seq }, toSeq, signal)) {
+      let events: UpdateEvent[] = [];
+      for (const record of batch) {
+        const described = await this.#describe(shard, record, toSeq);
+        if (record.seq > afterSeq) events.push(...described);
+        if (performance.now() < turnEndsAtMs) continue;
+        yield events;
+        events = [];
+        await new Promise((resolve) => setImmediate(resolve));
+        signal.throwIfAborted();
+        turnEndsAtMs = performance.now() + TURN_MS;
+      }
+      yield events;
+    }
+  }
+
+  async #describe(
+    shard: Shard,
+    record: DatedRecord,
+    toSeq: number,
+  ): Promise<readonly UpdateEvent[]> {
+    const generation = this.#generation;
+    const place = { shard: this.#history.shard, generation };
+    try {
+      return foldDescribed(shard, { ...record, reread: false }, place).events;
+    } catch (error) {
+      if (ensureError(error).code !== "BAD_CHECKSUM") throw error;
+    }
+    const to = { generation, seq: Math.min(toSeq, record.seq) };
+    const again = await readAgain(this.#history, to, record, this.#signal);
+    return foldDescribed(shard, again, place).events;
+  }
+}

@@ -1,0 +1,45 @@
+import type { UpdateEvent } from "../../actors/updates/update-event.ts";
+import { JobSubjects, type Position } from "../../protocol/index.ts";
+import type { Cut } from "../points/point.ts";
+import type { HistorySource } from "../source.ts";
+import { JournalUpdates } from "./journal-updates.ts";
+import { mergeArrivals, mergeSorted } from "./merge.ts";
+import { admits, type UpdateFilter } from "./update-filter.ts";
+
+/** Which updates of a job are read. */
+export interface UpdateQuery extends UpdateFilter {
+  /** Those after this cut; undefined for all that are kept. */
+  readonly since?: Cut | undefined;
+  /** Those up to this cut. */
+  readonly until: Cut;
+  /** Whether those after `until` are read, too, as they come, until the signal is aborted. */
+  readonly follow?: boolean;
+  readonly signal: AbortSignal;
+}
+
+const BEGINNING: Position = { generation: 0, seq: 0 };
+
+/**
+ * The updates of a job, some at a time, in the order of the times at which the broker stored them; of
+ * several shards that order is as good as the broker's clock. Followed ones come in the order of arrival.
+ * Memory does not grow with the length of the history.
+ * @throws what the source and the fold throw; the reason of the signal.
+ */
+export async function* readUpdates(
+  source: HistorySource,
+  query: UpdateQuery,
+): AsyncGenerator<readonly UpdateEvent[]> {
+  const subjects = new JobSubjects(source.job);
+  const { since, until, follow = false, signal } = query;
+  const shards = Array.from({ length: source.shards }, (_, shard) => {
+    const journal = new JournalUpdates(source.shard(shard), subjects, signal);
+    return { journal, after: since?.[shard] ?? BEGINNING, to: until[shard] ?? BEGINNING };
+  });
+  const wanted = (events: readonly UpdateEvent[]): readonly UpdateEvent[] =>
+    events.filter((event) => admits(query, event));
+  const past = shards.map(({ journal, after, to }) => journal.between(after, to));
+  for await (const events of mergeSorted(past, ({ timeMs }) => timeMs)) yield wanted(events);
+  if (!follow) return;
+  const present = shards.map(({ journal, to }) => journal.follow(to));
+  for await (const events of mergeArrivals(present)) yield wanted(events);
+}
