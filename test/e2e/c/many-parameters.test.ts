@@ -41,8 +41,9 @@ function args(
 async function expectExactlyOnce(of: TestJob, parameters: number, rounds: number): Promise<void> {
   const client = await of.trainer("reader");
   const names = Array.from({ length: parameters }, (_, i) => `p${i}`);
-  for (const { data } of await client.getParams(names))
-    expect(new Set(data)).toEqual(new Set([rounds]));
+  for (const { data } of await client.getParams(names)) {
+    expect(new Set(data as Float32Array)).toEqual(new Set([rounds]));
+  }
 }
 
 test("initializes, changes and reads all with few messages", async () => {
