@@ -325,9 +325,10 @@ describe("a job on two hosts", () => {
 
   test("replaces a selected trainer that has gone silent", async () => {
     const owners = new MemoryOwners();
-    const hosts = await Promise.all(
-      [one, two].map((connection) => hostOn(connection, "silent", owners, LEASE_MS)),
-    );
+    const hosts = await Promise.all([
+      hostOn(one, "silent", owners, LEASE_MS),
+      hostOn(two, "silent", owners, LEASE_MS),
+    ]);
     const [first, second] = hosts;
     const a = (await ask(first, "a", "join", { token: "a" }))["session"];
     await ask(first, "a", "begin", { session: a });

@@ -42,7 +42,7 @@ async function expectExactlyOnce(of: TestJob, parameters: number, rounds: number
   const client = await of.trainer("reader");
   const names = Array.from({ length: parameters }, (_, i) => `p${i}`);
   for (const { data } of await client.getParams(names))
-    expect(new Set(data)).toEqual(new Set([rounds]));
+    expect(new Set<unknown>(data)).toEqual(new Set([rounds]));
 }
 
 test("initializes, changes and reads all with few messages", async () => {
