@@ -33,6 +33,7 @@ const SCENARIOS = {
     "a part of a block is one message, unless the broker takes none as large",
     "a row that the broker takes no longer is cut",
     "what is not handed to the connection before its call ends is not sent",
+    "what there was no connection for was not sent, and is sent by the next one",
   ],
   batches: [
     "the small blocks of a shard are one record, repeated as the very same bytes",
