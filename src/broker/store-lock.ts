@@ -111,7 +111,7 @@ function claimPath(claims: string, holder: ProcessIdentity): string {
 }
 
 function storeInUse(dir: string, pid: number): PserverError {
-  return new PserverError("STORE_IN_USE", `process ${pid} uses the store directory ${dir}`, {
+  return new PserverError("STORE_IN_USE", `process ${pid} uses the directory ${dir}`, {
     pid,
     dir,
   });
