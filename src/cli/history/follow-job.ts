@@ -1,3 +1,4 @@
+import { constants, setPriority } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import { lockStore, type StoreLock } from "../../broker/store-lock.ts";
 import { resolveSettings } from "../../client/wire/settings.ts";
@@ -28,6 +29,8 @@ export async function followJob(
   directory: string,
   flags: ArchiveFlags,
 ): Promise<void> {
+  // On a machine that has more work than processors, trainers and hosts come first.
+  setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
   let lock: StoreLock | undefined;
   try {
     const archiver = await JobArchiver.open({

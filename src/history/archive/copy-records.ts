@@ -4,8 +4,8 @@ import type { JournalSpan, ShardHistory, TimedRecord } from "../source.ts";
 import type { SegmentWriter } from "./segment-writer.ts";
 
 /** Bytes and time after which records are waited for to be on disk. */
-const SYNC_BYTES = 8 * 1024 ** 2;
-const SYNC_MS = 500;
+const SYNC_BYTES = 32 * 1024 ** 2;
+const SYNC_MS = 2_000;
 
 /** Dependencies of {@link RecordCopier}. */
 export interface RecordCopierDeps {
