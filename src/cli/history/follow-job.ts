@@ -9,7 +9,7 @@ import { ensureError, healsWithTime, type PserverError } from "../../protocol/er
 import type { ArchiveFlags } from "../commands/archive.ts";
 import type { CliContext } from "../context.ts";
 import { toOverrides } from "../options/connection-options.ts";
-import { formatBytes, formatNumber } from "../output/amounts.ts";
+import { formatBytes, formatCount, formatNumber } from "../output/amounts.ts";
 import type { Output } from "../output/output.ts";
 
 /** Pause between two looks for what is new. */
@@ -33,17 +33,17 @@ export async function followJob(
   setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
   let lock: StoreLock | undefined;
   try {
+    const report = new ArchiveReport(output, flags.job, directory);
     const archiver = await JobArchiver.open({
       connection: resolveSettings(toOverrides(flags), context.environment),
       ...{ job: flags.job, directory, graceMs: flags.grace },
       lock: async () => {
         lock = await lockStore(directory);
       },
-      onDamaged: (error) => output.warning(error.message),
+      onDamaged: (error) => report.warnOnce(error.message),
       onUnregistered: (error) =>
         output.warning(`hosts may trim what is not copied: ${error.code}: ${error.message}`),
     });
-    const report = new ArchiveReport(output, flags.job, directory);
     await followUntilEnd(context, output, flags, archiver, report);
   } finally {
     await lock?.release();
@@ -95,12 +95,19 @@ class ArchiveReport {
   readonly #directory: string;
   #toldMs = Number.NEGATIVE_INFINITY;
   #told = "";
-  #missing = new Set<string>();
+  #warnings = new Set<string>();
 
   constructor(output: Output, job: string, directory: string) {
     this.#output = output;
     this.#job = job;
     this.#directory = directory;
+  }
+
+  /** Warns of something, unless it has warned of that before. */
+  warnOnce(text: string): void {
+    if (this.#warnings.has(text)) return;
+    this.#warnings.add(text);
+    this.#output.warning(text);
   }
 
   /** Tells that copying was interrupted, and goes on. */
@@ -136,12 +143,8 @@ class ArchiveReport {
     for (const { shard, missing } of shards) {
       for (const { generation, firstSeq, lastSeq } of missing) {
         const from = showPosition(shard, { generation, seq: firstSeq });
-        if (this.#missing.has(from)) continue;
-        this.#missing.add(from);
-        const count = formatNumber(lastSeq - firstSeq + 1);
-        this.#output.warning(
-          `${count} records from ${from} on were trimmed before they were copied`,
-        );
+        const count = formatCount(lastSeq - firstSeq + 1, "record");
+        this.warnOnce(`${count} from ${from} on are not in the archive and were trimmed`);
       }
     }
   }

@@ -17,7 +17,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { ArchiveSource } from "../../../src/history/archive/archive-source.ts";
 import { Archiver, type ArchiverOptions } from "../../../src/history/archive/archiver.ts";
 import { checkArchive } from "../../../src/history/archive/check-archive.ts";
-import { ensureError, type PserverError } from "../../../src/protocol/index.ts";
+import { ensureError, PserverError } from "../../../src/protocol/index.ts";
 import { temporaryDirectory } from "../container/container-files.ts";
 import { MemoryHistory, type MemoryShard, recordsOf } from "./memory-history.ts";
 
@@ -312,6 +312,50 @@ describe("another history", () => {
     other.trim(1);
     expect(await failure(archive())).toMatchObject({ code: "BAD_ARCHIVE" });
   });
+});
+
+describe("a job that is removed and made again while it is archived", () => {
+  let archiver: Archiver;
+
+  beforeEach(async () => {
+    live = new MemoryHistory(1);
+    shard = live.shard(0);
+    shard.push(30);
+    shard.snapshot();
+    archiver = await Archiver.open({ source: live, directory });
+    await archiver.copy(signal);
+    shard.records.set(1, []);
+    shard.manifests = [];
+    shard.restart();
+  });
+
+  test("is noticed when its journal is shorter", async () => {
+    shard.push(10, 41);
+    expect(await failure(archiver.copy(signal))).toMatchObject({ code: "BAD_ARCHIVE" });
+    await archiver.close();
+  });
+
+  test("is noticed by when its journal was created", async () => {
+    shard.created = "later";
+    shard.push(50, 41);
+    shard.snapshot();
+    expect(await failure(archiver.copy(signal))).toMatchObject({ code: "BAD_ARCHIVE" });
+    await archiver.close();
+    const own = (await ArchiveSource.open(directory)).shard(0);
+    expect(await own.spans()).toEqual([{ generation: 1, firstSeq: 1, lastSeq: 30 }]);
+  });
+});
+
+test("a record that is missing where it is kept does not keep the rest from being archived", async () => {
+  shard.push(50);
+  live.shard(1).push(20);
+  shard.onBatch = () => {
+    throw new PserverError("JOURNAL_DAMAGED", "record 1 is missing");
+  };
+  const told: string[] = [];
+  await archive({ onDamaged: ({ code }) => told.push(code) });
+  expect(told).toEqual(["JOURNAL_DAMAGED"]);
+  await expectRecords(live.shard(1), 1);
 });
 
 test("damage of any byte of any file is found, and the file named", async () => {

@@ -105,6 +105,11 @@ export class MemoryShard implements ShardHistory {
     this.snapshot();
   }
 
+  /** Begins again with record 1. */
+  restart(): void {
+    this.#seq = 0;
+  }
+
   /** The last record. */
   get seq(): number {
     return this.#seq;
