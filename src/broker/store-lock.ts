@@ -40,7 +40,7 @@ export async function lockStore(dir: string): Promise<StoreLock> {
   try {
     await makeDirectory(claims);
   } catch (cause) {
-    throw fileError("make the store directory", claims, cause);
+    throw fileError("make the directory", claims, cause);
   }
   for (let attempt = 1; ; attempt++) {
     await claim(dir, claims, self);

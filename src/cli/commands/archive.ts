@@ -1,4 +1,4 @@
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { type CliContext, openLog, openOutput } from "../context.ts";
 import { addHelp } from "../help-text.ts";
 import {
@@ -30,11 +30,13 @@ export function registerArchive(program: Command, context: CliContext): void {
     .argument("<dir>", "the directory, made if it is not there");
   addOutputOptions(addJobOption(addConnectionOptions(command)))
     .option("--once", "copy what is there, and end")
-    .option(
-      "--grace <duration>",
-      "how long hosts keep what is not copied once the archiver is gone (default: 10m)",
-      parseTimeout,
-      GRACE_MS,
+    .addOption(
+      new Option(
+        "--grace <duration>",
+        "how long hosts keep what is not copied once the archiver is gone",
+      )
+        .argParser(parseTimeout)
+        .default(GRACE_MS, "10m"),
     )
     .option("--check", "read the whole archive instead, and say what it has, lacks and is damaged")
     .action(async (directory: string, flags: ArchiveFlags) => {

@@ -18,6 +18,9 @@ const PAUSE_MS = 1_000;
 /** Time between two lines that tell how far it is. */
 const REPORT_MS = 10_000;
 
+/** Positions that a line names; a job can have many shards. */
+const ENDS_SHOWN = 16;
+
 /**
  * Archives a job into a directory until it is interrupted, or with `--once` what is there.
  * @throws STORE_IN_USE if another process archives into the directory; as {@link JobArchiver.open} and
@@ -136,7 +139,9 @@ class ArchiveReport {
     const ends = shards.flatMap(({ shard, record }) =>
       record === undefined ? [] : [showPosition(shard, record)],
     );
-    return ends.length === 0 ? "no records yet" : `up to ${ends.join(" ")}`;
+    if (ends.length === 0) return "no records yet";
+    const more = ends.length > ENDS_SHOWN ? ` and ${ends.length - ENDS_SHOWN} more` : "";
+    return `up to ${ends.slice(0, ENDS_SHOWN).join(" ")}${more}`;
   }
 
   #tellMissing(shards: readonly ShardProgress[]): void {

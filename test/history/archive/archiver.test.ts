@@ -137,6 +137,24 @@ describe("an archive", () => {
     }
   });
 
+  test("leaves out a snapshot that is damaged, but none of the pieces that the next one names", async () => {
+    shard.push(5);
+    const damaged = shard.snapshot(3);
+    for (const { seq } of damaged.manifest.state) shard.pieces.delete(seq);
+    const told: string[] = [];
+    await archive({ onDamaged: ({ code }) => told.push(code) });
+    expect(told).toEqual(["SNAPSHOT_DAMAGED"]);
+    shard.push(5);
+    const next = shard.snapshot(1);
+    await archive();
+    const own = (await ArchiveSource.open(directory)).shard(0);
+    expect(await own.snapshots()).toEqual([next]);
+    for (const seq of next.manifest.pieces) {
+      const bytes = shard.pieces.get(seq) as Uint8Array;
+      expect(await own.piece({ seq, crc: readCrcOf(bytes) })).toEqual(bytes);
+    }
+  });
+
   test("begins a new segment when one is large enough", async () => {
     shard.push(100, 1_000);
     await archive({ segmentBytes: 20_000 });
