@@ -225,6 +225,14 @@ describe("an archive", () => {
     expect(archiver.progress[0]?.missing).toEqual([{ generation: 1, firstSeq: 17, lastSeq: 79 }]);
   });
 
+  test("holds a record as it is stored, also where it was damaged on its way", async () => {
+    shard.push(30);
+    shard.damagedOnce.add(12);
+    await archive();
+    expect(shard.damagedOnce.size).toBe(0);
+    await expectRecords(shard, 1);
+  });
+
   test("tells how far it is behind", async () => {
     const archiver = await Archiver.open({ source: live, directory });
     shard.push(100);
