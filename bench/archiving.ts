@@ -43,20 +43,18 @@ export async function benchArchiving(
  */
 function archived(bed: Bed, model: NamedModel, plain: Measurement, directory: string): Measurement {
   const place = { url: bed.broker.url, job: "bench-file", directory };
+  const archiver = bed.start<BenchArchiver>("archiver");
   return {
     ...plain,
     name: `archiving, file, ${model.name}, archived`,
     baseline: plain.name,
     target: TARGET,
+    processes: [...plain.processes, { role: "archiver", pid: archiver.pid }],
     run: async (durationMs) => {
-      const archiver = bed.start<BenchArchiver>("archiver");
-      try {
-        await archiver.call("follow", place);
-        return await plain.run(durationMs);
-      } finally {
-        await archiver.call("end", undefined);
-        await archiver.stop();
-      }
+      await archiver.call("follow", place);
+      const moved = await plain.run(durationMs);
+      await archiver.call("end", undefined);
+      return moved;
     },
   };
 }
