@@ -1,8 +1,9 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { AgentProcess } from "./agent-process.ts";
 import { Bed } from "./bed.ts";
-import { MODELS, type NamedModel } from "./models.ts";
+import { MODELS } from "./models.ts";
 import { type BenchOptions, isWanted } from "./options.ts";
 import { startJob, stepMeasurement } from "./ours.ts";
 import type { BenchArchiver } from "./programs/archiver.ts";
@@ -30,7 +31,11 @@ export async function benchArchiving(
       ...stepMeasurement(job, model, undefined, undefined),
       name: `archiving, file, ${MODEL}, not archived`,
     };
-    return await measureRounds([plain, archived(bed, model, plain, directory)], options);
+    const archiver = bed.start<BenchArchiver>("archiver");
+    await archiver.call("open", { url: bed.broker.url, job: "bench-file", directory });
+    const found = await measureRounds([plain, archived(archiver, plain)], options);
+    await archiver.call("close", undefined);
+    return found;
   } finally {
     await bed.close();
     await rm(directory, { recursive: true, force: true });
@@ -39,21 +44,19 @@ export async function benchArchiving(
 
 /**
  * As `plain`, while an archiver follows the job. The run before, which is not counted, lets it catch up with
- * what came while it did not run.
+ * what came while it paused.
  */
-function archived(bed: Bed, model: NamedModel, plain: Measurement, directory: string): Measurement {
-  const place = { url: bed.broker.url, job: "bench-file", directory };
-  const archiver = bed.start<BenchArchiver>("archiver");
+function archived(archiver: AgentProcess<BenchArchiver>, plain: Measurement): Measurement {
   return {
     ...plain,
-    name: `archiving, file, ${model.name}, archived`,
+    name: `archiving, file, ${MODEL}, archived`,
     baseline: plain.name,
     target: TARGET,
     processes: [...plain.processes, { role: "archiver", pid: archiver.pid }],
     run: async (durationMs) => {
-      await archiver.call("follow", place);
+      await archiver.call("follow", undefined);
       const moved = await plain.run(durationMs);
-      await archiver.call("end", undefined);
+      await archiver.call("pause", undefined);
       return moved;
     },
   };

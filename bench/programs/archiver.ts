@@ -15,8 +15,7 @@ const TIMEOUT_MS = 10_000;
 
 /** An archiver as `pserver archive` runs it, which can be made to pause. */
 const commands = {
-  /** Follows a job from now on, after copying what is there. */
-  async follow({ url, job, directory }: Archiving): Promise<void> {
+  async open({ url, job, directory }: Archiving): Promise<void> {
     setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
     archiver = await JobArchiver.open({
       connection: { servers: [url], timeoutMs: TIMEOUT_MS },
@@ -24,19 +23,24 @@ const commands = {
       onDamaged: (error) => console.error(`archiver: ${error.message}`),
       onUnregistered: (error) => console.error(`archiver: ${error.message}`),
     });
-    await archiver.copy(signal);
+  },
+
+  /** Copies what is there, and what comes from now on. */
+  async follow(): Promise<void> {
+    await archiver?.copy(signal);
     following = setInterval(() => {
       copying ??= copy();
     }, PAUSE_MS);
   },
 
-  /** Ends; what was not copied is told, in records. */
-  async end(): Promise<{ behindRecords: number }> {
+  /** Copies nothing until {@link commands.follow}. */
+  async pause(): Promise<void> {
     clearInterval(following);
     await copying;
-    const shards = archiver?.progress ?? [];
+  },
+
+  async close(): Promise<void> {
     await archiver?.end();
-    return { behindRecords: shards.reduce((sum, { behindRecords }) => sum + behindRecords, 0) };
   },
 };
 
