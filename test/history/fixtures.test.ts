@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { checkArchive } from "../../src/history/archive/check-archive.ts";
+import { openArchivedJournal, openRecordedJournal } from "../../src/history/index.ts";
 import { type HistoryPlace, openHistory } from "../../src/history/open-history.ts";
 import { replayShard } from "../../src/history/replay/replay-shard.ts";
 import { JobSubjects } from "../../src/protocol/index.ts";
@@ -50,4 +51,17 @@ test("an archive of version 1 is read", async () => {
 
 test("a recorded file of version 1 is read", async () => {
   await expectDigests({ kind: "file", file: join(FIXTURES, "recording-1.pserver") });
+});
+
+test("the package opens both", async () => {
+  const opened = [
+    openArchivedJournal(join(FIXTURES, "archive-1")),
+    openRecordedJournal(join(FIXTURES, "recording-1.pserver")),
+  ];
+  for (const journal of await Promise.all(opened)) {
+    const { model, close } = await journal.replayTo("now", { threads: false });
+    expect(model.parameters.map(({ name }) => name)).toEqual(["c", "v", "w"]);
+    await close();
+    await journal.close();
+  }
 });
