@@ -1,5 +1,6 @@
 import { mkdir } from "node:fs/promises";
 import { cpus, loadavg } from "node:os";
+import { benchArchiving } from "./archiving.ts";
 import { Bed, type Storage } from "./bed.ts";
 import { benchC } from "./c-client.ts";
 import { type HostMemory, measureHostMemory } from "./host-memory.ts";
@@ -62,6 +63,7 @@ async function main(): Promise<void> {
   throughput.push(...python.throughput);
   const traffic = await benchTraffic({ ...options, log: progress });
   throughput.push(...traffic.throughput);
+  throughput.push(...(await benchArchiving({ ...options, log: progress })));
   const { steps, initializations } = await benchSteps({ ...options, log: progress });
   const scale = await benchScale({ ...options, log: progress });
   const memory: HostMemory[] = [];
