@@ -25,6 +25,7 @@ import { registerShow } from "./commands/show.ts";
 import { registerStatus } from "./commands/status.ts";
 import { registerUp } from "./commands/up.ts";
 import { registerUpgradeRules } from "./commands/upgrade-rules.ts";
+import { registerVerify } from "./commands/verify.ts";
 import type { CliContext } from "./context.ts";
 import { EXIT_MEANINGS } from "./exit-codes.ts";
 import { addHelp } from "./help-text.ts";
@@ -74,6 +75,7 @@ export function createProgram(context: CliContext, style: ErrorStyle): Command {
   registerDiff(program, context);
   registerLog(program, context);
   registerShow(program, context);
+  registerVerify(program, context);
   registerJobs(program, context);
   registerRemove(program, context);
   registerUpgradeRules(program, context);

@@ -34,6 +34,7 @@ export async function foldRecords(
 ): Promise<void> {
   const { signal, visitor, onFolded } = options;
   const { generation, seq: toSeq } = to;
+  if (shard.seq >= toSeq) return;
   let turnEndsAtMs = performance.now() + TURN_MS;
   for await (const batch of history.read({ generation, seq: shard.seq }, toSeq, signal)) {
     for (const record of batch) {

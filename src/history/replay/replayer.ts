@@ -1,10 +1,17 @@
 import { JobSubjects, type Position } from "../../protocol/index.ts";
 import type { HistorySource } from "../source.ts";
+import { type ShardVerification, verifyShard } from "../verify/verify-shard.ts";
 import { replayShard } from "./replay-shard.ts";
 import { LocalReplayedShard, type ReplayedShard } from "./replayed-shard.ts";
 
 /** Told now and then how many records of a shard are folded, of those to fold. */
 export type OnShardProgress = (shard: number, doneRecords: number, totalRecords: number) => void;
+
+/** What a verification found out, and the shard at its end; undefined if damage hides it. */
+export interface VerifiedShard {
+  readonly verification: ShardVerification;
+  readonly replayed: ReplayedShard | undefined;
+}
 
 /** Rebuilds shards, wherever that happens. */
 export interface Replayer {
@@ -12,6 +19,12 @@ export interface Replayer {
   readonly threads: number;
   /** Rebuilds a shard; @throws as `replayShard`. */
   replay(shard: number, to: Position, onProgress?: OnShardProgress): Promise<ReplayedShard>;
+  /** Folds all that is kept of a shard, from a position on; @throws as `verifyShard`. */
+  verify(
+    shard: number,
+    from: Position | undefined,
+    onProgress?: OnShardProgress,
+  ): Promise<VerifiedShard>;
   /** Frees the shards that were rebuilt. */
   close(): Promise<void>;
 }
@@ -28,16 +41,38 @@ export class LocalReplayer implements Replayer {
     this.#signal = signal;
   }
 
-  async replay(shard: number, to: Position, onProgress?: OnShardProgress): Promise<ReplayedShard> {
-    const state = await replayShard(this.#source.shard(shard), to, {
-      subjects: new JobSubjects(this.#source.job),
-      signal: this.#signal,
-      ...(onProgress && { onProgress: (done, total) => onProgress(shard, done, total) }),
+  async replay(
+    shard: number,
+    to: Position,
+    onProgress?: OnShardProgress,
+  ): Promise<LocalReplayedShard> {
+    const history = this.#source.shard(shard);
+    const state = await replayShard(history, to, this.#options(shard, onProgress));
+    return new LocalReplayedShard(state, to.generation, history, this.#signal);
+  }
+
+  async verify(shard: number, from: Position | undefined, onProgress?: OnShardProgress) {
+    const history = this.#source.shard(shard);
+    const { verification, end } = await verifyShard(history, {
+      ...this.#options(shard, onProgress),
+      from,
     });
-    return new LocalReplayedShard(shard, to, state);
+    const replayed =
+      end && new LocalReplayedShard(end.shard, end.generation, history, this.#signal);
+    return { verification, replayed };
   }
 
   async close(): Promise<void> {
     // Its shards go with the last reference to them.
+  }
+
+  #options(shard: number, onProgress: OnShardProgress | undefined) {
+    return {
+      subjects: new JobSubjects(this.#source.job),
+      signal: this.#signal,
+      ...(onProgress && {
+        onProgress: (done: number, total: number) => onProgress(shard, done, total),
+      }),
+    };
   }
 }
