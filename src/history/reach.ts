@@ -95,3 +95,12 @@ export function newestOf(inventory: Inventory): Position | undefined {
   const last = reachOf(inventory).at(-1);
   return last && { generation: last.generation, seq: last.lastSeq };
 }
+
+/** The oldest position from which records lead to another one of its generation; itself if none do. */
+export function startOf(inventory: Inventory, to: Position): Position {
+  const part = reachOf(inventory).find(
+    ({ generation, firstSeq, lastSeq }) =>
+      generation === to.generation && firstSeq <= to.seq && to.seq <= lastSeq,
+  );
+  return part === undefined ? to : { generation: to.generation, seq: part.firstSeq };
+}

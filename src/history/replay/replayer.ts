@@ -1,6 +1,8 @@
 import { JobSubjects, type Position } from "../../protocol/index.ts";
 import type { HistorySource } from "../source.ts";
 import { type ShardVerification, verifyShard } from "../verify/verify-shard.ts";
+import type { ChangeCounts, FoldChanges } from "../what-if/fold-changes.ts";
+import { foldOtherwise } from "../what-if/fold-otherwise.ts";
 import { replayShard } from "./replay-shard.ts";
 import { LocalReplayedShard, type ReplayedShard } from "./replayed-shard.ts";
 
@@ -11,6 +13,18 @@ export type OnShardProgress = (shard: number, doneRecords: number, totalRecords:
 export interface VerifiedShard {
   readonly verification: ShardVerification;
   readonly replayed: ReplayedShard | undefined;
+}
+
+/** What is folded otherwise, and after which position. */
+export interface Otherwise {
+  readonly changes: FoldChanges;
+  readonly from: Position | undefined;
+}
+
+/** A shard that was folded otherwise, and how many records were changed. */
+export interface OtherwiseShard {
+  readonly replayed: ReplayedShard;
+  readonly counts: ChangeCounts;
 }
 
 /** Rebuilds shards, wherever that happens. */
@@ -25,6 +39,13 @@ export interface Replayer {
     from: Position | undefined,
     onProgress?: OnShardProgress,
   ): Promise<VerifiedShard>;
+  /** Rebuilds a shard from changed records; @throws as `foldOtherwise`. */
+  foldOtherwise(
+    shard: number,
+    to: Position,
+    otherwise: Otherwise,
+    onProgress?: OnShardProgress,
+  ): Promise<OtherwiseShard>;
   /** Frees the shards that were rebuilt. */
   close(): Promise<void>;
 }
@@ -60,6 +81,19 @@ export class LocalReplayer implements Replayer {
     const replayed =
       end && new LocalReplayedShard(end.shard, end.generation, history, this.#signal);
     return { verification, replayed };
+  }
+
+  async foldOtherwise(
+    shard: number,
+    to: Position,
+    otherwise: Otherwise,
+    onProgress?: OnShardProgress,
+  ) {
+    const history = this.#source.shard(shard);
+    const options = { ...this.#options(shard, onProgress), ...otherwise };
+    const { shard: state, counts } = await foldOtherwise(history, to, options);
+    const replayed = new LocalReplayedShard(state, to.generation, history, this.#signal);
+    return { replayed, counts };
   }
 
   async close(): Promise<void> {

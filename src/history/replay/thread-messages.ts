@@ -2,6 +2,8 @@ import type { BlockHeader } from "../../actors/fold/block.ts";
 import type { Position, WireError } from "../../protocol/index.ts";
 import type { HistoryPlace } from "../open-history.ts";
 import type { ShardVerification } from "../verify/verify-shard.ts";
+import type { ChangeCounts } from "../what-if/fold-changes.ts";
+import type { Otherwise } from "./replayer.ts";
 
 /** What a replay thread is started with. */
 export interface ThreadSetup {
@@ -18,6 +20,12 @@ export interface KeptShard {
 export type ThreadTask =
   | { readonly kind: "replay"; readonly shard: number; readonly to: Position }
   | { readonly kind: "verify"; readonly shard: number; readonly from: Position | undefined }
+  | {
+      readonly kind: "otherwise";
+      readonly shard: number;
+      readonly to: Position;
+      readonly otherwise: Otherwise;
+    }
   | { readonly kind: "advance"; readonly replay: number; readonly to: Position }
   | { readonly kind: "digest" | "state-digest"; readonly replay: number }
   | {
@@ -47,6 +55,7 @@ export interface TaskResults {
     readonly verification: ShardVerification;
     readonly kept: KeptShard | undefined;
   };
+  readonly otherwise: { readonly kept: KeptShard; readonly counts: ChangeCounts };
   readonly advance: KeptShard;
   readonly digest: string;
   readonly "state-digest": string;

@@ -4,7 +4,13 @@ import type { HistoryPlace } from "../open-history.ts";
 import { RemoteReplayedShard } from "./remote-replayed-shard.ts";
 import { ReplayThread } from "./replay-thread.ts";
 import type { ReplayedShard } from "./replayed-shard.ts";
-import type { OnShardProgress, Replayer, VerifiedShard } from "./replayer.ts";
+import type {
+  OnShardProgress,
+  Otherwise,
+  OtherwiseShard,
+  Replayer,
+  VerifiedShard,
+} from "./replayer.ts";
 
 /**
  * Rebuilds shards on worker threads, one shard at a time on each. A thread opens the history by itself and
@@ -59,6 +65,20 @@ export class ThreadPool implements Replayer {
       );
       const { verification, kept } = await result;
       return { verification, replayed: kept && new RemoteReplayedShard(thread, id, shard, kept) };
+    });
+  }
+
+  foldOtherwise(
+    shard: number,
+    to: Position,
+    otherwise: Otherwise,
+    onProgress?: OnShardProgress,
+  ): Promise<OtherwiseShard> {
+    return this.#work(async (thread) => {
+      const task = { kind: "otherwise", shard, to, otherwise } as const;
+      const { id, result } = thread.ask(task, (done, total) => onProgress?.(shard, done, total));
+      const { kept, counts } = await result;
+      return { replayed: new RemoteReplayedShard(thread, id, shard, kept), counts };
     });
   }
 

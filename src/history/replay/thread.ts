@@ -33,11 +33,16 @@ async function work({ id, task }: ToThread): Promise<TaskResults[keyof TaskResul
     const { verification, replayed } = await replayer.verify(task.shard, task.from, onProgress);
     return { verification, kept: replayed && keep(id, replayed) };
   }
+  if (task.kind === "otherwise") {
+    const { shard, to, otherwise } = task;
+    const found = await replayer.foldOtherwise(shard, to, otherwise, onProgress);
+    return { kept: keep(id, found.replayed), counts: found.counts };
+  }
   return await workOn(task);
 }
 
 async function workOn(
-  task: Exclude<ThreadTask, { kind: "replay" | "verify" }>,
+  task: Exclude<ThreadTask, { kind: "replay" | "verify" | "otherwise" }>,
 ): Promise<TaskResults[keyof TaskResults]> {
   const replayed = replays.get(task.replay);
   if (replayed === undefined) throw new PserverError("INTERNAL", `no replay ${task.replay}`);
