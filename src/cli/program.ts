@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { Command } from "commander";
 import { packageRoot } from "../broker/package-root.ts";
 import { PserverError } from "../protocol/errors.ts";
+import { registerBisect } from "./commands/bisect.ts";
 import { registerBlame } from "./commands/blame.ts";
 import { registerCompleteNames } from "./commands/complete-names.ts";
 import { registerCompletion } from "./commands/completion.ts";
@@ -79,6 +80,7 @@ export function createProgram(context: CliContext, style: ErrorStyle): Command {
   registerShow(program, context);
   registerVerify(program, context);
   registerBlame(program, context);
+  registerBisect(program, context);
   registerWhatIf(program, context);
   registerJobs(program, context);
   registerRemove(program, context);

@@ -51,4 +51,8 @@ export class RemoteReplayedShard implements ReplayedShard {
     const replay = this.#replay;
     return this.#thread.ask({ kind: "slot", replay, parameter, index, slot }).result;
   }
+
+  async free(): Promise<void> {
+    await this.#thread.ask({ kind: "free", replay: this.#replay }).result;
+  }
 }

@@ -27,6 +27,8 @@ export interface ReplayedShard {
    * @throws UNKNOWN_PARAMETER if it has no such block, BAD_VALUE if the block has no such slot.
    */
   slot(parameter: string, index: number, slot: number): Promise<Uint8Array<ArrayBuffer>>;
+  /** Frees its memory; it must not be used afterwards. */
+  free(): Promise<void>;
 }
 
 /** A replayed shard of this thread. */
@@ -80,6 +82,10 @@ export class LocalReplayedShard implements ReplayedShard {
       `shard ${this.shard} has no block ${index} of ${quoteName(parameter)}`,
       { parameter },
     );
+  }
+
+  async free(): Promise<void> {
+    // Its memory goes with the last reference to it.
   }
 }
 

@@ -27,7 +27,7 @@ export type ThreadTask =
       readonly otherwise: Otherwise;
     }
   | { readonly kind: "advance"; readonly replay: number; readonly to: Position }
-  | { readonly kind: "digest" | "state-digest"; readonly replay: number }
+  | { readonly kind: "digest" | "state-digest" | "free"; readonly replay: number }
   | {
       readonly kind: "block-digest";
       readonly replay: number;
@@ -57,6 +57,7 @@ export interface TaskResults {
   };
   readonly otherwise: { readonly kept: KeptShard; readonly counts: ChangeCounts };
   readonly advance: KeptShard;
+  readonly free: undefined;
   readonly digest: string;
   readonly "state-digest": string;
   readonly "block-digest": string | undefined;

@@ -50,6 +50,9 @@ async function workOn(
     case "advance":
       await replayed.advance(task.to);
       return keep(task.replay, replayed);
+    case "free":
+      replays.delete(task.replay);
+      return undefined;
     case "digest":
       return await replayed.digest();
     case "state-digest":
