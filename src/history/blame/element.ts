@@ -1,14 +1,13 @@
 import type { BlockHeader } from "../../actors/fold/block.ts";
 import { parseFoldState } from "../../actors/fold/fold-state.ts";
+import type { PieceRef } from "../../actors/snapshot/manifest.ts";
 import { readSnapshotState } from "../../actors/snapshot/state.ts";
 import {
   elementCount,
-  hashName,
   JobSubjects,
   type Position,
   PserverError,
   quoteName,
-  shardOfBlock,
 } from "../../protocol/index.ts";
 import type { Cut } from "../points/point.ts";
 import { basesBefore, takeInventory } from "../reach.ts";
@@ -61,38 +60,66 @@ export async function locateElement(
   signal: AbortSignal,
 ): Promise<ElementPlace> {
   const { parameter } = name;
-  // Its first block is there, whatever its size.
-  const shard = hashName(parameter) % source.shards;
-  const to = cut[shard];
-  const header = to && (await findHeader(source.shard(shard), to, parameter, source.job, signal));
-  if (header === undefined) {
+  const held =
+    (await findHeld(source, cut, (history, to) => ofSnapshot(history, to, parameter))) ??
+    (await findHeld(source, cut, (history, to) =>
+      ofReplay(history, to, parameter, source.job, signal),
+    ));
+  if (held === undefined) {
     const text = `no parameter ${quoteName(parameter)} existed at that point`;
     throw new PserverError("UNKNOWN_PARAMETER", text, { parameter });
   }
+  const { header } = held;
   const element = placeOf(name, header.shape);
   const index = Math.floor(element / blockElements(header));
-  return { ...name, element, index, shard: shardOfBlock(parameter, index, source.shards) };
+  // Consecutive blocks are in consecutive shards.
+  const ahead = (((index - header.index) % source.shards) + source.shards) % source.shards;
+  return { ...name, element, index, shard: (held.shard + ahead) % source.shards };
 }
 
-/** The header of one of a parameter's blocks in a shard: of its newest snapshot, or else of the shard. */
-async function findHeader(
+/** A block of a parameter, and the shard that holds it. */
+interface HeldBlock {
+  readonly shard: number;
+  readonly header: BlockHeader;
+}
+
+/** The first block that `look` finds in a shard. */
+async function findHeld(
+  source: HistorySource,
+  cut: Cut,
+  look: (history: ShardHistory, to: Position) => Promise<BlockHeader | undefined>,
+): Promise<HeldBlock | undefined> {
+  for (const [shard, to] of cut.entries()) {
+    const header = await look(source.shard(shard), to);
+    if (header !== undefined) return { shard, header };
+  }
+  return undefined;
+}
+
+/** One of a parameter's blocks in the newest snapshot of a shard before a position; reads no values. */
+async function ofSnapshot(
+  history: ShardHistory,
+  to: Position,
+  parameter: string,
+): Promise<BlockHeader | undefined> {
+  const [base] = basesBefore(await takeInventory(history), to);
+  if (base.snapshot === undefined) return undefined;
+  const store = { read: (ref: PieceRef) => history.piece(ref) };
+  const { fold } = await readSnapshotState(store, base.snapshot.manifest);
+  return parseFoldState(fold).blocks.find((header) => header.parameter === parameter);
+}
+
+/** One of a parameter's blocks in a shard as it was at a position. */
+async function ofReplay(
   history: ShardHistory,
   to: Position,
   parameter: string,
   job: string,
   signal: AbortSignal,
 ): Promise<BlockHeader | undefined> {
-  const [base] = basesBefore(await takeInventory(history), to);
-  const isOfParameter = (header: BlockHeader): boolean => header.parameter === parameter;
-  if (base.snapshot !== undefined) {
-    const store = { read: (ref: Parameters<ShardHistory["piece"]>[0]) => history.piece(ref) };
-    const { fold } = await readSnapshotState(store, base.snapshot.manifest);
-    const known = parseFoldState(fold).blocks.find(isOfParameter);
-    if (known !== undefined) return known;
-  }
   const subjects = new JobSubjects(job);
   const shard = await replayShard(history, to, { subjects, signal });
-  return shard.saveState().blocks.find(isOfParameter);
+  return shard.saveState().blocks.find((header) => header.parameter === parameter);
 }
 
 /** Elements of every block of a parameter but the last, by one of its blocks. */

@@ -4,9 +4,10 @@ import { checkShard } from "../check-shard.ts";
 import { historyLost, showPosition } from "../history-lost.ts";
 import { type Inventory, newestOf, oldestOf, takeInventory } from "../reach.ts";
 import type { HistorySource, ShardHistory } from "../source.ts";
+import { findMark } from "./find-mark.ts";
 import { findStep } from "./find-step.ts";
-import { findUpdate } from "./find-update.ts";
-import { formatPoint, formatTime } from "./parse-point.ts";
+import { type FoundRecord, findUpdate } from "./find-update.ts";
+import { formatTime } from "./parse-point.ts";
 import type { Cut, Point, ResolvedPoint } from "./point.ts";
 import { timeOfPosition } from "./record-time.ts";
 
@@ -52,15 +53,12 @@ export async function resolvePoint(
       return { point, cut: await timeCut(shelves, point.timeMs), timeMs: point.timeMs };
     case "position":
       return await atPosition(source, shelves, point, signal);
-    case "update": {
-      const found = await findUpdate(source, point, signal);
-      const { timeMs } = found;
-      return { point, cut: await cutAt(shelves, found.shard, found.position, timeMs), timeMs };
-    }
+    case "update":
+      return await atRecord(shelves, point, await findUpdate(source, point, signal));
+    case "mark":
+      return await atRecord(shelves, point, await findMark(source, point.name, signal));
     case "step":
       return { point, cut: await stepCut(source, shelves, point.step, signal), timeMs: undefined };
-    case "mark":
-      throw new PserverError("UNSUPPORTED", `point ${formatPoint(point)}: not searched for yet`);
   }
 }
 
@@ -105,6 +103,14 @@ async function atPosition(
   if (timeMs === undefined) {
     throw historyLost(shard, showPosition(shard, position), oldestOf(shelf.inventory));
   }
+  return { point, cut: await cutAt(shelves, shard, position, timeMs), timeMs };
+}
+
+async function atRecord(
+  shelves: readonly Shelf[],
+  point: Point,
+  { shard, position, timeMs }: FoundRecord,
+): Promise<ResolvedPoint> {
   return { point, cut: await cutAt(shelves, shard, position, timeMs), timeMs };
 }
 

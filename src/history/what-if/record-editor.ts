@@ -23,6 +23,9 @@ import type { TimedRecord } from "../source.ts";
 import type { ChangeCounts, FoldChanges } from "./fold-changes.ts";
 import { normOf, type RecordElements, scaleElements } from "./scale-elements.ts";
 
+/** Subject of a record that may hold gradients. */
+type UpdateSubject = Extract<LogSubject, { by: "trainer" | "batch" }>;
+
 /** Changes records of one shard before they are folded. */
 export class RecordEditor {
   readonly #changes: FoldChanges;
@@ -50,7 +53,7 @@ export class RecordEditor {
   /** The record to fold instead of one; undefined to leave it out. `shard`: as it is before. */
   edit(record: TimedRecord, shard: Shard): TimedRecord | undefined {
     const subject = this.#subjects.parse(record.subject);
-    if (subject === undefined || subject.by === "host" || subject.by === "clock") return record;
+    if (subject?.by !== "trainer" && subject?.by !== "batch") return record;
     const message = readRecordMessage(record.payload, BATCH_HEAD_BYTES_MAX);
     if (message === undefined) return record;
     if (this.#isLeftOut(record, subject, message)) {
@@ -63,18 +66,14 @@ export class RecordEditor {
     return { ...record, payload };
   }
 
-  #isLeftOut(
-    { seq }: TimedRecord,
-    subject: Exclude<LogSubject, { by: "host" }>,
-    message: Message,
-  ): boolean {
+  #isLeftOut({ seq }: TimedRecord, subject: UpdateSubject, message: Message): boolean {
     if (this.#withoutSeqs.has(seq)) return true;
     return this.#withoutTrainers.has(subject.trainer) && !initializes(subject, message);
   }
 
   /** The record with its gradients changed; undefined if none of them is. */
   #editGradients(
-    subject: Extract<LogSubject, { by: "trainer" | "batch" }>,
+    subject: UpdateSubject,
     { fields, data }: Message,
     shard: Shard,
   ): Uint8Array | undefined {
@@ -140,7 +139,7 @@ export class RecordEditor {
 }
 
 /** Whether a record creates blocks, without which later ones mean nothing. */
-function initializes(subject: LogSubject, { fields }: Message): boolean {
+function initializes(subject: UpdateSubject, { fields }: Message): boolean {
   if (subject.by === "trainer") return subject.verb === "init";
   const groups = readable(() => listField(fields, "groups", BATCH_ENTRIES_MAX)) ?? [];
   return groups.some((group) => (group as Fields | null)?.["verb"] === "init");
