@@ -29,6 +29,8 @@ export class FoldedShardHistory implements ShardHistory {
   readonly pieces: Map<number, Uint8Array> = new Map();
   /** Records that cannot be read, although they are listed. */
   readonly damaged: Set<number> = new Set();
+  /** Records that are not listed. */
+  readonly missing: Set<number> = new Set();
   firstSeq = 1;
   readonly #records: readonly JournalRecord[];
   #stored = 0;
@@ -94,8 +96,14 @@ export class FoldedShardHistory implements ShardHistory {
   }
 
   spans(): Promise<JournalSpan[]> {
-    const { firstSeq, lastSeq } = this;
-    return Promise.resolve([{ generation: 1, firstSeq, lastSeq }]);
+    const spans: JournalSpan[] = [];
+    let firstSeq = this.firstSeq;
+    for (const seq of [...this.missing].sort((a, b) => a - b)) {
+      if (seq > firstSeq) spans.push({ generation: 1, firstSeq, lastSeq: seq - 1 });
+      firstSeq = seq + 1;
+    }
+    spans.push({ generation: 1, firstSeq, lastSeq: this.lastSeq });
+    return Promise.resolve(spans);
   }
 
   snapshots(): Promise<KeptSnapshot[]> {
@@ -118,7 +126,12 @@ export class FoldedShardHistory implements ShardHistory {
     for (let at = seq + 1; at <= toSeq; at++) {
       signal.throwIfAborted();
       const record = this.#records[at - 1];
-      if (record === undefined || at < this.firstSeq || this.damaged.has(at)) {
+      if (
+        record === undefined ||
+        at < this.firstSeq ||
+        this.damaged.has(at) ||
+        this.missing.has(at)
+      ) {
         throw new PserverError("JOURNAL_DAMAGED", `expected record ${at}`);
       }
       yield [{ ...record, timeMs: this.timeOf(at) }];

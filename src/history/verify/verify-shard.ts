@@ -1,4 +1,5 @@
 import type { Shard } from "../../actors/fold/shard.ts";
+import { journalDamaged } from "../../actors/owner/journal-gap.ts";
 import { ensureError, type Position, type WireError } from "../../protocol/index.ts";
 import { basesOf, type Inventory, type ReplayBase, reachOf, takeInventory } from "../reach.ts";
 import { foldRecords } from "../replay/fold-records.ts";
@@ -69,7 +70,7 @@ export async function verifyShard(
     await compareWith(state, base);
     options.onProgress?.(state.records, Math.max(totalRecords, state.records));
   }
-  const newest = reachOf(inventory).at(-1);
+  const newest = inventory.spans.at(-1);
   if (newest !== undefined) await foldTo(state, { ...newest, seq: newest.lastSeq });
   const { records, places, folded } = state;
   return { verification: { shard: history.shard, records, places }, end: folded };
@@ -89,29 +90,52 @@ function recordsToFold(inventory: Inventory): number {
   return reachOf(inventory).reduce((sum, { firstSeq, lastSeq }) => sum + lastSeq - firstSeq, 0);
 }
 
-/** Folds up to a position; after damage, or in another generation, the fold ends. */
+/** Folds up to a position; the fold ends before it where records are missing, or in another generation. */
 async function foldTo(state: Verifying, { generation, seq }: Position): Promise<void> {
-  const { folded, history, options, inventory } = state;
+  const { folded, inventory } = state;
   if (folded === undefined) return;
-  const { shard } = folded;
-  const from = shard.seq;
-  const isConnected = inventory.spans.some(
-    (span) => span.generation === generation && span.firstSeq <= from + 1 && seq <= span.lastSeq,
-  );
-  if (folded.generation !== generation || (seq > from && !isConnected)) {
+  if (folded.generation !== generation) {
     state.folded = undefined;
     return;
   }
+  const endSeq = connectedUpTo(inventory, { generation, seq: folded.shard.seq });
+  await foldOn(state, folded, Math.min(seq, endSeq));
+  if (seq <= endSeq || state.folded === undefined) return;
+  state.folded = undefined;
+  // Records that were never written are skipped by a snapshot right behind them.
+  if (isBehindGap(inventory, { generation, seq }, endSeq)) return;
+  const error = journalDamaged(state.history.shard, endSeq + 1, undefined).toWire();
+  state.places.push({ generation, seq: endSeq, kind: "unreadable", error });
+}
+
+/** Folds records that are listed; damage ends the fold. */
+async function foldOn(state: Verifying, { shard, generation }: Folded, seq: number): Promise<void> {
+  const from = shard.seq;
   try {
-    await foldRecords(shard, history, { generation, seq }, options);
+    await foldRecords(shard, state.history, { generation, seq }, state.options);
   } catch (error) {
     const found = ensureError(error);
     if (found.code !== "JOURNAL_DAMAGED" && found.code !== "HISTORY_LOST") throw error;
-    state.places.push({ generation, seq: shard.seq, kind: "unreadable", error: found.toWire() });
+    const wire = found.toWire();
+    state.places.push({ generation, seq: shard.seq, kind: "unreadable", error: wire });
     state.folded = undefined;
   } finally {
     state.records += shard.seq - from;
   }
+}
+
+/** The last record that follows a position without a gap. */
+function connectedUpTo({ spans }: Inventory, { generation, seq }: Position): number {
+  const span = spans.find(
+    (each) => each.generation === generation && each.firstSeq <= seq + 1 && seq + 1 <= each.lastSeq,
+  );
+  return span?.lastSeq ?? seq;
+}
+
+/** Whether a position is the end of the gap after a record. */
+function isBehindGap({ spans }: Inventory, { generation, seq }: Position, endSeq: number): boolean {
+  const next = spans.find((each) => each.generation === generation && each.firstSeq > endSeq + 1);
+  return next !== undefined && next.firstSeq === seq + 1;
 }
 
 /** Compares the fold with a snapshot at its position; the snapshot begins the fold if there is none. */

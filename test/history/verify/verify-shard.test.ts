@@ -95,6 +95,48 @@ describe("a kept history", () => {
     expect(isSound(verification)).toBe(false);
     expect(end?.shard.seq).toBe(own.lastSeq);
   });
+
+  test.each([
+    [
+      "at its end, with no snapshot behind",
+      22,
+      [
+        [0, "first"],
+        [10, "equal"],
+        [20, "equal"],
+        [21, "unreadable"],
+      ],
+      false,
+    ],
+    [
+      "that no snapshot covers exactly",
+      14,
+      [
+        [0, "first"],
+        [10, "equal"],
+        [13, "unreadable"],
+        [20, "first"],
+      ],
+      false,
+    ],
+    [
+      "right before a snapshot",
+      20,
+      [
+        [0, "first"],
+        [10, "equal"],
+        [20, "first"],
+      ],
+      true,
+    ],
+  ] as const)("with a gap %s", async (_name, seq, places, sound) => {
+    const { own } = someHistory();
+    own.snapshot(20);
+    own.missing.add(seq);
+    const { verification } = await verifyShard(own, OPTIONS);
+    expect(kindsOf(verification.places)).toEqual(places);
+    expect(isSound(verification)).toBe(sound);
+  });
 });
 
 describe("a host", () => {
