@@ -7,6 +7,9 @@ import { ThreadPool } from "../../src/history/replay/thread-pool.ts";
 import { JobSubjects, type Position } from "../../src/protocol/index.ts";
 import { serveAgent } from "../agent.ts";
 
+/** What a consumer asks for ahead, as a replay does; the broker ends a connection that has much more waiting. */
+const AHEAD_BYTES = 16 * 1024 ** 2;
+
 /** A job whose journals are read. */
 export interface ReplayedJob {
   readonly url: string;
@@ -30,7 +33,7 @@ const commands = {
       const stream = new JobSubjects(job).journalStream(shard, generation);
       const consumer = await jetstream(connection).consumers.get(stream);
       let bytes = 0;
-      for await (const message of await consumer.consume()) {
+      for await (const message of await consumer.consume({ max_bytes: AHEAD_BYTES })) {
         bytes += message.data.length;
         if (message.seq >= seq) break;
       }
