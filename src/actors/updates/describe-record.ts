@@ -34,9 +34,10 @@ type Folded = Pick<Shard, "memory" | "block">;
 export function describeRecord(
   folded: FoldedRecord,
   shard: Folded,
-  place: Omit<UpdatePlace, "seq">,
+  place: Pick<UpdatePlace, "shard" | "generation">,
 ): UpdateEvent[] {
-  const at: UpdatePlace = { ...place, seq: folded.seq };
+  const { seq, timeMs } = folded;
+  const at: UpdatePlace = { timeMs, shard: place.shard, generation: place.generation, seq };
   if (folded.kind === "trainer") return describeTrainers(folded, shard, at);
   if (folded.kind === "host") {
     const { verb } = folded.record;
