@@ -18,7 +18,10 @@ const PROGRAMS = [
   "journal-sender",
   "journal-receiver",
   "trainer",
+  "step-trainer",
 ] as const;
+/** Those that use the library. */
+const TRAINERS: readonly CProgram[] = ["trainer", "step-trainer"];
 
 /** A program of `bench/c`. */
 export type CProgram = (typeof PROGRAMS)[number];
@@ -64,7 +67,7 @@ export async function buildCPrograms(): Promise<void> {
   ].flat();
   for (const program of PROGRAMS) {
     const inputs = [join(SOURCES, `${program}.c`), ...parts];
-    const libraries = [...(program === "trainer" ? ours : []), ...stdout.trim().split(/\s+/)];
+    const libraries = [...(TRAINERS.includes(program) ? ours : []), ...stdout.trim().split(/\s+/)];
     await run("cc", [...FLAGS, ...inputs, ...libraries, "-o", cProgramPath(program)]);
   }
 }

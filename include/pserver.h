@@ -226,6 +226,24 @@ PSERVER_EXPORT pserver_status pserver_init_param(pserver_client *client, const c
                                                  const pserver_tensor *value,
                                                  const pserver_config *config, int64_t timeout_ms);
 
+/** A parameter to be initialized. */
+typedef struct pserver_new_parameter {
+  const char *name;
+  /** Its first values. */
+  pserver_tensor value;
+  /** NULL: as in pserver_init_param(). */
+  const pserver_config *config;
+} pserver_new_parameter;
+
+/**
+ * pserver_init_param() for many parameters, with far fewer messages. All are checked before anything is sent. A
+ * call that has failed may be repeated with the same values, in whole or in part. EMPTY without parameters,
+ * BAD_VALUE for a name that occurs twice; else errors as of pserver_init_param().
+ */
+PSERVER_EXPORT pserver_status pserver_init_params(pserver_client *client,
+                                                  const pserver_new_parameter *parameters,
+                                                  size_t count, int64_t timeout_ms);
+
 /** Ends the initialization. INCOMPLETE names blocks that are declared but not stored. */
 PSERVER_EXPORT pserver_status pserver_finish_init(pserver_client *client, int64_t timeout_ms);
 
@@ -356,6 +374,37 @@ PSERVER_EXPORT pserver_status pserver_get_with(pserver_client *client, const cha
                                                pserver_tensor *tensors, size_t count,
                                                const pserver_read_options *options,
                                                int64_t timeout_ms);
+
+/** What the tensors of one call were read from: the version of each of their blocks. Opaque. */
+typedef struct pserver_origins pserver_origins;
+
+/** Values that the caller has of a parameter, from an earlier pserver_get_known(). Zeros: none. */
+typedef struct pserver_known {
+  /** The values, not changed since; they lie apart from the tensor that is read into, or are just there. */
+  const void *data;
+  /** The origins that the earlier call gave, and the place of the parameter among its names. */
+  const pserver_origins *origins;
+  size_t index;
+} pserver_known;
+
+/**
+ * pserver_get_with() of what has changed since an earlier read: blocks that still have the version that
+ * `known[i]` says are not sent again. Where `tensors[i].data` is NULL, it stays so if no block has changed:
+ * the known values are the present ones. Otherwise memory is allocated and has all values, those of unchanged
+ * blocks copied from the known ones, as it is in memory of the caller's. `known` may be NULL; an entry counts
+ * only for the same parameter and initialization, the same encoding, and the same client. `*origins` is
+ * given for the next such call, and freed with pserver_origins_free(). BAD_VALUE for an index that the earlier
+ * call had no name for.
+ */
+PSERVER_EXPORT pserver_status pserver_get_known(pserver_client *client, const char *const *names,
+                                                pserver_tensor *tensors, size_t count,
+                                                const pserver_known *known,
+                                                pserver_origins **origins,
+                                                const pserver_read_options *options,
+                                                int64_t timeout_ms);
+
+/** Frees what a call gave, once no call uses it any more. It may outlive its client. NULL is ignored. */
+PSERVER_EXPORT void pserver_origins_free(pserver_origins *origins);
 
 /** Frees `data` that a call allocated and sets it to NULL. NULL and a tensor without data are ignored. */
 PSERVER_EXPORT void pserver_tensor_release(pserver_tensor *tensor);

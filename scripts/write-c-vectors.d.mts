@@ -3,3 +3,6 @@ export declare function renderVectors(directory: string): string;
 
 /** The header of the refused calls in a directory. */
 export function renderRefusals(directory: string): string;
+
+/** The header of the reads in a directory. */
+export function renderReads(directory: string): string;

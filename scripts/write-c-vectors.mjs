@@ -155,3 +155,30 @@ export function renderRefusals(directory) {
   const { calls } = JSON.parse(readFileSync(join(directory, "refusals.json"), "utf8"));
   return `/* Written by scripts/write-c-vectors.mjs. */\n${refusalCalls("calls", calls)}`;
 }
+
+const cArray = (type, items) => `(const ${type}[]){${[...items, "0"].join(", ")}}`;
+
+/** The cases of reads.json, for test/c/scripted/read-vectors.c, which declares their structs. */
+export function renderReads(directory) {
+  const { reads } = JSON.parse(readFileSync(join(directory, "reads.json"), "utf8"));
+  const rows = reads.map(({ what, names, indices, encoding, known, status, requests }) => {
+    const lists = (indices ?? []).map((list) => `{${cList("int64_t", list)}, ${list.length}}`);
+    const states = (known ?? []).map((list) => cArray("uint64_t", list));
+    const sent = requests.map(
+      ({ subject, bytes, crc }) => `{${literal(subject)}, ${bytes}, ${crc}u}`,
+    );
+    return [
+      `.what = ${literal(what)}, .status = ${literal(status)}`,
+      `.names = (const char *const[]){${names.map(literal).join(", ")}}, .name_count = ${names.length}`,
+      `.is_part = ${indices !== undefined}`,
+      lists.length > 0 ? `.indices = (const pserver_indices[]){${lists.join(", ")}}` : "",
+      `.rank = ${lists.length}`,
+      encoding === undefined ? "" : `.encoding = ${cName(encoding)}`,
+      states.length > 0 ? `.known = (const uint64_t *const[]){${states.join(", ")}}` : "",
+      `.requests = (const struct expected_request[]){${sent.join(", ")}}`,
+      `.request_count = ${sent.length}`,
+    ];
+  });
+  const entries = rows.map((row) => `  {${row.filter((entry) => entry !== "").join(", ")}},`);
+  return `/* Written by scripts/write-c-vectors.mjs. */\nstatic const struct read_vector read_vectors[] = {\n${entries.join("\n")}\n};\n`;
+}

@@ -1,6 +1,8 @@
 import { Bed, type Storage } from "../bed.ts";
+import { buildCPrograms, missingForC } from "../c-programs.ts";
 import { type BenchOptions, isWanted } from "../options.ts";
 import type { StepsDone, StepTrainer } from "../programs/step-trainer.ts";
+import { startCSteps } from "./c-steps.ts";
 import { measureSteps, type StepMaker, type StepTime } from "./step-times.ts";
 import { TRAINING_STEPS, type TrainingStep } from "./training-step.ts";
 
@@ -21,20 +23,28 @@ export interface StepFindings {
 /** A job of ours whose parameters are those of a step. */
 export interface StepJob extends AsyncDisposable {
   readonly maker: StepMaker;
+  /** A trainer in C that makes the same steps in the job; see {@link startCSteps}. */
+  readonly startC: () => Promise<readonly StepMaker[]>;
   readonly initialization: InitializationTime;
 }
 
-/** Training steps of one trainer with one host, with journals on file and in memory. */
+/** Training steps of one trainer, in TypeScript and in C, with one host, with journals on file and in memory. */
 export async function benchSteps(
   options: BenchOptions & { readonly log: (line: string) => void },
 ): Promise<StepFindings> {
   const { profileDirectory } = options;
   const steps: StepTime[] = [];
   const initializations: InitializationTime[] = [];
-  for (const step of TRAINING_STEPS) {
-    const storages = (["file", "memory"] as const).filter((storage) =>
+  const wanted = (step: TrainingStep): readonly Storage[] =>
+    (["file", "memory"] as const).filter((storage) =>
       isWanted(options, `step of ${step.name}, ${storage}`),
     );
+  if (TRAINING_STEPS.every((step) => wanted(step).length === 0)) return { steps, initializations };
+  const missing = await missingForC();
+  if (missing === undefined) await buildCPrograms();
+  else options.log(`steps in C: left out, because this machine lacks ${missing}`);
+  for (const step of TRAINING_STEPS) {
+    const storages = wanted(step);
     if (storages.length === 0) continue;
     const jobs: StepJob[] = [];
     try {
@@ -42,7 +52,10 @@ export async function benchSteps(
         jobs.push(await startStepJob(step, storage, { profileDirectory }));
       }
       initializations.push(...jobs.map(({ initialization }) => initialization));
-      const makers = jobs.map(({ maker }) => maker);
+      const makers: StepMaker[] = [];
+      for (const { maker, startC } of jobs) {
+        makers.push(maker, ...(missing === undefined ? await startC() : []));
+      }
       steps.push(...(await measureSteps(step, makers, options)));
     } finally {
       for (const job of jobs) await job[Symbol.asyncDispose]();
@@ -85,14 +98,15 @@ export async function startStepJob(
     const maker = `pserver, ${storage}`;
     const ms = (await trainers[0]?.call("initialize", { prefix, step })) ?? Number.NaN;
     const parameters = step.kind === "dense" ? step.parameters : 1;
+    const servers = [
+      { role: "broker", pid: bed.broker.pid },
+      ...hosts.map(({ pid }) => ({ role: "host", pid })),
+    ];
     return {
+      startC: () => startCSteps({ bed, job, storage, prefix, step, servers }),
       maker: {
         name: maker,
-        processes: () => [
-          { role: "broker", pid: bed.broker.pid },
-          ...hosts.map(({ pid }) => ({ role: "host", pid })),
-          ...trainers.map(({ pid }) => ({ role: "trainer", pid })),
-        ],
+        processes: () => [...servers, ...trainers.map(({ pid }) => ({ role: "trainer", pid }))],
         run: async (durationMs) => {
           const task = { prefix, step, durationMs };
           return ofAll(await Promise.all(trainers.map((trainer) => trainer.call("run", task))));

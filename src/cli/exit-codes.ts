@@ -108,6 +108,7 @@ export const EXIT_CODES: Readonly<Record<ErrorCode, ExitCode>> = {
   IO: files,
   DISK_FULL: files,
   STORE_IN_USE: files,
+  BAD_ARCHIVE: invalidInput,
 
   INTERNAL: failure,
 };

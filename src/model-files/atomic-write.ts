@@ -135,6 +135,11 @@ export function temporaryNameBeside(file: string): string {
   return join(dirname(file), `.pserver-save-${randomUUID()}.tmp`);
 }
 
+/** Whether a file name is one of {@link temporaryNameBeside}: a process that died may have left it. */
+export function isTemporaryName(name: string): boolean {
+  return /^\.pserver-save-[0-9a-f-]{36}\.tmp$/.test(name);
+}
+
 /** Removes what a failed save wrote. Returns `error`, with a note if that could not be removed. */
 export async function discardTemporary(temporary: string, error: unknown): Promise<PserverError> {
   const failure = ensureError(error);

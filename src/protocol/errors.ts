@@ -263,6 +263,11 @@ export const ERROR_CODES = {
     retryable: false,
     meaning: "another process uses the store directory",
   },
+  BAD_ARCHIVE: {
+    number: 86,
+    retryable: false,
+    meaning: "an archive or a recorded file is damaged, incomplete or of another job",
+  },
 
   INTERNAL: { number: 99, retryable: false, meaning: "a defect of this program" },
 } as const satisfies Record<string, ErrorRow>;

@@ -38,13 +38,8 @@ export function hashName(name: string): number {
   return hash;
 }
 
-/** The shard, of `shards`, of a parameter's block `index`. */
-export function shardOfBlock(name: string, index: number, shards: number): number {
-  return ((hashName(name) % shards) + index) % shards;
-}
-
 /**
- * Cuts a parameter into blocks: one block up to 4 MiB, else blocks of at most 1 MiB by whole rows
+ * Cuts a parameter into blocks, the first one on the shard that the name's hash says: one block up to 4 MiB, else blocks of at most 1 MiB by whole rows
  * of axis 0, or flat where a row is longer. A broker's smaller `maxPayloadBytes` lowers both.
  * `wholeRows`, for sparse parameters: no row is cut, and all rows of a block fit into one message
  * together with their numbers.

@@ -3,6 +3,7 @@ import {
   type ParameterConfig,
   type Synchronization,
   toConfig,
+  toSharedConfig,
   toSynchronization,
 } from "./config/index.ts";
 import type { Dtype } from "./dtypes.ts";
@@ -246,7 +247,7 @@ function parseDeclaration(value: unknown): Declaration {
 function configField(fields: Fields): ParameterConfig {
   const value = fields["config"];
   const isBytes = typeof value === "string" || value instanceof Uint8Array;
-  return toConfig(isBytes ? value : mapField(fields, "config"));
+  return isBytes ? toConfig(value) : toSharedConfig(mapField(fields, "config"));
 }
 
 /** The parameter's name under `key`; @throws BAD_NAME or BAD_MESSAGE if it is not valid. */

@@ -1,4 +1,5 @@
 import type { Fields } from "./codec.ts";
+import { bytesOf } from "./dtypes.ts";
 import { PserverError } from "./errors.ts";
 import { integerField, listField } from "./fields.ts";
 import { isAscending } from "./row-lists/ascending.ts";
@@ -155,12 +156,11 @@ function indexBytes({ rows, inner = 0 }: PartCounts, numberBytes: NumberBytes): 
 function writeIndex(target: Uint8Array, index: PartIndex, numberBytes: NumberBytes): number {
   const bytes = indexBytes(partCounts(index), numberBytes);
   const { rows, inner } = index;
-  const end = (rows.length + (inner?.length ?? 0)) * numberBytes;
-  target.fill(0, end, bytes);
-  target.set(bytesOfNumbers(rows, numberBytes), 0);
-  if (inner !== undefined) {
-    target.set(bytesOfNumbers(inner, numberBytes), rows.length * numberBytes);
-  }
+  const rowsEnd = rows.length * numberBytes;
+  writeNumbers(target, 0, rows, numberBytes);
+  if (inner !== undefined) writeNumbers(target, rowsEnd, inner, numberBytes);
+  const end = rowsEnd + (inner?.length ?? 0) * numberBytes;
+  for (let at = end; at < bytes; at++) target[at] = 0;
   return bytes;
 }
 
@@ -179,21 +179,30 @@ function readIndex(
     );
   }
   const elements = data.subarray(bytes);
-  const end = counts.rows * numberBytes;
-  const rows = readNumbers(data.subarray(0, end), numberBytes);
+  const rows = readNumbers(data, 0, counts.rows, numberBytes);
   checkNumbers(rows, block.rows, "rows");
   if (counts.inner === undefined) return { rows, elements };
-  const inner = readNumbers(data.subarray(end, end + counts.inner * numberBytes), numberBytes);
+  const inner = readNumbers(data, counts.rows * numberBytes, counts.inner, numberBytes);
   checkNumbers(inner, block.rowElements, "offsets in a row");
   return { rows, inner, elements };
 }
 
-function readNumbers(bytes: Uint8Array, numberBytes: NumberBytes): Uint32Array {
-  const count = bytes.length / numberBytes;
-  const numbers = numberBytes === 2 ? new Uint16Array(count) : new Uint32Array(count);
-  // Copied: within a message they are not aligned.
-  new Uint8Array(numbers.buffer).set(bytes);
-  return numbers instanceof Uint32Array ? numbers : new Uint32Array(numbers);
+/** `count` numbers, copied: within a message they are not aligned. */
+function readNumbers(
+  data: Uint8Array,
+  start: number,
+  count: number,
+  numberBytes: NumberBytes,
+): Uint32Array {
+  const numbers = new Uint32Array(count);
+  if (numberBytes === NUMBER_BYTES) {
+    bytesOf(numbers).set(data.subarray(start, start + count * NUMBER_BYTES));
+    return numbers;
+  }
+  for (let i = 0, at = start; i < count; i++, at += 2) {
+    numbers[i] = (data[at] as number) | ((data[at + 1] as number) << 8);
+  }
+  return numbers;
 }
 
 /** @throws BAD_INDEX unless the numbers are ascending and below a limit. */
@@ -213,9 +222,21 @@ function checkNumbers(numbers: Uint32Array, below: number, what: string): void {
   }
 }
 
-function bytesOfNumbers(numbers: Uint32Array, numberBytes: NumberBytes): Uint8Array {
-  const written = numberBytes === 2 ? new Uint16Array(numbers) : numbers;
-  return new Uint8Array(written.buffer, written.byteOffset, written.byteLength);
+function writeNumbers(
+  target: Uint8Array,
+  start: number,
+  numbers: Uint32Array,
+  numberBytes: NumberBytes,
+): void {
+  if (numberBytes === NUMBER_BYTES) {
+    target.set(bytesOf(numbers), start);
+    return;
+  }
+  for (let i = 0, at = start; i < numbers.length; i++, at += 2) {
+    const number = numbers[i] as number;
+    target[at] = number;
+    target[at + 1] = number >>> 8;
+  }
 }
 
 /** The counts as a message carries them: `[rows]` or `[rows, inner]`. */

@@ -55,7 +55,8 @@ export const PULL_WAIT_MS_MAX = 10_000;
 
 /** A pull as a message; `index` belongs to `request.part`. */
 export function encodePullRequest(request: PullRequest, index?: PartIndex): Uint8Array {
-  const { part, ...entries } = request;
+  const { epoch, generation, seq, waitMs, step, encoding, part } = request;
+  const entries = { epoch, generation, seq, waitMs, step, encoding };
   if (part === undefined || index === undefined) return encodeMessage(entries);
   const draft = draftMessage({ ...entries, part: partEntry(part) }, partIndexBytes(part));
   writePartIndex(draft.data, index);

@@ -1,8 +1,10 @@
 import { JetStreamApiError } from "@nats-io/jetstream";
 import {
   createInbox,
+  headers,
   type Msg,
   type NatsConnection,
+  NatsConnectionImpl,
   NoRespondersError,
   TimeoutError,
 } from "@nats-io/transport-node";
@@ -15,9 +17,13 @@ interface Waiting {
   readonly timer: NodeJS.Timeout;
 }
 
+/** The header that makes a write a compare-and-swap on its subject. */
+const EXPECTED_SEQ = "Nats-Expected-Last-Subject-Sequence";
+
 /**
- * Stores large messages in streams without copying them. The client of nats.js copies every message,
- * which is expensive for snapshots of a whole model.
+ * Stores messages in streams: large ones without copying them, and any number of small ones at a time with one
+ * subscription for all answers. nats.js copies every message, and makes an error with a stack for each request
+ * in case it fails, which is expensive for snapshots of a whole model and for the records of many parameters.
  */
 export class StreamPublisher {
   readonly #connection: NatsConnection;
@@ -32,9 +38,13 @@ export class StreamPublisher {
 
   /**
    * Receives acknowledgements on the connection from now on.
-   * @param inboxPrefix where the connection may receive, without a final dot.
+   * @param inboxPrefix where the connection may receive, without a final dot; by default where it receives the
+   * answers to its requests.
    */
-  static open(connection: NatsConnection, inboxPrefix: string): StreamPublisher {
+  static open(
+    connection: NatsConnection,
+    inboxPrefix: string | undefined = requestInboxPrefix(connection),
+  ): StreamPublisher {
     const publisher = new StreamPublisher(connection, createInbox(inboxPrefix));
     connection.subscribe(`${publisher.#inbox}.*`, {
       callback: (error, message) => {
@@ -51,6 +61,25 @@ export class StreamPublisher {
    * @throws errors of nats.js: no stream, no answer in time, or JetStream's refusal; BAD_MESSAGE.
    */
   publish(subject: string, bytes: Uint8Array, timeoutMs: number): Promise<number> {
+    return this.#answered(timeoutMs, (reply) =>
+      publishBulk(this.#connection, subject, bytes, reply),
+    );
+  }
+
+  /**
+   * As {@link publish}, if the last message on the subject has this sequence; 0: if there is none. The bytes are
+   * copied.
+   */
+  swap(subject: string, text: string, expectedSeq: number, timeoutMs: number): Promise<number> {
+    const expectation = headers();
+    expectation.set(EXPECTED_SEQ, String(expectedSeq));
+    return this.#answered(timeoutMs, (reply) =>
+      this.#connection.publish(subject, text, { reply, headers: expectation }),
+    );
+  }
+
+  /** Publishes with the subject for the answer, and returns the sequence in it. */
+  #answered(timeoutMs: number, publish: (reply: string) => void): Promise<number> {
     const token = (++this.#tokens).toString(36);
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
@@ -58,7 +87,7 @@ export class StreamPublisher {
         reject(new TimeoutError());
       }, timeoutMs);
       this.#waiting.set(token, { resolve, reject, timer });
-      publishBulk(this.#connection, subject, bytes, `${this.#inbox}.${token}`);
+      publish(`${this.#inbox}.${token}`);
     });
   }
 
@@ -80,4 +109,8 @@ export class StreamPublisher {
       waiting.reject(error instanceof Error ? error : new Error(String(error)));
     }
   }
+}
+
+function requestInboxPrefix(connection: NatsConnection): string | undefined {
+  return connection instanceof NatsConnectionImpl ? connection.options.inboxPrefix : undefined;
 }

@@ -1,4 +1,4 @@
-// Proves what the C library promises about records, outcomes, positions, sessions, cancelled calls, fallbacks and errors: each scenario
+// Proves what the C library promises about records, batches, outcomes, positions, sessions, cancelled calls, fallbacks and errors: each scenario
 // plays broker and hosts in the process of the real library, in place of cnats, with a clock that goes on
 // only while the library waits. So it is the same on any machine, and takes no time. Under address and
 // undefined behaviour sanitizers.
@@ -6,7 +6,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { renderVectors } from "../../scripts/write-c-vectors.mjs";
+import { renderReads, renderVectors } from "../../scripts/write-c-vectors.mjs";
 import { runProgram } from "./running-program.ts";
 import { BuiltLibrary, SANITIZED } from "./toolchain.ts";
 
@@ -32,6 +32,18 @@ const SCENARIOS = {
     "a subject that the broker refuses ends the call",
     "a part of a block is one message, unless the broker takes none as large",
     "a row that the broker takes no longer is cut",
+    "what is not handed to the connection before its call ends is not sent",
+  ],
+  batches: [
+    "the small blocks of a shard are one record, repeated as the very same bytes",
+    "a single block, and every block in a job of older rules, has a record of its own",
+    "a rejection names the block at fault, and what became of the others",
+    "a rejection that names no block is of the record",
+    "every block of a batch whose outcome is unknown is counted and listed",
+    "every block of a batch that is too late is counted",
+    "a batch whose versions were undone is sent again without them",
+    "in a new session a batch that was stored nowhere is sent again",
+    "a parameter that a call names twice is in two batches",
   ],
   outcomes: [
     "an outcome is asked for 1 s after the PubAck, and then each second",
@@ -85,6 +97,25 @@ const SCENARIOS = {
     "a gradient that names no version and is refused is not sent again",
     "a clock that is rejected as of an older epoch fails the call, and the step stays open",
   ],
+  reads: [
+    "requests are those that the TypeScript client sends",
+    "blocks are asked for one by one in a job of older rules",
+    "small blocks of a shard are asked for together, at the position that was seen",
+    "a lost first piece is asked for again, and what has come counts once",
+    "a lost middle piece is asked for as soon as the last has come",
+    "an answer that ends early is asked for again at once only while it makes progress",
+    "a request is not repeated while its pieces come",
+    "after STALE_EPOCH the parameters of what is missing are looked up",
+    "what was initialized anew is read anew",
+    "after JOURNAL_REPLACED what is missing is asked for in the new journal",
+    "a busy owner is asked again",
+    "where only pulls are answered, blocks are asked for one by one from then on",
+    "a batched read without an owner waits for one",
+    "where batched reads are denied, blocks are asked for one by one",
+    "a piece that does not fit its request fails the call, and nothing of it is given",
+    "what has not changed is not asked for, and stays where it is",
+    "what was read of another journal or parameter says nothing",
+  ],
   errors: ["every code of an error does what the shared vectors say"],
 } as const;
 
@@ -94,10 +125,9 @@ let program: string;
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), "pserver-scripted-"));
-  await writeFile(
-    join(directory, "vectors.h"),
-    renderVectors(join(import.meta.dirname, "../vectors")),
-  );
+  const vectors = join(import.meta.dirname, "../vectors");
+  await writeFile(join(directory, "vectors.h"), renderVectors(vectors));
+  await writeFile(join(directory, "reads.h"), renderReads(vectors));
   library = await BuiltLibrary.build(SANITIZED);
   program = await library.scriptedProgram(directory);
 });

@@ -10,6 +10,7 @@ const ROOT = join(import.meta.dirname, "../..");
 const SOURCES = join(ROOT, "src/client/c");
 const PROGRAMS = join(import.meta.dirname, "programs");
 const SCRIPTED = join(import.meta.dirname, "scripted");
+const UPDATES = join(import.meta.dirname, "updates");
 
 /** A connection, a clock and threads that exist only in the process of a test. */
 export const FAKES: string = join(import.meta.dirname, "fakes");
@@ -78,17 +79,27 @@ export class BuiltLibrary {
     return await this.#link(name, [join(PROGRAMS, `${name}.c`), ...inputs], await innerLibraries());
   }
 
-  /** Compiles the scenarios of test/c/scripted: connection, clock and threads are those of test/c/fakes. */
+  /** Compiles the scenarios of test/c/scripted. */
   async scriptedProgram(include: string): Promise<string> {
-    const own = await Promise.all([SCRIPTED, FAKES].map(cFiles));
-    const objects = await this.#objects(REPLACED);
-    const headers = [SOURCES, SCRIPTED, FAKES, include].flatMap((path) => ["-I", path]);
+    return await this.#fakedProgram("scripted", [...(await cFiles(SCRIPTED)), "-I", include]);
+  }
+
+  /** Compiles the program of test/c/updates, which makes calls that it is told. */
+  async updatesProgram(): Promise<string> {
+    const own = [...(await cFiles(UPDATES)), join(SCRIPTED, "scripted.c")];
+    return await this.#fakedProgram("updates", own);
+  }
+
+  /** Compiles a program in which connection, clock and threads are those of test/c/fakes. */
+  async #fakedProgram(name: string, inputs: readonly string[]): Promise<string> {
+    const objects = [...(await cFiles(FAKES)), ...(await this.#objects(REPLACED))];
+    const headers = [SOURCES, SCRIPTED, FAKES].flatMap((path) => ["-I", path]);
     const threads = ["pthread_create", "pthread_join"].flatMap((name) => [
       `-Wl,--wrap=${name}`,
       `-Wl,--defsym=__wrap_${name}=${name.replace("pthread", "fake_thread")}`,
     ]);
     const libraries = [...(await innerLibraries()), ...threads];
-    return await this.#link("scripted", [...own.flat(), ...objects, ...headers], libraries);
+    return await this.#link(name, [...inputs, ...objects, ...headers], libraries);
   }
 
   /** The library's objects, by the names of the sources: those of some that are gone may still be there. */

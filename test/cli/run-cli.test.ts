@@ -19,6 +19,7 @@ const COMMANDS = [
     "jobs",
     "remove",
     "recover",
+    "replay",
     "upgrade-rules",
     "legion-gateway",
     "doctor",

@@ -322,7 +322,7 @@ describe("failures", () => {
           subscribe: ["_INBOX_j.t1.>"] } } ] }`,
     });
     onTestFinished(() => broker.kill());
-    const at = ["--url", broker.url, "--job", "j", "--timeout", "2s"];
+    const at = ["--url", broker.url, "--job", "j", "--timeout", "30s"];
     expect(await run(["status", ...at, "--user", "host", "--password", "x"])).toMatchObject({
       code: 4,
       stderr: expect.stringContaining("pserver: DENIED: "),

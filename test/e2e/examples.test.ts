@@ -14,7 +14,6 @@ import { run as runCommand, start } from "../cli/spawn-command.ts";
 import { HANG_MS } from "../support/limits.ts";
 
 const WAIT = { timeout: HANG_MS, interval: 50 };
-const DEMO_TIMEOUT_MS = 300_000;
 
 interface Run {
   readonly child: ChildProcessByStdio<null, Readable, Readable>;
@@ -97,7 +96,6 @@ test.skipIf(process.platform !== "linux")(
     served.child.kill("SIGTERM");
     expect(await served.finished).toMatchObject({ code: 0 });
   },
-  DEMO_TIMEOUT_MS,
 );
 
 test.skipIf(process.platform !== "linux")("an interrupted demo leaves nothing", async () => {

@@ -136,6 +136,27 @@ describe("records", () => {
     await expect(manager.streams.info("KV_PS_missing")).rejects.toThrow("stream not found");
   });
 
+  test("are followed over another connection, each as it was written last", async () => {
+    const { records } = await openBoth();
+    const [first, second] = records;
+    const follow = async (after: number): Promise<{ seen: unknown[]; upTo: number }> => {
+      const seen: unknown[] = [];
+      const upTo = await second.changes("param.", after, (key, { value, revision }) => {
+        seen.push([key, value, revision]);
+      });
+      return { seen, upTo };
+    };
+    expect(await follow(0)).toEqual({ seen: [], upTo: 0 });
+    const keys = Array.from({ length: 5_000 }, (_, i) => `param.p_${i}`);
+    const revisions = await Promise.all(keys.map((key) => first.create(key, 1)));
+    const all = await follow(0);
+    expect(all.seen).toEqual(keys.map((key, i) => [key, 1, revisions[i]]));
+    const job = (await first.create("job", 2)) ?? 0;
+    expect(await follow(all.upTo)).toEqual({ seen: [], upTo: job });
+    const again = (await first.update("param.p_7", 3, revisions[7] ?? 0)) ?? 0;
+    expect(await follow(all.upTo)).toEqual({ seen: [["param.p_7", 3, again]], upTo: again });
+  });
+
   test("10,000 are listed over another connection", async () => {
     const { records } = await openBoth();
     const names = Array.from({ length: 10_000 }, (_, i) => `param.p_${i}`);

@@ -57,7 +57,7 @@ test.skipIf(OBSTACLE !== "")(
     const serve = async (...flags: string[]): Promise<Client> => {
       up = start(["up", "--json", "--port", "0", "--store", store, ...flags]);
       const { url } = JSON.parse(await up.firstLine);
-      return await connect({ url, job: "default", trainer: "a", timeoutMs: 120_000 });
+      return await connect({ url, job: "default", trainer: "a", timeoutMs: HANG_MS });
     };
     const first = await serve("--shards", "2");
     expect(await first.beginInit()).toBe(true);

@@ -9,6 +9,8 @@ import { decodeMessage, encodeMessage, readCrc } from "../../src/protocol/codec.
 import { bytesOf } from "../../src/protocol/dtypes.ts";
 import { decodeElements, encodeElements } from "../../src/protocol/encoding/elements.ts";
 import { isErrorCode } from "../../src/protocol/errors.ts";
+import { readCases } from "../client/pull/read-vectors.ts";
+import { callCases } from "../client/push/call-vectors.ts";
 import { reactionCases } from "../client/reaction-vectors.ts";
 import { journalAckCases } from "../client/wire/journal-ack-vectors.ts";
 import { elementEncodingCases } from "./encoding/encoding-vectors.ts";
@@ -47,6 +49,11 @@ const FILES = [
     answerCases,
   ],
   ["lifecycle", "Requests of the lifecycle and their replies.", lifecycleCases],
+  [
+    "calls",
+    "Calls that change parameters, in a session in which no outcome is known yet, and their records by shard.",
+    callCases,
+  ],
   ["layout", "FNV-1a hashes of names and layouts of parameters.", layoutCases],
   ["acks", "The broker's answers to records, and what a client makes of them.", journalAckCases],
   [
@@ -54,6 +61,7 @@ const FILES = [
     "What a client does about each error in the answer to each kind of message.",
     reactionCases,
   ],
+  ["reads", "Requests of a client that reads parameters and parts of them.", readCases],
   ["refused", "Bytes that every reader refuses, with the code.", refusedCases],
 ] as const;
 
@@ -79,7 +87,7 @@ function cases<Case>(name: string, section: string): readonly Case[] {
 
 describe("the implementation gives", () => {
   test.each(FILES)("%s.json", async (name, about, build) => {
-    await expect(toFile(about, build())).toMatchFileSnapshot(join(DIRECTORY, `${name}.json`));
+    await expect(toFile(about, await build())).toMatchFileSnapshot(join(DIRECTORY, `${name}.json`));
   });
 });
 

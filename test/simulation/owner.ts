@@ -347,7 +347,7 @@ export class Owner {
     this.#world.committed(stream.read(stored).snapshot);
     keep(stored);
     journal.purgeBelow(this.#kept.oldestSeq);
-    while (this.#kept.dropOldest(journal.info())) journal.purgeBelow(this.#kept.oldestSeq);
+    while (this.#kept.dropOldest(journal.info(), [])) journal.purgeBelow(this.#kept.oldestSeq);
     const { forgetsOlder } = this.#faults;
     const kept = forgetsOlder === true ? new KeptSnapshots(RETAIN_BYTES, [stored]) : this.#kept;
     const manifests = forgetsOlder === true ? stream.manifests.map(({ seq }) => seq) : [];

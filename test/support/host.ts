@@ -2,10 +2,12 @@ import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
+import { jetstreamManager } from "@nats-io/jetstream";
+import { connect as connectToBroker } from "@nats-io/transport-node";
 import type { HostOptions } from "../../src/actors/host/host.ts";
 import type { BrokerOptions } from "../../src/broker/index.ts";
 import { type Client, type ConnectOptions, connect } from "../../src/client/index.ts";
-import type { WireError } from "../../src/protocol/index.ts";
+import { bucketStream, JobSubjects, type WireError } from "../../src/protocol/index.ts";
 import { startTestBroker, type TestBroker } from "./broker.ts";
 import { HANG_MS } from "./limits.ts";
 
@@ -165,6 +167,21 @@ export class TestJob {
     const host = this.spawnHost(options);
     await host.line(({ type }) => type === "started");
     return host;
+  }
+
+  /**
+   * Ends the job's only host as a crash does, and its leases as their time would, so that the next host
+   * takes over at once while the leases of trainers last.
+   */
+  async crash(host: TestHost): Promise<void> {
+    await host.kill();
+    const connection = await connectToBroker({ servers: this.broker.url });
+    const { streams } = await jetstreamManager(connection);
+    const bucket = new JobSubjects(this.job).leaseBucket();
+    for (const holder of ["host", "shard"]) {
+      await streams.purge(bucketStream(bucket), { filter: `$KV.${bucket}.${holder}.>` });
+    }
+    await connection.close();
   }
 
   /** A trainer in this process. */

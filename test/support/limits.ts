@@ -12,3 +12,9 @@ export const TEST_MS = 3 * HANG_MS;
  * membership because one of its renewals came late.
  */
 export const LASTING_LEASE_MS = 60_000;
+
+/**
+ * A lease for jobs in which somebody dies whose lease is waited for, and others must not lose theirs
+ * meanwhile, however busy the machine is.
+ */
+export const MORTAL_LEASE_MS = 6_000;

@@ -6,7 +6,7 @@ import { PserverError } from "../../src/protocol/index.ts";
 
 /** One call that {@link MemoryBucket} got. */
 export interface BucketCall {
-  readonly action: "read" | "create" | "update" | "remove" | "keys";
+  readonly action: "read" | "create" | "update" | "remove" | "keys" | "changes";
   readonly key: string;
 }
 
@@ -65,6 +65,23 @@ export class MemoryBucket implements KvBucket {
     return this.#call({ action: "keys", key: prefix }, () =>
       [...this.#entries.keys()].filter((key) => key.startsWith(prefix)),
     );
+  }
+
+  async changes(
+    prefix: string,
+    afterRevision: number,
+    onEntry: (key: string, entry: KvEntry) => void,
+  ): Promise<number> {
+    const { head, found } = await this.#call({ action: "changes", key: prefix }, () => ({
+      head: this.#revision,
+      found: [...this.#entries]
+        .filter(([key, { revision }]) => key.startsWith(prefix) && revision > afterRevision)
+        .sort(([, a], [, b]) => a.revision - b.revision),
+    }));
+    for (const [key, { json, revision }] of found) {
+      onEntry(key, { value: JSON.parse(json) as unknown, revision });
+    }
+    return head;
   }
 
   #write(key: string, value: unknown): number {

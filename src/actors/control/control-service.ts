@@ -29,6 +29,12 @@ import { gatherVersions } from "./versions.ts";
 /** Grace time of a request to one shard's owner for its status, or for versions of its blocks. */
 const STATUS_MS = 2_000;
 
+/**
+ * Time between two such requests: one that is under way when a connection is lost gets no reply, and an
+ * owner that is there must not be shown as missing for that.
+ */
+const STATUS_ATTEMPT_MS = 500;
+
 /** Grace time of a request for a snapshot, which may have gigabytes. */
 const SNAPSHOT_MS = 300_000;
 
@@ -121,7 +127,13 @@ export class ControlService {
     wanted: readonly WantedVersions[],
   ): Promise<readonly ShardVersions[]> {
     const request = shardVersionsRequest(wanted);
-    const { fields } = await this.#deps.owners.ask(shard, "versions", request, STATUS_MS);
+    const { fields } = await this.#deps.owners.ask(
+      shard,
+      "versions",
+      request,
+      STATUS_MS,
+      STATUS_ATTEMPT_MS,
+    );
     return parseShardVersionsReply(fields, wanted.length);
   }
 
@@ -163,7 +175,8 @@ export class ControlService {
   /** The status of a shard; if its owner does not answer, the state that this means. */
   async #status(shard: number): Promise<Fields> {
     try {
-      const { fields } = await this.#deps.owners.ask(shard, "status", {}, STATUS_MS);
+      const { owners } = this.#deps;
+      const { fields } = await owners.ask(shard, "status", {}, STATUS_MS, STATUS_ATTEMPT_MS);
       // A status can have more entries than a message; earlier versions sent as many as fitted.
       return fields["status"] === undefined ? fields : mapField(fields, "status");
     } catch (error) {

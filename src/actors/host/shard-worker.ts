@@ -6,6 +6,7 @@ import { BufferPool } from "../../transport/buffer-pool.ts";
 import { openConnection } from "../../transport/connection.ts";
 import { openJetStream } from "../../transport/jetstream.ts";
 import { StreamPublisher } from "../../transport/stream-publisher.ts";
+import { ArchiverWatch } from "../archivers/archiver-watch.ts";
 import { type KvBucket, openBucket } from "../jetstream/kv-bucket.ts";
 import { Credit } from "../journal/credit.ts";
 import { Journal } from "../journal/journal.ts";
@@ -15,6 +16,7 @@ import { FailedBlocks } from "../owner/failed-blocks.ts";
 import { Intake } from "../owner/intake.ts";
 import { MarkKeeper } from "../owner/mark-keeper.ts";
 import { Pace } from "../owner/pace.ts";
+import { ParameterPlaces } from "../owner/parameter-places.ts";
 import { Responder } from "../owner/responder.ts";
 import { ShardOwner } from "../owner/shard-owner.ts";
 import type { ShardOwnerDeps } from "../owner/shard-owner-deps.ts";
@@ -103,10 +105,11 @@ export async function openShardWorker(
       ...{ host, subjects, inboxPrefix, journalConnection, dataConnection, manager },
       ...{ leaseMs, retainBytes, snapshotBytes, journalStorage: journal.storage },
       memory: HostMemory.open({ shards, buffer, limitBytes }),
+      archivers: new ArchiverWatch({ records: bucket, nowMs: () => performance.now() }),
       intake: new Intake(refusals),
       responder: new Responder(dataConnection, pool),
       snapshotBudget: new SnapshotBudget(pool),
-      failedBlocks: new FailedBlocks(dataConnection, subjects, shards),
+      failedBlocks: new FailedBlocks(dataConnection, subjects, new ParameterPlaces(bucket), shards),
       pace: new Pace(),
     },
   });

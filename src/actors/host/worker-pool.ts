@@ -1,6 +1,7 @@
 import { Worker } from "node:worker_threads";
-import { ensureError, errorFromWire, type Fields, PserverError } from "../../protocol/index.ts";
+import { errorFromWire, type Fields, PserverError } from "../../protocol/index.ts";
 import type { AcceptedLoss } from "../recovery/accept-loss.ts";
+import { fromThread } from "../thread-error.ts";
 import type { FromWorker, ShardEventType, ToWorker, WorkerSetup } from "./worker-messages.ts";
 
 /** How long a worker may take to connect, and to close. */
@@ -133,11 +134,4 @@ async function closeWorker(worker: Worker, exited: Promise<void>): Promise<void>
   const timer = setTimeout(() => void worker.terminate(), CLOSE_MS);
   await exited;
   clearTimeout(timer);
-}
-
-/** Restores an error that ended a thread: its class is lost between threads, its code is not. */
-function fromThread(error: Error): PserverError {
-  const { code, details } = error as Error & { code?: unknown; details?: unknown };
-  if (typeof code !== "string") return ensureError(error);
-  return errorFromWire({ code, message: error.message, details: (details ?? {}) as Fields });
 }

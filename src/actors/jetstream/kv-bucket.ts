@@ -1,4 +1,4 @@
-import { type JetStreamManager, StorageType } from "@nats-io/jetstream";
+import { type JetStreamClient, type JetStreamManager, StorageType } from "@nats-io/jetstream";
 import { type KV, Kvm, type KvStatus } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { bucketStream, JETSTREAM_ERRORS, PserverError } from "../../protocol/index.ts";
@@ -8,7 +8,9 @@ import {
   jetStreamErrorCode,
 } from "../../transport/broker-error.ts";
 import { openJetStream } from "../../transport/jetstream.ts";
+import { StreamPublisher } from "../../transport/stream-publisher.ts";
 import { brokerCall } from "./broker-call.ts";
+import { type Changes, readChanges } from "./read-changes.ts";
 
 /** The entry under a key: its JSON value and the revision that an update must name. */
 export interface KvEntry {
@@ -36,6 +38,16 @@ export interface KvBucket {
   remove(key: string, revision: number): Promise<boolean>;
   /** Every key that begins with `prefix` (which ends in a dot), in no order. */
   keys(prefix: string): Promise<string[]>;
+  /**
+   * Reports every entry under such keys that was written after a revision, in the order of writes, and returns the
+   * revision after which to ask next. It sees every write that was answered before it began. Only for keys that are
+   * never removed: removals leave no trace.
+   */
+  changes(
+    prefix: string,
+    afterRevision: number,
+    onEntry: (key: string, entry: KvEntry) => void,
+  ): Promise<number>;
 }
 
 /** Where and how a bucket is kept. */
@@ -56,8 +68,7 @@ const TIMEOUT_MS = 5_000;
 const REQUESTS_PER_TTL = 5;
 
 /**
- * Opens a JetStream KV bucket, which is made if it does not exist. Nobody may keep a consumer or watcher
- * on it: removals leave no trace there.
+ * Opens a JetStream KV bucket, which is made if it does not exist.
  * @throws JOB_EXISTS if the bucket is kept in another way than asked for.
  */
 export async function openBucket(options: BucketOptions): Promise<KvBucket> {
@@ -100,7 +111,8 @@ async function open(
   return await brokerCall(`opening the bucket ${bucket}`, { bucket }, async () => {
     const client = openJetStream(connection, timeoutMs);
     const manager = await client.jetstreamManager();
-    return new JetStreamBucket(await openKv(new Kvm(client)), manager, bucket);
+    const kv = await openKv(new Kvm(client));
+    return new JetStreamBucket({ connection, client, manager, kv, bucket, timeoutMs });
   });
 }
 
@@ -126,40 +138,48 @@ function checkBucket(options: BucketOptions, status: KvStatus): void {
   );
 }
 
-class JetStreamBucket implements KvBucket {
-  readonly #kv: KV;
-  readonly #streams: JetStreamManager["streams"];
-  readonly #bucket: string;
+/** Dependencies of {@link JetStreamBucket}. */
+interface JetStreamBucketDeps {
+  readonly connection: NatsConnection;
+  readonly client: JetStreamClient;
+  readonly manager: JetStreamManager;
+  readonly kv: KV;
+  readonly bucket: string;
+  readonly timeoutMs: number;
+}
 
-  constructor(kv: KV, manager: JetStreamManager, bucket: string) {
-    this.#kv = kv;
-    this.#streams = manager.streams;
-    this.#bucket = bucket;
+class JetStreamBucket implements KvBucket {
+  readonly #deps: JetStreamBucketDeps;
+  readonly #bucket: string;
+  /** Opened by the first write, so that who only reads subscribes to nothing. */
+  #publisher: StreamPublisher | undefined;
+
+  constructor(deps: JetStreamBucketDeps) {
+    this.#deps = deps;
+    this.#bucket = deps.bucket;
   }
 
   async read(key: string): Promise<KvEntry | undefined> {
     return await this.#attempt("reading", key, async () => {
-      const entry = await this.#kv.get(key);
+      const entry = await this.#deps.kv.get(key);
       if (entry === null || entry.operation !== "PUT") return undefined;
       return { value: parseValue(key, entry.string()), revision: entry.revision };
     });
   }
 
   async create(key: string, value: unknown): Promise<number | undefined> {
-    return await this.#swap("creating", key, () => this.#kv.create(key, JSON.stringify(value)));
+    return await this.#swap("creating", key, value, 0);
   }
 
   async update(key: string, value: unknown, revision: number): Promise<number | undefined> {
-    return await this.#swap("updating", key, () =>
-      this.#kv.update(key, JSON.stringify(value), revision),
-    );
+    return await this.#swap("updating", key, value, revision);
   }
 
   async remove(key: string, revision: number): Promise<boolean> {
     return await this.#attempt("removing", key, async () => {
       try {
         // The message of one revision is removed, not the key: a newer one stays untouched.
-        return await this.#streams.deleteMessage(bucketStream(this.#bucket), revision);
+        return await this.#deps.manager.streams.deleteMessage(bucketStream(this.#bucket), revision);
       } catch (error) {
         const isRefused = jetStreamErrorCode(error) === JETSTREAM_ERRORS.MESSAGE_NOT_REMOVED;
         if (isRefused && (await this.read(key))?.revision !== revision) return false;
@@ -170,23 +190,48 @@ class JetStreamBucket implements KvBucket {
 
   async keys(prefix: string): Promise<string[]> {
     return await this.#attempt("listing", prefix, async () => {
-      const root = `$KV.${this.#bucket}.`;
+      const root = this.#subject("");
       // Asked of the stream, whose leader answers; a consumer may run on a replica that lags.
-      const info = await this.#streams.info(bucketStream(this.#bucket), {
+      const info = await this.#deps.manager.streams.info(bucketStream(this.#bucket), {
         subjects_filter: `${root}${prefix}>`,
       });
       return Object.keys(info.state.subjects ?? {}).map((subject) => subject.slice(root.length));
     });
   }
 
+  async changes(
+    prefix: string,
+    afterRevision: number,
+    onEntry: (key: string, entry: KvEntry) => void,
+  ): Promise<number> {
+    const { client, manager, timeoutMs } = this.#deps;
+    return await this.#attempt("following", prefix, async () => {
+      const root = this.#subject("");
+      const changes: Changes = {
+        ...{ client, manager, stream: bucketStream(this.#bucket), timeoutMs },
+        filter: `${root}${prefix}>`,
+        afterSeq: afterRevision,
+      };
+      return await readChanges(changes, (subject, revision, text) => {
+        const key = subject.slice(root.length);
+        onEntry(key, { value: parseValue(key, text), revision });
+      });
+    });
+  }
+
+  /** Writes an entry if the last one under the key has this revision; 0: if there is none. */
   async #swap(
     action: string,
     key: string,
-    write: () => Promise<number>,
+    value: unknown,
+    revision: number,
   ): Promise<number | undefined> {
+    const { connection, timeoutMs } = this.#deps;
     return await this.#attempt(action, key, async () => {
       try {
-        return await write();
+        this.#publisher ??= StreamPublisher.open(connection);
+        const text = JSON.stringify(value);
+        return await this.#publisher.swap(this.#subject(key), text, revision, timeoutMs);
       } catch (error) {
         if (isWrongSequence(error)) return undefined;
         throw fromStoreError(error, this.#describe(action, key), { bucket: this.#bucket, key });
@@ -196,6 +241,10 @@ class JetStreamBucket implements KvBucket {
 
   async #attempt<Result>(action: string, key: string, run: () => Promise<Result>): Promise<Result> {
     return await brokerCall(this.#describe(action, key), { bucket: this.#bucket, key }, run);
+  }
+
+  #subject(key: string): string {
+    return `$KV.${this.#bucket}.${key}`;
   }
 
   #describe(action: string, key: string): string {

@@ -3,16 +3,17 @@ import type { KvBucket, KvEntry } from "../jetstream/kv-bucket.ts";
 
 /** Where records are read. */
 export interface ReadDeps {
-  readonly bucket: KvBucket;
+  readonly bucket: Pick<KvBucket, "read">;
 }
 
 /** Where records are changed. */
-export interface BucketDeps extends ReadDeps {
+export interface BucketDeps {
+  readonly bucket: KvBucket;
   /** Waits between tries. */
   readonly pause: (delayMs: number) => Promise<void>;
 }
 
-/** The value of a record after a change, and the record's revision; 0 if there is none. */
+/** The value of a record as it was read or written, and the record's revision; 0 if there is none. */
 export interface Changed<Value> {
   readonly result: Value;
   readonly revision: number;
@@ -48,28 +49,27 @@ export class BucketRecord<Stored, Value extends Stored = Stored> {
    * made on. `decide` is called with the value as read, and again after each lost race. It leaves the
    * record alone by returning what it was given; any other value, an equal copy too, is written. A write
    * whose answer was lost may have happened: the record is then read and decided on again, so `decide`
-   * must recognize its own write. `first`, a record that was read already, saves one read.
+   * must recognize its own write. `first`, the value as it was read already with its revision, saves one read.
    * @throws BUSY if others were faster 24 times, TIMEOUT if the broker did not answer three times;
    * and whatever `decide` throws, which ends it.
    */
   async change(
     { bucket, pause }: BucketDeps,
     decide: (before: Stored) => Value | Promise<Value>,
-    first?: { readonly record: KvEntry | undefined },
+    first?: Changed<Stored>,
   ): Promise<Changed<Value>> {
     const key = this.#key;
-    let current = first === undefined ? await bucket.read(key) : first.record;
+    let before = first ?? (await this.#present(bucket));
     let lostAnswers = 0;
     for (let tries = 1; tries <= TRIES_MAX; tries++) {
-      const before = this.#parse(current);
-      const result = await decide(before);
-      if (result === before) return { result, revision: current?.revision ?? 0 };
+      const result = await decide(before.result);
+      if (result === before.result) return { result, revision: before.revision };
       const write = this.#toRecord(result);
       try {
         const revision =
-          current === undefined
+          before.revision === 0
             ? await bucket.create(key, write)
-            : await bucket.update(key, write, current.revision);
+            : await bucket.update(key, write, before.revision);
         if (revision !== undefined) return { result, revision };
         // Jitter, so that those who collided do not collide again.
         await pause(Math.random() * Math.min(2 * tries, PAUSE_MS_MAX));
@@ -78,11 +78,15 @@ export class BucketRecord<Stored, Value extends Stored = Stored> {
         lostAnswers += 1;
         if (lostAnswers > LOST_ANSWERS_MAX) throw error;
       }
-      current = await bucket.read(key);
+      before = await this.#present(bucket);
     }
     throw busy(`record ${key}: changed by others ${TRIES_MAX} times in a row`, {
       key,
       expected: TRIES_MAX,
     });
+  }
+  async #present(bucket: Pick<KvBucket, "read">): Promise<Changed<Stored>> {
+    const stored = await bucket.read(this.#key);
+    return { result: this.#parse(stored), revision: stored?.revision ?? 0 };
   }
 }

@@ -48,7 +48,7 @@ export async function create(
   const current = job ?? (await jobRecord.read(deps));
   const { lifecycle } = parameter;
   const isOwn = parameter.jobEpoch === 0 && isSelected(lifecycle, session);
-  deps.ledger.note([parameter]);
+  deps.ledger.catalog.note([parameter]);
   if (isOwn) await announceGranted(deps, trainer, [parameter]);
   return {
     ...beginReply({ ...lifecycle, state: effectiveState(parameter, current) }, isOwn),

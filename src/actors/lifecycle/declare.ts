@@ -1,6 +1,7 @@
 import {
   type Declaration,
   type Fields,
+  PARAMETERS_PER_REQUEST_MAX,
   PserverError,
   parseDeclareRequest,
   quoteName,
@@ -11,10 +12,9 @@ import { type Claimant, isAbandoned, requireSelected } from "./claimant.ts";
 import type { LifecycleDeps } from "./deps.ts";
 import { announceGranted } from "./host-records.ts";
 import { jobRecord } from "./lifecycle-record.ts";
-import { advance } from "./machine.ts";
+import { advance, type Lifecycle, type LifecycleEvent, UNINITIALIZED } from "./machine.ts";
 import { infoOf, type Parameter, redeclare, requireSameDeclaration } from "./parameter.ts";
-import { changeParameter, parseParameterRecord } from "./parameter-record.ts";
-import { parameterKey } from "./record-format.ts";
+import { changeParameter, parameterRecord } from "./parameter-record.ts";
 import { requireSession } from "./sessions.ts";
 
 /**
@@ -33,46 +33,65 @@ export async function declare(
     requireSession(deps, trainer, fields),
     deps.ledger.refresh(),
   ]);
-  const claimant = { trainer, session, epoch };
   const job = await jobRecord.read(deps);
+  const claimant = { trainer, session, epoch };
   requireSelected(job, claimant);
+  const event = { type: "BEGIN", trainer, session, replace: true } as const;
+  const attempt = { claimant, event, first: advance(UNINITIALIZED, event) };
   const planned = await mapConcurrently(withoutRepeats(parameters), async (declaration) => {
-    const { name } = declaration;
-    // A name that is new is not looked for: creating its record fails if there is one after all.
-    const record = deps.ledger.has(name) ? await deps.bucket.read(parameterKey(name)) : undefined;
-    const parameter = parseParameterRecord(record, name);
-    const after = await declared(deps, claimant, parameter, declaration);
-    return { declaration, record, after };
+    const known = await presentOf(deps, declaration.name);
+    return { declaration, known, after: await declared(deps, attempt, known, declaration) };
   });
-  const fresh = planned.filter(({ record }) => record === undefined);
+  const fresh = planned.filter(({ known }) => known === undefined);
   await requireMemory(
     deps,
     fresh.map(({ after }) => after),
   );
   const after = planned.map((plan) => plan.after);
   deps.ledger.require(trainer, after);
-  const written = await mapConcurrently(planned, ({ declaration, record }) =>
-    changeParameter(
-      deps,
-      declaration.name,
-      (known) => declared(deps, claimant, known, declaration),
-      { record },
-    ),
+  const written = await mapConcurrently(
+    planned,
+    ({ declaration, known, after }) => {
+      const decide = (found: Parameter | undefined): Parameter | Promise<Parameter> =>
+        found === known ? after : declared(deps, attempt, found, declaration);
+      return changeParameter(deps, declaration.name, decide, { known });
+    },
+    // All writes of a request are under way together.
+    PARAMETERS_PER_REQUEST_MAX,
   );
-  deps.ledger.note(written);
+  deps.ledger.catalog.note(written);
   await announceGranted(deps, trainer, written);
   const byName = new Map(written.map((entry) => [entry.declaration.name, infoOf(entry, job)]));
   return { parameters: parameters.map(({ name }) => byName.get(name)) };
 }
 
+/** One attempt to declare, by the session that the job's initialization has selected. */
+interface Attempt {
+  readonly claimant: Claimant;
+  readonly event: LifecycleEvent;
+  /** The lifecycle that the event gives to a new parameter. */
+  readonly first: Lifecycle;
+}
+
+/**
+ * The parameter as it is, or as it was at an earlier moment if that makes no difference: a name not known here is
+ * not looked for, because creating its record fails if there is one after all; and what was declared for the job can
+ * only have been declared again in a later epoch, which the job's record would have told.
+ */
+async function presentOf(deps: LifecycleDeps, name: string): Promise<Parameter | undefined> {
+  const known = deps.ledger.catalog.get(name);
+  if (known === undefined || known.jobEpoch !== 0) return known;
+  return await parameterRecord(name).read(deps);
+}
+
 /** The parameter once this attempt has declared it; `known` itself if it has already. */
 async function declared(
   deps: LifecycleDeps,
-  claimant: Claimant,
+  { claimant, event, first }: Attempt,
   known: Parameter | undefined,
   declaration: Declaration,
 ): Promise<Parameter> {
-  const { trainer, session, epoch } = claimant;
+  const { epoch } = claimant;
   if (known !== undefined) {
     if (known.jobEpoch > epoch) throw staleEpoch(known, claimant);
     if (known.lifecycle.state === "ready") {
@@ -84,8 +103,11 @@ async function declared(
     }
     await requireNotCreated(deps, known, claimant);
   }
-  const fresh = redeclare(deps, known, declaration);
-  const lifecycle = advance(fresh.lifecycle, { type: "BEGIN", trainer, session, replace: true });
+  const fresh = redeclare(deps, known, declaration, (hashed) =>
+    deps.smallParameters.place(hashed, declaration, claimant),
+  );
+  const isNew = fresh.lifecycle === UNINITIALIZED;
+  const lifecycle = isNew ? first : advance(fresh.lifecycle, event);
   return { ...fresh, jobEpoch: epoch, lifecycle };
 }
 

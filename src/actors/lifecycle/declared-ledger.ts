@@ -1,19 +1,18 @@
 import { type Fields, PserverError, quoteName } from "../../protocol/index.ts";
 import type { Clock } from "../clock.ts";
-import { mapConcurrently } from "../concurrent.ts";
-import type { ReadDeps } from "./bucket-record.ts";
+import type { KvBucket } from "../jetstream/kv-bucket.ts";
 import { jobRecord } from "./lifecycle-record.ts";
 import { type Lifecycle, UNINITIALIZED } from "./machine.ts";
 import type { JobSettings } from "./owners.ts";
 import { effectiveState, type Parameter, shardBytes } from "./parameter.ts";
-import { parameterRecord } from "./parameter-record.ts";
-import { PARAMETER_KEYS, parameterOfKey } from "./record-format.ts";
+import { ParameterCatalog } from "./parameter-catalog.ts";
 
-/** How long the parameters that were read are used before they are read again. */
+/** How long the parameters that were read are counted before others' are read again. */
 const FRESH_MS = 1_000;
 
 /** Dependencies of {@link DeclaredLedger}. */
-export interface DeclaredLedgerDeps extends ReadDeps {
+export interface DeclaredLedgerDeps {
+  readonly bucket: KvBucket;
   readonly job: JobSettings;
   readonly clock: Clock;
 }
@@ -28,8 +27,6 @@ interface Usage {
 /** What one parameter adds to that. */
 interface Entry extends Usage {
   readonly trainer: string;
-  /** Whether no other host can change its declaration any more. */
-  readonly isSettled: boolean;
 }
 
 const NOTHING: Usage = { parameters: 0, heldBytes: 0 };
@@ -41,6 +38,8 @@ const NOTHING: Usage = { parameters: 0, heldBytes: 0 };
  */
 export class DeclaredLedger {
   readonly #deps: DeclaredLedgerDeps;
+  /** The parameters that are counted. */
+  readonly catalog: ParameterCatalog;
   readonly #entries: Map<string, Entry> = new Map();
   #trainers: Map<string, Usage> = new Map();
   #total: Usage = NOTHING;
@@ -50,6 +49,7 @@ export class DeclaredLedger {
 
   constructor(deps: DeclaredLedgerDeps) {
     this.#deps = deps;
+    this.catalog = new ParameterCatalog(deps.bucket, (parameter) => this.#count(parameter));
   }
 
   /** Reads what others may have declared, unless that was done less than a second ago. */
@@ -59,11 +59,6 @@ export class DeclaredLedger {
       this.#reading = undefined;
     });
     return this.#reading;
-  }
-
-  /** Whether a parameter was declared through this host, or through another more than a second ago. */
-  has(name: string): boolean {
-    return this.#entries.has(name);
   }
 
   /**
@@ -87,17 +82,6 @@ export class DeclaredLedger {
     check(who, "bytes", quotas.trainerHeldBytesMax, own.heldBytes);
   }
 
-  /** Counts parameters as they have just been written or read. */
-  note(parameters: readonly Parameter[]): void {
-    for (const parameter of parameters) {
-      const { name } = parameter.declaration;
-      this.#replace(this.#entries.get(name), -1);
-      const entry = this.#entryOf(parameter);
-      this.#replace(entry, 1);
-      this.#entries.set(name, entry);
-    }
-  }
-
   /** What is declared, in all and by each trainer, and the quotas. */
   show(): Fields {
     const trainers = [...this.#trainers].filter(([, { parameters }]) => parameters > 0);
@@ -113,32 +97,33 @@ export class DeclaredLedger {
   async #read(): Promise<void> {
     const { bucket, clock } = this.#deps;
     const startedAtMs = clock.now();
-    const [job, keys] = await Promise.all([
-      jobRecord.read({ bucket }),
-      bucket.keys(PARAMETER_KEYS),
-    ]);
-    if (job.state !== this.#job.state || job.context.epoch !== this.#job.context.epoch) {
-      // The job's state decides which bytes count and which declarations can change.
+    const [job] = await Promise.all([jobRecord.read({ bucket }), this.catalog.refresh()]);
+    const before = this.#job;
+    this.#job = job;
+    if (job.state !== before.state || job.context.epoch !== before.context.epoch) {
+      // The job's state decides which bytes count.
       this.#entries.clear();
       this.#trainers.clear();
       this.#total = NOTHING;
+      for (const parameter of this.catalog.all()) this.#count(parameter);
     }
-    this.#job = job;
-    const open = keys.map(parameterOfKey).filter((name) => !this.#entries.get(name)?.isSettled);
-    const read = await mapConcurrently(open, (name) => parameterRecord(name).read({ bucket }));
-    this.note(read.filter((parameter) => parameter !== undefined));
     this.#readAtMs = startedAtMs;
   }
 
+  #count(parameter: Parameter): void {
+    const { name } = parameter.declaration;
+    this.#replace(this.#entries.get(name), -1);
+    const entry = this.#entryOf(parameter);
+    this.#replace(entry, 1);
+    this.#entries.set(name, entry);
+  }
+
   #entryOf(parameter: Parameter): Entry {
-    const { jobEpoch, lifecycle } = parameter;
     const isAlive = effectiveState(parameter, this.#job) !== "uninitialized";
-    const isOfJob = jobEpoch !== 0 && jobEpoch === this.#job.context.epoch;
     return {
       parameters: 1,
       heldBytes: isAlive ? this.#heldBytes(parameter) : 0,
-      trainer: lifecycle.context.trainer,
-      isSettled: lifecycle.state === "ready" || isOfJob,
+      trainer: parameter.lifecycle.context.trainer,
     };
   }
 

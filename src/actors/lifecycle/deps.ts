@@ -3,8 +3,8 @@ import type { Leases } from "../leases/leases.ts";
 import type { DeclaredLedger } from "./declared-ledger.ts";
 import type { MembersDeps } from "./members.ts";
 import type { Owners } from "./owners.ts";
-import type { ReadyParameters } from "./ready-parameters.ts";
 import type { SessionCounter } from "./session-numbers.ts";
+import type { SmallParameters } from "./small-parameters.ts";
 
 /** Dependencies of the lifecycle's verbs. */
 export interface LifecycleDeps extends MembersDeps {
@@ -16,5 +16,5 @@ export interface LifecycleDeps extends MembersDeps {
   readonly owners: Owners;
   readonly counter: SessionCounter;
   readonly ledger: DeclaredLedger;
-  readonly ready: ReadyParameters;
+  readonly smallParameters: SmallParameters;
 }

@@ -11,12 +11,7 @@ import { dropOrphans } from "./host-records.ts";
 import { jobRecord } from "./lifecycle-record.ts";
 import { advance, type Lifecycle, type LifecycleEvent } from "./machine.ts";
 import { type Parameter, requireOwn } from "./parameter.ts";
-import {
-  changeParameter,
-  parameterRecord,
-  readAllParameters,
-  requireKnown,
-} from "./parameter-record.ts";
+import { changeParameter, parameterRecord, requireKnown } from "./parameter-record.ts";
 import { requireSession } from "./sessions.ts";
 
 /**
@@ -50,7 +45,8 @@ async function finishJob(
   const { result: seen, revision: sealed } = await jobRecord.change(deps, (job) =>
     hasFinished(job, claimant) ? job : { ...admitted(job, claimant) },
   );
-  const parameters = await readAllParameters(deps);
+  await deps.ledger.catalog.refresh();
+  const parameters = deps.ledger.catalog.all();
   const job = hasFinished(seen, claimant)
     ? seen
     : await concludeJob(deps, claimant, request, parameters, sealed);
@@ -110,6 +106,7 @@ async function finishParameter(
       const after = advance(current.lifecycle, conclusion);
       return after === current.lifecycle ? current : { ...current, lifecycle: after };
     });
+    deps.ledger.catalog.note([finished]);
     lifecycle = finished.lifecycle;
   }
   await dropOrphans(deps, [{ ...known, lifecycle }], await jobRecord.read(deps));

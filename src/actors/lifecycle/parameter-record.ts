@@ -5,9 +5,8 @@ import {
   parseParameterInfo,
   quoteName,
 } from "../../protocol/index.ts";
-import { mapConcurrently } from "../concurrent.ts";
-import type { KvEntry } from "../jetstream/kv-bucket.ts";
-import { type BucketDeps, BucketRecord, type ReadDeps } from "./bucket-record.ts";
+import type { KvBucket, KvEntry } from "../jetstream/kv-bucket.ts";
+import { type BucketDeps, BucketRecord } from "./bucket-record.ts";
 import { parseLifecycleRecord, toLifecycleRecord } from "./lifecycle-record.ts";
 import type { Parameter } from "./parameter.ts";
 import {
@@ -61,22 +60,27 @@ export function parameterRecord(name: string): BucketRecord<Parameter | undefine
 }
 
 /** Every parameter that was ever declared, in no order. */
-export async function readAllParameters(deps: ReadDeps): Promise<Parameter[]> {
-  const keys = await deps.bucket.keys(PARAMETER_KEYS);
-  const parameters = await mapConcurrently(keys, (key) =>
-    parameterRecord(parameterOfKey(key)).read(deps),
-  );
-  return parameters.filter((parameter) => parameter !== undefined);
+export async function readAllParameters(bucket: Pick<KvBucket, "changes">): Promise<Parameter[]> {
+  const parameters = new Map<string, Parameter>();
+  await bucket.changes(PARAMETER_KEYS, 0, (key, entry) => {
+    const parameter = parseParameterRecord(entry, parameterOfKey(key));
+    if (parameter !== undefined) parameters.set(key, parameter);
+  });
+  return [...parameters.values()];
 }
 
-/** Changes a parameter as {@link BucketRecord.change} does and returns it as it is then. */
+/**
+ * Changes a parameter as {@link BucketRecord.change} does and returns it as it is then. `first`: it is known already,
+ * or none is known.
+ */
 export async function changeParameter(
   deps: BucketDeps,
   name: string,
   decide: (known: Parameter | undefined) => Parameter | Promise<Parameter>,
-  first?: { readonly record: KvEntry | undefined },
+  first?: { readonly known: Parameter | undefined },
 ): Promise<Parameter> {
-  const { result, revision } = await parameterRecord(name).change(deps, decide, first);
+  const present = first && { result: first.known, revision: first.known?.revision ?? 0 };
+  const { result, revision } = await parameterRecord(name).change(deps, decide, present);
   return { ...result, revision };
 }
 

@@ -34,15 +34,20 @@ export interface Parameter {
 type LayoutDeps = Pick<LifecycleDeps, "job" | "maxPayloadBytes">;
 
 /**
- * The parameter with the declaration of a new initialization, its lifecycle unchanged.
+ * The parameter with the declaration of a new initialization, its lifecycle unchanged. A new one lies where `place`
+ * puts it, which gets the layout on the shard of the name's hash. A known one keeps its first shard: blocks of an
+ * earlier layout are looked for nowhere else.
  * @throws TOO_LARGE if the shards could not hold even this parameter alone.
  */
 export function redeclare(
   deps: LayoutDeps,
   known: Parameter | undefined,
   declaration: Declaration,
+  place: (hashed: Layout) => Layout = (hashed) => hashed,
 ): Parameter {
-  const layout = layoutOf(deps, declaration);
+  const hashed = layoutOf(deps, declaration);
+  const layout =
+    known === undefined ? place(hashed) : { ...hashed, firstShard: known.layout.firstShard };
   const blocksMax = Math.max(known?.blocksMax ?? 0, layout.blocks);
   const before = known ?? { jobEpoch: 0, lifecycle: UNINITIALIZED, revision: 0 };
   return { ...before, declaration, layout, blocksMax };

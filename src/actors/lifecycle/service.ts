@@ -17,11 +17,11 @@ import type { LifecycleDeps } from "./deps.ts";
 import { finish } from "./finish.ts";
 import { type Members, MembersAnnouncer, membersRecord, toJournalRecord } from "./members.ts";
 import { enter, exit, expelLost } from "./membership.ts";
-import { ReadyParameters } from "./ready-parameters.ts";
 import { TRAINER_KEYS } from "./record-format.ts";
 import { SessionCounter } from "./session-numbers.ts";
 import { checkCounter, type EndedSessions, endSessions } from "./session-sweep.ts";
 import { join, leave, renew } from "./sessions.ts";
+import { SmallParameters } from "./small-parameters.ts";
 import { readStatus, status } from "./status.ts";
 
 /** Options of {@link createLifecycle}. */
@@ -144,7 +144,7 @@ export function createLifecycle(options: LifecycleOptions): LifecycleService {
     counter: new SessionCounter({ bucket, pause }),
     announcer: new MembersAnnouncer({ owners, shards, onError: onError ?? (() => undefined) }),
     ledger: new DeclaredLedger({ bucket, job, clock }),
-    ready: new ReadyParameters({ bucket }),
+    smallParameters: new SmallParameters(job),
   };
   return new LifecycleService(deps, onJobChanged ?? (async () => undefined));
 }

@@ -6,14 +6,12 @@ import {
   type StatusReply,
   type StatusRequest,
 } from "../../protocol/index.ts";
-import { mapConcurrently } from "../concurrent.ts";
 import type { LifecycleDeps } from "./deps.ts";
 import { jobRecord } from "./lifecycle-record.ts";
 import type { Lifecycle, ShardPosition } from "./machine.ts";
 import { effectiveState, infoOf, type Parameter, readyAt } from "./parameter.ts";
-import { PARAMETER_KEYS, parameterOfKey } from "./record-format.ts";
 
-/** Parameters as they were read, whatever their state. */
+/** Parameters as the catalog has them, whatever their state. */
 interface Found {
   readonly parameters: readonly (Parameter | undefined)[];
   readonly more: boolean;
@@ -35,12 +33,20 @@ export async function readStatus(
   deps: LifecycleDeps,
   request: StatusRequest,
 ): Promise<StatusReply> {
-  let after = request.after ?? "";
-  for (;;) {
-    const found = await find(deps, { ...request, after });
-    // Read last, so that it is not older than the `jobEpoch` in the parameters' records.
+  const { catalog } = deps.ledger;
+  const known = request.names?.map((name) => catalog.get(name));
+  if (known !== undefined) {
     const job = await jobRecord.read(deps);
-    deps.ready.note(found.parameters, job);
+    // What is ready stays as it is.
+    if (known.every((parameter) => parameter && effectiveState(parameter, job) === "ready")) {
+      return replyOf(deps, request, { parameters: known, more: false }, job);
+    }
+  }
+  if (request.names !== undefined || request.limit !== undefined) await catalog.refresh();
+  // Read last, so that it is not older than the `jobEpoch` in the parameters' records.
+  const job = await jobRecord.read(deps);
+  for (let after = request.after ?? ""; ; ) {
+    const found = find(deps, { ...request, after });
     const reply = replyOf(deps, request, found, job);
     const last = found.parameters.at(-1);
     // A page without any parameter to show must not look like the last one.
@@ -76,19 +82,12 @@ function replyOf(
   };
 }
 
-async function find(deps: LifecycleDeps, request: StatusRequest): Promise<Found> {
+function find({ ledger: { catalog } }: LifecycleDeps, request: StatusRequest): Found {
   const { names, after = "", limit } = request;
-  const read = (name: string): Promise<Parameter | undefined> => deps.ready.read(name);
-  if (names !== undefined) return { parameters: await mapConcurrently(names, read), more: false };
-  if (limit === undefined) return { parameters: [], more: false };
-  const keys = await deps.bucket.keys(PARAMETER_KEYS);
-  const following = keys.map(parameterOfKey).filter((name) => name > after);
-  // In order of code units, as the comparison above.
-  const page = following.sort().slice(0, limit);
-  return {
-    parameters: await mapConcurrently(page, read),
-    more: following.length > page.length,
-  };
+  if (names !== undefined) {
+    return { parameters: names.map((name) => catalog.get(name)), more: false };
+  }
+  return limit === undefined ? { parameters: [], more: false } : catalog.page(after, limit);
 }
 
 /** The latest position on each shard; empty if none is known at all. */

@@ -1,5 +1,6 @@
 import type { Msg, NatsConnection, Subscription } from "@nats-io/transport-node";
-import { type JobSubjects, shardOfBlock } from "../../protocol/index.ts";
+import type { JobSubjects } from "../../protocol/index.ts";
+import type { ParameterPlaces } from "./parameter-places.ts";
 
 /** Answers a pull of a block of one shard with the error of the shard. */
 type Refuse = (message: Msg) => void;
@@ -12,14 +13,21 @@ type Refuse = (message: Msg) => void;
 export class FailedBlocks {
   readonly #connection: NatsConnection;
   readonly #subjects: JobSubjects;
+  readonly #places: Pick<ParameterPlaces, "shardOf">;
   readonly #shards: number;
   readonly #refusals: Map<number, Refuse> = new Map();
   #subscription: Subscription | undefined;
 
   /** `shards`: number of shards of the job. */
-  constructor(connection: NatsConnection, subjects: JobSubjects, shards: number) {
+  constructor(
+    connection: NatsConnection,
+    subjects: JobSubjects,
+    places: Pick<ParameterPlaces, "shardOf">,
+    shards: number,
+  ) {
     this.#connection = connection;
     this.#subjects = subjects;
+    this.#places = places;
     this.#shards = shards;
   }
 
@@ -28,7 +36,7 @@ export class FailedBlocks {
     this.#refusals.set(shard, refuse);
     this.#subscription ??= this.#connection.subscribe(this.#subjects.allPulls(), {
       callback: (error, message) => {
-        if (error === null) this.#handOn(message);
+        if (error === null) void this.#handOn(message);
       },
     });
     return () => this.#remove(shard, refuse);
@@ -42,9 +50,10 @@ export class FailedBlocks {
     this.#subscription = undefined;
   }
 
-  #handOn(message: Msg): void {
+  async #handOn(message: Msg): Promise<void> {
     const block = this.#subjects.parsePull(message.subject);
     if (block === undefined) return;
-    this.#refusals.get(shardOfBlock(block.parameter, block.index, this.#shards))?.(message);
+    const shard = await this.#places.shardOf(block.parameter, block.index, this.#shards);
+    if (shard !== undefined) this.#refusals.get(shard)?.(message);
   }
 }

@@ -1,22 +1,30 @@
+import type { ArchivedShard } from "../archivers/archiver-record.ts";
 import type { Journal, JournalInfo } from "../journal/journal.ts";
 import type { KeptSnapshots } from "../snapshot/kept-snapshots.ts";
 import type { StoredManifest } from "../snapshot/manifest.ts";
 import type { SnapshotStore } from "../snapshot/store.ts";
 
+/** Dependencies of {@link Retention}. */
+export interface RetentionDeps {
+  readonly journal: Pick<Journal, "info" | "purgeBelow">;
+  readonly store: Pick<SnapshotStore, "list" | "remove">;
+  readonly kept: KeptSnapshots;
+  /** What each archiver of the job has copied of the shard. */
+  readonly archived: () => Promise<readonly ArchivedShard[]>;
+}
+
 /** Removes the snapshots of a shard that need not be kept, and the journal before the oldest kept. */
 export class Retention {
-  readonly #journal: Pick<Journal, "info" | "purgeBelow">;
-  readonly #store: Pick<SnapshotStore, "list" | "remove">;
+  readonly #journal: RetentionDeps["journal"];
+  readonly #store: RetentionDeps["store"];
   readonly #kept: KeptSnapshots;
+  readonly #archived: RetentionDeps["archived"];
 
-  constructor(deps: {
-    readonly journal: Pick<Journal, "info" | "purgeBelow">;
-    readonly store: Pick<SnapshotStore, "list" | "remove">;
-    readonly kept: KeptSnapshots;
-  }) {
-    this.#journal = deps.journal;
-    this.#store = deps.store;
-    this.#kept = deps.kept;
+  constructor({ journal, store, kept, archived }: RetentionDeps) {
+    this.#journal = journal;
+    this.#store = store;
+    this.#kept = kept;
+    this.#archived = archived;
   }
 
   /** Oldest position from which on the shard can be rebuilt. */
@@ -45,8 +53,9 @@ export class Retention {
     this.#kept.dropEarlierGenerations();
     const { generation } = this.#kept;
     if (generation === undefined) return undefined;
+    const archived = await this.#archived();
     let info = await this.#journal.info(generation);
-    while (info !== undefined && this.#kept.dropOldest(info)) {
+    while (info !== undefined && this.#kept.dropOldest(info, archived)) {
       await this.#journal.purgeBelow(generation, this.oldestSeq);
       info = await this.#journal.info(generation);
     }

@@ -1,6 +1,7 @@
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
 import type { JobSubjects, PserverError } from "../../protocol/index.ts";
+import type { ArchiverWatch } from "../archivers/archiver-watch.ts";
 import type { Credit } from "../journal/credit.ts";
 import type { Journal } from "../journal/journal.ts";
 import type { HostMemory } from "../memory/host-memory.ts";
@@ -38,6 +39,8 @@ export interface ShardOwnerDeps {
   /** Bytes of the journal between two snapshots. */
   readonly snapshotBytes: number;
   readonly retainBytes: number;
+  /** Shared by the shards of the worker. */
+  readonly archivers: Pick<ArchiverWatch, "copied">;
   readonly partBytesMax: number;
   /** Shared by the shards of the worker. */
   readonly snapshotBudget: SnapshotBudget;

@@ -25,6 +25,7 @@ export type ShardSnapshotsDeps = Pick<
   | "store"
   | "snapshotBytes"
   | "retainBytes"
+  | "archivers"
   | "partBytesMax"
   | "snapshotBudget"
   | "onSnapshotFailed"
@@ -62,7 +63,8 @@ export class ShardSnapshots {
       store: deps.tape === undefined ? store : afterTape(store, deps.tape),
     });
     const kept = new KeptSnapshots(deps.retainBytes, deps.kept);
-    this.#retention = new Retention({ journal, store, kept });
+    const archived = () => deps.archivers.copied(deps.shard);
+    this.#retention = new Retention({ journal, store, kept, archived });
   }
 
   /** The newest manifest. */

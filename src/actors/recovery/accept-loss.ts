@@ -77,6 +77,8 @@ export async function acceptLoss(
     ...deps,
     snapshotBytes: 0,
     retainBytes: 0,
+    // What an archiver has not copied does not keep a shard from going on.
+    archivers: { copied: () => Promise.resolve([]) },
     onSnapshotFailed: () => undefined,
     recovered: { shard, stored, manifest: fence(deps, findings, { base, newest, owner }) },
     kept: [],

@@ -16,7 +16,7 @@ export async function initializedBlocks(
   shard: number,
 ): Promise<InitializedBlock[]> {
   const job = await jobRecord.read({ bucket });
-  const parameters = await readAllParameters({ bucket });
+  const parameters = await readAllParameters(bucket);
   return parameters
     .filter((parameter) => effectiveState(parameter, job) === "ready")
     .flatMap(({ declaration, layout, lifecycle }) =>

@@ -1,3 +1,5 @@
+import type { Position } from "../../protocol/index.ts";
+import type { ArchivedShard } from "../archivers/archiver-record.ts";
 import type { JournalInfo } from "../journal/journal.ts";
 import type { StoredManifest } from "./manifest.ts";
 
@@ -6,6 +8,9 @@ const SNAPSHOTS_MIN = 2;
 
 /** Share of a journal's limit from which on it gives up its history. */
 const HISTORY_SHARE = 0.75;
+
+/** How often the bytes to retain may be kept while an archiver has not copied what would be dropped. */
+const HELD_FACTOR = 2;
 
 /** Size of a journal. */
 type JournalBytes = Pick<JournalInfo, "bytes" | "bytesMax">;
@@ -51,13 +56,27 @@ export class KeptSnapshots {
     this.#kept = this.#kept.filter(({ manifest }) => manifest.generation === this.generation);
   }
 
-  /** Drops the oldest snapshot if the journal back to it is too large; whether it did. */
-  dropOldest(journal: JournalBytes): boolean {
+  /**
+   * Drops the oldest snapshot if the journal back to it is too large; whether it did. What one of the
+   * archivers has not copied yet is kept, up to a journal of twice the bytes to retain.
+   */
+  dropOldest(journal: JournalBytes, archived: readonly ArchivedShard[]): boolean {
     const isCrowded = journal.bytesMax > 0 && journal.bytes > HISTORY_SHARE * journal.bytesMax;
     const isTooMuch = isCrowded || journal.bytes > this.#retainBytes;
     if (!isTooMuch || this.#kept.length <= (isCrowded ? 1 : SNAPSHOTS_MIN)) return false;
+    const mayWait = !isCrowded && journal.bytes <= HELD_FACTOR * this.#retainBytes;
+    if (mayWait && archived.some((copied) => this.#lacksOldest(copied))) return false;
     this.#kept.shift();
     return true;
+  }
+
+  /** Whether an archiver lacks something that goes with the oldest snapshot. */
+  #lacksOldest({ record, snapshot }: ArchivedShard): boolean {
+    const [oldest, next] = this.#kept;
+    if (oldest === undefined || next === undefined) return false;
+    const { generation, seq } = next.manifest;
+    // The record of the snapshot that is the oldest then stays.
+    return isBefore(snapshot, oldest.manifest) || isBefore(record, { generation, seq: seq - 1 });
   }
 
   /** Those of the shard's messages in the store, older than the newest snapshot, that none needs. */
@@ -71,4 +90,8 @@ export class KeptSnapshots {
     const newest = this.#kept.at(-1)?.seq ?? 0;
     return stored.filter((seq) => seq < newest && !needed.has(seq));
   }
+}
+
+function isBefore(a: Position, b: Position): boolean {
+  return a.generation < b.generation || (a.generation === b.generation && a.seq < b.seq);
 }

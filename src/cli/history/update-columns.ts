@@ -77,7 +77,7 @@ export class UpdateLines {
   /** The table for a terminal of this look. */
   static of(look: Look): UpdateLines {
     const width = Number.isFinite(look.width) ? Math.min(look.width, WIDTH_MAX) : WIDTH_DEFAULT;
-    return new UpdateLines(chosen(COLUMNS, width, width < WIDE ? 0 : GROWTH), look);
+    return new UpdateLines(fitColumns(COLUMNS, width, width < WIDE ? 0 : GROWTH), look);
   }
 
   /** The line of titles. */
@@ -154,7 +154,7 @@ function widthOf(columns: readonly LogColumn[]): number {
 }
 
 /** The most important columns that fit beside `growth`; what is left is shared between those that grow. */
-function chosen(columns: readonly LogColumn[], width: number, growth: number): LogColumn[] {
+function fitColumns(columns: readonly LogColumn[], width: number, growth: number): LogColumn[] {
   let kept = [...columns];
   while (widthOf(kept) > width - growth) {
     const rank = Math.max(...kept.map((each) => each.rank));

@@ -101,10 +101,14 @@ export class Output {
     else this.#messages.write(`${visibleJson({ time: this.#time(), warning: text })}\n`);
   }
 
-  /** Shows the progress of long work on the message stream; does nothing if that is no terminal. */
-  progress(what: string): Progress {
+  /**
+   * Shows the progress of long work on the message stream; does nothing if that is no terminal. `show` prints
+   * amounts of what is done, by default bytes.
+   */
+  progress(what: string, show?: (amount: number) => string): Progress {
     const animated = this.#settings.animated && !this.json;
-    return new Progress(what, animated ? (text) => this.#messages.write(text) : undefined);
+    const write = animated ? (text: string) => this.#messages.write(text) : undefined;
+    return new Progress(what, write, undefined, show);
   }
 
   #tell(text: string): void {

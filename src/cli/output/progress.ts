@@ -8,29 +8,35 @@ export class Progress {
   readonly #write: ((text: string) => void) | undefined;
   readonly #what: string;
   readonly #now: () => number;
+  readonly #show: (amount: number) => string;
   readonly #startedMs: number;
   #drawnMs = Number.NEGATIVE_INFINITY;
   #drawn = false;
 
-  /** Without `write`, if the output is no terminal, every call does nothing. */
+  /**
+   * Without `write`, if the output is no terminal, every call does nothing. `show` prints amounts of what is
+   * done, by default bytes.
+   */
   constructor(
     what: string,
     write: ((text: string) => void) | undefined,
     now: () => number = () => performance.now(),
+    show: (amount: number) => string = formatBytes,
   ) {
     this.#what = what;
     this.#write = write;
     this.#now = now;
+    this.#show = show;
     this.#startedMs = now();
   }
 
-  /** Updates the bytes done and in all; redraws at most ten times a second. */
-  update(doneBytes: number, totalBytes?: number): void {
+  /** Updates the amounts done and in all; redraws at most ten times a second. */
+  update(done: number, total?: number): void {
     const now = this.#now();
     if (this.#write === undefined || now - this.#drawnMs < REDRAW_MS) return;
     this.#drawnMs = now;
     this.#drawn = true;
-    this.#write(ERASE_LINE + this.#line(doneBytes, totalBytes, now - this.#startedMs));
+    this.#write(ERASE_LINE + this.#line(done, total, now - this.#startedMs));
   }
 
   /** Shows the elapsed time until `work` ends, then removes the line. */
@@ -50,12 +56,12 @@ export class Progress {
     this.#drawn = false;
   }
 
-  #line(doneBytes: number, totalBytes: number | undefined, elapsedMs: number): string {
+  #line(done: number, total: number | undefined, elapsedMs: number): string {
     const elapsed = formatDuration(elapsedMs);
-    if (totalBytes === undefined) return `${this.#what} ${elapsed}`;
-    const percent = totalBytes === 0 ? 100 : Math.floor((doneBytes / totalBytes) * 100);
-    const amount = `${formatBytes(doneBytes)} of ${formatBytes(totalBytes)}`;
-    const perSecond = elapsedMs > 0 ? Math.round((doneBytes / elapsedMs) * 1000) : 0;
-    return `${this.#what} ${percent} %  ${amount}  ${elapsed}, ${formatBytes(perSecond)}/s`;
+    if (total === undefined) return `${this.#what} ${elapsed}`;
+    const percent = total === 0 ? 100 : Math.floor((done / total) * 100);
+    const amount = `${this.#show(done)} of ${this.#show(total)}`;
+    const perSecond = elapsedMs > 0 ? Math.round((done / elapsedMs) * 1000) : 0;
+    return `${this.#what} ${percent} %  ${amount}  ${elapsed}, ${this.#show(perSecond)}/s`;
   }
 }

@@ -17,10 +17,14 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
+/** Requests under way at a time: enough to keep a host busy, and few enough to be answered before they are repeated. */
+const REQUESTS_MAX = 8;
+
 /** Declares parameters: calls of one turn of the event loop share requests of up to 256 parameters. */
 export class Declarations {
   readonly #session: Session;
   #waiting: Waiting[] = [];
+  #underWay = 0;
 
   constructor(session: Session) {
     this.#session = session;
@@ -36,15 +40,25 @@ export class Declarations {
   }
 
   #flush(): void {
-    let left = this.#waiting;
-    this.#waiting = [];
-    while (left.length > 0) {
-      const part = left.slice(0, PARAMETERS_PER_REQUEST_MAX);
-      left = left.slice(PARAMETERS_PER_REQUEST_MAX);
-      this.#declare(part).catch((error: unknown) => {
-        for (const { reject } of part) reject(error);
-      });
+    while (this.#waiting.length > 0 && this.#underWay < REQUESTS_MAX) {
+      const part = this.#waiting.splice(0, this.#nextLength());
+      this.#underWay += 1;
+      this.#declare(part)
+        .catch((error: unknown) => {
+          for (const { reject } of part) reject(error);
+        })
+        .finally(() => {
+          this.#underWay -= 1;
+          this.#flush();
+        });
     }
+  }
+
+  /** How many of those waiting go into one request: all of them belong to one initialization. */
+  #nextLength(): number {
+    const epoch = this.#waiting[0]?.epoch;
+    const others = this.#waiting.findIndex((waiting) => waiting.epoch !== epoch);
+    return Math.min(others < 0 ? this.#waiting.length : others, PARAMETERS_PER_REQUEST_MAX);
   }
 
   async #declare(part: readonly Waiting[]): Promise<void> {

@@ -80,14 +80,13 @@ export function planRows(cut: Cut, rows: Numbers, offsets?: Numbers): BlockPart[
   const wholeRows = columns === undefined || columns.values.length === rowElements;
   const tensorRowElements = offsets?.length ?? rowElements;
   const inner = columns === undefined ? undefined : matchingOf(columns);
-  return groupByBlock(rows, blockRowCount).map(({ block, tensor, numbers }) => {
-    const place = blockPlace(cut.layout, block);
-    const { values, places } = distinct(numbers);
+  const innerIndex = wholeRows ? undefined : new Uint32Array(columns.values);
+  return groupByBlock(rows, blockRowCount).map((group) => {
+    const { tensor, values, places } = group;
+    const place = blockPlace(cut.layout, group.block);
     const isWhole = wholeRows && values.length === place.count / rowElements;
-    const index = wholeRows
-      ? { rows: new Uint32Array(values) }
-      : { rows: new Uint32Array(values), inner: new Uint32Array(columns?.values ?? []) };
-    const isStraight = inner === undefined && isAscending(numbers) && isConsecutive(tensor);
+    const index = innerIndex === undefined ? { rows: values } : { rows: values, inner: innerIndex };
+    const isStraight = inner === undefined && group.isAscending && isConsecutive(tensor);
     return {
       place,
       index: isWhole ? undefined : index,
@@ -111,14 +110,13 @@ function planElements(cut: Cut, rows: Numbers, offsets: Numbers | undefined): Bl
       elements[i * width + j] = row * rowElements + (offsets === undefined ? j : (offsets[j] ?? 0));
     }
   });
-  return groupByBlock(elements, cut.layout.blockElements).map(({ block, tensor, numbers }) => {
-    const place = blockPlace(cut.layout, block);
-    const { values, places } = distinct(numbers);
-    const inner = new Uint32Array(values);
-    const isStraight = isAscending(numbers) && isConsecutive(tensor);
+  return groupByBlock(elements, cut.layout.blockElements).map((group) => {
+    const { tensor, values, places } = group;
+    const place = blockPlace(cut.layout, group.block);
+    const isStraight = group.isAscending && isConsecutive(tensor);
     return {
       place,
-      index: values.length === place.count ? undefined : { rows: Uint32Array.of(0), inner },
+      index: values.length === place.count ? undefined : { rows: Uint32Array.of(0), inner: values },
       rows: { tensor: Uint32Array.of(0), message: Uint32Array.of(0) },
       inner: { tensor, message: places },
       tensorRowElements: 0,
@@ -129,50 +127,72 @@ function planElements(cut: Cut, rows: Numbers, offsets: Numbers | undefined): Bl
   });
 }
 
-/** Numbers of one block, relative to its first element, and their places in the original list. */
+/** Numbers of one block, relative to its first element. */
 interface Group {
   readonly block: number;
+  /** Their places in the original list. */
   readonly tensor: Uint32Array;
-  readonly numbers: Numbers;
+  /** Ascending, each once. */
+  readonly values: Uint32Array;
+  /** For each of the numbers, in the order of the list, its place among `values`. */
+  readonly places: Uint32Array;
+  /** Whether they ascend in the list, too. */
+  readonly isAscending: boolean;
 }
 
-/** Sorts numbers into blocks of `size`; within one they keep their order. */
+/** Sorts numbers into blocks of `size`. */
 function groupByBlock(numbers: Numbers, size: number): Group[] {
-  if (isAscending(numbers)) return cutByBlock(numbers, size);
+  return isAscending(numbers) ? cutByBlock(numbers, size) : sortByBlock(numbers, size);
+}
+
+/** As {@link groupByBlock}, of numbers in any order. */
+function sortByBlock(numbers: Numbers, size: number): Group[] {
   const counts = new Map<number, number>();
   for (const number of numbers) {
     const block = Math.floor(number / size);
     counts.set(block, (counts.get(block) ?? 0) + 1);
   }
-  const groups = new Map<number, Group & { filled: number }>();
-  for (const block of [...counts.keys()].sort((a, b) => a - b)) {
-    const count = counts.get(block) ?? 0;
-    const tensor = new Uint32Array(count);
-    groups.set(block, { block, tensor, numbers: new Float64Array(count), filled: 0 });
+  const lists = new Map<number, { tensor: Uint32Array; own: Numbers; filled: number }>();
+  for (const [block, count] of counts) {
+    lists.set(block, { tensor: new Uint32Array(count), own: new Float64Array(count), filled: 0 });
   }
   numbers.forEach((number, place) => {
-    const group = groups.get(Math.floor(number / size));
-    if (group === undefined) return;
-    group.tensor[group.filled] = place;
-    group.numbers[group.filled] = number - group.block * size;
-    group.filled += 1;
+    const block = Math.floor(number / size);
+    const list = lists.get(block);
+    if (list === undefined) return;
+    list.tensor[list.filled] = place;
+    list.own[list.filled] = number - block * size;
+    list.filled += 1;
   });
-  return [...groups.values()];
+  return [...lists]
+    .sort(([a], [b]) => a - b)
+    .map(([block, { tensor, own }]) => {
+      const { values, places } = distinct(own);
+      return {
+        ...{ block, tensor, places },
+        values: new Uint32Array(values),
+        isAscending: isAscending(own),
+      };
+    });
 }
 
-/** As {@link groupByBlock}, of ascending numbers. */
+/** As {@link groupByBlock}, of ascending numbers: the lists of all groups are views of two arrays. */
 function cutByBlock(numbers: Numbers, size: number): Group[] {
   const groups: Group[] = [];
+  const all = new Uint32Array(numbers.length);
+  const counting = countTo(numbers.length);
   for (let start = 0; start < numbers.length; ) {
     const block = Math.floor((numbers[start] as number) / size);
-    const end = firstFrom(numbers, start, (block + 1) * size);
-    const own = numbers.slice(start, end);
-    const tensor = new Uint32Array(end - start);
-    for (let i = 0; i < own.length; i++) {
-      own[i] = (own[i] as number) - block * size;
-      tensor[i] = start + i;
-    }
-    groups.push({ block, tensor, numbers: own });
+    const first = block * size;
+    const end = firstFrom(numbers, start, first + size);
+    for (let i = start; i < end; i++) all[i] = (numbers[i] as number) - first;
+    groups.push({
+      block,
+      tensor: counting.subarray(start, end),
+      values: all.subarray(start, end),
+      places: counting.subarray(0, end - start),
+      isAscending: true,
+    });
     start = end;
   }
   return groups;

@@ -70,14 +70,14 @@ test("others that are always faster end it with BUSY", async () => {
 test("what was read already is not read again, unless it has changed since", async () => {
   const bucket = new MemoryBucket();
   await add(bucket, "a");
-  const record = await bucket.read("list");
+  const revision = (await bucket.read("list"))?.revision ?? 0;
   await add(bucket, "b");
   const seen: unknown[] = [];
   const decide = (names: readonly string[]): readonly string[] => {
     seen.push(names);
     return [...names, "c"];
   };
-  await list.change({ bucket, pause }, decide, { record });
+  await list.change({ bucket, pause }, decide, { result: ["a"], revision });
   expect(seen).toEqual([["a"], ["a", "b"]]);
   expect((await bucket.read("list"))?.value).toEqual(["a", "b", "c"]);
 });

@@ -225,7 +225,7 @@ describe("declaring what somebody creates by itself", () => {
   });
 });
 
-test("1,000 parameters are declared with 64 requests under way at most", async () => {
+test("1,000 parameters are declared with the writes of one request under way at most", async () => {
   let under = 0;
   let most = 0;
   const between = async (): Promise<void> => {
@@ -246,6 +246,6 @@ test("1,000 parameters are declared with 64 requests under way at most", async (
     );
   }
   expect(most).toBeGreaterThan(8);
-  expect(most).toBeLessThanOrEqual(64);
+  expect(most).toBeLessThanOrEqual(256);
   expect(await rig.bucket.keys("param.")).toHaveLength(1000);
 });

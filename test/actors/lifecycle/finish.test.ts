@@ -230,14 +230,14 @@ describe("what dead attempts left", () => {
         late ??= rig.declare("a", session, 1, [weights("late")], 1);
         return late;
       };
-      const keys = bucket.keys.bind(bucket);
-      // The listing of finish; the declare has one of its own, for the quotas.
-      bucket.keys = async (prefix) => {
-        bucket.keys = keys;
+      const changes = bucket.changes.bind(bucket);
+      // The reading of finish; the declare has one of its own, for the quotas.
+      bucket.changes = async (...wanted) => {
+        bucket.changes = changes;
         if (moment === "before") await declareLate();
-        const listed = await keys(prefix);
+        const readUpTo = await changes(...wanted);
         await declareLate();
-        return listed;
+        return readUpTo;
       };
       await rig.finish("a", session, 1);
       expect(await late).toMatchObject([{ name: "late" }]);

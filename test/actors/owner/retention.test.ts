@@ -1,7 +1,9 @@
 // Proves which snapshots and which journal are kept, on a journal and a store that only count: the
 // newest two always, older ones while the journal back to them is small enough, all but the newest
-// given up when the journal is nearly full; and that no purge ever reaches the newest.
+// given up when the journal is nearly full; and that no purge ever reaches the newest. What an archiver has
+// not copied is kept, too, but only up to a bound.
 import { describe, expect, test } from "vitest";
+import type { ArchivedShard } from "../../../src/actors/archivers/archiver-record.ts";
 import type { Journal, JournalInfo } from "../../../src/actors/journal/journal.ts";
 import { Retention } from "../../../src/actors/owner/retention.ts";
 import { KeptSnapshots } from "../../../src/actors/snapshot/kept-snapshots.ts";
@@ -60,12 +62,26 @@ class Shelf {
   }
 }
 
-function retention(shelf: Shelf, retainBytes: number, kept: StoredManifest[] = []): Retention {
+function retention(
+  shelf: Shelf,
+  retainBytes: number,
+  kept: StoredManifest[] = [],
+  archived: () => readonly ArchivedShard[] = () => [],
+): Retention {
   return new Retention({
     journal: shelf.journal,
     store: shelf.store,
     kept: new KeptSnapshots(retainBytes, kept),
+    archived: () => Promise.resolve(archived()),
   });
+}
+
+/** An archiver that has copied all up to these sequences of a generation. */
+function copied(recordSeq: number, snapshotSeq: number, generation = 1): ArchivedShard {
+  return {
+    record: { generation, seq: recordSeq },
+    snapshot: { generation, seq: snapshotSeq },
+  };
 }
 
 describe("retention", () => {
@@ -150,5 +166,67 @@ describe("retention", () => {
     await kept.enforce();
     expect(shelf.firstSeq).toBe(600);
     expect(shelf.messages).toEqual([4, 5, 6, 7, 8, 9, 10]);
+  });
+});
+
+describe("with an archiver", () => {
+  /** Snapshots of records 100, 200, …, with 100 bytes to retain; what `archived` says may change. */
+  async function keep(snapshots: number, archived: () => readonly ArchivedShard[]) {
+    const shelf = new Shelf();
+    const kept = retention(shelf, 300, [], archived);
+    for (let i = 0; i < snapshots; i++) {
+      shelf.lastSeq += 100;
+      await kept.committed(shelf.manifest());
+    }
+    return { shelf, kept };
+  }
+
+  test("that has copied nothing, all is kept up to twice the bytes to retain", async () => {
+    const { shelf, kept } = await keep(6, () => [copied(0, 0, 0)]);
+    expect([kept.oldestSeq, shelf.firstSeq]).toEqual([100, 1]);
+    expect(shelf.messages).toHaveLength(6 * 3);
+  });
+
+  test("that stays behind, no more is kept than twice the bytes to retain", async () => {
+    const { shelf } = await keep(9, () => [copied(0, 0, 0)]);
+    expect(shelf.lastSeq - shelf.firstSeq + 1).toBeLessThanOrEqual(600);
+    expect(shelf.firstSeq).toBe(400);
+  });
+
+  test("no record and no snapshot goes that it has not copied", async () => {
+    let archived = copied(199, 50);
+    const { shelf, kept } = await keep(5, () => [archived]);
+    expect(shelf.firstSeq).toBe(1);
+    archived = copied(198, 100);
+    await kept.enforce();
+    expect(shelf.firstSeq).toBe(1);
+    archived = copied(199, 100);
+    await kept.enforce();
+    expect([shelf.firstSeq, kept.oldestSeq]).toEqual([200, 200]);
+  });
+
+  test("that is the slowest of several, it decides", async () => {
+    const { shelf } = await keep(5, () => [copied(500, 500), copied(150, 100)]);
+    expect(shelf.firstSeq).toBe(1);
+  });
+
+  test("of an earlier generation, it has copied nothing of this one", async () => {
+    const shelf = new Shelf();
+    const kept = retention(shelf, 300, [], () => [copied(900, 900, 1)]);
+    for (let i = 0; i < 5; i++) {
+      shelf.lastSeq += 100;
+      await kept.committed(shelf.manifest(2));
+    }
+    expect(shelf.firstSeq).toBe(1);
+  });
+
+  test("history is given up all the same when the journal is nearly full", async () => {
+    const shelf = new Shelf();
+    const kept = retention(shelf, 1_000_000, [], () => [copied(0, 0, 0)]);
+    shelf.lastSeq = 100;
+    await kept.committed(shelf.manifest());
+    shelf.lastSeq = 760;
+    await kept.committed(shelf.manifest());
+    expect(shelf.firstSeq).toBe(760);
   });
 });

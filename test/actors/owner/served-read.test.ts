@@ -29,6 +29,7 @@ import {
 } from "../../../src/protocol/index.ts";
 import { BufferPool } from "../../../src/transport/buffer-pool.ts";
 import { refusalOf } from "../../protocol/refusal.ts";
+import { HASHED_PLACES } from "../../support/hashed-places.ts";
 import { HANG_MS } from "../../support/limits.ts";
 import { Folded } from "../fold/folded.ts";
 import { SHARD, SUBJECTS } from "../fold/journal-writer.ts";
@@ -68,7 +69,7 @@ beforeEach(() => {
       subjects: SUBJECTS,
       intake: new Intake(new Refusals()),
       responder,
-      failedBlocks: new FailedBlocks(net.connection, SUBJECTS, 16),
+      failedBlocks: new FailedBlocks(net.connection, SUBJECTS, HASHED_PLACES, 16),
       mayAnswer: () => true,
     },
     new ServedRequests({

@@ -24,6 +24,7 @@ import {
   type PserverError,
 } from "../../../src/protocol/index.ts";
 import { BufferPool } from "../../../src/transport/buffer-pool.ts";
+import { HASHED_PLACES } from "../../support/hashed-places.ts";
 import { JournalLine } from "../../support/journal-line.ts";
 import { HANG_MS } from "../../support/limits.ts";
 import { MemoryBucket } from "../../support/memory-bucket.ts";
@@ -108,11 +109,12 @@ function make(): ShardOwner {
     manager: line.manager,
     inboxPrefix: "_INBOX_test.=host.h",
     dataConnection,
+    archivers: { copied: () => Promise.resolve([]) },
     intake: new Intake(new Refusals()),
     responder: new Responder(dataConnection, pool),
     memory: HostMemory.open({ shards: SHARDS }),
     onNoMemory: () => undefined,
-    failedBlocks: new FailedBlocks(dataConnection, SUBJECTS, SHARDS),
+    failedBlocks: new FailedBlocks(dataConnection, SUBJECTS, HASHED_PLACES, SHARDS),
     credit: new Credit(1_000_000, 1_000),
     pace: new Pace(),
     snapshotBytes: 1_000_000,
@@ -278,6 +280,7 @@ describe("an owner whose predecessor had folded more than the journal holds", ()
     const data = encodePullRequest({ epoch: 1, generation: 1, seq: 0, waitMs: 0 });
     const reply = `${SUBJECTS.inbox("alice")}.7`;
     handlers.get(SUBJECTS.allPulls())?.(null, { subject, reply, data } as Msg);
+    await new Promise(setImmediate);
     expect(answered.map((bytes) => decodeMessage(bytes).fields["error"])).toMatchObject([
       { code: "JOURNAL_LOST" },
     ]);

@@ -29,6 +29,7 @@ import {
 } from "../../../src/protocol/index.ts";
 import { BufferPool } from "../../../src/transport/buffer-pool.ts";
 import { codeOf } from "../../protocol/refusal.ts";
+import { HASHED_PLACES } from "../../support/hashed-places.ts";
 import { HANG_MS } from "../../support/limits.ts";
 import { Folded } from "../fold/folded.ts";
 import { SHARD, SUBJECTS } from "../fold/journal-writer.ts";
@@ -63,7 +64,7 @@ beforeEach(() => {
       subjects: SUBJECTS,
       intake: new Intake(new Refusals()),
       responder,
-      failedBlocks: new FailedBlocks(net.connection, SUBJECTS, SHARDS),
+      failedBlocks: new FailedBlocks(net.connection, SUBJECTS, HASHED_PLACES, SHARDS),
       mayAnswer: () => true,
     },
     new ServedRequests({
@@ -241,18 +242,22 @@ describe("a shard that has failed", () => {
 });
 
 describe("the pulls of all blocks", () => {
-  test("are heard once, as long as a shard of the worker has failed", () => {
-    const failed = new FailedBlocks(net.connection, SUBJECTS, SHARDS);
+  test("are heard once, as long as a shard of the worker has failed", async () => {
+    const firstShard = (hashName("w") + 1) % SHARDS;
+    const places = { shardOf: async (_name: string, i: number) => (firstShard + i) % SHARDS };
+    const failed = new FailedBlocks(net.connection, SUBJECTS, places, SHARDS);
     const heard: number[] = [];
     const first = failed.add(1, () => heard.push(1));
     const second = failed.add(2, () => heard.push(2));
     const again = failed.add(1, () => heard.push(3));
-    const index = (shard: number): number => (shard - (hashName("w") % SHARDS) + SHARDS) % SHARDS;
+    const index = (shard: number): number => (shard - firstShard + SHARDS) % SHARDS;
     net.ask(encodePullRequest(ANY), "w", index(1));
     net.ask(encodePullRequest(ANY), "w", index(2));
+    await new Promise(setImmediate);
     expect(heard).toEqual([3, 2]);
     first();
     net.ask(encodePullRequest(ANY), "w", index(1));
+    await new Promise(setImmediate);
     expect(heard).toEqual([3, 2, 3]);
     again();
     expect(net.hears(SUBJECTS.allPulls())).toBe(true);

@@ -71,6 +71,7 @@ beforeEach(() => {
     store,
     snapshotBytes: 1_000,
     retainBytes: 5_000,
+    archivers: { copied: () => Promise.resolve([]) },
     partBytesMax: 1_000,
     snapshotBudget: budget,
     onSnapshotFailed: ({ code }) => told.push(code),

@@ -27,7 +27,10 @@ function storeWith(
   newest: { seq: number; manifest: Manifest },
 ): SnapshotStore {
   const streams = {
-    getMessage: () => Promise.resolve({ seq: newest.seq, data: encodeManifest(newest.manifest) }),
+    getMessage: () => {
+      const data = encodeManifest(newest.manifest);
+      return Promise.resolve({ seq: newest.seq, data, time: new Date(0) });
+    },
   };
   const publish = async (): Promise<{ seq: number }> => {
     const refusal = refusals.shift();

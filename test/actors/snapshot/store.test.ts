@@ -122,7 +122,7 @@ class Stream {
     const seq = this.#get(query);
     const found = this.messages.get(seq);
     if (found === undefined) return Promise.reject(apiError(10037));
-    return Promise.resolve({ seq, ...found });
+    return Promise.resolve({ seq, time: new Date(seq), ...found });
   }
 }
 

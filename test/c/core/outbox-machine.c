@@ -88,9 +88,10 @@ static void on_call_over(void *owner, struct ps_update_call *call, int64_t now_m
   (void)owner;
   (void)now_ms;
   for (size_t i = 0; i < call->update_count; i++) fates[i] = letters[call->updates[i].fate];
-  tell(listener, "over %" PRIu64 " %d %s %s %s =%s", call->id,
+  tell(listener, "over %" PRIu64 " %d %s %s %s %zu %zu %zu %zu =%s", call->id,
        call->rejected == NULL ? -1 : (int)call->rejected->index, code_of(call->rejection),
-       code_of(call->obstacle), code_of(call->end), fates);
+       code_of(call->obstacle), code_of(call->end), call->applied, call->late, call->unknown,
+       call->unsent, fates);
   calls[call->id] = NULL;
   ps_update_call_drop(call, 1);
 }
@@ -135,11 +136,12 @@ static void send(struct words *words) {
   mode.counts_present = take_boolean(words);
   struct ps_failure *end = take_failure(words);
   while (has_more_words(words)) {
-    const char *parts[3];
-    take_parts(words, parts, 3);
+    const char *parts[4];
+    take_parts(words, parts, 4);
     sizes[count++] = (struct ps_update_size){.shard = (unsigned)atoi(parts[0]),
                                              .data_bytes = (size_t)atoi(parts[1]),
-                                             .names_version = atoi(parts[2]) != 0};
+                                             .names_version = atoi(parts[2]) != 0,
+                                             .blocks = (size_t)atoi(parts[3])};
   }
   struct ps_update_call *call = ps_update_call_new(id, mode, sizes, count);
   if (call == NULL || id >= CALLS_MAX) stop("no memory", "call");

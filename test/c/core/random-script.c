@@ -108,8 +108,10 @@ static void send(struct script *script) {
     unsigned shard = (unsigned)below(script, SHARDS);
     uint64_t data = one_in(script, 12) ? 1500 : below(script, 400);
     script->shards[id][i] = shard;
-    bytes += (size_t)snprintf(updates + bytes, sizeof updates - bytes, " %u:%d:%d", shard,
-                              (int)data, one_in(script, 3));
+    bool names_version = one_in(script, 3);
+    int blocks = one_in(script, 3) ? 2 + (int)below(script, 40) : 1;
+    bytes += (size_t)snprintf(updates + bytes, sizeof updates - bytes, " %u:%d:%d:%d", shard,
+                              (int)data, names_version, blocks);
   }
   bool stored = one_in(script, 4);
   bool late = one_in(script, 2);

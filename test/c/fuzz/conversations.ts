@@ -2,8 +2,10 @@
 import {
   ASYNC,
   applied,
+  BATCHES,
   BROKEN_PIPE,
   begun,
+  EARLY_REPLY,
   EMBEDDING,
   ENCODED_BYTES,
   ERROR,
@@ -13,6 +15,7 @@ import {
   input,
   message,
   NOBODY,
+  piece,
   pulled,
   RECONNECT,
   refused,
@@ -190,6 +193,72 @@ export function conversations(): [string, Buffer][] {
       ),
     ],
     [
+      "get-many",
+      input(
+        "get-many",
+        ASYNC + BATCHES,
+        status(W, EMBEDDING),
+        piece(0, [17], { kind: EARLY_REPLY }),
+        piece(1, [18]),
+        pulled({}, W_BYTES),
+      ),
+    ],
+    [
+      "get-many-repeated",
+      input(
+        "get-many",
+        ASYNC + BATCHES,
+        status(W, EMBEDDING),
+        piece(1, [18], { kind: EARLY_REPLY }),
+        failed("JOURNAL_REPLACED", { expected: { generation: 2, seq: 0 } }),
+        pulled({}, W_BYTES),
+        piece(0, [17, 18], { generation: 2 }),
+      ),
+    ],
+    [
+      "get-many-nobody",
+      input("get-many", ASYNC + BATCHES, status(W, EMBEDDING), event(NOBODY), event(NOBODY)),
+    ],
+    [
+      "get-many-denied",
+      input(
+        "get-many",
+        ASYNC + BATCHES,
+        status(W, EMBEDDING),
+        event(ERROR, 'Permissions Violation for Publish to "ps.mnist.shard.15.worker=2F1.read"'),
+        pulled(),
+        pulled(),
+      ),
+    ],
+    [
+      "get-changes",
+      input(
+        "get-changes",
+        ASYNC + BATCHES,
+        status(W, EMBEDDING),
+        piece(0, [17, 18]),
+        pulled({}, W_BYTES),
+        piece(0, [0, 19]),
+        piece(0, [0]),
+        piece(0, [0, 0]),
+        piece(0, [18]),
+      ),
+    ],
+    [
+      "initialize-many",
+      input(
+        "initialize-many",
+        ASYNC + BATCHES,
+        begun(true),
+        reply({ parameters: [W, EMBEDDING] }),
+        stored(15, 3),
+        stored(0, 3),
+        applied(15, [1, 3, 1]),
+        applied(0, [1, 3, 1]),
+        reply({ parameters: [W, EMBEDDING] }),
+      ),
+    ],
+    [
       "sync",
       input(
         "keep-step",
@@ -267,6 +336,31 @@ export function excesses(): [string, Buffer][] {
         applied(15, [1, 3, 1]),
       ),
     ],
+    ...pieces().map(([name, wrong]): [string, Buffer] => [
+      name,
+      input("get-many", ASYNC + BATCHES, status(W, EMBEDDING), wrong, piece(0, [1, 1])),
+    ]),
     ["ack-shard-300", input("send-gradients", ASYNC, status(W), stored(300, 3), stored(15, 3))],
+  ];
+}
+
+/** Pieces that do not fit a request for two entries. */
+function pieces(): [string, Buffer][] {
+  return [
+    ["piece-from-2", piece(2, [1])],
+    ["piece-from-4096", piece(4096, [1])],
+    ["piece-from-huge", piece(2 ** 53 - 1, [1])],
+    ["piece-of-3", piece(0, [1, 1, 1])],
+    ["piece-of-many", piece(0, new Array<number>(500).fill(0))],
+    ["piece-of-none", piece(0, [])],
+    ["piece-known", piece(0, [0, 1])],
+    ["piece-short", piece(0, [1, 1], { bytes: 15 })],
+    ["piece-long", piece(0, [1, 1], { bytes: 17 })],
+    ["piece-of-nothing", piece(0, [1, 1], { bytes: 0 })],
+    ["piece-negative", piece(0, [-1, 1])],
+    ["piece-fraction", piece(0, [0.5, 1])],
+    ["piece-generation-0", piece(0, [1, 1], { generation: 0 })],
+    ["piece-seq-text", piece(0, [1, 1], { seq: "1" })],
+    ["piece-more-number", piece(0, [1, 1], { more: 1 })],
   ];
 }

@@ -13,6 +13,9 @@ export const CALLS = [
   "overwrite",
   "use-parts",
   "keep-step",
+  "get-many",
+  "get-changes",
+  "initialize-many",
 ] as const;
 export type Calls = (typeof CALLS)[number];
 
@@ -21,6 +24,8 @@ export const REPLY = 0;
 export const RAW_REPLY = 1;
 export const NOBODY = 2;
 export const MESSAGE = 3;
+/** As a reply that others follow. */
+export const EARLY_REPLY = 4;
 export const BROKEN_PIPE = 5;
 export const RECONNECT = 6;
 export const ERROR = 7;
@@ -29,6 +34,8 @@ export const ASYNC = 0;
 export const SYNC = 1;
 export const SSP = 2;
 export const SYNC_WITH_BACKUPS = 4;
+/** To be added to a mode: the job takes batches. */
+export const BATCHES = 6;
 export const SCRIPTED_JOIN = 0x80;
 
 export const W_BYTES = Uint8Array.of(0, 0, 0x80, 0x3f, 0, 0, 0x20, 0xc0);
@@ -84,6 +91,14 @@ export const applied = (shard: number, ...outcomes: unknown[][]) =>
 export function pulled(more: Fields = {}, data = W_BYTES): Buffer {
   const fields = { epoch: 2, dtype: "float32", ...more, generation: 1, seq: 900, version: 17 };
   return reply(fields, data);
+}
+
+/** A piece of the reply to a batched read; its values are zeros, eight bytes for each version but 0. */
+export function piece(from: number, versions: readonly number[], more: Fields = {}): Buffer {
+  const { kind = REPLY, bytes, ...entries } = more as { kind?: number; bytes?: number } & Fields;
+  const data = new Uint8Array(bytes ?? 8 * versions.filter((version) => version > 0).length);
+  const head = { from, more: kind !== REPLY, generation: 1, seq: 900, versions, ...entries };
+  return event(kind, encodeMessage(head, data));
 }
 
 export const failed = (code: string, details: Fields = {}) =>

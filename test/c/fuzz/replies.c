@@ -99,6 +99,51 @@ static void get(pserver_client *client) { get_as(client, PSERVER_AS_IS); }
 
 static void get_encoded(pserver_client *client) { get_as(client, PSERVER_FLOAT16); }
 
+static const char *const both[2] = {"w", "emb:sparse-0"};
+
+static void get_many(pserver_client *client) {
+  for (pserver_encoding encoding = PSERVER_AS_IS; encoding <= PSERVER_BFLOAT16; encoding++) {
+    pserver_tensor got[2] = {{0}, {0}};
+    pserver_status status = pserver_get(client, both, got, 2, encoding, -1);
+    for (size_t i = 0; i < 2; i++) expect_tensor(status, &got[i]);
+  }
+}
+
+/** What is told of values that are known is there, or else memory that has them. */
+static void expect_changes(pserver_status status, pserver_tensor *tensor, const pserver_known *known) {
+  bool is_known = status == PSERVER_OK && tensor->data == NULL;
+  if (is_known && (known->data == NULL || known->origins == NULL || tensor->bytes == 0)) abort();
+  if (!is_known) expect_tensor(status, tensor);
+}
+
+static void get_changes(pserver_client *client) {
+  pserver_tensor first[2] = {{0}, {0}};
+  pserver_origins *before = NULL;
+  pserver_known known[2] = {{0}, {0}};
+  if (pserver_get_known(client, both, first, 2, NULL, &before, NULL, -1) != PSERVER_OK) return;
+  for (size_t i = 0; i < 2; i++) known[i] = (pserver_known){first[i].data, before, i};
+  for (int i = 0; i < 2; i++) {
+    pserver_tensor got[2] = {{0}, {0}};
+    pserver_origins *after = NULL;
+    pserver_status status = pserver_get_known(client, both, got, 2, known, &after, NULL, -1);
+    if ((after != NULL) != (status == PSERVER_OK)) abort();
+    for (size_t j = 0; j < 2; j++) expect_changes(status, &got[j], &known[j]);
+    pserver_origins_free(after);
+  }
+  for (size_t i = 0; i < 2; i++) pserver_tensor_release(&first[i]);
+  pserver_origins_free(before);
+}
+
+static void initialize_many(pserver_client *client) {
+  bool is_selected = false;
+  pserver_config config = {.text = "learningRate: 0.5"};
+  pserver_new_parameter parameters[2] = {{"w", tensor_of(2, 1), &config},
+                                         {"emb:sparse-0", tensor_of(2, 2), NULL}};
+  pserver_begin_init(client, true, -1, &is_selected);
+  for (int i = 0; i < 2; i++) pserver_init_params(client, parameters, 2, -1);
+  pserver_finish_init(client, -1);
+}
+
 static void send_gradients(pserver_client *client) {
   pserver_gradient grads[2] = {{"w", tensor_of(2, 1), NULL, 0}, {"w", tensor_of(2, 1), NULL, 0}};
   pserver_grad_options options;
@@ -148,7 +193,8 @@ static void keep_step(pserver_client *client) {
 
 static void (*const calls[])(pserver_client *) = {initialize,  create,         look,      get,
                                                   get_encoded, send_gradients, send_rows, overwrite,
-                                                  use_parts,   keep_step};
+                                                  use_parts,   keep_step,      get_many,  get_changes,
+                                                  initialize_many};
 
 /** The answer to `join` of a job in the mode that the input chooses. */
 static void write_join_reply(struct draft *draft, unsigned choice) {
@@ -164,6 +210,7 @@ static void write_join_reply(struct draft *draft, unsigned choice) {
   ps_pack_text(draft, "backups", 7);
   ps_pack_whole(draft, choice / 3 % 2);
   ps_draft_whole(draft, "maxPayloadBytes", 8388608);
+  if (choice / 6 % 2 == 1) ps_draft_whole(draft, "rules", 3);
   if (ps_draft_end(draft) != PSERVER_OK) abort();
 }
 

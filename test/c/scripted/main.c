@@ -4,8 +4,10 @@
 #include "scripted.h"
 
 int main(int argc, char **argv) {
-  const struct scenario *const lists[] = {outbox_scenarios, outcome_scenarios, position_scenarios,
-                                          session_scenarios, cancel_scenarios, fallback_scenarios,
+  const struct scenario *const lists[] = {outbox_scenarios,   batch_scenarios,
+                                          outcome_scenarios,  position_scenarios,
+                                          session_scenarios,  cancel_scenarios,
+                                          fallback_scenarios, read_scenarios,
                                           reaction_scenarios};
   for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
     for (const struct scenario *scenario = lists[i]; scenario->title != NULL; scenario++) {

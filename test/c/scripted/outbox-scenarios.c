@@ -386,6 +386,30 @@ static void take_at_once(const struct published *message) {
   applied_after(0, message, count_to(NULL));
 }
 
+static pserver_canceller *canceller;
+
+static void cancel_at_first(const struct published *message) {
+  if (serve(message) || !is_record(message)) return;
+  pserver_cancel(canceller);
+}
+
+static void not_handed_over(void) {
+  begin(cancel_at_first);
+  job.blocks = 40;
+  EXPECT_OK(pserver_canceller_new(&canceller));
+  pserver_client *client = connected(0);
+  pserver_use_canceller(canceller);
+  EXPECT_ERROR(ABORTED, push(client, 3000));
+  EXPECT(count_to(NULL) == 1);
+  const char *text;
+  pserver_last_error(&text);
+  EXPECT(strstr(text, ": 1 block updates, the first w block 0, were sent") != NULL);
+  EXPECT(strstr(pserver_last_error_details(), "\"unsent\":39") != NULL);
+  pserver_use_canceller(NULL);
+  pserver_canceller_free(canceller);
+  closed(client);
+}
+
 #define PART_ROWS ((size_t)60000)
 
 /** Bytes of index and elements of `rows` rows, of one element each. */
@@ -475,4 +499,5 @@ const struct scenario outbox_scenarios[] = {
     {"a subject that the broker refuses ends the call", denied},
     {"a part of a block is one message, unless the broker takes none as large", parts_by_payload},
     {"a row that the broker takes no longer is cut", rows_by_payload},
+    {"what is not handed to the connection before its call ends is not sent", not_handed_over},
     {NULL, NULL}};

@@ -43,6 +43,7 @@ void begin(take_message taker) {
                               .shards = 2,
                               .lease_ms = 600000,
                               .mode = "async",
+                              .epoch = 2,
                               .blocks = 1,
                               .block_rows = 1,
                               .row_elements = 2};
@@ -238,7 +239,8 @@ void error_at(int64_t delay_ms, const struct published *message, const char *cod
   draft_after(delay_ms, message->reply, &draft);
 }
 
-void outcome_after(int64_t delay_ms, const struct published *question, struct outcome outcome) {
+static void tell_outcome(int64_t delay_ms, const char *subject, struct outcome outcome,
+                         const char *text) {
   struct draft draft;
   ps_draft_begin(&draft);
   ps_draft_whole(&draft, "shard", outcome.shard);
@@ -252,18 +254,26 @@ void outcome_after(int64_t delay_ms, const struct published *question, struct ou
   ps_pack_whole(&draft, outcome.code == NULL ? 2 : 0);
   if (outcome.code != NULL) {
     ps_pack_text(&draft, outcome.code, strlen(outcome.code));
-    ps_pack_text(&draft, "", 0);
+    ps_pack_text(&draft, text, strlen(text));
   }
-  draft_after(delay_ms, question == NULL ? "_INBOX_mnist.t.life.applied" : question->reply, &draft);
+  draft_after(delay_ms, subject, &draft);
+}
+
+static const char answers_inbox[] = "_INBOX_mnist.t.life.applied";
+
+void outcome_after(int64_t delay_ms, const struct published *question, struct outcome outcome) {
+  tell_outcome(delay_ms, question == NULL ? answers_inbox : question->reply, outcome, "");
+}
+
+void settled_after(int64_t delay_ms, const struct published *record, uint64_t seq, const char *code,
+                   const char *text) {
+  struct outcome outcome = {number_in(record, "session"), shard_in(record), 1,
+                            number_in(record, "n"),       seq,              code};
+  tell_outcome(delay_ms, answers_inbox, outcome, text);
 }
 
 void applied_after(int64_t delay_ms, const struct published *record, uint64_t seq) {
-  outcome_after(delay_ms, NULL,
-                (struct outcome){.session = number_in(record, "session"),
-                                 .shard = shard_in(record),
-                                 .generation = 1,
-                                 .n = number_in(record, "n"),
-                                 .seq = seq});
+  settled_after(delay_ms, record, seq, NULL, "");
 }
 
 void step_after(int64_t delay_ms, const struct published *question, uint64_t step) {
@@ -280,7 +290,7 @@ void pulled_after(int64_t delay_ms, const struct published *pull, uint64_t gener
   float values[2] = {0, 0};
   struct draft draft;
   ps_draft_begin(&draft);
-  ps_draft_whole(&draft, "epoch", 2);
+  ps_draft_whole(&draft, "epoch", job.epoch);
   ps_draft_text(&draft, "dtype", "float32");
   ps_draft_whole(&draft, "generation", generation);
   ps_draft_whole(&draft, "seq", seq);
@@ -301,6 +311,7 @@ static void join_after(int64_t delay_ms, const struct published *message) {
   ps_pack_text(&draft, "mode", 4);
   ps_pack_text(&draft, job.mode, strlen(job.mode));
   ps_draft_whole(&draft, "maxPayloadBytes", 8388608);
+  if (job.rules > 0) ps_draft_whole(&draft, "rules", job.rules);
   draft_after(delay_ms, message->reply, &draft);
 }
 
@@ -315,11 +326,11 @@ static void pack_layout(struct draft *draft) {
   }
 }
 
-/** The only parameter, "w". */
-static void pack_parameter(struct draft *draft) {
+/** The parameter "w", or one like it. */
+static void pack_parameter(struct draft *draft, const void *name, size_t bytes) {
   ps_pack_map(draft, 7);
   ps_pack_text(draft, "name", 4);
-  ps_pack_text(draft, "w", 1);
+  ps_pack_text(draft, name, bytes);
   ps_pack_text(draft, "dtype", 5);
   ps_pack_text(draft, "float32", 7);
   ps_pack_text(draft, "shape", 5);
@@ -333,7 +344,7 @@ static void pack_parameter(struct draft *draft) {
     msgpack_pack_true(&draft->packer);
   }
   ps_pack_text(draft, "epoch", 5);
-  ps_pack_whole(draft, 2);
+  ps_pack_whole(draft, job.epoch);
   ps_pack_text(draft, "ready", 5);
   msgpack_pack_true(&draft->packer);
   ps_pack_text(draft, "layout", 6);
@@ -348,11 +359,17 @@ static void status_after(int64_t delay_ms, const struct published *message) {
   ps_draft_text(&draft, "by", "t");
   ps_draft_whole(&draft, "shards", job.shards);
   struct value asked;
-  bool is_asked = ps_map_find(&message->message.fields, "names", &asked) ||
-                  ps_map_find(&message->message.fields, "limit", &asked);
+  struct value name;
+  const uint8_t *at = NULL;
   ps_draft_key(&draft, "parameters");
-  ps_pack_list(&draft, is_asked);
-  if (is_asked) pack_parameter(&draft);
+  if (ps_map_find(&message->message.fields, "names", &asked)) {
+    ps_pack_list(&draft, asked.count);
+    while (ps_list_next(&asked, &at, &name)) pack_parameter(&draft, name.content, name.content_bytes);
+  } else {
+    bool is_asked = ps_map_find(&message->message.fields, "limit", &asked);
+    ps_pack_list(&draft, is_asked);
+    if (is_asked) pack_parameter(&draft, "w", 1);
+  }
   ps_draft_flag(&draft, "more", false);
   ps_draft_key(&draft, "at");
   ps_pack_list(&draft, job.at_generation > 0);

@@ -34,8 +34,13 @@ struct scripted_job {
   uint64_t session;
   uint64_t shards;
   int64_t lease_ms;
+  /** Rules that the reply to a join tells; 0: it tells none. */
+  uint64_t rules;
   const char *mode;
-  /** Of the parameter "w": blocks of some rows, of two elements; block i is on shard i modulo `shards`. */
+  /** Epoch of every parameter. */
+  uint64_t epoch;
+  /** Of the parameter "w", and of any other that is asked for: blocks of some rows, of two elements; block i
+   * is on shard i modulo `shards`. */
   uint64_t blocks;
   uint64_t block_rows;
   uint64_t row_elements;
@@ -107,6 +112,9 @@ struct outcome {
 void outcome_after(int64_t delay_ms, const struct published *question, struct outcome outcome);
 /** The applied outcome of a record. */
 void applied_after(int64_t delay_ms, const struct published *record, uint64_t seq);
+/** The outcome of a record: `code` NULL for applied, else with a text. */
+void settled_after(int64_t delay_ms, const struct published *record, uint64_t seq, const char *code,
+                   const char *text);
 /** How far a shard is, in generation 1. */
 void step_after(int64_t delay_ms, const struct published *question, uint64_t step);
 void pulled_after(int64_t delay_ms, const struct published *pull, uint64_t generation, uint64_t seq);
@@ -116,17 +124,22 @@ void bytes_after(int64_t delay_ms, const char *subject, const void *bytes, size_
 void disconnect_now(void);
 void reconnect_now(void);
 
+/** The requests of reads are those of the shared vectors. */
+void asks_as_typescript(void);
+
 /** Every scenario, by name. */
 struct scenario {
   const char *title;
   void (*run)(void);
 };
 extern const struct scenario outbox_scenarios[];
+extern const struct scenario batch_scenarios[];
 extern const struct scenario outcome_scenarios[];
 extern const struct scenario position_scenarios[];
 extern const struct scenario session_scenarios[];
 extern const struct scenario cancel_scenarios[];
 extern const struct scenario fallback_scenarios[];
+extern const struct scenario read_scenarios[];
 extern const struct scenario reaction_scenarios[];
 
 #endif

@@ -126,10 +126,18 @@ export class OutboxMachine implements Machine, OutboxCommands, OutboxListener, P
   }
 
   callOver(call: UpdateCall): void {
-    const { rejected, rejection, obstacle, end } = call;
+    const { rejected, rejection, obstacle, end, applied, late, unknown, unsent } = call;
     const codes = [rejection, obstacle, end].map((failure) => failure?.code ?? "-");
     const fates = call.updates.map(({ fate }) => FATES[fate]).join("");
-    this.#recorder.command("over", call.id, rejected?.index ?? -1, ...codes, `=${fates}`);
+    const counts = [applied, late, unknown, unsent];
+    this.#recorder.command(
+      "over",
+      call.id,
+      rejected?.index ?? -1,
+      ...codes,
+      ...counts,
+      `=${fates}`,
+    );
   }
 
   sessionOver({ code, details }: Failure): void {
@@ -145,8 +153,8 @@ export class OutboxMachine implements Machine, OutboxCommands, OutboxListener, P
   #send(words: readonly string[]): void {
     const [id = 0, nowMs = 0, stored, late, present] = words.map(Number);
     const sizes = words.slice(6).map((word) => {
-      const [shard = 0, dataBytes = 0, namesVersion] = word.split(":").map(Number);
-      return { shard, blocks: 1, dataBytes, namesVersion: namesVersion === 1 };
+      const [shard = 0, dataBytes = 0, namesVersion, blocks = 1] = word.split(":").map(Number);
+      return { shard, blocks, dataBytes, namesVersion: namesVersion === 1 };
     });
     const mode = {
       isDoneWhenStored: stored === 1,
@@ -332,7 +340,9 @@ export class OutboxPlayer implements Player {
     const end = this.#random.chance(0.03) ? pickWord(this.#random, ENDS) : "-";
     const updates = shards.map((shard) => {
       const bytes = this.#random.pick([0, 8, 20, 40, 150]) ?? 0;
-      return `${shard}:${bytes}:${Number(this.#random.chance(0.4))}`;
+      const namesVersion = Number(this.#random.chance(0.4));
+      const blocks = this.#random.chance(0.3) ? 2 + this.#random.below(40) : 1;
+      return `${shard}:${bytes}:${namesVersion}:${blocks}`;
     });
     return toLine(["send", id, this.#nowMs, ...flags, end, ...updates]);
   }

@@ -7,11 +7,9 @@ import { startProgram, startServedJob } from "../../c/test-job.ts";
 import { BuiltLibrary, SANITIZED } from "../../c/toolchain.ts";
 import { run } from "../../cli/spawn-command.ts";
 import type { TestHost, TestJob } from "../../support/host.ts";
+import { HANG_MS, MORTAL_LEASE_MS } from "../../support/limits.ts";
 import { failureOf } from "../host/damage.ts";
 import { Archive } from "../host/journal-fold.ts";
-
-const BUILD_MS = 240_000;
-const RUN_MS = 120_000;
 
 let library: BuiltLibrary;
 let probe: string;
@@ -19,7 +17,7 @@ let probe: string;
 beforeAll(async () => {
   library = await BuiltLibrary.build(SANITIZED);
   probe = await library.program("probe");
-}, BUILD_MS);
+});
 
 afterAll(async () => {
   await library?.remove();
@@ -49,9 +47,9 @@ async function loseFrom(job: TestJob, seq: number): Promise<TestHost> {
   return host;
 }
 
-test("a loss that was accepted is told once", { timeout: RUN_MS }, async () => {
+test("a loss that was accepted is told once", async () => {
   const job = await startServedJob({ shards: 1 });
-  const program = startProgram(probe, [job.broker.url, job.job, "c", "40000"]);
+  const program = startProgram(probe, [job.broker.url, job.job, "c", `${HANG_MS}`]);
   await program.line(0);
   expect(await program.ask("create")).toMatch(/^OK/);
   expect(await program.ask("fallbacks")).toMatch(/^OK/);
@@ -68,11 +66,11 @@ test("a loss that was accepted is told once", { timeout: RUN_MS }, async () => {
   await program.end();
 });
 
-test("trainers in step go on after steps were undone", { timeout: RUN_MS }, async () => {
+test("trainers in step go on after steps were undone", async () => {
   const synchronization = { mode: "sync", trainers: 2 } as const;
-  const job = await startServedJob({ shards: 1, synchronization });
+  const job = await startServedJob({ shards: 1, synchronization, leaseMs: MORTAL_LEASE_MS });
   const [a, b] = ["a", "b"].map((id) =>
-    startProgram(probe, [job.broker.url, job.job, id, "40000"]),
+    startProgram(probe, [job.broker.url, job.job, id, `${HANG_MS}`]),
   );
   if (a === undefined || b === undefined) throw new Error("two were started");
   const both = (line: string): Promise<string[]> => Promise.all([a.ask(line), b.ask(line)]);

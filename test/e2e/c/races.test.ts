@@ -3,11 +3,12 @@
 // broker crashes, while clients are closed, and in a job that keeps step; and those of the Paddle client
 // libraries. What cnats does by itself is not watched: it was compiled without the sanitizer. Every other
 // test of the Paddle libraries runs under it, too, with SANITIZE=thread.
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, test } from "vitest";
 import { ServedPrograms } from "../../c/paddle/served-programs.ts";
 import { type RunningProgram, runProgram } from "../../c/running-program.ts";
 import { startJob, startProgram, startServedJob } from "../../c/test-job.ts";
 import { BuiltLibrary, sanitizedBy } from "../../c/toolchain.ts";
+import { expectRounds } from "../../c/trained-rounds.ts";
 import type { TestJob } from "../../support/host.ts";
 import { LASTING_LEASE_MS } from "../../support/limits.ts";
 
@@ -34,8 +35,7 @@ async function train({ broker, job: name }: TestJob): Promise<RunningProgram> {
 }
 
 async function expectExactlyOnce(of: TestJob): Promise<void> {
-  const client = await of.trainer("reader");
-  expect((await client.getParams(["steps"]))[0]?.data).toEqual(Float32Array.of(2 * ROUNDS));
+  await expectRounds(await of.trainer("reader"), 2 * ROUNDS);
 }
 
 test("while a host is replaced", async () => {
@@ -62,6 +62,15 @@ test("while the broker crashes", async () => {
 test("while clients are closed", async () => {
   const job = await startServedJob();
   await runProgram(await library.program("close"), [job.broker.url, job.job, "3"]);
+});
+
+test("while two trainers read many parameters", async () => {
+  const job = await startServedJob();
+  const program = await library.program("many");
+  const args = [job.broker.url, job.job];
+  await Promise.all(
+    ["a", "b"].map((name) => runProgram(program, [...args, name, "200", "64", "5"])),
+  );
 });
 
 test("while trainers keep step", async () => {

@@ -31,7 +31,7 @@ describe.each([
   );
 
   test("doctor says so", async () => {
-    const { code, stdout } = await against(answer, "doctor", "--timeout", "1s");
+    const { code, stdout } = await against(answer, "doctor", "--timeout", "30s");
     expect(stdout).toMatch(/FAIL +JetStream: BAD_MESSAGE: /);
     expect(stdout.replaceAll(/\s+/g, " ")).toContain(told);
     expect(code).toBe(1);

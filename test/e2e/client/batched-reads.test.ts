@@ -12,7 +12,7 @@ import {
   type TensorData,
 } from "../../../src/protocol/dtypes.ts";
 import { TestJob } from "../../support/host.ts";
-import { HANG_MS } from "../../support/limits.ts";
+import { HANG_MS, LASTING_LEASE_MS } from "../../support/limits.ts";
 import { bytesOfAll, type Passed, Traffic } from "../../support/traffic.ts";
 
 /** Shards of a test's job. */
@@ -26,7 +26,10 @@ afterEach(() => job.remove());
 /** Names of parameters. */
 const namesOf = (count: number): string[] => Array.from({ length: count }, (_, i) => `p${i}`);
 
-/** A trainer that has initialized `count` parameters of four zeros. */
+/**
+ * A trainer that has created `count` parameters of four zeros, each by itself, so that they lie on all shards, and
+ * that is selected to initialize others.
+ */
 async function start(
   count: number,
   options: Parameters<typeof TestJob.start>[0] = {},
@@ -36,7 +39,9 @@ async function start(
   const client = await job.trainer("a");
   await client.beginInit();
   await Promise.all(
-    namesOf(count).map((name) => client.initParam(name, new Float32Array(4), { learningRate: 1 })),
+    namesOf(count).map((name) =>
+      client.createIfNotAlreadyCreated(name, new Float32Array(4), { learningRate: 1 }),
+    ),
   );
   return client;
 }
@@ -163,7 +168,6 @@ test("what has not changed is returned as it is and does not travel again", asyn
 test("values never go back, and show one's own updates, whoever is killed while they are read", async () => {
   const count = 300;
   const client = await start(count, { shards: SHARDS });
-  await client.finishInit();
   const names = namesOf(count);
   let rounds = 0;
   let isOver = false;
@@ -216,8 +220,7 @@ test("values never go back, and show one's own updates, whoever is killed while 
 
 test("a trainer that keeps step sees in all of them the steps that it has ended", async () => {
   const synchronization = { mode: "sync", trainers: 2, reduce: "sum" } as const;
-  const client = await start(20, { synchronization });
-  await client.finishInit();
+  const client = await start(20, { synchronization, leaseMs: LASTING_LEASE_MS });
   const other = await job.trainer("b");
   const names = namesOf(20);
   for (let step = 1; step <= 3; step++) {

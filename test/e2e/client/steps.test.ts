@@ -16,7 +16,7 @@ import {
 } from "../../../src/protocol/index.ts";
 import { atDeadline } from "../../support/at-deadline.ts";
 import { TestJob } from "../../support/host.ts";
-import { HANG_MS } from "../../support/limits.ts";
+import { HANG_MS, LASTING_LEASE_MS, MORTAL_LEASE_MS } from "../../support/limits.ts";
 
 /** Elements of 5 blocks, on all 4 shards. */
 const LARGE = 1_300_000;
@@ -30,7 +30,16 @@ async function start(
   synchronization: SynchronizationInput,
   ...trainers: string[]
 ): Promise<Client[]> {
-  job = await TestJob.start({ synchronization });
+  return await startWith(LASTING_LEASE_MS, synchronization, ...trainers);
+}
+
+/** The same, with leases of this time. */
+async function startWith(
+  leaseMs: number,
+  synchronization: SynchronizationInput,
+  ...trainers: string[]
+): Promise<Client[]> {
+  job = await TestJob.start({ synchronization, leaseMs });
   await job.host();
   const clients = await Promise.all(trainers.map((trainer) => job.trainer(trainer)));
   const [first] = clients;
@@ -137,17 +146,17 @@ test("who waits is told for whom; who leaves is waited for no more; who comes la
 });
 
 test("a trainer that dies is waited for no longer than its lease lasts", async () => {
-  const [a] = await start({ mode: "sync", trainers: 2 }, "a");
+  const [a] = await startWith(MORTAL_LEASE_MS, { mode: "sync", trainers: 2 }, "a");
   await enterAndDie("dead");
   await a?.sendGrads(w(1, 1));
-  // The lease of the test's hosts lasts a second; nobody renews it.
+  // Nobody renews the other's lease.
   expect(await values(a)).toEqual([-1, -1]);
   await a?.sendGrads(w(1, 1));
   expect(await values(a)).toEqual([-2, -2]);
 });
 
 test("steps go on when a host dies: each is applied once, whole", async () => {
-  const clients = await start({ mode: "sync", trainers: 2 }, "a", "b");
+  const clients = await startWith(MORTAL_LEASE_MS, { mode: "sync", trainers: 2 }, "a", "b");
   await job.host();
   const large = new Float32Array(LARGE).fill(2);
   const run = async (client: Client): Promise<void> => {

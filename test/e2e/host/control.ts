@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { connect, type Msg, type NatsConnection, RequestError } from "@nats-io/transport-node";
+import { connect, type NatsConnection, RequestError } from "@nats-io/transport-node";
 import {
   asMap,
   type ControlVerb,
@@ -7,6 +7,7 @@ import {
   encodeMessage,
   type Fields,
   JobSubjects,
+  PserverError,
   throwIfError,
 } from "../../../src/protocol/index.ts";
 import type { TestJob } from "../../support/host.ts";
@@ -14,38 +15,46 @@ import { HANG_MS } from "../../support/limits.ts";
 
 const POLL_MS = 20;
 
-/** Asks whichever host answers, as the command does. @throws the error in the reply. */
+/**
+ * Asks whichever host answers, as the command does, and again while nobody answers and after errors that
+ * pass: a host whose broker has just come back may have lost requests of its own.
+ * @throws any other error in the reply.
+ */
 export async function control(job: TestJob, verb: ControlVerb, fields: Fields): Promise<Fields> {
   const subjects = new JobSubjects(job.job);
   const inboxPrefix = subjects.inbox("operator");
   const connection = await connect({ servers: job.broker.url, inboxPrefix });
   try {
     const subject = subjects.control("operator", verb);
-    const reply = await request(connection, subject, encodeMessage(fields));
-    const message = decodeMessage(reply.data);
-    throwIfError(message.fields);
-    return message.fields;
+    return await persist(() => ask(connection, subject, fields));
   } finally {
     await connection.close();
   }
 }
 
-/** The reply; a host that has not come back yet after its broker did is waited for. */
-async function request(
-  connection: NatsConnection,
-  subject: string,
-  body: Uint8Array,
-): Promise<Msg> {
+async function ask(connection: NatsConnection, subject: string, fields: Fields): Promise<Fields> {
+  const reply = await connection.request(subject, encodeMessage(fields), { timeout: HANG_MS });
+  const message = decodeMessage(reply.data);
+  throwIfError(message.fields);
+  return message.fields;
+}
+
+/** Repeats a request until it succeeds, or fails for a reason that does not pass. */
+async function persist(attempt: () => Promise<Fields>): Promise<Fields> {
   const deadline = performance.now() + HANG_MS;
-  while (true) {
+  for (;;) {
     try {
-      return await connection.request(subject, body, { timeout: HANG_MS });
+      return await attempt();
     } catch (error) {
-      const absent = error instanceof RequestError && error.isNoResponders();
-      if (!absent || performance.now() > deadline) throw error;
+      if (!isPassing(error) || performance.now() > deadline) throw error;
       await delay(POLL_MS);
     }
   }
+}
+
+function isPassing(error: unknown): boolean {
+  if (error instanceof RequestError) return error.isNoResponders();
+  return error instanceof PserverError && error.retryable;
 }
 
 /** What the owner of a shard says of it. */
@@ -59,7 +68,7 @@ export async function untilMarked(job: TestJob, shard = 0): Promise<void> {
   const deadline = performance.now() + HANG_MS;
   for (;;) {
     const now = await shardStatus(job, shard);
-    if (now["markedSeq"] === now["seq"]) return;
+    if (now["state"] === "serving" && now["markedSeq"] === now["seq"]) return;
     if (performance.now() > deadline) throw new Error(`not marked: ${JSON.stringify(now)}`);
     await delay(POLL_MS);
   }

@@ -46,7 +46,7 @@ interface GatedHost {
 async function serve(blocks: number): Promise<GatedHost> {
   const options = {
     ...{ job: job.job, id: "h1", shards: 2, modelDirectory: models },
-    connection: { servers: [job.broker.url], timeoutMs: 40_000 },
+    connection: { servers: [job.broker.url], timeoutMs: HANG_MS },
   };
   const child = spawn(process.execPath, [PROGRAM, JSON.stringify(options), String(blocks)], {
     stdio: ["pipe", "pipe", "inherit"],
@@ -74,10 +74,11 @@ describe("a save", () => {
     const saved = await client.saveModel("runs/m.npz", {
       onProgress: (...progress) => {
         told.push(progress);
-        open();
+        // On a busy machine it may tell before it has read the block that it may read.
+        if (progress[0] === 16) open();
       },
     });
-    expect(told[0]).toEqual([16, 32]);
+    expect(told).toContainEqual([16, 32]);
     const { size } = await stat(join(models, "runs", "m.npz"));
     expect(saved).toEqual({ file: "runs/m.npz", bytes: size, format: "npz", host: "h1" });
   });
@@ -85,7 +86,8 @@ describe("a save", () => {
   test.each(["aborted", "out of time"])("that is %s stops, and leaves nothing", async (how) => {
     const { waits } = await serve(1);
     const aborting = new AbortController();
-    const options = how === "aborted" ? { signal: aborting.signal } : { timeoutMs: 1_000 };
+    // Time for the host to begin, also on a busy machine.
+    const options = how === "aborted" ? { signal: aborting.signal } : { timeoutMs: 5_000 };
     const saving = client.saveModel("new/dir/m.safetensors", options);
     const refused = expect(saving).rejects.toMatchObject({
       code: how === "aborted" ? "ABORTED" : "TIMEOUT",
@@ -119,7 +121,7 @@ describe("a save", () => {
     const other = await connect({ servers: job.broker.url, inboxPrefix });
     onTestFinished(() => other.close());
     const stop = encodeMessage({ token: "t" });
-    const reply = await other.request(subjects.control("b", "stop"), stop, { timeout: 40_000 });
+    const reply = await other.request(subjects.control("b", "stop"), stop, { timeout: HANG_MS });
     expect(decodeMessage(reply.data).fields).toMatchObject({ stopped: false });
     open();
     expect(await saving).toMatchObject({ file: "m.npz" });

@@ -9,8 +9,8 @@ export const ELEMENTS = 1024 * 1024;
 /** Attempts to bring about what a full disk mostly does at once; float32 tells 24 pushes apart. */
 const ATTEMPTS_MAX = 8;
 
-/** How long a push to a full disk is tried. */
-const SHORT_MS = 1_500;
+/** How long the first push to a full disk is tried, and each later one twice as long as the one before. */
+const FIRST_MS = 1_500;
 
 /**
  * Pushes to the parameter `w` whose traces in the values can be told apart: the k-th adds 2^k to every
@@ -68,7 +68,7 @@ export class TracedPushes {
     refill: () => Promise<void>,
   ): Promise<void> {
     for (let attempt = 0; attempt < ATTEMPTS_MAX; attempt++) {
-      await this.push(SHORT_MS);
+      await this.push(FIRST_MS * 2 ** attempt);
       if (await holds()) return;
       await refill();
     }

@@ -11,6 +11,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { packageRoot } from "../../../src/broker/package-root.ts";
 import { TAR_FIELDS, tarChecksum } from "../../../src/model-files/tar-format.ts";
 import { TENSORS_MAX } from "../../../src/model-files/tensor.ts";
+import { HANG_MS } from "../../support/limits.ts";
 
 const PROGRAM = join(packageRoot(), "build/programs/test/e2e/programs/open-models.js");
 const SIZE = 20_000_000;
@@ -25,7 +26,7 @@ afterAll(() => rm(home, { recursive: true, force: true }));
 /** What the program says of each file, in order; it fails if the program ends early. */
 async function outcomes(paths: readonly string[]): Promise<readonly unknown[]> {
   const args = [`--max-old-space-size=${HEAP_MIB}`, PROGRAM, ...paths];
-  const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 110_000 });
+  const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: HANG_MS });
   return stdout
     .trimEnd()
     .split("\n")

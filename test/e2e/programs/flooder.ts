@@ -11,6 +11,7 @@ import {
   retryAfterMs,
   type WireError,
 } from "../../../src/protocol/index.ts";
+import { HANG_MS } from "../../support/limits.ts";
 
 /** Messages sent between two looks at whether the broker keeps up. */
 const BATCH = 1_000;
@@ -26,7 +27,7 @@ const connection = await connect({ servers: url ?? "", inboxPrefix });
 const joined = await connection.request(
   subjects.lifecycle("flood", "join"),
   encodeMessage({ token: "flood" }),
-  { timeout: 40_000 },
+  { timeout: HANG_MS },
 );
 const { session } = decodeMessage(joined.data).fields;
 

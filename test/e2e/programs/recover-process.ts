@@ -4,6 +4,7 @@
  * be killed at.
  */
 import { Recovery } from "../../../src/actors/recovery/recovery.ts";
+import { HANG_MS } from "../../support/limits.ts";
 
 const { url, job, shard, from, killAt } = JSON.parse(process.argv[2] ?? "{}") as {
   readonly url: string;
@@ -13,7 +14,7 @@ const { url, job, shard, from, killAt } = JSON.parse(process.argv[2] ?? "{}") as
   readonly killAt: string;
 };
 
-const recovery = await Recovery.open({ servers: [url], timeoutMs: 10_000 }, job);
+const recovery = await Recovery.open({ servers: [url], timeoutMs: HANG_MS }, job);
 const findings = await recovery.inspect(shard);
 const choice = findings.choices.find((each) => each.from === from);
 if (choice === undefined) process.exit(2);

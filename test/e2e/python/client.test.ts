@@ -3,4 +3,9 @@ import { test } from "vitest";
 import { runPytest } from "../../support/python.ts";
 
 test("makes every call, and refuses bad input", () =>
-  runPytest("empty", ["test_client.py", "test_bad_input.py", "test_averaging.py"]));
+  runPytest("empty", [
+    "test_client.py",
+    "test_bad_input.py",
+    "test_averaging.py",
+    "test_known.py",
+  ]));

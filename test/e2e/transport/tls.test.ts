@@ -77,7 +77,7 @@ describe("a broker without TLS gets nothing from an address with tls://", () => 
   test("of a host, with its password in the address or beside it", async () => {
     const plain = await fake();
     const servers = [`TLS://127.0.0.1:${plain.port}`];
-    const settings = { servers, timeoutMs: 40_000, ...CREDENTIALS };
+    const settings = { servers, timeoutMs: HANG_MS, ...CREDENTIALS };
     await expect(openConnection(settings, ROLE)).rejects.toMatchObject({ code: "NO_TLS" });
     expect([plain.dialled, plain.received]).toEqual([1, ""]);
   });
@@ -85,7 +85,7 @@ describe("a broker without TLS gets nothing from an address with tls://", () => 
   test("of the command, which says so and hints at nats://", async () => {
     const plain = await fake();
     const url = `tls://alice:pass-word@localhost:${plain.port}`;
-    const { code, stderr } = await run(["status", "--url", url, "--timeout", "40s"]);
+    const { code, stderr } = await run(["status", "--url", url, "--timeout", `${HANG_MS}ms`]);
     expect(stderr).toMatch(/^pserver: NO_TLS: the broker at localhost:\d+ offers no TLS/);
     expect(stderr).toContain("\nhint: ");
     expect([code, plain.received]).toEqual([4, ""]);
@@ -116,7 +116,8 @@ describe("a certificate", () => {
   const status = (
     url: string,
     environment: Readonly<Record<string, string>> = {},
-  ): ReturnType<typeof run> => run(["status", "--url", url, "--timeout", "40s"], { environment });
+  ): ReturnType<typeof run> =>
+    run(["status", "--url", url, "--timeout", `${HANG_MS}ms`], { environment });
 
   test("of an unknown authority is refused, with a hint at --tlsca", async () => {
     const { code, stderr } = await status(`tls://127.0.0.1:${secure.port}`);

@@ -39,6 +39,8 @@ struct client {
   struct session session;
   struct update_sender sender;
   struct steps steps;
+  /** Whether the broker's permissions keep batched reads from being sent or received. Atomic. */
+  bool reads_singly;
   /** Epoch of the initialization this trainer was selected for; 0 if it is not. */
   uint64_t init_epoch;
   struct open_init *open_inits;

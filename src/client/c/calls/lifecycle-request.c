@@ -110,38 +110,75 @@ void ps_fail_request(void *shell, struct ps_session_request *request, struct ps_
   failed->over(failed, ps_fail_as_core(failure));
 }
 
-/* Calls that wait for a reply. */
+/* Calls that wait for replies. */
 
 struct lifecycle_task {
   struct ps_task task;
   const struct ps_lifecycle *lifecycle;
-  struct lifecycle_request *request;
+  struct lifecycle_request *requests;
+  size_t count;
+  /** Requests that are not over, and one more while requests are begun or ended. */
+  size_t open;
+  /** The first error. */
+  pserver_status status;
+  struct failure failure;
 };
 
-static void finish_task(struct lifecycle_request *request, pserver_status status) {
+/** Ends the task with its last open request; it may be freed then. */
+static void close_one(struct lifecycle_task *asked) {
+  if (--asked->open > 0) return;
+  if (asked->status != PSERVER_OK) ps_fail_with(&asked->failure);
+  ps_task_finish(&asked->task, asked->status);
+}
+
+static void note_over(struct lifecycle_request *request, pserver_status status) {
   struct lifecycle_task *asked = request->owner;
-  ps_task_finish(&asked->task, status);
+  request->is_over = true;
+  if (status != PSERVER_OK && asked->status == PSERVER_OK) {
+    asked->status = status;
+    asked->failure = *ps_last_failure();
+  }
+  close_one(asked);
 }
 
 static void begin_task(struct ps_task *task) {
-  const struct lifecycle_task *asked = (const struct lifecycle_task *)task;
-  ps_lifecycle_begin(asked->lifecycle, asked->request);
+  struct lifecycle_task *asked = (struct lifecycle_task *)task;
+  asked->open = asked->count + 1;
+  for (size_t i = 0; i < asked->count; i++) {
+    ps_lifecycle_begin(asked->lifecycle, &asked->requests[i]);
+  }
+  close_one(asked);
 }
 
 static void end_task(struct ps_task *task, pserver_status why) {
-  const struct lifecycle_task *asked = (const struct lifecycle_task *)task;
-  ps_lifecycle_end(asked->request, why);
+  struct lifecycle_task *asked = (struct lifecycle_task *)task;
+  struct failure failure = *ps_last_failure();
+  asked->open++;
+  for (size_t i = 0; i < asked->count; i++) {
+    if (asked->requests[i].is_over) continue;
+    ps_fail_with(&failure);
+    ps_lifecycle_end(&asked->requests[i], why);
+  }
+  close_one(asked);
+}
+
+pserver_status ps_run_lifecycles(struct call *call, const struct ps_lifecycle *lifecycle,
+                                 struct lifecycle_request *requests, size_t count) {
+  struct lifecycle_task asked = {.task = {.begin = begin_task, .end = end_task},
+                                 .lifecycle = lifecycle,
+                                 .requests = requests,
+                                 .count = count};
+  for (size_t i = 0; i < count; i++) {
+    requests[i].over = note_over;
+    requests[i].owner = &asked;
+    requests[i].ends_at_ms = call->ends_at_ms;
+  }
+  return ps_task_run(call, &asked.task);
 }
 
 pserver_status ps_run_lifecycle(struct call *call, const struct ps_lifecycle *lifecycle,
                                 struct lifecycle_request *request) {
-  struct lifecycle_task asked = {.task = {.begin = begin_task, .end = end_task},
-                                 .lifecycle = lifecycle,
-                                 .request = request};
-  request->over = finish_task;
-  request->owner = &asked;
-  request->ends_at_ms = call->ends_at_ms;
-  return ps_task_run(call, &asked.task);
+  return ps_run_lifecycles(call, lifecycle, request, 1);
 }
 
 pserver_status ps_request_lifecycle(struct call *call, const struct ps_lifecycle *lifecycle,

@@ -42,6 +42,8 @@ struct lifecycle_request {
   struct ps_asking asking;
   /** The session that its answer says is over; 0 if it says none. */
   uint64_t received;
+  /** Whether `over` was told, of a request of a call. */
+  bool is_over;
 };
 
 /** Asks, under whatever session is the current one. */
@@ -53,7 +55,14 @@ void ps_lifecycle_end(struct lifecycle_request *request, pserver_status status);
 /** The last error, of a request, with one reference; never NULL. */
 struct ps_failure *ps_lifecycle_failure(const struct lifecycle_request *request);
 
-/** Asks on behalf of a call, and waits. The request's `over`, `owner` and end are set here. */
+/**
+ * Asks on behalf of a call, all at once, and waits for every answer; the first error. The requests' `over`,
+ * `owner` and end are set here.
+ */
+pserver_status ps_run_lifecycles(struct call *call, const struct ps_lifecycle *lifecycle,
+                                 struct lifecycle_request *requests, size_t count);
+
+/** The same of one. */
 pserver_status ps_run_lifecycle(struct call *call, const struct ps_lifecycle *lifecycle,
                                 struct lifecycle_request *request);
 

@@ -2,30 +2,20 @@
 #include "calls/lifecycle.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "calls/client.h"
+#include "calls/declaration.h"
+#include "calls/first-values.h"
 #include "calls/parameters.h"
 #include "errors/details.h"
 #include "pull/pull.h"
-#include "push/sent-updates.h"
+#include "push/parameter-update.h"
 #include "wire/clock.h"
-#include "wire/crc32.h"
-#include "wire/dtypes.h"
 
 #define PAUSE_MS 50
 #define PAUSE_MS_MAX 500
-
-/** A parameter as a caller declares it, and what a host says to that. */
-struct declaration {
-  const char *name;
-  const pserver_tensor *value;
-  const pserver_config *config;
-  /** The job's epoch; 0 in `create`. */
-  uint64_t epoch;
-  /** With one reference, after the reply. */
-  struct parameter *parameter;
-};
 
 /** Answer to `begin` and `create`. */
 struct begin_reply {
@@ -36,128 +26,10 @@ struct begin_reply {
   struct declaration *declaration;
 };
 
-static bool has_paddle(const pserver_config *config) {
-  return config != NULL && (config->optimizer_config != NULL || config->parameter_config != NULL);
-}
-
-static void pack_config(struct draft *draft, const pserver_config *config) {
-  if (!has_paddle(config)) {
-    if (config != NULL && config->text != NULL) ps_pack_text(draft, config->text, strlen(config->text));
-    else ps_pack_map(draft, 0);
-    return;
-  }
-  ps_pack_map(draft, (config->optimizer_config != NULL) + (size_t)(config->parameter_config != NULL));
-  if (config->optimizer_config != NULL) {
-    ps_pack_text(draft, "optimizerConfig", 15);
-    ps_pack_bytes(draft, config->optimizer_config, config->optimizer_config_bytes);
-  }
-  if (config->parameter_config != NULL) {
-    ps_pack_text(draft, "parameterConfig", 15);
-    ps_pack_bytes(draft, config->parameter_config, config->parameter_config_bytes);
-  }
-}
-
-static void pack_declaration(struct draft *draft, const struct declaration *declaration) {
-  const pserver_tensor *value = declaration->value;
-  const char *dtype = ps_dtype_name(value->dtype);
-  ps_pack_map(draft, 4);
-  ps_pack_text(draft, "name", 4);
-  ps_pack_name(draft, declaration->name);
-  ps_pack_text(draft, "dtype", 5);
-  ps_pack_text(draft, dtype, strlen(dtype));
-  ps_pack_text(draft, "shape", 5);
-  ps_pack_list(draft, (size_t)value->rank);
-  for (int32_t axis = 0; axis < value->rank; axis++) ps_pack_whole(draft, value->shape[axis]);
-  ps_pack_text(draft, "config", 6);
-  pack_config(draft, declaration->config);
-}
-
-static bool has_empty_dimension(const pserver_tensor *value) {
-  for (int32_t axis = 0; axis < value->rank; axis++) {
-    if (value->shape[axis] == 0) return true;
-  }
-  return false;
-}
-
-/** Whether a configuration can allow what is not finite; escapes can spell a setting's name. */
-static bool may_allow_non_finite(const pserver_config *config) {
-  if (config == NULL || config->text == NULL) return false;
-  return strstr(config->text, "allowNonFinite") != NULL || strchr(config->text, '\\') != NULL;
-}
-
-/**
- * NON_FINITE before the parameter is declared, where its configuration cannot allow such values: a
- * declaration that is never filled keeps others waiting. Where it can, the host's reading of it decides.
- */
-static pserver_status check_first_values(const struct declaration *declaration, uint64_t elements) {
-  if (may_allow_non_finite(declaration->config)) return PSERVER_OK;
-  const pserver_tensor *value = declaration->value;
-  const struct parameter undeclared = {.name = (char *)declaration->name, .dtype = value->dtype};
-  return ps_check_finite(&undeclared, PSERVER_AS_IS, value->data, elements);
-}
-
-static pserver_status check_declaration(const struct declaration *declaration) {
-  char token[TOKEN_SIZE];
-  const char *name = declaration->name;
-  const pserver_tensor *value = declaration->value;
-  pserver_status status = ps_escape_name(name, name == NULL ? 0 : strlen(name), token);
-  if (status == PSERVER_OK) status = ps_check_tensor(name, value);
-  if (status != PSERVER_OK) return status;
-  uint64_t elements = ps_element_count(value->shape, value->rank);
-  if (elements == 0) {
-    return ps_fail_shape(name,
-                         has_empty_dimension(value) ? "dimensions that are whole numbers of 1 or more"
-                                                    : "fewer than 2^53 elements",
-                         value);
-  }
-  if (value->bytes != elements * ps_dtype_bytes(value->dtype)) {
-    uint64_t expected = elements * ps_dtype_bytes(value->dtype);
-    ps_fail(PSERVER_ERR_BAD_LENGTH, "\"%s\": expected %" PRIu64 " bytes; received %" PRIu64, name,
-            expected, value->bytes);
-    ps_detail_text("parameter", name);
-    ps_detail_whole("expected", expected);
-    return ps_detail_whole("received", value->bytes);
-  }
-  if (has_paddle(declaration->config) && declaration->config->text != NULL) {
-    ps_fail(PSERVER_ERR_BAD_CONFIG, "\"%s\": config: expected text or messages; received both", name);
-    return ps_detail_mismatch(name, "text or messages", "both");
-  }
-  return check_first_values(declaration, elements);
-}
-
-static pserver_status read_declared(struct declaration *declaration, const struct message *message) {
-  struct parameter *listed[1] = {NULL};
-  size_t count = 0;
-  pserver_status status = ps_read_parameter_list(message, listed, 1, &count);
-  if (status != PSERVER_OK) return status;
-  bool is_it = count == 1 && listed[0] != NULL && strlen(declaration->name) == listed[0]->name_bytes &&
-               memcmp(listed[0]->name, declaration->name, listed[0]->name_bytes) == 0;
-  if (is_it) {
-    declaration->parameter = listed[0];
-    return PSERVER_OK;
-  }
-  ps_parameter_unref(listed[0]);
-  ps_fail(PSERVER_ERR_BAD_MESSAGE,
-          "expected the parameter \"%s\" in the reply; received another or none", declaration->name);
-  return ps_detail_text("parameter", declaration->name);
-}
-
-static void write_declare(void *context, struct draft *draft) {
-  const struct declaration *declaration = context;
-  ps_draft_whole(draft, "epoch", declaration->epoch);
-  ps_draft_key(draft, "parameters");
-  ps_pack_list(draft, 1);
-  pack_declaration(draft, declaration);
-}
-
-static pserver_status read_declare(void *context, const struct message *message) {
-  return read_declared(context, message);
-}
-
 static void write_create(void *context, struct draft *draft) {
   const struct begin_reply *reply = context;
   ps_draft_key(draft, "parameter");
-  pack_declaration(draft, reply->declaration);
+  ps_pack_declaration(draft, reply->declaration);
 }
 
 static pserver_status read_begin(void *context, const struct message *message) {
@@ -173,7 +45,7 @@ static pserver_status read_begin(void *context, const struct message *message) {
   }
   reply->is_selected = selected.boolean;
   if (reply->declaration == NULL || !reply->is_selected) return PSERVER_OK;
-  return read_declared(reply->declaration, message);
+  return ps_read_declared(&reply->declaration, 1, message);
 }
 
 struct finish_request {
@@ -239,67 +111,19 @@ static pserver_status ask_until_settled(struct call *call, const char *verb, wri
   }
 }
 
-/** An attempt to store the values of a parameter. */
-struct init_attempt {
-  const struct parameter *parameter;
-  uint32_t crc;
-  bool is_repeated;
-  pserver_status status;
-};
-
-static void look_for_earlier(struct client *client, void *context) {
-  struct init_attempt *attempt = context;
-  attempt->is_repeated = ps_is_repeated_init(client->open_inits, attempt->parameter, attempt->crc);
-}
-
-static void note_attempt(struct client *client, void *context) {
-  const struct init_attempt *attempt = context;
-  bool is_done = attempt->status == PSERVER_OK;
-  if (is_done) ps_forget_open_init(&client->open_inits, attempt->parameter);
-  else ps_note_failed_init(&client->open_inits, attempt->parameter, attempt->crc);
-}
-
-/** Sends the blocks of a parameter; in a repeat, what is there already is done. */
-static pserver_status send_init(struct call *call, struct parameter_update *update, size_t bytes) {
-  struct init_attempt attempt = {.parameter = update->parameter,
-                                 .crc = ps_crc32_update(0, update->data, bytes)};
-  ps_task_visit(call, look_for_earlier, &attempt);
-  struct ps_call_mode mode = {.counts_present = attempt.is_repeated};
-  attempt.status = ps_send_updates(call, update, 1, mode);
-  ps_task_visit(call, note_attempt, &attempt);
-  return attempt.status;
-}
-
-/** Stores the values of a parameter that this trainer was selected for. */
-static pserver_status fill(struct call *call, struct declaration *declaration) {
-  struct parameter_update update = {
-      .operation = UPDATE_INIT, .parameter = declaration->parameter, .data = declaration->value->data};
-  pserver_status status =
-      ps_fit_tensor(declaration->parameter, declaration->value, declaration->parameter->shape,
-                    declaration->parameter->rank, declaration->parameter->layout.elements);
-  if (status != PSERVER_OK) return status;
-  status = ps_check_finite(declaration->parameter, PSERVER_AS_IS, update.data,
-                           declaration->parameter->layout.elements);
-  return status == PSERVER_OK ? send_init(call, &update, declaration->value->bytes) : status;
-}
-
-static void give_back(struct declaration *declaration) {
-  ps_parameters_unref(&declaration->parameter, 1);
-}
-
 pserver_status ps_create_parameter(struct call *call, const char *name, const pserver_tensor *value,
                                    const pserver_config *config) {
   struct declaration declaration = {.name = name, .value = value, .config = config};
   int64_t pause_ms = PAUSE_MS;
-  pserver_status status = check_declaration(&declaration);
+  pserver_status status = ps_check_declaration(&declaration);
   if (status != PSERVER_OK) return ps_fail_prefixed("%s: ", call->what);
   while (true) {
     struct begin_reply reply = {.declaration = &declaration};
     status = ask_until_settled(call, "create", write_create, true, &pause_ms, &reply);
     if (status != PSERVER_OK || !reply.is_selected) return status;
-    status = fill(call, &declaration);
+    status = ps_store_first_values(call, &declaration, 1);
     if (status == PSERVER_OK) status = finish(call, reply.epoch, declaration.parameter);
-    give_back(&declaration);
+    ps_declarations_release(&declaration, 1);
     /* Another trainer took over, because this one's lease was lost: wait for that one. */
     if (!ps_yields_init(status)) return status;
     status = ps_call_sleep(call, ps_varied_ms(pause_ms));
@@ -343,20 +167,83 @@ static pserver_status selected_epoch(struct call *call, uint64_t *epoch) {
   return ps_detail_text("trainer", call->client->identity.trainer);
 }
 
+static int compare_names(const void *a, const void *b) {
+  const char *const *left = a;
+  const char *const *right = b;
+  return strcmp(*left, *right);
+}
+
+/** BAD_VALUE if a name occurs twice. */
+static pserver_status check_distinct(struct call *call, const struct declaration *declarations,
+                                     size_t count) {
+  const char **names = malloc(count * sizeof *names);
+  if (names == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu names", count);
+  for (size_t i = 0; i < count; i++) names[i] = declarations[i].name;
+  qsort(names, count, sizeof *names, compare_names);
+  pserver_status status = PSERVER_OK;
+  for (size_t i = 1; i < count && status == PSERVER_OK; i++) {
+    if (strcmp(names[i - 1], names[i]) != 0) continue;
+    ps_fail(PSERVER_ERR_BAD_VALUE, "%s: expected each parameter once; received \"%s\" twice",
+            call->what, names[i]);
+    status = ps_detail_text("parameter", names[i]);
+  }
+  free(names);
+  return status;
+}
+
+/** Declares parameters and stores their values. All are checked before anything is sent. */
+static pserver_status init_declared(struct call *call, struct declaration *declarations, size_t count) {
+  uint64_t epoch = 0;
+  pserver_status status = selected_epoch(call, &epoch);
+  for (size_t i = 0; i < count && status == PSERVER_OK; i++) {
+    status = ps_check_declaration(&declarations[i]);
+  }
+  if (status == PSERVER_OK) status = check_distinct(call, declarations, count);
+  if (status == PSERVER_OK) status = ps_declare(call, epoch, declarations, count);
+  if (status == PSERVER_OK) status = ps_store_first_values(call, declarations, count);
+  return status;
+}
+
 pserver_status pserver_init_param(pserver_client *handle, const char *name, const pserver_tensor *value,
                                   const pserver_config *config, int64_t timeout_ms) {
   struct call call;
   struct declaration declaration = {.name = name, .value = value, .config = config};
   pserver_status status = ps_call_begin(&call, handle, "pserver_init_param", timeout_ms, 0);
   if (status != PSERVER_OK) return status;
-  status = selected_epoch(&call, &declaration.epoch);
-  if (status == PSERVER_OK) status = check_declaration(&declaration);
-  if (status == PSERVER_OK) {
-    status = ps_request_lifecycle(&call, &call.client->session.lifecycle, "declare", write_declare,
-                                  read_declare, &declaration);
+  status = init_declared(&call, &declaration, 1);
+  ps_declarations_release(&declaration, 1);
+  return ps_call_end(&call, status);
+}
+
+static pserver_status init_params(struct call *call, const pserver_new_parameter *parameters,
+                                  size_t count) {
+  struct declaration *declarations = calloc(count, sizeof *declarations);
+  if (declarations == NULL) {
+    return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu declarations", count);
   }
-  if (status == PSERVER_OK) status = fill(&call, &declaration);
-  give_back(&declaration);
+  for (size_t i = 0; i < count; i++) {
+    declarations[i] = (struct declaration){.name = parameters[i].name,
+                                           .value = &parameters[i].value,
+                                           .config = parameters[i].config};
+  }
+  pserver_status status = init_declared(call, declarations, count);
+  ps_declarations_release(declarations, count);
+  free(declarations);
+  return status;
+}
+
+pserver_status pserver_init_params(pserver_client *handle, const pserver_new_parameter *parameters,
+                                   size_t count, int64_t timeout_ms) {
+  struct call call;
+  pserver_status status = ps_call_begin(&call, handle, "pserver_init_params", timeout_ms, 0);
+  if (status != PSERVER_OK) return status;
+  if (count == 0) {
+    status = ps_fail(PSERVER_ERR_EMPTY, "%s: expected at least one parameter; received none", call.what);
+  } else if (parameters == NULL) {
+    status = ps_fail(PSERVER_ERR_BAD_VALUE, "%s: expected parameters; received NULL", call.what);
+  } else {
+    status = init_params(&call, parameters, count);
+  }
   return ps_call_end(&call, status);
 }
 

@@ -87,7 +87,9 @@ static void on_session_began(void *owner, uint64_t session, const struct job_ter
                              int64_t now_ms) {
   struct client *client = owner;
   ps_steps_core_session_began(&client->steps.core, session, terms->shards, terms->synchronization);
-  ps_outbox_start(client->sender.outbox, session, now_ms);
+  bool waits_for_steps = terms->synchronization.mode == PS_SYNC_SYNC;
+  ps_sender_start(&client->sender, session, terms->rules >= PS_RULES_WITH_BATCHES, waits_for_steps,
+                  now_ms);
 }
 
 static void on_session_over(void *owner, struct ps_failure *failure) {

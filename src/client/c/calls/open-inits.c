@@ -9,8 +9,18 @@ static bool is_of(const struct open_init *init, const struct parameter *paramete
          memcmp(init->name, parameter->name, init->name_bytes) == 0;
 }
 
-bool ps_is_repeated_init(const struct open_init *open, const struct parameter *parameter, uint32_t crc) {
+static const struct open_init *find(const struct open_init *open, const struct parameter *parameter) {
   while (open != NULL && !is_of(open, parameter)) open = open->next;
+  return open;
+}
+
+bool ps_is_open_init(const struct open_init *open, const struct parameter *parameter) {
+  const struct open_init *init = find(open, parameter);
+  return init != NULL && init->epoch == parameter->epoch;
+}
+
+bool ps_is_repeated_init(const struct open_init *open, const struct parameter *parameter, uint32_t crc) {
+  open = find(open, parameter);
   return open != NULL && open->epoch == parameter->epoch && !open->has_several && open->crc == crc;
 }
 

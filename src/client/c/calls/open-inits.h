@@ -23,6 +23,9 @@ struct open_init {
   bool has_several;
 };
 
+/** Whether an attempt has failed: blocks of the parameter may be stored. */
+bool ps_is_open_init(const struct open_init *open, const struct parameter *parameter);
+
 /** Whether attempts under this epoch have failed, and all of them sent values of this checksum. */
 bool ps_is_repeated_init(const struct open_init *open, const struct parameter *parameter, uint32_t crc);
 

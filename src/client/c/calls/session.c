@@ -49,13 +49,22 @@ static pserver_status read_join(void *context, const struct message *message) {
   }
   join->lease_ms = (int64_t)lease_ms;
   join->terms.shards = (unsigned)shards;
+  /* Hosts that do not tell may be of the first version. */
+  if (!ps_map_whole(fields, "rules", &join->terms.rules)) join->terms.rules = 1;
   read_synchronization(fields, &join->terms);
   return PSERVER_OK;
 }
 
 static void take_join(struct ps_join *join) {
-  join->session->terms = join->terms;
-  ps_session_core_joined(&join->session->core, join->number, join->lease_ms, ps_now_ms());
+  struct session *session = join->session;
+  session->terms = join->terms;
+  __atomic_store_n(&session->takes_batches, join->terms.rules >= PS_RULES_WITH_BATCHES,
+                   __ATOMIC_RELAXED);
+  ps_session_core_joined(&session->core, join->number, join->lease_ms, ps_now_ms());
+}
+
+bool ps_session_takes_batches(const struct session *session) {
+  return __atomic_load_n(&session->takes_batches, __ATOMIC_RELAXED);
 }
 
 static void visit_join(struct client *client, void *context) {

@@ -4,9 +4,14 @@
 #include "calls/lifecycle-request.h"
 #include "core/steps-core.h"
 
+/** The first version of the rules of journals under which batches may be sent and read. */
+#define PS_RULES_WITH_BATCHES 3
+
 /** What the reply to a join says of the job. */
 struct job_terms {
   unsigned shards;
+  /** All journals of the job are under these rules or newer ones. */
+  uint64_t rules;
   struct ps_synchronization synchronization;
   uint64_t trainers;
   /** Whether gradients of a step are summed up, not averaged. */
@@ -54,6 +59,8 @@ struct session {
   struct ps_session_commands commands;
   struct ps_session_listener listener;
   struct job_terms terms;
+  /** Of the terms, for other threads. Atomic. */
+  bool takes_batches;
   struct ps_timer renewal;
   struct background_request renewing;
   struct background_request joining;
@@ -68,6 +75,9 @@ pserver_status ps_join_job(struct call *call, struct session *session);
 
 /** Gives the lease back, and waits. Without an answer it expires by itself. */
 pserver_status ps_leave_job(struct call *call, struct session *session);
+
+/** Whether the job's rules know batches, as of the last join; false before the first. On any thread. */
+bool ps_session_takes_batches(const struct session *session);
 
 /** Renews and joins no more. On the I/O thread. */
 void ps_session_stop(struct session *session);

@@ -12,6 +12,7 @@ static struct ps_block_update new_block_update(struct ps_update_call *call, size
       .call = call,
       .index = index,
       .shard = size->shard,
+      .blocks = size->blocks,
       .data_bytes = size->data_bytes,
       .names_version = size->names_version,
       .fate = PS_FATE_PENDING,
@@ -32,11 +33,13 @@ struct ps_update_call *ps_update_call_new(uint64_t id, struct ps_call_mode mode,
   *call = (struct ps_update_call){
       .id = id,
       .mode = mode,
-      .pending = count,
       .references = 1,
       .update_count = count,
   };
-  for (size_t i = 0; i < count; i++) call->updates[i] = new_block_update(call, i, &sizes[i]);
+  for (size_t i = 0; i < count; i++) {
+    call->updates[i] = new_block_update(call, i, &sizes[i]);
+    call->pending += sizes[i].blocks;
+  }
   return call;
 }
 

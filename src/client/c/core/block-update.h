@@ -30,10 +30,12 @@ struct ps_call_mode {
   bool counts_present;
 };
 
-/** A block update as the shell announces it. */
+/** A record of a call as the shell announces it. */
 struct ps_update_size {
   /** Less than PS_SHARDS_MAX. */
   unsigned shard;
+  /** Blocks that its record updates: 1, more for a batch. What becomes of it counts for each. */
+  size_t blocks;
   /** Bytes of its elements, which the window of bytes counts. */
   size_t data_bytes;
   /** Whether its message names the version of the block that a gradient was made from. */
@@ -41,14 +43,16 @@ struct ps_update_size {
 };
 
 /**
- * One journal record to be: what a call has for one block, or a clock. It is in at most one
- * ps_update_list at a time: the waiting ones of its shard, those in flight, those stored in its shard.
+ * One journal record to be: what a call has for one block or, in a batch, for several of a shard; or a
+ * clock. It is in at most one ps_update_list at a time: the waiting ones of its shard, those in flight,
+ * those stored in its shard.
  */
 struct ps_block_update {
   struct ps_update_call *call;
   /** Its place in the call. */
   size_t index;
   unsigned shard;
+  size_t blocks;
   size_t data_bytes;
   /** Whether its next message names the version that a gradient was made from. */
   bool names_version;
@@ -93,7 +97,8 @@ struct ps_block_update {
 
 /**
  * The updates of one call, which succeeds or fails as one. Its counts always add up:
- * `pending + applied + late + rejected + unknown + unsent` is the number of its updates.
+ * `pending + applied + late + rejected + unknown + unsent` is the number of blocks that its updates are
+ * of.
  *
  * The shell has a reference of it, at least until `call_over`; the outbox has one for each update that
  * is open or in flight, which can last longer.

@@ -10,8 +10,9 @@
 /**
  * What the outbox has its shell do. Every command is given synchronously while an event is being taken,
  * and returns nothing. None may raise an event before it returns, but for `publish` and `repeat`, which
- * report their failure by ps_outbox_publish_failed(), and `ask_outcomes`, which reports its own by
- * ps_outbox_ask_not_published().
+ * report their failure by ps_outbox_publish_failed(), `ask_outcomes`, which reports its own by
+ * ps_outbox_ask_not_published(), and `release`, which reports by ps_outbox_withdrawn() that the message was
+ * never handed to the connection.
  */
 struct ps_outbox_commands {
   void *shell;

@@ -383,6 +383,8 @@ void ps_outbox_publish_failed(struct ps_outbox *outbox, struct ps_block_update *
   note_over(outbox, update->call);
 }
 
+void ps_outbox_withdrawn(struct ps_block_update *update) { update->sends--; }
+
 void ps_outbox_answered(struct ps_outbox *outbox, const struct ps_answers *answers, bool is_reply,
                         int64_t now_ms) {
   if (answers->session != outbox->session) return;

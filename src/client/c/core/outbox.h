@@ -96,6 +96,12 @@ void ps_outbox_refused(struct ps_outbox *outbox, uint64_t slot, uint64_t serial,
 void ps_outbox_publish_failed(struct ps_outbox *outbox, struct ps_block_update *update,
                               struct ps_failure *failure);
 
+/**
+ * The last `publish` or `repeat` of an update was not handed to the connection, and will not be; raised
+ * before `release` returns.
+ */
+void ps_outbox_withdrawn(struct ps_block_update *update);
+
 /** An owner tells outcomes; `is_reply` if they were asked for. Those of another session do not count. */
 void ps_outbox_answered(struct ps_outbox *outbox, const struct ps_answers *answers, bool is_reply,
                         int64_t now_ms);

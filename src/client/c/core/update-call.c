@@ -11,8 +11,8 @@ bool ps_update_call_has_failed(const struct ps_update_call *call) {
 
 void ps_update_applied(struct ps_block_update *update) {
   update->fate = PS_FATE_APPLIED;
-  update->call->applied++;
-  update->call->pending--;
+  update->call->applied += update->blocks;
+  update->call->pending -= update->blocks;
 }
 
 void ps_update_settled(struct ps_block_update *update, const struct ps_outcome *outcome) {
@@ -25,8 +25,8 @@ void ps_update_settled(struct ps_block_update *update, const struct ps_outcome *
     ps_update_applied(update);
   } else if (reaction == PS_REJECTION_COUNT_LATE && call->mode.counts_late) {
     update->fate = PS_FATE_LATE;
-    call->late++;
-    call->pending--;
+    call->late += update->blocks;
+    call->pending -= update->blocks;
   } else {
     ps_update_rejected(update, failure);
   }
@@ -35,7 +35,7 @@ void ps_update_settled(struct ps_block_update *update, const struct ps_outcome *
 void ps_update_rejected(struct ps_block_update *update, struct ps_failure *failure) {
   struct ps_update_call *call = update->call;
   update->fate = PS_FATE_REJECTED;
-  call->pending--;
+  call->pending -= update->blocks;
   if (call->rejection != NULL) return;
   call->rejected = update;
   ps_failure_set(&call->rejection, failure);
@@ -43,15 +43,15 @@ void ps_update_rejected(struct ps_block_update *update, struct ps_failure *failu
 
 void ps_update_unknown(struct ps_block_update *update) {
   update->fate = PS_FATE_UNKNOWN;
-  update->call->unknown++;
-  update->call->pending--;
+  update->call->unknown += update->blocks;
+  update->call->pending -= update->blocks;
 }
 
 void ps_update_unsent(struct ps_block_update *update, struct ps_failure *obstacle) {
   struct ps_update_call *call = update->call;
   update->fate = PS_FATE_UNSENT;
-  call->unsent++;
-  call->pending--;
+  call->unsent += update->blocks;
+  call->pending -= update->blocks;
   ps_failure_set_first(&call->obstacle, obstacle);
 }
 

@@ -5,6 +5,7 @@
 #include "calls/client.h"
 #include "push/sent-updates.h"
 #include "calls/parameters.h"
+#include "pull/block-read.h"
 #include "pull/pull.h"
 #include "push/gradients.h"
 #include "push/part-push.h"

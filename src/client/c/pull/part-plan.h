@@ -64,6 +64,16 @@ uint64_t ps_part_elements(const struct part_block *part);
 /** Ends a pull's message with entry and index of a part. */
 pserver_status ps_write_part_request(struct draft *draft, const struct part_block *part);
 
+/** Bytes of the packed index of a part in a batched read; 0 for whole blocks, as is NULL. */
+size_t ps_packed_part_bytes(const struct parameter *parameter, const struct part_block *part);
+
+/** Packs the row of a block in a batched read; `part` NULL for a whole one. */
+void ps_pack_read_entry(struct draft *draft, uint32_t index, const struct part_block *part);
+
+/** Writes the packed index of a part; returns the bytes it took. */
+size_t ps_write_packed_part(const struct parameter *parameter, const struct part_block *part,
+                            uint8_t *target);
+
 /** Puts a message's elements to their places in the tensor, each as often as it is named. */
 void ps_scatter_part(const struct part_block *part, size_t element_bytes, const uint8_t *message,
                      uint8_t *tensor);

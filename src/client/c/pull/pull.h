@@ -4,33 +4,6 @@
 #include "calls/call.h"
 #include "calls/parameter.h"
 
-struct part_block;
-
-/** One block to be read. */
-struct block_read {
-  struct parameter *parameter;
-  uint32_t index;
-  pserver_encoding encoding;
-  /** Where the tensor's values begin; the block's own place follows from its index or the part. */
-  uint8_t *target;
-  /** Grows to the version of the block; NULL if it does not matter. */
-  uint64_t *version;
-  /** NULL: the whole block. */
-  const struct part_block *part;
-  /** Set if the parameter was initialized anew while it was read: all must be read again. */
-  bool *is_replaced;
-
-  /** State of ps_read_blocks(). */
-  /** The step that every sending of the request has waited for; 0 for none. */
-  uint64_t step;
-  struct client *client;
-  /** Whether an answer says that the parameter is to be looked up before it is asked again. */
-  bool must_look_up;
-};
-
-/** Reads blocks, as many at once as the window admits. */
-pserver_status ps_read_blocks(struct call *call, struct block_read *reads, size_t count);
-
 /** pserver_get_with() within a call. */
 pserver_status ps_pull_parameters(struct call *call, const char *const *names, pserver_tensor *tensors,
                                   size_t count, const pserver_read_options *options);

@@ -8,34 +8,33 @@
 #include "errors/core-failure.h"
 #include "errors/details.h"
 #include "errors/errors.h"
+#include "push/blamed-block.h"
 #include "push/parameter-update.h"
 #include "wire/json.h"
 
 #define NAME_SIZE 256
-/** Updates that an error lists at most, and bytes of their list. */
+/** Blocks that an error lists at most, and bytes of their list. */
 #define LISTED_MAX 64
 #define LISTED_BYTES 3072
 
 /** A call that is over. */
 struct over_call {
   const struct ps_update_call *call;
-  const struct update_source *sources;
+  const struct update_record *records;
   const char *trainer;
 };
 
-static const struct update_source *source_of(const struct over_call *over,
+static const struct update_record *record_of(const struct over_call *over,
                                              const struct ps_block_update *update) {
-  return &over->sources[update->index];
+  return &over->records[update->index];
 }
 
 static bool is_clock(const struct update_source *source) {
   return source->update->operation == UPDATE_CLOCK;
 }
 
-/** An update as the text of an error names it. */
-static void describe(const struct over_call *over, const struct ps_block_update *update,
-                     char name[NAME_SIZE]) {
-  const struct update_source *source = source_of(over, update);
+/** A block, or a clock, as the text of an error names it. */
+static void describe_source(const struct update_source *source, char name[NAME_SIZE]) {
   if (is_clock(source)) {
     snprintf(name, NAME_SIZE, "end of step %" PRIu64 " in shard %u", source->step,
              source->shard);
@@ -44,23 +43,31 @@ static void describe(const struct over_call *over, const struct ps_block_update 
   }
 }
 
-/** Adds what update an error is about to its details. */
-static void detail_update(const struct over_call *over, const struct ps_block_update *update) {
-  const struct update_source *source = source_of(over, update);
-  if (is_clock(source)) {
-    ps_detail_whole("step", source->step);
-  } else {
-    ps_detail_text("parameter", source->update->parameter->name);
-    ps_detail_whole("block", source->index);
+/** An update as the text of an error names it: by its first block. */
+static void describe(const struct over_call *over, const struct ps_block_update *update,
+                     char name[NAME_SIZE]) {
+  const struct update_record *record = record_of(over, update);
+  describe_source(record->first, name);
+  if (record->blocks == 1) return;
+  size_t used = strlen(name);
+  snprintf(name + used, NAME_SIZE - used, " and %zu others of its record", record->blocks - 1);
+}
+
+/** Adds what update an error is about to its details; `block` NULL: one of several, not known which. */
+static void detail_update(const struct over_call *over, const struct ps_block_update *update,
+                          const struct update_source *block) {
+  if (block != NULL && is_clock(block)) {
+    ps_detail_whole("step", block->step);
+  } else if (block != NULL) {
+    ps_detail_text("parameter", block->update->parameter->name);
+    ps_detail_whole("block", block->index);
   }
-  ps_detail_whole("shard", source->shard);
+  ps_detail_whole("shard", update->shard);
   if (update->n > 0) ps_detail_whole("n", update->n);
   ps_detail_text("trainer", over->trainer);
 }
 
-static void append(struct json *json, const struct over_call *over,
-                   const struct ps_block_update *update) {
-  const struct update_source *source = source_of(over, update);
+static void append(struct json *json, const struct update_source *source, uint64_t n) {
   if (is_clock(source)) {
     ps_json_raw(json, "{\"step\":");
     ps_json_whole(json, source->step);
@@ -74,26 +81,32 @@ static void append(struct json *json, const struct over_call *over,
   ps_json_raw(json, ",\"shard\":");
   ps_json_whole(json, source->shard);
   ps_json_raw(json, ",\"n\":");
-  ps_json_whole(json, update->n);
+  ps_json_whole(json, n);
   ps_json_raw(json, "}");
 }
 
-/** Lists the updates with a fate, as many as there is room for, and their number if that is not all. */
+/** Appends the blocks of an update; returns how many are listed, fewer than all if the list is full. */
+static size_t append_blocks(struct json *json, const struct over_call *over,
+                            const struct ps_block_update *update, size_t listed) {
+  const struct update_source *source = record_of(over, update)->first;
+  for (; source != NULL && listed < LISTED_MAX && !json->is_full; source = source->next) {
+    size_t used = json->used;
+    if (listed > 0) ps_json_raw(json, ",");
+    append(json, source, update->n);
+    if (json->is_full) json->bytes[used] = '\0';
+    else listed++;
+  }
+  return listed;
+}
+
+/** Lists the blocks with a fate, as many as there is room for, and their number if that is not all. */
 static void detail_list(const struct over_call *over, const char *key, enum ps_fate fate, size_t count) {
   char list[LISTED_BYTES] = "[";
   struct json json = {.bytes = list, .used = 1, .room = sizeof list - 1};
   size_t listed = 0;
-  for (size_t i = 0; i < over->call->update_count && listed < LISTED_MAX; i++) {
+  for (size_t i = 0; i < over->call->update_count && listed < LISTED_MAX && !json.is_full; i++) {
     const struct ps_block_update *update = &over->call->updates[i];
-    if (update->fate != fate) continue;
-    size_t used = json.used;
-    if (listed > 0) ps_json_raw(&json, ",");
-    append(&json, over, update);
-    if (json.is_full) {
-      list[used] = '\0';
-      break;
-    }
-    listed++;
+    if (update->fate == fate) listed = append_blocks(&json, over, update, listed);
   }
   strcat(list, "]");
   ps_detail_json(key, list);
@@ -111,11 +124,14 @@ static void detail_rest(const struct over_call *over) {
 
 static pserver_status rejection_error(const struct over_call *over) {
   const struct ps_update_call *call = over->call;
+  const struct update_record *record = record_of(over, call->rejected);
+  const struct update_source *block = ps_blamed_block(record, call->rejection->text);
   char name[NAME_SIZE];
-  describe(over, call->rejected, name);
+  if (block == NULL) describe(over, call->rejected, name);
+  else describe_source(block, name);
   ps_fail_as_core(call->rejection);
   ps_fail_prefixed("%s: ", name);
-  detail_update(over, call->rejected);
+  detail_update(over, call->rejected, block);
   if (call->applied + call->unknown == 0) return call->rejection->code;
   ps_fail_reworded(call->rejection->code,
                    "%s (other updates of the call: %zu applied, %zu unknown, %zu not sent)",
@@ -159,9 +175,9 @@ static pserver_status unsent_error(const struct over_call *over) {
   return reason->code;
 }
 
-pserver_status ps_call_error(const struct ps_update_call *call, const struct update_source *sources,
+pserver_status ps_call_error(const struct ps_update_call *call, const struct update_record *records,
                              const char *trainer) {
-  struct over_call over = {call, sources, trainer};
+  struct over_call over = {call, records, trainer};
   if (call->rejection != NULL) return rejection_error(&over);
   if (call->unknown > 0) return unknown_error(&over);
   return call->unsent > 0 ? unsent_error(&over) : PSERVER_OK;

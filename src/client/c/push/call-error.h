@@ -4,14 +4,14 @@
 #include <pserver.h>
 
 #include "core/update-call.h"
-#include "push/update-source.h"
+#include "push/update-record.h"
 
 /**
  * OK if a call that is over has succeeded. Else the last error: the first rejection, with the block it is
  * of; or OUTCOME_UNKNOWN, naming the updates that are applied once or not at all; or what ended the call
  * or kept updates from being stored.
  */
-pserver_status ps_call_error(const struct ps_update_call *call, const struct update_source *sources,
+pserver_status ps_call_error(const struct ps_update_call *call, const struct update_record *records,
                              const char *trainer);
 
 #endif

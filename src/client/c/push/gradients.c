@@ -9,6 +9,7 @@
 #include "push/sent-updates.h"
 #include "calls/parameters.h"
 #include "errors/details.h"
+#include "push/parameter-set.h"
 #include "push/part-push.h"
 #include "push/row-sums.h"
 #include "wire/dtypes.h"
@@ -128,8 +129,10 @@ static pserver_status send_grads(struct call *call, const pserver_gradient *grad
   struct parameter **found = calloc(count, sizeof *found);
   const char **names = calloc(count, sizeof *names);
   struct gradient *gradients = calloc(count, sizeof *gradients);
+  struct ps_parameter_set set;
   pserver_status status = PSERVER_OK;
-  if (found == NULL || names == NULL || gradients == NULL) {
+  bool has_set = ps_parameter_set_init(&set, count);
+  if (!has_set || found == NULL || names == NULL || gradients == NULL) {
     status = ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu gradients", count);
   }
   for (size_t i = 0; i < count && status == PSERVER_OK; i++) names[i] = grads[i].name;
@@ -137,6 +140,7 @@ static pserver_status send_grads(struct call *call, const pserver_gradient *grad
   for (size_t i = 0; i < count && status == PSERVER_OK; i++) {
     gradients[i].update = (struct parameter_update){.operation = UPDATE_GRADIENT,
                                                     .parameter = found[i],
+                                                    .is_repeated = !ps_parameter_set_add(&set, found[i]),
                                                     .encoding = options->encoding,
                                                     .has_rate = options->has_learning_rate,
                                                     .rate = options->learning_rate,
@@ -149,6 +153,7 @@ static pserver_status send_grads(struct call *call, const pserver_gradient *grad
     ps_row_sums_release(&gradients[i].sums);
   }
   if (found != NULL) ps_parameters_unref(found, count);
+  ps_parameter_set_release(&set);
   free(found);
   free(names);
   free(gradients);

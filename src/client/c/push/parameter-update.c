@@ -133,6 +133,7 @@ void ps_cut_into_blocks(const struct parameter_update *update, struct update_sou
   for (uint64_t i = 0; i < layout->blocks; i++) {
     uint64_t start = i * layout->block_elements;
     uint64_t elements = ps_block_elements(parameter, i);
+    size_t data_bytes = elements * ps_encoded_bytes(parameter->dtype, update->encoding);
     sources[i] = (struct update_source){
         .update = update,
         .index = (uint32_t)i,
@@ -140,7 +141,8 @@ void ps_cut_into_blocks(const struct parameter_update *update, struct update_sou
         .values = update->data + start * element,
         .start = start,
         .elements = elements,
-        .data_bytes = elements * ps_encoded_bytes(parameter->dtype, update->encoding),
+        .data_bytes = data_bytes,
+        .entry_bytes = data_bytes,
     };
   }
 }

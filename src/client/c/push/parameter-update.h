@@ -12,6 +12,8 @@ enum operation { UPDATE_INIT, UPDATE_SET, UPDATE_MIX, UPDATE_GRADIENT, UPDATE_CL
 struct parameter_update {
   enum operation operation;
   struct parameter *parameter;
+  /** Whether an earlier update of the call is of the parameter, too. */
+  bool is_repeated;
   /** All elements of the tensor, or of the part; any alignment. */
   const uint8_t *data;
   pserver_encoding encoding;

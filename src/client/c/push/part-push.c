@@ -85,7 +85,7 @@ static bool slice_block(struct part_push *push, const struct part_block *block, 
                            .inner_from = inner_from,
                            .width = block->message_row_elements,
                            .is_whole_block = ps_part_is_whole_block(block)};
-  size_t bytes = ps_slice_index_bytes(&all) + (size_t)ps_part_elements(block) * element;
+  size_t bytes = ps_slice_index_bytes(&all, PS_INDEX_NUMBER_BYTES) + (size_t)ps_part_elements(block) * element;
   if (all.is_whole_block || bytes <= bytes_max) return append(push, &all, block->index);
   return cut_block(push, block, &all, element, bytes_max);
 }
@@ -139,13 +139,15 @@ void ps_cut_part_push(const struct part_push *push, struct update_source *source
   for (size_t i = 0; i < push->count; i++) {
     const struct part_slice *slice = &push->slices[i];
     uint64_t elements = slice->row_count * slice->width;
+    size_t packed = ps_packed_number_bytes(parameter, push->blocks[i], slice->inner != NULL);
     sources[i] = (struct update_source){
         .update = push->update,
         .index = push->blocks[i],
         .shard = (unsigned)((layout->first_shard + push->blocks[i]) % layout->shards),
         .slice = slice,
         .elements = elements,
-        .data_bytes = ps_slice_index_bytes(slice) + elements * element,
+        .data_bytes = ps_slice_index_bytes(slice, PS_INDEX_NUMBER_BYTES) + elements * element,
+        .entry_bytes = ps_slice_index_bytes(slice, packed) + elements * element,
     };
   }
 }

@@ -6,16 +6,29 @@
 #include "wire/dtypes.h"
 #include "wire/encodings.h"
 
-#define NUMBER_BYTES 4
+/** Rows of a block, or elements of a row, whose numbers take two bytes. */
+#define PACKED_NUMBERS_MAX 65536
 #define ALIGN_BYTES 8
 
-size_t ps_part_index_bytes(size_t row_count, size_t inner_count) {
-  size_t bytes = (row_count + inner_count) * NUMBER_BYTES;
+size_t ps_packed_number_bytes(const struct parameter *parameter, uint64_t block, bool has_inner) {
+  uint64_t row_elements = ps_row_elements(parameter);
+  uint64_t elements = ps_block_elements(parameter, block);
+  uint64_t start = block * parameter->layout.block_elements;
+  bool is_whole_rows = start % row_elements == 0 && elements % row_elements == 0;
+  uint64_t rows = is_whole_rows ? elements / row_elements : 1;
+  uint64_t inner = is_whole_rows ? row_elements : elements;
+  bool is_narrow = rows <= PACKED_NUMBERS_MAX && (!has_inner || inner <= PACKED_NUMBERS_MAX);
+  return is_narrow ? sizeof(uint16_t) : PS_INDEX_NUMBER_BYTES;
+}
+
+size_t ps_part_index_bytes(size_t row_count, size_t inner_count, size_t number_bytes) {
+  size_t bytes = (row_count + inner_count) * number_bytes;
   return (bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
 }
 
-size_t ps_slice_index_bytes(const struct part_slice *slice) {
-  return slice->is_whole_block ? 0 : ps_part_index_bytes(slice->row_count, slice->inner_count);
+size_t ps_slice_index_bytes(const struct part_slice *slice, size_t number_bytes) {
+  if (slice->is_whole_block) return 0;
+  return ps_part_index_bytes(slice->row_count, slice->inner_count, number_bytes);
 }
 
 void ps_write_part_entry(struct draft *draft, const struct part_slice *slice) {
@@ -25,18 +38,30 @@ void ps_write_part_entry(struct draft *draft, const struct part_slice *slice) {
   if (slice->inner != NULL) ps_pack_whole(draft, slice->inner_count);
 }
 
-size_t ps_write_part_index(const struct part_slice *slice, uint8_t *target) {
-  size_t bytes = ps_part_index_bytes(slice->row_count, slice->inner_count);
-  memset(target + bytes - ALIGN_BYTES, 0, ALIGN_BYTES);
-  memcpy(target, slice->rows, slice->row_count * NUMBER_BYTES);
-  if (slice->inner != NULL) {
-    memcpy(target + slice->row_count * NUMBER_BYTES, slice->inner, slice->inner_count * NUMBER_BYTES);
+/** Returns where the numbers end. */
+static uint8_t *write_numbers(uint8_t *target, const uint32_t *numbers, size_t count,
+                              size_t number_bytes) {
+  if (number_bytes == PS_INDEX_NUMBER_BYTES) {
+    memcpy(target, numbers, count * sizeof *numbers);
+    return target + count * sizeof *numbers;
   }
+  for (size_t i = 0; i < count; i++, target += sizeof(uint16_t)) {
+    uint16_t number = (uint16_t)numbers[i];
+    memcpy(target, &number, sizeof number);
+  }
+  return target;
+}
+
+size_t ps_write_part_index(const struct part_slice *slice, size_t number_bytes, uint8_t *target) {
+  size_t bytes = ps_part_index_bytes(slice->row_count, slice->inner_count, number_bytes);
+  memset(target + bytes - ALIGN_BYTES, 0, ALIGN_BYTES);
+  uint8_t *after = write_numbers(target, slice->rows, slice->row_count, number_bytes);
+  if (slice->inner != NULL) write_numbers(after, slice->inner, slice->inner_count, number_bytes);
   return bytes;
 }
 
-static void write_elements(const struct parameter_update *update, const uint8_t *from, uint64_t elements,
-                           uint8_t *target) {
+void ps_write_elements(const struct parameter_update *update, const uint8_t *from, uint64_t elements,
+                       uint8_t *target) {
   if (update->encoding == PSERVER_AS_IS) {
     memcpy(target, from, elements * ps_dtype_bytes(update->parameter->dtype));
   } else {
@@ -45,19 +70,19 @@ static void write_elements(const struct parameter_update *update, const uint8_t 
 }
 
 void ps_write_part(const struct part_slice *slice, const struct parameter_update *update,
-                   uint8_t *target) {
+                   size_t number_bytes, uint8_t *target) {
   size_t from_bytes = ps_dtype_bytes(update->parameter->dtype);
   size_t to_bytes = ps_encoded_bytes(update->parameter->dtype, update->encoding);
-  if (!slice->is_whole_block) target += ps_write_part_index(slice, target);
+  if (!slice->is_whole_block) target += ps_write_part_index(slice, number_bytes, target);
   for (size_t i = 0; i < slice->row_count; i++) {
     const uint8_t *row = update->data + slice->row_from[i] * from_bytes;
     if (slice->inner_from == NULL) {
-      write_elements(update, row, slice->width, target);
+      ps_write_elements(update, row, slice->width, target);
       target += slice->width * to_bytes;
       continue;
     }
     for (uint64_t j = 0; j < slice->width; j++, target += to_bytes) {
-      write_elements(update, row + slice->inner_from[j] * from_bytes, 1, target);
+      ps_write_elements(update, row + slice->inner_from[j] * from_bytes, 1, target);
     }
   }
 }

@@ -23,20 +23,33 @@ struct part_slice {
   bool is_whole_block;
 };
 
-/** Bytes before the elements of a part. */
-size_t ps_part_index_bytes(size_t row_count, size_t inner_count);
+/** Bytes of each number of an index that is not packed: of a single record, or of a pull. */
+#define PS_INDEX_NUMBER_BYTES 4
 
-/** The same of a slice as it travels: none before a whole block. */
-size_t ps_slice_index_bytes(const struct part_slice *slice);
+/**
+ * Bytes of each number of a packed index of this block, as batch records and batched reads have them: 2
+ * where every possible number fits, else 4. `has_inner`: it has offsets in a row besides rows.
+ */
+size_t ps_packed_number_bytes(const struct parameter *parameter, uint64_t block, bool has_inner);
+
+/** Bytes before the elements of a part whose index has numbers of so many bytes each. */
+size_t ps_part_index_bytes(size_t row_count, size_t inner_count, size_t number_bytes);
+
+/** The same of a slice: none before a whole block. */
+size_t ps_slice_index_bytes(const struct part_slice *slice, size_t number_bytes);
 
 /** The entry `part` of a message. */
 void ps_write_part_entry(struct draft *draft, const struct part_slice *slice);
 
-/** The index where tensor bytes begin; returns the bytes it took. */
-size_t ps_write_part_index(const struct part_slice *slice, uint8_t *target);
+/** The index, in numbers of so many bytes, where tensor bytes begin; returns the bytes it took. */
+size_t ps_write_part_index(const struct part_slice *slice, size_t number_bytes, uint8_t *target);
 
-/** Index and elements as they travel. */
+/** Elements as they travel. */
+void ps_write_elements(const struct parameter_update *update, const uint8_t *from, uint64_t elements,
+                       uint8_t *target);
+
+/** Index, in numbers of so many bytes, and elements as they travel. */
 void ps_write_part(const struct part_slice *slice, const struct parameter_update *update,
-                   uint8_t *target);
+                   size_t number_bytes, uint8_t *target);
 
 #endif

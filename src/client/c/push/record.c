@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "errors/errors.h"
+#include "push/batch-record.h"
 #include "push/part-slice.h"
 #include "wire/crc32.h"
 #include "wire/dtypes.h"
@@ -14,28 +15,34 @@
 /** Bytes that are copied before their checksum is taken: they are still in the first cache. */
 #define CHUNK_BYTES 16384
 
-static const char *verb_of(enum operation operation) {
+const char *ps_verb_of(enum operation operation) {
   if (operation == UPDATE_INIT) return "init";
   return operation == UPDATE_SET ? "set" : "push";
 }
 
-void ps_record_subject(const struct ps_identity *identity, const struct update_source *source,
+void ps_record_subject(const struct ps_identity *identity, const struct update_record *record,
                        char subject[SUBJECT_SIZE]) {
-  if (source->update->operation == UPDATE_CLOCK) {
-    snprintf(subject, SUBJECT_SIZE, "ps.%s.log.%u.trainer.%s.clock", identity->job, source->shard,
-             identity->id);
+  const struct update_source *source = record->first;
+  enum operation operation = source->update->operation;
+  if (operation == UPDATE_CLOCK || record->blocks > 1) {
+    snprintf(subject, SUBJECT_SIZE, "ps.%s.log.%u.trainer.%s.%s", identity->job, source->shard,
+             identity->id, operation == UPDATE_CLOCK ? "clock" : "batch");
     return;
   }
   snprintf(subject, SUBJECT_SIZE, "ps.%s.log.%u.trainer.%s.%s.%s.%u", identity->job, source->shard,
-           identity->id, verb_of(source->update->operation), source->update->parameter->token,
+           identity->id, ps_verb_of(operation), source->update->parameter->token,
            (unsigned)source->index);
+}
+
+void ps_pack_shape(struct draft *draft, const struct parameter *parameter) {
+  ps_pack_list(draft, (size_t)parameter->rank);
+  for (int32_t axis = 0; axis < parameter->rank; axis++) ps_pack_whole(draft, parameter->shape[axis]);
 }
 
 static void write_init_entries(struct draft *draft, const struct update_source *source) {
   const struct parameter *parameter = source->update->parameter;
   ps_draft_key(draft, "shape");
-  ps_pack_list(draft, (size_t)parameter->rank);
-  for (int32_t axis = 0; axis < parameter->rank; axis++) ps_pack_whole(draft, parameter->shape[axis]);
+  ps_pack_shape(draft, parameter);
   ps_draft_whole(draft, "start", source->start);
   ps_draft_whole(draft, "count", source->elements);
   ps_draft_key(draft, "config");
@@ -49,9 +56,10 @@ uint64_t ps_seen_version(const struct update_source *source) {
   return __atomic_load_n(&update->seen[source->index], __ATOMIC_RELAXED);
 }
 
-static void write_push_entries(struct draft *draft, const struct update_source *source, uint64_t seen) {
+static void write_push_entries(struct draft *draft, const struct update_source *source) {
   const struct parameter_update *update = source->update;
   const char *encoding = ps_encoding_name(update->encoding);
+  if (encoding != NULL) ps_draft_text(draft, "encoding", encoding);
   if (update->has_norm) ps_draft_number(draft, "norm", update->norm);
   if (update->operation == UPDATE_MIX) {
     ps_draft_text(draft, "op", "mix");
@@ -61,19 +69,14 @@ static void write_push_entries(struct draft *draft, const struct update_source *
     ps_draft_text(draft, "op", "grad");
     if (update->has_rate) ps_draft_number(draft, "lr", update->rate);
     if (source->step > 0) ps_draft_whole(draft, "step", source->step);
-    if (seen > 0) ps_draft_whole(draft, "seen", seen);
+    if (source->seen > 0) ps_draft_whole(draft, "seen", source->seen);
   }
-  if (encoding != NULL) ps_draft_text(draft, "encoding", encoding);
   if (source->slice != NULL && !source->slice->is_whole_block) ps_write_part_entry(draft, source->slice);
 }
 
-void ps_write_record_entries(struct draft *draft, const struct update_source *source,
-                             const struct record_head *head, const char *reply) {
+/** Writes the entries of a record of one block, or of a clock, besides those that every record has. */
+static void write_single_entries(struct draft *draft, const struct update_source *source) {
   const struct parameter *parameter = source->update->parameter;
-  ps_draft_whole(draft, "session", head->session);
-  ps_draft_whole(draft, "n", head->n);
-  ps_draft_whole(draft, "done", head->done);
-  ps_draft_text(draft, "reply", reply);
   if (source->update->operation == UPDATE_CLOCK) {
     ps_draft_whole(draft, "step", source->step);
     return;
@@ -81,7 +84,20 @@ void ps_write_record_entries(struct draft *draft, const struct update_source *so
   ps_draft_whole(draft, "epoch", parameter->epoch);
   ps_draft_text(draft, "dtype", ps_dtype_name(parameter->dtype));
   if (source->update->operation == UPDATE_INIT) write_init_entries(draft, source);
-  else if (source->update->operation != UPDATE_SET) write_push_entries(draft, source, head->seen);
+  else if (source->update->operation != UPDATE_SET) write_push_entries(draft, source);
+}
+
+/** Writes the entries of a record, without those of the envelope and the tensor bytes. */
+static void write_entries(struct draft *draft, const struct ps_identity *identity,
+                          const struct update_record *record, const struct record_head *head) {
+  char reply[REPLY_SIZE];
+  snprintf(reply, sizeof reply, "%s.applied", identity->inbox);
+  ps_draft_whole(draft, "session", head->session);
+  ps_draft_whole(draft, "n", head->n);
+  ps_draft_whole(draft, "done", head->done);
+  ps_draft_text(draft, "reply", reply);
+  if (record->blocks > 1) ps_write_batch_entries(draft, record);
+  else write_single_entries(draft, record->first);
 }
 
 /** Copies elements as they travel; the checksum of what came before goes on over them. */
@@ -100,15 +116,19 @@ static uint32_t copy_elements(uint8_t *target, const uint8_t *from, uint64_t ele
   return crc;
 }
 
-static void fill_message(const struct draft *draft, const struct update_source *source, uint8_t *bytes) {
+static void fill_message(const struct draft *draft, const struct update_record *record,
+                         uint8_t *bytes) {
+  const struct update_source *source = record->first;
   uint8_t *target = bytes + draft->buffer.size;
   memcpy(bytes, draft->buffer.data, draft->buffer.size);
   if (source->update->operation == UPDATE_CLOCK) return;
   uint32_t crc = ps_draft_crc(draft);
-  if (source->slice == NULL) {
+  if (record->blocks > 1) {
+    crc = ps_write_batch_data(record, target, crc);
+  } else if (source->slice == NULL) {
     crc = copy_elements(target, source->values, source->elements, source->update, crc);
   } else {
-    ps_write_part(source->slice, source->update, target);
+    ps_write_part(source->slice, source->update, PS_INDEX_NUMBER_BYTES, target);
     crc = ps_crc32_update(crc, target, source->data_bytes);
   }
   ps_seal_message(bytes, crc);
@@ -124,19 +144,18 @@ static bool reserve(struct ps_record_buffer *buffer, size_t bytes) {
   return buffer->bytes != NULL;
 }
 
-pserver_status ps_write_record(const struct ps_identity *identity, const struct update_source *source,
+pserver_status ps_write_record(const struct ps_identity *identity, const struct update_record *record,
                                const struct record_head *head, struct ps_record_buffer *buffer) {
-  char reply[REPLY_SIZE];
+  size_t data_bytes = ps_record_data_bytes(record);
   struct draft draft;
-  snprintf(reply, sizeof reply, "%s.applied", identity->inbox);
   ps_draft_begin(&draft);
-  ps_write_record_entries(&draft, source, head, reply);
-  pserver_status status = source->update->operation == UPDATE_CLOCK
+  write_entries(&draft, identity, record, head);
+  pserver_status status = record->first->update->operation == UPDATE_CLOCK
                               ? ps_draft_end(&draft)
-                              : ps_draft_end_with_data(&draft, source->data_bytes);
+                              : ps_draft_end_with_data(&draft, data_bytes);
   if (status == PSERVER_OK) {
-    if (reserve(buffer, draft.buffer.size + source->data_bytes)) {
-      fill_message(&draft, source, buffer->bytes);
+    if (reserve(buffer, draft.buffer.size + data_bytes)) {
+      fill_message(&draft, record, buffer->bytes);
     } else {
       status = ps_fail(PSERVER_ERR_INTERNAL, "no memory for a message");
     }

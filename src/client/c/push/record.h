@@ -2,6 +2,7 @@
 #define PUSH_RECORD_H
 
 #include "push/parameter-update.h"
+#include "push/update-record.h"
 #include "wire/envelope.h"
 #include "wire/identity.h"
 
@@ -10,8 +11,6 @@ struct record_head {
   uint64_t session;
   uint64_t n;
   uint64_t done;
-  /** The version of its block that a gradient names; 0 for none. */
-  uint64_t seen;
 };
 
 /** Memory for one record; it grows. All zeros: none yet. `bytes` is freed by its owner. */
@@ -21,19 +20,21 @@ struct ps_record_buffer {
   size_t capacity;
 };
 
-/** The subject that a block update is published to. */
-void ps_record_subject(const struct ps_identity *identity, const struct update_source *source,
+/** The subject that a record is published to. */
+void ps_record_subject(const struct ps_identity *identity, const struct update_record *record,
                        char subject[SUBJECT_SIZE]);
 
-/** The version of its block that a gradient was made from; 0 for none. */
+/** What messages call an operation, which is no clock. */
+const char *ps_verb_of(enum operation operation);
+
+/** The parameter's shape as a list. */
+void ps_pack_shape(struct draft *draft, const struct parameter *parameter);
+
+/** The version of its block that a gradient was made from, at present; 0 for none. */
 uint64_t ps_seen_version(const struct update_source *source);
 
-/** Writes the entries of a record, without those of the envelope and the tensor bytes. */
-void ps_write_record_entries(struct draft *draft, const struct update_source *source,
-                             const struct record_head *head, const char *reply);
-
-/** Writes the message of a block update: the elements are copied, once. INTERNAL if there is no memory. */
-pserver_status ps_write_record(const struct ps_identity *identity, const struct update_source *source,
+/** Writes the message of a record: the elements are copied, once. INTERNAL if there is no memory. */
+pserver_status ps_write_record(const struct ps_identity *identity, const struct update_record *record,
                                const struct record_head *head, struct ps_record_buffer *buffer);
 
 #endif

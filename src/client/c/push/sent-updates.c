@@ -54,10 +54,10 @@ pserver_status ps_forget_if_stale(struct call *call, const struct call_updates *
 }
 
 pserver_status ps_send_updates(struct call *call, struct parameter_update *updates, size_t count,
-                               struct ps_call_mode mode) {
+                               struct ps_call_mode mode, bool goes_alone) {
   size_t total = 0;
   for (size_t i = 0; i < count; i++) total += updates[i].parameter->layout.blocks;
-  struct call_updates sent = {.count = total, .mode = mode};
+  struct call_updates sent = {.count = total, .mode = mode, .goes_alone = goes_alone};
   sent.sources = calloc(total, sizeof(struct update_source));
   if (sent.sources == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu blocks", total);
   struct update_source *sources = sent.sources;

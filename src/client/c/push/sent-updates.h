@@ -4,9 +4,12 @@
 #include "calls/call.h"
 #include "push/parameter-update.h"
 
-/** Sends all blocks of updates. STALE_EPOCH forgets their parameters. */
+/**
+ * Sends all blocks of updates; each in a record of its own if it `goes_alone`, see call_updates. STALE_EPOCH
+ * forgets their parameters.
+ */
 pserver_status ps_send_updates(struct call *call, struct parameter_update *updates, size_t count,
-                               struct ps_call_mode mode);
+                               struct ps_call_mode mode, bool goes_alone);
 
 /** Sends blocks that were cut already; as ps_sending_begin(). STALE_EPOCH forgets their parameters. */
 pserver_status ps_send_call(struct call *call, struct call_updates *updates);

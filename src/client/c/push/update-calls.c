@@ -8,6 +8,7 @@
 #include "errors/details.h"
 #include "push/gradients.h"
 #include "push/norm.h"
+#include "push/parameter-set.h"
 #include "push/parameter-update.h"
 #include "push/sent-updates.h"
 #include "wire/dtypes.h"
@@ -69,17 +70,21 @@ static pserver_status send_whole(struct call *call, const char *const *names,
                                  const struct parameter_update *kind, bool stored_is_enough) {
   struct parameter **found = calloc(count, sizeof *found);
   struct parameter_update *updates = calloc(count, sizeof *updates);
-  pserver_status status = found == NULL || updates == NULL
-                              ? ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu updates", count)
-                              : ps_find_parameters(call, names, count, false, found);
+  struct ps_parameter_set set;
+  bool has_memory = ps_parameter_set_init(&set, count) && found != NULL && updates != NULL;
+  pserver_status status = has_memory
+                              ? ps_find_parameters(call, names, count, false, found)
+                              : ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu updates", count);
   for (size_t i = 0; i < count && status == PSERVER_OK; i++) {
     updates[i] = *kind;
     updates[i].parameter = found[i];
+    updates[i].is_repeated = !ps_parameter_set_add(&set, found[i]);
     status = whole_update(&updates[i], &values[i]);
   }
   struct ps_call_mode mode = {.is_done_when_stored = stored_is_enough};
-  if (status == PSERVER_OK) status = ps_send_updates(call, updates, count, mode);
+  if (status == PSERVER_OK) status = ps_send_updates(call, updates, count, mode, false);
   if (found != NULL) ps_parameters_unref(found, count);
+  ps_parameter_set_release(&set);
   free(found);
   free(updates);
   return status;

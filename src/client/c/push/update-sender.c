@@ -23,9 +23,9 @@ struct outgoing {
   struct outgoing *next;
 };
 
-static const struct update_source *source_of(const struct ps_block_update *update) {
+static const struct update_record *record_of(const struct ps_block_update *update) {
   const struct ps_sending *sending = update->call->context;
-  return &sending->updates->sources[update->index];
+  return &sending->records[update->index];
 }
 
 static struct outgoing *outgoing_of(const struct ps_block_update *update) {
@@ -42,8 +42,9 @@ static void enqueue(struct update_sender *sender, struct outgoing *message) {
   sender->last = message;
 }
 
-static void dequeue(struct update_sender *sender, struct outgoing *message) {
-  if (!message->is_queued) return;
+/** False if the message was not queued. */
+static bool dequeue(struct update_sender *sender, struct outgoing *message) {
+  if (!message->is_queued) return false;
   message->is_queued = false;
   struct outgoing *before = NULL;
   struct outgoing *at = sender->first;
@@ -51,6 +52,7 @@ static void dequeue(struct update_sender *sender, struct outgoing *message) {
   if (before == NULL) sender->first = message->next;
   else before->next = message->next;
   if (sender->last == message) sender->last = before;
+  return true;
 }
 
 /** INTERNAL, TOO_LARGE. What is lost for want of a connection is repeated on the next one. */
@@ -59,11 +61,11 @@ static pserver_status publish_message(struct update_sender *sender, const struct
   const struct ps_identity *identity = sender->deps.identity;
   char subject[SUBJECT_SIZE];
   char reply[REPLY_SIZE];
-  ps_record_subject(identity, source_of(update), subject);
+  ps_record_subject(identity, record_of(update), subject);
   snprintf(reply, sizeof reply, "%s.ack.%" PRIi32 ".%" PRIu64, identity->inbox, update->slot,
            update->serial);
   pserver_status status =
-      ps_write_record(identity, source_of(update), &message->head, &sender->buffer);
+      ps_write_record(identity, record_of(update), &message->head, &sender->buffer);
   if (status != PSERVER_OK) return status;
   status = ps_publish(sender->deps.connection, subject, reply, sender->buffer.bytes,
                       sender->buffer.used);
@@ -86,12 +88,12 @@ bool ps_sender_publish_next(struct update_sender *sender) {
 static void publish(void *shell, struct ps_block_update *update, uint64_t session, uint64_t done) {
   struct update_sender *sender = shell;
   struct outgoing *message = outgoing_of(update);
-  *message = (struct outgoing){
-      .update = update,
-      .head = {.session = session,
-               .n = update->n,
-               .done = done,
-               .seen = update->names_version ? ps_seen_version(source_of(update)) : 0}};
+  *message = (struct outgoing){.update = update,
+                               .head = {.session = session, .n = update->n, .done = done}};
+  /* Noted now: a repeat has the same bytes, whatever has been read in between. */
+  for (struct update_source *each = record_of(update)->first; each != NULL; each = each->next) {
+    each->seen = update->names_version ? ps_seen_version(each) : 0;
+  }
   enqueue(sender, message);
 }
 
@@ -101,7 +103,7 @@ static void repeat(void *shell, struct ps_block_update *update) {
 
 static void release(void *shell, struct ps_block_update *update, bool is_reusable) {
   (void)is_reusable; /* cnats has a copy of what was published. */
-  dequeue(shell, outgoing_of(update));
+  if (dequeue(shell, outgoing_of(update))) ps_outbox_withdrawn(update);
 }
 
 static pserver_status write_question(struct draft *draft, uint64_t session, const uint64_t *numbers,
@@ -151,8 +153,10 @@ static void finish(struct ps_sending *sending, pserver_status status) {
     ps_update_call_drop(sending->call, 1);
   }
   free(sending->outgoing);
+  free(sending->records);
   sending->call = NULL;
   sending->outgoing = NULL;
+  sending->records = NULL;
   sending->over(sending, status);
 }
 
@@ -162,7 +166,7 @@ static void call_over(void *owner, struct ps_update_call *call, int64_t now_ms) 
   struct ps_sending *sending = call->context;
   sending->updates->late = call->late;
   finish(sending,
-         ps_call_error(call, sending->updates->sources, sender->deps.identity->trainer));
+         ps_call_error(call, sending->records, sender->deps.identity->trainer));
 }
 
 static void session_over(void *owner, struct ps_failure *failure, int64_t now_ms) {
@@ -192,6 +196,13 @@ pserver_status ps_sender_init(struct update_sender *sender, const struct ps_send
   return sender->outbox == NULL ? ps_fail(PSERVER_ERR_INTERNAL, "no memory for a client") : PSERVER_OK;
 }
 
+void ps_sender_start(struct update_sender *sender, uint64_t session, bool takes_batches,
+                     bool separates_integers, int64_t now_ms) {
+  sender->limits.takes_batches = takes_batches;
+  sender->limits.separates_integers = separates_integers;
+  ps_outbox_start(sender->outbox, session, now_ms);
+}
+
 void ps_sender_free(struct update_sender *sender) {
   ps_outbox_destroy(sender->outbox);
   free(sender->buffer.bytes);
@@ -202,7 +213,7 @@ void ps_sender_denied(struct update_sender *sender, const char *subject) {
   while (update != NULL) {
     char published[SUBJECT_SIZE] = "";
     if (update->call->context != NULL && update->fate == PS_FATE_PENDING) {
-      ps_record_subject(sender->deps.identity, source_of(update), published);
+      ps_record_subject(sender->deps.identity, record_of(update), published);
     }
     if (strcmp(published, subject) != 0) {
       update = update->next;
@@ -220,30 +231,48 @@ void ps_sender_denied(struct update_sender *sender, const char *subject) {
 
 /* Calls. */
 
-static struct ps_update_call *new_update_call(const struct call_updates *updates) {
-  struct ps_update_size *sizes = calloc(updates->count + 1, sizeof *sizes);
-  if (sizes == NULL) return NULL;
-  for (size_t i = 0; i < updates->count; i++) {
-    const struct update_source *source = &updates->sources[i];
-    sizes[i] = (struct ps_update_size){.shard = source->shard,
-                                       .data_bytes = source->data_bytes,
-                                       .names_version = ps_seen_version(source) > 0};
+static bool names_version(const struct update_record *record) {
+  for (const struct update_source *each = record->first; each != NULL; each = each->next) {
+    if (ps_seen_version(each) > 0) return true;
   }
-  struct ps_update_call *made = ps_update_call_new(0, updates->mode, sizes, updates->count);
+  return false;
+}
+
+static struct ps_update_call *new_update_call(const struct update_record *records, size_t count,
+                                              struct ps_call_mode mode) {
+  struct ps_update_size *sizes = calloc(count + 1, sizeof *sizes);
+  if (sizes == NULL) return NULL;
+  for (size_t i = 0; i < count; i++) {
+    sizes[i] = (struct ps_update_size){.shard = records[i].first->shard,
+                                       .blocks = records[i].blocks,
+                                       .data_bytes = ps_record_data_bytes(&records[i]),
+                                       .names_version = names_version(&records[i])};
+  }
+  struct ps_update_call *made = ps_update_call_new(0, mode, sizes, count);
   free(sizes);
   return made;
 }
 
-void ps_sending_begin(struct update_sender *sender, struct ps_sending *sending) {
-  size_t count = sending->updates->count;
-  sending->sender = sender;
-  sending->call = new_update_call(sending->updates);
+/** Fills the records of a call, and provides what else it takes; false if there is no memory. */
+static bool prepare(struct update_sender *sender, struct ps_sending *sending) {
+  const struct call_updates *updates = sending->updates;
+  sending->records = calloc(updates->count + 1, sizeof(struct update_record));
+  if (sending->records == NULL) return false;
+  sender->limits.payload_bytes_max = ps_payload_bytes_max(sender->deps.connection);
+  size_t count = ps_fill_batches(updates, &sender->limits, sending->records);
+  sending->call = new_update_call(sending->records, count, updates->mode);
   sending->outgoing = calloc(count + 1, sizeof(struct outgoing));
-  if (sending->call != NULL && sending->outgoing != NULL) {
+  return sending->call != NULL && sending->outgoing != NULL;
+}
+
+void ps_sending_begin(struct update_sender *sender, struct ps_sending *sending) {
+  sending->sender = sender;
+  if (prepare(sender, sending)) {
     sending->call->context = sending;
     if (ps_outbox_send(sender->outbox, sending->call, ps_now_ms())) return;
   }
-  finish(sending, ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu updates", count));
+  finish(sending,
+         ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu updates", sending->updates->count));
 }
 
 void ps_sending_end(struct ps_sending *sending) {

@@ -4,8 +4,8 @@
 #include <nats/nats.h>
 
 #include "core/outbox.h"
+#include "push/fill-batches.h"
 #include "push/record.h"
-#include "push/update-source.h"
 #include "wire/connection.h"
 #include "wire/identity.h"
 
@@ -29,6 +29,7 @@ struct update_sender {
   struct ps_outbox *outbox;
   struct ps_outbox_commands commands;
   struct ps_outbox_listener listener;
+  struct ps_batch_limits limits;
   /** Memory of the record that is being published. */
   struct ps_record_buffer buffer;
   /** Records that wait to be published, so that answers and requests do not wait for all of them. */
@@ -47,17 +48,25 @@ struct ps_sending {
   /** State of the sender. */
   struct update_sender *sender;
   struct ps_update_call *call;
+  /** One of each for a record. */
+  struct update_record *records;
   struct outgoing *outgoing;
 };
 
 /** INTERNAL if there is no memory. */
 pserver_status ps_sender_init(struct update_sender *sender, const struct ps_sender_deps *deps);
+/**
+ * Sends under this session from now on: numbers start over. Calls that begin later fill batches if the job
+ * takes them. On the I/O thread.
+ */
+void ps_sender_start(struct update_sender *sender, uint64_t session, bool takes_batches,
+                     bool separates_integers, int64_t now_ms);
 /** Frees it; no call may be under way. */
 void ps_sender_free(struct update_sender *sender);
 
 /**
- * Sends block updates until all of them were applied, or stored if that is enough. The sources and what
- * they refer to must not change until it is over. The first rejection; OUTCOME_UNKNOWN, naming the
+ * Sends block updates, small ones of a shard together, until all of them were applied, or stored if that is
+ * enough. The sources and what they refer to must not change until it is over. The first rejection; OUTCOME_UNKNOWN, naming the
  * updates, if it ends before; what ended it or kept them from being stored if none can have been applied.
  * On the I/O thread, as all below.
  */

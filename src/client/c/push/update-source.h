@@ -21,10 +21,17 @@ struct update_source {
   uint64_t start;
   uint64_t elements;
   const struct part_slice *slice;
-  /** Bytes of its index and elements as they travel. */
+  /** Bytes of its index and elements in a record of its own. */
   size_t data_bytes;
+  /** The same as an entry of a batch, where the index is packed; without the padding. */
+  size_t entry_bytes;
   /** The trainer's step; 0 in a job without. */
   uint64_t step;
+
+  /** Set by the sender: the version of its block that the record names; 0 for none. */
+  uint64_t seen;
+  /** Set by the sender: the next entry of the same batch; NULL: none. */
+  struct update_source *next;
 };
 
 /** The block updates of one call, which fails or succeeds as one. */
@@ -32,6 +39,8 @@ struct call_updates {
   struct update_source *sources;
   size_t count;
   struct ps_call_mode mode;
+  /** Whether each goes in a record of its own, whatever its size: for what is to be rejected by itself. */
+  bool goes_alone;
   /** Set by the call: gradients whose step had closed, where that is no error. */
   size_t late;
 };

@@ -138,6 +138,13 @@ static void handle_messages(struct ps_connection *connection) {
   handled->count = 0;
 }
 
+static size_t look_at_payload(struct ps_connection *connection) {
+  int64_t most = natsConnection_GetMaxPayload(connection->nats);
+  size_t bytes = most > 0 ? (size_t)most : SIZE_MAX;
+  __atomic_store_n(&connection->payload_bytes_max, bytes, __ATOMIC_RELAXED);
+  return bytes;
+}
+
 /** Tells what has come; the connection can have been lost and made anew since the last time. */
 static void tell_news(void *context) {
   struct ps_connection *connection = context;
@@ -159,6 +166,7 @@ static void tell_news(void *context) {
   }
   if (is_back) {
     connection->is_connected = true;
+    look_at_payload(connection);
     listener->reconnected(listener->owner);
   }
   if (is_closed) {
@@ -207,6 +215,16 @@ void ps_disconnect(struct ps_connection *connection) {
   ps_io_stop(connection->io);
   natsSubscription_Destroy(connection->inbox);
   natsConnection_Destroy(connection->nats);
+}
+
+size_t ps_payload_bytes_max(struct ps_connection *connection) {
+  /* While cnats reconnects it holds its lock for as long as an attempt takes. */
+  return connection->is_connected ? look_at_payload(connection) : ps_last_payload_bytes_max(connection);
+}
+
+size_t ps_last_payload_bytes_max(struct ps_connection *connection) {
+  size_t most = __atomic_load_n(&connection->payload_bytes_max, __ATOMIC_RELAXED);
+  return most == 0 ? look_at_payload(connection) : most;
 }
 
 size_t ps_data_bytes_max(const struct ps_connection *connection) {

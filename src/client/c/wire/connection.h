@@ -60,6 +60,8 @@ struct ps_connection {
 
   /** On the I/O thread: whether what is published arrives. */
   bool is_connected;
+  /** The largest message that the broker takes, as of the last look; 0 before. Atomic. */
+  size_t payload_bytes_max;
   /** Messages that are being handled. */
   struct ps_received handled;
 };
@@ -74,6 +76,12 @@ natsStatus ps_subscribe_inbox(struct ps_connection *connection);
 
 /** Closes the connection and stops the I/O thread, which must not call this. */
 void ps_disconnect(struct ps_connection *connection);
+
+/** The largest message that the broker takes; without a connection, that the last one took. On the I/O thread. */
+size_t ps_payload_bytes_max(struct ps_connection *connection);
+
+/** The same as of the last look at it, which waits for nothing. On any thread. */
+size_t ps_last_payload_bytes_max(struct ps_connection *connection);
 
 /** Bytes of index and elements that a message has room for: what the broker takes, less the entries. */
 size_t ps_data_bytes_max(const struct ps_connection *connection);

@@ -212,12 +212,13 @@ static pserver_status answer(struct ask *ask, natsMsg *received, struct message 
 }
 
 /** Whether an error is worth another try, which is then due after a pause. */
-static bool is_tried_again(struct ask *ask, pserver_status status, const struct message *message) {
+static bool is_tried_again(struct ask *ask, pserver_status status, const struct message *message,
+                           int64_t retry_ms) {
   if (!ps_is_worth_retrying(status)) return false;
   ps_failure_drop(ask->asking->trouble);
   ask->asking->trouble = ps_failure_of_last();
   int64_t now = ps_now_ms();
-  if (ask->retry_ms != 0 && now - ask->started_ms >= ask->retry_ms) return false;
+  if (retry_ms != 0 && now - ask->started_ms >= retry_ms) return false;
   int64_t pause_ms = ps_varied_ms(ask->pause_ms);
   int64_t hint_ms = message == NULL ? 0 : ps_retry_after_ms(message);
   set_due(ask, now + (hint_ms > pause_ms ? hint_ms : pause_ms));
@@ -225,8 +226,11 @@ static bool is_tried_again(struct ask *ask, pserver_status status, const struct 
   return true;
 }
 
-static void take_error(struct ask *ask, pserver_status status, const struct message *message) {
-  if (is_tried_again(ask, status, message)) return;
+static void take_error(struct ask *ask, pserver_status status, const struct message *message,
+                       bool is_nobody) {
+  bool has_own_time = is_nobody && ask->nobody_retry_ms != 0;
+  int64_t retry_ms = has_own_time ? ask->nobody_retry_ms : ask->retry_ms;
+  if (is_tried_again(ask, status, message, retry_ms)) return;
   if (ask->refused != NULL) status = ask->refused(ask, status, message);
   if (status != PSERVER_OK) {
     finish(ask->asking, status);
@@ -234,6 +238,17 @@ static void take_error(struct ask *ask, pserver_status status, const struct mess
   }
   ask->started_ms = ps_now_ms();
   set_due(ask, ask->started_ms + AGAIN_MS);
+}
+
+/** A message of an answer was read that is not all of it. */
+static void go_on(struct ask *ask) {
+  struct ps_asking *asking = ask->asking;
+  bool is_incomplete = ask->is_incomplete;
+  ask->goes_on = false;
+  ask->is_incomplete = false;
+  if (ask->news != NULL && asking->tell != NULL) asking->tell(asking);
+  if (is_incomplete) set_due(ask, ps_now_ms());
+  else if (!ask->is_sent_once) set_due(ask, ps_now_ms() + ask->repeat_ms);
 }
 
 void ps_on_reply(struct ps_requests *requests, uint64_t slot, uint64_t token, natsMsg *received) {
@@ -247,10 +262,9 @@ void ps_on_reply(struct ps_requests *requests, uint64_t slot, uint64_t token, na
   bool is_open = false;
   pserver_status status = answer(ask, received, &message, &is_open);
   if (status != PSERVER_OK) {
-    take_error(ask, status, is_open ? &message : NULL);
-  } else if (ask->goes_on) {
-    ask->goes_on = false;
-    if (asking->tell != NULL) asking->tell(asking);
+    take_error(ask, status, is_open ? &message : NULL, natsMsg_IsNoResponders(received));
+  } else if (ask->goes_on || ask->is_incomplete) {
+    go_on(ask);
   } else {
     close_ask(ask, ASK_DONE);
     if (--asking->missing == 0) finish(asking, PSERVER_OK);
@@ -258,18 +272,25 @@ void ps_on_reply(struct ps_requests *requests, uint64_t slot, uint64_t token, na
   pump(requests);
 }
 
+/** The question under way to a subject; NULL if there is none. */
+static struct ask *find_open(struct ps_asking *asking, const char *subject) {
+  for (size_t i = 0; i < asking->next; i++) {
+    struct ask *ask = &asking->asks[i];
+    if (ask->state == ASK_OPEN && strcmp(ask->subject, subject) == 0) return ask;
+  }
+  return NULL;
+}
+
 void ps_requests_denied(struct ps_requests *requests, const char *subject) {
   for (size_t slot = 0; slot < requests->slot_count; slot++) {
     struct ps_asking *asking = requests->slots[slot];
-    bool is_denied = false;
-    for (size_t i = 0; asking != NULL && i < asking->next && !is_denied; i++) {
-      const struct ask *ask = &asking->asks[i];
-      is_denied = ask->state == ASK_OPEN && strcmp(ask->subject, subject) == 0;
-    }
-    if (!is_denied) continue;
-    finish(asking,
-           ps_fail(PSERVER_ERR_DENIED,
-                   "the broker refuses publishing to %s: check the user's permissions", subject));
+    struct ask *denied = asking == NULL ? NULL : find_open(asking, subject);
+    if (denied == NULL) continue;
+    pserver_status status =
+        ps_fail(PSERVER_ERR_DENIED, "the broker refuses publishing to %s: check the user's permissions",
+                subject);
+    if (denied->refused != NULL) denied->refused(denied, status, NULL);
+    finish(asking, status);
   }
   pump(requests);
 }

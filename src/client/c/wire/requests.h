@@ -22,17 +22,22 @@ struct ask {
   /** Makes the last error when no host listens. */
   pserver_status (*nobody)(struct ask *ask);
   /** Reacts to an error in an answer: returns OK to ask again at once, else the status to fail with. NULL
-   * fails with the error. `message` is NULL if no host answered. */
+   * fails with the error. `message` is NULL if no host answered, or if the broker refused the question,
+   * which is then not asked again. */
   pserver_status (*refused)(struct ask *ask, pserver_status status, const struct message *message);
   /** Runs on the calling thread after `read` has said that more follow; NULL: nothing does. */
   void (*news)(struct ask *ask);
   void *context;
   /** How long errors that are worth retrying are retried; 0 for as long as the call lasts. */
   int64_t retry_ms;
+  /** The same while no host listens; 0: as `retry_ms`. */
+  int64_t nobody_retry_ms;
   /** Whether it is never repeated: doing it twice would be wrong. */
   bool is_sent_once;
-  /** Set by `read`: the message is not the answer yet; more follow. */
+  /** Set by `read`: the message is not all of the answer; more follow. */
   bool goes_on;
+  /** Set by `read`: messages of the answer are missing, so it is asked again at once. */
+  bool is_incomplete;
   /** Where its answers come to; valid in `write`. */
   const char *reply;
   /** What it counts in the window of replies; 0 for nothing. */

@@ -14,6 +14,7 @@ from ._error import shown, unexpected
 from ._names import to_bytes
 from ._results import to_out
 from ._settings import to_number
+from .records import Params
 
 #: Arrays to read into, by name, or in the order of the names; None for a new one.
 Out = Union[Mapping[str, Any], Sequence[Any]]
@@ -50,8 +51,19 @@ def names_of(names: Any) -> List[str]:
     return list(dict.fromkeys(listed))
 
 
-def targets_of(names: List[str], out: Optional[Out]) -> Dict[str, Array]:
-    """Arrays to read into by name, as numpy's."""
+def known_of(known: Any) -> Mapping[str, Array]:
+    """The arrays of an earlier result. BAD_VALUE if it is none."""
+    if known is None:
+        return {}
+    if isinstance(known, Params):
+        return known
+    raise unexpected(errors.BadValue, "known", "a result of get_params", shown(known))
+
+
+def targets_of(
+    names: List[str], out: Optional[Out], known: Mapping[str, Array]
+) -> Dict[str, Array]:
+    """Arrays to read into by name, as numpy's; apart from those that are known of other parameters."""
     if out is None:
         return {}
     if not isinstance(out, Mapping):
@@ -64,20 +76,27 @@ def targets_of(names: List[str], out: Optional[Out]) -> Dict[str, Array]:
     targets = {
         name: to_out(target, f'out["{name}"]') for name, target in out.items() if target is not None
     }
-    _check_apart(targets)
+    _check_apart(targets, known)
     return targets
 
 
-def _check_apart(targets: Mapping[str, Array]) -> None:
+def _check_apart(targets: Mapping[str, Array], known: Mapping[str, Array]) -> None:
     """BAD_VALUE if arrays share memory: values of one would overwrite those of another."""
-    spans = sorted(
-        (array.__array_interface__["data"][0], array.nbytes, name)
-        for name, array in targets.items()
-        if array.size > 0
-    )
+    arrays = [(name, array) for name, array in targets.items() if array.size > 0]
+    if arrays:
+        arrays += [
+            (name, array)
+            for name, array in known.items()
+            if name not in targets or _address(array) != _address(targets[name])
+        ]
+    spans = sorted((_address(array), array.nbytes, name) for name, array in arrays)
     for (start, size, name), (following, _, other) in zip(spans, spans[1:]):
         if following < start + size:
             raise _bad_out("arrays that share no memory", f'those of "{name}" and "{other}"')
+
+
+def _address(array: Array) -> int:
+    return int(array.__array_interface__["data"][0])
 
 
 def _bad_out(expected: str, received: str) -> errors.BadValue:

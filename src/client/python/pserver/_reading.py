@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from ctypes import byref, c_char_p, c_uint64, sizeof
-from typing import Any, Mapping, Sequence
+import ctypes
+from ctypes import byref, c_char_p, c_uint64, c_void_p, sizeof
+from typing import Any, Mapping, Optional, Sequence, Tuple
 
 from ._arrays import DTYPES, Array, tensor_of
 from ._indices import structs_of
 from ._native.library import Connection, Library
-from ._native.structs import ReadOptions, Tensor
+from ._native.structs import Known, ReadOptions, Tensor
+from ._origins import Origins
 from ._results import check_shape, shape_of, take
 from .records import Params
+
+
+#: Where values are that the caller has, by name, and their place in the call that has read them.
+KnownArrays = Mapping[str, Tuple[int, Array]]
 
 
 def get(
@@ -18,10 +24,13 @@ def get(
     names: Sequence[str],
     encoded: Sequence[bytes],
     out: Mapping[str, Array],
+    known: Optional[Params],
     encoding: int,
     timeout_ms: int,
 ) -> Params:
-    """The values by name, in the arrays of ``out`` where it has one."""
+    """The values by name: in the arrays of ``out`` where it has one, in those of ``known`` that are still
+    right, else in new ones."""
+    native = connection.native
     versions = (c_uint64 * len(names))()
     tensors = (Tensor * len(names))()
     for tensor, name in zip(tensors, names):
@@ -29,9 +38,39 @@ def get(
             _aim(tensor, out[name])
     options = ReadOptions(struct_size=sizeof(ReadOptions), encoding=encoding, versions=versions)
     c_names = (c_char_p * len(names))(*encoded)
-    connection.call("pserver_get_with", c_names, tensors, len(names), byref(options), timeout_ms)
-    arrays = [_result(connection.native, tensor, name, out) for tensor, name in zip(tensors, names)]
-    return Params(dict(zip(names, arrays)), dict(zip(names, versions)))
+    origins = None if known is None else known._origins
+    # Origins of the library before a fork mean nothing to its copy.
+    usable = origins is not None and origins.library is native
+    had: KnownArrays = origins.of(known) if usable and origins and known is not None else {}
+    given = _known_of(names, had, origins)
+    handle = c_void_p()
+    connection.call(
+        "pserver_get_known",
+        c_names,
+        tensors,
+        len(names),
+        given,
+        byref(handle),
+        byref(options),
+        timeout_ms,
+    )
+    arrays = [_result(native, tensor, name, out, had) for tensor, name in zip(tensors, names)]
+    read = Origins(native, handle, names, arrays)
+    return Params(dict(zip(names, arrays)), dict(zip(names, versions)), read)
+
+
+def _known_of(
+    names: Sequence[str], had: KnownArrays, origins: Optional[Origins]
+) -> Optional[ctypes.Array[Known]]:
+    """What the C library is told of values that the caller has; None if there are none."""
+    if not had or origins is None:
+        return None
+    given = (Known * len(names))()
+    for each, name in zip(given, names):
+        if name in had:
+            each.index, array = had[name]
+            each.data, each.origins = array.__array_interface__["data"][0], origins.handle
+    return given
 
 
 def pull_part(
@@ -61,8 +100,10 @@ def _aim(tensor: Tensor, array: Array) -> None:
     tensor.dtype, tensor.data, tensor.bytes = aimed.dtype, aimed.data, aimed.bytes
 
 
-def _result(native: Library, tensor: Any, name: str, out: Mapping[str, Array]) -> Array:
-    if name not in out:
-        return take(native, tensor)
-    check_shape(name, out[name], DTYPES[tensor.dtype], shape_of(tensor))
-    return out[name]
+def _result(
+    native: Library, tensor: Any, name: str, out: Mapping[str, Array], had: KnownArrays
+) -> Array:
+    if name in out:
+        check_shape(name, out[name], DTYPES[tensor.dtype], shape_of(tensor))
+        return out[name]
+    return take(native, tensor) if tensor.data else had[name][1]

@@ -28,12 +28,12 @@ class _Memory:
             "shape": shape,
             "data": (tensor.data, False),
         }
-        self._release = _Release(self, library.release)
+        self._release = Release(self, library.release)
         self._release._as_parameter_ = byref(tensor)
 
 
-class _Release(weakref.ref[_Memory]):
-    """Calls a function of C when the memory goes, with a pointer to the struct that tells where it is.
+class Release(weakref.ref[Any]):
+    """Calls a function of C when an object goes, with what tells the function what to release.
 
     A ``__del__`` would do the same in Python's code, where the handlers of signals run, and what they raise
     is dropped: of many Ctrl-C during a loop of reads, one would come into it.

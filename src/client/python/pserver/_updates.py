@@ -9,7 +9,7 @@ from ._arguments import Encoding, encoding_number
 from ._arrays import Array, tensor_of
 from ._indices import pointer_to, structs_of
 from ._native.library import Connection
-from ._native.structs import Config, GradOptions, Gradient, Tensor, UpdateOptions
+from ._native.structs import Config, GradOptions, Gradient, NewParameter, Tensor, UpdateOptions
 from ._results import take
 
 #: Name, values and, for some rows, their numbers.
@@ -21,6 +21,20 @@ def init_param(
 ) -> None:
     """Declares a parameter and stores its values."""
     connection.call("pserver_init_param", name, byref(tensor_of(value)), config, timeout_ms)
+
+
+def init_params(
+    connection: Connection,
+    parameters: Sequence[Tuple[bytes, Array, Optional[Config]]],
+    timeout_ms: int,
+) -> None:
+    """Declares parameters and stores their values."""
+    structs = (NewParameter * len(parameters))()
+    for struct, (name, value, config) in zip(structs, parameters):
+        struct.name, struct.value = name, tensor_of(value)
+        if config is not None:
+            struct.config = pointer(config)
+    connection.call("pserver_init_params", structs, len(parameters), timeout_ms)
 
 
 def create(

@@ -89,6 +89,7 @@ class AsyncClient:
     open = _awaited(Client.open)
     begin_init = _awaited(Client.begin_init)
     init_param = _awaited(Client.init_param)
+    init_params = _awaited(Client.init_params)
     finish_init = _awaited(Client.finish_init)
     create_if_not_already_created = _awaited(Client.create_if_not_already_created)
     send_grads = _awaited(Client.send_grads)

@@ -34,13 +34,11 @@ def to_config(config: Optional[ConfigInput], keywords: Mapping[str, Any]) -> Opt
     BAD_CONFIG for keywords together with a text or messages, for settings given twice, and for values that
     JSON cannot hold.
     """
+    config = with_keywords(config, keywords)
     if isinstance(config, (bytes, bytearray, memoryview)):
         config = PaddleConfigs(optimizer=bytes(config))
     if config is None or isinstance(config, Mapping):
-        settings = _merge(config or {}, keywords)
-        return Config(text=_to_json(settings)) if settings else None
-    if keywords:
-        raise _bad_config("keywords, or a text or messages alone", "both")
+        return Config(text=_to_json(config)) if config else None
     if isinstance(config, str):
         return Config(text=_to_text(config))
     if isinstance(config, PaddleConfigs):
@@ -54,6 +52,20 @@ def to_config(config: Optional[ConfigInput], keywords: Mapping[str, Any]) -> Opt
     raise _bad_config(
         "a dict, text, bytes of an OptimizerConfig, or PaddleConfigs", type(config).__qualname__
     )
+
+
+def with_keywords(
+    config: Optional[ConfigInput], keywords: Mapping[str, Any]
+) -> Optional[ConfigInput]:
+    """The configuration together with further settings; names are written as in the texts.
+
+    BAD_CONFIG for keywords together with a text or messages, and for settings given twice.
+    """
+    if config is None or isinstance(config, Mapping):
+        return _merge(config or {}, keywords)
+    if keywords:
+        raise _bad_config("keywords, or a text or messages alone", "both")
+    return config
 
 
 def _merge(config: Mapping[str, Any], keywords: Mapping[str, Any]) -> dict[str, Any]:

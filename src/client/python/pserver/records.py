@@ -8,6 +8,7 @@ from typing import Any, Dict, Mapping, Optional, Tuple
 import numpy as np
 
 from ._arrays import Array
+from ._origins import Origins
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,10 +30,21 @@ class Params(Dict[str, Array]):
     #: adds 1, in a ``sync`` job each step. Of a parameter of several blocks, which are not read at one
     #: moment, that of the block changed most.
     versions: Mapping[str, int]
+    #: What the arrays were read from; None after pickling, as of a result of another process.
+    _origins: Optional[Origins] = None
 
-    def __init__(self, values: Mapping[str, Array], versions: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        values: Mapping[str, Array],
+        versions: Mapping[str, int],
+        origins: Optional[Origins] = None,
+    ) -> None:
         super().__init__(values)
         self.versions = versions
+        self._origins = origins
+
+    def __getstate__(self) -> Dict[str, Any]:
+        return {"versions": self.versions}
 
 
 @dataclass(frozen=True)

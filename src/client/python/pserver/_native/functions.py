@@ -25,6 +25,7 @@ CALLS: Final[dict[str, list[Any]]] = {
     "pserver_canceller_new": [POINTER(c_void_p)],
     "pserver_begin_init": [c_void_p, c_bool, c_int64, POINTER(c_bool)],
     "pserver_init_param": _INIT,
+    "pserver_init_params": [c_void_p, POINTER(structs.NewParameter), c_size_t, c_int64],
     "pserver_finish_init": [c_void_p, c_int64],
     "pserver_create": [*_INIT, _TENSOR],
     "pserver_send_grads": [
@@ -38,7 +39,16 @@ CALLS: Final[dict[str, list[Any]]] = {
     "pserver_exit_steps": [c_void_p, c_int64],
     "pserver_set_with": [c_void_p, _NAMES, _TENSOR, c_size_t, _UPDATE, c_int64],
     "pserver_push_with": [c_void_p, c_char_p, _TENSOR, c_double, c_double, _UPDATE, c_int64],
-    "pserver_get_with": [c_void_p, _NAMES, _TENSOR, c_size_t, _READ, c_int64],
+    "pserver_get_known": [
+        c_void_p,
+        _NAMES,
+        _TENSOR,
+        c_size_t,
+        POINTER(structs.Known),
+        POINTER(c_void_p),
+        _READ,
+        c_int64,
+    ],
     "pserver_pull_part_with": [*_PART, _READ, c_int64],
     "pserver_push_part_with": [
         c_void_p,
@@ -89,6 +99,7 @@ PROCEDURES: Final[dict[str, list[Any]]] = {
     "pserver_canceller_rearm": [c_void_p],
     "pserver_use_canceller": [c_void_p],
     "pserver_tensor_release": [_TENSOR],
+    "pserver_origins_free": [c_void_p],
     "pserver_list_details_release": [POINTER(structs.ParameterDetails), c_size_t],
     "pserver_fallbacks_release": [POINTER(structs.Fallback)],
 }
@@ -115,7 +126,7 @@ _METHODS: Final = {
     "create": "create_if_not_already_created",
     "set_with": "set_params",
     "push_with": "push",
-    "get_with": "get_params",
+    "get_known": "get_params",
     "pull_part_with": "pull_part",
     "push_part_with": "push_part",
     "job_positions": "status",

@@ -42,9 +42,11 @@ class Library:
                 "name another file in PSERVER_LIBRARY"
             ) from error
         self.functions: Any = functions
-        #: ``pserver_tensor_release`` for what names its argument in ``_as_parameter_``.
+        #: ``pserver_tensor_release`` for what names its argument in ``_as_parameter_``, and so below.
         self.release = functions["pserver_tensor_release"]
         self.release.restype = None
+        self.free_origins = functions["pserver_origins_free"]
+        self.free_origins.restype = None
 
     def check(self, status: int) -> None:
         """Raises the error of this thread's last call if ``status`` says that it has failed."""

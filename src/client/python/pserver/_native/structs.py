@@ -48,6 +48,14 @@ class Config(Structure):
     ]
 
 
+class NewParameter(Structure):
+    _fields_ = [
+        ("name", c_char_p),
+        ("value", Tensor),
+        ("config", POINTER(Config)),
+    ]
+
+
 class Options(Structure):
     _fields_ = [
         ("struct_size", c_size_t),
@@ -120,6 +128,14 @@ class ReadOptions(Structure):
         ("struct_size", c_size_t),
         ("encoding", c_int),
         ("versions", POINTER(c_uint64)),
+    ]
+
+
+class Known(Structure):
+    _fields_ = [
+        ("data", c_void_p),
+        ("origins", c_void_p),
+        ("index", c_size_t),
     ]
 
 

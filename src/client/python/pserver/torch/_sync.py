@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Final, List, Mapping, Optional, Type, Union
+from typing import Any, Callable, Final, List, Mapping, Optional, Type, Union
 
 import torch
 from torch import nn
 
 from .._error import Error
 from ..client import Client
-from ..config import ConfigInput
+from ..config import ConfigInput, with_keywords
 from ..errors import BadDtype, BadShape, UnknownParameter
 from ._host_memory import HELD_AS, HostMemory, pull_into
 from ._module_tensors import module_tensors, remember, sparse_weights
 
-#: How parameters are updated, in any form that ``Client.init_param`` takes, or a function that
+#: How parameters are updated, in any form that ``Client.init_params`` takes, or a function that
 #: says it of each.
 Config = Union[ConfigInput, Callable[[str, torch.Tensor], ConfigInput], None]
 
@@ -38,7 +38,7 @@ def sync(
     module's parameters and its persistent buffers of floats and of 32 or 64 bit integers, by their names in
     ``state_dict()``; those of half precision as float32.
 
-    ``config`` and ``keywords`` say how each parameter is updated, as for ``Client.init_param``; only the
+    ``config`` and ``keywords`` say how each parameter is updated, as for ``Client.init_params``; only the
     first trainer's count. A function gets each parameter's name and tensor. The weight of an embedding with
     sparse gradients is also configured ``sparse``, unless its configuration is text, bytes or Paddle's.
     ``timeout`` is that of each call, in seconds.
@@ -51,10 +51,12 @@ def sync(
     selected = ps.begin_init(timeout=timeout)
     if selected:
         sparse = sparse_weights(model)
-        for name, tensor in tensors.items():
-            settings = _settings(name, tensor, config, keywords, id(tensor) in sparse)
-            value = HostMemory().read(tensor)
-            ps.init_param(name, value, timeout=timeout, **settings)
+        configs = {
+            name: _config_of(name, tensor, config, keywords, id(tensor) in sparse)
+            for name, tensor in tensors.items()
+        }
+        values = {name: HostMemory().read(tensor) for name, tensor in tensors.items()}
+        ps.init_params(values, configs.get, timeout=timeout)
         ps.finish_init(timeout=timeout)
     else:
         _check(ps, tensors, timeout)
@@ -82,21 +84,21 @@ def push_buffers(
             ps.set_params({name: value}, timeout=timeout)
 
 
-def _settings(
+def _config_of(
     name: str,
     tensor: torch.Tensor,
     config: Config,
     keywords: Mapping[str, Any],
     sparse: bool,
-) -> Dict[str, Any]:
-    """Arguments of ``init_param`` that say how one tensor is updated."""
+) -> Optional[ConfigInput]:
+    """How one tensor is updated."""
     if not isinstance(tensor, nn.Parameter):
-        return {"config": BUFFER_CONFIG if tensor.is_floating_point() else INTEGER_CONFIG}
+        return BUFFER_CONFIG if tensor.is_floating_point() else INTEGER_CONFIG
     own = config(name, tensor) if callable(config) else config
-    settings: Dict[str, Any] = {**keywords, "config": own}
+    settings = dict(keywords)
     if sparse and (own is None or isinstance(own, Mapping) and "sparse" not in own):
         settings["sparse"] = True
-    return settings
+    return with_keywords(own, settings)
 
 
 def _check(ps: Client, tensors: Mapping[str, torch.Tensor], timeout: Optional[float]) -> None:

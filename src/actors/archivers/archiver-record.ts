@@ -1,0 +1,86 @@
+import {
+  asMap,
+  integerField,
+  listField,
+  type Position,
+  SHARDS_MAX,
+  textField,
+} from "../../protocol/index.ts";
+import type { KvBucket } from "../jetstream/kv-bucket.ts";
+import { RECORD_FORMAT, readRecord } from "../lifecycle/record-format.ts";
+
+/** Prefix of the keys of all archivers in the job's bucket. */
+export const ARCHIVER_KEYS = "archiver.";
+
+/** The longest grace time that an archiver may ask for. */
+export const GRACE_MS_MAX = 86_400_000;
+
+/** What an archiver has copied of a shard: all up to these; generation 0 if there is nothing yet. */
+export interface ArchivedShard {
+  readonly record: Position;
+  readonly snapshot: Position;
+}
+
+/** An archiver that follows a job, as it has registered itself. */
+export interface ArchiverRecord {
+  /** Identity of its archive. */
+  readonly archiver: string;
+  readonly machine: string;
+  readonly pid: number;
+  /** When it wrote this by its own clock, in milliseconds since 1970; only to be shown. */
+  readonly writtenMs: number;
+  /** How long hosts wait for it after it was last heard of. */
+  readonly graceMs: number;
+  /** By the shard's number. */
+  readonly shards: readonly ArchivedShard[];
+}
+
+/** Key of an archiver's record. */
+export function archiverKey(archiver: string): string {
+  return `${ARCHIVER_KEYS}${archiver}`;
+}
+
+/** The record as JSON. */
+export function toArchiverJson(record: ArchiverRecord): unknown {
+  const shards = record.shards.map(({ record: last, snapshot }) => [
+    ...[last.generation, last.seq],
+    ...[snapshot.generation, snapshot.seq],
+  ]);
+  return { format: RECORD_FORMAT, ...record, shards };
+}
+
+/**
+ * Parses an archiver's record.
+ * @throws BAD_VERSION for a record of another format, INTERNAL for a damaged one.
+ */
+export function parseArchiverRecord(value: unknown, key: string): ArchiverRecord {
+  return readRecord(value, key, (fields) => ({
+    archiver: textField(fields, "archiver"),
+    machine: textField(fields, "machine"),
+    pid: integerField(fields, "pid"),
+    writtenMs: integerField(fields, "writtenMs"),
+    graceMs: integerField(fields, "graceMs", 0, GRACE_MS_MAX),
+    shards: listField(fields, "shards", SHARDS_MAX).map(parseShard),
+  }));
+}
+
+/** The records of all archivers that are registered, each with its key and revision. */
+export async function readArchivers(
+  records: Pick<KvBucket, "keys" | "read">,
+): Promise<{ key: string; revision: number; value: unknown }[]> {
+  const found: { key: string; revision: number; value: unknown }[] = [];
+  for (const key of await records.keys(ARCHIVER_KEYS)) {
+    const entry = await records.read(key);
+    if (entry !== undefined) found.push({ key, ...entry });
+  }
+  return found;
+}
+
+function parseShard(value: unknown): ArchivedShard {
+  const numbers = asMap({ ...listField({ value }, "value", 4) }, "shard");
+  const position = (at: number): Position => ({
+    generation: integerField(numbers, `${at}`),
+    seq: integerField(numbers, `${at + 1}`),
+  });
+  return { record: position(0), snapshot: position(2) };
+}

@@ -1,0 +1,70 @@
+import { parameterBytes, type ReplayedParameter } from "../../history/replay/replayed-model.ts";
+import { describeUpdates, describeVersion } from "../job/known-versions.ts";
+import { formatBytes } from "../output/amounts.ts";
+import type { Look } from "../output/colors.ts";
+import { type Concession, formatTable } from "../output/table.ts";
+import { formatShape } from "../output/tensor-summary.ts";
+
+/** Versions and updates of the blocks of a parameter. */
+export function versionsOf({ blocks }: ReplayedParameter): {
+  readonly least: number;
+  readonly most: number;
+  readonly updates: number;
+} {
+  const versions = blocks.map(({ version }) => version);
+  const updates = blocks.reduce((sum, block) => sum + block.updates, 0);
+  return { least: Math.min(...versions), most: Math.max(...versions), updates };
+}
+
+/** A replayed parameter as `--json` prints it. */
+export function parameterEntry(parameter: ReplayedParameter): Readonly<Record<string, unknown>> {
+  const { name, dtype, shape, epoch, isComplete, blocks } = parameter;
+  const { least, most, updates } = versionsOf(parameter);
+  const bytes = parameterBytes(parameter);
+  const version = { least, most };
+  return {
+    name,
+    dtype,
+    shape,
+    bytes,
+    blocks: blocks.length,
+    version,
+    updates,
+    epoch,
+    complete: isComplete,
+  };
+}
+
+/** Replayed parameters as a table. */
+export function describeModel(parameters: readonly ReplayedParameter[], look: Look): string[] {
+  const columns = [
+    { title: "NAME" },
+    { title: "DTYPE" },
+    { title: "SHAPE" },
+    { title: "SIZE", align: "right" },
+    { title: "VERSION", align: "right" },
+    { title: "UPDATES", align: "right" },
+    { title: "" },
+  ] as const;
+  const rows = parameters.map((parameter) => {
+    const { name, dtype, shape, isComplete } = parameter;
+    const versions = versionsOf(parameter);
+    return [
+      name,
+      dtype,
+      formatShape(shape),
+      formatBytes(parameterBytes(parameter)),
+      describeVersion(versions),
+      describeUpdates(versions),
+      isComplete ? "" : "not complete",
+    ];
+  });
+  const concessions: Concession[] = [
+    { kind: "cut", column: "NAME", to: 20 },
+    { kind: "drop", column: "DTYPE" },
+    { kind: "cut", column: "SHAPE", to: 10 },
+    { kind: "drop", column: "SIZE" },
+    { kind: "cut", column: "NAME", to: 12 },
+  ];
+  return formatTable(columns, rows, look, concessions);
+}

@@ -1,0 +1,80 @@
+import { basename, dirname, extname, resolve, sep } from "node:path";
+import type { ReplayedModel, ReplayedParameter } from "../../history/replay/replayed-model.ts";
+import { formatOf, saveModel } from "../../model-files/index.ts";
+import { PserverError } from "../../protocol/errors.ts";
+import { checkTensorTarget, writeTensorFile } from "../tensor-files/write-tensor.ts";
+
+/** Endings of files that hold one tensor. */
+const TENSOR_ENDINGS: readonly string[] = [".npy", ".json", ".bin", ".raw"];
+
+/** What is written into a file. */
+export interface ModelToWrite {
+  readonly model: ReplayedModel;
+  readonly parameters: readonly ReplayedParameter[];
+  readonly job: string;
+  /** What the file says of its origin. */
+  readonly point: string;
+}
+
+/** A file that was written. */
+export interface WrittenModel {
+  readonly file: string;
+  readonly bytes: number;
+  readonly format: string;
+}
+
+/**
+ * Checks, before anything is replayed, that a model can be written under this name.
+ * @throws BAD_VALUE for an ending that goes with no format, or with one tensor where there may be several;
+ * IO if it names no place for a file.
+ */
+export async function checkModelTarget(path: string, isOneParameter: boolean): Promise<void> {
+  if (isTensorFile(path)) {
+    if (isOneParameter) return await checkTensorTarget(path);
+    const text = `--out ${path}: a file of one tensor; expected one --param with it`;
+    throw new PserverError("BAD_VALUE", text, { received: path });
+  }
+  if (formatOf(path) !== undefined) return;
+  throw new PserverError(
+    "BAD_VALUE",
+    `--out: expected a name ending in .safetensors, .npz, .h5, .hdf5, .tar or /, or, for one parameter, in ${TENSOR_ENDINGS.join(", ")}; received ${JSON.stringify(path)}`,
+    { received: path },
+  );
+}
+
+/**
+ * Writes parameters of a replayed model into a file on this machine, in the format of its ending. It
+ * appears whole or not at all.
+ * @throws BAD_PATH, IO, DISK_FULL; the reason of `signal`.
+ */
+export async function writeModel(
+  path: string,
+  { model, parameters, job, point }: ModelToWrite,
+  signal: AbortSignal,
+): Promise<WrittenModel> {
+  const [only] = parameters;
+  if (isTensorFile(path) && only !== undefined) {
+    const tensor = await model.tensor(only.name);
+    const bytes = await writeTensorFile(path, only.name, tensor, { signal });
+    return { file: path, bytes, format: extname(path).slice(1) };
+  }
+  const byName = new Map(parameters.map((parameter) => [parameter.name, parameter]));
+  const absolute = resolve(path);
+  const isDirectory = path.endsWith("/") || path.endsWith(sep);
+  const saved = await saveModel({
+    directory: dirname(absolute),
+    path: `${basename(absolute)}${isDirectory ? "/" : ""}`,
+    tensors: parameters.map(({ name, dtype, shape }) => ({ name, dtype, shape })),
+    chunks: async function* ({ name }) {
+      const parameter = byName.get(name);
+      if (parameter !== undefined) yield* model.chunks(parameter);
+    },
+    metadata: { job, format: "nats-pserver", point },
+    signal,
+  });
+  return { ...saved, file: path };
+}
+
+function isTensorFile(path: string): boolean {
+  return TENSOR_ENDINGS.includes(extname(path).toLowerCase());
+}

@@ -1,0 +1,219 @@
+/* Parameters as callers declare them: checked, and declared in few requests. */
+#include "calls/declaration.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "calls/client.h"
+#include "calls/parameters.h"
+#include "errors/details.h"
+#include "push/parameter-update.h"
+#include "wire/dtypes.h"
+
+/** Bytes of a declaration besides its name, shape and configuration; and of a size of its shape. */
+#define DECLARATION_BYTES 64
+#define SIZE_BYTES 9
+
+static bool has_paddle(const pserver_config *config) {
+  return config != NULL && (config->optimizer_config != NULL || config->parameter_config != NULL);
+}
+
+static void pack_config(struct draft *draft, const pserver_config *config) {
+  if (!has_paddle(config)) {
+    if (config != NULL && config->text != NULL) ps_pack_text(draft, config->text, strlen(config->text));
+    else ps_pack_map(draft, 0);
+    return;
+  }
+  ps_pack_map(draft, (config->optimizer_config != NULL) + (size_t)(config->parameter_config != NULL));
+  if (config->optimizer_config != NULL) {
+    ps_pack_text(draft, "optimizerConfig", 15);
+    ps_pack_bytes(draft, config->optimizer_config, config->optimizer_config_bytes);
+  }
+  if (config->parameter_config != NULL) {
+    ps_pack_text(draft, "parameterConfig", 15);
+    ps_pack_bytes(draft, config->parameter_config, config->parameter_config_bytes);
+  }
+}
+
+void ps_pack_declaration(struct draft *draft, const struct declaration *declaration) {
+  const pserver_tensor *value = declaration->value;
+  const char *dtype = ps_dtype_name(value->dtype);
+  ps_pack_map(draft, 4);
+  ps_pack_text(draft, "name", 4);
+  ps_pack_name(draft, declaration->name);
+  ps_pack_text(draft, "dtype", 5);
+  ps_pack_text(draft, dtype, strlen(dtype));
+  ps_pack_text(draft, "shape", 5);
+  ps_pack_list(draft, (size_t)value->rank);
+  for (int32_t axis = 0; axis < value->rank; axis++) ps_pack_whole(draft, value->shape[axis]);
+  ps_pack_text(draft, "config", 6);
+  pack_config(draft, declaration->config);
+}
+
+static bool has_empty_dimension(const pserver_tensor *value) {
+  for (int32_t axis = 0; axis < value->rank; axis++) {
+    if (value->shape[axis] == 0) return true;
+  }
+  return false;
+}
+
+/** Whether a configuration can allow what is not finite; escapes can spell a setting's name. */
+static bool may_allow_non_finite(const pserver_config *config) {
+  if (config == NULL || config->text == NULL) return false;
+  return strstr(config->text, "allowNonFinite") != NULL || strchr(config->text, '\\') != NULL;
+}
+
+/**
+ * NON_FINITE before the parameter is declared, where its configuration cannot allow such values: a
+ * declaration that is never filled keeps others waiting. Where it can, the host's reading of it decides.
+ */
+static pserver_status check_first_values(struct declaration *declaration, uint64_t elements) {
+  if (may_allow_non_finite(declaration->config)) return PSERVER_OK;
+  const pserver_tensor *value = declaration->value;
+  const struct parameter undeclared = {.name = (char *)declaration->name, .dtype = value->dtype};
+  pserver_status status = ps_check_finite(&undeclared, PSERVER_AS_IS, value->data, elements);
+  declaration->is_finite = status == PSERVER_OK;
+  return status;
+}
+
+pserver_status ps_check_declaration(struct declaration *declaration) {
+  char token[TOKEN_SIZE];
+  const char *name = declaration->name;
+  const pserver_tensor *value = declaration->value;
+  pserver_status status = ps_escape_name(name, name == NULL ? 0 : strlen(name), token);
+  if (status == PSERVER_OK) status = ps_check_tensor(name, value);
+  if (status != PSERVER_OK) return status;
+  uint64_t elements = ps_element_count(value->shape, value->rank);
+  if (elements == 0) {
+    return ps_fail_shape(name,
+                         has_empty_dimension(value) ? "dimensions that are whole numbers of 1 or more"
+                                                    : "fewer than 2^53 elements",
+                         value);
+  }
+  if (value->bytes != elements * ps_dtype_bytes(value->dtype)) {
+    uint64_t expected = elements * ps_dtype_bytes(value->dtype);
+    ps_fail(PSERVER_ERR_BAD_LENGTH, "\"%s\": expected %" PRIu64 " bytes; received %" PRIu64, name,
+            expected, value->bytes);
+    ps_detail_text("parameter", name);
+    ps_detail_whole("expected", expected);
+    return ps_detail_whole("received", value->bytes);
+  }
+  if (has_paddle(declaration->config) && declaration->config->text != NULL) {
+    ps_fail(PSERVER_ERR_BAD_CONFIG, "\"%s\": config: expected text or messages; received both", name);
+    return ps_detail_mismatch(name, "text or messages", "both");
+  }
+  return check_first_values(declaration, elements);
+}
+
+static bool is_of(const struct parameter *parameter, const struct declaration *declaration) {
+  return parameter != NULL && strlen(declaration->name) == parameter->name_bytes &&
+         memcmp(parameter->name, declaration->name, parameter->name_bytes) == 0;
+}
+
+pserver_status ps_read_declared(struct declaration *const *declarations, size_t count,
+                                const struct message *message) {
+  struct parameter *listed[PARAMETERS_PER_REQUEST_MAX] = {NULL};
+  size_t received = 0;
+  pserver_status status = ps_read_parameter_list(message, listed, count, &received);
+  for (size_t i = 0; i < count && status == PSERVER_OK; i++) {
+    struct declaration *declaration = declarations[i];
+    if (!is_of(listed[i], declaration)) {
+      ps_fail(PSERVER_ERR_BAD_MESSAGE,
+              "expected the parameter \"%s\" in the reply; received another or none",
+              declaration->name);
+      status = ps_detail_text("parameter", declaration->name);
+    } else {
+      ps_parameters_unref(&declaration->parameter, 1);
+      declaration->parameter = listed[i];
+      listed[i] = NULL;
+    }
+  }
+  ps_parameters_unref(listed, received);
+  return status;
+}
+
+/** Declarations of one request. */
+struct declare_part {
+  uint64_t epoch;
+  struct declaration *declarations;
+  size_t count;
+};
+
+static void write_declare(void *context, struct draft *draft) {
+  const struct declare_part *part = context;
+  ps_draft_whole(draft, "epoch", part->epoch);
+  ps_draft_key(draft, "parameters");
+  ps_pack_list(draft, part->count);
+  for (size_t i = 0; i < part->count; i++) ps_pack_declaration(draft, &part->declarations[i]);
+}
+
+static pserver_status read_declare(void *context, const struct message *message) {
+  const struct declare_part *part = context;
+  struct declaration *listed[PARAMETERS_PER_REQUEST_MAX];
+  for (size_t i = 0; i < part->count; i++) listed[i] = &part->declarations[i];
+  return ps_read_declared(listed, part->count, message);
+}
+
+/** Most bytes that a declaration takes in a request. */
+static size_t declaration_bytes(const struct declaration *declaration) {
+  const pserver_config *config = declaration->config;
+  size_t bytes = DECLARATION_BYTES + strlen(declaration->name) +
+                 SIZE_BYTES * (size_t)declaration->value->rank;
+  if (config == NULL) return bytes;
+  if (config->text != NULL) bytes += strlen(config->text);
+  if (config->optimizer_config != NULL) bytes += config->optimizer_config_bytes;
+  if (config->parameter_config != NULL) bytes += config->parameter_config_bytes;
+  return bytes;
+}
+
+/** Divides declarations among requests, as many in each as a host takes and the broker; returns how many. */
+static size_t divide(uint64_t epoch, struct declaration *declarations, size_t count,
+                     size_t bytes_max, struct declare_part *parts) {
+  size_t part_count = 0;
+  size_t bytes = 0;
+  for (size_t i = 0; i < count; i++) {
+    size_t more = declaration_bytes(&declarations[i]);
+    bool fits = part_count > 0 && parts[part_count - 1].count < PARAMETERS_PER_REQUEST_MAX &&
+                bytes + more <= bytes_max;
+    if (!fits) {
+      parts[part_count++] = (struct declare_part){.epoch = epoch, .declarations = &declarations[i]};
+      bytes = 0;
+    }
+    parts[part_count - 1].count++;
+    bytes += more;
+  }
+  return part_count;
+}
+
+static pserver_status ask(struct call *call, struct declare_part *parts, size_t count) {
+  struct lifecycle_request *requests = calloc(count, sizeof *requests);
+  if (requests == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu requests", count);
+  for (size_t i = 0; i < count; i++) {
+    requests[i] = (struct lifecycle_request){.verb = "declare",
+                                             .write = write_declare,
+                                             .read = read_declare,
+                                             .context = &parts[i],
+                                             .has_session = true,
+                                             .is_asked_again = true};
+  }
+  pserver_status status =
+      ps_run_lifecycles(call, &call->client->session.lifecycle, requests, count);
+  free(requests);
+  return status;
+}
+
+pserver_status ps_declare(struct call *call, uint64_t epoch, struct declaration *declarations,
+                          size_t count) {
+  struct declare_part *parts = calloc(count, sizeof *parts);
+  if (parts == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu declarations", count);
+  size_t bytes_max = ps_data_bytes_max(&call->client->connection);
+  size_t part_count = divide(epoch, declarations, count, bytes_max, parts);
+  pserver_status status = ask(call, parts, part_count);
+  free(parts);
+  return status;
+}
+
+void ps_declarations_release(struct declaration *declarations, size_t count) {
+  for (size_t i = 0; i < count; i++) ps_parameters_unref(&declarations[i].parameter, 1);
+}

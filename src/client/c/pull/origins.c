@@ -1,0 +1,47 @@
+/* What tensors were read from, for readers that ask again. */
+#include "pull/origins.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+pserver_status ps_origins_new(uint64_t client, struct parameter *const *parameters, size_t count,
+                              pserver_encoding encoding, pserver_origins **origins) {
+  pserver_origins *made = calloc(1, sizeof *made + count * sizeof made->list[0]);
+  *origins = made;
+  if (made == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu origins", count);
+  made->client = client;
+  made->count = count;
+  for (size_t i = 0; i < count; i++) {
+    struct origin *origin = &made->list[i];
+    size_t blocks = (size_t)parameters[i]->layout.blocks;
+    origin->blocks = calloc(blocks, sizeof *origin->blocks);
+    if (origin->blocks == NULL) {
+      return ps_fail(PSERVER_ERR_INTERNAL, "no memory for the states of %zu blocks", blocks);
+    }
+    origin->encoding = encoding;
+    origin->parameter = parameters[i];
+    ps_parameter_ref(parameters[i]);
+  }
+  return PSERVER_OK;
+}
+
+const struct block_state *ps_known_states(const pserver_known *known, uint64_t client,
+                                          const struct parameter *parameter,
+                                          pserver_encoding encoding) {
+  const pserver_origins *origins = known->origins;
+  if (known->data == NULL || origins == NULL || origins->client != client) return NULL;
+  const struct origin *origin = &origins->list[known->index];
+  const struct parameter *read = origin->parameter;
+  bool is_same = read->epoch == parameter->epoch && origin->encoding == encoding &&
+                 read->layout.blocks == parameter->layout.blocks &&
+                 strcmp(read->name, parameter->name) == 0;
+  return is_same ? origin->blocks : NULL;
+}
+
+void pserver_origins_free(pserver_origins *origins) {
+  for (size_t i = 0; origins != NULL && i < origins->count; i++) {
+    ps_parameter_unref(origins->list[i].parameter);
+    free(origins->list[i].blocks);
+  }
+  free(origins);
+}

@@ -1,0 +1,75 @@
+/* The small block updates of a call are joined, those of each shard. */
+#include "push/fill-batches.h"
+
+#include <string.h>
+
+#include "core/positions.h"
+#include "push/batch-record.h"
+#include "push/parameter-update.h"
+#include "wire/batches.h"
+#include "wire/dtypes.h"
+
+/** At most as many bytes as the entries of a record's header take that all records have. */
+#define RECORD_HEAD_BYTES_MAX 1024
+/** At most as many bytes as a block takes in the header: its row, and the version it was made from. */
+#define ROW_BYTES_MAX 34
+
+/** Begins a record with an update, which stays alone unless others are added. */
+static void begin(struct update_record *record, struct update_source *source) {
+  source->next = NULL;
+  *record = (struct update_record){.first = source, .last = source, .blocks = 1};
+}
+
+/** Whether an update can be an entry of a batch. */
+static bool is_small(const struct call_updates *updates, const struct update_source *source) {
+  return !updates->goes_alone && source->update->operation != UPDATE_CLOCK &&
+         source->entry_bytes < PS_BATCH_ENTRY_BYTES_MAX;
+}
+
+/** Adds an entry, if the limits admit it and each parameter still has one group, whose blocks ascend. */
+static bool add(struct update_record *batch, struct update_source *source,
+                const struct ps_batch_limits *limits) {
+  const struct update_source *last = batch->last;
+  bool is_same_group = last->update == source->update;
+  if (is_same_group ? source->index <= last->index : source->update->is_repeated) return false;
+  size_t group_bytes = is_same_group ? 0 : ps_group_bytes_max(source->update);
+  size_t head_bytes = batch->head_bytes + ROW_BYTES_MAX + group_bytes;
+  size_t batch_bytes = batch->batch_bytes + ps_padded_bytes(source->entry_bytes);
+  bool fits = batch->blocks < PS_BATCH_ENTRIES_MAX && batch_bytes <= PS_BATCH_BYTES &&
+              head_bytes <= PS_BATCH_HEAD_BYTES_MAX &&
+              head_bytes + batch_bytes <= limits->payload_bytes_max;
+  if (!fits) return false;
+  source->next = NULL;
+  batch->last->next = source;
+  batch->last = source;
+  batch->blocks++;
+  batch->batch_bytes = batch_bytes;
+  batch->head_bytes = head_bytes;
+  return true;
+}
+
+size_t ps_fill_batches(const struct call_updates *updates, const struct ps_batch_limits *limits,
+                       struct update_record *records) {
+  /* By shard and kind of elements: the batch that is being filled. */
+  struct update_record *open[PS_SHARDS_MAX][2] = {{NULL}};
+  size_t count = 0;
+  for (size_t i = 0; i < updates->count; i++) {
+    struct update_source *source = &updates->sources[i];
+    struct update_record *record = &records[count];
+    if (!limits->takes_batches || !is_small(updates, source)) {
+      begin(record, source);
+      count++;
+      continue;
+    }
+    const struct parameter *parameter = source->update->parameter;
+    bool is_apart = limits->separates_integers && !ps_dtype_is_float(parameter->dtype);
+    struct update_record **batch = &open[source->shard][is_apart];
+    if (*batch != NULL && add(*batch, source, limits)) continue;
+    begin(record, source);
+    record->batch_bytes = ps_padded_bytes(source->entry_bytes);
+    record->head_bytes = RECORD_HEAD_BYTES_MAX + ps_group_bytes_max(source->update) + ROW_BYTES_MAX;
+    *batch = record;
+    count++;
+  }
+  return count;
+}

@@ -1,0 +1,84 @@
+import { PserverError } from "../../protocol/index.ts";
+import type { JournalSpan, KeptSnapshot, ShardHistory, TimedRecord } from "../source.ts";
+
+/** What is known of a shard from one side. */
+export interface Side {
+  readonly history: Pick<ShardHistory, "shard" | "read">;
+  readonly spans: readonly JournalSpan[];
+  readonly snapshots: readonly KeptSnapshot[];
+}
+
+/**
+ * Passes unless two histories of a shard contradict each other: where both hold records of a generation,
+ * the last one that both hold is the same, and so is the journal that their snapshots were made of.
+ * @throws BAD_ARCHIVE, which names the archive by `path`; what the sides throw.
+ */
+export async function checkSameHistory(
+  path: string,
+  archived: Side,
+  live: Side,
+  signal: AbortSignal,
+): Promise<void> {
+  const { shard } = archived.history;
+  for (const generation of generationsOf(archived)) {
+    const [own, other] = [createdOf(archived, generation), createdOf(live, generation)];
+    if (own !== undefined && other !== undefined && own !== other) {
+      const what = `the journal of shard ${shard}, generation ${generation}`;
+      throw differs(path, `${what}, was created at ${own}; in the broker it was at ${other}`);
+    }
+    const seq = lastInBoth(archived, live, generation);
+    if (seq === undefined) continue;
+    const [ours, theirs] = await Promise.all([
+      recordOf(archived, generation, seq, signal),
+      recordOf(live, generation, seq, signal),
+    ]);
+    if (ours === undefined || theirs === undefined || isSame(ours, theirs)) continue;
+    throw differs(path, `record ${seq} of shard ${shard} is another than in the broker`);
+  }
+}
+
+function generationsOf({ spans, snapshots }: Side): Set<number> {
+  const ofSnapshots = snapshots.map(({ manifest }) => manifest.generation);
+  return new Set([...spans.map(({ generation }) => generation), ...ofSnapshots]);
+}
+
+/** When the journal of a generation was created, as snapshots tell; they may not know it at first. */
+function createdOf({ snapshots }: Side, generation: number): string | undefined {
+  const newest = snapshots.findLast(
+    ({ manifest }) => manifest.generation === generation && manifest.created !== "",
+  );
+  return newest?.manifest.created;
+}
+
+function lastInBoth(a: Side, b: Side, generation: number): number | undefined {
+  const seqs = a.spans.flatMap((ours) =>
+    b.spans.flatMap((theirs) => {
+      if (ours.generation !== generation || theirs.generation !== generation) return [];
+      const seq = Math.min(ours.lastSeq, theirs.lastSeq);
+      return seq >= Math.max(ours.firstSeq, theirs.firstSeq, 1) ? [seq] : [];
+    }),
+  );
+  return seqs.length === 0 ? undefined : Math.max(...seqs);
+}
+
+async function recordOf(
+  { history }: Side,
+  generation: number,
+  seq: number,
+  signal: AbortSignal,
+): Promise<TimedRecord | undefined> {
+  for await (const [record] of history.read({ generation, seq: seq - 1 }, seq, signal)) {
+    if (record !== undefined) return record;
+  }
+  return undefined;
+}
+
+function isSame(a: TimedRecord, b: TimedRecord): boolean {
+  const isSamePlace = a.seq === b.seq && a.subject === b.subject && a.timeMs === b.timeMs;
+  return isSamePlace && Buffer.compare(a.payload, b.payload) === 0;
+}
+
+function differs(path: string, problem: string): PserverError {
+  const text = `${path}: this is the archive of another life of the job: ${problem}`;
+  return new PserverError("BAD_ARCHIVE", text, { path });
+}

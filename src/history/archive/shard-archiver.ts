@@ -1,0 +1,141 @@
+import type { ArchivedShard } from "../../actors/archivers/archiver-record.ts";
+import type { Position, PserverError } from "../../protocol/index.ts";
+import type { JournalSpan, ShardHistory } from "../source.ts";
+import type { ArchiveFacts } from "./archive-facts.ts";
+import { journalDirectory, listSegments } from "./archive-layout.ts";
+import { ArchiveShard } from "./archive-shard.ts";
+import { RecordCopier } from "./copy-records.ts";
+import { SnapshotCopier } from "./copy-snapshots.ts";
+import { gapsBetween, joinSpans } from "./join-spans.ts";
+import { removeLeftTemporaries } from "./left-temporaries.ts";
+import { checkSameHistory } from "./same-history.ts";
+import { sealSegment } from "./seal-segment.ts";
+import { SegmentWriter } from "./segment-writer.ts";
+
+/** Dependencies of {@link ShardArchiver}. */
+export interface ShardArchiverDeps {
+  readonly source: ShardHistory;
+  readonly directory: string;
+  readonly facts: ArchiveFacts;
+  /** Bytes from which on a segment is completed. */
+  readonly segmentBytes: number;
+  /** Called when more is on disk. */
+  readonly onCopied: (shard: number, archived: ArchivedShard) => void;
+  /** Called for a part that is damaged, in the archive or where it is kept; the rest is copied. */
+  readonly onDamaged: (error: PserverError) => void;
+}
+
+/** How far one shard is archived. */
+export interface ShardProgress {
+  readonly shard: number;
+  /** The newest record that is archived; undefined before the first. */
+  readonly record: Position | undefined;
+  /** The newest record that a snapshot is archived of. */
+  readonly snapshot: Position | undefined;
+  /** Records that were there at the last look and are not archived yet. */
+  readonly behindRecords: number;
+  /** Records that the archive lacks between those that it has, or before them. */
+  readonly missing: readonly JournalSpan[];
+  /** Bytes copied by this archiver. */
+  readonly copiedBytes: number;
+}
+
+const NOTHING: Position = { generation: 0, seq: 0 };
+
+/** Archives one shard. */
+export class ShardArchiver {
+  readonly #deps: ShardArchiverDeps;
+  readonly #writer: SegmentWriter;
+  readonly #records: RecordCopier;
+  readonly #snapshots: SnapshotCopier;
+  /** What the archive had when this archiver began. */
+  readonly #archived: readonly JournalSpan[];
+  #seen: readonly JournalSpan[] = [];
+  #isChecked = false;
+
+  private constructor(
+    deps: ShardArchiverDeps,
+    archived: readonly JournalSpan[],
+    snapshots: SnapshotCopier,
+  ) {
+    this.#deps = deps;
+    this.#archived = archived;
+    this.#snapshots = snapshots;
+    const { source } = deps;
+    this.#writer = new SegmentWriter({ ...deps, shard: source.shard });
+    const onCopied = (): void => deps.onCopied(source.shard, this.archived);
+    this.#records = new RecordCopier({ source, writer: this.#writer, archived, onCopied });
+  }
+
+  /**
+   * Tidies up after an archiver that died, and goes on after what it has left.
+   * @throws BAD_ARCHIVE, BAD_VERSION, DISK_FULL, IO.
+   */
+  static async open(deps: ShardArchiverDeps): Promise<ShardArchiver> {
+    const { directory, facts, source, onDamaged } = deps;
+    const { shard } = source;
+    await removeLeftTemporaries(directory, shard);
+    for (const segment of await listSegments(journalDirectory(directory, shard))) {
+      if (segment.lastSeq !== undefined) continue;
+      const damage = await sealSegment(segment, shard, facts);
+      if (damage !== undefined) onDamaged(damage);
+    }
+    const archived = await new ArchiveShard(directory, facts, shard).spans();
+    return new ShardArchiver(deps, archived, await SnapshotCopier.open(deps));
+  }
+
+  /** What is archived, as hosts are told. */
+  get archived(): ArchivedShard {
+    return {
+      record: this.#records.newest ?? NOTHING,
+      snapshot: this.#snapshots.newest ?? NOTHING,
+    };
+  }
+
+  /** How far it is. */
+  get progress(): ShardProgress {
+    return {
+      shard: this.#deps.source.shard,
+      record: this.#records.newest,
+      snapshot: this.#snapshots.newest,
+      behindRecords: this.#records.behind(this.#seen),
+      missing: gapsBetween(joinSpans([...this.#archived, ...this.#writer.spans])),
+      copiedBytes: this.#records.bytes + this.#snapshots.bytes,
+    };
+  }
+
+  /**
+   * Copies what is there now.
+   * @throws BAD_ARCHIVE if the archive is of another life of the job; DISK_FULL, IO; what the source
+   * throws; the reason of `signal`.
+   */
+  async copy(signal: AbortSignal): Promise<void> {
+    const { source, onCopied } = this.#deps;
+    if (!this.#isChecked) await this.#check(signal);
+    await this.#snapshots.copy(signal);
+    onCopied(source.shard, this.archived);
+    this.#seen = await source.spans();
+    for (const span of this.#seen) await this.#records.copy(span, signal);
+  }
+
+  /** Completes what is being written. @throws DISK_FULL, IO. */
+  async close(): Promise<void> {
+    await this.#writer.close();
+  }
+
+  async #check(signal: AbortSignal): Promise<void> {
+    const { directory, facts, source } = this.#deps;
+    const own = new ArchiveShard(directory, facts, source.shard);
+    const [archived, live] = await Promise.all(
+      [own, source].map(async (history) => ({
+        history,
+        spans: await history.spans(),
+        snapshots: await history.snapshots(),
+      })),
+    );
+    if (archived !== undefined && live !== undefined) {
+      await checkSameHistory(directory, archived, live, signal);
+    }
+    this.#isChecked = true;
+  }
+}

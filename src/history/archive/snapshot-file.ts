@@ -1,0 +1,133 @@
+import { decodeManifest, encodeManifest } from "../../actors/snapshot/manifest.ts";
+import {
+  FILE_MODES,
+  makeDirectories,
+  writeFileAtomically,
+} from "../../model-files/atomic-write.ts";
+import { ensureError } from "../../protocol/index.ts";
+import { badArchive } from "../container/bad-archive.ts";
+import { PREAMBLE_BYTES } from "../container/container-format.ts";
+import { ContainerReader, type PlacedFrame } from "../container/container-reader.ts";
+import { ContainerWriter } from "../container/container-writer.ts";
+import type { ManifestFrame } from "../container/frames.ts";
+import type { KeptSnapshot } from "../source.ts";
+import { type ArchiveFacts, jobFrame, requireJob } from "./archive-facts.ts";
+import { type SnapshotFile, snapshotDirectory, snapshotPath } from "./archive-layout.ts";
+
+/** A piece to be written: its sequence in the snapshot stream, and how to read it. */
+export interface PieceToCopy {
+  readonly seq: number;
+  readonly read: () => Promise<Uint8Array>;
+}
+
+/** The first frames of a snapshot's file. */
+export interface SnapshotHead {
+  readonly snapshot: KeptSnapshot;
+  /** Sequences of the pieces in the file, in order. */
+  readonly pieces: readonly number[];
+  /** Offset of the first piece. */
+  readonly piecesAt: number;
+}
+
+/**
+ * Writes a snapshot's file, whole or not at all: its manifest and the pieces that no earlier file has.
+ * @returns its bytes.
+ * @throws DISK_FULL, IO; what the reading of a piece throws.
+ */
+export async function writeSnapshot(
+  directory: string,
+  facts: ArchiveFacts,
+  shard: number,
+  snapshot: KeptSnapshot,
+  pieces: readonly PieceToCopy[],
+): Promise<number> {
+  const files = snapshotDirectory(directory, shard);
+  await makeDirectories(files);
+  const path = snapshotPath(files, snapshot.manifest, snapshot.seq);
+  return await writeFileAtomically(
+    path,
+    async (handle) => {
+      const writer = ContainerWriter.begin(handle, path);
+      await writer.append(jobFrame(facts));
+      await writer.append(manifestFrame(shard, snapshot, pieces));
+      for (const { seq, read } of pieces) {
+        await writer.append({ kind: "piece", shard, seq, data: await read() });
+      }
+      await writer.end();
+    },
+    FILE_MODES.model,
+  );
+}
+
+/** The frame of a snapshot's manifest, which those of `pieces` follow. */
+export function manifestFrame(
+  shard: number,
+  { seq, timeMs, manifest }: KeptSnapshot,
+  pieces: readonly Pick<PieceToCopy, "seq">[],
+): ManifestFrame {
+  const data = encodeManifest(manifest);
+  return { kind: "manifest", shard, seq, timeMs, pieces: pieces.map((piece) => piece.seq), data };
+}
+
+/** The snapshot that a manifest's frame holds. @throws BAD_ARCHIVE if the manifest cannot be read. */
+export function toSnapshot(path: string, offset: number, frame: ManifestFrame): KeptSnapshot {
+  const { seq, timeMs, data } = frame;
+  try {
+    return { seq, timeMs, manifest: decodeManifest(data) };
+  } catch (cause) {
+    throw badArchive(path, offset, `the manifest is damaged: ${ensureError(cause).message}`, cause);
+  }
+}
+
+/** Reads the head of a snapshot's file. @throws BAD_ARCHIVE, BAD_VERSION, IO. */
+export async function readSnapshotHead(
+  { path, generation, seq, storedSeq }: SnapshotFile,
+  shard: number,
+  { archive }: ArchiveFacts,
+): Promise<SnapshotHead> {
+  await using reader = await ContainerReader.open(path);
+  const job = await reader.frameAt(PREAMBLE_BYTES);
+  if (requireJob(path, job.offset, job.frame).archive !== archive) {
+    throw badArchive(path, job.offset, "the file is of another archive");
+  }
+  const { frame, offset, endOffset } = await reader.frameAt(job.endOffset);
+  if (frame.kind !== "manifest" || frame.shard !== shard || frame.seq !== storedSeq) {
+    throw badArchive(path, offset, `expected manifest ${storedSeq} of shard ${shard}`);
+  }
+  const snapshot = toSnapshot(path, offset, frame);
+  const { manifest } = snapshot;
+  if (manifest.generation !== generation || manifest.seq !== seq) {
+    throw badArchive(
+      path,
+      offset,
+      `expected a snapshot of record ${seq}, generation ${generation}`,
+    );
+  }
+  return { snapshot, pieces: frame.pieces, piecesAt: endOffset };
+}
+
+/** Offsets of the pieces of a snapshot's file, by sequence. @throws BAD_ARCHIVE, IO. */
+export async function placesOfPieces(
+  { path }: SnapshotFile,
+  { pieces, piecesAt }: SnapshotHead,
+): Promise<Map<number, number>> {
+  await using reader = await ContainerReader.open(path);
+  const places = new Map<number, number>();
+  let offset = piecesAt;
+  for (const seq of pieces) {
+    places.set(seq, offset);
+    offset = await reader.offsetAfter(offset);
+  }
+  return places;
+}
+
+/** The piece at a place. @throws BAD_ARCHIVE if another one is there, IO. */
+export async function readPieceAt(path: string, offset: number, seq: number): Promise<Uint8Array> {
+  await using reader = await ContainerReader.open(path);
+  return pieceIn(path, await reader.frameAt(offset), seq);
+}
+
+function pieceIn(path: string, { frame, offset }: PlacedFrame, seq: number): Uint8Array {
+  if (frame.kind === "piece" && frame.seq === seq) return frame.data;
+  throw badArchive(path, offset, `expected piece ${seq}; received a ${frame.kind}`);
+}

@@ -1,0 +1,174 @@
+import {
+  decodeMessage,
+  encodeMessage,
+  type Fields,
+  integerField,
+  listField,
+  type Message,
+  numberField,
+  PserverError,
+  SHARDS_MAX,
+  type Synchronization,
+  textField,
+  toSynchronization,
+  wordField,
+} from "../../protocol/index.ts";
+
+/** The first frame of every file: what it is of. */
+export interface JobFrame {
+  readonly kind: "job";
+  readonly job: string;
+  readonly shards: number;
+  readonly synchronization: Synchronization;
+  /** Identity of the archive that the file is a part of; "" in a recorded file. */
+  readonly archive: string;
+}
+
+/** A manifest as the broker stored it; the frames of some of its pieces follow. */
+export interface ManifestFrame {
+  readonly kind: "manifest";
+  readonly shard: number;
+  /** Sequence in the snapshot stream. */
+  readonly seq: number;
+  readonly timeMs: number;
+  /** Sequences of the pieces and state parts whose frames follow, in their order. */
+  readonly pieces: readonly number[];
+  /** The message of the snapshot stream. */
+  readonly data: Uint8Array;
+}
+
+/** A piece of a snapshot, or a part of its state, as the broker stored it. */
+export interface PieceFrame {
+  readonly kind: "piece";
+  readonly shard: number;
+  /** Sequence in the snapshot stream. */
+  readonly seq: number;
+  /** The message of the snapshot stream. */
+  readonly data: Uint8Array;
+}
+
+/** A record of a journal as the broker stored it. */
+export interface RecordFrame {
+  readonly kind: "record";
+  readonly shard: number;
+  readonly generation: number;
+  readonly seq: number;
+  /** When the broker stored it, in milliseconds since 1970. */
+  readonly timeMs: number;
+  readonly subject: string;
+  /** The payload, as it is: it may be unreadable. */
+  readonly data: Uint8Array;
+}
+
+/** The last frame of a complete file. */
+export interface EndFrame extends Totals {
+  readonly kind: "end";
+}
+
+/** What the frames before the end add up to. */
+export interface Totals {
+  readonly frames: number;
+  readonly records: number;
+  readonly pieces: number;
+  /** Bytes of the file before this frame. */
+  readonly bytes: number;
+  /** CRC-32 of the heads of all frames, each followed by the checksum of its message. */
+  readonly digest: number;
+}
+
+/** One frame of an archive's file or of a recorded file. */
+export type Frame = JobFrame | ManifestFrame | PieceFrame | RecordFrame | EndFrame;
+
+const KINDS = ["job", "manifest", "piece", "record", "end"] as const;
+
+/** Limit of the pieces that one manifest names. */
+const PIECES_MAX = 1_000_000;
+
+/** Limit of a subject; the broker's control line has the same order of size. */
+const SUBJECT_MAX = 4_096;
+
+/** A frame as a message. */
+export function encodeFrame(frame: Frame): Uint8Array {
+  switch (frame.kind) {
+    case "job":
+    case "end":
+      return encodeMessage({ ...frame });
+    case "manifest":
+    case "piece":
+    case "record": {
+      const { data, ...fields } = frame;
+      return encodeMessage(fields, data);
+    }
+  }
+}
+
+/**
+ * The frame in a message; its `data` is a view of `bytes`.
+ * @throws BAD_MESSAGE, BAD_CHECKSUM, BAD_VERSION if it is none.
+ */
+export function decodeFrame(bytes: Uint8Array): Frame {
+  const { fields, data } = decodeMessage(bytes);
+  const kind = wordField(fields, "kind", KINDS);
+  switch (kind) {
+    case "job":
+      return { kind, ...parseJob(fields) };
+    case "end":
+      return { kind, ...parseTotals(fields) };
+    case "manifest":
+      return { kind, ...parseManifest({ fields, data }) };
+    case "piece":
+      return { kind, shard: shardField(fields), seq: integerField(fields, "seq", 1), data };
+    case "record":
+      return { kind, ...parseRecord({ fields, data }) };
+  }
+}
+
+function parseJob(fields: Fields): Omit<JobFrame, "kind"> {
+  return {
+    job: textField(fields, "job"),
+    shards: integerField(fields, "shards", 1, SHARDS_MAX),
+    synchronization: toSynchronization(fields["synchronization"]),
+    archive: textField(fields, "archive"),
+  };
+}
+
+function parseManifest({ fields, data }: Message): Omit<ManifestFrame, "kind"> {
+  return {
+    shard: shardField(fields),
+    seq: integerField(fields, "seq", 1),
+    timeMs: timeField(fields),
+    pieces: listField(fields, "pieces", PIECES_MAX).map((seq) => integerField({ seq }, "seq", 1)),
+    data,
+  };
+}
+
+function parseRecord({ fields, data }: Message): Omit<RecordFrame, "kind"> {
+  return {
+    shard: shardField(fields),
+    generation: integerField(fields, "generation", 1),
+    seq: integerField(fields, "seq", 1),
+    timeMs: timeField(fields),
+    subject: textField(fields, "subject", SUBJECT_MAX),
+    data,
+  };
+}
+
+function parseTotals(fields: Fields): Totals {
+  return {
+    frames: integerField(fields, "frames"),
+    records: integerField(fields, "records"),
+    pieces: integerField(fields, "pieces"),
+    bytes: integerField(fields, "bytes"),
+    digest: integerField(fields, "digest"),
+  };
+}
+
+function shardField(fields: Fields): number {
+  return integerField(fields, "shard", 0, SHARDS_MAX - 1);
+}
+
+function timeField(fields: Fields): number {
+  const timeMs = numberField(fields, "timeMs");
+  if (Number.isFinite(timeMs)) return timeMs;
+  throw new PserverError("BAD_MESSAGE", `timeMs: expected a finite number; received ${timeMs}`);
+}

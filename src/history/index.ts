@@ -1,0 +1,42 @@
+// The history of a job as a library: `openJournal`, and what it reads and rebuilds.
+
+import type { ConnectionOverrides } from "../client/wire/settings.ts";
+import { resolveSettings } from "../client/wire/settings.ts";
+import { type JournalHandle, openJournalAt } from "./open-journal.ts";
+
+export type { BlockHeader } from "../actors/fold/block.ts";
+export { ERROR_CODES, type ErrorCode, PserverError } from "../protocol/errors.ts";
+export type { Position } from "../protocol/position.ts";
+export type { Tensor } from "../protocol/tensor.ts";
+export type { HistoryPlace } from "./open-history.ts";
+export type { JournalHandle, ModelAtPoint, ReplayToOptions } from "./open-journal.ts";
+export { formatPoint, parsePoint } from "./points/parse-point.ts";
+export type { Cut, Point, ResolvedPoint } from "./points/point.ts";
+export type { ReplayedBlock, ReplayedModel, ReplayedParameter } from "./replay/replayed-model.ts";
+export type { ReplayedShard } from "./replay/replayed-shard.ts";
+export type {
+  HistorySource,
+  JobFacts,
+  JournalSpan,
+  KeptSnapshot,
+  ShardHistory,
+  TimedRecord,
+} from "./source.ts";
+
+/** Which job's journals to open; settings of the broker not given come from the environment. */
+export interface JournalOptions extends ConnectionOverrides {
+  readonly job: string;
+}
+
+/**
+ * Opens the journals of a job for reading; needs no host, and changes nothing. The user needs the JetStream
+ * API, like the user that hosts store with. The caller closes it.
+ * @throws NO_BROKER, DENIED, NO_JETSTREAM, TIMEOUT; BAD_NAME if the broker holds no such job; BAD_VALUE for
+ * an invalid setting.
+ * @example
+ * const journal = await openJournal({ job: "mnist" });
+ * const { model } = await journal.replayTo("10m ago");
+ */
+export async function openJournal({ job, ...overrides }: JournalOptions): Promise<JournalHandle> {
+  return await openJournalAt({ kind: "broker", connection: resolveSettings(overrides), job });
+}

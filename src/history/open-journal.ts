@@ -1,0 +1,90 @@
+import { defined } from "../protocol/defined.ts";
+import type { HistoryPlace } from "./open-history.ts";
+import { openHistory } from "./open-history.ts";
+import { parsePoint } from "./points/parse-point.ts";
+import type { ResolvedPoint } from "./points/point.ts";
+import { resolvePoint } from "./points/resolve-point.ts";
+import { replayModel } from "./replay/replay-model.ts";
+import type { ReplayedModel } from "./replay/replayed-model.ts";
+import { LocalReplayer } from "./replay/replayer.ts";
+import { ThreadPool } from "./replay/thread-pool.ts";
+import type { HistorySource } from "./source.ts";
+
+/** How a model is rebuilt. */
+export interface ReplayToOptions {
+  readonly signal?: AbortSignal;
+  /** Whether shards are rebuilt on worker threads, several at once; true by default. */
+  readonly threads?: boolean;
+  /** Told now and then how many records are folded, of those to fold as far as is known. */
+  readonly onProgress?: (doneRecords: number, totalRecords: number) => void;
+}
+
+/** A rebuilt model, and what its point was understood as. */
+export interface ModelAtPoint {
+  readonly point: ResolvedPoint;
+  readonly model: ReplayedModel;
+  /** Frees the model's memory; its values can no longer be read. */
+  close(): Promise<void>;
+}
+
+/** The journals of a job, open for reading. */
+export class JournalHandle {
+  readonly source: HistorySource;
+  readonly #place: HistoryPlace;
+
+  constructor(source: HistorySource, place: HistoryPlace) {
+    this.source = source;
+    this.#place = place;
+  }
+
+  /**
+   * The cut that a point means: `now`, `10m ago`, `2026-11-23T04:12:07Z`, `3:1200`, ….
+   * @throws BAD_VALUE for a text that is no point or one after the end, HISTORY_LOST for one before what is
+   * kept.
+   */
+  async resolve(point: string, signal: AbortSignal = NEVER): Promise<ResolvedPoint> {
+    return await resolvePoint(this.source, parsePoint(point, Date.now()), signal);
+  }
+
+  /**
+   * Rebuilds the model as it was at a point, by the code that hosts fold with. The caller closes it.
+   * @throws as {@link resolve}; SNAPSHOT_DAMAGED, JOURNAL_DAMAGED if what is kept cannot be read;
+   * UNKNOWN_RULES if this version cannot fold it; the reason of the signal.
+   * @example
+   * const { model } = await journal.replayTo("10m ago");
+   * const { data } = await model.tensor("w");
+   */
+  async replayTo(point: string, options: ReplayToOptions = {}): Promise<ModelAtPoint> {
+    const { signal = NEVER, threads = true, onProgress } = options;
+    const resolved = await this.resolve(point, signal);
+    const replayer = threads
+      ? ThreadPool.start(this.#place, this.source.shards, signal)
+      : new LocalReplayer(this.source, signal);
+    try {
+      const model = await replayModel(replayer, resolved.cut, defined({ onProgress }));
+      return { point: resolved, model, close: () => replayer.close() };
+    } catch (error) {
+      await replayer.close();
+      throw error;
+    }
+  }
+
+  /** Closes what it reads from. Models that were rebuilt on threads stay until they are closed. */
+  async close(): Promise<void> {
+    await this.source.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+}
+
+const NEVER = new AbortController().signal;
+
+/**
+ * Opens the journals of a job for reading; needs no host, and changes nothing. The caller closes it.
+ * @throws as `openHistory`.
+ */
+export async function openJournalAt(place: HistoryPlace): Promise<JournalHandle> {
+  return new JournalHandle(await openHistory(place), place);
+}

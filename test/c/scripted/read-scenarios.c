@@ -1,0 +1,469 @@
+/* Reads of many blocks: what is asked for together, and what is made of the pieces that come. */
+#include <string.h>
+
+#include "scripted.h"
+
+#define TIMEOUT_MS 10000
+#define PARAMETERS 4
+#define VALUE_BYTES 8
+
+/** A piece of an answer: `count` entries from `from` on, of version 5 and position 1, 9. */
+struct piece {
+  uint64_t from;
+  uint64_t count;
+  bool more;
+  /** Instead of 5, for each entry; NULL: 5. */
+  const uint64_t *versions;
+  uint64_t generation;
+  /** Bytes that its values lack. */
+  size_t lacking;
+};
+
+static const char *const names[PARAMETERS] = {"a", "b", "c", "d"};
+static float values[PARAMETERS][2];
+
+/** The values of entry i are i and 7. */
+static void piece_after(int64_t delay_ms, const struct published *read, struct piece piece) {
+  float data[64][2];
+  uint64_t count = 0;
+  struct draft draft;
+  ps_draft_begin(&draft);
+  ps_draft_whole(&draft, "from", piece.from);
+  ps_draft_flag(&draft, "more", piece.more);
+  ps_draft_whole(&draft, "generation", piece.generation == 0 ? 1 : piece.generation);
+  ps_draft_whole(&draft, "seq", 9);
+  ps_draft_key(&draft, "versions");
+  ps_pack_list(&draft, piece.count);
+  for (uint64_t i = 0; i < piece.count; i++) {
+    uint64_t version = piece.versions == NULL ? 5 : piece.versions[i];
+    ps_pack_whole(&draft, version);
+    if (version == 0) continue;
+    data[count][0] = (float)(piece.from + i);
+    data[count++][1] = 7;
+  }
+  EXPECT_OK(ps_draft_end_and_append(&draft, data, count * VALUE_BYTES - piece.lacking));
+  bytes_after(delay_ms, read->reply, draft.buffer.data, draft.buffer.size);
+  ps_draft_release(&draft);
+}
+
+/** A job that takes batched reads, and its client. */
+static pserver_client *began(take_message take) {
+  begin(take);
+  job.rules = 3;
+  memset(values, 0, sizeof values);
+  return connected(0);
+}
+
+static pserver_status get_all(pserver_client *client, size_t count) {
+  pserver_tensor tensors[PARAMETERS] = {0};
+  for (size_t i = 0; i < count; i++) {
+    tensors[i] = (pserver_tensor){.data = values[i], .bytes = VALUE_BYTES, .dtype = PSERVER_FLOAT32};
+  }
+  return pserver_get(client, names, tensors, count, PSERVER_AS_IS, TIMEOUT_MS);
+}
+
+/** Whether the first `count` parameters have the values of entries of these numbers. */
+static bool have_values(size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    if (values[i][0] != (float)i || values[i][1] != 7) return false;
+  }
+  return true;
+}
+
+/** The first entry that a batched read asks for. */
+static uint64_t from_of(size_t read) {
+  uint64_t from = 0;
+  ps_map_whole(&to("read", read)->message.fields, "from", &from);
+  return from;
+}
+
+static void answer_pulls(const struct published *message) {
+  if (!serve(message) && is_to(message, "pull")) pulled_after(1, message, 1, 1);
+}
+
+static void reads_singly_by_older_rules(void) {
+  begin(answer_pulls);
+  job.rules = 2;
+  pserver_client *client = connected(0);
+  EXPECT_OK(get_all(client, PARAMETERS));
+  EXPECT(count_to("pull") == PARAMETERS && count_to("read") == 0);
+  closed(client);
+}
+
+static void answer_reads(const struct published *message) {
+  if (serve(message)) return;
+  if (is_to(message, "read")) piece_after(1, message, (struct piece){.count = PARAMETERS, .generation = 2});
+}
+
+static void reads_together(void) {
+  pserver_client *client = began(answer_reads);
+  EXPECT_OK(get_all(client, PARAMETERS));
+  EXPECT(have_values(PARAMETERS) && count_to("read") == 1 && count_to("pull") == 0);
+  EXPECT_OK(get_all(client, PARAMETERS));
+  EXPECT(number_in(to("read", 1), "generation") == 2 && number_in(to("read", 1), "seq") == 9);
+  closed(client);
+}
+
+static void lose_first(const struct published *message) {
+  if (serve(message)) return;
+  if (count_to("read") == 1) {
+    piece_after(1, message, (struct piece){.from = 1, .count = 2, .more = true});
+    piece_after(2, message, (struct piece){.from = 3, .count = 1});
+  } else {
+    piece_after(1, message, (struct piece){.from = 0, .count = 3, .more = true});
+  }
+}
+
+static void asks_for_a_lost_first_piece(void) {
+  pserver_client *client = began(lose_first);
+  EXPECT_OK(get_all(client, PARAMETERS));
+  EXPECT(have_values(PARAMETERS) && count_to("read") == 2 && from_of(1) == 0);
+  EXPECT(strcmp(to("read", 0)->reply, to("read", 1)->reply) == 0);
+  closed(client);
+}
+
+static void lose_middle(const struct published *message) {
+  if (serve(message)) return;
+  if (count_to("read") == 1) {
+    piece_after(1, message, (struct piece){.from = 0, .count = 1, .more = true});
+    piece_after(2, message, (struct piece){.from = 3, .count = 1});
+  } else {
+    piece_after(1, message, (struct piece){.from = 1, .count = 3});
+  }
+}
+
+static void asks_for_a_lost_middle_piece(void) {
+  pserver_client *client = began(lose_middle);
+  EXPECT_OK(get_all(client, PARAMETERS));
+  EXPECT(have_values(PARAMETERS) && count_to("read") == 2 && from_of(1) == 1);
+  EXPECT(to("read", 1)->at_ms - to("read", 0)->at_ms < 500);
+  closed(client);
+}
+
+/** The reply always ends after the first entry, until the third request. */
+static void end_early(const struct published *message) {
+  if (serve(message)) return;
+  bool is_third = count_to("read") == 3;
+  piece_after(1, message, (struct piece){.from = is_third, .count = is_third ? PARAMETERS - 1 : 1});
+}
+
+static void asks_at_once_only_with_progress(void) {
+  pserver_client *client = began(end_early);
+  EXPECT_OK(get_all(client, PARAMETERS));
+  EXPECT(have_values(PARAMETERS) && count_to("read") == 3 && from_of(1) == 1 && from_of(2) == 1);
+  EXPECT(to("read", 1)->at_ms - to("read", 0)->at_ms < 500);
+  EXPECT(to("read", 2)->at_ms - to("read", 1)->at_ms > 1000);
+  closed(client);
+}
+
+static void answer_slowly(const struct published *message) {
+  if (serve(message)) return;
+  for (uint64_t i = 0; i < PARAMETERS; i++) {
+    piece_after(900 * ((int64_t)i + 1), message,
+                (struct piece){.from = i, .count = 1, .more = i + 1 < PARAMETERS});
+  }
+}
+
+static void waits_while_pieces_come(void) {
+  pserver_client *client = began(answer_slowly);
+  EXPECT_OK(get_all(client, PARAMETERS));
+  EXPECT(have_values(PARAMETERS) && count_to("read") == 1);
+  closed(client);
+}
+
+static void go_on_after_error(const struct published *message) {
+  if (serve(message)) return;
+  if (count_to("read") == 1) {
+    piece_after(1, message, (struct piece){.from = 0, .count = 1, .more = true});
+    error_after(2, message, "STALE_EPOCH", 0);
+  } else {
+    piece_after(1, message, (struct piece){.from = 0, .count = PARAMETERS - 1});
+  }
+}
+
+/** The parameters of what is missing are looked up, in one request, and only that is asked for. */
+static void looks_up_what_is_missing(void) {
+  struct value asked;
+  pserver_client *client = began(go_on_after_error);
+  EXPECT_OK(get_all(client, PARAMETERS));
+  EXPECT(count_to("status") == 2 && count_to("read") == 2 && from_of(1) == 0);
+  EXPECT(ps_map_find(&to("status", 1)->message.fields, "names", &asked));
+  EXPECT(asked.count == PARAMETERS - 1);
+  EXPECT(strcmp(to("read", 0)->reply, to("read", 1)->reply) != 0);
+  EXPECT(values[0][0] == 0 && values[1][0] == 0 && values[3][0] == 2);
+  closed(client);
+}
+
+static void initialize_anew(const struct published *message) {
+  if (count_to("read") == 1) job.epoch = 3;
+  if (serve(message)) return;
+  if (count_to("read") == 1) {
+    piece_after(1, message, (struct piece){.from = 0, .count = 1, .more = true});
+    error_after(2, message, "STALE_EPOCH", 0);
+  } else {
+    piece_after(1, message, (struct piece){.count = PARAMETERS});
+  }
+}
+
+static void reads_anew_what_was_initialized_anew(void) {
+  pserver_client *client = began(initialize_anew);
+  EXPECT_OK(get_all(client, PARAMETERS));
+  EXPECT(have_values(PARAMETERS) && count_to("read") == 2);
+  closed(client);
+}
+
+static void replace(const struct published *message) {
+  if (serve(message)) return;
+  if (count_to("read") == 1) {
+    piece_after(1, message, (struct piece){.count = 1, .more = true});
+    error_after(2, message, "JOURNAL_REPLACED", 4);
+  } else {
+    piece_after(1, message, (struct piece){.from = 1, .count = PARAMETERS - 1, .generation = 4});
+  }
+}
+
+static void goes_on_in_the_new_journal(void) {
+  pserver_client *client = began(replace);
+  EXPECT_OK(get_all(client, PARAMETERS));
+  EXPECT(have_values(PARAMETERS) && count_to("read") == 2 && from_of(1) == 1);
+  EXPECT(number_in(to("read", 1), "generation") == 4 && number_in(to("read", 1), "seq") == 0);
+  closed(client);
+}
+
+static void be_busy(const struct published *message) {
+  if (serve(message)) return;
+  if (message->at_ms - to("read", 0)->at_ms < 3000) error_after(1, message, "BUSY", 0);
+  else piece_after(1, message, (struct piece){.count = PARAMETERS});
+}
+
+static void asks_again_while_busy(void) {
+  pserver_client *client = began(be_busy);
+  EXPECT_OK(get_all(client, PARAMETERS));
+  EXPECT(have_values(PARAMETERS) && count_to("status") == 1 && count_to("pull") == 0);
+  closed(client);
+}
+
+/** The owner's permissions lack the subject of batched reads. */
+static void take_no_reads(const struct published *message) {
+  if (serve(message)) return;
+  if (is_to(message, "read")) nobody_after(1, message);
+  else pulled_after(1, message, 1, 1);
+}
+
+static void goes_on_singly(void) {
+  pserver_client *client = began(take_no_reads);
+  EXPECT_OK(get_all(client, PARAMETERS));
+  EXPECT(count_to("pull") == PARAMETERS);
+  size_t reads = count_to("read");
+  EXPECT_OK(get_all(client, PARAMETERS));
+  EXPECT(count_to("read") == reads && count_to("pull") == 2 * PARAMETERS);
+  closed(client);
+}
+
+/** An owner comes after two seconds. */
+static void come_late(const struct published *message) {
+  if (serve(message)) return;
+  if (message->at_ms - to("read", 0)->at_ms < 2000) nobody_after(1, message);
+  else if (is_to(message, "pull")) pulled_after(1, message, 1, 1);
+  else piece_after(1, message, (struct piece){.count = PARAMETERS - 1});
+}
+
+static void waits_for_an_owner(void) {
+  pserver_client *client = began(come_late);
+  EXPECT_OK(get_all(client, PARAMETERS));
+  const struct published *last = to("read", count_to("read") - 1);
+  EXPECT(last->at_ms - to("read", 0)->at_ms >= 2000);
+  size_t pulls = count_to("pull");
+  EXPECT_OK(get_all(client, PARAMETERS - 1));
+  EXPECT(count_to("pull") == pulls);
+  closed(client);
+}
+
+static void deny(void) {
+  free(broker.error);
+  broker.error = strdup("Permissions Violation for Publish to \"ps.mnist.shard.0.t.read\"");
+  broker.on_error(CONNECTION, SUBSCRIPTION, NATS_NOT_PERMITTED, broker.connection);
+}
+
+static void deny_reads(const struct published *message) {
+  if (serve(message)) return;
+  if (is_to(message, "read")) act_after(1, deny);
+  else pulled_after(1, message, 1, 1);
+}
+
+static void goes_on_singly_if_denied(void) {
+  pserver_client *client = began(deny_reads);
+  EXPECT_OK(get_all(client, PARAMETERS));
+  EXPECT_OK(get_all(client, PARAMETERS));
+  EXPECT(count_to("read") == 1 && count_to("pull") == 2 * PARAMETERS);
+  closed(client);
+}
+
+static struct piece wrong;
+
+static void answer_wrongly(const struct published *message) {
+  if (serve(message)) return;
+  piece_after(1, message, wrong);
+  piece_after(2, message, (struct piece){.count = PARAMETERS});
+}
+
+/** A piece that does not fit fails the call, and nothing of it is given. */
+static void refuses_pieces_that_do_not_fit(void) {
+  static const uint64_t no_versions[PARAMETERS] = {5, 5, 5, 0};
+  const struct piece pieces[] = {
+      {.from = PARAMETERS, .count = 1},
+      {.from = 5000, .count = 1},
+      {.from = 1, .count = PARAMETERS},
+      {.from = 0, .count = 0},
+      {.from = 0, .count = PARAMETERS, .versions = no_versions},
+      {.from = 0, .count = PARAMETERS, .lacking = 1},
+      {.from = 0, .count = PARAMETERS, .lacking = VALUE_BYTES},
+  };
+  for (size_t i = 0; i < sizeof pieces / sizeof pieces[0]; i++) {
+    wrong = pieces[i];
+    pserver_client *client = began(answer_wrongly);
+    EXPECT_ERROR(BAD_MESSAGE, get_all(client, PARAMETERS));
+    for (size_t j = 0; j < PARAMETERS; j++) EXPECT(values[j][1] == 0);
+    closed(client);
+  }
+}
+
+/* What is known. */
+
+static uint64_t versions[PARAMETERS];
+static uint64_t generation;
+
+static void answer_versions(const struct published *message) {
+  if (serve(message)) return;
+  piece_after(1, message,
+              (struct piece){.count = PARAMETERS, .versions = versions, .generation = generation});
+}
+
+/** The version that the client says it has of an entry; 0 if it says none. */
+static uint64_t told_version(size_t read, size_t entry) {
+  struct value groups;
+  struct value group;
+  struct value have;
+  struct value version;
+  const uint8_t *at = NULL;
+  uint64_t told = 0;
+  EXPECT(ps_map_find(&to("read", read)->message.fields, "groups", &groups));
+  for (size_t i = 0; i <= entry; i++) EXPECT(ps_list_next(&groups, &at, &group));
+  at = NULL;
+  if (!ps_map_find(&group, "have", &have)) return 0;
+  EXPECT(ps_list_next(&have, &at, &version) && ps_value_whole(&version, &told));
+  return told;
+}
+
+/** Reads all anew, and then what has changed: entry 2 alone, if the journal is the same. */
+static pserver_origins *read_twice(pserver_client *client, pserver_tensor *first,
+                                   pserver_tensor *second) {
+  pserver_origins *before = NULL;
+  pserver_origins *after = NULL;
+  pserver_known known[PARAMETERS];
+  generation = 1;
+  for (size_t i = 0; i < PARAMETERS; i++) versions[i] = 5 + i;
+  EXPECT_OK(pserver_get_known(client, names, first, PARAMETERS, NULL, &before, NULL, TIMEOUT_MS));
+  for (size_t i = 0; i < PARAMETERS; i++) known[i] = (pserver_known){first[i].data, before, i};
+  memset(versions, 0, sizeof versions);
+  versions[2] = 90;
+  ((float *)first[1].data)[0] = -1;
+  EXPECT_OK(pserver_get_known(client, names, second, PARAMETERS, known, &after, NULL, TIMEOUT_MS));
+  pserver_origins_free(before);
+  return after;
+}
+
+static void reads_changes_only(void) {
+  pserver_client *client = began(answer_versions);
+  pserver_tensor first[PARAMETERS] = {0};
+  pserver_tensor second[PARAMETERS] = {0};
+  second[1] =
+      (pserver_tensor){.data = values[1], .bytes = VALUE_BYTES, .dtype = PSERVER_FLOAT32};
+  pserver_origins *origins = read_twice(client, first, second);
+  for (size_t i = 0; i < PARAMETERS; i++) EXPECT(told_version(1, i) == 5 + i);
+  /* What has not changed stays where it is, or is copied to memory that the caller has given. */
+  EXPECT(second[0].data == NULL && second[3].data == NULL && second[0].bytes == VALUE_BYTES);
+  EXPECT(values[1][0] == -1 && values[1][1] == 7);
+  EXPECT(second[2].data != NULL && ((float *)second[2].data)[0] == 2);
+  /* The next read tells what both have brought. */
+  pserver_known known[PARAMETERS];
+  pserver_origins *last = NULL;
+  uint64_t told[PARAMETERS];
+  pserver_read_options options;
+  pserver_read_options_init(&options);
+  options.versions = told;
+  for (size_t i = 0; i < PARAMETERS; i++) known[i] = (pserver_known){first[i].data, origins, i};
+  memset(versions, 0, sizeof versions);
+  pserver_tensor third[PARAMETERS] = {0};
+  EXPECT_OK(pserver_get_known(client, names, third, PARAMETERS, known, &last, &options, TIMEOUT_MS));
+  EXPECT(told_version(2, 0) == 5 && told_version(2, 2) == 90);
+  EXPECT(told[0] == 5 && told[2] == 90 && third[2].data == NULL);
+  for (size_t i = 0; i < PARAMETERS; i++) pserver_tensor_release(&first[i]);
+  pserver_tensor_release(&second[2]);
+  pserver_origins_free(origins);
+  closed(client);
+  /* It outlives the client. */
+  pserver_origins_free(last);
+}
+
+/** In another journal, or of another name, what is known says nothing. */
+static void forgets_what_means_nothing(void) {
+  pserver_client *client = began(answer_versions);
+  pserver_tensor first[PARAMETERS] = {0};
+  pserver_tensor all[PARAMETERS] = {0};
+  pserver_origins *origins = NULL;
+  pserver_origins *others = NULL;
+  pserver_known known[PARAMETERS];
+  generation = 1;
+  for (size_t i = 0; i < PARAMETERS; i++) versions[i] = 5;
+  EXPECT_OK(pserver_get_known(client, names, first, PARAMETERS, NULL, &origins, NULL, TIMEOUT_MS));
+  for (size_t i = 0; i < PARAMETERS; i++) {
+    known[i] = (pserver_known){first[i].data, origins, (i + 1) % PARAMETERS};
+  }
+  EXPECT_OK(pserver_get_known(client, names, all, PARAMETERS, known, &others, NULL, TIMEOUT_MS));
+  EXPECT(told_version(1, 0) == 0 && told_version(1, 3) == 0);
+  pserver_origins_free(others);
+  /* The answer is of the next generation; later requests name it. */
+  generation = 2;
+  EXPECT_OK(get_all(client, PARAMETERS));
+  for (size_t i = 0; i < PARAMETERS; i++) {
+    known[i].index = i;
+    pserver_tensor_release(&all[i]);
+  }
+  EXPECT_OK(pserver_get_known(client, names, all, PARAMETERS, known, &others, NULL, TIMEOUT_MS));
+  EXPECT(told_version(3, 0) == 0);
+  known[3].index = PARAMETERS;
+  pserver_origins *none = NULL;
+  EXPECT_ERROR(BAD_VALUE, pserver_get_known(client, names, all, PARAMETERS, known, &none, NULL, -1));
+  EXPECT_ERROR(BAD_VALUE, pserver_get_known(client, names, all, PARAMETERS, known, NULL, NULL, -1));
+  EXPECT(none == NULL);
+  for (size_t i = 0; i < PARAMETERS; i++) {
+    pserver_tensor_release(&all[i]);
+    pserver_tensor_release(&first[i]);
+  }
+  pserver_origins_free(origins);
+  pserver_origins_free(others);
+  closed(client);
+}
+
+const struct scenario read_scenarios[] = {
+    {"requests are those that the TypeScript client sends", asks_as_typescript},
+    {"blocks are asked for one by one in a job of older rules", reads_singly_by_older_rules},
+    {"small blocks of a shard are asked for together, at the position that was seen", reads_together},
+    {"a lost first piece is asked for again, and what has come counts once", asks_for_a_lost_first_piece},
+    {"a lost middle piece is asked for as soon as the last has come", asks_for_a_lost_middle_piece},
+    {"an answer that ends early is asked for again at once only while it makes progress",
+     asks_at_once_only_with_progress},
+    {"a request is not repeated while its pieces come", waits_while_pieces_come},
+    {"after STALE_EPOCH the parameters of what is missing are looked up", looks_up_what_is_missing},
+    {"what was initialized anew is read anew", reads_anew_what_was_initialized_anew},
+    {"after JOURNAL_REPLACED what is missing is asked for in the new journal", goes_on_in_the_new_journal},
+    {"a busy owner is asked again", asks_again_while_busy},
+    {"where only pulls are answered, blocks are asked for one by one from then on", goes_on_singly},
+    {"a batched read without an owner waits for one", waits_for_an_owner},
+    {"where batched reads are denied, blocks are asked for one by one", goes_on_singly_if_denied},
+    {"a piece that does not fit its request fails the call, and nothing of it is given",
+     refuses_pieces_that_do_not_fit},
+    {"what has not changed is not asked for, and stays where it is", reads_changes_only},
+    {"what was read of another journal or parameter says nothing", forgets_what_means_nothing},
+    {NULL, NULL}};

@@ -1,0 +1,74 @@
+/** Calls as lines for the program that makes them with the C library. */
+import { encodeMessage, packValue } from "../../../src/protocol/codec.ts";
+import { bytesOf, dtypeOf, type ParameterInfo } from "../../../src/protocol/index.ts";
+import {
+  type CallJob,
+  type GivenValues,
+  SESSION,
+  type SentCall,
+  TRAINER,
+} from "../../client/push/sent-calls.ts";
+import { toHex } from "../../protocol/vector-json.ts";
+
+/** The lines of a job and its calls; see test/c/updates/main.c. */
+export function toScript(job: CallJob, calls: readonly SentCall[]): string {
+  const { parameters, seen, payloadBytes } = job;
+  const lines = [
+    ["job", payloadBytes],
+    ["reply", "join", message(joinReply(job))],
+    ["connect"],
+    ...parameters.map((info) => ["parameter", toHex(packValue(info))]),
+    ...seen.map(({ name, block, version }) => ["seen", text(name), block, version]),
+    ...calls.flatMap((call) => callLines(job, call)),
+  ];
+  return `${lines.map((words) => words.join(" ")).join("\n")}\n`;
+}
+
+type Words = readonly (string | number)[];
+
+function callLines(job: CallJob, call: SentCall): readonly Words[] {
+  switch (call.kind) {
+    case "sendGrads": {
+      const { learningRate = "-", encoding = "-", values } = call;
+      const head = ["grads", learningRate, encoding, values.length];
+      return [head, ...values.map((given) => [...words(given), given.rows?.join(",") ?? "-"])];
+    }
+    case "setParams":
+      return [["set", call.values.length], ...call.values.map(words)];
+    case "pushFull":
+      return [["push", call.alpha, call.beta, call.encoding ?? "-"], words(call)];
+    case "pushAsPart": {
+      const lists = call.indices.map((list) => list.join(","));
+      const head = ["part", call.alpha, call.beta, call.encoding ?? "-", lists.length, ...lists];
+      return [head, words(call)];
+    }
+    default: {
+      const info = job.parameters.find(({ name }) => name === call.name) as ParameterInfo;
+      const { epoch, shape } = info;
+      const begun = { selected: true, state: "initializing", epoch, by: TRAINER };
+      return [
+        ["reply", "create", message({ ...begun, parameters: [info] })],
+        ["create", shape.length, ...shape],
+        words(call),
+      ];
+    }
+  }
+}
+
+function joinReply({ rules, synchronization, payloadBytes, parameters }: CallJob): object {
+  const shards = parameters[0]?.layout.shards ?? 1;
+  const terms = { session: SESSION, shards, leaseMs: 600_000, journal: "file", synchronization };
+  return { ...terms, maxPayloadBytes: payloadBytes, rules };
+}
+
+function words({ name, data }: GivenValues): Words {
+  return [text(name), dtypeOf(data), toHex(bytesOf(data)) || "-"];
+}
+
+function text(value: string): string {
+  return toHex(new TextEncoder().encode(value));
+}
+
+function message(fields: object): string {
+  return toHex(encodeMessage(fields as Record<string, unknown>));
+}

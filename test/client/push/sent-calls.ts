@@ -1,0 +1,196 @@
+/** Calls that change parameters, described for all languages, and the records that this client sends for them. */
+import { initUpdates } from "../../../src/client/push/block-updates.ts";
+import { inBatches } from "../../../src/client/push/fill-batches.ts";
+import type { Gradient } from "../../../src/client/push/gradients.ts";
+import { SeenVersions } from "../../../src/client/push/seen-versions.ts";
+import { Updates, type UpdatesDeps } from "../../../src/client/push/updates.ts";
+import type { UpdateSource } from "../../../src/client/shell/update-source.ts";
+import { Deadline } from "../../../src/client/timing/deadline.ts";
+import {
+  allocateData,
+  type Dtype,
+  type Encoding,
+  JobSubjects,
+  type ParameterInfo,
+  type Synchronization,
+  type TensorData,
+} from "../../../src/protocol/index.ts";
+
+/** A job that calls are made in, as its hosts tell it. */
+export interface CallJob {
+  readonly rules: number;
+  readonly synchronization: Synchronization;
+  /** The largest message that the broker takes. */
+  readonly payloadBytes: number;
+  readonly parameters: readonly ParameterInfo[];
+  /** Versions of blocks that the trainer has read. */
+  readonly seen: readonly {
+    readonly name: string;
+    readonly block: number;
+    readonly version: number;
+  }[];
+}
+
+/** Elements for a parameter, in its type, and, for a gradient of rows, which. */
+export interface GivenValues {
+  readonly name: string;
+  readonly data: TensorData;
+  readonly rows?: readonly number[];
+}
+
+/** value = alpha · value + beta · data. */
+interface MixCall extends GivenValues {
+  readonly alpha: number;
+  readonly beta: number;
+  readonly encoding?: Encoding;
+}
+
+/** One call, by the name of its method. */
+export type SentCall =
+  | {
+      readonly kind: "sendGrads";
+      readonly learningRate?: number;
+      readonly encoding?: Encoding;
+      readonly values: readonly GivenValues[];
+    }
+  | { readonly kind: "setParams"; readonly values: readonly GivenValues[] }
+  | ({ readonly kind: "pushFull" } & MixCall)
+  | ({ readonly kind: "pushAsPart"; readonly indices: readonly (readonly number[])[] } & MixCall)
+  | ({ readonly kind: "create" } & GivenValues);
+
+/** A record as the broker gets it. */
+export interface SentRecord {
+  readonly subject: string;
+  readonly shard: number;
+  readonly bytes: Uint8Array;
+}
+
+export const JOB = "mnist";
+export const TRAINER = "t";
+export const SESSION = 41;
+const REPLY = `_INBOX_${JOB}.${TRAINER}.life.applied`;
+
+/** The records of calls made one after the other in one session, in which no outcome is known; by shard. */
+export async function recordsOf(
+  job: CallJob,
+  calls: readonly SentCall[],
+): Promise<readonly SentRecord[]> {
+  const numbers = new Map<number, number>();
+  const records: SentRecord[] = [];
+  for (const call of calls) {
+    for (const source of await sourcesOf(job, call)) {
+      const { shard, subject, namesVersion } = source;
+      const n = (numbers.get(shard) ?? 0) + 1;
+      numbers.set(shard, n);
+      const head = { session: SESSION, n, done: 0, reply: REPLY };
+      records.push({ shard, subject, bytes: source.draft(head, namesVersion) });
+    }
+  }
+  return records.sort((a, b) => a.shard - b.shard);
+}
+
+/** What a call hands to the sender. */
+async function sourcesOf(job: CallJob, call: SentCall): Promise<readonly UpdateSource[]> {
+  let sent: readonly UpdateSource[] = [];
+  const deps = depsOf(job, (sources) => {
+    sent = sources;
+  });
+  if (call.kind === "create") {
+    const info = job.parameters.find(({ name }) => name === call.name);
+    if (info === undefined) throw new Error(`no parameter ${call.name}`);
+    const { dtype, shape } = info;
+    return inBatches(initUpdates(deps, info, { dtype, shape, data: call.data }), deps);
+  }
+  const deadline = new Deadline(call.kind);
+  try {
+    await make(new Updates(deps), call, deadline);
+  } finally {
+    deadline.dispose();
+  }
+  return sent;
+}
+
+async function make(
+  updates: Updates,
+  call: Exclude<SentCall, { kind: "create" }>,
+  deadline: Deadline,
+): Promise<void> {
+  const mode = { ack: "stored" as const };
+  if (call.kind === "sendGrads") {
+    const { learningRate, encoding, values } = call;
+    const rate = learningRate === undefined ? {} : { learningRate };
+    await updates.sendGrads(new Map(values.map(toGradient)), deadline, {
+      ...{ ...mode, encoding, endStep: false },
+      ...rate,
+    });
+  } else if (call.kind === "setParams") {
+    await updates.setParams(
+      new Map(call.values.map(({ name, data }) => [name, data])),
+      deadline,
+      mode,
+    );
+  } else {
+    const { name, data, encoding } = call;
+    if (call.kind === "pushFull") {
+      await updates.pushFull(name, data, call, deadline, { ...mode, encoding });
+    } else {
+      const part = { name, tensor: data, indices: call.indices };
+      await updates.pushAsPart(part, call, deadline, { ...mode, encoding });
+    }
+  }
+}
+
+function toGradient({ name, data, rows }: GivenValues): readonly [string, Gradient] {
+  return [name, rows === undefined ? data : { rows, values: data }];
+}
+
+function depsOf(job: CallJob, send: (sources: readonly UpdateSource[]) => void): UpdatesDeps {
+  const { parameters, rules, synchronization, payloadBytes } = job;
+  const infos = new Map(parameters.map((info) => [info.name, info]));
+  const seen = new SeenVersions();
+  for (const { name, block, version } of job.seen) {
+    const info = infos.get(name);
+    if (info !== undefined) seen.note(info, block, version);
+  }
+  const step = synchronization.mode === "sync" ? 1 : undefined;
+  const fakes = {
+    sender: {
+      send: async (sources: readonly UpdateSource[]) => {
+        send(sources);
+        return { late: 0 };
+      },
+    },
+    parameters: {
+      require: async (names: readonly string[]) => names.map((name) => infos.get(name)),
+    },
+    steps: {
+      gradients: (_what: unknown, _deadline: unknown, sendIn: (place: object) => unknown) =>
+        sendIn({ step, countsLate: false }),
+    },
+    session: { rules, synchronization },
+  } as unknown as Pick<UpdatesDeps, "sender" | "parameters" | "steps" | "session">;
+  const subjects = new JobSubjects(JOB);
+  return { ...fakes, subjects, trainer: TRAINER, seen, payloadBytesMax: () => payloadBytes };
+}
+
+/** Elements of a type from a function of their place. */
+export function elementsOf(dtype: Dtype, count: number, value: (i: number) => number): TensorData {
+  const data = allocateData(dtype, count);
+  for (let i = 0; i < count; i++) {
+    const element = value(i);
+    if (data instanceof BigInt64Array || data instanceof BigUint64Array) {
+      data[i] = BigInt(Math.trunc(element * 1_000));
+    } else {
+      data[i] = element;
+    }
+  }
+  return data;
+}
+
+/** The elements that a call needs for all of a parameter. */
+export function valuesOf(
+  { dtype, layout }: ParameterInfo,
+  value: (i: number) => number,
+): TensorData {
+  return elementsOf(dtype, layout.elements, value);
+}

@@ -1,0 +1,190 @@
+// Proves that batches of a trainer on the C library keep every promise on a real broker: each is applied once
+// while hosts are paused and killed; trainers in C and TypeScript keep step with them; and a job of older
+// rules gets none from whoever joined before it was upgraded.
+import { connect } from "@nats-io/transport-node";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Client } from "../../../src/client/index.ts";
+import { JobSubjects } from "../../../src/protocol/index.ts";
+import type { RunningProgram } from "../../c/running-program.ts";
+import { startJob, startProgram, startServedJob } from "../../c/test-job.ts";
+import { BuiltLibrary, SANITIZED } from "../../c/toolchain.ts";
+import { run } from "../../cli/spawn-command.ts";
+import type { TestJob } from "../../support/host.ts";
+import { HANG_MS, LASTING_LEASE_MS } from "../../support/limits.ts";
+import { Archive } from "../host/journal-fold.ts";
+import { makeOldJob } from "../host/old-job.ts";
+
+const SHARDS = 2;
+/** More than the header of one batch has room for. */
+const MANY = 1_500;
+const SUBJECTS = new JobSubjects("j");
+
+let library: BuiltLibrary;
+let program: string;
+
+beforeAll(async () => {
+  library = await BuiltLibrary.build(SANITIZED);
+  program = await library.program("batches");
+});
+
+afterAll(async () => {
+  await library?.remove();
+});
+
+/** A trainer that adds its number in each of its steps, as test/c/programs/batches.c says. */
+class Adder {
+  readonly #running: RunningProgram;
+  #steps = 0;
+
+  constructor(of: TestJob, trainer: string, number: number, parameters: number, steps: number) {
+    const { broker, job } = of;
+    const args = [broker.url, job, trainer, number, parameters, steps].map(String);
+    this.#running = startProgram(program, args);
+  }
+
+  async joined(): Promise<void> {
+    await this.#running.lines("ready", 1);
+  }
+
+  /** Lets it make the next step, and waits for its end. */
+  async step(): Promise<void> {
+    this.#running.say("on");
+    this.#steps += 1;
+    await this.#running.lines("step", this.#steps);
+  }
+
+  async end(): Promise<void> {
+    this.#running.say("on");
+    await this.#running.end();
+  }
+}
+
+function namesOf(parameters: number): readonly string[] {
+  return Array.from({ length: parameters }, (_, i) => `p.${i}`);
+}
+
+async function initialize(client: Client, parameters: number): Promise<void> {
+  await client.beginInit();
+  const zeros = new Float32Array(4);
+  const small = new Map(namesOf(parameters).map((name) => [name, zeros]));
+  await client.initParams(small, { learningRate: 1 });
+  const table = { dtype: "float32", shape: [9, 2], data: new Float32Array(18) } as const;
+  await client.initParam("table", table, { learningRate: 1, sparse: true });
+  await client.initParam("counts", new BigInt64Array(2), { optimizer: "none" });
+  await client.finishInit();
+}
+
+/** What {@link Adder} sends in a step. */
+async function stepInTypeScript(client: Client, number: number, parameters: number): Promise<void> {
+  const values = new Float32Array(4).fill(-number);
+  const named = {
+    dtype: "float32",
+    shape: [4, 2],
+    data: new Float32Array(8).fill(-number),
+  } as const;
+  await client.sendGrads({
+    ...Object.fromEntries(namesOf(parameters).map((name) => [name, values])),
+    table: { rows: [5, 0, 5, 7], values: named },
+    counts: BigInt64Array.of(BigInt(number), BigInt(number)),
+  });
+}
+
+/** Expects what the numbers of all steps come to. */
+async function expectSum(client: Client, parameters: number, sum: number): Promise<void> {
+  const [table, counts, ...small] = await client.getParams([
+    "table",
+    "counts",
+    ...namesOf(parameters),
+  ]);
+  for (const { data } of small) expect(data).toEqual(new Float32Array(4).fill(sum));
+  const rows = new Float32Array(18);
+  rows
+    .fill(sum, 0, 2)
+    .fill(2 * sum, 10, 12)
+    .fill(sum, 14, 16);
+  expect(table?.data).toEqual(rows);
+  expect(counts?.data).toEqual(BigInt64Array.of(BigInt(sum), BigInt(sum)));
+}
+
+/** How many records of a trainer a job's journals hold: batches and others of gradients. */
+async function recordsOf(
+  job: TestJob,
+  trainer: string,
+): Promise<{ batches: number; single: number }> {
+  await using archive = await Archive.open(job.broker.url, job.job);
+  let batches = 0;
+  let single = 0;
+  for (let shard = 0; shard < SHARDS; shard++) {
+    const subjects = (await archive.records(shard)).map(({ subject }) => subject);
+    batches += subjects.filter((subject) => subject === SUBJECTS.batch(shard, trainer)).length;
+    const push = `.trainer.${trainer}.push.`;
+    single += subjects.filter((subject) => subject.includes(push)).length;
+  }
+  return { batches, single };
+}
+
+test("each is applied once while a host is paused, and one is killed", async () => {
+  const job = await startJob({ shards: SHARDS });
+  const paused = await job.host();
+  const reader = await job.trainer("reader");
+  await initialize(reader, MANY);
+  const adder = new Adder(job, "c", 3, MANY, 8);
+  await adder.joined();
+  await adder.step();
+  paused.signal("SIGSTOP");
+  const other = job.spawnHost();
+  await adder.step();
+  paused.signal("SIGCONT");
+  await adder.step();
+  await other.until(() => other.serving.length > 0);
+  await other.kill();
+  for (let step = 0; step < 5; step++) await adder.step();
+  await adder.end();
+  await expectSum(reader, MANY, 8 * 3);
+  const { batches, single } = await recordsOf(job, "c");
+  expect(batches).toBeGreaterThanOrEqual(8 * SHARDS);
+  expect(single).toBe(0);
+});
+
+test("trainers in C and TypeScript keep step with them", async () => {
+  const synchronization = { mode: "sync", trainers: 2, backups: 0, reduce: "sum" } as const;
+  const job = await startServedJob({ shards: SHARDS, synchronization, leaseMs: LASTING_LEASE_MS });
+  const client = await job.trainer("ts");
+  await initialize(client, 40);
+  const adder = new Adder(job, "c", 2, 40, 4);
+  await adder.joined();
+  for (let step = 0; step < 4; step++) {
+    await Promise.all([adder.step(), stepInTypeScript(client, 5, 40)]);
+  }
+  await Promise.all([adder.end(), client.exitSteps()]);
+  await expectSum(await job.trainer("reader"), 40, 4 * (2 + 5));
+  // Those of integers, of one block, go alone.
+  expect(await recordsOf(job, "c")).toEqual({ batches: 4 * SHARDS, single: 4 });
+});
+
+test("a job of older rules gets them only from who has joined after its upgrade", async () => {
+  const job = await startJob({ shards: SHARDS });
+  const connection = await connect({ servers: job.broker.url });
+  await makeOldJob(connection, 2, SHARDS);
+  await connection.close();
+  const host = await job.host();
+  const client = await job.trainer("ts");
+  await initialize(client, 20);
+  const early = new Adder(job, "early", 1, 20, 4);
+  await early.joined();
+  for (let step = 0; step < 2; step++) await early.step();
+  const environment = { PSERVER_URL: job.broker.url, NATS_TIMEOUT: `${HANG_MS}ms` };
+  const upgraded = await run(["upgrade-rules", "j", "--timeout", `${HANG_MS}ms`], { environment });
+  expect(upgraded).toMatchObject({ code: 0 });
+  const late = new Adder(job, "late", 10, 20, 3);
+  await late.joined();
+  for (let step = 0; step < 2; step++) await Promise.all([early.step(), late.step()]);
+  await host.kill();
+  await job.host();
+  await late.step();
+  await Promise.all([early.end(), late.end()]);
+  await stepInTypeScript(client, 100, 20);
+  await expectSum(client, 20, 4 * 1 + 3 * 10 + 100);
+  expect(await recordsOf(job, "early")).toEqual({ batches: 0, single: 4 * 22 });
+  expect(await recordsOf(job, "late")).toEqual({ batches: 3 * SHARDS, single: 0 });
+});
