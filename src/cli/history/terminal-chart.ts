@@ -13,7 +13,10 @@ const WIDTH_MIN = 40;
 /** Lines of the drawing itself. */
 const ROWS = 18;
 
-const LABEL_COLUMNS = 9;
+const LABEL_COLUMNS = 10;
+
+/** The most columns of a mark's name. */
+const MARK_COLUMNS = 16;
 
 /** Dots of a braille character by row and column, as bits. */
 const BRAILLE = [
@@ -67,12 +70,12 @@ export function terminalChart(
 
 class Grid {
   readonly rows: Cell[][];
-  readonly #columns: number;
+  readonly columns: number;
   readonly #x: { min: number; max: number };
   readonly #y: { min: number; max: number };
 
   constructor({ x, y }: Chart, columns: number, rows: number) {
-    this.#columns = columns;
+    this.columns = columns;
     this.#x = widened(x);
     this.#y = widened(y);
     this.rows = Array.from({ length: rows }, () =>
@@ -81,7 +84,7 @@ class Grid {
   }
 
   /** The column of a place, of so many. */
-  column(x: number, columns: number = this.#columns): number {
+  column(x: number, columns: number = this.columns): number {
     const { min, max } = this.#x;
     return Math.min(columns - 1, Math.max(0, Math.floor(((x - min) / (max - min)) * columns)));
   }
@@ -98,7 +101,7 @@ class Grid {
   dots({ points }: Series, rank: number): void {
     let before: { column: number; row: number } | undefined;
     for (const { x, min, max, mean } of points) {
-      const column = this.column(x, 2 * this.#columns);
+      const column = this.column(x, 2 * this.columns);
       for (let row = this.#row(max, 4); row <= this.#row(min, 4); row++) {
         this.#dot(column, row, rank);
       }
@@ -203,12 +206,16 @@ function ticksOf({ by }: Chart, min: number, max: number, columns: number): numb
 /** The names of marks above their columns, as far as they do not overlap. */
 function markLine(chart: Chart, grid: Grid, look: Look): string[] {
   if (chart.marks.length === 0) return [];
-  let line = " ".repeat(LABEL_COLUMNS + 2);
+  let line = "";
+  let columns = 0;
   for (const { x, name } of chart.marks) {
-    const at = LABEL_COLUMNS + 2 + grid.column(x);
-    if (at < textWidth(line)) continue;
-    line = `${line.padEnd(at)}${cutMiddle(visible(name), 16)} `;
+    const at = grid.column(x);
+    if (at < columns) continue;
+    const text = cutMiddle(visible(name), Math.min(MARK_COLUMNS, grid.columns - at));
+    line += `${" ".repeat(at - columns)}${text} `;
+    columns = at + textWidth(text) + 1;
   }
+  line = `${" ".repeat(LABEL_COLUMNS + 2)}${line}`;
   return [look.paint("faint", line.trimEnd())];
 }
 
@@ -225,7 +232,7 @@ function legend(
     const last = points.at(-1);
     const head = isColored ? "●" : (LETTERS[rank % LETTERS.length] ?? "*");
     const text = `${head} ${cutMiddle(visible(name), 24)} ${shortNumber(last?.mean)}`;
-    if (columns > 0 && columns + text.length + 3 > width) {
+    if (columns > 0 && columns + textWidth(text) > width) {
       lines.push(line);
       [line, columns] = ["", 0];
     }
