@@ -95,8 +95,6 @@ typedef enum pserver_status {
   PSERVER_ERR_UNKNOWN_RULES = 45,
   /** the broker cannot write the journal, for a reason other than a full disk */
   PSERVER_ERR_JOURNAL_FAULT = 46,
-  /** the kept history does not reach back to the point */
-  PSERVER_ERR_HISTORY_LOST = 47,
   /** no host serves the shard at the moment */
   PSERVER_ERR_NO_OWNER = 50,
   /** this host no longer owns the shard */
@@ -193,7 +191,6 @@ typedef enum pserver_status {
   X(PSERVER_ERR_SNAPSHOT_DAMAGED, "SNAPSHOT_DAMAGED", 0) \
   X(PSERVER_ERR_UNKNOWN_RULES, "UNKNOWN_RULES", 0) \
   X(PSERVER_ERR_JOURNAL_FAULT, "JOURNAL_FAULT", 1) \
-  X(PSERVER_ERR_HISTORY_LOST, "HISTORY_LOST", 0) \
   X(PSERVER_ERR_NO_OWNER, "NO_OWNER", 1) \
   X(PSERVER_ERR_NOT_OWNER, "NOT_OWNER", 1) \
   X(PSERVER_ERR_BUSY, "BUSY", 1) \

@@ -77,7 +77,7 @@ async function requestsOf(reading: Reading): Promise<object[]> {
     waitsForSteps: () => false,
     onClosed: () => undefined,
   });
-  const deadline = new Deadline("read", { timeoutMs: 1e6 });
+  const deadline = Deadline.start("read", { timeoutMs: 1e6 });
   const done = read(new Puller({ parameters, reader }), reading, deadline);
   await new Promise((resolve) => setImmediate(resolve));
   deadline.dispose();

@@ -101,7 +101,7 @@ async function sourcesOf(job: CallJob, call: SentCall): Promise<readonly UpdateS
     const { dtype, shape } = info;
     return inBatches(initUpdates(deps, info, { dtype, shape, data: call.data }), deps);
   }
-  const deadline = new Deadline(call.kind);
+  const deadline = Deadline.start(call.kind);
   try {
     await make(new Updates(deps), call, deadline);
   } finally {

@@ -48,7 +48,6 @@ __all__ = [
     "SnapshotDamaged",
     "UnknownRules",
     "JournalFault",
-    "HistoryLost",
     "NoOwner",
     "NotOwner",
     "Busy",
@@ -243,10 +242,6 @@ class UnknownRules(Error, code="UNKNOWN_RULES", number=45):
 
 class JournalFault(Error, code="JOURNAL_FAULT", number=46, retryable=True):
     """JOURNAL_FAULT: the broker cannot write the journal, for a reason other than a full disk."""
-
-
-class HistoryLost(Error, code="HISTORY_LOST", number=47):
-    """HISTORY_LOST: the kept history does not reach back to the point."""
 
 
 class NoOwner(Error, ConnectionError, code="NO_OWNER", number=50, retryable=True):
