@@ -6,6 +6,9 @@ const WIDTH = 960;
 const HEIGHT = 480;
 const MARGIN = { left: 72, right: 16, top: 40, bottom: 72 } as const;
 
+/** About the width of a letter. */
+const LETTER_WIDTH = 7;
+
 /** Colours of trainers, in turn: told apart on white and on black, also by most colour-blind people. */
 const COLORS = [
   "#0072b2",
@@ -55,9 +58,14 @@ export function svgChart(chart: Chart): string {
     parts.push(text(xOf(tick), bottom + 18, xText(chart, tick), 'text-anchor="middle"'));
   }
   parts.push(line(MARGIN.left, bottom, WIDTH - MARGIN.right, bottom, "axis"));
+  let free = 0;
   for (const { x: at, name } of chart.marks) {
-    parts.push(line(xOf(at), MARGIN.top, xOf(at), bottom, "mark"));
-    parts.push(text(xOf(at) + 4, MARGIN.top + 10, name));
+    const left = xOf(at);
+    parts.push(line(left, MARGIN.top, left, bottom, "mark"));
+    // A name that another one covers is left out.
+    if (left < free) continue;
+    parts.push(text(left + 4, MARGIN.top + 10, name));
+    free = left + 4 + LETTER_WIDTH * (name.length + 1);
   }
   chart.series.forEach(({ name, points }, rank) => {
     const color = COLORS[rank % COLORS.length] ?? "#000";
