@@ -491,6 +491,7 @@ export class Shard {
       isAnswerable,
       readIndex: by === "batch" ? readPackedIndex : readPartIndex,
       added: { bytes: 0, count: 0 },
+      measures: this.observer !== undefined,
     };
   }
 

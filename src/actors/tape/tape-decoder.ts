@@ -2,7 +2,7 @@ import { decodeMessage, type Fields, unpackValue } from "../../protocol/codec.ts
 import { isErrorCode, PserverError } from "../../protocol/errors.ts";
 import { asMap, integerField, listField } from "../../protocol/fields.ts";
 import type { NoteEntries } from "../../protocol/notes.ts";
-import type { Statistics } from "../updates/statistics.ts";
+import type { Statistics } from "../fold/statistics.ts";
 import type {
   BlockChange,
   BlockOperation,

@@ -1,5 +1,5 @@
 import { packValue } from "../../protocol/codec.ts";
-import type { Statistics } from "../updates/statistics.ts";
+import type { Statistics } from "../fold/statistics.ts";
 import type { BlockChange, UpdateEvent, UpdateOutcome } from "../updates/update-event.ts";
 import { ByteWriter } from "./byte-writer.ts";
 import {

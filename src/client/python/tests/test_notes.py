@@ -17,8 +17,9 @@ from serving import Broker, command
 
 def _notes(broker: Broker, trainer: str) -> list[dict[str, Any]]:
     """The notes of a trainer in the journal."""
+    which = ["--url", broker.url, "--job", broker.job, "--trainer", trainer]
     done = subprocess.run(
-        [*command(), "log", "--url", broker.url, "--job", broker.job, "--trainer", trainer, "--json"],
+        [*command(), "log", *which, "--json"],
         check=True,
         capture_output=True,
         text=True,
