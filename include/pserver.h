@@ -294,7 +294,9 @@ PSERVER_EXPORT void pserver_grad_options_init(pserver_grad_options *options);
  * BAD_NAME, UNKNOWN_PARAMETER, NOT_INITIALIZED, BAD_DTYPE, BAD_SHAPE, BAD_LENGTH, BAD_INDEX, NON_FINITE,
  * NO_LEARNING_RATE, UNSUPPORTED. In a job whose trainers keep step, the first gradient makes this trainer
  * a member, and a gradient of a new step waits until the step before has closed. OUTCOME_UNKNOWN at the
- * deadline: the update of each block that was sent is applied once or not at all.
+ * deadline: the update of each block that was sent is applied once or not at all. Blocks of less than 256 KiB
+ * in one shard go together, up to 1 MiB of them, unless the job's rules are older than version 3: these are
+ * applied as a whole or not at all.
  */
 PSERVER_EXPORT pserver_status pserver_send_grads(pserver_client *client,
                                                  const pserver_gradient *grads, size_t count,

@@ -95,6 +95,8 @@ typedef enum pserver_status {
   PSERVER_ERR_UNKNOWN_RULES = 45,
   /** the broker cannot write the journal, for a reason other than a full disk */
   PSERVER_ERR_JOURNAL_FAULT = 46,
+  /** the kept history does not reach back to the point */
+  PSERVER_ERR_HISTORY_LOST = 47,
   /** no host serves the shard at the moment */
   PSERVER_ERR_NO_OWNER = 50,
   /** this host no longer owns the shard */
@@ -143,6 +145,8 @@ typedef enum pserver_status {
   PSERVER_ERR_DISK_FULL = 84,
   /** another process uses the store directory */
   PSERVER_ERR_STORE_IN_USE = 85,
+  /** an archive or a recorded file is damaged, incomplete or of another job */
+  PSERVER_ERR_BAD_ARCHIVE = 86,
   /** a defect of this program */
   PSERVER_ERR_INTERNAL = 99,
 } pserver_status;
@@ -191,6 +195,7 @@ typedef enum pserver_status {
   X(PSERVER_ERR_SNAPSHOT_DAMAGED, "SNAPSHOT_DAMAGED", 0) \
   X(PSERVER_ERR_UNKNOWN_RULES, "UNKNOWN_RULES", 0) \
   X(PSERVER_ERR_JOURNAL_FAULT, "JOURNAL_FAULT", 1) \
+  X(PSERVER_ERR_HISTORY_LOST, "HISTORY_LOST", 0) \
   X(PSERVER_ERR_NO_OWNER, "NO_OWNER", 1) \
   X(PSERVER_ERR_NOT_OWNER, "NOT_OWNER", 1) \
   X(PSERVER_ERR_BUSY, "BUSY", 1) \
@@ -215,6 +220,7 @@ typedef enum pserver_status {
   X(PSERVER_ERR_IO, "IO", 0) \
   X(PSERVER_ERR_DISK_FULL, "DISK_FULL", 0) \
   X(PSERVER_ERR_STORE_IN_USE, "STORE_IN_USE", 0) \
+  X(PSERVER_ERR_BAD_ARCHIVE, "BAD_ARCHIVE", 0) \
   X(PSERVER_ERR_INTERNAL, "INTERNAL", 0)
 
 #endif

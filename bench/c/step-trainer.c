@@ -154,17 +154,18 @@ static pserver_status pull(void) {
 }
 
 /**
- * Makes one step after the other for a time, at least one. Arguments: "step", or "push" for the gradients
- * alone; ms. Answer: steps, begin and end in ms.
+ * Makes one step after the other for a time, at least one. Arguments: "step", or "push" for the gradients or
+ * "pull" for the values alone; ms. Answer: steps, begin and end in ms.
  */
 static bool run(char **arguments, struct answer *answer) {
-  bool pulls = strcmp(arguments[0], "step") == 0;
+  bool pulls = strcmp(arguments[0], "push") != 0;
+  bool pushes = strcmp(arguments[0], "pull") != 0;
   double duration_ms = strtod(arguments[1], NULL);
   double start_ms = machine_ms();
   size_t steps = 0;
   do {
     table.turn = steps % ROW_SETS;
-    if (!is_done(push(), "push", answer)) return false;
+    if (pushes && !is_done(push(), "push", answer)) return false;
     if (pulls && !is_done(pull(), "pull", answer)) return false;
     steps++;
   } while (machine_ms() - start_ms < duration_ms);

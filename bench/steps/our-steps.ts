@@ -1,8 +1,9 @@
+import { findPython } from "../../test/support/find-python.ts";
 import { Bed, type Storage } from "../bed.ts";
 import { buildCPrograms, missingForC } from "../c-programs.ts";
 import { type BenchOptions, isWanted } from "../options.ts";
 import type { StepsDone, StepTrainer } from "../programs/step-trainer.ts";
-import { startCSteps } from "./c-steps.ts";
+import { startCSteps, startPythonSteps } from "./other-steps.ts";
 import { measureSteps, type StepMaker, type StepTime } from "./step-times.ts";
 import { TRAINING_STEPS, type TrainingStep } from "./training-step.ts";
 
@@ -23,12 +24,15 @@ export interface StepFindings {
 /** A job of ours whose parameters are those of a step. */
 export interface StepJob extends AsyncDisposable {
   readonly maker: StepMaker;
-  /** A trainer in C that makes the same steps in the job; see {@link startCSteps}. */
-  readonly startC: () => Promise<readonly StepMaker[]>;
+  /** Trainers in C and, with a Python, in that, which make the same steps in the job. */
+  readonly startOthers: (python: string | undefined) => Promise<readonly StepMaker[]>;
   readonly initialization: InitializationTime;
 }
 
-/** Training steps of one trainer, in TypeScript and in C, with one host, with journals on file and in memory. */
+/**
+ * Training steps of one trainer, in TypeScript, C and Python, with one host, with journals on file and in
+ * memory.
+ */
 export async function benchSteps(
   options: BenchOptions & { readonly log: (line: string) => void },
 ): Promise<StepFindings> {
@@ -42,7 +46,8 @@ export async function benchSteps(
   if (TRAINING_STEPS.every((step) => wanted(step).length === 0)) return { steps, initializations };
   const missing = await missingForC();
   if (missing === undefined) await buildCPrograms();
-  else options.log(`steps in C: left out, because this machine lacks ${missing}`);
+  else options.log(`steps in C and Python: left out, because this machine lacks ${missing}`);
+  const python = missing === undefined ? await pythonFor(options.log) : undefined;
   for (const step of TRAINING_STEPS) {
     const storages = wanted(step);
     if (storages.length === 0) continue;
@@ -53,8 +58,8 @@ export async function benchSteps(
       }
       initializations.push(...jobs.map(({ initialization }) => initialization));
       const makers: StepMaker[] = [];
-      for (const { maker, startC } of jobs) {
-        makers.push(maker, ...(missing === undefined ? await startC() : []));
+      for (const { maker, startOthers } of jobs) {
+        makers.push(maker, ...(missing === undefined ? await startOthers(python) : []));
       }
       steps.push(...(await measureSteps(step, makers, options)));
     } finally {
@@ -62,6 +67,16 @@ export async function benchSteps(
     }
   }
   return { steps, initializations };
+}
+
+/** A Python with numpy; undefined, after a message, if there is none. */
+async function pythonFor(log: (line: string) => void): Promise<string | undefined> {
+  try {
+    return await findPython("numpy");
+  } catch (error) {
+    log(`steps in Python: left out: ${error instanceof Error ? error.message : error}`);
+    return undefined;
+  }
 }
 
 /** How many processes a job is made of. */
@@ -103,7 +118,11 @@ export async function startStepJob(
       ...hosts.map(({ pid }) => ({ role: "host", pid })),
     ];
     return {
-      startC: () => startCSteps({ bed, job, storage, prefix, step, servers }),
+      startOthers: async (python) => {
+        const options = { bed, job, storage, prefix, step, servers };
+        const inC = await startCSteps(options);
+        return python === undefined ? inC : [...inC, ...(await startPythonSteps(options, python))];
+      },
       maker: {
         name: maker,
         processes: () => [...servers, ...trainers.map(({ pid }) => ({ role: "trainer", pid }))],

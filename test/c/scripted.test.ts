@@ -33,6 +33,7 @@ const SCENARIOS = {
     "a part of a block is one message, unless the broker takes none as large",
     "a row that the broker takes no longer is cut",
     "what is not handed to the connection before its call ends is not sent",
+    "what there was no connection for was not sent, and is sent by the next one",
   ],
   batches: [
     "the small blocks of a shard are one record, repeated as the very same bytes",
@@ -115,6 +116,13 @@ const SCENARIOS = {
     "a piece that does not fit its request fails the call, and nothing of it is given",
     "what has not changed is not asked for, and stays where it is",
     "what was read of another journal or parameter says nothing",
+  ],
+  initializations: [
+    "many parameters are declared and stored with few messages",
+    "by older rules each block is a record",
+    "after a failure what was tried before goes by itself",
+    "nothing is stored unless all are declared",
+    "declarations without an answer end at the deadline",
   ],
   errors: ["every code of an error does what the shared vectors say"],
 } as const;

@@ -23,6 +23,9 @@ const WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"];
 /** A directory for each compiler and its flags. */
 const BUILDS = join(ROOT, "build/tests");
 
+/** Where `make build` compiles to. */
+const SHIPPED = join(ROOT, "build");
+
 /** Flags for a library and programs that end with an error when one of these sanitizers finds one. */
 export function sanitizedBy(sanitizers: string): string[] {
   return ["-O1", "-g", `-fsanitize=${sanitizers}`, "-fno-omit-frame-pointer"];
@@ -57,13 +60,14 @@ export class BuiltLibrary {
   static async build(flags: readonly string[], compiler = "gcc"): Promise<BuiltLibrary> {
     const name = [basename(compiler), ...flags].join("").replaceAll(/[^a-zA-Z0-9]+/g, "-");
     const directory = join(BUILDS, name);
-    await mkdir(directory, { recursive: true });
-    const settings = [`BUILD=${directory}`, `CC=${compiler}`, `CFLAGS=${flags.join(" ")} -Werror`];
-    const make = ["make", "-s", "-j2", "-C", SOURCES, ...settings];
-    // Test files run at the same time: the first builds, the others wait for it.
-    await run("flock", [join(directory, "lock"), ...make]);
-    const programs = await mkdtemp(join(tmpdir(), "pserver-c-"));
-    return new BuiltLibrary(directory, programs, compiler, flags);
+    await makeLibrary(directory, [`CC=${compiler}`, `CFLAGS=${flags.join(" ")} -Werror`]);
+    return new BuiltLibrary(directory, await programsDirectory(), compiler, flags);
+  }
+
+  /** The library of `make build`, as its users have it. Remove the programs in `afterAll`. */
+  static async asShipped(): Promise<BuiltLibrary> {
+    await makeLibrary(SHIPPED, []);
+    return new BuiltLibrary(SHIPPED, await programsDirectory(), "gcc", ["-O2", "-g"]);
   }
 
   /** Compiles a program of test/c/programs against the shared library; its path. */
@@ -126,6 +130,17 @@ export class BuiltLibrary {
     await run(this.#compiler, [...language, ...this.flags, ...headers, ...inputs, ...end]);
     return target;
   }
+}
+
+/** Has make bring a library up to date. Test files run at the same time: one builds, the others wait. */
+async function makeLibrary(directory: string, settings: readonly string[]): Promise<void> {
+  await mkdir(BUILDS, { recursive: true });
+  const lock = join(BUILDS, `${basename(directory)}.lock`);
+  await run("flock", [lock, "make", "-s", "-j2", "-C", SOURCES, `BUILD=${directory}`, ...settings]);
+}
+
+function programsDirectory(): Promise<string> {
+  return mkdtemp(join(tmpdir(), "pserver-c-"));
 }
 
 /** Sources of the library, relative to src/client/c, without PaddlePaddle's libraries. */

@@ -25,6 +25,7 @@ import {
   parseParameters,
 } from "../../src/protocol/index.ts";
 import { startTestBroker, type TestBroker } from "../support/broker.ts";
+import { LASTING_LEASE_MS } from "../support/limits.ts";
 import { MemoryOwners } from "../support/memory-owners.ts";
 
 const LEASE_MS = 1_000;
@@ -237,6 +238,7 @@ async function hostOn(
   connection: NatsConnection,
   job: string,
   owners: MemoryOwners,
+  leaseMs: number = LASTING_LEASE_MS,
 ): Promise<LifecycleService> {
   const open = { connection, storage: "file" as const };
   const service = createLifecycle({
@@ -244,13 +246,13 @@ async function hostOn(
       job,
       shards: 4,
       journal: "file",
-      leaseMs: LEASE_MS,
+      leaseMs,
       synchronization: { mode: "async" },
       rules: 2,
       quotas: quotasOf(),
     },
     bucket: await openBucket({ ...open, bucket: `PS_${job}` }),
-    leases: new KvLeases(await openBucket({ ...open, bucket: `PS_${job}_LEASE`, ttlMs: LEASE_MS })),
+    leases: new KvLeases(await openBucket({ ...open, bucket: `PS_${job}_LEASE`, ttlMs: leaseMs })),
     owners,
     hostId: "h",
     maxPayloadBytes: 1024 * 1024,
@@ -323,7 +325,10 @@ describe("a job on two hosts", () => {
 
   test("replaces a selected trainer that has gone silent", async () => {
     const owners = new MemoryOwners();
-    const hosts = await Promise.all([hostOn(one, "silent", owners), hostOn(two, "silent", owners)]);
+    const hosts = await Promise.all([
+      hostOn(one, "silent", owners, LEASE_MS),
+      hostOn(two, "silent", owners, LEASE_MS),
+    ]);
     const [first, second] = hosts;
     const a = (await ask(first, "a", "join", { token: "a" }))["session"];
     await ask(first, "a", "begin", { session: a });

@@ -10,7 +10,7 @@
 #include "expect.h"
 
 #define RETRY_MS 60000
-#define PARAMETERS_MAX 2000
+#define PARAMETERS_MAX 3000
 #define ELEMENTS 4
 #define NAME_BYTES 24
 

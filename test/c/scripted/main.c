@@ -8,7 +8,7 @@ int main(int argc, char **argv) {
                                           outcome_scenarios,  position_scenarios,
                                           session_scenarios,  cancel_scenarios,
                                           fallback_scenarios, read_scenarios,
-                                          reaction_scenarios};
+                                          init_scenarios,     reaction_scenarios};
   for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
     for (const struct scenario *scenario = lists[i]; scenario->title != NULL; scenario++) {
       if (argc < 2) printf("%s\n", scenario->title);

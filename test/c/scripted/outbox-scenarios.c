@@ -410,6 +410,40 @@ static void not_handed_over(void) {
   closed(client);
 }
 
+/** The connection is lost with the first record, and made anew later, or never. */
+static bool is_made_anew;
+
+static void disconnect_at_first(const struct published *message) {
+  if (serve(message) || !is_record(message)) return;
+  if (count_to(NULL) == 1) {
+    disconnect_now();
+    if (is_made_anew) act_after(500, reconnect_now);
+    return;
+  }
+  stored_after(1, message, 1, count_to(NULL));
+  applied_after(2, message, count_to(NULL));
+}
+
+static void no_connection(void) {
+  for (int i = 0; i < 2; i++) {
+    is_made_anew = i == 1;
+    begin(disconnect_at_first);
+    job.blocks = 40;
+    pserver_client *client = connected(0);
+    if (is_made_anew) {
+      EXPECT_OK(push(client, 3000));
+      EXPECT(count_to(NULL) == 41);
+    } else {
+      const char *text;
+      EXPECT_ERROR(OUTCOME_UNKNOWN, push(client, 3000));
+      pserver_last_error(&text);
+      EXPECT(strstr(text, ": 1 block updates, the first w block 0, were sent") != NULL);
+      EXPECT(strstr(pserver_last_error_details(), "\"unsent\":39") != NULL);
+    }
+    closed(client);
+  }
+}
+
 #define PART_ROWS ((size_t)60000)
 
 /** Bytes of index and elements of `rows` rows, of one element each. */
@@ -500,4 +534,5 @@ const struct scenario outbox_scenarios[] = {
     {"a part of a block is one message, unless the broker takes none as large", parts_by_payload},
     {"a row that the broker takes no longer is cut", rows_by_payload},
     {"what is not handed to the connection before its call ends is not sent", not_handed_over},
+    {"what there was no connection for was not sent, and is sent by the next one", no_connection},
     {NULL, NULL}};

@@ -383,6 +383,23 @@ static void status_after(int64_t delay_ms, const struct published *message) {
   draft_after(delay_ms, message->reply, &draft);
 }
 
+void declared_after(int64_t delay_ms, const struct published *message) {
+  struct draft draft;
+  struct value declared;
+  struct value entry;
+  struct value name;
+  const uint8_t *at = NULL;
+  ps_draft_begin(&draft);
+  EXPECT(ps_map_find(&message->message.fields, "parameters", &declared));
+  ps_draft_key(&draft, "parameters");
+  ps_pack_list(&draft, declared.count);
+  while (ps_list_next(&declared, &at, &entry)) {
+    EXPECT(ps_map_find(&entry, "name", &name));
+    pack_parameter(&draft, name.content, name.content_bytes);
+  }
+  draft_after(delay_ms, message->reply, &draft);
+}
+
 static void begun_after(int64_t delay_ms, const struct published *message) {
   struct draft draft;
   ps_draft_begin(&draft);

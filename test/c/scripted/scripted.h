@@ -117,6 +117,8 @@ void settled_after(int64_t delay_ms, const struct published *record, uint64_t se
                    const char *text);
 /** How far a shard is, in generation 1. */
 void step_after(int64_t delay_ms, const struct published *question, uint64_t step);
+/** The parameters of a declaration. */
+void declared_after(int64_t delay_ms, const struct published *message);
 void pulled_after(int64_t delay_ms, const struct published *pull, uint64_t generation, uint64_t seq);
 /** Raw bytes to a place below the inbox, or anywhere. */
 void bytes_after(int64_t delay_ms, const char *subject, const void *bytes, size_t count);
@@ -140,6 +142,7 @@ extern const struct scenario session_scenarios[];
 extern const struct scenario cancel_scenarios[];
 extern const struct scenario fallback_scenarios[];
 extern const struct scenario read_scenarios[];
+extern const struct scenario init_scenarios[];
 extern const struct scenario reaction_scenarios[];
 
 #endif

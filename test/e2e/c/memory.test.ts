@@ -28,7 +28,7 @@ let library: BuiltLibrary;
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), "pserver-memory-"));
-  library = await BuiltLibrary.build(["-O2", "-g"]);
+  library = await BuiltLibrary.asShipped();
 });
 
 afterAll(async () => {

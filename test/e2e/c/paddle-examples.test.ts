@@ -17,7 +17,6 @@ const ROOT = join(import.meta.dirname, "../../..");
 const EXAMPLES = join(ROOT, "examples/c");
 const DATA = join(EXAMPLES, "data/auto-mpg.csv");
 const REVISIONS = [1, 2, 3];
-const FLAGS = ["-O2", "-g"];
 
 /** So little that the broker has room for the journals of all jobs. */
 const JOURNAL_BYTES = 8 * 1024 * 1024;
@@ -29,7 +28,7 @@ let jobs = 0;
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), "pserver-c-examples-"));
-  built = await BuiltLibrary.build(FLAGS);
+  built = await BuiltLibrary.asShipped();
   await makeExamples(directory, built.directory);
   shared = await TestJob.start({ journalBytesMax: JOURNAL_BYTES });
 });
@@ -116,7 +115,7 @@ describe("installed", () => {
   const stage = (): string => join(directory, "stage");
 
   beforeAll(async () => {
-    const settings = [`BUILD=${built.directory}`, `CFLAGS=${FLAGS.join(" ")}`, `PREFIX=${stage()}`];
+    const settings = [`BUILD=${built.directory}`, `PREFIX=${stage()}`];
     await run("make", ["-s", "-C", join(ROOT, "src/client/c"), "install", ...settings]);
   });
 

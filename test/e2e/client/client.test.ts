@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Client, connect } from "../../../src/client/index.ts";
 import { startTestBroker, type TestBroker } from "../../support/broker.ts";
 import { type FakeHost, startFakeHost } from "../../support/fake-host.ts";
+import { Traffic } from "../../support/traffic.ts";
 
 let broker: TestBroker;
 let jobs = 0;
@@ -48,9 +49,10 @@ async function initialize(client: Client): Promise<void> {
 
 describe("client", () => {
   test("initializes, updates and reads in request order", async () => {
-    await start(async (client, host) => {
+    await start(async (client, _host, job) => {
+      await using traffic = await Traffic.listen(broker.url, `ps.${job}.lifecycle.*.declare`);
       await initialize(client);
-      expect(host.received.get("declare")).toBe(1);
+      expect(await traffic.take()).toHaveLength(1);
       await client.sendGrads({ w: Float32Array.of(2, 2, 2, 2, 2, 2) });
       await client.sendGrads({ w: new Float32Array(6).fill(1) }, { learningRate: 1 });
       const [steps, w, again] = await client.getParams(["steps", "w", "w"]);
@@ -119,15 +121,16 @@ describe("client", () => {
   });
 
   test("cuts a large parameter into blocks and gathers them again", async () => {
-    await start(async (client, host) => {
+    await start(async (client, _host, job) => {
       await initialize(client);
       const gradient = Float32Array.from({ length: 3 * 1024 * 1024 }, (_, i) => i % 1000);
       await client.sendGrads({ big: gradient });
+      await using traffic = await Traffic.listen(broker.url, `ps.${job}.block.>`);
       const { data } = await client.pullFull("big");
       expect(data.every((value, i) => value === 2 - (i % 1000))).toBe(true);
       const info = (await client.listParams()).find(({ name }) => name === "big");
       expect(info?.layout.blocks).toBe(12);
-      expect(host.received.get("pull")).toBe(12);
+      expect(await traffic.take()).toHaveLength(12);
     });
   });
 

@@ -87,7 +87,7 @@ describe("a host", () => {
     await initialize(client);
     host.mute = true;
     await Promise.all([client.sendGrads({ w: ones() }), client.sendGrads({ w: ones() })]);
-    expect(host.received.get("outcome")).toBe(1);
+    expect(host.received.get("outcome")).toBeGreaterThan(0);
     expect((await client.pullFull("w")).data).toEqual(new Float32Array(4).fill(2));
   });
 

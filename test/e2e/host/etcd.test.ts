@@ -14,7 +14,7 @@ import {
 import { TestEtcd } from "../../support/etcd.ts";
 import { freeze, thaw } from "../../support/freeze.ts";
 import { TestHost, TestJob } from "../../support/host.ts";
-import { HANG_MS } from "../../support/limits.ts";
+import { HANG_MS, LASTING_LEASE_MS } from "../../support/limits.ts";
 import { SilentLine } from "../../support/silent-line.ts";
 import { checkValues, initialize, Training } from "./training.ts";
 
@@ -73,7 +73,7 @@ async function beginAndDie(trainer: string): Promise<void> {
 
 test("broker, job, leases and the initialization are in etcd, and go with their holders", async () => {
   // No lease ends here by its time: a busy machine can pause a host for longer than the usual second.
-  await startJob(undefined, HANG_MS);
+  await startJob(undefined, LASTING_LEASE_MS);
   const one = await job.host({ id: "one" });
   const { url } = job.broker;
   expect(await keys()).toEqual({

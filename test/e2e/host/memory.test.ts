@@ -15,6 +15,8 @@ const COMMAND = join(import.meta.dirname, "../../../dist/cli/main.js");
 const MIB = 1024 * 1024;
 const SMALL = { id: "small", memoryLimitBytes: 4 * MIB };
 const WAIT = { timeout: HANG_MS, interval: 50 };
+/** For reads that wait until a shard has moved, of more bytes than a busy machine passes on in half a minute. */
+const CALL = { timeoutMs: HANG_MS };
 
 let job: TestJob;
 let big: TestHost;
@@ -64,7 +66,7 @@ test("a shard that does not fit goes to a host that has room", async () => {
   await vi.waitFor(async () => {
     expect((await shards()).map(({ state }) => state)).toEqual(["serving", "serving"]);
   }, WAIT);
-  expect((await client.pullFull("w")).data[0]).toBe(3);
+  expect((await client.pullFull("w", CALL)).data[0]).toBe(3);
   expect(small.lines.filter(({ type }) => type === "serving")).toEqual([]);
 });
 
@@ -78,8 +80,8 @@ test("values that only the journal has yet count as those of a snapshot", async 
   }, WAIT);
   expect(small.lines.filter(({ type }) => type === "shard-failed")).toEqual([]);
   await job.host({ id: "other" });
-  expect((await client.pullFull("late")).data).toEqual(new Float32Array(2 * MIB).fill(4));
-  expect((await client.pullFull("w")).data[0]).toBe(3);
+  expect((await client.pullFull("late", CALL)).data).toEqual(new Float32Array(2 * MIB).fill(4));
+  expect((await client.pullFull("w", CALL)).data[0]).toBe(3);
 });
 
 test("where no host has room askers are told so until one comes", async () => {
@@ -97,7 +99,7 @@ test("where no host has room askers are told so until one comes", async () => {
   expect(small.lines.filter(({ type }) => type === "stopped")).toEqual([]);
   await job.host({ id: "other" });
   await vi.waitFor(async () => {
-    expect((await client.pullFull("w")).data[0]).toBe(3);
+    expect((await client.pullFull("w", CALL)).data[0]).toBe(3);
   }, WAIT);
 });
 

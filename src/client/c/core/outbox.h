@@ -97,8 +97,9 @@ void ps_outbox_publish_failed(struct ps_outbox *outbox, struct ps_block_update *
                               struct ps_failure *failure);
 
 /**
- * The last `publish` or `repeat` of an update was not handed to the connection, and will not be; raised
- * before `release` returns.
+ * The last `publish` or `repeat` of an update was not handed to the connection, and will not be: it does not
+ * count as sent. Raised before `release` returns, or between events; a record that is still open is repeated
+ * like any other without a PubAck.
  */
 void ps_outbox_withdrawn(struct ps_block_update *update);
 

@@ -8,18 +8,13 @@
 
 #include "errors/details.h"
 #include "errors/errors.h"
+#include "push/numbered.h"
 
 /** Elements that a part may have. */
 #define PART_ELEMENTS_MAX UINT32_MAX
 
 static uint32_t first_row[1] = {0};
 static uint64_t first_place[1] = {0};
-
-/** A number of a list, and its place there. */
-struct numbered {
-  uint64_t number;
-  uint64_t place;
-};
 
 static pserver_status no_memory(void) { return ps_fail(PSERVER_ERR_INTERNAL, "no memory for a part"); }
 
@@ -49,23 +44,20 @@ static pserver_status normalize(const struct parameter *parameter, const pserver
   return PSERVER_OK;
 }
 
-static int compare(const void *a, const void *b) {
-  const struct numbered *left = a;
-  const struct numbered *right = b;
-  if (left->number != right->number) return left->number < right->number ? -1 : 1;
-  return left->place < right->place ? -1 : left->place > right->place;
-}
-
 /** Numbers in ascending order, equal ones in the order of the list. To be freed. */
-static struct numbered *sorted(const uint64_t *numbers, size_t count) {
-  struct numbered *list = malloc(count * sizeof *list);
+static struct ps_numbered *sorted(const uint64_t *numbers, size_t count) {
+  struct ps_numbered *list = malloc(count * sizeof *list);
   bool is_ascending = true;
-  for (size_t i = 0; i < count && list != NULL; i++) {
-    list[i] = (struct numbered){numbers[i], i};
+  uint64_t most = 0;
+  if (list == NULL) return NULL;
+  for (size_t i = 0; i < count; i++) {
+    list[i] = (struct ps_numbered){numbers[i], i};
     is_ascending = is_ascending && (i == 0 || numbers[i] >= numbers[i - 1]);
+    if (numbers[i] > most) most = numbers[i];
   }
-  if (list != NULL && !is_ascending) qsort(list, count, sizeof *list, compare);
-  return list;
+  if (is_ascending || ps_sort_numbered(list, count, most)) return list;
+  free(list);
+  return NULL;
 }
 
 static bool allocate_matching(struct matching *matching, size_t count) {
@@ -76,7 +68,7 @@ static bool allocate_matching(struct matching *matching, size_t count) {
 }
 
 /** Fills a matching, and the list of distinct numbers less `base`; returns how many there are. */
-static size_t match(const struct numbered *list, size_t count, uint64_t base, uint32_t *numbers,
+static size_t match(const struct ps_numbered *list, size_t count, uint64_t base, uint32_t *numbers,
                     struct matching *matching) {
   size_t distinct = 0;
   for (size_t i = 0; i < count; i++) {
@@ -91,7 +83,7 @@ static size_t match(const struct numbered *list, size_t count, uint64_t base, ui
 }
 
 /** The first of a sorted list that lies in another block than `list[start]`. */
-static size_t end_of_block(const struct numbered *list, size_t count, size_t start,
+static size_t end_of_block(const struct ps_numbered *list, size_t count, size_t start,
                            uint64_t block_size) {
   uint64_t end_number = (list[start].number / block_size + 1) * block_size;
   size_t end = start;
@@ -105,7 +97,7 @@ static size_t end_of_block(const struct numbered *list, size_t count, size_t sta
  */
 static pserver_status cut(const uint64_t *numbers, size_t count, uint64_t block_size,
                           struct part_plan *plan) {
-  struct numbered *list = sorted(numbers, count);
+  struct ps_numbered *list = sorted(numbers, count);
   plan->numbers = malloc(count * sizeof *plan->numbers);
   bool has_memory = allocate_matching(&plan->rows, count);
   if (list == NULL || plan->numbers == NULL || !has_memory) {
@@ -232,7 +224,7 @@ static pserver_status cut_lists(const struct parameter *parameter, const pserver
   size_t distinct = 0;
   bool is_by_rows = ps_is_cut_between_rows(parameter);
   if (is_by_rows && offsets != NULL) {
-    struct numbered *list = sorted(offsets, (size_t)width);
+    struct ps_numbered *list = sorted(offsets, (size_t)width);
     plan->inner_numbers = malloc(width * sizeof *plan->inner_numbers);
     bool has_memory = allocate_matching(&plan->inner, (size_t)width);
     if (list == NULL || plan->inner_numbers == NULL || !has_memory) status = no_memory();

@@ -8,6 +8,7 @@
 
 #include "errors/details.h"
 #include "errors/errors.h"
+#include "push/numbered.h"
 #include "wire/dtypes.h"
 
 #define ADD(type)                                      \
@@ -30,20 +31,8 @@ static void add_row(pserver_dtype dtype, uint8_t *target, const uint8_t *from, u
   }
 }
 
-struct place {
-  uint64_t row;
-  size_t place;
-};
-
-static int compare(const void *a, const void *b) {
-  const struct place *left = a;
-  const struct place *right = b;
-  if (left->row != right->row) return left->row < right->row ? -1 : 1;
-  return left->place < right->place ? -1 : left->place > right->place;
-}
-
 static pserver_status normalize(const struct parameter *parameter, const int64_t *rows, size_t count,
-                                struct place *places, bool *is_ascending) {
+                                struct ps_numbered *places, bool *is_ascending) {
   int64_t size = (int64_t)parameter->shape[0];
   *is_ascending = true;
   for (size_t i = 0; i < count; i++) {
@@ -57,25 +46,25 @@ static pserver_status normalize(const struct parameter *parameter, const int64_t
       ps_detail_text("expected", expected);
       return ps_detail_number("received", (double)rows[i]);
     }
-    places[i] = (struct place){(uint64_t)(rows[i] < 0 ? rows[i] + size : rows[i]), i};
-    if (i > 0 && places[i].row <= places[i - 1].row) *is_ascending = false;
+    places[i] = (struct ps_numbered){(uint64_t)(rows[i] < 0 ? rows[i] + size : rows[i]), i};
+    if (i > 0 && places[i].number <= places[i - 1].number) *is_ascending = false;
   }
   return PSERVER_OK;
 }
 
-static void add_up(const struct parameter *parameter, const struct place *places, size_t count,
+static void add_up(const struct parameter *parameter, const struct ps_numbered *places, size_t count,
                    const uint8_t *values, struct row_sums *sums) {
   uint64_t width = ps_row_elements(parameter);
   size_t row_bytes = (size_t)width * ps_dtype_bytes(parameter->dtype);
   for (size_t i = 0; i < count; i++) {
     const uint8_t *from = values + places[i].place * row_bytes;
-    if (i > 0 && places[i].row == places[i - 1].row) {
+    if (i > 0 && places[i].number == places[i - 1].number) {
       add_row(parameter->dtype, sums->sums + (sums->count - 1) * row_bytes, from, width);
       continue;
     }
     /* The first one is copied: adding it to 0 would lose the sign of a negative zero. */
     memcpy(sums->sums + sums->count * row_bytes, from, row_bytes);
-    sums->rows[sums->count++] = places[i].row;
+    sums->rows[sums->count++] = places[i].number;
   }
 }
 
@@ -83,19 +72,19 @@ pserver_status ps_sum_rows(const struct parameter *parameter, const int64_t *row
                            const void *values, struct row_sums *sums) {
   if (count == 0) return PSERVER_OK;
   bool is_ascending = true;
-  struct place *places = malloc(count * sizeof *places);
+  struct ps_numbered *places = malloc(count * sizeof *places);
   sums->rows = malloc(count * sizeof *sums->rows);
   pserver_status status = places == NULL || sums->rows == NULL
                               ? ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu rows", count)
                               : normalize(parameter, rows, count, places, &is_ascending);
   if (status == PSERVER_OK && is_ascending) {
-    for (size_t i = 0; i < count; i++) sums->rows[i] = places[i].row;
+    for (size_t i = 0; i < count; i++) sums->rows[i] = places[i].number;
     sums->count = count;
     sums->values = values;
   } else if (status == PSERVER_OK) {
-    qsort(places, count, sizeof *places, compare);
+    bool is_sorted = ps_sort_numbered(places, count, parameter->shape[0] - 1);
     sums->sums = malloc(count * (size_t)ps_row_elements(parameter) * ps_dtype_bytes(parameter->dtype));
-    if (sums->sums == NULL) status = ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu rows", count);
+    if (!is_sorted || sums->sums == NULL) status = ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu rows", count);
     else add_up(parameter, places, count, values, sums);
     sums->values = sums->sums;
   }

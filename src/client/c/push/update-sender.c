@@ -14,49 +14,18 @@
 /** Open numbers of one session in a shard. */
 #define WINDOW_RECORDS 1024
 
-/** The message of a block update: what it takes to draft it, the first time and again. */
-struct outgoing {
-  struct ps_block_update *update;
-  struct record_head head;
-  /** Whether it waits to be published, and what waits behind it. */
-  bool is_queued;
-  struct outgoing *next;
-};
-
 static const struct update_record *record_of(const struct ps_block_update *update) {
   const struct ps_sending *sending = update->call->context;
   return &sending->records[update->index];
 }
 
-static struct outgoing *outgoing_of(const struct ps_block_update *update) {
+static struct ps_outgoing *outgoing_of(const struct ps_block_update *update) {
   const struct ps_sending *sending = update->call->context;
   return &sending->outgoing[update->index];
 }
 
-static void enqueue(struct update_sender *sender, struct outgoing *message) {
-  if (message->is_queued) return;
-  message->is_queued = true;
-  message->next = NULL;
-  if (sender->first == NULL) sender->first = message;
-  else sender->last->next = message;
-  sender->last = message;
-}
-
-/** False if the message was not queued. */
-static bool dequeue(struct update_sender *sender, struct outgoing *message) {
-  if (!message->is_queued) return false;
-  message->is_queued = false;
-  struct outgoing *before = NULL;
-  struct outgoing *at = sender->first;
-  for (; at != message; at = at->next) before = at;
-  if (before == NULL) sender->first = message->next;
-  else before->next = message->next;
-  if (sender->last == message) sender->last = before;
-  return true;
-}
-
-/** INTERNAL, TOO_LARGE. What is lost for want of a connection is repeated on the next one. */
-static pserver_status publish_message(struct update_sender *sender, const struct outgoing *message) {
+/** INTERNAL, TOO_LARGE; NO_BROKER if the connection has not taken it. Else it may be on its way. */
+static pserver_status publish_message(struct update_sender *sender, const struct ps_outgoing *message) {
   const struct ps_block_update *update = message->update;
   const struct ps_identity *identity = sender->deps.identity;
   char subject[SUBJECT_SIZE];
@@ -69,14 +38,20 @@ static pserver_status publish_message(struct update_sender *sender, const struct
   if (status != PSERVER_OK) return status;
   status = ps_publish(sender->deps.connection, subject, reply, sender->buffer.bytes,
                       sender->buffer.used);
-  return status == PSERVER_ERR_TOO_LARGE ? status : PSERVER_OK;
+  return status == PSERVER_ERR_TOO_LARGE || status == PSERVER_ERR_NO_BROKER ? status : PSERVER_OK;
 }
 
 bool ps_sender_publish_next(struct update_sender *sender) {
-  struct outgoing *message = sender->first;
+  struct ps_outgoing *message = sender->queue.first;
   if (message == NULL) return false;
-  dequeue(sender, message);
-  if (publish_message(sender, message) == PSERVER_OK) return true;
+  ps_outgoing_dequeue(&sender->queue, message);
+  pserver_status status = publish_message(sender, message);
+  if (status == PSERVER_OK) return true;
+  if (status == PSERVER_ERR_NO_BROKER) {
+    /* It is repeated on the next connection. */
+    ps_outbox_withdrawn(message->update);
+    return true;
+  }
   struct ps_failure *failure = ps_failure_of_last();
   ps_outbox_denied(sender->outbox, message->update, failure, ps_now_ms());
   ps_failure_drop(failure);
@@ -87,23 +62,25 @@ bool ps_sender_publish_next(struct update_sender *sender) {
 
 static void publish(void *shell, struct ps_block_update *update, uint64_t session, uint64_t done) {
   struct update_sender *sender = shell;
-  struct outgoing *message = outgoing_of(update);
-  *message = (struct outgoing){.update = update,
+  struct ps_outgoing *message = outgoing_of(update);
+  *message = (struct ps_outgoing){.update = update,
                                .head = {.session = session, .n = update->n, .done = done}};
   /* Noted now: a repeat has the same bytes, whatever has been read in between. */
   for (struct update_source *each = record_of(update)->first; each != NULL; each = each->next) {
     each->seen = update->names_version ? ps_seen_version(each) : 0;
   }
-  enqueue(sender, message);
+  ps_outgoing_enqueue(&sender->queue, message);
 }
 
 static void repeat(void *shell, struct ps_block_update *update) {
-  enqueue(shell, outgoing_of(update));
+  struct update_sender *sender = shell;
+  ps_outgoing_enqueue(&sender->queue, outgoing_of(update));
 }
 
 static void release(void *shell, struct ps_block_update *update, bool is_reusable) {
+  struct update_sender *sender = shell;
   (void)is_reusable; /* cnats has a copy of what was published. */
-  if (dequeue(shell, outgoing_of(update))) ps_outbox_withdrawn(update);
+  if (ps_outgoing_dequeue(&sender->queue, outgoing_of(update))) ps_outbox_withdrawn(update);
 }
 
 static pserver_status write_question(struct draft *draft, uint64_t session, const uint64_t *numbers,
@@ -261,7 +238,7 @@ static bool prepare(struct update_sender *sender, struct ps_sending *sending) {
   sender->limits.payload_bytes_max = ps_payload_bytes_max(sender->deps.connection);
   size_t count = ps_fill_batches(updates, &sender->limits, sending->records);
   sending->call = new_update_call(sending->records, count, updates->mode);
-  sending->outgoing = calloc(count + 1, sizeof(struct outgoing));
+  sending->outgoing = calloc(count + 1, sizeof(struct ps_outgoing));
   return sending->call != NULL && sending->outgoing != NULL;
 }
 

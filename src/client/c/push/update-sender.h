@@ -5,6 +5,7 @@
 
 #include "core/outbox.h"
 #include "push/fill-batches.h"
+#include "push/outgoing.h"
 #include "push/record.h"
 #include "wire/connection.h"
 #include "wire/identity.h"
@@ -33,8 +34,7 @@ struct update_sender {
   /** Memory of the record that is being published. */
   struct ps_record_buffer buffer;
   /** Records that wait to be published, so that answers and requests do not wait for all of them. */
-  struct outgoing *first;
-  struct outgoing *last;
+  struct ps_outgoing_queue queue;
   struct ps_timer tick;
 };
 
@@ -50,7 +50,7 @@ struct ps_sending {
   struct ps_update_call *call;
   /** One of each for a record. */
   struct update_record *records;
-  struct outgoing *outgoing;
+  struct ps_outgoing *outgoing;
 };
 
 /** INTERNAL if there is no memory. */

@@ -123,7 +123,7 @@ void ps_pack_name(struct draft *draft, const char *name) {
   char plain[NAME_BYTES_MAX];
   size_t bytes = 0;
   for (; *name != '\0' && bytes < sizeof plain; name++) {
-    bool is_nul = ps_is_nul_of_name(name, strlen(name));
+    bool is_nul = ps_is_nul_of_name(name, 2);
     plain[bytes++] = is_nul ? '\0' : *name;
     if (is_nul) name++;
   }

@@ -70,8 +70,9 @@ def targets_of(
         if isinstance(out, np.ndarray) or not isinstance(out, Sequence) or len(out) != len(names):
             raise _bad_out(f"a dict, or a sequence of {len(names)} arrays", type(out).__qualname__)
         out = dict(zip(names, out))
+    wanted = set(names)
     for name in out:
-        if name not in names:
+        if name not in wanted:
             raise _bad_out("arrays for the names that are read", shown(name))
     targets = {
         name: to_out(target, f'out["{name}"]') for name, target in out.items() if target is not None

@@ -48,6 +48,7 @@ __all__ = [
     "SnapshotDamaged",
     "UnknownRules",
     "JournalFault",
+    "HistoryLost",
     "NoOwner",
     "NotOwner",
     "Busy",
@@ -72,6 +73,7 @@ __all__ = [
     "Io",
     "DiskFull",
     "StoreInUse",
+    "BadArchive",
     "Internal",
 ]
 
@@ -244,6 +246,10 @@ class JournalFault(Error, code="JOURNAL_FAULT", number=46, retryable=True):
     """JOURNAL_FAULT: the broker cannot write the journal, for a reason other than a full disk."""
 
 
+class HistoryLost(Error, code="HISTORY_LOST", number=47):
+    """HISTORY_LOST: the kept history does not reach back to the point."""
+
+
 class NoOwner(Error, ConnectionError, code="NO_OWNER", number=50, retryable=True):
     """NO_OWNER: no host serves the shard at the moment."""
 
@@ -340,6 +346,10 @@ class DiskFull(Error, OSError, code="DISK_FULL", number=84):
 
 class StoreInUse(Error, code="STORE_IN_USE", number=85):
     """STORE_IN_USE: another process uses the store directory."""
+
+
+class BadArchive(Error, code="BAD_ARCHIVE", number=86):
+    """BAD_ARCHIVE: an archive or a recorded file is damaged, incomplete or of another job."""
 
 
 class Internal(Error, code="INTERNAL", number=99):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -30,6 +31,8 @@ def pytest_report_header() -> list[str]:
 
 def pytest_configure() -> None:
     """Fails unless `make test` tests the installed wheel, not the sources."""
+    # A shell has what it runs in the background ignore it, and so would the programs that tests interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if os.environ.get("PSERVER_TEST_INSTALLED") and sys.prefix not in str(pserver.__file__):
         raise pytest.UsageError(
             f"expected pserver below {sys.prefix}; it was imported from {pserver.__file__}"

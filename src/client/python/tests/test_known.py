@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -104,7 +105,9 @@ def test_of_a_large_parameter_only_changed_blocks_are_read(
 
 
 def test_initializes_many_parameters_by_one_call(broker: Broker, job: str) -> None:
-    values = {f"layer.{i}": np.full((2, i % 5 + 1), i, np.float32) for i in range(600)}
+    values: dict[str, Any] = {
+        f"layer.{i}": np.full((2, i % 5 + 1), i, np.float32) for i in range(600)
+    }
     values["count"] = np.arange(3)
     values["scale"] = 2.5
     with pserver.connect(broker.url, job=job) as ps:

@@ -1,0 +1,122 @@
+/* Initialization of many parameters by one call. */
+#include <string.h>
+
+#include "scripted.h"
+
+#define TIMEOUT_MS 20000
+/** More than one request takes. */
+#define PARAMETERS 300
+#define PER_REQUEST 256
+
+static char names[PARAMETERS][8];
+static float values[2] = {1, 2};
+/** What becomes of the first record of each shard; NULL: it is applied. */
+static const char *first_code;
+
+static void take_init(const struct published *message) {
+  if (is_to(message, "declare")) {
+    declared_after(50, message);
+  } else if (!serve(message) && is_record(message)) {
+    uint64_t n = number_in(message, "n");
+    stored_after(1, message, 1, n);
+    outcome_after(2, NULL,
+                  (struct outcome){41, shard_in(message), 1, n, n, n == 1 ? first_code : NULL});
+  }
+}
+
+static pserver_client *selected(uint64_t rules) {
+  bool is_selected = false;
+  begin(take_init);
+  job.rules = rules;
+  first_code = NULL;
+  pserver_client *client = connected(0);
+  EXPECT_OK(pserver_begin_init(client, true, TIMEOUT_MS, &is_selected));
+  EXPECT(is_selected);
+  return client;
+}
+
+static pserver_status init(pserver_client *client, size_t first, size_t count) {
+  pserver_new_parameter parameters[PARAMETERS];
+  for (size_t i = 0; i < count; i++) {
+    snprintf(names[i], sizeof names[i], "p%zu", first + i);
+    parameters[i] = (pserver_new_parameter){
+        names[i], {PSERVER_FLOAT32, 2, {1, 2}, values, sizeof values}, NULL};
+  }
+  return pserver_init_params(client, parameters, count, TIMEOUT_MS);
+}
+
+static size_t declared_in(size_t request) {
+  struct value list;
+  EXPECT(ps_map_find(&to("declare", request)->message.fields, "parameters", &list));
+  return list.count;
+}
+
+static void few_messages(void) {
+  pserver_client *client = selected(3);
+  EXPECT_OK(init(client, 0, PARAMETERS));
+  /* The second request does not wait for the answer to the first. */
+  EXPECT(count_to("declare") == 2 && to("declare", 1)->at_ms == to("declare", 0)->at_ms);
+  EXPECT(declared_in(0) == PER_REQUEST && declared_in(1) == PARAMETERS - PER_REQUEST);
+  EXPECT(count_to("batch") == 1 && count_to(NULL) == 1);
+  closed(client);
+}
+
+static void older_rules(void) {
+  pserver_client *client = selected(2);
+  EXPECT_OK(init(client, 0, PARAMETERS));
+  EXPECT(count_to("declare") == 2 && count_to("batch") == 0 && count_to(NULL) == PARAMETERS);
+  closed(client);
+}
+
+/** What was tried before goes by itself, and what is tried for the first time together. */
+static void after_a_failure(void) {
+  pserver_client *client = selected(3);
+  first_code = "NON_FINITE";
+  EXPECT_ERROR(NON_FINITE, init(client, 0, 10));
+  EXPECT(count_to(NULL) == 1);
+  EXPECT_OK(init(client, 5, 10));
+  EXPECT(count_to("batch") == 2 && count_to(NULL) == 1 + 5 + 1);
+  /* What has succeeded is not open any more. */
+  EXPECT_OK(init(client, 5, 10));
+  EXPECT(count_to("batch") == 3 && count_to(NULL) == 7 + 1);
+  closed(client);
+}
+
+static void refuse_declarations(const struct published *message) {
+  if (!is_to(message, "declare")) serve(message);
+  else if (count_to("declare") == 1) error_after(1, message, "QUOTA", 0);
+  else declared_after(1, message);
+}
+
+static void stores_nothing_unless_all_are_declared(void) {
+  bool is_selected = false;
+  begin(refuse_declarations);
+  job.rules = 3;
+  pserver_client *client = connected(0);
+  EXPECT_OK(pserver_begin_init(client, true, TIMEOUT_MS, &is_selected));
+  EXPECT_ERROR(QUOTA, init(client, 0, PARAMETERS));
+  EXPECT(count_to(NULL) == 0);
+  closed(client);
+}
+
+static void answer_no_declaration(const struct published *message) {
+  if (!is_to(message, "declare")) serve(message);
+}
+
+static void ends_at_the_deadline(void) {
+  bool is_selected = false;
+  begin(answer_no_declaration);
+  pserver_client *client = connected(0);
+  EXPECT_OK(pserver_begin_init(client, true, TIMEOUT_MS, &is_selected));
+  EXPECT_ERROR(NO_HOST, init(client, 0, PARAMETERS));
+  EXPECT(count_to(NULL) == 0);
+  closed(client);
+}
+
+const struct scenario init_scenarios[] = {
+    {"many parameters are declared and stored with few messages", few_messages},
+    {"by older rules each block is a record", older_rules},
+    {"after a failure what was tried before goes by itself", after_a_failure},
+    {"nothing is stored unless all are declared", stores_nothing_unless_all_are_declared},
+    {"declarations without an answer end at the deadline", ends_at_the_deadline},
+    {NULL, NULL}};
