@@ -309,6 +309,34 @@ PSERVER_EXPORT pserver_status pserver_send_grads(pserver_client *client,
  */
 PSERVER_EXPORT pserver_status pserver_end_step(pserver_client *client, int64_t timeout_ms);
 
+/** What an entry of a note is. */
+typedef enum pserver_note_kind {
+  PSERVER_NOTE_NUMBER = 0,
+  PSERVER_NOTE_TEXT = 1,
+  PSERVER_NOTE_FLAG = 2
+} pserver_note_kind;
+
+/** An entry of a note: a name of 1 to 128 bytes of UTF-8, and the value that `kind` says. */
+typedef struct pserver_note_entry {
+  const char *name;
+  pserver_note_kind kind;
+  /** Finite. */
+  double number;
+  /** UTF-8. */
+  const char *text;
+  bool flag;
+} pserver_note_entry;
+
+/**
+ * Writes a remark into the journal, behind what this trainer has sent to shard 0 before: up to 64 entries,
+ * such as a loss and a step, of 4 KiB together. It changes no parameter; the command `pserver log` shows it in
+ * its place and `pserver plot` draws its numbers. The text of an entry "mark" names the note. Acknowledged
+ * as an update is. BAD_VALUE, TOO_LARGE before anything is sent; UNSUPPORTED in a job of rules below 4, which
+ * `pserver upgrade-rules` raises.
+ */
+PSERVER_EXPORT pserver_status pserver_note(pserver_client *client, const pserver_note_entry *entries,
+                                           size_t count, int64_t timeout_ms);
+
 /** Leaves the job's steps, so that nobody waits for this trainer; its next gradient enters again. */
 PSERVER_EXPORT pserver_status pserver_exit_steps(pserver_client *client, int64_t timeout_ms);
 

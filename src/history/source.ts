@@ -46,6 +46,12 @@ export interface ShardHistory {
    */
   read(after: Position, toSeq: number, signal: AbortSignal): AsyncIterable<readonly TimedRecord[]>;
 
+  /**
+   * The messages of the shard's tape, oldest first, without those stored before `fromMs`; some of them may
+   * repeat lines of others. None if the job has no tape. Absent of a source that keeps none.
+   */
+  readTape?(fromMs: number, signal: AbortSignal): AsyncIterable<Uint8Array>;
+
   /** Position of the last record stored at or before `timeMs`; undefined if all are later. */
   positionAt(timeMs: number): Promise<Position | undefined>;
 }

@@ -244,6 +244,16 @@ export class JobSubjects {
     return `ps.${this.job}.snap.>`;
   }
 
+  /** Subject of a shard's part of the job's tape. */
+  tape(shard: number): string {
+    return `ps.${this.job}.tape.${shard}`;
+  }
+
+  /** Subjects that the stream of the tape captures. */
+  allTapes(): string {
+    return `ps.${this.job}.tape.>`;
+  }
+
   /** Inbox prefix of a trainer, without a final dot. Hosts answer a trainer nowhere else. */
   inbox(trainer: string): string {
     return `_INBOX_${this.job}.${escapeId(trainer)}`;
@@ -309,6 +319,11 @@ export class JobSubjects {
   /** Stream of the job's snapshots. */
   snapshotStream(): string {
     return `PS_${this.job}_SNAPSHOT`;
+  }
+
+  /** Stream of the job's tape. */
+  tapeStream(): string {
+    return `PS_${this.job}_TAPE`;
   }
 
   /** Stream that is created and removed again to find out whether the broker has storage left. */

@@ -22,6 +22,7 @@ import type { DeclarationTable } from "./declaration-table.ts";
 import type { Payload } from "./payload.ts";
 import type { Rules } from "./rules.ts";
 import { heldBytes, type SlotPlan, slotPlan } from "./slots.ts";
+import { measure, type Statistics } from "./statistics.ts";
 import type { StepTable } from "./step-table.ts";
 import { allFinite } from "./tensor-arithmetic.ts";
 
@@ -43,6 +44,8 @@ export interface RecordContext {
   readonly readIndex: typeof readPartIndex;
   /** What the entries of a batch that have been checked add to the shard. */
   readonly added: AddedBlocks;
+  /** Whether elements are measured while they are checked, for an observer of the fold. */
+  readonly measures?: boolean;
 }
 
 /** Blocks that checked but not yet applied entries of a batch create. */
@@ -60,6 +63,8 @@ export interface InitChange {
   readonly record: InitRecord;
   readonly plan: SlotPlan;
   readonly data: Uint8Array;
+  /** Absent unless somebody observes the fold. */
+  readonly statistics?: Statistics | undefined;
 }
 
 /** A `set` that passed every check. */
@@ -67,6 +72,8 @@ export interface SetChange {
   readonly kind: "set";
   readonly block: StoredBlock;
   readonly data: Uint8Array;
+  /** Absent unless somebody observes the fold. */
+  readonly statistics?: Statistics | undefined;
 }
 
 /** A push with the elements it carries, which are as many as its block or part has. */
@@ -77,6 +84,8 @@ interface FittingPush {
   readonly part: PartIndex | undefined;
   /** L2 norm of the trainer's whole tensor; present for a gradient that is clipped by it. */
   readonly norm: number | undefined;
+  /** Absent unless somebody observes the fold. */
+  readonly statistics?: Statistics | undefined;
 }
 
 /** A push with `alpha` and `beta` that passed every check. */
@@ -128,14 +137,15 @@ function checkInit(
   record: InitRecord,
   data: Uint8Array,
 ): InitChange {
-  const { memory, rules, steps } = context;
+  const { rules, steps } = context;
   if (rules.bounds !== undefined) context.declarations.check(context.trainer, name, record);
   const plan = slotPlan(record, steps.synchronization);
   checkNewBlock(context, name, record, plan);
   checkReply(context, record.reply);
   const label = blockLabel(name.parameter, name.index);
-  checkFinite(memory, { label, config: record.config }, { dtype: record.dtype, bytes: data });
-  return { kind: "init", name, record, plan, data };
+  const payload = { dtype: record.dtype, bytes: data };
+  const statistics = checkFinite(context, { label, config: record.config }, payload);
+  return { kind: "init", name, record, plan, data, statistics };
 }
 
 /**
@@ -223,8 +233,8 @@ function checkSet(
   checkBytes(block, block.bytes, data.length);
   checkNotStatic(block);
   checkReply(context, reply);
-  checkFinite(context.memory, block, { dtype, bytes: data });
-  return { kind: "set", block, data };
+  const statistics = checkFinite(context, block, { dtype, bytes: data });
+  return { kind: "set", block, data, statistics };
 }
 
 function checkPush(
@@ -246,10 +256,10 @@ function checkPush(
   const payload = { dtype, encoding, bytes };
   const behind = operation.op === "grad" ? checkGradient(block, part, norm, operation) : 1;
   checkReply(context, record.reply);
-  checkFinite(context.memory, block, payload, norm);
+  const statistics = checkFinite(context, block, payload, norm);
   return operation.op === "grad"
-    ? { kind: "gradient", block, payload, part, norm, operation, behind }
-    : { kind: "mix", block, payload, part, norm, operation };
+    ? { kind: "gradient", block, payload, part, norm, statistics, operation, behind }
+    : { kind: "mix", block, payload, part, norm, statistics, operation };
 }
 
 /** @throws BAD_LENGTH unless there are as many bytes as expected. */
@@ -268,19 +278,22 @@ function checkNotStatic({ label, config }: StoredBlock): void {
 /**
  * Passes if the parameter allows any elements, or if these are finite and so is the norm of the
  * whole tensor, where it is known. By the norm all block updates of one gradient are rejected alike.
+ * @returns the statistics of the elements if the context asks for them: one pass finds both.
  * @throws NON_FINITE
  */
 function checkFinite(
-  memory: ShardMemory,
+  { memory, measures }: RecordContext,
   { label, config }: Pick<StoredBlock, "label" | "config">,
   payload: Payload,
   norm?: number,
-): void {
-  if (config.allowNonFinite) return;
+): Statistics | undefined {
+  const statistics = measures ? measure(memory, payload) : undefined;
+  if (config.allowNonFinite) return statistics;
   if (norm !== undefined && !Number.isFinite(norm)) {
     throw new PserverError("NON_FINITE", `${label}: expected a finite norm; received ${norm}`);
   }
-  if (allFinite(memory, payload)) return;
+  const passes = statistics === undefined ? allFinite(memory, payload) : statistics.nonFinite === 0;
+  if (passes) return statistics;
   throw new PserverError(
     "NON_FINITE",
     `${label}: expected finite elements; received a NaN or an infinity among ` +

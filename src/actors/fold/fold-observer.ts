@@ -5,19 +5,25 @@ import type { RecordHead } from "../../protocol/records.ts";
 import type { LogSubject } from "../../protocol/subjects.ts";
 import type { Change } from "./check-record.ts";
 
+/** A record of a journal, and when the broker stored it: milliseconds since 1970, 0 if that is not known. */
+interface FoldedPlace {
+  readonly seq: number;
+  readonly timeMs: number;
+}
+
 /** What the fold made of one record. Views of its payload are valid during the call only. */
-export type FoldedRecord =
+export type FoldedRecord = FoldedPlace & Folded;
+
+type Folded =
   | {
       readonly kind: "unreadable";
-      readonly seq: number;
       /** Undefined if the rules in force do not know the subject. */
       readonly subject: LogSubject | undefined;
       readonly payloadBytes: number;
     }
-  | { readonly kind: "host"; readonly seq: number; readonly record: HostRecord }
+  | { readonly kind: "host"; readonly record: HostRecord }
   | {
       readonly kind: "trainer";
-      readonly seq: number;
       readonly subject: Exclude<LogSubject, { by: "host" }>;
       readonly head: RecordHead;
       readonly message: Message;

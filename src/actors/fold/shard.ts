@@ -36,6 +36,8 @@ export interface JournalRecord {
    * transit.
    */
   readonly reread?: boolean;
+  /** When the broker stored it, in milliseconds since 1970. No part of the fold: only observers see it. */
+  readonly timeMs?: number;
 }
 
 /** The answer to a trainer's record. */
@@ -350,10 +352,11 @@ export class Shard {
   }
 
   #foldHost(
-    { seq, payload }: JournalRecord,
+    journalRecord: JournalRecord,
     subject: Extract<LogSubject, { by: "host" }>,
     message: Message,
   ): void {
+    const { seq, timeMs = 0 } = journalRecord;
     const { verb } = subject;
     const record = readable(() => parseHostRecord(verb, message));
     const { rules, blocks, trainers, steps, declarations, unreadable } = this.#tables;
@@ -361,10 +364,10 @@ export class Shard {
     const isLater = bounds === undefined && HOST_VERBS_SINCE_2.includes(verb);
     if (record === undefined || isLater) {
       unreadable.count(undefined, undefined);
-      this.#observeUnreadable({ seq, payload }, subject);
+      this.#observeUnreadable(journalRecord, subject);
       return;
     }
-    this.observer?.({ kind: "host", seq, record });
+    this.observer?.({ kind: "host", seq, timeMs, record });
     if (record.verb === "rules") this.#tables.takeRules(record);
     else if (rules === undefined) return;
     else if (record.verb === "members") steps.takeMembers(record);
@@ -378,17 +381,17 @@ export class Shard {
   }
 
   /** Counts a record that cannot be answered, for the trainer in its subject if there is one. */
-  #foldUnreadable(record: Pick<JournalRecord, "seq" | "payload">, subject: LogSubject): void {
+  #foldUnreadable(record: JournalRecord, subject: LogSubject): void {
     const trainer = subject.by === "host" ? undefined : subject.trainer;
     this.#tables.unreadable.count(trainer, this.#tables.rules?.bounds?.unreadableTrainersMax);
     this.#observeUnreadable(record, subject);
   }
 
   #observeUnreadable(
-    { seq, payload }: Pick<JournalRecord, "seq" | "payload">,
+    { seq, payload, timeMs = 0 }: JournalRecord,
     subject: LogSubject | undefined,
   ): void {
-    this.observer?.({ kind: "unreadable", seq, subject, payloadBytes: payload.length });
+    this.observer?.({ kind: "unreadable", seq, timeMs, subject, payloadBytes: payload.length });
   }
 
   #foldTrainer(
@@ -404,14 +407,28 @@ export class Shard {
     }
     const isInbox = this.#subjects.isTrainerInbox(head.reply, trainer);
     const isAnswerable = isInbox || head.reply === "";
-    const outcome = this.#settle(record.seq, subject, { head, message, isAnswerable });
+    const outcome = this.#settle(record, subject, { head, message, isAnswerable });
     return { trainer, session: head.session, reply: isInbox ? head.reply : "", outcome };
   }
 
-  #settle(seq: number, subject: TrainerSubject, received: Received): Outcome {
+  #settle(
+    { seq, timeMs = 0 }: JournalRecord,
+    subject: TrainerSubject,
+    received: Received,
+  ): Outcome {
     const { head, message } = received;
     const { outcome, changes, isRepeat } = this.#outcome(seq, subject, received);
-    this.observer?.({ kind: "trainer", seq, subject, head, message, outcome, isRepeat, changes });
+    const place = { seq, timeMs };
+    this.observer?.({
+      kind: "trainer",
+      ...place,
+      subject,
+      head,
+      message,
+      outcome,
+      isRepeat,
+      changes,
+    });
     return outcome;
   }
 
@@ -474,6 +491,7 @@ export class Shard {
       isAnswerable,
       readIndex: by === "batch" ? readPackedIndex : readPartIndex,
       added: { bytes: 0, count: 0 },
+      measures: this.observer !== undefined,
     };
   }
 

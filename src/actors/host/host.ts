@@ -92,10 +92,10 @@ async function openHost(opening: HostOpening): Promise<RunningHost> {
 }
 
 function wantedSettings(options: HostOptions): WantedSettings {
-  const { shards, journal, journalBytesMax, leaseMs, replicas } = options;
+  const { shards, journal, journalBytesMax, leaseMs, replicas, tape } = options;
   const { parametersMax, heldBytesMax, trainerParametersMax, trainerHeldBytesMax } = options;
   return defined({
-    ...{ shards, journal, journalBytesMax, leaseMs, replicas },
+    ...{ shards, journal, journalBytesMax, leaseMs, replicas, tape },
     synchronization: options.synchronization && toSynchronization(options.synchronization),
     ...{ parametersMax, heldBytesMax, trainerParametersMax, trainerHeldBytesMax },
   });

@@ -237,6 +237,7 @@ function workerSetup({
     memoryLimitBytes: options.memoryLimitBytes,
     journal,
     retainBytes: options.retainBytes ?? RETAIN_BYTES[journal.storage],
+    tape: settings.tape,
     snapshotBytes: Math.min(options.snapshotBytes ?? SNAPSHOT_BYTES, journal.bytesMax / 4),
     creditBytes: Math.floor((CREDIT_BYTES * workers) / shards),
   };

@@ -23,6 +23,7 @@ import type { ShardOwnerDeps } from "../owner/shard-owner-deps.ts";
 import { Refusals } from "../requests/refusals.ts";
 import { SnapshotBudget } from "../snapshot/snapshot-budget.ts";
 import { SnapshotStore } from "../snapshot/store.ts";
+import { TapeStore } from "../tape/tape-store.ts";
 import type { FromWorker, ShardEventType, WorkerSetup } from "./worker-messages.ts";
 
 /** How long one request of a worker to the broker may take. */
@@ -43,7 +44,15 @@ const LAST_MARK_MS = 2_000;
 /** What the owners of all shards of a worker have in common. */
 type SharedDeps = Omit<
   ShardOwnerDeps,
-  "shard" | "journal" | "store" | "marks" | "credit" | "partBytesMax" | "mayAnswer" | `on${string}`
+  | "shard"
+  | "journal"
+  | "store"
+  | "tape"
+  | "marks"
+  | "credit"
+  | "partBytesMax"
+  | "mayAnswer"
+  | `on${string}`
 >;
 
 /** Dependencies of {@link ShardWorker}. */
@@ -151,6 +160,7 @@ export class ShardWorker {
       shard,
       journal: new Journal({ manager, client, subjects, settings: setup.journal, shard }),
       store: new SnapshotStore({ manager, client, publisher, subjects, shard }),
+      tape: setup.tape ? new TapeStore({ manager, client, subjects, shard }) : undefined,
       marks: new MarkKeeper(bucket, shard),
       credit: new Credit(setup.creditBytes, payloadBytesMax),
       partBytesMax: payloadBytesMax - HEADER_BYTES_MAX,
@@ -158,6 +168,7 @@ export class ShardWorker {
       onServing: () => this.#tellServing(shard),
       onNoMemory: (error) => this.#tell("no-memory", shard, error),
       onSnapshotFailed: (error) => this.#tell("snapshot-failed", shard, error),
+      onTapeFailed: (error) => this.#tell("tape-failed", shard, error),
       onMarkFailed: (error) => this.#tell("mark-failed", shard, error),
       onLossReported: (error) => this.#tell("loss-reported", shard, error),
       onFailure: (error) => {

@@ -18,6 +18,8 @@ export interface WorkerSetup {
   /** The buffer of the host's `LeaseClock`. */
   readonly leases: SharedArrayBuffer;
   readonly journal: JournalSettings;
+  /** Whether the job has a tape. */
+  readonly tape: boolean;
   readonly retainBytes: number;
   readonly snapshotBytes: number;
   /** Journal bytes that may be under way to one shard. */
@@ -34,13 +36,14 @@ export type ToWorker =
   | { readonly type: "close" };
 
 /**
- * Troubles of a shard: it has failed; it does not fit into the host's memory; a snapshot or the mark of
- * how far it is folded could not be stored; a trainer has seen a later record than the journal holds.
+ * Troubles of a shard: it has failed; it does not fit into the host's memory; a snapshot, lines of
+ * the tape or the mark of how far it is folded could not be stored; a trainer has seen a later record than the journal holds.
  */
 export type ShardEventType =
   | "failed"
   | "no-memory"
   | "snapshot-failed"
+  | "tape-failed"
   | "mark-failed"
   | "loss-reported";
 

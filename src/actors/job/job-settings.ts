@@ -1,6 +1,7 @@
 import {
   asMap,
   type Fields,
+  flagField,
   integerField,
   LEASE_MS,
   PserverError,
@@ -32,6 +33,8 @@ export interface StoredSettings extends Quotas {
   readonly replicas: number;
   /** How the trainers keep step. */
   readonly synchronization: Synchronization;
+  /** Whether hosts write a tape; not those of jobs created before there were tapes. */
+  readonly tape: boolean;
 }
 
 /** Settings that a host asks for; the job's own settings, or defaults, hold for the rest. */
@@ -77,6 +80,7 @@ export async function newSettings(
     journalBytesMax,
     replicas: wanted.replicas ?? 1,
     synchronization: wanted.synchronization ?? { mode: "async" },
+    tape: wanted.tape ?? true,
   };
 }
 
@@ -97,6 +101,7 @@ export function parseSettings(value: unknown): StoredSettings {
     journalBytesMax: integerField(fields, "journalBytesMax", 1),
     replicas: integerField(fields, "replicas", 1),
     synchronization: toSynchronization(fields["synchronization"]),
+    tape: flagField(fields, "tape"),
   };
 }
 

@@ -9,6 +9,7 @@ import { EtcdLeases } from "../leases/etcd-leases.ts";
 import { KvLeases } from "../leases/kv-leases.ts";
 import type { Leases } from "../leases/leases.ts";
 import { ensureSnapshotStream } from "../snapshot/store.ts";
+import { ensureTapeStream } from "../tape/tape-store.ts";
 import {
   agreeOnSettings,
   leasesIn,
@@ -66,6 +67,7 @@ export async function openJob(opening: JobOpening): Promise<OpenedJob> {
       ? await openKvLeases(connection, subjects, settings)
       : openEtcdLeases(connection, etcd, settings.leaseMs);
   await ensureSnapshotStream(manager, subjects, settings.replicas);
+  if (settings.tape) await ensureTapeStream(manager, subjects, settings.replicas);
   return { settings, bucket, leases };
 }
 

@@ -112,10 +112,10 @@ export class FoldQueue {
 
   #apply(record: JournalRecord): FoldStop {
     const { shard, onSettled } = this.#deps;
-    const { seq, subject, payload } = record;
+    const { seq, subject, payload, timeMs = 0 } = record;
     const reread = this.#mismatched.isConfirmedBy(record);
     try {
-      const settled = shard.apply({ seq, subject, payload, reread });
+      const settled = shard.apply({ seq, subject, payload, reread, timeMs });
       if (settled !== undefined) onSettled(settled);
     } catch (error) {
       const found = ensureError(error);

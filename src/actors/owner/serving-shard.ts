@@ -1,6 +1,8 @@
 import type { Fallback, Fields, Position, PserverError } from "../../protocol/index.ts";
 import type { Settled, Shard } from "../fold/shard.ts";
 import { JournalReader } from "../journal/reader.ts";
+import type { TapeStore } from "../tape/tape-store.ts";
+import { TapeWriter } from "../tape/tape-writer.ts";
 import { FoldLoop } from "./fold-loop.ts";
 import type { HeadMark } from "./head-mark.ts";
 import { JournalHead } from "./journal-head.ts";
@@ -39,6 +41,7 @@ interface Parts {
   readonly snapshots: ShardSnapshots;
   readonly requests: ShardRequests;
   readonly loop: FoldLoop;
+  readonly tape: TapeWriter | undefined;
 }
 
 /**
@@ -52,9 +55,12 @@ export async function serveShard(
   const { host, owner, journal, journalStorage: storage, marks, shard: number } = deps;
   const { shard } = recovered;
   const head = new JournalHead(number);
+  const tape = deps.tape && makeTape(deps, deps.tape, recovered.shard, () => serving);
+  await tape?.open();
   const snapshots = new ShardSnapshots({
     ...deps,
     recovered,
+    tape,
     kept: await deps.store.manifests(),
     onProgress: () => serving.poke(),
     onDeposed: deps.onFailure,
@@ -90,7 +96,7 @@ export async function serveShard(
     pace: deps.pace,
     events: {
       locate: () => serving.locate(),
-      mayFold: () => !snapshots.holdsUp && serving.fits(),
+      mayFold: () => !snapshots.holdsUp && tape?.holdsUp !== true && serving.fits(),
       onSettled: (settled) => serving.settled(settled),
       onAdvanced: (bytes) => serving.advanced(bytes),
       onGap: async (gap) => {
@@ -102,8 +108,9 @@ export async function serveShard(
   });
   const core = new OwnerCore({ shard, head, positions, steps });
   const serving = new ServingShard({
-    ...{ deps, shard, core, journal: owned, snapshots, requests, loop },
+    ...{ deps, shard, core, journal: owned, snapshots, requests, loop, tape },
   });
+  if (tape !== undefined) shard.observer = (folded) => tape.observe(folded);
   shard.hooks = {
     blockAdded: (block) => requests.blockAdded(block),
     blockRemoved: (block) => {
@@ -117,6 +124,21 @@ export async function serveShard(
   return serving;
 }
 
+/** What writes the tape of a shard that is served. */
+function makeTape(
+  { shard, onTapeFailed }: ServingDeps,
+  store: TapeStore,
+  folded: Shard,
+  serving: () => ServingShard,
+): TapeWriter {
+  return new TapeWriter({
+    ...{ store, shard, folded },
+    generation: () => serving().position.generation,
+    onProgress: () => serving().poke(),
+    onFailed: onTapeFailed,
+  });
+}
+
 /** A shard that was recovered and is served: it folds, answers requests and makes snapshots. */
 export class ServingShard {
   readonly shard: Shard;
@@ -126,6 +148,7 @@ export class ServingShard {
   readonly #snapshots: ShardSnapshots;
   readonly #requests: ShardRequests;
   readonly #loop: FoldLoop;
+  readonly #tape: TapeWriter | undefined;
   readonly #answers: OutgoingAnswers;
   #isStopped = false;
   /** Records of trainers rejected since it serves. */
@@ -140,6 +163,7 @@ export class ServingShard {
     this.#snapshots = parts.snapshots;
     this.#requests = parts.requests;
     this.#loop = parts.loop;
+    this.#tape = parts.tape;
     this.#answers = new OutgoingAnswers(deps.dataConnection, deps.shard);
   }
 
@@ -210,6 +234,7 @@ export class ServingShard {
     this.#loop.stop();
     this.#journal.close();
     this.#snapshots.close();
+    this.#tape?.close();
     this.#answers.clear();
   }
 

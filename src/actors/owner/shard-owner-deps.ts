@@ -8,6 +8,7 @@ import type { HostMemory } from "../memory/host-memory.ts";
 import type { Manifest } from "../snapshot/manifest.ts";
 import type { SnapshotBudget } from "../snapshot/snapshot-budget.ts";
 import type { SnapshotStore } from "../snapshot/store.ts";
+import type { TapeStore } from "../tape/tape-store.ts";
 import type { FailedBlocks } from "./failed-blocks.ts";
 import type { Intake } from "./intake.ts";
 import type { MarkKeeper } from "./mark-keeper.ts";
@@ -23,6 +24,8 @@ export interface ShardOwnerDeps {
   readonly journalStorage: "file" | "memory";
   readonly store: SnapshotStore;
   readonly marks: MarkKeeper;
+  /** Undefined for a job without a tape. */
+  readonly tape: TapeStore | undefined;
   readonly journalConnection: NatsConnection;
   readonly manager: JetStreamManager;
   readonly inboxPrefix: string;
@@ -52,6 +55,8 @@ export interface ShardOwnerDeps {
   readonly onNoMemory: (error: PserverError) => void;
   /** Called when a snapshot has failed; it is retried while the shard goes on. */
   readonly onSnapshotFailed: (error: PserverError) => void;
+  /** Called for the first failure to write the tape after a success; it is retried. */
+  readonly onTapeFailed: (error: PserverError) => void;
   /** Called for the first failure to write a mark after a success. */
   readonly onMarkFailed: (error: PserverError) => void;
   /** Called when a trainer has seen a later record than the journal holds; once a minute at most. */

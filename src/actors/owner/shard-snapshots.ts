@@ -4,6 +4,8 @@ import type { JournalInfo } from "../journal/journal.ts";
 import { KeptSnapshots } from "../snapshot/kept-snapshots.ts";
 import type { StoredManifest } from "../snapshot/manifest.ts";
 import { type CutHead, Snapshotter } from "../snapshot/snapshotter.ts";
+import type { SnapshotStore } from "../snapshot/store.ts";
+import type { TapeWriter } from "../tape/tape-writer.ts";
 import type { RecoveredShard } from "./recover-shard.ts";
 import { Retention } from "./retention.ts";
 import type { ShardOwnerDeps } from "./shard-owner-deps.ts";
@@ -29,6 +31,8 @@ export type ShardSnapshotsDeps = Pick<
   | "onSnapshotFailed"
 > & {
   readonly recovered: RecoveredShard;
+  /** The tape, which must have the lines of all records that a snapshot covers; undefined for none. */
+  readonly tape?: Pick<TapeWriter, "flush"> | undefined;
   /** All manifests in the store, oldest first. */
   readonly kept: readonly StoredManifest[];
   /** Called when copies were released and after each snapshot: the fold may go on. */
@@ -54,7 +58,10 @@ export class ShardSnapshots {
     const { journal, store, recovered, snapshotBudget: budget } = deps;
     this.#deps = deps;
     this.#manifest = recovered.manifest;
-    this.#snapshotter = new Snapshotter({ ...deps, budget, stored: recovered.stored });
+    this.#snapshotter = new Snapshotter({
+      ...{ ...deps, budget, stored: recovered.stored },
+      store: deps.tape === undefined ? store : afterTape(store, deps.tape),
+    });
     const kept = new KeptSnapshots(deps.retainBytes, deps.kept);
     const archived = () => deps.archivers.copied(deps.shard);
     this.#retention = new Retention({ journal, store, kept, archived });
@@ -226,6 +233,20 @@ export class ShardSnapshots {
       throw found;
     }
   }
+}
+
+/** A store that commits a snapshot once the tape has the lines of all records that it covers. */
+function afterTape(
+  store: SnapshotStore,
+  tape: Pick<TapeWriter, "flush">,
+): Pick<SnapshotStore, "publish" | "commit"> {
+  return {
+    publish: (subject, bytes) => store.publish(subject, bytes),
+    commit: async (manifest, previousSeq) => {
+      await tape.flush(manifest);
+      return await store.commit(manifest, previousSeq);
+    },
+  };
 }
 
 /** Whether a snapshot includes a position. */

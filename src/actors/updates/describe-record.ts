@@ -1,10 +1,15 @@
 import type { Message } from "../../protocol/codec.ts";
-import { DTYPES } from "../../protocol/dtypes.ts";
 import { encodedBytes } from "../../protocol/encoding/encodings.ts";
 import { BATCH_ENTRIES_MAX } from "../../protocol/limits.ts";
 import { parseNote } from "../../protocol/notes.ts";
 import { type BatchEntry, parseBatch } from "../../protocol/parse-batch.ts";
-import { blockRows, partCounts, readPackedIndex, readPartIndex } from "../../protocol/parts.ts";
+import {
+  blockRows,
+  type PartCounts,
+  partCounts,
+  readPackedIndex,
+  readPartIndex,
+} from "../../protocol/parts.ts";
 import { parseClock, parseTrainerRecord, type TrainerRecord } from "../../protocol/records.ts";
 import type { Block } from "../fold/block.ts";
 import type { Change } from "../fold/check-record.ts";
@@ -12,7 +17,7 @@ import type { FoldedRecord } from "../fold/fold-observer.ts";
 import type { Payload } from "../fold/payload.ts";
 import { readable } from "../fold/read-record.ts";
 import type { Shard } from "../fold/shard.ts";
-import { measure } from "./statistics.ts";
+import { measure, type Statistics } from "../fold/statistics.ts";
 import type {
   BlockChange,
   BlockOperation,
@@ -34,9 +39,10 @@ type Folded = Pick<Shard, "memory" | "block">;
 export function describeRecord(
   folded: FoldedRecord,
   shard: Folded,
-  place: Omit<UpdatePlace, "seq">,
+  place: Pick<UpdatePlace, "shard" | "generation">,
 ): UpdateEvent[] {
-  const at: UpdatePlace = { ...place, seq: folded.seq };
+  const { seq, timeMs } = folded;
+  const at: UpdatePlace = { timeMs, shard: place.shard, generation: place.generation, seq };
   if (folded.kind === "trainer") return describeTrainers(folded, shard, at);
   if (folded.kind === "host") {
     const { verb } = folded.record;
@@ -52,7 +58,11 @@ const WHOLE = { entry: 0, entries: 1 } as const;
 function describeTrainers(folded: TrainersRecord, shard: Folded, at: UpdatePlace): UpdateEvent[] {
   const { subject, head, message, changes } = folded;
   const { session, n } = head;
-  const sender = { ...at, outcome: outcomeOf(folded), trainer: subject.trainer, session, n };
+  const { timeMs, shard: number, generation, seq } = at;
+  const outcome = outcomeOf(folded);
+  const { trainer } = subject;
+  const sender = { timeMs, shard: number, generation, seq, outcome, trainer, session, n };
+  if (changes.length > 0) return describeChanges(changes, sender, shard);
   if (subject.by === "clock") {
     const step = readable(() => parseClock(message.fields))?.step;
     return [{ ...sender, ...WHOLE, verb: "clock", step }];
@@ -60,16 +70,6 @@ function describeTrainers(folded: TrainersRecord, shard: Folded, at: UpdatePlace
   if (subject.by === "note") {
     const note = readable(() => parseNote(message.fields))?.note;
     return [{ ...sender, ...WHOLE, verb: "note", note }];
-  }
-  if (changes.length > 0) {
-    return changes.map((change, entry) => ({
-      ...sender,
-      entry,
-      entries: changes.length,
-      verb: verbOf(change),
-      step: change.kind === "gradient" ? change.operation.step : undefined,
-      block: blockChange(change, shard),
-    }));
   }
   const entries = readable(() => entriesOf(subject, head, message)) ?? [];
   if (entries.length === 0) {
@@ -84,6 +84,35 @@ function describeTrainers(folded: TrainersRecord, shard: Folded, at: UpdatePlace
     verb: given.record.verb,
     step: stepOf(given.record),
     block: unappliedChange(given, shard, readIndex),
+  }));
+}
+
+/** What the events of a record have in common. */
+type Sender = Pick<
+  UpdateEvent,
+  "timeMs" | "shard" | "generation" | "seq" | "outcome" | "trainer" | "session" | "n"
+>;
+
+function describeChanges(
+  changes: readonly Change[],
+  { timeMs, shard: number, generation, seq, outcome, trainer, session, n }: Sender,
+  { memory }: Folded,
+): UpdateEvent[] {
+  const entries = changes.length;
+  return changes.map((change, entry) => ({
+    timeMs,
+    shard: number,
+    generation,
+    seq,
+    entry,
+    entries,
+    verb: verbOf(change),
+    outcome,
+    trainer,
+    session,
+    n,
+    step: change.kind === "gradient" ? change.operation.step : undefined,
+    block: blockChange(change, memory),
   }));
 }
 
@@ -103,36 +132,61 @@ function stepOf(record: TrainerRecord): number | undefined {
     : undefined;
 }
 
-/** What a change did to its block. */
-function blockChange(change: Change, { memory }: Folded): BlockChange {
+/**
+ * What a change did to its block. Objects of one shape, without object spread, which is slow in V8: this runs
+ * for every update that a host folds.
+ */
+function blockChange(change: Change, memory: Shard["memory"]): BlockChange {
   if (change.kind === "init") {
     const { name, record, data } = change;
-    return {
-      parameter: name.parameter,
-      index: name.index,
-      operation: { op: "init" },
-      version: 1,
-      behind: undefined,
-      ...measured(memory, { dtype: record.dtype, bytes: data }),
-    };
+    const payload = { dtype: record.dtype, bytes: data };
+    const statistics = change.statistics ?? measure(memory, payload);
+    return describeBlock(name.parameter, name.index, { op: "init" }, payload, statistics, 1);
   }
-  const { block } = change;
+  const { block, statistics: known } = change;
   const { parameter, index, dtype, version } = block;
   if (change.kind === "set") {
-    const elements = measured(memory, { dtype, bytes: change.data });
-    return { parameter, index, operation: { op: "set" }, version, behind: undefined, ...elements };
+    const payload = { dtype, bytes: change.data };
+    const statistics = known ?? measure(memory, payload);
+    return describeBlock(parameter, index, { op: "set" }, payload, statistics, version);
   }
+  const { payload, part, operation } = change;
   // A gradient that waits for its step to close has not raised the version.
   const waits = change.kind === "gradient" && block.plan.accumulator !== undefined;
-  const before = waits ? version : version - 1;
+  return describeBlock(
+    parameter,
+    index,
+    operationOf(operation),
+    payload,
+    known ?? measure(memory, payload),
+    version,
+    part && partCounts(part),
+    behindOf(operation, waits ? version : version - 1),
+  );
+}
+
+function describeBlock(
+  parameter: string,
+  index: number,
+  operation: BlockOperation,
+  { dtype, encoding, bytes }: Payload,
+  statistics: Statistics | undefined,
+  version: number | undefined,
+  part?: PartCounts,
+  behind?: number,
+): BlockChange {
   return {
     parameter,
     index,
-    operation: operationOf(change.operation),
+    operation,
+    dtype,
+    encoding,
+    part,
+    elements: bytes.length / encodedBytes(dtype, encoding, 1),
+    bytes: bytes.length,
+    statistics,
     version,
-    behind: behindOf(change.operation, before),
-    ...measured(memory, change.payload),
-    part: change.part && partCounts(change.part),
+    behind,
   };
 }
 
@@ -151,18 +205,6 @@ function behindOf(
   if (operation.op === "mix" || operation.seen === undefined || version === undefined)
     return undefined;
   return Math.max(0, version - operation.seen);
-}
-
-type Measured = Pick<
-  BlockChange,
-  "dtype" | "encoding" | "part" | "elements" | "bytes" | "statistics"
->;
-
-function measured(memory: Shard["memory"], payload: Payload): Measured {
-  const { dtype, encoding, bytes } = payload;
-  const statistics = measure(memory, payload);
-  const elements = bytes.length / encodedBytes(dtype, encoding, 1);
-  return { dtype, encoding, part: undefined, elements, bytes: bytes.length, statistics };
 }
 
 /** The entries that a record would have applied; @throws what is malformed. */
@@ -184,24 +226,23 @@ function unappliedChange(
   readIndex: typeof readPartIndex,
 ): BlockChange {
   const block = shard.block(parameter, index);
-  const name = { parameter, index, version: block?.version };
+  const version = block?.version;
+  const { dtype } = record;
   if (record.verb !== "push") {
-    const elements = measured(shard.memory, { dtype: record.dtype, bytes: data });
-    return { ...name, operation: { op: record.verb }, behind: undefined, ...elements };
+    const payload = { dtype, bytes: data };
+    const statistics = measure(shard.memory, payload);
+    return describeBlock(parameter, index, { op: record.verb }, payload, statistics, version);
   }
-  const push = {
-    ...name,
-    operation: operationOf(record.operation),
-    behind: behindOf(record.operation, block?.version),
-  };
-  const { dtype, encoding, part } = record;
-  const bytes =
+  const { encoding, part } = record;
+  const operation = operationOf(record.operation);
+  const behind = behindOf(record.operation, version);
+  const elements =
     part === undefined ? data : readable(() => elementsOf(block, part, data, readIndex));
-  if (bytes !== undefined && bytes.length % encodedBytes(dtype, encoding, 1) === 0) {
-    return { ...push, ...measured(shard.memory, { dtype, encoding, bytes }), part };
-  }
-  const unknown = { dtype, encoding, part, bytes: data.length, statistics: undefined };
-  return { ...push, ...unknown, elements: Math.floor(data.length / DTYPES[dtype].bytes) };
+  const isKnown =
+    elements !== undefined && elements.length % encodedBytes(dtype, encoding, 1) === 0;
+  const payload = { dtype, encoding, bytes: isKnown ? elements : data };
+  const statistics = isKnown ? measure(shard.memory, payload) : undefined;
+  return describeBlock(parameter, index, operation, payload, statistics, version, part, behind);
 }
 
 /** The elements of a part of a block; undefined if there is no such block. @throws BAD_LENGTH, BAD_INDEX */

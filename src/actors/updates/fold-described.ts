@@ -25,12 +25,10 @@ export function foldDescribed(
   record: DatedRecord,
   place: { readonly shard: number; readonly generation: number },
 ): DescribedRecord {
-  const { timeMs } = record;
-  const at = { timeMs, shard: place.shard, generation: place.generation };
   let events: readonly UpdateEvent[] = [];
   const before = shard.observer;
   shard.observer = (folded) => {
-    events = describeRecord(folded, shard, at);
+    events = describeRecord(folded, shard, place);
   };
   try {
     const settled = shard.apply(record);

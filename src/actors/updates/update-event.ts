@@ -4,7 +4,7 @@ import type { ErrorCode } from "../../protocol/errors.ts";
 import type { NoteEntries } from "../../protocol/notes.ts";
 import type { PartCounts } from "../../protocol/parts.ts";
 import type { HostVerb, TrainerVerb } from "../../protocol/subjects.ts";
-import type { Statistics } from "./statistics.ts";
+import type { Statistics } from "../fold/statistics.ts";
 
 /** What a record, or an entry of a batch, is meant to do; `unreadable` for one that cannot be read. */
 export type UpdateVerb = TrainerVerb | "clock" | "note" | "batch" | HostVerb | "unreadable";

@@ -1,24 +1,24 @@
 import { type Command, Option } from "commander";
 import type { UpdateEvent } from "../../actors/updates/update-event.ts";
-import { POINT_FORMS } from "../../history/points/parse-point.ts";
 import { readUpdates } from "../../history/updates/read-updates.ts";
 import { type CliContext, openOutput } from "../context.ts";
 import { addHelp } from "../help-text.ts";
 import { addHistoryOptions, type HistoryFlags, withHistory } from "../history/history-options.ts";
-import { describePoint, pointOf } from "../history/point-text.ts";
+import {
+  addRangeOptions,
+  describeRange,
+  POINTS_HELP,
+  type RangeFlags,
+  rangeOf,
+} from "../history/range-options.ts";
 import { UpdateLines } from "../history/update-columns.ts";
 import { CSV_COLUMNS, csvLine, updateRecord } from "../history/update-record.ts";
 import { addOutputOptions } from "../options/output-options.ts";
 import type { Output, OutputFlags } from "../output/output.ts";
 import { visibleJson } from "../output/visible.ts";
-import { wrapText } from "../output/wrap.ts";
 
 /** Flags of `pserver log`. */
-interface LogFlags extends HistoryFlags, OutputFlags {
-  readonly param?: string;
-  readonly trainer?: string;
-  readonly since?: string;
-  readonly until: string;
+interface LogFlags extends HistoryFlags, OutputFlags, RangeFlags {
   readonly follow?: boolean;
   readonly csv?: boolean;
 }
@@ -27,16 +27,13 @@ interface LogFlags extends HistoryFlags, OutputFlags {
 export function registerLog(program: Command, context: CliContext): void {
   const command = program
     .command("log")
-    .description("list what happened: one line for each update, notes in their places")
-    .option("-p, --param <name>", "updates of this parameter only")
-    .option("-t, --trainer <id>", "updates and notes of this trainer only")
-    .option("--since <point>", "what came after this point; otherwise all that is kept")
-    .option("--until <point>", "what came up to this point", "now")
+    .description("list what happened: one line for each update, notes in their places");
+  addRangeOptions(command)
     .option("-f, --follow", "go on with what comes, until Ctrl-C")
     .addOption(new Option("--csv", "print comma-separated values").conflicts("json"));
   addOutputOptions(addHistoryOptions(command)).action((flags: LogFlags) => runLog(context, flags));
   addHelp(command, {
-    Points: wrapText(`A point is ${POINT_FORMS}.`, 92).map((line) => `  ${line}`),
+    Points: POINTS_HELP,
     Columns: [
       "  RECORD is SHARD:SEQ, with @GENERATION of the shard's journal unless it is the first and .ENTRY",
       "  in a batch. TRAINER is ID/SESSION:NUMBER. NORM, MIN, MAX, MEAN and ZEROS are of the elements",
@@ -65,16 +62,13 @@ async function runLog(context: CliContext, flags: LogFlags): Promise<void> {
   const output = openOutput(context, flags);
   const { signal } = context;
   await withHistory(context, flags, async (source) => {
-    const since =
-      flags.since === undefined ? undefined : await pointOf(source, flags.since, signal);
-    const until = await pointOf(source, flags.until, signal);
-    if (since !== undefined) output.message(`since ${describePoint(since)}`);
-    if (until.point.kind !== "now") output.message(`until ${describePoint(until)}`);
+    const range = await rangeOf(source, flags, signal);
+    for (const line of describeRange(range)) output.message(line);
     const printer = printerOf(output, flags);
     await output.stream(printer.head, signal);
     const query = {
       ...{ parameter: flags.param, trainer: flags.trainer, signal },
-      ...{ since: since?.cut, until: until.cut, follow: flags.follow === true },
+      ...{ ...range, follow: flags.follow === true },
     };
     try {
       for await (const events of readUpdates(source, query)) {

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import type { Statistics } from "../../actors/updates/statistics.ts";
+import type { Statistics } from "../../actors/fold/statistics.ts";
 import type { UpdateEvent } from "../../actors/updates/update-event.ts";
 import { parsePoint } from "../../history/points/parse-point.ts";
 import {

@@ -97,7 +97,7 @@ export function outcomeText({ outcome, block }: UpdateEvent): string {
   switch (outcome.kind) {
     case "applied": {
       const nonFinite = block?.statistics?.nonFinite ?? 0;
-      return nonFinite === 0 ? "applied" : `applied, ${nonFinite} not finite`;
+      return nonFinite === 0 ? "applied" : `${nonFinite} not finite`;
     }
     case "rejected":
       return `${outcome.code}: ${outcome.message}`;

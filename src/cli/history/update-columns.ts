@@ -87,8 +87,8 @@ export class UpdateLines {
   }
 
   /**
-   * The line of an update, after the date if it is another one than that of the line before. Where there is
-   * no column for the outcome, a second line says why an update was not applied.
+   * The line of an update, after the date if it is another one than that of the line before. Where its column
+   * has no room for the outcome, a second line says why an update was not applied.
    */
   lines(event: UpdateEvent): string[] {
     const date = dateText(event.timeMs);
@@ -100,19 +100,22 @@ export class UpdateLines {
   }
 
   #reason(event: UpdateEvent): string[] {
-    const isPlain = event.outcome.kind === "applied" || event.note !== undefined;
-    if (isPlain || this.#columns.some(({ title }) => title === OUTCOME)) return [];
-    const text = cutMiddle(visible(outcomeText(event)), widthOf(this.#columns) - INDENT.length);
+    if (event.outcome.kind === "applied" || event.note !== undefined) return [];
+    const outcome = visible(outcomeText(event));
+    const room = this.#columns.find(({ title }) => title === OUTCOME)?.width ?? 0;
+    if (textWidth(outcome) <= room) return [];
+    const text = cutMiddle(outcome, widthOf(this.#columns) - INDENT.length);
     return [`${INDENT}${this.#look.paint(styleOf(event) ?? "fail", text)}`];
   }
 
   #updateLine(event: UpdateEvent): string {
     const style = styleOf(event);
     const cells = this.#columns.map((each) => {
-      const cell = pad(visible(each.text(event)), each);
-      return each.title === OUTCOME && style !== undefined
-        ? this.#look.paint(style, cell.trimEnd())
-        : cell;
+      const text = visible(each.text(event));
+      if (each.title !== OUTCOME) return pad(text, each);
+      const short = textWidth(text) > each.width ? outcomeWord(event) : text;
+      const cell = pad(short, each).trimEnd();
+      return style === undefined ? cell : this.#look.paint(style, cell);
     });
     return cells.join(GAP).trimEnd();
   }
@@ -141,6 +144,11 @@ function column(
 
 function numeric(title: string, width: number, rank: number, text: LogColumn["text"]): LogColumn {
   return column(title, width, rank, text, { align: "right" });
+}
+
+/** What a narrow column says of an outcome. */
+function outcomeWord({ outcome }: UpdateEvent): string {
+  return outcome.kind === "rejected" ? outcome.code : outcome.kind;
 }
 
 function styleOf({ outcome, block }: UpdateEvent): Style | undefined {

@@ -38,6 +38,8 @@ function describeProblem(event: Problem): string {
       return `shard ${event.shard} has failed: ${code}: ${message}`;
     case "snapshot-failed":
       return `snapshot of shard ${event.shard}: ${code}: ${message}`;
+    case "tape-failed":
+      return `tape of shard ${event.shard}: ${code}: ${message}; snapshots wait until it can be written`;
     case "mark-failed":
       return `mark of shard ${event.shard}: ${code}: ${message}; a loss of later records would not be noticed`;
     case "loss-reported":

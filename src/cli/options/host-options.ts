@@ -22,6 +22,7 @@ export interface HostFlags extends SynchronizationFlags, EtcdFlags, QuotaFlags {
   readonly shards?: number;
   readonly journal?: "file" | "memory";
   readonly journalLimit?: number;
+  readonly tape?: "on" | "off";
   readonly retain?: number;
   readonly memoryLimit?: number;
   readonly modelDir?: string;
@@ -57,6 +58,12 @@ export function addJobHostOptions(command: Command, modelDirectory: string): Com
       "size limit of each journal of a new job (default: 2GiB, 256MiB in memory; less if the broker has less storage)",
       sizeOfAtLeast(JOURNAL_LIMIT_MIN_MIB),
     )
+    .addOption(
+      new Option(
+        "--tape <on|off>",
+        "whether a new job keeps a line about every update for good, for log, find and plot (default: on)",
+      ).choices(["on", "off"]),
+    )
     .option(
       "--retain <size>",
       "history kept in the journal of each shard (default: 1GiB, 64MiB in memory)",
@@ -91,6 +98,7 @@ export function toHostSettings(
       shards: flags.shards,
       journal: flags.journal,
       journalBytesMax: flags.journalLimit,
+      tape: flags.tape === undefined ? undefined : flags.tape === "on",
       retainBytes: flags.retain,
       memoryLimitBytes: flags.memoryLimit,
       modelDirectory: flags.modelDir,

@@ -10,6 +10,7 @@ import type { JobSubjects, Position, PserverError } from "../../protocol/index.t
 import { historyLost, showPosition } from "../history-lost.ts";
 import type { JournalSpan, KeptSnapshot, ShardHistory, TimedRecord } from "../source.ts";
 import { readRecords } from "./read-records.ts";
+import { readTapeMessages } from "./read-tape.ts";
 import { seqAt } from "./time-search.ts";
 
 /** Dependencies of {@link BrokerShard}. */
@@ -63,6 +64,11 @@ export class BrokerShard implements ShardHistory {
       this.#missing(generation, expected, found);
     const deps = { ...this.#deps, shard: this.shard, stream, missing };
     return readRecords(deps, seq, toSeq, signal);
+  }
+
+  readTape(fromMs: number, signal: AbortSignal): AsyncGenerator<Uint8Array, void, undefined> {
+    const { connection, manager, subjects } = this.#deps;
+    return readTapeMessages({ connection, manager, subjects, shard: this.shard }, fromMs, signal);
   }
 
   async positionAt(timeMs: number): Promise<Position | undefined> {

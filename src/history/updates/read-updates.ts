@@ -1,17 +1,14 @@
 import type { UpdateEvent } from "../../actors/updates/update-event.ts";
 import { JobSubjects, type Position } from "../../protocol/index.ts";
-import type { Cut } from "../points/point.ts";
 import type { HistorySource } from "../source.ts";
 import { JournalUpdates } from "./journal-updates.ts";
 import { mergeArrivals, mergeSorted } from "./merge.ts";
+import { shardUpdates } from "./shard-updates.ts";
 import { admits, type UpdateFilter } from "./update-filter.ts";
+import type { UpdateRange } from "./update-range.ts";
 
 /** Which updates of a job are read. */
-export interface UpdateQuery extends UpdateFilter {
-  /** Those after this cut; undefined for all that are kept. */
-  readonly since?: Cut | undefined;
-  /** Those up to this cut. */
-  readonly until: Cut;
+export interface UpdateQuery extends UpdateFilter, UpdateRange {
   /** Whether those after `until` are read, too, as they come, until the signal is aborted. */
   readonly follow?: boolean;
   readonly signal: AbortSignal;
@@ -30,14 +27,25 @@ export async function* readUpdates(
   query: UpdateQuery,
 ): AsyncGenerator<readonly UpdateEvent[]> {
   const subjects = new JobSubjects(source.job);
-  const { since, until, follow = false, signal } = query;
+  const { since, until, sinceMs, untilMs, follow = false, signal } = query;
   const shards = Array.from({ length: source.shards }, (_, shard) => {
-    const journal = new JournalUpdates(source.shard(shard), subjects, signal);
-    return { journal, after: since?.[shard] ?? BEGINNING, to: until[shard] ?? BEGINNING };
+    const history = source.shard(shard);
+    const journal = new JournalUpdates(history, subjects, signal);
+    const span = { after: since?.[shard] ?? BEGINNING, to: until[shard] ?? BEGINNING };
+    return { history, journal, ...span, fromMs: sinceMs };
   });
+  // Where a cut says it exactly, the time only spares reading.
+  const leastMs = since === undefined ? sinceMs : 0;
   const wanted = (events: readonly UpdateEvent[]): readonly UpdateEvent[] =>
-    events.filter((event) => admits(query, event));
-  const past = shards.map(({ journal, after, to }) => journal.between(after, to));
+    events.filter(
+      (event) =>
+        admits(query, event) &&
+        (leastMs === 0 || event.timeMs > leastMs) &&
+        event.timeMs <= untilMs,
+    );
+  const past = shards.map(({ history, journal, ...span }) =>
+    shardUpdates(history, journal, span, signal),
+  );
   for await (const events of mergeSorted(past, ({ timeMs }) => timeMs)) yield wanted(events);
   if (!follow) return;
   const present = shards.map(({ journal, to }) => journal.follow(to));

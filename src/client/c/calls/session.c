@@ -58,13 +58,16 @@ static pserver_status read_join(void *context, const struct message *message) {
 static void take_join(struct ps_join *join) {
   struct session *session = join->session;
   session->terms = join->terms;
-  __atomic_store_n(&session->takes_batches, join->terms.rules >= PS_RULES_WITH_BATCHES,
-                   __ATOMIC_RELAXED);
+  __atomic_store_n(&session->rules, join->terms.rules, __ATOMIC_RELAXED);
   ps_session_core_joined(&session->core, join->number, join->lease_ms, ps_now_ms());
 }
 
+uint64_t ps_session_rules(const struct session *session) {
+  return __atomic_load_n(&session->rules, __ATOMIC_RELAXED);
+}
+
 bool ps_session_takes_batches(const struct session *session) {
-  return __atomic_load_n(&session->takes_batches, __ATOMIC_RELAXED);
+  return ps_session_rules(session) >= PS_RULES_WITH_BATCHES;
 }
 
 static void visit_join(struct client *client, void *context) {

@@ -7,6 +7,9 @@
 /** The first version of the rules of journals under which batches may be sent and read. */
 #define PS_RULES_WITH_BATCHES 3
 
+/** The first version under which notes may be sent. */
+#define PS_RULES_WITH_NOTES 4
+
 /** What the reply to a join says of the job. */
 struct job_terms {
   unsigned shards;
@@ -60,7 +63,7 @@ struct session {
   struct ps_session_listener listener;
   struct job_terms terms;
   /** Of the terms, for other threads. Atomic. */
-  bool takes_batches;
+  uint64_t rules;
   struct ps_timer renewal;
   struct background_request renewing;
   struct background_request joining;
@@ -76,7 +79,10 @@ pserver_status ps_join_job(struct call *call, struct session *session);
 /** Gives the lease back, and waits. Without an answer it expires by itself. */
 pserver_status ps_leave_job(struct call *call, struct session *session);
 
-/** Whether the job's rules know batches, as of the last join; false before the first. On any thread. */
+/** Version of the rules of the job's journals, as of the last join; 0 before the first. On any thread. */
+uint64_t ps_session_rules(const struct session *session);
+
+/** Whether these rules know batches. On any thread. */
 bool ps_session_takes_batches(const struct session *session);
 
 /** Renews and joins no more. On the I/O thread. */

@@ -33,9 +33,15 @@ static bool is_clock(const struct update_source *source) {
   return source->update->operation == UPDATE_CLOCK;
 }
 
+static bool is_note(const struct update_source *source) {
+  return source->update->operation == UPDATE_NOTE;
+}
+
 /** A block, or a clock, as the text of an error names it. */
 static void describe_source(const struct update_source *source, char name[NAME_SIZE]) {
-  if (is_clock(source)) {
+  if (is_note(source)) {
+    snprintf(name, NAME_SIZE, "note");
+  } else if (is_clock(source)) {
     snprintf(name, NAME_SIZE, "end of step %" PRIu64 " in shard %u", source->step,
              source->shard);
   } else {
@@ -58,7 +64,7 @@ static void detail_update(const struct over_call *over, const struct ps_block_up
                           const struct update_source *block) {
   if (block != NULL && is_clock(block)) {
     ps_detail_whole("step", block->step);
-  } else if (block != NULL) {
+  } else if (block != NULL && !is_note(block)) {
     ps_detail_text("parameter", block->update->parameter->name);
     ps_detail_whole("block", block->index);
   }
@@ -68,7 +74,9 @@ static void detail_update(const struct over_call *over, const struct ps_block_up
 }
 
 static void append(struct json *json, const struct update_source *source, uint64_t n) {
-  if (is_clock(source)) {
+  if (is_note(source)) {
+    ps_json_raw(json, "{\"note\":true");
+  } else if (is_clock(source)) {
     ps_json_raw(json, "{\"step\":");
     ps_json_whole(json, source->step);
   } else {

@@ -22,7 +22,7 @@ static void begin(struct update_record *record, struct update_source *source) {
 
 /** Whether an update can be an entry of a batch. */
 static bool is_small(const struct call_updates *updates, const struct update_source *source) {
-  return !updates->goes_alone && source->update->operation != UPDATE_CLOCK &&
+  return !updates->goes_alone && !ps_is_blockless(source->update->operation) &&
          source->entry_bytes < PS_BATCH_ENTRY_BYTES_MAX;
 }
 

@@ -6,9 +6,14 @@
 #include "calls/parameter.h"
 #include "push/update-source.h"
 
-enum operation { UPDATE_INIT, UPDATE_SET, UPDATE_MIX, UPDATE_GRADIENT, UPDATE_CLOCK };
+enum operation { UPDATE_INIT, UPDATE_SET, UPDATE_MIX, UPDATE_GRADIENT, UPDATE_CLOCK, UPDATE_NOTE };
 
-/** What a call does to one parameter; a clock, which tells shards of a step, has none. */
+/** Whether an update is about no block: a clock, which tells shards of a step, or a note. */
+static inline bool ps_is_blockless(enum operation operation) {
+  return operation == UPDATE_CLOCK || operation == UPDATE_NOTE;
+}
+
+/** What a call does to one parameter; a clock and a note have none. */
 struct parameter_update {
   enum operation operation;
   struct parameter *parameter;
@@ -24,6 +29,9 @@ struct parameter_update {
   double beta;
   bool has_rate;
   double rate;
+  /** Of a note: its entries, which were checked. */
+  const pserver_note_entry *note;
+  size_t note_count;
   /** Versions of the blocks at the last pull, 0 where none was; NULL if they do not matter. */
   const uint64_t *seen;
 };

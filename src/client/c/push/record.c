@@ -7,6 +7,7 @@
 
 #include "errors/errors.h"
 #include "push/batch-record.h"
+#include "push/note.h"
 #include "push/part-slice.h"
 #include "wire/crc32.h"
 #include "wire/dtypes.h"
@@ -24,9 +25,10 @@ void ps_record_subject(const struct ps_identity *identity, const struct update_r
                        char subject[SUBJECT_SIZE]) {
   const struct update_source *source = record->first;
   enum operation operation = source->update->operation;
-  if (operation == UPDATE_CLOCK || record->blocks > 1) {
+  if (ps_is_blockless(operation) || record->blocks > 1) {
+    const char *verb = operation == UPDATE_CLOCK ? "clock" : operation == UPDATE_NOTE ? "note" : "batch";
     snprintf(subject, SUBJECT_SIZE, "ps.%s.log.%u.trainer.%s.%s", identity->job, source->shard,
-             identity->id, operation == UPDATE_CLOCK ? "clock" : "batch");
+             identity->id, verb);
     return;
   }
   snprintf(subject, SUBJECT_SIZE, "ps.%s.log.%u.trainer.%s.%s.%s.%u", identity->job, source->shard,
@@ -74,11 +76,16 @@ static void write_push_entries(struct draft *draft, const struct update_source *
   if (source->slice != NULL && !source->slice->is_whole_block) ps_write_part_entry(draft, source->slice);
 }
 
-/** Writes the entries of a record of one block, or of a clock, besides those that every record has. */
+/** Writes the entries of a record of one block, of a clock or of a note, besides those that every record has. */
 static void write_single_entries(struct draft *draft, const struct update_source *source) {
   const struct parameter *parameter = source->update->parameter;
   if (source->update->operation == UPDATE_CLOCK) {
     ps_draft_whole(draft, "step", source->step);
+    return;
+  }
+  if (source->update->operation == UPDATE_NOTE) {
+    ps_draft_key(draft, "note");
+    ps_pack_note(draft, source->update->note, source->update->note_count);
     return;
   }
   ps_draft_whole(draft, "epoch", parameter->epoch);
@@ -121,7 +128,7 @@ static void fill_message(const struct draft *draft, const struct update_record *
   const struct update_source *source = record->first;
   uint8_t *target = bytes + draft->buffer.size;
   memcpy(bytes, draft->buffer.data, draft->buffer.size);
-  if (source->update->operation == UPDATE_CLOCK) return;
+  if (ps_is_blockless(source->update->operation)) return;
   uint32_t crc = ps_draft_crc(draft);
   if (record->blocks > 1) {
     crc = ps_write_batch_data(record, target, crc);
@@ -150,7 +157,7 @@ pserver_status ps_write_record(const struct ps_identity *identity, const struct 
   struct draft draft;
   ps_draft_begin(&draft);
   write_entries(&draft, identity, record, head);
-  pserver_status status = record->first->update->operation == UPDATE_CLOCK
+  pserver_status status = ps_is_blockless(record->first->update->operation)
                               ? ps_draft_end(&draft)
                               : ps_draft_end_with_data(&draft, data_bytes);
   if (status == PSERVER_OK) {

@@ -10,7 +10,7 @@
 struct parameter_update;
 struct part_slice;
 
-/** What one block update is made of: a tensor, the part of it that is one block, or a clock. */
+/** What one block update is made of: a tensor, the part of it that is one block, a clock, or a note. */
 struct update_source {
   /** What it does, to which parameter. */
   const struct parameter_update *update;

@@ -54,6 +54,11 @@ void ps_pack_number(struct draft *draft, double value) {
   else msgpack_pack_double(&draft->packer, isnan(value) ? (double)NAN : value);
 }
 
+void ps_pack_flag(struct draft *draft, bool value) {
+  if (value) msgpack_pack_true(&draft->packer);
+  else msgpack_pack_false(&draft->packer);
+}
+
 void ps_pack_list(struct draft *draft, size_t count) { msgpack_pack_array(&draft->packer, count); }
 
 void ps_pack_map(struct draft *draft, size_t count) { msgpack_pack_map(&draft->packer, count); }
@@ -77,8 +82,7 @@ void ps_draft_number(struct draft *draft, const char *key, double value) {
 
 void ps_draft_flag(struct draft *draft, const char *key, bool value) {
   ps_draft_key(draft, key);
-  if (value) msgpack_pack_true(&draft->packer);
-  else msgpack_pack_false(&draft->packer);
+  ps_pack_flag(draft, value);
 }
 
 void ps_draft_text(struct draft *draft, const char *key, const char *text) {

@@ -31,6 +31,7 @@ void ps_pack_text(struct draft *draft, const char *text, size_t bytes);
 void ps_pack_bytes(struct draft *draft, const void *bytes, size_t count);
 void ps_pack_whole(struct draft *draft, uint64_t value);
 void ps_pack_number(struct draft *draft, double value);
+void ps_pack_flag(struct draft *draft, bool value);
 void ps_pack_list(struct draft *draft, size_t count);
 void ps_pack_map(struct draft *draft, size_t count);
 /** A value as it is written already. */

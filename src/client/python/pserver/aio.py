@@ -95,6 +95,7 @@ class AsyncClient:
     send_grads = _awaited(Client.send_grads)
     end_step = _awaited(Client.end_step)
     exit_steps = _awaited(Client.exit_steps)
+    note = _awaited(Client.note)
     set_params = _awaited(Client.set_params)
     push = _awaited(Client.push)
     push_part = _awaited(Client.push_part)

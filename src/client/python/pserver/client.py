@@ -7,7 +7,7 @@ import warnings
 from ctypes import byref, c_bool, sizeof
 from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple, TypeVar, Union
 
-from . import _jobs, _reading, _updates
+from . import _jobs, _notes, _reading, _updates
 from ._arguments import (
     Encoding,
     Out,
@@ -28,6 +28,7 @@ from ._link import Link
 from ._names import to_bytes
 from ._native.library import Connection
 from ._native.structs import GradOptions
+from ._notes import NoteValue
 from ._settings import Settings, to_ms
 from .config import ConfigInput, to_config
 from .records import (
@@ -258,6 +259,18 @@ class Client:
         For a step of several calls of :meth:`send_grads`, or of none. Does nothing in an ``async`` job.
         """
         self._call(Connection.call, "pserver_end_step", to_ms(timeout))
+
+    def note(self, note: Mapping[str, NoteValue], *, timeout: Optional[float] = None) -> None:
+        """Writes a remark into the journal: ``ps.note({"loss": 0.3, "step": 12})``.
+
+        Up to 64 entries, of 4 KiB together: names with finite numbers, texts or booleans; arrays of one
+        element count as numbers. It changes no parameter; ``pserver log`` shows it in its place and
+        ``pserver plot`` draws its numbers. The text of an entry ``mark`` names the note. Acknowledged as an
+        update is. BadValue or TooLarge before anything is sent; Unsupported in a job of rules below 4, which
+        ``pserver upgrade-rules`` raises.
+        """
+        entries, count = _notes.to_entries(note)
+        self._call(_notes.send, entries, count, to_ms(timeout))
 
     def exit_steps(self, *, timeout: Optional[float] = None) -> None:
         """Leaves the steps of the job, so that the other trainers no longer wait for this one.

@@ -37,6 +37,7 @@ CALLS: Final[dict[str, list[Any]]] = {
     ],
     "pserver_end_step": [c_void_p, c_int64],
     "pserver_exit_steps": [c_void_p, c_int64],
+    "pserver_note": [c_void_p, POINTER(structs.NoteEntry), c_size_t, c_int64],
     "pserver_set_with": [c_void_p, _NAMES, _TENSOR, c_size_t, _UPDATE, c_int64],
     "pserver_push_with": [c_void_p, c_char_p, _TENSOR, c_double, c_double, _UPDATE, c_int64],
     "pserver_get_known": [

@@ -103,6 +103,16 @@ class Gradient(Structure):
     ]
 
 
+class NoteEntry(Structure):
+    _fields_ = [
+        ("name", c_char_p),
+        ("kind", c_int),
+        ("number", c_double),
+        ("text", c_char_p),
+        ("flag", c_bool),
+    ]
+
+
 class GradOptions(Structure):
     _fields_ = [
         ("struct_size", c_size_t),

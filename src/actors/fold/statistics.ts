@@ -1,7 +1,7 @@
-import type { Dtype } from "../../protocol/dtypes.ts";
-import { eachChunk, type Payload } from "../fold/payload.ts";
+import { DTYPES, type Dtype } from "../../protocol/dtypes.ts";
 import type { Kernels } from "../kernel/kernels.ts";
 import type { ShardMemory } from "../memory/shard-memory.ts";
+import { ENCODED_CHUNK_BYTES, eachChunk, type Payload } from "./payload.ts";
 
 /** What the elements of an update are like; everything but `nonFinite` is of the finite elements alone. */
 export interface Statistics {
@@ -31,6 +31,12 @@ export function measure(memory: ShardMemory, payload: Payload): Statistics {
   const { kernels } = memory;
   const kernel = kernels[MEASURE[payload.dtype]];
   const { measured } = kernels;
+  if (payload.encoding === undefined && payload.bytes.length <= memory.scratchBytes) {
+    const n = payload.bytes.length / DTYPES[payload.dtype].bytes;
+    const squares = kernel(memory.stage(payload.bytes), n);
+    const nonFinite = measured(4);
+    return summarize(n, squares, measured(0), measured(1), measured(2), measured(3), nonFinite);
+  }
   let count = 0;
   let squares = 0;
   let sum = 0;
@@ -38,7 +44,7 @@ export function measure(memory: ShardMemory, payload: Payload): Statistics {
   let max = Number.NEGATIVE_INFINITY;
   let zeros = 0;
   let nonFinite = 0;
-  eachChunk(memory, payload, (n) => {
+  const visit = (n: number): void => {
     count += n;
     squares += kernel(memory.scratch, n);
     sum += measured(0);
@@ -46,11 +52,25 @@ export function measure(memory: ShardMemory, payload: Payload): Statistics {
     max = Math.max(max, measured(2));
     zeros += measured(3);
     nonFinite += measured(4);
-  });
+  };
+  eachChunk(memory, payload, visit, ENCODED_CHUNK_BYTES);
+  return summarize(count, squares, sum, min, max, zeros, nonFinite);
+}
+
+function summarize(
+  count: number,
+  squares: number,
+  sum: number,
+  min: number,
+  max: number,
+  zeros: number,
+  nonFinite: number,
+): Statistics {
   const norm = Math.sqrt(squares);
   const finite = count - nonFinite;
-  if (finite === 0)
+  if (finite === 0) {
     return { norm, min: undefined, max: undefined, mean: undefined, zeros, nonFinite };
+  }
   // Adding 0 makes −0 to 0: which of the two came first says nothing.
   return { norm, min: min + 0, max: max + 0, mean: sum / finite + 0, zeros, nonFinite };
 }

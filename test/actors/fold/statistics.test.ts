@@ -2,8 +2,8 @@
 // every element type and encoding, of any bits and any length around a vector and around the scratch.
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { measure, type Statistics } from "../../../src/actors/fold/statistics.ts";
 import { ShardMemory } from "../../../src/actors/memory/shard-memory.ts";
-import { measure, type Statistics } from "../../../src/actors/updates/statistics.ts";
 import { bytesOf, DTYPES, type Dtype } from "../../../src/protocol/dtypes.ts";
 import { decodeElements, encodeElements } from "../../../src/protocol/encoding/elements.ts";
 import { trickyData, words } from "../kernel/operands.ts";

@@ -1,0 +1,100 @@
+import {
+  DiscardPolicy,
+  type JetStreamClient,
+  type JetStreamManager,
+  RetentionPolicy,
+  StorageType,
+} from "@nats-io/jetstream";
+import { JETSTREAM_ERRORS, type JobSubjects } from "../../protocol/index.ts";
+import {
+  fromStoreError,
+  isWrongSequence,
+  jetStreamErrorCode,
+} from "../../transport/broker-error.ts";
+import { brokerCall } from "../jetstream/broker-call.ts";
+import { streamExists } from "../jetstream/streams.ts";
+import { type TapeSpan, tapeSpan } from "./tape-decoder.ts";
+
+/** Time limit for storing one message. */
+const STORE_TIMEOUT_MS = 10_000;
+
+/** Dependencies of {@link TapeStore}. */
+export interface TapeStoreDeps {
+  readonly client: Pick<JetStreamClient, "publish">;
+  readonly manager: JetStreamManager;
+  readonly subjects: JobSubjects;
+  readonly shard: number;
+}
+
+/** The last message of a shard's tape: its sequence in the stream, and what it covers. */
+export interface TapeEnd extends TapeSpan {
+  readonly streamSeq: number;
+}
+
+/** One shard's part of the tape of a job, for its owner. */
+export class TapeStore {
+  readonly #deps: TapeStoreDeps;
+
+  constructor(deps: TapeStoreDeps) {
+    this.#deps = deps;
+  }
+
+  /** The last message; undefined if there is none. @throws BAD_CHECKSUM if it is damaged, TIMEOUT, …. */
+  async last(): Promise<TapeEnd | undefined> {
+    const { manager, subjects, shard } = this.#deps;
+    const stream = subjects.tapeStream();
+    return await brokerCall(`reading the tape of shard ${shard}`, { shard }, async () => {
+      try {
+        const last = await manager.streams.getMessage(stream, {
+          last_by_subj: subjects.tape(shard),
+        });
+        return last === null ? undefined : { streamSeq: last.seq, ...tapeSpan(last.data) };
+      } catch (error) {
+        if (jetStreamErrorCode(error) === JETSTREAM_ERRORS.MESSAGE_NOT_FOUND) return undefined;
+        throw error;
+      }
+    });
+  }
+
+  /**
+   * Appends a message after the one with sequence `after` in the stream (0: the first of the shard).
+   * @returns its sequence; undefined if the last message is another one.
+   * @throws NO_SPACE, TIMEOUT, … if it was not stored, or nobody knows.
+   */
+  async append(bytes: Uint8Array, after: number): Promise<number | undefined> {
+    const { client, subjects, shard } = this.#deps;
+    try {
+      const ack = await client.publish(subjects.tape(shard), bytes, {
+        timeout: STORE_TIMEOUT_MS,
+        expect: { lastSubjectSequence: after },
+      });
+      return ack.seq;
+    } catch (error) {
+      if (isWrongSequence(error)) return undefined;
+      throw fromStoreError(error, `writing the tape of shard ${shard}`, { shard });
+    }
+  }
+}
+
+/** Creates the stream of a job's tape unless it exists. Nothing is ever removed from it. */
+export async function ensureTapeStream(
+  manager: JetStreamManager,
+  subjects: JobSubjects,
+  replicas: number,
+): Promise<void> {
+  const name = subjects.tapeStream();
+  await brokerCall(`creating the tape of job ${subjects.job}`, {}, async () => {
+    if (await streamExists(manager, name)) return;
+    await manager.streams.add({
+      name,
+      subjects: [subjects.allTapes()],
+      storage: StorageType.File,
+      retention: RetentionPolicy.Limits,
+      discard: DiscardPolicy.New,
+      num_replicas: replicas,
+      allow_direct: true,
+      deny_delete: true,
+      deny_purge: true,
+    });
+  });
+}

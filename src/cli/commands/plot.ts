@@ -1,0 +1,123 @@
+import { type Command, Option } from "commander";
+import { readUpdates } from "../../history/updates/read-updates.ts";
+import { FILE_MODES, writeFileAtomically } from "../../model-files/atomic-write.ts";
+import { PserverError } from "../../protocol/errors.ts";
+import { type CliContext, openOutput } from "../context.ts";
+import { addHelp } from "../help-text.ts";
+import { addHistoryOptions, type HistoryFlags, withHistory } from "../history/history-options.ts";
+import { htmlPage } from "../history/html-page.ts";
+import {
+  addRangeOptions,
+  describeRange,
+  POINTS_HELP,
+  type RangeFlags,
+  rangeOf,
+} from "../history/range-options.ts";
+import { type Chart, ChartCollector } from "../history/series.ts";
+import { svgChart } from "../history/svg-chart.ts";
+import { terminalChart } from "../history/terminal-chart.ts";
+import { addOutputOptions } from "../options/output-options.ts";
+import { formatBytes } from "../output/amounts.ts";
+import { makePaintRank, wantsColor } from "../output/colors.ts";
+import type { Output, OutputFlags } from "../output/output.ts";
+
+/** Flags of `pserver plot`. */
+interface PlotFlags extends HistoryFlags, OutputFlags, RangeFlags {
+  readonly by: "time" | "step";
+  readonly out?: string;
+}
+
+/** `pserver plot`: a number of the notes, or the norms of updates, over time. */
+export function registerPlot(program: Command, context: CliContext): void {
+  const command = program
+    .command("plot")
+    .description("draw a number of the trainers' notes, or norms, in the terminal, as SVG or HTML")
+    .argument("[value]", '"norm", or the name of an entry of notes', "loss");
+  addRangeOptions(command)
+    .addOption(
+      new Option("--by <axis>", "what stands below: the time, or the step that notes name")
+        .choices(["time", "step"])
+        .default("time"),
+    )
+    .option("-o, --out <file>", "write a picture instead: .svg, or one page of its own: .html");
+  addOutputOptions(addHistoryOptions(command)).action((value: string, flags: PlotFlags) =>
+    runPlot(context, value, flags),
+  );
+  addHelp(command, {
+    "What it draws": [
+      "  One line for each trainer; of norms, for each trainer and parameter. Notes with an entry mark are",
+      "  drawn as upright lines with their names. Of more than 4,096 values of a trainer, neighbours are",
+      "  joined: the line is their mean, with least and largest around it.",
+    ],
+    Points: POINTS_HELP,
+    "With --json": [
+      '  {"title","by","series":[{"name","points":[{"x","min","max","mean","count"}]}],"marks":[…],"x","y"};',
+      "  x in milliseconds since 1970, or steps.",
+    ],
+    Examples: [
+      "  pserver plot loss --since '1h ago'",
+      "  pserver plot norm --param fc1 --out norms.svg",
+      "  pserver plot accuracy --by step --out run.html",
+    ],
+  });
+}
+
+async function runPlot(context: CliContext, value: string, flags: PlotFlags): Promise<void> {
+  const output = openOutput(context, flags);
+  const write = flags.out === undefined ? undefined : pictureOf(flags.out);
+  const { signal } = context;
+  const collector = new ChartCollector(value, flags.by);
+  const chart = await withHistory(context, flags, async (source) => {
+    const range = await rangeOf(source, flags, signal);
+    for (const line of describeRange(range)) output.message(line);
+    const filter = { parameter: flags.param, trainer: flags.trainer };
+    for await (const events of readUpdates(source, { ...range, ...filter, signal })) {
+      for (const event of events) collector.add(event);
+    }
+    return collector.chart();
+  });
+  if (chart.series.length === 0) throw nothingToDraw(value, flags);
+  if (flags.out !== undefined && write !== undefined) {
+    await savePicture(output, flags.out, write(chart, flags.job));
+  } else if (output.json) output.value(chart);
+  else await draw(context, output, chart, flags);
+}
+
+/** What writes a chart into a file of this name. @throws BAD_VALUE for another ending. */
+function pictureOf(file: string): (chart: Chart, job: string) => string {
+  if (file.endsWith(".svg")) return svgChart;
+  if (/\.html?$/.test(file)) {
+    return (chart, job) => htmlPage(chart, { job, source: "the broker", madeMs: Date.now() });
+  }
+  throw new PserverError(
+    "BAD_VALUE",
+    `--out: expected a name that ends in .svg or .html; received ${JSON.stringify(file)}`,
+    { received: file },
+  );
+}
+
+async function savePicture(output: Output, file: string, text: string): Promise<void> {
+  const bytes = Buffer.from(text);
+  await writeFileAtomically(file, (handle) => handle.writeFile(bytes), FILE_MODES.byUmask);
+  if (output.json) output.value({ file, bytes: bytes.length });
+  else output.message(`wrote ${formatBytes(bytes.length)}: ${file}`);
+}
+
+async function draw(
+  { stdout, environment, signal }: CliContext,
+  output: Output,
+  chart: Chart,
+  flags: PlotFlags,
+): Promise<void> {
+  const isColored = wantsColor(stdout.isTTY === true, environment, flags.color === false);
+  const lines = terminalChart(chart, output, makePaintRank(isColored), isColored);
+  await output.stream([`${lines.join("\n")}\n`], signal);
+}
+
+function nothingToDraw(value: string, { by }: PlotFlags): PserverError {
+  const what = value === "norm" ? "updates with norms" : `notes with a number ${value}`;
+  const where = by === "step" ? " and a step" : "";
+  return new PserverError("EMPTY", `nothing to draw: found no ${what}${where}`, {
+    received: value,
+  });
+}

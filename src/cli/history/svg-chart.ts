@@ -1,0 +1,139 @@
+import { niceTicks, widened, xText } from "./axis.ts";
+import { shortNumber } from "./event-text.ts";
+import type { Chart, SeriesPoint } from "./series.ts";
+
+const WIDTH = 960;
+const HEIGHT = 480;
+const MARGIN = { left: 72, right: 16, top: 40, bottom: 72 } as const;
+
+/** About the width of a letter. */
+const LETTER_WIDTH = 7;
+
+/** Colours of trainers, in turn: told apart on white and on black, also by most colour-blind people. */
+const COLORS = [
+  "#0072b2",
+  "#d55e00",
+  "#009e73",
+  "#cc79a7",
+  "#b8860b",
+  "#56b4e9",
+  "#8c564b",
+  "#7f7f7f",
+] as const;
+
+/** The styles of a chart, which follow a dark page. */
+const STYLE = [
+  "text{font:12px system-ui,sans-serif;fill:currentColor}",
+  ".title{font-size:15px;font-weight:600}",
+  ".axis{stroke:currentColor;stroke-width:1}",
+  ".grid{stroke:currentColor;stroke-opacity:.15}",
+  ".mark{stroke:currentColor;stroke-dasharray:4 4;stroke-opacity:.6}",
+  ".line{fill:none;stroke-width:1.6;stroke-linejoin:round}",
+  ".range{stroke:none;fill-opacity:.18}",
+].join("");
+
+/** A chart as an SVG image of its own. */
+export function svgChart(chart: Chart): string {
+  const { x, y } = { x: widened(chart.x), y: widened(chart.y) };
+  const xOf = scale(x, MARGIN.left, WIDTH - MARGIN.right);
+  const yOf = scale(y, HEIGHT - MARGIN.bottom, MARGIN.top);
+  const bottom = HEIGHT - MARGIN.bottom;
+  const parts = [
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" color="#222" ` +
+      `aria-label="${escaped(chart.title)}">`,
+    `<style>${STYLE}</style>`,
+    text(
+      MARGIN.left,
+      22,
+      `${chart.title} by ${chart.by === "time" ? "time (UTC)" : "step"}`,
+      'class="title"',
+    ),
+  ];
+  for (const tick of niceTicks(y.min, y.max, 5)) {
+    const at = yOf(tick);
+    parts.push(line(MARGIN.left, at, WIDTH - MARGIN.right, at, "grid"));
+    parts.push(text(MARGIN.left - 8, at + 4, shortNumber(tick), 'text-anchor="end"'));
+  }
+  for (const tick of xTicks(chart, x)) {
+    parts.push(text(xOf(tick), bottom + 18, xText(chart, tick), 'text-anchor="middle"'));
+  }
+  parts.push(line(MARGIN.left, bottom, WIDTH - MARGIN.right, bottom, "axis"));
+  let free = 0;
+  for (const { x: at, name } of chart.marks) {
+    const left = xOf(at);
+    parts.push(line(left, MARGIN.top, left, bottom, "mark"));
+    // A name that another one covers is left out.
+    if (left < free) continue;
+    parts.push(text(left + 4, MARGIN.top + 10, name));
+    free = left + 4 + LETTER_WIDTH * (name.length + 1);
+  }
+  chart.series.forEach(({ name, points }, rank) => {
+    const color = COLORS[rank % COLORS.length] ?? "#000";
+    parts.push(...seriesShapes(points, color, xOf, yOf));
+    const column = rank % 6;
+    const [left, top] = [MARGIN.left + column * 145, bottom + 40 + 18 * Math.floor(rank / 6)];
+    parts.push(`<circle cx="${left}" cy="${top - 4}" r="4" fill="${color}"/>`);
+    parts.push(text(left + 9, top, name));
+  });
+  return `${parts.join("\n")}\n</svg>\n`;
+}
+
+function seriesShapes(
+  points: readonly SeriesPoint[],
+  color: string,
+  xOf: (x: number) => number,
+  yOf: (y: number) => number,
+): string[] {
+  const at = (x: number, y: number): string => `${short(xOf(x))},${short(yOf(y))}`;
+  const middle = points.map(({ x, mean }) => at(x, mean)).join(" ");
+  const shapes = [`<polyline class="line" stroke="${color}" points="${middle}"/>`];
+  const [only] = points;
+  if (only !== undefined && points.length === 1) {
+    const [cx, cy] = [short(xOf(only.x)), short(yOf(only.mean))];
+    return [`<circle cx="${cx}" cy="${cy}" r="3" fill="${color}"/>`];
+  }
+  if (points.every(({ count }) => count === 1)) return shapes;
+  const upper = points.map(({ x, max }) => at(x, max));
+  const lower = points.map(({ x, min }) => at(x, min)).reverse();
+  const range = `<polygon class="range" fill="${color}" points="${[...upper, ...lower].join(" ")}"/>`;
+  return [range, ...shapes];
+}
+
+function xTicks({ by }: Chart, { min, max }: { min: number; max: number }): number[] {
+  if (by === "step") return niceTicks(min, max, 8);
+  return Array.from({ length: 7 }, (_, i) => min + ((max - min) * (i + 0.5)) / 7);
+}
+
+function scale(
+  { min, max }: { min: number; max: number },
+  from: number,
+  to: number,
+): (value: number) => number {
+  return (value) => from + ((value - min) / (max - min)) * (to - from);
+}
+
+function short(value: number): string {
+  return String(Number(value.toFixed(2)));
+}
+
+function line(x1: number, y1: number, x2: number, y2: number, kind: string): string {
+  const [a, b, c, d] = [x1, y1, x2, y2].map(short);
+  return `<line class="${kind}" x1="${a}" y1="${b}" x2="${c}" y2="${d}"/>`;
+}
+
+function text(x: number, y: number, content: string, attributes = ""): string {
+  return `<text x="${short(x)}" y="${short(y)}" ${attributes}>${escaped(content)}</text>`;
+}
+
+/** Text as XML and HTML have it; characters that XML does not allow are replaced. */
+export function escaped(content: string): string {
+  return (
+    content
+      .replaceAll("&", "&amp;")
+      .replaceAll("<", "&lt;")
+      .replaceAll(">", "&gt;")
+      .replaceAll('"', "&quot;")
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: XML allows none of them
+      .replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, "\ufffd")
+  );
+}

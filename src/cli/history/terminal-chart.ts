@@ -1,0 +1,243 @@
+import { visible } from "../../protocol/visible.ts";
+import type { Look, PaintRank } from "../output/colors.ts";
+import { cutMiddle, textWidth } from "../output/text-width.ts";
+import { niceTicks, widened, xText } from "./axis.ts";
+import { shortNumber } from "./event-text.ts";
+import type { Chart, Series } from "./series.ts";
+
+/** Where no terminal says how wide lines may be. */
+const WIDTH_DEFAULT = 100;
+const WIDTH_MAX = 240;
+const WIDTH_MIN = 40;
+
+/** Lines of the drawing itself. */
+const ROWS = 18;
+
+const LABEL_COLUMNS = 10;
+
+/** The most columns of a mark's name. */
+const MARK_COLUMNS = 16;
+
+/** Dots of a braille character by row and column, as bits. */
+const BRAILLE = [
+  [0x01, 0x08],
+  [0x02, 0x10],
+  [0x04, 0x20],
+  [0x40, 0x80],
+] as const;
+
+/** Letters that tell trainers apart where there are no colours. */
+const LETTERS = "abcdefghijklmnopqrstuvwxyz";
+
+/** A character of the drawing. */
+interface Cell {
+  text: string;
+  /** The series that it belongs to; undefined for a mark or nothing. */
+  rank: number | undefined;
+}
+
+/**
+ * A chart as lines of a terminal: dots in the colours of the trainers, or, without colours, a letter for
+ * each. A mark is a dotted column with its name above.
+ */
+export function terminalChart(
+  chart: Chart,
+  look: Look,
+  paintRank: PaintRank,
+  isColored: boolean,
+): string[] {
+  const given = Number.isFinite(look.width) ? look.width : WIDTH_DEFAULT;
+  const width = Math.min(WIDTH_MAX, Math.max(WIDTH_MIN, given));
+  const columns = width - LABEL_COLUMNS - 2;
+  const grid = new Grid(chart, columns, ROWS);
+  for (const { x } of chart.marks) grid.mark(x);
+  chart.series.forEach((series, rank) => {
+    if (isColored) grid.dots(series, rank);
+    else grid.letters(series, rank);
+  });
+  return [
+    look.paint(
+      "strong",
+      `${visible(chart.title)} by ${chart.by === "time" ? "time (UTC)" : "step"}`,
+    ),
+    ...markLine(chart, grid, look),
+    ...grid.rows.map((row, i) => `${yLabel(chart, i)} │${rowText(row, look, paintRank)}`.trimEnd()),
+    `${" ".repeat(LABEL_COLUMNS)} └${"─".repeat(columns)}`,
+    xLine(chart, columns),
+    ...legend(chart, width, paintRank, isColored),
+  ];
+}
+
+class Grid {
+  readonly rows: Cell[][];
+  readonly columns: number;
+  readonly #x: { min: number; max: number };
+  readonly #y: { min: number; max: number };
+
+  constructor({ x, y }: Chart, columns: number, rows: number) {
+    this.columns = columns;
+    this.#x = widened(x);
+    this.#y = widened(y);
+    this.rows = Array.from({ length: rows }, () =>
+      Array.from({ length: columns }, () => ({ text: " ", rank: undefined })),
+    );
+  }
+
+  /** The column of a place, of so many. */
+  column(x: number, columns: number = this.columns): number {
+    const { min, max } = this.#x;
+    return Math.min(columns - 1, Math.max(0, Math.floor(((x - min) / (max - min)) * columns)));
+  }
+
+  mark(x: number): void {
+    const column = this.column(x);
+    for (const row of this.rows) {
+      const cell = row[column];
+      if (cell !== undefined) cell.text = "┊";
+    }
+  }
+
+  /** Dots from the least to the largest value of each point, and a line through the means. */
+  dots({ points }: Series, rank: number): void {
+    let before: { column: number; row: number } | undefined;
+    for (const { x, min, max, mean } of points) {
+      const column = this.column(x, 2 * this.columns);
+      for (let row = this.#row(max, 4); row <= this.#row(min, 4); row++) {
+        this.#dot(column, row, rank);
+      }
+      const here = { column, row: this.#row(mean, 4) };
+      if (before !== undefined) this.#line(before, here, rank);
+      before = here;
+    }
+  }
+
+  letters({ points }: Series, rank: number): void {
+    for (const { x, mean } of points) {
+      const cell = this.rows[this.#row(mean, 1)]?.[this.column(x)];
+      if (cell === undefined) continue;
+      const isOther = cell.rank !== undefined && cell.rank !== rank;
+      cell.text = isOther ? "*" : (LETTERS[rank % LETTERS.length] ?? "*");
+      cell.rank = rank;
+    }
+  }
+
+  #line(
+    from: { column: number; row: number },
+    to: { column: number; row: number },
+    rank: number,
+  ): void {
+    const [columns, rows] = [to.column - from.column, to.row - from.row];
+    const count = Math.max(Math.abs(columns), Math.abs(rows));
+    for (let i = 1; i < count; i++) {
+      const share = i / count;
+      const column = Math.round(from.column + share * columns);
+      this.#dot(column, Math.round(from.row + share * rows), rank);
+    }
+  }
+
+  #dot(column: number, row: number, rank: number): void {
+    const cell = this.rows[row >> 2]?.[column >> 1];
+    if (cell === undefined) return;
+    const bit = BRAILLE[row & 3]?.[column & 1] ?? 0;
+    const code = cell.text.charCodeAt(0);
+    const bits = code >= 0x2800 && code <= 0x28ff ? code - 0x2800 : 0;
+    cell.text = String.fromCharCode(0x2800 + (bits | bit));
+    cell.rank = rank;
+  }
+
+  /** The row of a value, the highest first, `parts` to a line. */
+  #row(value: number, parts: number): number {
+    const { min, max } = this.#y;
+    const rows = this.rows.length * parts;
+    const at = Math.floor(((max - value) / (max - min)) * rows);
+    return Math.min(rows - 1, Math.max(0, at));
+  }
+}
+
+function rowText(row: readonly Cell[], look: Look, paintRank: PaintRank): string {
+  let text = "";
+  for (let i = 0; i < row.length; ) {
+    const rank = row[i]?.rank;
+    const isMark = row[i]?.text === "┊";
+    let part = "";
+    for (; i < row.length && row[i]?.rank === rank && (row[i]?.text === "┊") === isMark; i++) {
+      part += row[i]?.text ?? " ";
+    }
+    if (rank !== undefined) text += paintRank(rank, part);
+    else text += isMark ? look.paint("faint", part) : part;
+  }
+  return text;
+}
+
+/** The number beside a line: those of the highest, the middle and the lowest line. */
+function yLabel({ y }: Chart, row: number): string {
+  const { min, max } = widened(y);
+  const values: Readonly<Record<number, number>> = {
+    0: max,
+    [Math.floor(ROWS / 2)]: (min + max) / 2,
+    [ROWS - 1]: min,
+  };
+  const value = values[row];
+  return (value === undefined ? "" : shortNumber(value)).padStart(LABEL_COLUMNS);
+}
+
+function xLine(chart: Chart, columns: number): string {
+  const { min, max } = widened(chart.x);
+  const line = Array.from({ length: columns }, () => " ");
+  let free = 0;
+  for (const tick of ticksOf(chart, min, max, columns)) {
+    const text = xText(chart, tick);
+    const at = Math.floor(((tick - min) / (max - min)) * columns);
+    if (at < free || at + text.length > columns) continue;
+    [...text].forEach((character, i) => {
+      line[at + i] = character;
+    });
+    free = at + text.length + 2;
+  }
+  return `${" ".repeat(LABEL_COLUMNS + 2)}${line.join("")}`.trimEnd();
+}
+
+function ticksOf({ by }: Chart, min: number, max: number, columns: number): number[] {
+  const count = Math.max(2, Math.floor(columns / 16));
+  if (by === "step") return niceTicks(min, max, count);
+  return Array.from({ length: count }, (_, i) => min + ((max - min) * i) / count);
+}
+
+/** The names of marks above their columns, as far as they do not overlap. */
+function markLine(chart: Chart, grid: Grid, look: Look): string[] {
+  if (chart.marks.length === 0) return [];
+  let line = "";
+  let columns = 0;
+  for (const { x, name } of chart.marks) {
+    const at = grid.column(x);
+    if (at < columns) continue;
+    const text = cutMiddle(visible(name), Math.min(MARK_COLUMNS, grid.columns - at));
+    line += `${" ".repeat(at - columns)}${text} `;
+    columns = at + textWidth(text) + 1;
+  }
+  line = `${" ".repeat(LABEL_COLUMNS + 2)}${line}`;
+  return [look.paint("faint", line.trimEnd())];
+}
+
+function legend(
+  { series }: Chart,
+  width: number,
+  paintRank: PaintRank,
+  isColored: boolean,
+): string[] {
+  const lines: string[] = [];
+  let line = "";
+  let columns = 0;
+  series.forEach(({ name, points }, rank) => {
+    const last = points.at(-1);
+    const head = isColored ? "●" : (LETTERS[rank % LETTERS.length] ?? "*");
+    const text = `${head} ${cutMiddle(visible(name), 24)} ${shortNumber(last?.mean)}`;
+    if (columns > 0 && columns + textWidth(text) > width) {
+      lines.push(line);
+      [line, columns] = ["", 0];
+    }
+    line += `${columns > 0 ? "   " : ""}${paintRank(rank, text)}`;
+    columns += textWidth(text) + 3;
+  });
+  return columns > 0 ? [...lines, line] : lines;
+}

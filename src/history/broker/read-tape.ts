@@ -1,0 +1,78 @@
+import { AckPolicy, DeliverPolicy, type JetStreamManager } from "@nats-io/jetstream";
+import { type NatsConnection, nanos, nuid } from "@nats-io/transport-node";
+import { brokerCall } from "../../actors/jetstream/broker-call.ts";
+import { streamExists } from "../../actors/jetstream/streams.ts";
+import { type JobSubjects, PserverError } from "../../protocol/index.ts";
+import { openJetStream } from "../../transport/jetstream.ts";
+
+/** Messages that are asked for at one time; each has up to about 64 KiB. */
+const FETCH_MESSAGES = 64;
+
+/** How long to wait for a message that the stream has. */
+const FETCH_MS = 5_000;
+
+/** Dependencies of {@link readTapeMessages}. */
+export interface ReadTapeDeps {
+  readonly connection: NatsConnection;
+  readonly manager: JetStreamManager;
+  readonly subjects: JobSubjects;
+  readonly shard: number;
+}
+
+/**
+ * The messages of a shard's tape that the broker stored at or after `fromMs`, oldest first; none if the job
+ * has no tape.
+ * @throws TIMEOUT, DENIED and the like; the reason of the signal.
+ */
+export async function* readTapeMessages(
+  { connection, manager, subjects, shard }: ReadTapeDeps,
+  fromMs: number,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  const stream = subjects.tapeStream();
+  const what = `reading the tape of shard ${shard}`;
+  const info = await brokerCall(what, { shard }, async () => {
+    if (!(await streamExists(manager, stream))) return undefined;
+    return await manager.consumers.add(stream, {
+      name: `tape-${nuid.next()}`,
+      filter_subject: subjects.tape(shard),
+      ...(fromMs > 0
+        ? {
+            deliver_policy: DeliverPolicy.StartTime,
+            opt_start_time: new Date(Math.floor(fromMs)).toISOString(),
+          }
+        : { deliver_policy: DeliverPolicy.All }),
+      ack_policy: AckPolicy.None,
+      inactive_threshold: nanos(60_000),
+      mem_storage: true,
+      num_replicas: 1,
+    });
+  });
+  if (info === undefined) return;
+  const consumer = openJetStream(connection).consumers.getConsumerFromInfo(info);
+  try {
+    for (let pending = info.num_pending; pending > 0; ) {
+      signal.throwIfAborted();
+      const before = pending;
+      const wanted = Math.min(FETCH_MESSAGES, pending);
+      const batch = await brokerCall(what, { shard }, () =>
+        consumer.fetch({ max_messages: wanted, expires: FETCH_MS }),
+      );
+      for await (const message of batch) {
+        pending = message.info.pending;
+        yield message.data;
+      }
+      if (pending === before) throw silence(shard);
+    }
+  } finally {
+    await manager.consumers.delete(stream, info.name).catch(() => undefined);
+  }
+}
+
+function silence(shard: number): PserverError {
+  return new PserverError(
+    "TIMEOUT",
+    `tape of shard ${shard}: no message came within ${FETCH_MS} ms`,
+    { shard },
+  );
+}

@@ -1,0 +1,50 @@
+import { decodeTape } from "../../actors/tape/tape-decoder.ts";
+import type { UpdateEvent } from "../../actors/updates/update-event.ts";
+import type { Position } from "../../protocol/index.ts";
+import type { ShardHistory } from "../source.ts";
+import { comparePositions } from "./compare-positions.ts";
+
+/** Lines of a shard's tape that follow upon each other. */
+export interface TapePart {
+  readonly events: readonly UpdateEvent[];
+  /** Up to here, the parts so far hold all lines. */
+  readonly covered: Position;
+}
+
+/**
+ * The lines of a shard's tape after a position up to another one, in the order of the journal, each once:
+ * two owners may have written the same. Messages stored before `fromMs` are not read.
+ * @throws BAD_MESSAGE, BAD_CHECKSUM, BAD_VERSION for a message that cannot be read; what the source throws.
+ */
+export async function* tapeUpdates(
+  history: ShardHistory,
+  after: Position,
+  to: Position,
+  fromMs: number,
+  signal: AbortSignal,
+): AsyncGenerator<TapePart> {
+  let covered = after;
+  let last = { ...after, entry: Number.POSITIVE_INFINITY };
+  for await (const bytes of history.readTape?.(fromMs, signal) ?? []) {
+    const { generation, from, to: toSeq, events } = decodeTape(bytes, history.shard);
+    if (comparePositions({ generation, seq: from }, to) > 0) return;
+    const whole = { generation, seq: toSeq };
+    if (events.length === 0 || comparePositions(endOf(events), after) <= 0) continue;
+    const fresh = events.filter(
+      (event) => isLater(event, last) && comparePositions(event, to) <= 0,
+    );
+    const newest = fresh.at(-1);
+    if (newest !== undefined) last = newest;
+    if (comparePositions(whole, covered) > 0) covered = whole;
+    yield { events: fresh, covered };
+  }
+}
+
+function endOf(events: readonly UpdateEvent[]): Position {
+  return events.at(-1) ?? { generation: 0, seq: 0 };
+}
+
+function isLater(event: UpdateEvent, last: Position & { readonly entry: number }): boolean {
+  const order = comparePositions(event, last);
+  return order > 0 || (order === 0 && event.entry > last.entry);
+}

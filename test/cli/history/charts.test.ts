@@ -1,0 +1,177 @@
+// Proves that a chart shows what was noted, in bounded memory: values by time and by step, least and largest
+// of joined neighbours, named notes; that its lines fit terminals of 40 to 240 columns; that without colours
+// trainers are told apart by letters; and that names cannot break out of SVG and HTML.
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { niceTicks } from "../../../src/cli/history/axis.ts";
+import { htmlPage } from "../../../src/cli/history/html-page.ts";
+import { type Chart, ChartCollector } from "../../../src/cli/history/series.ts";
+import { svgChart } from "../../../src/cli/history/svg-chart.ts";
+import { terminalChart } from "../../../src/cli/history/terminal-chart.ts";
+import { makePaint, makePaintRank } from "../../../src/cli/output/colors.ts";
+import { textWidth } from "../../../src/cli/output/text-width.ts";
+import { event, note } from "./events.ts";
+
+function losses(count: number, by: "time" | "step" = "time", trainers = ["a", "b"]): Chart {
+  const collector = new ChartCollector("loss", by);
+  for (let i = 0; i < count; i++) {
+    for (const [k, trainer] of trainers.entries()) {
+      const mark = i === 3 && k === 0 ? { mark: "here" } : {};
+      collector.add(
+        note({ loss: 10 / (i + 1) + k, step: i, ...mark }, { trainer, timeMs: 1e12 + i * 1000 }),
+      );
+    }
+  }
+  return collector.chart();
+}
+
+function drawn(chart: Chart, width: number, isColored = false): string[] {
+  const look = { paint: makePaint(isColored), width };
+  return terminalChart(chart, look, makePaintRank(isColored), isColored);
+}
+
+describe("the collector", () => {
+  test("takes numbers of applied notes, by time or by step", () => {
+    const chart = losses(5, "step");
+    expect(chart.series.map(({ name, points }) => [name, points.map(({ x }) => x)])).toEqual([
+      ["a", [0, 1, 2, 3, 4]],
+      ["b", [0, 1, 2, 3, 4]],
+    ]);
+    expect(chart).toMatchObject({
+      x: { min: 0, max: 4 },
+      y: { min: 2, max: 11 },
+      marks: [{ x: 3, name: "here" }],
+    });
+    const collector = new ChartCollector("loss", "time");
+    collector.add(note({ accuracy: 1 }));
+    collector.add(note({ loss: "low" }));
+    collector.add(note({ loss: 1 }, { outcome: { kind: "repeated", seq: 4 } }));
+    collector.add(event());
+    expect(collector.chart().series).toEqual([]);
+  });
+
+  test("norms are of a trainer and a parameter", () => {
+    const collector = new ChartCollector("norm", "time");
+    collector.add(event());
+    collector.add(note({ loss: 1 }));
+    expect(collector.chart().series).toMatchObject([
+      { name: "trainer-2 fc1.weight", points: [{ mean: 15.94 }] },
+    ]);
+  });
+
+  test("joins neighbours, and loses neither extreme nor mean", () => {
+    const collector = new ChartCollector("loss", "step");
+    const values = Array.from({ length: 20_000 }, (_, i) => Math.sin(i) + (i === 7_777 ? 50 : 0));
+    for (const [step, loss] of values.entries()) collector.add(note({ loss, step }));
+    const [{ points } = { points: [] }] = collector.chart().series;
+    expect(points.length).toBeLessThanOrEqual(4096);
+    expect(points.reduce((sum, { count }) => sum + count, 0)).toBe(20_000);
+    expect(Math.max(...points.map(({ max }) => max))).toBe(Math.max(...values));
+    const mean = points.reduce((sum, each) => sum + each.mean * each.count, 0) / 20_000;
+    expect(mean).toBeCloseTo(values.reduce((sum, value) => sum + value, 0) / 20_000, 9);
+  });
+});
+
+describe("in a terminal", () => {
+  test("80 columns without colours", () => {
+    expect(drawn(losses(30, "step"), 80)).toMatchInlineSnapshot(`
+      [
+        "loss by step",
+        "                   here",
+        "        11 │b      ┊",
+        "           │a      ┊",
+        "           │       ┊",
+        "           │       ┊",
+        "           │       ┊",
+        "           │       ┊",
+        "           │       ┊",
+        "           │       ┊",
+        "           │  b    ┊",
+        "     5.667 │       ┊",
+        "           │  a    ┊",
+        "           │    b  ┊",
+        "           │    a  b",
+        "           │       ┊ b",
+        "           │       a   b  b b",
+        "           │       ┊ a a      b  b b b  b b b  b b b  b",
+        "           │       ┊      a a a  a                      b b  b b b  b b b  b b b",
+        "    0.3333 │       ┊               a a  a a a  a a a  a a a  a a a  a a a  a a a",
+        "           └────────────────────────────────────────────────────────────────────",
+        "            0                      10                     20",
+        "a a 0.3333   b b 1.333",
+      ]
+    `);
+  });
+
+  test("no line exceeds the width, whatever is drawn", () => {
+    const value = fc.double({ noNaN: true, noDefaultInfinity: true, min: -1e30, max: 1e30 });
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 40, max: 240 }),
+        fc.array(fc.tuple(fc.string({ maxLength: 40 }), value, fc.nat(1e6)), {
+          minLength: 1,
+          maxLength: 30,
+        }),
+        fc.boolean(),
+        (width, values, isColored) => {
+          const collector = new ChartCollector("loss", "step");
+          for (const [trainer, loss, step] of values) {
+            collector.add(note({ loss, step, mark: trainer }, { trainer }));
+          }
+          const lines = drawn(collector.chart(), width, isColored);
+          for (const line of lines) expect(textWidth(line)).toBeLessThanOrEqual(width);
+        },
+      ),
+    );
+  });
+
+  test("colours where there are some, letters where there are none", () => {
+    const colored = drawn(losses(5), 80, true).join("\n");
+    expect(colored).toContain("\u001b[36m");
+    expect(colored).toMatch(/[\u2801-\u28ff]/);
+    const letters = drawn(losses(5), 80).join("\n");
+    expect(letters).not.toContain("\u001b");
+    expect(letters).toMatch(/a (?:.|\n)*b /);
+  });
+
+  test("one value, and values that are all the same", () => {
+    for (const chart of [losses(1, "step", ["a"]), losses(1, "time")]) {
+      expect(drawn(chart, 80).length).toBeGreaterThan(18);
+    }
+  });
+});
+
+describe("as a picture", () => {
+  const hostile = '<script>alert("1")</script>&\u0007';
+
+  test("the names of trainers and marks are text", () => {
+    const collector = new ChartCollector("loss", "time");
+    collector.add(note({ loss: 1, mark: hostile }, { trainer: hostile }));
+    const chart = collector.chart();
+    const origin = { job: hostile, source: "the broker", madeMs: 0 };
+    for (const text of [svgChart(chart), htmlPage({ ...chart, title: hostile }, origin)]) {
+      expect(text).not.toContain("<script");
+      expect(text).toContain("&lt;script&gt;");
+      expect(text).not.toContain("\u0007");
+    }
+  });
+
+  test("the page needs no network", () => {
+    const page = htmlPage(losses(5), { job: "j", source: "the broker", madeMs: 0 });
+    const addresses = [...page.matchAll(/https?:\/\/[^"\s]+/g)].map(([address]) => address);
+    expect(addresses).toEqual(["http://www.w3.org/2000/svg"]);
+    expect(page).not.toMatch(/<(?:script|link|img|iframe)/);
+  });
+
+  test("a line for each trainer, its range where values are joined", () => {
+    expect(svgChart(losses(5)).match(/<polyline/g)).toHaveLength(2);
+    expect(svgChart(losses(5))).not.toContain("<polygon");
+    expect(svgChart(losses(5000, "step", ["a"]))).toContain("<polygon");
+  });
+});
+
+test("ticks are round and within the axis", () => {
+  expect(niceTicks(0, 1, 5)).toEqual([0, 0.2, 0.4, 0.6, 0.8, 1]);
+  expect(niceTicks(-3, 11, 4)).toEqual([0, 5, 10]);
+  expect(niceTicks(5, 5, 4)).toEqual([5]);
+});
