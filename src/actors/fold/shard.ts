@@ -2,25 +2,22 @@ import { isSealed, type Message, readCrc } from "../../protocol/codec.ts";
 import type { Synchronization } from "../../protocol/config/index.ts";
 import { ensureError, PserverError } from "../../protocol/errors.ts";
 import { parseHostRecord } from "../../protocol/host-records.ts";
-import { parseNote } from "../../protocol/notes.ts";
 import type { Outcome, OutcomeRequest } from "../../protocol/outcomes.ts";
-import { readPackedIndex, readPartIndex } from "../../protocol/parts.ts";
-import { parseClock, parseHead, type RecordHead } from "../../protocol/records.ts";
+import { parseHead } from "../../protocol/records.ts";
 import type { JobSubjects, LogSubject } from "../../protocol/subjects.ts";
 import { ShardMemory } from "../memory/shard-memory.ts";
-import { applyChange } from "./apply-record.ts";
 import type { Block } from "./block.ts";
 import type { ShardHooks } from "./block-table.ts";
-import { type Change, checkReply, type RecordContext } from "./check-record.ts";
-import { checkUpdate } from "./check-update.ts";
+import { foldHostRecord } from "./fold-host-record.ts";
 import type { FoldObserver } from "./fold-observer.ts";
 import type { FoldState } from "./fold-state.ts";
 import { FoldTables } from "./fold-tables.ts";
+import { foldTrainerRecord, type Received, type TrainerSubject } from "./fold-trainer-record.ts";
 import { LogSubjects } from "./log-subjects.ts";
 import { closeStep } from "./open-step.ts";
 import { RECORD_HEADER_BYTES_MAX, readable, readRecordMessage } from "./read-record.ts";
-import { noRules, rejection } from "./rejection.ts";
-import { HOST_VERBS_SINCE_2, KNOWN_RULES, type KnownRules, type Rules } from "./rules.ts";
+import { noRules } from "./rejection.ts";
+import { HOST_VERBS_SINCE_2, KNOWN_RULES, type KnownRules } from "./rules.ts";
 import type { StepProgress } from "./step-table.ts";
 import type { RememberedSessions } from "./trainer-table.ts";
 import type { Senders } from "./unreadable-counts.ts";
@@ -48,28 +45,6 @@ export interface Settled {
   readonly reply: string;
   readonly outcome: Outcome;
 }
-
-/** The subject of a trainer's record. */
-type TrainerSubject = Exclude<LogSubject, { by: "host" }>;
-
-/** A record of a trainer with its head parsed. */
-interface Received {
-  readonly head: RecordHead;
-  readonly message: Message;
-  /** Whether it asks for no answer, or for one to the trainer's own inbox. */
-  readonly isAnswerable: boolean;
-}
-
-/** What became of a trainer's record. */
-interface Applied {
-  readonly outcome: Outcome;
-  readonly changes: readonly Change[];
-  /** Whether the outcome is that of an earlier copy of the record. */
-  readonly isRepeat: boolean;
-}
-
-const NO_CHANGES: readonly Change[] = [];
-const UNCHANGED = { changes: NO_CHANGES, isRepeat: false } as const;
 
 /** Options of {@link Shard}. */
 export interface ShardOptions {
@@ -359,25 +334,15 @@ export class Shard {
     const { seq, timeMs = 0 } = journalRecord;
     const { verb } = subject;
     const record = readable(() => parseHostRecord(verb, message));
-    const { rules, blocks, trainers, steps, declarations, unreadable } = this.#tables;
-    const bounds = rules?.bounds;
-    const isLater = bounds === undefined && HOST_VERBS_SINCE_2.includes(verb);
+    const { rules, unreadable } = this.#tables;
+    const isLater = rules?.bounds === undefined && HOST_VERBS_SINCE_2.includes(verb);
     if (record === undefined || isLater) {
       unreadable.count(undefined, undefined);
       this.#observeUnreadable(journalRecord, subject);
       return;
     }
     this.observer?.({ kind: "host", seq, timeMs, record });
-    if (record.verb === "rules") this.#tables.takeRules(record);
-    else if (rules === undefined) return;
-    else if (record.verb === "members") steps.takeMembers(record);
-    else if (record.verb === "drop") {
-      blocks.drop(record.parameter, record.epoch);
-      declarations.drop(record.parameter, record.epoch);
-    } else if (record.verb === "floor") trainers.raiseFloor(record.session);
-    else if (record.verb === "sessions") trainers.endSessions(record);
-    else if (record.verb === "forget") trainers.forget(record.trainers);
-    else if (bounds !== undefined) declarations.take(record, bounds.declaredMax);
+    foldHostRecord(this.#tables, record);
   }
 
   /** Counts a record that cannot be answered, for the trainer in its subject if there is one. */
@@ -417,7 +382,12 @@ export class Shard {
     received: Received,
   ): Outcome {
     const { head, message } = received;
-    const { outcome, changes, isRepeat } = this.#outcome(seq, subject, received);
+    const { outcome, changes, isRepeat } = foldTrainerRecord(
+      { tables: this.#tables, memory: this.memory, measures: this.observer !== undefined },
+      seq,
+      subject,
+      received,
+    );
     const place = { seq, timeMs };
     this.observer?.({
       kind: "trainer",
@@ -430,69 +400,6 @@ export class Shard {
       changes,
     });
     return outcome;
-  }
-
-  #outcome(seq: number, subject: TrainerSubject, received: Received): Applied {
-    const { head } = received;
-    const { rules, trainers } = this.#tables;
-    if (rules === undefined) return { outcome: noRules(head.n, seq), ...UNCHANGED };
-    const answer = trainers.answerUnlessAdmitted(subject.trainer, head, seq, rules);
-    if (answer !== undefined) {
-      const isRepeat = answer.seq !== seq || answer.code === "SETTLED";
-      return { outcome: answer, changes: NO_CHANGES, isRepeat };
-    }
-    const applied = this.#applyOnce(seq, subject, received, rules);
-    trainers.note(subject.trainer, head, applied.outcome, rules);
-    return applied;
-  }
-
-  #applyOnce(
-    seq: number,
-    subject: TrainerSubject,
-    { head, message, isAnswerable }: Received,
-    rules: Rules,
-  ): Applied {
-    const { trainer } = subject;
-    const context = this.#context(subject, isAnswerable, rules);
-    let changes: readonly Change[];
-    try {
-      if (subject.by === "clock") {
-        const { step } = parseClock(message.fields);
-        checkReply(context, head.reply);
-        this.#tables.steps.takeClock(trainer, step, rules.bounds?.clockLeadSteps);
-        return { outcome: { n: head.n, seq, version: 0 }, ...UNCHANGED };
-      }
-      if (subject.by === "note") {
-        parseNote(message.fields);
-        checkReply(context, head.reply);
-        return { outcome: { n: head.n, seq, version: 0 }, ...UNCHANGED };
-      }
-      changes = checkUpdate(context, subject, head, message);
-    } catch (cause) {
-      const error = ensureError(cause);
-      if (error.code === "INTERNAL") throw error;
-      const outcome = rejection(head.n, seq, error.code, error.message);
-      return { outcome, ...UNCHANGED };
-    }
-    let last = 0;
-    for (const change of changes) last = applyChange(context, change);
-    const version = subject.by === "batch" ? 0 : last;
-    return { outcome: { n: head.n, seq, version }, changes, isRepeat: false };
-  }
-
-  #context({ trainer, by }: TrainerSubject, isAnswerable: boolean, rules: Rules): RecordContext {
-    return {
-      memory: this.memory,
-      blocks: this.#tables.blocks,
-      rules,
-      steps: this.#tables.steps,
-      declarations: this.#tables.declarations,
-      trainer,
-      isAnswerable,
-      readIndex: by === "batch" ? readPackedIndex : readPartIndex,
-      added: { bytes: 0, count: 0 },
-      measures: this.observer !== undefined,
-    };
   }
 
   /** Applies the open step if the folded record has ended it. */

@@ -66,7 +66,8 @@ const content = fc.oneof(
     kind: fc.constant("note" as const),
     note: fc.dictionary(
       name.filter((key) => key !== "__proto__"),
-      float,
+      // MessagePack has no integer −0.
+      float.map((number) => number + 0),
       { minKeys: 1, noNullPrototype: true },
     ),
   }),

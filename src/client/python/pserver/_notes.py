@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from ctypes import Array
-from typing import Any, Final, Mapping, Tuple, Union
+from typing import Any, Final, Mapping, SupportsFloat, Tuple, Union
 
 import numpy as np
 
@@ -14,8 +14,8 @@ from ._names import to_bytes
 from ._native.library import Connection
 from ._native.structs import NoteEntry
 
-#: What an entry of a note may be.
-NoteValue = Union[float, int, str, bool]
+#: What an entry of a note may be: a number, also of numpy or as a tensor of one element, a text or a boolean.
+NoteValue = Union[SupportsFloat, str, np.bool_]
 
 _NUMBER: Final = 0
 _TEXT: Final = 1
