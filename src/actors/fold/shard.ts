@@ -418,17 +418,10 @@ export class Shard {
   ): Outcome {
     const { head, message } = received;
     const { outcome, changes, isRepeat } = this.#outcome(seq, subject, received);
-    const place = { seq, timeMs };
-    this.observer?.({
-      kind: "trainer",
-      ...place,
-      subject,
-      head,
-      message,
-      outcome,
-      isRepeat,
-      changes,
-    });
+    if (this.observer !== undefined) {
+      const event = { seq, timeMs, subject, head, message, outcome, isRepeat, changes };
+      this.observer({ kind: "trainer", ...event });
+    }
     return outcome;
   }
 
