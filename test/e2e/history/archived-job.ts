@@ -2,17 +2,22 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { afterEach, beforeEach } from "vitest";
+import { afterEach, beforeEach, expect } from "vitest";
 import type { HostOptions } from "../../../src/actors/host/host.ts";
 import type { Client } from "../../../src/client/index.ts";
 import { ArchiveSource } from "../../../src/history/archive/archive-source.ts";
 import { type HistoryPlace, openHistory } from "../../../src/history/open-history.ts";
+import { replayShard } from "../../../src/history/replay/replay-shard.ts";
 import type { HistorySource } from "../../../src/history/source.ts";
+import { JobSubjects } from "../../../src/protocol/index.ts";
 import { type Finished, type Running, run, start } from "../../cli/spawn-command.ts";
 import { TestJob } from "../../support/host.ts";
 import { HANG_MS } from "../../support/limits.ts";
+import { digestOf, Observer, type PulledBlock } from "./pulled.ts";
 
 const POLL_MS = 50;
+
+const NO_ABORT = new AbortController().signal;
 
 /** Bytes of the journal that hosts retain, and between two snapshots. */
 export const RETAIN_BYTES = 1_500_000;
@@ -40,12 +45,12 @@ export class ArchivedJob {
     const job = await TestJob.start({ ...sizes, ...options });
     await job.host();
     const client = await job.trainer("a");
-    await client.beginInit();
+    // Created one by one, they lie where the hashes of their names say: on both shards.
     for (const name of ["u", "v", "w", "x"]) {
       const values = new Float32Array(ELEMENTS).fill(0.1);
-      await client.initParam(name, values, { learningRate: 0.01, optimizer: "adam" });
+      const config = { learningRate: 0.01, optimizer: "adam" } as const;
+      await client.createIfNotAlreadyCreated(name, values, config);
     }
-    await client.finishInit();
     return new ArchivedJob(job, client, await mkdtemp(join(tmpdir(), "pserver-archive-")));
   }
 
@@ -135,4 +140,34 @@ export function archivedJobOfEachTest(): {
       return current;
     },
   };
+}
+
+/** Pulls all parameters now. */
+export async function pullAll({ job, client }: ArchivedJob): Promise<PulledBlock[]> {
+  const observer = await Observer.open(job);
+  try {
+    const infos = await client.listParams();
+    return (await Promise.all(infos.map((info) => observer.pull(info)))).flat();
+  } finally {
+    await observer.close();
+  }
+}
+
+/** Compares pulled blocks with the replays to their positions. */
+export async function expectReplayed(
+  source: HistorySource,
+  pulled: readonly PulledBlock[],
+): Promise<void> {
+  const subjects = new JobSubjects(source.job);
+  for (const { shard, position, parameter, index, version, digest } of pulled) {
+    const replayed = await replayShard(source.shard(shard), position, {
+      subjects,
+      signal: NO_ABORT,
+    });
+    const block = replayed.block(parameter, index);
+    expect(block?.version).toBe(version);
+    expect(digestOf(block?.values() ?? Buffer.of()), `${parameter} at ${position.seq}`).toBe(
+      digest,
+    );
+  }
 }
