@@ -2,16 +2,16 @@ import { isSealed, type Message, readCrc } from "../../protocol/codec.ts";
 import type { Synchronization } from "../../protocol/config/index.ts";
 import { ensureError, PserverError } from "../../protocol/errors.ts";
 import { parseHostRecord } from "../../protocol/host-records.ts";
-import { parseNote } from "../../protocol/notes.ts";
 import type { Outcome, OutcomeRequest } from "../../protocol/outcomes.ts";
 import { readPackedIndex, readPartIndex } from "../../protocol/parts.ts";
-import { parseClock, parseHead, type RecordHead } from "../../protocol/records.ts";
+import { parseHead, type RecordHead } from "../../protocol/records.ts";
 import type { JobSubjects, LogSubject } from "../../protocol/subjects.ts";
 import { ShardMemory } from "../memory/shard-memory.ts";
+import { applyBlockless } from "./apply-blockless.ts";
 import { applyChange } from "./apply-record.ts";
 import type { Block } from "./block.ts";
 import type { ShardHooks } from "./block-table.ts";
-import { type Change, checkReply, type RecordContext } from "./check-record.ts";
+import type { Change, RecordContext } from "./check-record.ts";
 import { checkUpdate } from "./check-update.ts";
 import type { FoldObserver } from "./fold-observer.ts";
 import type { FoldState } from "./fold-state.ts";
@@ -452,19 +452,11 @@ export class Shard {
     { head, message, isAnswerable }: Received,
     rules: Rules,
   ): Applied {
-    const { trainer } = subject;
     const context = this.#context(subject, isAnswerable, rules);
     let changes: readonly Change[];
     try {
-      if (subject.by === "clock") {
-        const { step } = parseClock(message.fields);
-        checkReply(context, head.reply);
-        this.#tables.steps.takeClock(trainer, step, rules.bounds?.clockLeadSteps);
-        return { outcome: { n: head.n, seq, version: 0 }, ...UNCHANGED };
-      }
-      if (subject.by === "note") {
-        parseNote(message.fields);
-        checkReply(context, head.reply);
+      if (subject.by === "clock" || subject.by === "note") {
+        applyBlockless(context, subject.by, head.reply, message.fields);
         return { outcome: { n: head.n, seq, version: 0 }, ...UNCHANGED };
       }
       changes = checkUpdate(context, subject, head, message);
