@@ -2,6 +2,7 @@ import { rmSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { HostOptions } from "../src/actors/host/host.ts";
 import { type Broker, startBroker } from "../src/broker/index.ts";
 import { AgentProcess, type Commands } from "./agent-process.ts";
 import type { BenchHost } from "./programs/host.ts";
@@ -63,7 +64,7 @@ export class Bed {
   async startHost(
     job: string,
     journal: Storage,
-    options: { readonly workers?: number } = {},
+    options: Partial<Omit<HostOptions, "connection" | "job">> = {},
   ): Promise<AgentProcess<BenchHost>> {
     const host = this.start<BenchHost>("host");
     const connection = { servers: [this.broker.url], timeoutMs: 10_000 };

@@ -1,5 +1,6 @@
 import { mkdir } from "node:fs/promises";
 import { cpus, loadavg } from "node:os";
+import { benchArchiving } from "./archiving.ts";
 import { Bed, type Storage } from "./bed.ts";
 import { benchC } from "./c-client.ts";
 import { type HostMemory, measureHostMemory } from "./host-memory.ts";
@@ -18,6 +19,7 @@ import {
 import type { Operation } from "./programs/trainer.ts";
 import { benchPython } from "./python-client.ts";
 import { type Raw, rawName, startRaw } from "./raw.ts";
+import { benchReplay } from "./replay.ts";
 import { reportText, targetsOf } from "./report.ts";
 import { type Measurement, measureRounds, type Throughput } from "./rounds.ts";
 import { benchRules } from "./rules.ts";
@@ -62,8 +64,10 @@ async function main(): Promise<void> {
   throughput.push(...python.throughput);
   const traffic = await benchTraffic({ ...options, log: progress });
   throughput.push(...traffic.throughput);
+  throughput.push(...(await benchArchiving({ ...options, log: progress })));
   const { steps, initializations } = await benchSteps({ ...options, log: progress });
   const scale = await benchScale({ ...options, log: progress });
+  const replay = await benchReplay({ ...options, log: progress });
   const memory: HostMemory[] = [];
   for (const bytes of options.memoryModelBytes) {
     if (!isWanted(options, `host memory, ${bytes / 1e6} MB held`)) continue;
@@ -71,7 +75,17 @@ async function main(): Promise<void> {
   }
   const { sparse } = traffic;
   const { calls } = python;
-  const found = { throughput, latency, calls, sparse, steps, initializations, scale, memory };
+  const found = {
+    throughput,
+    latency,
+    calls,
+    sparse,
+    steps,
+    initializations,
+    scale,
+    replay,
+    memory,
+  };
   const findings = { machine, ...found, kernels, rules };
   const targets = targetsOf(findings);
   if (options.json) {

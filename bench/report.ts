@@ -2,6 +2,7 @@ import type { HostMemory } from "./host-memory.ts";
 import type { KernelResult } from "./kernels.ts";
 import type { Latency } from "./ours.ts";
 import type { SmallCalls } from "./python-client.ts";
+import type { ReplaySpeed } from "./replay.ts";
 import type { Throughput } from "./rounds.ts";
 import type { RuleResult } from "./rules.ts";
 import type { Spread } from "./statistics.ts";
@@ -21,6 +22,7 @@ export interface Findings {
   readonly steps: readonly StepTime[];
   readonly initializations: readonly InitializationTime[];
   readonly scale: readonly StepTime[];
+  readonly replay: readonly ReplaySpeed[];
   readonly memory: readonly HostMemory[];
   readonly kernels: readonly KernelResult[];
   readonly rules: readonly RuleResult[];
@@ -79,7 +81,13 @@ export function targetsOf(findings: Findings): Target[] {
     found: `${((100 * sparseBytes) / fullBytes).toFixed(2)} %`,
     met: sparseBytes < SPARSE_SHARE * fullBytes,
   }));
-  return [...ratios, ...sparse, ...memory, ...kernels, ...ruleTargets(findings.rules)];
+  const replay = findings.replay.map(({ name, ratio, target }) => ({
+    name,
+    aim: `≥ ${target} of ordered consumers`,
+    found: range(ratio, 2),
+    met: ratio.median >= target,
+  }));
+  return [...ratios, ...sparse, ...replay, ...memory, ...kernels, ...ruleTargets(findings.rules)];
 }
 
 function ruleTargets(rules: readonly RuleResult[]): Target[] {
@@ -120,6 +128,7 @@ export function reportText(findings: Findings): string {
     ["Initialization, from begin to finish", initializationRows(findings.initializations)],
     ["Scale: a step of growing size, on file", stepRows(findings.scale)],
     ["Bytes in the journals", sparseRows(findings.sparse)],
+    ["Replay of journals: median (min–max) of the rounds", replayRows(findings.replay)],
     ["Memory of a host, MB", memoryRows(findings.memory)],
     ["Kernels, float32, a block of 1 MiB in cache", kernelRows(findings.kernels)],
     ["Rules, float32: bytes read and written", ruleRows(findings.rules)],
@@ -176,6 +185,20 @@ function sparseRows(found: readonly SparseTraffic[]): string[][] {
       name,
       String(fullBytes),
       String(sparseBytes),
+    ]),
+  ];
+}
+
+function replayRows(found: readonly ReplaySpeed[]): string[][] {
+  return [
+    ["measurement", "journals MB", "raw MB/s", "replay MB/s", "ratio", "peak MB"],
+    ...found.map(({ name, journalMb, rawMbPerSecond, replayMbPerSecond, ratio, peakMb }) => [
+      name,
+      journalMb.toFixed(0),
+      range(rawMbPerSecond, 0),
+      range(replayMbPerSecond, 0),
+      range(ratio, 2),
+      peakMb.toFixed(0),
     ]),
   ];
 }

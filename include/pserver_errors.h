@@ -143,7 +143,7 @@ typedef enum pserver_status {
   PSERVER_ERR_IO = 83,
   /** no space is left on the device */
   PSERVER_ERR_DISK_FULL = 84,
-  /** another process uses the store directory */
+  /** another process uses the directory */
   PSERVER_ERR_STORE_IN_USE = 85,
   /** an archive or a recorded file is damaged, incomplete or of another job */
   PSERVER_ERR_BAD_ARCHIVE = 86,

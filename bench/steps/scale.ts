@@ -12,7 +12,7 @@ interface Scene {
 
 /** How a step grows with parameters, with rows, with the table, with trainers, and with hosts and workers. */
 const SCENES: readonly Scene[] = [
-  ...[100, 1_000, 10_000].map((parameters) => dense(parameters, 16)),
+  ...[100, 1_000, 10_000, 50_000].map((parameters) => dense(parameters, 16)),
   ...[64, 512, 4_096, 32_768, 65_536].map((rows) => ofRows(1_000_000, 64, rows)),
   ...[100_000, 1_000_000, 10_000_000].map((tableRows) => ofRows(tableRows, 16, 4_096)),
   ...[1, 4, 16, 32].map((trainers) => byTeam({ trainers })),

@@ -5,15 +5,14 @@ import type { StepTime } from "./step-times.ts";
 /** The table of training steps. */
 export function stepRows(found: readonly StepTime[]): string[][] {
   return [
-    ["a step of", "on", "ms", "CPU ms", "CPU s per GB"],
-    ...found.map(({ step, maker, ms, cpuMs, cpuSecondsPerGb }) => [
+    ["a step of", "on", "ms", "CPU ms", "CPU s per GB", "peak MB"],
+    ...found.map(({ step, maker, ms, cpuMs, cpuSecondsPerGb, peakMb }) => [
       step,
       maker,
       range(ms),
-      Object.entries(cpuMs)
-        .map(([role, each]) => `${role} ${each.toFixed(1)}`)
-        .join(", "),
+      byRole(cpuMs, 1),
       cpuSecondsPerGb.toFixed(1),
+      byRole(peakMb, 0),
     ]),
   ];
 }
@@ -33,4 +32,10 @@ export function initializationRows(found: readonly InitializationTime[]): string
 
 function range({ median, min, max }: Spread): string {
   return `${median.toFixed(1)} (${min.toFixed(1)}–${max.toFixed(1)})`;
+}
+
+function byRole(values: Readonly<Record<string, number>>, digits: number): string {
+  return Object.entries(values)
+    .map(([role, value]) => `${role} ${value.toFixed(digits)}`)
+    .join(", ");
 }

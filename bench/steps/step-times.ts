@@ -20,6 +20,8 @@ export interface StepTime {
   readonly ms: Spread;
   /** CPU time of a step in each role, in ms; medians of the rounds. */
   readonly cpuMs: Readonly<Record<string, number>>;
+  /** The most memory that the largest process of each role had resident, in MB of 1e6 bytes, in any round. */
+  readonly peakMb: Readonly<Record<string, number>>;
   /** CPU seconds of all roles for 1e9 bytes of elements, both ways counted. */
   readonly cpuSecondsPerGb: number;
 }
@@ -27,6 +29,7 @@ export interface StepTime {
 interface Round {
   readonly ms: number;
   readonly cpuMs: ReadonlyMap<string, number>;
+  readonly peakMb: ReadonlyMap<string, number>;
 }
 
 /**
@@ -54,7 +57,8 @@ async function measureOnce(maker: StepMaker, durationMs: number): Promise<Round>
   const { result, usage } = await watch(maker.processes(), () => maker.run(durationMs));
   const { steps, startMs, endMs } = result;
   const cpuMs = new Map([...usage].map(([role, used]) => [role, (used.cpuSeconds * 1e3) / steps]));
-  return { ms: (endMs - startMs) / steps, cpuMs };
+  const peakMb = new Map([...usage].map(([role, used]) => [role, used.peakBytes / 1e6]));
+  return { ms: (endMs - startMs) / steps, cpuMs, peakMb };
 }
 
 function summary(step: TrainingStep, maker: string, rounds: readonly Round[]): StepTime {
@@ -67,6 +71,9 @@ function summary(step: TrainingStep, maker: string, rounds: readonly Round[]): S
     ms: spread(rounds.map(({ ms }) => ms)),
     cpuMs: Object.fromEntries(
       roles.map((role) => [role, median(rounds.map(({ cpuMs }) => cpuMs.get(role) ?? Number.NaN))]),
+    ),
+    peakMb: Object.fromEntries(
+      roles.map((role) => [role, Math.max(...rounds.map(({ peakMb }) => peakMb.get(role) ?? 0))]),
     ),
     cpuSecondsPerGb: median(sums) / 1e3 / (stepBytes(step) / 1e9),
   };

@@ -40,7 +40,7 @@ export async function lockStore(dir: string): Promise<StoreLock> {
   try {
     await makeDirectory(claims);
   } catch (cause) {
-    throw fileError("make the store directory", claims, cause);
+    throw fileError("make the directory", claims, cause);
   }
   for (let attempt = 1; ; attempt++) {
     await claim(dir, claims, self);
@@ -111,7 +111,7 @@ function claimPath(claims: string, holder: ProcessIdentity): string {
 }
 
 function storeInUse(dir: string, pid: number): PserverError {
-  return new PserverError("STORE_IN_USE", `process ${pid} uses the store directory ${dir}`, {
+  return new PserverError("STORE_IN_USE", `process ${pid} uses the directory ${dir}`, {
     pid,
     dir,
   });

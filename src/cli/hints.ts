@@ -54,6 +54,7 @@ const HINTS_OF: Readonly<Record<string, typeof HINTS>> = {
     ...SERVER_HINTS,
     NO_BROKER: '"pserver setup" provides a broker; with --url, check that the one there runs',
   },
+  archive: { STORE_IN_USE: "one archiver is enough: stop that one, or choose another directory" },
   host: { NO_HOST: "the messages above say why it has ended" },
   load: { NOT_INITIALIZED: "another trainer initializes the job: wait for it" },
 };

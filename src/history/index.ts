@@ -2,6 +2,7 @@
 
 import type { ConnectionOverrides } from "../client/wire/settings.ts";
 import { resolveSettings } from "../client/wire/settings.ts";
+import { defined } from "../protocol/defined.ts";
 import { type JournalHandle, openJournalAt } from "./open-journal.ts";
 
 export type { BlockHeader } from "../actors/fold/block.ts";
@@ -26,6 +27,8 @@ export type {
 /** Which job's journals to open; settings of the broker not given come from the environment. */
 export interface JournalOptions extends ConnectionOverrides {
   readonly job: string;
+  /** Directory of an archive, which is read with the broker as one history. */
+  readonly archive?: string;
 }
 
 /**
@@ -37,6 +40,24 @@ export interface JournalOptions extends ConnectionOverrides {
  * const journal = await openJournal({ job: "mnist" });
  * const { model } = await journal.replayTo("10m ago");
  */
-export async function openJournal({ job, ...overrides }: JournalOptions): Promise<JournalHandle> {
-  return await openJournalAt({ kind: "broker", connection: resolveSettings(overrides), job });
+export async function openJournal(options: JournalOptions): Promise<JournalHandle> {
+  const { job, archive, ...overrides } = options;
+  const connection = resolveSettings(overrides);
+  return await openJournalAt({ kind: "broker", connection, job, ...defined({ archive }) });
+}
+
+/**
+ * Opens the archive in a directory, without a broker. The caller closes it.
+ * @throws BAD_ARCHIVE if there is none or it is damaged, BAD_VERSION, IO.
+ */
+export async function openArchivedJournal(archive: string): Promise<JournalHandle> {
+  return await openJournalAt({ kind: "archive", archive });
+}
+
+/**
+ * Opens a file of `pserver record`, and checks every byte of it. The caller closes it.
+ * @throws BAD_ARCHIVE if it is none or damaged, BAD_VERSION, IO.
+ */
+export async function openRecordedJournal(file: string): Promise<JournalHandle> {
+  return await openJournalAt({ kind: "file", file });
 }

@@ -90,8 +90,20 @@ export function oldestOf(inventory: Inventory): Position | undefined {
   return first && { generation: first.generation, seq: first.firstSeq };
 }
 
-/** The newest position that can be rebuilt; undefined if none can. */
-export function newestOf(inventory: Inventory): Position | undefined {
-  const last = reachOf(inventory).at(-1);
-  return last && { generation: last.generation, seq: last.lastSeq };
+/** The newest position that is kept, whether or not it can be rebuilt; undefined if nothing is. */
+export function newestOf({ spans, snapshots }: Inventory): Position | undefined {
+  const ends = [
+    ...spans.map(({ generation, lastSeq: seq }) => ({ generation, seq })),
+    ...snapshots.map(({ manifest: { generation, seq } }) => ({ generation, seq })),
+  ];
+  return ends.sort((a, b) => b.generation - a.generation || b.seq - a.seq)[0];
+}
+
+/** The oldest position from which records lead to another one of its generation; itself if none do. */
+export function startOf(inventory: Inventory, to: Position): Position {
+  const part = reachOf(inventory).find(
+    ({ generation, firstSeq, lastSeq }) =>
+      generation === to.generation && firstSeq <= to.seq && to.seq <= lastSeq,
+  );
+  return part === undefined ? to : { generation: to.generation, seq: part.firstSeq };
 }

@@ -1,6 +1,6 @@
 import type { JournalRecord } from "../actors/fold/shard.ts";
 import type { PieceRef, StoredManifest } from "../actors/snapshot/manifest.ts";
-import type { Position, Synchronization } from "../protocol/index.ts";
+import type { Fields, Message, OwnerVerb, Position, Synchronization } from "../protocol/index.ts";
 
 /** A record of a journal with the time at which the broker stored it. */
 export interface TimedRecord extends JournalRecord {
@@ -73,6 +73,12 @@ export interface HistorySource extends JobFacts {
 
   /** @throws BAD_VALUE for a shard that the job does not have. */
   shard(shard: number): ShardHistory;
+
+  /**
+   * Asks the owner of a shard; absent where no host can be reached.
+   * @throws NO_OWNER if none answers; else the error in the reply.
+   */
+  askOwner?(shard: number, verb: OwnerVerb, fields: Fields): Promise<Message>;
 
   close(): Promise<void>;
 }

@@ -261,7 +261,7 @@ export const ERROR_CODES = {
   STORE_IN_USE: {
     number: 85,
     retryable: false,
-    meaning: "another process uses the store directory",
+    meaning: "another process uses the directory",
   },
   BAD_ARCHIVE: {
     number: 86,

@@ -2,7 +2,6 @@ import type { Fields } from "./codec.ts";
 import {
   type ParameterConfig,
   type Synchronization,
-  toConfig,
   toSharedConfig,
   toSynchronization,
 } from "./config/index.ts";
@@ -247,7 +246,7 @@ function parseDeclaration(value: unknown): Declaration {
 function configField(fields: Fields): ParameterConfig {
   const value = fields["config"];
   const isBytes = typeof value === "string" || value instanceof Uint8Array;
-  return isBytes ? toConfig(value) : toSharedConfig(mapField(fields, "config"));
+  return toSharedConfig(isBytes ? value : mapField(fields, "config"));
 }
 
 /** The parameter's name under `key`; @throws BAD_NAME or BAD_MESSAGE if it is not valid. */

@@ -50,6 +50,7 @@ export const OWNER_VERBS = [
   "memory",
   "versions",
   "trainers",
+  "digest",
 ] as const;
 /** One of {@link OWNER_VERBS}. */
 export type OwnerVerb = (typeof OWNER_VERBS)[number];

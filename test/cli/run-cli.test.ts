@@ -16,6 +16,8 @@ const COMMANDS = [
     "set",
     "save",
     "load",
+    "archive",
+    "record",
     "jobs",
     "remove",
     "recover",

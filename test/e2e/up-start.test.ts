@@ -118,7 +118,7 @@ test.skipIf(process.platform !== "linux")(
     for (const store of ["/proc/pserver", join(home, "file"), join(home, "file", "up")]) {
       const { code, stderr } = await run(["up", "--port", "0", "--store", store]);
       expect(code).toBe(6);
-      expect(stderr).toContain(`IO: cannot make the store directory ${store}/`);
+      expect(stderr).toContain(`IO: cannot make the directory ${store}/`);
       expect(stderr).toContain("hint: choose another directory with --store");
     }
   },

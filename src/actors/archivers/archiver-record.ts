@@ -6,6 +6,7 @@ import {
   SHARDS_MAX,
   textField,
 } from "../../protocol/index.ts";
+import { readable } from "../fold/read-record.ts";
 import type { KvBucket } from "../jetstream/kv-bucket.ts";
 import { RECORD_FORMAT, readRecord } from "../lifecycle/record-format.ts";
 
@@ -64,14 +65,24 @@ export function parseArchiverRecord(value: unknown, key: string): ArchiverRecord
   }));
 }
 
-/** The records of all archivers that are registered, each with its key and revision. */
+/** A record of an archiver in the job's bucket. */
+export interface StoredArchiver {
+  readonly key: string;
+  readonly revision: number;
+  /** Undefined if this version cannot read it. */
+  readonly record: ArchiverRecord | undefined;
+}
+
+/** The records of all archivers that are registered. @throws the errors of {@link KvBucket}. */
 export async function readArchivers(
   records: Pick<KvBucket, "keys" | "read">,
-): Promise<{ key: string; revision: number; value: unknown }[]> {
-  const found: { key: string; revision: number; value: unknown }[] = [];
+): Promise<StoredArchiver[]> {
+  const found: StoredArchiver[] = [];
   for (const key of await records.keys(ARCHIVER_KEYS)) {
     const entry = await records.read(key);
-    if (entry !== undefined) found.push({ key, ...entry });
+    if (entry === undefined) continue;
+    const { revision, value } = entry;
+    found.push({ key, revision, record: readable(() => parseArchiverRecord(value, key)) });
   }
   return found;
 }

@@ -1,6 +1,5 @@
-import { readable } from "../fold/read-record.ts";
 import type { KvBucket } from "../jetstream/kv-bucket.ts";
-import { type ArchivedShard, parseArchiverRecord, readArchivers } from "./archiver-record.ts";
+import { type ArchivedShard, readArchivers } from "./archiver-record.ts";
 
 /** Dependencies of {@link ArchiverWatch}. */
 export interface ArchiverWatchDeps {
@@ -35,9 +34,7 @@ export class ArchiverWatch {
     const { records, nowMs } = this.#deps;
     const sightings = new Map<string, Sighting>();
     const copied: ArchivedShard[] = [];
-    for (const { key, revision, value } of await readArchivers(records)) {
-      // A record of another version cannot say what is to be kept.
-      const record = readable(() => parseArchiverRecord(value, key));
+    for (const { key, revision, record } of await readArchivers(records)) {
       const archived = record?.shards[shard];
       if (record === undefined || archived === undefined) continue;
       const before = this.#sightings.get(key);

@@ -17,6 +17,7 @@ import {
   versionsReply,
   type WantedVersions,
 } from "../../protocol/index.ts";
+import type { ArchiverRecord } from "../archivers/archiver-record.ts";
 import { HOST_LEASES, SHARD_LEASES } from "../host/shard-claims.ts";
 import type { Leases } from "../leases/leases.ts";
 import { toJournalRecord } from "../lifecycle/members.ts";
@@ -60,6 +61,8 @@ export interface ControlServiceDeps {
   readonly saver: Saver;
   readonly owners: OwnersClient;
   readonly leases: Leases;
+  /** The archivers that have registered themselves. */
+  readonly archivers: () => Promise<readonly ArchiverRecord[]>;
   /** Number of shards. */
   readonly shards: number;
 }
@@ -138,13 +141,14 @@ export class ControlService {
   }
 
   async #hosts(): Promise<Fields> {
-    const [hosts, claims, trainers, shards, steps, declared] = await Promise.all([
+    const [hosts, claims, trainers, shards, steps, declared, archivers] = await Promise.all([
       this.#deps.leases.list(HOST_LEASES),
       this.#deps.leases.list(SHARD_LEASES),
       this.#deps.leases.keys(TRAINER_KEYS),
       this.#each((shard) => this.#status(shard)),
       this.#steps(),
       this.#deps.service.declared(),
+      this.#deps.archivers(),
     ]);
     const owned = [...claims].map(([key, { host }]) => ({
       shard: Number(key.slice(SHARD_LEASES.length)),
@@ -161,6 +165,7 @@ export class ControlService {
       trainers: [...trainers].map((key) => unescapeName(key.slice(TRAINER_KEYS.length))).sort(),
       shards,
       declared,
+      archivers: archivers.map((archiver) => ({ ...archiver })),
       ...steps,
     };
   }

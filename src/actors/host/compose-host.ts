@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import type { PserverError } from "../../protocol/index.ts";
+import { type ArchiverRecord, readArchivers } from "../archivers/archiver-record.ts";
 import { ControlService } from "../control/control-service.ts";
 import { Saver } from "../control/saver.ts";
 import { toAdvertised } from "../etcd/etcd-keys.ts";
@@ -100,14 +101,20 @@ function hostLifecycle(
 
 function hostControl(
   { options, id: host }: HostOpening,
-  { settings: { synchronization, shards }, leases }: OpenedJob,
+  { settings: { synchronization, shards }, leases, bucket }: OpenedJob,
   owners: OwnersClient,
   service: LifecycleService,
   onError: (error: PserverError) => void,
 ): ControlService {
   const { job, modelDirectory: directory } = options;
   const saver = new Saver({ service, owners, directory, job, host, onError });
-  return new ControlService({ service, synchronization, saver, owners, leases, shards });
+  const archivers = async (): Promise<ArchiverRecord[]> => {
+    const found = await readArchivers(bucket);
+    return found.flatMap(({ record }) => (record === undefined ? [] : [record]));
+  };
+  return new ControlService({
+    ...{ service, synchronization, saver, owners, leases, shards, archivers },
+  });
 }
 
 function hostPublication(

@@ -26,6 +26,7 @@ import {
   WAITING_FOR_MAX,
 } from "../../protocol/index.ts";
 import type { BlockName } from "../fold/block.ts";
+import { blockDigest, stateDigest } from "../fold/digests.ts";
 import type { Shard } from "../fold/shard.ts";
 import type { PositionQueue } from "./position-queue.ts";
 import { ReadConditions } from "./read-conditions.ts";
@@ -144,6 +145,12 @@ export class ServedRequests implements RequestHandler {
       this.#conditions.afterPosition(asker, request, answer, (error) =>
         responder.refuse(asker, error),
       );
+    } else if (verb === "digest") {
+      const request = { ...parsePosition(fields), waitMs: PULL_WAIT_MS_MAX };
+      const answer = (): void => reply(() => this.#digest(fields));
+      this.#conditions.afterPosition(asker, request, answer, (error) =>
+        responder.refuse(asker, error),
+      );
     } else if (verb === "status") {
       reply(() => ({ status: status() }));
     } else if (verb === "memory") {
@@ -180,6 +187,14 @@ export class ServedRequests implements RequestHandler {
       if (block?.epoch !== integerField(fields, "epoch", 1)) missing.push([parameter, index]);
     }
     return { ...position(), missing };
+  }
+
+  /** Digest of the block that a request names, null if there is none; of the state without values if it names none. */
+  #digest(fields: Fields): Fields {
+    const { shard, position } = this.#deps;
+    if (fields["parameter"] === undefined) return { ...position(), digest: stateDigest(shard) };
+    const block = shard.block(textField(fields, "parameter"), integerField(fields, "index"));
+    return { ...position(), digest: block === undefined ? null : blockDigest(block) };
   }
 
   #respond(asker: Asker, make: MakeReply): void {

@@ -1,9 +1,8 @@
 import type { Command } from "commander";
-import type { ComparedTensor, ParameterDifference } from "../../history/compare/compare-models.ts";
+import type { ParameterDifference } from "../../history/compare/compare-models.ts";
 import type { Point } from "../../history/points/point.ts";
 import { openModel } from "../../model-files/index.ts";
-import { ensureError, PserverError } from "../../protocol/errors.ts";
-import { quoteName } from "../../protocol/names.ts";
+import { ensureError } from "../../protocol/errors.ts";
 import { type CliContext, openOutput } from "../context.ts";
 import { EXIT } from "../exit-codes.ts";
 import { addHelp } from "../help-text.ts";
@@ -18,7 +17,7 @@ import {
   type HistoryFlags,
   POINT_HELP,
 } from "../options/history-options.ts";
-import { formatBytes, formatCount } from "../output/amounts.ts";
+import { formatCount } from "../output/amounts.ts";
 import type { Output } from "../output/output.ts";
 
 interface DiffFlags extends HistoryFlags {
@@ -106,36 +105,10 @@ async function compare(
   asSaved: boolean,
   names: readonly string[] | undefined,
 ): Promise<ParameterDifference[]> {
-  const { compareModels } = await import("../../history/compare/compare-models.ts");
   const { tensorsOf } = await import("../history/compared-side.ts");
-  const { dataBytes } = await import("../../model-files/index.ts");
-  const { formatElement } = await import("../output/elements.ts");
+  const { compareTensorLists } = await import("../history/compare-tensor-lists.ts");
   const [a = [], b = []] = sides.map((side) => tensorsOf(side, asSaved, names));
-  checkKnown(names, [...a, ...b]);
-  const totalBytes = a.reduce((sum, { header }) => sum + dataBytes(header), 0);
-  const progress = output.progress("comparing", formatBytes);
-  const onProgress = (doneBytes: number): void => progress.update(doneBytes, totalBytes);
-  const found: ParameterDifference[] = [];
-  try {
-    for await (const each of compareModels(a, b, { show: formatElement, signal, onProgress })) {
-      found.push(each);
-    }
-  } finally {
-    progress.clear();
-  }
-  return found;
-}
-
-/** @throws UNKNOWN_PARAMETER for a name that neither model has. */
-function checkKnown(
-  names: readonly string[] | undefined,
-  tensors: readonly ComparedTensor[],
-): void {
-  const known = new Set(tensors.map(({ header }) => header.name));
-  const unknown = names?.find((name) => !known.has(name));
-  if (unknown === undefined) return;
-  const message = `neither model has a parameter ${quoteName(unknown)}`;
-  throw new PserverError("UNKNOWN_PARAMETER", message, { parameter: unknown });
+  return await compareTensorLists(output, a, b, names, signal);
 }
 
 async function present(

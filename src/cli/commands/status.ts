@@ -1,6 +1,12 @@
 import type { Command } from "commander";
-import type { Declared, ListedShard, Participants } from "../../client/admin/participants.ts";
+import type {
+  Declared,
+  ListedArchiver,
+  ListedShard,
+  Participants,
+} from "../../client/admin/participants.ts";
 import {
+  behindOf,
   closedSteps,
   fallenBack,
   idleShards,
@@ -19,6 +25,7 @@ import { type AskingFlags, addAskingOptions } from "../options/asking-options.ts
 import {
   formatBytes,
   formatCount,
+  formatDuration,
   formatNumber,
   formatRanges,
   nameShards,
@@ -29,6 +36,9 @@ import { type Concession, formatTable } from "../output/table.ts";
 import { hangingLines, titledLines } from "../output/wrap.ts";
 
 const TIMEOUT_MS = 5_000;
+
+/** Silence of an archiver from which on it is shown; it renews its registration more often. */
+const ARCHIVER_SILENCE_MS = 30_000;
 
 /** Most trainers that are named because their records changed nothing. */
 const WASTEFUL_MAX = 8;
@@ -70,8 +80,9 @@ export function registerStatus(program: Command, context: CliContext): void {
       '  {"job","state","epoch","by","parameters":{"count","ready","blocks","bytes"},',
       '  "hosts":[{"id","shards",…}],"trainers":[…],"shards":[{"shard","state",…}],',
       '  "declared":{"parameters","heldBytes","quotas","trainers"},',
-      '  "synchronization":{"mode",…},"members":{"revision","started","trainers"}}; the job is',
-      "  uninitialized, initializing or ready, a shard is serving, catching-up, unowned, ….",
+      '  "synchronization":{"mode",…},"members":{"revision","started","trainers"},',
+      '  "archivers":[{"machine","pid","shards",…}]}; the job is uninitialized, initializing or ready,',
+      "  a shard is serving, catching-up, unowned, ….",
       '  Where trainers keep step, each shard has "steps":{"revision","members","closed"}.',
     ],
     Examples: ["  pserver status", "  pserver status --job mnist --json"],
@@ -123,6 +134,9 @@ export function describeStatus(status: JobStatus, look: Look): string[] {
   if (status.declared !== undefined) {
     lines.push(...row("declared", describeDeclared(status.declared)));
   }
+  for (const archiver of status.archivers ?? []) {
+    lines.push(...row("archiver", describeArchiver(archiver, shards)));
+  }
   if (status.synchronization.mode !== "async") lines.push(...row("steps", describeSteps(status)));
   for (const [state, numbers] of idleShards(shards)) {
     lines.push(...row("", `${nameShards(numbers)}: ${state}`, "warn"));
@@ -160,6 +174,15 @@ function describeUpdates(shards: readonly ListedShard[]): string {
 
 function describeDeclared({ parameters, heldBytes }: Declared): string {
   return `${formatCount(parameters, "parameter")}, ${formatBytes(heldBytes)} with optimizer state`;
+}
+
+function describeArchiver(archiver: ListedArchiver, shards: readonly ListedShard[]): string {
+  const { machine, pid, writtenMs } = archiver;
+  const silentMs = Date.now() - writtenMs;
+  const heard =
+    silentMs < ARCHIVER_SILENCE_MS ? "" : `, last heard of ${formatDuration(silentMs)} ago`;
+  const behind = formatNumber(behindOf(archiver, shards));
+  return `process ${pid} on ${visible(machine)}, ${behind} records behind${heard}`;
 }
 
 function describeWaste({ trainer, refused, unreadable }: Waste): string {

@@ -1,4 +1,5 @@
-import type { Point, ResolvedPoint } from "../../history/points/point.ts";
+import { showPosition } from "../../history/history-lost.ts";
+import type { Cut, Point, ResolvedPoint } from "../../history/points/point.ts";
 import type { HistorySource } from "../../history/source.ts";
 import type { CliContext } from "../context.ts";
 import { unlessAborted } from "../interrupts.ts";
@@ -38,14 +39,18 @@ export async function understand(
 /** Such as `point: 2026-11-23T04:12:07.000Z, the cut 0:1200 1:1188 2:1201`. */
 export async function describePoint({ point, cut, timeMs }: ResolvedPoint): Promise<string> {
   const { formatPoint, formatTime } = await import("../../history/points/parse-point.ts");
-  const { showPosition } = await import("../../history/history-lost.ts");
   const name = formatPoint(point);
   const time = timeMs === undefined || point.kind === "time" ? "" : `, at ${formatTime(timeMs)}`;
+  return `point: ${name}${time}, the cut ${showCut(cut)}`;
+}
+
+/** The positions of a cut, such as `0:1200 1:1188 2:1201`. */
+export function showCut(cut: Cut): string {
   const shown = cut
     .slice(0, POSITIONS_SHOWN)
     .map((position, shard) => showPosition(shard, position));
   const more = cut.length > shown.length ? ` and ${cut.length - shown.length} more` : "";
-  return `point: ${name}${time}, the cut ${shown.join(" ")}${more}`;
+  return `${shown.join(" ")}${more}`;
 }
 
 /** A point as `--json` prints it. */

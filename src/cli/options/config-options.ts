@@ -13,6 +13,7 @@ import { PserverError } from "../../protocol/errors.ts";
 import { mismatch } from "../../protocol/mismatch.ts";
 import { quoteName } from "../../protocol/names.ts";
 import { fileError } from "../../system/file-errors.ts";
+import { finiteNumber } from "./parse-values.ts";
 
 /** A configuration on the command line, for one parameter or, without a name, for all. */
 export interface GivenConfig {
@@ -37,7 +38,7 @@ export function addConfigOptions(command: Command): Command {
     .addOption(
       new Option("--optimizer <name>", "the rule that gradients go through").choices(OPTIMIZERS),
     )
-    .option("--learning-rate <rate>", "for gradients that come without one", parseRate)
+    .option("--learning-rate <rate>", "for gradients that come without one", finiteNumber)
     .option("--allow-non-finite", "let values and updates hold NaN and infinities")
     .option(
       "--config <[name=]config>",
@@ -111,10 +112,4 @@ function collectConfig(text: string, before: readonly GivenConfig[] = []): Given
     throw new InvalidArgumentError(`${expected}; received ${JSON.stringify(text)}`);
   }
   return [...before, { text: config, ...(name === undefined ? {} : { name }) }];
-}
-
-function parseRate(text: string): number {
-  const rate = Number(text);
-  if (text.trim() !== "" && Number.isFinite(rate)) return rate;
-  throw new InvalidArgumentError(`expected a finite number; received ${JSON.stringify(text)}`);
 }

@@ -19,6 +19,20 @@ export function wholeNumber(min: number, max: number): (text: string) => number 
   };
 }
 
+/** A finite number, such as `0.01` or `-1e-3`. */
+export function finiteNumber(text: string): number {
+  const number = Number(text);
+  if (text.trim() !== "" && Number.isFinite(number)) return number;
+  throw expected("a finite number", text);
+}
+
+/** A finite number above 0. */
+export function positiveNumber(text: string): number {
+  const number = finiteNumber(text);
+  if (number > 0) return number;
+  throw expected("a number above 0", text);
+}
+
 /** Bytes, as `1048576`, `512MB` (powers of 1000) or `1GiB` (powers of 1024). */
 export function parseSize(text: string): number {
   const match = SIZE.exec(text);

@@ -3,6 +3,7 @@ import { type Synchronization, toSynchronization } from "../../protocol/config/i
 import { asMap, flagField, integerField, listField, textField } from "../../protocol/fields.ts";
 import type { MembersRecord } from "../../protocol/host-records.ts";
 import { SHARDS_MAX } from "../../protocol/limits.ts";
+import type { Position } from "../../protocol/position.ts";
 
 /** A host that is alive, with everything else that it tells of itself. */
 export interface ListedHost {
@@ -29,6 +30,17 @@ export interface Declared {
   readonly [more: string]: unknown;
 }
 
+/** An archiver that follows a job, with everything else that it tells of itself. */
+export interface ListedArchiver {
+  readonly machine: string;
+  readonly pid: number;
+  /** When it was last heard of, by its own clock, in milliseconds since 1970. */
+  readonly writtenMs: number;
+  /** By the shard's number, the last record that it has copied. */
+  readonly shards: readonly { readonly record: Position }[];
+  readonly [more: string]: unknown;
+}
+
 /** Who takes part in a job. */
 export interface Participants {
   readonly hosts: readonly ListedHost[];
@@ -36,6 +48,8 @@ export interface Participants {
   readonly shards: readonly ListedShard[];
   /** Absent in replies of older hosts. */
   readonly declared?: Declared;
+  /** Archivers that have registered themselves; absent in replies of older hosts. */
+  readonly archivers?: readonly ListedArchiver[];
   /** How the job's trainers keep step. */
   readonly synchronization: Synchronization;
   /** The members of steps; absent in a job whose trainers do not keep step. */
@@ -54,6 +68,7 @@ export function parseParticipants(fields: Fields): Participants {
     trainers: listField(fields, "trainers", LISTED_MAX).map((id) => textField({ id }, "id")),
     shards: listField(fields, "shards", SHARDS_MAX).map(parseShard),
     ...(fields["declared"] === undefined ? {} : { declared: parseDeclared(fields["declared"]) }),
+    ...(fields["archivers"] === undefined ? {} : { archivers: parseArchivers(fields) }),
     synchronization: toSynchronization(fields["synchronization"]),
     ...(fields["members"] === undefined ? {} : { members: parseMembers(fields["members"]) }),
   };
@@ -66,6 +81,24 @@ function parseDeclared(value: unknown): Declared {
     parameters: integerField(fields, "parameters"),
     heldBytes: integerField(fields, "heldBytes"),
   };
+}
+
+function parseArchivers(reply: Fields): ListedArchiver[] {
+  return listField(reply, "archivers", LISTED_MAX).map((value) => {
+    const fields = asMap(value, "archiver");
+    return {
+      ...fields,
+      machine: textField(fields, "machine"),
+      pid: integerField(fields, "pid"),
+      writtenMs: integerField(fields, "writtenMs"),
+      shards: listField(fields, "shards", SHARDS_MAX).map((shard) => {
+        const { record } = asMap(shard, "shard");
+        const position = asMap(record, "record");
+        const generation = integerField(position, "generation");
+        return { record: { generation, seq: integerField(position, "seq") } };
+      }),
+    };
+  });
 }
 
 function parseMembers(value: unknown): ListedMembers {

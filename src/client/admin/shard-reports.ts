@@ -1,7 +1,7 @@
 import type { Fields } from "../../protocol/codec.ts";
 import { type Fallback, parseFallbacks } from "../../protocol/fallback.ts";
 import { asMap, integerField, listField, textField } from "../../protocol/fields.ts";
-import type { ListedShard } from "./participants.ts";
+import type { ListedArchiver, ListedShard } from "./participants.ts";
 
 /** Records of one trainer that changed nothing, in all shards. */
 export interface Waste {
@@ -90,6 +90,23 @@ export function wasteOf(shards: readonly ListedShard[]): Waste[] {
   }
   const total = ({ refused, unreadable }: Waste): number => refused + unreadable;
   return [...waste.values()].sort((a, b) => total(b) - total(a));
+}
+
+/**
+ * Records that an archiver has not copied, of the shards that are served. Of a shard that has gone on under
+ * a new generation, only the records of the new one count.
+ */
+export function behindOf(
+  { shards: archived }: ListedArchiver,
+  shards: readonly ListedShard[],
+): number {
+  let records = 0;
+  for (const { shard, state, generation, seq } of shards) {
+    if (state !== "serving" || typeof seq !== "number") continue;
+    const { record } = archived[shard] ?? { record: { generation: 0, seq: 0 } };
+    records += Math.max(0, seq - (record.generation === generation ? record.seq : 0));
+  }
+  return records;
 }
 
 function countRows(fields: Fields, key: string): [trainer: string, records: number][] {

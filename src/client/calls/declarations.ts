@@ -57,8 +57,9 @@ export class Declarations {
   /** How many of those waiting go into one request: all of them belong to one initialization. */
   #nextLength(): number {
     const epoch = this.#waiting[0]?.epoch;
-    const others = this.#waiting.findIndex((waiting) => waiting.epoch !== epoch);
-    return Math.min(others < 0 ? this.#waiting.length : others, PARAMETERS_PER_REQUEST_MAX);
+    const most = this.#waiting.slice(0, PARAMETERS_PER_REQUEST_MAX);
+    const others = most.findIndex((waiting) => waiting.epoch !== epoch);
+    return others < 0 ? most.length : others;
   }
 
   async #declare(part: readonly Waiting[]): Promise<void> {

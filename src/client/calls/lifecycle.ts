@@ -1,4 +1,4 @@
-import { type ParameterConfigInput, toConfig } from "../../protocol/config/index.ts";
+import { type ParameterConfigInput, toSharedConfig } from "../../protocol/config/index.ts";
 import { ensureError, PserverError, yieldsInit } from "../../protocol/errors.ts";
 import {
   type BeginReply,
@@ -225,7 +225,7 @@ function declare(
   escapeName(name);
   const tensor = named(name, () => toTensor(given));
   const { dtype, shape } = tensor;
-  const declaration = { name, dtype, shape, config: toConfig(config) };
+  const declaration = { name, dtype, shape, config: toSharedConfig(config) };
   checkFiniteElements(declaration, tensor.data);
   return { declaration, tensor };
 }

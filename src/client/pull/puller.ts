@@ -61,15 +61,14 @@ export class Puller {
   ): Promise<NamedTensor[]> {
     const infos = await this.#options.parameters.waitFor(names, deadline);
     const { encoding, into, known = [] } = mode;
-    for (const info of infos) {
-      targetOf(info, into);
-      checkEncoding(info, encoding);
-    }
+    const targets = infos.map((info) => targetOf(info, into));
+    for (const info of infos) checkEncoding(info, encoding);
     const knownByName = new Map(known.map((tensor) => [tensor.name, tensor]));
-    const plan = (info: ParameterInfo): WholeRead =>
+    // Without a place, it was initialized anew and may need another array.
+    const plan = (info: ParameterInfo, place?: number): WholeRead =>
       new WholeRead(info, {
         encoding,
-        into: targetOf(info, into),
+        into: place === undefined ? targetOf(info, into) : targets[place],
         known: knownByName.get(info.name),
       });
     const reads = await this.#readCurrent(infos, plan, mode, deadline);
@@ -97,12 +96,12 @@ export class Puller {
    */
   async #readCurrent<Read extends ParameterRead>(
     infos: readonly ParameterInfo[],
-    plan: (info: ParameterInfo) => Read,
+    plan: (info: ParameterInfo, place?: number) => Read,
     mode: ReadMode,
     deadline: Deadline,
   ): Promise<Read[]> {
     const { reader } = this.#options;
-    const reads = infos.map(plan);
+    const reads = infos.map((info, place) => plan(info, place));
     let open = reads.map((_, place) => place);
     while (open.length > 0) {
       const pending = open.map((place) => reads[place] as Read);

@@ -8,9 +8,6 @@ import {
 import type { KvBucket } from "../../actors/jetstream/kv-bucket.ts";
 import { ensureError, type PserverError } from "../../protocol/index.ts";
 
-/** How long hosts wait for an archiver that was not heard of, by default. */
-export const GRACE_MS = 600_000;
-
 /** How often an archiver renews its registration, at least in its grace time. */
 const RENEWALS_PER_GRACE = 10;
 
@@ -50,9 +47,14 @@ export class ArchiverRegistration {
     this.#timer = setInterval(() => this.#renew(), renewMs);
   }
 
+  /** Ends the renewals; the registration stays until hosts have waited for its grace time. */
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
   /** Removes the registration. @throws the errors of {@link KvBucket}. */
   async end(): Promise<void> {
-    clearInterval(this.#timer);
+    this.stop();
     await this.#writing;
     const stored = await this.#deps.records.read(this.#key);
     if (stored !== undefined) await this.#deps.records.remove(this.#key, stored.revision);

@@ -1,11 +1,11 @@
 import { isSealed } from "../../protocol/codec.ts";
-import { ensureError, type Position } from "../../protocol/index.ts";
+import { ensureError, type Position, type PserverError } from "../../protocol/index.ts";
 import type { JournalSpan, ShardHistory, TimedRecord } from "../source.ts";
 import type { SegmentWriter } from "./segment-writer.ts";
 
 /** Bytes and time after which records are waited for to be on disk. */
-const SYNC_BYTES = 8 * 1024 ** 2;
-const SYNC_MS = 500;
+const SYNC_BYTES = 32 * 1024 ** 2;
+const SYNC_MS = 2_000;
 
 /** Dependencies of {@link RecordCopier}. */
 export interface RecordCopierDeps {
@@ -15,6 +15,8 @@ export interface RecordCopierDeps {
   readonly archived: readonly JournalSpan[];
   /** Called when more records are on disk. */
   readonly onCopied: () => void;
+  /** Called for a record that is missing where it is kept; those before it are copied. */
+  readonly onDamaged: (error: PserverError) => void;
 }
 
 /** Copies the records of one shard into an archive. */
@@ -47,8 +49,9 @@ export class RecordCopier {
   }
 
   /**
-   * Copies the records of a span after those that are on disk. Ends early if they are trimmed meanwhile.
-   * @throws DISK_FULL, IO; what the source throws, for example JOURNAL_DAMAGED; the reason of `signal`.
+   * Copies the records of a span after those that are on disk. Ends early if they are trimmed meanwhile, or
+   * one is missing.
+   * @throws DISK_FULL, IO; what the source throws, for example NO_BROKER; the reason of `signal`.
    */
   async copy(span: JournalSpan, signal: AbortSignal): Promise<void> {
     const { generation, lastSeq } = span;
@@ -73,9 +76,16 @@ export class RecordCopier {
         if (unsynced >= SYNC_BYTES || performance.now() - syncedMs >= SYNC_MS) await sync();
       }
     } catch (error) {
-      if (ensureError(error).code !== "HISTORY_LOST") throw error;
+      const found = ensureError(error);
+      if (found.code === "JOURNAL_DAMAGED") this.#deps.onDamaged(found);
+      else if (found.code !== "HISTORY_LOST") throw found;
     }
     await sync();
+  }
+
+  /** Whether a span ends before a record that was copied: its journal is another, or was cut off. */
+  hasShrunk({ generation, lastSeq }: JournalSpan): boolean {
+    return lastSeq < (this.#last.get(generation) ?? 0);
   }
 
   #synced(generation: number, seq: number, firstSeq: number): void {

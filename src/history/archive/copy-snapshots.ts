@@ -4,6 +4,7 @@ import { ensureError, type Position, type PserverError } from "../../protocol/in
 import type { KeptSnapshot, ShardHistory } from "../source.ts";
 import type { ArchiveFacts } from "./archive-facts.ts";
 import { listSnapshots, snapshotDirectory } from "./archive-layout.ts";
+import { otherLife } from "./same-history.ts";
 import { type PieceToCopy, readSnapshotHead, writeSnapshot } from "./snapshot-file.ts";
 
 /** Dependencies of {@link SnapshotCopier}. */
@@ -59,11 +60,23 @@ export class SnapshotCopier {
     const found = [...(await this.#deps.source.snapshots())].sort((a, b) => a.seq - b.seq);
     for (const snapshot of found) {
       signal.throwIfAborted();
+      this.#checkJournal(snapshot.manifest);
       if (snapshot.seq <= this.#lastSeq) continue;
       // A take-over commits the newest snapshot again.
       if (!isSameCut(snapshot.manifest, this.#copied)) await this.#copyOne(snapshot, signal);
       this.#note(snapshot);
     }
+  }
+
+  /** @throws BAD_ARCHIVE if a snapshot is of another journal of its generation than the last one copied. */
+  #checkJournal({ generation, created }: Manifest): void {
+    const copied = this.#copied;
+    // A snapshot that was made before its journal does not know when that was created.
+    const isOther = created !== "" && copied?.created !== "" && created !== copied?.created;
+    if (copied?.generation !== generation || !isOther) return;
+    const { directory, source } = this.#deps;
+    const journal = `the journal of shard ${source.shard}, generation ${generation}`;
+    throw otherLife(directory, `${journal}, was created at ${copied.created}; now at ${created}`);
   }
 
   #note({ seq: storedSeq, manifest: { generation, seq } }: KeptSnapshot): void {

@@ -1,5 +1,13 @@
 import type { PieceRef } from "../../actors/snapshot/manifest.ts";
-import { ensureError, type Position, type Synchronization } from "../../protocol/index.ts";
+import {
+  ensureError,
+  type Fields,
+  type Message,
+  type OwnerVerb,
+  type Position,
+  PserverError,
+  type Synchronization,
+} from "../../protocol/index.ts";
 import type {
   HistorySource,
   JournalSpan,
@@ -47,6 +55,12 @@ export class JoinedSource implements HistorySource {
 
   shard(shard: number): ShardHistory {
     return new JoinedShard(this.#archive.name, this.#archive.shard(shard), this.#live.shard(shard));
+  }
+
+  async askOwner(shard: number, verb: OwnerVerb, fields: Fields): Promise<Message> {
+    const reply = await this.#live.askOwner?.(shard, verb, fields);
+    if (reply !== undefined) return reply;
+    throw new PserverError("NO_OWNER", `${this.#live.name}: no host can be asked`, { shard });
   }
 
   async close(): Promise<void> {

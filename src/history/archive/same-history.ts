@@ -24,7 +24,7 @@ export async function checkSameHistory(
     const [own, other] = [createdOf(archived, generation), createdOf(live, generation)];
     if (own !== undefined && other !== undefined && own !== other) {
       const what = `the journal of shard ${shard}, generation ${generation}`;
-      throw differs(path, `${what}, was created at ${own}; in the broker it was at ${other}`);
+      throw otherLife(path, `${what}, was created at ${own}; in the broker it was at ${other}`);
     }
     const seq = lastInBoth(archived, live, generation);
     if (seq === undefined) continue;
@@ -33,7 +33,7 @@ export async function checkSameHistory(
       recordOf(live, generation, seq, signal),
     ]);
     if (ours === undefined || theirs === undefined || isSame(ours, theirs)) continue;
-    throw differs(path, `record ${seq} of shard ${shard} is another than in the broker`);
+    throw otherLife(path, `record ${seq} of shard ${shard} is another than in the broker`);
   }
 }
 
@@ -78,7 +78,8 @@ function isSame(a: TimedRecord, b: TimedRecord): boolean {
   return isSamePlace && Buffer.compare(a.payload, b.payload) === 0;
 }
 
-function differs(path: string, problem: string): PserverError {
+/** The BAD_ARCHIVE for an archive that contradicts the broker. */
+export function otherLife(path: string, problem: string): PserverError {
   const text = `${path}: this is the archive of another life of the job: ${problem}`;
   return new PserverError("BAD_ARCHIVE", text, { path });
 }

@@ -40,6 +40,9 @@ export interface ShardProgress {
   readonly copiedBytes: number;
 }
 
+/** Of rounds in which no record came, every so many look for snapshots. */
+const IDLE_ROUNDS = 5;
+
 const NOTHING: Position = { generation: 0, seq: 0 };
 
 /** Archives one shard. */
@@ -52,6 +55,8 @@ export class ShardArchiver {
   readonly #archived: readonly JournalSpan[];
   #seen: readonly JournalSpan[] = [];
   #isChecked = false;
+  /** Rounds in a row in which no record came. */
+  #idleRounds = 0;
 
   private constructor(
     deps: ShardArchiverDeps,
@@ -61,10 +66,11 @@ export class ShardArchiver {
     this.#deps = deps;
     this.#archived = archived;
     this.#snapshots = snapshots;
-    const { source } = deps;
+    const { source, onDamaged } = deps;
     this.#writer = new SegmentWriter({ ...deps, shard: source.shard });
     const onCopied = (): void => deps.onCopied(source.shard, this.archived);
-    this.#records = new RecordCopier({ source, writer: this.#writer, archived, onCopied });
+    const writer = this.#writer;
+    this.#records = new RecordCopier({ source, writer, archived, onCopied, onDamaged });
   }
 
   /**
@@ -111,11 +117,20 @@ export class ShardArchiver {
    */
   async copy(signal: AbortSignal): Promise<void> {
     const { source, onCopied } = this.#deps;
+    const spans = await source.spans();
+    const last = newestOf(spans);
+    // Of several spans of a generation only the last one tells where the journal ends.
+    if (last.some((span) => this.#records.hasShrunk(span))) this.#isChecked = false;
     if (!this.#isChecked) await this.#check(signal);
-    await this.#snapshots.copy(signal);
-    onCopied(source.shard, this.archived);
-    this.#seen = await source.spans();
-    for (const span of this.#seen) await this.#records.copy(span, signal);
+    const isIdle = JSON.stringify(spans) === JSON.stringify(this.#seen);
+    this.#idleRounds = isIdle ? this.#idleRounds + 1 : 0;
+    // A list of snapshots is a request for each; few are made while no records come.
+    if (this.#idleRounds % IDLE_ROUNDS === 0) {
+      await this.#snapshots.copy(signal);
+      onCopied(source.shard, this.archived);
+    }
+    this.#seen = spans;
+    for (const span of spans) await this.#records.copy(span, signal);
   }
 
   /** Completes what is being written. @throws DISK_FULL, IO. */
@@ -138,4 +153,9 @@ export class ShardArchiver {
     }
     this.#isChecked = true;
   }
+}
+
+/** The last span of each generation. */
+function newestOf(spans: readonly JournalSpan[]): JournalSpan[] {
+  return spans.filter((span, i) => spans[i + 1]?.generation !== span.generation);
 }

@@ -1,14 +1,26 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import type { NatsConnection } from "@nats-io/transport-node";
+import { storageQueries } from "../../actors/jetstream/storage-queries.ts";
 import { openStoredJob, type StoredJob } from "../../actors/job/stored-job.ts";
+import { OwnersClient } from "../../actors/requests/owners-client.ts";
 import { SnapshotReader } from "../../actors/snapshot/snapshot-reader.ts";
-import { ensureError, JobSubjects, type Synchronization } from "../../protocol/index.ts";
+import {
+  ensureError,
+  type Fields,
+  JobSubjects,
+  type Message,
+  type OwnerVerb,
+  type Synchronization,
+} from "../../protocol/index.ts";
 import { orNoJetStream } from "../../transport/broker-error.ts";
 import { type ConnectionSettings, openConnection } from "../../transport/connection.ts";
 import { checkShard } from "../check-shard.ts";
 import type { HistorySource } from "../source.ts";
 import { BrokerShard } from "./broker-shard.ts";
+
+/** Grace time of a request to the owner of a shard. */
+const OWNER_MS = 5_000;
 
 /** The history that the broker still holds: journals, abandoned ones too, and snapshots. */
 export class BrokerHistory implements HistorySource {
@@ -16,11 +28,15 @@ export class BrokerHistory implements HistorySource {
   readonly #connection: NatsConnection;
   readonly #inboxPrefix: string;
   readonly #job: StoredJob;
+  readonly #owners: OwnersClient;
 
-  constructor(connection: NatsConnection, inboxPrefix: string, job: StoredJob) {
+  constructor(connection: NatsConnection, host: string, job: StoredJob) {
+    const { subjects, manager, journalOf } = job;
+    const storage = storageQueries(manager, subjects);
     this.#connection = connection;
-    this.#inboxPrefix = inboxPrefix;
+    this.#inboxPrefix = subjects.hostInbox(host);
     this.#job = job;
+    this.#owners = new OwnersClient({ connection, subjects, host, storage, journalOf });
   }
 
   /**
@@ -29,11 +45,11 @@ export class BrokerHistory implements HistorySource {
    * no such job.
    */
   static async open(reach: ConnectionSettings, job: string): Promise<BrokerHistory> {
-    const id = `history-${hostname().slice(0, 24)}-${process.pid}-${randomUUID().slice(0, 8)}`;
-    const inboxPrefix = new JobSubjects(job).hostInbox(id);
+    const host = `history-${hostname().slice(0, 24)}-${process.pid}-${randomUUID().slice(0, 8)}`;
+    const inboxPrefix = new JobSubjects(job).hostInbox(host);
     const connection = await openConnection(reach, { name: `pserver ${job} history`, inboxPrefix });
     try {
-      return new BrokerHistory(connection, inboxPrefix, await openStoredJob(connection, job));
+      return new BrokerHistory(connection, host, await openStoredJob(connection, job));
     } catch (error) {
       await connection.close();
       throw orNoJetStream(ensureError(error), connection);
@@ -60,6 +76,10 @@ export class BrokerHistory implements HistorySource {
       journal: journalOf(shard),
       snapshots: new SnapshotReader({ manager, subjects, shard }),
     });
+  }
+
+  askOwner(shard: number, verb: OwnerVerb, fields: Fields): Promise<Message> {
+    return this.#owners.ask(shard, verb, fields, OWNER_MS);
   }
 
   async close(): Promise<void> {

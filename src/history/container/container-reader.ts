@@ -132,7 +132,7 @@ export class ContainerReader {
         if (rest.length > 0) onCutOff(offset);
         return;
       }
-      bytes = rest.length === 0 ? more : Buffer.concat([rest, more]);
+      bytes = rest.length === 0 ? more : joinBytes(rest, more);
     }
   }
 
@@ -200,4 +200,11 @@ export class ContainerReader {
     }
     return new Uint8Array(buffer.buffer, buffer.byteOffset, done);
   }
+}
+
+function joinBytes(first: Uint8Array, second: Uint8Array): Uint8Array {
+  const bytes = new Uint8Array(first.length + second.length);
+  bytes.set(first);
+  bytes.set(second, first.length);
+  return bytes;
 }

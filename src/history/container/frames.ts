@@ -1,6 +1,7 @@
 import {
+  type Allocate,
   decodeMessage,
-  encodeMessage,
+  draftMessage,
   type Fields,
   integerField,
   listField,
@@ -9,6 +10,7 @@ import {
   PserverError,
   SHARDS_MAX,
   type Synchronization,
+  sealMessage,
   textField,
   toSynchronization,
   wordField,
@@ -79,6 +81,12 @@ export interface Totals {
 /** One frame of an archive's file or of a recorded file. */
 export type Frame = JobFrame | ManifestFrame | PieceFrame | RecordFrame | EndFrame;
 
+/** Bytes of all entries of a frame but lists and data; the longest is a subject. */
+const ENTRIES_BYTES = 32 * 1024;
+
+/** Bytes of a sequence in a list. */
+const PIECE_BYTES = 9;
+
 const KINDS = ["job", "manifest", "piece", "record", "end"] as const;
 
 /** Limit of the pieces that one manifest names. */
@@ -87,19 +95,22 @@ const PIECES_MAX = 1_000_000;
 /** Limit of a subject; the broker's control line has the same order of size. */
 const SUBJECT_MAX = 4_096;
 
-/** A frame as a message. */
-export function encodeFrame(frame: Frame): Uint8Array {
-  switch (frame.kind) {
-    case "job":
-    case "end":
-      return encodeMessage({ ...frame });
-    case "manifest":
-    case "piece":
-    case "record": {
-      const { data, ...fields } = frame;
-      return encodeMessage(fields, data);
-    }
+/** A frame as a message, in memory of `allocate`, by default its own. */
+export function encodeFrame(frame: Frame, allocate?: Allocate): Uint8Array {
+  if (frame.kind === "job" || frame.kind === "end") {
+    return sealMessage(draftMessage({ ...frame }, undefined, allocate));
   }
+  const { data, ...fields } = frame;
+  const draft = draftMessage(fields, data.length, allocate);
+  draft.data.set(data);
+  return sealMessage(draft);
+}
+
+/** The most bytes that the message of a frame can have. */
+export function messageBytesMax(frame: Frame): number {
+  const data = frame.kind === "job" || frame.kind === "end" ? 0 : frame.data.length;
+  const pieces = frame.kind === "manifest" ? frame.pieces.length * PIECE_BYTES : 0;
+  return ENTRIES_BYTES + pieces + data;
 }
 
 /**

@@ -4,9 +4,15 @@ import { checkShard } from "../check-shard.ts";
 import { historyLost, showPosition } from "../history-lost.ts";
 import { type Inventory, newestOf, oldestOf, takeInventory } from "../reach.ts";
 import type { HistorySource, ShardHistory } from "../source.ts";
-import { formatPoint, formatTime } from "./parse-point.ts";
+import { findMark } from "./find-mark.ts";
+import { findStep } from "./find-step.ts";
+import { type FoundRecord, findUpdate } from "./find-update.ts";
+import { formatTime } from "./parse-point.ts";
 import type { Cut, Point, ResolvedPoint } from "./point.ts";
 import { timeOfPosition } from "./record-time.ts";
+
+/** Shards that are folded at one time to find a step. */
+const SHARDS_AT_ONCE = 4;
 
 /** A shard of a source, with what the source holds of it. */
 interface Shelf {
@@ -47,10 +53,12 @@ export async function resolvePoint(
       return { point, cut: await timeCut(shelves, point.timeMs), timeMs: point.timeMs };
     case "position":
       return await atPosition(source, shelves, point, signal);
-    case "step":
     case "update":
+      return await atRecord(shelves, point, await findUpdate(source, point, signal));
     case "mark":
-      throw new PserverError("UNSUPPORTED", `point ${formatPoint(point)}: not searched for yet`);
+      return await atRecord(shelves, point, await findMark(source, point.name, signal));
+    case "step":
+      return { point, cut: await stepCut(source, shelves, point.step, signal), timeMs: undefined };
   }
 }
 
@@ -95,10 +103,46 @@ async function atPosition(
   if (timeMs === undefined) {
     throw historyLost(shard, showPosition(shard, position), oldestOf(shelf.inventory));
   }
-  const cut = await mapConcurrently(shelves, (other) =>
-    other === shelf ? Promise.resolve(position) : positionAt(other, timeMs),
+  return { point, cut: await cutAt(shelves, shard, position, timeMs), timeMs };
+}
+
+async function atRecord(
+  shelves: readonly Shelf[],
+  point: Point,
+  { shard, position, timeMs }: FoundRecord,
+): Promise<ResolvedPoint> {
+  return { point, cut: await cutAt(shelves, shard, position, timeMs), timeMs };
+}
+
+/** A cut of one shard at a position, and of the others at its time. */
+async function cutAt(
+  shelves: readonly Shelf[],
+  shard: number,
+  position: Position,
+  timeMs: number,
+): Promise<Cut> {
+  return await mapConcurrently(shelves, (other) =>
+    other.inventory.shard === shard ? Promise.resolve(position) : positionAt(other, timeMs),
   );
-  return { point, cut, timeMs };
+}
+
+/** @throws UNSUPPORTED in a job whose trainers do not keep step. */
+async function stepCut(
+  source: HistorySource,
+  shelves: readonly Shelf[],
+  step: number,
+  signal: AbortSignal,
+): Promise<Cut> {
+  const { job, synchronization } = source;
+  if (synchronization.mode === "async") {
+    const text = `point step:${step}: the trainers of job ${job} do not keep step: it is async`;
+    throw new PserverError("UNSUPPORTED", text, { job });
+  }
+  return await mapConcurrently(
+    shelves,
+    ({ history, inventory }) => findStep(history, inventory, job, step, signal),
+    SHARDS_AT_ONCE,
+  );
 }
 
 /** The position with its generation. @throws BAD_VALUE if no record of the shard has had it yet. */

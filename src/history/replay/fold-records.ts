@@ -14,6 +14,8 @@ export interface FoldVisitor {
 export interface FoldOptions {
   readonly signal: AbortSignal;
   readonly visitor?: FoldVisitor;
+  /** Gives the record to fold instead of one, undefined to leave it out; by default the record itself. */
+  readonly edit?: (record: TimedRecord) => TimedRecord | undefined;
   /** Called now and then with the last record folded. */
   readonly onFolded?: (seq: number) => void;
 }
@@ -32,11 +34,17 @@ export async function foldRecords(
   to: Position,
   options: FoldOptions,
 ): Promise<void> {
-  const { signal, visitor, onFolded } = options;
+  const { signal, visitor, edit, onFolded } = options;
   const { generation, seq: toSeq } = to;
+  if (shard.seq >= toSeq) return;
   let turnEndsAtMs = performance.now() + TURN_MS;
   for await (const batch of history.read({ generation, seq: shard.seq }, toSeq, signal)) {
-    for (const record of batch) {
+    for (const stored of batch) {
+      const record = edit === undefined ? stored : edit(stored);
+      if (record === undefined) {
+        shard.skipTo(stored.seq);
+        continue;
+      }
       visitor?.before?.(record, shard);
       const applied = applyUnlessDamaged(shard, record);
       const { settled } = applied ?? {

@@ -1,5 +1,6 @@
 import { mapConcurrently } from "../../actors/concurrent.ts";
 import type { Cut } from "../points/point.ts";
+import { ProgressSum } from "./progress-sum.ts";
 import { ReplayedModel } from "./replayed-model.ts";
 import type { Replayer } from "./replayer.ts";
 
@@ -22,19 +23,10 @@ export async function replayModel(
   { shards, onProgress }: ReplayModelOptions = {},
 ): Promise<ReplayedModel> {
   const numbers = shards ?? cut.map((_, shard) => shard);
-  const progress = new Map<number, readonly [done: number, total: number]>();
-  const note = (shard: number, done: number, total: number): void => {
-    progress.set(shard, [done, total]);
-    let [doneRecords, totalRecords] = [0, 0];
-    for (const [one, all] of progress.values()) {
-      doneRecords += one;
-      totalRecords += all;
-    }
-    onProgress?.(doneRecords, totalRecords);
-  };
+  const sum = new ProgressSum((done, total) => onProgress?.(done, total));
   const replay = async (shard: number) => {
     const to = cut[shard];
-    return to === undefined ? [] : [await replayer.replay(shard, to, note)];
+    return to === undefined ? [] : [await replayer.replay(shard, to, sum.note)];
   };
   return new ReplayedModel((await mapConcurrently(numbers, replay, replayer.threads)).flat());
 }

@@ -1,5 +1,6 @@
 import { Shard } from "../../actors/fold/shard.ts";
 import { loadSnapshot } from "../../actors/owner/recover-shard.ts";
+import type { PieceRef } from "../../actors/snapshot/manifest.ts";
 import { ensureError, type JobSubjects, type Position } from "../../protocol/index.ts";
 import { basesBefore, type ReplayBase, takeInventory } from "../reach.ts";
 import type { ShardHistory } from "../source.ts";
@@ -67,7 +68,7 @@ export async function shardAt(
 ): Promise<Shard> {
   const { shard: number } = history;
   if (snapshot === undefined) return new Shard({ subjects, shard: number });
-  const store = { read: (ref: Parameters<ShardHistory["piece"]>[0]) => history.piece(ref) };
+  const store = { read: (ref: PieceRef) => history.piece(ref) };
   const { shard } = await loadSnapshot({ subjects, shard: number, store }, snapshot);
   return shard;
 }

@@ -70,6 +70,11 @@ export class ReplayedModel {
   ): AsyncGenerator<Uint8Array<ArrayBuffer>, void, undefined> {
     for (const { index, shard } of blocks) yield await shard.slot(name, index, slot);
   }
+
+  /** Frees the memory of its shards; it must not be used afterwards. */
+  async free(): Promise<void> {
+    await Promise.all(this.shards.map((shard) => shard.free()));
+  }
 }
 
 /** Bytes of a parameter's values. */

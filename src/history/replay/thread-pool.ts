@@ -1,10 +1,16 @@
 import { availableParallelism } from "node:os";
-import type { BlockHeader } from "../../actors/fold/block.ts";
 import { ensureError, type Position, PserverError } from "../../protocol/index.ts";
 import type { HistoryPlace } from "../open-history.ts";
+import { RemoteReplayedShard } from "./remote-replayed-shard.ts";
 import { ReplayThread } from "./replay-thread.ts";
 import type { ReplayedShard } from "./replayed-shard.ts";
-import type { OnShardProgress, Replayer } from "./replayer.ts";
+import type {
+  OnShardProgress,
+  Otherwise,
+  OtherwiseShard,
+  Replayer,
+  VerifiedShard,
+} from "./replayer.ts";
 
 /**
  * Rebuilds shards on worker threads, one shard at a time on each. A thread opens the history by itself and
@@ -39,22 +45,57 @@ export class ThreadPool implements Replayer {
     return new ThreadPool(threads, () => signal.removeEventListener("abort", abort));
   }
 
-  async replay(shard: number, to: Position, onProgress?: OnShardProgress): Promise<ReplayedShard> {
-    const thread = await this.#take();
-    try {
+  replay(shard: number, to: Position, onProgress?: OnShardProgress): Promise<ReplayedShard> {
+    return this.#work(async (thread) => {
       const { id, result } = thread.ask({ kind: "replay", shard, to }, (done, total) =>
         onProgress?.(shard, done, total),
       );
-      return new RemoteReplayedShard({ thread, replay: id, shard, to, blocks: await result });
-    } finally {
-      this.#giveBack(thread);
-    }
+      return new RemoteReplayedShard(thread, id, shard, await result);
+    });
+  }
+
+  verify(
+    shard: number,
+    from: Position | undefined,
+    onProgress?: OnShardProgress,
+  ): Promise<VerifiedShard> {
+    return this.#work(async (thread) => {
+      const { id, result } = thread.ask({ kind: "verify", shard, from }, (done, total) =>
+        onProgress?.(shard, done, total),
+      );
+      const { verification, kept } = await result;
+      return { verification, replayed: kept && new RemoteReplayedShard(thread, id, shard, kept) };
+    });
+  }
+
+  foldOtherwise(
+    shard: number,
+    to: Position,
+    otherwise: Otherwise,
+    onProgress?: OnShardProgress,
+  ): Promise<OtherwiseShard> {
+    return this.#work(async (thread) => {
+      const task = { kind: "otherwise", shard, to, otherwise } as const;
+      const { id, result } = thread.ask(task, (done, total) => onProgress?.(shard, done, total));
+      const { kept, counts } = await result;
+      return { replayed: new RemoteReplayedShard(thread, id, shard, kept), counts };
+    });
   }
 
   async close(): Promise<void> {
     this.#removeListener();
     const closed = new PserverError("CLOSED", "the replay has been closed");
     await Promise.all(this.#threads.map((thread) => thread.stop(closed)));
+  }
+
+  /** Runs long work on a thread that has none. */
+  async #work<Result>(run: (thread: ReplayThread) => Promise<Result>): Promise<Result> {
+    const thread = await this.#take();
+    try {
+      return await run(thread);
+    } finally {
+      this.#giveBack(thread);
+    }
   }
 
   #take(): Promise<ReplayThread> {
@@ -67,39 +108,5 @@ export class ThreadPool implements Replayer {
     const next = this.#waiting.shift();
     if (next === undefined) this.#idle.push(thread);
     else next(thread);
-  }
-}
-
-/** Where a shard that a thread has rebuilt is. */
-interface RemotePlace {
-  readonly thread: ReplayThread;
-  readonly replay: number;
-  readonly shard: number;
-  readonly to: Position;
-  readonly blocks: readonly BlockHeader[];
-}
-
-/** A replayed shard of another thread. */
-class RemoteReplayedShard implements ReplayedShard {
-  readonly shard: number;
-  readonly position: Position;
-  readonly blocks: readonly BlockHeader[];
-  readonly #place: RemotePlace;
-
-  constructor(place: RemotePlace) {
-    this.shard = place.shard;
-    this.position = place.to;
-    this.blocks = place.blocks;
-    this.#place = place;
-  }
-
-  digest(): Promise<string> {
-    const { thread, replay } = this.#place;
-    return thread.ask({ kind: "digest", replay }).result;
-  }
-
-  slot(parameter: string, index: number, slot: number): Promise<Uint8Array<ArrayBuffer>> {
-    const { thread, replay } = this.#place;
-    return thread.ask({ kind: "slot", replay, parameter, index, slot }).result;
   }
 }

@@ -3,8 +3,15 @@ import { parentPort, workerData } from "node:worker_threads";
 import { ensureError, PserverError } from "../../protocol/index.ts";
 import { openHistory } from "../open-history.ts";
 import type { ReplayedShard } from "./replayed-shard.ts";
-import { LocalReplayer } from "./replayer.ts";
-import type { FromThread, TaskResults, ThreadSetup, ToThread } from "./thread-messages.ts";
+import { LocalReplayer, type OnShardProgress } from "./replayer.ts";
+import type {
+  FromThread,
+  KeptShard,
+  TaskResults,
+  ThreadSetup,
+  ThreadTask,
+  ToThread,
+} from "./thread-messages.ts";
 
 const port = parentPort;
 if (port === null) throw new PserverError("INTERNAL", "thread.ts must run as a worker thread");
@@ -18,17 +25,49 @@ const replayer = new LocalReplayer(source, new AbortController().signal);
 const replays = new Map<number, ReplayedShard>();
 
 async function work({ id, task }: ToThread): Promise<TaskResults[keyof TaskResults]> {
-  if (task.kind === "replay") {
-    const replayed = await replayer.replay(task.shard, task.to, (_, doneRecords, totalRecords) =>
-      send({ kind: "progress", id, doneRecords, totalRecords }),
-    );
-    replays.set(id, replayed);
-    return replayed.blocks;
+  const onProgress: OnShardProgress = (_, doneRecords, totalRecords) =>
+    send({ kind: "progress", id, doneRecords, totalRecords });
+  if (task.kind === "replay")
+    return keep(id, await replayer.replay(task.shard, task.to, onProgress));
+  if (task.kind === "verify") {
+    const { verification, replayed } = await replayer.verify(task.shard, task.from, onProgress);
+    return { verification, kept: replayed && keep(id, replayed) };
   }
+  if (task.kind === "otherwise") {
+    const { shard, to, otherwise } = task;
+    const found = await replayer.foldOtherwise(shard, to, otherwise, onProgress);
+    return { kept: keep(id, found.replayed), counts: found.counts };
+  }
+  return await workOn(task);
+}
+
+async function workOn(
+  task: Exclude<ThreadTask, { kind: "replay" | "verify" | "otherwise" }>,
+): Promise<TaskResults[keyof TaskResults]> {
   const replayed = replays.get(task.replay);
   if (replayed === undefined) throw new PserverError("INTERNAL", `no replay ${task.replay}`);
-  if (task.kind === "digest") return await replayed.digest();
-  return await replayed.slot(task.parameter, task.index, task.slot);
+  switch (task.kind) {
+    case "advance":
+      await replayed.advance(task.to);
+      return keep(task.replay, replayed);
+    case "free":
+      replays.delete(task.replay);
+      return undefined;
+    case "digest":
+      return await replayed.digest();
+    case "state-digest":
+      return await replayed.stateDigest();
+    case "block-digest":
+      return await replayed.blockDigest(task.parameter, task.index);
+    case "slot":
+      return await replayed.slot(task.parameter, task.index, task.slot);
+  }
+}
+
+function keep(id: number, replayed: ReplayedShard): KeptShard {
+  replays.set(id, replayed);
+  const { position, blocks } = replayed;
+  return { position, blocks };
 }
 
 port.on("message", (message: ToThread) => {

@@ -15,18 +15,27 @@ interface Recent {
 const recent: Recent[] = [];
 
 /**
- * As {@link toConfig}, for what messages and records hold: the parameters of a model have few configurations, so
- * most inputs equal one of the last, whose configuration is returned again. The input must not be changed later.
+ * As {@link toConfig}: the parameters of a model have few configurations, so most inputs equal one of the last, whose
+ * configuration is returned again.
  * @throws BAD_CONFIG as {@link toConfig} does.
  */
-export function toSharedConfig(input: object): ParameterConfig {
-  // Its bytes may lie in a buffer that is used again.
+export function toSharedConfig(input: unknown = {}): ParameterConfig {
+  // Texts and bytes take longer to compare than objects.
+  if (typeof input !== "object" || input === null || ArrayBuffer.isView(input)) {
+    return toConfig(input);
+  }
   if (isPaddleConfigs(input)) return toConfig(input);
   const at = recent.findIndex((known) => isDeepStrictEqual(known.input, input));
-  const found = recent[at] ?? { input, config: toConfig(input) };
+  const found = recent[at] ?? read(input);
   if (at === 0) return found.config;
   if (at > 0) recent.splice(at, 1);
   recent.unshift(found);
   if (recent.length > RECENT_MAX) recent.pop();
   return found.config;
+}
+
+/** The input is copied, because its owner may change it later. */
+function read(input: object): Recent {
+  const config = toConfig(input);
+  return { input: structuredClone(input), config };
 }

@@ -2,6 +2,9 @@ import { PserverError } from "../errors.ts";
 import { CHUNK_ELEMENTS, encodingChunk } from "./chunk.ts";
 import { ENCODINGS, type Encoding, infiniteFrom } from "./encodings.ts";
 
+/** Up to so many elements a loop is faster than a copy for the kernel. */
+const LOOP_ELEMENTS_MAX = 64;
+
 /**
  * Encodes elements, each rounded to nearest, ties to even. Elements out of range become infinities; NaN
  * becomes the canonical quiet NaN, 0x7fc0 or 0x7e00. The two ranges must not overlap.
@@ -86,7 +89,9 @@ export function float32Norm(elements: Float32Array): number {
 
 /** Whether all elements are finite once encoded; without an `encoding`, as they are. */
 export function staysFinite(elements: Float32Array, encoding?: Encoding): boolean {
-  const [boundBits = 0] = new Int32Array(Float32Array.of(infiniteFrom(encoding)).buffer);
+  const bound = infiniteFrom(encoding);
+  if (elements.length <= LOOP_ELEMENTS_MAX) return elements.every((x) => Math.abs(x) < bound);
+  const [boundBits = 0] = new Int32Array(Float32Array.of(bound).buffer);
   const chunk = encodingChunk();
   let largest = 0;
   eachChunk(elements.length, (start, n) => {

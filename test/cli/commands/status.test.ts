@@ -1,5 +1,5 @@
 // Proves what `pserver status` says of a job's steps, of what is declared and of records of no use, and that
-// it says nothing where there are none; that it names the shards of which a trainer has reported a loss; that
+// it says nothing where there are none; of archivers; that it names the shards of which a trainer has reported a loss; that
 // updates are counted where all shards tell, and else said to be unknown; and that it fits narrow terminals.
 import { expect, test } from "vitest";
 import { describeStatus, type JobStatus } from "../../../src/cli/commands/status.ts";
@@ -88,6 +88,26 @@ test("whose records are of no use is told, of all shards together", () => {
   const shards = [0, 1].map((shard) => ({ shard, state: "serving", senders }));
   const lines = describeStatus({ ...STATUS, shards }, PLAIN).join("\n");
   expect(lines).toMatch(/from eve: 8 unreadable records\n.*from b: 4 refused records more than/);
+});
+
+test("archivers are told with what they have not copied, and since when they are silent", () => {
+  const at = (generation: number, seq: number) => ({ record: { generation, seq } });
+  const archiver = {
+    ...{ machine: "m", pid: 7, writtenMs: Date.now() },
+    // The third goes on under a new generation.
+    shards: [at(1, 90), at(1, 5), at(1, 900)],
+  };
+  const shards = [100, 5, 30, 7].map((seq, shard) => {
+    const state = shard === 3 ? "failed" : "serving";
+    return { shard, state, generation: shard === 2 ? 2 : 1, seq };
+  });
+  const told = (writtenMs: number): string =>
+    describeStatus({ ...STATUS, shards, archivers: [{ ...archiver, writtenMs }] }, PLAIN).join(
+      "\n",
+    );
+  expect(told(Date.now())).toMatch(/archiver +process 7 on m, 40 records behind$/m);
+  expect(told(Date.now() - 120_000)).toMatch(/40 records behind, last heard of 2 min ago$/m);
+  expect(describeStatus(STATUS, PLAIN).join("\n")).not.toMatch(/archiver/);
 });
 
 /** The line about updates, without its title. */

@@ -38,7 +38,16 @@ test("reads who keeps step, and how far the shards are", () => {
   expect(older.members).toBeUndefined();
 });
 
+test("reads archivers with everything that they tell of themselves", () => {
+  const record = { generation: 1, seq: 5 };
+  const archiver = { machine: "m", pid: 7, writtenMs: 9, graceMs: 3, shards: [{ record }] };
+  const reply = { hosts: [], trainers: [], shards: [], archivers: [archiver] };
+  expect(parseParticipants(reply).archivers).toEqual([archiver]);
+  expect(parseParticipants({ ...reply, archivers: undefined }).archivers).toBeUndefined();
+});
+
 test.each([
+  { hosts: [], trainers: [], shards: [], archivers: [{ machine: "m", pid: 1, writtenMs: 1 }] },
   { hosts: [], trainers: [], shards: [], members: { revision: 1, started: true } },
   {},
   { hosts: [{ host: 1, shards: [] }], trainers: [], shards: [] },

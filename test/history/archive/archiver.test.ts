@@ -17,7 +17,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { ArchiveSource } from "../../../src/history/archive/archive-source.ts";
 import { Archiver, type ArchiverOptions } from "../../../src/history/archive/archiver.ts";
 import { checkArchive } from "../../../src/history/archive/check-archive.ts";
-import { ensureError, type PserverError } from "../../../src/protocol/index.ts";
+import { ensureError, PserverError } from "../../../src/protocol/index.ts";
 import { temporaryDirectory } from "../container/container-files.ts";
 import { MemoryHistory, type MemoryShard, recordsOf } from "./memory-history.ts";
 
@@ -137,6 +137,24 @@ describe("an archive", () => {
     }
   });
 
+  test("leaves out a snapshot that is damaged, but none of the pieces that the next one names", async () => {
+    shard.push(5);
+    const damaged = shard.snapshot(3);
+    for (const { seq } of damaged.manifest.state) shard.pieces.delete(seq);
+    const told: string[] = [];
+    await archive({ onDamaged: ({ code }) => told.push(code) });
+    expect(told).toEqual(["SNAPSHOT_DAMAGED"]);
+    shard.push(5);
+    const next = shard.snapshot(1);
+    await archive();
+    const own = (await ArchiveSource.open(directory)).shard(0);
+    expect(await own.snapshots()).toEqual([next]);
+    for (const seq of next.manifest.pieces) {
+      const bytes = shard.pieces.get(seq) as Uint8Array;
+      expect(await own.piece({ seq, crc: readCrcOf(bytes) })).toEqual(bytes);
+    }
+  });
+
   test("begins a new segment when one is large enough", async () => {
     shard.push(100, 1_000);
     await archive({ segmentBytes: 20_000 });
@@ -205,6 +223,14 @@ describe("an archive", () => {
     shard.onBatch = () => undefined;
     const archiver = await archive();
     expect(archiver.progress[0]?.missing).toEqual([{ generation: 1, firstSeq: 17, lastSeq: 79 }]);
+  });
+
+  test("holds a record as it is stored, also where it was damaged on its way", async () => {
+    shard.push(30);
+    shard.damagedOnce.add(12);
+    await archive();
+    expect(shard.damagedOnce.size).toBe(0);
+    await expectRecords(shard, 1);
   });
 
   test("tells how far it is behind", async () => {
@@ -312,6 +338,50 @@ describe("another history", () => {
     other.trim(1);
     expect(await failure(archive())).toMatchObject({ code: "BAD_ARCHIVE" });
   });
+});
+
+describe("a job that is removed and made again while it is archived", () => {
+  let archiver: Archiver;
+
+  beforeEach(async () => {
+    live = new MemoryHistory(1);
+    shard = live.shard(0);
+    shard.push(30);
+    shard.snapshot();
+    archiver = await Archiver.open({ source: live, directory });
+    await archiver.copy(signal);
+    shard.records.set(1, []);
+    shard.manifests = [];
+    shard.restart();
+  });
+
+  test("is noticed when its journal is shorter", async () => {
+    shard.push(10, 41);
+    expect(await failure(archiver.copy(signal))).toMatchObject({ code: "BAD_ARCHIVE" });
+    await archiver.close();
+  });
+
+  test("is noticed by when its journal was created", async () => {
+    shard.created = "later";
+    shard.push(50, 41);
+    shard.snapshot();
+    expect(await failure(archiver.copy(signal))).toMatchObject({ code: "BAD_ARCHIVE" });
+    await archiver.close();
+    const own = (await ArchiveSource.open(directory)).shard(0);
+    expect(await own.spans()).toEqual([{ generation: 1, firstSeq: 1, lastSeq: 30 }]);
+  });
+});
+
+test("a record that is missing where it is kept does not keep the rest from being archived", async () => {
+  shard.push(50);
+  live.shard(1).push(20);
+  shard.onBatch = () => {
+    throw new PserverError("JOURNAL_DAMAGED", "record 1 is missing");
+  };
+  const told: string[] = [];
+  await archive({ onDamaged: ({ code }) => told.push(code) });
+  expect(told).toEqual(["JOURNAL_DAMAGED"]);
+  await expectRecords(live.shard(1), 1);
 });
 
 test("damage of any byte of any file is found, and the file named", async () => {

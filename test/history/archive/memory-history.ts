@@ -23,7 +23,9 @@ export class MemoryShard implements ShardHistory {
   /** Pieces read, in order. */
   readonly reads: number[] = [];
   /** Called before each batch of records is given. */
-  onBatch: () => void = () => undefined;
+  onBatch: () => void | Promise<void> = () => undefined;
+  /** Records whose next delivery is damaged on its way. */
+  readonly damagedOnce: Set<number> = new Set();
   generation = 1;
   created = "then";
   #storedSeq = 0;
@@ -105,6 +107,11 @@ export class MemoryShard implements ShardHistory {
     this.snapshot();
   }
 
+  /** Begins again with record 1. */
+  restart(): void {
+    this.#seq = 0;
+  }
+
   /** The last record. */
   get seq(): number {
     return this.#seq;
@@ -137,11 +144,11 @@ export class MemoryShard implements ShardHistory {
   ): AsyncGenerator<readonly TimedRecord[]> {
     for (let next = seq + 1; next <= toSeq; ) {
       signal.throwIfAborted();
-      this.onBatch();
+      await this.onBatch();
       const records = this.records.get(generation) ?? [];
       const batch = records.filter((record) => record.seq >= next && record.seq <= toSeq);
       if (batch[0]?.seq !== next) throw new PserverError("HISTORY_LOST", `record ${next} is gone`);
-      yield batch.slice(0, 16);
+      yield batch.slice(0, 16).map((record) => this.#deliver(record));
       next += Math.min(16, batch.length);
     }
   }
@@ -151,6 +158,13 @@ export class MemoryShard implements ShardHistory {
       (record) => record.timeMs <= timeMs,
     );
     return Promise.resolve(last && { generation: this.generation, seq: last.seq });
+  }
+
+  #deliver(record: TimedRecord): TimedRecord {
+    if (!this.damagedOnce.delete(record.seq)) return record;
+    const payload = record.payload.slice();
+    payload[payload.length - 1] = (payload.at(-1) ?? 0) ^ 1;
+    return { ...record, payload };
   }
 
   #commit(manifest: KeptSnapshot["manifest"]): KeptSnapshot {

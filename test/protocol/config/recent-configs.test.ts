@@ -29,6 +29,15 @@ test("what is refused is refused again, and nothing else for it", () => {
   expect(codeOf(() => toSharedConfig({ l1: Number.NaN }))).toBe("BAD_CONFIG");
 });
 
+test("an input that its owner changes later does not change what others get", () => {
+  const input = { l1: 0.25, optimizer: { name: "momentum", momentum: 0.5 } };
+  toSharedConfig(input);
+  input.optimizer.momentum = 0.75;
+  expect(toSharedConfig(input)).toMatchObject({ optimizer: { momentum: 0.75 } });
+  const same = { l1: 0.25, optimizer: { name: "momentum", momentum: 0.5 } };
+  expect(toSharedConfig(same)).toMatchObject({ optimizer: { momentum: 0.5 } });
+});
+
 test("bytes that are written over are read anew", () => {
   const [half, quarter] = [0.5, 0.25].map((l2) => optimizerBytes({ sgd: { decay: l2 } }));
   const bytes = Uint8Array.from(half ?? []);

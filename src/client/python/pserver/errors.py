@@ -345,7 +345,7 @@ class DiskFull(Error, OSError, code="DISK_FULL", number=84):
 
 
 class StoreInUse(Error, code="STORE_IN_USE", number=85):
-    """STORE_IN_USE: another process uses the store directory."""
+    """STORE_IN_USE: another process uses the directory."""
 
 
 class BadArchive(Error, code="BAD_ARCHIVE", number=86):

@@ -1,0 +1,117 @@
+import type { Command } from "commander";
+import type { ResolvedPoint } from "../../history/points/point.ts";
+import type { Replayer } from "../../history/replay/replayer.ts";
+import type { ServedVerification } from "../../history/verify/verify-served.ts";
+import type { ShardVerification } from "../../history/verify/verify-shard.ts";
+import { type CliContext, openOutput } from "../context.ts";
+import { EXIT } from "../exit-codes.ts";
+import { addHelp } from "../help-text.ts";
+import { pointEntry, understandPoint } from "../history/understood-point.ts";
+import { type OpenedHistory, withHistory } from "../history/with-history.ts";
+import { withPool } from "../history/with-replays.ts";
+import {
+  addHistoryOptions,
+  HISTORY_PERMISSIONS,
+  type HistoryFlags,
+  POINT_HELP,
+} from "../options/history-options.ts";
+import { formatCount } from "../output/amounts.ts";
+import type { Output } from "../output/output.ts";
+
+interface VerifyFlags extends HistoryFlags {
+  readonly from?: string;
+}
+
+/** What was found out about one shard; `served` is undefined if hosts cannot be asked about it. */
+export interface ShardFound {
+  readonly verification: ShardVerification;
+  readonly served: ServedVerification | undefined;
+}
+
+/** `pserver verify`: whether journal, snapshots and hosts agree. */
+export function registerVerify(program: Command, context: CliContext): void {
+  const command = program
+    .command("verify")
+    .description(
+      "fold the whole kept journal, and compare it with the snapshots and with the hosts",
+    )
+    .option("--from <point>", "begin at the snapshot before this point (default: the oldest)");
+  addHistoryOptions(command).action((flags: VerifyFlags) => runVerify(context, flags));
+  addHelp(command, {
+    "What it does": [
+      "  Folds the records after the oldest snapshot of each shard by the code that hosts use, and",
+      "  compares the digest of the fold with each later snapshot, state and pieces, and with what the",
+      "  host that serves the shard holds now, block by block with the optimizer's state. Trainers may",
+      "  train meanwhile. Changes nothing. After a damage it goes on from the next snapshot.",
+    ],
+    Points: POINT_HELP,
+    "Exit code": [
+      "  0 if all agree, 1 if something is damaged or differs; others as for every command.",
+    ],
+    Permissions: HISTORY_PERMISSIONS,
+    "With --json": [
+      '  {"from","sound","shards":[{"shard","records","places":[{"generation","seq","kind","error"}],',
+      '  "hosts":{"kind","position","blocks","what","error"}}]}; a place is first (compared with nothing),',
+      "  equal, different, damaged (a snapshot) or unreadable (the journal after it); hosts are equal,",
+      "  different or unknown, or null where none can be asked.",
+    ],
+    Examples: ["  pserver verify", '  pserver verify --job mnist --from "1h ago" --json'],
+  });
+}
+
+async function runVerify(context: CliContext, flags: VerifyFlags): Promise<void> {
+  const output = openOutput(context, flags);
+  await withHistory(context, flags, async (history) => {
+    const { from } = flags;
+    const point =
+      from === undefined ? undefined : await understandPoint(context, output, history.source, from);
+    const found = await withPool(context, history, (pool) =>
+      verifyAll(output, history, pool, point),
+    );
+    await present(context, output, point, found);
+  });
+}
+
+async function verifyAll(
+  output: Output,
+  { source }: OpenedHistory,
+  pool: Replayer,
+  point: ResolvedPoint | undefined,
+): Promise<ShardFound[]> {
+  const { mapConcurrently } = await import("../../actors/concurrent.ts");
+  const { verifyServed } = await import("../../history/verify/verify-served.ts");
+  const { ProgressSum } = await import("../../history/replay/progress-sum.ts");
+  const progress = output.progress("verifying", (records) => formatCount(records, "record"));
+  const sum = new ProgressSum((done, total) => progress.update(done, total));
+  const numbers = Array.from({ length: source.shards }, (_, shard) => shard);
+  const verify = async (shard: number): Promise<ShardFound> => {
+    const from = point?.cut[shard];
+    const { verification, replayed } = await pool.verify(shard, from, sum.note);
+    const canAsk = replayed !== undefined && source.askOwner !== undefined;
+    return { verification, served: canAsk ? await verifyServed(source, replayed) : undefined };
+  };
+  return await mapConcurrently(numbers, verify, pool.threads).finally(() => progress.clear());
+}
+
+async function present(
+  context: CliContext,
+  output: Output,
+  point: ResolvedPoint | undefined,
+  found: readonly ShardFound[],
+): Promise<void> {
+  const { describeProblems, describeVerifications, isWhole, verificationEntry } = await import(
+    "../history/describe-verifications.ts"
+  );
+  const isSound = found.every(isWhole);
+  if (output.json) {
+    const from = point === undefined ? null : await pointEntry(point);
+    output.value({ from, sound: isSound, shards: found.map(verificationEntry) });
+  } else {
+    output.lines(describeVerifications(found, output));
+    for (const problem of describeProblems(found)) output.warning(problem);
+    const records = found.reduce((sum, { verification }) => sum + verification.records, 0);
+    const what = `${formatCount(found.length, "shard")}, ${formatCount(records, "record")} folded`;
+    output.message(isSound ? `${what}: all agree` : `${what}: not all agree`);
+  }
+  if (!isSound) context.setExitCode(EXIT.failure);
+}

@@ -1,0 +1,162 @@
+import type { ElementBlame } from "../../history/blame/blame-element.ts";
+import type {
+  ChangeTotal,
+  ElementChange,
+  ElementValue,
+} from "../../history/blame/element-change.ts";
+import { showPosition } from "../../history/history-lost.ts";
+import { formatTime } from "../../history/points/parse-point.ts";
+import { formatNumber } from "../output/amounts.ts";
+import type { Look } from "../output/colors.ts";
+import { formatElement } from "../output/elements.ts";
+import { type Concession, formatTable } from "../output/table.ts";
+import { jsonNumber, shortNumber } from "./describe-differences.ts";
+
+/** Keeps the largest changes, in order, so that any number of them takes little memory. */
+export class LargestChanges {
+  readonly #most: number;
+  #kept: ElementChange[] = [];
+  #taken = 0;
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  add(change: ElementChange): void {
+    this.#taken += 1;
+    this.#kept.push(change);
+    if (this.#kept.length >= 2 * this.#most) this.#cut();
+  }
+
+  /** The largest ones in the order in which they came. */
+  get changes(): readonly ElementChange[] {
+    this.#cut();
+    return this.#kept;
+  }
+
+  /** How many were smaller. */
+  get leftOut(): number {
+    return this.#taken - this.changes.length;
+  }
+
+  #cut(): void {
+    if (this.#kept.length <= this.#most) return;
+    const largest = new Set(
+      [...this.#kept].sort((a, b) => sizeOf(b) - sizeOf(a)).slice(0, this.#most),
+    );
+    this.#kept = this.#kept.filter((change) => largest.has(change));
+  }
+}
+
+/** How large a change is; one that creates, removes or breaks the value is the largest. */
+function sizeOf({ change }: ElementChange): number {
+  const size = change === undefined ? Number.NaN : Math.abs(Number(change));
+  return Number.isNaN(size) ? Number.POSITIVE_INFINITY : size;
+}
+
+/** Changes as a table. */
+export function describeChanges(changes: readonly ElementChange[], look: Look): string[] {
+  const columns = [
+    { title: "TIME" },
+    { title: "POSITION" },
+    { title: "UPDATE" },
+    { title: "WHAT" },
+    { title: "BEFORE", align: "right" },
+    { title: "AFTER", align: "right" },
+    { title: "CHANGE", align: "right" },
+  ] as const;
+  const rows = changes.map((change) => [
+    formatTime(change.timeMs),
+    showPosition(change.shard, change.position),
+    senderCell(change),
+    whatCell(change),
+    valueText(change.before),
+    valueText(change.after),
+    change.change === undefined ? "" : shortValue(change.change),
+  ]);
+  const concessions: Concession[] = [
+    { kind: "drop", column: "TIME" },
+    { kind: "wrap", column: "WHAT", to: 24 },
+    { kind: "cut", column: "UPDATE", to: 16 },
+    { kind: "drop", column: "BEFORE" },
+  ];
+  return formatTable(columns, rows, look, concessions);
+}
+
+/** The sums of trainers, or in sync jobs of steps, as a table. */
+export function describeTotals({ trainers, steps }: ElementBlame, look: Look): string[] {
+  const rows = [
+    ...[...trainers].map(([trainer, total]) => totalRow(trainer, total)),
+    ...[...steps].map(([step, total]) => totalRow(`step ${step}`, total)),
+  ];
+  const columns = [
+    { title: "OF" },
+    { title: "CHANGES", align: "right" },
+    { title: "SUM", align: "right" },
+  ] as const;
+  return formatTable(columns, rows, look);
+}
+
+/** A change as `--json` prints it. */
+export function changeEntry(change: ElementChange): Readonly<Record<string, unknown>> {
+  const { shard, position, timeMs, kind, sender, step, before, after } = change;
+  return {
+    ...{ time: formatTime(timeMs), shard, ...position, kind },
+    ...sender,
+    ...(step && {
+      step: step.step,
+      shares: step.shares.map(({ trainer, gradient }) => ({
+        trainer,
+        gradient: jsonValue(gradient),
+      })),
+    }),
+    ...{ before: jsonValue(before), after: jsonValue(after), change: jsonValue(change.change) },
+  };
+}
+
+/** The sums as `--json` prints them. */
+export function blameEntry(blame: ElementBlame): Readonly<Record<string, unknown>> {
+  const { from, to, first, last, changes, nonFinite, trainers, steps, sum } = blame;
+  const totals = <Key>(of: ReadonlyMap<Key, ChangeTotal>, name: string) =>
+    [...of].map(([key, total]) => ({
+      [name]: key,
+      changes: total.changes,
+      sum: jsonValue(total.sum),
+    }));
+  return {
+    ...{ from, to, first: jsonValue(first), last: jsonValue(last), changes, nonFinite },
+    ...{ trainers: totals(trainers, "trainer"), steps: totals(steps, "step"), sum: jsonValue(sum) },
+  };
+}
+
+/** A value as it is printed for people. */
+export function valueText(value: ElementValue | undefined): string {
+  if (value === undefined) return "none";
+  if (typeof value === "bigint") return String(value);
+  // The shortest text that a float32 reads back from, where it is one.
+  const isSingle = Object.is(Math.fround(value), value);
+  return formatElement(isSingle ? Float32Array.of(value) : Float64Array.of(value), 0);
+}
+
+function shortValue(value: ElementValue): string {
+  return typeof value === "bigint" ? String(value) : shortNumber(value);
+}
+
+function jsonValue(value: ElementValue | undefined): unknown {
+  if (value === undefined) return null;
+  return typeof value === "bigint" ? String(value) : jsonNumber(value);
+}
+
+function senderCell({ sender }: ElementChange): string {
+  return sender === undefined ? "a host" : `${sender.trainer}/${sender.session}:${sender.n}`;
+}
+
+function whatCell({ kind, step }: ElementChange): string {
+  if (step === undefined) return kind;
+  const shares = step.shares.map(({ trainer, gradient }) => `${trainer} ${shortValue(gradient)}`);
+  return `step ${step.step}: ${shares.join(", ") || "no gradient"}`;
+}
+
+function totalRow(name: string, { changes, sum }: ChangeTotal): string[] {
+  return [name, formatNumber(changes), shortValue(sum)];
+}

@@ -1,0 +1,55 @@
+import { type ArchiveFindings, checkArchive } from "../../history/archive/check-archive.ts";
+import { showPosition } from "../../history/history-lost.ts";
+import type { JournalSpan } from "../../history/source.ts";
+import type { CliContext } from "../context.ts";
+import { EXIT } from "../exit-codes.ts";
+import { formatCount } from "../output/amounts.ts";
+import type { Look } from "../output/colors.ts";
+import type { Output } from "../output/output.ts";
+import { type Concession, formatTable } from "../output/table.ts";
+
+/** Reads a whole archive and shows what it has; a damaged file makes the exit code 1. */
+export async function checkDirectory(
+  context: CliContext,
+  output: Output,
+  directory: string,
+): Promise<void> {
+  const findings = await output.progress("reading").during(checkArchive(directory, context.signal));
+  const { shards, damage } = findings;
+  if (output.json) {
+    output.value({ directory, shards, damage: damage.map((error) => error.toWire()) });
+  } else {
+    output.lines(describeArchive(findings, output));
+    for (const { message } of damage) output.warning(message);
+    output.message(`${formatCount(damage.length, "damaged file")} in ${directory}`);
+  }
+  if (damage.length > 0) context.setExitCode(EXIT.failure);
+}
+
+/** What an archive has, as a table. */
+export function describeArchive({ shards }: ArchiveFindings, look: Look): string[] {
+  const columns = [
+    { title: "SHARD", align: "right" },
+    { title: "RECORDS" },
+    { title: "MISSING" },
+    { title: "SNAPSHOTS", align: "right" },
+  ] as const;
+  const rows = shards.map(({ shard, spans, missing, snapshots }) => [
+    String(shard),
+    showSpans(shard, spans),
+    showSpans(shard, missing),
+    String(snapshots),
+  ]);
+  const concessions: Concession[] = [
+    { kind: "wrap", column: "RECORDS", to: 24 },
+    { kind: "wrap", column: "MISSING", to: 16 },
+  ];
+  return formatTable(columns, rows, look, concessions);
+}
+
+function showSpans(shard: number, spans: readonly JournalSpan[]): string {
+  if (spans.length === 0) return "none";
+  const show = ({ generation, firstSeq, lastSeq }: JournalSpan): string =>
+    `${showPosition(shard, { generation, seq: firstSeq })} to ${lastSeq}`;
+  return spans.map(show).join(", ");
+}

@@ -1,0 +1,74 @@
+import { showPosition } from "../../history/history-lost.ts";
+import { isSound, type VerifiedPlace } from "../../history/verify/verify-shard.ts";
+import type { ShardFound } from "../commands/verify.ts";
+import { formatNumber } from "../output/amounts.ts";
+import type { Look } from "../output/colors.ts";
+import { formatTable } from "../output/table.ts";
+
+/** Whether nothing that was found out about a shard is damaged or differs. */
+export function isWhole({ verification, served }: ShardFound): boolean {
+  return isSound(verification) && served?.kind !== "different";
+}
+
+/** What was found out about a shard as `--json` prints it. */
+export function verificationEntry({ verification, served }: ShardFound): unknown {
+  return { ...verification, hosts: served ?? null };
+}
+
+/** What was found out, as a table. */
+export function describeVerifications(found: readonly ShardFound[], look: Look): string[] {
+  const columns = [
+    { title: "SHARD", align: "right" },
+    { title: "FROM" },
+    { title: "RECORDS", align: "right" },
+    { title: "SNAPSHOTS" },
+    { title: "HOST" },
+  ] as const;
+  const rows = found.map(({ verification, served }) => {
+    const { shard, records, places } = verification;
+    const [first] = places;
+    return [
+      String(shard),
+      first === undefined ? "nothing is kept" : showPosition(shard, first),
+      formatNumber(records),
+      snapshotsCell(places),
+      served === undefined ? "not asked" : served.kind,
+    ];
+  });
+  return formatTable(columns, rows, look, [{ kind: "drop", column: "FROM" }]);
+}
+
+function snapshotsCell(places: readonly VerifiedPlace[]): string {
+  const kinds = ["equal", "different", "damaged", "unreadable"] as const;
+  const counts = kinds.map((kind) => {
+    const count = places.filter((place) => place.kind === kind).length;
+    return count === 0 ? "" : `${count} ${kind}`;
+  });
+  return counts.filter((text) => text !== "").join(", ") || "none to compare";
+}
+
+/** What differs or is damaged, a line each. */
+export function describeProblems(found: readonly ShardFound[]): string[] {
+  return found.flatMap(({ verification, served }) => {
+    const { shard, places } = verification;
+    const problems = places.flatMap((place) => describePlace(shard, place));
+    if (served?.kind === "different") {
+      const at = showPosition(shard, served.position);
+      problems.push(
+        `shard ${shard}: its host holds other bytes at ${at}: ${served.what.join(", ")}`,
+      );
+    } else if (served?.kind === "unknown") {
+      const { code, message } = served.error;
+      problems.push(`shard ${shard}: its host was not compared: ${code}: ${message}`);
+    }
+    return problems;
+  });
+}
+
+function describePlace(shard: number, place: VerifiedPlace): string[] {
+  const at = showPosition(shard, place);
+  if (place.kind === "different") return [`the snapshot at ${at} differs from the fold`];
+  if (place.kind === "damaged") return [`the snapshot at ${at} is damaged: ${place.error.message}`];
+  if (place.kind === "unreadable") return [`the journal after ${at}: ${place.error.message}`];
+  return [];
+}

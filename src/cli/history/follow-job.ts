@@ -1,0 +1,156 @@
+import { constants, setPriority } from "node:os";
+import { setTimeout as delay } from "node:timers/promises";
+import { lockStore, type StoreLock } from "../../broker/store-lock.ts";
+import { resolveSettings } from "../../client/wire/settings.ts";
+import { JobArchiver } from "../../history/archive/job-archiver.ts";
+import type { ShardProgress } from "../../history/archive/shard-archiver.ts";
+import { showPosition } from "../../history/history-lost.ts";
+import { ensureError, healsWithTime, type PserverError } from "../../protocol/errors.ts";
+import type { ArchiveFlags } from "../commands/archive.ts";
+import type { CliContext } from "../context.ts";
+import { toOverrides } from "../options/connection-options.ts";
+import { formatBytes, formatCount, formatNumber } from "../output/amounts.ts";
+import type { Output } from "../output/output.ts";
+
+/** Pause between two looks for what is new. */
+const PAUSE_MS = 1_000;
+
+/** Time between two lines that tell how far it is. */
+const REPORT_MS = 10_000;
+
+/** Positions that a line names; a job can have many shards. */
+const ENDS_SHOWN = 16;
+
+/**
+ * Archives a job into a directory until it is interrupted, or with `--once` what is there.
+ * @throws STORE_IN_USE if another process archives into the directory; as {@link JobArchiver.open} and
+ * `copy` do. What was copied stays.
+ */
+export async function followJob(
+  context: CliContext,
+  output: Output,
+  directory: string,
+  flags: ArchiveFlags,
+): Promise<void> {
+  // On a machine that has more work than processors, trainers and hosts come first.
+  setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
+  let lock: StoreLock | undefined;
+  try {
+    const report = new ArchiveReport(output, flags.job, directory);
+    const archiver = await JobArchiver.open({
+      connection: resolveSettings(toOverrides(flags), context.environment),
+      ...{ job: flags.job, directory, graceMs: flags.grace },
+      lock: async () => {
+        lock = await lockStore(directory);
+      },
+      onDamaged: (error) => report.warnOnce(error.message),
+      onUnregistered: (error) =>
+        output.warning(`hosts may trim what is not copied: ${error.code}: ${error.message}`),
+    });
+    await followUntilEnd(context, output, flags, archiver, report);
+  } finally {
+    await lock?.release();
+  }
+}
+
+async function followUntilEnd(
+  { signal }: CliContext,
+  output: Output,
+  { once }: ArchiveFlags,
+  archiver: JobArchiver,
+  report: ArchiveReport,
+): Promise<void> {
+  if (once !== true) output.message("archiving; Ctrl-C ends it");
+  try {
+    do {
+      await copyUnlessAborted(archiver, signal, once === true ? undefined : report);
+      report.tell(archiver.progress, once === true || signal.aborted);
+      if (once !== true) await delay(PAUSE_MS, undefined, { signal }).catch(() => undefined);
+    } while (once !== true && !signal.aborted);
+  } catch (error) {
+    await archiver.abandon();
+    throw error;
+  }
+  await archiver.end();
+  report.tell(archiver.progress, true);
+}
+
+/** Copies what is there. With `report`, an error that passes with time is told there instead of thrown. */
+async function copyUnlessAborted(
+  archiver: JobArchiver,
+  signal: AbortSignal,
+  report: ArchiveReport | undefined,
+): Promise<void> {
+  try {
+    await archiver.copy(signal);
+  } catch (error) {
+    if (signal.aborted) return;
+    const found = ensureError(error);
+    if (report === undefined || !healsWithTime(found.code)) throw found;
+    report.interrupted(found);
+  }
+}
+
+/** Tells how far an archive is: when something has changed, and not too often. */
+class ArchiveReport {
+  readonly #output: Output;
+  readonly #job: string;
+  readonly #directory: string;
+  #toldMs = Number.NEGATIVE_INFINITY;
+  #told = "";
+  #warnings = new Set<string>();
+
+  constructor(output: Output, job: string, directory: string) {
+    this.#output = output;
+    this.#job = job;
+    this.#directory = directory;
+  }
+
+  /** Warns of something, unless it has warned of that before. */
+  warnOnce(text: string): void {
+    if (this.#warnings.has(text)) return;
+    this.#warnings.add(text);
+    this.#output.warning(text);
+  }
+
+  /** Tells that copying was interrupted, and goes on. */
+  interrupted({ code, message }: PserverError): void {
+    this.#output.warning(`${code}: ${message}; trying again`);
+  }
+
+  /** Tells how far it is; `isLast` whether or not it was told recently. */
+  tell(shards: readonly ShardProgress[], isLast: boolean): void {
+    this.#tellMissing(shards);
+    const behindRecords = shards.reduce((sum, shard) => sum + shard.behindRecords, 0);
+    const copiedBytes = shards.reduce((sum, shard) => sum + shard.copiedBytes, 0);
+    const text = `copied ${formatBytes(copiedBytes)}, ${formatNumber(behindRecords)} records behind; ${this.#ends(shards)}`;
+    const isDue = isLast || performance.now() - this.#toldMs >= REPORT_MS;
+    if (!isDue || text === this.#told) return;
+    this.#toldMs = performance.now();
+    this.#told = text;
+    if (!this.#output.json) this.#output.message(text);
+    else {
+      const [job, directory] = [this.#job, this.#directory];
+      this.#output.value({ job, directory, behindRecords, copiedBytes, shards });
+    }
+  }
+
+  #ends(shards: readonly ShardProgress[]): string {
+    const ends = shards.flatMap(({ shard, record }) =>
+      record === undefined ? [] : [showPosition(shard, record)],
+    );
+    if (ends.length === 0) return "no records yet";
+    const more = ends.length > ENDS_SHOWN ? ` and ${ends.length - ENDS_SHOWN} more` : "";
+    return `up to ${ends.slice(0, ENDS_SHOWN).join(" ")}${more}`;
+  }
+
+  #tellMissing(shards: readonly ShardProgress[]): void {
+    for (const { shard, missing } of shards) {
+      for (const { generation, firstSeq, lastSeq } of missing) {
+        const from = showPosition(shard, { generation, seq: firstSeq });
+        const count = formatCount(lastSeq - firstSeq + 1, "record");
+        this.warnOnce(`${count} from ${from} on are not in the archive and were trimmed`);
+      }
+    }
+  }
+}

@@ -1,0 +1,84 @@
+import { spawn } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Verdict } from "../../history/bisect/verdict.ts";
+import { PserverError } from "../../protocol/errors.ts";
+import { io } from "../../system/file-errors.ts";
+import type { CliContext } from "../context.ts";
+
+/** Exit codes as `git bisect run` reads them. */
+const SKIP = 125;
+const BAD_MAX = 127;
+
+/** Where a command finds the model. */
+export interface JudgedModel {
+  /** Writes the model into a file of this name. */
+  readonly write: (path: string) => Promise<unknown>;
+  /** The cut, as its positions. */
+  readonly point: string;
+}
+
+/**
+ * Writes a model into a temporary file and runs a command on it: every `{}` of its words, and the variable
+ * PSERVER_MODEL, are the file's path; PSERVER_POINT names the point. What it prints goes to the message stream.
+ * @throws BAD_VALUE if it ended as no judge does: by a signal, or with a code above 127; IO if it cannot be
+ * run; the reason of the context's signal.
+ */
+export async function judgeByCommand(
+  context: CliContext,
+  words: readonly string[],
+  { write, point }: JudgedModel,
+): Promise<Verdict> {
+  const directory = await io("create", tmpdir(), mkdtemp(join(tmpdir(), "pserver-bisect-")));
+  try {
+    const model = join(directory, "model.safetensors");
+    await write(model);
+    const [program = "", ...args] = words.map((word) => word.replaceAll("{}", model));
+    const environment = { ...context.environment, PSERVER_MODEL: model, PSERVER_POINT: point };
+    return verdictOf(program, await runCommand(context, program, args, environment));
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+function verdictOf(program: string, code: number | NodeJS.Signals): Verdict {
+  if (code === 0) return "good";
+  if (code === SKIP) return "skip";
+  if (typeof code === "number" && code <= BAD_MAX) return "bad";
+  const ended = typeof code === "number" ? `with exit code ${code}` : `by ${code}`;
+  throw new PserverError(
+    "BAD_VALUE",
+    `${program} ended ${ended}: expected 0 for good, 125 to skip, or another code up to 127 for bad`,
+    { received: code },
+  );
+}
+
+/** Runs a program; settles with its exit code, or with the signal that ended it. */
+async function runCommand(
+  { stderr, signal }: CliContext,
+  program: string,
+  args: readonly string[],
+  environment: CliContext["environment"],
+): Promise<number | NodeJS.Signals> {
+  return await new Promise((resolve, reject) => {
+    const child = spawn(program, args, {
+      stdio: ["ignore", "pipe", "pipe"],
+      env: { ...environment },
+    });
+    const abort = (): void => void child.kill("SIGTERM");
+    signal.addEventListener("abort", abort, { once: true });
+    child.stdout.pipe(stderr, { end: false });
+    child.stderr.pipe(stderr, { end: false });
+    child.once("error", (cause) => {
+      signal.removeEventListener("abort", abort);
+      const message = `cannot run ${program}: ${cause.message}`;
+      reject(new PserverError("IO", message, { path: program }, { cause }));
+    });
+    child.once("close", (code, endedBy) => {
+      signal.removeEventListener("abort", abort);
+      if (signal.aborted) reject(signal.reason);
+      else resolve(code ?? endedBy ?? "SIGKILL");
+    });
+  });
+}

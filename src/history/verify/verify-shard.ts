@@ -1,0 +1,164 @@
+import type { Shard } from "../../actors/fold/shard.ts";
+import { journalDamaged } from "../../actors/owner/journal-gap.ts";
+import { ensureError, type Position, type WireError } from "../../protocol/index.ts";
+import { basesOf, type Inventory, type ReplayBase, reachOf, takeInventory } from "../reach.ts";
+import { foldRecords } from "../replay/fold-records.ts";
+import { type ReplayOptions, shardAt } from "../replay/replay-shard.ts";
+import type { ShardHistory } from "../source.ts";
+
+/** What was found out about one snapshot, or about the records after a position. */
+export type VerifiedPlace = Position &
+  (
+    | { readonly kind: "equal" | "different" | "first" }
+    | { readonly kind: "damaged" | "unreadable"; readonly error: WireError }
+  );
+
+/** What was found out about a shard. */
+export interface ShardVerification {
+  readonly shard: number;
+  /** Records that were folded. */
+  readonly records: number;
+  /**
+   * In order: snapshots that are `equal` to the fold, `different`, or `damaged`; the `first` of each part that
+   * can be folded, which nothing before it can be compared with; positions after which the journal is
+   * `unreadable`.
+   */
+  readonly places: readonly VerifiedPlace[];
+}
+
+/** How {@link verifyShard} verifies. */
+export interface VerifyOptions extends ReplayOptions {
+  /** The fold begins at the nearest snapshot at or before it; by default at the oldest. */
+  readonly from?: Position | undefined;
+}
+
+/** A shard that was folded. */
+interface Folded {
+  readonly shard: Shard;
+  readonly generation: number;
+}
+
+/** A verification under way. */
+interface Verifying {
+  readonly history: ShardHistory;
+  readonly inventory: Inventory;
+  readonly options: VerifyOptions;
+  readonly places: VerifiedPlace[];
+  /** What was folded so far; undefined before a snapshot could be loaded, and after damage. */
+  folded: Folded | undefined;
+  records: number;
+}
+
+/**
+ * Folds all that is kept of a shard, from its oldest snapshot on, and compares the fold with each later
+ * snapshot: state, values and slots. After a damage it goes on from the next snapshot.
+ * @returns the findings, and the shard at the end of its newest journal; undefined if damage hides it.
+ * @throws what the source throws if it cannot be read now; the reason of the signal.
+ */
+export async function verifyShard(
+  history: ShardHistory,
+  options: VerifyOptions,
+): Promise<{ verification: ShardVerification; end: Folded | undefined }> {
+  const inventory = await takeInventory(history);
+  const state: Verifying = {
+    ...{ history, inventory, options, places: [] },
+    ...{ folded: undefined, records: 0 },
+  };
+  const totalRecords = recordsToFold(inventory);
+  for (const base of basesFrom(inventory, options.from)) {
+    await foldTo(state, base);
+    await compareWith(state, base);
+    options.onProgress?.(state.records, Math.max(totalRecords, state.records));
+  }
+  const newest = inventory.spans.at(-1);
+  if (newest !== undefined) await foldTo(state, { ...newest, seq: newest.lastSeq });
+  const { records, places, folded } = state;
+  return { verification: { shard: history.shard, records, places }, end: folded };
+}
+
+/** The snapshots to compare with: all from the nearest at or before a position on. */
+function basesFrom(inventory: Inventory, from: Position | undefined): ReplayBase[] {
+  const bases = basesOf(inventory);
+  if (from === undefined) return bases;
+  const isAfter = ({ generation, seq }: ReplayBase): boolean =>
+    generation > from.generation || (generation === from.generation && seq > from.seq);
+  const first = bases.findLastIndex((base) => !isAfter(base));
+  return bases.slice(Math.max(0, first));
+}
+
+function recordsToFold(inventory: Inventory): number {
+  return reachOf(inventory).reduce((sum, { firstSeq, lastSeq }) => sum + lastSeq - firstSeq, 0);
+}
+
+/** Folds up to a position; the fold ends before it where records are missing, or in another generation. */
+async function foldTo(state: Verifying, { generation, seq }: Position): Promise<void> {
+  const { folded, inventory } = state;
+  if (folded === undefined) return;
+  if (folded.generation !== generation) {
+    state.folded = undefined;
+    return;
+  }
+  const endSeq = connectedUpTo(inventory, { generation, seq: folded.shard.seq });
+  await foldOn(state, folded, Math.min(seq, endSeq));
+  if (seq <= endSeq || state.folded === undefined) return;
+  state.folded = undefined;
+  // Records that were never written are skipped by a snapshot right behind them.
+  if (isBehindGap(inventory, { generation, seq }, endSeq)) return;
+  const error = journalDamaged(state.history.shard, endSeq + 1, undefined).toWire();
+  state.places.push({ generation, seq: endSeq, kind: "unreadable", error });
+}
+
+/** Folds records that are listed; damage ends the fold. */
+async function foldOn(state: Verifying, { shard, generation }: Folded, seq: number): Promise<void> {
+  const from = shard.seq;
+  try {
+    await foldRecords(shard, state.history, { generation, seq }, state.options);
+  } catch (error) {
+    const found = ensureError(error);
+    if (found.code !== "JOURNAL_DAMAGED" && found.code !== "HISTORY_LOST") throw error;
+    const wire = found.toWire();
+    state.places.push({ generation, seq: shard.seq, kind: "unreadable", error: wire });
+    state.folded = undefined;
+  } finally {
+    state.records += shard.seq - from;
+  }
+}
+
+/** The last record that follows a position without a gap. */
+function connectedUpTo({ spans }: Inventory, { generation, seq }: Position): number {
+  const span = spans.find(
+    (each) => each.generation === generation && each.firstSeq <= seq + 1 && seq + 1 <= each.lastSeq,
+  );
+  return span?.lastSeq ?? seq;
+}
+
+/** Whether a position is the end of the gap after a record. */
+function isBehindGap({ spans }: Inventory, { generation, seq }: Position, endSeq: number): boolean {
+  const next = spans.find((each) => each.generation === generation && each.firstSeq > endSeq + 1);
+  return next !== undefined && next.firstSeq === seq + 1;
+}
+
+/** Compares the fold with a snapshot at its position; the snapshot begins the fold if there is none. */
+async function compareWith(state: Verifying, base: ReplayBase): Promise<void> {
+  const { history, options, places, folded } = state;
+  const { generation, seq } = base;
+  try {
+    const shard = await shardAt(history, base, options.subjects);
+    if (folded === undefined) state.folded = { shard, generation };
+    const kind = folded === undefined ? "first" : isSame(folded.shard, shard);
+    places.push({ generation, seq, kind });
+  } catch (error) {
+    const found = ensureError(error);
+    if (found.code !== "SNAPSHOT_DAMAGED") throw error;
+    places.push({ generation, seq, kind: "damaged", error: found.toWire() });
+  }
+}
+
+function isSame(a: Shard, b: Shard): "equal" | "different" {
+  return a.digest() === b.digest() ? "equal" : "different";
+}
+
+/** Whether nothing of a shard is damaged or different. */
+export function isSound({ places }: ShardVerification): boolean {
+  return places.every(({ kind }) => kind === "equal" || kind === "first");
+}

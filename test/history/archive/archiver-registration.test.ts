@@ -1,0 +1,108 @@
+// Proves that an archiver's registration is in the job's bucket from the start, follows what is archived,
+// comes back where hosts have removed it, takes over that of an archiver that died, and is gone at the end,
+// on a bucket in memory whose requests and answers can be lost.
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import {
+  type ArchivedShard,
+  archiverKey,
+  parseArchiverRecord,
+} from "../../../src/actors/archivers/archiver-record.ts";
+import { ArchiverRegistration } from "../../../src/history/archive/archiver-registration.ts";
+import { MemoryBucket } from "../../support/memory-bucket.ts";
+
+const KEY = archiverKey("an-archive");
+const GRACE_MS = 10_000;
+let records: MemoryBucket;
+let archived: ArchivedShard[];
+let failures: string[];
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  records = new MemoryBucket();
+  archived = [];
+  failures = [];
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+function registration(): ArchiverRegistration {
+  return new ArchiverRegistration({
+    ...{ records, archive: "an-archive", graceMs: GRACE_MS },
+    archived: () => archived,
+    onFailure: ({ code }) => failures.push(code),
+  });
+}
+
+async function stored() {
+  const entry = await records.read(KEY);
+  return entry && { ...parseArchiverRecord(entry.value, KEY), revision: entry.revision };
+}
+
+function copied(seq: number): ArchivedShard {
+  return { record: { generation: 1, seq }, snapshot: { generation: 1, seq } };
+}
+
+test("is there from the start, and follows what is archived", async () => {
+  const own = registration();
+  await own.start();
+  expect(await stored()).toMatchObject({ archiver: "an-archive", graceMs: GRACE_MS, shards: [] });
+  archived = [copied(7)];
+  await vi.advanceTimersByTimeAsync(GRACE_MS / 10);
+  expect((await stored())?.shards).toEqual([copied(7)]);
+  await own.end();
+});
+
+test("is renewed although nothing has changed", async () => {
+  const own = registration();
+  await own.start();
+  const first = (await stored())?.revision ?? 0;
+  await vi.advanceTimersByTimeAsync(GRACE_MS);
+  expect((await stored())?.revision).toBeGreaterThanOrEqual(first + 10);
+  await own.end();
+});
+
+test("comes back where hosts have removed it", async () => {
+  const own = registration();
+  await own.start();
+  await records.remove(KEY, (await stored())?.revision ?? 0);
+  await vi.advanceTimersByTimeAsync(GRACE_MS / 10);
+  expect(await stored()).toBeDefined();
+  await own.end();
+});
+
+test("takes over that of an archiver that died", async () => {
+  const dead = registration();
+  await dead.start();
+  dead.stop();
+  archived = [copied(9)];
+  const own = registration();
+  await own.start();
+  expect((await stored())?.shards).toEqual([copied(9)]);
+  await own.end();
+});
+
+test("a renewal that fails is told and repeated", async () => {
+  const own = registration();
+  await own.start();
+  records.losesAnswer = ({ action }) => action === "update";
+  await vi.advanceTimersByTimeAsync(GRACE_MS / 10);
+  expect(failures).toEqual(["TIMEOUT"]);
+  records.losesAnswer = () => false;
+  archived = [copied(3)];
+  await vi.advanceTimersByTimeAsync(GRACE_MS / 10);
+  expect((await stored())?.shards).toEqual([copied(3)]);
+  expect(failures).toHaveLength(1);
+  await own.end();
+});
+
+test("is gone at the end, and not when it is only stopped", async () => {
+  const own = registration();
+  await own.start();
+  own.stop();
+  await vi.advanceTimersByTimeAsync(GRACE_MS);
+  expect(await stored()).toBeDefined();
+  await own.end();
+  expect(await stored()).toBeUndefined();
+});

@@ -1,0 +1,197 @@
+import type { JournalRecord } from "../../src/actors/fold/shard.ts";
+import { Shard } from "../../src/actors/fold/shard.ts";
+import type { PieceRef } from "../../src/actors/snapshot/manifest.ts";
+import type {
+  HistorySource,
+  JournalSpan,
+  KeptSnapshot,
+  ShardHistory,
+  TimedRecord,
+} from "../../src/history/source.ts";
+import {
+  encodeMessage,
+  type Position,
+  PserverError,
+  packValue,
+  readCrc,
+  type Synchronization,
+  sealMessage,
+} from "../../src/protocol/index.ts";
+import { SHARD, SUBJECTS } from "../actors/fold/journal-writer.ts";
+
+const NO_BYTES = new Uint8Array(0);
+
+/** A journal in memory with snapshots of its fold; a test may damage or trim both. */
+export class FoldedShardHistory implements ShardHistory {
+  readonly shard: number;
+  readonly snapshotList: KeptSnapshot[] = [];
+  /** Messages of the snapshots, by sequence. */
+  readonly pieces: Map<number, Uint8Array> = new Map();
+  /** Records that cannot be read, although they are listed. */
+  readonly damaged: Set<number> = new Set();
+  /** Records that are not listed. */
+  readonly missing: Set<number> = new Set();
+  firstSeq = 1;
+  readonly #records: readonly JournalRecord[];
+  #stored = 0;
+
+  constructor(shard: number, records: readonly JournalRecord[]) {
+    this.shard = shard;
+    this.#records = records;
+  }
+
+  /** Milliseconds since 1970 at which a record was stored. */
+  timeOf(seq: number): number {
+    return 1_000_000 + seq * 10 + this.shard;
+  }
+
+  /** The fold of the first so many records. */
+  folded(seq: number): Shard {
+    const shard = new Shard({ subjects: SUBJECTS, shard: this.shard });
+    for (const record of this.#records.slice(0, seq)) shard.apply(record);
+    return shard;
+  }
+
+  /** One shard, before the first record and after each. */
+  *following(): Generator<Shard, void> {
+    const shard = this.folded(0);
+    yield shard;
+    for (const record of this.#records) {
+      shard.apply(record);
+      yield shard;
+    }
+  }
+
+  /** Makes a snapshot of the fold at a record; `change` may damage its state before. */
+  snapshot(seq: number, change: (shard: Shard) => void = () => undefined): void {
+    const shard = this.folded(seq);
+    change(shard);
+    const blocks = [...shard.blocks()].map((block) => {
+      const { parameter, index, epoch, version, accumulated } = block;
+      const slots = Array.from({ length: 1 + block.slots }, (_, slot) =>
+        this.#store(block.slotBytes(slot)),
+      );
+      return { parameter, index, epoch, version, accumulated, slots: slots.map(rowOf) };
+    });
+    const state = this.#store(packValue({ fold: shard.saveState(), pieces: blocks }));
+    const manifest = {
+      ...{ term: 1, host: "h", owner: "o", generation: 1, created: "then", fallbacks: [] },
+      ...{ seq, recordCrc: shard.lastCrc, state: [state], pieces: [] },
+    };
+    this.#stored += 1;
+    this.snapshotList.push({ seq: this.#stored, timeMs: this.timeOf(seq) + 1, manifest });
+  }
+
+  /** Changes a byte of the last message stored. */
+  damageNewestPiece(): void {
+    const [seq, bytes] = [...this.pieces].at(-1) ?? [0, NO_BYTES];
+    const changed = Uint8Array.from(bytes);
+    changed[changed.length - 1] = 1 ^ (changed.at(-1) ?? 0);
+    this.pieces.set(seq, changed);
+  }
+
+  /** The last record. */
+  get lastSeq(): number {
+    return this.#records.length;
+  }
+
+  spans(): Promise<JournalSpan[]> {
+    const spans: JournalSpan[] = [];
+    let firstSeq = this.firstSeq;
+    for (const seq of [...this.missing].sort((a, b) => a - b)) {
+      if (seq > firstSeq) spans.push({ generation: 1, firstSeq, lastSeq: seq - 1 });
+      firstSeq = seq + 1;
+    }
+    spans.push({ generation: 1, firstSeq, lastSeq: this.lastSeq });
+    return Promise.resolve(spans);
+  }
+
+  snapshots(): Promise<KeptSnapshot[]> {
+    return Promise.resolve([...this.snapshotList].sort((a, b) => a.manifest.seq - b.manifest.seq));
+  }
+
+  piece({ seq, crc }: PieceRef): Promise<Uint8Array> {
+    const bytes = this.pieces.get(seq);
+    const isWhole = bytes !== undefined && readCrc(bytes) === crc;
+    const isDamaged = bytes !== undefined && crcOf(bytes) !== readCrc(bytes);
+    if (isWhole && !isDamaged) return Promise.resolve(bytes);
+    return Promise.reject(new PserverError("SNAPSHOT_DAMAGED", `message ${seq} is damaged`));
+  }
+
+  async *read(
+    { seq }: Position,
+    toSeq: number,
+    signal: AbortSignal,
+  ): AsyncGenerator<readonly TimedRecord[]> {
+    for (let at = seq + 1; at <= toSeq; at++) {
+      signal.throwIfAborted();
+      const record = this.#records[at - 1];
+      if (
+        record === undefined ||
+        at < this.firstSeq ||
+        this.damaged.has(at) ||
+        this.missing.has(at)
+      ) {
+        throw new PserverError("JOURNAL_DAMAGED", `expected record ${at}`);
+      }
+      yield [{ ...record, timeMs: this.timeOf(at) }];
+    }
+  }
+
+  positionAt(timeMs: number): Promise<Position | undefined> {
+    const seqs = this.#records.map(({ seq }) => seq).filter((seq) => this.timeOf(seq) <= timeMs);
+    const seq = seqs.at(-1);
+    const isKept = seq !== undefined && seq >= this.firstSeq;
+    return Promise.resolve(isKept ? { generation: 1, seq } : undefined);
+  }
+
+  #store(data: Uint8Array): PieceRef {
+    this.#stored += 1;
+    const bytes = encodeMessage({}, data);
+    this.pieces.set(this.#stored, bytes);
+    return { seq: this.#stored, crc: readCrc(bytes) };
+  }
+}
+
+function rowOf({ seq, crc }: PieceRef): readonly number[] {
+  return [seq, crc];
+}
+
+/** The checksum that the bytes of a message give, computed by sealing them again. */
+function crcOf(bytes: Uint8Array): number {
+  return readCrc(sealMessage({ bytes: Uint8Array.from(bytes), data: NO_BYTES }));
+}
+
+/** A job with one shard that has records, that of the fold's tests; the others are empty. */
+export class FoldedHistory implements HistorySource {
+  readonly name = "memory";
+  readonly job = SUBJECTS.job;
+  readonly shards = 4;
+  readonly own: FoldedShardHistory;
+  readonly synchronization: Synchronization;
+  readonly #others: readonly FoldedShardHistory[];
+
+  constructor(
+    records: readonly JournalRecord[],
+    synchronization: Synchronization = { mode: "async" },
+  ) {
+    this.own = new FoldedShardHistory(SHARD, records);
+    this.synchronization = synchronization;
+    this.#others = [0, 1, 2].map((shard) => new FoldedShardHistory(shard, []));
+  }
+
+  shard(shard: number): FoldedShardHistory {
+    const found = shard === SHARD ? this.own : this.#others[shard];
+    if (found !== undefined) return found;
+    throw new PserverError("BAD_VALUE", `no shard ${shard}`);
+  }
+
+  /** The cut that has the shard with records after one of them. */
+  cut(seq: number): Position[] {
+    return [0, 0, 0, seq].map((each) => ({ generation: 1, seq: each }));
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+}

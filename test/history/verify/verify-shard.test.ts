@@ -1,0 +1,193 @@
+// Proves that a verification finds every snapshot that is not the fold of the records before it, whether it
+// was changed or damaged, and goes on behind damage of the journal; and that it compares what a host holds.
+import { describe, expect, test } from "vitest";
+import { blockDigest, stateDigest } from "../../../src/actors/fold/digests.ts";
+import type { Shard } from "../../../src/actors/fold/shard.ts";
+import { LocalReplayedShard } from "../../../src/history/replay/replayed-shard.ts";
+import { verifyServed } from "../../../src/history/verify/verify-served.ts";
+import { isSound, verifyShard } from "../../../src/history/verify/verify-shard.ts";
+import { type Fields, type Message, PserverError } from "../../../src/protocol/index.ts";
+import { SHARD, SUBJECTS } from "../../actors/fold/journal-writer.ts";
+import type { FoldedHistory } from "../folded-history.ts";
+import { historyOf } from "../written-training.ts";
+
+const { signal } = new AbortController();
+const OPTIONS = { subjects: SUBJECTS, signal };
+
+/** Some thirty records with snapshots at 10 and 20. */
+function someHistory(): FoldedHistory {
+  const values = [1, 2, 3, 4, 5, 6];
+  const acts = Array.from({ length: 25 }, (_, i) => {
+    const parameter = i % 2 === 0 ? "w" : "b";
+    return { trainer: "alice", parameter, kind: "gradient", values } as const;
+  });
+  const history = historyOf({ mode: "async", optimizer: "adam", acts });
+  history.own.snapshot(10);
+  return history;
+}
+
+function kindsOf(places: readonly { readonly seq: number; readonly kind: string }[]): unknown[] {
+  return places.map(({ seq, kind }) => [seq, kind]);
+}
+
+describe("a kept history", () => {
+  test("is sound if every snapshot is the fold", async () => {
+    const { own } = someHistory();
+    own.snapshot(20);
+    const { verification, end } = await verifyShard(own, OPTIONS);
+    expect(kindsOf(verification.places)).toEqual([
+      [0, "first"],
+      [10, "equal"],
+      [20, "equal"],
+    ]);
+    expect(isSound(verification)).toBe(true);
+    expect(verification.records).toBe(own.lastSeq);
+    expect(end?.shard.digest()).toBe(own.folded(own.lastSeq).digest());
+  });
+
+  test("is verified from the snapshot before a point", async () => {
+    const { own } = someHistory();
+    own.snapshot(20);
+    const from = { generation: 1, seq: 15 };
+    const { verification } = await verifyShard(own, { ...OPTIONS, from });
+    expect(kindsOf(verification.places)).toEqual([
+      [10, "first"],
+      [20, "equal"],
+    ]);
+  });
+
+  test.each([
+    ["a value", (shard: Shard) => shard.block("w", 0)?.values().fill(1, 3, 4)],
+    ["a slot of the optimizer", (shard: Shard) => shard.block("b", 0)?.slotBytes(1).fill(1, 3, 4)],
+    ["a skipped record", (shard: Shard) => shard.skipTo(21)],
+  ])("with %s changed in a snapshot is not sound", async (_name, change) => {
+    const { own } = someHistory();
+    own.snapshot(20, change);
+    const { verification } = await verifyShard(own, OPTIONS);
+    expect(kindsOf(verification.places).at(-1)).toEqual([20, "different"]);
+    expect(isSound(verification)).toBe(false);
+  });
+
+  test("with a snapshot that cannot be read is not sound, and the rest is compared", async () => {
+    const { own } = someHistory();
+    own.damageNewestPiece();
+    own.snapshot(20);
+    const { verification } = await verifyShard(own, OPTIONS);
+    expect(kindsOf(verification.places)).toEqual([
+      [0, "first"],
+      [10, "damaged"],
+      [20, "equal"],
+    ]);
+    expect(isSound(verification)).toBe(false);
+  });
+
+  test("with a record that cannot be read goes on from the next snapshot", async () => {
+    const { own } = someHistory();
+    own.snapshot(20);
+    own.damaged.add(13);
+    const { verification, end } = await verifyShard(own, OPTIONS);
+    expect(kindsOf(verification.places)).toEqual([
+      [0, "first"],
+      [10, "equal"],
+      [12, "unreadable"],
+      [20, "first"],
+    ]);
+    expect(isSound(verification)).toBe(false);
+    expect(end?.shard.seq).toBe(own.lastSeq);
+  });
+
+  test.each([
+    [
+      "at its end, with no snapshot behind",
+      22,
+      [
+        [0, "first"],
+        [10, "equal"],
+        [20, "equal"],
+        [21, "unreadable"],
+      ],
+      false,
+    ],
+    [
+      "that no snapshot covers exactly",
+      14,
+      [
+        [0, "first"],
+        [10, "equal"],
+        [13, "unreadable"],
+        [20, "first"],
+      ],
+      false,
+    ],
+    [
+      "right before a snapshot",
+      20,
+      [
+        [0, "first"],
+        [10, "equal"],
+        [20, "first"],
+      ],
+      true,
+    ],
+  ] as const)("with a gap %s", async (_name, seq, places, sound) => {
+    const { own } = someHistory();
+    own.snapshot(20);
+    own.missing.add(seq);
+    const { verification } = await verifyShard(own, OPTIONS);
+    expect(kindsOf(verification.places)).toEqual(places);
+    expect(isSound(verification)).toBe(sound);
+  });
+});
+
+describe("a host", () => {
+  /** A host that holds the fold at a record, and answers as owners do. */
+  function hostAt(
+    history: FoldedHistory,
+    seq: number,
+    change: (shard: Shard) => void = () => undefined,
+  ) {
+    const held = history.own.folded(seq);
+    change(held);
+    return {
+      askOwner: async (shard: number, verb: string, fields: Fields): Promise<Message> => {
+        expect([shard, verb]).toEqual([SHARD, "digest"]);
+        const { parameter, index } = fields;
+        const block = held.block(String(parameter), Number(index));
+        const digest = parameter === undefined ? stateDigest(held) : block && blockDigest(block);
+        return { fields: { generation: 1, seq, digest: digest ?? null }, data: new Uint8Array(0) };
+      },
+    };
+  }
+
+  function replayedAt(history: FoldedHistory, seq: number): LocalReplayedShard {
+    return new LocalReplayedShard(history.own.folded(seq), 1, history.own, signal);
+  }
+
+  test("that is ahead is followed and compared there", async () => {
+    const history = someHistory();
+    const found = await verifyServed(hostAt(history, 25), replayedAt(history, 20));
+    expect(found).toEqual({ kind: "equal", position: { generation: 1, seq: 25 }, blocks: 2 });
+  });
+
+  test("with a changed block, or another state, is told", async () => {
+    const history = someHistory();
+    const changed = hostAt(history, 20, (shard) => shard.block("b", 0)?.slotBytes(1).fill(7, 0, 1));
+    expect(await verifyServed(changed, replayedAt(history, 20))).toMatchObject({
+      kind: "different",
+      what: ['"b" block 0'],
+    });
+    const other = hostAt(history, 20, (shard) => shard.restartJournal());
+    expect(await verifyServed(other, replayedAt(history, 20))).toMatchObject({ what: ["state"] });
+  });
+
+  test("that does not answer is unknown, and so is one that does not know the question", async () => {
+    const history = someHistory();
+    for (const code of ["NO_OWNER", "BAD_MESSAGE"] as const) {
+      const askOwner = () => Promise.reject(new PserverError(code, "no"));
+      expect(await verifyServed({ askOwner }, replayedAt(history, 20))).toMatchObject({
+        kind: "unknown",
+        error: { code },
+      });
+    }
+  });
+});

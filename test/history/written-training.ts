@@ -1,0 +1,85 @@
+import fc from "fast-check";
+import {
+  type Synchronization,
+  type SynchronizationInput,
+  toSynchronization,
+} from "../../src/protocol/config/index.ts";
+import { Folded } from "../actors/fold/folded.ts";
+import type { JournalWriter } from "../actors/fold/journal-writer.ts";
+import { FoldedHistory } from "./folded-history.ts";
+
+const ELEMENTS = 6;
+const TRAINERS = ["alice", "bob"] as const;
+const OPTIMIZERS = ["sgd", "adam", { name: "momentum", momentum: 0.9 }, "none"] as const;
+
+/** What a trainer does next. */
+interface Act {
+  readonly trainer: (typeof TRAINERS)[number];
+  readonly parameter: "w" | "b";
+  readonly kind: "gradient" | "mix" | "set" | "clock" | "batch";
+  readonly values: readonly number[];
+}
+
+/** A job's settings and what its trainers do. */
+export interface Training {
+  readonly mode: SynchronizationInput;
+  readonly optimizer: (typeof OPTIMIZERS)[number];
+  readonly acts: readonly Act[];
+}
+
+const act: fc.Arbitrary<Act> = fc.record({
+  trainer: fc.constantFrom(...TRAINERS),
+  parameter: fc.constantFrom("w", "b"),
+  kind: fc.constantFrom("gradient", "gradient", "gradient", "mix", "set", "clock", "batch"),
+  values: fc.array(fc.float({ min: -4, max: 4, noNaN: true }), {
+    minLength: ELEMENTS,
+    maxLength: ELEMENTS,
+  }),
+});
+
+/** Trainings of two trainers, two parameters and any of some optimizers, in step or not. */
+export const trainings: fc.Arbitrary<Training> = fc.record({
+  mode: fc.constantFrom<SynchronizationInput>("async", { mode: "sync", trainers: 2 }),
+  optimizer: fc.constantFrom(...OPTIMIZERS),
+  acts: fc.array(act, { minLength: 5, maxLength: 40 }),
+});
+
+/** The history of a training; its parameters are `w` and `b`, of six elements each. */
+export function historyOf({ mode, optimizer, acts }: Training): FoldedHistory {
+  const { journal } = new Folded(mode);
+  const synchronization: Synchronization = toSynchronization(mode);
+  const inSteps = synchronization.mode === "sync";
+  if (inSteps)
+    journal.host({ verb: "members", revision: 1, started: true, trainers: [...TRAINERS] });
+  const config = { optimizer, ...(optimizer === "none" ? {} : { learningRate: 0.1 }) };
+  for (const parameter of ["w", "b"]) {
+    journal.init(new Float32Array(ELEMENTS).fill(1), { parameter, config });
+  }
+  const steps = { alice: 1, bob: 1 };
+  for (const each of acts) write(journal, each, steps, inSteps);
+  return new FoldedHistory(journal.records, synchronization);
+}
+
+function write(
+  journal: JournalWriter,
+  { trainer, parameter, kind, values }: Act,
+  steps: Record<Act["trainer"], number>,
+  inSteps: boolean,
+): void {
+  const data = Float32Array.from(values);
+  const step = inSteps ? { step: steps[trainer] } : {};
+  const operation = { op: "grad", ...step } as const;
+  if (kind === "gradient") journal.push(data, operation, { trainer, parameter });
+  else if (kind === "mix") {
+    journal.push(data, { op: "mix", alpha: 0.5, beta: 0.5 }, { trainer, parameter });
+  } else if (kind === "set") journal.set(data, { trainer, parameter });
+  else if (kind === "batch") {
+    const updates = ["b", "w"].map(
+      (name) => ({ parameter: name, data, change: { kind: "push", operation } }) as const,
+    );
+    journal.batch(updates, { trainer });
+  } else if (inSteps) {
+    journal.clock(trainer, steps[trainer]);
+    steps[trainer] += 1;
+  }
+}
