@@ -1,6 +1,6 @@
 import type { Block } from "../../actors/fold/block.ts";
-import { foldDescribed } from "../../actors/updates/fold-described.ts";
 import { measure, type Statistics } from "../../actors/fold/statistics.ts";
+import { foldDescribed } from "../../actors/updates/fold-described.ts";
 import type { UpdateEvent } from "../../actors/updates/update-event.ts";
 import type { Dtype, ParameterConfig, Position } from "../../protocol/index.ts";
 import { JobSubjects } from "../../protocol/index.ts";

@@ -14,8 +14,8 @@ from ._names import to_bytes
 from ._native.library import Connection
 from ._native.structs import NoteEntry
 
-#: What an entry of a note may be.
-NoteValue = Union[float, int, str, bool]
+#: What an entry of a note may be; an array has one element.
+NoteValue = Union[float, int, str, bool, np.generic, "np.ndarray[Any, Any]"]
 
 _NUMBER: Final = 0
 _TEXT: Final = 1
