@@ -179,7 +179,8 @@ function fitColumns(columns: readonly LogColumn[], width: number, growth: number
 }
 
 function pad(text: string, { width, align }: LogColumn): string {
-  const shown = cutMiddle(text, width);
-  const blanks = " ".repeat(Math.max(0, width - textWidth(shown)));
+  const columns = textWidth(text);
+  const shown = columns <= width ? text : cutMiddle(text, width);
+  const blanks = " ".repeat(Math.max(0, width - (shown === text ? columns : textWidth(shown))));
   return align === "left" ? shown + blanks : blanks + shown;
 }

@@ -25,19 +25,51 @@ export const CSV_COLUMNS = [
   ...["behind", "outcome", "code", "message", "repeats", "note"],
 ] as const;
 
-/** The entries of an update under the names of {@link CSV_COLUMNS}. */
+/**
+ * The entries of an update under the names of {@link CSV_COLUMNS}; undefined where something is not known. One
+ * literal: object spread would take most of the time of a long listing.
+ */
 export function updateRecord(event: UpdateEvent): UpdateRecord {
-  const { timeMs, shard, generation, seq, entry, trainer, session, n, verb, step, note } = event;
   const { block, outcome } = event;
-  const place = { time: dateTimeText(timeMs), shard, generation, seq, entry };
+  const operation = block?.operation;
+  const statistics = block?.statistics;
   return {
-    ...place,
-    ...{ trainer, session, number: n, verb, step },
-    ...(block === undefined ? { bytes: event.bytes } : blockEntries(block)),
+    time: dateTimeText(event.timeMs),
+    shard: event.shard,
+    generation: event.generation,
+    seq: event.seq,
+    entry: event.entry,
+    trainer: event.trainer,
+    session: event.session,
+    number: event.n,
+    verb: event.verb,
+    step: event.step,
+    parameter: block?.parameter,
+    block: block?.index,
+    op: operation?.op,
+    alpha: operation?.op === "mix" ? operation.alpha : undefined,
+    beta: operation?.op === "mix" ? operation.beta : undefined,
+    learningRate: operation?.op === "grad" ? operation.lr : undefined,
+    dtype: block?.dtype,
+    encoding: block?.encoding,
+    elements: block?.elements,
+    rows: block?.part?.rows,
+    inner: block?.part?.inner,
+    bytes: block?.bytes ?? event.bytes,
+    // JSON has no infinity: a norm beyond float64 is a text.
+    norm: statistics?.norm === Number.POSITIVE_INFINITY ? "Infinity" : statistics?.norm,
+    min: statistics?.min,
+    max: statistics?.max,
+    mean: statistics?.mean,
+    zeros: statistics?.zeros,
+    nonFinite: statistics?.nonFinite,
+    version: block?.version,
+    behind: block?.behind,
     outcome: outcome.kind,
-    ...(outcome.kind === "rejected" ? { code: outcome.code, message: outcome.message } : {}),
-    ...(outcome.kind === "repeated" ? { repeats: outcome.seq } : {}),
-    note,
+    code: outcome.kind === "rejected" ? outcome.code : undefined,
+    message: outcome.kind === "rejected" ? outcome.message : undefined,
+    repeats: outcome.kind === "repeated" ? outcome.seq : undefined,
+    note: event.note,
   };
 }
 
@@ -45,21 +77,6 @@ export function updateRecord(event: UpdateEvent): UpdateRecord {
 export function csvLine(event: UpdateEvent): string {
   const record = updateRecord(event);
   return CSV_COLUMNS.map((name) => csvCell(record[name])).join(",");
-}
-
-function blockEntries(block: NonNullable<UpdateEvent["block"]>): UpdateRecord {
-  const { parameter, index, operation, dtype, encoding, part, elements, bytes, statistics } = block;
-  const { version, behind } = block;
-  return {
-    ...{ parameter, block: index, op: operation.op },
-    ...(operation.op === "mix" ? { alpha: operation.alpha, beta: operation.beta } : {}),
-    ...(operation.op === "grad" ? { learningRate: operation.lr } : {}),
-    ...{ dtype, encoding, elements, rows: part?.rows, inner: part?.inner, bytes },
-    ...statistics,
-    // JSON has no infinity: a norm beyond float64 is a text.
-    ...(statistics?.norm === Number.POSITIVE_INFINITY ? { norm: "Infinity" } : {}),
-    ...{ version, behind },
-  };
 }
 
 function csvCell(value: unknown): string {

@@ -17,6 +17,7 @@ let segmenter: Intl.Segmenter | undefined;
  * combining marks and the sequences that colour.
  */
 export function textWidth(text: string): number {
+  if (PLAIN.test(text)) return text.length;
   const shown = stripVTControlCharacters(text);
   if (PLAIN.test(shown)) return shown.length;
   return characters(shown).reduce((sum, character) => sum + characterWidth(character), 0);

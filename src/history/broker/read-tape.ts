@@ -51,22 +51,33 @@ export async function* readTapeMessages(
   if (info === undefined) return;
   const consumer = openJetStream(connection).consumers.getConsumerFromInfo(info);
   try {
+    let delivered = 0;
     for (let pending = info.num_pending; pending > 0; ) {
       signal.throwIfAborted();
-      const before = pending;
       const wanted = Math.min(FETCH_MESSAGES, pending);
       const batch = await brokerCall(what, { shard }, () =>
         consumer.fetch({ max_messages: wanted, expires: FETCH_MS }),
       );
-      for await (const message of batch) {
-        pending = message.info.pending;
-        yield message.data;
+      // Taken at once: a batch that its reader lets wait would expire, and lose what had come.
+      const messages: Uint8Array[] = [];
+      for await (const { info: delivery, data } of batch) {
+        delivered += 1;
+        if (delivery.deliverySequence !== delivered) throw lost(shard);
+        pending = delivery.pending;
+        messages.push(data);
       }
-      if (pending === before) throw silence(shard);
+      if (messages.length === 0) throw silence(shard);
+      yield* messages;
     }
   } finally {
     await manager.consumers.delete(stream, info.name).catch(() => undefined);
   }
+}
+
+function lost(shard: number): PserverError {
+  return new PserverError("TIMEOUT", `tape of shard ${shard}: a message was lost on its way`, {
+    shard,
+  });
 }
 
 function silence(shard: number): PserverError {
