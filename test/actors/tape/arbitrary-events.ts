@@ -5,8 +5,6 @@ import type { BlockChange, UpdateEvent } from "../../../src/actors/updates/updat
 export const SHARD = 3;
 
 const float = fc.double({ noNaN: true, noDefaultInfinity: true });
-/** MessagePack has no −0 among whole numbers. */
-const noted = float.map((value) => value + 0);
 const count = fc.integer({ min: 0, max: 2 ** 40 });
 const maybe = <T>(value: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> =>
   fc.option(value, { nil: undefined });
