@@ -273,7 +273,8 @@ describe("between the pieces of a reply", () => {
       const { fields } = decodeMessage(bytes);
       return fields["epoch"] === undefined ? [] : [place];
     });
-    expect(net.repliedTo.indexOf(`${SUBJECTS.inbox("bob")}.7`)).toBeLessThan(count + 2);
+    // How many pieces lie between depends on the time that each turn takes.
+    expect(net.repliedTo.indexOf(`${SUBJECTS.inbox("bob")}.7`)).toBeLessThan(11);
     expect(pulls.every((place) => place < 11)).toBe(true);
     expect(parsePullReply(decodeMessage(net.published[pulls[0] ?? 0] ?? NOTHING)).version).toBe(1);
   });
