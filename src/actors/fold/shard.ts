@@ -205,6 +205,17 @@ export class Shard {
   }
 
   /**
+   * Makes this the state with which another job's shard begins: before record 1, with the same rules,
+   * blocks, optimizer slots and declarations, but without trainers, outcomes and steps. Gradients of a step
+   * that has not closed are discarded.
+   * @returns the number of blocks whose open step was discarded.
+   */
+  detach(): number {
+    if (this.#failure !== undefined) throw this.#failure;
+    return this.#tables.detach();
+  }
+
+  /**
    * Skips the records after {@link seq} up to `seq`, which the journal does not hold and nobody has
    * folded; all else stays.
    * @throws INTERNAL if record `seq` has been folded.
