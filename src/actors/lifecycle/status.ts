@@ -34,10 +34,11 @@ export async function readStatus(
   request: StatusRequest,
 ): Promise<StatusReply> {
   const { catalog } = deps.ledger;
-  const known = request.names?.map((name) => catalog.get(name));
-  if (known !== undefined) {
+  if (request.names !== undefined) {
     const job = await jobRecord.read(deps);
-    // What is ready stays as it is.
+    await catalog.follow(job);
+    const known = request.names.map((name) => catalog.get(name));
+    // What is ready stays as it is, unless the job is rewound.
     if (known.every((parameter) => parameter && effectiveState(parameter, job) === "ready")) {
       return replyOf(deps, request, { parameters: known, more: false }, job);
     }

@@ -9,6 +9,7 @@ import { FirstSnapshots } from "./first-snapshots.ts";
 import { FoundParameters } from "./found-parameters.ts";
 import { type KnownSettings, NewJob } from "./new-job.ts";
 import { writeRecords } from "./ready-records.ts";
+import type { Rebuild } from "./rebuild.ts";
 
 /** Completed stage of a fork; before `complete`, no host joins the job. */
 export type ForkStage = "begun" | `shard ${number}` | "parameters" | "complete";
@@ -27,8 +28,8 @@ export interface ForkOptions {
   readonly known: KnownSettings;
   /** The position of each shard to begin with. */
   readonly at: readonly Position[];
-  /** Makes the shard as it was at its position. Each is called once, one after the other. */
-  readonly rebuild: (shard: number) => Promise<Shard>;
+  /** Makes a shard as it was at its position; called for one shard after the other. */
+  readonly rebuild: Rebuild;
   readonly signal: AbortSignal;
   /** Called after each stage. */
   readonly onStage?: (stage: ForkStage) => void;
@@ -66,7 +67,7 @@ export async function forkJob(options: ForkOptions): Promise<ForkedJob> {
   const subjects = new JobSubjects(job);
   const manager = await openJetStream(connection).jetstreamManager(false);
   // Rebuilt before anything is made: a history that does not reach back leaves no job behind.
-  const first = await rebuild(0);
+  const first = await rebuild(0, at[0] as Position);
   const mark = { at, madeMs: Date.now() };
   const more = { known, rules: first.rules };
   const fork = await NewJob.begin({ connection, manager, subjects }, of, mark, more);
@@ -81,7 +82,7 @@ export async function forkJob(options: ForkOptions): Promise<ForkedJob> {
 
 /** Makes all of the job but its settings, which hosts wait for, and completes it. */
 async function fill(options: ForkOptions, fork: NewJob, first: Shard): Promise<ForkedJob> {
-  const { job, of, rebuild, signal, onStage } = options;
+  const { job, of, at, rebuild, signal, onStage } = options;
   onStage?.("begun");
   const found = new FoundParameters(of.shards);
   const snapshots = new FirstSnapshots({ ...options, owner: fork.token });
@@ -89,7 +90,7 @@ async function fill(options: ForkOptions, fork: NewJob, first: Shard): Promise<F
   let shard: Shard | undefined = first;
   for (let number = 0; number < of.shards; number++) {
     signal.throwIfAborted();
-    shard ??= await rebuild(number);
+    shard ??= await rebuild(number, at[number] as Position);
     sum.openBlocks += shard.detach();
     sum.bytes += shard.valueBytes;
     found.add(number, shard.saveState());
