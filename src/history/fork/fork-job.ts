@@ -7,7 +7,8 @@ import { openJetStream } from "../../transport/jetstream.ts";
 import type { JobFacts } from "../source.ts";
 import { FirstSnapshots } from "./first-snapshots.ts";
 import { FoundParameters } from "./found-parameters.ts";
-import { type KnownSettings, NewJob } from "./new-job.ts";
+import type { KnownSettings } from "./known-settings.ts";
+import { NewJob } from "./new-job.ts";
 import { writeRecords } from "./ready-records.ts";
 import type { Rebuild } from "./rebuild.ts";
 
@@ -24,7 +25,7 @@ export interface ForkOptions {
   readonly job: string;
   /** The job that it is made from. */
   readonly of: JobFacts;
-  /** Settings of that job, as far as they are known; defaults hold for the rest. */
+  /** Settings of that job, from `knownSettings`; defaults hold for those that are not known. */
   readonly known: KnownSettings;
   /** The position of each shard to begin with. */
   readonly at: readonly Position[];

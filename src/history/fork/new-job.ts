@@ -20,14 +20,10 @@ import { findJournalBytes } from "../../actors/job/open-job.ts";
 import { ensureSnapshotStream } from "../../actors/snapshot/store.ts";
 import { type JobSubjects, PserverError } from "../../protocol/index.ts";
 import type { JobFacts } from "../source.ts";
+import type { KnownSettings } from "./known-settings.ts";
 
 /** The first version of the rules under which shards know what is declared; older jobs are not upgraded. */
 const UPGRADABLE_RULES_MIN = 2;
-
-/** Settings of the other job that a fork takes over where they are known. */
-export type KnownSettings = Partial<
-  Omit<StoredSettings, "format" | "rules" | "leases" | "shards" | "synchronization">
->;
 
 /** Dependencies of {@link NewJob}. */
 export interface NewJobDeps {

@@ -2,6 +2,7 @@
 // and the same gradients lead to the same values, so optimizer slots, versions and schedules are there, too. The
 // job itself goes on untouched. Half a fork is served by nobody. The program is a process of its own, so that it
 // can be killed at each stage.
+import { createHash } from "node:crypto";
 import { afterEach, describe, expect, test } from "vitest";
 import type { HostOptions } from "../../../src/actors/host/host.ts";
 import type { Client } from "../../../src/client/index.ts";
@@ -54,7 +55,10 @@ async function train(client: Client, from: number, to: number): Promise<void> {
 
 async function values(client: Client): Promise<unknown> {
   const parameters = await client.getParams(NAMES);
-  return parameters.map(({ data, version }) => ({ version, data: Buffer.from(data.buffer) }));
+  return parameters.map(({ name, data, version }) => {
+    const hash = createHash("sha256").update(Buffer.from(data.buffer)).digest("hex");
+    return { name, version, hash };
+  });
 }
 
 /** A host of a fork, and a trainer in it. */
@@ -128,7 +132,7 @@ describe("a fork", () => {
 });
 
 describe("an interrupted fork", () => {
-  for (const killAt of ["begun", "shard 0", "shard 1", "parameters"]) {
+  for (const killAt of ["begun", "shard 0", "parameters"]) {
     test(`after "${killAt}" is joined by no host, and is completed by another one`, async () => {
       const client = await start();
       await client.beginInit();
@@ -172,4 +176,35 @@ describe("a fork is refused", () => {
     expect(jobs.stdout).not.toContain("other");
     expect((await client.pullFull("w")).data[0]).toBe(1);
   });
+});
+
+test("the command says what it made, and from which point", async () => {
+  const client = await start();
+  await client.createIfNotAlreadyCreated("w", Float32Array.of(1, 2));
+  const url = ["--url", job.broker.url];
+  const made = await run(["fork", job.job, "--at", "now", ...url]);
+  expect(made).toMatchObject({ code: 0, stdout: "" });
+  expect(made.stderr.split("\n")).toEqual([
+    expect.stringMatching(/^point: now, the cut 0:\d+ 1:\d+$/),
+    "made job j-fork: 1 parameter, 8 B; serve it with: pserver host --job j-fork",
+    "",
+  ]);
+  const again = await run([
+    "fork",
+    "--job",
+    job.job,
+    "--at",
+    "now",
+    "--as",
+    "j2",
+    "--json",
+    ...url,
+  ]);
+  expect(JSON.parse(again.stdout)).toMatchObject({
+    ...{ job: "j2", of: "j", parameters: 1, bytes: 8, unfinished: [], openBlocks: 0 },
+    point: { point: "now", cut: [{ shard: 0 }, { shard: 1 }] },
+  });
+  const taken = await run(["fork", "j", "--at", "now", ...url]);
+  expect(taken).toMatchObject({ code: 3 });
+  expect(taken.stderr).toContain("JOB_EXISTS: job j-fork exists: choose another name with --as");
 });

@@ -5,6 +5,7 @@
  */
 
 import { forkJob } from "../../../src/history/fork/fork-job.ts";
+import { knownSettings } from "../../../src/history/fork/known-settings.ts";
 import { rebuildFrom } from "../../../src/history/fork/rebuild.ts";
 import { openHistory } from "../../../src/history/open-history.ts";
 import { rewindJob } from "../../../src/history/rewind/rewind-job.ts";
@@ -30,9 +31,10 @@ const onStage = (stage: string): void => {
   if (stage === killAt) process.kill(process.pid, "SIGKILL");
 };
 const options = { connection, host, at, rebuild, signal, onStage };
+const known = await knownSettings(connection, job);
 const made =
   as === undefined
     ? await rewindJob({ ...options, job })
-    : await forkJob({ ...options, job: as, of: source, known: {} });
+    : await forkJob({ ...options, job: as, of: source, known });
 process.stdout.write(`${JSON.stringify(made)}\n`);
 process.exit(0);
