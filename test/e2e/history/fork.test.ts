@@ -115,6 +115,17 @@ describe("a fork", () => {
     expect((await a.pullFull("w")).data[0]).toBe(-53);
   });
 
+  test("of a job with journals in memory keeps them there", async () => {
+    const client = await start({ journal: "memory" });
+    await client.createIfNotAlreadyCreated("w", Float32Array.of(1));
+    await branch(job, { at: await cutNow(job), as: "other" });
+    const { client: forked } = await joined("other");
+    await forked.pushFull("w", Float32Array.of(2), 1, 1);
+    expect((await forked.pullFull("w")).data[0]).toBe(3);
+    const jobs = await run(["jobs", "--json", "--url", job.broker.url]);
+    expect(jobs.stdout).toMatch(/"job":"other"[^}]*"journal":"memory"/);
+  });
+
   test("of a point in the middle of an initialization has what was whole, and takes the rest", async () => {
     const client = await start();
     await client.beginInit();

@@ -121,6 +121,45 @@ describe("a rewind", () => {
     expect((await fresh.pullFull("later")).data[0]).toBe(8);
   });
 
+  test("of journals in memory gives up the history that was left", async () => {
+    const client = await start({ journal: "memory" });
+    await raise(client, 3);
+    const at = await cutNow(job);
+    await raise(client, 3);
+    const late = await cutNow(job);
+    await branch(job, { at });
+    expect(await counts(client)).toEqual([3, 3]);
+    await raise(client, 1);
+    expect(await counts(client)).toEqual([4, 4]);
+    await expect(branch(job, { at: late })).rejects.toThrow("HISTORY_LOST");
+    expect(await counts(client)).toEqual([4, 4]);
+  });
+
+  test("of steps undoes them, and they close again", async () => {
+    job = await TestJob.start({ shards: 2, synchronization: { mode: "sync", trainers: 2 } });
+    await job.host();
+    const onFallback = (): void => undefined;
+    const [a, b] = await Promise.all(["a", "b"].map((id) => job.trainer(id, { onFallback })));
+    if (a === undefined || b === undefined) throw new Error("expected two trainers");
+    await a.beginInit();
+    await a.initParam("w", Float64Array.of(0), { learningRate: 1 });
+    await a.finishInit();
+    const step = (): Promise<unknown> =>
+      Promise.all([a, b].map((each) => each.sendGrads({ w: Float64Array.of(-1) })));
+    const w = async (): Promise<unknown> => (await a.pullFull("w")).data[0];
+    await step();
+    expect(await w()).toBe(1);
+    const at = await cutNow(job);
+    await step();
+    await step();
+    expect(await w()).toBe(3);
+    await branch(job, { at });
+    await step();
+    expect(await w()).toBe(2);
+    await step();
+    expect(await w()).toBe(3);
+  });
+
   test("of a job that nobody serves holds for the hosts that come", async () => {
     const client = await start();
     await raise(client, 2);
