@@ -36,6 +36,7 @@ export async function trainTogether(config: ParameterConfigInput, takeStep: Step
   for (let step = 1; step <= steps; step++) {
     let loss = 0;
     for (const trainer of trainers) loss += await takeStep(trainer, step);
+    await note(trainers, step, loss / TRAINERS);
     if (step % 10 === 0) console.log(`step ${step}: loss ${(loss / TRAINERS).toFixed(4)}`);
   }
   for (const { client } of trainers) await client.close();
@@ -46,6 +47,12 @@ export async function read(trainer: Trainer): Promise<ArrayLike<number>> {
   const { data } = await trainer.client.pullFull("w");
   trainer.weights = data as Float32Array;
   return trainer.weights;
+}
+
+/** Leaves a note in the journal; `pserver plot loss` draws what notes say. */
+async function note([first]: readonly Trainer[], step: number, loss: number): Promise<void> {
+  // Notes hold finite numbers only.
+  if (Number.isFinite(loss)) await first?.client.note({ loss, step });
 }
 
 async function join(job: string, number: number, config: ParameterConfigInput): Promise<Trainer> {

@@ -62,6 +62,7 @@ export function registerRewind(program: Command, context: CliContext): void {
 }
 
 async function runRewind(context: CliContext, flags: RewindFlags): Promise<void> {
+  checkOwnHistory(flags);
   const output = openOutput(context, flags);
   // Loaded here, so that other commands start faster.
   const { interruptedRewind, rewindJob } = await import("../../history/rewind/rewind-job.ts");
@@ -80,6 +81,14 @@ async function runRewind(context: CliContext, flags: RewindFlags): Promise<void>
       else describe(output, rewound);
     });
   });
+}
+
+/** @throws BAD_VALUE for a history that need not be that of the job in the broker. */
+function checkOwnHistory({ fromFile, broker }: RewindFlags): void {
+  if (fromFile === undefined && broker) return;
+  const flag = fromFile === undefined ? "--no-broker" : "--from-file";
+  const text = `${flag}: a job goes back in its own history, that of the broker; pserver fork takes any`;
+  throw new PserverError("BAD_VALUE", text);
 }
 
 async function tellInterrupted(

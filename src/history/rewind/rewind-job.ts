@@ -168,7 +168,10 @@ class JobRewind {
 
   async #writeRecords(at: readonly Position[]): Promise<{ ready: string[]; gone: string[] }> {
     const deps = { bucket: this.#job.records, pause: delay };
-    const records = { job: await jobRecord.read(deps), parameters: await readAllParameters(this.#job.records) };
+    const records = {
+      job: await jobRecord.read(deps),
+      parameters: await readAllParameters(this.#job.records),
+    };
     const { job, parameters } = rewoundRecords(records, this.#found.parameters(), at);
     await mapConcurrently(parameters, (parameter) =>
       parameterRecord(parameter.declaration.name).change(deps, () => parameter),

@@ -27,11 +27,10 @@ async function start(options: Partial<HostOptions> = {}): Promise<Client> {
   host = await job.host();
   told = [];
   const client = await job.trainer("a", { onFallback: (fallback) => told.push(fallback) });
-  await client.beginInit();
+  // One by one: small parameters of one initialization are placed together.
   for (const name of NAMES) {
-    await client.initParam(name, BigInt64Array.of(0n), { optimizer: "none" });
+    await client.createIfNotAlreadyCreated(name, BigInt64Array.of(0n), { optimizer: "none" });
   }
-  await client.finishInit();
   return client;
 }
 
