@@ -3,6 +3,8 @@ import type { Command } from "commander";
 import type { ForkedJob } from "../../history/fork/fork-job.ts";
 import type { ResolvedPoint } from "../../history/points/point.ts";
 import type { HistorySource } from "../../history/source.ts";
+import type { PserverError } from "../../protocol/errors.ts";
+import { mismatch } from "../../protocol/mismatch.ts";
 import { visible } from "../../protocol/visible.ts";
 import { type CliContext, openOutput } from "../context.ts";
 import { addHelp } from "../help-text.ts";
@@ -37,7 +39,7 @@ export function registerFork(program: Command, context: CliContext): void {
     .requiredOption("--at <point>", "the point: a time, a position, a step, an update, now")
     .option("--as <name>", "the new job (default: JOB-fork)", parseJob);
   addHistoryOptions(command).action((job: string | undefined, flags: ForkFlags) =>
-    runFork(context, { ...flags, job: job ?? flags.job }),
+    runFork(context, job, { ...flags, job: job ?? flags.job }),
   );
   addHelp(command, {
     "What it does": [
@@ -62,10 +64,15 @@ export function registerFork(program: Command, context: CliContext): void {
   });
 }
 
-async function runFork(context: CliContext, flags: ForkFlags): Promise<void> {
+async function runFork(
+  context: CliContext,
+  named: string | undefined,
+  flags: ForkFlags,
+): Promise<void> {
   const output = openOutput(context, flags);
-  const as = flags.as ?? parseJob(`${flags.job}-fork`);
   await withHistory(context, flags, async ({ source }) => {
+    if (named !== undefined && named !== source.job) throw ofOtherJob(source, named);
+    const as = flags.as ?? parseJob(`${source.job}-fork`);
     const point = await understandPoint(context, output, source, flags.at);
     const store = { ...flags, job: as, timeout: TIMEOUT_MS };
     const forked = await withStore(context, store, (connection) =>
@@ -96,6 +103,11 @@ async function fork(
     ...{ connection, host: commandId(), job: as, of: source, at: point.cut, rebuild, signal },
     known: await knownSettings(connection, source.job),
   });
+}
+
+/** The error for an archive or a file of another job than the one that was named. */
+function ofOtherJob({ name, job }: HistorySource, received: string): PserverError {
+  return mismatch("BAD_VALUE", name, `a history of job ${received}`, `one of job ${job}`);
 }
 
 function describe(output: Output, { job, parameters, bytes, unfinished, openBlocks }: ForkedJob) {

@@ -15,12 +15,9 @@ export async function knownSettings(
 ): Promise<KnownSettings> {
   try {
     const { settings } = await openStoredJob(connection, job);
-    const { leaseMs, journal, journalBytesMax, replicas } = settings;
-    const { parametersMax, heldBytesMax, trainerParametersMax, trainerHeldBytesMax } = settings;
-    return {
-      ...{ leaseMs, journal, journalBytesMax, replicas },
-      ...{ parametersMax, heldBytesMax, trainerParametersMax, trainerHeldBytesMax },
-    };
+    const { format: _format, rules: _rules, leases: _leases, ...rest } = settings;
+    const { shards: _shards, synchronization: _synchronization, ...known } = rest;
+    return known;
   } catch (error) {
     // A history may be all that is left of a job.
     if (ensureError(error).code === "BAD_NAME") return {};

@@ -49,9 +49,11 @@ export class ShardRewind {
     this.#store = new SnapshotStore({ manager, client, publisher, subjects, shard });
   }
 
-  /** The present generation; 1 for a shard that no host has served yet. */
+  /** The present generation. @throws SNAPSHOT_DAMAGED if the shard has no manifest. */
   async generation(): Promise<number> {
-    return (await this.#store.lastManifest())?.manifest.generation ?? 1;
+    const newest = await this.#store.lastManifest();
+    if (newest === undefined) throw noManifest(this.#deps.shard);
+    return newest.manifest.generation;
   }
 
   /**
@@ -79,7 +81,7 @@ export class ShardRewind {
     const { job, host, owner, connection, shard: number } = this.#deps;
     const manifests = await this.#store.manifests();
     const newest = manifests.at(-1);
-    if (newest === undefined) throw notServed(number);
+    if (newest === undefined) throw noManifest(number);
     const { generation, term, fallbacks } = newest.manifest;
     const journal = job.journalOf(number);
     const lastSeq = (await journal.lastSeq(generation)) ?? 0;
@@ -101,8 +103,7 @@ export class ShardRewind {
   }
 }
 
-/** A shard without a manifest has never been served: there is nothing to go back from. */
-function notServed(shard: number): PserverError {
-  const message = `shard ${shard}: no snapshot is left`;
-  return new PserverError("SNAPSHOT_DAMAGED", message, { shard });
+/** The error for a shard that no host has served, or that has lost all of its snapshots. */
+function noManifest(shard: number): PserverError {
+  return new PserverError("SNAPSHOT_DAMAGED", `shard ${shard}: no snapshot is left`, { shard });
 }
