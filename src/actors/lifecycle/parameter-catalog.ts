@@ -68,12 +68,13 @@ export class ParameterCatalog {
 
   /**
    * As {@link refresh}, if the job has been initialized or rewound since the last call: only then parameters
-   * change that were ready.
+   * change that were ready. Returns whether it has read.
    */
-  async follow({ context: { sealed } }: Lifecycle): Promise<void> {
-    if (sealed === this.#sealed) return;
+  async follow({ context: { sealed } }: Lifecycle): Promise<boolean> {
+    if (sealed === this.#sealed) return false;
     await this.refresh();
     this.#sealed = sealed;
+    return true;
   }
 
   /**
