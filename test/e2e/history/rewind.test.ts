@@ -5,6 +5,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import type { HostOptions } from "../../../src/actors/host/host.ts";
 import type { Client, ShardFallback } from "../../../src/client/index.ts";
 import { hashName, PserverError } from "../../../src/protocol/index.ts";
+import { fullConfig } from "../../actors/fold/optimizer-configs.ts";
 import { run } from "../../cli/spawn-command.ts";
 import { type TestHost, TestJob } from "../../support/host.ts";
 import { branch, cutNow } from "./forks.ts";
@@ -67,6 +68,21 @@ describe("a rewind", () => {
     expect(told.map(({ shard }) => shard).sort()).toEqual([0, 1]);
     const fresh = await job.trainer("b");
     expect(await counts(fresh)).toEqual([6, 6]);
+  });
+
+  test("has the optimizer's state of the point: the same gradients lead to the same values again", async () => {
+    const client = await start();
+    await client.createIfNotAlreadyCreated("w", Float64Array.of(1, -2), fullConfig("adam"));
+    const train = async (from: number, to: number): Promise<unknown> => {
+      for (let i = from; i < to; i++) await client.sendGrads({ w: Float64Array.of(i, 1) });
+      const [w] = await client.getParams(["w"]);
+      return { version: w?.version, data: w?.data };
+    };
+    await train(0, 3);
+    const at = await cutNow(job);
+    const later = await train(3, 6);
+    await branch(job, { at });
+    expect(await train(3, 6)).toEqual(later);
   });
 
   test("while a trainer pushes gives up what came after the point, and nothing else", async () => {
