@@ -85,8 +85,22 @@ export class FoldTables {
     return toFoldState(parts, this.trainers.sorted());
   }
 
+  /** Goes on with record 1 of a new journal: known outcomes move to record 0. */
+  restartJournal(): void {
+    this.trainers.restartJournal();
+    this.standAt(0);
+  }
+
+  /** Goes on after a sequence that no record has, so that there is no checksum to recognize it by. */
+  standAt(seq: number): void {
+    this.seq = seq;
+    this.crc = 0;
+  }
+
   /**
-   * Forgets everything of trainers and of the journal, and keeps the rules, blocks and declarations.
+   * Makes these the tables with which another job's shard begins: before record 1, with the same rules, blocks,
+   * optimizer slots and declarations, but without trainers, outcomes and steps. Gradients of a step that has not
+   * closed are discarded.
    * @returns the number of blocks whose open step was discarded.
    */
   detach(): number {
@@ -95,8 +109,7 @@ export class FoldTables {
     this.unreadable = new UnreadableCounts();
     this.steps = new StepTable();
     this.steps.synchronization = synchronization;
-    this.seq = 0;
-    this.crc = 0;
+    this.standAt(0);
     return discardOpenSteps(this.blocks.all());
   }
 

@@ -199,19 +199,11 @@ export class Shard {
    * new one.
    */
   restartJournal(): void {
-    this.#tables.trainers.restartJournal();
-    this.#tables.seq = 0;
-    this.#tables.crc = 0;
+    this.#tables.restartJournal();
   }
 
-  /**
-   * Makes this the state with which another job's shard begins: before record 1, with the same rules,
-   * blocks, optimizer slots and declarations, but without trainers, outcomes and steps. Gradients of a step
-   * that has not closed are discarded.
-   * @returns the number of blocks whose open step was discarded.
-   */
+  /** Makes this the first state of another job's shard, as {@link FoldTables.detach} does, and returns the same. */
   detach(): number {
-    if (this.#failure !== undefined) throw this.#failure;
     return this.#tables.detach();
   }
 
@@ -229,9 +221,7 @@ export class Shard {
         { shard: this.#shard, expected: this.#tables.seq + 1, received: seq },
       );
     }
-    this.#tables.seq = seq;
-    // No record has this sequence, so there is no checksum to recognize it by.
-    this.#tables.crc = 0;
+    this.#tables.standAt(seq);
   }
 
   /**
