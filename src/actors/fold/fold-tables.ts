@@ -13,6 +13,7 @@ import {
   rulesOfState,
   toFoldState,
 } from "./fold-state.ts";
+import { discardOpenSteps } from "./open-step.ts";
 import type { KnownRules, Rules } from "./rules.ts";
 import type { SavedSteps } from "./saved-steps.ts";
 import { heldBytes, slotPlan } from "./slots.ts";
@@ -30,10 +31,10 @@ export class FoldTables {
   /** Undefined before the first `rules` record. */
   rules: Rules | undefined;
   readonly blocks: BlockTable;
-  readonly trainers: TrainerTable = new TrainerTable();
-  readonly steps: StepTable = new StepTable();
+  trainers: TrainerTable = new TrainerTable();
+  steps: StepTable = new StepTable();
   readonly declarations: DeclarationTable;
-  readonly unreadable: UnreadableCounts = new UnreadableCounts();
+  unreadable: UnreadableCounts = new UnreadableCounts();
   readonly unloaded: UnloadedSlots = new UnloadedSlots();
   readonly #shard: number;
   readonly #knownRules: KnownRules;
@@ -82,6 +83,34 @@ export class FoldTables {
       unreadableOf: this.unreadable.sorted(),
     };
     return toFoldState(parts, this.trainers.sorted());
+  }
+
+  /** Goes on with record 1 of a new journal: known outcomes move to record 0. */
+  restartJournal(): void {
+    this.trainers.restartJournal();
+    this.standAt(0);
+  }
+
+  /** Goes on after a sequence that no record has, so that there is no checksum to recognize it by. */
+  standAt(seq: number): void {
+    this.seq = seq;
+    this.crc = 0;
+  }
+
+  /**
+   * Makes these the tables with which another job's shard begins: before record 1, with the same rules, blocks,
+   * optimizer slots and declarations, but without trainers, outcomes and steps. Gradients of a step that has not
+   * closed are discarded.
+   * @returns the number of blocks whose open step was discarded.
+   */
+  detach(): number {
+    const { synchronization } = this.steps;
+    this.trainers = new TrainerTable();
+    this.unreadable = new UnreadableCounts();
+    this.steps = new StepTable();
+    this.steps.synchronization = synchronization;
+    this.standAt(0);
+    return discardOpenSteps(this.blocks.all());
   }
 
   /** SHA-256, in hex, of the state, all values and slots: equal exactly if the tables are. */

@@ -67,6 +67,25 @@ export function closeStep(
   }
 }
 
+/**
+ * Forgets the gradients of the open step; values and versions stay.
+ * @returns the number of blocks that had one.
+ */
+export function discardOpenSteps(blocks: Iterable<StoredBlock>): number {
+  let discarded = 0;
+  for (const block of blocks) {
+    if (block.contributors.size === 0) continue;
+    const { accumulator, touched } = block.plan;
+    for (const slot of [accumulator, touched]) {
+      if (slot !== undefined) block.slotBytes(slot).fill(0);
+    }
+    block.contributors.clear();
+    block.openRate = undefined;
+    discarded += 1;
+  }
+  return discarded;
+}
+
 function applyOpenStep(memory: ShardMemory, block: StoredBlock, share: number): void {
   const { dtype, sum } = openSlots(block);
   const run = new RuleRun(memory, block, dtype, { learningRate: block.openRate, divisor: 1 });

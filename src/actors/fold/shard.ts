@@ -199,9 +199,12 @@ export class Shard {
    * new one.
    */
   restartJournal(): void {
-    this.#tables.trainers.restartJournal();
-    this.#tables.seq = 0;
-    this.#tables.crc = 0;
+    this.#tables.restartJournal();
+  }
+
+  /** Makes this the first state of another job's shard, as {@link FoldTables.detach} does, and returns the same. */
+  detach(): number {
+    return this.#tables.detach();
   }
 
   /**
@@ -218,9 +221,7 @@ export class Shard {
         { shard: this.#shard, expected: this.#tables.seq + 1, received: seq },
       );
     }
-    this.#tables.seq = seq;
-    // No record has this sequence, so there is no checksum to recognize it by.
-    this.#tables.crc = 0;
+    this.#tables.standAt(seq);
   }
 
   /**

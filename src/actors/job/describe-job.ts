@@ -3,6 +3,7 @@ import { bucketStream, JobSubjects, type LifecycleState } from "../../protocol/i
 import { HOST_LEASES, hostOfKey } from "../host/shard-claims.ts";
 import { openExistingBucket } from "../jetstream/kv-bucket.ts";
 import { jobRecord } from "../lifecycle/lifecycle-record.ts";
+import { isPendingFork } from "./fork-mark.ts";
 import { hasRemovalMark, LEASES_IN_KV, parseSettings, SETTINGS_KEY } from "./job-settings.ts";
 import type { JobStreams } from "./job-streams.ts";
 
@@ -11,7 +12,7 @@ export interface JobDescription {
   readonly job: string;
   /**
    * State of its lifecycle; `removing` if its removal was begun, `incomplete` if it has no settings
-   * because its creation or its removal was interrupted.
+   * because its creation or its removal was interrupted, or if it is a fork that is not complete.
    */
   readonly state: LifecycleState | "removing" | "incomplete";
   readonly shards: number;
@@ -41,8 +42,10 @@ export async function describeJob(
   if (stored === undefined) return { ...empty, state: "incomplete" };
   const { shards, journal, leases } = parseSettings(stored);
   const hosts = await aliveHosts(connection, subjects, leases, names);
-  const state = hasRemovalMark(stored) ? "removing" : (await jobRecord.read({ bucket })).state;
-  return { ...rest, state, shards, journal, leases, hosts };
+  const described = { ...rest, shards, journal, leases, hosts };
+  if (hasRemovalMark(stored)) return { ...described, state: "removing" };
+  if (isPendingFork(stored)) return { ...described, state: "incomplete" };
+  return { ...described, state: (await jobRecord.read({ bucket })).state };
 }
 
 /** The ids of a job's hosts that are alive; undefined if its leases are not in the broker. */

@@ -15,6 +15,7 @@ import {
 import type { EtcdSpace } from "../etcd/etcd-space.ts";
 import { CURRENT_RULES, KNOWN_RULES } from "../fold/rules.ts";
 import type { JournalSettings } from "../journal/journal.ts";
+import { isPendingFork } from "./fork-mark.ts";
 import { parseQuotas, type Quotas, quotasOf } from "./quotas.ts";
 
 /** Settings that are fixed when a job is made; in KV as plain JSON. */
@@ -107,7 +108,7 @@ export function parseSettings(value: unknown): StoredSettings {
 
 /**
  * Returns the stored settings of an existing job if they agree with those that a host wants.
- * @throws JOB_EXISTS if they differ, or if the job is being removed.
+ * @throws JOB_EXISTS if they differ, or if the job is being removed or is a fork that is not complete.
  */
 export function agreeOnSettings(
   job: string,
@@ -118,6 +119,13 @@ export function agreeOnSettings(
     throw new PserverError(
       "JOB_EXISTS",
       `job ${job} is being removed: complete that with "pserver remove ${job}", or choose another job name`,
+      { job },
+    );
+  }
+  if (isPendingFork(stored)) {
+    throw new PserverError(
+      "JOB_EXISTS",
+      `job ${job} is not complete: repeat the "pserver fork" that makes it, or remove it with "pserver remove ${job}"`,
       { job },
     );
   }

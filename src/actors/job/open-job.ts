@@ -115,8 +115,11 @@ async function settle(
   return agreeOnSettings(subjects.job, other?.value, wanted);
 }
 
-/** The largest limit, halving from the default, for which the broker has space on every shard. */
-async function findJournalBytes(
+/**
+ * The largest limit of one journal, halving from the default, for which the broker has space on every shard.
+ * @throws NO_SPACE if it has none for the least.
+ */
+export async function findJournalBytes(
   manager: JetStreamManager,
   subjects: JobSubjects,
   storage: "file" | "memory",

@@ -100,8 +100,8 @@ export class DeclaredLedger {
     const [job] = await Promise.all([jobRecord.read({ bucket }), this.catalog.refresh()]);
     const before = this.#job;
     this.#job = job;
-    if (job.state !== before.state || job.context.epoch !== before.context.epoch) {
-      // The job's state decides which bytes count.
+    if (hasChanged(before, job)) {
+      // The job's state decides which bytes count; a rewind changes that of any parameter.
       this.#entries.clear();
       this.#trainers.clear();
       this.#total = NOTHING;
@@ -139,6 +139,11 @@ export class DeclaredLedger {
     const own = this.#trainers.get(entry.trainer) ?? NOTHING;
     this.#trainers.set(entry.trainer, sum(own, after, before));
   }
+}
+
+function hasChanged({ state, context }: Lifecycle, now: Lifecycle): boolean {
+  const { epoch, sealed } = now.context;
+  return now.state !== state || epoch !== context.epoch || sealed !== context.sealed;
 }
 
 function sum(held: Usage, added: Usage, gone: Usage = NOTHING): Usage {

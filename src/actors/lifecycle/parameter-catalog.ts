@@ -1,4 +1,5 @@
 import type { KvBucket } from "../jetstream/kv-bucket.ts";
+import type { Lifecycle } from "./machine.ts";
 import type { Parameter } from "./parameter.ts";
 import { parseParameterRecord } from "./parameter-record.ts";
 import { PARAMETER_KEYS, parameterOfKey } from "./record-format.ts";
@@ -18,6 +19,8 @@ export class ParameterCatalog {
   readonly #parameters: Map<string, Parameter> = new Map();
   /** In order of code units; undefined after a name was added. */
   #names: readonly string[] | undefined;
+  /** Of the job when it was followed last. */
+  #sealed = 0;
   /** Every record up to this revision is known. */
   #readUpTo = 0;
   /** Ends when the reading under way does. */
@@ -61,6 +64,17 @@ export class ParameterCatalog {
       this.#parameters.set(name, parameter);
       this.#onParameter(parameter);
     }
+  }
+
+  /**
+   * As {@link refresh}, if the job has been initialized or rewound since the last call: only then parameters
+   * change that were ready. Returns whether it has read.
+   */
+  async follow({ context: { sealed } }: Lifecycle): Promise<boolean> {
+    if (sealed === this.#sealed) return false;
+    await this.refresh();
+    this.#sealed = sealed;
+    return true;
   }
 
   /**

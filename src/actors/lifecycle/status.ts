@@ -34,15 +34,18 @@ export async function readStatus(
   request: StatusRequest,
 ): Promise<StatusReply> {
   const { catalog } = deps.ledger;
-  const known = request.names?.map((name) => catalog.get(name));
-  if (known !== undefined) {
+  let isFresh = false;
+  if (request.names !== undefined) {
     const job = await jobRecord.read(deps);
-    // What is ready stays as it is.
+    isFresh = await catalog.follow(job);
+    const known = request.names.map((name) => catalog.get(name));
+    // What is ready stays as it is, unless the job is rewound.
     if (known.every((parameter) => parameter && effectiveState(parameter, job) === "ready")) {
       return replyOf(deps, request, { parameters: known, more: false }, job);
     }
   }
-  if (request.names !== undefined || request.limit !== undefined) await catalog.refresh();
+  const asksForAny = request.names !== undefined || request.limit !== undefined;
+  if (asksForAny && !isFresh) await catalog.refresh();
   // Read last, so that it is not older than the `jobEpoch` in the parameters' records.
   const job = await jobRecord.read(deps);
   for (let after = request.after ?? ""; ; ) {

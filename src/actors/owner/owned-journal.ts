@@ -77,9 +77,10 @@ export class OwnedJournal {
    * Replaces the journal by one of the next generation: first writes a manifest of what is folded, so
    * that nobody continues the old one, then creates the stream, then writes the manifest that names it.
    * `left`: what is lost of the journals that are abandoned; by default, nothing that was folded.
+   * `keepsPast`: whether the abandoned journal stays readable, with its snapshots. One in memory does not.
    */
-  async replace(left?: readonly Fallback[]): Promise<void> {
-    const { host, owner, shard, snapshots } = this.#deps;
+  async replace(left?: readonly Fallback[], keepsPast = false): Promise<void> {
+    const { host, owner, storage, shard, snapshots } = this.#deps;
     const previous = snapshots.newest?.manifest;
     const generation = previous?.generation ?? 0;
     await snapshots.commit(() => {
@@ -92,6 +93,7 @@ export class OwnedJournal {
         generation: generation + 1,
         created: "",
         fallbacks: withFallbacks(previous?.fallbacks ?? [], more),
+        ...(keepsPast && storage === "file" ? { past: generation } : {}),
       };
       shard.restartJournal();
       return head;
@@ -143,14 +145,17 @@ export class OwnedJournal {
     const head = snapshots.head();
     const rules = shard.rules < journal.rules ? journal.rules : undefined;
     const left = await journal.setAside(head.fallbacks.map(({ generation }) => generation));
-    const info = await this.#create(head, rules);
+    const { info, hasRemovedOld } = await this.#create(head, rules);
     const fallbacks = head.fallbacks.map((fallback) => {
       // Records that trainers stored before the stream was set aside are lost, too.
       const abandoned = left.get(fallback.generation);
       const endSeq = abandoned === undefined ? 0 : lastRecordSeq(abandoned);
       return { ...fallback, to: Math.max(fallback.to, endSeq) };
     });
-    await snapshots.commit(() => ({ ...head, created: info.created, fallbacks }));
+    const { past, ...rest } = head;
+    const isKept = past !== undefined && !hasRemovedOld;
+    const kept = isKept ? { past } : {};
+    await snapshots.commit(() => ({ ...rest, ...kept, created: info.created, fallbacks }));
     await this.#noteHead(head.generation, info);
   }
 
@@ -158,14 +163,14 @@ export class OwnedJournal {
   async #create(
     { generation, fallbacks }: CutHead,
     rules: number | undefined,
-  ): Promise<JournalInfo> {
+  ): Promise<{ readonly info: JournalInfo; readonly hasRemovedOld: boolean }> {
     const { journal } = this.#deps;
     try {
-      return await journal.open(generation, rules);
+      return { info: await journal.open(generation, rules), hasRemovedOld: false };
     } catch (error) {
       if (ensureError(error).code !== "NO_SPACE") throw error;
       await journal.remove(fallbacks.map((fallback) => fallback.generation));
-      return await journal.open(generation, rules);
+      return { info: await journal.open(generation, rules), hasRemovedOld: true };
     }
   }
 

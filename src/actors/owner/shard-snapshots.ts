@@ -94,8 +94,9 @@ export class ShardSnapshots {
       const { shard } = this.#deps;
       throw new PserverError("NOT_OWNER", `shard ${shard} is not taken over yet`);
     }
-    const { term, host, owner, generation, created, fallbacks } = manifest;
-    return { term, host, owner, generation, created, fallbacks };
+    const { term, host, owner, generation, created, fallbacks, past } = manifest;
+    const kept = past === undefined ? {} : { past };
+    return { term, host, owner, generation, created, fallbacks, ...kept };
   }
 
   /** Removes what the former owner has left; a failure is reported, and does not keep it from serving. */

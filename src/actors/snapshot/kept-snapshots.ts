@@ -17,12 +17,14 @@ type JournalBytes = Pick<JournalInfo, "bytes" | "bytesMax">;
 
 /**
  * The snapshots of a shard that are kept: the newest, and older ones while the journal back to them
- * fits into the bytes to retain. Does no I/O.
+ * fits into the bytes to retain; besides, all of an abandoned journal that is kept as history. Does no I/O.
  */
 export class KeptSnapshots {
   readonly #retainBytes: number;
-  /** Oldest first; all of one generation. */
+  /** Oldest first; all of one generation after {@link dropEarlierGenerations}. */
   #kept: StoredManifest[];
+  /** Those of the abandoned journal that is kept. */
+  #past: StoredManifest[] = [];
 
   /** `kept`: all manifests in the store, oldest first. */
   constructor(retainBytes: number, kept: readonly StoredManifest[]) {
@@ -40,20 +42,26 @@ export class KeptSnapshots {
     return this.#kept[0]?.manifest.seq ?? 0;
   }
 
-  /** Adds the newest snapshot; those of an earlier generation go, as no records follow them any more. */
+  /**
+   * Adds the newest snapshot. Those of an earlier generation go, as no records follow them any more, unless it
+   * says that their journal is kept.
+   */
   add(snapshot: StoredManifest): void {
     this.#kept.push(snapshot);
     this.dropEarlierGenerations();
   }
 
-  /** Keeps a single snapshot, made behind a gap that no replay leads across. */
+  /** Keeps a single snapshot of the journal, made behind a gap that no replay leads across. */
   restartAt(snapshot: StoredManifest): void {
     this.#kept = [snapshot];
   }
 
-  /** Drops the snapshots of journals that were replaced. */
+  /** Drops the snapshots of journals that were replaced and are not kept. */
   dropEarlierGenerations(): void {
-    this.#kept = this.#kept.filter(({ manifest }) => manifest.generation === this.generation);
+    const { generation, past } = this.#kept.at(-1)?.manifest ?? {};
+    const all = [...this.#past, ...this.#kept];
+    this.#past = all.filter(({ manifest }) => manifest.generation === past);
+    this.#kept = this.#kept.filter(({ manifest }) => manifest.generation === generation);
   }
 
   /**
@@ -82,7 +90,7 @@ export class KeptSnapshots {
   /** Those of the shard's messages in the store, older than the newest snapshot, that none needs. */
   unneeded(stored: readonly number[]): number[] {
     const needed = new Set<number>();
-    for (const { seq, manifest } of this.#kept) {
+    for (const { seq, manifest } of [...this.#past, ...this.#kept]) {
       needed.add(seq);
       for (const piece of manifest.state) needed.add(piece.seq);
       for (const piece of manifest.pieces) needed.add(piece);

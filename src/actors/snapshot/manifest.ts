@@ -30,6 +30,8 @@ export interface Manifest {
   readonly created: string;
   /** Records lost with journals that were replaced: the newest such losses, oldest first. */
   readonly fallbacks: readonly Fallback[];
+  /** Generation of the abandoned journal that is kept as history, with its snapshots; absent if none is. */
+  readonly past?: number;
   /** Last record in the snapshot, 0 for none, with its checksum. */
   readonly seq: number;
   readonly recordCrc: number;
@@ -70,6 +72,7 @@ export function decodeManifest(bytes: Uint8Array): Manifest {
       generation: integerField(fields, "generation", 1),
       created: textField(fields, "created"),
       fallbacks: parseFallbacks(fields),
+      ...(fields["past"] === undefined ? {} : { past: integerField(fields, "past", 1) }),
       seq: integerField(fields, "seq"),
       recordCrc: integerField(fields, "recordCrc"),
       state: listField(fields, "state", LIST_MAX).map(toPieceRef),

@@ -19,7 +19,7 @@ const BLOCKS_IN_FLIGHT = 4;
 /** Part of a manifest that does not come from the fold: who makes the cut, and of which journal. */
 export type CutHead = Pick<
   Manifest,
-  "term" | "host" | "owner" | "generation" | "created" | "fallbacks"
+  "term" | "host" | "owner" | "generation" | "created" | "fallbacks" | "past"
 >;
 
 /** A cut being stored. The rest of one that failed must not affect a later one. */

@@ -2,6 +2,8 @@
 // order with null for what does not count, and the job's state.
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { jobRecord } from "../../../src/actors/lifecycle/lifecycle-record.ts";
+import { parameterRecord } from "../../../src/actors/lifecycle/parameter-record.ts";
 import type { ParameterInfo } from "../../../src/protocol/index.ts";
 import { Rig, refused, weights } from "./rig.ts";
 
@@ -98,4 +100,25 @@ test("a host asks for other hosts' records unless everything asked for is known 
   expect(lookUps()).toBe(before + 1);
   await rig.status({ names: ["w", "open"] });
   expect(lookUps()).toBe(before + 2);
+});
+
+test("parameters that were known as ready are read again after a rewind", async () => {
+  const rig = new Rig();
+  await rig.makeReady("a", ["v", "w"]);
+  const names = ["v", "w"];
+  expect((await rig.status({ names })).parameters).toMatchObject([
+    { ready: true },
+    { ready: true },
+  ]);
+  const deps = { bucket: rig.bucket, pause: () => Promise.resolve() };
+  const job = await jobRecord.read(deps);
+  await parameterRecord("w").change(deps, (known) => {
+    if (known === undefined) throw new Error("expected w");
+    const context = { ...known.lifecycle.context };
+    return { ...known, jobEpoch: 0, lifecycle: { state: "uninitialized", context } };
+  });
+  const context = { ...job.context, sealed: job.context.sealed + 1 };
+  await jobRecord.change(deps, () => ({ ...job, context }));
+  const { parameters } = await rig.status({ names: ["w"] });
+  expect(parameters).toEqual([null]);
 });

@@ -230,3 +230,41 @@ describe("with an archiver", () => {
     expect(shelf.firstSeq).toBe(760);
   });
 });
+
+describe("an abandoned journal that is kept as history", () => {
+  /** Two snapshots of generation 1, and a first one of generation 2 that keeps generation `past`. */
+  async function replaced(past?: number) {
+    const shelf = new Shelf();
+    const old = [shelf.manifest(), shelf.manifest()];
+    const kept = retention(shelf, 1_000, old);
+    const { seq, manifest } = shelf.manifest(2);
+    const keeps = past === undefined ? {} : { past };
+    await kept.committed({ seq, manifest: { ...manifest, ...keeps } });
+    return { shelf, kept };
+  }
+
+  test("keeps all of its snapshots, and only then", async () => {
+    expect((await replaced(1)).shelf.messages).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    expect((await replaced()).shelf.messages).toEqual([7, 8, 9]);
+    expect((await replaced(3)).shelf.messages).toEqual([7, 8, 9]);
+  });
+
+  test("does not count for the present journal, nor hold back what that gives up", async () => {
+    const { shelf, kept } = await replaced(1);
+    expect(kept.oldestSeq).toBe(0);
+    shelf.bytesMax = 100;
+    for (const lastSeq of [40, 80, 95]) {
+      shelf.lastSeq = lastSeq;
+      const { seq, manifest } = shelf.manifest(2);
+      await kept.committed({ seq, manifest: { ...manifest, past: 1 } });
+    }
+    expect(kept.oldestSeq).toBe(40);
+    expect(shelf.messages.slice(0, 6)).toEqual([1, 2, 3, 4, 5, 6]);
+  });
+
+  test("loses them with the first snapshot that does not name it", async () => {
+    const { shelf, kept } = await replaced(1);
+    await kept.committed(shelf.manifest(2));
+    expect(shelf.messages.slice(0, 1)).toEqual([7]);
+  });
+});

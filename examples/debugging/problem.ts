@@ -1,0 +1,62 @@
+import { Random } from "../digits/random.ts";
+
+/** Features of a sample; the model has one weight more, the offset. */
+export const FEATURES = 8;
+
+/** A sample: its features and which of two classes it is of. */
+export interface Sample {
+  readonly x: Float64Array;
+  readonly label: 0 | 1;
+}
+
+/** Two classes that a plane divides, with some noise: as easy as a problem can be that is not trivial. */
+export class Problem {
+  readonly #plane: Float64Array;
+  readonly #random: Random;
+
+  /** Every seed gives other samples of the same problem. */
+  constructor(seed: number) {
+    const fixed = new Random(7);
+    this.#plane = Float64Array.from({ length: FEATURES }, () => fixed.normal());
+    this.#random = new Random(seed);
+  }
+
+  /** The next samples. */
+  samples(count: number): Sample[] {
+    return Array.from({ length: count }, () => {
+      const x = Float64Array.from({ length: FEATURES }, () => this.#random.normal());
+      const side = x.reduce((sum, value, i) => sum + value * (this.#plane[i] ?? 0), 0);
+      return { x, label: side + 0.3 * this.#random.normal() > 0 ? 1 : 0 };
+    });
+  }
+}
+
+/** The probability that a sample is of class 1, by logistic regression. */
+export function predict(weights: ArrayLike<number>, { x }: Sample): number {
+  let sum = weights[FEATURES] ?? 0;
+  for (const [i, value] of x.entries()) sum += value * (weights[i] ?? 0);
+  return 1 / (1 + Math.exp(-sum));
+}
+
+/** Mean loss of some samples, and its gradient by the weights. */
+export function lossAndGradient(
+  weights: ArrayLike<number>,
+  samples: readonly Sample[],
+): { readonly loss: number; readonly gradient: Float32Array } {
+  const gradient = new Float32Array(FEATURES + 1);
+  let loss = 0;
+  for (const sample of samples) {
+    const p = predict(weights, sample);
+    const error = (p - sample.label) / samples.length;
+    loss -= Math.log(Math.max(1e-12, sample.label === 1 ? p : 1 - p)) / samples.length;
+    for (const [i, value] of sample.x.entries()) gradient[i] = (gradient[i] ?? 0) + error * value;
+    gradient[FEATURES] = (gradient[FEATURES] ?? 0) + error;
+  }
+  return { loss: Number.isFinite(gradient[0]) ? loss : Number.NaN, gradient };
+}
+
+/** The share of samples whose class a model finds. */
+export function accuracy(weights: ArrayLike<number>, samples: readonly Sample[]): number {
+  const right = samples.filter((sample) => predict(weights, sample) > 0.5 === (sample.label === 1));
+  return right.length / samples.length;
+}

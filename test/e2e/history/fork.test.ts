@@ -1,0 +1,221 @@
+// Proves that a fork goes on as its job would have gone on: its values are those that were pulled at the point,
+// and the same gradients lead to the same values, so optimizer slots, versions and schedules are there, too. The
+// job itself goes on untouched. Half a fork is served by nobody. The program is a process of its own, so that it
+// can be killed at each stage.
+import { createHash } from "node:crypto";
+import { afterEach, describe, expect, test } from "vitest";
+import type { HostOptions } from "../../../src/actors/host/host.ts";
+import type { Client } from "../../../src/client/index.ts";
+import { OPTIMIZERS } from "../../../src/protocol/config/index.ts";
+import { fullConfig } from "../../actors/fold/optimizer-configs.ts";
+import { run } from "../../cli/spawn-command.ts";
+import { type TestHost, TestJob } from "../../support/host.ts";
+import { HANG_MS } from "../../support/limits.ts";
+import { branch, cutNow } from "./forks.ts";
+
+let job: TestJob;
+
+afterEach(() => job.remove());
+
+/** More elements than one block has: its blocks are on both shards. */
+const LARGE = 1_300_000;
+const NAMES = [...OPTIMIZERS, "large", "rows"];
+
+async function start(options: Partial<HostOptions> = {}): Promise<Client> {
+  job = await TestJob.start({ shards: 2, ...options });
+  await job.host();
+  return await job.trainer("a");
+}
+
+/** Parameters of every optimizer, a large one and a sparse one. */
+async function initialize(client: Client): Promise<void> {
+  await client.beginInit();
+  for (const optimizer of OPTIMIZERS) {
+    await client.initParam(optimizer, Float64Array.of(1, -2, 3), fullConfig(optimizer));
+  }
+  await client.initParam("large", new Float32Array(LARGE).fill(1), fullConfig("adam"));
+  const rows = { dtype: "float32", shape: [8, 2], data: new Float32Array(16).fill(1) } as const;
+  await client.initParam("rows", rows, fullConfig("adagrad", { sparse: true }));
+  await client.finishInit();
+}
+
+/** The same gradients for each client and number. */
+async function train(client: Client, from: number, to: number): Promise<void> {
+  for (let i = from; i < to; i++) {
+    const small = OPTIMIZERS.filter((name) => name !== "none").map(
+      (name) => [name, Float64Array.of(i, -1, 0.5)] as const,
+    );
+    await client.sendGrads({
+      ...Object.fromEntries(small),
+      large: new Float32Array(LARGE).fill(i % 3),
+      rows: { rows: [i % 8], values: Float32Array.of(i, 1) },
+    });
+  }
+}
+
+async function values(client: Client): Promise<unknown> {
+  const parameters = await client.getParams(NAMES);
+  return parameters.map(({ name, data, version }) => {
+    const hash = createHash("sha256").update(Buffer.from(data.buffer)).digest("hex");
+    return { name, version, hash };
+  });
+}
+
+/** A host of a fork, and a trainer in it. */
+async function joined(as: string): Promise<{ host: TestHost; client: Client }> {
+  const host = await job.host({ job: as });
+  return { host, client: await job.trainer("b", { job: as }) };
+}
+
+describe("a fork", () => {
+  test("goes on from the point with every optimizer as its job went on", async () => {
+    const client = await start();
+    await initialize(client);
+    await train(client, 0, 6);
+    const then = await values(client);
+    const at = await cutNow(job);
+    await train(client, 6, 12);
+    const later = await values(client);
+
+    const made = await branch(job, { at, as: "other" });
+    expect(made).toMatchObject({ job: "other", parameters: NAMES.length, unfinished: [] });
+    const { client: forked } = await joined("other");
+    expect(await forked.beginInit()).toBe(false);
+    expect(await values(forked)).toEqual(then);
+    expect(await values(client)).toEqual(later);
+    await train(forked, 6, 12);
+    expect(await values(forked)).toEqual(later);
+    await train(client, 12, 13);
+    expect(await values(client)).not.toEqual(later);
+    expect(await values(forked)).toEqual(later);
+  });
+
+  test("of steps has no step that was open, and waits for its own trainers", async () => {
+    const a = await start({ synchronization: { mode: "sync", trainers: 2 } });
+    const b = await job.trainer("b");
+    await a.beginInit();
+    await a.initParam("w", Float64Array.of(0), { learningRate: 1 });
+    await a.finishInit();
+    const w = (gradient: number): { w: Float64Array } => ({ w: Float64Array.of(gradient) });
+    await Promise.all([a.sendGrads(w(2)), b.sendGrads(w(4))]);
+    expect((await a.pullFull("w")).data[0]).toBe(-3);
+    await a.sendGrads(w(100), { endStep: false });
+    const at = await cutNow(job);
+
+    expect(await branch(job, { at, as: "other" })).toMatchObject({ openBlocks: 1 });
+    await job.host({ job: "other" });
+    const [c, d] = await Promise.all(["c", "d"].map((id) => job.trainer(id, { job: "other" })));
+    if (c === undefined || d === undefined) throw new Error("expected two trainers");
+    expect((await c.pullFull("w")).data[0]).toBe(-3);
+    await Promise.all([c.sendGrads(w(1)), d.sendGrads(w(3))]);
+    expect((await c.pullFull("w")).data[0]).toBe(-5);
+    expect(c.stepsEnded).toBe(1);
+
+    await Promise.all([a.endStep(), b.sendGrads(w(0))]);
+    expect((await a.pullFull("w")).data[0]).toBe(-53);
+  });
+
+  test("of a job with journals in memory keeps them there", async () => {
+    const client = await start({ journal: "memory" });
+    await client.createIfNotAlreadyCreated("w", Float32Array.of(1));
+    await branch(job, { at: await cutNow(job), as: "other" });
+    const { client: forked } = await joined("other");
+    await forked.pushFull("w", Float32Array.of(2), 1, 1);
+    expect((await forked.pullFull("w")).data[0]).toBe(3);
+    const jobs = await run(["jobs", "--json", "--url", job.broker.url]);
+    expect(jobs.stdout).toMatch(/"job":"other"[^}]*"journal":"memory"/);
+  });
+
+  test("of a point in the middle of an initialization has what was whole, and takes the rest", async () => {
+    const client = await start();
+    await client.beginInit();
+    await client.initParam("whole", Float32Array.of(1));
+    const at = await cutNow(job);
+    await client.initParam("late", Float32Array.of(2));
+    await client.finishInit();
+    await branch(job, { at, as: "other" });
+    const { client: forked } = await joined("other");
+    expect((await forked.pullFull("whole")).data[0]).toBe(1);
+    expect((await forked.listParams()).map(({ name }) => name)).toEqual(["whole"]);
+    await forked.createIfNotAlreadyCreated("late", Float32Array.of(3));
+    expect((await forked.pullFull("late")).data[0]).toBe(3);
+  });
+});
+
+describe("an interrupted fork", () => {
+  for (const killAt of ["begun", "shard 0", "parameters"]) {
+    test(`after "${killAt}" is joined by no host, and is completed by another one`, async () => {
+      const client = await start();
+      await client.beginInit();
+      for (const name of ["v", "w", "x"]) await client.initParam(name, Float32Array.of(1));
+      await client.finishInit();
+      const at = await cutNow(job);
+      expect(await branch(job, { at, as: "other", killAt })).toBeUndefined();
+      const refused = job.spawnHost({ job: "other" });
+      const line = await refused.line(({ error }) => error !== undefined);
+      expect(line.error).toMatchObject({ code: "JOB_EXISTS" });
+      const jobs = await run(["jobs", "--json", "--url", job.broker.url]);
+      expect(jobs.stdout).toContain('"state":"incomplete"');
+      expect(await branch(job, { at, as: "other" })).toMatchObject({ parameters: 3 });
+      const { client: forked } = await joined("other");
+      expect((await forked.pullFull("w")).data[0]).toBe(1);
+    });
+  }
+
+  test("is removed by pserver remove", async () => {
+    const client = await start();
+    await client.createIfNotAlreadyCreated("w", Float32Array.of(1));
+    const at = await cutNow(job);
+    await branch(job, { at, as: "other", killAt: "shard 0" });
+    const removed = await run(["remove", "other", "--yes", "--url", job.broker.url]);
+    expect(removed).toMatchObject({ code: 0 });
+    await job.host({ job: "other" });
+    const fresh = await job.trainer("b", { job: "other", timeoutMs: HANG_MS });
+    expect(await fresh.listParams()).toEqual([]);
+  });
+});
+
+describe("a fork is refused", () => {
+  test("where the name is taken, and where nothing was initialized; nothing is left", async () => {
+    const client = await start();
+    const at = await cutNow(job);
+    await expect(branch(job, { at, as: "other" })).rejects.toThrow("EMPTY");
+    await client.createIfNotAlreadyCreated("w", Float32Array.of(1));
+    const later = await cutNow(job);
+    await expect(branch(job, { at: later, as: job.job })).rejects.toThrow("JOB_EXISTS");
+    const jobs = await run(["jobs", "--json", "--url", job.broker.url]);
+    expect(jobs.stdout).not.toContain("other");
+    expect((await client.pullFull("w")).data[0]).toBe(1);
+  });
+});
+
+test("the command says what it made, and from which point", async () => {
+  const client = await start();
+  await client.createIfNotAlreadyCreated("w", Float32Array.of(1, 2));
+  const url = ["--url", job.broker.url];
+  const made = await run(["fork", job.job, "--at", "now", ...url]);
+  expect(made).toMatchObject({ code: 0, stdout: "" });
+  expect(made.stderr.split("\n")).toEqual([
+    expect.stringMatching(/^point: now, the cut 0:\d+ 1:\d+$/),
+    "made job j-fork: 1 parameter, 8 B; serve it with: pserver host --job j-fork",
+    "",
+  ]);
+  const again = await run([
+    "fork",
+    "--job",
+    job.job,
+    "--at",
+    "now",
+    "--as",
+    "j2",
+    "--json",
+    ...url,
+  ]);
+  expect(JSON.parse(again.stdout)).toMatchObject({
+    ...{ job: "j2", of: "j", parameters: 1, bytes: 8, unfinished: [], openBlocks: 0 },
+    point: { point: "now", cut: [{ shard: 0 }, { shard: 1 }] },
+  });
+  const taken = await run(["fork", "j", "--at", "now", ...url]);
+  expect(taken).toMatchObject({ code: 3 });
+  expect(taken.stderr).toContain("JOB_EXISTS: job j-fork exists: choose another name with --as");
+});

@@ -1,0 +1,55 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { openHistory } from "../../../src/history/open-history.ts";
+import type { Cut } from "../../../src/history/points/point.ts";
+import { resolvePoint } from "../../../src/history/points/resolve-point.ts";
+import type { TestJob } from "../../support/host.ts";
+import { HANG_MS } from "../../support/limits.ts";
+
+/** The compiled program; `make programs` makes it. */
+const PROGRAM = join(
+  import.meta.dirname,
+  "../../../build/programs/test/e2e/programs/fork-process.js",
+);
+
+/** A fork or a rewind of a test job. */
+export interface Branching {
+  readonly at: Cut;
+  /** The job to make; absent for a rewind. */
+  readonly as?: string;
+  /** The stage after which the process is killed. */
+  readonly killAt?: string;
+}
+
+/** Where the shards of a job stand. */
+export async function cutNow({ broker, job }: TestJob): Promise<Cut> {
+  const connection = { servers: [broker.url], timeoutMs: HANG_MS };
+  const source = await openHistory({ kind: "broker", connection, job });
+  try {
+    const { signal } = new AbortController();
+    return (await resolvePoint(source, { kind: "now" }, signal)).cut;
+  } finally {
+    await source.close();
+  }
+}
+
+/** Runs a fork or a rewind in a process of its own; what it returns, undefined if it was killed. */
+export async function branch(
+  { broker, job }: TestJob,
+  options: Branching,
+): Promise<Record<string, unknown> | undefined> {
+  const argument = JSON.stringify({ url: broker.url, job, ...options });
+  const child = spawn(process.execPath, [PROGRAM, argument], { stdio: ["ignore", "pipe", "pipe"] });
+  let [stdout, stderr] = ["", ""];
+  child.stdout.on("data", (chunk: Buffer) => {
+    stdout += chunk.toString();
+  });
+  child.stderr.on("data", (chunk: Buffer) => {
+    stderr += chunk.toString();
+  });
+  const [code, signal] = (await once(child, "close")) as [number | null, string | null];
+  if (signal === "SIGKILL" && options.killAt !== undefined) return undefined;
+  if (code !== 0) throw new Error(`it ended with ${code ?? signal}: ${stderr}`);
+  return JSON.parse(stdout) as Record<string, unknown>;
+}

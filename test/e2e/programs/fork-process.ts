@@ -1,0 +1,40 @@
+/**
+ * A fork or a rewind as a process of its own that is killed after one stage of it, for tests of interrupted
+ * ones. Its argument is JSON: the broker's `url`, the `job`, the cut `at`, the name `as` of a new job, absent
+ * for a rewind, and the stage to be killed at.
+ */
+
+import { forkJob } from "../../../src/history/fork/fork-job.ts";
+import { knownSettings } from "../../../src/history/fork/known-settings.ts";
+import { rebuildFrom } from "../../../src/history/fork/rebuild.ts";
+import { openHistory } from "../../../src/history/open-history.ts";
+import { rewindJob } from "../../../src/history/rewind/rewind-job.ts";
+import { JobSubjects, type Position } from "../../../src/protocol/index.ts";
+import { openConnection } from "../../../src/transport/connection.ts";
+
+const { url, job, at, as, killAt } = JSON.parse(process.argv[2] ?? "{}") as {
+  readonly url: string;
+  readonly job: string;
+  readonly at: readonly Position[];
+  readonly as?: string;
+  readonly killAt?: string;
+};
+
+const reach = { servers: [url], timeoutMs: 10_000 };
+const host = `test-${process.pid}`;
+const { signal } = new AbortController();
+const inboxPrefix = new JobSubjects(as ?? job).hostInbox(host);
+const connection = await openConnection(reach, { name: "test", inboxPrefix });
+const source = await openHistory({ kind: "broker", connection: reach, job });
+const rebuild = rebuildFrom(source, signal);
+const onStage = (stage: string): void => {
+  if (stage === killAt) process.kill(process.pid, "SIGKILL");
+};
+const options = { connection, host, at, rebuild, signal, onStage };
+const known = await knownSettings(connection, job);
+const made =
+  as === undefined
+    ? await rewindJob({ ...options, job })
+    : await forkJob({ ...options, job: as, of: source, known });
+process.stdout.write(`${JSON.stringify(made)}\n`);
+process.exit(0);

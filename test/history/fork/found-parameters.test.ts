@@ -1,0 +1,92 @@
+// Proves which parameters a job has at a cut, as the states of its shards show them: whole ones are ready, with
+// the layout that they were cut by; all others keep their epoch, so that the next initialization has a higher one.
+import { describe, expect, test } from "vitest";
+import type { BlockHeader } from "../../../src/actors/fold/block.ts";
+import type { Declared } from "../../../src/actors/fold/declaration-table.ts";
+import { FoundParameters } from "../../../src/history/fork/found-parameters.ts";
+import { toConfig } from "../../../src/protocol/config/index.ts";
+import { blockPlaces, type Layout } from "../../../src/protocol/index.ts";
+
+const SHARDS = 3;
+const config = toConfig({ learningRate: 0.1 });
+const layout: Layout = { elements: 10, blockElements: 4, blocks: 3, firstShard: 2, shards: SHARDS };
+
+function declared(epoch = 1, over: Partial<Layout> = {}): Declared {
+  const names = { name: "w", dtype: "float32", shape: [10], config } as const;
+  return { ...names, epoch, layout: { ...layout, ...over }, trainer: "a" };
+}
+
+function block(index: number, epoch = 1): BlockHeader {
+  const place = blockPlaces(layout)[index];
+  if (place === undefined) throw new Error(`no block ${index}`);
+  const { start, count } = place;
+  const names = { parameter: "w", index, epoch, dtype: "float32", shape: [10] } as const;
+  return { ...names, start, count, config, version: 3, updates: 2 };
+}
+
+/** What is found where each shard has these blocks, and those of `told` were told what is declared. */
+function find(blocks: readonly BlockHeader[], told: readonly (readonly [number, Declared])[]) {
+  const found = new FoundParameters(SHARDS);
+  const places = blockPlaces(layout);
+  for (let shard = 0; shard < SHARDS; shard++) {
+    const own = blocks.filter(({ index }) => places[index]?.shard === shard);
+    const granted = told.filter(([number]) => number === shard).map(([, each]) => each);
+    found.add(shard, { blocks: own, declared: granted });
+  }
+  return found.parameters();
+}
+
+const ALL = [0, 1, 2].map((index) => block(index));
+const EVERYWHERE = [0, 1, 2].map((shard) => [shard, declared()] as const);
+
+describe("a parameter with all of its blocks", () => {
+  test("is ready, as it was declared", () => {
+    const lifecycle = {
+      state: "ready",
+      context: { epoch: 1, trainer: "a", session: 0, at: [], sealed: 0 },
+    };
+    const declaration = { name: "w", dtype: "float32", shape: [10], config };
+    expect(find(ALL, EVERYWHERE)).toEqual([
+      { declaration, layout, blocksMax: 3, jobEpoch: 0, lifecycle, revision: 0 },
+    ]);
+  });
+
+  test("is ready where no shard was told what is declared, with the same layout", () => {
+    expect(find(ALL, [])).toMatchObject([{ layout, lifecycle: { state: "ready" } }]);
+  });
+});
+
+describe("a parameter is to be initialized under a higher epoch", () => {
+  test("without one of its blocks", () => {
+    for (const missing of [0, 1, 2]) {
+      const rest = ALL.filter(({ index }) => index !== missing);
+      for (const told of [EVERYWHERE, []]) {
+        const found = find(rest, told);
+        expect(found).toMatchObject([
+          { layout, lifecycle: { state: "uninitialized", context: { epoch: 1 } } },
+        ]);
+      }
+    }
+  });
+
+  test("without any, though it was granted", () => {
+    const found = find([], [[1, declared(4)]]);
+    expect(found).toMatchObject([{ lifecycle: { state: "uninitialized", context: { epoch: 4 } } }]);
+  });
+
+  test("with blocks of an earlier epoch, in whatever order shards say so", () => {
+    for (const shard of [0, 1, 2]) {
+      const found = find(ALL, [[shard, declared(2)]]);
+      expect(found).toMatchObject([
+        { lifecycle: { state: "uninitialized", context: { epoch: 2 } } },
+      ]);
+    }
+    const mixed = find([block(0, 2), block(1), block(2)], EVERYWHERE);
+    expect(mixed).toMatchObject([{ lifecycle: { state: "uninitialized", context: { epoch: 2 } } }]);
+  });
+
+  test("and remembers the most blocks that it ever had", () => {
+    const smaller = declared(2, { blockElements: 10, blocks: 1 });
+    expect(find(ALL, [[2, smaller]])).toMatchObject([{ blocksMax: 3, layout: { blocks: 1 } }]);
+  });
+});

@@ -1,0 +1,102 @@
+// Proves what the records of a job say after a rewind: what was ready at the cut is ready, what was not is to be
+// initialized anew under a higher epoch, and hosts notice the change.
+import { describe, expect, test } from "vitest";
+import type { Lifecycle } from "../../../src/actors/lifecycle/machine.ts";
+import { effectiveState, type Parameter } from "../../../src/actors/lifecycle/parameter.ts";
+import { rewoundRecords } from "../../../src/history/rewind/rewound-records.ts";
+import { toConfig } from "../../../src/protocol/config/index.ts";
+
+const config = toConfig();
+const layout = { elements: 1, blockElements: 1, blocks: 1, firstShard: 0, shards: 1 };
+
+function lifecycle(state: Lifecycle["state"], epoch = 1, over = {}): Lifecycle {
+  return { state, context: { epoch, trainer: "a", session: 1, at: [], sealed: 0, ...over } };
+}
+
+function parameter(name: string, over: Partial<Parameter> = {}): Parameter {
+  const declaration = { name, dtype: "float32", shape: [1], config } as const;
+  const rest = { jobEpoch: 0, lifecycle: lifecycle("ready"), revision: 5 };
+  return { declaration, layout, blocksMax: 1, ...rest, ...over };
+}
+
+/** A job that was finished when its journal had 10 records. */
+const READY = lifecycle("ready", 2, { at: [{ shard: 0, generation: 1, seq: 10 }], sealed: 40 });
+/** Declared in the job's initialization. */
+const OF_JOB = { jobEpoch: 2, lifecycle: lifecycle("initializing") };
+
+/** Effective states by name, and the job's, at a cut. */
+function statesAfter(
+  job: Lifecycle,
+  known: readonly Parameter[],
+  found: readonly Parameter[],
+  seq: number,
+): Record<string, string> {
+  const records = rewoundRecords({ job, parameters: known }, found, [{ generation: 1, seq }]);
+  const states = records.parameters.map((each) => [
+    each.declaration.name,
+    effectiveState(each, records.job),
+  ]);
+  return { ...Object.fromEntries(states), job: records.job.state };
+}
+
+describe("a parameter", () => {
+  test("that was there stays ready, whoever declared it", () => {
+    const known = [parameter("own"), parameter("of-job", OF_JOB)];
+    const found = [parameter("own"), parameter("of-job")];
+    expect(statesAfter(READY, known, found, 10)).toEqual({
+      own: "ready",
+      "of-job": "ready",
+      job: "ready",
+    });
+  });
+
+  test("that did not exist, or not as a whole, is gone, and keeps the highest epoch", () => {
+    const known = [parameter("new", { lifecycle: lifecycle("ready", 3) }), parameter("half")];
+    const half = parameter("half", { lifecycle: lifecycle("uninitialized", 2) });
+    const job = READY;
+    const records = rewoundRecords(
+      { job, parameters: known },
+      [half],
+      [{ generation: 1, seq: 20 }],
+    );
+    expect(records.parameters).toMatchObject([
+      { jobEpoch: 0, lifecycle: { state: "uninitialized", context: { epoch: 3 } } },
+      { jobEpoch: 0, lifecycle: { state: "uninitialized", context: { epoch: 2 } } },
+    ]);
+  });
+
+  test("that a rewind had taken away is ready again, and so is the job", () => {
+    const known = [parameter("w", { lifecycle: lifecycle("uninitialized") })];
+    const job = lifecycle("uninitialized", 2);
+    expect(statesAfter(job, known, [parameter("w")], 20)).toEqual({ w: "ready", job: "ready" });
+  });
+});
+
+describe("a job", () => {
+  test("that was being initialized is not initialized, with all that was declared for it", () => {
+    const known = [parameter("own"), parameter("of-job", OF_JOB)];
+    const found = [parameter("own"), parameter("of-job")];
+    expect(statesAfter(READY, known, found, 9)).toEqual({
+      own: "ready",
+      "of-job": "uninitialized",
+      job: "uninitialized",
+    });
+  });
+
+  test("whose parameters are created one by one stays as it is", () => {
+    const never = lifecycle("uninitialized", 0);
+    expect(statesAfter(never, [parameter("own")], [parameter("own")], 5)).toEqual({
+      own: "ready",
+      job: "uninitialized",
+    });
+  });
+
+  test("changes its record, which hosts notice", () => {
+    const { job } = rewoundRecords(
+      { job: READY, parameters: [] },
+      [],
+      [{ generation: 1, seq: 50 }],
+    );
+    expect(job.context.sealed).not.toBe(READY.context.sealed);
+  });
+});
