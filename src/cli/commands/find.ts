@@ -10,7 +10,6 @@ import { visible } from "../../protocol/visible.ts";
 import { type CliContext, openOutput } from "../context.ts";
 import { addHelp } from "../help-text.ts";
 import { shortNumber } from "../history/event-text.ts";
-import { addHistoryOptions, type HistoryFlags, withHistory } from "../history/history-options.ts";
 import {
   addRangeOptions,
   describeRange,
@@ -20,10 +19,11 @@ import {
 } from "../history/range-options.ts";
 import { UpdateLines } from "../history/update-columns.ts";
 import { updateRecord } from "../history/update-record.ts";
-import { addOutputOptions } from "../options/output-options.ts";
+import { withHistory } from "../history/with-history.ts";
+import { addHistoryOptions, type HistoryFlags } from "../options/history-options.ts";
 import { wholeNumber } from "../options/parse-values.ts";
 import { formatCount } from "../output/amounts.ts";
-import type { Output, OutputFlags } from "../output/output.ts";
+import type { Output } from "../output/output.ts";
 import { visibleJson } from "../output/visible.ts";
 
 const DEVIATIONS_DEFAULT = 6;
@@ -31,7 +31,7 @@ const BEHIND_DEFAULT = 10;
 const LIMIT_DEFAULT = 20;
 
 /** Flags of `pserver find`. */
-interface FindFlags extends HistoryFlags, OutputFlags, RangeFlags {
+interface FindFlags extends HistoryFlags, RangeFlags {
   readonly deviations: number;
   readonly behind: number;
   readonly limit: number;
@@ -64,7 +64,7 @@ export function registerFind(program: Command, context: CliContext): void {
       wholeNumber(1, 1_000_000_000),
       LIMIT_DEFAULT,
     );
-  addOutputOptions(addHistoryOptions(command)).action((what: FindingKind, flags: FindFlags) =>
+  addHistoryOptions(command).action((what: FindingKind, flags: FindFlags) =>
     runFind(context, what, flags),
   );
   addHelp(command, {
@@ -95,7 +95,7 @@ async function runFind(context: CliContext, what: FindingKind, flags: FindFlags)
   const { signal } = context;
   const detect = detectorOf(what, flags);
   const tally = new FindingTally();
-  await withHistory(context, flags, async (source) => {
+  await withHistory(context, flags, async ({ source }) => {
     const range = await rangeOf(source, flags, signal);
     for (const line of describeRange(range)) output.message(line);
     const printer = new FindingPrinter(output, flags.limit);

@@ -1,9 +1,9 @@
 import { type Command, Option } from "commander";
 import type { UpdateEvent } from "../../actors/updates/update-event.ts";
 import { readUpdates } from "../../history/updates/read-updates.ts";
+import { PserverError } from "../../protocol/errors.ts";
 import { type CliContext, openOutput } from "../context.ts";
 import { addHelp } from "../help-text.ts";
-import { addHistoryOptions, type HistoryFlags, withHistory } from "../history/history-options.ts";
 import {
   addRangeOptions,
   describeRange,
@@ -13,12 +13,13 @@ import {
 } from "../history/range-options.ts";
 import { UpdateLines } from "../history/update-columns.ts";
 import { CSV_COLUMNS, csvLine, updateRecord } from "../history/update-record.ts";
-import { addOutputOptions } from "../options/output-options.ts";
-import type { Output, OutputFlags } from "../output/output.ts";
+import { withHistory } from "../history/with-history.ts";
+import { addHistoryOptions, type HistoryFlags } from "../options/history-options.ts";
+import type { Output } from "../output/output.ts";
 import { visibleJson } from "../output/visible.ts";
 
 /** Flags of `pserver log`. */
-interface LogFlags extends HistoryFlags, OutputFlags, RangeFlags {
+interface LogFlags extends HistoryFlags, RangeFlags {
   readonly follow?: boolean;
   readonly csv?: boolean;
 }
@@ -31,7 +32,7 @@ export function registerLog(program: Command, context: CliContext): void {
   addRangeOptions(command)
     .option("-f, --follow", "go on with what comes, until Ctrl-C")
     .addOption(new Option("--csv", "print comma-separated values").conflicts("json"));
-  addOutputOptions(addHistoryOptions(command)).action((flags: LogFlags) => runLog(context, flags));
+  addHistoryOptions(command).action((flags: LogFlags) => runLog(context, flags));
   addHelp(command, {
     Points: POINTS_HELP,
     Columns: [
@@ -59,9 +60,10 @@ export function registerLog(program: Command, context: CliContext): void {
 }
 
 async function runLog(context: CliContext, flags: LogFlags): Promise<void> {
+  checkFollow(flags);
   const output = openOutput(context, flags);
   const { signal } = context;
-  await withHistory(context, flags, async (source) => {
+  await withHistory(context, flags, async ({ source }) => {
     const range = await rangeOf(source, flags, signal);
     for (const line of describeRange(range)) output.message(line);
     const printer = printerOf(output, flags);
@@ -79,6 +81,13 @@ async function runLog(context: CliContext, flags: LogFlags): Promise<void> {
       if (!(signal.aborted && flags.follow === true)) throw error;
     }
   });
+}
+
+/** @throws BAD_VALUE if updates are to be followed where none come. */
+function checkFollow({ follow, broker, fromFile }: LogFlags): void {
+  if (follow !== true || (broker && fromFile === undefined)) return;
+  const without = fromFile === undefined ? "--no-broker" : "--from-file";
+  throw new PserverError("BAD_VALUE", `--follow: expected no ${without} with it: nothing comes`);
 }
 
 /** How events are printed. */

@@ -4,7 +4,6 @@ import { FILE_MODES, writeFileAtomically } from "../../model-files/atomic-write.
 import { PserverError } from "../../protocol/errors.ts";
 import { type CliContext, openOutput } from "../context.ts";
 import { addHelp } from "../help-text.ts";
-import { addHistoryOptions, type HistoryFlags, withHistory } from "../history/history-options.ts";
 import { htmlPage } from "../history/html-page.ts";
 import {
   addRangeOptions,
@@ -16,13 +15,14 @@ import {
 import { type Chart, ChartCollector } from "../history/series.ts";
 import { svgChart } from "../history/svg-chart.ts";
 import { terminalChart } from "../history/terminal-chart.ts";
-import { addOutputOptions } from "../options/output-options.ts";
+import { withHistory } from "../history/with-history.ts";
+import { addHistoryOptions, type HistoryFlags } from "../options/history-options.ts";
 import { formatBytes } from "../output/amounts.ts";
 import { makePaintRank, wantsColor } from "../output/colors.ts";
-import type { Output, OutputFlags } from "../output/output.ts";
+import type { Output } from "../output/output.ts";
 
 /** Flags of `pserver plot`. */
-interface PlotFlags extends HistoryFlags, OutputFlags, RangeFlags {
+interface PlotFlags extends HistoryFlags, RangeFlags {
   readonly by: "time" | "step";
   readonly out?: string;
 }
@@ -40,7 +40,7 @@ export function registerPlot(program: Command, context: CliContext): void {
         .default("time"),
     )
     .option("-o, --out <file>", "write a picture instead: .svg, or one page of its own: .html");
-  addOutputOptions(addHistoryOptions(command)).action((value: string, flags: PlotFlags) =>
+  addHistoryOptions(command).action((value: string, flags: PlotFlags) =>
     runPlot(context, value, flags),
   );
   addHelp(command, {
@@ -67,7 +67,7 @@ async function runPlot(context: CliContext, value: string, flags: PlotFlags): Pr
   const write = flags.out === undefined ? undefined : pictureOf(flags.out);
   const { signal } = context;
   const collector = new ChartCollector(value, flags.by);
-  const chart = await withHistory(context, flags, async (source) => {
+  const chart = await withHistory(context, flags, async ({ source }) => {
     const range = await rangeOf(source, flags, signal);
     for (const line of describeRange(range)) output.message(line);
     const filter = { parameter: flags.param, trainer: flags.trainer };

@@ -23,12 +23,11 @@ import {
   shortNumber,
   verbText,
 } from "../history/event-text.ts";
-import { addHistoryOptions, type HistoryFlags, withHistory } from "../history/history-options.ts";
 import { updateRecord } from "../history/update-record.ts";
-import { addOutputOptions } from "../options/output-options.ts";
+import { withHistory } from "../history/with-history.ts";
+import { addHistoryOptions, type HistoryFlags } from "../options/history-options.ts";
 import { formatCount } from "../output/amounts.ts";
 import type { Look, Style } from "../output/colors.ts";
-import type { OutputFlags } from "../output/output.ts";
 import { titledLines } from "../output/wrap.ts";
 
 /** `pserver show`: everything about one update. */
@@ -37,8 +36,8 @@ export function registerShow(program: Command, context: CliContext): void {
     .command("show")
     .description("show everything about one update: what it held, and what it did to its blocks")
     .argument("<update>", "TRAINER/SESSION:NUMBER (@SHARD behind it), or SHARD:SEQ (@GENERATION)");
-  addOutputOptions(addHistoryOptions(command)).action(
-    (update: string, flags: HistoryFlags & OutputFlags) => runShow(context, update, flags),
+  addHistoryOptions(command).action((update: string, flags: HistoryFlags) =>
+    runShow(context, update, flags),
   );
   addHelp(command, {
     "What it does": [
@@ -53,11 +52,7 @@ export function registerShow(program: Command, context: CliContext): void {
   });
 }
 
-async function runShow(
-  context: CliContext,
-  update: string,
-  flags: HistoryFlags & OutputFlags,
-): Promise<void> {
+async function runShow(context: CliContext, update: string, flags: HistoryFlags): Promise<void> {
   const output = openOutput(context, flags);
   const point = parsePoint(update, Date.now());
   if (point.kind !== "position" && point.kind !== "update") {
@@ -68,7 +63,7 @@ async function runShow(
     );
   }
   const { signal } = context;
-  const found = await withHistory(context, flags, async (source) =>
+  const found = await withHistory(context, flags, async ({ source }) =>
     examineRecord(source, await findRecord(source, point, signal), signal),
   );
   if (output.json) output.value(examinedRecord(found));

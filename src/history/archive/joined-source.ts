@@ -129,6 +129,11 @@ class JoinedShard implements ShardHistory {
     }
   }
 
+  /** The broker's: a tape is never trimmed. */
+  async *readTape(fromMs: number, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+    yield* this.#live.readTape?.(fromMs, signal) ?? [];
+  }
+
   async positionAt(timeMs: number): Promise<Position | undefined> {
     await this.#check();
     const live = await this.#live.positionAt(timeMs);
