@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { openHistory } from "../../../src/history/open-history.ts";
-import type { Cut } from "../../../src/history/points/point.ts";
+import type { Cut, Point } from "../../../src/history/points/point.ts";
 import { resolvePoint } from "../../../src/history/points/resolve-point.ts";
 import type { TestJob } from "../../support/host.ts";
 import { HANG_MS } from "../../support/limits.ts";
@@ -23,12 +23,17 @@ export interface Branching {
 }
 
 /** Where the shards of a job stand. */
-export async function cutNow({ broker, job }: TestJob): Promise<Cut> {
+export function cutNow(job: TestJob): Promise<Cut> {
+  return cutAt(job, { kind: "now" });
+}
+
+/** Where the shards of a job stood at a point. */
+export async function cutAt({ broker, job }: TestJob, point: Point): Promise<Cut> {
   const connection = { servers: [broker.url], timeoutMs: HANG_MS };
   const source = await openHistory({ kind: "broker", connection, job });
   try {
     const { signal } = new AbortController();
-    return (await resolvePoint(source, { kind: "now" }, signal)).cut;
+    return (await resolvePoint(source, point, signal)).cut;
   } finally {
     await source.close();
   }

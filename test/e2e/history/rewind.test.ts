@@ -8,7 +8,7 @@ import { hashName, PserverError } from "../../../src/protocol/index.ts";
 import { fullConfig } from "../../actors/fold/optimizer-configs.ts";
 import { run } from "../../cli/spawn-command.ts";
 import { type TestHost, TestJob } from "../../support/host.ts";
-import { branch, cutNow } from "./forks.ts";
+import { branch, cutAt, cutNow } from "./forks.ts";
 
 let job: TestJob;
 let host: TestHost;
@@ -125,6 +125,16 @@ describe("a rewind", () => {
     await host.stop();
     await job.host();
     expect(await counts(client)).toEqual([7, 7]);
+  });
+
+  test("leaves the times before it in the journal that was left, though the new one is empty", async () => {
+    const client = await start();
+    const at = await cutNow(job);
+    await raise(client, 3);
+    const late = await cutNow(job);
+    const time = { kind: "time", timeMs: Date.now() } as const;
+    await branch(job, { at });
+    expect(await cutAt(job, time)).toEqual(late);
   });
 
   test("takes away parameters that were created later, and brings them back", async () => {
