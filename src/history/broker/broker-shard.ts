@@ -80,7 +80,8 @@ export class BrokerShard implements ShardHistory {
         .filter(({ manifest }) => manifest.generation === generation)
         .map(({ manifest }) => manifest.seq);
       // A record that was trimmed was stored before the manifest that covers it. The first of an empty stream is 0.
-      if (recordSeq >= Math.max(1, info.firstSeq)) seqs.push(Math.min(recordSeq, lastRecordSeq(info)));
+      if (recordSeq >= Math.max(1, info.firstSeq))
+        seqs.push(Math.min(recordSeq, lastRecordSeq(info)));
       if (seqs.length > 0) return { generation, seq: Math.max(...seqs) };
       // Which of the trimmed records were stored before is not known any more.
       if (info.firstSeq > 1) return undefined;
