@@ -13,14 +13,13 @@ import { shortNumber } from "../history/event-text.ts";
 import {
   addRangeOptions,
   describeRange,
-  POINTS_HELP,
   type RangeFlags,
   rangeOf,
 } from "../history/range-options.ts";
 import { UpdateLines } from "../history/update-columns.ts";
 import { updateRecord } from "../history/update-record.ts";
 import { withHistory } from "../history/with-history.ts";
-import { addHistoryOptions, type HistoryFlags } from "../options/history-options.ts";
+import { addHistoryOptions, type HistoryFlags, POINT_HELP } from "../options/history-options.ts";
 import { wholeNumber } from "../options/parse-values.ts";
 import { formatCount } from "../output/amounts.ts";
 import type { Output } from "../output/output.ts";
@@ -77,7 +76,7 @@ export function registerFind(program: Command, context: CliContext): void {
       "  rejected  updates that the fold did not apply, and why",
       "  repeat    records that came again after they had been folded; they were applied once",
     ],
-    Points: POINTS_HELP,
+    Points: POINT_HELP,
     "With --json": [
       '  one object a line, as of "pserver log --json", with "finding" and, of a spike, "deviations" and',
       '  "usualNorm". All are printed that --limit admits.',

@@ -7,14 +7,13 @@ import { addHelp } from "../help-text.ts";
 import {
   addRangeOptions,
   describeRange,
-  POINTS_HELP,
   type RangeFlags,
   rangeOf,
 } from "../history/range-options.ts";
 import { UpdateLines } from "../history/update-columns.ts";
 import { CSV_COLUMNS, csvLine, updateRecord } from "../history/update-record.ts";
 import { withHistory } from "../history/with-history.ts";
-import { addHistoryOptions, type HistoryFlags } from "../options/history-options.ts";
+import { addHistoryOptions, type HistoryFlags, POINT_HELP } from "../options/history-options.ts";
 import type { Output } from "../output/output.ts";
 import { visibleJson } from "../output/visible.ts";
 
@@ -34,7 +33,7 @@ export function registerLog(program: Command, context: CliContext): void {
     .addOption(new Option("--csv", "print comma-separated values").conflicts("json"));
   addHistoryOptions(command).action((flags: LogFlags) => runLog(context, flags));
   addHelp(command, {
-    Points: POINTS_HELP,
+    Points: POINT_HELP,
     Columns: [
       "  RECORD is SHARD:SEQ, with @GENERATION of the shard's journal unless it is the first and .ENTRY",
       "  in a batch. TRAINER is ID/SESSION:NUMBER. NORM, MIN, MAX, MEAN and ZEROS are of the elements",

@@ -8,7 +8,6 @@ import { htmlPage } from "../history/html-page.ts";
 import {
   addRangeOptions,
   describeRange,
-  POINTS_HELP,
   type RangeFlags,
   rangeOf,
 } from "../history/range-options.ts";
@@ -16,7 +15,7 @@ import { type Chart, ChartCollector } from "../history/series.ts";
 import { svgChart } from "../history/svg-chart.ts";
 import { terminalChart } from "../history/terminal-chart.ts";
 import { withHistory } from "../history/with-history.ts";
-import { addHistoryOptions, type HistoryFlags } from "../options/history-options.ts";
+import { addHistoryOptions, type HistoryFlags, POINT_HELP } from "../options/history-options.ts";
 import { formatBytes } from "../output/amounts.ts";
 import { makePaintRank, wantsColor } from "../output/colors.ts";
 import type { Output } from "../output/output.ts";
@@ -49,7 +48,7 @@ export function registerPlot(program: Command, context: CliContext): void {
       "  drawn as upright lines with their names. Of more than 4,096 values of a trainer, neighbours are",
       "  joined: the line is their mean, with least and largest around it.",
     ],
-    Points: POINTS_HELP,
+    Points: POINT_HELP,
     "With --json": [
       '  {"title","by","series":[{"name","points":[{"x","min","max","mean","count"}]}],"marks":[…],"x","y"};',
       "  x in milliseconds since 1970, or steps.",

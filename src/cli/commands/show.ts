@@ -7,7 +7,7 @@ import {
   type ExaminedRecord,
   examineRecord,
 } from "../../history/updates/examine-record.ts";
-import { findRecord } from "../../history/updates/find-update.ts";
+import { findRecord } from "../../history/updates/find-record.ts";
 import { PserverError } from "../../protocol/errors.ts";
 import { visible } from "../../protocol/visible.ts";
 import { type CliContext, openOutput } from "../context.ts";

@@ -1,14 +1,8 @@
 import type { Command } from "commander";
-import {
-  formatPoint,
-  formatTime,
-  POINT_FORMS,
-  parsePoint,
-} from "../../history/points/parse-point.ts";
+import { formatPoint, formatTime, parsePoint } from "../../history/points/parse-point.ts";
 import type { Cut, Point } from "../../history/points/point.ts";
 import type { HistorySource } from "../../history/source.ts";
 import { resolveRange, type UpdateRange } from "../../history/updates/update-range.ts";
-import { wrapText } from "../output/wrap.ts";
 
 /** Most shards whose positions are named. */
 const SHARDS_MAX = 4;
@@ -26,11 +20,6 @@ export interface NamedRange extends UpdateRange {
   readonly sincePoint: Point;
   readonly untilPoint: Point;
 }
-
-/** What a point may be, for the help of commands. */
-export const POINTS_HELP: readonly string[] = wrapText(`A point is ${POINT_FORMS}.`, 92).map(
-  (line) => `  ${line}`,
-);
 
 /** Adds the flags that choose updates. */
 export function addRangeOptions(command: Command): Command {

@@ -7,7 +7,7 @@ import { JobSubjects } from "../../protocol/index.ts";
 import { historyLost, showPosition } from "../history-lost.ts";
 import { replayShard } from "../replay/replay-shard.ts";
 import type { HistorySource, ShardHistory, TimedRecord } from "../source.ts";
-import type { FoundRecord } from "./find-update.ts";
+import type { FoundRecord } from "./find-record.ts";
 
 /** A block around a record that named it. */
 export interface ExaminedBlock {

@@ -153,7 +153,7 @@ test("show tells what one update did", async () => {
   expect(text).toMatch(/changed +2 of 4 elements/);
   const missing = await pserver("show", `bob/${bob.session}:99`);
   expect(missing.code).toBe(3);
-  expect(missing.stderr).toContain("expected an update that is kept in the journal; found none");
+  expect(missing.stderr).toContain("no kept record has this number");
 });
 
 test("a job of older rules takes no notes until it is upgraded", async () => {

@@ -8,4 +8,5 @@ test("makes every call, and refuses bad input", () =>
     "test_bad_input.py",
     "test_averaging.py",
     "test_known.py",
+    "test_notes.py",
   ]));
