@@ -6,11 +6,17 @@ import { defined } from "../protocol/defined.ts";
 import { type JournalHandle, openJournalAt } from "./open-journal.ts";
 
 export type { BlockHeader } from "../actors/fold/block.ts";
+export type { UpdateEvent } from "../actors/updates/update-event.ts";
 export { ERROR_CODES, type ErrorCode, PserverError } from "../protocol/errors.ts";
 export type { Position } from "../protocol/position.ts";
 export type { Tensor } from "../protocol/tensor.ts";
 export type { HistoryPlace } from "./open-history.ts";
-export type { JournalHandle, ModelAtPoint, ReplayToOptions } from "./open-journal.ts";
+export type {
+  JournalHandle,
+  ModelAtPoint,
+  ReplayToOptions,
+  UpdatesOptions,
+} from "./open-journal.ts";
 export { formatPoint, parsePoint } from "./points/parse-point.ts";
 export type { Cut, Point, ResolvedPoint } from "./points/point.ts";
 export type { ReplayedBlock, ReplayedModel, ReplayedParameter } from "./replay/replayed-model.ts";

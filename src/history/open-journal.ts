@@ -1,3 +1,4 @@
+import type { UpdateEvent } from "../actors/updates/update-event.ts";
 import { defined } from "../protocol/defined.ts";
 import type { HistoryPlace } from "./open-history.ts";
 import { openHistory } from "./open-history.ts";
@@ -9,6 +10,9 @@ import type { ReplayedModel } from "./replay/replayed-model.ts";
 import { LocalReplayer } from "./replay/replayer.ts";
 import { ThreadPool } from "./replay/thread-pool.ts";
 import type { HistorySource } from "./source.ts";
+import { readUpdates } from "./updates/read-updates.ts";
+import type { UpdateFilter } from "./updates/update-filter.ts";
+import { resolveRange } from "./updates/update-range.ts";
 
 /** How a model is rebuilt. */
 export interface ReplayToOptions {
@@ -17,6 +21,17 @@ export interface ReplayToOptions {
   readonly threads?: boolean;
   /** Told now and then how many records are folded, of those to fold as far as is known. */
   readonly onProgress?: (doneRecords: number, totalRecords: number) => void;
+}
+
+/** Which updates are read. */
+export interface UpdatesOptions extends UpdateFilter {
+  /** What came after this point; by default all that is known. */
+  readonly since?: string;
+  /** What came up to this point; by default all that is there now. */
+  readonly until?: string;
+  /** Whether what comes later is read, too, until the signal is aborted; false by default. */
+  readonly follow?: boolean;
+  readonly signal?: AbortSignal;
 }
 
 /** A rebuilt model, and what its point was understood as. */
@@ -44,6 +59,22 @@ export class JournalHandle {
    */
   async resolve(point: string, signal: AbortSignal = NEVER): Promise<ResolvedPoint> {
     return await resolvePoint(this.source, parsePoint(point, Date.now()), signal);
+  }
+
+  /**
+   * The updates of the job, one after the other: each entry of a batch, each note, and each record of a host, in
+   * the order of the times at which the broker stored them. Memory does not grow with their number.
+   * @throws as {@link resolve}; what the source and the fold throw; the reason of the signal.
+   * @example
+   * for await (const update of journal.updates({ trainer: "trainer-2", since: "1h ago" })) console.log(update);
+   */
+  async *updates(options: UpdatesOptions = {}): AsyncGenerator<UpdateEvent, void, undefined> {
+    const { since = "start", until = "now", follow = false, signal = NEVER, ...filter } = options;
+    const nowMs = Date.now();
+    const [from, to] = [parsePoint(since, nowMs), parsePoint(until, nowMs)];
+    const range = await resolveRange(this.source, from, to, signal);
+    const query = { ...filter, ...range, follow, signal };
+    for await (const events of readUpdates(this.source, query)) yield* events;
   }
 
   /**

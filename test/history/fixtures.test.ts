@@ -4,7 +4,11 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { checkArchive } from "../../src/history/archive/check-archive.ts";
-import { openArchivedJournal, openRecordedJournal } from "../../src/history/index.ts";
+import {
+  openArchivedJournal,
+  openRecordedJournal,
+  type UpdateEvent,
+} from "../../src/history/index.ts";
 import { type HistoryPlace, openHistory } from "../../src/history/open-history.ts";
 import { replayShard } from "../../src/history/replay/replay-shard.ts";
 import { JobSubjects } from "../../src/protocol/index.ts";
@@ -22,6 +26,12 @@ const FIXTURES = join(import.meta.dirname, "../fixtures/history");
 const EXPECTED: readonly Expected[] = JSON.parse(
   readFileSync(join(FIXTURES, "expected-1.json"), "utf8"),
 );
+
+async function listed(updates: AsyncIterable<UpdateEvent>): Promise<UpdateEvent[]> {
+  const all: UpdateEvent[] = [];
+  for await (const update of updates) all.push(update);
+  return all;
+}
 
 async function expectDigests(place: HistoryPlace): Promise<void> {
   const source = await openHistory(place);
@@ -63,5 +73,25 @@ test("the package opens both", async () => {
     expect(model.parameters.map(({ name }) => name)).toEqual(["c", "v", "w"]);
     await close();
     await journal.close();
+  }
+});
+
+test("the package lists the updates of both, filtered and between points", async () => {
+  await using archive = await openArchivedJournal(join(FIXTURES, "archive-1"));
+  await using recorded = await openRecordedJournal(join(FIXTURES, "recording-1.pserver"));
+  const { shard, lastSeq } = EXPECTED[0] ?? { shard: 0, lastSeq: 0 };
+  for (const journal of [archive, recorded]) {
+    const all = await listed(journal.updates());
+    for (const expected of EXPECTED) {
+      const seqs = all.flatMap((update) => (update.shard === expected.shard ? [update.seq] : []));
+      const [first = 0, last] = [seqs[0], seqs.at(-1)];
+      expect(last).toBe(expected.lastSeq);
+      expect(new Set(seqs).size).toBe(expected.lastSeq - first + 1);
+    }
+    const ofW = await listed(journal.updates({ parameter: "w" }));
+    expect(ofW.length).toBeGreaterThan(1);
+    expect(ofW).toEqual(all.filter(({ block }) => block?.parameter === "w"));
+    const end = await listed(journal.updates({ since: `${shard}:${lastSeq - 1}` }));
+    expect(end.filter((update) => update.shard === shard).map(({ seq }) => seq)).toEqual([lastSeq]);
   }
 });
