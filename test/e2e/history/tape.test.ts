@@ -149,15 +149,19 @@ test("log reaches back to the first update of a trimmed journal", async () => {
     }
   }
   const { stdout } = await pserver("log", "--job", "j", "--json", "--param", "big");
-  const lines = stdout
-    .trim()
-    .split("\n")
-    .map((line) => JSON.parse(line) as { max: number; op: string });
+  // The tape keeps norms as float32; a line that is not on it yet has more digits.
+  const parse = (text: string) =>
+    text
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line) as { max: number; op: string; norm: number })
+      .map((line) => ({ ...line, norm: Math.fround(line.norm) }));
+  const lines = parse(stdout);
   expect(lines[0]).toMatchObject({ op: "init" });
   expect(lines.slice(1).map(({ max }) => max)).toEqual(Array.from({ length: rounds }, (_, i) => i));
 
   const since = await pserver("log", "--job", "j", "--json", "--param", "big", "--since", "1h ago");
-  expect(since.stdout).toBe(stdout);
+  expect(parse(since.stdout)).toEqual(lines);
 });
 
 test("a job without a tape has no stream for one; that of another goes with its job", async () => {
