@@ -1,5 +1,5 @@
 import { journalDamaged } from "../actors/owner/journal-gap.ts";
-import type { Position } from "../protocol/index.ts";
+import { comparePositions, type Position } from "../protocol/index.ts";
 import { historyLost, showPosition } from "./history-lost.ts";
 import type { JournalSpan, KeptSnapshot, ShardHistory } from "./source.ts";
 
@@ -39,7 +39,7 @@ export function basesOf({ spans, snapshots }: Inventory): ReplayBase[] {
   });
   const isWhole = spans.some(({ generation, firstSeq }) => generation === 1 && firstSeq === 1);
   if (isWhole) bases.unshift({ generation: 1, seq: 0, snapshot: undefined });
-  return bases.sort((a, b) => a.generation - b.generation || a.seq - b.seq);
+  return bases.sort(comparePositions);
 }
 
 /** What can be rebuilt, by generation and sequence, ascending; parts do not overlap. */

@@ -14,7 +14,10 @@ export function parsePosition(fields: Fields): Position {
 
 /** The later of two positions of one shard; undefined counts as the beginning. */
 export function laterPosition(a: Position | undefined, b: Position): Position {
-  if (a === undefined || b.generation > a.generation) return b;
-  if (b.generation < a.generation) return a;
-  return b.seq > a.seq ? b : a;
+  return a === undefined || comparePositions(b, a) > 0 ? b : a;
+}
+
+/** Below 0 if `a` is before `b` in their shard, above 0 if it is after it. */
+export function comparePositions(a: Position, b: Position): number {
+  return a.generation - b.generation || a.seq - b.seq;
 }

@@ -1,4 +1,4 @@
-import type { Position } from "../../protocol/index.ts";
+import { comparePositions } from "../../protocol/index.ts";
 import type { ArchivedShard } from "../archivers/archiver-record.ts";
 import type { JournalInfo } from "../journal/journal.ts";
 import type { StoredManifest } from "./manifest.ts";
@@ -84,7 +84,10 @@ export class KeptSnapshots {
     if (oldest === undefined || next === undefined) return false;
     const { generation, seq } = next.manifest;
     // The record of the snapshot that is the oldest then stays.
-    return isBefore(snapshot, oldest.manifest) || isBefore(record, { generation, seq: seq - 1 });
+    return (
+      comparePositions(snapshot, oldest.manifest) < 0 ||
+      comparePositions(record, { generation, seq: seq - 1 }) < 0
+    );
   }
 
   /** Those of the shard's messages in the store, older than the newest snapshot, that none needs. */
@@ -98,8 +101,4 @@ export class KeptSnapshots {
     const newest = this.#kept.at(-1)?.seq ?? 0;
     return stored.filter((seq) => seq < newest && !needed.has(seq));
   }
-}
-
-function isBefore(a: Position, b: Position): boolean {
-  return a.generation < b.generation || (a.generation === b.generation && a.seq < b.seq);
 }

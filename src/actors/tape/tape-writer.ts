@@ -1,4 +1,5 @@
 import {
+  comparePositions,
   encodeMessage,
   ensureError,
   type Position,
@@ -88,7 +89,8 @@ export class TapeWriter {
   /** Takes a record that was just folded. */
   observe(folded: FoldedRecord): void {
     const generation = this.#deps.generation();
-    if (this.#closed || !isAfter({ generation, seq: folded.seq }, this.#covered)) return;
+    if (this.#closed || comparePositions({ generation, seq: folded.seq }, this.#covered) <= 0)
+      return;
     const { shard } = this.#deps;
     const events = describeRecord(folded, this.#deps.folded, { shard, generation });
     const encoder = this.#encoderOf(generation, folded.seq);
@@ -105,7 +107,7 @@ export class TapeWriter {
    */
   async flush(at: Position): Promise<void> {
     this.#seal();
-    while (isAfter(at, this.#covered) && this.#waiting.length > 0) {
+    while (comparePositions(at, this.#covered) > 0 && this.#waiting.length > 0) {
       clearTimeout(this.#retryTimer);
       this.#retryTimer = undefined;
       await this.#store();
@@ -187,7 +189,7 @@ export class TapeWriter {
     if (seq === undefined) {
       // Another owner has written, or an earlier attempt whose answer was lost.
       await this.#readEnd();
-      if (isAfter(message.last, this.#covered)) return;
+      if (comparePositions(message.last, this.#covered) > 0) return;
     } else {
       this.#lastStreamSeq = seq;
       this.#covered = message.covers;
@@ -207,8 +209,4 @@ export class TapeWriter {
     this.#waiting = [];
     this.#waitingBytes = 0;
   }
-}
-
-function isAfter(a: Position, b: Position): boolean {
-  return a.generation > b.generation || (a.generation === b.generation && a.seq > b.seq);
 }

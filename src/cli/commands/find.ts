@@ -5,17 +5,11 @@ import {
   type Finding,
   type FindingKind,
 } from "../../history/updates/findings.ts";
-import { readUpdates } from "../../history/updates/read-updates.ts";
 import { visible } from "../../protocol/visible.ts";
 import { type CliContext, openOutput } from "../context.ts";
 import { addHelp } from "../help-text.ts";
 import { shortNumber } from "../history/event-text.ts";
-import {
-  addRangeOptions,
-  describeRange,
-  type RangeFlags,
-  rangeOf,
-} from "../history/range-options.ts";
+import { addRangeOptions, chosenUpdates, type RangeFlags } from "../history/range-options.ts";
 import { UpdateLines } from "../history/update-columns.ts";
 import { updateRecord } from "../history/update-record.ts";
 import { withHistory } from "../history/with-history.ts";
@@ -95,11 +89,9 @@ async function runFind(context: CliContext, what: FindingKind, flags: FindFlags)
   const detect = detectorOf(what, flags);
   const tally = new FindingTally();
   await withHistory(context, flags, async ({ source }) => {
-    const range = await rangeOf(source, flags, signal);
-    for (const line of describeRange(range)) output.message(line);
+    const updates = await chosenUpdates(output, source, flags, { signal });
     const printer = new FindingPrinter(output, flags.limit);
-    const filter = { parameter: flags.param, trainer: flags.trainer };
-    for await (const events of readUpdates(source, { ...range, ...filter, signal })) {
+    for await (const events of updates) {
       for (const event of events) {
         const finding = detect(event);
         if (finding === undefined) continue;

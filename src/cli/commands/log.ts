@@ -1,15 +1,9 @@
 import { type Command, Option } from "commander";
 import type { UpdateEvent } from "../../actors/updates/update-event.ts";
-import { readUpdates } from "../../history/updates/read-updates.ts";
 import { PserverError } from "../../protocol/errors.ts";
 import { type CliContext, openOutput } from "../context.ts";
 import { addHelp } from "../help-text.ts";
-import {
-  addRangeOptions,
-  describeRange,
-  type RangeFlags,
-  rangeOf,
-} from "../history/range-options.ts";
+import { addRangeOptions, chosenUpdates, type RangeFlags } from "../history/range-options.ts";
 import { UpdateLines } from "../history/update-columns.ts";
 import { CSV_COLUMNS, csvLine, updateRecord } from "../history/update-record.ts";
 import { withHistory } from "../history/with-history.ts";
@@ -62,22 +56,18 @@ async function runLog(context: CliContext, flags: LogFlags): Promise<void> {
   checkFollow(flags);
   const output = openOutput(context, flags);
   const { signal } = context;
+  const { follow = false } = flags;
   await withHistory(context, flags, async ({ source }) => {
-    const range = await rangeOf(source, flags, signal);
-    for (const line of describeRange(range)) output.message(line);
+    const updates = await chosenUpdates(output, source, flags, { signal, follow });
     const printer = printerOf(output, flags);
     await output.stream(printer.head, signal);
-    const query = {
-      ...{ parameter: flags.param, trainer: flags.trainer, signal },
-      ...{ ...range, follow: flags.follow === true },
-    };
     try {
-      for await (const events of readUpdates(source, query)) {
+      for await (const events of updates) {
         await output.stream(printer.text(events), signal);
       }
     } catch (error) {
       // Ctrl-C is how following ends.
-      if (!(signal.aborted && flags.follow === true)) throw error;
+      if (!(signal.aborted && follow)) throw error;
     }
   });
 }

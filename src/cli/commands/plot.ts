@@ -1,16 +1,10 @@
 import { type Command, Option } from "commander";
-import { readUpdates } from "../../history/updates/read-updates.ts";
 import { FILE_MODES, writeFileAtomically } from "../../model-files/atomic-write.ts";
 import { PserverError } from "../../protocol/errors.ts";
 import { type CliContext, openOutput } from "../context.ts";
 import { addHelp } from "../help-text.ts";
 import { htmlPage } from "../history/html-page.ts";
-import {
-  addRangeOptions,
-  describeRange,
-  type RangeFlags,
-  rangeOf,
-} from "../history/range-options.ts";
+import { addRangeOptions, chosenUpdates, type RangeFlags } from "../history/range-options.ts";
 import { type Chart, ChartCollector } from "../history/series.ts";
 import { svgChart } from "../history/svg-chart.ts";
 import { terminalChart } from "../history/terminal-chart.ts";
@@ -63,14 +57,12 @@ export function registerPlot(program: Command, context: CliContext): void {
 
 async function runPlot(context: CliContext, value: string, flags: PlotFlags): Promise<void> {
   const output = openOutput(context, flags);
-  const write = flags.out === undefined ? undefined : pictureOf(flags.out);
+  const write = flags.out === undefined ? undefined : pictureOf(flags.out, flags);
   const { signal } = context;
   const collector = new ChartCollector(value, flags.by);
   const chart = await withHistory(context, flags, async ({ source }) => {
-    const range = await rangeOf(source, flags, signal);
-    for (const line of describeRange(range)) output.message(line);
-    const filter = { parameter: flags.param, trainer: flags.trainer };
-    for await (const events of readUpdates(source, { ...range, ...filter, signal })) {
+    const updates = await chosenUpdates(output, source, flags, { signal });
+    for await (const events of updates) {
       for (const event of events) collector.add(event);
     }
     return collector.chart();
@@ -83,15 +75,23 @@ async function runPlot(context: CliContext, value: string, flags: PlotFlags): Pr
 }
 
 /** What writes a chart into a file of this name. @throws BAD_VALUE for another ending. */
-function pictureOf(file: string): (chart: Chart, job: string) => string {
+function pictureOf(file: string, flags: PlotFlags): (chart: Chart, job: string) => string {
   if (file.endsWith(".svg")) return svgChart;
   if (/\.html?$/.test(file)) {
-    return (chart, job) => htmlPage(chart, { job, source: "the broker", madeMs: Date.now() });
+    return (chart, job) => htmlPage(chart, { job, source: originOf(flags), madeMs: Date.now() });
   }
   throw new PserverError(
     "BAD_VALUE",
     `--out: expected a name that ends in .svg or .html; received ${JSON.stringify(file)}`,
     { received: file },
+  );
+}
+
+/** What a person calls the history that the flags name. */
+function originOf({ archive, broker, fromFile }: PlotFlags): string {
+  if (fromFile !== undefined) return fromFile;
+  return [...(archive === undefined ? [] : [archive]), ...(broker ? ["the broker"] : [])].join(
+    " and ",
   );
 }
 

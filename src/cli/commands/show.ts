@@ -2,12 +2,7 @@ import type { Command } from "commander";
 import type { Statistics } from "../../actors/fold/statistics.ts";
 import type { UpdateEvent } from "../../actors/updates/update-event.ts";
 import { parsePoint } from "../../history/points/parse-point.ts";
-import {
-  type ExaminedBlock,
-  type ExaminedRecord,
-  examineRecord,
-} from "../../history/updates/examine-record.ts";
-import { findRecord } from "../../history/updates/find-record.ts";
+import type { ExaminedBlock, ExaminedRecord } from "../../history/updates/examine-record.ts";
 import { PserverError } from "../../protocol/errors.ts";
 import { visible } from "../../protocol/visible.ts";
 import { type CliContext, openOutput } from "../context.ts";
@@ -63,6 +58,9 @@ async function runShow(context: CliContext, update: string, flags: HistoryFlags)
     );
   }
   const { signal } = context;
+  // Loaded here, so that other commands start faster.
+  const { examineRecord } = await import("../../history/updates/examine-record.ts");
+  const { findRecord } = await import("../../history/updates/find-record.ts");
   const found = await withHistory(context, flags, async ({ source }) =>
     examineRecord(source, await findRecord(source, point, signal), signal),
   );

@@ -1,8 +1,10 @@
 import type { Command } from "commander";
+import type { UpdateEvent } from "../../actors/updates/update-event.ts";
 import { formatPoint, formatTime, parsePoint } from "../../history/points/parse-point.ts";
 import type { Cut, Point } from "../../history/points/point.ts";
 import type { HistorySource } from "../../history/source.ts";
-import { resolveRange, type UpdateRange } from "../../history/updates/update-range.ts";
+import type { UpdateRange } from "../../history/updates/update-range.ts";
+import type { Output } from "../output/output.ts";
 
 /** Most shards whose positions are named. */
 const SHARDS_MAX = 4;
@@ -16,7 +18,7 @@ export interface RangeFlags {
 }
 
 /** A range of updates, with the points as they were understood. */
-export interface NamedRange extends UpdateRange {
+interface NamedRange extends UpdateRange {
   readonly sincePoint: Point;
   readonly untilPoint: Point;
 }
@@ -30,12 +32,31 @@ export function addRangeOptions(command: Command): Command {
     .option("--until <point>", "what came up to this point", "now");
 }
 
+/**
+ * The updates that the flags choose, some at a time, after telling how their points were understood.
+ * @throws as `parsePoint`, `resolveRange` and `readUpdates`.
+ */
+export async function chosenUpdates(
+  output: Output,
+  source: HistorySource,
+  flags: RangeFlags,
+  { signal, follow = false }: { readonly signal: AbortSignal; readonly follow?: boolean },
+): Promise<AsyncGenerator<readonly UpdateEvent[]>> {
+  const range = await rangeOf(source, flags, signal);
+  for (const line of describeRange(range)) output.message(line);
+  // Loaded here, so that other commands start faster.
+  const { readUpdates } = await import("../../history/updates/read-updates.ts");
+  const filter = { parameter: flags.param, trainer: flags.trainer };
+  return readUpdates(source, { ...filter, ...range, follow, signal });
+}
+
 /** The range that the flags name. @throws as `parsePoint` and `resolveRange`. */
-export async function rangeOf(
+async function rangeOf(
   source: HistorySource,
   flags: RangeFlags,
   signal: AbortSignal,
 ): Promise<NamedRange> {
+  const { resolveRange } = await import("../../history/updates/update-range.ts");
   const nowMs = Date.now();
   const sincePoint = parsePoint(flags.since, nowMs);
   const untilPoint = parsePoint(flags.until, nowMs);
@@ -47,7 +68,7 @@ export async function rangeOf(
 }
 
 /** How the points were understood, for people; nothing about the defaults. */
-export function describeRange(range: NamedRange): string[] {
+function describeRange(range: NamedRange): string[] {
   const { sincePoint, untilPoint, since, sinceMs, until } = range;
   const lines: string[] = [];
   if (sincePoint.kind !== "start") {

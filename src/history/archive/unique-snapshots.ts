@@ -1,3 +1,4 @@
+import { comparePositions } from "../../protocol/index.ts";
 import type { KeptSnapshot } from "../source.ts";
 
 /**
@@ -10,7 +11,5 @@ export function uniqueSnapshots(snapshots: readonly KeptSnapshot[]): KeptSnapsho
     const { generation, seq } = snapshot.manifest;
     unique.set(`${generation}:${seq}`, snapshot);
   }
-  return [...unique.values()].sort(
-    ({ manifest: a }, { manifest: b }) => a.generation - b.generation || a.seq - b.seq,
-  );
+  return [...unique.values()].sort((a, b) => comparePositions(a.manifest, b.manifest));
 }

@@ -6,7 +6,12 @@ import type { Journal, JournalInfo } from "../../actors/journal/journal.ts";
 import { journalDamaged, lastRecordSeq } from "../../actors/owner/journal-gap.ts";
 import type { PieceRef } from "../../actors/snapshot/manifest.ts";
 import type { SnapshotReader } from "../../actors/snapshot/snapshot-reader.ts";
-import type { JobSubjects, Position, PserverError } from "../../protocol/index.ts";
+import {
+  comparePositions,
+  type JobSubjects,
+  type Position,
+  type PserverError,
+} from "../../protocol/index.ts";
 import { historyLost, showPosition } from "../history-lost.ts";
 import type { JournalSpan, KeptSnapshot, ShardHistory, TimedRecord } from "../source.ts";
 import { readRecords } from "./read-records.ts";
@@ -43,9 +48,7 @@ export class BrokerShard implements ShardHistory {
     const kept = found.flatMap(({ seq, timeMs, manifest }) =>
       manifest === undefined ? [] : [{ seq, timeMs, manifest }],
     );
-    return kept.sort(
-      ({ manifest: a }, { manifest: b }) => a.generation - b.generation || a.seq - b.seq,
-    );
+    return kept.sort((a, b) => comparePositions(a.manifest, b.manifest));
   }
 
   piece(ref: PieceRef): Promise<Uint8Array> {

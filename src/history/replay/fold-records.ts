@@ -46,10 +46,9 @@ export async function foldRecords(
         continue;
       }
       visitor?.before?.(record, shard);
-      const applied = applyUnlessDamaged(shard, record);
-      const { settled } = applied ?? {
-        settled: shard.apply(await readAgain(history, to, record, signal)),
-      };
+      const fold = (read: TimedRecord) => shard.apply(read);
+      const folded = foldUnlessDamaged(record, fold);
+      const settled = folded ? folded.result : fold(await readAgain(history, to, record, signal));
       visitor?.after?.(record, shard, settled);
       if (performance.now() < turnEndsAtMs) continue;
       onFolded?.(shard.seq);
@@ -61,20 +60,20 @@ export async function foldRecords(
   onFolded?.(shard.seq);
 }
 
-/** Folds a record; undefined, and the shard is as before, if its bytes do not match their checksum. */
-function applyUnlessDamaged(
-  shard: Shard,
-  { seq, subject, payload }: TimedRecord,
-): { settled: Settled | undefined } | undefined {
+/** What `fold` returns for a record; undefined, and the shard is as before, if its bytes do not match their checksum. */
+export function foldUnlessDamaged<Result>(
+  record: TimedRecord,
+  fold: (record: TimedRecord) => Result,
+): { readonly result: Result } | undefined {
   try {
-    return { settled: shard.apply({ seq, subject, payload, reread: false }) };
+    return { result: fold({ ...record, reread: false }) };
   } catch (error) {
     if (ensureError(error).code !== "BAD_CHECKSUM") throw error;
     return undefined;
   }
 }
 
-/** Reads a record a second time, if its bytes do not match their checksum: if it was not damaged on its way, every host folds it as unreadable. */
+/** Reads a record a second time: if it was not damaged on its way, every host folds it as unreadable. */
 export async function readAgain(
   history: ShardHistory,
   { generation }: Position,
@@ -88,6 +87,7 @@ export async function readAgain(
   return record;
 }
 
-async function nextTurn(): Promise<void> {
+/** Lets other work of the event loop run. */
+export async function nextTurn(): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve));
 }

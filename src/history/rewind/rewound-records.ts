@@ -1,6 +1,6 @@
 import type { Lifecycle } from "../../actors/lifecycle/machine.ts";
 import type { Parameter } from "../../actors/lifecycle/parameter.ts";
-import type { Position } from "../../protocol/index.ts";
+import { comparePositions, type Position } from "../../protocol/index.ts";
 
 /** What the records of a job say of its lifecycle. */
 export interface LifecycleRecords {
@@ -54,7 +54,7 @@ function wasReady(
   if (job.state === "ready") {
     return job.context.at.every((ended) => {
       const at = cut[ended.shard];
-      return at !== undefined && !isBefore(at, ended);
+      return at !== undefined && comparePositions(at, ended) >= 0;
     });
   }
   // A rewind to before its initialization is undone: the records do not know of it any more.
@@ -62,10 +62,6 @@ function wasReady(
     ({ declaration, lifecycle }) =>
       lifecycle.state === "ready" && known.get(declaration.name)?.lifecycle.state !== "ready",
   );
-}
-
-function isBefore(a: Position, b: Position): boolean {
-  return a.generation < b.generation || (a.generation === b.generation && a.seq < b.seq);
 }
 
 /** The parameter with no initialization under way or completed. */

@@ -1,12 +1,16 @@
 import type { Shard } from "../../actors/fold/shard.ts";
-import { type DatedRecord, foldDescribed } from "../../actors/updates/fold-described.ts";
+import { foldDescribed } from "../../actors/updates/fold-described.ts";
 import type { UpdateEvent } from "../../actors/updates/update-event.ts";
-import { ensureError, type JobSubjects, type Position } from "../../protocol/index.ts";
+import {
+  comparePositions,
+  ensureError,
+  type JobSubjects,
+  type Position,
+} from "../../protocol/index.ts";
 import { reachOf, takeInventory } from "../reach.ts";
-import { readAgain } from "../replay/fold-records.ts";
+import { foldUnlessDamaged, nextTurn, readAgain } from "../replay/fold-records.ts";
 import { loadBase } from "../replay/replay-shard.ts";
-import type { ShardHistory } from "../source.ts";
-import { comparePositions } from "./compare-positions.ts";
+import type { ShardHistory, TimedRecord } from "../source.ts";
 
 /** Time for which records are folded in one turn of the event loop. */
 const TURN_MS = 20;
@@ -87,37 +91,25 @@ export class JournalUpdates {
     const shard = this.#shard;
     if (shard === undefined) return;
     const [history, signal, generation] = [this.#history, this.#signal, this.#generation];
+    const place = { shard: history.shard, generation };
+    const fold = (record: TimedRecord) => foldDescribed(shard, record, place);
     let turnEndsAtMs = performance.now() + TURN_MS;
     for await (const batch of history.read({ generation, seq: shard.seq }, toSeq, signal)) {
       let events: UpdateEvent[] = [];
       for (const record of batch) {
-        const described = await this.#describe(shard, record, toSeq);
+        const folded = foldUnlessDamaged(record, fold);
+        const { events: described } = folded
+          ? folded.result
+          : fold(await readAgain(history, { generation, seq: record.seq }, record, signal));
         if (record.seq > afterSeq) events.push(...described);
         if (performance.now() < turnEndsAtMs) continue;
         yield events;
         events = [];
-        await new Promise((resolve) => setImmediate(resolve));
+        await nextTurn();
         signal.throwIfAborted();
         turnEndsAtMs = performance.now() + TURN_MS;
       }
       yield events;
     }
-  }
-
-  async #describe(
-    shard: Shard,
-    record: DatedRecord,
-    toSeq: number,
-  ): Promise<readonly UpdateEvent[]> {
-    const generation = this.#generation;
-    const place = { shard: this.#history.shard, generation };
-    try {
-      return foldDescribed(shard, { ...record, reread: false }, place).events;
-    } catch (error) {
-      if (ensureError(error).code !== "BAD_CHECKSUM") throw error;
-    }
-    const to = { generation, seq: Math.min(toSeq, record.seq) };
-    const again = await readAgain(this.#history, to, record, this.#signal);
-    return foldDescribed(shard, again, place).events;
   }
 }

@@ -1,7 +1,6 @@
 import type { UpdateEvent } from "../../actors/updates/update-event.ts";
-import type { Position } from "../../protocol/index.ts";
+import { comparePositions, type Position } from "../../protocol/index.ts";
 import type { ShardHistory } from "../source.ts";
-import { comparePositions } from "./compare-positions.ts";
 import type { JournalUpdates } from "./journal-updates.ts";
 import { tapeUpdates } from "./tape-updates.ts";
 

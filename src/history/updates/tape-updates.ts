@@ -1,8 +1,7 @@
 import { decodeTape } from "../../actors/tape/tape-decoder.ts";
 import type { UpdateEvent } from "../../actors/updates/update-event.ts";
-import type { Position } from "../../protocol/index.ts";
+import { comparePositions, type Position } from "../../protocol/index.ts";
 import type { ShardHistory } from "../source.ts";
-import { comparePositions } from "./compare-positions.ts";
 
 /** Lines of a shard's tape that follow upon each other. */
 export interface TapePart {
