@@ -31,8 +31,8 @@ libraries:
 	@scripts/setup-c.sh
 	@$(MAKE) -s -j2 --no-print-directory -C src/client/c BUILD='$(CURDIR)/build'
 
-dist/.stamp: $(SOURCES) $(SETTINGS) tsconfig.build.json | setup
-	@scripts/compile.sh tsconfig.build.json dist
+dist/.stamp: $(SOURCES) $(SETTINGS) tsconfig.build.json scripts/compile.sh scripts/bundle.mjs | setup
+	@scripts/compile.sh package dist
 	@touch $@
 
 wheel: build/wheel/.stamp ## build the Python wheel into build/wheel/
@@ -45,8 +45,8 @@ build/wheel/.stamp: $(WHEEL_SOURCES) package.json LICENSE scripts/make-wheel.sh 
 # Examples, benchmarks and programs of tests, with the sources they import; run from build/programs/.
 programs: build/programs/.stamp
 
-build/programs/.stamp: $(SOURCES) $(PROGRAMS) $(SETTINGS) tsconfig.run.json | setup
-	@scripts/compile.sh tsconfig.run.json build/programs
+build/programs/.stamp: $(SOURCES) $(PROGRAMS) $(SETTINGS) tsconfig.run.json scripts/compile.sh | setup
+	@scripts/compile.sh programs build/programs
 	@touch $@
 
 check: setup ## formatters and linters, type checks, house rules

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Compiles a project file into a directory that then holds nothing else; the directory is replaced
-# only if the compilation succeeds.
+# Compiles into a directory that then holds nothing else; the directory is replaced only if the
+# compilation succeeds.
 #
-#   scripts/compile.sh tsconfig.build.json dist
+#   scripts/compile.sh package dist
+#   scripts/compile.sh programs build/programs
 set -euo pipefail
 cd "$(dirname "$0")/.."
-project=$1
+what=$1
 directory=$2
 
 # Next to the target, so that the relative paths in source maps stay right.
@@ -13,7 +14,13 @@ scratch=$(dirname "$directory")/.$(basename "$directory")-new
 mkdir -p "$(dirname "$directory")"
 rm -rf "$scratch"
 trap 'rm -rf "$scratch"' EXIT
-node_modules/.bin/tsc -p "$project" --outDir "$scratch"
-find "$scratch" \( -path '*/cli/main.js' -o -path '*/cli/legion.js' \) -exec chmod +x {} +
+case $what in
+  package)
+    node_modules/.bin/tsc -p tsconfig.build.json --outDir "$scratch/types"
+    node scripts/bundle.mjs "$scratch/types" "$scratch"
+    find "$scratch/types" \( -name '*.js' -o -name '*.js.map' \) -delete
+    ;;
+  programs) node_modules/.bin/tsc -p tsconfig.run.json --outDir "$scratch" ;;
+esac
 rm -rf "$directory"
 mv "$scratch" "$directory"

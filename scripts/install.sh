@@ -32,6 +32,6 @@ if [[ -x $broker ]]; then
   install -m 755 "$broker" "$target/.tools/bin/nats-server"
 fi
 
-ln -sf ../lib/node_modules/nats-pserver/dist/cli/main.js "$bin/pserver"
-ln -sf ../lib/node_modules/nats-pserver/dist/cli/legion.js "$bin/legion"
+ln -sf ../lib/node_modules/nats-pserver/dist/pserver.js "$bin/pserver"
+ln -sf ../lib/node_modules/nats-pserver/dist/legion.js "$bin/legion"
 printf 'installed %s\n' "$bin/pserver" "$bin/legion"

@@ -102,7 +102,7 @@ ${rows.join("\n").replace(/ \\$/, "")}
 
 if (import.meta.filename === process.argv[1]) {
   const root = join(import.meta.dirname, "..");
-  const protocol = await import(join(root, "dist/protocol/index.js"));
+  const protocol = await import(join(root, "dist/protocol.js"));
   const { ERROR_CODES, REFUSAL_CODES, storeRefusalCode } = protocol;
   const target = join(root, "include/pserver_errors.h");
   await writeFile(target, renderErrorHeader(ERROR_CODES));

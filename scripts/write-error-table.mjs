@@ -44,7 +44,7 @@ export function replaceErrorTable(text, table) {
 
 if (import.meta.filename === process.argv[1]) {
   const root = join(import.meta.dirname, "..");
-  const protocol = await import(join(root, "dist/protocol/index.js"));
+  const protocol = await import(join(root, "dist/protocol.js"));
   const { ERROR_CODES } = protocol;
   const target = join(root, "docs/protocol.md");
   const text = await readFile(target, "utf8");

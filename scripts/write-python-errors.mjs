@@ -78,7 +78,7 @@ ${entries.map((entry) => `\n${renderClass(entry)}`).join("\n")}`;
 
 if (import.meta.filename === process.argv[1]) {
   const root = join(import.meta.dirname, "..");
-  const { ERROR_CODES } = await import(join(root, "dist/protocol/index.js"));
+  const { ERROR_CODES } = await import(join(root, "dist/protocol.js"));
   const target = join(root, "src/client/python/pserver/errors.py");
   await writeFile(target, renderErrorModule(ERROR_CODES));
   console.log(`wrote ${Object.keys(ERROR_CODES).length} exceptions into ${target}`);

@@ -21,7 +21,7 @@ async function packagesOf(entry: string): Promise<Set<string>> {
   return packages;
 }
 
-test.each(["cli/main.ts", "actors/host/host.ts", "actors/host/worker.ts"])(
+test.each(["cli/pserver.ts", "actors/host/host.ts", "actors/host/host-worker.ts"])(
   "of %s",
   async (entry) => {
     const packages = await packagesOf(join(packageRoot(), "src", entry));

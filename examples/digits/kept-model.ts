@@ -2,7 +2,7 @@ import { copyFile, mkdir } from "node:fs/promises";
 import { basename, join, relative, resolve } from "node:path";
 
 /** The command, as run in a checkout. */
-const PSERVER = "node dist/cli/main.js";
+const PSERVER = "node dist/pserver.js";
 
 /** Copies a saved model into a directory, made if needed; returns its path there. */
 export async function keepModel(file: string, directory: string): Promise<string> {

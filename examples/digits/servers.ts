@@ -5,7 +5,7 @@ import { promisify } from "node:util";
 import type { Child } from "./child.ts";
 import { type Family, programFile } from "./family.ts";
 
-const PSERVER = "../../src/cli/main";
+const PSERVER = "../../src/cli/pserver";
 
 // The journal of a few thousand updates would be a gigabyte; nobody needs its history.
 const KEPT_JOURNAL = ["--retain", "64MiB"];

@@ -30,7 +30,7 @@ from digits import batches, load_digits
 from svg_plot import plot_lines
 
 JOB = "plot"
-PSERVER = Path(__file__).parents[2] / "dist" / "cli" / "main.js"
+PSERVER = Path(__file__).parents[2] / "dist" / "pserver.js"
 STOP_TIMEOUT = 30.0
 #: Losses are averaged over so many parts of the time.
 PARTS = 40

@@ -295,7 +295,7 @@ describe("startBroker", () => {
       const { startBroker } = await import(process.argv[1]);
       const broker = await startBroker({ storeDir: process.argv[2] });
       process.stdout.write(broker.pid + "\\n");`;
-    const module = join(packageRoot(), "dist", "broker", "index.js");
+    const module = join(packageRoot(), "build/programs/src/broker/index.js");
     const parent = spawn(
       process.execPath,
       ["--input-type=module", "-e", starter, module, storeDir],

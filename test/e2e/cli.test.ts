@@ -356,7 +356,7 @@ describe("completion in bash", () => {
   beforeAll(async () => {
     bin = join(home, "bin");
     await mkdir(bin);
-    const main = join(packageRoot(), "dist/cli/main.js");
+    const main = join(packageRoot(), "dist/pserver.js");
     const program = `#!/bin/sh\nexec ${process.execPath} ${main} "$@"\n`;
     await writeFile(join(bin, "pserver"), program, { mode: 0o755 });
     script = execFileSync(join(bin, "pserver"), ["completion", "bash"], { encoding: "utf8" });

@@ -81,7 +81,7 @@ test.skipIf(process.platform !== "linux")(
     expect(await readdir(directory)).toEqual([]);
     // But for the model, with which the command lines that it prints work, here on a free port.
     expect(await readdir(models)).toEqual(["digits.safetensors"]);
-    const steps = demo.output().match(/^ {2}node dist\/cli\/main\.js .*$/gm) ?? [];
+    const steps = demo.output().match(/^ {2}node dist\/pserver\.js .*$/gm) ?? [];
     const [up = [], ...others] = steps.map((line) =>
       line.replace(/ +#.*/, "").trim().split(" ").slice(2),
     );

@@ -25,7 +25,7 @@ export async function installCommand(): Promise<InstalledCommand> {
   const root = join(prefix, "lib", "node_modules", "nats-pserver");
   return {
     prefix,
-    main: join(root, "dist", "cli", "main.js"),
+    main: join(root, "dist", "pserver.js"),
     broker: join(root, ".tools", "bin", "nats-server"),
     remove: () => rm(prefix, { recursive: true, force: true }),
   };

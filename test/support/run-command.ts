@@ -6,7 +6,7 @@ import { packageRoot } from "../../src/broker/package-root.ts";
 import { identifyProcess } from "../../src/broker/process-identity.ts";
 import { HANG_MS } from "./limits.ts";
 
-const CLIENT = join(packageRoot(), "dist", "client", "index.js");
+const CLIENT = join(packageRoot(), "dist", "index.js");
 
 /** A directory of one test that runs trainers: its trainers note there which processes they are. */
 export interface RunDirectory {

@@ -78,7 +78,7 @@ export class WorkerPool {
   }
 
   #startWorker(setup: WorkerSetup): Promise<void> {
-    const worker = new Worker(new URL("./worker.js", import.meta.url), {
+    const worker = new Worker(new URL("./host-worker.js", import.meta.url), {
       workerData: setup,
       resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB_MAX },
     });

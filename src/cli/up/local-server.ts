@@ -8,13 +8,13 @@ import { tellHostEvent } from "../host/host-events.ts";
 import { unlessAborted } from "../interrupts.ts";
 import { type HostFlags, hostArguments, toHostSettings } from "../options/host-options.ts";
 import type { Output } from "../output/output.ts";
+import { thisCommand } from "../this-command.ts";
 import { BrokerKeeper } from "./broker-keeper.ts";
 import { findProgram } from "./find-program.ts";
 import { startHostProcess } from "./host-process.ts";
 import { KeptHost, type StartedHost } from "./kept-host.ts";
 import { startLocalHost } from "./local-host.ts";
 import { RunningHosts } from "./running-hosts.ts";
-import { thisCommand } from "./this-command.ts";
 
 /** The broker is on this machine and has just answered. */
 const CONNECT_TIMEOUT_MS = 5_000;

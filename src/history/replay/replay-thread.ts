@@ -44,7 +44,9 @@ export class ReplayThread {
 
   /** Starts a thread; the caller stops it. */
   static start(setup: ThreadSetup): ReplayThread {
-    const worker = new Worker(new URL("./thread.js", import.meta.url), { workerData: setup });
+    const worker = new Worker(new URL("./replay-worker.js", import.meta.url), {
+      workerData: setup,
+    });
     return new ReplayThread(worker);
   }
 

@@ -39,7 +39,7 @@ export class Hdf5Thread {
 
   /** Starts a thread. The descriptor in `setup` must stay open until the thread is closed. */
   static start(setup: Hdf5Setup): Hdf5Thread {
-    const worker = new Worker(new URL("./thread.js", import.meta.url), {
+    const worker = new Worker(new URL("./hdf5-worker.js", import.meta.url), {
       workerData: setup,
       resourceLimits: { maxOldGenerationSizeMb: HEAP_MB_MAX },
     });

@@ -11,7 +11,7 @@ import { type TestHost, TestJob } from "../../support/host.ts";
 import { HANG_MS } from "../../support/limits.ts";
 import { control, snapshotAll } from "./control.ts";
 
-const COMMAND = join(import.meta.dirname, "../../../dist/cli/main.js");
+const COMMAND = join(import.meta.dirname, "../../../dist/pserver.js");
 const MIB = 1024 * 1024;
 const SMALL = { id: "small", memoryLimitBytes: 4 * MIB };
 const WAIT = { timeout: HANG_MS, interval: 50 };

@@ -15,7 +15,7 @@ type ModelFiles = typeof import("../../../src/model-files/index.ts");
 
 // The compiled ones: the library runs in a thread, which needs a compiled entry point.
 const { openModel, saveModel }: ModelFiles = await import(
-  join(packageRoot(), "dist/model-files/index.js")
+  join(packageRoot(), "build/programs/src/model-files/index.js")
 );
 
 let home: string;

@@ -290,7 +290,7 @@ print("|".join([os.environ[name] for name in names] + sys.argv[1:]))
 assert os.path.samefile(os.environ["legion_script_path"], sys.argv[0])
 `,
   );
-  const main = join(import.meta.dirname, "../../../dist/cli/legion.js");
+  const main = join(import.meta.dirname, "../../../dist/legion.js");
   const { code, stdout, stderr } = await run(
     [
       ...[script, "--debug", "--instances", "2", "--debug_devices", "gpu0;gpu3"],

@@ -10,7 +10,7 @@ import { findPython, pythonOf, TREE } from "../../support/find-python.ts";
 import { makeRunDirectory, type RunDirectory } from "../../support/run-command.ts";
 import { runPython } from "../../support/run-python.ts";
 
-const LEGION = join(packageRoot(), "dist/cli/legion.js");
+const LEGION = join(packageRoot(), "dist/legion.js");
 const DIGITS = join(packageRoot(), "examples/python/legion/digits.py");
 
 let directory: RunDirectory;

@@ -3,4 +3,4 @@
 from ._command import become
 
 if __name__ == "__main__":
-    become("pserver", "main.js")
+    become("pserver", "pserver.js")

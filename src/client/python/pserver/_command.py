@@ -26,7 +26,7 @@ def find_command(name: str, file: str) -> Optional[List[str]]:
     node = shutil.which("node")
     # An installed package may have fewer parent directories.
     for tree in list(Path(__file__).resolve().parents)[4:5]:
-        main = tree / "dist" / "cli" / file
+        main = tree / "dist" / file
         if node is not None and main.is_file():
             return [node, str(main)]
     return None

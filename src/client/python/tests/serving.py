@@ -13,7 +13,7 @@ from typing import Any, Callable
 
 ROOT = Path(__file__).resolve().parents[4]
 
-COMMAND = ROOT / "dist" / "cli" / "main.js"
+COMMAND = ROOT / "dist" / "pserver.js"
 
 #: Seconds after which a wait is taken for a hang.
 HANG = 400.0

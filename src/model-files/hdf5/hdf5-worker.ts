@@ -7,7 +7,7 @@ import { Hdf5File } from "./library.ts";
 import type { FromHdf5, Hdf5Setup, ToHdf5 } from "./thread-messages.ts";
 
 const port = parentPort;
-if (port === null) throw new PserverError("INTERNAL", "thread.ts is to be a worker thread");
+if (port === null) throw new PserverError("INTERNAL", "hdf5-worker.ts must run as a worker thread");
 const { file: path, descriptor, mode } = workerData as Hdf5Setup;
 // Awaited with the first message, which is answered with its error.
 const opened = Hdf5File.open(path, descriptor, mode).then((file) => ({

@@ -14,7 +14,8 @@ import type {
 } from "./thread-messages.ts";
 
 const port = parentPort;
-if (port === null) throw new PserverError("INTERNAL", "thread.ts must run as a worker thread");
+if (port === null)
+  throw new PserverError("INTERNAL", "replay-worker.ts must run as a worker thread");
 
 const send = (message: FromThread, transfer: ArrayBuffer[] = []): void =>
   port.postMessage(message, transfer);

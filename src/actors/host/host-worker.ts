@@ -8,7 +8,7 @@ import { openShardWorker } from "./shard-worker.ts";
 import type { FromWorker, ToWorker, WorkerSetup } from "./worker-messages.ts";
 
 const port = parentPort;
-if (port === null) throw new PserverError("INTERNAL", "worker.ts must run as a worker thread");
+if (port === null) throw new PserverError("INTERNAL", "host-worker.ts must run as a worker thread");
 const send = (message: FromWorker): void => port.postMessage(message);
 
 const worker = await openShardWorker(workerData as WorkerSetup, send);
