@@ -114,7 +114,11 @@ test("an update whose record was trimmed is found, and a listing can begin there
   expect(since.map((line) => line.seq)).toEqual(
     all.slice(6).map((line: { seq: number }) => line.seq),
   );
-  const shown = await archived.pserver("show", `${trainer}/${session}:${number}@${shard}`, "--json");
+  const shown = await archived.pserver(
+    "show",
+    `${trainer}/${session}:${number}@${shard}`,
+    "--json",
+  );
   const { code, message } = JSON.parse(shown.stderr).error;
   expect(code).toBe("HISTORY_LOST");
   expect(message).toContain(`${shard}:${seq}`);
