@@ -151,13 +151,16 @@ test("an archiver goes on behind a damaged segment, and tells it", async () => {
   expect(rest).toEqual(shard.tape.slice(-rest.length));
 });
 
-test("an archive goes on after the end of the tape was lost and written anew", async () => {
+test.each([
+  ["less far than it was", 3],
+  ["further than it was", 7],
+])("an archive goes on after the end of the tape was lost and written anew %s", async (_, more) => {
   shard.writeTape(10);
   const before = [...shard.tape];
   await archive();
   shard.tape = shard.tape.slice(0, 6);
   expect(await tapeOf(await joined())).toEqual(before);
-  shard.writeTape(3);
+  shard.writeTape(more);
   const anew = shard.tape.slice(6);
   expect(anew[0]?.seq).toBe(before[6]?.seq);
   expect(await tapeOf(await joined())).toEqual([...before, ...anew]);
