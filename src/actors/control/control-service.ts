@@ -152,7 +152,8 @@ export class ControlService {
       this.#steps(),
       this.#deps.service.declared(),
       this.#deps.archivers(),
-      this.#deps.tapeStorage(),
+      // A tape that the broker cannot look at must not keep the rest from being told.
+      this.#deps.tapeStorage().catch(() => undefined),
     ]);
     const owned = [...claims].map(([key, { host }]) => ({
       shard: Number(key.slice(SHARD_LEASES.length)),

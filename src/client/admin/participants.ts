@@ -56,7 +56,7 @@ export interface Participants {
   readonly declared?: Declared;
   /** Archivers that have registered themselves; absent in replies of older hosts. */
   readonly archivers?: readonly ListedArchiver[];
-  /** Absent of a job without a tape, and in replies of older hosts. */
+  /** Absent of a job without a tape, where the broker does not tell, and in replies of older hosts. */
   readonly tape?: ListedTape;
   /** How the job's trainers keep step. */
   readonly synchronization: Synchronization;
