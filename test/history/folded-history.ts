@@ -105,6 +105,15 @@ export class FoldedShardHistory implements ShardHistory {
     }
   }
 
+  /** Changes a byte of a message of the tape. */
+  damageTape(at: number): void {
+    const message = this.#tape[at];
+    if (message === undefined) throw new Error(`no message ${at}`);
+    const data = Uint8Array.from(message.data);
+    data[data.length - 1] = 1 ^ (data.at(-1) ?? 0);
+    this.#tape[at] = { ...message, data };
+  }
+
   /** Changes a byte of the last message stored. */
   damageNewestPiece(): void {
     const [seq, bytes] = [...this.pieces].at(-1) ?? [0, NO_BYTES];

@@ -1,5 +1,5 @@
 import type { UpdateEvent } from "../../actors/updates/update-event.ts";
-import { ensureError, type Position } from "../../protocol/index.ts";
+import { type ErrorCode, ensureError, type Position } from "../../protocol/index.ts";
 import type { JournalSpan, ShardHistory, TimedRecord } from "../source.ts";
 import { tapeUpdates } from "../updates/tape-updates.ts";
 
@@ -21,9 +21,18 @@ const BEGINNING: Position = { generation: 0, seq: 0 };
 
 const END: Position = { generation: Number.MAX_SAFE_INTEGER, seq: Number.MAX_SAFE_INTEGER };
 
+/** Errors of a tape that cannot be read: damaged, or written by a newer program. */
+const UNREADABLE: ReadonlySet<ErrorCode> = new Set([
+  "BAD_MESSAGE",
+  "BAD_CHECKSUM",
+  "BAD_VERSION",
+  "BAD_ARCHIVE",
+]);
+
 /**
  * Searches a shard in the order of its journals, without a fold: the tape, and the journal for records that
- * have no line there. Ends at the first match, or with `isLast` gives the last one.
+ * have no line there, or for all if the tape cannot be read. Ends at the first match, or with `isLast` gives
+ * the last one.
  * @throws what the source throws; the reason of the signal.
  */
 export async function searchShard(
@@ -33,20 +42,48 @@ export async function searchShard(
   signal: AbortSignal,
 ): Promise<FoundRecord | undefined> {
   const spans = await history.spans();
-  let found: FoundRecord | undefined;
-  for await (const match of matchesIn(history, spans, wanted, signal)) {
-    found = match;
-    if (!isLast) break;
-  }
+  const all = { after: BEGINNING, to: END, wanted };
+  const found = await unlessUnreadable(
+    () => chosenOf(matchesIn(history, spans, wanted, signal), isLast),
+    () => chosenOf(recordsIn(history, spans, all, signal), isLast),
+  );
   return found && (await withRecordTime(history, spans, found, signal));
 }
 
 /** Whether the tape of a shard begins with its first record. @throws what the source throws. */
 export async function tapeIsWhole(history: ShardHistory, signal: AbortSignal): Promise<boolean> {
-  for await (const { events } of tapeUpdates(history, BEGINNING, END, 0, signal)) {
-    return events[0]?.generation === 1 && events[0].seq === 1;
+  const begins = async (): Promise<boolean> => {
+    for await (const { events } of tapeUpdates(history, BEGINNING, END, 0, signal)) {
+      return events[0]?.generation === 1 && events[0].seq === 1;
+    }
+    return false;
+  };
+  return await unlessUnreadable(begins, () => Promise.resolve(false));
+}
+
+async function chosenOf(
+  matches: AsyncIterable<FoundRecord>,
+  isLast: boolean,
+): Promise<FoundRecord | undefined> {
+  let found: FoundRecord | undefined;
+  for await (const match of matches) {
+    found = match;
+    if (!isLast) break;
   }
-  return false;
+  return found;
+}
+
+/** The result of `read`, which reads a tape; that of `otherwise` if the tape cannot be read. */
+async function unlessUnreadable<Result>(
+  read: () => Promise<Result>,
+  otherwise: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await read();
+  } catch (error) {
+    if (!UNREADABLE.has(ensureError(error).code)) throw error;
+    return await otherwise();
+  }
 }
 
 async function* matchesIn(

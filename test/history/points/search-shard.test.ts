@@ -3,11 +3,15 @@
 // read for what the tape has; and that what only the tape still has is found there.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { TapeEncoder } from "../../../src/actors/tape/tape-encoder.ts";
 import { findMark } from "../../../src/history/points/find-mark.ts";
 import { findUpdate } from "../../../src/history/points/find-update.ts";
+import { searchShard } from "../../../src/history/points/search-shard.ts";
 import type { HistorySource } from "../../../src/history/source.ts";
 import { resolveRange } from "../../../src/history/updates/update-range.ts";
+import { encodeMessage } from "../../../src/protocol/index.ts";
 import { Folded } from "../../actors/fold/folded.ts";
+import { MemoryHistory } from "../archive/memory-history.ts";
 import { failureOf } from "../failure.ts";
 import { FoldedHistory } from "../folded-history.ts";
 import { historyOf, type Training, trainings } from "../written-training.ts";
@@ -96,6 +100,51 @@ describe("with a tape", () => {
     const { since, sinceMs } = await resolveRange(history, point, { kind: "now" }, signal);
     expect([since, sinceMs]).toEqual([undefined, timeMs]);
   });
+});
+
+test("a tape that cannot be read does not keep the journal from being searched", async () => {
+  const [plain, damaged] = [historyOf(ASYNC), historyOf(ASYNC)];
+  const { lastSeq } = plain.own;
+  damaged.own.writeTape(1, lastSeq);
+  for (const at of [1, 0]) {
+    damaged.own.damageTape(at);
+    expect(await find(damaged, "bob", 2)).toEqual(await find(plain, "bob", 2));
+    expect((await failureOf(find(damaged, "carol", 1))).code).toBe("BAD_VALUE");
+  }
+  damaged.own.snapshot(lastSeq);
+  damaged.own.firstSeq = lastSeq + 1;
+  expect((await failureOf(find(damaged, "carol", 1))).code).toBe("HISTORY_LOST");
+});
+
+test("the end of an abandoned journal, which has no lines, is searched before the next generation", async () => {
+  const shard = new MemoryHistory(1).shard(0);
+  shard.push(5);
+  shard.replace();
+  shard.push(3);
+  for (const [generation, lastSeq] of [
+    [1, 3],
+    [2, 3],
+  ] as const) {
+    const encoder = new TapeEncoder(generation, 0);
+    const outcome = { kind: "applied" } as const;
+    for (let seq = 1; seq <= lastSeq; seq++) {
+      const place = { timeMs: shard.timeOf(seq), shard: 0, generation, seq, entry: 0, entries: 1 };
+      encoder.add([{ ...place, verb: "floor", outcome }], true);
+    }
+    const { fields, data } = encoder.take();
+    const seq = shard.tape.length + 1;
+    shard.tape.push({ seq, timeMs: generation, data: encodeMessage(fields, data) });
+  }
+  const search = async (wantedSeq: number, isLast: boolean) => {
+    const isWanted = ({ seq }: { seq: number }): boolean => seq === wantedSeq;
+    const wanted = { isEvent: isWanted, isRecord: isWanted };
+    return (await searchShard(shard, wanted, isLast, signal))?.position;
+  };
+  expect(await search(2, false)).toEqual({ generation: 1, seq: 2 });
+  expect(await search(2, true)).toEqual({ generation: 2, seq: 2 });
+  expect(await search(4, false)).toEqual({ generation: 1, seq: 4 });
+  expect(await search(4, true)).toEqual({ generation: 1, seq: 4 });
+  expect(await search(6, false)).toBeUndefined();
 });
 
 test("the newest note of a name is found, on the tape or in the journal behind it", async () => {
