@@ -46,6 +46,7 @@ export class ArchiveTape {
 
   /** The segments without those that end before `start`. */
   async #from(start: TapeStart, segments: readonly SegmentFile[]): Promise<readonly SegmentFile[]> {
+    if (start.kind === "time" && start.timeMs <= 0) return segments;
     let from = segments.length - 1;
     for (; from > 0; from--) {
       const first = await this.#firstOf(segments[from] as SegmentFile);
