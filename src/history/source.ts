@@ -16,6 +16,22 @@ export interface JournalSpan {
   readonly lastSeq: number;
 }
 
+/** A message of a shard's tape as the broker stored it. */
+export interface StoredTapeMessage {
+  /** Sequence in the stream of the job's tape. */
+  readonly seq: number;
+  /** When the broker stored it, in milliseconds since 1970. */
+  readonly timeMs: number;
+  readonly data: Uint8Array;
+}
+
+/** Where the reading of a tape begins. */
+export type TapeStart =
+  /** The first message that was stored at this time or later. */
+  | { readonly kind: "time"; readonly timeMs: number }
+  /** The message with this sequence, or the next one. */
+  | { readonly kind: "message"; readonly seq: number };
+
 /** A committed snapshot; its pieces are read by {@link ShardHistory.piece}. */
 export interface KeptSnapshot extends StoredManifest {
   /** When its manifest was stored, in milliseconds since 1970. */
@@ -47,10 +63,10 @@ export interface ShardHistory {
   read(after: Position, toSeq: number, signal: AbortSignal): AsyncIterable<readonly TimedRecord[]>;
 
   /**
-   * The messages of the shard's tape, oldest first, without those stored before `fromMs`; some of them may
-   * repeat lines of others. None if the job has no tape. Absent of a source that keeps none.
+   * The messages of the shard's tape from `start` on, oldest first; some of them may repeat lines of others.
+   * None if the job has no tape. Absent of a source that keeps none.
    */
-  readTape?(fromMs: number, signal: AbortSignal): AsyncIterable<Uint8Array>;
+  readTape?(start: TapeStart, signal: AbortSignal): AsyncIterable<StoredTapeMessage>;
 
   /** Position of the last record stored at or before `timeMs`; undefined if all are later. */
   positionAt(timeMs: number): Promise<Position | undefined>;

@@ -1,5 +1,6 @@
-// Proves that archives and recorded files that version 1 of the format wrote stay readable: one of each, of
-// a small training, is replayed to its end and has the digests that the broker's history had then.
+// Proves that archives and recorded files that earlier programs wrote stay readable: one of each of version 1
+// of the format, of a small training, is replayed to its end and has the digests that the broker's history
+// had then; and an archive with a tape, of version 2, that was begun late lists all updates of its job.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -94,4 +95,28 @@ test("the package lists the updates of both, filtered and between points", async
     const end = await listed(journal.updates({ since: `${shard}:${lastSeq - 1}` }));
     expect(end.filter((update) => update.shard === shard).map(({ seq }) => seq)).toEqual([lastSeq]);
   }
+});
+
+test("an archive with a tape of version 2 is read, back to the beginning of its job", async () => {
+  const path = join(FIXTURES, "archive-2");
+  const { shards, damage } = await checkArchive(path, signal);
+  expect(damage).toEqual([]);
+  expect(shards.map(({ tape, missing }) => [tape, missing[0]?.lastSeq])).toEqual([
+    [{ messages: 10, missing: 0 }, 45],
+    [{ messages: 6, missing: 0 }, 34],
+  ]);
+  await using archive = await openArchivedJournal(path);
+  const all = await listed(archive.updates());
+  for (const [shard, lastSeq] of [49, 43].entries()) {
+    const seqs = all.flatMap((update) => (update.shard === shard ? [update.seq] : []));
+    expect([...new Set(seqs)]).toEqual(Array.from({ length: lastSeq }, (_, i) => i + 1));
+  }
+  const ofW = all.filter(({ block }) => block?.parameter === "w");
+  expect(ofW.map(({ block }) => block?.operation.op)).toEqual(["init", ...Array(40).fill("grad")]);
+  const largest = ofW.slice(1).map(({ block }) => block?.statistics?.max);
+  expect(largest).toEqual(Array.from({ length: 40 }, (_, i) => (i % 7 === 0 ? 0 : i / 8)));
+  const notes = all.flatMap(({ note }) => (note === undefined ? [] : [note]));
+  expect(notes.map(({ loss }) => loss)).toEqual([0, 10, 20, 30].map((i) => 1 / (i + 1)));
+  const since = await listed(archive.updates({ since: "mark:early", parameter: "w" }));
+  expect(since.map(({ block }) => block?.statistics?.max)).toEqual(largest.slice(11));
 });

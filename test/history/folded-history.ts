@@ -1,11 +1,15 @@
 import type { JournalRecord } from "../../src/actors/fold/shard.ts";
 import { Shard } from "../../src/actors/fold/shard.ts";
 import type { PieceRef } from "../../src/actors/snapshot/manifest.ts";
+import { TapeEncoder } from "../../src/actors/tape/tape-encoder.ts";
+import { foldDescribed } from "../../src/actors/updates/fold-described.ts";
 import type {
   HistorySource,
   JournalSpan,
   KeptSnapshot,
   ShardHistory,
+  StoredTapeMessage,
+  TapeStart,
   TimedRecord,
 } from "../../src/history/source.ts";
 import {
@@ -32,6 +36,9 @@ export class FoldedShardHistory implements ShardHistory {
   /** Records that are not listed. */
   readonly missing: Set<number> = new Set();
   firstSeq = 1;
+  /** Records that were read. */
+  readCount = 0;
+  readonly #tape: StoredTapeMessage[] = [];
   readonly #records: readonly JournalRecord[];
   #stored = 0;
 
@@ -80,6 +87,31 @@ export class FoldedShardHistory implements ShardHistory {
     };
     this.#stored += 1;
     this.snapshotList.push({ seq: this.#stored, timeMs: this.timeOf(seq) + 1, manifest });
+  }
+
+  /** Writes the lines of records from one to another on the tape, in messages of so many records. */
+  writeTape(fromSeq: number, toSeq: number, records = 2): void {
+    const shard = this.folded(fromSeq - 1);
+    const encoder = new TapeEncoder(1, fromSeq - 1);
+    for (let seq = fromSeq; seq <= toSeq; seq++) {
+      const record = { ...(this.#records[seq - 1] as JournalRecord), timeMs: this.timeOf(seq) };
+      const { events } = foldDescribed(shard, record, { shard: this.shard, generation: 1 });
+      encoder.add(events, true);
+      if (seq < toSeq && (seq - fromSeq + 1) % records !== 0) continue;
+      const { fields, data } = encoder.take();
+      const message = { seq: this.#tape.length + 1, timeMs: this.timeOf(seq) + 1 };
+      this.#tape.push({ ...message, data: encodeMessage(fields, data) });
+      encoder.clear();
+    }
+  }
+
+  /** Changes a byte of a message of the tape. */
+  damageTape(at: number): void {
+    const message = this.#tape[at];
+    if (message === undefined) throw new Error(`no message ${at}`);
+    const data = Uint8Array.from(message.data);
+    data[data.length - 1] = 1 ^ (data.at(-1) ?? 0);
+    this.#tape[at] = { ...message, data };
   }
 
   /** Changes a byte of the last message stored. */
@@ -134,7 +166,16 @@ export class FoldedShardHistory implements ShardHistory {
       ) {
         throw new PserverError("JOURNAL_DAMAGED", `expected record ${at}`);
       }
+      this.readCount += 1;
       yield [{ ...record, timeMs: this.timeOf(at) }];
+    }
+  }
+
+  async *readTape(start: TapeStart): AsyncGenerator<StoredTapeMessage> {
+    for (const message of this.#tape) {
+      const isWanted =
+        start.kind === "time" ? message.timeMs >= start.timeMs : message.seq >= start.seq;
+      if (isWanted) yield message;
     }
   }
 

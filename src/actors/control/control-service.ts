@@ -24,6 +24,7 @@ import { toJournalRecord } from "../lifecycle/members.ts";
 import { TRAINER_KEYS } from "../lifecycle/record-format.ts";
 import type { LifecycleService } from "../lifecycle/service.ts";
 import type { OwnersClient } from "../requests/owners-client.ts";
+import type { TapeStorage } from "../tape/tape-store.ts";
 import type { SaveRequest, Saver } from "./saver.ts";
 import { gatherVersions } from "./versions.ts";
 
@@ -63,6 +64,8 @@ export interface ControlServiceDeps {
   readonly leases: Leases;
   /** The archivers that have registered themselves. */
   readonly archivers: () => Promise<readonly ArchiverRecord[]>;
+  /** What the job's tape takes in the broker; undefined of a job without one. */
+  readonly tapeStorage: () => Promise<TapeStorage | undefined>;
   /** Number of shards. */
   readonly shards: number;
 }
@@ -141,7 +144,7 @@ export class ControlService {
   }
 
   async #hosts(): Promise<Fields> {
-    const [hosts, claims, trainers, shards, steps, declared, archivers] = await Promise.all([
+    const [hosts, claims, trainers, shards, steps, declared, archivers, tape] = await Promise.all([
       this.#deps.leases.list(HOST_LEASES),
       this.#deps.leases.list(SHARD_LEASES),
       this.#deps.leases.keys(TRAINER_KEYS),
@@ -149,6 +152,8 @@ export class ControlService {
       this.#steps(),
       this.#deps.service.declared(),
       this.#deps.archivers(),
+      // A tape that the broker cannot look at must not keep the rest from being told.
+      this.#deps.tapeStorage().catch(() => undefined),
     ]);
     const owned = [...claims].map(([key, { host }]) => ({
       shard: Number(key.slice(SHARD_LEASES.length)),
@@ -166,6 +171,7 @@ export class ControlService {
       shards,
       declared,
       archivers: archivers.map((archiver) => ({ ...archiver })),
+      ...(tape && { tape: { ...tape } }),
       ...steps,
     };
   }

@@ -101,7 +101,7 @@ function hostLifecycle(
 
 function hostControl(
   { options, id: host }: HostOpening,
-  { settings: { synchronization, shards }, leases, bucket }: OpenedJob,
+  { settings: { synchronization, shards }, leases, bucket, tapeStorage }: OpenedJob,
   owners: OwnersClient,
   service: LifecycleService,
   onError: (error: PserverError) => void,
@@ -113,7 +113,7 @@ function hostControl(
     return found.flatMap(({ record }) => (record === undefined ? [] : [record]));
   };
   return new ControlService({
-    ...{ service, synchronization, saver, owners, leases, shards, archivers },
+    ...{ service, synchronization, saver, owners, leases, shards, archivers, tapeStorage },
   });
 }
 

@@ -9,7 +9,7 @@ import { EtcdLeases } from "../leases/etcd-leases.ts";
 import { KvLeases } from "../leases/kv-leases.ts";
 import type { Leases } from "../leases/leases.ts";
 import { ensureSnapshotStream } from "../snapshot/store.ts";
-import { ensureTapeStream } from "../tape/tape-store.ts";
+import { ensureTapeStream, readTapeStorage, type TapeStorage } from "../tape/tape-store.ts";
 import {
   agreeOnSettings,
   leasesIn,
@@ -25,6 +25,8 @@ export interface OpenedJob {
   readonly settings: StoredSettings;
   readonly bucket: KvBucket;
   readonly leases: Leases;
+  /** Looks what the job's tape takes in the broker; undefined of a job without one. */
+  readonly tapeStorage: () => Promise<TapeStorage | undefined>;
 }
 
 /** What a job is opened with. */
@@ -68,7 +70,9 @@ export async function openJob(opening: JobOpening): Promise<OpenedJob> {
       : openEtcdLeases(connection, etcd, settings.leaseMs);
   await ensureSnapshotStream(manager, subjects, settings.replicas);
   if (settings.tape) await ensureTapeStream(manager, subjects, settings.replicas);
-  return { settings, bucket, leases };
+  const tapeStorage = async (): Promise<TapeStorage | undefined> =>
+    settings.tape ? await readTapeStorage(manager, subjects) : undefined;
+  return { settings, bucket, leases, tapeStorage };
 }
 
 /** How long one request about a lease may take: it must fail in time to be repeated. */

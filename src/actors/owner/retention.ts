@@ -19,6 +19,8 @@ export class Retention {
   readonly #store: RetentionDeps["store"];
   readonly #kept: KeptSnapshots;
   readonly #archived: RetentionDeps["archived"];
+  /** Whether the records before a skipped gap may still be there. */
+  #isBeforeGapLeft = false;
 
   constructor({ journal, store, kept, archived }: RetentionDeps) {
     this.#journal = journal;
@@ -41,10 +43,13 @@ export class Retention {
     return await this.enforce();
   }
 
-  /** As {@link committed}, for a snapshot behind a skipped gap: all before it is removed. */
+  /**
+   * As {@link committed}, for a snapshot behind a skipped gap: all before it is removed, records once the
+   * archivers have them.
+   */
   async committedAcrossGap(snapshot: StoredManifest): Promise<JournalInfo | undefined> {
     this.#kept.restartAt(snapshot);
-    await this.#journal.purgeBelow(snapshot.manifest.generation, this.oldestSeq);
+    this.#isBeforeGapLeft = true;
     return await this.enforce();
   }
 
@@ -55,6 +60,11 @@ export class Retention {
     if (generation === undefined) return undefined;
     const archived = await this.#archived();
     let info = await this.#journal.info(generation);
+    if (info !== undefined && this.#isBeforeGapLeft && !this.#kept.holdsBefore(info, archived)) {
+      await this.#journal.purgeBelow(generation, this.oldestSeq);
+      this.#isBeforeGapLeft = false;
+      info = await this.#journal.info(generation);
+    }
     while (info !== undefined && this.#kept.dropOldest(info, archived)) {
       await this.#journal.purgeBelow(generation, this.oldestSeq);
       info = await this.#journal.info(generation);

@@ -69,13 +69,28 @@ export class KeptSnapshots {
    * archivers has not copied yet is kept, up to a journal of twice the bytes to retain.
    */
   dropOldest(journal: JournalBytes, archived: readonly ArchivedShard[]): boolean {
-    const isCrowded = journal.bytesMax > 0 && journal.bytes > HISTORY_SHARE * journal.bytesMax;
-    const isTooMuch = isCrowded || journal.bytes > this.#retainBytes;
-    if (!isTooMuch || this.#kept.length <= (isCrowded ? 1 : SNAPSHOTS_MIN)) return false;
-    const mayWait = !isCrowded && journal.bytes <= HELD_FACTOR * this.#retainBytes;
-    if (mayWait && archived.some((copied) => this.#lacksOldest(copied))) return false;
+    const crowded = isCrowded(journal);
+    const isTooMuch = crowded || journal.bytes > this.#retainBytes;
+    if (!isTooMuch || this.#kept.length <= (crowded ? 1 : SNAPSHOTS_MIN)) return false;
+    if (this.#mayWait(journal) && archived.some((copied) => this.#lacksOldest(copied)))
+      return false;
     this.#kept.shift();
     return true;
+  }
+
+  /**
+   * Whether the records before the oldest snapshot stay, as one of the archivers has not copied them, up to a
+   * journal of the same bound.
+   */
+  holdsBefore(journal: JournalBytes, archived: readonly ArchivedShard[]): boolean {
+    const oldest = this.#kept[0]?.manifest;
+    if (oldest === undefined || !this.#mayWait(journal)) return false;
+    return archived.some(({ record }) => comparePositions(record, oldest) < 0);
+  }
+
+  /** Whether a journal is small enough to wait for archivers. */
+  #mayWait(journal: JournalBytes): boolean {
+    return !isCrowded(journal) && journal.bytes <= HELD_FACTOR * this.#retainBytes;
   }
 
   /** Whether an archiver lacks something that goes with the oldest snapshot. */
@@ -101,4 +116,8 @@ export class KeptSnapshots {
     const newest = this.#kept.at(-1)?.seq ?? 0;
     return stored.filter((seq) => seq < newest && !needed.has(seq));
   }
+}
+
+function isCrowded({ bytes, bytesMax }: JournalBytes): boolean {
+  return bytesMax > 0 && bytes > HISTORY_SHARE * bytesMax;
 }

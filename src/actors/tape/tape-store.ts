@@ -76,6 +76,24 @@ export class TapeStore {
   }
 }
 
+/** What a job's tape takes in the broker. */
+export interface TapeStorage {
+  readonly messages: number;
+  readonly bytes: number;
+}
+
+/** What the tape of a job takes in the broker. @throws TIMEOUT, JETSTREAM_UNAVAILABLE and the like. */
+export async function readTapeStorage(
+  manager: JetStreamManager,
+  subjects: JobSubjects,
+): Promise<TapeStorage> {
+  const stream = subjects.tapeStream();
+  return await brokerCall(`looking at the tape of job ${subjects.job}`, { stream }, async () => {
+    const { messages, bytes } = (await manager.streams.info(stream)).state;
+    return { messages, bytes };
+  });
+}
+
 /** Creates the stream of a job's tape unless it exists. Nothing is ever removed from it. */
 export async function ensureTapeStream(
   manager: JetStreamManager,

@@ -26,7 +26,9 @@ export interface ArchiveFlags extends ConnectionFlags, OutputFlags {
 export function registerArchive(program: Command, context: CliContext): void {
   const command = program
     .command("archive")
-    .description("copy a job's journals and snapshots into a directory before hosts trim them")
+    .description(
+      "copy a job's journals, snapshots and tape into a directory before hosts trim them",
+    )
     .argument("<dir>", "the directory, made if it is not there");
   addOutputOptions(addJobOption(addConnectionOptions(command)))
     .option("--once", "copy what is there, and end")
@@ -60,8 +62,9 @@ export function registerArchive(program: Command, context: CliContext): void {
     "With --json": [
       '  A line now and then, and at the end: {"job","directory","behindRecords","copiedBytes","shards":',
       '  [{"shard","record":{"generation","seq"},"snapshot","behindRecords","missing":[{"generation",',
-      '  "firstSeq","lastSeq"}],…}]}. With --check: {"directory","shards":[{"shard","spans","snapshots",',
-      '  "missing"}],"damage":[{"code","message","details"}]}.',
+      '  "firstSeq","lastSeq"}],"tapeMessages","copiedBytes"}]}. With --check: {"directory","shards":',
+      '  [{"shard","spans","snapshots","missing","tape":{"messages","missing"}}],"damage":[{"code",',
+      '  "message","details"}]}.',
     ],
     Examples: [
       "  pserver archive /archives/mnist --job mnist",

@@ -3,6 +3,7 @@ import type {
   Declared,
   ListedArchiver,
   ListedShard,
+  ListedTape,
   Participants,
 } from "../../client/admin/participants.ts";
 import {
@@ -81,8 +82,8 @@ export function registerStatus(program: Command, context: CliContext): void {
       '  "hosts":[{"id","shards",…}],"trainers":[…],"shards":[{"shard","state",…}],',
       '  "declared":{"parameters","heldBytes","quotas","trainers"},',
       '  "synchronization":{"mode",…},"members":{"revision","started","trainers"},',
-      '  "archivers":[{"machine","pid","shards",…}]}; the job is uninitialized, initializing or ready,',
-      "  a shard is serving, catching-up, unowned, ….",
+      '  "archivers":[{"machine","pid","shards",…}],"tape":{"messages","bytes"}};',
+      "  the job is uninitialized, initializing or ready, a shard is serving, catching-up, unowned, ….",
       '  Where trainers keep step, each shard has "steps":{"revision","members","closed"}.',
     ],
     Examples: ["  pserver status", "  pserver status --job mnist --json"],
@@ -134,6 +135,7 @@ export function describeStatus(status: JobStatus, look: Look): string[] {
   if (status.declared !== undefined) {
     lines.push(...row("declared", describeDeclared(status.declared)));
   }
+  if (status.tape !== undefined) lines.push(...row("tape", describeTape(status.tape)));
   for (const archiver of status.archivers ?? []) {
     lines.push(...row("archiver", describeArchiver(archiver, shards)));
   }
@@ -174,6 +176,10 @@ function describeUpdates(shards: readonly ListedShard[]): string {
 
 function describeDeclared({ parameters, heldBytes }: Declared): string {
   return `${formatCount(parameters, "parameter")}, ${formatBytes(heldBytes)} with optimizer state`;
+}
+
+function describeTape({ messages, bytes }: ListedTape): string {
+  return `${formatCount(messages, "message")}, ${formatBytes(bytes)}`;
 }
 
 function describeArchiver(archiver: ListedArchiver, shards: readonly ListedShard[]): string {

@@ -1,6 +1,7 @@
 import type { JetStreamAccountStats, JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { ensureError } from "../../protocol/errors.ts";
+import { JobSubjects } from "../../protocol/subjects.ts";
 import { isWithoutJetStream } from "../../transport/broker-error.ts";
 import { openJetStream } from "../../transport/jetstream.ts";
 import { formatBytes, formatCount } from "../output/amounts.ts";
@@ -53,22 +54,35 @@ export async function checkJetStream(
       limitBytes: limits.max_memory,
     }),
     checkStreams(account.streams, limits.max_streams),
-    await checkJournalStreams(manager, job),
+    ...(await checkJobStreams(manager, job)),
   ];
 }
 
-/** As {@link checkJournals}; skipped for a user who may not list streams. */
-async function checkJournalStreams(manager: JetStreamManager, job: string): Promise<Check> {
+/** As {@link checkJournals}, with the job's tape; skipped for a user who may not list streams. */
+async function checkJobStreams(manager: JetStreamManager, job: string): Promise<Check[]> {
   try {
-    return checkJournals(job, await journalStreams(manager, job));
+    return [
+      checkJournals(job, await journalStreams(manager, job)),
+      ...(await tapeStream(manager, job)),
+    ];
   } catch (thrown) {
     const { code, message } = ensureError(thrown);
-    if (code === "BAD_MESSAGE") return fail("journals", `${code}: ${message}`, GARBAGE);
-    return skip(
-      "journals",
-      "this user may not list streams; look at /jsz of the broker's monitoring",
+    if (code === "BAD_MESSAGE") return [fail("journals", `${code}: ${message}`, GARBAGE)];
+    const advice = "this user may not list streams; look at /jsz of the broker's monitoring";
+    return [skip("journals", advice)];
+  }
+}
+
+/** What the job's tape holds; nothing if it has none. */
+async function tapeStream(manager: JetStreamManager, job: string): Promise<Check[]> {
+  const checks: Check[] = [];
+  for await (const { state } of manager.streams.list(new JobSubjects(job).allTapes())) {
+    const { messages, bytes } = state;
+    checks.push(
+      ok("tape", `${formatCount(messages, "message")} hold ${formatBytes(bytes)}, never trimmed`),
     );
   }
+  return checks;
 }
 
 function disabled(): Check {

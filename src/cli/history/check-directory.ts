@@ -1,9 +1,13 @@
-import { type ArchiveFindings, checkArchive } from "../../history/archive/check-archive.ts";
+import {
+  type ArchiveFindings,
+  checkArchive,
+  type TapeFindings,
+} from "../../history/archive/check-archive.ts";
 import { showPosition } from "../../history/history-lost.ts";
 import type { JournalSpan } from "../../history/source.ts";
 import type { CliContext } from "../context.ts";
 import { EXIT } from "../exit-codes.ts";
-import { formatCount } from "../output/amounts.ts";
+import { formatCount, formatNumber } from "../output/amounts.ts";
 import type { Look } from "../output/colors.ts";
 import type { Output } from "../output/output.ts";
 import { type Concession, formatTable } from "../output/table.ts";
@@ -33,18 +37,27 @@ export function describeArchive({ shards }: ArchiveFindings, look: Look): string
     { title: "RECORDS" },
     { title: "MISSING" },
     { title: "SNAPSHOTS", align: "right" },
+    { title: "TAPE" },
   ] as const;
-  const rows = shards.map(({ shard, spans, missing, snapshots }) => [
+  const rows = shards.map(({ shard, spans, missing, snapshots, tape }) => [
     String(shard),
     showSpans(shard, spans),
     showSpans(shard, missing),
     String(snapshots),
+    showTape(tape),
   ]);
   const concessions: Concession[] = [
     { kind: "wrap", column: "RECORDS", to: 24 },
     { kind: "wrap", column: "MISSING", to: 16 },
+    { kind: "wrap", column: "TAPE", to: 12 },
   ];
   return formatTable(columns, rows, look, concessions);
+}
+
+function showTape({ messages, missing }: TapeFindings): string {
+  if (messages === 0) return "none";
+  const lacks = missing === 0 ? "" : `, lacks ${formatNumber(missing)}`;
+  return `${formatCount(messages, "message")}${lacks}`;
 }
 
 function showSpans(shard: number, spans: readonly JournalSpan[]): string {

@@ -41,6 +41,12 @@ export interface ListedArchiver {
   readonly [more: string]: unknown;
 }
 
+/** What a job's tape takes in the broker. */
+export interface ListedTape {
+  readonly messages: number;
+  readonly bytes: number;
+}
+
 /** Who takes part in a job. */
 export interface Participants {
   readonly hosts: readonly ListedHost[];
@@ -50,6 +56,8 @@ export interface Participants {
   readonly declared?: Declared;
   /** Archivers that have registered themselves; absent in replies of older hosts. */
   readonly archivers?: readonly ListedArchiver[];
+  /** Absent of a job without a tape, where the broker does not tell, and in replies of older hosts. */
+  readonly tape?: ListedTape;
   /** How the job's trainers keep step. */
   readonly synchronization: Synchronization;
   /** The members of steps; absent in a job whose trainers do not keep step. */
@@ -69,6 +77,7 @@ export function parseParticipants(fields: Fields): Participants {
     shards: listField(fields, "shards", SHARDS_MAX).map(parseShard),
     ...(fields["declared"] === undefined ? {} : { declared: parseDeclared(fields["declared"]) }),
     ...(fields["archivers"] === undefined ? {} : { archivers: parseArchivers(fields) }),
+    ...(fields["tape"] === undefined ? {} : { tape: parseTape(fields["tape"]) }),
     synchronization: toSynchronization(fields["synchronization"]),
     ...(fields["members"] === undefined ? {} : { members: parseMembers(fields["members"]) }),
   };
@@ -81,6 +90,11 @@ function parseDeclared(value: unknown): Declared {
     parameters: integerField(fields, "parameters"),
     heldBytes: integerField(fields, "heldBytes"),
   };
+}
+
+function parseTape(value: unknown): ListedTape {
+  const fields = asMap(value, "tape");
+  return { messages: integerField(fields, "messages"), bytes: integerField(fields, "bytes") };
 }
 
 function parseArchivers(reply: Fields): ListedArchiver[] {

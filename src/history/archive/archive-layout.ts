@@ -8,12 +8,13 @@ import { errnoCode, fileError } from "../../system/file-errors.ts";
  *     lock/                                               the archiver that runs
  *     shard-3/journal/2-000000000101-000000000350.segment records 101 to 350 of generation 2
  *     shard-3/journal/2-000000000351.open                 the segment that is being written
+ *     shard-3/tape/0-000000000001-000000000120.segment    messages 1 to 120 of the shard's tape
  *     shard-3/snapshots/2-000000000340-000000000077.snapshot
  *                                                         the snapshot of record 340, and where its
  *                                                         manifest is in the snapshot stream
  */
 
-/** A file of records that follow each other. */
+/** A file of records, or of messages of a tape, that follow each other. */
 export interface SegmentFile {
   readonly path: string;
   readonly generation: number;
@@ -44,6 +45,11 @@ export function journalDirectory(archive: string, shard: number): string {
   return join(archive, `shard-${shard}`, "journal");
 }
 
+/** The directory of the segments of a shard's tape. */
+export function tapeDirectory(archive: string, shard: number): string {
+  return join(archive, `shard-${shard}`, "tape");
+}
+
 /** The directory of a shard's snapshots. */
 export function snapshotDirectory(archive: string, shard: number): string {
   return join(archive, `shard-${shard}`, "snapshots");
@@ -72,7 +78,7 @@ export function snapshotPath(
   return join(directory, `${generation}-${padded(seq)}-${padded(storedSeq)}.snapshot`);
 }
 
-/** The segments in a directory, by generation and record, ascending; none if it is not there. */
+/** The segments in a directory, by generation and contents, ascending; none if it is not there. */
 export async function listSegments(directory: string): Promise<SegmentFile[]> {
   const segments: SegmentFile[] = [];
   for (const name of await namesIn(directory)) {

@@ -1,9 +1,16 @@
 import { mapConcurrently } from "../../actors/concurrent.ts";
 import { journalDamaged } from "../../actors/owner/journal-gap.ts";
 import type { PieceRef } from "../../actors/snapshot/manifest.ts";
-import { ensureError, type Position } from "../../protocol/index.ts";
+import type { Position } from "../../protocol/index.ts";
 import { historyLost, showPosition } from "../history-lost.ts";
-import type { JournalSpan, KeptSnapshot, ShardHistory, TimedRecord } from "../source.ts";
+import type {
+  JournalSpan,
+  KeptSnapshot,
+  ShardHistory,
+  StoredTapeMessage,
+  TapeStart,
+  TimedRecord,
+} from "../source.ts";
 import type { ArchiveFacts } from "./archive-facts.ts";
 import {
   journalDirectory,
@@ -13,17 +20,16 @@ import {
   snapshotDirectory,
 } from "./archive-layout.ts";
 import { ArchivePieces } from "./archive-pieces.ts";
+import { ArchiveTape } from "./archive-tape.ts";
 import { heldPositionAt } from "./held-position.ts";
 import { joinSpans } from "./join-spans.ts";
+import { isRenamed, LISTS_MAX } from "./renamed-segment.ts";
 import { readSegment, readTail, sliceRecords } from "./segment.ts";
 import { readSnapshotHead } from "./snapshot-file.ts";
 import { uniqueSnapshots } from "./unique-snapshots.ts";
 
 /** Snapshots whose files are read at one time. */
 const FILES_AT_ONCE = 8;
-
-/** Lists of segments tried while an archiver renames them. */
-const LISTS_MAX = 5;
 
 /** A segment with records whose last one is known. */
 interface WholeSegment extends SegmentFile {
@@ -36,12 +42,14 @@ export class ArchiveShard implements ShardHistory {
   readonly #directory: string;
   readonly #facts: ArchiveFacts;
   readonly #pieces: ArchivePieces;
+  readonly #tape: ArchiveTape;
 
   constructor(directory: string, facts: ArchiveFacts, shard: number) {
     this.shard = shard;
     this.#directory = directory;
     this.#facts = facts;
     this.#pieces = new ArchivePieces(directory, facts, shard);
+    this.#tape = new ArchiveTape(directory, facts, shard);
   }
 
   async spans(): Promise<JournalSpan[]> {
@@ -82,6 +90,13 @@ export class ArchiveShard implements ShardHistory {
         lists++;
       }
     }
+  }
+
+  readTape(
+    start: TapeStart,
+    signal: AbortSignal,
+  ): AsyncGenerator<StoredTapeMessage, void, undefined> {
+    return this.#tape.read(start, signal);
   }
 
   async positionAt(timeMs: number): Promise<Position | undefined> {
@@ -163,16 +178,11 @@ export class ArchiveShard implements ShardHistory {
     for (const file of await listSegments(journalDirectory(this.#directory, this.shard))) {
       if (file.lastSeq !== undefined) segments.push({ ...file, lastSeq: file.lastSeq });
       else {
-        const { lastSeq, damage } = await readTail(file, this.shard, this.#facts);
+        const { lastSeq, damage } = await readTail("record", file, this.shard, this.#facts);
         if (damage !== undefined) throw damage;
         if (lastSeq >= file.firstSeq) segments.push({ ...file, lastSeq });
       }
     }
     return segments;
   }
-}
-
-/** Whether a segment is not there: the archiver may have completed it, and given it another name. */
-function isRenamed(error: unknown): boolean {
-  return ensureError(error).details["errno"] === "ENOENT";
 }

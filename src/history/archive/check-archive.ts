@@ -6,11 +6,14 @@ import {
   journalDirectory,
   listSegments,
   listSnapshots,
+  type SegmentFile,
   snapshotDirectory,
+  tapeDirectory,
 } from "./archive-layout.ts";
 import { ArchiveSource } from "./archive-source.ts";
 import { gapsBetween, joinSpans } from "./join-spans.ts";
-import { readSegment } from "./segment.ts";
+import { readFrames } from "./segment.ts";
+import { placeOf, type SegmentKind } from "./segment-check.ts";
 import { readSnapshotHead } from "./snapshot-file.ts";
 
 /** What is wrong in an archive. */
@@ -27,6 +30,14 @@ export interface ShardFindings {
   readonly snapshots: number;
   /** Records that it lacks between those that it has, or before them. */
   readonly missing: readonly JournalSpan[];
+  readonly tape: TapeFindings;
+}
+
+/** What an archive has of a shard's tape. */
+export interface TapeFindings {
+  readonly messages: number;
+  /** Messages that it lacks between those that it has, or before them. */
+  readonly missing: number;
 }
 
 /**
@@ -43,9 +54,12 @@ export async function checkArchive(
   const found: ShardFindings[] = [];
   for (let shard = 0; shard < shards; shard++) {
     const deps = { directory, facts, shard, signal, damage };
-    const spans = await checkSegments(deps);
+    const spans = await checkSegments(deps, "record", journalDirectory(directory, shard));
     const snapshots = await checkSnapshots(deps);
-    found.push({ shard, spans, snapshots, missing: gapsBetween(spans) });
+    const tape = await checkSegments(deps, "tape", tapeDirectory(directory, shard));
+    const missing = gapsBetween(spans);
+    const ofTape = { messages: countOf(tape), missing: countOf(gapsBetween(tape)) };
+    found.push({ shard, spans, snapshots, missing, tape: ofTape });
   }
   return { shards: found, damage };
 }
@@ -60,20 +74,36 @@ interface CheckDeps {
   readonly damage: PserverError[];
 }
 
-/** Reads all segments of a shard; returns what they hold. */
-async function checkSegments(deps: CheckDeps): Promise<JournalSpan[]> {
-  const { directory, facts, shard, signal } = deps;
+/** Reads all segments in a directory; returns what they hold. */
+async function checkSegments(
+  deps: CheckDeps,
+  kind: SegmentKind,
+  directory: string,
+): Promise<JournalSpan[]> {
   const spans: JournalSpan[] = [];
-  for (const segment of await listSegments(journalDirectory(directory, shard))) {
-    await noteDamage(deps, async () => {
-      const { generation, firstSeq } = segment;
-      for await (const batch of readSegment(segment, shard, facts)) {
-        signal.throwIfAborted();
-        spans.push({ generation, firstSeq, lastSeq: batch.at(-1)?.seq ?? firstSeq - 1 });
-      }
-    });
+  for (const segment of await listSegments(directory)) {
+    await noteDamage(deps, () => checkSegment(deps, kind, segment, spans));
   }
   return joinSpans(spans);
+}
+
+/** Reads a segment, and adds what it holds to `spans`. */
+async function checkSegment(
+  { facts, shard, signal }: CheckDeps,
+  kind: SegmentKind,
+  segment: SegmentFile,
+  spans: JournalSpan[],
+): Promise<void> {
+  const { generation, firstSeq } = segment;
+  for await (const batch of readFrames(kind, segment, shard, facts)) {
+    signal.throwIfAborted();
+    const last = batch.at(-1);
+    if (last !== undefined) spans.push({ generation, firstSeq, lastSeq: placeOf(last).seq });
+  }
+}
+
+function countOf(spans: readonly JournalSpan[]): number {
+  return spans.reduce((count, { firstSeq, lastSeq }) => count + lastSeq - firstSeq + 1, 0);
 }
 
 /** Reads all snapshots of a shard; returns how many are sound. */

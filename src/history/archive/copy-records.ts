@@ -1,6 +1,7 @@
 import { isSealed } from "../../protocol/codec.ts";
 import { ensureError, type Position, type PserverError } from "../../protocol/index.ts";
 import type { JournalSpan, ShardHistory, TimedRecord } from "../source.ts";
+import { toRecordFrame } from "./segment.ts";
 import type { SegmentWriter } from "./segment-writer.ts";
 
 /** Bytes and time after which records are waited for to be on disk. */
@@ -9,7 +10,7 @@ const SYNC_MS = 2_000;
 
 /** Dependencies of {@link RecordCopier}. */
 export interface RecordCopierDeps {
-  readonly source: Pick<ShardHistory, "read">;
+  readonly source: Pick<ShardHistory, "shard" | "read">;
   readonly writer: Pick<SegmentWriter, "append" | "sync">;
   /** Spans that the archive has already. */
   readonly archived: readonly JournalSpan[];
@@ -55,7 +56,7 @@ export class RecordCopier {
    */
   async copy(span: JournalSpan, signal: AbortSignal): Promise<void> {
     const { generation, lastSeq } = span;
-    const { writer } = this.#deps;
+    const { source, writer } = this.#deps;
     const firstSeq = this.#nextSeq(span);
     if (firstSeq > lastSeq) return;
     let copied = firstSeq - 1;
@@ -67,9 +68,11 @@ export class RecordCopier {
     };
     try {
       const after = { generation, seq: firstSeq - 1 };
-      for await (const batch of this.#deps.source.read(after, lastSeq, signal)) {
+      for await (const batch of source.read(after, lastSeq, signal)) {
         const records = await this.#checked(generation, batch, signal);
-        await writer.append(generation, records);
+        await writer.append(
+          records.map((record) => toRecordFrame(source.shard, generation, record)),
+        );
         copied = records.at(-1)?.seq ?? copied;
         unsynced += bytesOf(records);
         this.#bytes += bytesOf(records);

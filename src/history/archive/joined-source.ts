@@ -13,11 +13,14 @@ import type {
   JournalSpan,
   KeptSnapshot,
   ShardHistory,
+  StoredTapeMessage,
+  TapeStart,
   TimedRecord,
 } from "../source.ts";
 import { checkSameJob } from "./archive-facts.ts";
 import { joinSpans } from "./join-spans.ts";
 import { checkSameHistory } from "./same-history.ts";
+import { readTapeAfter } from "./tape-after.ts";
 import { uniqueSnapshots } from "./unique-snapshots.ts";
 
 /** An archive and what the broker still holds, read as one: the archive's part first. */
@@ -129,9 +132,15 @@ class JoinedShard implements ShardHistory {
     }
   }
 
-  /** The broker's: a tape is never trimmed. */
-  async *readTape(fromMs: number, signal: AbortSignal): AsyncGenerator<Uint8Array> {
-    yield* this.#live.readTape?.(fromMs, signal) ?? [];
+  async *readTape(start: TapeStart, signal: AbortSignal): AsyncGenerator<StoredTapeMessage> {
+    await this.#check();
+    let last: StoredTapeMessage | undefined;
+    for await (const message of this.#archive.readTape?.(start, signal) ?? []) {
+      last = message;
+      yield message;
+    }
+    if (last === undefined) yield* this.#live.readTape?.(start, signal) ?? [];
+    else yield* readTapeAfter(this.#live, last, signal);
   }
 
   async positionAt(timeMs: number): Promise<Position | undefined> {

@@ -7,21 +7,23 @@ import { ContainerWriter } from "../container/container-writer.ts";
 import type { ArchiveFacts } from "./archive-facts.ts";
 import { type SegmentFile, segmentPath } from "./archive-layout.ts";
 import { readTail } from "./segment.ts";
+import type { SegmentKind } from "./segment-check.ts";
 
 /**
  * Completes a segment that an archiver that died has left: cuts off a part of a frame at its end and adds
- * the end frame; one without a record is removed. If it is damaged it ends before the damage, and a copy of
+ * the end frame; one without contents is removed. If it is damaged it ends before the damage, and a copy of
  * the whole is kept beside it.
  * @returns the damage.
  * @throws BAD_ARCHIVE if nothing of it can be read, BAD_VERSION, DISK_FULL, IO.
  */
 export async function sealSegment(
+  kind: SegmentKind,
   segment: SegmentFile,
   shard: number,
   facts: ArchiveFacts,
 ): Promise<PserverError | undefined> {
   const { path, generation, firstSeq } = segment;
-  const { lastSeq, isEnded, sums, damage } = await readTail(segment, shard, facts);
+  const { lastSeq, isEnded, sums, damage } = await readTail(kind, segment, shard, facts);
   if (damage !== undefined) await io("copy", path, copyFile(path, `${path}.damaged`));
   if (lastSeq < firstSeq) {
     await io("remove", path, rm(path));

@@ -1,17 +1,21 @@
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { FILE_MODES, makeDirectories, syncDirectory } from "../../model-files/atomic-write.ts";
 import { io } from "../../system/file-errors.ts";
+import type { ContainerVersion } from "../container/container-format.ts";
 import { ContainerWriter } from "../container/container-writer.ts";
-import type { JournalSpan, TimedRecord } from "../source.ts";
+import type { JournalSpan } from "../source.ts";
 import { type ArchiveFacts, jobFrame } from "./archive-facts.ts";
-import { journalDirectory, segmentPath } from "./archive-layout.ts";
+import { segmentPath } from "./archive-layout.ts";
 import { joinSpans } from "./join-spans.ts";
+import { placeOf, type SegmentFrame } from "./segment-check.ts";
 
 /** Dependencies of {@link SegmentWriter}. */
 export interface SegmentWriterDeps {
+  /** Directory of the segments, made if it is not there. */
   readonly directory: string;
   readonly facts: ArchiveFacts;
-  readonly shard: number;
+  /** Version of the format that the frames need. */
+  readonly version: ContainerVersion;
   /** Bytes from which on a segment is completed. */
   readonly segmentBytes: number;
 }
@@ -27,7 +31,7 @@ interface OpenSegment {
 }
 
 /**
- * Appends the records of one shard to its segments. After an error it must be closed; what was synced
+ * Appends the records of a journal, or the messages of a tape, to the segments of one shard. After an error it must be closed; what was synced
  * stays readable.
  */
 export class SegmentWriter {
@@ -40,32 +44,32 @@ export class SegmentWriter {
     this.#deps = deps;
   }
 
-  /** The records appended. */
+  /** Places of what was appended. */
   get spans(): readonly JournalSpan[] {
     return this.#spans;
   }
 
   /**
-   * Appends records of a generation, which follow each other. Where they do not follow those before, a new
+   * Appends frames of one generation, which follow each other. Where they do not follow those before, a new
    * segment begins.
    * @throws DISK_FULL, IO.
    */
-  async append(generation: number, records: readonly TimedRecord[]): Promise<void> {
+  async append(frames: readonly SegmentFrame[]): Promise<void> {
     await this.#orFail(async () => {
-      for (const { seq, timeMs, subject, payload } of records) {
+      for (const frame of frames) {
+        const { generation, seq } = placeOf(frame);
         const segment = await this.#segmentFor(generation, seq);
-        const { shard } = this.#deps;
-        const frame = { kind: "record" as const, shard, generation, seq, timeMs, subject };
-        await segment.writer.append({ ...frame, data: payload });
+        await segment.writer.append(frame);
         segment.lastSeq = seq;
       }
     });
-    const [firstSeq, lastSeq] = [records[0]?.seq, records.at(-1)?.seq];
-    if (firstSeq === undefined || lastSeq === undefined) return;
+    const [first, last] = [frames[0], frames.at(-1)];
+    if (first === undefined || last === undefined) return;
+    const [{ generation, seq: firstSeq }, { seq: lastSeq }] = [placeOf(first), placeOf(last)];
     this.#spans = joinSpans([...this.#spans, { generation, firstSeq, lastSeq }]);
   }
 
-  /** Waits until all records are on disk. @throws DISK_FULL, IO. */
+  /** Waits until all is on disk. @throws DISK_FULL, IO. */
   async sync(): Promise<void> {
     await this.#orFail(async () => {
       await this.#open?.writer.sync();
@@ -88,17 +92,13 @@ export class SegmentWriter {
     } finally {
       await handle.close();
     }
-    const directory = this.#directory;
+    const { directory } = this.#deps;
     const complete = segmentPath(directory, generation, firstSeq, lastSeq);
     await io("rename", path, rename(path, complete));
     await syncDirectory(directory);
   }
 
-  get #directory(): string {
-    return journalDirectory(this.#deps.directory, this.#deps.shard);
-  }
-
-  /** The segment that takes a record: the present one, or else a new one. */
+  /** The segment that takes a frame: the present one, or else a new one. */
   async #segmentFor(generation: number, seq: number): Promise<OpenSegment> {
     const present = this.#open;
     if (present !== undefined) {
@@ -111,13 +111,13 @@ export class SegmentWriter {
   }
 
   async #begin(generation: number, firstSeq: number): Promise<OpenSegment> {
-    const directory = this.#directory;
+    const { directory, facts, version } = this.#deps;
     await makeDirectories(directory);
     const path = segmentPath(directory, generation, firstSeq);
     const handle = await io("create", path, open(path, "wx", FILE_MODES.model));
     try {
-      const writer = ContainerWriter.begin(handle, path);
-      await writer.append(jobFrame(this.#deps.facts));
+      const writer = ContainerWriter.begin(handle, path, version);
+      await writer.append(jobFrame(facts));
       await syncDirectory(directory);
       return { path, handle, writer, generation, firstSeq, lastSeq: firstSeq - 1 };
     } catch (error) {

@@ -2,137 +2,91 @@ import { stat } from "node:fs/promises";
 import { journalDamaged } from "../../actors/owner/journal-gap.ts";
 import { ensureError, type PserverError } from "../../protocol/index.ts";
 import { io } from "../../system/file-errors.ts";
-import { badArchive } from "../container/bad-archive.ts";
 import { PREAMBLE_BYTES } from "../container/container-format.ts";
-import { ContainerReader, type PlacedFrame } from "../container/container-reader.ts";
+import { ContainerReader } from "../container/container-reader.ts";
 import type { RecordFrame } from "../container/frames.ts";
 import { RunningTotals } from "../container/running-totals.ts";
 import type { TimedRecord } from "../source.ts";
-import { type ArchiveFacts, requireJob } from "./archive-facts.ts";
+import type { ArchiveFacts } from "./archive-facts.ts";
 import type { SegmentFile } from "./archive-layout.ts";
+import { type FrameOf, SegmentCheck, type SegmentKind } from "./segment-check.ts";
 
 /** What is in a segment that is being written. */
-export interface SegmentTail {
-  /** `firstSeq` − 1 if there is no record. */
+export interface SegmentTail<Kind extends SegmentKind> {
+  /** `firstSeq` − 1 if there is nothing. */
   readonly lastSeq: number;
   /** Whether all of it was written. */
   readonly isEnded: boolean;
   /** Of the whole frames. */
   readonly sums: RunningTotals;
+  /** The last frame before the end. */
+  readonly last: FrameOf<Kind> | undefined;
   /** Why it cannot be read further, if not because it ends within a frame. */
   readonly damage: PserverError | undefined;
 }
 
-/** Checks that the frames of a segment are what its name says, one after the other. */
-class SegmentCheck {
-  readonly #segment: SegmentFile;
-  readonly #shard: number;
-  readonly #archive: string;
-  #nextSeq: number;
-  #isFirst = true;
-
-  constructor(segment: SegmentFile, shard: number, archive: string) {
-    this.#segment = segment;
-    this.#shard = shard;
-    this.#archive = archive;
-    this.#nextSeq = segment.firstSeq;
-  }
-
-  /** Sequence of the last record. */
-  get lastSeq(): number {
-    return this.#nextSeq - 1;
-  }
-
-  /** The records among frames. @throws BAD_ARCHIVE. */
-  records(batch: readonly PlacedFrame[]): RecordFrame[] {
-    const records: RecordFrame[] = [];
-    for (const placed of batch) {
-      if (this.#isFirst) this.#checkFirst(placed);
-      else if (placed.frame.kind !== "end") records.push(this.#checkRecord(placed));
-      this.#isFirst = false;
-    }
-    return records;
-  }
-
-  /** @throws BAD_ARCHIVE unless the last record is the one that the name says. */
-  checkLast(): void {
-    const { path, lastSeq } = this.#segment;
-    if (lastSeq === undefined || lastSeq === this.lastSeq) return;
-    throw badArchive(
-      path,
-      0,
-      `expected records up to ${lastSeq}; it has them up to ${this.lastSeq}`,
-    );
-  }
-
-  #checkFirst({ frame, offset }: PlacedFrame): void {
-    const { path } = this.#segment;
-    const { archive } = requireJob(path, offset, frame);
-    if (archive === this.#archive) return;
-    throw badArchive(path, offset, "the file is of another archive");
-  }
-
-  #checkRecord({ frame, offset }: PlacedFrame): RecordFrame {
-    const { path, generation } = this.#segment;
-    const expected = `record ${this.#nextSeq} of shard ${this.#shard}, generation ${generation}`;
-    if (frame.kind !== "record") {
-      throw badArchive(path, offset, `expected ${expected}; received a ${frame.kind}`);
-    }
-    const received = `record ${frame.seq} of shard ${frame.shard}, generation ${frame.generation}`;
-    if (received !== expected) {
-      throw badArchive(path, offset, `expected ${expected}; received ${received}`);
-    }
-    this.#nextSeq++;
-    return frame;
+/** The records of a segment of a journal; as {@link readFrames}. */
+export async function* readSegment(
+  segment: SegmentFile,
+  shard: number,
+  facts: ArchiveFacts,
+): AsyncGenerator<readonly TimedRecord[]> {
+  for await (const batch of readFrames("record", segment, shard, facts)) {
+    yield batch.map(toTimedRecord);
   }
 }
 
 /**
- * Reads the records of a segment, some at a time. Of one that is being written it gives the whole records.
+ * Reads what a segment holds, some frames at a time. Of one that is being written it gives the whole frames.
  * @throws BAD_ARCHIVE, BAD_VERSION, IO.
  */
-export async function* readSegment(
+export async function* readFrames<Kind extends SegmentKind>(
+  kind: Kind,
   segment: SegmentFile,
   shard: number,
   { archive }: ArchiveFacts,
-): AsyncGenerator<readonly TimedRecord[]> {
+): AsyncGenerator<readonly FrameOf<Kind>[]> {
   const isOpen = segment.lastSeq === undefined;
   if (isOpen && (await isNotBegun(segment.path))) return;
   await using reader = await ContainerReader.open(segment.path);
-  const check = new SegmentCheck(segment, shard, archive);
+  const check = new SegmentCheck(kind, segment, shard, archive);
   for await (const batch of isOpen ? reader.wholeFrames() : reader.frames()) {
-    const records = check.records(batch).map(toTimedRecord);
-    if (records.length > 0) yield records;
+    const contents = check.contents(batch);
+    if (contents.length > 0) yield contents;
   }
   check.checkLast();
 }
 
 /**
- * What is in a segment that is being written, up to the first damage.
+ * What is in a segment that is being written, or in another one, up to the first damage.
  * @throws BAD_ARCHIVE if the preamble is damaged, BAD_VERSION, IO.
  */
-export async function readTail(
+export async function readTail<Kind extends SegmentKind>(
+  kind: Kind,
   segment: SegmentFile,
   shard: number,
   { archive }: ArchiveFacts,
-): Promise<SegmentTail> {
+): Promise<SegmentTail<Kind>> {
   const sums = new RunningTotals();
-  const check = new SegmentCheck(segment, shard, archive);
-  const tail = { isEnded: false, sums, damage: undefined };
-  if (await isNotBegun(segment.path)) return { ...tail, lastSeq: check.lastSeq };
-  await using reader = await ContainerReader.open(segment.path);
-  let isEnded = false;
-  try {
-    for await (const batch of reader.wholeFrames(sums)) {
-      check.records(batch);
-      isEnded = batch.at(-1)?.frame.kind === "end";
+  const check = new SegmentCheck(kind, segment, shard, archive);
+  let [isEnded, last, damage]: [boolean, FrameOf<Kind> | undefined, PserverError | undefined] = [
+    false,
+    undefined,
+    undefined,
+  ];
+  if (!(await isNotBegun(segment.path))) {
+    await using reader = await ContainerReader.open(segment.path);
+    try {
+      for await (const batch of reader.wholeFrames(sums)) {
+        last = check.contents(batch).at(-1) ?? last;
+        isEnded = batch.at(-1)?.frame.kind === "end";
+      }
+    } catch (error) {
+      damage = ensureError(error);
+      if (damage.code !== "BAD_ARCHIVE") throw damage;
     }
-  } catch (error) {
-    const damage = ensureError(error);
-    if (damage.code !== "BAD_ARCHIVE") throw damage;
-    return { ...tail, lastSeq: check.lastSeq, damage };
   }
-  return { ...tail, lastSeq: check.lastSeq, isEnded };
+  return { lastSeq: check.lastSeq, isEnded: isEnded && damage === undefined, sums, last, damage };
 }
 
 /** Whether nothing of a file is there but perhaps a part of its preamble. */
@@ -163,4 +117,13 @@ export async function* sliceRecords(
 /** A record as all sources give it. */
 export function toTimedRecord({ seq, timeMs, subject, data }: RecordFrame): TimedRecord {
   return { seq, timeMs, subject, payload: data };
+}
+
+/** A record as a segment holds it. */
+export function toRecordFrame(
+  shard: number,
+  generation: number,
+  { seq, timeMs, subject, payload }: TimedRecord,
+): RecordFrame {
+  return { kind: "record", shard, generation, seq, timeMs, subject, data: payload };
 }

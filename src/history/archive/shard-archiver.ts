@@ -2,14 +2,16 @@ import type { ArchivedShard } from "../../actors/archivers/archiver-record.ts";
 import type { Position, PserverError } from "../../protocol/index.ts";
 import type { JournalSpan, ShardHistory } from "../source.ts";
 import type { ArchiveFacts } from "./archive-facts.ts";
-import { journalDirectory, listSegments } from "./archive-layout.ts";
+import { journalDirectory, listSegments, tapeDirectory } from "./archive-layout.ts";
 import { ArchiveShard } from "./archive-shard.ts";
 import { RecordCopier } from "./copy-records.ts";
 import { SnapshotCopier } from "./copy-snapshots.ts";
+import { TapeCopier } from "./copy-tape.ts";
 import { gapsBetween, joinSpans } from "./join-spans.ts";
 import { removeLeftTemporaries } from "./left-temporaries.ts";
 import { checkSameHistory } from "./same-history.ts";
 import { sealSegment } from "./seal-segment.ts";
+import type { SegmentKind } from "./segment-check.ts";
 import { SegmentWriter } from "./segment-writer.ts";
 
 /** Dependencies of {@link ShardArchiver}. */
@@ -36,6 +38,8 @@ export interface ShardProgress {
   readonly behindRecords: number;
   /** Records that the archive lacks between those that it has, or before them. */
   readonly missing: readonly JournalSpan[];
+  /** Messages of the shard's tape that are archived. */
+  readonly tapeMessages: number;
   /** Bytes copied by this archiver. */
   readonly copiedBytes: number;
 }
@@ -43,7 +47,19 @@ export interface ShardProgress {
 /** Of rounds in which no record came, every so many look for snapshots. */
 const IDLE_ROUNDS = 5;
 
+/** Of all rounds, every so many look at the tape: nothing of it is ever trimmed. */
+const TAPE_ROUNDS = 10;
+
 const NOTHING: Position = { generation: 0, seq: 0 };
+
+/** What a {@link ShardArchiver} goes on from. */
+interface ArchiverParts {
+  /** What the archive has of the journals. */
+  readonly archived: readonly JournalSpan[];
+  readonly snapshots: SnapshotCopier;
+  readonly tape: TapeCopier;
+  readonly tapeWriter: SegmentWriter;
+}
 
 /** Archives one shard. */
 export class ShardArchiver {
@@ -51,23 +67,26 @@ export class ShardArchiver {
   readonly #writer: SegmentWriter;
   readonly #records: RecordCopier;
   readonly #snapshots: SnapshotCopier;
+  readonly #tapeWriter: SegmentWriter;
+  readonly #tape: TapeCopier;
   /** What the archive had when this archiver began. */
   readonly #archived: readonly JournalSpan[];
   #seen: readonly JournalSpan[] = [];
   #isChecked = false;
   /** Rounds in a row in which no record came. */
   #idleRounds = 0;
+  #rounds = 0;
 
-  private constructor(
-    deps: ShardArchiverDeps,
-    archived: readonly JournalSpan[],
-    snapshots: SnapshotCopier,
-  ) {
+  private constructor(deps: ShardArchiverDeps, parts: ArchiverParts) {
     this.#deps = deps;
+    const { archived, snapshots, tape, tapeWriter } = parts;
     this.#archived = archived;
     this.#snapshots = snapshots;
+    this.#tape = tape;
+    this.#tapeWriter = tapeWriter;
     const { source, onDamaged } = deps;
-    this.#writer = new SegmentWriter({ ...deps, shard: source.shard });
+    const directory = journalDirectory(deps.directory, source.shard);
+    this.#writer = new SegmentWriter({ ...deps, directory, version: 1 });
     const onCopied = (): void => deps.onCopied(source.shard, this.archived);
     const writer = this.#writer;
     this.#records = new RecordCopier({ source, writer, archived, onCopied, onDamaged });
@@ -78,16 +97,19 @@ export class ShardArchiver {
    * @throws BAD_ARCHIVE, BAD_VERSION, DISK_FULL, IO.
    */
   static async open(deps: ShardArchiverDeps): Promise<ShardArchiver> {
-    const { directory, facts, source, onDamaged } = deps;
+    const { directory, facts, source } = deps;
     const { shard } = source;
     await removeLeftTemporaries(directory, shard);
-    for (const segment of await listSegments(journalDirectory(directory, shard))) {
-      if (segment.lastSeq !== undefined) continue;
-      const damage = await sealSegment(segment, shard, facts);
-      if (damage !== undefined) onDamaged(damage);
-    }
-    const archived = await new ArchiveShard(directory, facts, shard).spans();
-    return new ShardArchiver(deps, archived, await SnapshotCopier.open(deps));
+    const tapeSegments = tapeDirectory(directory, shard);
+    await sealSegments(deps, "record", journalDirectory(directory, shard));
+    await sealSegments(deps, "tape", tapeSegments);
+    const tapeWriter = new SegmentWriter({ ...deps, directory: tapeSegments, version: 2 });
+    return new ShardArchiver(deps, {
+      archived: await new ArchiveShard(directory, facts, shard).spans(),
+      snapshots: await SnapshotCopier.open(deps),
+      tape: await TapeCopier.open({ ...deps, writer: tapeWriter }),
+      tapeWriter,
+    });
   }
 
   /** What is archived, as hosts are told. */
@@ -106,7 +128,8 @@ export class ShardArchiver {
       snapshot: this.#snapshots.newest,
       behindRecords: this.#records.behind(this.#seen),
       missing: gapsBetween(joinSpans([...this.#archived, ...this.#writer.spans])),
-      copiedBytes: this.#records.bytes + this.#snapshots.bytes,
+      tapeMessages: this.#tape.messages,
+      copiedBytes: this.#records.bytes + this.#snapshots.bytes + this.#tape.bytes,
     };
   }
 
@@ -131,11 +154,14 @@ export class ShardArchiver {
     }
     this.#seen = spans;
     for (const span of spans) await this.#records.copy(span, signal);
+    if (this.#rounds % TAPE_ROUNDS === 0) await this.#tape.copy(signal);
+    this.#rounds += 1;
   }
 
   /** Completes what is being written. @throws DISK_FULL, IO. */
   async close(): Promise<void> {
     await this.#writer.close();
+    await this.#tapeWriter.close();
   }
 
   async #check(signal: AbortSignal): Promise<void> {
@@ -152,6 +178,19 @@ export class ShardArchiver {
       await checkSameHistory(directory, archived, live, signal);
     }
     this.#isChecked = true;
+  }
+}
+
+/** Completes the segments of a directory that an archiver that died has left. */
+async function sealSegments(
+  { facts, source, onDamaged }: ShardArchiverDeps,
+  kind: SegmentKind,
+  directory: string,
+): Promise<void> {
+  for (const segment of await listSegments(directory)) {
+    if (segment.lastSeq !== undefined) continue;
+    const damage = await sealSegment(kind, segment, source.shard, facts);
+    if (damage !== undefined) onDamaged(damage);
   }
 }
 

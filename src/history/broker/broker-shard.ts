@@ -13,7 +13,14 @@ import {
   type PserverError,
 } from "../../protocol/index.ts";
 import { historyLost, showPosition } from "../history-lost.ts";
-import type { JournalSpan, KeptSnapshot, ShardHistory, TimedRecord } from "../source.ts";
+import type {
+  JournalSpan,
+  KeptSnapshot,
+  ShardHistory,
+  StoredTapeMessage,
+  TapeStart,
+  TimedRecord,
+} from "../source.ts";
 import { readRecords } from "./read-records.ts";
 import { readTapeMessages } from "./read-tape.ts";
 import { seqAt } from "./time-search.ts";
@@ -69,9 +76,12 @@ export class BrokerShard implements ShardHistory {
     return readRecords(deps, seq, toSeq, signal);
   }
 
-  readTape(fromMs: number, signal: AbortSignal): AsyncGenerator<Uint8Array, void, undefined> {
+  readTape(
+    start: TapeStart,
+    signal: AbortSignal,
+  ): AsyncGenerator<StoredTapeMessage, void, undefined> {
     const { connection, manager, subjects } = this.#deps;
-    return readTapeMessages({ connection, manager, subjects, shard: this.shard }, fromMs, signal);
+    return readTapeMessages({ connection, manager, subjects, shard: this.shard }, start, signal);
   }
 
   async positionAt(timeMs: number): Promise<Position | undefined> {

@@ -1,9 +1,15 @@
-import { AckPolicy, DeliverPolicy, type JetStreamManager } from "@nats-io/jetstream";
+import {
+  AckPolicy,
+  type ConsumerConfig,
+  DeliverPolicy,
+  type JetStreamManager,
+} from "@nats-io/jetstream";
 import { type NatsConnection, nanos, nuid } from "@nats-io/transport-node";
 import { brokerCall } from "../../actors/jetstream/broker-call.ts";
 import { streamExists } from "../../actors/jetstream/streams.ts";
 import { type JobSubjects, PserverError } from "../../protocol/index.ts";
 import { openJetStream } from "../../transport/jetstream.ts";
+import type { StoredTapeMessage, TapeStart } from "../source.ts";
 
 /** Messages that are asked for at one time; each has up to about 64 KiB. */
 const FETCH_MESSAGES = 64;
@@ -20,15 +26,14 @@ export interface ReadTapeDeps {
 }
 
 /**
- * The messages of a shard's tape that the broker stored at or after `fromMs`, oldest first; none if the job
- * has no tape.
+ * The messages of a shard's tape in the broker from `start` on, oldest first; none if the job has no tape.
  * @throws TIMEOUT, DENIED and the like; the reason of the signal.
  */
 export async function* readTapeMessages(
   { connection, manager, subjects, shard }: ReadTapeDeps,
-  fromMs: number,
+  start: TapeStart,
   signal: AbortSignal,
-): AsyncGenerator<Uint8Array, void, undefined> {
+): AsyncGenerator<StoredTapeMessage, void, undefined> {
   const stream = subjects.tapeStream();
   const what = `reading the tape of shard ${shard}`;
   const info = await brokerCall(what, { shard }, async () => {
@@ -36,12 +41,7 @@ export async function* readTapeMessages(
     return await manager.consumers.add(stream, {
       name: `tape-${nuid.next()}`,
       filter_subject: subjects.tape(shard),
-      ...(fromMs > 0
-        ? {
-            deliver_policy: DeliverPolicy.StartTime,
-            opt_start_time: new Date(Math.floor(fromMs)).toISOString(),
-          }
-        : { deliver_policy: DeliverPolicy.All }),
+      ...deliveryFrom(start),
       ack_policy: AckPolicy.None,
       inactive_threshold: nanos(60_000),
       mem_storage: true,
@@ -59,12 +59,13 @@ export async function* readTapeMessages(
         consumer.fetch({ max_messages: wanted, expires: FETCH_MS }),
       );
       // Taken at once: a batch that its reader lets wait would expire, and lose what had come.
-      const messages: Uint8Array[] = [];
+      const messages: StoredTapeMessage[] = [];
       for await (const { info: delivery, data } of batch) {
         delivered += 1;
         if (delivery.deliverySequence !== delivered) throw lost(shard);
         pending = delivery.pending;
-        messages.push(data);
+        const { streamSequence: seq, timestampNanos } = delivery;
+        messages.push({ seq, timeMs: timestampNanos / 1e6, data });
       }
       if (messages.length === 0) throw silence(shard);
       yield* messages;
@@ -72,6 +73,15 @@ export async function* readTapeMessages(
   } finally {
     await manager.consumers.delete(stream, info.name).catch(() => undefined);
   }
+}
+
+function deliveryFrom(start: TapeStart): Partial<ConsumerConfig> {
+  if (start.kind === "message") {
+    return { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: start.seq };
+  }
+  if (start.timeMs <= 0) return { deliver_policy: DeliverPolicy.All };
+  const time = new Date(Math.floor(start.timeMs)).toISOString();
+  return { deliver_policy: DeliverPolicy.StartTime, opt_start_time: time };
 }
 
 function lost(shard: number): PserverError {

@@ -14,8 +14,13 @@ import { badArchive } from "./bad-archive.ts";
  *               n bytes  a message, with its own checksum
  */
 
-/** Version of the files written here, and the only one that can be read so far. */
-export const CONTAINER_VERSION = 1;
+/**
+ * Versions of the format that can be read. Version 2 adds messages of tapes; what has none is written as
+ * version 1, so that older programs read it, too.
+ */
+export const CONTAINER_VERSIONS = [1, 2] as const;
+/** One of {@link CONTAINER_VERSIONS}. */
+export type ContainerVersion = (typeof CONTAINER_VERSIONS)[number];
 
 const MAGIC = Buffer.from("\x89psarch\n", "latin1");
 const VERSION_AT = MAGIC.length;
@@ -31,10 +36,10 @@ export const HEAD_BYTES = 8;
 export const FRAME_BYTES_MAX: number = 80 * 1024 ** 2;
 
 /** The preamble of a new file. */
-export function makePreamble(): Uint8Array {
+export function makePreamble(version: ContainerVersion): Uint8Array {
   const bytes = new Uint8Array(PREAMBLE_BYTES);
   bytes.set(MAGIC);
-  writeUint32(bytes, VERSION_AT, CONTAINER_VERSION);
+  writeUint32(bytes, VERSION_AT, version);
   writeUint32(bytes, PREAMBLE_CRC_AT, checksum(bytes.subarray(0, PREAMBLE_CRC_AT)));
   return bytes;
 }
@@ -52,11 +57,12 @@ export function checkPreamble(path: string, bytes: Uint8Array): void {
     throw badArchive(path, VERSION_AT, "the preamble is damaged");
   }
   const version = readUint32(bytes, VERSION_AT);
-  if (version === CONTAINER_VERSION) return;
+  if (CONTAINER_VERSIONS.some((known) => known === version)) return;
+  const expected = CONTAINER_VERSIONS.join(" or ");
   throw new PserverError(
     "BAD_VERSION",
-    `${path}: expected format version ${CONTAINER_VERSION}; received ${version}. A newer pserver may read it.`,
-    { path, expected: CONTAINER_VERSION, received: version },
+    `${path}: expected format version ${expected}; received ${version}. A newer pserver may read it.`,
+    { path, expected, received: version },
   );
 }
 

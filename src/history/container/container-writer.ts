@@ -1,7 +1,7 @@
 import type { FileHandle } from "node:fs/promises";
 import { PserverError } from "../../protocol/index.ts";
 import { io } from "../../system/file-errors.ts";
-import { HEAD_BYTES, makeHead, makePreamble } from "./container-format.ts";
+import { type ContainerVersion, HEAD_BYTES, makeHead, makePreamble } from "./container-format.ts";
 import { encodeFrame, type Frame, messageBytesMax } from "./frames.ts";
 import { RunningTotals } from "./running-totals.ts";
 
@@ -31,10 +31,10 @@ export class ContainerWriter {
     this.#writtenBytes = bytes;
   }
 
-  /** Begins an open, empty file. */
-  static begin(handle: FileHandle, path: string): ContainerWriter {
+  /** Begins an open, empty file; frames of kind `tape` need version 2. */
+  static begin(handle: FileHandle, path: string, version: ContainerVersion = 1): ContainerWriter {
     const writer = new ContainerWriter(handle, path, new RunningTotals(), 0);
-    const preamble = makePreamble();
+    const preamble = makePreamble(version);
     writer.#reserve(preamble.length);
     writer.#buffer.set(preamble);
     writer.#bufferedBytes = preamble.length;

@@ -62,6 +62,20 @@ export interface RecordFrame {
   readonly data: Uint8Array;
 }
 
+/** A message of a shard's tape as the broker stored it. */
+export interface TapeFrame {
+  readonly kind: "tape";
+  readonly shard: number;
+  /** Its place among the messages of the shard's tape that the archive has: 1, 2, 3, …. */
+  readonly number: number;
+  /** Sequence in the stream of the job's tape. */
+  readonly seq: number;
+  /** When the broker stored it, in milliseconds since 1970. */
+  readonly timeMs: number;
+  /** The message of the tape. */
+  readonly data: Uint8Array;
+}
+
 /** The last frame of a complete file. */
 export interface EndFrame extends Totals {
   readonly kind: "end";
@@ -79,7 +93,7 @@ export interface Totals {
 }
 
 /** One frame of an archive's file or of a recorded file. */
-export type Frame = JobFrame | ManifestFrame | PieceFrame | RecordFrame | EndFrame;
+export type Frame = JobFrame | ManifestFrame | PieceFrame | RecordFrame | TapeFrame | EndFrame;
 
 /** Bytes of all entries of a frame but lists and data; the longest is a subject. */
 const ENTRIES_BYTES = 32 * 1024;
@@ -87,7 +101,7 @@ const ENTRIES_BYTES = 32 * 1024;
 /** Bytes of a sequence in a list. */
 const PIECE_BYTES = 9;
 
-const KINDS = ["job", "manifest", "piece", "record", "end"] as const;
+const KINDS = ["job", "manifest", "piece", "record", "tape", "end"] as const;
 
 /** Limit of the pieces that one manifest names. */
 const PIECES_MAX = 1_000_000;
@@ -131,6 +145,8 @@ export function decodeFrame(bytes: Uint8Array): Frame {
       return { kind, shard: shardField(fields), seq: integerField(fields, "seq", 1), data };
     case "record":
       return { kind, ...parseRecord({ fields, data }) };
+    case "tape":
+      return { kind, ...parseTape({ fields, data }) };
   }
 }
 
@@ -160,6 +176,16 @@ function parseRecord({ fields, data }: Message): Omit<RecordFrame, "kind"> {
     seq: integerField(fields, "seq", 1),
     timeMs: timeField(fields),
     subject: textField(fields, "subject", SUBJECT_MAX),
+    data,
+  };
+}
+
+function parseTape({ fields, data }: Message): Omit<TapeFrame, "kind"> {
+  return {
+    shard: shardField(fields),
+    number: integerField(fields, "number", 1),
+    seq: integerField(fields, "seq", 1),
+    timeMs: timeField(fields),
     data,
   };
 }

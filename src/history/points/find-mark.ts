@@ -1,4 +1,5 @@
 import { readable, readRecordMessage } from "../../actors/fold/read-record.ts";
+import type { UpdateEvent } from "../../actors/updates/update-event.ts";
 import {
   BATCH_HEAD_BYTES_MAX,
   JobSubjects,
@@ -7,13 +8,13 @@ import {
   parseNote,
 } from "../../protocol/index.ts";
 import type { HistorySource, TimedRecord } from "../source.ts";
-import type { FoundRecord } from "./find-update.ts";
+import { type FoundRecord, searchShard } from "./search-shard.ts";
 
 /** Name of the entry that names a note. */
 const MARK_ENTRY = "mark";
 
 /**
- * Finds the newest note that is named so, in all that is kept.
+ * Finds the newest note that is named so, in all that is kept of journal and tape.
  * @throws BAD_VALUE if there is none; what the source throws; the reason of the signal.
  */
 export async function findMark(
@@ -21,18 +22,12 @@ export async function findMark(
   name: string,
   signal: AbortSignal,
 ): Promise<FoundRecord> {
-  const history = source.shard(NOTE_SHARD);
   const subjects = new JobSubjects(source.job);
-  let found: FoundRecord | undefined;
-  for (const { generation, firstSeq, lastSeq } of await history.spans()) {
-    const after = { generation, seq: firstSeq - 1 };
-    for await (const batch of history.read(after, lastSeq, signal)) {
-      const note = batch.findLast((record) => isNamed(subjects, record, name));
-      if (note === undefined) continue;
-      const { seq, timeMs } = note;
-      found = { shard: NOTE_SHARD, position: { generation, seq }, timeMs };
-    }
-  }
+  const wanted = {
+    isEvent: ({ note }: UpdateEvent) => note?.[MARK_ENTRY] === name,
+    isRecord: (record: TimedRecord) => isNamed(subjects, record, name),
+  };
+  const found = await searchShard(source.shard(NOTE_SHARD), wanted, true, signal);
   if (found !== undefined) return found;
   const text = `point mark:${name}: expected a note whose entry "${MARK_ENTRY}" is ${JSON.stringify(name)}; found none`;
   throw new PserverError("BAD_VALUE", text, { received: name });

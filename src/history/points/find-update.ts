@@ -3,14 +3,14 @@ import { readable, readRecordMessage } from "../../actors/fold/read-record.ts";
 import {
   BATCH_HEAD_BYTES_MAX,
   JobSubjects,
-  type Position,
   PserverError,
   parseHead,
 } from "../../protocol/index.ts";
 import { checkShard } from "../check-shard.ts";
-import type { HistorySource, ShardHistory, TimedRecord } from "../source.ts";
+import type { HistorySource, TimedRecord } from "../source.ts";
 import { formatPoint } from "./parse-point.ts";
 import type { Point } from "./point.ts";
+import { type FoundRecord, searchShard, tapeIsWhole, type Wanted } from "./search-shard.ts";
 
 /** Shards that are searched at one time. */
 const SHARDS_AT_ONCE = 4;
@@ -18,15 +18,9 @@ const SHARDS_AT_ONCE = 4;
 /** A point that names an update of a trainer. */
 export type UpdatePoint = Extract<Point, { kind: "update" }>;
 
-/** A record that was found. */
-export interface FoundRecord {
-  readonly shard: number;
-  readonly position: Position;
-  readonly timeMs: number;
-}
-
 /**
- * Finds the first record with the number of an update, in all that is kept; repeated ones follow it.
+ * Finds the first record with the number of an update, in all that is kept of journals and tape; repeated
+ * ones follow it.
  * @throws HISTORY_LOST if none is kept but some records are not, BAD_VALUE if there has never been one, if
  * several shards have that number and the point names none of them; what the source throws.
  */
@@ -39,10 +33,12 @@ export async function findUpdate(
   if (shard !== undefined) checkShard(source, shard);
   const shards = shard === undefined ? [...Array(source.shards).keys()] : [shard];
   const prefix = trainerPrefix(source.job, point.trainer);
-  const find = (number: number) => findIn(source.shard(number), point, prefix, signal);
-  const found = (await mapConcurrently(shards, find, SHARDS_AT_ONCE)).flat();
+  const find = (number: number) =>
+    searchShard(source.shard(number), wantedOf(point, prefix(number)), false, signal);
+  const searched = await mapConcurrently(shards, find, SHARDS_AT_ONCE);
+  const found = searched.filter((each) => each !== undefined);
   const [first] = found;
-  if (first === undefined) throw await notFound(source, shards, point);
+  if (first === undefined) throw await notFound(source, shards, point, signal);
   if (found.length === 1) return first;
   const forms = found.map((each) => formatPoint({ ...point, shard: each.shard }));
   throw new PserverError(
@@ -52,24 +48,11 @@ export async function findUpdate(
   );
 }
 
-async function findIn(
-  history: ShardHistory,
-  { session, n }: UpdatePoint,
-  prefix: (shard: number) => string,
-  signal: AbortSignal,
-): Promise<FoundRecord[]> {
-  const { shard } = history;
-  const ofTrainer = prefix(shard);
-  for (const { generation, firstSeq, lastSeq } of await history.spans()) {
-    const after = { generation, seq: firstSeq - 1 };
-    for await (const batch of history.read(after, lastSeq, signal)) {
-      const record = batch.find((each) => hasNumber(each, ofTrainer, session, n));
-      if (record === undefined) continue;
-      const { seq, timeMs } = record;
-      return [{ shard, position: { generation, seq }, timeMs }];
-    }
-  }
-  return [];
+function wantedOf({ trainer, session, n }: UpdatePoint, prefix: string): Wanted {
+  return {
+    isEvent: (event) => event.trainer === trainer && event.session === session && event.n === n,
+    isRecord: (record) => hasNumber(record, prefix, session, n),
+  };
 }
 
 function hasNumber(record: TimedRecord, prefix: string, session: number, n: number): boolean {
@@ -92,9 +75,14 @@ async function notFound(
   source: HistorySource,
   shards: readonly number[],
   point: UpdatePoint,
+  signal: AbortSignal,
 ): Promise<PserverError> {
-  const spans = await mapConcurrently(shards, (shard) => source.shard(shard).spans());
-  const isWhole = spans.every((of) => of[0]?.generation === 1 && of[0].firstSeq === 1);
+  const wholes = await mapConcurrently(shards, async (shard) => {
+    const [first] = await source.shard(shard).spans();
+    const isWhole = first?.generation === 1 && first.firstSeq === 1;
+    return isWhole || (await tapeIsWhole(source.shard(shard), signal));
+  });
+  const isWhole = wholes.every((each) => each);
   const text = `point ${formatPoint(point)}: no kept record has this number`;
   return new PserverError(isWhole ? "BAD_VALUE" : "HISTORY_LOST", text, {
     received: formatPoint(point),

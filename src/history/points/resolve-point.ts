@@ -6,10 +6,11 @@ import { type Inventory, newestOf, oldestOf, takeInventory } from "../reach.ts";
 import type { HistorySource, ShardHistory } from "../source.ts";
 import { findMark } from "./find-mark.ts";
 import { findStep } from "./find-step.ts";
-import { type FoundRecord, findUpdate } from "./find-update.ts";
+import { findUpdate } from "./find-update.ts";
 import { formatTime } from "./parse-point.ts";
 import type { Cut, Point, ResolvedPoint } from "./point.ts";
 import { timeOfPosition } from "./record-time.ts";
+import type { FoundRecord } from "./search-shard.ts";
 
 /** Shards that are folded at one time to find a step. */
 const SHARDS_AT_ONCE = 4;
@@ -34,11 +35,10 @@ export async function resolvePoint(
   point: Point,
   signal: AbortSignal,
 ): Promise<ResolvedPoint> {
-  const numbers = Array.from({ length: source.shards }, (_, shard) => shard);
-  const shelves = await mapConcurrently(numbers, async (shard) => {
-    const history = source.shard(shard);
-    return { history, inventory: await takeInventory(history) };
-  });
+  if (point.kind === "update" || point.kind === "mark") {
+    return await resolveFound(source, point, await findPointed(source, point, signal), signal);
+  }
+  const shelves = await shelvesOf(source);
   switch (point.kind) {
     case "now":
       return {
@@ -56,13 +56,17 @@ export async function resolvePoint(
       return { point, cut: await timeCut(shelves, point.timeMs, signal), timeMs: point.timeMs };
     case "position":
       return await atPosition(source, shelves, point, signal);
-    case "update":
-      return await atRecord(shelves, point, await findUpdate(source, point, signal), signal);
-    case "mark":
-      return await atRecord(shelves, point, await findMark(source, point.name, signal), signal);
     case "step":
       return { point, cut: await stepCut(source, shelves, point.step, signal), timeMs: undefined };
   }
+}
+
+async function shelvesOf(source: HistorySource): Promise<Shelf[]> {
+  const numbers = Array.from({ length: source.shards }, (_, shard) => shard);
+  return await mapConcurrently(numbers, async (shard) => {
+    const history = source.shard(shard);
+    return { history, inventory: await takeInventory(history) };
+  });
 }
 
 function endOf(
@@ -125,12 +129,31 @@ async function atPosition(
   return { point, cut: await cutAt(shelves, shard, position, timeMs, signal), timeMs };
 }
 
-async function atRecord(
-  shelves: readonly Shelf[],
-  point: Point,
+/** A point that names the record of a trainer, which has to be searched for. */
+export type SearchedPoint = Extract<Point, { kind: "update" | "mark" }>;
+
+/** The record that a point names. @throws as `findUpdate` and `findMark`. */
+export async function findPointed(
+  source: HistorySource,
+  point: SearchedPoint,
+  signal: AbortSignal,
+): Promise<FoundRecord> {
+  return point.kind === "update"
+    ? await findUpdate(source, point, signal)
+    : await findMark(source, point.name, signal);
+}
+
+/**
+ * The cut of a record that was found: its own shard right after it, the others at its time.
+ * @throws HISTORY_LOST if another shard's history does not reach back to it; what the source throws.
+ */
+export async function resolveFound(
+  source: HistorySource,
+  point: SearchedPoint,
   { shard, position, timeMs }: FoundRecord,
   signal: AbortSignal,
 ): Promise<ResolvedPoint> {
+  const shelves = await shelvesOf(source);
   return { point, cut: await cutAt(shelves, shard, position, timeMs, signal), timeMs };
 }
 

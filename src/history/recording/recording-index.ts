@@ -68,12 +68,9 @@ function addToIndex(
   { shards }: RecordingIndex,
   { frame, offset }: PlacedFrame,
 ): void {
-  if (frame.kind === "job" || frame.kind === "end") {
-    throw badArchive(
-      path,
-      offset,
-      `expected a record or a snapshot; received a second ${frame.kind}`,
-    );
+  if (frame.kind === "job" || frame.kind === "end" || frame.kind === "tape") {
+    const found = frame.kind === "tape" ? "a message of a tape" : `a second ${frame.kind}`;
+    throw badArchive(path, offset, `expected a record or a snapshot; received ${found}`);
   }
   const parts = shards[frame.shard];
   if (parts === undefined) throw badArchive(path, offset, `the job has no shard ${frame.shard}`);

@@ -6,8 +6,10 @@ import type { ShardHistory } from "../source.ts";
 /** Lines of a shard's tape that follow upon each other. */
 export interface TapePart {
   readonly events: readonly UpdateEvent[];
-  /** Up to here, the parts so far hold all lines. */
+  /** Up to here, the parts so far hold all lines that the tape has. */
   readonly covered: Position;
+  /** The records right before the lines that the tape has none of, after one position up to another. */
+  readonly skipped: { readonly after: Position; readonly to: Position } | undefined;
 }
 
 /**
@@ -24,8 +26,9 @@ export async function* tapeUpdates(
 ): AsyncGenerator<TapePart> {
   let covered = after;
   let last = { ...after, entry: Number.POSITIVE_INFINITY };
-  for await (const bytes of history.readTape?.(fromMs, signal) ?? []) {
-    const { generation, from, to: toSeq, events } = decodeTape(bytes, history.shard);
+  const start = { kind: "time", timeMs: fromMs } as const;
+  for await (const { data } of history.readTape?.(start, signal) ?? []) {
+    const { generation, from, to: toSeq, events } = decodeTape(data, history.shard);
     if (comparePositions({ generation, seq: from }, to) > 0) return;
     const whole = { generation, seq: toSeq };
     if (events.length === 0 || comparePositions(endOf(events), after) <= 0) continue;
@@ -34,8 +37,11 @@ export async function* tapeUpdates(
     );
     const newest = fresh.at(-1);
     if (newest !== undefined) last = newest;
+    const before = { generation, seq: from - 1 };
+    const skipped =
+      comparePositions(before, covered) > 0 ? { after: covered, to: before } : undefined;
     if (comparePositions(whole, covered) > 0) covered = whole;
-    yield { events: fresh, covered };
+    yield { events: fresh, covered, skipped };
   }
 }
 

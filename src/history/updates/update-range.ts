@@ -1,6 +1,6 @@
 import { ensureError } from "../../protocol/index.ts";
-import type { Cut, Point } from "../points/point.ts";
-import { resolvePoint } from "../points/resolve-point.ts";
+import type { Cut, Point, ResolvedPoint } from "../points/point.ts";
+import { findPointed, resolveFound, resolvePoint } from "../points/resolve-point.ts";
 import type { HistorySource } from "../source.ts";
 
 /** Between which points of a history something is looked at. */
@@ -16,7 +16,8 @@ export interface UpdateRange {
 }
 
 /**
- * The range between two points. A time may lie before what the journals keep: tapes reach back further.
+ * The range between two points. A time, an update and a named note may lie before
+ * what the journals keep: tapes reach back further.
  * @throws as `resolvePoint`.
  */
 export async function resolveRange(
@@ -38,16 +39,33 @@ export async function resolveRange(
   };
 }
 
-/** The cut of a point; of a time before what the journals keep, only the time. */
+/** The cut of a point; of a time or a record before what the journals keep, only the time. */
 async function resolveOrTime(
   source: HistorySource,
   point: Point,
   signal: AbortSignal,
 ): Promise<{ cut: Cut | undefined; timeMs: number | undefined }> {
+  switch (point.kind) {
+    case "time":
+      return await cutOrTime(resolvePoint(source, point, signal), point.timeMs);
+    case "update":
+    case "mark": {
+      const found = await findPointed(source, point, signal);
+      return await cutOrTime(resolveFound(source, point, found, signal), found.timeMs);
+    }
+    default:
+      return await resolvePoint(source, point, signal);
+  }
+}
+
+async function cutOrTime(
+  resolving: Promise<ResolvedPoint>,
+  timeMs: number,
+): Promise<{ cut: Cut | undefined; timeMs: number | undefined }> {
   try {
-    return await resolvePoint(source, point, signal);
+    return await resolving;
   } catch (error) {
-    if (point.kind !== "time" || ensureError(error).code !== "HISTORY_LOST") throw error;
-    return { cut: undefined, timeMs: point.timeMs };
+    if (ensureError(error).code !== "HISTORY_LOST") throw error;
+    return { cut: undefined, timeMs };
   }
 }

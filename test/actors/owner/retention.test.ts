@@ -220,6 +220,47 @@ describe("with an archiver", () => {
     expect(shelf.firstSeq).toBe(1);
   });
 
+  /** A journal whose records 101 to 150 were never stored, and a snapshot of record 200 behind them. */
+  async function skipGap(archived: () => readonly ArchivedShard[], bytesMax = 1_000) {
+    const shelf = new Shelf();
+    const kept = retention(shelf, 300, [], archived);
+    shelf.bytesMax = bytesMax;
+    shelf.lastSeq = 100;
+    await kept.committed(shelf.manifest());
+    shelf.lastSeq = 200;
+    await kept.committedAcrossGap(shelf.manifest());
+    return { shelf, kept };
+  }
+
+  test("the records before a skipped gap stay until it has copied them", async () => {
+    let archived = copied(60, 0);
+    const { shelf, kept } = await skipGap(() => [archived, copied(200, 200)]);
+    expect([shelf.firstSeq, kept.oldestSeq]).toEqual([1, 200]);
+    // The snapshots before the gap go.
+    expect(shelf.messages).toEqual([4, 5, 6]);
+    archived = copied(100, 0);
+    await kept.enforce();
+    expect(shelf.firstSeq).toBe(1);
+    archived = copied(200, 0);
+    await kept.enforce();
+    expect(shelf.firstSeq).toBe(200);
+  });
+
+  test("that stays behind, the records before a gap go at twice the bytes to retain", async () => {
+    const { shelf, kept } = await skipGap(() => [copied(60, 0)]);
+    shelf.lastSeq = 600;
+    await kept.committed(shelf.manifest());
+    expect(shelf.firstSeq).toBe(1);
+    shelf.lastSeq = 601;
+    await kept.committed(shelf.manifest());
+    expect(shelf.firstSeq).toBe(200);
+  });
+
+  test("the records before a gap go at once when the journal is nearly full", async () => {
+    const { shelf } = await skipGap(() => [copied(60, 0)], 250);
+    expect(shelf.firstSeq).toBe(200);
+  });
+
   test("history is given up all the same when the journal is nearly full", async () => {
     const shelf = new Shelf();
     const kept = retention(shelf, 1_000_000, [], () => [copied(0, 0, 0)]);

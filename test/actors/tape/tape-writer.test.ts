@@ -36,7 +36,7 @@ class MemoryTape {
 
   /** The records that a reader sees, as often as it sees them. */
   async seqs(): Promise<number[]> {
-    const { messages } = this;
+    const messages = this.messages.map((data, at) => ({ seq: at + 1, timeMs: at, data }));
     const history = {
       shard: SHARD,
       async *readTape() {

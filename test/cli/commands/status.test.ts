@@ -1,5 +1,5 @@
 // Proves what `pserver status` says of a job's steps, of what is declared and of records of no use, and that
-// it says nothing where there are none; of archivers; that it names the shards of which a trainer has reported a loss; that
+// it says nothing where there are none; of archivers and the tape; that it names the shards of which a trainer has reported a loss; that
 // updates are counted where all shards tell, and else said to be unknown; and that it fits narrow terminals.
 import { expect, test } from "vitest";
 import { describeStatus, type JobStatus } from "../../../src/cli/commands/status.ts";
@@ -108,6 +108,13 @@ test("archivers are told with what they have not copied, and since when they are
   expect(told(Date.now())).toMatch(/archiver +process 7 on m, 40 records behind$/m);
   expect(told(Date.now() - 120_000)).toMatch(/40 records behind, last heard of 2 min ago$/m);
   expect(describeStatus(STATUS, PLAIN).join("\n")).not.toMatch(/archiver/);
+});
+
+test("the tape is told with what it takes, where there is one", () => {
+  const tape = { messages: 1_234, bytes: 3 * 1024 ** 2 };
+  const line = describeStatus({ ...STATUS, tape }, PLAIN).find((text) => /^ {2}tape/.test(text));
+  expect(line).toMatch(/^ {2}tape +1234 messages, 3\.?0? MiB$/);
+  expect(describeStatus(STATUS, PLAIN).join("\n")).not.toMatch(/tape/);
 });
 
 /** The line about updates, without its title. */

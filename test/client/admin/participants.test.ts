@@ -46,7 +46,15 @@ test("reads archivers with everything that they tell of themselves", () => {
   expect(parseParticipants({ ...reply, archivers: undefined }).archivers).toBeUndefined();
 });
 
+test("reads what the tape takes, if there is one", () => {
+  const reply = { hosts: [], trainers: [], shards: [] };
+  expect(parseParticipants(reply).tape).toBeUndefined();
+  const tape = { messages: 3, bytes: 900 };
+  expect(parseParticipants({ ...reply, tape }).tape).toEqual(tape);
+});
+
 test.each([
+  { hosts: [], trainers: [], shards: [], tape: { messages: 1 } },
   { hosts: [], trainers: [], shards: [], archivers: [{ machine: "m", pid: 1, writtenMs: 1 }] },
   { hosts: [], trainers: [], shards: [], members: { revision: 1, started: true } },
   {},

@@ -4,6 +4,8 @@ import type {
   JournalSpan,
   KeptSnapshot,
   ShardHistory,
+  StoredTapeMessage,
+  TapeStart,
   TimedRecord,
 } from "../../../src/history/source.ts";
 import {
@@ -20,6 +22,8 @@ export class MemoryShard implements ShardHistory {
   readonly records: Map<number, TimedRecord[]> = new Map([[1, []]]);
   manifests: KeptSnapshot[] = [];
   readonly pieces: Map<number, Uint8Array> = new Map();
+  /** The shard's tape; a test may cut it off. */
+  tape: StoredTapeMessage[] = [];
   /** Pieces read, in order. */
   readonly reads: number[] = [];
   /** Called before each batch of records is given. */
@@ -30,6 +34,7 @@ export class MemoryShard implements ShardHistory {
   created = "then";
   #storedSeq = 0;
   #seq = 0;
+  #taped = 0;
 
   constructor(shard: number) {
     this.shard = shard;
@@ -43,6 +48,18 @@ export class MemoryShard implements ShardHistory {
       const payload = seq % 7 === 0 ? data : encodeMessage({ n: seq }, data);
       const subject = `ps.j.log.${this.shard}.trainer.a.push.w.${seq % 3}`;
       this.records.get(this.generation)?.push({ seq, subject, payload, timeMs: this.timeOf(seq) });
+    }
+  }
+
+  /** Appends messages to the tape; `seq` is their place in the stream, which other shards use, too. */
+  writeTape(count: number, bytes = 40): void {
+    for (let i = 0; i < count; i++) {
+      const seq = (this.tape.at(-1)?.seq ?? 0) + 3;
+      const data = encodeMessage(
+        { n: ++this.#taped },
+        Uint8Array.from({ length: bytes }, () => seq),
+      );
+      this.tape.push({ seq, timeMs: 1e9 + this.#taped * 2.5, data });
     }
   }
 
@@ -153,6 +170,15 @@ export class MemoryShard implements ShardHistory {
     }
   }
 
+  async *readTape(start: TapeStart, signal: AbortSignal): AsyncGenerator<StoredTapeMessage> {
+    for (const message of [...this.tape]) {
+      signal.throwIfAborted();
+      const isWanted =
+        start.kind === "time" ? message.timeMs >= start.timeMs : message.seq >= start.seq;
+      if (isWanted) yield message;
+    }
+  }
+
   positionAt(timeMs: number): Promise<Position | undefined> {
     const last = (this.records.get(this.generation) ?? []).findLast(
       (record) => record.timeMs <= timeMs,
@@ -216,4 +242,14 @@ export async function recordsOf(
   const { signal } = new AbortController();
   for await (const batch of history.read(after, toSeq, signal)) records.push(...batch);
   return records;
+}
+
+/** All messages of a tape from a time on. */
+export async function tapeOf(history: ShardHistory, timeMs = 0): Promise<StoredTapeMessage[]> {
+  const messages: StoredTapeMessage[] = [];
+  const { signal } = new AbortController();
+  for await (const message of history.readTape?.({ kind: "time", timeMs }, signal) ?? []) {
+    messages.push(message);
+  }
+  return messages;
 }

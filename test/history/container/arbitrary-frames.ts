@@ -27,6 +27,10 @@ export const anyFrame: fc.Arbitrary<Frame> = fc.oneof(
     ...{ shard, seq, timeMs, data, pieces: fc.array(seq, { maxLength: 5 }) },
   }),
   fc.record({
+    kind: fc.constant("tape" as const),
+    ...{ shard, seq, timeMs, data, number: seq },
+  }),
+  fc.record({
     kind: fc.constant("record" as const),
     ...{ shard, seq, timeMs, data, generation: seq, subject: fc.string({ maxLength: 40 }) },
   }),

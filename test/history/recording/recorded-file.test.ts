@@ -161,6 +161,17 @@ describe("damage", () => {
     expect(code).toBe("BAD_ARCHIVE");
     expect(message).toContain("expected a recorded file; this is a part of an archive");
   });
+
+  test("a message of a tape is none of its parts", async () => {
+    const synchronization = { mode: "async" as const };
+    await writeContainer(path, [
+      { kind: "job", job: "j", shards: 1, synchronization, archive: "" },
+      { kind: "tape", shard: 0, number: 1, seq: 1, timeMs: 1, data: Uint8Array.of(1) },
+    ]);
+    const { code, message } = ensureError(await RecordedFile.open(path).catch((error) => error));
+    expect(code).toBe("BAD_ARCHIVE");
+    expect(message).toContain("expected a record or a snapshot; received a message of a tape");
+  });
 });
 
 describe("a recording that fails", () => {
