@@ -119,6 +119,7 @@ const SCENARIOS = {
   ],
   initializations: [
     "many parameters are declared and stored with few messages",
+    "no request has more parameters than a reply of the broker's largest message",
     "by older rules each block is a record",
     "after a failure what was tried before goes by itself",
     "nothing is stored unless all are declared",
