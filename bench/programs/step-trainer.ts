@@ -29,15 +29,20 @@ const commands = {
     return machineMs() - startMs;
   },
 
+  /** Allocates the tensors of all steps. */
+  async prepare({ prefix, step }: { prefix: string; step: TrainingStep }): Promise<void> {
+    makeStep = prepare(opened(), prefix, step);
+  },
+
   /** Makes one step after the other for so long, at least one. */
-  async run(task: { prefix: string; step: TrainingStep; durationMs: number }): Promise<StepsDone> {
-    const makeStep = prepare(opened(), task.prefix, task.step);
+  async run({ durationMs }: { durationMs: number }): Promise<StepsDone> {
+    if (makeStep === undefined) throw new Error("not prepared");
     const startMs = machineMs();
     let steps = 0;
     do {
       await makeStep();
       steps += 1;
-    } while (machineMs() - startMs < task.durationMs);
+    } while (machineMs() - startMs < durationMs);
     return { steps, startMs, endMs: machineMs() };
   },
 
@@ -49,6 +54,7 @@ const commands = {
 export type StepTrainer = typeof commands;
 
 let client: Client | undefined;
+let makeStep: (() => Promise<void>) | undefined;
 
 function opened(): Client {
   if (client === undefined) throw new Error("not open");

@@ -112,6 +112,7 @@ export async function startStepJob(
     const prefix = "w";
     const maker = `pserver, ${storage}`;
     const ms = (await trainers[0]?.call("initialize", { prefix, step })) ?? Number.NaN;
+    for (const trainer of trainers) await trainer.call("prepare", { prefix, step });
     const parameters = step.kind === "dense" ? step.parameters : 1;
     const servers = [
       { role: "broker", pid: bed.broker.pid },
@@ -127,7 +128,7 @@ export async function startStepJob(
         name: maker,
         processes: () => [...servers, ...trainers.map(({ pid }) => ({ role: "trainer", pid }))],
         run: async (durationMs) => {
-          const task = { prefix, step, durationMs };
+          const task = { durationMs };
           return ofAll(await Promise.all(trainers.map((trainer) => trainer.call("run", task))));
         },
       },

@@ -39,6 +39,7 @@ export function makeClientParts(options: {
   readonly onFallback?: ((fallback: ShardFallback) => void) | undefined;
 }): ClientParts {
   const { wire, subjects, trainer, fail } = options;
+  const payloadBytesMax = (): number => wire.payloadBytesMax;
   const positions = new Positions({
     journalReplaced: (shard, seen) => fallbacks.replaced(shard, seen),
   });
@@ -62,7 +63,7 @@ export function makeClientParts(options: {
     },
     onLost: fail,
   });
-  const parameters = new Parameters(session, positions);
+  const parameters = new Parameters(session, positions, payloadBytesMax);
   const shared = { requests, sender, session, parameters, positions, subjects, trainer, seen };
   const steps = new Steps(shared);
   const fallbacks = new Fallbacks({
@@ -77,11 +78,10 @@ export function makeClientParts(options: {
   const reader = new BlockReader({
     ...shared,
     takesBatches: () => session.rules >= RULES_WITH_BATCHES,
-    payloadBytesMax: () => wire.payloadBytesMax,
+    payloadBytesMax,
     waitsForSteps: () => steps.readStep !== undefined,
     onClosed: (shard, step) => steps.noteClosed(shard, step),
   });
-  const payloadBytesMax = (): number => wire.payloadBytesMax;
   return {
     requests,
     sender,

@@ -23,6 +23,7 @@ export * from "./limits.ts";
 export * from "./names.ts";
 export * from "./notes.ts";
 export * from "./outcomes.ts";
+export * from "./parameters-per-request.ts";
 export * from "./parse-batch.ts";
 export * from "./parts.ts";
 export * from "./position.ts";

@@ -107,7 +107,9 @@ const SCENARIOS = {
     "an answer that ends early is asked for again at once only while it makes progress",
     "a request is not repeated while its pieces come",
     "after STALE_EPOCH the parameters of what is missing are looked up",
-    "what was initialized anew is read anew",
+    "what was initialized anew is read anew, and nothing else",
+    "a part of what was initialized anew is read anew",
+    "what was not initialized anew is read on",
     "after JOURNAL_REPLACED what is missing is asked for in the new journal",
     "a busy owner is asked again",
     "where only pulls are answered, blocks are asked for one by one from then on",
@@ -119,6 +121,7 @@ const SCENARIOS = {
   ],
   initializations: [
     "many parameters are declared and stored with few messages",
+    "no request has more parameters than a reply of the broker's largest message",
     "by older rules each block is a record",
     "after a failure what was tried before goes by itself",
     "nothing is stored unless all are declared",

@@ -3,7 +3,8 @@
 // and its telling, owners die and take over from any snapshot, and messages are lost, reordered and
 // repeated, each decided by one seed. The oracles: every record of every shard is answered, and every
 // value is, what a plain restatement of the rules says; the journal folded anew and from every snapshot
-// gives the same bytes; no gradient is late or early that must not be; what was told applied is in the
+// gives the same bytes; about half of the gradients are batches for two blocks, applied to both or to none; no
+// gradient is late or early that must not be; what was told applied is in the
 // values, once; and when nothing fails any more every trainer that is left gets on. A failure prints its
 // seed: SIMULATION_SEED=<seed> runs that schedule alone, SIMULATION_SCHEDULES=<count> runs more. And the
 // oracles find each of a few planted defects.
@@ -22,7 +23,15 @@ const pool = new MemoryPool();
 
 test("no schedule breaks a promise", { timeout: TIMEOUT_MS }, () => {
   const reports = runSeeds(SCHEDULES, (seed) => runSchedule(seed, pool));
-  const sum = { records: 0, stormSteps: 0, restarts: 0, takeOvers: 0, revisions: 0, late: 0 };
+  const sum = {
+    records: 0,
+    stormSteps: 0,
+    restarts: 0,
+    takeOvers: 0,
+    revisions: 0,
+    late: 0,
+    batches: 0,
+  };
   for (const report of reports) {
     for (const key of Object.keys(sum) as (keyof ScheduleReport)[]) sum[key] += report[key];
   }
@@ -45,6 +54,18 @@ const PLANTED: Readonly<Record<string, readonly [variant: Variant, found: RegExp
   "a snapshot without the members' clocks": [
     { owner: { forgetsClocks: true } },
     /answered|replays differently|another state|closed another step/,
+  ],
+  "an owner that applies the first half of a batch": [
+    { owner: { batches: "half" } },
+    /element \d+ of v in shard/,
+  ],
+  "an owner that applies a batch twice": [
+    { owner: { batches: "twice" } },
+    /element \d+ of [wv] in shard/,
+  ],
+  "an owner that applies a batch after the record behind it": [
+    { owner: { batches: "late" } },
+    /answered|another state|replays differently/,
   ],
   "a trainer that ends a step before it has sent its gradients": [
     { trainer: { clocksEarly: true } },

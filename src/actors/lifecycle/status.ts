@@ -2,6 +2,7 @@ import {
   type Fields,
   laterPosition,
   type Position,
+  parametersPerRequest,
   parseStatusRequest,
   type StatusReply,
   type StatusRequest,
@@ -85,12 +86,15 @@ function replyOf(
   };
 }
 
-function find({ ledger: { catalog } }: LifecycleDeps, request: StatusRequest): Found {
+/** A page is cut where the broker takes no larger reply; names are answered whole. */
+function find(deps: LifecycleDeps, request: StatusRequest): Found {
+  const { catalog } = deps.ledger;
   const { names, after = "", limit } = request;
   if (names !== undefined) {
     return { parameters: names.map((name) => catalog.get(name)), more: false };
   }
-  return limit === undefined ? { parameters: [], more: false } : catalog.page(after, limit);
+  if (limit === undefined) return { parameters: [], more: false };
+  return catalog.page(after, Math.min(limit, parametersPerRequest(deps.maxPayloadBytes)));
 }
 
 /** The latest position on each shard; empty if none is known at all. */

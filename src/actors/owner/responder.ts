@@ -4,12 +4,13 @@ import {
   busy,
   encodeError,
   ensureError,
-  PserverError,
+  type PserverError,
 } from "../../protocol/index.ts";
 import type { BufferPool } from "../../transport/buffer-pool.ts";
 import { publishBulk } from "../../transport/bulk-transport.ts";
 import { FairQueue, type Served } from "../requests/fair-queue.ts";
 import { TURN_MS } from "../requests/queue-limits.ts";
+import { replyThatFits } from "../requests/reply-that-fits.ts";
 import { Turn } from "../requests/turn.ts";
 
 /** Limit of the bytes on their way to the broker; nats.js itself would buffer without limit. */
@@ -127,15 +128,9 @@ export class Responder {
     return false;
   }
 
-  #send(reply: string, bytes: Uint8Array): void {
+  #send(reply: string, made: Uint8Array): void {
     if (this.#connection.isClosed()) return;
-    const expected = this.payloadBytesMax;
-    if (bytes.length > expected) {
-      const text = `the reply has ${bytes.length} bytes; the broker takes ${expected}`;
-      const details = { expected, received: bytes.length };
-      this.#send(reply, encodeError(new PserverError("TOO_LARGE", text, details)));
-      return;
-    }
+    const bytes = replyThatFits(made, this.payloadBytesMax);
     publishBulk(this.#connection, reply, bytes);
     this.#inFlightBytes += bytes.length;
     this.#unprobedBytes += bytes.length;

@@ -12,6 +12,7 @@ import {
 } from "../../protocol/index.ts";
 import { TURN_MS } from "./queue-limits.ts";
 import type { Refusals } from "./refusals.ts";
+import { replyThatFits } from "./reply-that-fits.ts";
 import type { Request, RequestQueue } from "./request-queue.ts";
 import { Turn } from "./turn.ts";
 
@@ -163,6 +164,8 @@ export class RequestServer {
 
   #respond(reply: string, bytes: Uint8Array): void {
     const { connection } = this.#options;
-    if (!connection.isClosed()) connection.publish(reply, bytes);
+    if (connection.isClosed()) return;
+    const payloadBytesMax = connection.info?.max_payload ?? Number.POSITIVE_INFINITY;
+    connection.publish(reply, replyThatFits(bytes, payloadBytesMax));
   }
 }

@@ -5,7 +5,7 @@ import { PserverError } from "../../protocol/errors.ts";
 import { quoteName } from "../../protocol/names.ts";
 import type { Tensor } from "../../protocol/tensor.ts";
 import { planOverwrite, splitTensor } from "./plan-overwrite.ts";
-import { headerBytes, inBoundedOrder, readTensor } from "./tensor-work.ts";
+import { groupBytes, inBoundedOrder, readTensor } from "./tensor-work.ts";
 
 /** How to load a model. */
 export interface LoadOptions {
@@ -30,7 +30,7 @@ export interface LoadedModel {
 /** The calls of the client that a load makes. */
 export type LoadingClient = Pick<
   Client,
-  "beginInit" | "initParam" | "finishInit" | "status" | "listParams" | "setParams"
+  "beginInit" | "initParams" | "finishInit" | "status" | "listParams" | "setParams"
 >;
 
 /**
@@ -45,7 +45,7 @@ export async function loadModel(
   tensors: readonly TensorSource[],
   options: LoadOptions,
 ): Promise<LoadedModel> {
-  const totalBytes = tensors.reduce((sum, { header }) => sum + headerBytes(header), 0);
+  const totalBytes = groupBytes(tensors);
   const deadline = performance.now() + options.timeoutMs;
   const { signal } = options;
   const call = (): { timeoutMs: number; signal: AbortSignal } => ({
@@ -53,11 +53,15 @@ export async function loadModel(
     signal,
   });
   let doneBytes = 0;
-  const sendAll = (send: (name: string, tensor: Tensor) => Promise<unknown>): Promise<void> =>
-    inBoundedOrder(tensors, async (source) => {
-      signal.throwIfAborted();
-      await send(source.header.name, await readTensor(source));
-      doneBytes += headerBytes(source.header);
+  const sendAll = (send: (group: ReadonlyMap<string, Tensor>) => Promise<unknown>): Promise<void> =>
+    inBoundedOrder(tensors, async (group) => {
+      const values = new Map<string, Tensor>();
+      for (const source of group) {
+        signal.throwIfAborted();
+        values.set(source.header.name, await readTensor(source));
+      }
+      await send(values);
+      doneBytes += groupBytes(group);
       options.onProgress(doneBytes, totalBytes);
     });
   const existing = (await client.listParams(call())).filter(({ ready }) => ready);
@@ -65,16 +69,19 @@ export async function loadModel(
   if (first !== undefined) {
     if (!options.overwrite) throw alreadyInitialized(`it has ${quoteName(first.name)}`);
     const parts = planOverwrite(tensors, existing);
-    await sendAll((name, tensor) =>
-      client.setParams(splitTensor(tensor, parts.get(name) ?? []), call()),
-    );
+    await sendAll((group) => {
+      const values = [...group].flatMap(([name, tensor]) =>
+        splitTensor(tensor, parts.get(name) ?? []),
+      );
+      return client.setParams(new Map(values), call());
+    });
     const parameters = [...parts.values()].reduce((sum, { length }) => sum + length, 0);
     return { parameters, bytes: totalBytes, overwritten: true };
   }
   if (!(await client.beginInit({ ...call(), wait: false })))
     throw await notSelected(client, call());
-  await sendAll((name, tensor) =>
-    client.initParam(name, tensor, options.configs.get(name) ?? {}, call()),
+  await sendAll((group) =>
+    client.initParams(group, (name) => options.configs.get(name) ?? {}, call()),
   );
   await client.finishInit(call());
   return { parameters: tensors.length, bytes: totalBytes, overwritten: false };

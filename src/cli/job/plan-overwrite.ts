@@ -42,11 +42,11 @@ export function planOverwrite(
   return plan;
 }
 
-/** Splits a tensor into those of its target parameters, by name. They are views, not copies. */
+/** Splits a tensor into those of its target parameters, with their names. They are views, not copies. */
 export function splitTensor(
   { dtype, data }: Tensor,
   targets: readonly ParameterInfo[],
-): Record<string, Tensor> {
+): [name: string, piece: Tensor][] {
   const pieces: [string, Tensor][] = [];
   let start = 0;
   for (const { name, shape } of targets) {
@@ -54,7 +54,7 @@ export function splitTensor(
     pieces.push([name, { dtype, shape, data: data.subarray(start, end) }]);
     start = end;
   }
-  return Object.fromEntries(pieces);
+  return pieces;
 }
 
 function join(name: string, shards: readonly ParameterInfo[] = []): MergedTensor<ParameterInfo> {

@@ -4,8 +4,8 @@ import {
   type ParameterInfo,
   parseParameters,
 } from "../../protocol/lifecycle-messages.ts";
-import { PARAMETERS_PER_REQUEST_MAX } from "../../protocol/limits.ts";
 import { quoteName } from "../../protocol/names.ts";
+import { parametersPerRequest } from "../../protocol/parameters-per-request.ts";
 import type { Session } from "../shell/session.ts";
 import { Deadline } from "../timing/deadline.ts";
 
@@ -20,14 +20,20 @@ interface Waiting {
 /** Requests under way at a time: enough to keep a host busy, and few enough to be answered before they are repeated. */
 const REQUESTS_MAX = 8;
 
-/** Declares parameters: calls of one turn of the event loop share requests of up to 256 parameters. */
+/**
+ * Declares parameters: calls of one turn of the event loop share requests, each of as many parameters as hosts
+ * take and the broker's largest message holds.
+ */
 export class Declarations {
   readonly #session: Session;
+  readonly #payloadBytesMax: () => number;
   #waiting: Waiting[] = [];
   #underWay = 0;
 
-  constructor(session: Session) {
+  /** `payloadBytesMax`: the largest message the broker takes. */
+  constructor(session: Session, payloadBytesMax: () => number) {
     this.#session = session;
+    this.#payloadBytesMax = payloadBytesMax;
   }
 
   /** The parameter with its layout and epoch. @throws the error in the reply to the request. */
@@ -57,7 +63,7 @@ export class Declarations {
   /** How many of those waiting go into one request: all of them belong to one initialization. */
   #nextLength(): number {
     const epoch = this.#waiting[0]?.epoch;
-    const most = this.#waiting.slice(0, PARAMETERS_PER_REQUEST_MAX);
+    const most = this.#waiting.slice(0, parametersPerRequest(this.#payloadBytesMax()));
     const others = most.findIndex((waiting) => waiting.epoch !== epoch);
     return others < 0 ? most.length : others;
   }

@@ -53,7 +53,7 @@ export class Lifecycle {
 
   constructor(options: LifecycleDeps) {
     this.#options = options;
-    this.#declarations = new Declarations(options.session);
+    this.#declarations = new Declarations(options.session, options.payloadBytesMax);
   }
 
   /** Whether this trainer is selected; see `Client.beginInit`. */

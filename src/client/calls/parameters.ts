@@ -5,8 +5,8 @@ import {
   type StatusReply,
   type StatusRequest,
 } from "../../protocol/lifecycle-messages.ts";
-import { PARAMETERS_PER_REQUEST_MAX } from "../../protocol/limits.ts";
 import { escapeName, quoteName } from "../../protocol/names.ts";
+import { parametersPerRequest } from "../../protocol/parameters-per-request.ts";
 import type { Positions } from "../core/positions.ts";
 import type { Session } from "../shell/session.ts";
 import { Backoff } from "../timing/backoff.ts";
@@ -23,12 +23,15 @@ interface Refreshing {
 export class Parameters {
   readonly #session: Session;
   readonly #positions: Positions;
+  readonly #payloadBytesMax: () => number;
   readonly #ready = new Map<string, ParameterInfo>();
   readonly #refreshing = new Map<string, Refreshing>();
 
-  constructor(session: Session, positions: Positions) {
+  /** `payloadBytesMax`: the largest message the broker takes. */
+  constructor(session: Session, positions: Positions, payloadBytesMax: () => number) {
     this.#session = session;
     this.#positions = positions;
+    this.#payloadBytesMax = payloadBytesMax;
   }
 
   /** Forgets a parameter, whose epoch has changed. */
@@ -131,8 +134,9 @@ export class Parameters {
     const missing = [...new Set(names)].filter((name) => !this.#ready.has(name));
     for (const name of missing) escapeName(name);
     let problem: PserverError | undefined;
-    for (let start = 0; start < missing.length; start += PARAMETERS_PER_REQUEST_MAX) {
-      const part = missing.slice(start, start + PARAMETERS_PER_REQUEST_MAX);
+    const most = parametersPerRequest(this.#payloadBytesMax());
+    for (let start = 0; start < missing.length; start += most) {
+      const part = missing.slice(start, start + most);
       const found = await this.status({ names: part }, deadline);
       part.forEach((name, i) => {
         const info = found.parameters[i] ?? null;

@@ -53,6 +53,16 @@ test("declared parameters are listed as not ready while the job is initialized",
   expect(parameters).toMatchObject([{ name: "w", ready: false }]);
 });
 
+test("a page is cut where the broker takes no reply of all of it", async () => {
+  const rig = new Rig({ maxPayloadBytes: 80 * 1024 });
+  const names = Array.from({ length: 20 }, (_, i) => `w${String(i).padStart(2, "0")}`);
+  await rig.makeReady("a", names);
+  const { parameters, more } = await rig.status({ limit: 20 });
+  expect(parameters.map((info) => info?.name)).toEqual(names.slice(0, 8));
+  expect(more).toBe(true);
+  expect(await allPages(rig, 20)).toEqual(names);
+});
+
 test("pages of any size hold every parameter once, in order of names", async () => {
   const names = fc.uniqueArray(fc.string({ unit: "grapheme", minLength: 1, maxLength: 6 }), {
     minLength: 1,

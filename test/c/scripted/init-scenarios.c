@@ -7,6 +7,8 @@
 /** More than one request takes. */
 #define PARAMETERS 300
 #define PER_REQUEST 256
+/** As many parameters of 2 KiB as a broker of 256 KiB takes beside 64 KiB of other entries. */
+#define PER_SMALL_REQUEST 96
 
 static char names[PARAMETERS][8];
 static float values[2] = {1, 2};
@@ -58,6 +60,21 @@ static void few_messages(void) {
   EXPECT(count_to("declare") == 2 && to("declare", 1)->at_ms == to("declare", 0)->at_ms);
   EXPECT(declared_in(0) == PER_REQUEST && declared_in(1) == PARAMETERS - PER_REQUEST);
   EXPECT(count_to("batch") == 1 && count_to(NULL) == 1);
+  closed(client);
+}
+
+/** The least that a broker may take: its host's reply must fit, too, and tells more than was declared. */
+static void few_parameters_a_message(void) {
+  begin(take_init);
+  bool is_selected = false;
+  broker.max_payload = 262144;
+  job.rules = 3;
+  pserver_client *client = connected(0);
+  EXPECT_OK(pserver_begin_init(client, true, TIMEOUT_MS, &is_selected));
+  EXPECT_OK(init(client, 0, PARAMETERS));
+  EXPECT(count_to("declare") == 4);
+  for (size_t i = 0; i < 3; i++) EXPECT(declared_in(i) == PER_SMALL_REQUEST);
+  EXPECT(declared_in(3) == PARAMETERS - 3 * PER_SMALL_REQUEST);
   closed(client);
 }
 
@@ -115,6 +132,7 @@ static void ends_at_the_deadline(void) {
 
 const struct scenario init_scenarios[] = {
     {"many parameters are declared and stored with few messages", few_messages},
+    {"no request has more parameters than a reply of the broker's largest message", few_parameters_a_message},
     {"by older rules each block is a record", older_rules},
     {"after a failure what was tried before goes by itself", after_a_failure},
     {"nothing is stored unless all are declared", stores_nothing_unless_all_are_declared},

@@ -201,14 +201,67 @@ static void initialize_anew(const struct published *message) {
     piece_after(1, message, (struct piece){.from = 0, .count = 1, .more = true});
     error_after(2, message, "STALE_EPOCH", 0);
   } else {
-    piece_after(1, message, (struct piece){.count = PARAMETERS});
+    piece_after(1, message, (struct piece){.count = PARAMETERS - 1});
   }
 }
 
+/** What came before stays. */
 static void reads_anew_what_was_initialized_anew(void) {
   pserver_client *client = began(initialize_anew);
   EXPECT_OK(get_all(client, PARAMETERS));
-  EXPECT(have_values(PARAMETERS) && count_to("read") == 2);
+  EXPECT(count_to("read") == 2 && count_to("pull") == 0);
+  EXPECT(values[0][0] == 0 && values[0][1] == 7);
+  EXPECT(values[1][0] == 0 && values[2][0] == 1 && values[3][0] == 2 && values[3][1] == 7);
+  closed(client);
+}
+
+static void initialize_part_anew(const struct published *message) {
+  if (count_to("pull") == 1) job.epoch = 3;
+  if (serve(message)) return;
+  if (count_to("pull") == 1) error_after(1, message, "STALE_EPOCH", 0);
+  else pulled_after(1, message, 1, 9);
+}
+
+static void reads_a_part_anew(void) {
+  const int64_t row[] = {0};
+  const int64_t columns[] = {1, 0};
+  const pserver_indices indices[] = {{row, 1}, {columns, 2}};
+  pserver_tensor part = {0};
+  pserver_client *client = began(initialize_part_anew);
+  EXPECT_OK(pserver_pull_part(client, "w", indices, 2, &part, TIMEOUT_MS));
+  EXPECT(count_to("pull") == 2 && number_in(to("pull", 1), "epoch") == 3);
+  EXPECT(part.bytes == VALUE_BYTES);
+  pserver_tensor_release(&part);
+  closed(client);
+}
+
+/** Of "a" to "d", the last two are initialized anew when only the first has come. */
+static void initialize_some_anew(const struct published *message) {
+  if (count_to("read") == 1) job.anew_from = "c";
+  if (serve(message)) return;
+  if (is_to(message, "pull")) {
+    pulled_after(1, message, 1, 9);
+  } else if (count_to("read") == 1) {
+    piece_after(1, message, (struct piece){.from = 0, .count = 1, .more = true});
+    error_after(2, message, "STALE_EPOCH", 0);
+  } else {
+    piece_after(1, message, (struct piece){.count = 2});
+  }
+}
+
+static void reads_on_what_was_not_initialized_anew(void) {
+  pserver_tensor tensors[PARAMETERS] = {0};
+  pserver_known known[PARAMETERS] = {0};
+  pserver_origins *origins = NULL;
+  pserver_client *client = began(initialize_some_anew);
+  EXPECT_OK(pserver_get_known(client, names, tensors, PARAMETERS, known, &origins, NULL, TIMEOUT_MS));
+  EXPECT(count_to("status") == 2 && count_to("pull") == 1 && count_to("read") == 2);
+  const float expected[PARAMETERS][2] = {{0, 7}, {0, 0}, {0, 7}, {1, 7}};
+  for (size_t i = 0; i < PARAMETERS; i++) {
+    EXPECT(memcmp(tensors[i].data, expected[i], VALUE_BYTES) == 0);
+    pserver_tensor_release(&tensors[i]);
+  }
+  pserver_origins_free(origins);
   closed(client);
 }
 
@@ -456,7 +509,9 @@ const struct scenario read_scenarios[] = {
      asks_at_once_only_with_progress},
     {"a request is not repeated while its pieces come", waits_while_pieces_come},
     {"after STALE_EPOCH the parameters of what is missing are looked up", looks_up_what_is_missing},
-    {"what was initialized anew is read anew", reads_anew_what_was_initialized_anew},
+    {"what was initialized anew is read anew, and nothing else", reads_anew_what_was_initialized_anew},
+    {"a part of what was initialized anew is read anew", reads_a_part_anew},
+    {"what was not initialized anew is read on", reads_on_what_was_not_initialized_anew},
     {"after JOURNAL_REPLACED what is missing is asked for in the new journal", goes_on_in_the_new_journal},
     {"a busy owner is asked again", asks_again_while_busy},
     {"where only pulls are answered, blocks are asked for one by one from then on", goes_on_singly},

@@ -343,8 +343,9 @@ static void pack_parameter(struct draft *draft, const void *name, size_t bytes) 
     ps_pack_text(draft, "stalenessScaling", 16);
     msgpack_pack_true(&draft->packer);
   }
+  bool is_anew = job.anew_from != NULL && memcmp(name, job.anew_from, bytes) >= 0;
   ps_pack_text(draft, "epoch", 5);
-  ps_pack_whole(draft, job.epoch);
+  ps_pack_whole(draft, job.epoch + is_anew);
   ps_pack_text(draft, "ready", 5);
   msgpack_pack_true(&draft->packer);
   ps_pack_text(draft, "layout", 6);

@@ -37,8 +37,9 @@ struct scripted_job {
   /** Rules that the reply to a join tells; 0: it tells none. */
   uint64_t rules;
   const char *mode;
-  /** Epoch of every parameter. */
+  /** Epoch of every parameter, and the least of the names whose epoch is higher by 1; NULL for none. */
   uint64_t epoch;
+  const char *anew_from;
   /** Of the parameter "w", and of any other that is asked for: blocks of some rows, of two elements; block i
    * is on shard i modulo `shards`. */
   uint64_t blocks;

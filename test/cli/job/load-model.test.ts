@@ -1,5 +1,5 @@
-// Proves, with a client that only records, that a load sends every tensor once and then finishes,
-// keeps bounded work at a time, refuses a job that has parameters before it sends anything, and
+// Proves, with a client that only records, that a load sends every tensor once, small ones together, and then
+// finishes, keeps bounded work at a time, refuses a job that has parameters before it sends anything, and
 // stops at the first failure without finishing. The job's own save loads again, joined shards too.
 import { describe, expect, test } from "vitest";
 import {
@@ -23,6 +23,8 @@ interface FakeOptions {
 class FakeClient {
   readonly sent = new Map<string, number[]>();
   readonly overwritten = new Map<string, number[]>();
+  readonly configs = new Map<string, unknown>();
+  calls = 0;
   atOnceMax = 0;
   finished = false;
   #atOnce = 0;
@@ -44,17 +46,22 @@ class FakeClient {
     return { state: this.#options.state ?? "ready", epoch: 1, by: "other", shards: 1, at: [] };
   }
 
-  async initParam(name: string, tensor: TensorLike): Promise<void> {
+  async initParams(...[tensors, configOf]: Parameters<LoadingClient["initParams"]>): Promise<void> {
+    this.calls += 1;
     this.atOnceMax = Math.max(this.atOnceMax, ++this.#atOnce);
     await new Promise(setImmediate);
     this.#atOnce--;
-    if (name === this.#options.failAt) throw new PserverError("NON_FINITE", name);
-    this.sent.set(name, Array.from(toTensor(tensor).data, Number));
+    for (const [name, tensor] of tensors as ReadonlyMap<string, TensorLike>) {
+      if (name === this.#options.failAt) throw new PserverError("NON_FINITE", name);
+      this.sent.set(name, Array.from(toTensor(tensor).data, Number));
+      if (typeof configOf === "function") this.configs.set(name, configOf(name));
+    }
   }
 
   async setParams(tensors: Parameters<LoadingClient["setParams"]>[0]): Promise<void> {
-    for (const [name, tensor] of Object.entries(tensors)) {
-      this.overwritten.set(name, Array.from(toTensor(tensor as TensorLike).data, Number));
+    this.calls += 1;
+    for (const [name, tensor] of tensors as ReadonlyMap<string, TensorLike>) {
+      this.overwritten.set(name, Array.from(toTensor(tensor).data, Number));
     }
   }
 
@@ -77,6 +84,9 @@ function source(name: string, values: readonly number[]): TensorSource {
 
 const sources = Array.from({ length: 50 }, (_, i) => source(`p${i}`, [i, i + 0.5]));
 
+/** In 20 groups. */
+const many = Array.from({ length: 20 * 256 }, (_, i) => source(`m${i}`, [i]));
+
 const matrix = (name: string, rows: number[][]): TensorSource => ({
   ...source(name, rows.flat()),
   header: { name, dtype: "float32", shape: [rows.length, rows[0]?.length ?? 0] },
@@ -92,19 +102,40 @@ function options(onProgress: LoadOptions["onProgress"] = () => {}): LoadOptions 
   };
 }
 
-test("sends every tensor once, several at a time, and finishes", async () => {
+test("sends small tensors together, each with its configuration, and finishes", async () => {
   const client = new FakeClient();
-  const progress: number[] = [];
-  const loaded = await loadModel(
-    client,
-    sources,
-    options((done) => progress.push(done)),
-  );
+  const configs = new Map([["p7", toConfig({ learningRate: 0.5 })]]);
+  const loaded = await loadModel(client, sources, { ...options(), configs });
   expect(loaded).toEqual({ parameters: 50, bytes: 400, overwritten: false });
   expect(client.sent.size).toBe(50);
   expect(client.sent.get("p7")).toEqual([7, 7.5]);
-  expect(client.finished).toBe(true);
-  expect(progress).toEqual(Array.from({ length: 50 }, (_, i) => (i + 1) * 8));
+  expect(client.configs.get("p7")).toBe(configs.get("p7"));
+  expect(client.configs.get("p8")).toEqual({});
+  expect([client.finished, client.calls]).toEqual([true, 1]);
+});
+
+test("sends at most 1 MiB or 256 tensors together", async () => {
+  const client = new FakeClient();
+  const small = many.slice(0, 600);
+  const halves = Array.from({ length: 4 }, (_, i) => source(`h${i}`, new Array(131_072).fill(i)));
+  await loadModel(client, [...small, ...halves], options());
+  expect(client.sent.size).toBe(604);
+  // Two of 256, the other 88 with one half, two halves, and the last one.
+  expect(client.calls).toBe(3 + 2);
+});
+
+test("sends large tensors several at a time, and tells what is done", async () => {
+  const client = new FakeClient();
+  const progress: number[] = [];
+  const large = Array.from({ length: 20 }, (_, i) => source(`l${i}`, new Array(200_000).fill(i)));
+  await loadModel(
+    client,
+    large,
+    options((done) => progress.push(done)),
+  );
+  expect(client.sent.get("l7")?.slice(0, 2)).toEqual([7, 7]);
+  expect(progress).toEqual(Array.from({ length: 20 }, (_, i) => (i + 1) * 800_000));
+  expect(client.calls).toBe(20);
   expect(client.atOnceMax).toBeGreaterThan(1);
   expect(client.atOnceMax).toBeLessThanOrEqual(16);
 });
@@ -127,16 +158,16 @@ test.each([
 });
 
 test("stops at a failure and does not finish", async () => {
-  const client = new FakeClient({ failAt: "p3" });
-  await expect(loadModel(client, sources, options())).rejects.toMatchObject({ code: "NON_FINITE" });
+  const client = new FakeClient({ failAt: "m3" });
+  await expect(loadModel(client, many, options())).rejects.toMatchObject({ code: "NON_FINITE" });
   expect(client.finished).toBe(false);
-  expect(client.sent.size).toBeLessThan(40);
+  expect(client.sent.size).toBeLessThan(16 * 256);
 });
 
 test("an interrupt ends it before the next tensor", async () => {
   const client = new FakeClient();
   const controller = new AbortController();
-  const interrupted = loadModel(client, sources, {
+  const interrupted = loadModel(client, many, {
     ...options(() => controller.abort(new PserverError("ABORTED", "interrupted"))),
     signal: controller.signal,
   });

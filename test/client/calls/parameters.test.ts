@@ -30,7 +30,11 @@ test("one that is forgotten as soon as it is found is looked up again, so that e
     onJoined: () => {},
     onLost: () => {},
   });
-  const parameters = new Parameters(session, new Positions({ journalReplaced: () => {} }));
+  const parameters = new Parameters(
+    session,
+    new Positions({ journalReplaced: () => {} }),
+    () => 1024 * 1024,
+  );
   const deadline = Deadline.start("push", { timeoutMs: 30_000 });
   onTestFinished(() => deadline.dispose());
   const forget = async (): Promise<void> => {

@@ -67,7 +67,7 @@ async function requestsOf(reading: Reading): Promise<object[]> {
   const positions = new Positions({ journalReplaced: () => undefined });
   const { fields } = decodeMessage(statusOf(reading));
   const session = { request: async () => fields } as unknown as Session;
-  const parameters = new Parameters(session, positions);
+  const parameters = new Parameters(session, positions, () => wire.payloadBytesMax);
   const reader = new BlockReader({
     ...{ parameters, positions, trainer: TRAINER, seen: new SeenVersions() },
     subjects: new JobSubjects("mnist"),

@@ -2,10 +2,11 @@
 // before anything is sent, and again after attempts that ended too early to know what they had stored.
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
-import { afterEach, expect, test } from "vitest";
+import { afterEach, expect, onTestFinished, test } from "vitest";
 import { JobSubjects, PserverError } from "../../../src/protocol/index.ts";
 import { TestJob } from "../../support/host.ts";
 import { HANG_MS, LASTING_LEASE_MS } from "../../support/limits.ts";
+import { askRaw } from "../host/raw-trainer.ts";
 
 const SHARDS = 4;
 const CALL = { timeoutMs: HANG_MS };
@@ -96,4 +97,28 @@ test("attempts that end too early are completed by one that does not", async () 
   await client.finishInit(CALL);
   const read = await client.getParams([...values.keys()], CALL);
   expect(read.map(({ data }) => data)).toEqual([...values.values()]);
+});
+
+test("parameters of long configurations, where the broker takes no message of all of them", async () => {
+  job = await TestJob.start({ shards: SHARDS }, { extraConfig: "max_payload: 256KB" });
+  const host = await job.host();
+  const client = await job.trainer("a");
+  // Names, configurations and layouts of 256 of them are more than the broker takes.
+  const names = Array.from({ length: 400 }, (_, i) => `${"n".repeat(190)}${i}`);
+  const values = new Map(names.map((name, i) => [name, new Float32Array(2).fill(i)]));
+  const table = Array.from({ length: 32 }, (_, row) => [row && 2 ** 40 + row, 0.1 / (row + 1)]);
+  const learningRate = { schedule: "step", table: table as [number, number][] } as const;
+  await client.beginInit(CALL);
+  await client.initParams(values, () => ({ optimizer: "adam", learningRate }), CALL);
+  await client.finishInit(CALL);
+  const reader = await job.trainer("b");
+  const read = await reader.getParams(names, CALL);
+  expect(read.map(({ data }) => data)).toEqual([...values.values()]);
+  expect((await reader.listParams(CALL)).map(({ name }) => name)).toEqual([...names].sort());
+  // A client that does not know how large a reply may be.
+  const raw = await connect({ servers: job.broker.url });
+  onTestFinished(() => raw.close());
+  const all = askRaw(raw, "c", "status", { session: 1, names: names.slice(0, 256) });
+  await expect(all).rejects.toMatchObject({ code: "TOO_LARGE" });
+  expect(host.hasEnded).toBe(false);
 });

@@ -1,3 +1,4 @@
+import type { Block } from "../../../src/actors/fold/block.ts";
 import type { FoldState } from "../../../src/actors/fold/fold-state.ts";
 import { type Settled, Shard } from "../../../src/actors/fold/shard.ts";
 import { FoldQueue } from "../../../src/actors/owner/fold-queue.ts";
@@ -5,13 +6,14 @@ import { packValue, unpackValue } from "../../../src/protocol/codec.ts";
 import type { Outcome } from "../../../src/protocol/outcomes.ts";
 import type { MemoryPool } from "../fold-maker.ts";
 import { promise } from "../violation.ts";
-import { type Entry, PARAMETER } from "./records.ts";
+import { type BatchFault, damagedBatch, isBatch } from "./batch-faults.ts";
+import type { Entry } from "./records.ts";
 
-/** A snapshot: the state packed, and all slots of the one block, if there is one. */
+/** A snapshot: the state packed, and all slots of the one block of each parameter that there is. */
 export interface Snapshot {
   readonly seq: number;
   readonly state: Uint8Array;
-  readonly slots: readonly Uint8Array[];
+  readonly slots: ReadonlyMap<string, readonly Uint8Array[]>;
 }
 
 /** Deviations of an owner, for proving that the oracles find them. */
@@ -22,6 +24,8 @@ export interface OwnerFaults {
   readonly forgetsSums?: boolean;
   /** Leaves the clocks of members out of its snapshots. */
   readonly forgetsClocks?: boolean;
+  /** What is wrong with how it folds batches. */
+  readonly batches?: BatchFault;
 }
 
 /** How far a shard is, as an owner answers. */
@@ -33,8 +37,8 @@ export interface StepAnswer {
 /** The fold as a snapshot left it. */
 export function restoreFold(pool: MemoryPool, shard: number, { state, slots }: Snapshot): Shard {
   const options = { ...pool.options(), shard };
-  return Shard.restore(options, unpackValue(state.slice()), (_block, slot) => {
-    return slots[slot] ?? new Uint8Array(0);
+  return Shard.restore(options, unpackValue(state.slice()), ({ parameter }, slot) => {
+    return slots.get(parameter)?.[slot] ?? new Uint8Array(0);
   });
 }
 
@@ -49,6 +53,8 @@ export class Owner {
   readonly #faults: OwnerFaults;
   readonly #queue: FoldQueue;
   #settled: Settled | undefined;
+  /** A batch whose turn was given to the record behind it. */
+  #late: Entry | undefined;
 
   constructor(options: {
     readonly shard: number;
@@ -76,11 +82,24 @@ export class Owner {
     for (let left = count; left > 0; left--) {
       const entry = this.#journal[this.fold.seq];
       if (entry === undefined) return;
-      this.#queue.add(entry);
+      this.#queue.add(this.#faulty(entry));
       const stop = this.#queue.fold();
       promise(stop.kind === "idle", () => `the fold stops at record ${entry.seq}: ${stop.kind}`);
       settle(entry, this.#takeSettled()?.outcome);
     }
+  }
+
+  /** The entry as it is folded: itself, unless batches are folded wrongly. */
+  #faulty(entry: Entry): Entry {
+    const { batches } = this.#faults;
+    if (batches !== "late") return batches === undefined ? entry : damagedBatch(entry, batches);
+    const late = this.#late;
+    this.#late = undefined;
+    if (late !== undefined) return { ...late, seq: entry.seq };
+    const following = this.#journal[entry.seq];
+    if (following === undefined || !isBatch(entry)) return entry;
+    this.#late = entry;
+    return { ...following, seq: entry.seq };
   }
 
   #takeSettled(): Settled | undefined {
@@ -90,11 +109,12 @@ export class Owner {
   }
 
   snapshot(): Snapshot {
-    const block = this.fold.block(PARAMETER, 0);
-    const slots = Array.from({ length: block === undefined ? 0 : 1 + block.slots }, (_, slot) =>
-      (block as NonNullable<typeof block>).slotBytes(slot).slice(),
+    const slots = new Map(
+      [...this.fold.blocks()].map((block) => [block.parameter, slotsOf(block)]),
     );
-    if (this.#faults.forgetsSums === true) for (const sums of slots.slice(1)) sums.fill(0);
+    if (this.#faults.forgetsSums === true) {
+      for (const [, ...sums] of slots.values()) for (const each of sums) each.fill(0);
+    }
     return { seq: this.fold.seq, state: packValue(this.#state()), slots };
   }
 
@@ -120,4 +140,8 @@ export class Owner {
     const closed = steps.closed + (this.#faults.closesEarly === true ? 1 : 0);
     return closed >= step || !isMember ? { closed, isMember } : undefined;
   }
+}
+
+function slotsOf(block: Block): Uint8Array[] {
+  return Array.from({ length: 1 + block.slots }, (_, slot) => block.slotBytes(slot).slice());
 }

@@ -1,5 +1,5 @@
 import type { Synchronization } from "../../../src/protocol/config/index.ts";
-import { ELEMENTS, type Intent, type TrainerIntent } from "./records.ts";
+import { ELEMENTS, type Intent, isBatched, type TrainerIntent } from "./records.ts";
 
 /** A synchronization with steps. */
 export type Stepped = Exclude<Synchronization, { mode: "async" }>;
@@ -13,6 +13,8 @@ export type Answer = "applied" | "NOT_MEMBER" | "LATE" | "EARLY" | "SETTLED" | "
  */
 export class PlainSteps {
   readonly values: Float64Array = new Float64Array(ELEMENTS);
+  /** Of the block that only batches change. */
+  readonly batchedValues: Float64Array = new Float64Array(ELEMENTS);
   /** The step of each gradient that was taken, by its element. */
   readonly taken: Map<number, number> = new Map();
   closed = 0;
@@ -63,7 +65,7 @@ export class PlainSteps {
       return "applied";
     }
     if (this.#synchronization.mode === "ssp") {
-      this.values[element] = -1;
+      this.#set(element, -1);
     } else {
       if (clock === undefined) return "NOT_MEMBER";
       if (step <= this.closed) return "LATE";
@@ -73,6 +75,11 @@ export class PlainSteps {
     }
     this.taken.set(element, step);
     return "applied";
+  }
+
+  #set(element: number, value: number): void {
+    this.values[element] = value;
+    if (isBatched(element)) this.batchedValues[element] = value;
   }
 
   #isOver(): boolean {
@@ -89,7 +96,7 @@ export class PlainSteps {
     const { mode } = this.#synchronization;
     const isMean = mode === "sync" && this.#synchronization.reduce === "mean";
     const divisor = isMean ? new Set([...this.#ended(), ...this.#open.keys()]).size : 1;
-    for (const element of this.#open.values()) this.values[element] = -(1 / divisor);
+    for (const element of this.#open.values()) this.#set(element, -(1 / divisor));
     this.#open.clear();
     this.closed += 1;
   }

@@ -5,9 +5,11 @@ import { Network } from "../network.ts";
 import { type Phases, runPhases } from "../phases.ts";
 import { Random } from "../random.ts";
 import { promise } from "../violation.ts";
+import { isBatch } from "./batch-faults.ts";
 import { Owner, type OwnerFaults, restoreFold, type Snapshot } from "./owner.ts";
 import { PlainSteps, type Stepped } from "./plain-steps.ts";
 import {
+  BATCHED_PARAMETER,
   ELEMENTS,
   type Entry,
   firstRecords,
@@ -34,6 +36,7 @@ export interface ScheduleReport {
   readonly takeOvers: number;
   readonly revisions: number;
   readonly late: number;
+  readonly batches: number;
 }
 
 const NAMES = ["a", "b", "c", "d", "e"];
@@ -163,6 +166,7 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
       takeOvers: this.#takeOvers,
       revisions: this.#registry.record.revision,
       late: this.#answers.flat().filter((answer) => answer === "LATE").length,
+      batches: this.#journals.flat().filter(isBatch).length,
     };
   }
 
@@ -337,13 +341,8 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
     const again = this.#owner(shard, undefined);
     again.foldSome(journal.length, (entry, outcome) => this.#check(shard, entry, outcome));
     const digest = again.fold.digest();
-    const bytes = again.fold.block(PARAMETER, 0)?.values() ?? new Uint8Array(0);
-    const values = new Float64Array(Uint8Array.from(bytes).buffer);
-    const at = values.findIndex((value, i) => value !== plain.values[i]);
-    promise(
-      at === -1,
-      () => `element ${at} of shard ${shard} is ${values[at]}, not ${plain.values[at]}`,
-    );
+    this.#checkValues(again, shard, PARAMETER, plain.values);
+    this.#checkValues(again, shard, BATCHED_PARAMETER, plain.batchedValues);
     promise(again.fold.steps.closed === plain.closed, () => `shard ${shard} closed another step`);
     promise(
       this.#owners[shard]?.fold.digest() === digest,
@@ -359,6 +358,16 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
         () => `the snapshot at ${snapshot.seq} of shard ${shard} replays differently`,
       );
     }
+  }
+
+  #checkValues({ fold }: Owner, shard: number, parameter: string, expected: Float64Array): void {
+    const bytes = fold.block(parameter, 0)?.values() ?? new Uint8Array(0);
+    const values = new Float64Array(Uint8Array.from(bytes).buffer);
+    const at = values.findIndex((value, i) => value !== expected[i]);
+    promise(
+      at === -1,
+      () => `element ${at} of ${parameter} in shard ${shard} is ${values[at]}, not ${expected[at]}`,
+    );
   }
 
   /** What a trainer was told to be applied is in the values once its step has closed, nothing else is. */

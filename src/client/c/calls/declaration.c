@@ -167,15 +167,21 @@ static size_t declaration_bytes(const struct declaration *declaration) {
   return bytes;
 }
 
+/** Limits of a request. */
+struct part_limits {
+  size_t count;
+  size_t bytes;
+};
+
 /** Divides declarations among requests, as many in each as a host takes and the broker; returns how many. */
 static size_t divide(uint64_t epoch, struct declaration *declarations, size_t count,
-                     size_t bytes_max, struct declare_part *parts) {
+                     struct part_limits most, struct declare_part *parts) {
   size_t part_count = 0;
   size_t bytes = 0;
   for (size_t i = 0; i < count; i++) {
     size_t more = declaration_bytes(&declarations[i]);
-    bool fits = part_count > 0 && parts[part_count - 1].count < PARAMETERS_PER_REQUEST_MAX &&
-                bytes + more <= bytes_max;
+    bool fits = part_count > 0 && parts[part_count - 1].count < most.count &&
+                bytes + more <= most.bytes;
     if (!fits) {
       parts[part_count++] = (struct declare_part){.epoch = epoch, .declarations = &declarations[i]};
       bytes = 0;
@@ -207,8 +213,10 @@ pserver_status ps_declare(struct call *call, uint64_t epoch, struct declaration 
                           size_t count) {
   struct declare_part *parts = calloc(count, sizeof *parts);
   if (parts == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu declarations", count);
-  size_t bytes_max = ps_data_bytes_max(&call->client->connection);
-  size_t part_count = divide(epoch, declarations, count, bytes_max, parts);
+  /* By bytes, too: a configuration as it is given can be longer than the host's reading of it. */
+  struct part_limits most = {ps_parameters_per_request(call->client),
+                             ps_data_bytes_max(&call->client->connection)};
+  size_t part_count = divide(epoch, declarations, count, most, parts);
   pserver_status status = ask(call, parts, part_count);
   free(parts);
   return status;

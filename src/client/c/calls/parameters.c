@@ -10,6 +10,9 @@
 
 #define PAUSE_MS 50
 #define PAUSE_MS_MAX 500
+/** Most bytes of a parameter in a message, whether declared or shown; and of all other entries. */
+#define PARAMETER_BYTES_MAX 2048
+#define HEADER_BYTES_MAX 65536
 
 /** By the numbers of pserver_state. */
 static const char *const state_names[] = {"uninitialized", "initializing", "ready"};
@@ -45,6 +48,13 @@ pserver_status ps_read_parameter_list(const struct message *message, struct para
     (*count)++;
   }
   return PSERVER_OK;
+}
+
+size_t ps_parameters_per_request(struct client *client) {
+  size_t most = ps_last_payload_bytes_max(&client->connection);
+  size_t fitting = most < HEADER_BYTES_MAX ? 0 : (most - HEADER_BYTES_MAX) / PARAMETER_BYTES_MAX;
+  if (fitting == 0) return 1;
+  return fitting < PARAMETERS_PER_REQUEST_MAX ? fitting : PARAMETERS_PER_REQUEST_MAX;
 }
 
 struct status_request {
@@ -167,7 +177,7 @@ pserver_status ps_find_parameters(struct call *call, const char *const *names, s
   }
   while (true) {
     size_t lacking = ps_parameters_take(&call->client->parameters, names, count, found, missing,
-                                        PARAMETERS_PER_REQUEST_MAX);
+                                        ps_parameters_per_request(call->client));
     if (lacking == 0) return PSERVER_OK;
     pserver_status status = look_up(call, missing, lacking);
     if (status == PSERVER_OK) continue;

@@ -8,7 +8,7 @@
 #include "core/position.h"
 #include "wire/envelope.h"
 
-/** Parameters named in one request. */
+/** Parameters named in one request, at most. */
 #define PARAMETERS_PER_REQUEST_MAX 256
 
 /** The job's state, and parameters, as a host has told them. */
@@ -26,6 +26,9 @@ struct job_status {
   size_t capacity;
   size_t count;
 };
+
+/** How many parameters one request can name, so that the broker takes it and its reply. On any thread. */
+size_t ps_parameters_per_request(struct client *client);
 
 /**
  * The parameters with these names, in order, one reference each: to be given back with

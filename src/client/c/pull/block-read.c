@@ -23,6 +23,8 @@ size_t ps_read_bytes(const struct block_read *read) {
   return ps_read_elements(read) * ps_encoded_bytes(read->parameter->dtype, read->encoding);
 }
 
+bool ps_read_is_wanted(const struct block_read *read) { return !read->is_done && !*read->is_replaced; }
+
 bool ps_read_is_known(const struct block_read *read) { return read->known.version > 0; }
 
 /** Puts the elements of a part to their places, decoded before if they travel encoded. */

@@ -25,7 +25,7 @@ struct block_read {
   uint64_t *version;
   /** NULL: the whole block. */
   const struct part_block *part;
-  /** Set if the parameter was initialized anew while it was read: all must be read again. */
+  /** Set if the parameter was initialized anew while it was read: all of it must be read again. */
   bool *is_replaced;
   /** The state that the caller has the values of. */
   struct block_state known;
@@ -38,7 +38,10 @@ struct block_read {
   bool is_unchanged;
 };
 
-/** Reads blocks, as many at once as the window admits, not at one moment. */
+/**
+ * Reads blocks, as many at once as the window admits, not at one moment. Of a parameter that turns out to be
+ * replaced nothing more is read.
+ */
 pserver_status ps_read_blocks(struct call *call, struct block_read *reads, size_t count);
 
 /** The shard that owns the block. */
@@ -47,6 +50,9 @@ unsigned ps_read_shard(const struct block_read *read);
 /** Elements of its values, and their bytes in an answer. */
 uint64_t ps_read_elements(const struct block_read *read);
 size_t ps_read_bytes(const struct block_read *read);
+
+/** Whether it is still to be read. */
+bool ps_read_is_wanted(const struct block_read *read);
 
 /** Whether the caller has values of the block. */
 bool ps_read_is_known(const struct block_read *read);

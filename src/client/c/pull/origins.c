@@ -4,6 +4,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void release(struct origin *origin) {
+  ps_parameter_unref(origin->parameter);
+  free(origin->blocks);
+}
+
+pserver_status ps_set_origin(struct origin *origin, struct parameter *parameter,
+                             pserver_encoding encoding) {
+  size_t blocks = (size_t)parameter->layout.blocks;
+  release(origin);
+  *origin = (struct origin){.encoding = encoding, .blocks = calloc(blocks, sizeof *origin->blocks)};
+  if (origin->blocks == NULL) {
+    return ps_fail(PSERVER_ERR_INTERNAL, "no memory for the states of %zu blocks", blocks);
+  }
+  origin->parameter = parameter;
+  ps_parameter_ref(parameter);
+  return PSERVER_OK;
+}
+
 pserver_status ps_origins_new(uint64_t client, struct parameter *const *parameters, size_t count,
                               pserver_encoding encoding, pserver_origins **origins) {
   pserver_origins *made = calloc(1, sizeof *made + count * sizeof made->list[0]);
@@ -11,18 +29,11 @@ pserver_status ps_origins_new(uint64_t client, struct parameter *const *paramete
   if (made == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu origins", count);
   made->client = client;
   made->count = count;
-  for (size_t i = 0; i < count; i++) {
-    struct origin *origin = &made->list[i];
-    size_t blocks = (size_t)parameters[i]->layout.blocks;
-    origin->blocks = calloc(blocks, sizeof *origin->blocks);
-    if (origin->blocks == NULL) {
-      return ps_fail(PSERVER_ERR_INTERNAL, "no memory for the states of %zu blocks", blocks);
-    }
-    origin->encoding = encoding;
-    origin->parameter = parameters[i];
-    ps_parameter_ref(parameters[i]);
+  pserver_status status = PSERVER_OK;
+  for (size_t i = 0; i < count && status == PSERVER_OK; i++) {
+    status = ps_set_origin(&made->list[i], parameters[i], encoding);
   }
-  return PSERVER_OK;
+  return status;
 }
 
 const struct block_state *ps_known_states(const pserver_known *known, uint64_t client,
@@ -39,9 +50,6 @@ const struct block_state *ps_known_states(const pserver_known *known, uint64_t c
 }
 
 void pserver_origins_free(pserver_origins *origins) {
-  for (size_t i = 0; origins != NULL && i < origins->count; i++) {
-    ps_parameter_unref(origins->list[i].parameter);
-    free(origins->list[i].blocks);
-  }
+  for (size_t i = 0; origins != NULL && i < origins->count; i++) release(&origins->list[i]);
   free(origins);
 }

@@ -24,6 +24,10 @@ struct pserver_origins {
 pserver_status ps_origins_new(uint64_t client, struct parameter *const *parameters, size_t count,
                               pserver_encoding encoding, pserver_origins **origins);
 
+/** Makes this the parameter that a tensor is read from; its blocks have no state yet. INTERNAL without memory. */
+pserver_status ps_set_origin(struct origin *origin, struct parameter *parameter,
+                             pserver_encoding encoding);
+
 /**
  * The states that `known` says a reader has of the blocks of a parameter, read with this encoding; NULL if it
  * says nothing of use: of another epoch, encoding or client.

@@ -54,7 +54,8 @@ static pserver_status pull_part(struct call *call, struct part_read *read) {
                                &was_allocated);
   }
   if (status == PSERVER_OK) status = read_plan(call, found, &plan, read);
-  if (status != PSERVER_OK && was_allocated) pserver_tensor_release(read->part);
+  bool is_settled = status == PSERVER_OK && !read->is_replaced;
+  if (!is_settled && was_allocated) pserver_tensor_release(read->part);
   ps_part_plan_release(&plan);
   ps_parameters_unref(&found, 1);
   return status;
@@ -73,7 +74,7 @@ static pserver_status pull_part_with(const char *what, pserver_client *handle,
     status = ps_fail(PSERVER_ERR_BAD_VALUE, "part: expected a tensor; received NULL");
   if (status == PSERVER_OK) status = ps_check_read_options(&call, read.options);
   read.is_replaced = status == PSERVER_OK;
-  while (read.is_replaced) status = pull_part(&call, &read);
+  while (status == PSERVER_OK && read.is_replaced) status = pull_part(&call, &read);
   return ps_call_end(&call, status);
 }
 

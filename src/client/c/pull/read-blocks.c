@@ -42,20 +42,26 @@ static size_t list_stale(const struct read_request *request, struct parameter **
   return count;
 }
 
-/** Looks parameters up again. OK if their epochs are the same; STALE_EPOCH if one was initialized anew. */
-static pserver_status find_again(struct call *call, struct parameter *const *stale,
+/** What was read of a parameter is of no use. */
+static void note_replaced(struct reading *reading, const struct parameter *parameter) {
+  for (size_t i = 0; i < reading->count; i++) {
+    if (reading->reads[i].parameter == parameter) *reading->reads[i].is_replaced = true;
+  }
+}
+
+/** Looks parameters up again, and notes those that were initialized anew. */
+static pserver_status find_again(struct reading *reading, struct parameter *const *stale,
                                  const char *const *names, size_t count, struct parameter **fresh) {
+  struct call *call = reading->call;
   ps_forget_parameters(&call->client->parameters, stale, count);
   pserver_status status = ps_find_parameters(call, names, count, true, fresh);
   for (size_t i = 0; i < count && status == PSERVER_OK; i++) {
-    if (fresh[i]->epoch == stale[i]->epoch) continue;
-    status =
-        ps_fail(PSERVER_ERR_STALE_EPOCH, "\"%s\" was initialized anew while it was read", names[i]);
+    if (fresh[i]->epoch != stale[i]->epoch) note_replaced(reading, stale[i]);
   }
   return status;
 }
 
-static pserver_status look_again(struct call *call, const struct read_request *request) {
+static pserver_status look_again(struct reading *reading, const struct read_request *request) {
   struct parameter **stale = calloc(request->count, sizeof *stale);
   struct parameter **fresh = calloc(request->count, sizeof *fresh);
   const char **names = calloc(request->count, sizeof *names);
@@ -64,9 +70,8 @@ static pserver_status look_again(struct call *call, const struct read_request *r
     status = ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu names", request->count);
   } else {
     size_t count = list_stale(request, stale, names);
-    status = find_again(call, stale, names, count, fresh);
+    status = find_again(reading, stale, names, count, fresh);
     ps_parameters_unref(fresh, count);
-    if (status == PSERVER_ERR_STALE_EPOCH) *request->blocks[0]->is_replaced = true;
   }
   free(stale);
   free(fresh);
@@ -76,7 +81,7 @@ static pserver_status look_again(struct call *call, const struct read_request *r
 
 /** Does what the error of a request asks for; OK if what is left is to be asked for again. */
 static pserver_status react(struct reading *reading, const struct read_request *request) {
-  if (request->problem == READ_IS_STALE) return look_again(reading->call, request);
+  if (request->problem == READ_IS_STALE) return look_again(reading, request);
   /* An owner that answers pulls only was not given the subject of batched reads. */
   bool is_for_good = request->problem == READ_IS_DENIED || reading->has_owner[request->shard];
   if (is_for_good) read_singly(reading);
@@ -132,7 +137,7 @@ static pserver_status read_left(struct reading *reading) {
 
 static bool is_any_left(const struct reading *reading) {
   for (size_t i = 0; i < reading->count; i++) {
-    if (!reading->reads[i].is_done) return true;
+    if (ps_read_is_wanted(&reading->reads[i])) return true;
   }
   return false;
 }

@@ -144,7 +144,7 @@ pserver_status ps_plan_reads(struct block_read *reads, size_t count,
     return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu requests", count);
   }
   for (size_t i = 0; i < count; i++) {
-    const struct read_request *request = reads[i].is_done ? NULL : request_for(&planner, &reads[i]);
+    const struct read_request *request = ps_read_is_wanted(&reads[i]) ? request_for(&planner, &reads[i]) : NULL;
     number[i] = request == NULL ? IN_NO_REQUEST : (size_t)(request - plan->requests);
   }
   hand_out(plan, reads, count, number);

@@ -1,4 +1,5 @@
-/* Whole parameters are read, all blocks of all names in one window; what a reader has already stays. */
+/* Whole parameters are read, all blocks of all names in one window; what a reader has already stays. One that was
+ * initialized anew meanwhile is read again by itself. */
 #include "pull/whole-reads.h"
 
 #include <stdlib.h>
@@ -10,53 +11,81 @@
 #include "pull/pull.h"
 #include "wire/dtypes.h"
 
-/** One attempt: all is read again if a parameter was initialized anew meanwhile. */
-struct attempt {
+/** A call's reads. */
+struct reads {
+  struct call *call;
   const struct whole_reads *wanted;
   /** One each, in the order of the names. */
   struct parameter **parameters;
   bool *was_allocated;
+  /** Whether the tensor is still to be read, and whether its parameter was initialized anew meanwhile. */
+  bool *is_left;
+  bool *is_replaced;
   /** Made if the call is to tell what was read. */
   pserver_origins *origins;
-  struct block_read *blocks;
-  size_t block_count;
-  bool is_replaced;
 };
 
-static bool allocate(struct attempt *attempt) {
-  size_t count = attempt->wanted->count;
-  attempt->parameters = calloc(count, sizeof *attempt->parameters);
-  attempt->was_allocated = calloc(count, sizeof *attempt->was_allocated);
-  return attempt->parameters != NULL && attempt->was_allocated != NULL;
-}
-
-static void release(struct attempt *attempt) {
-  if (attempt->parameters != NULL) ps_parameters_unref(attempt->parameters, attempt->wanted->count);
-  free(attempt->parameters);
-  free(attempt->was_allocated);
-  free(attempt->blocks);
-  pserver_origins_free(attempt->origins);
-}
-
-static pserver_status prepare_targets(struct attempt *attempt) {
-  const struct whole_reads *wanted = attempt->wanted;
-  pserver_status status = PSERVER_OK;
-  for (size_t i = 0; i < wanted->count && status == PSERVER_OK; i++) {
-    const struct parameter *parameter = attempt->parameters[i];
-    status = ps_check_read_encoding(parameter, wanted->options->encoding);
-    if (status != PSERVER_OK) return status;
-    status = ps_prepare_target(parameter, parameter->shape, parameter->rank,
-                               parameter->layout.elements, &wanted->tensors[i],
-                               &attempt->was_allocated[i]);
+static pserver_status allocate(struct reads *reads) {
+  size_t count = reads->wanted->count;
+  reads->parameters = calloc(count, sizeof *reads->parameters);
+  reads->was_allocated = calloc(count, sizeof *reads->was_allocated);
+  reads->is_left = malloc(count * sizeof *reads->is_left);
+  reads->is_replaced = calloc(count, sizeof *reads->is_replaced);
+  if (reads->parameters == NULL || reads->was_allocated == NULL || reads->is_left == NULL ||
+      reads->is_replaced == NULL) {
+    return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu names", count);
   }
-  return status;
+  for (size_t i = 0; i < count; i++) reads->is_left[i] = true;
+  return PSERVER_OK;
+}
+
+static void release(struct reads *reads) {
+  if (reads->parameters != NULL) ps_parameters_unref(reads->parameters, reads->wanted->count);
+  free(reads->parameters);
+  free(reads->was_allocated);
+  free(reads->is_left);
+  free(reads->is_replaced);
+  pserver_origins_free(reads->origins);
+}
+
+static pserver_status prepare_target(const struct reads *reads, size_t i) {
+  const struct whole_reads *wanted = reads->wanted;
+  const struct parameter *parameter = reads->parameters[i];
+  pserver_status status = ps_check_read_encoding(parameter, wanted->options->encoding);
+  if (status != PSERVER_OK) return status;
+  return ps_prepare_target(parameter, parameter->shape, parameter->rank, parameter->layout.elements,
+                           &wanted->tensors[i], &reads->was_allocated[i]);
+}
+
+static pserver_status prepare_all(struct reads *reads) {
+  const struct whole_reads *wanted = reads->wanted;
+  pserver_status status =
+      ps_find_parameters(reads->call, wanted->names, wanted->count, true, reads->parameters);
+  for (size_t i = 0; i < wanted->count && status == PSERVER_OK; i++) status = prepare_target(reads, i);
+  if (status != PSERVER_OK || wanted->origins == NULL) return status;
+  return ps_origins_new(reads->call->client->number, reads->parameters, wanted->count,
+                        wanted->options->encoding, &reads->origins);
+}
+
+/** Finds the parameter as it is now; its tensor may need other memory. */
+static pserver_status prepare_again(struct reads *reads, size_t i) {
+  const struct whole_reads *wanted = reads->wanted;
+  ps_parameters_unref(&reads->parameters[i], 1);
+  reads->parameters[i] = NULL;
+  if (reads->was_allocated[i]) pserver_tensor_release(&wanted->tensors[i]);
+  reads->was_allocated[i] = false;
+  pserver_status status =
+      ps_find_parameters(reads->call, &wanted->names[i], 1, true, &reads->parameters[i]);
+  if (status == PSERVER_OK) status = prepare_target(reads, i);
+  if (status != PSERVER_OK || reads->origins == NULL) return status;
+  return ps_set_origin(&reads->origins->list[i], reads->parameters[i], wanted->options->encoding);
 }
 
 /** The reads of a parameter's blocks. */
-static void plan_blocks(struct attempt *attempt, size_t i, struct block_read *blocks) {
-  const struct whole_reads *wanted = attempt->wanted;
-  struct parameter *parameter = attempt->parameters[i];
-  pserver_origins *origins = attempt->origins;
+static void plan_blocks(const struct reads *reads, size_t i, struct block_read *blocks) {
+  const struct whole_reads *wanted = reads->wanted;
+  struct parameter *parameter = reads->parameters[i];
+  pserver_origins *origins = reads->origins;
   const struct block_state *known = NULL;
   uint64_t *version = wanted->options->versions == NULL ? NULL : &wanted->options->versions[i];
   if (version != NULL) *version = 0;
@@ -69,27 +98,10 @@ static void plan_blocks(struct attempt *attempt, size_t i, struct block_read *bl
                                         .encoding = wanted->options->encoding,
                                         .target = wanted->tensors[i].data,
                                         .version = version,
-                                        .is_replaced = &attempt->is_replaced};
+                                        .is_replaced = &reads->is_replaced[i]};
     if (known != NULL) blocks[index].known = known[index];
     if (origins != NULL) blocks[index].state = &origins->list[i].blocks[index];
   }
-}
-
-static pserver_status read_blocks(struct call *call, struct attempt *attempt) {
-  size_t total = 0;
-  size_t count = attempt->wanted->count;
-  for (size_t i = 0; i < count; i++) total += attempt->parameters[i]->layout.blocks;
-  attempt->block_count = total;
-  attempt->blocks = calloc(total, sizeof *attempt->blocks);
-  if (attempt->blocks == NULL) {
-    return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu blocks", total);
-  }
-  struct block_read *next = attempt->blocks;
-  for (size_t i = 0; i < count; i++) {
-    plan_blocks(attempt, i, next);
-    next += attempt->parameters[i]->layout.blocks;
-  }
-  return ps_read_blocks(call, attempt->blocks, total);
 }
 
 /** Copies the values of blocks that have not changed from where the reader has them. */
@@ -112,58 +124,83 @@ static bool is_all_unchanged(const struct block_read *blocks) {
   return true;
 }
 
-/** Completes the tensors with what the reader has; one of which nothing has changed needs no memory. */
-static void keep_known(const struct attempt *attempt) {
-  const struct whole_reads *wanted = attempt->wanted;
-  const struct block_read *blocks = attempt->blocks;
+/** Completes a tensor with what the reader has; one of which nothing has changed needs no memory. */
+static void keep_known(const struct reads *reads, size_t i, const struct block_read *blocks) {
+  const struct whole_reads *wanted = reads->wanted;
+  pserver_tensor *tensor = &wanted->tensors[i];
   if (wanted->known == NULL) return;
-  for (size_t i = 0; i < wanted->count; i++) {
-    pserver_tensor *tensor = &wanted->tensors[i];
-    bool is_spare = attempt->was_allocated[i] && is_all_unchanged(blocks);
-    if (is_spare) pserver_tensor_release(tensor);
-    else keep_blocks(blocks, tensor, wanted->known[i].data);
-    blocks += attempt->parameters[i]->layout.blocks;
-  }
+  bool is_spare = reads->was_allocated[i] && is_all_unchanged(blocks);
+  if (is_spare) pserver_tensor_release(tensor);
+  else keep_blocks(blocks, tensor, wanted->known[i].data);
 }
 
-static pserver_status read_found(struct call *call, struct attempt *attempt) {
-  const struct whole_reads *wanted = attempt->wanted;
-  pserver_status status = prepare_targets(attempt);
+/** Reads the tensors that are left; leaves those whose parameters are replaced meanwhile. */
+static pserver_status read_blocks(struct reads *reads, struct block_read *blocks, size_t total) {
+  struct block_read *next = blocks;
+  size_t count = reads->wanted->count;
+  for (size_t i = 0; i < count; i++) {
+    if (!reads->is_left[i]) continue;
+    plan_blocks(reads, i, next);
+    next += reads->parameters[i]->layout.blocks;
+  }
+  pserver_status status = ps_read_blocks(reads->call, blocks, total);
+  next = blocks;
+  for (size_t i = 0; i < count && status == PSERVER_OK; i++) {
+    if (!reads->is_left[i]) continue;
+    if (!reads->is_replaced[i]) keep_known(reads, i, next);
+    reads->is_left[i] = reads->is_replaced[i];
+    next += reads->parameters[i]->layout.blocks;
+  }
+  return status;
+}
+
+static pserver_status read_left(struct reads *reads) {
+  size_t total = 0;
+  for (size_t i = 0; i < reads->wanted->count; i++) {
+    if (reads->is_left[i]) total += reads->parameters[i]->layout.blocks;
+  }
+  struct block_read *blocks = calloc(total, sizeof *blocks);
+  if (blocks == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu blocks", total);
+  pserver_status status = read_blocks(reads, blocks, total);
+  free(blocks);
+  return status;
+}
+
+/** Prepares the tensors that are left once more; returns whether there are any. */
+static bool prepare_left(struct reads *reads, pserver_status *status) {
+  bool is_any_left = false;
+  for (size_t i = 0; i < reads->wanted->count && *status == PSERVER_OK; i++) {
+    if (!reads->is_left[i]) continue;
+    is_any_left = true;
+    reads->is_replaced[i] = false;
+    *status = prepare_again(reads, i);
+  }
+  return is_any_left;
+}
+
+static pserver_status read_all(struct reads *reads) {
+  const struct whole_reads *wanted = reads->wanted;
+  pserver_status status = allocate(reads);
+  if (status == PSERVER_OK) status = prepare_all(reads);
+  bool is_any_left = true;
+  while (status == PSERVER_OK && is_any_left) {
+    status = read_left(reads);
+    if (status == PSERVER_OK) is_any_left = prepare_left(reads, &status);
+  }
+  for (size_t i = 0; i < wanted->count && status != PSERVER_OK; i++) {
+    bool is_own = reads->was_allocated != NULL && reads->was_allocated[i];
+    if (is_own) pserver_tensor_release(&wanted->tensors[i]);
+  }
+  return status;
+}
+
+pserver_status ps_read_whole(struct call *call, const struct whole_reads *wanted) {
+  struct reads reads = {.call = call, .wanted = wanted};
+  pserver_status status = read_all(&reads);
   if (status == PSERVER_OK && wanted->origins != NULL) {
-    status = ps_origins_new(call->client->number, attempt->parameters, wanted->count,
-                            wanted->options->encoding, &attempt->origins);
+    *wanted->origins = reads.origins;
+    reads.origins = NULL;
   }
-  if (status == PSERVER_OK) status = read_blocks(call, attempt);
-  if (status != PSERVER_OK) {
-    for (size_t i = 0; i < wanted->count; i++) {
-      if (attempt->was_allocated[i]) pserver_tensor_release(&wanted->tensors[i]);
-    }
-    return status;
-  }
-  keep_known(attempt);
-  if (wanted->origins != NULL) {
-    *wanted->origins = attempt->origins;
-    attempt->origins = NULL;
-  }
-  return status;
-}
-
-static pserver_status read_once(struct call *call, const struct whole_reads *wanted,
-                                bool *is_replaced) {
-  struct attempt attempt = {.wanted = wanted};
-  pserver_status status =
-      allocate(&attempt)
-          ? ps_find_parameters(call, wanted->names, wanted->count, true, attempt.parameters)
-          : ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu names", wanted->count);
-  if (status == PSERVER_OK) status = read_found(call, &attempt);
-  release(&attempt);
-  *is_replaced = attempt.is_replaced;
-  return status;
-}
-
-pserver_status ps_read_whole(struct call *call, const struct whole_reads *reads) {
-  bool is_replaced = true;
-  pserver_status status = PSERVER_OK;
-  while (is_replaced) status = read_once(call, reads, &is_replaced);
+  release(&reads);
   return status;
 }

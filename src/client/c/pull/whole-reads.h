@@ -16,6 +16,6 @@ struct whole_reads {
 };
 
 /** pserver_get_known() within a call. */
-pserver_status ps_read_whole(struct call *call, const struct whole_reads *reads);
+pserver_status ps_read_whole(struct call *call, const struct whole_reads *wanted);
 
 #endif

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Dict, List, Mapping
 
 import numpy as np
 
 import pserver
+
+#: Calls under way at a time while parameters are created.
+_CALLS_MAX = 8
 
 
 class SharedValues:
@@ -31,9 +35,17 @@ class SharedValues:
         return len(self._params)
 
     def create(self, ps: pserver.Client) -> None:
-        """Creates missing parameters, and adopts the values of existing ones."""
+        """Creates missing parameters, and adopts the values of existing ones.
+
+        Existing ones are read by one call; of the others, some are created at a time.
+        """
+        values = {name: _get(value) for name, value in self._params.items()}
+        existing = _existing(ps, values)
+        settled = dict(ps.get_params(existing)) if existing else {}
+        missing = [name for name in values if name not in settled]
+        settled.update(_create_all(ps, {name: values[name] for name in missing}))
         for name, value in self._params.items():
-            _set(value, ps.create_if_not_already_created(name, _get(value)))
+            _set(value, settled[name])
 
     def push(self, ps: pserver.Client, alpha: float, beta: float) -> None:
         """parameter = alpha · parameter + beta · local value, for each."""
@@ -46,6 +58,33 @@ class SharedValues:
             return
         for name, settled in ps.get_params(list(self._params)).items():
             _set(self._params[name], settled)
+
+
+def _existing(ps: pserver.Client, values: Mapping[str, Any]) -> List[str]:
+    """Names of those that can be read. One of another type or shape is left to its creation, which says so."""
+    known = {info.name: info for info in ps.list_params() if info.ready}
+
+    def fits(name: str) -> bool:
+        info = known.get(name)
+        array = np.asarray(values[name])
+        return info is not None and info.dtype == array.dtype and info.shape == array.shape
+
+    return [name for name in values if fits(name)]
+
+
+def _create_all(ps: pserver.Client, values: Mapping[str, Any]) -> Dict[str, pserver.Array]:
+    """Creates parameters, several at a time, and returns their values; an error ends those not yet begun."""
+    if not values:
+        return {}
+    pool = ThreadPoolExecutor(max_workers=min(_CALLS_MAX, len(values)))
+    try:
+        calls = {
+            name: pool.submit(ps.create_if_not_already_created, name, value)
+            for name, value in values.items()
+        }
+        return {name: call.result() for name, call in calls.items()}
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _entries(params: Any) -> Dict[str, Any]:

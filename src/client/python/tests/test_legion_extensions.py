@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Dict
+import threading
+from typing import Any, Dict, List
 
 import numpy as np
 import pytest
 
 import legion
 import pserver
+from legion.shared_values import SharedValues
 from serving import Unique
+
+#: Only a hang takes so long.
+HANG_S = 400
 
 
 class SharedVariable:
@@ -45,6 +50,66 @@ def test_values_are_created_adopted_and_exchanged_in_place(
     assert np.array_equal(first[v].get_value(), np.full(2, 2.0))
     there.sync()
     assert np.array_equal(second[w], np.full(4, 1.5))
+
+
+def test_many_values_are_adopted_by_one_read(
+    client: legion.Client, unique: Unique, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [unique(f"w{i}") for i in range(300)]
+    legion.SharedParamsAutoSync(
+        {name: np.full(3, float(i)) for i, name in enumerate(names)}, 1, 0, client
+    )
+    created: List[str] = []
+
+    def create(name: str, value: Any) -> Any:
+        created.append(name)
+        return np.asarray(value)
+
+    monkeypatch.setattr(client.ps, "create_if_not_already_created", create)
+    local: Dict[str, Any] = {name: np.zeros(3) for name in [*names, "new"]}
+    legion.SharedParamsAutoSync(local, 1, 0, client)
+    assert created == ["new"]
+    assert all(np.array_equal(local[name], np.full(3, float(i))) for i, name in enumerate(names))
+
+
+def test_one_of_another_shape_is_an_error_and_nothing_is_overwritten(
+    client: legion.Client, unique: Unique
+) -> None:
+    names = [unique("w"), unique("v")]
+    legion.SharedParamsAutoSync({name: np.ones(3) for name in names}, 1, 0, client)
+    local: Dict[str, Any] = {names[0]: np.zeros(3), names[1]: np.zeros((2, 3))}
+    with pytest.raises(pserver.errors.BadShape, match=re.escape(names[1])):
+        legion.SharedParamsAutoSync(local, 1, 0, client)
+    assert not local[names[0]].any() and not local[names[1]].any()
+
+
+class CreatingTogether:
+    """A job without parameters. Calls that create one wait until as many as there are threads do."""
+
+    def __init__(self) -> None:
+        self._together = threading.Barrier(8)
+
+    def list_params(self) -> List[Any]:
+        return []
+
+    def create_if_not_already_created(self, name: str, value: Any) -> Any:
+        self._together.wait(HANG_S)
+        if name == "bad":
+            raise pserver.errors.Quota("none left", {})
+        return value + 1
+
+
+def test_many_values_are_created_some_at_a_time() -> None:
+    values = {f"w{i}": np.full(2, float(i)) for i in range(16)}
+    SharedValues(values).create(CreatingTogether())  # type: ignore[arg-type]
+    assert all(np.array_equal(values[f"w{i}"], np.full(2, i + 1.0)) for i in range(16))
+
+
+def test_one_that_cannot_be_created_leaves_all_local_values() -> None:
+    values = {"bad" if i == 0 else f"w{i}": np.zeros(2) for i in range(8)}
+    with pytest.raises(pserver.errors.Quota):
+        SharedValues(values).create(CreatingTogether())  # type: ignore[arg-type]
+    assert not any(value.any() for value in values.values())
 
 
 def test_a_module_shares_its_floating_point_entries(client: legion.Client, unique: Unique) -> None:

@@ -15,13 +15,18 @@ const SECOND: usize = 183 * 16;
 const THIRD: usize = 211 * 16;
 const LAST: usize = 300 * 16;
 
-/** Adds to the vector at `at` what replaces those before it. */
+// Vectors are addressed by what lies LAST before them: WebAssembly adds a constant to an address for nothing, but
+// takes an instruction to subtract one.
+
+/** Adds to the vector LAST behind `base` what replaces those before it; returns what it was. */
 // @ts-ignore: decorator
 @inline
-function receive(at: usize): void {
-  const far = v128.xor(v128.load(at - LAST), v128.load(at - THIRD));
-  const near = v128.xor(v128.load(at - SECOND), v128.load(at - FIRST));
-  v128.store(at, v128.xor(v128.load(at), v128.xor(far, near)));
+function receive(base: usize): v128 {
+  const own = v128.load(base, LAST);
+  const far = v128.xor(v128.load(base), v128.load(base, LAST - THIRD));
+  const near = v128.xor(v128.load(base, LAST - SECOND), v128.load(base, LAST - FIRST));
+  v128.store(base, v128.xor(own, v128.xor(far, near)), LAST);
+  return own;
 }
 
 /**
@@ -31,11 +36,11 @@ function receive(at: usize): void {
  */
 export const LARGEST: usize = memory.data(16, 16);
 
-/** The larger of `largest` and the vector at `at`, 16 bits at a time. */
+/** The larger of `largest` and a vector, 16 bits at a time. */
 // @ts-ignore: decorator
 @inline
-function larger(largest: v128, at: usize): v128 {
-  return i16x8.max_s(largest, v128.and(v128.load(at), i16x8.splat(0x7fff)));
+function larger(largest: v128, vector: v128): v128 {
+  return i16x8.max_s(largest, v128.and(vector, i16x8.splat(0x7fff)));
 }
 
 /**
@@ -43,16 +48,16 @@ function larger(largest: v128, at: usize): v128 {
  * begins with, and replaces it.
  */
 export function begin(at: usize, register: u32): void {
-  v128.store(LARGEST, larger(i16x8.splat(0), at));
+  v128.store(LARGEST, larger(i16x8.splat(0), v128.load(at)));
   store<u32>(at, load<u32>(at) ^ register);
-  receive(at);
+  receive(at - LAST);
 }
 
 /** Reads the `n` vectors from `at` on, and changes nothing but what is at LARGEST. */
 export function survey(at: usize, n: u32): void {
   let largest = v128.load(LARGEST);
   for (; n > 0; n--) {
-    largest = larger(largest, at);
+    largest = larger(largest, v128.load(at));
     at += 16;
   }
   v128.store(LARGEST, largest);
@@ -61,21 +66,17 @@ export function survey(at: usize, n: u32): void {
 /** Replaces the `n` vectors from `at` on, and surveys them; those of the REACH before have been. */
 export function replace(at: usize, n: u32): void {
   let largest = v128.load(LARGEST);
+  let base = at - LAST;
   for (; n >= 4; n -= 4) {
-    largest = larger(largest, at);
-    receive(at);
-    largest = larger(largest, at + 16);
-    receive(at + 16);
-    largest = larger(largest, at + 32);
-    receive(at + 32);
-    largest = larger(largest, at + 48);
-    receive(at + 48);
-    at += 64;
+    largest = larger(largest, receive(base));
+    largest = larger(largest, receive(base + 16));
+    largest = larger(largest, receive(base + 32));
+    largest = larger(largest, receive(base + 48));
+    base += 64;
   }
   for (; n > 0; n--) {
-    largest = larger(largest, at);
-    receive(at);
-    at += 16;
+    largest = larger(largest, receive(base));
+    base += 16;
   }
   v128.store(LARGEST, largest);
 }
