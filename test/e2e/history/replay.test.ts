@@ -136,10 +136,11 @@ function some(pulled: readonly PulledBlock[], count: number): PulledBlock[] {
 }
 
 test.each([
-  ["async", undefined],
-  ["sync", { mode: "sync", trainers: 2 } as const],
-])("pulled values of an %s job are those of the replay", async (_name, synchronization) => {
-  await start({ ...(synchronization && { synchronization }) });
+  ["async", {}],
+  // A trainer whose lease ends would leave the steps.
+  ["sync", { synchronization: { mode: "sync", trainers: 2 }, leaseMs: 10_000 } as const],
+])("pulled values of an %s job are those of the replay", async (_name, options) => {
+  await start(options);
   const clients = [await job.trainer("a"), await job.trainer("b")];
   const [client] = clients;
   if (client === undefined) throw new Error("no client");
