@@ -2,6 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import {
   ensureError,
   type Fallback,
+  type Position,
   type PserverError,
   withFallbacks,
 } from "../../protocol/index.ts";
@@ -41,6 +42,11 @@ export interface OwnedJournalDeps {
 export class OwnedJournal {
   readonly #deps: OwnedJournalDeps;
   #closed = false;
+  /**
+   * What was folded of the journal that is being replaced. The fold's own position begins anew before
+   * the manifest that says so is stored, which may take several attempts.
+   */
+  #replacing: Position | undefined;
 
   constructor(deps: OwnedJournalDeps) {
     this.#deps = deps;
@@ -66,8 +72,8 @@ export class OwnedJournal {
     }
     // Records of other trainers may have been lost with it.
     else {
-      const { seq } = shard;
-      await this.replace([{ generation, from: seq + 1, to: this.#notedSeq(generation, mark) }]);
+      const from = this.#foldedSeq(generation) + 1;
+      await this.replace([{ generation, from, to: this.#notedSeq(generation, mark) }]);
     }
     const now = snapshots.head().generation;
     return { stream: journal.stream(now), generation: now };
@@ -84,7 +90,8 @@ export class OwnedJournal {
     const previous = snapshots.newest?.manifest;
     const generation = previous?.generation ?? 0;
     await snapshots.commit(() => {
-      const folded = { generation, from: shard.seq + 1, to: shard.seq };
+      const seq = this.#foldedSeq(generation);
+      const folded = { generation, from: seq + 1, to: seq };
       const more = left ?? (previous === undefined ? [] : [folded]);
       const head: CutHead = {
         term: previous?.term ?? 1,
@@ -95,6 +102,7 @@ export class OwnedJournal {
         fallbacks: withFallbacks(previous?.fallbacks ?? [], more),
         ...(keepsPast && storage === "file" ? { past: generation } : {}),
       };
+      this.#replacing = { generation, seq };
       shard.restartJournal();
       return head;
     });
@@ -134,9 +142,15 @@ export class OwnedJournal {
     this.#closed = true;
   }
 
+  /** Last record of a journal that this owner has folded. */
+  #foldedSeq(generation: number): number {
+    return this.#replacing?.generation === generation ? this.#replacing.seq : this.#deps.shard.seq;
+  }
+
   /** Last record that this owner or, according to the mark, a former one has folded. */
   #notedSeq(generation: number, mark: HeadMark | undefined): number {
-    return Math.max(this.#deps.shard.seq, mark?.generation === generation ? mark.seq : 0);
+    const markedSeq = mark?.generation === generation ? mark.seq : 0;
+    return Math.max(this.#foldedSeq(generation), markedSeq);
   }
 
   /** Creates the stream of the present generation, or completes it, and commits its creation time. */

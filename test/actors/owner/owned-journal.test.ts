@@ -41,6 +41,8 @@ let manifest: CutHead;
 /** Journals that are still there though they were left, how opening one ends, and those removed. */
 let left: Map<number, JournalInfo>;
 let openings: PserverError[];
+/** How storing a snapshot elsewhere ends; then none fails. */
+let commits: PserverError[];
 /** Rules of the job, and those that each opened journal was begun with. */
 let jobRules: number;
 let begun: (number | undefined)[];
@@ -83,7 +85,10 @@ function own(storage: "file" | "memory"): OwnedJournal {
     },
     journalIs: () => undefined,
     commit: (head: () => CutHead) => {
-      manifest = head();
+      const cut = head();
+      const failure = commits.shift();
+      if (failure !== undefined) return Promise.reject(failure);
+      manifest = cut;
       heads.push(manifest);
       return Promise.resolve();
     },
@@ -121,7 +126,7 @@ beforeEach(() => {
   info = { created: "now", firstSeq: 1, lastSeq: 4, missing: [], lost: undefined, ...SIZE };
   [failures, attempts, told, committed] = [[], 0, [], []];
   [manifest, opened, heads] = [HEAD, [], []];
-  [left, openings, removed] = [new Map(), [], []];
+  [left, openings, removed, commits] = [new Map(), [], [], []];
   [jobRules, begun] = [1, []];
   readMark = () => Promise.resolve(undefined);
   owned = own("file");
@@ -180,6 +185,19 @@ describe("the mark of a former owner", () => {
     expect(await owned.locate()).toEqual({ stream: "stream 2", generation: 2 });
     info = undefined;
     await expect(owned.locate()).rejects.toMatchObject({ details: { from: 1, to: FOLDED } });
+  });
+
+  test("names what a journal in memory has lost, however many attempts it takes to replace it", async () => {
+    const mark = { term: 1, generation: 1, seq: FOLDED, recordCrc: crc(FOLDED) };
+    readMark = () => Promise.resolve(mark);
+    info = undefined;
+    const memory = own("memory");
+    commits = [new PserverError("TIMEOUT", "the manifest may be stored")];
+    await expect(memory.locate()).rejects.toMatchObject({ code: "TIMEOUT" });
+    expect(await memory.locate()).toEqual({ stream: "stream 2", generation: 2 });
+    // Nothing: all was folded.
+    const nothing = { generation: 1, from: FOLDED + 1, to: FOLDED };
+    expect(manifest.fallbacks).toEqual([nothing]);
   });
 
   test("does not keep a journal in memory from being replaced", async () => {
