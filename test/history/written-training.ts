@@ -16,7 +16,7 @@ const OPTIMIZERS = ["sgd", "adam", { name: "momentum", momentum: 0.9 }, "none"] 
 interface Act {
   readonly trainer: (typeof TRAINERS)[number];
   readonly parameter: "w" | "b";
-  readonly kind: "gradient" | "mix" | "set" | "clock" | "batch";
+  readonly kind: "gradient" | "mix" | "set" | "clock" | "batch" | "set-batch";
   readonly values: readonly number[];
 }
 
@@ -30,7 +30,9 @@ export interface Training {
 const act: fc.Arbitrary<Act> = fc.record({
   trainer: fc.constantFrom(...TRAINERS),
   parameter: fc.constantFrom("w", "b"),
-  kind: fc.constantFrom("gradient", "gradient", "gradient", "mix", "set", "clock", "batch"),
+  kind: fc.constantFrom(
+    ...(["gradient", "gradient", "gradient", "mix", "set", "clock", "batch", "set-batch"] as const),
+  ),
   values: fc.array(fc.float({ min: -4, max: 4, noNaN: true }), {
     minLength: ELEMENTS,
     maxLength: ELEMENTS,
@@ -77,6 +79,13 @@ function write(
     const updates = ["b", "w"].map(
       (name) => ({ parameter: name, data, change: { kind: "push", operation } }) as const,
     );
+    journal.batch(updates, { trainer });
+  } else if (kind === "set-batch") {
+    const push = { kind: "push", operation } as const;
+    const updates = [
+      { parameter: "b", data, change: push },
+      { parameter: "w", data, change: { kind: "set" } },
+    ] as const;
     journal.batch(updates, { trainer });
   } else if (inSteps) {
     journal.clock(trainer, steps[trainer]);

@@ -2,7 +2,15 @@ import type { Block } from "../../actors/fold/block.ts";
 import { readable, readRecordMessage } from "../../actors/fold/read-record.ts";
 import type { Shard } from "../../actors/fold/shard.ts";
 import { slotPlan } from "../../actors/fold/slots.ts";
-import { BATCH_HEAD_BYTES_MAX, DTYPES, type JobSubjects, parseHead } from "../../protocol/index.ts";
+import {
+  BATCH_ENTRIES_MAX,
+  BATCH_HEAD_BYTES_MAX,
+  DTYPES,
+  type JobSubjects,
+  parseBatch,
+  parseHead,
+  type TrainerRecord,
+} from "../../protocol/index.ts";
 import { viewElements } from "../element-view.ts";
 import type { FoldVisitor } from "../replay/fold-records.ts";
 import type { TimedRecord } from "../source.ts";
@@ -85,23 +93,33 @@ export class ElementWatcher implements FoldVisitor {
     seen: Seen | undefined,
     now: Seen | undefined,
   ): ElementChange {
-    const { seq, timeMs, subject } = record;
+    const { seq, timeMs } = record;
     const isStep = seen !== undefined && seen.accumulated > 0 && now?.accumulated === 0;
     const closed = isStep ? { step: shard.steps.closed, shares: this.#shares } : undefined;
-    const parsed = readable(() => this.#subjects.parseLog(subject));
-    const verb = parsed?.by === "trainer" ? parsed.verb : "push";
     const [before, after] = [seen?.value, now?.value];
     return {
       shard: this.#place.shard,
       position: { generation: this.#generation, seq },
       timeMs,
-      kind: kindOf(closed !== undefined, seen, now, verb),
+      kind: kindOf(closed !== undefined, seen, now, () => this.#verbOf(record)),
       sender: this.#senderOf(record),
       step: closed,
       before,
       after,
       change: before === undefined || after === undefined ? undefined : subtract(after, before),
     };
+  }
+
+  /** What a trainer's record did to the element's block, which may be one of many in a batch. */
+  #verbOf({ subject, payload }: TimedRecord): TrainerRecord["verb"] {
+    const parsed = readable(() => this.#subjects.parseLog(subject));
+    if (parsed?.by === "trainer") return parsed.verb;
+    const message = readRecordMessage(payload, BATCH_HEAD_BYTES_MAX);
+    const entries =
+      message && readable(() => parseBatch(parseHead(message.fields), message, BATCH_ENTRIES_MAX));
+    const { parameter, index } = this.#place;
+    const own = entries?.find((entry) => entry.parameter === parameter && entry.index === index);
+    return own?.record.verb ?? "push";
   }
 
   #senderOf({ subject, payload }: TimedRecord): ElementChange["sender"] {
@@ -129,11 +147,11 @@ function kindOf(
   isStep: boolean,
   seen: Seen | undefined,
   now: Seen | undefined,
-  verb: "init" | "push" | "set",
+  verbOf: () => TrainerRecord["verb"],
 ): ElementChange["kind"] {
   if (now === undefined) return "drop";
   if (seen === undefined || seen.block !== now.block) return "init";
-  return isStep ? "step" : verb;
+  return isStep ? "step" : verbOf();
 }
 
 function elementOf(block: Block, slot: number, at: number): ElementValue {

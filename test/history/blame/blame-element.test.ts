@@ -88,6 +88,17 @@ describe("an element", () => {
     expect(found.steps.get(1)?.sum).toBeCloseTo(-0.3, 6);
     expect(found.trainers.size).toBe(0);
   });
+
+  test("that a batch set, and did not push, is told so", async () => {
+    const values = [1, 2, 3, 4, 5, 6];
+    const of = (kind: "batch" | "set" | "set-batch" | "mix") => {
+      return { trainer: "bob", parameter: "w", kind, values } as const;
+    };
+    const acts = [of("batch"), of("set-batch"), of("batch"), of("set"), of("mix")];
+    const { changes } = await blame(historyOf({ mode: "async", optimizer: "sgd", acts }));
+    // The last one mixes the values with the same values.
+    expect(changes.map(({ kind }) => kind)).toEqual(["init", "push", "set", "push", "set"]);
+  });
 });
 
 describe("the name of an element", () => {
