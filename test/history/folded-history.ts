@@ -1,6 +1,6 @@
 import type { JournalRecord } from "../../src/actors/fold/shard.ts";
 import { Shard } from "../../src/actors/fold/shard.ts";
-import type { PieceRef } from "../../src/actors/snapshot/manifest.ts";
+import type { Manifest, PieceRef } from "../../src/actors/snapshot/manifest.ts";
 import { TapeEncoder } from "../../src/actors/tape/tape-encoder.ts";
 import { foldDescribed } from "../../src/actors/updates/fold-described.ts";
 import type {
@@ -13,6 +13,7 @@ import type {
   TimedRecord,
 } from "../../src/history/source.ts";
 import {
+  comparePositions,
   encodeMessage,
   type Position,
   PserverError,
@@ -73,6 +74,19 @@ export class FoldedShardHistory implements ShardHistory {
   snapshot(seq: number, change: (shard: Shard) => void = () => undefined): void {
     const shard = this.folded(seq);
     change(shard);
+    this.#keep(shard, { generation: 1, seq, recordCrc: shard.lastCrc });
+  }
+
+  /** Lets the shard go on from the fold at a record under generation 2, as a rewind does; its journal is empty. */
+  continueFrom(seq: number, change: (shard: Shard) => void = () => undefined): void {
+    const shard = this.folded(seq);
+    change(shard);
+    shard.restartJournal();
+    const fallbacks = [{ generation: 1, from: seq + 1, to: this.lastSeq }];
+    this.#keep(shard, { generation: 2, seq: 0, recordCrc: 0, fallbacks, past: 1 });
+  }
+
+  #keep(shard: Shard, head: Position & Partial<Manifest>): void {
     const blocks = [...shard.blocks()].map((block) => {
       const { parameter, index, epoch, version, accumulated } = block;
       const slots = Array.from({ length: 1 + block.slots }, (_, slot) =>
@@ -82,11 +96,11 @@ export class FoldedShardHistory implements ShardHistory {
     });
     const state = this.#store(packValue({ fold: shard.saveState(), pieces: blocks }));
     const manifest = {
-      ...{ term: 1, host: "h", owner: "o", generation: 1, created: "then", fallbacks: [] },
-      ...{ seq, recordCrc: shard.lastCrc, state: [state], pieces: [] },
+      ...{ term: 1, host: "h", owner: "o", created: "then", fallbacks: [], recordCrc: 0 },
+      ...{ state: [state], pieces: [], ...head },
     };
     this.#stored += 1;
-    this.snapshotList.push({ seq: this.#stored, timeMs: this.timeOf(seq) + 1, manifest });
+    this.snapshotList.push({ seq: this.#stored, timeMs: this.timeOf(head.seq) + 1, manifest });
   }
 
   /** Writes the lines of records from one to another on the tape, in messages of so many records. */
@@ -135,11 +149,15 @@ export class FoldedShardHistory implements ShardHistory {
       firstSeq = seq + 1;
     }
     spans.push({ generation: 1, firstSeq, lastSeq: this.lastSeq });
+    const isLeft = this.snapshotList.some(({ manifest }) => manifest.generation === 2);
+    if (isLeft) spans.push({ generation: 2, firstSeq: 1, lastSeq: 0 });
     return Promise.resolve(spans);
   }
 
   snapshots(): Promise<KeptSnapshot[]> {
-    return Promise.resolve([...this.snapshotList].sort((a, b) => a.manifest.seq - b.manifest.seq));
+    return Promise.resolve(
+      [...this.snapshotList].sort((a, b) => comparePositions(a.manifest, b.manifest)),
+    );
   }
 
   piece({ seq, crc }: PieceRef): Promise<Uint8Array> {

@@ -5,6 +5,7 @@ import { basesOf, type Inventory, type ReplayBase, reachOf, takeInventory } from
 import { foldRecords } from "../replay/fold-records.ts";
 import { type ReplayOptions, shardAt } from "../replay/replay-shard.ts";
 import type { ShardHistory } from "../source.ts";
+import { compareBeginning } from "./compare-beginning.ts";
 
 /** What was found out about one snapshot, or about the records after a position. */
 export type VerifiedPlace = Position &
@@ -21,7 +22,8 @@ export interface ShardVerification {
   /**
    * In order: snapshots that are `equal` to the fold, `different`, or `damaged`; the `first` of each part that
    * can be folded, which nothing before it can be compared with; positions after which the journal is
-   * `unreadable`.
+   * `unreadable`. That with which a generation begins is compared with the fold of the one before, up to the
+   * record from which the shard went on.
    */
   readonly places: readonly VerifiedPlace[];
 }
@@ -66,6 +68,7 @@ export async function verifyShard(
   };
   const totalRecords = recordsToFold(inventory);
   for (const base of basesFrom(inventory, options.from)) {
+    await foldLeftJournal(state, base.generation);
     await foldTo(state, base);
     await compareWith(state, base);
     options.onProgress?.(state.records, Math.max(totalRecords, state.records));
@@ -90,14 +93,19 @@ function recordsToFold(inventory: Inventory): number {
   return reachOf(inventory).reduce((sum, { firstSeq, lastSeq }) => sum + lastSeq - firstSeq, 0);
 }
 
-/** Folds up to a position; the fold ends before it where records are missing, or in another generation. */
+/** Ends the fold of an older generation at its last record, before one of `generation` begins. */
+async function foldLeftJournal(state: Verifying, generation: number): Promise<void> {
+  const { folded, inventory } = state;
+  if (folded === undefined || folded.generation === generation) return;
+  const last = inventory.spans.findLast((span) => span.generation === folded.generation);
+  await foldTo(state, { generation: folded.generation, seq: last?.lastSeq ?? folded.shard.seq });
+  state.folded = undefined;
+}
+
+/** Folds up to a position of the same generation; the fold ends before it where records are missing. */
 async function foldTo(state: Verifying, { generation, seq }: Position): Promise<void> {
   const { folded, inventory } = state;
-  if (folded === undefined) return;
-  if (folded.generation !== generation) {
-    state.folded = undefined;
-    return;
-  }
+  if (folded === undefined || folded.generation !== generation) return;
   const endSeq = connectedUpTo(inventory, { generation, seq: folded.shard.seq });
   await foldOn(state, folded, Math.min(seq, endSeq));
   if (seq <= endSeq || state.folded === undefined) return;
@@ -145,13 +153,24 @@ async function compareWith(state: Verifying, base: ReplayBase): Promise<void> {
   try {
     const shard = await shardAt(history, base, options.subjects);
     if (folded === undefined) state.folded = { shard, generation };
-    const kind = folded === undefined ? "first" : isSame(folded.shard, shard);
+    const kind =
+      folded === undefined ? await begin(state, base, shard) : isSame(folded.shard, shard);
     places.push({ generation, seq, kind });
   } catch (error) {
     const found = ensureError(error);
     if (found.code !== "SNAPSHOT_DAMAGED") throw error;
     places.push({ generation, seq, kind: "damaged", error: found.toWire() });
   }
+}
+
+/** Compares a snapshot that no fold has led to with the generation before it, if it can be. */
+async function begin(
+  { history, inventory, options, places }: Verifying,
+  { seq, snapshot }: ReplayBase,
+  shard: Shard,
+): Promise<"equal" | "different" | "first"> {
+  if (places.length === 0 || seq > 0 || snapshot === undefined) return "first";
+  return await compareBeginning(history, inventory, snapshot.manifest, shard, options);
 }
 
 function isSame(a: Shard, b: Shard): "equal" | "different" {

@@ -5,7 +5,11 @@ import { blockDigest, stateDigest } from "../../../src/actors/fold/digests.ts";
 import type { Shard } from "../../../src/actors/fold/shard.ts";
 import { LocalReplayedShard } from "../../../src/history/replay/replayed-shard.ts";
 import { verifyServed } from "../../../src/history/verify/verify-served.ts";
-import { isSound, verifyShard } from "../../../src/history/verify/verify-shard.ts";
+import {
+  isSound,
+  type VerifiedPlace,
+  verifyShard,
+} from "../../../src/history/verify/verify-shard.ts";
 import { type Fields, type Message, PserverError } from "../../../src/protocol/index.ts";
 import { SHARD, SUBJECTS } from "../../actors/fold/journal-writer.ts";
 import type { FoldedHistory } from "../folded-history.ts";
@@ -136,6 +140,57 @@ describe("a kept history", () => {
     const { verification } = await verifyShard(own, OPTIONS);
     expect(kindsOf(verification.places)).toEqual(places);
     expect(isSound(verification)).toBe(sound);
+  });
+});
+
+describe("a journal that was left for one of the next generation", () => {
+  function placesOf(places: readonly VerifiedPlace[]): unknown[] {
+    return places.map(({ generation, seq, kind }) => [generation, seq, kind]);
+  }
+
+  test("is folded to its end, and its state at the cut is what the next one began with", async () => {
+    const { own } = someHistory();
+    own.continueFrom(15);
+    const { verification, end } = await verifyShard(own, OPTIONS);
+    expect(placesOf(verification.places)).toEqual([
+      [1, 0, "first"],
+      [1, 10, "equal"],
+      [2, 0, "equal"],
+    ]);
+    expect(verification.records).toBe(own.lastSeq);
+    expect([end?.generation, end?.shard.seq]).toEqual([2, 0]);
+  });
+
+  test("differs from what the next one began with if that was changed", async () => {
+    const { own } = someHistory();
+    own.continueFrom(15, (shard) => shard.block("b", 0)?.slotBytes(1).fill(1, 3, 4));
+    const { verification } = await verifyShard(own, OPTIONS);
+    expect(placesOf(verification.places).at(-1)).toEqual([2, 0, "different"]);
+    expect(isSound(verification)).toBe(false);
+  });
+
+  test("with a record behind the cut that cannot be read is not sound; the beginning is compared", async () => {
+    const { own } = someHistory();
+    own.continueFrom(15);
+    own.damaged.add(22);
+    const { verification } = await verifyShard(own, OPTIONS);
+    expect(placesOf(verification.places).slice(1)).toEqual([
+      [1, 10, "equal"],
+      [1, 21, "unreadable"],
+      [2, 0, "equal"],
+    ]);
+    expect(isSound(verification)).toBe(false);
+  });
+
+  test("with a record before the cut that cannot be read leaves the beginning uncompared", async () => {
+    const { own } = someHistory();
+    own.continueFrom(15);
+    own.damaged.add(12);
+    const { verification } = await verifyShard(own, OPTIONS);
+    expect(placesOf(verification.places).slice(2)).toEqual([
+      [1, 11, "unreadable"],
+      [2, 0, "first"],
+    ]);
   });
 });
 
