@@ -119,7 +119,7 @@ class FindingTally {
     const senders = [...this.#senders]
       .sort(([, a], [, b]) => b - a)
       .slice(0, 8)
-      .map(([trainer, count]) => `${visible(trainer)} ${count}`);
+      .map(([trainer, count]) => `${count} of ${visible(trainer)}`);
     const rest = this.#count > limit ? `, the first ${limit} above` : "";
     return [`found ${formatCount(this.#count, "update")}${rest}: ${senders.join(", ")}`];
   }
@@ -143,7 +143,7 @@ class FindingPrinter {
     if (this.#printed >= this.#limit) return [];
     this.#printed += 1;
     if (this.#output.json) return [`${visibleJson(findingRecord(finding))}\n`];
-    const remark = `              ${this.#output.paint("warn", remarkOf(finding))}`;
+    const remark = `${this.#table.indent}${this.#output.paint("warn", remarkOf(finding))}`;
     const titles = this.#printed === 1 ? [this.#table.titles()] : [];
     return [`${[...titles, ...this.#table.lines(finding.event), remark].join("\n")}\n`];
   }

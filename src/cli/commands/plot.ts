@@ -60,16 +60,16 @@ async function runPlot(context: CliContext, value: string, flags: PlotFlags): Pr
   const write = flags.out === undefined ? undefined : pictureOf(flags.out, flags);
   const { signal } = context;
   const collector = new ChartCollector(value, flags.by);
-  const chart = await withHistory(context, flags, async ({ source }) => {
+  const { chart, job } = await withHistory(context, flags, async ({ source }) => {
     const updates = await chosenUpdates(output, source, flags, { signal });
     for await (const events of updates) {
       for (const event of events) collector.add(event);
     }
-    return collector.chart();
+    return { chart: collector.chart(), job: source.job };
   });
   if (chart.series.length === 0) throw nothingToDraw(value, flags);
   if (flags.out !== undefined && write !== undefined) {
-    await savePicture(output, flags.out, write(chart, flags.job));
+    await savePicture(output, flags.out, write(chart, job));
   } else if (output.json) output.value(chart);
   else await draw(context, output, chart, flags);
 }

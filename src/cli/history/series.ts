@@ -36,7 +36,7 @@ export interface Chart {
   /** In the order of their names. */
   readonly series: readonly Series[];
   readonly marks: readonly Mark[];
-  /** Ends of the axes, over all finite values; both are 0 without any. */
+  /** Ends of the axes, over all finite values, and of `x` over the marks, too; both are 0 without any. */
   readonly x: { readonly min: number; readonly max: number };
   readonly y: { readonly min: number; readonly max: number };
 }
@@ -82,7 +82,7 @@ export class ChartCollector {
     const all = series.flatMap(({ points }) => points);
     return {
       ...{ title: this.#title, by: this.#by, series, marks: this.#marks },
-      x: extent(all, ({ x }) => [x, x]),
+      x: extent<{ readonly x: number }>([...all, ...this.#marks], ({ x }) => [x, x]),
       y: extent(all, ({ min, max }) => [min, max]),
     };
   }
@@ -129,9 +129,9 @@ function joined(a: SeriesPoint, b: SeriesPoint): SeriesPoint {
   };
 }
 
-function extent(
-  points: readonly SeriesPoint[],
-  endsOf: (point: SeriesPoint) => readonly [number, number],
+function extent<Point>(
+  points: readonly Point[],
+  endsOf: (point: Point) => readonly [number, number],
 ): { min: number; max: number } {
   if (points.length === 0) return { min: 0, max: 0 };
   let [min, max] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];

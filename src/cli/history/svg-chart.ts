@@ -1,13 +1,24 @@
+import { cutMiddle } from "../output/text-width.ts";
 import { niceTicks, widened, xText } from "./axis.ts";
 import { shortNumber } from "./event-text.ts";
 import type { Chart, SeriesPoint } from "./series.ts";
 
 const WIDTH = 960;
-const HEIGHT = 480;
-const MARGIN = { left: 72, right: 16, top: 40, bottom: 72 } as const;
+/** Without the legend, which comes below. */
+const HEIGHT = 440;
+const MARGIN = { left: 72, right: 16, top: 40, bottom: 32 } as const;
 
 /** About the width of a letter. */
 const LETTER_WIDTH = 7;
+
+/** A row of the legend, and what its names have beside them: a dot, and space. */
+const LEGEND = { rowHeight: 18, dotWidth: 9, gap: 20 } as const;
+
+/** Names in the legend at most; there may be as many lines as trainers and parameters. */
+const NAMES_MAX = 32;
+
+/** Letters of a name in the legend at most. */
+const NAME_LETTERS_MAX = 48;
 
 /** Colours of trainers, in turn: told apart on white and on black, also by most colour-blind people. */
 const COLORS = [
@@ -32,14 +43,24 @@ const STYLE = [
   ".range{stroke:none;fill-opacity:.18}",
 ].join("");
 
+/** How lines after the first of each colour are drawn: dashes of the line, in turn. */
+const DASHES = ["", "6 3", "2 2", "8 3 2 3"] as const;
+
+/** The colour of a line, by its place among all. */
+export function colorOf(rank: number): string {
+  return COLORS[rank % COLORS.length] ?? "#000";
+}
+
 /** A chart as an SVG image of its own. */
 export function svgChart(chart: Chart): string {
+  const legend = legendOf(chart);
+  const height = HEIGHT + legend.height;
   const { x, y } = { x: widened(chart.x), y: widened(chart.y) };
   const xOf = scale(x, MARGIN.left, WIDTH - MARGIN.right);
   const yOf = scale(y, HEIGHT - MARGIN.bottom, MARGIN.top);
   const bottom = HEIGHT - MARGIN.bottom;
   const parts = [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" color="#222" ` +
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" role="img" color="#222" ` +
       `aria-label="${escaped(chart.title)}">`,
     `<style>${STYLE}</style>`,
     text(
@@ -67,26 +88,48 @@ export function svgChart(chart: Chart): string {
     parts.push(text(left + 4, MARGIN.top + 10, name));
     free = left + 4 + LETTER_WIDTH * (name.length + 1);
   }
-  chart.series.forEach(({ name, points }, rank) => {
-    const color = COLORS[rank % COLORS.length] ?? "#000";
-    parts.push(...seriesShapes(points, color, xOf, yOf));
-    const column = rank % 6;
-    const [left, top] = [MARGIN.left + column * 145, bottom + 40 + 18 * Math.floor(rank / 6)];
-    parts.push(`<circle cx="${left}" cy="${top - 4}" r="4" fill="${color}"/>`);
-    parts.push(text(left + 9, top, name));
+  chart.series.forEach(({ points }, rank) => {
+    parts.push(...seriesShapes(points, rank, xOf, yOf));
   });
+  parts.push(...legend.shapes);
   return `${parts.join("\n")}\n</svg>\n`;
+}
+
+/** The names of the lines with their colours, in rows below the chart, and how high they are together. */
+function legendOf({ series }: Chart): { readonly shapes: string[]; readonly height: number } {
+  const shapes: string[] = [];
+  let [left, top] = [MARGIN.left as number, HEIGHT + LEGEND.rowHeight - 6];
+  const place = (name: string, dot: (x: number, y: number) => string[]): void => {
+    const width = LEGEND.dotWidth + LETTER_WIDTH * name.length;
+    if (left > MARGIN.left && left + width > WIDTH - MARGIN.right) {
+      left = MARGIN.left;
+      top += LEGEND.rowHeight;
+    }
+    shapes.push(...dot(left, top - 4), text(left + LEGEND.dotWidth, top, name));
+    left += width + LEGEND.gap;
+  };
+  series.slice(0, NAMES_MAX).forEach(({ name }, rank) => {
+    place(cutMiddle(name, NAME_LETTERS_MAX), (x, y) => [
+      `<circle cx="${short(x)}" cy="${short(y)}" r="4" fill="${colorOf(rank)}"/>`,
+    ]);
+  });
+  const more = series.length - NAMES_MAX;
+  if (more > 0) place(`and ${more} more`, () => []);
+  return { shapes, height: top - HEIGHT + LEGEND.rowHeight };
 }
 
 function seriesShapes(
   points: readonly SeriesPoint[],
-  color: string,
+  rank: number,
   xOf: (x: number) => number,
   yOf: (y: number) => number,
 ): string[] {
   const at = (x: number, y: number): string => `${short(xOf(x))},${short(yOf(y))}`;
   const middle = points.map(({ x, mean }) => at(x, mean)).join(" ");
-  const shapes = [`<polyline class="line" stroke="${color}" points="${middle}"/>`];
+  const color = colorOf(rank);
+  const dashes = DASHES[Math.floor(rank / COLORS.length) % DASHES.length];
+  const dashed = dashes === "" ? "" : ` stroke-dasharray="${dashes}"`;
+  const shapes = [`<polyline class="line" stroke="${color}"${dashed} points="${middle}"/>`];
   const [only] = points;
   if (only !== undefined && points.length === 1) {
     const [cx, cy] = [short(xOf(only.x)), short(yOf(only.mean))];

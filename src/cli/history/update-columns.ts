@@ -26,10 +26,11 @@ interface LogColumn {
   /** How much of the room that is left it takes, in parts. */
   readonly grows: number;
   readonly text: (event: UpdateEvent) => string;
+  /** Shortens the text to a width; by default it loses its middle. */
+  readonly cut?: (text: string, width: number) => string;
 }
 
 const GAP = "  ";
-const INDENT = " ".repeat(14);
 
 /** Where no terminal says how wide lines may be. */
 const WIDTH_DEFAULT = 180;
@@ -46,12 +47,17 @@ const OUTCOME = "OUTCOME";
 const GROWTH = 12;
 const WIDE = 100;
 
+/** Terminals from this width on have the milliseconds of times. */
+const TIME_WIDE = 84;
+
+const TIME = column("TIME", 12, 0, ({ timeMs }) => clockText(timeMs));
+const TIME_SHORT = column("TIME", 8, 0, ({ timeMs }) => clockText(timeMs).slice(0, 8));
+
 const COLUMNS: readonly LogColumn[] = [
-  column("TIME", 12, 0, ({ timeMs }) => clockText(timeMs)),
   column("RECORD", 8, 1, placeText, { grows: 1 }),
-  column("TRAINER", 12, 1, senderText, { grows: 2 }),
+  column("TRAINER", 14, 1, senderText, { grows: 2, cut: cutSender }),
   column("UPDATE", 9, 1, verbText, { grows: 1 }),
-  column(SUBJECT, 11, 1, blockText, { grows: 4 }),
+  column(SUBJECT, 13, 1, blockText, { grows: 4 }),
   numeric("BYTES", 8, 5, bytesText),
   numeric("NORM", 8, 3, ({ block }) => shortNumber(block?.statistics?.norm)),
   numeric("MIN", 8, 6, ({ block }) => shortNumber(block?.statistics?.min)),
@@ -77,7 +83,13 @@ export class UpdateLines {
   /** The table for a terminal of this look. */
   static of(look: Look): UpdateLines {
     const width = Number.isFinite(look.width) ? Math.min(look.width, WIDTH_MAX) : WIDTH_DEFAULT;
-    return new UpdateLines(fitColumns(COLUMNS, width, width < WIDE ? 0 : GROWTH), look);
+    const columns = [width < TIME_WIDE ? TIME_SHORT : TIME, ...COLUMNS];
+    return new UpdateLines(fitColumns(columns, width, width < WIDE ? 0 : GROWTH), look);
+  }
+
+  /** What stands before lines that belong to the one above: the width of its time. */
+  get indent(): string {
+    return " ".repeat((this.#columns[0]?.width ?? 0) + GAP.length);
   }
 
   /** The line of titles. */
@@ -104,8 +116,8 @@ export class UpdateLines {
     const outcome = visible(outcomeText(event));
     const room = this.#columns.find(({ title }) => title === OUTCOME)?.width ?? 0;
     if (textWidth(outcome) <= room) return [];
-    const text = cutMiddle(outcome, widthOf(this.#columns) - INDENT.length);
-    return [`${INDENT}${this.#look.paint(styleOf(event) ?? "fail", text)}`];
+    const text = cutMiddle(outcome, widthOf(this.#columns) - this.indent.length);
+    return [`${this.indent}${this.#look.paint(styleOf(event) ?? "fail", text)}`];
   }
 
   #updateLine(event: UpdateEvent): string {
@@ -178,9 +190,18 @@ function fitColumns(columns: readonly LogColumn[], width: number, growth: number
   }));
 }
 
-function pad(text: string, { width, align }: LogColumn): string {
+/** A sender whose session and number stay, because no other column tells them. */
+function cutSender(text: string, width: number): string {
+  const at = text.lastIndexOf("/");
+  const idWidth = width - (text.length - at);
+  return at < 0 || idWidth < 3
+    ? cutMiddle(text, width)
+    : cutMiddle(text.slice(0, at), idWidth) + text.slice(at);
+}
+
+function pad(text: string, { width, align, cut = cutMiddle }: LogColumn): string {
   const columns = textWidth(text);
-  const shown = columns <= width ? text : cutMiddle(text, width);
+  const shown = columns <= width ? text : cut(text, width);
   const blanks = " ".repeat(Math.max(0, width - (shown === text ? columns : textWidth(shown))));
   return align === "left" ? shown + blanks : blanks + shown;
 }

@@ -163,6 +163,43 @@ describe("as a picture", () => {
     expect(page).not.toMatch(/<(?:script|link|img|iframe)/);
   });
 
+  test("names of lines neither cover each other nor leave the picture, however many there are", () => {
+    const trainers = Array.from({ length: 60 }, (_, i) => `t${i} ${"layer.".repeat(i % 7)}weight`);
+    const svg = svgChart(losses(3, "step", trainers));
+    const [width = 0, height = 0] = (/viewBox="0 0 (\d+) (\d+)"/.exec(svg) ?? [])
+      .slice(1)
+      .map(Number);
+    const names = [...svg.matchAll(/<circle cx="(\d+)" cy="(\d+)".*\n<text x="(\d+)".*>(.+)</g)];
+    expect(names).toHaveLength(32);
+    expect(svg).toContain(">and 28 more<");
+    let [right, row] = [0, 0];
+    for (const [, cx, cy, x, name = ""] of names) {
+      const isNewRow = Number(cy) > row;
+      expect(Number(cx) - 4).toBeGreaterThan(isNewRow ? 0 : right);
+      right = Number(x) + 7 * name.length;
+      row = Number(cy);
+      expect(right).toBeLessThan(width);
+      expect(row).toBeLessThan(height - 8);
+    }
+  });
+
+  test("lines of one colour differ in their dashes", () => {
+    const trainers = Array.from({ length: 30 }, (_, i) => `t${i}`);
+    const svg = svgChart(losses(3, "step", trainers));
+    const styles = [...svg.matchAll(/<polyline class="line" (.*) points/g)].map(
+      ([, style]) => style,
+    );
+    expect(new Set(styles).size).toBe(30);
+  });
+
+  test("a named note before the first value is within the picture", () => {
+    const collector = new ChartCollector("loss", "step");
+    collector.add(note({ step: 1, mark: "begin" }));
+    for (const step of [5, 6]) collector.add(note({ step, loss: 1 }));
+    expect(collector.chart().x).toEqual({ min: 1, max: 6 });
+    expect(svgChart(collector.chart())).toContain('class="mark" x1="72"');
+  });
+
   test("a line for each trainer, its range where values are joined", () => {
     expect(svgChart(losses(5)).match(/<polyline/g)).toHaveLength(2);
     expect(svgChart(losses(5))).not.toContain("<polygon");

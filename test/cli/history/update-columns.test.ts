@@ -18,9 +18,9 @@ function linesOf(width: number, ...events: ReturnType<typeof event>[]): string[]
 test("all columns in a wide terminal", () => {
   expect(linesOf(200, event())).toMatchInlineSnapshot(`
     [
-      "TIME          RECORD        TRAINER                UPDATE         PARAMETER                         BYTES      NORM       MIN       MAX      MEAN   ZEROS  VERSION  BEHIND  OUTCOME",
+      "TIME          RECORD        TRAINER                 UPDATE         PARAMETER                          BYTES      NORM       MIN       MAX      MEAN   ZEROS  VERSION  BEHIND  OUTCOME",
       "2026-11-23 UTC",
-      "04:12:07.250  3:1200        trainer-2/8:1042       grad lr 0.1    fc1.weight[0]                  11.7 KiB     15.94      -0.5    0.4996   4.48e-4      1%       17       2  applied",
+      "04:12:07.250  3:1200        trainer-2/8:1042        grad lr 0.1    fc1.weight[0]                   11.7 KiB     15.94      -0.5    0.4996   4.48e-4      1%       17       2  applied",
     ]
   `);
 });
@@ -30,12 +30,17 @@ test("the most important ones in 80 columns", () => {
     linesOf(80, event(), note({ loss: 0.25, step: 12, mark: "before" })),
   ).toMatchInlineSnapshot(`
     [
-      "TIME          RECORD    TRAINER       UPDATE     PARAMETER        NORM  OUTCOME",
+      "TIME      RECORD    TRAINER         UPDATE     PARAMETER          NORM  OUTCOME",
       "2026-11-23 UTC",
-      "04:12:07.250  3:1200    traine…:1042  grad… 0.1  fc1.w…ht[0]     15.94  applied",
-      "04:12:07.250  3:1200    traine…:1042  note       loss=0.25 step=… mark="before"",
+      "04:12:07  3:1200    tra…r-2/8:1042  grad… 0.1  fc1.weight[0]     15.94  applied",
+      "04:12:07  3:1200    tra…r-2/8:1042  note       loss=0.25 step=12 mark="before"",
     ]
   `);
+});
+
+test("a sender that is too long keeps its session and number", () => {
+  const [, , line] = linesOf(80, event({ trainer: "evaluator-with-a-long-name" }));
+  expect(line).toContain("  eva…ame/8:1042  ");
 });
 
 test("no line exceeds the terminal", () => {
