@@ -42,7 +42,10 @@ export function registerVerify(program: Command, context: CliContext): void {
       "  Folds the records after the oldest snapshot of each shard by the code that hosts use, and",
       "  compares the digest of the fold with each later snapshot, state and pieces, and with what the",
       "  host that serves the shard holds now, block by block with the optimizer's state. Trainers may",
-      "  train meanwhile. Changes nothing. After a damage it goes on from the next snapshot.",
+      "  train meanwhile. Changes nothing. After a damage it goes on from the next snapshot. A journal",
+      "  that was left is folded to its end, and its state at the cut compared with what the next",
+      "  generation began with; what was given up of it for a loss may be damaged. Of a recorded file the",
+      "  records are read and folded; it has a snapshot to compare with only where a generation begins.",
     ],
     Points: POINT_HELP,
     "Exit code": [
@@ -52,8 +55,8 @@ export function registerVerify(program: Command, context: CliContext): void {
     "With --json": [
       '  {"from","sound","shards":[{"shard","records","places":[{"generation","seq","kind","error"}],',
       '  "hosts":{"kind","position","blocks","what","error"}}]}; a place is first (compared with nothing),',
-      "  equal, different, damaged (a snapshot) or unreadable (the journal after it); hosts are equal,",
-      "  different or unknown, or null where none can be asked.",
+      "  equal, different, damaged (a snapshot), unreadable or given-up (the journal after it); hosts are",
+      "  equal, different or unknown, or null where none can be asked.",
     ],
     Examples: ["  pserver verify", '  pserver verify --job mnist --from "1h ago" --json'],
   });
@@ -99,9 +102,8 @@ async function present(
   point: ResolvedPoint | undefined,
   found: readonly ShardFound[],
 ): Promise<void> {
-  const { describeProblems, describeVerifications, isWhole, verificationEntry } = await import(
-    "../history/describe-verifications.ts"
-  );
+  const { describeProblems, describeVerifications, isCompared, isWhole, verificationEntry } =
+    await import("../history/describe-verifications.ts");
   const isSound = found.every(isWhole);
   if (output.json) {
     const from = point === undefined ? null : await pointEntry(point);
@@ -111,7 +113,10 @@ async function present(
     for (const problem of describeProblems(found)) output.warning(problem);
     const records = found.reduce((sum, { verification }) => sum + verification.records, 0);
     const what = `${formatCount(found.length, "shard")}, ${formatCount(records, "record")} folded`;
-    output.message(isSound ? `${what}: all agree` : `${what}: not all agree`);
+    const agreed = found.some(isCompared)
+      ? "all agree"
+      : "no later snapshot, and no host to compare with";
+    output.message(`${what}: ${isSound ? agreed : "not all agree"}`);
   }
   if (!isSound) context.setExitCode(EXIT.failure);
 }

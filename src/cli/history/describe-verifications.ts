@@ -10,6 +10,11 @@ export function isWhole({ verification, served }: ShardFound): boolean {
   return isSound(verification) && served?.kind !== "different";
 }
 
+/** Whether anything was compared: a recorded file may hold one snapshot of each shard, from which it begins. */
+export function isCompared({ verification, served }: ShardFound): boolean {
+  return served?.kind === "equal" || verification.places.some(({ kind }) => kind === "equal");
+}
+
 /** What was found out about a shard as `--json` prints it. */
 export function verificationEntry({ verification, served }: ShardFound): unknown {
   return { ...verification, hosts: served ?? null };
@@ -39,7 +44,7 @@ export function describeVerifications(found: readonly ShardFound[], look: Look):
 }
 
 function snapshotsCell(places: readonly VerifiedPlace[]): string {
-  const kinds = ["equal", "different", "damaged", "unreadable"] as const;
+  const kinds = ["equal", "different", "damaged", "unreadable", "given-up"] as const;
   const counts = kinds.map((kind) => {
     const count = places.filter((place) => place.kind === kind).length;
     return count === 0 ? "" : `${count} ${kind}`;
@@ -70,5 +75,8 @@ function describePlace(shard: number, place: VerifiedPlace): string[] {
   if (place.kind === "different") return [`the snapshot at ${at} differs from the fold`];
   if (place.kind === "damaged") return [`the snapshot at ${at} is damaged: ${place.error.message}`];
   if (place.kind === "unreadable") return [`the journal after ${at}: ${place.error.message}`];
+  if (place.kind === "given-up") {
+    return [`the journal after ${at} was given up with its generation: ${place.error.message}`];
+  }
   return [];
 }

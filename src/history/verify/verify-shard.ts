@@ -11,7 +11,7 @@ import { compareBeginning } from "./compare-beginning.ts";
 export type VerifiedPlace = Position &
   (
     | { readonly kind: "equal" | "different" | "first" }
-    | { readonly kind: "damaged" | "unreadable"; readonly error: WireError }
+    | { readonly kind: "damaged" | "unreadable" | "given-up"; readonly error: WireError }
   );
 
 /** What was found out about a shard. */
@@ -22,7 +22,8 @@ export interface ShardVerification {
   /**
    * In order: snapshots that are `equal` to the fold, `different`, or `damaged`; the `first` of each part that
    * can be folded, which nothing before it can be compared with; positions after which the journal is
-   * `unreadable`. That with which a generation begins is compared with the fold of the one before, up to the
+   * `unreadable`, or, in what the shard did not keep of a journal after a loss that was accepted, `given-up`. That
+   * with which a generation begins is compared with the fold of the one before, up to the
    * record from which the shard went on.
    */
   readonly places: readonly VerifiedPlace[];
@@ -100,6 +101,18 @@ async function foldLeftJournal(state: Verifying, generation: number): Promise<vo
   const last = inventory.spans.findLast((span) => span.generation === folded.generation);
   await foldTo(state, { generation: folded.generation, seq: last?.lastSeq ?? folded.shard.seq });
   state.folded = undefined;
+  const place = state.places.at(-1);
+  if (place?.kind !== "unreadable" || !isGivenUp(inventory, place)) return;
+  state.places[state.places.length - 1] = { ...place, kind: "given-up" };
+}
+
+/** Whether what follows a position was given up with a journal that was left for its loss, not by a rewind. */
+function isGivenUp({ snapshots }: Inventory, { generation, seq }: Position): boolean {
+  const manifests = snapshots.map(({ manifest }) => manifest);
+  const lost = manifests.at(-1)?.fallbacks.find((fallback) => fallback.generation === generation);
+  return (
+    lost !== undefined && seq + 1 >= lost.from && manifests.every(({ past }) => past !== generation)
+  );
 }
 
 /** Folds up to a position of the same generation; the fold ends before it where records are missing. */
@@ -177,7 +190,7 @@ function isSame(a: Shard, b: Shard): "equal" | "different" {
   return a.digest() === b.digest() ? "equal" : "different";
 }
 
-/** Whether nothing of a shard is damaged or different. */
+/** Whether nothing of a shard is damaged or different, but what was given up. */
 export function isSound({ places }: ShardVerification): boolean {
-  return places.every(({ kind }) => kind === "equal" || kind === "first");
+  return places.every(({ kind }) => kind === "equal" || kind === "first" || kind === "given-up");
 }
