@@ -5,9 +5,7 @@ import type { Cut, Point } from "../../history/points/point.ts";
 import type { HistorySource } from "../../history/source.ts";
 import type { UpdateRange } from "../../history/updates/update-range.ts";
 import type { Output } from "../output/output.ts";
-
-/** Most shards whose positions are named. */
-const SHARDS_MAX = 4;
+import { showCut } from "./understood-point.ts";
 
 /** Flags that choose updates. */
 export interface RangeFlags {
@@ -79,15 +77,8 @@ function describeRange(range: NamedRange): string[] {
 }
 
 function describePoint(point: Point, cut: Cut | undefined, timeMs: number | undefined): string {
-  const shown = cut?.slice(0, SHARDS_MAX).map(({ generation, seq }, shard) => {
-    return `${shard}:${seq}${generation === 1 ? "" : `@${generation}`}`;
-  });
-  const isLong = cut !== undefined && cut.length > SHARDS_MAX;
-  const more = isLong ? ` and ${cut.length - SHARDS_MAX} more` : "";
-  const time = timeMs && point.kind !== "time" ? `, stored at ${formatTime(timeMs)}` : "";
+  const time = timeMs && point.kind !== "time" ? `, at ${formatTime(timeMs)}` : "";
   const where =
-    shown === undefined
-      ? "before what the journals keep: from the tape"
-      : `the cut ${shown.join(", ")}${more}`;
-  return `${formatPoint(point)}${time}: ${where}`;
+    cut === undefined ? "before what the journals keep: from the tape" : `the cut ${showCut(cut)}`;
+  return `${formatPoint(point)}${time}, ${where}`;
 }

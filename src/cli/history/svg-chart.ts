@@ -11,8 +11,8 @@ const MARGIN = { left: 72, right: 16, top: 40, bottom: 32 } as const;
 /** About the width of a letter. */
 const LETTER_WIDTH = 7;
 
-/** A row of the legend, and what its names have beside them: a dot, and space. */
-const LEGEND = { rowHeight: 18, dotWidth: 9, gap: 20 } as const;
+/** A row of the legend, and what its names have beside them: a piece of their line, and space. */
+const LEGEND = { rowHeight: 18, keyWidth: 18, keyGap: 6, gap: 20 } as const;
 
 /** Names in the legend at most; there may be as many lines as trainers and parameters. */
 const NAMES_MAX = 32;
@@ -49,6 +49,13 @@ const DASHES = ["", "6 3", "2 2", "8 3 2 3"] as const;
 /** The colour of a line, by its place among all. */
 export function colorOf(rank: number): string {
   return COLORS[rank % COLORS.length] ?? "#000";
+}
+
+/** How a line is drawn, as attributes. */
+function strokesOf(rank: number): string {
+  const dashes = DASHES[Math.floor(rank / COLORS.length) % DASHES.length];
+  const dashed = dashes === "" ? "" : ` stroke-dasharray="${dashes}"`;
+  return `stroke="${colorOf(rank)}"${dashed}`;
 }
 
 /** A chart as an SVG image of its own. */
@@ -99,22 +106,26 @@ export function svgChart(chart: Chart): string {
 function legendOf({ series }: Chart): { readonly shapes: string[]; readonly height: number } {
   const shapes: string[] = [];
   let [left, top] = [MARGIN.left as number, HEIGHT + LEGEND.rowHeight - 6];
-  const place = (name: string, dot: (x: number, y: number) => string[]): void => {
-    const width = LEGEND.dotWidth + LETTER_WIDTH * name.length;
+  const place = (name: string, strokes: string | undefined): void => {
+    const keyWidth = strokes === undefined ? 0 : LEGEND.keyWidth + LEGEND.keyGap;
+    const width = keyWidth + LETTER_WIDTH * name.length;
     if (left > MARGIN.left && left + width > WIDTH - MARGIN.right) {
       left = MARGIN.left;
       top += LEGEND.rowHeight;
     }
-    shapes.push(...dot(left, top - 4), text(left + LEGEND.dotWidth, top, name));
+    if (strokes !== undefined) {
+      const y = short(top - 4);
+      const [x1, x2] = [short(left), short(left + LEGEND.keyWidth)];
+      shapes.push(`<line class="line" ${strokes} x1="${x1}" x2="${x2}" y1="${y}" y2="${y}"/>`);
+    }
+    shapes.push(text(left + keyWidth, top, name));
     left += width + LEGEND.gap;
   };
   series.slice(0, NAMES_MAX).forEach(({ name }, rank) => {
-    place(cutMiddle(name, NAME_LETTERS_MAX), (x, y) => [
-      `<circle cx="${short(x)}" cy="${short(y)}" r="4" fill="${colorOf(rank)}"/>`,
-    ]);
+    place(cutMiddle(name, NAME_LETTERS_MAX), strokesOf(rank));
   });
   const more = series.length - NAMES_MAX;
-  if (more > 0) place(`and ${more} more`, () => []);
+  if (more > 0) place(`and ${more} more`, undefined);
   return { shapes, height: top - HEIGHT + LEGEND.rowHeight };
 }
 
@@ -127,9 +138,7 @@ function seriesShapes(
   const at = (x: number, y: number): string => `${short(xOf(x))},${short(yOf(y))}`;
   const middle = points.map(({ x, mean }) => at(x, mean)).join(" ");
   const color = colorOf(rank);
-  const dashes = DASHES[Math.floor(rank / COLORS.length) % DASHES.length];
-  const dashed = dashes === "" ? "" : ` stroke-dasharray="${dashes}"`;
-  const shapes = [`<polyline class="line" stroke="${color}"${dashed} points="${middle}"/>`];
+  const shapes = [`<polyline class="line" ${strokesOf(rank)} points="${middle}"/>`];
   const [only] = points;
   if (only !== undefined && points.length === 1) {
     const [cx, cy] = [short(xOf(only.x)), short(yOf(only.mean))];

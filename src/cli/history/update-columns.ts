@@ -21,7 +21,7 @@ interface LogColumn {
   readonly title: string;
   readonly width: number;
   readonly align: "left" | "right";
-  /** Columns of a higher rank go first where the terminal is narrow. */
+  /** Columns of a higher rank go first where the terminal is narrow, all of one rank together. */
   readonly rank: number;
   /** How much of the room that is left it takes, in parts. */
   readonly grows: number;
@@ -159,8 +159,10 @@ function numeric(title: string, width: number, rank: number, text: LogColumn["te
 }
 
 /** What a narrow column says of an outcome. */
-function outcomeWord({ outcome }: UpdateEvent): string {
-  return outcome.kind === "rejected" ? outcome.code : outcome.kind;
+function outcomeWord({ outcome, block }: UpdateEvent): string {
+  if (outcome.kind === "rejected") return outcome.code;
+  const nonFinite = block?.statistics?.nonFinite ?? 0;
+  return outcome.kind === "applied" && nonFinite > 0 ? "NaN/inf" : outcome.kind;
 }
 
 function styleOf({ outcome, block }: UpdateEvent): Style | undefined {
@@ -179,8 +181,7 @@ function fitColumns(columns: readonly LogColumn[], width: number, growth: number
   while (widthOf(kept) > width - growth) {
     const rank = Math.max(...kept.map((each) => each.rank));
     if (rank <= 1) break;
-    const at = kept.findLastIndex((each) => each.rank === rank);
-    kept = kept.filter((_, i) => i !== at);
+    kept = kept.filter((each) => each.rank !== rank);
   }
   const left = Math.max(0, width - widthOf(kept));
   const parts = kept.reduce((sum, { grows }) => sum + grows, 0);

@@ -169,15 +169,16 @@ describe("as a picture", () => {
     const [width = 0, height = 0] = (/viewBox="0 0 (\d+) (\d+)"/.exec(svg) ?? [])
       .slice(1)
       .map(Number);
-    const names = [...svg.matchAll(/<circle cx="(\d+)" cy="(\d+)".*\n<text x="(\d+)".*>(.+)</g)];
+    const key = '<line class="line" .*x1="(\\d+)" .*y1="(\\d+)".*\\n<text x="(\\d+)".*>(.+)<';
+    const names = [...svg.matchAll(new RegExp(key, "g"))];
     expect(names).toHaveLength(32);
     expect(svg).toContain(">and 28 more<");
     let [right, row] = [0, 0];
-    for (const [, cx, cy, x, name = ""] of names) {
-      const isNewRow = Number(cy) > row;
-      expect(Number(cx) - 4).toBeGreaterThan(isNewRow ? 0 : right);
+    for (const [, left, y, x, name = ""] of names) {
+      const isNewRow = Number(y) > row;
+      expect(Number(left)).toBeGreaterThan(isNewRow ? 0 : right);
       right = Number(x) + 7 * name.length;
-      row = Number(cy);
+      row = Number(y);
       expect(right).toBeLessThan(width);
       expect(row).toBeLessThan(height - 8);
     }

@@ -43,6 +43,18 @@ test("a sender that is too long keeps its session and number", () => {
   expect(line).toContain("  eva…ame/8:1042  ");
 });
 
+test("values that are not finite are told in any width, and least and largest only together", () => {
+  const { block } = event();
+  const statistics = { norm: 1, min: 0, max: 1, mean: 0.5, zeros: 0, nonFinite: 12 };
+  const ill = event({ ...(block && { block: { ...block, statistics } }) });
+  expect(linesOf(80, ill)[2]).toMatch(/ NaN\/inf$/);
+  expect(linesOf(200, ill)[2]).toMatch(/ 12 not finite$/);
+  for (let width = 60; width <= 200; width++) {
+    const [titles = ""] = linesOf(width);
+    expect(titles.includes("MIN")).toBe(titles.includes("MAX"));
+  }
+});
+
 test("no line exceeds the terminal", () => {
   const text = fc.string({ unit: "grapheme", minLength: 1, maxLength: 60 });
   fc.assert(
