@@ -81,7 +81,15 @@ async function runBlame(context: CliContext, text: string, flags: BlameFlags): P
       else largest.add(change);
     });
     await present(output, text, blame, largest.changes, largest.leftOut);
+    if (since === undefined && !output.json) tellGeneration(output, blame);
   });
+}
+
+/** Says that there may be earlier changes, which a rewind or a recovery has left behind. */
+function tellGeneration(output: Output, { shard, from: { generation } }: ElementBlame): void {
+  if (generation === 1) return;
+  const earlier = `for those before it: --until ${shard}:SEQ@${generation - 1}`;
+  output.message(`the changes are of generation ${generation} of shard ${shard}; ${earlier}`);
 }
 
 async function teller(output: Output): Promise<(change: ElementChange) => void> {

@@ -21,6 +21,7 @@ export interface BlameOptions {
 
 /** What became of an element. */
 export interface ElementBlame {
+  readonly shard: number;
   readonly from: Position;
   readonly to: Position;
   /** Values at both ends; undefined if the element was not there. */
@@ -68,7 +69,8 @@ export async function blameElement(
   watcher.start(shard);
   const first = watcher.value;
   await foldRecords(shard, history, to, { signal, onFolded, visitor: watcher });
-  return { from, to, first, last: watcher.value, ...totals.result };
+  const { shard: number } = place;
+  return { shard: number, from, to, first, last: watcher.value, ...totals.result };
 }
 
 function positionIn(cut: Cut, shard: number): Position {

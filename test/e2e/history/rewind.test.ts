@@ -242,5 +242,10 @@ describe("the command", () => {
     expect([code, stderr]).toEqual([0, expect.stringContaining(`the cut 0:${first?.seq}`)]);
     expect(stderr).toContain("shard 1 goes on under generation 2: records");
     expect((await counts(client))[0]).toBe(2);
+    // The history of an element begins anew; where the rest of it is is said.
+    const blame = await run(["blame", `${NAMES[0]}[0]`, "--job", job.job, "--url", job.broker.url]);
+    expect(blame.stderr).toContain(
+      "of generation 2 of shard 0; for those before it: --until 0:SEQ@1",
+    );
   });
 });
