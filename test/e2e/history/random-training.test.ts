@@ -1,8 +1,8 @@
 // Proves on a real broker that the debugger's answers are those of the real run, whatever has happened: random
 // trainings with several optimizers and trainers that come and go, hosts that are killed, snapshots, and journals
 // that are trimmed. Blocks pulled at random moments equal the replays to their positions, byte for byte, from the
-// live journal, from an archive and from a recorded file; what is trimmed is told; a fold with nothing left out is
-// what the hosts hold; the changes of an element sum to the difference of its values.
+// live journal, from an archive, from both as one and from a recorded file; what is trimmed is told; a fold with
+// nothing left out is what the hosts hold; the changes of an element sum to the difference of its values.
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -43,7 +43,7 @@ const { signal } = new AbortController();
 const SIZES = { snapshotBytes: 80_000, retainBytes: 160_000 } as const;
 
 /** Pulled blocks that are compared with a replay of their own, in each source. */
-const REPLAYS = 4;
+const REPLAYS = 3;
 
 /** A run with all that was seen of it. */
 interface Seen {
@@ -53,6 +53,8 @@ interface Seen {
   readonly pulled: readonly PulledBlock[];
   readonly live: HistorySource;
   readonly archive: HistorySource;
+  /** The archive and the broker as one. */
+  readonly joined: HistorySource;
   readonly recorded: HistorySource;
 }
 
@@ -80,13 +82,14 @@ async function withTraining(
     const pulled = await observed(job, training, acts, () => archiver.copy(signal));
     await archiver.close();
     const archive = await opened({ kind: "archive", archive: archived });
+    const joined = await opened({ kind: "broker", connection, job: job.job, archive: archived });
     const file = join(directory, "span.pserver");
     const early = earlyIn(pulled);
     const from = await resolvePoint(archive, pointOf(early), signal);
     const to = await resolvePoint(archive, { kind: "now" }, signal);
     await writeRecording(file, archive, { from: from.cut, to: to.cut }, { signal });
     const recorded = await opened({ kind: "file", file });
-    await use({ job, directory, pulled, live, archive, recorded });
+    await use({ job, directory, pulled, live, archive, joined, recorded });
   } finally {
     for (const source of sources) await source.close();
     await job.remove();
@@ -117,17 +120,30 @@ async function observed(
   let rounds = 0;
   const pullAll = async () => {
     // The large parameter, which changes less, now and then.
-    const chosen = infos.filter(({ name }) => name !== "embedding" || rounds % 4 === 0);
+    const chosen = infos.filter(({ name }) => name !== "embedding" || rounds % 3 === 0);
     for (const info of chosen) pulled.push(...(await observer.pull(info)));
     rounds += 1;
   };
   let isOver = false;
-  const work = training.run(acts, copy).finally(() => {
+  let wake = (): void => undefined;
+  const acted = async () => {
+    await copy();
+    wake();
+  };
+  const work = training.run(acts, acted).finally(() => {
     isOver = true;
+    wake();
   });
   // Its failure is told below.
   work.catch(() => undefined);
-  while (!isOver) await pullAll();
+  while (!isOver) {
+    // While one thing happens, and again when the next has begun.
+    const next = new Promise<void>((resolve) => {
+      wake = resolve;
+    });
+    await pullAll();
+    if (!isOver) await next;
+  }
   await work;
   // The last one, so that nothing is trimmed any more.
   await snapshotAll(job);
@@ -135,7 +151,14 @@ async function observed(
   await pullAll();
   await copy();
   await observer.close();
-  return pulled;
+  return distinct(pulled);
+}
+
+/** Without blocks that were pulled again while nothing had changed. */
+function distinct(pulled: readonly PulledBlock[]): PulledBlock[] {
+  const keyOf = ({ parameter, index, position, version, digest }: PulledBlock) =>
+    JSON.stringify([parameter, index, position, version, digest]);
+  return [...new Map(pulled.map((block) => [keyOf(block), block])).values()];
 }
 
 /**
@@ -278,10 +301,11 @@ test.each([
 ] as const)("of a random %s training every surface tells the truth", async (_mode, options) => {
   const property = fc.asyncProperty(trainings, fc.nat(1e6), async (acts, at) => {
     await withTraining(options, acts, async (seen) => {
-      const { live, archive, recorded, pulled } = seen;
+      const { live, archive, joined, recorded, pulled } = seen;
       const liveReach = await checkSource(live, pulled);
       const fileReach = await checkSource(recorded, pulled);
       expect(await checkSource(archive, pulled)).toBe(pulled.length);
+      expect(await checkSource(joined, pulled)).toBe(pulled.length);
       expect(liveReach).toBeLessThan(pulled.length);
       expect(Math.min(liveReach, fileReach)).toBeGreaterThan(0);
       await checkWhatIf(seen);
