@@ -298,7 +298,7 @@ async function checkCommands({ job, directory, pulled }: Seen): Promise<void> {
 test.each([
   ["async", {}],
   ["sync", { synchronization: { mode: "sync", trainers: 2 } }],
-] as const)("of a random %s training every surface tells the truth", async (_mode, options) => {
+] as const)("a random %s training is the same from every source", async (_mode, options) => {
   const property = fc.asyncProperty(trainings, fc.nat(1e6), async (acts, at) => {
     await withTraining(options, acts, async (seen) => {
       const { live, archive, joined, recorded, pulled } = seen;
