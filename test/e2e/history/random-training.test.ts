@@ -31,7 +31,7 @@ import { comparePositions, type Position } from "../../../src/protocol/index.ts"
 import { run } from "../../cli/spawn-command.ts";
 import { failureOf } from "../../history/failure.ts";
 import { TestJob } from "../../support/host.ts";
-import { HANG_MS } from "../../support/limits.ts";
+import { HANG_MS, LASTING_LEASE_MS } from "../../support/limits.ts";
 import { snapshotAll } from "../host/control.ts";
 import { digestOf, Observer, type PulledBlock } from "./pulled.ts";
 import { type Act, RandomTraining, SMALL, trainings } from "./random-training.ts";
@@ -40,7 +40,7 @@ const SHARDS = 3;
 const { signal } = new AbortController();
 
 /** Little, so that journals are trimmed while they are written. */
-const SIZES = { snapshotBytes: 80_000, retainBytes: 160_000 } as const;
+const SIZES = { snapshotBytes: 80_000, retainBytes: 160_000, leaseMs: LASTING_LEASE_MS } as const;
 
 /** Pulled blocks that are compared with a replay of their own, in each source. */
 const REPLAYS = 3;

@@ -1,7 +1,7 @@
 import { jetstream } from "@nats-io/jetstream";
 import fc from "fast-check";
 import type { Client } from "../../../src/client/index.ts";
-import type { TestJob } from "../../support/host.ts";
+import type { TestHost, TestJob } from "../../support/host.ts";
 import { snapshotAll } from "../host/control.ts";
 import { Archive } from "../host/journal-fold.ts";
 
@@ -124,7 +124,8 @@ export class RandomTraining {
       case "snapshot":
         return await snapshotAll(this.#job);
       case "kill":
-        await this.#job.hosts.at(-1)?.kill();
+        // Leases of trainers last: one that loses its own would leave the steps.
+        await this.#job.crash(this.#job.hosts.at(-1) as TestHost);
         this.#job.spawnHost();
         return;
       case "rejoin": {
