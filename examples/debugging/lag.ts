@@ -2,12 +2,11 @@ import { lossAndGradient } from "./problem.ts";
 import { read, trainTogether } from "./team.ts";
 
 // A trainer that lags: trainer-2 reads the weights at every twentieth step only, so that most of its gradients
-// are of values that the others have long left. The parameter scales rates by staleness, so gradients say which
-// version they were computed from.
+// are of values that the others have long left.
 
 const LAG_STEPS = 20;
 
-await trainTogether({ learningRate: 0.5, stalenessScaling: true }, async (trainer, step) => {
+await trainTogether({ learningRate: 0.5 }, async (trainer, step) => {
   const isFresh = trainer.id !== "trainer-2" || step % LAG_STEPS === 1;
   const weights = isFresh ? await read(trainer) : trainer.weights;
   const { loss, gradient } = lossAndGradient(weights, trainer.next());

@@ -87,10 +87,10 @@ function toPush(info: ParameterInfo, norm: number | undefined, mode: GradientMod
   return {
     ...(norm === undefined ? {} : { norm }),
     ...(encoding === undefined ? {} : { encoding }),
-    namesVersion: (block) => seenBefore?.has(block) ?? false,
+    namesVersion: (block) => seenBefore.has(block),
     operation: (block, namesVersion): PushOperation => {
       const step = currentStep();
-      const version = namesVersion ? seenBefore?.get(block) : undefined;
+      const version = namesVersion ? seenBefore.get(block) : undefined;
       return {
         op: "grad",
         ...(lr === undefined ? {} : { lr }),
@@ -101,9 +101,8 @@ function toPush(info: ParameterInfo, norm: number | undefined, mode: GradientMod
   };
 }
 
-/** The versions of its blocks that were read last; undefined if the parameter does not need them. */
-function versionsSeen(info: ParameterInfo, seen: SeenVersions): Map<number, number> | undefined {
-  if (!info.config.stalenessScaling) return undefined;
+/** The versions of its blocks that were read last. */
+function versionsSeen(info: ParameterInfo, seen: SeenVersions): Map<number, number> {
   const versions = new Map<number, number>();
   for (let block = 0; block < info.layout.blocks; block++) {
     const version = seen.get(info, block);

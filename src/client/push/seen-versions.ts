@@ -2,14 +2,14 @@ import type { ParameterInfo } from "../../protocol/lifecycle-messages.ts";
 
 /**
  * Remembers the version of each block that this trainer read last, which its next gradient is made from.
- * Kept only for parameters whose configuration divides the learning rate by the versions since.
+ * A gradient names it, so that the history tells how old the values were, whether or not the
+ * parameter's learning rate depends on it.
  */
 export class SeenVersions {
   readonly #byParameter = new Map<string, { epoch: number; versions: Map<number, number> }>();
 
   /** A block was read. */
-  note({ name, epoch, config }: ParameterInfo, block: number, version: number): void {
-    if (!config.stalenessScaling) return;
+  note({ name, epoch }: ParameterInfo, block: number, version: number): void {
     let seen = this.#byParameter.get(name);
     if (seen?.epoch !== epoch) {
       seen = { epoch, versions: new Map() };
@@ -23,7 +23,7 @@ export class SeenVersions {
     this.#byParameter.clear();
   }
 
-  /** The version last read; undefined if there is none or the parameter does not need it. */
+  /** The version last read; undefined if there is none. */
   get({ name, epoch }: ParameterInfo, block: number): number | undefined {
     const seen = this.#byParameter.get(name);
     return seen?.epoch === epoch ? seen.versions.get(block) : undefined;

@@ -189,7 +189,6 @@ static void undone(void) {
   begin(refuse_versions);
   job.rules = 3;
   job.blocks = 5;
-  job.scales_staleness = true;
   pserver_client *client = connected(0);
   EXPECT_OK(send_grads(client, 1, NULL));
   EXPECT(count_to("batch") == 2 && !names_versions(to("batch", 0)));

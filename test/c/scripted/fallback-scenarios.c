@@ -80,7 +80,6 @@ static bool names_version(const struct published *record) {
 static void undone(void) {
   begin(refuse_first);
   first_code = "BAD_VALUE";
-  job.scales_staleness = true;
   pserver_client *client = connected(0);
   EXPECT_OK(get(client, 3000));
   EXPECT_OK(send_grad(client, NULL));
@@ -93,10 +92,10 @@ static void undone(void) {
 static void no_version(void) {
   begin(refuse_first);
   first_code = "BAD_VALUE";
+  /* Nothing was read before. */
   pserver_client *client = connected(0);
-  EXPECT_OK(get(client, 3000));
   EXPECT_ERROR(BAD_VALUE, send_grad(client, NULL));
-  EXPECT(count_to("0") == 1);
+  EXPECT(count_to("0") == 1 && !names_version(to("0", 0)));
   closed(client);
 }
 

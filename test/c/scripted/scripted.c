@@ -338,11 +338,7 @@ static void pack_parameter(struct draft *draft, const void *name, size_t bytes) 
   ps_pack_whole(draft, job.blocks * job.block_rows);
   ps_pack_whole(draft, job.row_elements);
   ps_pack_text(draft, "config", 6);
-  ps_pack_map(draft, job.scales_staleness);
-  if (job.scales_staleness) {
-    ps_pack_text(draft, "stalenessScaling", 16);
-    msgpack_pack_true(&draft->packer);
-  }
+  ps_pack_map(draft, 0);
   bool is_anew = job.anew_from != NULL && memcmp(name, job.anew_from, bytes) >= 0;
   ps_pack_text(draft, "epoch", 5);
   ps_pack_whole(draft, job.epoch + is_anew);

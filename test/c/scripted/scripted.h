@@ -45,8 +45,6 @@ struct scripted_job {
   uint64_t blocks;
   uint64_t block_rows;
   uint64_t row_elements;
-  /** Whether its gradients name the version they were made from. */
-  bool scales_staleness;
   /** Where shard 0 stood when the job became ready; generation 0: nothing is said. */
   uint64_t at_generation;
   uint64_t at_seq;

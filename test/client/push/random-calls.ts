@@ -42,7 +42,7 @@ export function randomCalls(random: Random): { job: CallJob; calls: readonly Sen
       random.pick(PAYLOADS.filter((bytes) => bytes >= payloadBytesMin(parameters))) ?? 0,
     parameters,
     seen: parameters
-      .filter(({ config }) => config.stalenessScaling)
+      .filter(() => random.chance(0.3))
       .flatMap(({ name, layout }) =>
         Array.from({ length: layout.blocks }, (_, block) => ({ name, block }))
           .filter(() => random.chance(0.6))

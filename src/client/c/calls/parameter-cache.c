@@ -93,7 +93,7 @@ void ps_forget_seen_versions(struct parameters *parameters) {
   pthread_mutex_lock(&parameters->lock);
   for (size_t i = 0; i < BUCKETS; i++) {
     for (struct parameter *each = parameters->buckets[i]; each != NULL; each = each->next) {
-      for (uint64_t block = 0; each->seen != NULL && block < each->layout.blocks; block++) {
+      for (uint64_t block = 0; block < each->layout.blocks; block++) {
         __atomic_store_n(&each->seen[block], 0, __ATOMIC_RELAXED);
       }
     }

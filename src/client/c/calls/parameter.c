@@ -58,7 +58,6 @@ static bool read_config(const struct value *fields, struct parameter *parameter)
   parameter->is_static = read_flag(&config, "static");
   parameter->clips_norm = ps_map_find(&config, "clipNorm", &entry);
   parameter->allows_non_finite = read_flag(&config, "allowNonFinite");
-  parameter->scales_staleness = read_flag(&config, "stalenessScaling");
   return true;
 }
 
@@ -83,7 +82,7 @@ pserver_status ps_read_parameter(const struct value *value, struct parameter **p
                   read_shape(value, read) && read_layout(value, read) && read_config(value, read) &&
                   ps_map_whole(value, "epoch", &read->epoch) && ps_map_find(value, "ready", &ready) &&
                   ready.type == VALUE_BOOLEAN;
-  if (is_valid && read->scales_staleness) {
+  if (is_valid) {
     read->seen = calloc(read->layout.blocks, sizeof(uint64_t));
     is_valid = read->seen != NULL;
   }

@@ -39,8 +39,7 @@ struct parameter {
   bool is_static;
   bool allows_non_finite;
   bool clips_norm;
-  bool scales_staleness;
-  /** Versions of the blocks at the last pull, if they matter to gradients, else NULL. Atomic. */
+  /** Versions of the blocks at the last pull, 0 where none was. Atomic. */
   uint64_t *seen;
 };
 

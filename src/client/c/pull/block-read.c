@@ -68,8 +68,6 @@ pserver_status ps_read_take(struct block_read *read, const uint8_t *data, struct
   read->is_unchanged = data == NULL;
   if (read->state != NULL) *read->state = state;
   if (read->version != NULL && state.version > *read->version) *read->version = state.version;
-  if (parameter->seen != NULL) {
-    __atomic_store_n(&parameter->seen[read->index], state.version, __ATOMIC_RELAXED);
-  }
+  __atomic_store_n(&parameter->seen[read->index], state.version, __ATOMIC_RELAXED);
   return PSERVER_OK;
 }

@@ -32,7 +32,7 @@ struct parameter_update {
   /** Of a note: its entries, which were checked. */
   const pserver_note_entry *note;
   size_t note_count;
-  /** Versions of the blocks at the last pull, 0 where none was; NULL if they do not matter. */
+  /** Versions of the blocks at the last pull, 0 where none was; NULL unless it is a gradient. */
   const uint64_t *seen;
 };
 
