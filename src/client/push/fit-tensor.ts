@@ -1,5 +1,5 @@
 import { dtypeOf, type TensorData } from "../../protocol/dtypes.ts";
-import { encodeWithNorm, staysFinite } from "../../protocol/encoding/elements.ts";
+import { normAsEncoded, staysFinite } from "../../protocol/encoding/elements.ts";
 import {
   ENCODINGS,
   type Encoding,
@@ -17,9 +17,6 @@ import {
   type TensorLike,
   toTensor,
 } from "../../protocol/tensor.ts";
-
-/** Elements that are encoded at a time to compute their norm. */
-const NORM_CHUNK_ELEMENTS = 65_536;
 
 /**
  * Returns the given tensor if it fits the parameter; a bare typed array of as many elements takes the
@@ -157,19 +154,6 @@ export function named<T>(parameter: string, check: () => T): T {
       { cause: error },
     );
   }
-}
-
-/** The norm of the encoded elements, which are encoded once more when they are sent. */
-function normAsEncoded(encoding: Encoding, data: Float32Array): number {
-  const elements = Math.min(NORM_CHUNK_ELEMENTS, data.length);
-  const encoded = new Uint8Array(elements * ENCODINGS[encoding].bytes);
-  let sum = 0;
-  for (let start = 0; start < data.length; start += elements) {
-    const chunk = data.subarray(start, start + elements);
-    const target = encoded.subarray(0, chunk.length * ENCODINGS[encoding].bytes);
-    sum += encodeWithNorm(encoding, chunk, target) ** 2;
-  }
-  return Math.sqrt(sum);
 }
 
 /** A tensor without elements, which `toTensor` rejects. */

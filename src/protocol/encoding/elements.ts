@@ -23,19 +23,15 @@ export function encodeElements(encoding: Encoding, from: Float32Array, to: Uint8
 }
 
 /**
- * Encodes as {@link encodeElements} and returns the norm of the encoded elements, as {@link encodedNorm}
- * of `to` would, in one pass.
- * @throws BAD_LENGTH if `to` is not as long as the encoded elements are.
+ * The L2 norm, in float64, that elements have once they are encoded; NaN or infinite exactly if an encoded
+ * element is.
  */
-export function encodeWithNorm(encoding: Encoding, from: Float32Array, to: Uint8Array): number {
-  checkBytes(encoding, to, from.length);
-  const { bytes } = ENCODINGS[encoding];
+export function normAsEncoded(encoding: Encoding, elements: Float32Array): number {
   const chunk = encodingChunk();
   let sum = 0;
-  eachChunk(from.length, (start, n) => {
-    chunk.floats.set(from.subarray(start, start + n));
+  eachChunk(elements.length, (start, n) => {
+    chunk.floats.set(elements.subarray(start, start + n));
     sum += chunk.narrowSquares(encoding, n);
-    to.set(chunk.halves.subarray(0, n * bytes), start * bytes);
   });
   return Math.sqrt(sum);
 }
@@ -55,25 +51,6 @@ export function decodeElements(encoding: Encoding, from: Uint8Array, to: Float32
     chunk.widen(encoding, n);
     to.set(chunk.floats.subarray(0, n), start);
   });
-}
-
-/**
- * The L2 norm of encoded elements, in float64; NaN or infinite exactly if an element is.
- * @param encoded little-endian, two bytes an element, at any alignment.
- * @throws BAD_LENGTH unless it is a whole number of elements.
- */
-export function encodedNorm(encoding: Encoding, encoded: Uint8Array): number {
-  const { bytes } = ENCODINGS[encoding];
-  const elements = Math.floor(encoded.length / bytes);
-  checkBytes(encoding, encoded, elements);
-  const chunk = encodingChunk();
-  let sum = 0;
-  eachChunk(elements, (start, n) => {
-    chunk.halves.set(encoded.subarray(start * bytes, (start + n) * bytes));
-    chunk.widen(encoding, n);
-    sum += chunk.sumOfSquares(n);
-  });
-  return Math.sqrt(sum);
 }
 
 /** The L2 norm of float32 elements as they are, in float64; NaN or infinite exactly if one is. */

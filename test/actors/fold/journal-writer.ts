@@ -2,7 +2,6 @@ import type { JournalRecord } from "../../../src/actors/fold/shard.ts";
 import { sealMessage } from "../../../src/protocol/codec.ts";
 import { toConfig } from "../../../src/protocol/config/index.ts";
 import { bytesOf, dtypeOf, type TensorData } from "../../../src/protocol/dtypes.ts";
-import { encodedNorm } from "../../../src/protocol/encoding/elements.ts";
 import type { Encoding } from "../../../src/protocol/encoding/encodings.ts";
 import { encodeHostRecord, type HostRecord } from "../../../src/protocol/host-records.ts";
 import { encodeNote, type NoteEntries } from "../../../src/protocol/notes.ts";
@@ -22,6 +21,7 @@ import {
 import { JobSubjects } from "../../../src/protocol/subjects.ts";
 import { l2Norm } from "../../../src/protocol/tensor.ts";
 import { type BatchUpdate, batchPayload, encoded } from "./batch-payload.ts";
+import { encodedNorm } from "./encoded-norm.ts";
 
 export { encoded };
 

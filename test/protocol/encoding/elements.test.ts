@@ -6,10 +6,9 @@ import { bytesOf, DTYPES, type Dtype } from "../../../src/protocol/dtypes.ts";
 import { CHUNK_ELEMENTS } from "../../../src/protocol/encoding/chunk.ts";
 import {
   decodeElements,
-  encodedNorm,
   encodeElements,
-  encodeWithNorm,
   float32Norm,
+  normAsEncoded,
   staysFinite,
 } from "../../../src/protocol/encoding/elements.ts";
 import {
@@ -62,13 +61,11 @@ describe.each(ALL)("%s", (encoding) => {
   test.each(SIZES)("%i elements", (n) => {
     const values = tricky(n);
     const expected = bytesOfPatterns(patternsOf(encoding, values));
-    for (const encode of [encodeElements, encodeWithNorm]) {
-      const { whole, part } = guarded(expected.length, 13);
-      encode(encoding, values, part);
-      expect(Buffer.compare(part, expected)).toBe(0);
-      expect(whole.subarray(0, 13).every((byte) => byte === GUARD)).toBe(true);
-      expect(whole.subarray(13 + expected.length).every((byte) => byte === GUARD)).toBe(true);
-    }
+    const { whole, part } = guarded(expected.length, 13);
+    encodeElements(encoding, values, part);
+    expect(Buffer.compare(part, expected)).toBe(0);
+    expect(whole.subarray(0, 13).every((byte) => byte === GUARD)).toBe(true);
+    expect(whole.subarray(13 + expected.length).every((byte) => byte === GUARD)).toBe(true);
   });
 
   test.each(SIZES)("%i elements read from any alignment give what each gives alone", (n) => {
@@ -117,11 +114,10 @@ describe.each(ALL)("%s", (encoding) => {
 
   test.each(SIZES)("the norm of %i encoded elements", (n) => {
     const encoded = new Uint8Array(2 * n);
-    const norm = encodeWithNorm(encoding, ordinary(n), encoded);
+    encodeElements(encoding, ordinary(n), encoded);
     const values = new Float32Array(n);
     decodeElements(encoding, encoded, values);
-    expectClose(norm, plainNorm(values));
-    expectClose(encodedNorm(encoding, encoded), plainNorm(values));
+    expectClose(normAsEncoded(encoding, ordinary(n)), plainNorm(values));
     expectClose(float32Norm(values), plainNorm(values));
   });
 
@@ -134,9 +130,7 @@ describe.each(ALL)("%s", (encoding) => {
     for (const at of [0, 3, 9, RUN + 1, CHUNK_ELEMENTS + 5]) {
       const values = ordinary(CHUNK_ELEMENTS + 9);
       values.set(special, at);
-      const encoded = new Uint8Array(values.length * 2);
-      expect(encodeWithNorm(encoding, values, encoded)).toBe(expected);
-      expect(encodedNorm(encoding, encoded)).toBe(expected);
+      expect(normAsEncoded(encoding, values)).toBe(expected);
     }
   });
 
@@ -156,11 +150,10 @@ describe.each(ALL)("%s", (encoding) => {
           broken[at] = special;
           expect(staysFinite(broken, encoding), `${special} at ${at} of ${n}`).toBe(false);
           expect(staysFinite(broken), `${special} at ${at} of ${n}`).toBe(Number.isFinite(special));
-          const encoded = new Uint8Array(2 * n);
-          expect(Number.isFinite(encodeWithNorm(encoding, broken, encoded))).toBe(false);
+          expect(Number.isFinite(normAsEncoded(encoding, broken))).toBe(false);
         }
       }
-      expect(Number.isFinite(encodeWithNorm(encoding, values, new Uint8Array(2 * n)))).toBe(true);
+      expect(Number.isFinite(normAsEncoded(encoding, values))).toBe(true);
     }
   });
 
@@ -169,21 +162,19 @@ describe.each(ALL)("%s", (encoding) => {
       const encoded = new Uint8Array(bytes).fill(GUARD);
       const values = Float32Array.of(1, 2, 3);
       expect(codeOf(() => encodeElements(encoding, values, encoded))).toBe("BAD_LENGTH");
-      expect(codeOf(() => encodeWithNorm(encoding, values, encoded))).toBe("BAD_LENGTH");
       expect(codeOf(() => decodeElements(encoding, encoded, values))).toBe("BAD_LENGTH");
       expect([...values]).toEqual([1, 2, 3]);
       expect(encoded.every((byte) => byte === GUARD)).toBe(true);
     }
-    const error = refusalOf(() => encodedNorm(encoding, new Uint8Array(3)));
+    const error = refusalOf(() => encodeElements(encoding, Float32Array.of(1), new Uint8Array(3)));
     expect(error.message).toBe(`1 ${encoding} elements take 2 bytes; received 3`);
   });
 });
 
 test("65520 is finite in bfloat16 and infinite in float16, in the norm too", () => {
-  const encoded = new Uint8Array(18);
   const values = new Float32Array(9).fill(65_520, 2, 3);
-  expect(encodeWithNorm("bfloat16", values, encoded)).toBe(65_536);
-  expect(encodeWithNorm("float16", values, encoded)).toBe(Number.POSITIVE_INFINITY);
+  expect(normAsEncoded("bfloat16", values)).toBe(65_536);
+  expect(normAsEncoded("float16", values)).toBe(Number.POSITIVE_INFINITY);
 });
 
 test("the norm of the largest float32 does not overflow", () => {
