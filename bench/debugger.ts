@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { Bed } from "./bed.ts";
 import { type BenchOptions, isWanted } from "./options.ts";
 import { cpuSeconds, peakBytes, resetPeak } from "./process-usage.ts";
@@ -38,6 +39,9 @@ const LOG_BYTES = 64;
 
 /** Records of the journals whose length is to make no difference to memory. */
 const MEMORY_BYTES = 256 * 1024;
+
+/** Time in which a host writes the last lines of the tape; without them, `log` would fold the journal. */
+const TAPE_MS = 3_000;
 
 /** Longest time of one command. */
 const COMMAND_MS = 20 * 60_000;
@@ -96,8 +100,11 @@ async function withJournals(
     const records = Math.ceil(updates / SHARDS);
     const filling = { url: bed.broker.url, job: JOB, shards: SHARDS, records };
     const bytes = await filler.call("fill", filling, COMMAND_MS);
-    // It is answered when the host has folded what came before, and has written the tape of most of it.
-    await trainer.call("run", { model, operation: "pull", durationMs: 0 });
+    // It is answered when the host has folded what came before. The first trainer's session has ended: the filler's
+    // updates are of a later one.
+    const last = await bed.startTrainer(JOB, "last");
+    await last.call("run", { model, operation: "mix", durationMs: 0 });
+    await delay(TAPE_MS);
     const measure: FilledJob["measure"] = async (name, [command = "", ...args], target) => {
       options.log(name);
       const line = [command, "--url", bed.broker.url, "--job", JOB, ...args];
