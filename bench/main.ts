@@ -3,6 +3,7 @@ import { cpus, loadavg } from "node:os";
 import { benchArchiving } from "./archiving.ts";
 import { Bed, type Storage } from "./bed.ts";
 import { benchC } from "./c-client.ts";
+import { benchDebugger } from "./debugger.ts";
 import { type HostMemory, measureHostMemory } from "./host-memory.ts";
 import { benchKernels } from "./kernels.ts";
 import type { NamedModel } from "./models.ts";
@@ -25,6 +26,7 @@ import { type Measurement, measureRounds, type Throughput } from "./rounds.ts";
 import { benchRules } from "./rules.ts";
 import { benchSteps } from "./steps/our-steps.ts";
 import { benchScale } from "./steps/scale.ts";
+import { benchTapeCost } from "./tape-cost.ts";
 import { benchTraffic } from "./traffic.ts";
 import { growMemory, warmUpJob, warmUpRaw } from "./warm-up.ts";
 
@@ -68,6 +70,8 @@ async function main(): Promise<void> {
   const { steps, initializations } = await benchSteps({ ...options, log: progress });
   const scale = await benchScale({ ...options, log: progress });
   const replay = await benchReplay({ ...options, log: progress });
+  const commands = await benchDebugger({ ...options, log: progress });
+  const tape = await benchTapeCost({ ...options, log: progress });
   const memory: HostMemory[] = [];
   for (const bytes of options.memoryModelBytes) {
     if (!isWanted(options, `host memory, ${bytes / 1e6} MB held`)) continue;
@@ -84,6 +88,8 @@ async function main(): Promise<void> {
     initializations,
     scale,
     replay,
+    commands,
+    tape,
     memory,
   };
   const findings = { machine, ...found, kernels, rules };

@@ -45,7 +45,8 @@ export function parameterBytes({ shape }: Model): number {
   return 4 * shape.reduce((product, size) => product * size, 1);
 }
 
-function ofBlocks(
+/** A model of parameters of one block each. */
+export function ofBlocks(
   name: string,
   blockBytes: number,
   parameters: number,

@@ -21,6 +21,8 @@ export interface BenchOptions {
   readonly trainers: readonly number[];
   /** Sizes of the models whose host's memory is measured. */
   readonly memoryModelBytes: readonly number[];
+  /** Lengths of the journals of jobs for which the memory of commands is measured. */
+  readonly journalBytes: readonly number[];
   /** Sizes of the parameters that the rules are measured on. */
   readonly ruleBytes: readonly number[];
 }
@@ -30,7 +32,7 @@ const HELP = `usage: make bench BENCH='[--quick] [--only NAME]… [--rounds N] [
   --quick        under two minutes: one round, short measurements, fewer sizes
   --only NAME    only measurements whose name holds NAME, in whole words; may be repeated.
                  Names are such as "file, 1 MiB, push sgd, 3 trainers", "c, 10 × 4 MB, pull, 1 trainer",
-                 "step of 16 × 64 KiB, file", "scale", "python", "archiving", "kernels", "rules", "sparse push", "host memory"
+                 "step of 16 × 64 KiB, file", "scale", "python", "archiving", "replay", "tape", "log from the tape", "debugger memory", "kernels", "rules", "sparse push", "host memory"
   --rounds N     how often everything is measured (3; with --quick 1)
   --json         results as one JSON object
   --profile DIR  every process leaves a CPU profile in DIR`;
@@ -67,6 +69,7 @@ export function readOptions(args: readonly string[]): BenchOptions | { readonly 
     models: quick ? MODELS.filter((model) => model.quick) : MODELS,
     trainers: quick ? [1] : [1, 3],
     memoryModelBytes: quick ? [40e6] : [40e6, 400e6],
+    journalBytes: quick ? [1e8] : [1e8, 1e9],
     ruleBytes: quick ? [1024 ** 2] : [1024 ** 2, 64 * 1024 ** 2],
   };
 }

@@ -1,6 +1,7 @@
 import { Bed } from "./bed.ts";
 import { type BenchOptions, isWanted } from "./options.ts";
 import { peakBytes, resetPeak } from "./process-usage.ts";
+import type { JournalFiller } from "./programs/journal-filler.ts";
 import type { Replayer } from "./programs/replayer.ts";
 import type { Model } from "./programs/trainer.ts";
 import { type Spread, spread } from "./statistics.ts";
@@ -25,35 +26,53 @@ const JOB = "replayed";
 /** Journals on four shards that no snapshot shortens. */
 const HOST = { shards: 4, retainBytes: 1e12, snapshotBytes: 1e12, journalBytesMax: 2e9 };
 
-/** How long a trainer pushes to fill the journals. */
-const FILL_MS = 6_000;
+/** Bytes and number of the records that the journals are filled with, at most. */
+const FILL_BYTES = 1e9;
+const FILL_RECORDS = 200_000;
 
-const MODELS: readonly (readonly [name: string, model: Model])[] = [
-  ["replay of 1 MiB records", { prefix: "mib", parameters: 16, shape: [262_144] }],
-  ["replay of 256 KiB records", { prefix: "quarter", parameters: 64, shape: [65_536] }],
-];
+/** Parameters enough for each shard to have some. */
+const PARAMETERS = 16;
+
+const RECORD_BYTES = [
+  ["1 MiB", 1024 ** 2],
+  ["256 KiB", 256 * 1024],
+  ["64 KiB", 64 * 1024],
+  ["16 KiB", 16 * 1024],
+  ["4 KiB", 4 * 1024],
+  ["1 KiB", 1024],
+] as const;
 
 /** Fills the journals of a job for each model, and measures their replay. */
 export async function benchReplay(
   options: BenchOptions & { readonly log: (line: string) => void },
 ): Promise<ReplaySpeed[]> {
   const speeds: ReplaySpeed[] = [];
-  for (const [name, model] of MODELS) {
+  for (const [size, bytes] of RECORD_BYTES) {
+    const name = `replay of ${size} records`;
     if (!isWanted(options, name)) continue;
     options.log(name);
-    speeds.push(await measure(name, model, options));
+    speeds.push(await measure(name, bytes, options));
   }
   return speeds;
 }
 
-async function measure(name: string, model: Model, options: BenchOptions): Promise<ReplaySpeed> {
+async function measure(
+  name: string,
+  recordBytes: number,
+  options: BenchOptions,
+): Promise<ReplaySpeed> {
   const bed = await Bed.open(options.profileDirectory);
   try {
     const host = await bed.startHost(JOB, "file", HOST);
     const trainer = await bed.startTrainer(JOB, "trainer");
+    const model: Model = { prefix: "p", parameters: PARAMETERS, shape: [recordBytes / 4] };
     await trainer.call("create", model);
-    const durationMs = options.quick ? FILL_MS / 6 : FILL_MS;
-    await trainer.call("run", { model, operation: "grad", durationMs });
+    await trainer.call("run", { model, operation: "mix", durationMs: 0 });
+    const records = Math.min(FILL_BYTES / recordBytes, FILL_RECORDS) / (options.quick ? 10 : 1);
+    const filler = bed.start<JournalFiller>("journal-filler");
+    const { shards } = HOST;
+    const filling = { url: bed.broker.url, job: JOB, shards, records: Math.ceil(records / shards) };
+    await filler.call("fill", filling);
     // It would work on its own leases and marks beside what is measured.
     await host.call("close", undefined);
     const replayer = bed.start<Replayer>("replayer");

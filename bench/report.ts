@@ -1,3 +1,4 @@
+import type { CommandUsage } from "./debugger.ts";
 import type { HostMemory } from "./host-memory.ts";
 import type { KernelResult } from "./kernels.ts";
 import type { Latency } from "./ours.ts";
@@ -10,6 +11,7 @@ import type { InitializationTime } from "./steps/our-steps.ts";
 import { initializationRows, stepRows } from "./steps/step-table.ts";
 import type { StepTime } from "./steps/step-times.ts";
 import { tableText } from "./table.ts";
+import type { TapeCost } from "./tape-cost.ts";
 import type { SparseTraffic } from "./traffic.ts";
 
 /** All results of a run. */
@@ -23,6 +25,8 @@ export interface Findings {
   readonly initializations: readonly InitializationTime[];
   readonly scale: readonly StepTime[];
   readonly replay: readonly ReplaySpeed[];
+  readonly commands: readonly CommandUsage[];
+  readonly tape: readonly TapeCost[];
   readonly memory: readonly HostMemory[];
   readonly kernels: readonly KernelResult[];
   readonly rules: readonly RuleResult[];
@@ -87,7 +91,33 @@ export function targetsOf(findings: Findings): Target[] {
     found: range(ratio, 2),
     met: ratio.median >= target,
   }));
-  return [...ratios, ...sparse, ...replay, ...memory, ...kernels, ...ruleTargets(findings.rules)];
+  const { commands, tape } = findings;
+  const history = [...replay, ...commandTargets(commands), ...tapeTargets(tape)];
+  return [...ratios, ...sparse, ...history, ...memory, ...kernels, ...ruleTargets(findings.rules)];
+}
+
+function commandTargets(commands: readonly CommandUsage[]): Target[] {
+  return commands.flatMap(({ name, perSecond, target }) =>
+    target === undefined
+      ? []
+      : [
+          {
+            name,
+            aim: `≥ ${target} updates a second`,
+            found: range(perSecond, 0),
+            met: perSecond.median >= target,
+          },
+        ],
+  );
+}
+
+function tapeTargets(tape: readonly TapeCost[]): Target[] {
+  return tape.map(({ name, cost, target }) => ({
+    name,
+    aim: `< ${percent(target)} of the host's CPU time`,
+    found: percent(cost),
+    met: cost < target,
+  }));
 }
 
 function ruleTargets(rules: readonly RuleResult[]): Target[] {
@@ -129,6 +159,8 @@ export function reportText(findings: Findings): string {
     ["Scale: a step of growing size, on file", stepRows(findings.scale)],
     ["Bytes in the journals", sparseRows(findings.sparse)],
     ["Replay of journals: median (min–max) of the rounds", replayRows(findings.replay)],
+    ["Commands of the debugger: median (min–max) of the rounds", commandRows(findings.commands)],
+    ["The tape: CPU s of the host per GB of gradients", tapeRows(findings.tape)],
     ["Memory of a host, MB", memoryRows(findings.memory)],
     ["Kernels, float32, a block of 1 MiB in cache", kernelRows(findings.kernels)],
     ["Rules, float32: bytes read and written", ruleRows(findings.rules)],
@@ -201,6 +233,37 @@ function replayRows(found: readonly ReplaySpeed[]): string[][] {
       peakMb.toFixed(0),
     ]),
   ];
+}
+
+function commandRows(found: readonly CommandUsage[]): string[][] {
+  return [
+    ["measurement", "journals MB", "updates", "s", "updates/s", "updates/CPU s", "peak MB"],
+    ...found.map(({ name, journalMb, updates, seconds, perSecond, perCpuSecond, peakMb }) => [
+      name,
+      journalMb.toFixed(0),
+      updates.toFixed(0),
+      range(seconds, 2),
+      range(perSecond, 0),
+      range(perCpuSecond, 0),
+      peakMb.toFixed(0),
+    ]),
+  ];
+}
+
+function tapeRows(found: readonly TapeCost[]): string[][] {
+  return [
+    ["measurement", "without", "with", "cost"],
+    ...found.map(({ name, withoutTape, withTape, cost }) => [
+      name,
+      range(withoutTape, 2),
+      range(withTape, 2),
+      percent(cost),
+    ]),
+  ];
+}
+
+function percent(share: number): string {
+  return `${(100 * share).toFixed(1)} %`;
 }
 
 function memoryRows(found: readonly HostMemory[]): string[][] {

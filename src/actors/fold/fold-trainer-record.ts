@@ -114,8 +114,16 @@ function contextOf(
   rules: Rules,
 ): RecordContext {
   const { blocks, steps, declarations } = tables;
+  // Without object spread, which would be a fifth of the time of a small record.
   return {
-    ...{ memory, blocks, rules, steps, declarations, trainer, isAnswerable, measures },
+    memory,
+    blocks,
+    rules,
+    steps,
+    declarations,
+    trainer,
+    isAnswerable,
+    measures,
     readIndex: by === "batch" ? readPackedIndex : readPartIndex,
     added: { bytes: 0, count: 0 },
   };

@@ -48,8 +48,8 @@ export class RuleRun {
     const columns: number[] = [];
     for (let slot = 0; slot <= plan.rule; slot++) columns.push(this.#block.slotPointer(slot));
     const [elementBytes, counts] = [this.#elementBytes, this.#counts];
-    const target = { rows, part, elementBytes, columns, counts };
-    return { ...target, visitRows: this.#rowVisit(columns, counts) };
+    const visitRows = this.#rowVisit(columns, counts);
+    return { rows, part, elementBytes, columns, counts, visitRows };
   }
 
   /** The update of rows in one call, if the rule has it and rows have the same learning rate. */

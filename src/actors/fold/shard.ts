@@ -390,8 +390,8 @@ export class Shard {
       received,
     );
     if (this.observer !== undefined) {
-      const event = { seq, timeMs, subject, head, message, outcome, isRepeat, changes };
-      this.observer({ kind: "trainer", ...event });
+      const kind = "trainer";
+      this.observer({ kind, seq, timeMs, subject, head, message, outcome, isRepeat, changes });
     }
     return outcome;
   }

@@ -63,7 +63,7 @@ async function runLog(context: CliContext, flags: LogFlags): Promise<void> {
     await output.stream(printer.head, signal);
     try {
       for await (const events of updates) {
-        await output.stream(printer.text(events), signal);
+        if (events.length > 0) await output.stream([printer.text(events)], signal);
       }
     } catch (error) {
       // Ctrl-C is how following ends.
@@ -83,17 +83,17 @@ function checkFollow({ follow, broker, fromFile }: LogFlags): void {
 interface EventPrinter {
   /** What comes before the first. */
   readonly head: readonly string[];
-  text(events: readonly UpdateEvent[]): string[];
+  text(events: readonly UpdateEvent[]): string;
 }
 
 function printerOf(output: Output, { csv }: LogFlags): EventPrinter {
   const lines = (made: (event: UpdateEvent) => string) => (events: readonly UpdateEvent[]) =>
-    events.length === 0 ? [] : [`${events.map(made).join("\n")}\n`];
+    events.map((event) => `${made(event)}\n`).join("");
   if (output.json) return { head: [], text: lines((event) => visibleJson(updateRecord(event))) };
   if (csv === true) return { head: [`${CSV_COLUMNS.join(",")}\n`], text: lines(csvLine) };
   const table = UpdateLines.of(output);
   return {
     head: [`${table.titles()}\n`],
-    text: lines((event) => table.lines(event).join("\n")),
+    text: (events) => table.text(events),
   };
 }

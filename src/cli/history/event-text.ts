@@ -22,28 +22,44 @@ function rounded(value: number, size: number): string {
   return String(Math.round(value * scale) / scale);
 }
 
-/** Hours to milliseconds of a time, in UTC. */
+/** Hours to milliseconds of a time, in UTC: as in `Date.toISOString`, which takes several times as long. */
 export function clockText(timeMs: number): string {
-  return dateTimeText(timeMs).slice(11, 23);
+  const ms = Math.trunc(timeMs) - dayOf(timeMs) * DAY_MS;
+  const minutes = Math.floor(ms / 60_000);
+  const seconds = Math.floor(ms / 1000) - 60 * minutes;
+  const hour = digits(Math.floor(minutes / 60), 100);
+  return `${hour}:${digits(minutes % 60, 100)}:${digits(seconds, 100)}.${digits(ms % 1000, 1000)}`;
 }
 
 /** The date of a time, in UTC. */
 export function dateText(timeMs: number): string {
-  return dateTimeText(timeMs).slice(0, 10);
+  const day = dayOf(timeMs);
+  if (day !== lastDay) {
+    lastDateText = new Date(day * DAY_MS).toISOString().slice(0, -"T00:00:00.000Z".length);
+    lastDay = day;
+  }
+  return lastDateText;
 }
 
 /** A time in ISO form, with milliseconds, in UTC. */
 export function dateTimeText(timeMs: number): string {
-  // Entries of a batch come one after the other, with one time.
-  if (timeMs !== lastTimeMs) {
-    lastTimeMs = timeMs;
-    lastTimeText = new Date(timeMs).toISOString();
-  }
-  return lastTimeText;
+  return `${dateText(timeMs)}T${clockText(timeMs)}Z`;
 }
 
-let lastTimeMs = 0;
-let lastTimeText = "1970-01-01T00:00:00.000Z";
+const DAY_MS = 86_400_000;
+
+let lastDay = 0;
+let lastDateText = "1970-01-01";
+
+/** Days since 1970. A time has whole milliseconds, as a `Date` does. */
+function dayOf(timeMs: number): number {
+  return Math.floor(Math.trunc(timeMs) / DAY_MS);
+}
+
+/** A number below a power of ten, with leading zeros. */
+function digits(number: number, above: 100 | 1000): string {
+  return String(above + number).slice(1);
+}
 
 /** Shard and record, with the generation unless it is the first, and the entry of a batch: `3:1200.2`. */
 export function placeText({ shard, seq, generation, entry, entries }: UpdateEvent): string {
@@ -87,6 +103,7 @@ export function blockText({ block }: UpdateEvent): string {
 /** The share of zeros among the finite elements, in percent. */
 export function zerosText(block: BlockChange | undefined): string {
   if (block?.statistics === undefined) return "-";
+  if (block.statistics.zeros === 0) return "0%";
   return `${Number(((100 * block.statistics.zeros) / Math.max(1, block.elements)).toPrecision(3))}%`;
 }
 

@@ -1,5 +1,5 @@
 import type { UpdateEvent } from "../../actors/updates/update-event.ts";
-import { visible } from "../../protocol/visible.ts";
+import { isPlain, visible } from "../../protocol/visible.ts";
 import type { Look, Style } from "../output/colors.ts";
 import { cutMiddle, textWidth } from "../output/text-width.ts";
 import {
@@ -25,18 +25,21 @@ interface LogColumn {
   readonly rank: number;
   /** How much of the room that is left it takes, in parts. */
   readonly grows: number;
+  /** Whether its texts are printable ASCII, whatever names an update has. */
+  readonly isPlain: boolean;
   readonly text: (event: UpdateEvent) => string;
   /** Shortens the text to a width; by default it loses its middle. */
   readonly cut?: (text: string, width: number) => string;
 }
 
+/** Columns from which a line that does not fill the terminal would look lost. */
+const WIDTH_MAX = 200;
+
 const GAP = "  ";
+const BLANKS = " ".repeat(WIDTH_MAX);
 
 /** Where no terminal says how wide lines may be. */
 const WIDTH_DEFAULT = 180;
-
-/** Columns from which a line that does not fill the terminal would look lost. */
-const WIDTH_MAX = 200;
 
 /** Columns that describe the update itself; a note's text takes their place. */
 const SUBJECT = "PARAMETER";
@@ -50,11 +53,13 @@ const WIDE = 100;
 /** Terminals from this width on have the milliseconds of times. */
 const TIME_WIDE = 84;
 
-const TIME = column("TIME", 12, 0, ({ timeMs }) => clockText(timeMs));
-const TIME_SHORT = column("TIME", 8, 0, ({ timeMs }) => clockText(timeMs).slice(0, 8));
+const TIME = column("TIME", 12, 0, ({ timeMs }) => clockText(timeMs), { isPlain: true });
+const TIME_SHORT = column("TIME", 8, 0, ({ timeMs }) => clockText(timeMs).slice(0, 8), {
+  isPlain: true,
+});
 
 const COLUMNS: readonly LogColumn[] = [
-  column("RECORD", 8, 1, placeText, { grows: 1 }),
+  column("RECORD", 8, 1, placeText, { isPlain: true, grows: 1 }),
   column("TRAINER", 14, 1, senderText, { grows: 2, cut: cutSender }),
   column("UPDATE", 9, 1, verbText, { grows: 1 }),
   column(SUBJECT, 13, 1, blockText, { grows: 4 }),
@@ -103,33 +108,49 @@ export class UpdateLines {
    * has no room for the outcome, a second line says why an update was not applied.
    */
   lines(event: UpdateEvent): string[] {
-    const date = dateText(event.timeMs);
-    const line = event.note === undefined ? this.#updateLine(event) : this.#noteLine(event);
-    const lines = [line, ...this.#reason(event)];
-    if (date === this.#date) return lines;
-    this.#date = date;
-    return [this.#look.paint("faint", `${date} UTC`), ...lines];
+    return this.text([event]).split("\n").slice(0, -1);
   }
 
-  #reason(event: UpdateEvent): string[] {
-    if (event.outcome.kind === "applied" || event.note !== undefined) return [];
+  /** The lines of updates that follow each other, as {@link lines} has them, each with its end. */
+  text(events: readonly UpdateEvent[]): string {
+    let text = "";
+    for (const event of events) {
+      const date = dateText(event.timeMs);
+      if (date !== this.#date) {
+        this.#date = date;
+        text += `${this.#look.paint("faint", `${date} UTC`)}\n`;
+      }
+      text += `${event.note === undefined ? this.#updateLine(event) : this.#noteLine(event)}\n`;
+      const reason = this.#reason(event);
+      if (reason !== undefined) text += `${reason}\n`;
+    }
+    return text;
+  }
+
+  #reason(event: UpdateEvent): string | undefined {
+    if (event.outcome.kind === "applied" || event.note !== undefined) return undefined;
     const outcome = visible(outcomeText(event));
     const room = this.#columns.find(({ title }) => title === OUTCOME)?.width ?? 0;
-    if (textWidth(outcome) <= room) return [];
+    if (textWidth(outcome) <= room) return undefined;
     const text = cutMiddle(outcome, widthOf(this.#columns) - this.indent.length);
-    return [`${this.indent}${this.#look.paint(styleOf(event) ?? "fail", text)}`];
+    return `${this.indent}${this.#look.paint(styleOf(event) ?? "fail", text)}`;
   }
 
   #updateLine(event: UpdateEvent): string {
+    let line = "";
+    for (const each of this.#columns) {
+      if (each !== this.#columns[0]) line += GAP;
+      line += each.title === OUTCOME ? this.#outcome(event, each) : cell(each, event);
+    }
+    return line.trimEnd();
+  }
+
+  #outcome(event: UpdateEvent, column: LogColumn): string {
+    const text = visible(outcomeText(event));
+    const short = textWidth(text) > column.width ? outcomeWord(event) : text;
+    const shown = pad(short, column).trimEnd();
     const style = styleOf(event);
-    const cells = this.#columns.map((each) => {
-      const text = visible(each.text(event));
-      if (each.title !== OUTCOME) return pad(text, each);
-      const short = textWidth(text) > each.width ? outcomeWord(event) : text;
-      const cell = pad(short, each).trimEnd();
-      return style === undefined ? cell : this.#look.paint(style, cell);
-    });
-    return cells.join(GAP).trimEnd();
+    return style === undefined ? shown : this.#look.paint(style, shown);
   }
 
   /** A note has no numbers of its own: its entries take the rest of the line. */
@@ -139,7 +160,7 @@ export class UpdateLines {
     const width = widthOf(rest);
     const refused = event.outcome.kind === "applied" ? "" : ` (${outcomeText(event)})`;
     const text = cutMiddle(visible(`${noteText(event.note ?? {})}${refused}`), width);
-    const cells = before.map((each) => pad(visible(each.text(event)), each));
+    const cells = before.map((each) => cell(each, event));
     return [...cells, this.#look.paint(refused === "" ? "ok" : "warn", text)].join(GAP);
   }
 }
@@ -151,11 +172,11 @@ function column(
   text: LogColumn["text"],
   more: Partial<LogColumn> = {},
 ): LogColumn {
-  return { title, width, rank, text, align: "left", grows: 0, ...more };
+  return { title, width, rank, text, align: "left", isPlain: false, grows: 0, ...more };
 }
 
 function numeric(title: string, width: number, rank: number, text: LogColumn["text"]): LogColumn {
-  return column(title, width, rank, text, { align: "right" });
+  return column(title, width, rank, text, { align: "right", isPlain: true });
 }
 
 /** What a narrow column says of an outcome. */
@@ -200,9 +221,30 @@ function cutSender(text: string, width: number): string {
     : cutMiddle(text.slice(0, at), idWidth) + text.slice(at);
 }
 
-function pad(text: string, { width, align, cut = cutMiddle }: LogColumn): string {
+/** What a column shows of an update, as wide as the column. */
+function cell(column: LogColumn, event: UpdateEvent): string {
+  const text = column.text(event);
+  return column.isPlain || isPlain(text) ? padPlain(text, column) : pad(visible(text), column);
+}
+
+/** A visible text in a column, cut if it is too long. */
+function pad(text: string, column: LogColumn): string {
+  if (isPlain(text)) return padPlain(text, column);
+  const { width, cut = cutMiddle } = column;
   const columns = textWidth(text);
   const shown = columns <= width ? text : cut(text, width);
-  const blanks = " ".repeat(Math.max(0, width - (shown === text ? columns : textWidth(shown))));
-  return align === "left" ? shown + blanks : blanks + shown;
+  return align(shown, width - (shown === text ? columns : textWidth(shown)), column);
+}
+
+/** As {@link pad}, for printable ASCII, each character of which takes a column. */
+function padPlain(text: string, column: LogColumn): string {
+  const { width, cut = cutMiddle } = column;
+  const missing = width - text.length;
+  return missing < 0 ? cut(text, width) : align(text, missing, column);
+}
+
+/** A text with so many blanks on the side where its column has them. */
+function align(text: string, blanks: number, column: LogColumn): string {
+  const blank = BLANKS.slice(0, Math.max(0, blanks));
+  return column.align === "left" ? text + blank : blank + text;
 }

@@ -81,6 +81,7 @@ export function csvLine(event: UpdateEvent): string {
 
 function csvCell(value: unknown): string {
   if (value === undefined) return "";
+  if (typeof value === "number") return String(value);
   const text = typeof value === "object" ? JSON.stringify(value) : String(value);
   return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

@@ -1,5 +1,6 @@
 import { stripVTControlCharacters } from "node:util";
 import { eastAsianWidth } from "get-east-asian-width";
+import { isPlain } from "../../protocol/visible.ts";
 
 const ELLIPSIS = "…";
 
@@ -7,7 +8,6 @@ const COMBINING = /^[\p{M}\p{Cf}]/u;
 /** Asks for the colourful form of a character, which takes two columns. */
 const EMOJI_SELECTOR = "\ufe0f";
 const FLAG_LETTER = /^\p{Regional_Indicator}/u;
-const PLAIN = /^[ -~]*$/;
 
 /** Made when it is first needed: it takes 20 ms. */
 let segmenter: Intl.Segmenter | undefined;
@@ -17,18 +17,24 @@ let segmenter: Intl.Segmenter | undefined;
  * combining marks and the sequences that colour.
  */
 export function textWidth(text: string): number {
-  if (PLAIN.test(text)) return text.length;
+  if (isPlain(text)) return text.length;
   const shown = stripVTControlCharacters(text);
-  if (PLAIN.test(shown)) return shown.length;
+  if (isPlain(shown)) return shown.length;
   return characters(shown).reduce((sum, character) => sum + characterWidth(character), 0);
 }
 
 /** Text of at most so many columns, at least one: what is too long loses its middle to a `…`. */
 export function cutMiddle(text: string, columns: number): string {
   if (textWidth(text) <= columns) return text;
-  const all = characters(text);
   const shownColumns = Math.max(0, columns - 1);
-  const head = fitting(all, Math.ceil(shownColumns / 2));
+  const headColumns = Math.ceil(shownColumns / 2);
+  // Dividing a text into characters takes some microseconds; that of a plain one is known.
+  if (isPlain(text)) {
+    const tail = text.slice(text.length - (shownColumns - headColumns));
+    return `${text.slice(0, headColumns)}${ELLIPSIS}${tail}`;
+  }
+  const all = characters(text);
+  const head = fitting(all, headColumns);
   const rest = all.slice(head.length).reverse();
   const tail = fitting(rest, shownColumns - textWidth(head.join(""))).reverse();
   return `${head.join("")}${ELLIPSIS}${tail.join("")}`;

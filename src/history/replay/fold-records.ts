@@ -65,8 +65,9 @@ export function foldUnlessDamaged<Result>(
   record: TimedRecord,
   fold: (record: TimedRecord) => Result,
 ): { readonly result: Result } | undefined {
+  const { seq, subject, payload, timeMs } = record;
   try {
-    return { result: fold({ ...record, reread: false }) };
+    return { result: fold({ seq, subject, payload, timeMs, reread: false }) };
   } catch (error) {
     if (ensureError(error).code !== "BAD_CHECKSUM") throw error;
     return undefined;

@@ -1,5 +1,6 @@
 // Proves how many columns a text takes in a terminal, whatever script it is in, and that a text which is
 // cut keeps both ends, whole characters and no more columns than it may.
+import fc from "fast-check";
 import { expect, test } from "vitest";
 import { cutMiddle, textWidth } from "../../../src/cli/output/text-width.ts";
 
@@ -29,4 +30,16 @@ test.each([
 ])("%j in %i columns is %j", (text, columns, cut) => {
   expect(cutMiddle(text, columns)).toBe(cut);
   expect(textWidth(cutMiddle(text, columns))).toBeLessThanOrEqual(columns);
+});
+
+test("a text of ASCII is cut where one of other characters is", () => {
+  const text = fc.string({ unit: fc.constantFrom("a", "b", ".", "0"), maxLength: 40 });
+  fc.assert(
+    fc.property(text, fc.integer({ min: 1, max: 45 }), (plain, columns) => {
+      const cyrillic = plain.replaceAll("a", "\u0430");
+      expect(cutMiddle(plain, columns)).toBe(
+        cutMiddle(cyrillic, columns).replaceAll("\u0430", "a"),
+      );
+    }),
+  );
 });
