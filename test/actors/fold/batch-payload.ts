@@ -2,7 +2,7 @@ import { type BatchItem, draftBatch, paddedBytes } from "../../../src/protocol/b
 import { sealMessage } from "../../../src/protocol/codec.ts";
 import { toConfig } from "../../../src/protocol/config/index.ts";
 import { bytesOf, dtypeOf, type TensorData } from "../../../src/protocol/dtypes.ts";
-import { encodedNorm, encodeElements } from "../../../src/protocol/encoding/elements.ts";
+import { encodeElements } from "../../../src/protocol/encoding/elements.ts";
 import { ENCODINGS, type Encoding } from "../../../src/protocol/encoding/encodings.ts";
 import {
   blockRows,
@@ -13,6 +13,7 @@ import {
 } from "../../../src/protocol/parts.ts";
 import type { PushOperation, RecordHead, TrainerRecord } from "../../../src/protocol/records.ts";
 import { l2Norm } from "../../../src/protocol/tensor.ts";
+import { encodedNorm } from "./encoded-norm.ts";
 
 /** An update of one block in a batch. */
 export interface BatchUpdate {

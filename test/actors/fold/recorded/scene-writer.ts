@@ -4,7 +4,7 @@ import {
   toSynchronization,
 } from "../../../../src/protocol/config/index.ts";
 import { bytesOf, dtypeOf, type TensorData } from "../../../../src/protocol/dtypes.ts";
-import { encodedNorm, encodeElements } from "../../../../src/protocol/encoding/elements.ts";
+import { encodeElements } from "../../../../src/protocol/encoding/elements.ts";
 import type { Encoding } from "../../../../src/protocol/encoding/encodings.ts";
 import { encodeNote, type NoteEntries } from "../../../../src/protocol/notes.ts";
 import { partCounts, partIndexBytes, writePartIndex } from "../../../../src/protocol/parts.ts";
@@ -15,6 +15,7 @@ import {
 } from "../../../../src/protocol/records.ts";
 import { l2Norm } from "../../../../src/protocol/tensor.ts";
 import { type BatchUpdate, batchPayload } from "../batch-payload.ts";
+import { encodedNorm } from "../encoded-norm.ts";
 import { type InitInput, JournalWriter, type Sender, SHARD, SUBJECTS } from "../journal-writer.ts";
 
 /** Where an update goes and how it is written. */
