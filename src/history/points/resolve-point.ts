@@ -19,7 +19,7 @@ const SHARDS_AT_ONCE = 4;
 const FIRST: Position = { generation: 1, seq: 1 };
 
 /** A shard of a source, with what the source holds of it. */
-interface Shelf {
+interface ListedShard {
   readonly history: ShardHistory;
   readonly inventory: Inventory;
 }
@@ -38,30 +38,30 @@ export async function resolvePoint(
   if (point.kind === "update" || point.kind === "mark") {
     return await resolveFound(source, point, await findPointed(source, point, signal), signal);
   }
-  const shelves = await shelvesOf(source);
+  const shards = await listShards(source);
   switch (point.kind) {
     case "now":
       return {
         point,
-        cut: shelves.map(({ inventory }) => endOf(inventory, newestOf)),
+        cut: shards.map(({ inventory }) => endOf(inventory, newestOf)),
         timeMs: undefined,
       };
     case "start":
       return {
         point,
-        cut: shelves.map(({ inventory }) => endOf(inventory, oldestOf)),
+        cut: shards.map(({ inventory }) => endOf(inventory, oldestOf)),
         timeMs: undefined,
       };
     case "time":
-      return { point, cut: await timeCut(shelves, point.timeMs, signal), timeMs: point.timeMs };
+      return { point, cut: await timeCut(shards, point.timeMs, signal), timeMs: point.timeMs };
     case "position":
-      return await atPosition(source, shelves, point, signal);
+      return await atPosition(source, shards, point, signal);
     case "step":
-      return { point, cut: await stepCut(source, shelves, point.step, signal), timeMs: undefined };
+      return { point, cut: await stepCut(source, shards, point.step, signal), timeMs: undefined };
   }
 }
 
-async function shelvesOf(source: HistorySource): Promise<Shelf[]> {
+async function listShards(source: HistorySource): Promise<ListedShard[]> {
   const numbers = Array.from({ length: source.shards }, (_, shard) => shard);
   return await mapConcurrently(numbers, async (shard) => {
     const history = source.shard(shard);
@@ -80,21 +80,21 @@ function endOf(
 
 /** @throws HISTORY_LOST if nothing had been stored in any shard, or what had been is trimmed. */
 async function timeCut(
-  shelves: readonly Shelf[],
+  shards: readonly ListedShard[],
   timeMs: number,
   signal: AbortSignal,
 ): Promise<Cut> {
-  const cut = await mapConcurrently(shelves, (shelf) => positionAt(shelf, timeMs, signal));
+  const cut = await mapConcurrently(shards, (shard) => positionAt(shard, timeMs, signal));
   if (cut.some(({ generation, seq }) => generation > 1 || seq > 0)) return cut;
-  const firsts = await mapConcurrently(shelves, ({ history, inventory }) =>
+  const firsts = await mapConcurrently(shards, ({ history, inventory }) =>
     timeOfPosition(history, inventory, FIRST, signal),
   );
   const startMs = Math.min(...firsts.filter((first) => first !== undefined));
-  throw historyLost(shelves[0]?.inventory.shard ?? 0, formatTime(timeMs), FIRST, startMs);
+  throw historyLost(shards[0]?.inventory.shard ?? 0, formatTime(timeMs), FIRST, startMs);
 }
 
 async function positionAt(
-  { history, inventory }: Shelf,
+  { history, inventory }: ListedShard,
   timeMs: number,
   signal: AbortSignal,
 ): Promise<Position> {
@@ -113,20 +113,20 @@ async function positionAt(
 
 async function atPosition(
   source: HistorySource,
-  shelves: readonly Shelf[],
+  shards: readonly ListedShard[],
   point: Extract<Point, { kind: "position" }>,
   signal: AbortSignal,
 ): Promise<ResolvedPoint> {
   const { shard } = point;
   checkShard(source, shard);
-  const shelf = shelves[shard];
-  if (shelf === undefined) throw new PserverError("INTERNAL", `no shard ${shard}`);
-  const position = checkPosition(shelf.inventory, point);
-  const timeMs = await timeOfPosition(shelf.history, shelf.inventory, position, signal);
+  const listed = shards[shard];
+  if (listed === undefined) throw new PserverError("INTERNAL", `no shard ${shard}`);
+  const position = checkPosition(listed.inventory, point);
+  const timeMs = await timeOfPosition(listed.history, listed.inventory, position, signal);
   if (timeMs === undefined) {
-    throw historyLost(shard, showPosition(shard, position), oldestOf(shelf.inventory));
+    throw historyLost(shard, showPosition(shard, position), oldestOf(listed.inventory));
   }
-  return { point, cut: await cutAt(shelves, shard, position, timeMs, signal), timeMs };
+  return { point, cut: await cutAt(shards, shard, position, timeMs, signal), timeMs };
 }
 
 /** A point that names the record of a trainer, which has to be searched for. */
@@ -153,19 +153,19 @@ export async function resolveFound(
   { shard, position, timeMs }: FoundRecord,
   signal: AbortSignal,
 ): Promise<ResolvedPoint> {
-  const shelves = await shelvesOf(source);
-  return { point, cut: await cutAt(shelves, shard, position, timeMs, signal), timeMs };
+  const shards = await listShards(source);
+  return { point, cut: await cutAt(shards, shard, position, timeMs, signal), timeMs };
 }
 
 /** A cut of one shard at a position, and of the others at its time. */
 async function cutAt(
-  shelves: readonly Shelf[],
+  shards: readonly ListedShard[],
   shard: number,
   position: Position,
   timeMs: number,
   signal: AbortSignal,
 ): Promise<Cut> {
-  return await mapConcurrently(shelves, (other) =>
+  return await mapConcurrently(shards, (other) =>
     other.inventory.shard === shard ? Promise.resolve(position) : positionAt(other, timeMs, signal),
   );
 }
@@ -173,7 +173,7 @@ async function cutAt(
 /** @throws UNSUPPORTED in a job whose trainers do not keep step. */
 async function stepCut(
   source: HistorySource,
-  shelves: readonly Shelf[],
+  shards: readonly ListedShard[],
   step: number,
   signal: AbortSignal,
 ): Promise<Cut> {
@@ -183,7 +183,7 @@ async function stepCut(
     throw new PserverError("UNSUPPORTED", text, { job });
   }
   return await mapConcurrently(
-    shelves,
+    shards,
     ({ history, inventory }) => findStep(history, inventory, job, step, signal),
     SHARDS_AT_ONCE,
   );
