@@ -1,24 +1,18 @@
 import type { Fallback, Fields, Position, PserverError } from "../../protocol/index.ts";
 import type { Settled, Shard } from "../fold/shard.ts";
-import { JournalReader } from "../journal/reader.ts";
-import type { TapeStore } from "../tape/tape-store.ts";
-import { TapeWriter } from "../tape/tape-writer.ts";
-import { FoldLoop } from "./fold-loop.ts";
+import type { TapeWriter } from "../tape/tape-writer.ts";
+import type { FoldLoop } from "./fold-loop.ts";
 import type { HeadMark } from "./head-mark.ts";
-import { JournalHead } from "./journal-head.ts";
 import { OutgoingAnswers } from "./outgoing-answers.ts";
-import { OwnedJournal } from "./owned-journal.ts";
-import { OwnerCore } from "./owner-core.ts";
-import { PositionQueue, type WantedPosition } from "./position-queue.ts";
-import type { RecoveredShard } from "./recover-shard.ts";
-import { ServedRequests } from "./served-requests.ts";
+import type { OwnedJournal } from "./owned-journal.ts";
+import type { OwnerCore } from "./owner-core.ts";
+import type { WantedPosition } from "./position-queue.ts";
 import type { ShardOwnerDeps } from "./shard-owner-deps.ts";
-import { refusingHandler, ShardRequests } from "./shard-requests.ts";
-import { ShardSnapshots } from "./shard-snapshots.ts";
+import { refusingHandler, type ShardRequests } from "./shard-requests.ts";
+import type { ShardSnapshots } from "./shard-snapshots.ts";
 import { shardUpdates } from "./shard-versions.ts";
-import { StepQueue } from "./step-queue.ts";
 
-/** Dependencies of {@link serveShard}. */
+/** Dependencies of a shard that is served. */
 export interface ServingDeps extends ShardOwnerDeps {
   /** Token of this take-over. */
   readonly owner: string;
@@ -33,7 +27,7 @@ export interface ServingDeps extends ShardOwnerDeps {
 }
 
 /** Parts of a {@link ServingShard}. */
-interface Parts {
+export interface ServingParts {
   readonly deps: ServingDeps;
   readonly shard: Shard;
   readonly core: OwnerCore;
@@ -42,101 +36,6 @@ interface Parts {
   readonly requests: ShardRequests;
   readonly loop: FoldLoop;
   readonly tape: TapeWriter | undefined;
-}
-
-/**
- * Prepares a recovered shard for serving: connects its parts, removes what the former owner has left
- * and creates the journal of a new shard. {@link ServingShard.start} follows.
- */
-export async function serveShard(
-  deps: ServingDeps,
-  recovered: RecoveredShard,
-): Promise<ServingShard> {
-  const { host, owner, journal, journalStorage: storage, marks, shard: number } = deps;
-  const { shard } = recovered;
-  const head = new JournalHead(number);
-  const tape = deps.tape && makeTape(deps, deps.tape, recovered.shard, () => serving);
-  await tape?.open();
-  const snapshots = new ShardSnapshots({
-    ...deps,
-    recovered,
-    tape,
-    kept: await deps.store.manifests(),
-    onProgress: () => serving.poke(),
-    onDeposed: deps.onFailure,
-  });
-  const owned = new OwnedJournal({
-    ...{ host, owner, journal, storage, shard, snapshots, marks, head },
-    onReplaced: () => serving.positionChanged(),
-    onGapRemains: deps.onSnapshotFailed,
-  });
-  const positions = new PositionQueue({
-    shard: number,
-    fallbacks: () => serving.fallbacks,
-    lastSeq: (generation, tell) => {
-      journal.lastSeq(generation).then(tell, () => tell(undefined));
-    },
-    onLost: deps.onLost,
-  });
-  const steps = new StepQueue(number);
-  const requests = new ShardRequests(
-    { ...deps, connection: deps.dataConnection },
-    new ServedRequests({
-      ...{ number, shard, positions, steps, responder: deps.responder, status: deps.status },
-      position: () => serving.position,
-      fallbacks: () => serving.fallbacks,
-      snapshot: (at) => serving.snapshot(at),
-      memory: () => ({ host, freeBytes: Math.max(0, Math.floor(deps.memory.freeBytes)) }),
-    }),
-  );
-  const loop = new FoldLoop({
-    number,
-    shard,
-    reader: new JournalReader({ ...deps, connection: deps.journalConnection }),
-    pace: deps.pace,
-    events: {
-      locate: () => serving.locate(),
-      mayFold: () => !snapshots.holdsUp && tape?.holdsUp !== true && serving.fits(),
-      onSettled: (settled) => serving.settled(settled),
-      onAdvanced: (bytes) => serving.advanced(bytes),
-      onGap: async (gap) => {
-        await owned.skipGap(gap);
-        serving.positionChanged();
-      },
-      onFailure: deps.onFailure,
-    },
-  });
-  const core = new OwnerCore({ shard, head, positions, steps });
-  const serving = new ServingShard({
-    ...{ deps, shard, core, journal: owned, snapshots, requests, loop, tape },
-  });
-  if (tape !== undefined) shard.observer = (folded) => tape.observe(folded);
-  shard.hooks = {
-    blockAdded: (block) => requests.blockAdded(block),
-    blockRemoved: (block) => {
-      requests.blockRemoved(block);
-      snapshots.blockRemoved(block);
-    },
-    beforeChange: (block) => snapshots.beforeChange(block),
-  };
-  await snapshots.tidy();
-  if (recovered.manifest === undefined) await owned.replace();
-  return serving;
-}
-
-/** What writes the tape of a shard that is served. */
-function makeTape(
-  { shard, onTapeFailed }: ServingDeps,
-  store: TapeStore,
-  folded: Shard,
-  serving: () => ServingShard,
-): TapeWriter {
-  return new TapeWriter({
-    ...{ store, shard, folded },
-    generation: () => serving().position.generation,
-    onProgress: () => serving().poke(),
-    onFailed: onTapeFailed,
-  });
 }
 
 /** A shard that was recovered and is served: it folds, answers requests and makes snapshots. */
@@ -154,7 +53,7 @@ export class ServingShard {
   /** Records of trainers rejected since it serves. */
   #rejected = 0;
 
-  constructor(parts: Parts) {
+  constructor(parts: ServingParts) {
     const { deps } = parts;
     this.shard = parts.shard;
     this.#deps = deps;
