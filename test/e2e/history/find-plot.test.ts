@@ -152,7 +152,12 @@ describe("find", () => {
     expect((await lines("find", "stale", "--behind", "20")).length).toBeLessThan(found.length);
     const [first] = found;
     const until = `${first?.["shard"]}:${first?.["seq"]}`;
-    expect(await lines("find", "stale", "--until", until)).toEqual([first]);
+    // Norms of the tape are of single precision, those of the journal are not: either may be read.
+    const { norm, ...rest } = first ?? {};
+    const [only, ...others] = await lines("find", "stale", "--until", until);
+    expect(only).toMatchObject(rest);
+    expect(Number(only?.["norm"])).toBeCloseTo(Number(norm), 5);
+    expect(others).toEqual([]);
   });
 
   test("rejected: what the fold did not apply, and why", async () => {
