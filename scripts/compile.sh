@@ -21,6 +21,10 @@ case $what in
     find "$scratch/types" \( -name '*.js' -o -name '*.js.map' \) -delete
     ;;
   programs) node_modules/.bin/tsc -p tsconfig.run.json --outDir "$scratch" ;;
+  *)
+    printf 'compile.sh: expected package or programs; received %s\n' "$what" >&2
+    exit 2
+    ;;
 esac
 rm -rf "$directory"
 mv "$scratch" "$directory"

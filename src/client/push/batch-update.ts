@@ -10,7 +10,6 @@ export class BatchUpdate implements UpdateSource {
   readonly topic: Topic;
   readonly blocks: number;
   readonly dataBytes: number;
-  readonly namesVersion: boolean;
   readonly #entries: readonly EntrySource[];
 
   /** `subject`: that of the sender's batches in the shard. */
@@ -21,7 +20,10 @@ export class BatchUpdate implements UpdateSource {
     this.topic = { kind: "blocks", blocks: entries };
     this.blocks = entries.length;
     this.dataBytes = entries.reduce((sum, { entryBytes }) => sum + paddedBytes(entryBytes), 0);
-    this.namesVersion = entries.some(({ namesVersion }) => namesVersion);
+  }
+
+  get namesVersion(): boolean {
+    return this.#entries.some(({ namesVersion }) => namesVersion);
   }
 
   draft(head: RecordHead, namesVersion: boolean, allocate?: Allocate): Uint8Array {

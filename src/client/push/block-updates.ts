@@ -140,7 +140,6 @@ class TensorUpdate implements UpdateSource, EntrySource {
   readonly parameter: string;
   readonly index: number;
   readonly blocks = 1;
-  readonly namesVersion: boolean;
   readonly dataBytes: number;
   readonly entryBytes: number;
   readonly #source: Source;
@@ -154,7 +153,6 @@ class TensorUpdate implements UpdateSource, EntrySource {
     this.shard = place.shard;
     this.parameter = info.name;
     this.index = place.index;
-    this.namesVersion = source.namesVersion?.(place.index) ?? false;
     const elementBytes = encodedBytes(info.dtype, encoding, elements);
     const counts = index && partCounts(index);
     this.dataBytes = elementBytes + (counts ? partIndexBytes(counts) : 0);
@@ -184,6 +182,11 @@ class TensorUpdate implements UpdateSource, EntrySource {
     const declared = verb === "init" ? packValue({ shape, config }).length : 0;
     // A character takes up to three bytes.
     return GROUP_BYTES_MAX + declared + 3 * this.parameter.length;
+  }
+
+  /** Asked when the update is sent: its step, which decides, is not known before. */
+  get namesVersion(): boolean {
+    return this.#source.namesVersion?.(this.index) ?? false;
   }
 
   record(head: RecordHead, namesVersion: boolean): TrainerRecord {

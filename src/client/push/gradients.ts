@@ -87,14 +87,14 @@ function toPush(info: ParameterInfo, norm: number | undefined, mode: GradientMod
   return {
     ...(norm === undefined ? {} : { norm }),
     ...(encoding === undefined ? {} : { encoding }),
-    namesVersion: (block) => seenBefore.has(block),
+    // Gradients of one step are all made from the same version, and name none.
+    namesVersion: (block) => currentStep() === undefined && seenBefore.has(block),
     operation: (block, namesVersion): PushOperation => {
       const step = currentStep();
       const version = namesVersion ? seenBefore.get(block) : undefined;
       return {
         op: "grad",
         ...(lr === undefined ? {} : { lr }),
-        // Gradients of one step are all made from the same version.
         ...(step === undefined ? (version === undefined ? {} : { seen: version }) : { step }),
       };
     },

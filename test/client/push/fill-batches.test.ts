@@ -13,6 +13,8 @@ import {
   setUpdates,
 } from "../../../src/client/push/block-updates.ts";
 import { fillBatches } from "../../../src/client/push/fill-batches.ts";
+import { gradientUpdates } from "../../../src/client/push/gradients.ts";
+import { SeenVersions } from "../../../src/client/push/seen-versions.ts";
 import type { UpdateSource } from "../../../src/client/shell/update-source.ts";
 import {
   BATCH_BYTES,
@@ -213,4 +215,18 @@ test("a batch says of each block what its own record says", () => {
     }),
     { numRuns: 30 },
   );
+});
+
+test("gradients name the versions they were made from, and none once they belong to a step", () => {
+  const seen = new SeenVersions();
+  const info = infoOf("p", [4], { shards: 1 });
+  seen.note(info, 0, 7);
+  let step: number | undefined;
+  const mode = { ...SENDER, seen, step: () => step, learningRate: 1, encoding: undefined };
+  const updates = ["p", "p"].flatMap(() => gradientUpdates(info, new Float32Array(4), mode));
+  const sources = [...updates, ...fillBatches(updates, OPTIONS)];
+  expect(sources.map(({ namesVersion }) => namesVersion)).toEqual(sources.map(() => true));
+  // The step is known when the call's turn comes, after its updates were made.
+  step = 3;
+  expect(sources.map(({ namesVersion }) => namesVersion)).toEqual(sources.map(() => false));
 });
