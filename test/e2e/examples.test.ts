@@ -132,14 +132,16 @@ test("the model of clicks learns, by two processes at once", async () => {
   const runs = ["1", "2"].map((seed) =>
     run("clicks/main.js", { PSERVER_URL: url }, "--seed", seed, "--steps", "240"),
   );
+  const losses: number[] = [];
   for (const { exitCode, output } of runs) {
     expect(await exitCode).toBe(0);
     const lines = [...output().matchAll(/^step \d+: loss (\d\.\d+) over .*, \d+ rows\/s$/gm)];
-    const losses = lines.map(([, loss]) => Number(loss));
-    expect(losses).toHaveLength(12);
-    // Half of what can be learned is learned by the last report; chance is a tenth of that.
-    expect((losses[0] ?? 0) - (losses.at(-1) ?? 0)).toBeGreaterThan(0.03);
+    expect(lines).toHaveLength(12);
+    losses.push(...lines.map(([, loss]) => Number(loss)));
   }
+  // Of both processes, as the later one begins with what the earlier one has learned: 0.055 if they begin
+  // together, 0.075 if one follows the other. The next reports differ by a tenth of that.
+  expect(Math.max(...losses) - Math.min(...losses)).toBeGreaterThan(0.03);
   up.child.kill("SIGTERM");
   expect(await up.finished).toMatchObject({ code: 0 });
 });

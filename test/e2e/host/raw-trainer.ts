@@ -1,13 +1,16 @@
 import type { NatsConnection } from "@nats-io/transport-node";
+import { expect } from "vitest";
 import {
   bytesOf,
   decodeMessage,
   draftRecord,
+  type ErrorCode,
   encodeMessage,
   ensureError,
   type Fields,
   JobSubjects,
   type LifecycleVerb,
+  parseAnswers,
   sealMessage,
   throwIfError,
 } from "../../../src/protocol/index.ts";
@@ -56,9 +59,9 @@ export function additionSubject(trainer: string): string {
   return SUBJECTS.log(0, trainer, "push", "count", 0);
 }
 
-/** A record that adds 1. */
-export function addition(session: number, n: number): Uint8Array {
-  const head = { verb: "push", session, n, done: n - 1, reply: "", epoch: 1 } as const;
+/** A record that adds 1, and whose outcome goes to `reply`, if one is named. */
+export function addition(session: number, n: number, reply = ""): Uint8Array {
+  const head = { verb: "push", session, n, done: n - 1, reply, epoch: 1 } as const;
   const operation = { op: "mix", alpha: 1, beta: 1 } as const;
   const data = bytesOf(BigInt64Array.of(1n));
   const draft = draftRecord({ ...head, dtype: "int64", operation }, data.length);
@@ -72,12 +75,31 @@ export async function storeAddition(
   trainer: string,
   session: number,
   n: number,
+  reply = "",
 ): Promise<void> {
-  const ack = await raw.request(additionSubject(trainer), addition(session, n), {
+  const ack = await raw.request(additionSubject(trainer), addition(session, n, reply), {
     timeout: HANG_MS,
   });
   const { stream } = ack.json<{ stream?: string }>();
   if (stream !== "PS_j_0") throw new Error(`expected a PubAck; received ${ack.string()}`);
+}
+
+/** Stores an addition and waits for its outcome: the code of its rejection, or undefined if it was applied. */
+export async function outcomeOfAddition(
+  raw: NatsConnection,
+  trainer: string,
+  session: number,
+  n: number,
+): Promise<ErrorCode | undefined> {
+  const reply = `${SUBJECTS.inbox(trainer)}.${Math.random()}`;
+  const answer = raw.subscribe(reply, { max: 1, timeout: HANG_MS });
+  await storeAddition(raw, trainer, session, n, reply);
+  for await (const message of answer) {
+    const { outcomes } = parseAnswers(decodeMessage(message.data));
+    expect(outcomes).toMatchObject([{ n }]);
+    return outcomes[0]?.code;
+  }
+  throw new Error(`addition ${n} of ${trainer}: expected its outcome`);
 }
 
 /** How many trainers the job's first shard remembers, as its status says. */
