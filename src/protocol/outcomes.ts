@@ -37,10 +37,29 @@ export interface OutcomeRequest {
 /** Most records of one answer or outcome request: the window of a session. */
 const OUTCOMES_MAX = 1024;
 
-/** Answers as a message. */
-export function encodeAnswers(answers: Answers): Uint8Array {
+/** Longest text of a rejection in an answer. */
+const TEXT_LENGTH_MAX = 4096;
+
+/**
+ * Answers as a message. If it would have more than `bytesMax` bytes, the texts of rejections are cut
+ * until it does not: what a client does follows from the codes.
+ */
+export function encodeAnswers(answers: Answers, bytesMax = Number.POSITIVE_INFINITY): Uint8Array {
   const { outcomes, ...head } = answers;
-  return encodeMessage({ ...head, outcomes: outcomes.map(outcomeRow) });
+  let textMax = TEXT_LENGTH_MAX;
+  for (;;) {
+    const rows = outcomes.map((outcome) => outcomeRow(withShortText(outcome, textMax)));
+    const bytes = encodeMessage({ ...head, outcomes: rows });
+    if (bytes.length <= bytesMax || textMax === 0) return bytes;
+    textMax = Math.floor(textMax / 2);
+  }
+}
+
+function withShortText(outcome: Outcome, lengthMax: number): Outcome {
+  const { message } = outcome;
+  if (message === undefined || message.length <= lengthMax) return outcome;
+  // A cut within a surrogate pair leaves half of it, which no message can carry.
+  return { ...outcome, message: message.slice(0, lengthMax).toWellFormed() };
 }
 
 /** @throws BAD_MESSAGE if the message does not hold valid answers, or the error that the message carries. */
@@ -110,6 +129,6 @@ export function parseOutcomeRow(row: unknown): Outcome {
   return {
     ...outcome,
     code: isErrorCode(text) ? text : "INTERNAL",
-    message: textField(entry, "message", 4096),
+    message: textField(entry, "message", TEXT_LENGTH_MAX),
   };
 }

@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { decodeMessage } from "../../src/protocol/codec.ts";
 import { ERROR_CODES, type ErrorCode, PserverError } from "../../src/protocol/errors.ts";
+import { PAYLOAD_BYTES_MIN } from "../../src/protocol/limits.ts";
 import {
   encodeAnswers,
   encodeError,
@@ -45,6 +46,31 @@ describe("answers", () => {
         expect(parseAnswers(decodeMessage(encodeAnswers(given)))).toEqual(given);
       }),
     );
+  });
+
+  test("that would be larger than a message may be come back with shorter texts", () => {
+    // Each character has four bytes and two code units, so that a cut can hit the middle of one.
+    const message = "\u{1F4A5}".repeat(200);
+    const outcomes = Array.from(
+      { length: 1024 },
+      (_, i): Outcome =>
+        i % 2 === 0
+          ? { n: i + 1, seq: i, version: 0, code: "NON_FINITE", message }
+          : { n: i + 1, seq: i, version: 7 },
+    );
+    const answers = { shard: 1, generation: 1, session: 1, outcomes };
+    const bytes = encodeAnswers(answers, PAYLOAD_BYTES_MIN);
+    expect(bytes.length).toBeLessThanOrEqual(PAYLOAD_BYTES_MIN);
+    const received = parseAnswers(decodeMessage(bytes));
+    expect(received.outcomes.map(({ message: _, ...others }) => others)).toEqual(
+      outcomes.map(({ message: _, ...others }) => others),
+    );
+    const text = received.outcomes[0]?.message ?? "";
+    expect(text.length).toBeGreaterThan(100);
+    expect(message.startsWith(text.replace(/\uFFFD$/, ""))).toBe(true);
+    // Even where no text fits at all.
+    const small = parseAnswers(decodeMessage(encodeAnswers(answers, 1)));
+    expect(small.outcomes[0]).toMatchObject({ code: "NON_FINITE", message: "" });
   });
 
   test("may be an error instead, which is thrown", () => {

@@ -37,11 +37,12 @@ export class OutgoingAnswers {
     const sessions = this.#sessions;
     this.#sessions = new Map();
     if (this.#connection.isClosed()) return;
+    const payloadBytesMax = this.#connection.info?.max_payload ?? Number.POSITIVE_INFINITY;
     for (const { reply, session, outcomes } of sessions.values()) {
       for (let start = 0; start < outcomes.length; start += OUTCOMES_MAX) {
         const part = outcomes.slice(start, start + OUTCOMES_MAX);
         const answers = { shard: this.#shard, generation, session, outcomes: part };
-        this.#connection.publish(reply, encodeAnswers(answers));
+        this.#connection.publish(reply, encodeAnswers(answers, payloadBytesMax));
       }
     }
   }

@@ -80,23 +80,22 @@ export class ServedRequests implements RequestHandler {
   }
 
   outcome(data: Uint8Array, asker: Asker): void {
-    const { number, shard, position, fallbacks } = this.#deps;
+    const { number, shard, position, fallbacks, responder } = this.#deps;
     const request = parseOutcomeRequest(decodeMessage(data).fields);
     const { session } = request;
     const answer = (): void =>
       this.#respond(asker, () => {
         const { generation } = position();
         const outcomes = shard.outcomes(asker.from, request);
+        const answers = { shard: number, generation, session, outcomes };
         if (request.generation >= generation) {
-          return encodeAnswers({ shard: number, generation, session, outcomes });
+          return encodeAnswers(answers, responder.payloadBytesMax);
         }
-        return encodeAnswers({
-          shard: number,
-          generation,
-          session,
+        const lost = {
           outcomes: outcomes.map(lostIfUnseen),
           fallbacks: fallbacksSince(fallbacks(), request.generation),
-        });
+        };
+        return encodeAnswers({ ...answers, ...lost }, responder.payloadBytesMax);
       });
     this.#conditions.afterPosition(
       asker,
@@ -105,7 +104,7 @@ export class ServedRequests implements RequestHandler {
       (error) => {
         // Outcomes of a replaced journal stay known if they were folded; all others are lost for good.
         if (error.code === "JOURNAL_REPLACED") answer();
-        else this.#deps.responder.refuse(asker, error);
+        else responder.refuse(asker, error);
       },
     );
   }
