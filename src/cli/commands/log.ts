@@ -8,11 +8,16 @@ import { UpdateLines } from "../history/update-columns.ts";
 import { CSV_COLUMNS, csvLine, updateRecord } from "../history/update-record.ts";
 import { withHistory } from "../history/with-history.ts";
 import { addHistoryOptions, type HistoryFlags, POINT_HELP } from "../options/history-options.ts";
+import { wholeNumber } from "../options/parse-values.ts";
 import type { Output } from "../output/output.ts";
 import { visibleJson } from "../output/visible.ts";
 
+/** Lines that are remembered until the end of the history is reached, some 1 KiB each. */
+const LAST_MAX = 100_000;
+
 /** Flags of `pserver log`. */
 interface LogFlags extends HistoryFlags, RangeFlags {
+  readonly last?: number;
   readonly follow?: boolean;
   readonly csv?: boolean;
 }
@@ -23,6 +28,7 @@ export function registerLog(program: Command, context: CliContext): void {
     .command("log")
     .description("list what happened: one line for each update, notes in their places");
   addRangeOptions(command)
+    .option("-n, --last <count>", "only the last lines of these", wholeNumber(1, LAST_MAX))
     .option("-f, --follow", "go on with what comes, until Ctrl-C")
     .addOption(new Option("--csv", "print comma-separated values").conflicts("json"));
   addHistoryOptions(command).action((flags: LogFlags) => runLog(context, flags));
@@ -47,6 +53,7 @@ export function registerLog(program: Command, context: CliContext): void {
     Examples: [
       "  pserver log --since '10m ago'",
       "  pserver log --param fc1 --trainer trainer-2 --since 3:1200 --until now",
+      "  pserver log --last 20 --follow",
       "  pserver log --follow --json | grep '\"rejected\"'",
     ],
   });
@@ -56,9 +63,10 @@ async function runLog(context: CliContext, flags: LogFlags): Promise<void> {
   checkFollow(flags);
   const output = openOutput(context, flags);
   const { signal } = context;
-  const { follow = false } = flags;
+  const { follow = false, last } = flags;
   await withHistory(context, flags, async ({ source }) => {
-    const updates = await chosenUpdates(output, source, flags, { signal, follow });
+    const how = { signal, follow, ...(last === undefined ? {} : { last }) };
+    const updates = await chosenUpdates(output, source, flags, how);
     const printer = printerOf(output, flags);
     await output.stream(printer.head, signal);
     try {

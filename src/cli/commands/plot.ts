@@ -17,6 +17,7 @@ import type { Output } from "../output/output.ts";
 /** Flags of `pserver plot`. */
 interface PlotFlags extends HistoryFlags, RangeFlags {
   readonly by: "time" | "step";
+  readonly log?: boolean;
   readonly out?: string;
 }
 
@@ -32,6 +33,7 @@ export function registerPlot(program: Command, context: CliContext): void {
         .choices(["time", "step"])
         .default("time"),
     )
+    .option("--log", "a logarithmic scale; values of 0 or less are left out, and counted")
     .option("-o, --out <file>", "write a picture instead: .svg, or one page of its own: .html");
   addHistoryOptions(command).action((value: string, flags: PlotFlags) =>
     runPlot(context, value, flags),
@@ -44,12 +46,13 @@ export function registerPlot(program: Command, context: CliContext): void {
     ],
     Points: POINT_HELP,
     "With --json": [
-      '  {"title","by","series":[{"name","points":[{"x","min","max","mean","count"}]}],"marks":[…],"x","y"};',
+      '  {"title","by","scale","series":[{"name","points":[{"x","min","max","mean","count"}]}],"marks":[…],',
+      '  "leftOut","x","y"};',
       "  x in milliseconds since 1970, or steps.",
     ],
     Examples: [
       "  pserver plot loss --since '1h ago'",
-      "  pserver plot norm --param fc1 --out norms.svg",
+      "  pserver plot norm --log --param fc1 --out norms.svg",
       "  pserver plot accuracy --by step --out run.html",
     ],
   });
@@ -59,7 +62,8 @@ async function runPlot(context: CliContext, value: string, flags: PlotFlags): Pr
   const output = openOutput(context, flags);
   const write = flags.out === undefined ? undefined : pictureOf(flags.out, flags);
   const { signal } = context;
-  const collector = new ChartCollector(value, flags.by);
+  const scale = flags.log === true ? "log" : "linear";
+  const collector = new ChartCollector({ title: value, by: flags.by, scale });
   const { chart, job } = await withHistory(context, flags, async ({ source }) => {
     const updates = await chosenUpdates(output, source, flags, { signal });
     for await (const events of updates) {
@@ -67,7 +71,8 @@ async function runPlot(context: CliContext, value: string, flags: PlotFlags): Pr
     }
     return { chart: collector.chart(), job: source.job };
   });
-  if (chart.series.length === 0) throw nothingToDraw(value, flags);
+  if (chart.series.length === 0) throw nothingToDraw(value, flags, chart.leftOut);
+  if (chart.leftOut > 0) output.message(`left out ${leftOutText(chart.leftOut)}`);
   if (flags.out !== undefined && write !== undefined) {
     await savePicture(output, flags.out, write(chart, job));
   } else if (output.json) output.value(chart);
@@ -113,10 +118,15 @@ async function draw(
   await output.stream([`${lines.join("\n")}\n`], signal);
 }
 
-function nothingToDraw(value: string, { by }: PlotFlags): PserverError {
+function leftOutText(count: number): string {
+  return `${count} ${count === 1 ? "value" : "values"} of 0 or less`;
+}
+
+function nothingToDraw(value: string, { by }: PlotFlags, leftOut: number): PserverError {
   const what = value === "norm" ? "updates with norms" : `notes with a number ${value}`;
   const where = by === "step" ? " and a step" : "";
-  return new PserverError("EMPTY", `nothing to draw: found no ${what}${where}`, {
+  const except = leftOut > 0 ? ` but ${leftOutText(leftOut)}` : "";
+  return new PserverError("EMPTY", `nothing to draw: found no ${what}${where}${except}`, {
     received: value,
   });
 }

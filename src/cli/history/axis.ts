@@ -1,5 +1,5 @@
 import { clockText, dateText, shortNumber } from "./event-text.ts";
-import type { Chart } from "./series.ts";
+import type { Chart, Extent } from "./series.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -26,8 +26,49 @@ export function xText({ by, x }: Chart, at: number): string {
   return span < 10_000 ? clock : clock.slice(0, 8);
 }
 
+/** A vertical axis. */
+export interface YAxis {
+  /** Where a value stands: 0 at the lower end, 1 at the upper one. */
+  share(value: number): number;
+  /** The value that stands at a share. */
+  value(share: number): number;
+  /** About `count` values to name. */
+  ticks(count: number): number[];
+}
+
+/** The vertical axis of a chart. */
+export function yAxis({ scale, y }: Chart): YAxis {
+  if (scale === "log") return logAxis(y);
+  const { min, max } = widened(y);
+  return {
+    share: (value) => (value - min) / (max - min),
+    value: (share) => min + share * (max - min),
+    ticks: (count) => niceTicks(min, max, count),
+  };
+}
+
+/** Equal ratios of values, which are all above 0, have equal distances. */
+function logAxis(y: Extent): YAxis {
+  const { min, max } = widened({ min: Math.log10(y.min), max: Math.log10(y.max) });
+  return {
+    share: (value) => (Math.log10(value) - min) / (max - min),
+    value: (share) => 10 ** (min + share * (max - min)),
+    ticks: (count) => logTicks(min, max, count),
+  };
+}
+
+/** Powers of ten between two exponents, or, where there are too few, round values as `niceTicks` has them. */
+function logTicks(min: number, max: number, count: number): number[] {
+  const every = Math.max(1, Math.ceil((max - min) / count));
+  const ticks: number[] = [];
+  for (let power = Math.ceil(min / every) * every; power <= max; power += every) {
+    ticks.push(Number(`1e${power}`));
+  }
+  return ticks.length > 1 ? ticks : niceTicks(10 ** min, 10 ** max, count);
+}
+
 /** Both ends of an axis, apart even if all values are the same. */
-export function widened({ min, max }: { min: number; max: number }): { min: number; max: number } {
+export function widened({ min, max }: Extent): Extent {
   if (max > min) return { min, max };
   const margin = Math.abs(min) > 0 ? Math.abs(min) * 0.1 : 1;
   return { min: min - margin, max: max + margin };

@@ -3,6 +3,7 @@ import type { UpdateEvent } from "../../actors/updates/update-event.ts";
 import { formatPoint, formatTime, parsePoint } from "../../history/points/parse-point.ts";
 import type { Cut, Point } from "../../history/points/point.ts";
 import type { HistorySource } from "../../history/source.ts";
+import type { UpdateQuery } from "../../history/updates/read-updates.ts";
 import type { UpdateRange } from "../../history/updates/update-range.ts";
 import type { Output } from "../output/output.ts";
 import { showCut } from "./understood-point.ts";
@@ -38,14 +39,14 @@ export async function chosenUpdates(
   output: Output,
   source: HistorySource,
   flags: RangeFlags,
-  { signal, follow = false }: { readonly signal: AbortSignal; readonly follow?: boolean },
+  how: Pick<UpdateQuery, "signal" | "follow" | "last">,
 ): Promise<AsyncGenerator<readonly UpdateEvent[]>> {
-  const range = await rangeOf(source, flags, signal);
+  const range = await rangeOf(source, flags, how.signal);
   for (const line of describeRange(range)) output.message(line);
   // Loaded here, so that other commands start faster.
   const { readUpdates } = await import("../../history/updates/read-updates.ts");
   const filter = { parameter: flags.param, trainer: flags.trainer };
-  return readUpdates(source, { ...filter, ...range, follow, signal });
+  return readUpdates(source, { ...filter, ...range, ...how });
 }
 
 /** The range that the flags name. @throws as `parsePoint` and `resolveRange`. */

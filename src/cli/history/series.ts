@@ -28,32 +28,49 @@ export interface Mark {
   readonly name: string;
 }
 
-/** What is drawn. */
-export interface Chart {
+/** The ends of an axis. */
+export interface Extent {
+  readonly min: number;
+  readonly max: number;
+}
+
+/** What stands on the axes of a chart. */
+export interface ChartAxes {
   /** What the values are: `norm`, or the name of a note's entry. */
   readonly title: string;
   readonly by: "time" | "step";
+  /** Whether equal differences or equal ratios of values have equal distances. */
+  readonly scale: "linear" | "log";
+}
+
+/** What is drawn. */
+export interface Chart extends ChartAxes {
   /** In the order of their names. */
   readonly series: readonly Series[];
   readonly marks: readonly Mark[];
   /** Ends of the axes, over all finite values, and of `x` over the marks, too; both are 0 without any. */
-  readonly x: { readonly min: number; readonly max: number };
-  readonly y: { readonly min: number; readonly max: number };
+  readonly x: Extent;
+  readonly y: Extent;
+  /** Values of 0 or less, which have no place on a `log` scale. */
+  readonly leftOut: number;
+}
+
+/** What a chart shows, in one line. */
+export function chartHeading({ title, by, scale }: ChartAxes): string {
+  return `${title} by ${by === "time" ? "time (UTC)" : "step"}${scale === "log" ? ", logarithmic" : ""}`;
 }
 
 /** Collects the values of a chart from updates in their order, in bounded memory. */
 export class ChartCollector {
-  readonly #title: string;
-  readonly #by: "time" | "step";
+  readonly #axes: ChartAxes;
   readonly #points: Map<string, SeriesPoint[]> = new Map();
   /** How many values a point of a series has. */
   readonly #strides: Map<string, number> = new Map();
   readonly #marks: Mark[] = [];
+  #leftOut = 0;
 
-  /** `title`: `norm`, or the name of an entry of notes. */
-  constructor(title: string, by: "time" | "step") {
-    this.#title = title;
-    this.#by = by;
+  constructor(axes: ChartAxes) {
+    this.#axes = axes;
   }
 
   /** Takes what an update adds to the chart; most add nothing. */
@@ -66,7 +83,8 @@ export class ChartCollector {
     }
     const value = this.#value(event);
     if (value === undefined || !Number.isFinite(value)) return;
-    this.#addValue(this.#nameOf(event), x, value);
+    if (this.#axes.scale === "log" && value <= 0) this.#leftOut++;
+    else this.#addValue(this.#nameOf(event), x, value);
   }
 
   /** Norms of different parameters are no series. */
@@ -81,21 +99,21 @@ export class ChartCollector {
       .sort((a, b) => (a.name < b.name ? -1 : 1));
     const all = series.flatMap(({ points }) => points);
     return {
-      ...{ title: this.#title, by: this.#by, series, marks: this.#marks },
+      ...{ ...this.#axes, series, marks: this.#marks, leftOut: this.#leftOut },
       x: extent<{ readonly x: number }>([...all, ...this.#marks], ({ x }) => [x, x]),
       y: extent(all, ({ min, max }) => [min, max]),
     };
   }
 
   #x({ timeMs, note, step }: UpdateEvent): number | undefined {
-    if (this.#by === "time") return timeMs;
+    if (this.#axes.by === "time") return timeMs;
     const noted = note?.["step"];
     return typeof noted === "number" ? noted : step;
   }
 
   #value({ note, block }: UpdateEvent): number | undefined {
-    if (this.#title === "norm") return block?.statistics?.norm;
-    const value = note?.[this.#title];
+    if (this.#axes.title === "norm") return block?.statistics?.norm;
+    const value = note?.[this.#axes.title];
     return typeof value === "number" ? value : undefined;
   }
 
@@ -132,7 +150,7 @@ function joined(a: SeriesPoint, b: SeriesPoint): SeriesPoint {
 function extent<Point>(
   points: readonly Point[],
   endsOf: (point: Point) => readonly [number, number],
-): { min: number; max: number } {
+): Extent {
   if (points.length === 0) return { min: 0, max: 0 };
   let [min, max] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
   for (const point of points) {

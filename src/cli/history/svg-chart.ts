@@ -1,7 +1,7 @@
 import { cutMiddle } from "../output/text-width.ts";
-import { niceTicks, widened, xText } from "./axis.ts";
+import { niceTicks, widened, xText, yAxis } from "./axis.ts";
 import { shortNumber } from "./event-text.ts";
-import type { Chart, SeriesPoint } from "./series.ts";
+import { type Chart, chartHeading, type Extent, type SeriesPoint } from "./series.ts";
 
 const WIDTH = 960;
 /** Without the legend, which comes below. */
@@ -62,22 +62,18 @@ function strokesOf(rank: number): string {
 export function svgChart(chart: Chart): string {
   const legend = legendOf(chart);
   const height = HEIGHT + legend.height;
-  const { x, y } = { x: widened(chart.x), y: widened(chart.y) };
-  const xOf = scale(x, MARGIN.left, WIDTH - MARGIN.right);
-  const yOf = scale(y, HEIGHT - MARGIN.bottom, MARGIN.top);
+  const [x, y] = [widened(chart.x), yAxis(chart)];
   const bottom = HEIGHT - MARGIN.bottom;
+  const xOf = (value: number): number =>
+    between(MARGIN.left, WIDTH - MARGIN.right, (value - x.min) / (x.max - x.min));
+  const yOf = (value: number): number => between(bottom, MARGIN.top, y.share(value));
   const parts = [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" role="img" color="#222" ` +
       `aria-label="${escaped(chart.title)}">`,
     `<style>${STYLE}</style>`,
-    text(
-      MARGIN.left,
-      22,
-      `${chart.title} by ${chart.by === "time" ? "time (UTC)" : "step"}`,
-      'class="title"',
-    ),
+    text(MARGIN.left, 22, chartHeading(chart), 'class="title"'),
   ];
-  for (const tick of niceTicks(y.min, y.max, 5)) {
+  for (const tick of y.ticks(5)) {
     const at = yOf(tick);
     parts.push(line(MARGIN.left, at, WIDTH - MARGIN.right, at, "grid"));
     parts.push(text(MARGIN.left - 8, at + 4, shortNumber(tick), 'text-anchor="end"'));
@@ -151,17 +147,13 @@ function seriesShapes(
   return [range, ...shapes];
 }
 
-function xTicks({ by }: Chart, { min, max }: { min: number; max: number }): number[] {
+function xTicks({ by }: Chart, { min, max }: Extent): number[] {
   if (by === "step") return niceTicks(min, max, 8);
   return Array.from({ length: 7 }, (_, i) => min + ((max - min) * (i + 0.5)) / 7);
 }
 
-function scale(
-  { min, max }: { min: number; max: number },
-  from: number,
-  to: number,
-): (value: number) => number {
-  return (value) => from + ((value - min) / (max - min)) * (to - from);
+function between(from: number, to: number, share: number): number {
+  return from + share * (to - from);
 }
 
 function short(value: number): string {

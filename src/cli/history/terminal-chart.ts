@@ -1,9 +1,9 @@
 import { visible } from "../../protocol/visible.ts";
 import type { Look, PaintRank } from "../output/colors.ts";
 import { cutMiddle, textWidth } from "../output/text-width.ts";
-import { niceTicks, widened, xText } from "./axis.ts";
+import { niceTicks, widened, xText, type YAxis, yAxis } from "./axis.ts";
 import { shortNumber } from "./event-text.ts";
-import type { Chart, Series } from "./series.ts";
+import { type Chart, chartHeading, type Extent, type Series } from "./series.ts";
 
 /** Where no terminal says how wide lines may be. */
 const WIDTH_DEFAULT = 100;
@@ -56,10 +56,7 @@ export function terminalChart(
     else grid.letters(series, rank);
   });
   return [
-    look.paint(
-      "strong",
-      `${visible(chart.title)} by ${chart.by === "time" ? "time (UTC)" : "step"}`,
-    ),
+    look.paint("strong", visible(chartHeading(chart))),
     ...markLine(chart, grid, look),
     ...grid.rows.map((row, i) => `${yLabel(chart, i)} │${rowText(row, look, paintRank)}`.trimEnd()),
     `${" ".repeat(LABEL_COLUMNS)} └${"─".repeat(columns)}`,
@@ -71,13 +68,13 @@ export function terminalChart(
 class Grid {
   readonly rows: Cell[][];
   readonly columns: number;
-  readonly #x: { min: number; max: number };
-  readonly #y: { min: number; max: number };
+  readonly #x: Extent;
+  readonly #y: YAxis;
 
-  constructor({ x, y }: Chart, columns: number, rows: number) {
+  constructor(chart: Chart, columns: number, rows: number) {
     this.columns = columns;
-    this.#x = widened(x);
-    this.#y = widened(y);
+    this.#x = widened(chart.x);
+    this.#y = yAxis(chart);
     this.rows = Array.from({ length: rows }, () =>
       Array.from({ length: columns }, () => ({ text: " ", rank: undefined })),
     );
@@ -147,9 +144,8 @@ class Grid {
 
   /** The row of a value, the highest first, `parts` to a line. */
   #row(value: number, parts: number): number {
-    const { min, max } = this.#y;
     const rows = this.rows.length * parts;
-    const at = Math.floor(((max - value) / (max - min)) * rows);
+    const at = Math.floor((1 - this.#y.share(value)) * rows);
     return Math.min(rows - 1, Math.max(0, at));
   }
 }
@@ -170,15 +166,15 @@ function rowText(row: readonly Cell[], look: Look, paintRank: PaintRank): string
 }
 
 /** The number beside a line: those of the highest, the middle and the lowest line. */
-function yLabel({ y }: Chart, row: number): string {
-  const { min, max } = widened(y);
-  const values: Readonly<Record<number, number>> = {
-    0: max,
-    [Math.floor(ROWS / 2)]: (min + max) / 2,
-    [ROWS - 1]: min,
+function yLabel(chart: Chart, row: number): string {
+  const shares: Readonly<Record<number, number>> = {
+    0: 1,
+    [Math.floor(ROWS / 2)]: 0.5,
+    [ROWS - 1]: 0,
   };
-  const value = values[row];
-  return (value === undefined ? "" : shortNumber(value)).padStart(LABEL_COLUMNS);
+  const share = shares[row];
+  const label = share === undefined ? "" : shortNumber(yAxis(chart).value(share));
+  return label.padStart(LABEL_COLUMNS);
 }
 
 function xLine(chart: Chart, columns: number): string {

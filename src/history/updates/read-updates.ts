@@ -2,6 +2,7 @@ import type { UpdateEvent } from "../../actors/updates/update-event.ts";
 import { JobSubjects, type Position } from "../../protocol/index.ts";
 import type { HistorySource } from "../source.ts";
 import { JournalUpdates } from "./journal-updates.ts";
+import { lastOf } from "./last-of.ts";
 import { mergeArrivals, mergeSorted } from "./merge.ts";
 import { shardUpdates } from "./shard-updates.ts";
 import { admits, type UpdateFilter } from "./update-filter.ts";
@@ -11,6 +12,8 @@ import type { UpdateRange } from "./update-range.ts";
 export interface UpdateQuery extends UpdateFilter, UpdateRange {
   /** Whether those after `until` are read, too, as they come, until the signal is aborted. */
   readonly follow?: boolean;
+  /** Of those up to `until`, only the last so many: 1 or more. */
+  readonly last?: number;
   readonly signal: AbortSignal;
 }
 
@@ -19,7 +22,7 @@ const BEGINNING: Position = { generation: 0, seq: 0 };
 /**
  * The updates of a job, some at a time, in the order of the times at which the broker stored them; of
  * several shards that order is as good as the broker's clock. Followed ones come in the order of arrival.
- * Memory does not grow with the length of the history.
+ * Memory does not grow with the length of the history, but with `last`.
  * @throws what the source and the fold throw; the reason of the signal.
  */
 export async function* readUpdates(
@@ -27,7 +30,7 @@ export async function* readUpdates(
   query: UpdateQuery,
 ): AsyncGenerator<readonly UpdateEvent[]> {
   const subjects = new JobSubjects(source.job);
-  const { since, until, sinceMs, untilMs, follow = false, signal } = query;
+  const { since, until, sinceMs, untilMs, follow = false, last, signal } = query;
   const shards = Array.from({ length: source.shards }, (_, shard) => {
     const history = source.shard(shard);
     const journal = new JournalUpdates(history, subjects, signal);
@@ -43,10 +46,13 @@ export async function* readUpdates(
         (leastMs === 0 || event.timeMs > leastMs) &&
         event.timeMs <= untilMs,
     );
-  const past = shards.map(({ history, journal, ...span }) =>
-    shardUpdates(history, journal, span, signal),
-  );
-  for await (const events of mergeSorted(past, ({ timeMs }) => timeMs)) yield wanted(events);
+  const past = async function* (): AsyncGenerator<readonly UpdateEvent[]> {
+    const sources = shards.map(({ history, journal, ...span }) =>
+      shardUpdates(history, journal, span, signal),
+    );
+    for await (const events of mergeSorted(sources, ({ timeMs }) => timeMs)) yield wanted(events);
+  };
+  yield* last === undefined ? past() : lastOf(past(), last);
   if (!follow) return;
   const present = shards.map(({ journal, to }) => journal.follow(to));
   for await (const events of mergeArrivals(present)) yield wanted(events);

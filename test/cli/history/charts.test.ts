@@ -3,7 +3,7 @@
 // trainers are told apart by letters; and that names cannot break out of SVG and HTML.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { niceTicks } from "../../../src/cli/history/axis.ts";
+import { niceTicks, yAxis } from "../../../src/cli/history/axis.ts";
 import { htmlPage } from "../../../src/cli/history/html-page.ts";
 import { type Chart, ChartCollector } from "../../../src/cli/history/series.ts";
 import { svgChart } from "../../../src/cli/history/svg-chart.ts";
@@ -12,8 +12,12 @@ import { makePaint, makePaintRank } from "../../../src/cli/output/colors.ts";
 import { textWidth } from "../../../src/cli/output/text-width.ts";
 import { event, note } from "./events.ts";
 
+function lossCollector(by: "time" | "step", scale: "linear" | "log" = "linear"): ChartCollector {
+  return new ChartCollector({ title: "loss", by, scale });
+}
+
 function losses(count: number, by: "time" | "step" = "time", trainers = ["a", "b"]): Chart {
-  const collector = new ChartCollector("loss", by);
+  const collector = lossCollector(by);
   for (let i = 0; i < count; i++) {
     for (const [k, trainer] of trainers.entries()) {
       const mark = i === 3 && k === 0 ? { mark: "here" } : {};
@@ -42,7 +46,7 @@ describe("the collector", () => {
       y: { min: 2, max: 11 },
       marks: [{ x: 3, name: "here" }],
     });
-    const collector = new ChartCollector("loss", "time");
+    const collector = lossCollector("time");
     collector.add(note({ accuracy: 1 }));
     collector.add(note({ loss: "low" }));
     collector.add(note({ loss: 1 }, { outcome: { kind: "repeated", seq: 4 } }));
@@ -51,7 +55,7 @@ describe("the collector", () => {
   });
 
   test("norms are of a trainer and a parameter", () => {
-    const collector = new ChartCollector("norm", "time");
+    const collector = new ChartCollector({ title: "norm", by: "time", scale: "linear" });
     collector.add(event());
     collector.add(note({ loss: 1 }));
     expect(collector.chart().series).toMatchObject([
@@ -60,7 +64,7 @@ describe("the collector", () => {
   });
 
   test("joins neighbours, and loses neither extreme nor mean", () => {
-    const collector = new ChartCollector("loss", "step");
+    const collector = lossCollector("step");
     const values = Array.from({ length: 20_000 }, (_, i) => Math.sin(i) + (i === 7_777 ? 50 : 0));
     for (const [step, loss] of values.entries()) collector.add(note({ loss, step }));
     const [{ points } = { points: [] }] = collector.chart().series;
@@ -92,8 +96,8 @@ describe("in a terminal", () => {
         "           │    b  ┊",
         "           │    a  b",
         "           │       ┊ b",
-        "           │       a   b  b b",
-        "           │       ┊ a a      b  b b b  b b b  b b b  b",
+        "           │       a   b  b b b",
+        "           │       ┊ a a         b b b  b b b  b b b  b",
         "           │       ┊      a a a  a                      b b  b b b  b b b  b b b",
         "    0.3333 │       ┊               a a  a a a  a a a  a a a  a a a  a a a  a a a",
         "           └────────────────────────────────────────────────────────────────────",
@@ -114,7 +118,7 @@ describe("in a terminal", () => {
         }),
         fc.boolean(),
         (width, values, isColored) => {
-          const collector = new ChartCollector("loss", "step");
+          const collector = lossCollector("step");
           for (const [trainer, loss, step] of values) {
             collector.add(note({ loss, step, mark: trainer }, { trainer }));
           }
@@ -145,7 +149,7 @@ describe("as a picture", () => {
   const hostile = '<script>alert("1")</script>&\u0007';
 
   test("the names of trainers and marks are text", () => {
-    const collector = new ChartCollector("loss", "time");
+    const collector = lossCollector("time");
     collector.add(note({ loss: 1, mark: hostile }, { trainer: hostile }));
     const chart = collector.chart();
     const origin = { job: hostile, source: "the broker", madeMs: 0 };
@@ -194,7 +198,7 @@ describe("as a picture", () => {
   });
 
   test("a named note before the first value is within the picture", () => {
-    const collector = new ChartCollector("loss", "step");
+    const collector = lossCollector("step");
     collector.add(note({ step: 1, mark: "begin" }));
     for (const step of [5, 6]) collector.add(note({ step, loss: 1 }));
     expect(collector.chart().x).toEqual({ min: 1, max: 6 });
@@ -205,6 +209,71 @@ describe("as a picture", () => {
     expect(svgChart(losses(5)).match(/<polyline/g)).toHaveLength(2);
     expect(svgChart(losses(5))).not.toContain("<polygon");
     expect(svgChart(losses(5000, "step", ["a"]))).toContain("<polygon");
+  });
+});
+
+describe("on a logarithmic scale", () => {
+  /** A loss of 1000 that falls to a tenth at each step. */
+  function falling(steps: number, ...others: number[]): Chart {
+    const collector = lossCollector("step", "log");
+    for (let step = 0; step < steps; step++) collector.add(note({ loss: 10 ** (3 - step), step }));
+    for (const loss of others) collector.add(note({ loss, step: steps }));
+    return collector.chart();
+  }
+
+  test("equal ratios have equal distances", () => {
+    const lines = drawn(falling(7), 80);
+    expect(lines[0]).toBe("loss by step, logarithmic");
+    const rows = lines.flatMap((line, row) => (/│.*a/.test(line) ? [row] : []));
+    expect(rows).toHaveLength(7);
+    const distances = rows.slice(1).map((row, i) => row - (rows[i] as number));
+    for (const distance of distances) expect(distance).toBeOneOf([2, 3, 4]);
+    const labels = lines.flatMap((line) => /^ *(\S+) │/.exec(line)?.[1] ?? []);
+    expect(labels).toEqual(["1000", "1", "1e-3"]);
+    const svg = svgChart(falling(7));
+    expect([...svg.matchAll(/"end">([^<]+)</g)].map(([, tick]) => Number(tick))).toEqual([
+      0.01, 1, 100,
+    ]);
+    const [, points = ""] = /points="([^"]+)"/.exec(svg) ?? [];
+    const heights = points.split(" ").map((point) => Number(point.split(",")[1]));
+    const steps = heights.slice(1).map((y, i) => y - (heights[i] as number));
+    for (const step of steps) expect(step).toBeCloseTo(steps[0] as number, 1);
+  });
+
+  test("values of 0 or less are left out, and counted", () => {
+    expect(falling(3, 0, -1)).toMatchObject({ leftOut: 2, y: { min: 10, max: 1000 } });
+    expect(falling(0, 0)).toMatchObject({ leftOut: 1, series: [] });
+    expect(losses(3).leftOut).toBe(0);
+  });
+
+  test("values within one power of ten have ticks, and equal ones a line", () => {
+    const near = lossCollector("step", "log");
+    for (const [step, loss] of [2, 3, 5].entries()) near.add(note({ loss, step }));
+    expect(yAxis(near.chart()).ticks(5)).toEqual([2, 3, 4, 5]);
+    const equal = lossCollector("step", "log");
+    for (const step of [1, 2]) equal.add(note({ loss: 1, step }));
+    const axis = yAxis(equal.chart());
+    expect(axis.share(1)).toBe(0.5);
+    expect(axis.value(0.5)).toBe(1);
+  });
+
+  test("an axis has any positive values between its ends", () => {
+    const positive = fc.double({ min: 1e-300, max: 1e300, noNaN: true });
+    fc.assert(
+      fc.property(fc.array(positive, { minLength: 1, maxLength: 20 }), (values) => {
+        const collector = lossCollector("step", "log");
+        for (const [step, loss] of values.entries()) collector.add(note({ loss, step }));
+        const axis = yAxis(collector.chart());
+        for (const value of values) {
+          expect(axis.share(value)).toBeGreaterThanOrEqual(0);
+          expect(axis.share(value)).toBeLessThanOrEqual(1);
+          const ratio = axis.value(axis.share(value)) / value;
+          expect(ratio).toBeGreaterThan(0.999);
+          expect(ratio).toBeLessThan(1.001);
+        }
+        expect(axis.ticks(5).length).toBeLessThanOrEqual(12);
+      }),
+    );
   });
 });
 

@@ -45,6 +45,8 @@ beforeAll(async () => {
       await client.note({ loss: (client === good ? 2 : 3) / round, step: 10 * round, ...mark });
     }
   }
+  await good.note({ change: 1e-3, rest: 0 });
+  await good.note({ change: -1 });
   await bad.sendGrads({ free: new Float32Array(8).fill(1).fill(Number.NaN, 2, 5) });
   // As after an acknowledgement that was lost.
   await sendAgain("good");
@@ -243,6 +245,18 @@ describe("plot", () => {
     expect(chart).toMatchObject({ series: [{ name: "good", points }], marks: [{ x: 70 }] });
     const [norms] = await lines("plot", "norm", "--param", "late", "--trainer", "bad");
     expect(norms?.["series"]).toMatchObject([{ name: "bad late" }]);
+  });
+
+  test("takes a logarithmic scale, and says what it leaves out", async () => {
+    const norms = await pserver(["plot", "norm", "--log", "--param", "w"], 80);
+    // That of the zeros that the parameter began with.
+    expect(norms).toMatchObject({ code: 0, stderr: "left out 1 value of 0 or less\n" });
+    expect(norms.stdout).toMatch(/^norm by time \(UTC\), logarithmic\n/);
+    const change = await pserver(["plot", "change", "--log"], 80);
+    expect(change).toMatchObject({ code: 0, stderr: "left out 1 value of 0 or less\n" });
+    const rest = await pserver(["plot", "rest", "--log"]);
+    expect(rest.stderr).toContain("found no notes with a number rest but 1 value of 0 or less");
+    expect(rest).toMatchObject({ code: 3, stdout: "" });
   });
 
   test("writes a picture, and a page of the same; both name the job of a recorded file", async () => {

@@ -105,6 +105,9 @@ test("parameter, trainer and points choose lines", async () => {
   expect([...before, ...after]).toEqual(all);
   expect(before.at(-1)).toEqual(second);
   expect(await lines("--since", "now")).toEqual([]);
+  expect(await lines("--last", "3")).toEqual(all.slice(-3));
+  expect(await lines("-n", "1", "--until", point)).toEqual([second]);
+  expect(await lines("-n", "99999", "--param", "w")).toHaveLength(7);
 
   const csv = (await pserver("log", "--csv")).stdout.trim().split("\n");
   expect(csv).toHaveLength(all.length + 1);
