@@ -39,9 +39,9 @@ export function hashName(name: string): number {
 }
 
 /**
- * Cuts a parameter into blocks, the first one on the shard that the name's hash says: one block up to 4 MiB, else blocks of at most 1 MiB by whole rows
- * of axis 0, or flat where a row is longer. A broker's smaller `maxPayloadBytes` lowers both.
- * `wholeRows`, for sparse parameters: no row is cut, and all rows of a block fit into one message
+ * Cuts a parameter into blocks: one up to 4 MiB, else blocks of at most 1 MiB by whole rows of axis 0, or
+ * flat where a row is longer. A broker's smaller `maxPayloadBytes` lowers both. The first block is placed
+ * on the shard that the name's hash says. `wholeRows`, for sparse parameters: no row is cut, and all rows of a block fit into one message
  * together with their numbers.
  * @throws TOO_LARGE if `wholeRows` and a row does not fit into a block.
  */
