@@ -46,9 +46,9 @@ const SUBJECT = "PARAMETER";
 
 const OUTCOME = "OUTCOME";
 
-/** Room that is left to the columns that grow, in terminals of this width or more. */
-const GROWTH = 12;
-const WIDE = 100;
+/** Room that is left to the columns that grow, as far as terminals are wider than this. */
+const GROWTH_MAX = 12;
+const WIDE = 96;
 
 /** Terminals from this width on have the milliseconds of times. */
 const TIME_WIDE = 84;
@@ -89,7 +89,9 @@ export class UpdateLines {
   static of(look: Look): UpdateLines {
     const width = Number.isFinite(look.width) ? Math.min(look.width, WIDTH_MAX) : WIDTH_DEFAULT;
     const columns = [width < TIME_WIDE ? TIME_SHORT : TIME, ...COLUMNS];
-    return new UpdateLines(fitColumns(columns, width, width < WIDE ? 0 : GROWTH), look);
+    // No more than a terminal is wider, so that it shows every column that a narrower one shows.
+    const growth = Math.min(GROWTH_MAX, Math.max(0, width - WIDE));
+    return new UpdateLines(fitColumns(columns, width, growth), look);
   }
 
   /** What stands before lines that belong to the one above: the width of its time. */

@@ -55,6 +55,16 @@ test("values that are not finite are told in any width, and least and largest on
   }
 });
 
+test("a wider terminal shows each column that a narrower one shows", () => {
+  let narrower: string[] = [];
+  for (let width = 60; width <= 250; width++) {
+    const shown = linesOf(width)[0]?.split(/ +/) ?? [];
+    expect(shown, `${width} columns`).toEqual(expect.arrayContaining(narrower));
+    narrower = shown;
+  }
+  expect(narrower).toHaveLength(14);
+});
+
 test("no line exceeds the terminal", () => {
   const text = fc.string({ unit: "grapheme", minLength: 1, maxLength: 60 });
   fc.assert(
