@@ -5,36 +5,53 @@ import { connect } from "@nats-io/transport-node";
 import { startTestBroker, type TestBroker } from "./broker.ts";
 import { freeze, thaw } from "./freeze.ts";
 import { HANG_MS } from "./limits.ts";
+import { SilentLine } from "./silent-line.ts";
 
 /** How long one question to a broker may take, and the pause before it is asked again. */
 const QUESTION_MS = 2_000;
 const PAUSE_MS = 50;
 
+/** The line by which one broker of a cluster reaches another. */
+interface Route {
+  readonly from: number;
+  readonly to: number;
+  readonly line: SilentLine;
+}
+
 /** Brokers of one test that are one cluster, on loopback, each with a directory of its own. */
 export class TestCluster {
   readonly #brokers: readonly TestBroker[];
+  readonly #routes: readonly Route[];
   /** Numbers of the brokers that can be asked. */
   readonly #up: Set<number>;
 
-  private constructor(brokers: readonly TestBroker[]) {
+  private constructor(brokers: readonly TestBroker[], routes: readonly Route[]) {
     this.#brokers = brokers;
+    this.#routes = routes;
     this.#up = new Set(brokers.keys());
   }
 
   /** Starts so many brokers; JetStream answers when this resolves. */
   static async start(size = 3): Promise<TestCluster> {
     const ports = await freePorts(size);
-    const routes = ports.map((port) => `"nats://127.0.0.1:${port}"`).join(", ");
+    const routes = await openRoutes(ports);
     const starts = await Promise.allSettled(
-      ports.map((port, number) =>
-        startTestBroker({
+      ports.map((port, number) => {
+        const urls = routes
+          .filter(({ from }) => from === number)
+          .map(({ line }) => `"${line.url}"`);
+        // Clients stay where they are, and brokers reach each other by the lines alone.
+        return startTestBroker({
           extraConfig: `server_name: ${serverName(number)}
-cluster { name: test, listen: "127.0.0.1:${port}", routes: [${routes}] }`,
-        }),
-      ),
+cluster {
+  name: test, listen: "127.0.0.1:${port}", routes: [${urls.join(", ")}]
+  advertise: "127.0.0.1:1", no_advertise: true
+}`,
+        });
+      }),
     );
     const brokers = starts.flatMap((start) => (start.status === "fulfilled" ? [start.value] : []));
-    const cluster = new TestCluster(brokers);
+    const cluster = new TestCluster(brokers, routes);
     const failed = starts.find((start) => start.status === "rejected");
     if (failed !== undefined) {
       await cluster.remove();
@@ -95,9 +112,27 @@ cluster { name: test, listen: "127.0.0.1:${port}", routes: [${routes}] }`,
     this.#up.add(number);
   }
 
+  /** Parts a broker from the others: nothing passes between them, and no connection is closed. */
+  isolate(number: number): void {
+    this.#up.delete(number);
+    for (const line of this.#linesOf(number)) line.silence();
+  }
+
+  /** Lets an isolated broker and the others reach each other again. */
+  join(number: number): void {
+    for (const line of this.#linesOf(number)) line.restore();
+    this.#up.add(number);
+  }
+
   /** Ends all brokers and removes their data. */
   async remove(): Promise<void> {
     await Promise.all(this.#brokers.map((broker) => broker.remove()));
+    await Promise.all(this.#routes.map(({ line }) => line[Symbol.asyncDispose]()));
+  }
+
+  #linesOf(number: number): SilentLine[] {
+    const routes = this.#routes.filter(({ from, to }) => from === number || to === number);
+    return routes.map(({ line }) => line);
   }
 
   #broker(number: number): TestBroker {
@@ -144,6 +179,16 @@ cluster { name: test, listen: "127.0.0.1:${port}", routes: [${routes}] }`,
       await connection.close();
     }
   }
+}
+
+/** A line from each broker to each other one. */
+async function openRoutes(ports: readonly number[]): Promise<Route[]> {
+  const pairs = ports.flatMap((_, from) =>
+    ports.flatMap((port, to) => (from === to ? [] : [{ from, to, port }])),
+  );
+  return await Promise.all(
+    pairs.map(async ({ from, to, port }) => ({ from, to, line: await SilentLine.open(port) })),
+  );
 }
 
 function serverName(number: number): string {

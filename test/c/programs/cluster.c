@@ -1,7 +1,7 @@
 /*
  * Adds one to "steps" for each line it is told, whatever happens to host and broker, and answers each
- * with what it reads then and the session it has. Arguments: URLs with commas between them, job,
- * trainer.
+ * with what it reads then, the session it has, and whether the update is known to be applied.
+ * Arguments: URLs with commas between them, job, trainer.
  */
 #include <inttypes.h>
 #include <pserver.h>
@@ -31,10 +31,12 @@ int main(int argc, char **argv) {
   while (fgets(line, sizeof line, stdin) != NULL) {
     float read = 0;
     pserver_tensor got = {PSERVER_FLOAT32, 0, {0}, &read, sizeof read};
-    EXPECT_OK(pserver_push(client, name, &added, 1, 1, PSERVER_AS_IS, RETRY_MS));
+    pserver_status pushed = pserver_push(client, name, &added, 1, 1, PSERVER_AS_IS, RETRY_MS);
+    EXPECT(pushed == PSERVER_OK || pushed == PSERVER_ERR_OUTCOME_UNKNOWN);
     EXPECT_OK(pserver_get(client, &name, &got, 1, PSERVER_AS_IS, RETRY_MS));
     EXPECT_OK(pserver_job_status(client, &info, RETRY_MS));
-    printf("%.0f %" PRIu64 "\n", (double)read, info.session);
+    printf("%.0f %" PRIu64 " %s\n", (double)read, info.session,
+           pushed == PSERVER_OK ? "applied" : "unknown");
     fflush(stdout);
   }
   EXPECT_OK(pserver_close(client, -1));

@@ -6,11 +6,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Client, connect } from "../../../src/client/index.ts";
 import { JobSubjects } from "../../../src/protocol/index.ts";
-import { RunningProgram } from "../../c/running-program.ts";
 import { BuiltLibrary, SANITIZED } from "../../c/toolchain.ts";
 import { TestCluster } from "../../support/cluster.ts";
 import { TestHost } from "../../support/host.ts";
 import { HANG_MS } from "../../support/limits.ts";
+import { type AddingTrainer, addingInC, addingInTypeScript } from "./adding-trainer.ts";
 
 const JOB = "j";
 const LEASE_MS = 2_000;
@@ -30,12 +30,8 @@ const hosts: TestHost[] = [];
 const trainers: Trainer[] = [];
 const idle: { readonly client: Client; readonly session: number }[] = [];
 
-/** A trainer that adds one again and again. */
-interface Trainer {
-  readonly session: () => number;
-  /** Adds one and reads; gives what it has read. */
-  readonly add: () => Promise<number>;
-  readonly end: () => Promise<void>;
+/** A trainer, and what it has done. */
+interface Trainer extends AddingTrainer {
   added: number;
   /** The first session that it had. */
   first: number;
@@ -59,40 +55,6 @@ async function trainer(name: string): Promise<Client> {
   return await connect({ url: cluster.urls, job: JOB, trainer: name, timeoutMs: HANG_MS });
 }
 
-async function inTypeScript(name: string): Promise<Trainer> {
-  const client = await trainer(name);
-  const options = { timeoutMs: HANG_MS };
-  return {
-    session: () => client.session,
-    add: async () => {
-      await client.pushFull("steps", Float32Array.of(1), 1, 1, options);
-      const { data } = await client.pullFull("steps", options);
-      return Number(data[0]);
-    },
-    end: () => client.close({ timeoutMs: 1 }),
-    added: 0,
-    first: client.session,
-  };
-}
-
-async function inC(name: string): Promise<Trainer> {
-  const path = await library.program("cluster");
-  const program = new RunningProgram(path, [cluster.urls.join(","), JOB, name]);
-  await program.lines("ready", 1);
-  let session = 0;
-  return {
-    session: () => session,
-    add: async () => {
-      const [read, now] = (await program.ask("add")).split(" ").map(Number);
-      session = now ?? 0;
-      return read ?? 0;
-    },
-    end: async () => program.kill(),
-    added: 0,
-    first: 0,
-  };
-}
-
 beforeAll(async () => {
   [cluster, library] = await Promise.all([TestCluster.start(), BuiltLibrary.build(SANITIZED)]);
   // At the same time, while the cluster has just found its leader.
@@ -104,7 +66,13 @@ beforeAll(async () => {
   await initializer.initParam("steps", Float32Array.of(0));
   await initializer.finishInit();
   await initializer.close();
-  trainers.push(...(await Promise.all([inTypeScript("a"), inTypeScript("b"), inC("c")])));
+  const { urls } = cluster;
+  const adding = await Promise.all([
+    addingInTypeScript(urls, JOB, "a"),
+    addingInTypeScript(urls, JOB, "b"),
+    addingInC(library, urls, JOB, "c"),
+  ]);
+  trainers.push(...adding.map((each) => ({ ...each, added: 0, first: 0 })));
   for (let i = 0; i < IDLE; i++) {
     const client = await trainer(`idle-${i}`);
     idle.push({ client, session: client.session });
@@ -131,7 +99,8 @@ async function whileAdding(fault: () => Promise<void>): Promise<void> {
     let left = UPDATES_AFTER;
     while (left > 0) {
       const wasOver = over;
-      const read = await each.add();
+      const { read, isApplied } = await each.add();
+      expect(isApplied).toBe(true);
       each.added += 1;
       expect(read).toBeGreaterThanOrEqual(each.added);
       if (wasOver) left -= 1;
