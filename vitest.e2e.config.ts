@@ -13,6 +13,7 @@ const LONGEST = [
   "python/torch.test.ts",
   "host/journal-faults.test.ts",
   "host/cluster.test.ts",
+  "host/partition.test.ts",
   "examples.test.ts",
   "c/races.test.ts",
   "c/fuzz.test.ts",

@@ -17,7 +17,7 @@ const SHARDS = 3;
 const subjects = new JobSubjects(JOB);
 
 /** Updates of each trainer while a broker is alone, if it is not that broker's, and afterwards. */
-const UPDATES = 5;
+const UPDATES = 3;
 
 /** What a trainer has done. */
 interface Progress {
@@ -93,7 +93,6 @@ async function addSome(each: Progress): Promise<void> {
 test.each([
   ["the leases", `KV_${subjects.leaseBucket()}`],
   ["the parameter's journal", subjects.journalStream(hashName("steps") % SHARDS, 1)],
-  ["the job's records", `KV_${subjects.bucket()}`],
 ])("the broker that leads %s is alone for a time", async (_what, stream) => {
   await cluster.whole();
   const alone = await cluster.leader(stream);
