@@ -1,9 +1,18 @@
 import type { HostEvent } from "../../actors/host/host.ts";
 import { describeFallbacks } from "../output/fallbacks.ts";
 import type { Output } from "../output/output.ts";
+import { RepeatedWarnings } from "./repeated-warnings.ts";
 
-/** Prints events of a host for its operator, except that shards are taken over and released. */
-export function tellHostEvent(event: HostEvent, output: Output): void {
+/**
+ * Prints events of a host for its operator, except that shards are taken over and released. The same error is
+ * printed once a minute.
+ */
+export function hostEventPrinter(output: Output): (event: HostEvent) => void {
+  const repeated = new RepeatedWarnings();
+  return (event) => tellHostEvent(event, output, repeated);
+}
+
+function tellHostEvent(event: HostEvent, output: Output, repeated: RepeatedWarnings): void {
   switch (event.type) {
     case "serving":
     case "released":
@@ -23,8 +32,10 @@ export function tellHostEvent(event: HostEvent, output: Output): void {
       output.warning(`shard ${shard} was recovered under generation ${generation}: ${lost}`);
       break;
     }
-    default:
-      output.warning(describeProblem(event));
+    default: {
+      const text = repeated.toPrint(describeProblem(event), performance.now());
+      if (text !== undefined) output.warning(text);
+    }
   }
 }
 

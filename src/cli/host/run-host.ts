@@ -11,7 +11,7 @@ import { type AnswerFlags, toAnswerConnection } from "../options/answer-options.
 import { type ConnectionFlags, toOverrides } from "../options/connection-options.ts";
 import { type HostFlags, toHostSettings } from "../options/host-options.ts";
 import type { Output, OutputFlags } from "../output/output.ts";
-import { tellHostEvent } from "./host-events.ts";
+import { hostEventPrinter } from "./host-events.ts";
 
 /** Flags of `pserver host`. */
 export interface RunHostFlags extends HostFlags, ConnectionFlags, AnswerFlags, OutputFlags {
@@ -47,7 +47,7 @@ export async function runHost(
       connection,
       ...toHostSettings({ ...flags, modelDir: modelDirectory }),
       ...defined({ answerConnection, id: wantedId, replicas }),
-      onEvent: (event) => tellHostEvent(event, output),
+      onEvent: hostEventPrinter(output),
     }),
   );
   const { id } = host;

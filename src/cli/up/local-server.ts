@@ -4,7 +4,7 @@ import { makeDirectories } from "../../model-files/atomic-write.ts";
 import { defined } from "../../protocol/defined.ts";
 import type { PserverError } from "../../protocol/errors.ts";
 import type { CliContext } from "../context.ts";
-import { tellHostEvent } from "../host/host-events.ts";
+import { hostEventPrinter } from "../host/host-events.ts";
 import { unlessAborted } from "../interrupts.ts";
 import { type HostFlags, hostArguments, toHostSettings } from "../options/host-options.ts";
 import type { Output } from "../output/output.ts";
@@ -158,7 +158,7 @@ function keepHere({ flags, keeper, hosts, output, token }: ServerParts): KeptHos
     startLocalHost({
       connection: { servers: [url], timeoutMs: CONNECT_TIMEOUT_MS, ...defined({ token }) },
       ...toHostSettings(flags),
-      onEvent: (event) => tellHostEvent(event, output),
+      onEvent: hostEventPrinter(output),
     });
   return keepHost(hosts, output, "host 1", start);
 }
