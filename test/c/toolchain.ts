@@ -11,6 +11,7 @@ const SOURCES = join(ROOT, "src/client/c");
 const PROGRAMS = join(import.meta.dirname, "programs");
 const SCRIPTED = join(import.meta.dirname, "scripted");
 const UPDATES = join(import.meta.dirname, "updates");
+const KNOWN_LEAKS = join(import.meta.dirname, "known-leaks.c");
 
 /** A connection, a clock and threads that exist only in the process of a test. */
 export const FAKES: string = join(import.meta.dirname, "fakes");
@@ -33,6 +34,11 @@ export function sanitizedBy(sanitizers: string): string[] {
 
 /** Finds bad memory accesses, leaks and undefined behaviour while a program runs. */
 export const SANITIZED = sanitizedBy("address,undefined");
+
+/** Whether programs built with these flags end with an error if they have leaked memory. */
+function findsLeaks(flags: readonly string[]): boolean {
+  return flags.some((flag) => flag.startsWith("-fsanitize=") && flag.includes("address"));
+}
 
 /** A library that all test files share which build it alike, and the programs of one of them. */
 export class BuiltLibrary {
@@ -127,7 +133,8 @@ export class BuiltLibrary {
     const language = ["-std=c11", "-D_GNU_SOURCE", ...WARNINGS, "-Wno-overlength-strings"];
     const headers = ["-I", join(ROOT, "include"), "-I", PROGRAMS];
     const end = [...libraries, "-lm", "-pthread", "-o", target];
-    await run(this.#compiler, [...language, ...this.flags, ...headers, ...inputs, ...end]);
+    const sources = [...inputs, ...(findsLeaks(this.flags) ? [KNOWN_LEAKS] : [])];
+    await run(this.#compiler, [...language, ...this.flags, ...headers, ...sources, ...end]);
     return target;
   }
 }

@@ -42,11 +42,14 @@ export class Folded {
     return block;
   }
 
-  /** All but where journal and trainers are, and what is declared: what a refused record must leave. */
+  /**
+   * All but where journal and trainers are, what is declared, and counts of what could not be read: what a
+   * record must leave that is not applied.
+   */
   content(): string {
     const state = this.shard.saveState();
     const { seq: _seq, crc: _crc, trainers: _trainers, refused: _refused, ...values } = state;
-    const { declared: _declared, ...rest } = values;
+    const { declared: _declared, unreadable: _count, unreadableOf: _counts, ...rest } = values;
     const hash = createHash("sha256").update(packValue(rest));
     for (const block of this.shard.blocks()) {
       for (const bytes of slotsOf(block)) hash.update(bytes);
