@@ -81,6 +81,7 @@ export function makeClientParts(options: {
     payloadBytesMax,
     waitsForSteps: () => steps.readStep !== undefined,
     onClosed: (shard, step) => steps.noteClosed(shard, step),
+    onPlaceLost: () => steps.lostPlace(),
   });
   return {
     requests,

@@ -11,7 +11,8 @@ export const REACTIONS = {
   "look-up": "the parameter has a newer epoch and is looked up again; who initialized it yields",
   replaced: "the request goes on in the journal that the error names; older records are lost",
   lost: "records behind the end of the shard's journal are lost; the call fails",
-  "enter-anew": "the call fails, and the next gradient enters the steps anew",
+  "enter-anew":
+    "the call fails, but a read goes on without waiting for a step; the next gradient enters the steps anew",
   rejoin: "the session is over: the client joins again",
   end: "the id belongs to a newer session: the client can do nothing more",
 } as const;

@@ -21,7 +21,7 @@ type Observed = "again" | "later" | "look-up" | "replaced" | "rejoin" | "end" | 
 /** The reactions that an answer of a kind can bring about; all others are `fail`. */
 const REACTIONS_OF: Readonly<Record<AskedKind, Readonly<Partial<Record<Reaction, Observed>>>>> = {
   lifecycle: { retry: "again", rejoin: "rejoin", end: "end" },
-  pull: { retry: "again", "look-up": "look-up", replaced: "replaced" },
+  pull: { retry: "again", "look-up": "look-up", replaced: "replaced", "enter-anew": "look-up" },
   step: { retry: "again", replaced: "replaced" },
   outcome: { retry: "again", rejoin: "rejoin", end: "end", lost: "fail", replaced: "fail" },
   // An outcome is for ever.

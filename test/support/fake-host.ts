@@ -339,7 +339,7 @@ class Host implements FakeHost {
         message.respond(encodeError(refused));
         return;
       }
-      this.#afterStep(message, shard, { revision, step, trainer }, waitMs, () => {
+      this.#afterStep(message, shard, { revision, step, trainer, isRead: false }, waitMs, () => {
         const steps = this.shards[shard]?.steps;
         return encodeStepReply({
           generation: 1,
@@ -362,7 +362,7 @@ class Host implements FakeHost {
     const progress = this.shards[shard]?.steps;
     if (progress === undefined) throw new Error(`no shard ${shard}`);
     this.#steps[shard]?.at(progress, {
-      from: wanted.trainer ?? "",
+      from: wanted.trainer,
       wanted,
       waitMs,
       run: () => this.#answer(message, make),
@@ -373,6 +373,7 @@ class Host implements FakeHost {
   #pull(message: Msg): void {
     const refused = this.#count("pull");
     const [, , , token = "", indexText = ""] = message.subject.split(".");
+    const { id: trainer } = this.subjects.parseSender(message.subject);
     const request = parsePullRequest(decodeMessage(message.data).fields);
     const index = Number(indexText);
     const name = decodeURIComponent(token.replaceAll("=", "%"));
@@ -391,7 +392,14 @@ class Host implements FakeHost {
     this.#when(shard, refused === undefined ? request.seq : 0, () => {
       const { step = 0, waitMs } = request;
       if (step === 0) this.#answer(message, values);
-      else this.#afterStep(message, shard, { revision: 0, step }, waitMs, values);
+      else
+        this.#afterStep(
+          message,
+          shard,
+          { revision: 0, step, trainer, isRead: true },
+          waitMs,
+          values,
+        );
     });
   }
 

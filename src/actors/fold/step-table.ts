@@ -18,7 +18,8 @@ export interface StepProgress {
   readonly closed: number;
   /** Number of members. */
   readonly memberCount: number;
-  isMember(trainer: string): boolean;
+  /** The last step that a member has ended; undefined for anybody else. */
+  clockOf(trainer: string): number | undefined;
   /** The first members, ascending, that have not ended the step after {@link closed}. */
   waitingFor(limit: number): string[];
 }
@@ -65,8 +66,8 @@ export class StepTable implements StepProgress {
     return this.#clocks.size;
   }
 
-  isMember(trainer: string): boolean {
-    return this.#clocks.has(trainer);
+  clockOf(trainer: string): number | undefined {
+    return this.#clocks.get(trainer);
   }
 
   waitingFor(limit: number): string[] {

@@ -62,6 +62,9 @@ export class ReadConditions {
     const { step } = request;
     // Step 0 counts as closed, also in a job without steps.
     if (step === undefined || step === 0) this.afterPosition(asker, request, run, refuse);
-    else this.afterStep(asker, request, { revision: 0, step }, run, refuse);
+    else {
+      const wanted = { revision: 0, step, trainer: asker.from, isRead: true };
+      this.afterStep(asker, request, wanted, run, refuse);
+    }
   }
 }

@@ -122,7 +122,7 @@ export class ServedRequests implements RequestHandler {
           waitingFor: shard.steps.waitingFor(WAITING_FOR_MAX),
         }),
       );
-    const wanted = { revision, step, trainer: asker.from };
+    const wanted = { revision, step, trainer: asker.from, isRead: false };
     this.#conditions.afterStep(asker, request, wanted, answer, (error) =>
       responder.refuse(asker, error),
     );

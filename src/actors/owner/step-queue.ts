@@ -9,8 +9,9 @@ export interface WantedStep {
   readonly revision: number;
   /** Step that must have closed. */
   readonly step: number;
-  /** The asker if it takes part in the steps; absent for one that only reads. */
-  readonly trainer?: string;
+  readonly trainer: string;
+  /** Whether it asks for values, for which one that is no member may wait, too. */
+  readonly isRead: boolean;
 }
 
 /** Requests that are answered once a step of a shard has closed. Does no I/O. */
@@ -22,7 +23,7 @@ export class StepQueue {
     this.#shard = shard;
     this.#reads = new PendingReads({
       shard,
-      evaluate: (wanted) => evaluate(wanted, wanted.progress),
+      evaluate: (wanted) => evaluateStep(wanted, wanted.progress),
       timeout: (wanted, waitMs) => this.#timeout(wanted, waitMs),
       clock,
     });
@@ -30,9 +31,8 @@ export class StepQueue {
 
   /**
    * Runs `run` once the steps have progressed as wanted. Calls `refuse` with TIMEOUT after `waitMs`,
-   * which names the trainers waited for, UNSUPPORTED in an `async` job, NOT_MEMBER if the trainer is
-   * no member while its step is open, or BUSY if too many requests are pending.
-   * `progress` is a live view.
+   * which names the trainers waited for, with what {@link evaluateStep} refuses, or with BUSY if too many
+   * requests are pending. `progress` is a live view.
    */
   at(progress: StepProgress, { wanted, ...read }: PendingRead<WantedStep>): void {
     this.#reads.add({ ...read, wanted: { ...wanted, progress } });
@@ -64,7 +64,14 @@ export class StepQueue {
   }
 }
 
-function evaluate({ revision, step, trainer }: WantedStep, progress: StepProgress): Evaluation {
+/**
+ * Whether a request is answered, waits, or is refused: with UNSUPPORTED in an `async` job, or with NOT_MEMBER
+ * if the step might never close because of the asker. A trainer waits only for steps that it has ended. If it
+ * is no member, nobody waits for it. If the shard's clock of it is lower, it has been removed and has entered
+ * again without its knowledge, by a request that came late: all others wait for it.
+ */
+export function evaluateStep(wanted: WantedStep, progress: StepProgress): Evaluation {
+  const { revision, step, trainer, isRead } = wanted;
   if (progress.synchronization.mode === "async") {
     const text = "the trainers of this job do not keep step: it is async";
     const details = { expected: "sync or ssp", received: "async" };
@@ -72,13 +79,16 @@ function evaluate({ revision, step, trainer }: WantedStep, progress: StepProgres
   }
   if (progress.revision < revision) return WAIT;
   if (progress.closed >= step) return ANSWER;
-  if (trainer === undefined || progress.isMember(trainer)) return WAIT;
-  // Nobody waits for a trainer that is no member, so the step might never close.
+  const clock = progress.clockOf(trainer);
+  if (clock === undefined ? isRead : clock >= step) return WAIT;
+  const what =
+    clock === undefined
+      ? "is not a member of the job's steps"
+      : `has become a member of the job's steps anew, in which it has ended step ${clock}`;
   const error = new PserverError(
     "NOT_MEMBER",
-    `trainer ${quoteName(trainer)} is not a member of the job's steps: it has to enter before it ` +
-      `waits for step ${step}`,
-    { trainer, expected: step, received: progress.closed },
+    `trainer ${quoteName(trainer)} ${what}: it has to enter before it waits for step ${step}`,
+    { trainer, expected: step, received: clock ?? progress.closed },
   );
   return { kind: "refuse", error };
 }

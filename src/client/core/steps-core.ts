@@ -70,6 +70,14 @@ export class StepsCore {
     this.#leaveMembers();
   }
 
+  /**
+   * A read was refused because the trainer is no member any more, or has become one anew without its
+   * knowledge. It enters at its next gradient, and until then its reads wait for no step.
+   */
+  lostPlace(): void {
+    this.#leaveMembers();
+  }
+
   /** A call begins. After an error the step that it was to end is still open. */
   begin(call: StepCall): void {
     if (this.#synchronization.mode !== "async") {

@@ -22,10 +22,12 @@ export interface ReadDeps {
   readonly trainer: string;
   readonly positions: Positions;
   readonly seen: SeenVersions;
-  /** Whether reads wait for steps now: they do not after a shard has undone some. */
+  /** Whether reads wait for steps now: not while the trainer is no member, as after a shard has undone some. */
   readonly waitsForSteps: () => boolean;
   /** Called when a shard has answered a read that waited for a step. */
   readonly onClosed: (shard: number, step: number) => void;
+  /** Called when a read was refused because the trainer has lost its place in the steps. */
+  readonly onPlaceLost: () => void;
 }
 
 /** How long a pull is retried before its parameter is looked up again, and a batched read without an owner. */
@@ -34,7 +36,7 @@ const RETRY_MS = 1_000;
 const WAIT_MS = 900;
 
 /** Reactions to errors after which a block is asked for again. */
-const ASKED_AGAIN: readonly Reaction[] = ["replaced", "look-up", "retry"];
+const ASKED_AGAIN: readonly Reaction[] = ["replaced", "look-up", "retry", "enter-anew"];
 
 /**
  * Reads one block by its own subject. Returns undefined when it has come, or the error after which it is to
@@ -72,7 +74,7 @@ export function readSingle(
     nobody: () => noOwner(block),
     retryMs: RETRY_MS,
   });
-  return problemOf(asked, deadline);
+  return problemOf(deps, asked, deadline);
 }
 
 /**
@@ -111,7 +113,7 @@ export async function readBatch(
     nobodyRetryMs: RETRY_MS,
   });
   try {
-    return await problemOf(asked, deadline);
+    return await problemOf(deps, asked, deadline);
   } catch (caught) {
     const error = ensureError(caught);
     if (error.code === "DENIED") return error;
@@ -163,6 +165,7 @@ function wantedEntry({ read, rows, parameter }: PendingBlock, generation: number
 
 /** Returns the error with which a request has ended if asking again can help. @throws any other. */
 async function problemOf(
+  { onPlaceLost }: ReadDeps,
   asked: Promise<void>,
   deadline: Deadline,
 ): Promise<PserverError | undefined> {
@@ -171,6 +174,7 @@ async function problemOf(
     return undefined;
   } catch (caught) {
     const error = ensureError(caught);
+    if (reactionTo(error.code) === "enter-anew") onPlaceLost();
     if (deadline.ended === undefined && ASKED_AGAIN.includes(reactionTo(error.code))) return error;
     throw error;
   }

@@ -80,6 +80,11 @@ export class Steps implements StepsCommands {
     this.#core.noteClosed(shard, step);
   }
 
+  /** A read was refused because the trainer has lost its place in the steps. */
+  lostPlace(): void {
+    this.#core.lostPlace();
+  }
+
   /** A shard has fallen back. */
   fellBack(shard: number): void {
     this.#core.fellBack(shard);

@@ -25,10 +25,14 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-function ask(wanted: WantedStep): void {
+/** What is asked for: by a trainer that keeps step, or else as a read of "reader". */
+type Asked = Pick<WantedStep, "revision" | "step"> & Partial<WantedStep>;
+
+function ask(asked: Asked): void {
+  const { trainer = "reader", isRead = asked.trainer === undefined } = asked;
   queue.at(table, {
-    from: wanted.trainer ?? "",
-    wanted,
+    from: trainer,
+    wanted: { ...asked, trainer, isRead },
     waitMs: 100,
     run: () => heard.push("run"),
     refuse: (error) => {
@@ -48,8 +52,8 @@ function end(trainer: string, step: number): void {
 }
 
 /** What a request is told when its time has passed. */
-function complaint(wanted: WantedStep): PserverError {
-  ask(wanted);
+function complaint(asked: Asked): PserverError {
+  ask(asked);
   vi.advanceTimersByTime(100);
   expect(heard).toEqual(["TIMEOUT"]);
   return refused as PserverError;
@@ -81,6 +85,7 @@ describe("a request", () => {
 
   test("of a trainer that is no member does not wait for a step, now or once it is none", () => {
     members(1, ["a", "b"]);
+    end("a", 1);
     ask({ revision: 1, step: 1, trainer: "c" });
     ask({ revision: 1, step: 1, trainer: "a" });
     ask({ revision: 1, step: 1 });
@@ -90,6 +95,29 @@ describe("a request", () => {
     expect(heard).toEqual(["NOT_MEMBER", "NOT_MEMBER"]);
     expect(refused?.message).toContain('"a"');
   });
+
+  test.each([false, true])(
+    "of a trainer that was removed and came back without knowing waits no more for its own steps",
+    (isRead) => {
+      members(1, ["a", "b"]);
+      end("a", 1);
+      ask({ revision: 1, step: 1, trainer: "a", isRead });
+      expect(heard).toEqual([]);
+      members(2, ["b"]);
+      members(3, ["a", "b"]);
+      queue.advance();
+      expect(heard).toEqual(["NOT_MEMBER"]);
+      expect(refused?.message).toContain("anew");
+      expect(refused?.details).toEqual({ trainer: "a", expected: 1, received: 0 });
+      // Once it has told how far it is, it may wait again.
+      end("a", 1);
+      ask({ revision: 1, step: 1, trainer: "a", isRead });
+      expect(heard).toEqual(["NOT_MEMBER"]);
+      end("b", 1);
+      queue.advance();
+      expect(heard).toEqual(["NOT_MEMBER", "run"]);
+    },
+  );
 
   test("is refused in a job without steps", () => {
     table.synchronization = { mode: "async" };
@@ -107,6 +135,8 @@ describe("a request", () => {
 
   test("is refused when too many of its trainer wait; others' wait", () => {
     members(1, ["a"]);
+    members(2, ["a", "b"]);
+    end("a", 1);
     for (let i = 0; i < 2_048; i++) ask({ revision: 1, step: 1 });
     expect(heard).toEqual([]);
     ask({ revision: 1, step: 1 });

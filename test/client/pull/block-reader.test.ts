@@ -62,6 +62,7 @@ beforeEach(() => {
     payloadBytesMax: () => wire.payloadBytesMax,
     waitsForSteps: () => false,
     onClosed: () => undefined,
+    onPlaceLost: () => undefined,
   });
 });
 

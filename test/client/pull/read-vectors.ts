@@ -76,6 +76,7 @@ async function requestsOf(reading: Reading): Promise<object[]> {
     payloadBytesMax: () => wire.payloadBytesMax,
     waitsForSteps: () => false,
     onClosed: () => undefined,
+    onPlaceLost: () => undefined,
   });
   const deadline = Deadline.start("read", { timeoutMs: 1e6 });
   const done = read(new Puller({ parameters, reader }), reading, deadline);

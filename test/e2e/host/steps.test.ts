@@ -16,6 +16,7 @@ import { TestJob } from "../../support/host.ts";
 import { LASTING_LEASE_MS, MORTAL_LEASE_MS } from "../../support/limits.ts";
 import { control, snapshotAll } from "./control.ts";
 import { Archive } from "./journal-fold.ts";
+import { askRaw } from "./raw-trainer.ts";
 import { StepTrainer } from "./step-trainer.ts";
 
 const SHARDS = 2;
@@ -270,7 +271,7 @@ test("whoever takes over in the middle of a step ends it as the dead host would 
   await job.host({ id: "second" });
   expect(await c.outcome(shard, last)).toMatchObject({ version: 2 });
   expect(await b.gradient(shard, "w", 2, all(6))).toMatchObject({ code: "LATE" });
-  await expect(c.peek(shard, 2)).rejects.toMatchObject({ details: { waitingFor: ["b", "c"] } });
+  await expect(a.peek(shard, 2)).rejects.toMatchObject({ details: { waitingFor: ["b", "c"] } });
   await Promise.all([b.clock(2), c.clock(2)]);
   await a.closed(shard, 2);
   expect(await firstOf(client)).toBe(1 - 3 - 6);
@@ -315,6 +316,46 @@ test("trainers keep step while the hosts under them die", async () => {
   await job.host({ id: "second" });
   await training;
   expect(await firstOf(client)).toBe(1 - 6 * STEPS);
+});
+
+describe("a trainer that is a member anew without its knowledge stops nobody", () => {
+  /** Two trainers; "a" has ended step 2, which only "b" has not, and has then lost its place and got another. */
+  async function renewed(): Promise<[Client, Client]> {
+    const job = await startJob({ mode: "sync", trainers: 2 });
+    await job.host();
+    await ready(job);
+    const [a, b] = await Promise.all([job.trainer("a"), job.trainer("b")]);
+    await Promise.all([a, b].map((each) => each.sendGrads({ w: all(1) })));
+    await a.sendGrads({ w: all(1) });
+    const raw = await connect({ servers: job.broker.url });
+    // As if its lease had been lost for a moment, and a copy of its request to enter came only now.
+    for (const verb of ["exit", "enter"] as const) {
+      await askRaw(raw, "a", verb, { session: a.session });
+    }
+    await raw.close();
+    await b.sendGrads({ w: all(1) });
+    return [a, b];
+  }
+
+  /** Both have ended step 3. */
+  async function expectThird(a: Client, b: Client): Promise<void> {
+    for (const each of [a, b]) expect(await firstOf(each)).toBe(1 - 3);
+  }
+
+  test("if it reads", async () => {
+    const [a, b] = await renewed();
+    // The second step is still open.
+    expect(await firstOf(a)).toBe(0);
+    await Promise.all([a.sendGrads({ w: all(1) }), b.sendGrads({ w: all(1) })]);
+    await expectThird(a, b);
+  });
+
+  test("if it sends its next gradient", async () => {
+    const [a, b] = await renewed();
+    await expect(a.sendGrads({ w: all(1) })).rejects.toMatchObject({ code: "NOT_MEMBER" });
+    await Promise.all([a.sendGrads({ w: all(1) }), b.sendGrads({ w: all(1) })]);
+    await expectThird(a, b);
+  });
 });
 
 test("a journal that missed a change of members is told it by the host that serves its shard", async () => {

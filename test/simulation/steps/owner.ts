@@ -2,6 +2,7 @@ import type { Block } from "../../../src/actors/fold/block.ts";
 import type { FoldState } from "../../../src/actors/fold/fold-state.ts";
 import { type Settled, Shard } from "../../../src/actors/fold/shard.ts";
 import { FoldQueue } from "../../../src/actors/owner/fold-queue.ts";
+import { evaluateStep } from "../../../src/actors/owner/step-queue.ts";
 import { packValue, unpackValue } from "../../../src/protocol/codec.ts";
 import type { Outcome } from "../../../src/protocol/outcomes.ts";
 import type { MemoryPool } from "../fold-maker.ts";
@@ -31,7 +32,8 @@ export interface OwnerFaults {
 /** How far a shard is, as an owner answers. */
 export interface StepAnswer {
   readonly closed: number;
-  readonly isMember: boolean;
+  /** Whether the step closes with the trainer, or has closed. */
+  readonly hasPlace: boolean;
 }
 
 /** The fold as a snapshot left it. */
@@ -132,13 +134,15 @@ export class Owner {
     return this.fold.outcomes(trainer, { session, numbers: [n] })[0];
   }
 
-  /** How far the steps are, once they are so far or cannot get there for this trainer. */
+  /** How far the steps are, once they are so far, or that they cannot get there for this trainer. */
   step(trainer: string, revision: number, step: number, seq: number): StepAnswer | undefined {
     const { steps } = this.fold;
-    if (this.fold.seq < seq || steps.revision < revision) return undefined;
-    const isMember = steps.isMember(trainer);
+    if (this.fold.seq < seq) return undefined;
     const closed = steps.closed + (this.#faults.closesEarly === true ? 1 : 0);
-    return closed >= step || !isMember ? { closed, isMember } : undefined;
+    const isEarly = closed >= step && steps.revision >= revision;
+    const { kind } = evaluateStep({ revision, step, trainer, isRead: false }, steps);
+    if (kind === "wait" && !isEarly) return undefined;
+    return { closed, hasPlace: kind !== "refuse" || isEarly };
   }
 }
 

@@ -55,6 +55,7 @@ interface Sending {
 }
 
 const BYTES_MAX = 1 << 20;
+const NOT_MEMBER: Failure = { code: "NOT_MEMBER", message: "no place in the steps", details: {} };
 /** Time that passes whenever it acts: all that is unanswered is repeated or asked for. */
 const ACT_MS = 10_000;
 
@@ -130,18 +131,20 @@ export class StepProcess implements StepsCommands, OutboxCommands, OutboxListene
     this.alive = false;
   }
 
-  stepAnswered(shard: number, { closed, isMember }: StepAnswer): void {
+  stepAnswered(shard: number, { closed, hasPlace }: StepAnswer): void {
     if (!this.alive) return;
     const { readStep = 0 } = this.#steps;
-    if (this.#reads.has(shard) && (closed >= readStep || !isMember)) {
+    if (this.#reads.has(shard) && (closed >= readStep || !hasPlace)) {
       this.#reads.delete(shard);
-      if (isMember) this.#steps.noteClosed(shard, closed);
+      if (hasPlace) this.#steps.noteClosed(shard, closed);
+      else this.#steps.lostPlace();
     }
     const ask = this.#asks.get(shard);
     // An answer to an earlier question is none to this one.
-    if (ask === undefined || (isMember && closed < this.#steps.wantedStep(ask.call))) return;
+    if (ask === undefined || (hasPlace && closed < this.#steps.wantedStep(ask.call))) return;
     this.#asks.delete(shard);
-    this.#steps.stepAnswered(ask.call, shard, closed);
+    if (hasPlace) this.#steps.stepAnswered(ask.call, shard, closed);
+    else this.#steps.askFailed(ask.call, NOT_MEMBER);
   }
 
   outcomeTold(shard: number, outcome: Outcome): void {

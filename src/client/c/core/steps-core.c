@@ -190,6 +190,10 @@ void ps_steps_core_fell_back(struct ps_steps_core *core, unsigned shard) {
   leave_members(core);
 }
 
+void ps_steps_core_lost_place(struct ps_steps_core *core) {
+  leave_members(core);
+}
+
 void ps_steps_core_begin(struct ps_steps_core *core, struct ps_step_call *call) {
   if (core->synchronization.mode != PS_SYNC_ASYNC) {
     call->next = NULL;

@@ -63,6 +63,12 @@ void ps_steps_core_note_closed(struct ps_steps_core *core, unsigned shard, uint6
  */
 void ps_steps_core_fell_back(struct ps_steps_core *core, unsigned shard);
 
+/**
+ * A read was refused because the trainer is no member any more, or has become one anew without its
+ * knowledge. It enters at its next gradient, and until then its reads wait for no step.
+ */
+void ps_steps_core_lost_place(struct ps_steps_core *core);
+
 /** A call begins. After an error the step that it was to end is still open. */
 void ps_steps_core_begin(struct ps_steps_core *core, struct ps_step_call *call);
 

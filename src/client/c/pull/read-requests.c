@@ -45,10 +45,13 @@ static pserver_status refused(struct ask *ask, pserver_status status, const stru
     ps_note_replaced(&request->client->positions, request->shard, message);
     return PSERVER_OK;
   }
+  /* The next request waits for no step. */
+  if (reaction == PS_REACTION_ENTER_ANEW) ps_steps_core_lost_place(&request->client->steps.core);
   bool is_unowned = request->is_batch && reaction == PS_REACTION_RETRY;
   if (is_unowned) request->problem = READ_HAS_NO_OWNER;
   else if (request->is_batch && status == PSERVER_ERR_DENIED) request->problem = READ_IS_DENIED;
-  else if (reaction == PS_REACTION_LOOK_UP || reaction == PS_REACTION_RETRY) {
+  else if (reaction == PS_REACTION_LOOK_UP || reaction == PS_REACTION_RETRY ||
+           reaction == PS_REACTION_ENTER_ANEW) {
     request->problem = READ_IS_STALE;
   }
   return status;
