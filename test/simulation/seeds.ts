@@ -2,6 +2,9 @@ import { ensureError } from "../../src/protocol/errors.ts";
 
 const ONLY_SEED = process.env["SIMULATION_SEED"];
 
+/** The seed of the first schedule: SIMULATION_FIRST, so that many can be shared out among processes. */
+const FIRST_SEED = Number(process.env["SIMULATION_FIRST"] ?? 1);
+
 /** Whether SIMULATION_SEED asks for a single schedule, which need not show the rare things. */
 export const RUNS_ONE_SEED: boolean = ONLY_SEED !== undefined;
 
@@ -16,13 +19,13 @@ export function scheduleTimeoutMs(schedules: number): number {
 }
 
 /**
- * Runs the schedules of the seeds from 1 to `schedules`, or the only one asked for. What it throws
+ * Runs so many schedules, of seeds that follow upon each other, or the only one asked for. What it throws
  * says how to run the schedule that failed alone.
  */
 export function runSeeds<Report>(schedules: number, run: (seed: number) => Report): Report[] {
   const seeds =
     ONLY_SEED === undefined
-      ? Array.from({ length: schedules }, (_, i) => i + 1)
+      ? Array.from({ length: schedules }, (_, i) => FIRST_SEED + i)
       : [Number(ONLY_SEED)];
   return seeds.map((seed) => {
     try {
