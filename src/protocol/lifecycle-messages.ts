@@ -56,6 +56,12 @@ export interface SessionRequest {
   readonly session: number;
 }
 
+/** `enter` or `exit`. */
+export interface PlaceRequest extends SessionRequest {
+  /** How often the trainer has exited, this request included; 0 from a client that does not tell. */
+  readonly exits: number;
+}
+
 /** Answer to `begin` and `create`. The epoch is that of the present or last initialization. */
 export interface BeginReply {
   readonly selected: boolean;
@@ -126,6 +132,12 @@ export function parseJoinRequest(fields: Fields): JoinRequest {
 /** @throws BAD_MESSAGE if the entries name no session. */
 export function parseSessionRequest(fields: Fields): SessionRequest {
   return { session: integerField(fields, "session", 1) };
+}
+
+/** @throws BAD_MESSAGE if the fields are not a valid `enter` or `exit`. */
+export function parsePlaceRequest(fields: Fields): PlaceRequest {
+  const exits = fields["exits"] === undefined ? 0 : integerField(fields, "exits");
+  return { ...parseSessionRequest(fields), exits };
 }
 
 /** @throws EMPTY for no parameter; BAD_NAME, BAD_DTYPE, BAD_SHAPE or BAD_CONFIG for a wrong one. */

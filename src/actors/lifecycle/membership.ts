@@ -1,6 +1,7 @@
 import {
   type Fields,
   PserverError,
+  parsePlaceRequest,
   quoteName,
   type Synchronization,
 } from "../../protocol/index.ts";
@@ -15,22 +16,26 @@ import {
 } from "./members.ts";
 import { trainerKey } from "./record-format.ts";
 import { isGone, requireLiveSession, requireSession } from "./sessions.ts";
+import { trainerRecord } from "./trainer-record.ts";
 
 /**
  * Makes a session a member of the job's steps, and tells the journals. A repeat changes nothing and
  * tells them again.
- * @throws UNSUPPORTED in a job whose trainers do not keep step.
+ * @throws UNSUPPORTED in a job whose trainers do not keep step; NOT_MEMBER if the session has exited after
+ * it sent this request, which has come late.
  */
 export async function enter(deps: LifecycleDeps, trainer: string, fields: Fields): Promise<Fields> {
   const { trainers } = requireSteps(deps, trainer);
   const session = await requireLiveSession(deps, trainer, fields);
   const member = { trainer, session };
+  await requireNoExit(deps, trainer, fields);
   const { result: members } = await membersRecord.change(deps, (all) =>
     withMember(all, member, trainers),
   );
   try {
-    // If the session has ended meanwhile, its removal may have come before this write.
+    // If the session has ended or exited meanwhile, its removal may have come before this write.
     await requireSession(deps, trainer, fields);
+    await requireNoExit(deps, trainer, fields);
   } catch (error) {
     await removeMembers(deps, [member]);
     throw error;
@@ -39,10 +44,17 @@ export async function enter(deps: LifecycleDeps, trainer: string, fields: Fields
   return { revision: members.revision };
 }
 
-/** Ends a session's membership; nobody waits for it from then on. Throws as {@link enter}. */
+/**
+ * Ends a session's membership; nobody waits for it from then on. Requests to enter that it has sent before
+ * are refused if they come later. @throws UNSUPPORTED as {@link enter}.
+ */
 export async function exit(deps: LifecycleDeps, trainer: string, fields: Fields): Promise<Fields> {
   requireSteps(deps, trainer);
   const session = await requireSession(deps, trainer, fields);
+  const { exits } = parsePlaceRequest(fields);
+  await trainerRecord(trainerKey(trainer)).change(deps, (known) =>
+    known?.session === session && (known.exits ?? 0) < exits ? { ...known, exits } : known,
+  );
   await removeMembers(deps, [{ trainer, session }]);
   return {};
 }
@@ -67,6 +79,18 @@ export async function expelLost(
   if (lost.length === 0) return all;
   await removeMembers(deps, lost);
   return await membersRecord.read(deps);
+}
+
+/** @throws NOT_MEMBER if the trainer has exited more often than it had when it sent a request. */
+async function requireNoExit(deps: LifecycleDeps, trainer: string, fields: Fields): Promise<void> {
+  const { session, exits } = parsePlaceRequest(fields);
+  const known = await trainerRecord(trainerKey(trainer)).read(deps);
+  if (known?.session !== session || (known.exits ?? 0) <= exits) return;
+  throw new PserverError(
+    "NOT_MEMBER",
+    `trainer ${quoteName(trainer)} has exited the steps since it asked to enter`,
+    { trainer, expected: known.exits, received: exits },
+  );
 }
 
 function requireSteps(

@@ -8,6 +8,8 @@ export interface TrainerRecord {
   readonly session: number;
   readonly token: string;
   readonly ended: boolean;
+  /** How often it has exited the steps, as its last `exit` in this session tells; absent for 0. */
+  readonly exits?: number;
 }
 
 /**
@@ -20,6 +22,7 @@ export function parseTrainer(stored: KvEntry | undefined, key: string): TrainerR
     session: integerField(fields, "session", 1),
     token: textField(fields, "token"),
     ended: fields["ended"] === true,
+    ...(fields["exits"] === undefined ? {} : { exits: integerField(fields, "exits", 1) }),
   }));
 }
 

@@ -54,6 +54,8 @@ export class Steps implements StepsCommands {
   readonly #core: StepsCore;
   readonly #pending = new Map<number, PendingStepCall>();
   #calls = 0;
+  /** Exits that it has asked for. */
+  #exits = 0;
 
   constructor(options: StepsDeps) {
     this.#options = options;
@@ -116,14 +118,18 @@ export class Steps implements StepsCommands {
 
   enter(call: StepCall): void {
     const { session } = this.#options;
-    this.#relay(call, session.request("enter", {}, this.#deadline(call)), (fields) =>
-      this.#core.entered(call, parseEnterReply(fields).revision),
+    this.#relay(
+      call,
+      session.request("enter", { exits: this.#exits }, this.#deadline(call)),
+      (fields) => this.#core.entered(call, parseEnterReply(fields).revision),
     );
   }
 
   exitMembers(call: StepCall): void {
     const { session } = this.#options;
-    this.#relay(call, session.request("exit", {}, this.#deadline(call)), () =>
+    this.#exits += 1;
+    const exits = this.#exits;
+    this.#relay(call, session.request("exit", { exits }, this.#deadline(call)), () =>
       this.#core.exited(call),
     );
   }

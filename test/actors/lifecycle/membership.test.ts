@@ -118,6 +118,35 @@ describe("a member goes", () => {
     expect(await enter("a", a)).toBe(4);
   });
 
+  test("by exit, after which a request to enter that was sent before it comes too late", async () => {
+    await rig.ask("a", "exit", { session: a, exits: 1 });
+    await refused("NOT_MEMBER", rig.ask("a", "enter", { session: a, exits: 0 }, 1), '"a"');
+    expect(await members()).toEqual(gone);
+    // A copy of the exit changes nothing more, and the trainer may enter again.
+    await rig.ask("a", "enter", { session: a, exits: 1 });
+    expect((await members()).trainers).toEqual(["a", "b"]);
+    // As may another session, which has not exited.
+    const next = await rig.join("a");
+    expect(await rig.ask("a", "enter", { session: next, exits: 0 })).toMatchObject({});
+  });
+
+  test("by exit while a request to enter that was sent before it is under way", async () => {
+    class Exited extends MemoryBucket {
+      #isExited = false;
+      override async create(key: string, value: unknown): Promise<number | undefined> {
+        if (key === "members" && !this.#isExited) {
+          this.#isExited = true;
+          await rig.ask("a", "exit", { session, exits: 1 }, 1);
+        }
+        return super.create(key, value);
+      }
+    }
+    rig = new Rig({ synchronization: SYNC, bucket: new Exited() });
+    const session = await rig.join("a");
+    await refused("NOT_MEMBER", rig.ask("a", "enter", { session, exits: 0 }));
+    expect((await members()).trainers).toEqual([]);
+  });
+
   test("by leaving", async () => {
     await rig.ask("a", "leave", { session: a });
     expect(await members()).toEqual(gone);

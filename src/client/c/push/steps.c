@@ -14,6 +14,8 @@ struct step_task {
   struct ps_step_call *call;
   struct lifecycle_request request;
   uint64_t revision;
+  /** As the request to enter or exit tells it. */
+  uint64_t exits;
   /** By shard; NULL until something is asked. */
   struct ps_step_question *questions;
   struct ps_sending sending;
@@ -29,8 +31,15 @@ static void fail(struct step_task *step) {
 
 /* Membership. */
 
+/** What a request to enter or exit carries: how often the trainer has exited. */
+static void write_exits(void *context, struct draft *draft) {
+  const struct step_task *step = context;
+  ps_draft_whole(draft, "exits", step->exits);
+}
+
 static pserver_status read_enter(void *context, const struct message *message) {
-  if (ps_map_whole(&message->fields, "revision", context)) return PSERVER_OK;
+  struct step_task *step = context;
+  if (ps_map_whole(&message->fields, "revision", &step->revision)) return PSERVER_OK;
   return ps_fail(PSERVER_ERR_BAD_MESSAGE, "enter: expected a revision; received another reply");
 }
 
@@ -49,9 +58,11 @@ static void exited(struct lifecycle_request *request, pserver_status status) {
 static void enter(void *shell, struct ps_step_call *call) {
   const struct steps *steps = shell;
   struct step_task *step = call->context;
+  step->exits = steps->exits;
   step->request = (struct lifecycle_request){.verb = "enter",
+                                             .write = write_exits,
                                              .read = read_enter,
-                                             .context = &step->revision,
+                                             .context = step,
                                              .has_session = true,
                                              .is_asked_again = true,
                                              .ends_at_ms = step->task.call->ends_at_ms,
@@ -61,9 +72,13 @@ static void enter(void *shell, struct ps_step_call *call) {
 }
 
 static void exit_members(void *shell, struct ps_step_call *call) {
-  const struct steps *steps = shell;
+  struct steps *steps = shell;
   struct step_task *step = call->context;
+  steps->exits += 1;
+  step->exits = steps->exits;
   step->request = (struct lifecycle_request){.verb = "exit",
+                                             .write = write_exits,
+                                             .context = step,
                                              .has_session = true,
                                              .is_asked_again = true,
                                              .ends_at_ms = step->task.call->ends_at_ms,

@@ -19,6 +19,8 @@ struct steps {
   struct ps_step_question_deps question_deps;
   struct ps_steps_core core;
   struct ps_steps_commands commands;
+  /** Exits that it has asked for. */
+  uint64_t exits;
   /** The call that is being ended; NULL as soon as it is over. */
   const struct step_task *ending;
 };
