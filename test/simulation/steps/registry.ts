@@ -3,12 +3,17 @@ import type { MembersRecord } from "../../../src/protocol/host-records.ts";
 /** Who keeps step, as the hosts' record has it: changed by compare-and-swap, so one after the other. */
 export class Registry {
   readonly #members: Map<string, number> = new Map();
+  /** How often sessions have exited. */
+  readonly #exits: Map<number, number> = new Map();
   readonly #needed: number;
+  readonly #forgetsExits: boolean;
   #revision = 0;
   #started = false;
 
-  constructor(needed: number) {
+  /** `forgetsExits`: a deviation, for proving that the oracles find it. */
+  constructor(needed: number, forgetsExits: boolean) {
     this.#needed = needed;
+    this.#forgetsExits = forgetsExits;
   }
 
   get record(): MembersRecord {
@@ -20,13 +25,23 @@ export class Registry {
     return [...this.#members];
   }
 
-  /** Whether that changed anything. */
-  enter(trainer: string, session: number): boolean {
+  /**
+   * Whether that changed anything. `exits`: how often the session had exited when it asked; a request that comes
+   * after a later exit is refused.
+   */
+  enter(trainer: string, session: number, exits: number): boolean {
+    if (!this.#forgetsExits && (this.#exits.get(session) ?? 0) > exits) return false;
     if (this.#members.get(trainer) === session) return false;
     this.#members.set(trainer, session);
     this.#started ||= this.#members.size >= this.#needed;
     this.#revision += 1;
     return true;
+  }
+
+  /** A session exits for the `exits`-th time. Whether it was a member. */
+  exit(trainer: string, session: number, exits: number): boolean {
+    this.#exits.set(session, Math.max(exits, this.#exits.get(session) ?? 0));
+    return this.remove(trainer, session);
   }
 
   /** Removes a trainer that has entered in this session or an earlier one. */

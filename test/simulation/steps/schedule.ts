@@ -25,6 +25,8 @@ import { StepProcess, type TrainerFaults, type TrainerWorld, type WantedStep } f
 export interface Variant {
   readonly owner?: OwnerFaults;
   readonly trainer?: TrainerFaults;
+  /** Hosts that let in a trainer whose request comes after its exit. */
+  readonly forgetsExits?: boolean;
 }
 
 /** What a schedule came to; the test wants to know that the rare things happened. */
@@ -72,6 +74,8 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
   readonly #lives: StepProcess[] = [];
   readonly #current: Map<string, StepProcess> = new Map();
   readonly #loss: number;
+  /** Copies of requests to enter that come late, as of a host that stood still. */
+  readonly #stragglers: (() => void)[] = [];
   #elements = 0;
   #elementsMax = ELEMENTS - CALM_ELEMENTS;
   #takeOvers = 0;
@@ -84,7 +88,7 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
     this.#variant = variant;
     this.#loss = this.#random.below(4) / 10;
     this.synchronization = this.#anySynchronization();
-    this.#registry = new Registry(this.synchronization.trainers);
+    this.#registry = new Registry(this.synchronization.trainers, variant.forgetsExits === true);
     this.#plain = this.#journals.map(() => new PlainSteps(this.synchronization));
     for (const shard of this.#journals.keys()) {
       for (const record of firstRecords(shard, this.synchronization)) this.#append(shard, record);
@@ -105,8 +109,9 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
       [1, () => this.#join(this.#random.pick(NAMES) ?? "a")],
       [1, () => this.#kill()],
       [6, () => this.#expel()],
-      [1, () => this.#exit()],
+      [4, () => this.#exit()],
       [6, () => this.#repair(this.#random.below(SHARDS))],
+      [3, () => this.#stragglers.splice(this.#random.below(this.#stragglers.length), 1)[0]?.()],
     ];
     for (let step = 0; step < ACTIONS; step++) this.#random.pickWeighted(actions)?.();
   }
@@ -118,10 +123,11 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
 
   /** Nothing fails any more: whoever is alive gets on, whoever is not is waited for no longer. */
   calm(): void {
+    for (const arrive of this.#stragglers) arrive();
     this.#elementsMax = ELEMENTS;
     this.#stormSteps = this.#closedSteps;
     for (const name of NAMES) {
-      const alive = [...this.#current.values()].filter((process) => process.alive);
+      const alive = [...this.#current.values()].filter((one) => one.alive && !one.isRetired);
       if (
         alive.length < this.synchronization.trainers &&
         !alive.some((one) => one.trainer === name)
@@ -133,7 +139,7 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
       [...this.#current.values()].map((one) => [one, one.stepsEnded + CALM_STEPS]),
     );
     const isThere = (process: StepProcess): boolean =>
-      !process.alive || process.stepsEnded >= (goals.get(process) ?? 0);
+      !process.alive || process.isRetired || process.stepsEnded >= (goals.get(process) ?? 0);
     for (let round = 0; round < CALM_ROUNDS; round++) {
       if ([...goals.keys()].every(isThere)) return;
       for (const [trainer, session] of this.#registry.members) {
@@ -171,17 +177,19 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
   }
 
   enter(process: StepProcess): void {
-    const { trainer, session } = process;
-    this.#network.send(() => {
+    const { trainer, session, exits } = process;
+    const arrive = (): void => {
       const newest = this.#current.get(trainer)?.session;
       if (newest !== session) {
         this.#network.send(() => process.superseded());
         return;
       }
-      if (this.#registry.enter(trainer, session)) this.#announce();
+      if (this.#registry.enter(trainer, session, exits)) this.#announce();
       const { revision } = this.#registry.record;
       this.#network.send(() => process.entered(revision));
-    });
+    };
+    this.#network.send(arrive);
+    if (this.#random.chance(0.3)) this.#stragglers.push(arrive);
   }
 
   publish(shard: number, publication: Publication, stored: (seq: number) => void): void {
@@ -328,11 +336,12 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
     if (this.#registry.remove(trainer, session)) this.#announce();
   }
 
+  /** A trainer exits, sometimes for good: then nobody may wait for it, although it is alive. */
   #exit(): void {
     const process = this.#random.pick([...this.#current.values()]);
-    if (process === undefined) return;
-    process.exit();
-    this.#remove(process.trainer, process.session);
+    if (process?.exit(this.#random.chance(0.3)) !== true) return;
+    const { trainer, session, exits } = process;
+    if (this.#registry.exit(trainer, session, exits)) this.#announce();
   }
 
   /** The owner, the journal folded anew and every snapshot folded on end in what the rules say. */

@@ -69,6 +69,10 @@ export class StepProcess implements StepsCommands, OutboxCommands, OutboxListene
   /** What it was told of its gradients, with the shard. */
   readonly told: { shard: number; intent: TrainerIntent; applied: boolean }[] = [];
   alive = true;
+  /** Takes part in no later step, although it is alive. */
+  isRetired = false;
+  /** How often it has exited. */
+  exits = 0;
   /** Steps ended by itself. */
   stepsEnded = 0;
   readonly #world: TrainerWorld;
@@ -115,7 +119,7 @@ export class StepProcess implements StepsCommands, OutboxCommands, OutboxListene
     for (const shard of this.#reads) this.#askShard(shard, this.#revision, readStep ?? 0);
     this.#nowMs += ACT_MS;
     this.#outbox.tick(this.#nowMs);
-    if (this.#running === undefined && this.#reads.size === 0) this.#begin();
+    if (this.#running === undefined && this.#reads.size === 0 && !this.isRetired) this.#begin();
   }
 
   /** It is a member from this revision on. */
@@ -159,12 +163,16 @@ export class StepProcess implements StepsCommands, OutboxCommands, OutboxListene
     this.#outbox.answered(answers, true, this.#nowMs);
   }
 
-  /** Leaves the steps; it may enter again. */
-  exit(): void {
-    if (!this.alive || this.#running !== undefined) return;
+  /** Leaves the steps; false if it cannot now. It may enter again unless it retires. */
+  exit(retires: boolean): boolean {
+    if (!this.alive || this.isRetired || this.#running !== undefined) return false;
+    this.exits += 1;
+    this.isRetired = retires;
+    this.#reads.clear();
     const call = newStepCall(++this.#calls, "exit");
     this.#steps.begin(call);
     this.#steps.exited(call);
+    return true;
   }
 
   enter(call: StepCall): void {
