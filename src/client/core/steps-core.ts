@@ -179,7 +179,9 @@ export class StepsCore {
       this.#enter(call);
       return;
     }
-    if (reactionTo(failure.code) === "enter-anew") this.#leaveMembers();
+    // A step that closes without a member, where none is left out, has closed while it was none.
+    const isLate = reactionToRejection(failure.code) === "count-late";
+    if (isLate || reactionTo(failure.code) === "enter-anew") this.#leaveMembers();
     this.#finish(call);
     this.#commands.stepCallFailed(call, failure);
     this.#nextTurn();

@@ -6,6 +6,8 @@ export class Registry {
   /** How often sessions have exited. */
   readonly #exits: Map<number, number> = new Map();
   readonly #needed: number;
+  /** Sessions that have been removed, whether or not they have entered again. */
+  readonly removed: Set<number> = new Set();
   readonly #forgetsExits: boolean;
   #revision = 0;
   #started = false;
@@ -49,6 +51,7 @@ export class Registry {
     const entered = this.#members.get(trainer);
     if (entered === undefined || entered > session) return false;
     this.#members.delete(trainer);
+    this.removed.add(entered);
     this.#revision += 1;
     return true;
   }

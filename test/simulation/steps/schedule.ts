@@ -214,6 +214,10 @@ class Schedule implements TrainerWorld, Phases<ScheduleReport> {
     });
   }
 
+  hasLostPlace(session: number): boolean {
+    return this.#registry.removed.has(session);
+  }
+
   nextElement(): number | undefined {
     if (this.#elements >= this.#elementsMax) return undefined;
     this.#elements += 1;

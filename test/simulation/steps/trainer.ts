@@ -28,6 +28,8 @@ export interface TrainerWorld {
   publish(shard: number, publication: Publication, stored: (seq: number) => void): void;
   askOutcome(process: StepProcess, shard: number, n: number, seq: number): void;
   askStep(process: StepProcess, shard: number, wanted: WantedStep): void;
+  /** Whether a session has been removed from the members, even if it is one again. */
+  hasLostPlace(session: number): boolean;
   /** An element that no other gradient has; undefined once there are no more. */
   nextElement(): number | undefined;
 }
@@ -212,7 +214,8 @@ export class StepProcess implements StepsCommands, OutboxCommands, OutboxListene
   }
 
   stepCallFailed(_call: StepCall, { code }: Failure): void {
-    promise(code === "NOT_MEMBER", () => `${this.trainer} fails with ${code}`);
+    const isLate = code === "LATE" && this.#world.hasLostPlace(this.session);
+    promise(isLate || code === "NOT_MEMBER", () => `${this.trainer} fails with ${code}`);
     this.#running = undefined;
     this.#reads.clear();
   }
@@ -292,8 +295,10 @@ export class StepProcess implements StepsCommands, OutboxCommands, OutboxListene
   }
 
   #note(shard: number, intent: TrainerIntent, { call }: BlockUpdate, code: Outcome["code"]): void {
+    // A step closes without a member only if it may be left out, or was none for a time.
+    const mayBeLate = call.mode.countsLate || this.#world.hasLostPlace(this.session);
     promise(
-      code === undefined || code === "NOT_MEMBER" || (code === "LATE" && call.mode.countsLate),
+      code === undefined || code === "NOT_MEMBER" || (code === "LATE" && mayBeLate),
       () => `${this.trainer} (session ${this.session}) was told ${code} of step ${intent.step}`,
     );
     if (intent.element === undefined || code === "NOT_MEMBER") return;

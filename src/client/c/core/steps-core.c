@@ -302,7 +302,9 @@ void ps_steps_core_failed(struct ps_steps_core *core, struct ps_step_call *call,
     enter(core, call);
     return;
   }
-  if (ps_reaction_to(failure->code) == PS_REACTION_ENTER_ANEW) leave_members(core);
+  /* A step that closes without a member, where none is left out, has closed while it was none. */
+  bool is_late = ps_reaction_to_rejection(failure->code) == PS_REJECTION_COUNT_LATE;
+  if (is_late || ps_reaction_to(failure->code) == PS_REACTION_ENTER_ANEW) leave_members(core);
   finish(core, call);
   core->commands->step_call_failed(core->commands->shell, call, failure);
   next_turn(core);
