@@ -10,15 +10,8 @@ import { KvLeases } from "../leases/kv-leases.ts";
 import type { Leases } from "../leases/leases.ts";
 import { ensureSnapshotStream } from "../snapshot/store.ts";
 import { ensureTapeStream, readTapeStorage, type TapeStorage } from "../tape/tape-store.ts";
-import {
-  agreeOnSettings,
-  leasesIn,
-  newSettings,
-  SETTINGS_KEY,
-  type StoredSettings,
-  type WantedSettings,
-  type WantedWithLeases,
-} from "./job-settings.ts";
+import { leasesIn, type StoredSettings, type WantedSettings } from "./job-settings.ts";
+import { settleSettings } from "./settle-settings.ts";
 
 /** A job's settings, the bucket that holds its records, and its leases. */
 export interface OpenedJob {
@@ -63,7 +56,13 @@ export async function openJob(opening: JobOpening): Promise<OpenedJob> {
     // For an existing job the number is in the settings, which are in the bucket.
     ...(wanted.replicas === undefined ? {} : { replicas: wanted.replicas }),
   });
-  const settings = await settle(bucket, opening, { ...wanted, leases: leasesIn(etcd) });
+  const settling = {
+    bucket,
+    job: subjects.job,
+    findJournalBytes: (journal: "file" | "memory", shards: number) =>
+      findJournalBytes(manager, subjects, journal, shards),
+  };
+  const settings = await settleSettings(settling, { ...wanted, leases: leasesIn(etcd) });
   const leases =
     etcd === undefined
       ? await openKvLeases(connection, subjects, settings)
@@ -101,22 +100,6 @@ async function openKvLeases(
     timeoutMs: leaseTimeoutMs(leaseMs),
   });
   return new KvLeases(bucket);
-}
-
-/** Reads the job's settings, or writes them if this host is the first. */
-async function settle(
-  bucket: KvBucket,
-  { manager, subjects }: JobOpening,
-  wanted: WantedWithLeases,
-): Promise<StoredSettings> {
-  const stored = await bucket.read(SETTINGS_KEY);
-  if (stored !== undefined) return agreeOnSettings(subjects.job, stored.value, wanted);
-  const settings = await newSettings(wanted, (journal, shards) =>
-    findJournalBytes(manager, subjects, journal, shards),
-  );
-  if ((await bucket.create(SETTINGS_KEY, settings)) !== undefined) return settings;
-  const other = await bucket.read(SETTINGS_KEY);
-  return agreeOnSettings(subjects.job, other?.value, wanted);
 }
 
 /**
