@@ -15,7 +15,7 @@ import {
   withMember,
 } from "./members.ts";
 import { trainerKey } from "./record-format.ts";
-import { isGone, requireLiveSession, requireSession } from "./sessions.ts";
+import { holdLease, isGone, requireSession, requireTrainer } from "./sessions.ts";
 import { trainerRecord } from "./trainer-record.ts";
 
 /**
@@ -26,15 +26,14 @@ import { trainerRecord } from "./trainer-record.ts";
  */
 export async function enter(deps: LifecycleDeps, trainer: string, fields: Fields): Promise<Fields> {
   const { trainers } = requireSteps(deps, trainer);
-  const session = await requireLiveSession(deps, trainer, fields);
+  const session = await requireNoExit(deps, trainer, fields);
+  await holdLease(deps, trainer, session);
   const member = { trainer, session };
-  await requireNoExit(deps, trainer, fields);
   const { result: members } = await membersRecord.change(deps, (all) =>
     withMember(all, member, trainers),
   );
   try {
     // If the session has ended or exited meanwhile, its removal may have come before this write.
-    await requireSession(deps, trainer, fields);
     await requireNoExit(deps, trainer, fields);
   } catch (error) {
     await removeMembers(deps, [member]);
@@ -81,11 +80,19 @@ export async function expelLost(
   return await membersRecord.read(deps);
 }
 
-/** @throws NOT_MEMBER if the trainer has exited more often than it had when it sent a request. */
-async function requireNoExit(deps: LifecycleDeps, trainer: string, fields: Fields): Promise<void> {
-  const { session, exits } = parsePlaceRequest(fields);
-  const known = await trainerRecord(trainerKey(trainer)).read(deps);
-  if (known?.session !== session || (known.exits ?? 0) <= exits) return;
+/**
+ * Returns the session in a request to enter.
+ * @throws as `requireTrainer`; NOT_MEMBER if the trainer has exited more often than it had when it sent the
+ * request.
+ */
+async function requireNoExit(
+  deps: LifecycleDeps,
+  trainer: string,
+  fields: Fields,
+): Promise<number> {
+  const { exits } = parsePlaceRequest(fields);
+  const known = await requireTrainer(deps, trainer, fields);
+  if ((known.exits ?? 0) <= exits) return known.session;
   throw new PserverError(
     "NOT_MEMBER",
     `trainer ${quoteName(trainer)} has exited the steps since it asked to enter`,

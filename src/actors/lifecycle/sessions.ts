@@ -63,16 +63,28 @@ export async function leave(deps: LifecycleDeps, trainer: string, fields: Fields
 
 /**
  * Returns the session in a request if it is the trainer's latest and has not ended.
- * @throws SUPERSEDED if a newer session has joined, REJOIN if it has ended or was never begun.
+ * @throws as {@link requireTrainer}.
  */
 export async function requireSession(
   deps: LifecycleDeps,
   trainer: string,
   fields: Fields,
 ): Promise<number> {
+  return (await requireTrainer(deps, trainer, fields)).session;
+}
+
+/**
+ * Returns the trainer's record if the session in a request is its latest and has not ended.
+ * @throws SUPERSEDED if a newer session has joined, REJOIN if it has ended or was never begun.
+ */
+export async function requireTrainer(
+  deps: LifecycleDeps,
+  trainer: string,
+  fields: Fields,
+): Promise<TrainerRecord> {
   const { session } = parseSessionRequest(fields);
   const known = await trainerRecord(trainerKey(trainer)).read(deps);
-  if (known?.session === session && !known.ended) return session;
+  if (known?.session === session && !known.ended) return known;
   if (known !== undefined && known.session > session) throw superseded(trainer, known, session);
   throw new PserverError(
     "REJOIN",
@@ -142,7 +154,12 @@ async function writeSession(deps: LifecycleDeps, trainer: string, token: string)
   return result?.session ?? session;
 }
 
-async function holdLease(deps: LifecycleDeps, trainer: string, session: number): Promise<void> {
+/** Renews the lease of a trainer's session, or claims it. @throws SUPERSEDED if a newer session holds it, BUSY. */
+export async function holdLease(
+  deps: LifecycleDeps,
+  trainer: string,
+  session: number,
+): Promise<void> {
   const key = trainerKey(trainer);
   const value = leaseValue(deps, session);
   for (let tries = 1; tries <= LEASE_TRIES_MAX; tries++) {

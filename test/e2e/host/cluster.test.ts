@@ -8,9 +8,10 @@ import { type Client, connect } from "../../../src/client/index.ts";
 import { JobSubjects } from "../../../src/protocol/index.ts";
 import { BuiltLibrary, SANITIZED } from "../../c/toolchain.ts";
 import { TestCluster } from "../../support/cluster.ts";
-import { TestHost } from "../../support/host.ts";
+import type { TestHost } from "../../support/host.ts";
 import { HANG_MS } from "../../support/limits.ts";
 import { type AddingTrainer, addingInC, addingInTypeScript } from "./adding-trainer.ts";
+import { startReplicatedHost } from "./replicated-host.ts";
 
 const JOB = "j";
 const LEASE_MS = 2_000;
@@ -38,15 +39,7 @@ interface Trainer extends AddingTrainer {
 }
 
 function startHost(): TestHost {
-  const host = new TestHost({
-    connection: { servers: cluster.urls, timeoutMs: 5_000 },
-    job: JOB,
-    shards: SHARDS,
-    workers: 1,
-    leaseMs: LEASE_MS,
-    replicas: 3,
-    journalBytesMax: 16 * 1024 ** 2,
-  });
+  const host = startReplicatedHost(cluster.urls, { shards: SHARDS, leaseMs: LEASE_MS });
   hosts.push(host);
   return host;
 }

@@ -7,9 +7,10 @@ import { connect } from "../../../src/client/index.ts";
 import { hashName, JobSubjects } from "../../../src/protocol/index.ts";
 import { BuiltLibrary, SANITIZED } from "../../c/toolchain.ts";
 import { TestCluster } from "../../support/cluster.ts";
-import { TestHost } from "../../support/host.ts";
+import type { TestHost } from "../../support/host.ts";
 import { HANG_MS } from "../../support/limits.ts";
 import { type AddingTrainer, addingInC, addingInTypeScript } from "./adding-trainer.ts";
+import { startReplicatedHost } from "./replicated-host.ts";
 
 const JOB = "j";
 const LEASE_MS = 2_000;
@@ -33,21 +34,11 @@ let library: BuiltLibrary;
 const hosts: TestHost[] = [];
 const trainers: Progress[] = [];
 
-function startHost(url: string): TestHost {
-  return new TestHost({
-    connection: { servers: [url], timeoutMs: 5_000 },
-    job: JOB,
-    shards: SHARDS,
-    workers: 1,
-    leaseMs: LEASE_MS,
-    replicas: 3,
-    journalBytesMax: 16 * 1024 ** 2,
-  });
-}
-
 beforeAll(async () => {
   [cluster, library] = await Promise.all([TestCluster.start(), BuiltLibrary.build(SANITIZED)]);
-  hosts.push(...cluster.urls.map(startHost));
+  hosts.push(
+    ...cluster.urls.map((url) => startReplicatedHost([url], { shards: SHARDS, leaseMs: LEASE_MS })),
+  );
   await Promise.all(hosts.map((host) => host.line(({ type }) => type === "started")));
   const initializer = await connect({ url: cluster.urls, job: JOB, timeoutMs: HANG_MS });
   await initializer.beginInit();
