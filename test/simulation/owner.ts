@@ -288,7 +288,7 @@ export class Owner {
     const positions = new PositionQueue({
       shard: SHARD,
       fallbacks: () => [],
-      lastSeq: (_generation, tell) =>
+      lastSeq: (_wanted, tell) =>
         network.send(() => {
           const before = this.#knownEnd;
           this.#knownEnd = journal.last;

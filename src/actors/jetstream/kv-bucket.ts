@@ -21,7 +21,8 @@ export interface KvEntry {
 
 /**
  * Small JSON values that change by compare-and-swap only, read where they are written: a read
- * sees every write that was answered before it began.
+ * sees every write that was answered before it began, unless the leader of a cluster that answers has been
+ * replaced and has not heard of it. A decision is made by the compare-and-swap that follows.
  *
  * Every method throws TIMEOUT, JETSTREAM_UNAVAILABLE, CLOSED or the like when the broker does not
  * answer, a write also JOURNAL_FULL or JOURNAL_FAULT when it cannot store.

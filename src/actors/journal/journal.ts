@@ -84,12 +84,21 @@ export class Journal {
     return this.#deps.settings.rules;
   }
 
+  /** Whether several brokers keep it, of which more than one may take itself for the leader at a time. */
+  get isReplicated(): boolean {
+    return this.#deps.settings.replicas > 1;
+  }
+
   /** Name of the stream of a generation. */
   stream(generation: number): string {
     return this.#subjects.journalStream(this.shard, generation);
   }
 
-  /** State of the stream; undefined if there is none. @throws TIMEOUT, JETSTREAM_UNAVAILABLE, … */
+  /**
+   * State of the stream as the broker that answers knows it, see {@link majorityInfo}; undefined if there
+   * is none.
+   * @throws TIMEOUT, JETSTREAM_UNAVAILABLE, …
+   */
   async info(generation: number): Promise<JournalInfo | undefined> {
     return await this.#ifThere(generation, () => this.#info(this.stream(generation)));
   }
@@ -262,8 +271,7 @@ export class Journal {
     } catch (error) {
       const isMissing = jetStreamErrorCode(error) === JETSTREAM_ERRORS.STREAM_NOT_FOUND;
       // A single broker knows its own streams.
-      const isReplicated = this.#deps.settings.replicas > 1;
-      if (isMissing && !(isReplicated && (await this.#isListed(generation)))) return undefined;
+      if (isMissing && !(this.isReplicated && (await this.#isListed(generation)))) return undefined;
       throw fromBrokerError(error, `journal of shard ${this.shard}`, { shard: this.shard });
     }
   }

@@ -2,6 +2,7 @@ import { PserverError } from "../../protocol/index.ts";
 import { recordCrc } from "../fold/read-record.ts";
 import type { JournalRecord, Shard } from "../fold/shard.ts";
 import type { Journal, JournalInfo } from "../journal/journal.ts";
+import { majorityInfo, majorityRecord } from "../journal/majority-reads.ts";
 import type { HeadMark } from "./head-mark.ts";
 import { journalDamaged, lastRecordSeq } from "./journal-gap.ts";
 
@@ -30,13 +31,16 @@ export interface ExpectedJournal {
  * if records in it are.
  */
 export async function checkJournal(
-  journal: Pick<Journal, "shard" | "info" | "record">,
+  journal: Pick<Journal, "shard" | "isReplicated" | "info" | "record" | "append">,
   expected: ExpectedJournal,
 ): Promise<JournalInfo | undefined> {
-  const info = await journal.info(expected.generation);
+  const { generation, created } = expected;
+  // One whose creation was not completed takes no records but its rules.
+  const info =
+    created === "" ? await journal.info(generation) : await majorityInfo(journal, generation);
   if (info === undefined) return undefined;
   for (const head of checkState(journal.shard, expected, info)) {
-    checkRecordAt(head, journal.shard, info, await journal.record(expected.generation, head.seq));
+    checkRecordAt(head, journal.shard, info, await majorityRecord(journal, generation, head.seq));
   }
   return info;
 }

@@ -12,11 +12,11 @@ export interface KnownEnd {
   readonly query: number;
 }
 
-/** Asks the broker for the last sequence of a generation; `tell` gets undefined if it is unknown. */
-export type QueryLastSeq = (
-  generation: number,
-  tell: (lastSeq: number | undefined) => void,
-) => void;
+/**
+ * Asks the broker for the last sequence of a generation, from which a wanted position can be told to be
+ * lost; `tell` gets undefined if it is unknown.
+ */
+export type QueryLastSeq = (wanted: Position, tell: (lastSeq: number | undefined) => void) => void;
 
 /** Dependencies of {@link JournalEnd}. */
 export interface JournalEndDeps {
@@ -70,7 +70,7 @@ export class JournalEnd {
     this.#queries += 1;
     const query = this.#queries;
     const { generation } = wanted;
-    this.#deps.lastSeq(generation, (lastSeq) => {
+    this.#deps.lastSeq(wanted, (lastSeq) => {
       // Without an answer, requests wait on, and get TIMEOUT in the end.
       if (lastSeq !== undefined) {
         this.#known = { generation, lastSeq, query };

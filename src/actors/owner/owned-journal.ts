@@ -8,6 +8,7 @@ import {
 } from "../../protocol/index.ts";
 import type { Shard } from "../fold/shard.ts";
 import type { Journal, JournalInfo } from "../journal/journal.ts";
+import { majorityInfo, majorityRecord } from "../journal/majority-reads.ts";
 import { RetryLimit } from "../journal/retry-limit.ts";
 import type { CutHead } from "../snapshot/snapshotter.ts";
 import { checkJournal, journalLost } from "./check-journal.ts";
@@ -119,7 +120,7 @@ export class OwnedJournal {
   async skipGap(gap: JournalGap): Promise<void> {
     const { journal, shard, snapshots, head, onGapRemains } = this.#deps;
     const { generation } = snapshots.head();
-    head.checkGap(gap, generation, await journal.info(generation));
+    head.checkGap(gap, generation, await majorityInfo(journal, generation));
     const limit = new RetryLimit();
     while (!this.#closed) {
       try {
@@ -199,7 +200,7 @@ export class OwnedJournal {
   async #findHead(generation: number, info: JournalInfo): Promise<number> {
     const { journal, shard } = this.#deps;
     const seq = headSeqOf(journal.shard, shard.seq, info);
-    if (seq > shard.seq && (await journal.record(generation, seq)) === undefined) {
+    if (seq > shard.seq && (await majorityRecord(journal, generation, seq)) === undefined) {
       throw journalDamaged(journal.shard, seq, undefined);
     }
     return seq;

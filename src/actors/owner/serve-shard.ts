@@ -1,4 +1,5 @@
 import type { Shard } from "../fold/shard.ts";
+import { majorityLastSeq } from "../journal/majority-reads.ts";
 import { JournalReader } from "../journal/reader.ts";
 import { TapeWriter } from "../tape/tape-writer.ts";
 import { FoldLoop } from "./fold-loop.ts";
@@ -76,8 +77,8 @@ function makePositions({ shard, journal, onLost }: ServingDeps, composed: Compos
   return new PositionQueue({
     shard,
     fallbacks: () => composed().fallbacks,
-    lastSeq: (generation, tell) => {
-      journal.lastSeq(generation).then(tell, () => tell(undefined));
+    lastSeq: (wanted, tell) => {
+      majorityLastSeq(journal, wanted).then(tell, () => tell(undefined));
     },
     onLost,
   });

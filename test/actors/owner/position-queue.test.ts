@@ -18,7 +18,7 @@ beforeEach(() => {
   queue = new PositionQueue({
     shard: 0,
     fallbacks: () => [{ generation: 1, from: 4, to: 6 }],
-    lastSeq: (generation, tell) => {
+    lastSeq: ({ generation }, tell) => {
       looked.push(generation);
       looks.push(() => tell(lastSeq));
     },

@@ -1,0 +1,125 @@
+// Proves what is believed of a journal's leader: of a replicated journal only answers that cover a record
+// appended just before, however often a former leader answers first; of any other journal every answer. A
+// full journal, which takes no record, can still be read. The leaders are scripts of answers.
+import { beforeEach, expect, test } from "vitest";
+import type { JournalInfo } from "../../../src/actors/journal/journal.ts";
+import {
+  majorityInfo,
+  majorityLastSeq,
+  majorityRecord,
+} from "../../../src/actors/journal/majority-reads.ts";
+import { type HostRecord, type Position, PserverError } from "../../../src/protocol/index.ts";
+import { withoutPauses } from "../../support/without-pauses.ts";
+
+const RECORD = { seq: 7, subject: "s", payload: new Uint8Array(1) };
+
+/** Last sequences that are answered, one after the other; the last one again and again. */
+let answers: (number | undefined)[];
+let isReplicated: boolean;
+let questions: number;
+let appended: HostRecord[];
+/** How an append ends. */
+let append: () => Promise<Position>;
+
+beforeEach(() => {
+  withoutPauses();
+  [isReplicated, questions, appended] = [true, 0, []];
+  append = () => Promise.resolve({ generation: 2, seq: 9 });
+});
+
+function answer(): number | undefined {
+  questions += 1;
+  return answers.length > 1 ? answers.shift() : answers[0];
+}
+
+const journal = {
+  shard: 3,
+  get isReplicated() {
+    return isReplicated;
+  },
+  info: () => {
+    const lastSeq = answer();
+    return Promise.resolve(lastSeq === undefined ? undefined : ({ lastSeq } as JournalInfo));
+  },
+  lastSeq: () => Promise.resolve(answer()),
+  record: () => Promise.resolve(answer() === undefined ? undefined : RECORD),
+  append: (record: HostRecord) => {
+    appended.push(record);
+    return append();
+  },
+};
+
+test("the state is one that covers a record appended before, and none of a former leader", async () => {
+  answers = [5, 5, 5, 9];
+  expect(await majorityInfo(journal, 2)).toEqual({ lastSeq: 9 });
+  expect([questions, appended]).toEqual([4, [{ verb: "floor", session: 0 }]]);
+});
+
+test("a leader that never hears of the record is not believed", async () => {
+  answers = [5];
+  await expect(majorityInfo(journal, 2)).rejects.toMatchObject({
+    code: "JETSTREAM_UNAVAILABLE",
+    details: { shard: 3, expected: 9, received: 5 },
+  });
+});
+
+test("a leader that cannot append is not believed", async () => {
+  answers = [5];
+  append = () => Promise.reject(new PserverError("TIMEOUT", "no majority", {}));
+  await expect(majorityInfo(journal, 2)).rejects.toMatchObject({ code: "TIMEOUT" });
+  await expect(majorityLastSeq(journal, { generation: 2, seq: 6 })).rejects.toMatchObject({
+    code: "TIMEOUT",
+  });
+});
+
+test.each([
+  ["without replicas", false, "JOURNAL_FULL", 0],
+  ["that is full", true, "JOURNAL_FULL", 1],
+  ["whose broker cannot write", true, "JOURNAL_FAULT", 1],
+] as const)(
+  "the state of a journal %s is taken as it is told",
+  async (_what, replicated, code, records) => {
+    [answers, isReplicated] = [[5, 9], replicated];
+    append = () => Promise.reject(new PserverError(code, "no record", {}));
+    expect(await majorityInfo(journal, 2)).toEqual({ lastSeq: 5 });
+    expect(appended).toHaveLength(records);
+  },
+);
+
+test("a journal that is gone, or was replaced by another generation, gets no second look", async () => {
+  answers = [undefined];
+  expect(await majorityInfo(journal, 2)).toBeUndefined();
+  expect(appended).toEqual([]);
+  answers = [5, 9];
+  expect(await majorityInfo(journal, 1)).toEqual({ lastSeq: 5 });
+});
+
+test("the end of a journal is made sure of only if a position lies behind it", async () => {
+  answers = [5];
+  expect(await majorityLastSeq(journal, { generation: 2, seq: 5 })).toBe(5);
+  expect(appended).toEqual([]);
+  // Record 9 is the one that was appended.
+  expect(await majorityLastSeq(journal, { generation: 2, seq: 6 })).toBe(8);
+  expect(await majorityLastSeq(journal, { generation: 1, seq: 6 })).toBeUndefined();
+  isReplicated = false;
+  expect(await majorityLastSeq(journal, { generation: 2, seq: 6 })).toBe(5);
+});
+
+test("the end of a full journal is not known", async () => {
+  answers = [5];
+  append = () => Promise.reject(new PserverError("JOURNAL_FULL", "full", {}));
+  expect(await majorityLastSeq(journal, { generation: 2, seq: 6 })).toBeUndefined();
+});
+
+test("a record that a former leader does not have is asked for again", async () => {
+  answers = [undefined, undefined, 7];
+  expect(await majorityRecord(journal, 2, 7)).toBe(RECORD);
+  answers = [undefined, 7];
+  isReplicated = false;
+  expect(await majorityRecord(journal, 2, 7)).toBeUndefined();
+});
+
+test("a record that no leader can read is none", async () => {
+  answers = [undefined];
+  expect(await majorityRecord(journal, 2, 7)).toBeUndefined();
+});
