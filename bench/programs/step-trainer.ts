@@ -99,11 +99,12 @@ function rowStep(
   const shape = [rows, rowElements];
   const values = { dtype: "float32", shape, data: floats(rows * rowElements) } as const;
   const columns = Array.from({ length: rowElements }, (_, i) => i);
+  const into = new Float32Array(rows * rowElements);
   let turn = 0;
   return async () => {
     const named = sets[turn++ % ROW_SETS] ?? [];
     await ps.sendGrads({ [prefix]: { rows: named, values } }, OPTIONS);
-    await ps.pullPart(prefix, [named, columns], OPTIONS);
+    await ps.pullPart(prefix, [named, columns], { ...OPTIONS, into });
   };
 }
 

@@ -51,7 +51,8 @@ class StepTrainer:
             for seed in range(ROW_SETS)
         ]
         self.push = lambda turn: self.ps.send_grads({name: pserver.Rows(sets[turn], values)})
-        self.pull = lambda turn: self.ps.pull_part(name, [sets[turn], columns])
+        target = np.empty_like(values)
+        self.pull = lambda turn: self.ps.pull_part(name, [sets[turn], columns], out=target)
         return ""
 
     def run(self, operation: str, duration_ms: str) -> str:

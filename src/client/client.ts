@@ -214,17 +214,19 @@ export class Client {
    * The elements at the cartesian product of index lists, one for each dimension, as numpy's
    * `a[np.ix_(…)]`: a tensor as long in each dimension as its list, which may be in any order, repeat
    * numbers, and count from the end with negative ones. With an empty list the result has no elements
-   * and a 0 in its shape. Only these elements travel; otherwise as {@link getParams}.
+   * and a 0 in its shape. Only these elements travel; otherwise as {@link getParams}, with the array itself as
+   * `into`.
    * @throws BAD_INDEX for a wrong number of lists or a number outside its dimension.
    */
   pullPart(
     name: string,
     indices: readonly IndexList[],
-    options: ReadOptions = {},
+    options: ReadOptions & { into?: TensorData } = {},
   ): Promise<Tensor> {
     return this.#calls.run(`pullPart(${quoteName(name)})`, options, (deadline) => {
       const { puller, steps } = this.#parts;
-      const mode = { encoding: options.encoding, step: steps.readStep };
+      const { encoding, into } = options;
+      const mode = { encoding, into, step: steps.readStep };
       return puller.pullPart(name, indices, deadline, mode);
     });
   }

@@ -1,5 +1,4 @@
 import { allocateData, dtypeOf, type TensorData } from "../../protocol/dtypes.ts";
-import type { Encoding } from "../../protocol/encoding/encodings.ts";
 import { PserverError } from "../../protocol/errors.ts";
 import type { ParameterInfo } from "../../protocol/lifecycle-messages.ts";
 import { quoteName } from "../../protocol/names.ts";
@@ -29,6 +28,12 @@ export interface PullMode extends ReadMode {
   readonly into?: Into | undefined;
   /** Earlier results; what has not changed since is not sent again. */
   readonly known?: readonly NamedTensor[] | undefined;
+}
+
+/** How some elements of a parameter are read. */
+export interface PartMode extends ReadMode {
+  /** Receives the values. */
+  readonly into?: TensorData | undefined;
 }
 
 /** A read of some elements of a parameter. */
@@ -75,16 +80,16 @@ export class Puller {
     return reads.map((read) => read.result());
   }
 
-  /** Some elements of a parameter, in new memory; see `Client.pullPart`. */
+  /** Some elements of a parameter; see `Client.pullPart`. */
   async pullPart(
     name: string,
     indices: readonly IndexList[],
     deadline: Deadline,
-    mode: ReadMode = {},
+    mode: PartMode = {},
   ): Promise<Tensor> {
     const infos = await this.#options.parameters.waitFor([name], deadline);
     for (const info of infos) checkEncoding(info, mode.encoding);
-    const plan = (info: ParameterInfo): PartRead => planPartRead(info, indices, mode.encoding);
+    const plan = (info: ParameterInfo): PartRead => planPartRead(info, indices, mode);
     const [read] = await this.#readCurrent(infos, plan, mode, deadline);
     if (read !== undefined) return read.tensor;
     throw new PserverError("INTERNAL", `${quoteName(name)} was not found`);
@@ -122,11 +127,12 @@ export class Puller {
 function planPartRead(
   info: ParameterInfo,
   indices: readonly IndexList[],
-  encoding: Encoding | undefined,
+  { encoding, into }: PartMode,
 ): PartRead {
   const { dtype } = info;
   const { shape, elements, blocks } = planPart(info, indices);
-  const data = allocateData(dtype, elements);
+  if (into !== undefined) checkTarget(info, elements, into);
+  const data = into ?? allocateData(dtype, elements);
   return {
     info,
     tensor: { dtype, shape, data },
@@ -143,13 +149,15 @@ function planPartRead(
 }
 
 /** The caller's array for a parameter, if there is one. @throws BAD_DTYPE, BAD_LENGTH. */
-function targetOf(
-  { name, dtype, layout }: ParameterInfo,
-  into: Into | undefined,
-): TensorData | undefined {
-  if (into === undefined || !Object.hasOwn(into, name)) return undefined;
-  const target = into[name];
-  if (target === undefined) return undefined;
+function targetOf(info: ParameterInfo, into: Into | undefined): TensorData | undefined {
+  if (into === undefined || !Object.hasOwn(into, info.name)) return undefined;
+  const target = into[info.name];
+  if (target !== undefined) checkTarget(info, info.layout.elements, target);
+  return target;
+}
+
+/** @throws BAD_DTYPE, BAD_LENGTH for a caller's array that does not fit. */
+function checkTarget({ name, dtype }: ParameterInfo, elements: number, target: TensorData): void {
   const received = dtypeOf(target);
   if (received !== dtype) {
     const details = { parameter: name, expected: dtype, received };
@@ -159,10 +167,10 @@ function targetOf(
       details,
     );
   }
-  if (target.length === layout.elements) return target;
+  if (target.length === elements) return;
   throw new PserverError(
     "BAD_LENGTH",
-    `${quoteName(name)}: into: expected ${layout.elements} elements; received ${target.length}`,
-    { parameter: name, expected: layout.elements, received: target.length },
+    `${quoteName(name)}: into: expected ${elements} elements; received ${target.length}`,
+    { parameter: name, expected: elements, received: target.length },
   );
 }

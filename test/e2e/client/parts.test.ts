@@ -3,7 +3,13 @@
 // messages and only touched elements travel; and that what does not fit one message goes in several.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Client } from "../../../src/client/index.ts";
-import { bytesOf, DTYPES, type Dtype, type TensorData } from "../../../src/protocol/dtypes.ts";
+import {
+  allocateData,
+  bytesOf,
+  DTYPES,
+  type Dtype,
+  type TensorData,
+} from "../../../src/protocol/dtypes.ts";
 import { elementsAt } from "../../client/parts/part-reference.ts";
 import { TestJob } from "../../support/host.ts";
 import { numpyArrays } from "../../support/numpy-parts.ts";
@@ -58,6 +64,9 @@ describe.each(dtypes)("%s", (dtype) => {
         shape: each.pulledShape,
         data: each.pulled,
       });
+      const into = allocateData(dtype, each.pulled.length);
+      expect((await client.pullPart(name, each.indices, { into })).data, each.name).toBe(into);
+      expect(into, each.name).toEqual(each.pulled);
       const given = { dtype, shape: each.pulledShape, data: each.new };
       await client.pushAsPart(name, given, each.indices, each.alpha, each.beta);
       expect((await client.pullFull(name)).data, each.name).toEqual(each.pushed);
@@ -188,6 +197,8 @@ test("parts are refused as whole tensors are", async () => {
     [client.pullPart("nothing", indices), "UNKNOWN_PARAMETER"],
     [client.pullPart("tall", [[0]]), "BAD_INDEX"],
     [client.pullPart("int32-7", [[0]], { encoding: "float16" }), "UNSUPPORTED"],
+    [client.pullPart("int32-7", [[0]], { into: new Float32Array(1) }), "BAD_DTYPE"],
+    [client.pullPart("int32-7", [[0]], { into: new Int32Array(2) }), "BAD_LENGTH"],
   ];
   const codes = await Promise.all(
     refused.map(([call]) =>

@@ -44,3 +44,14 @@ class KnownForms:
         form = self.of(name, timeout_ms)
         if form is not None:
             check_shape(name, array, *form)
+
+    def check_part(self, name: str, array: Array, shape: Tuple[int, ...], timeout_ms: int) -> None:
+        """BAD_DTYPE or BAD_SHAPE if the array does not fit a part of this shape."""
+        known = self._forms.get(name)
+        if known is not None and fits(array, known[0], shape):
+            return
+        # It may have been initialized anew, with another type.
+        self._forms.pop(name, None)
+        form = self.of(name, timeout_ms)
+        if form is not None:
+            check_shape(name, array, form[0], shape)

@@ -77,11 +77,14 @@ def pull_part(
     connection: Connection,
     name: bytes,
     indices: Sequence[Array],
+    out: Optional[Array],
     encoding: int,
     timeout_ms: int,
 ) -> Array:
-    """The elements at the product of the lists."""
+    """The elements at the product of the lists: in ``out``, or else in a new array."""
     part = Tensor()
+    if out is not None:
+        _aim(part, out)
     options = ReadOptions(struct_size=sizeof(ReadOptions), encoding=encoding)
     connection.call(
         "pserver_pull_part_with",
@@ -92,7 +95,7 @@ def pull_part(
         byref(options),
         timeout_ms,
     )
-    return take(connection.native, part)
+    return take(connection.native, part) if out is None else out
 
 
 def _aim(tensor: Tensor, array: Array) -> None:

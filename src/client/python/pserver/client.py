@@ -29,6 +29,7 @@ from ._names import to_bytes
 from ._native.library import Connection
 from ._native.structs import GradOptions
 from ._notes import NoteValue
+from ._results import to_out
 from ._settings import Settings, to_ms
 from .config import ConfigInput, to_config
 from .records import (
@@ -397,19 +398,27 @@ class Client:
         name: str,
         indices: Sequence[Any],
         *,
+        out: Any = None,
         encoding: Optional[Encoding] = None,
         timeout: Optional[float] = None,
     ) -> Array:
         """The elements at the product of index lists, as numpy's ``a[np.ix_(…)]``.
 
         ``indices`` has one list for each dimension, in any order, with repeats, and with negative numbers
-        that count from its end, or is what ``np.ix_`` gives. Only these elements travel. BadIndex for a
-        wrong number of lists or a number outside its dimension; else as :meth:`get_params`.
+        that count from its end, or is what ``np.ix_`` gives. Only these elements travel. They are in a new
+        array, or in ``out``. BadIndex for a wrong number of lists or a number outside its dimension; else
+        as :meth:`get_params`, with the array itself as ``out``.
         """
+        lists = to_indices(name, indices)
+        target = None if out is None else to_out(out, f'out["{name}"]')
+        if target is not None:
+            shape = tuple(len(each) for each in lists)
+            self._known.check_part(name, target, shape, to_ms(timeout))
         return self._call(
             _reading.pull_part,
             to_bytes(name, "name"),
-            to_indices(name, indices),
+            lists,
+            target,
             encoding_number(encoding),
             to_ms(timeout),
         )

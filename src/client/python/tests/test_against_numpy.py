@@ -92,6 +92,9 @@ def test_parts(ps: pserver.Client, array: Any, data: st.DataObject) -> None:
     pulled = ps.pull_part(name, given)
     np.testing.assert_array_equal(pulled, array[where])
     assert pulled.shape == array[where].shape
+    into = np.empty_like(pulled)
+    assert ps.pull_part(name, given, out=into) is into
+    np.testing.assert_array_equal(into, pulled)
     part = laid_out(data.draw, data.draw(npst.arrays(np.int32, pulled.shape)) % 1000)
     part = part.astype(array.dtype)
     ps.push_part(name, part, given, 1, 1)

@@ -99,6 +99,16 @@ REFUSED: list[Refusal] = [
     (lambda ps: ps.pull("int", encoding="bfloat16"), pserver.Unsupported, "float32"),
     (lambda ps: ps.pull("bad", out=np.empty((4, 3), "f4")), pserver.BadShape, r"\[3, 4\]"),
     (lambda ps: ps.pull("bad", out=np.empty((3, 4))), pserver.BadDtype, "float64"),
+    (
+        lambda ps: ps.pull_part("bad", [[0], [1, 2]], out=np.empty((2, 1), "f4")),
+        pserver.BadShape,
+        r"\[1, 2\].*\[2, 1\]",
+    ),
+    (
+        lambda ps: ps.pull_part("bad", [[0], [1, 2]], out=np.empty((1, 2))),
+        pserver.BadDtype,
+        "float64",
+    ),
     (lambda ps: ps.pull("bad", out=np.ma.zeros((3, 4), "f4")), pserver.BadValue, "mask"),
     (
         lambda ps: ps.get_params(["bad", "worse"], out=[W, W[1:]]),
