@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
 
 import numpy as np
 
 from ._arrays import Array
-from ._results import check_shape, fits
+from ._results import check_shape, fits, to_out
 from .records import ParameterInfo
 
 Form = Tuple["np.dtype[Any]", Tuple[int, ...]]
@@ -45,13 +45,20 @@ class KnownForms:
         if form is not None:
             check_shape(name, array, *form)
 
-    def check_part(self, name: str, array: Array, shape: Tuple[int, ...], timeout_ms: int) -> None:
-        """BAD_DTYPE or BAD_SHAPE if the array does not fit a part of this shape."""
+    def part_target(
+        self, name: str, out: Any, lists: Sequence[Array], timeout_ms: int
+    ) -> Optional[Array]:
+        """``out`` as an array for the elements at these lists; None without one. BAD_DTYPE or BAD_SHAPE if it
+        does not fit."""
+        if out is None:
+            return None
+        array = to_out(out, f'out["{name}"]')
+        shape = tuple(len(each) for each in lists)
         known = self._forms.get(name)
-        if known is not None and fits(array, known[0], shape):
-            return
-        # It may have been initialized anew, with another type.
-        self._forms.pop(name, None)
-        form = self.of(name, timeout_ms)
-        if form is not None:
-            check_shape(name, array, form[0], shape)
+        if known is None or not fits(array, known[0], shape):
+            # It may have been initialized anew, with another type.
+            self._forms.pop(name, None)
+            form = self.of(name, timeout_ms)
+            if form is not None:
+                check_shape(name, array, form[0], shape)
+        return array

@@ -29,7 +29,6 @@ from ._names import to_bytes
 from ._native.library import Connection
 from ._native.structs import GradOptions
 from ._notes import NoteValue
-from ._results import to_out
 from ._settings import Settings, to_ms
 from .config import ConfigInput, to_config
 from .records import (
@@ -410,10 +409,7 @@ class Client:
         as :meth:`get_params`, with the array itself as ``out``.
         """
         lists = to_indices(name, indices)
-        target = None if out is None else to_out(out, f'out["{name}"]')
-        if target is not None:
-            shape = tuple(len(each) for each in lists)
-            self._known.check_part(name, target, shape, to_ms(timeout))
+        target = self._known.part_target(name, out, lists, to_ms(timeout))
         return self._call(
             _reading.pull_part,
             to_bytes(name, "name"),
