@@ -13,6 +13,7 @@ import { connect } from "../../src/client/index.ts";
 import { openModel, saveModel } from "../../src/model-files/index.ts";
 import { bytesOf, type TensorData } from "../../src/protocol/dtypes.ts";
 import { type Finished, run, start } from "../cli/spawn-command.ts";
+import { freeze } from "../support/freeze.ts";
 import { HANG_MS } from "../support/limits.ts";
 
 const WAIT = { timeout: HANG_MS, interval: 50 };
@@ -216,7 +217,7 @@ describe("a job on this machine", () => {
     const hurried = await up(join(home, "hurried"), "--hosts", "2");
     const pids = [hurried.brokerPid, ...(await hostPids(hurried))];
     const [frozen = 0] = pids.filter((pid) => pid !== hurried.pid && pid !== hurried.brokerPid);
-    process.kill(frozen, "SIGSTOP");
+    await freeze(frozen);
     onTestFinished(() => {
       if (identifyProcess(frozen)) process.kill(frozen, "SIGKILL");
     });

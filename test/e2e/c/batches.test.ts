@@ -9,6 +9,7 @@ import type { RunningProgram } from "../../c/running-program.ts";
 import { startJob, startProgram, startServedJob } from "../../c/test-job.ts";
 import { BuiltLibrary, SANITIZED } from "../../c/toolchain.ts";
 import { run } from "../../cli/spawn-command.ts";
+import { freeze, thaw } from "../../support/freeze.ts";
 import type { TestJob } from "../../support/host.ts";
 import { HANG_MS, LASTING_LEASE_MS } from "../../support/limits.ts";
 import { Archive } from "../host/journal-fold.ts";
@@ -131,10 +132,10 @@ test("each is applied once while a host is paused, and one is killed", async () 
   const adder = new Adder(job, "c", 3, MANY, 8);
   await adder.joined();
   await adder.step();
-  paused.signal("SIGSTOP");
+  await freeze(paused.pid);
   const other = job.spawnHost();
   await adder.step();
-  paused.signal("SIGCONT");
+  thaw(paused.pid);
   await adder.step();
   // The ids of the two decide which of them has which shard now: one may have none.
   await (other.serving.includes(0) ? other : paused).kill();

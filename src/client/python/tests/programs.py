@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
-from typing import Callable
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Callable, Iterator
 
 from serving import HANG
 
@@ -39,3 +42,21 @@ def until(holds: Callable[[], bool]) -> None:
     while not holds():
         assert time.monotonic() < deadline, "waited in vain"
         time.sleep(0.005)
+
+
+@contextmanager
+def frozen(pid: int) -> Iterator[None]:
+    """Keeps a process from running, its connections open. The signal alone takes effect later: a thread that
+    runs on another core may still answer."""
+    tasks = Path(f"/proc/{pid}/task")
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        until(lambda: all(_is_stopped(task / "stat") for task in tasks.iterdir()))
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def _is_stopped(stat: Path) -> bool:
+    """Whether a thread is stopped; the state follows the name, which is in parentheses."""
+    return stat.read_text().rpartition(")")[2].lstrip().startswith("T")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import signal
 from pathlib import Path
 from typing import Any, List
 
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 
 import legion
 import pserver
-from programs import StartPython, output_of, run_python
+from programs import StartPython, frozen, output_of, run_python
 from serving import Broker, StartHost, Unique
 
 #: The example in Legion's documentation, completed to a program.
@@ -211,17 +210,14 @@ def test_a_server_that_is_gone_is_an_error_at_the_deadline(
     job_name: str, start_host: StartHost, broker: Broker
 ) -> None:
     host = start_host(job_name)
-    ps = pserver.connect(broker.url, job=job_name, timeout=2)
-    with legion.Client(ps=ps) as client:
-        client.create_if_not_already_created("w", np.zeros(2))
-        os.kill(host.pid, signal.SIGSTOP)
-        try:
+    hurried = pserver.connect(broker.url, job=job_name, timeout=1)
+    with legion.Client(ps=pserver.connect(broker.url, job=job_name)) as patient:
+        patient.create_if_not_already_created("w", np.zeros(2))
+        with legion.Client(ps=hurried) as client, frozen(host.pid):
             with pytest.raises(pserver.Error) as told:
                 client.pull_full("w")
-        finally:
-            os.kill(host.pid, signal.SIGCONT)
         assert told.value.retryable
-        assert np.array_equal(client.pull_full("w"), np.zeros(2))
+        assert np.array_equal(patient.pull_full("w"), np.zeros(2))
 
 
 def test_the_server_saves_all_parameters_as_hdf5(broker: Broker, job: str, models: Path) -> None:

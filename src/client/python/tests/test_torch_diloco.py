@@ -180,7 +180,7 @@ def test_an_exchange_that_failed_is_tried_again(new_job: NewJob) -> None:
     model = network()
     inner = torch.optim.SGD(model.parameters(), lr=0.1)
     with job.connect("one") as ps, job.connect("two") as other:
-        with DiLoCo(ps, [model], inner, sync_every=5, timeout=1.0) as diloco:
+        with DiLoCo(ps, [model], inner, sync_every=5, timeout=4.0) as diloco:
             begin = values(model)
             with pytest.raises(pserver.Timeout):
                 train(model, inner, 5, seed=1)
