@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { PserverError } from "../../protocol/index.ts";
+import { ensureError, PserverError } from "../../protocol/index.ts";
 import type { KvBucket } from "../jetstream/kv-bucket.ts";
+import { BucketRecord } from "../lifecycle/bucket-record.ts";
 import {
   agreeOnSettings,
   newSettings,
@@ -9,17 +10,16 @@ import {
   type WantedWithLeases,
 } from "./job-settings.ts";
 
-/** How often settings are looked for that another host is writing, and the pause in between. */
-const TRIES_MAX = 200;
-const PAUSE_MS = 50;
+/** With the pauses in between about 10 s: enough to outlast an election in a cluster. */
+const TRIES_MAX = 500;
 
-/** What settling the settings of a job depends on. */
+/** Dependencies of {@link settleSettings}. */
 export interface SettlingDeps {
-  readonly bucket: Pick<KvBucket, "read" | "create">;
+  readonly bucket: KvBucket;
   readonly job: string;
   readonly findJournalBytes: (journal: "file" | "memory", shards: number) => Promise<number>;
   /** Waits; a test need not. */
-  readonly pause?: (delayMs: number) => Promise<unknown>;
+  readonly pause?: (delayMs: number) => Promise<void>;
 }
 
 /**
@@ -27,20 +27,29 @@ export interface SettlingDeps {
  * them. In a cluster the others' writes are refused before that one can be read, or even if it never will be
  * because the leader dies: they look and try again.
  * @throws as `agreeOnSettings` and `newSettings`; JETSTREAM_UNAVAILABLE if the settings can be neither read nor
- * written for 10 s.
+ * written for 10 s; TIMEOUT as {@link BucketRecord.change} does.
  */
 export async function settleSettings(
   { bucket, job, findJournalBytes, pause = delay }: SettlingDeps,
   wanted: WantedWithLeases,
 ): Promise<StoredSettings> {
-  let settings: StoredSettings | undefined;
-  for (let tries = 1; tries <= TRIES_MAX; tries++) {
-    const stored = await bucket.read(SETTINGS_KEY);
-    if (stored !== undefined) return agreeOnSettings(job, stored.value, wanted);
-    settings ??= await newSettings(wanted, findJournalBytes);
-    if ((await bucket.create(SETTINGS_KEY, settings)) !== undefined) return settings;
-    await pause(PAUSE_MS);
+  const record = new BucketRecord<StoredSettings | undefined, StoredSettings>(
+    SETTINGS_KEY,
+    (stored) => stored && agreeOnSettings(job, stored.value, wanted),
+    (settings) => settings,
+    TRIES_MAX,
+  );
+  let made: StoredSettings | undefined;
+  const decide = async (stored: StoredSettings | undefined): Promise<StoredSettings> => {
+    if (stored !== undefined) return stored;
+    made ??= await newSettings(wanted, findJournalBytes);
+    return made;
+  };
+  try {
+    return (await record.change({ bucket, pause }, decide)).result;
+  } catch (error) {
+    if (ensureError(error).code !== "BUSY") throw error;
+    const text = `the settings of job ${job} can be neither read nor written: a write of another host is under way`;
+    throw new PserverError("JETSTREAM_UNAVAILABLE", text, { job });
   }
-  const text = `the settings of job ${job} can be neither read nor written: a write of another host is under way`;
-  throw new PserverError("JETSTREAM_UNAVAILABLE", text, { job });
 }

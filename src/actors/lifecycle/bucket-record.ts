@@ -28,15 +28,19 @@ export class BucketRecord<Stored, Value extends Stored = Stored> {
   readonly #key: string;
   readonly #parse: (stored: KvEntry | undefined) => Stored;
   readonly #toRecord: (value: Value) => unknown;
+  readonly #triesMax: number;
 
+  /** `triesMax`: after how many lost races a change ends. */
   constructor(
     key: string,
     parse: (stored: KvEntry | undefined) => Stored,
     toRecord: (value: Value) => unknown,
+    triesMax = TRIES_MAX,
   ) {
     this.#key = key;
     this.#parse = parse;
     this.#toRecord = toRecord;
+    this.#triesMax = triesMax;
   }
 
   /** The value of the record; throws as `KvBucket` and the record's parser do. */
@@ -50,8 +54,8 @@ export class BucketRecord<Stored, Value extends Stored = Stored> {
    * record alone by returning what it was given; any other value, an equal copy too, is written. A write
    * whose answer was lost may have happened: the record is then read and decided on again, so `decide`
    * must recognize its own write. `first`, the value as it was read already with its revision, saves one read.
-   * @throws BUSY if others were faster 24 times, TIMEOUT if the broker did not answer three times;
-   * and whatever `decide` throws, which ends it.
+   * @throws BUSY if others were faster `triesMax` times, 24 by default; TIMEOUT if the broker did not answer three
+   * times; and whatever `decide` throws, which ends it.
    */
   async change(
     { bucket, pause }: BucketDeps,
@@ -61,7 +65,7 @@ export class BucketRecord<Stored, Value extends Stored = Stored> {
     const key = this.#key;
     let before = first ?? (await this.#present(bucket));
     let lostAnswers = 0;
-    for (let tries = 1; tries <= TRIES_MAX; tries++) {
+    for (let tries = 1; tries <= this.#triesMax; tries++) {
       const result = await decide(before.result);
       if (result === before.result) return { result, revision: before.revision };
       const write = this.#toRecord(result);
@@ -80,11 +84,12 @@ export class BucketRecord<Stored, Value extends Stored = Stored> {
       }
       before = await this.#present(bucket);
     }
-    throw busy(`record ${key}: changed by others ${TRIES_MAX} times in a row`, {
+    throw busy(`record ${key}: changed by others ${this.#triesMax} times in a row`, {
       key,
-      expected: TRIES_MAX,
+      expected: this.#triesMax,
     });
   }
+
   async #present(bucket: Pick<KvBucket, "read">): Promise<Changed<Stored>> {
     const stored = await bucket.read(this.#key);
     return { result: this.#parse(stored), revision: stored?.revision ?? 0 };

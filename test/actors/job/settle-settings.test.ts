@@ -58,6 +58,12 @@ test("settings that another host's write has lost are written", async () => {
   expect(written.shards).toBe(4);
 });
 
+test("a write whose answer is lost is found done", async () => {
+  const bucket = new MemoryBucket();
+  bucket.losesAnswer = ({ action }) => action === "create";
+  expect(await settle(bucket, 4)).toMatchObject({ shards: 4 });
+});
+
 test("a write that never comes to an end is an error that can pass", async () => {
   const settling = settle(new BusyBucket(Number.POSITIVE_INFINITY, undefined), 4);
   await expect(settling).rejects.toMatchObject({ code: "JETSTREAM_UNAVAILABLE", retryable: true });
