@@ -12,6 +12,7 @@ import { NodeTransport, nodeResolveHost } from "@nats-io/transport-node/lib/node
 import { ensureError, type PserverError } from "../protocol/index.ts";
 import type { Lender } from "./chunk.ts";
 import { type Drops, FrameAssembler, type Lending } from "./frame-assembler.ts";
+import { payloadBytesMaxOf, rememberPayloadLimit } from "./payload-limit.ts";
 import { tlsFailure, trustedCertificates } from "./tls.ts";
 
 /** Payloads from this size on are handed to the socket as they are. */
@@ -256,11 +257,13 @@ function notFromBroker(cause: PserverError): Error {
 }
 
 /** Connects as nats.js's own `connect` does, with a transport made for large messages. */
-export function connectForBulk(options: BulkConnectionOptions): Promise<NatsConnection> {
+export async function connectForBulk(options: BulkConnectionOptions): Promise<NatsConnection> {
   // Set before each connection, as nats.js does: the last factory serves all reconnects, so whatever
   // differs between connections must be in their options.
   setTransportFactory({ factory: () => new BulkTransport(), dnsResolveFn: nodeResolveHost });
-  return NatsConnectionImpl.connect(options);
+  const connection = await NatsConnectionImpl.connect(options);
+  rememberPayloadLimit(connection);
+  return connection;
 }
 
 /**
@@ -274,9 +277,8 @@ export function publishBulk(
   reply?: string,
 ): void {
   const transport = payload.length < BULK_BYTES ? undefined : bulkTransportOf(connection);
-  const bytesMax = connection.info?.max_payload ?? 0;
   // Left to nats.js: small messages, too large ones, and a connection that is down.
-  if (transport === undefined || payload.length > bytesMax) {
+  if (transport === undefined || payload.length > payloadBytesMaxOf(connection)) {
     connection.publish(subject, payload, reply === undefined ? {} : { reply });
     return;
   }

@@ -32,6 +32,7 @@ import {
   toSynchronization,
   WAITING_FOR_MAX,
 } from "../../src/protocol/index.ts";
+import { payloadBytesMaxOf } from "../../src/transport/payload-limit.ts";
 import { HANG_MS } from "./limits.ts";
 
 /** One host that owns every shard: the real fold behind an in-memory lifecycle. */
@@ -433,7 +434,7 @@ class Host implements FakeHost {
           leaseMs: this.#leaseMs,
           journal: "file",
           synchronization: toSynchronization(this.#options.synchronization),
-          maxPayloadBytes: this.#connection.info?.max_payload ?? 0,
+          maxPayloadBytes: payloadBytesMaxOf(this.#connection),
         };
       case "renew":
       case "abort":
@@ -483,7 +484,7 @@ class Host implements FakeHost {
       dtype,
       shape,
       shards: this.shards.length,
-      maxPayloadBytes: this.#connection.info?.max_payload ?? 0,
+      maxPayloadBytes: payloadBytesMaxOf(this.#connection),
       wholeRows: config.sparse,
     });
     const info = { ...declaration, epoch: Math.max(1, this.#epoch), ready: false, layout };

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import type { PserverError } from "../../protocol/index.ts";
+import { payloadBytesMaxOf } from "../../transport/payload-limit.ts";
 import { type ArchiverRecord, readArchivers } from "../archivers/archiver-record.ts";
 import { ControlService } from "../control/control-service.ts";
 import { Saver } from "../control/saver.ts";
@@ -94,7 +95,7 @@ function hostLifecycle(
     job: { job: options.job, shards, journal, leaseMs, synchronization, rules, quotas },
     ...{ bucket, leases, owners, onError },
     hostId: id,
-    maxPayloadBytes: connection.info?.max_payload ?? 0,
+    maxPayloadBytes: payloadBytesMaxOf(connection),
     ...(publication && { onJobChanged: () => publication.showJob() }),
   });
 }

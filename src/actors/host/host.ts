@@ -11,6 +11,7 @@ import {
 import { fromBrokerError } from "../../transport/broker-error.ts";
 import { openConnection } from "../../transport/connection.ts";
 import { openJetStream } from "../../transport/jetstream.ts";
+import { payloadBytesMaxOf } from "../../transport/payload-limit.ts";
 import { type EtcdSpace, openEtcdSpace } from "../etcd/etcd-space.ts";
 import { storageQueries } from "../jetstream/storage-queries.ts";
 import { journalSettings, type WantedSettings } from "../job/job-settings.ts";
@@ -102,7 +103,7 @@ function wantedSettings(options: HostOptions): WantedSettings {
 }
 
 function checkPayload(connection: NatsConnection): void {
-  const received = connection.info?.max_payload ?? 0;
+  const received = payloadBytesMaxOf(connection);
   if (received >= PAYLOAD_BYTES_MIN) return;
   throw new PserverError(
     "PAYLOAD_TOO_SMALL",

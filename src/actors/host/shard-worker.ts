@@ -5,6 +5,7 @@ import { fromBrokerError, isRefusedSubscription } from "../../transport/broker-e
 import { BufferPool } from "../../transport/buffer-pool.ts";
 import { openConnection } from "../../transport/connection.ts";
 import { openJetStream } from "../../transport/jetstream.ts";
+import { payloadBytesMaxOf } from "../../transport/payload-limit.ts";
 import { StreamPublisher } from "../../transport/stream-publisher.ts";
 import { ArchiverWatch } from "../archivers/archiver-watch.ts";
 import { type KvBucket, openBucket } from "../jetstream/kv-bucket.ts";
@@ -154,7 +155,7 @@ export class ShardWorker {
   #takeOver(shard: number): void {
     const { setup, client, leases, publisher, bucket, shared } = this.#deps;
     const { manager, subjects, journalConnection } = shared;
-    const payloadBytesMax = journalConnection.info?.max_payload ?? 0;
+    const payloadBytesMax = payloadBytesMaxOf(journalConnection);
     const owner = new ShardOwner({
       ...shared,
       shard,

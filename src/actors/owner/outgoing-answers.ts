@@ -1,5 +1,6 @@
 import type { NatsConnection } from "@nats-io/transport-node";
 import { encodeAnswers, type Outcome } from "../../protocol/index.ts";
+import { payloadBytesMaxOf } from "../../transport/payload-limit.ts";
 import type { Settled } from "../fold/shard.ts";
 
 /** Limit of the outcomes in one message, to keep it small. */
@@ -37,7 +38,7 @@ export class OutgoingAnswers {
     const sessions = this.#sessions;
     this.#sessions = new Map();
     if (this.#connection.isClosed()) return;
-    const payloadBytesMax = this.#connection.info?.max_payload ?? Number.POSITIVE_INFINITY;
+    const payloadBytesMax = payloadBytesMaxOf(this.#connection);
     for (const { reply, session, outcomes } of sessions.values()) {
       for (let start = 0; start < outcomes.length; start += OUTCOMES_MAX) {
         const part = outcomes.slice(start, start + OUTCOMES_MAX);

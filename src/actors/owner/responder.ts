@@ -8,6 +8,7 @@ import {
 } from "../../protocol/index.ts";
 import type { BufferPool } from "../../transport/buffer-pool.ts";
 import { publishBulk } from "../../transport/bulk-transport.ts";
+import { payloadBytesMaxOf } from "../../transport/payload-limit.ts";
 import { FairQueue, type Served } from "../requests/fair-queue.ts";
 import { TURN_MS } from "../requests/queue-limits.ts";
 import { replyThatFits } from "../requests/reply-that-fits.ts";
@@ -72,7 +73,7 @@ export class Responder {
 
   /** The largest message that the broker takes. */
   get payloadBytesMax(): number {
-    return this.#connection.info?.max_payload ?? Number.POSITIVE_INFINITY;
+    return payloadBytesMaxOf(this.#connection);
   }
 
   /**

@@ -12,6 +12,7 @@ import {
 } from "../../protocol/index.ts";
 import { BufferPool } from "../../transport/buffer-pool.ts";
 import { type ConnectionSettings, openConnection } from "../../transport/connection.ts";
+import { payloadBytesMaxOf } from "../../transport/payload-limit.ts";
 import { StreamPublisher } from "../../transport/stream-publisher.ts";
 import { storageQueries } from "../jetstream/storage-queries.ts";
 import type { StoredSettings } from "../job/job-settings.ts";
@@ -97,7 +98,7 @@ export class Recovery {
   ): Promise<AcceptedLoss> {
     const { connection, host, subjects, records } = this.#deps;
     const { shard } = findings;
-    const payloadBytesMax = connection.info?.max_payload ?? 0;
+    const payloadBytesMax = payloadBytesMaxOf(connection);
     const deps = {
       ...this.#tools(shard),
       ...{ host, connection, payloadBytesMax },

@@ -10,6 +10,7 @@ import {
   type Message,
   PserverError,
 } from "../../protocol/index.ts";
+import { payloadBytesMaxOf } from "../../transport/payload-limit.ts";
 import { TURN_MS } from "./queue-limits.ts";
 import type { Refusals } from "./refusals.ts";
 import { replyThatFits } from "./reply-that-fits.ts";
@@ -165,7 +166,6 @@ export class RequestServer {
   #respond(reply: string, bytes: Uint8Array): void {
     const { connection } = this.#options;
     if (connection.isClosed()) return;
-    const payloadBytesMax = connection.info?.max_payload ?? Number.POSITIVE_INFINITY;
-    connection.publish(reply, replyThatFits(bytes, payloadBytesMax));
+    connection.publish(reply, replyThatFits(bytes, payloadBytesMaxOf(connection)));
   }
 }

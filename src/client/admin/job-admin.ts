@@ -12,6 +12,7 @@ import { quoteName } from "../../protocol/names.ts";
 import { readStatusPages } from "../../protocol/status-pages.ts";
 import type { JobSubjects } from "../../protocol/subjects.ts";
 import { type BlockVersions, parseVersionsReply } from "../../protocol/versions.ts";
+import { payloadBytesMaxOf } from "../../transport/payload-limit.ts";
 import type { Calls } from "../calls/calls.ts";
 import type { CallOptions } from "../timing/deadline.ts";
 import type { Requests } from "../wire/requests.ts";
@@ -140,7 +141,7 @@ export class JobAdmin {
       address: connection.getServer(),
       roundTripMs: await connection.rtt(),
       version: connection.info?.version ?? "",
-      payloadBytesMax: connection.info?.max_payload ?? 0,
+      payloadBytesMax: payloadBytesMaxOf(connection),
     };
   }
 

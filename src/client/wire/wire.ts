@@ -1,6 +1,7 @@
 import { type Msg, type NatsConnection, PermissionViolationError } from "@nats-io/transport-node";
 import { ensureError, PserverError } from "../../protocol/errors.ts";
 import { publishBulk } from "../../transport/bulk-transport.ts";
+import { payloadBytesMaxOf } from "../../transport/payload-limit.ts";
 
 /** A message to the client's inbox. `data` is valid during the callback only. */
 export interface InboxMessage {
@@ -73,7 +74,7 @@ export class NatsWire implements Wire {
   }
 
   get payloadBytesMax(): number {
-    return this.#connection.info?.max_payload ?? Number.POSITIVE_INFINITY;
+    return payloadBytesMaxOf(this.#connection);
   }
 
   publish(subject: string, bytes: Uint8Array, reply: string): void {

@@ -3,6 +3,7 @@ import type { NatsConnection } from "@nats-io/transport-node";
 import { Credit } from "../../actors/journal/credit.ts";
 import { JournalReader } from "../../actors/journal/reader.ts";
 import { ensureError, PserverError } from "../../protocol/index.ts";
+import { payloadBytesMaxOf } from "../../transport/payload-limit.ts";
 import type { TimedRecord } from "../source.ts";
 
 /** Bytes of records that are requested ahead of their use. */
@@ -65,7 +66,7 @@ class Arrivals {
 
   constructor(deps: ReadRecordsDeps, afterSeq: number) {
     const { connection } = deps;
-    const credit = new Credit(AHEAD_BYTES, connection.info?.max_payload ?? AHEAD_BYTES);
+    const credit = new Credit(AHEAD_BYTES, payloadBytesMaxOf(connection));
     this.#deps = deps;
     this.#lastSeq = afterSeq;
     this.#reader = new JournalReader({ ...deps, credit });

@@ -17,6 +17,7 @@ import {
   PserverError,
 } from "../../protocol/index.ts";
 import { BufferPool } from "../../transport/buffer-pool.ts";
+import { payloadBytesMaxOf } from "../../transport/payload-limit.ts";
 import type { StreamPublisher } from "../../transport/stream-publisher.ts";
 
 /** Attempts to write a state while the owner makes snapshots. */
@@ -89,7 +90,7 @@ export class ShardRewind {
       {
         ...{ shard: number, host, subjects: job.subjects, journal, store: this.#store },
         journalStorage: job.settings.journal,
-        partBytesMax: (connection.info?.max_payload ?? 0) - HEADER_BYTES_MAX,
+        partBytesMax: payloadBytesMaxOf(connection) - HEADER_BYTES_MAX,
         snapshotBudget: new SnapshotBudget(new BufferPool()),
         marks: new MarkKeeper(job.records, number),
       },
