@@ -96,3 +96,10 @@ export function makeClientParts(options: {
     puller: new Puller({ parameters, reader }),
   };
 }
+
+/** Ends what the parts of a client do by themselves; may be called again. */
+export function stopParts({ session, fallbacks, sender }: ClientParts): void {
+  session.stop();
+  fallbacks.close();
+  sender.close();
+}

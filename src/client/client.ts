@@ -1,12 +1,12 @@
 import type { NatsConnection } from "@nats-io/transport-node";
 import type { ParameterConfigInput, Synchronization } from "../protocol/config/index.ts";
 import type { TensorData } from "../protocol/dtypes.ts";
-import { ensureError, PserverError } from "../protocol/errors.ts";
+import { PserverError } from "../protocol/errors.ts";
 import type { ParameterInfo, StatusReply, StatusRequest } from "../protocol/lifecycle-messages.ts";
 import { quoteName } from "../protocol/names.ts";
 import type { NoteEntries } from "../protocol/notes.ts";
 import { readStatusPages } from "../protocol/status-pages.ts";
-import { JobSubjects } from "../protocol/subjects.ts";
+import type { JobSubjects } from "../protocol/subjects.ts";
 import type { Tensor, TensorLike } from "../protocol/tensor.ts";
 import type {
   BeginOptions,
@@ -16,18 +16,16 @@ import type {
   ReadOptions,
   UpdateOptions,
 } from "./calls/call-options.ts";
-import { Calls } from "./calls/calls.ts";
+import type { Calls } from "./calls/calls.ts";
 import { type SavedModel, type SaveOptions, saveModel } from "./calls/saved-model.ts";
-import { type ClientParts, makeClientParts } from "./client-parts.ts";
+import { type ClientParts, stopParts } from "./client-parts.ts";
 import type { IndexList } from "./parts/part-index.ts";
 import type { NamedTensor } from "./pull/pulled-tensor.ts";
 import type { PullMode } from "./pull/puller.ts";
 import type { GradientRecord } from "./push/gradients.ts";
 import type { TensorRecord } from "./push/tensor-record.ts";
-import type { ShardFallback } from "./shell/fallbacks.ts";
 import type { GradResult } from "./shell/steps.ts";
 import { type CallOptions, Deadline } from "./timing/deadline.ts";
-import { NatsWire } from "./wire/wire.ts";
 
 /** Saving a large model takes longer than other calls. */
 const SAVE_TIMEOUT_MS = 600_000;
@@ -51,7 +49,7 @@ export class Client {
   readonly #parts: ClientParts;
   #closed: Promise<void> | undefined;
 
-  /** Made by {@link joinJob}, of parts that have joined. */
+  /** Made by `joinJob`, of parts that have joined. */
   constructor(options: {
     connection: NatsConnection;
     subjects: JobSubjects;
@@ -372,46 +370,4 @@ export class Client {
     if (tensor === undefined) throw new PserverError("INTERNAL", "a pull returned no tensor");
     return tensor;
   }
-}
-
-/** A client that has joined its job, on a connection that becomes the client's own. */
-export async function joinJob(options: {
-  readonly connection: NatsConnection;
-  readonly job: string;
-  readonly trainer: string;
-  readonly inbox: string;
-  readonly deadline: Deadline;
-  readonly onFallback?: ((fallback: ShardFallback) => void) | undefined;
-}): Promise<Client> {
-  const { connection, job, trainer, inbox, deadline, onFallback } = options;
-  const subjects = new JobSubjects(job);
-  const calls = new Calls();
-  const fail = (error: PserverError): void => {
-    calls.fail(error);
-    stopParts(parts);
-  };
-  const wire = NatsWire.open(connection, inbox, fail);
-  const parts = makeClientParts({ wire, subjects, trainer, fail, onFallback });
-  connection.closed().then(
-    (error) => fail(connectionClosed(error)),
-    (error: unknown) => fail(ensureError(error)),
-  );
-  await parts.session.join(deadline);
-  return new Client({ connection, subjects, trainer, calls, parts });
-}
-
-function stopParts({ session, fallbacks, sender }: ClientParts): void {
-  session.stop();
-  fallbacks.close();
-  sender.close();
-}
-
-function connectionClosed(cause: unknown): PserverError {
-  if (!(cause instanceof Error)) return new PserverError("CLOSED", "the client is closed");
-  return new PserverError(
-    "NO_BROKER",
-    `the connection to the broker is lost for good: ${cause.message}`,
-    {},
-    { cause },
-  );
 }
