@@ -1,4 +1,4 @@
-import type { JournalRecord } from "../actors/fold/shard.ts";
+import type { JournalRecord } from "../actors/fold/journal-record.ts";
 import type { PieceRef, StoredManifest } from "../actors/snapshot/manifest.ts";
 import type { Fields, Message, OwnerVerb, Position, Synchronization } from "../protocol/index.ts";
 

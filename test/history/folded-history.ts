@@ -1,4 +1,4 @@
-import type { JournalRecord } from "../../src/actors/fold/shard.ts";
+import type { JournalRecord } from "../../src/actors/fold/journal-record.ts";
 import { Shard } from "../../src/actors/fold/shard.ts";
 import type { Manifest, PieceRef } from "../../src/actors/snapshot/manifest.ts";
 import { TapeEncoder } from "../../src/actors/tape/tape-encoder.ts";
@@ -55,7 +55,7 @@ export class FoldedShardHistory implements ShardHistory {
 
   /** The fold of the first so many records. */
   folded(seq: number): Shard {
-    const shard = new Shard({ subjects: SUBJECTS, shard: this.shard });
+    const shard = Shard.create({ subjects: SUBJECTS, shard: this.shard });
     for (const record of this.#records.slice(0, seq)) shard.apply(record);
     return shard;
   }

@@ -29,7 +29,7 @@ export interface FoldMaker {
 
 /** The fold as it is. */
 export const SOUND_FOLD: FoldMaker = {
-  create: (options) => new Shard(options),
+  create: (options) => Shard.create(options),
   restore: (options, state, readValues) => Shard.restore(options, state, readValues),
 };
 

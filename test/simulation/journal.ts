@@ -1,4 +1,4 @@
-import type { JournalRecord } from "../../src/actors/fold/shard.ts";
+import type { JournalRecord } from "../../src/actors/fold/journal-record.ts";
 import type { JournalInfo } from "../../src/actors/journal/journal.ts";
 import type { Intent, Publication } from "./intents.ts";
 

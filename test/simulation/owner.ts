@@ -1,4 +1,5 @@
-import type { JournalRecord, Settled } from "../../src/actors/fold/shard.ts";
+import type { JournalRecord } from "../../src/actors/fold/journal-record.ts";
+import type { Settled } from "../../src/actors/fold/shard.ts";
 import { checkRecordAt, checkState } from "../../src/actors/owner/check-journal.ts";
 import { FoldQueue } from "../../src/actors/owner/fold-queue.ts";
 import { type HeadMark, isLater } from "../../src/actors/owner/head-mark.ts";

@@ -1,4 +1,5 @@
-import type { JournalRecord, Settled } from "../../src/actors/fold/shard.ts";
+import type { JournalRecord } from "../../src/actors/fold/journal-record.ts";
+import type { Settled } from "../../src/actors/fold/shard.ts";
 import { draftBatch } from "../../src/protocol/batch-records.ts";
 import {
   decodeMessage,

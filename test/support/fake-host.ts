@@ -117,9 +117,8 @@ class Host implements FakeHost {
     this.#options = options;
     this.subjects = new JobSubjects(options.job);
     this.#leaseMs = options.leaseMs ?? 5_000;
-    this.shards = Array.from(
-      { length: options.shards ?? 4 },
-      (_, shard) => new Shard({ subjects: this.subjects, shard }),
+    this.shards = Array.from({ length: options.shards ?? 4 }, (_, shard) =>
+      Shard.create({ subjects: this.subjects, shard }),
     );
     this.#steps = this.shards.map((_, shard) => new StepQueue(shard));
   }

@@ -1,4 +1,4 @@
-import { isSealed, type Message, readCrc } from "../../protocol/codec.ts";
+import { type Message, readCrc } from "../../protocol/codec.ts";
 import type { Synchronization } from "../../protocol/config/index.ts";
 import { ensureError, PserverError } from "../../protocol/errors.ts";
 import { parseHostRecord } from "../../protocol/host-records.ts";
@@ -13,29 +13,15 @@ import type { FoldObserver } from "./fold-observer.ts";
 import type { FoldState } from "./fold-state.ts";
 import { FoldTables } from "./fold-tables.ts";
 import { foldTrainerRecord, type Received, type TrainerSubject } from "./fold-trainer-record.ts";
+import { type JournalRecord, readMessage, readSubject } from "./journal-record.ts";
 import { LogSubjects } from "./log-subjects.ts";
 import { closeStep } from "./open-step.ts";
-import { RECORD_HEADER_BYTES_MAX, readable, readRecordMessage } from "./read-record.ts";
+import { readable } from "./read-record.ts";
 import { noRules } from "./rejection.ts";
 import { HOST_VERBS_SINCE_2, KNOWN_RULES, type KnownRules } from "./rules.ts";
 import type { StepProgress } from "./step-table.ts";
 import type { RememberedSessions } from "./trainer-table.ts";
 import type { Senders } from "./unreadable-counts.ts";
-
-/** One record of a shard's journal as the stream delivers it. The fold does not keep `payload`. */
-export interface JournalRecord {
-  readonly seq: number;
-  readonly subject: string;
-  readonly payload: Uint8Array;
-  /**
-   * False if the caller can read the record again: then `apply` throws BAD_CHECKSUM for a payload that
-   * does not match its checksum instead of folding it as unreadable; it may have been damaged in
-   * transit.
-   */
-  readonly reread?: boolean;
-  /** When the broker stored it, in milliseconds since 1970. No part of the fold: only observers see it. */
-  readonly timeMs?: number;
-}
 
 /** The answer to a trainer's record. */
 export interface Settled {
@@ -73,17 +59,27 @@ export class Shard {
   observer: FoldObserver | undefined;
   #failure: PserverError | undefined;
 
-  constructor(options: ShardOptions) {
-    this.#subjects = options.subjects;
-    this.#logSubjects = new LogSubjects(options.subjects);
-    this.#shard = options.shard;
-    this.memory = options.memory ?? ShardMemory.create();
-    this.#tables = new FoldTables({
-      shard: options.shard,
-      memory: this.memory,
-      hooks: options.hooks ?? {},
-      knownRules: options.knownRules ?? KNOWN_RULES,
-    });
+  private constructor(parts: {
+    readonly subjects: JobSubjects;
+    readonly logSubjects: LogSubjects;
+    readonly shard: number;
+    readonly memory: ShardMemory;
+    readonly tables: FoldTables;
+  }) {
+    this.#subjects = parts.subjects;
+    this.#logSubjects = parts.logSubjects;
+    this.#shard = parts.shard;
+    this.memory = parts.memory;
+    this.#tables = parts.tables;
+  }
+
+  /** The shard before its first record. */
+  static create(options: ShardOptions): Shard {
+    const { subjects, shard, memory = ShardMemory.create() } = options;
+    const { hooks = {}, knownRules = KNOWN_RULES } = options;
+    const logSubjects = new LogSubjects(subjects);
+    const tables = new FoldTables({ shard, memory, hooks, knownRules });
+    return new Shard({ subjects, logSubjects, shard, memory, tables });
   }
 
   /** Callbacks for changes of blocks; replaces those of the options. */
@@ -151,8 +147,9 @@ export class Shard {
     if (this.#failure !== undefined) throw this.#failure;
     try {
       this.#checkOrder(record.seq);
-      const subject = this.#subject(record);
-      return this.#fold(record, subject, this.#read(record, this.#headBytesMax(subject)));
+      const { rules } = this.#tables;
+      const subject = readSubject(record, this.#logSubjects, rules);
+      return this.#fold(record, subject, readMessage(record, subject, rules, this.#shard));
     } catch (error) {
       const found = ensureError(error);
       if (found.code !== "BAD_CHECKSUM") this.#failure = found;
@@ -249,7 +246,7 @@ export class Shard {
    * passes, the shard must not be used for anything else.
    */
   static restoreEmpty(options: ShardOptions, state: unknown): Shard {
-    const shard = new Shard(options);
+    const shard = Shard.create(options);
     shard.#tables.restore(state);
     return shard;
   }
@@ -274,37 +271,6 @@ export class Shard {
       "JOURNAL_DAMAGED",
       `journal of shard ${this.#shard}: expected record ${expected}; found ${seq}`,
       { shard: this.#shard, expected, found: seq },
-    );
-  }
-
-  /** The record's subject, undefined if the rules in force do not know it. */
-  #subject(record: JournalRecord): LogSubject | undefined {
-    const subject = this.#logSubjects.parse(record.subject);
-    if (subject?.by !== "batch" && subject?.by !== "note") return subject;
-    return this.#boundsOf(subject) === undefined ? undefined : subject;
-  }
-
-  #headBytesMax(subject: LogSubject | undefined): number {
-    return this.#boundsOf(subject)?.headBytesMax ?? RECORD_HEADER_BYTES_MAX;
-  }
-
-  /** Own limits of a verb that later versions have added; undefined if the rules in force have none. */
-  #boundsOf(subject: LogSubject | undefined): { readonly headBytesMax: number } | undefined {
-    if (subject?.by === "batch") return this.#tables.rules?.batches;
-    return subject?.by === "note" ? this.#tables.rules?.notes : undefined;
-  }
-
-  /** The record's message, undefined if it is unreadable. */
-  #read(record: JournalRecord, headBytesMax: number): Message | undefined {
-    const message = readRecordMessage(record.payload, headBytesMax);
-    if (message !== undefined || record.reread !== false) return message;
-    // The checksum matches: the record is stored like this.
-    if (isSealed(record.payload)) return undefined;
-    throw new PserverError(
-      "BAD_CHECKSUM",
-      `record ${record.seq} of shard ${this.#shard}: ${record.payload.length} bytes do not match ` +
-        "their checksum",
-      { shard: this.#shard, seq: record.seq },
     );
   }
 

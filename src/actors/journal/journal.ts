@@ -19,7 +19,7 @@ import {
   fromStoreError,
   jetStreamErrorCode,
 } from "../../transport/broker-error.ts";
-import type { JournalRecord } from "../fold/shard.ts";
+import type { JournalRecord } from "../fold/journal-record.ts";
 import { brokerCall } from "../jetstream/broker-call.ts";
 import { deleteStream } from "../jetstream/streams.ts";
 

@@ -6,7 +6,7 @@ import {
   type Position,
   PserverError,
 } from "../../protocol/index.ts";
-import type { JournalRecord } from "../fold/shard.ts";
+import type { JournalRecord } from "../fold/journal-record.ts";
 import type { Journal, JournalInfo } from "./journal.ts";
 
 // The leader of a stream answers questions by itself. One that the network has separated from the other

@@ -10,7 +10,7 @@ import {
 import { PserverError } from "../../protocol/index.ts";
 import { visible } from "../../protocol/visible.ts";
 import { fromBrokerError } from "../../transport/broker-error.ts";
-import type { JournalRecord } from "../fold/shard.ts";
+import type { JournalRecord } from "../fold/journal-record.ts";
 import type { Credit } from "./credit.ts";
 import { RetryLimit } from "./retry-limit.ts";
 

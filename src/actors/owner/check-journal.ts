@@ -1,6 +1,7 @@
 import { PserverError } from "../../protocol/index.ts";
+import type { JournalRecord } from "../fold/journal-record.ts";
 import { recordCrc } from "../fold/read-record.ts";
-import type { JournalRecord, Shard } from "../fold/shard.ts";
+import type { Shard } from "../fold/shard.ts";
 import type { Journal, JournalInfo } from "../journal/journal.ts";
 import { majorityInfo, majorityRecord } from "../journal/majority-reads.ts";
 import type { HeadMark } from "./head-mark.ts";

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { ensureError, type PserverError } from "../../protocol/index.ts";
-import type { JournalRecord, Settled, Shard } from "../fold/shard.ts";
+import type { JournalRecord } from "../fold/journal-record.ts";
+import type { Settled, Shard } from "../fold/shard.ts";
 import type { JournalReader } from "../journal/reader.ts";
 import { isFinal } from "../journal/retry-limit.ts";
 import { FoldQueue } from "./fold-queue.ts";

@@ -1,5 +1,6 @@
 import { ensureError, type PserverError } from "../../protocol/index.ts";
-import type { JournalRecord, Settled, Shard } from "../fold/shard.ts";
+import type { JournalRecord } from "../fold/journal-record.ts";
+import type { Settled, Shard } from "../fold/shard.ts";
 import type { JournalGap } from "./journal-gap.ts";
 import { MismatchedRecords } from "./mismatched-records.ts";
 

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { isSealed } from "../../protocol/index.ts";
-import type { JournalRecord } from "../fold/shard.ts";
+import type { JournalRecord } from "../fold/journal-record.ts";
 
 /** Deliveries of one record, no two alike, after which the journal itself counts as damaged. */
 const DELIVERIES_MAX = 8;

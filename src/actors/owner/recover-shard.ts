@@ -54,7 +54,7 @@ export async function recoverShard(deps: RecoverDeps): Promise<RecoveredShard> {
   const { subjects, shard, host, owner, store } = deps;
   const last = (await store.lastManifest()) ?? (await checkIsNew(deps));
   if (last === undefined) {
-    return { shard: new Shard({ subjects, shard }), stored: new Map(), manifest: undefined };
+    return { shard: Shard.create({ subjects, shard }), stored: new Map(), manifest: undefined };
   }
   const term = last.manifest.term + 1;
   const manifest: Manifest = { ...last.manifest, term, host, owner };

@@ -78,7 +78,7 @@ async function rebuild(
   if (choice.manifestSeq !== undefined && base === undefined) throw snapshotGone(number, choice);
   const { shard, stored } =
     base === undefined
-      ? { shard: new Shard({ subjects, shard: number }), stored: new Map() }
+      ? { shard: Shard.create({ subjects, shard: number }), stored: new Map() }
       : await loadSnapshot(deps, { seq: choice.manifestSeq ?? 0, manifest: base });
   onStage?.("loaded");
   // A new block may have the epoch and version of a removed one whose pieces are stored.

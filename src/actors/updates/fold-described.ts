@@ -1,4 +1,5 @@
-import type { JournalRecord, Settled, Shard } from "../fold/shard.ts";
+import type { JournalRecord } from "../fold/journal-record.ts";
+import type { Settled, Shard } from "../fold/shard.ts";
 import { describeRecord } from "./describe-record.ts";
 import type { UpdateEvent } from "./update-event.ts";
 

@@ -67,7 +67,7 @@ export async function shardAt(
   subjects: JobSubjects,
 ): Promise<Shard> {
   const { shard: number } = history;
-  if (snapshot === undefined) return new Shard({ subjects, shard: number });
+  if (snapshot === undefined) return Shard.create({ subjects, shard: number });
   const store = { read: (ref: PieceRef) => history.piece(ref) };
   const { shard } = await loadSnapshot({ subjects, shard: number, store }, snapshot);
   return shard;

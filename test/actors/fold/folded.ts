@@ -15,7 +15,7 @@ export class Folded {
   readonly shard: Shard;
 
   constructor(synchronization?: SynchronizationInput, options: Partial<ShardOptions> = {}) {
-    this.shard = new Shard({ subjects: SUBJECTS, shard: SHARD, ...options });
+    this.shard = Shard.create({ subjects: SUBJECTS, shard: SHARD, ...options });
     const settings =
       synchronization === undefined ? {} : { synchronization: toSynchronization(synchronization) };
     this.journal.host({ verb: "rules", rules: CURRENT_RULES, ...settings });

@@ -1,4 +1,4 @@
-import type { JournalRecord } from "../../../src/actors/fold/shard.ts";
+import type { JournalRecord } from "../../../src/actors/fold/journal-record.ts";
 import { sealMessage } from "../../../src/protocol/codec.ts";
 import { toConfig } from "../../../src/protocol/config/index.ts";
 import { bytesOf, dtypeOf, type TensorData } from "../../../src/protocol/dtypes.ts";

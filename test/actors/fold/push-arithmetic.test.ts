@@ -67,7 +67,7 @@ function afterPush(
   operation: PushOperation,
 ): { bytes: Uint8Array; version: number; updates: number } {
   const journal = new JournalWriter();
-  const shard = new Shard({ subjects: SUBJECTS, shard: SHARD });
+  const shard = Shard.create({ subjects: SUBJECTS, shard: SHARD });
   journal.host({ verb: "rules", rules: 1 });
   journal.init(values);
   journal.push(piece, operation);

@@ -4,8 +4,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { BlockHeader } from "../../../src/actors/fold/block.ts";
+import type { JournalRecord } from "../../../src/actors/fold/journal-record.ts";
 import type { Rules } from "../../../src/actors/fold/rules.ts";
-import { type JournalRecord, type Settled, Shard } from "../../../src/actors/fold/shard.ts";
+import { type Settled, Shard } from "../../../src/actors/fold/shard.ts";
 import { packValue, sealMessage, unpackValue } from "../../../src/protocol/codec.ts";
 import { JournalWriter, SHARD, SUBJECTS } from "./journal-writer.ts";
 
@@ -127,7 +128,7 @@ describe("replay", () => {
   test("from a state saved at any record it ends in the same state with the same answers", () => {
     fc.assert(
       fc.property(journals, fc.infiniteStream(fc.boolean()), (records, cuts) => {
-        const shard = new Shard(OPTIONS);
+        const shard = Shard.create(OPTIONS);
         const answers: (Settled | undefined)[] = [];
         const saved: Saved[] = [];
         for (const record of records) {
@@ -156,7 +157,7 @@ describe("replay", () => {
     init.payload.set(Buffer.from("cb8000000000000000", "hex"), at);
     sealMessage({ bytes: init.payload, data: init.payload });
     journal.push(Float64Array.of(1), { op: "grad" });
-    const shard = new Shard(OPTIONS);
+    const shard = Shard.create(OPTIONS);
     const saved: Saved[] = [];
     for (const record of journal.records) {
       expect(shard.apply(record)?.outcome.code).toBeUndefined();
@@ -171,7 +172,7 @@ describe("replay", () => {
 
   test("a different journal gives a different digest", () => {
     const digestOf = (value: number): string => {
-      const shard = new Shard(OPTIONS);
+      const shard = Shard.create(OPTIONS);
       const journal = new JournalWriter();
       journal.host({ verb: "rules", rules: 1 });
       journal.init(Float32Array.of(value), { reply: "" });
@@ -328,7 +329,7 @@ describe("restore", () => {
 });
 
 function twoBlocks(): { shard: Shard; journal: JournalWriter } {
-  const shard = new Shard(OPTIONS);
+  const shard = Shard.create(OPTIONS);
   const journal = new JournalWriter();
   journal.host({ verb: "rules", rules: 1 });
   journal.init(Float32Array.of(1, 2), { reply: "" });

@@ -23,7 +23,7 @@ let clocks: Map<string, number>;
 /** A shard of such a job, with `w` = [1, 1] and alice and bob as members. */
 function begin(synchronization: SynchronizationInput): void {
   journal = new JournalWriter();
-  shard = new Shard(OPTIONS);
+  shard = Shard.create(OPTIONS);
   clocks = new Map();
   journal.host({ verb: "rules", rules: 1, synchronization: toSynchronization(synchronization) });
   journal.init(Float32Array.of(1, 1), { trainer: "init", config: { learningRate: 1 } });
@@ -149,7 +149,7 @@ test("a clock in ssp closes steps and changes no block", () => {
 
 test("members before the rules say nothing, as everything before them", () => {
   journal = new JournalWriter();
-  shard = new Shard(OPTIONS);
+  shard = Shard.create(OPTIONS);
   journal.host({ verb: "members", revision: 1, started: true, trainers: ["alice"] });
   journal.host({ verb: "rules", rules: 1, synchronization: toSynchronization(SYNC) });
   fold();

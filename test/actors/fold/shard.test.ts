@@ -26,7 +26,7 @@ class Fixture {
   readonly shard: Shard;
 
   constructor(options: Partial<ShardOptions> = {}) {
-    this.shard = new Shard({ subjects: SUBJECTS, shard: SHARD, ...options });
+    this.shard = Shard.create({ subjects: SUBJECTS, shard: SHARD, ...options });
     this.journal.host({ verb: "rules", rules: 1 });
   }
 
@@ -208,7 +208,7 @@ describe("records that name nobody", () => {
 
 describe("rules", () => {
   test("without them no trainer's record counts, and no host's either", () => {
-    const shard = new Shard({ subjects: SUBJECTS, shard: SHARD });
+    const shard = Shard.create({ subjects: SUBJECTS, shard: SHARD });
     const journal = new JournalWriter();
     journal.init(f32(1));
     journal.host({ verb: "floor", session: 5 });

@@ -21,7 +21,7 @@ const ADD = { op: "mix", alpha: 1, beta: 1 } as const;
 /** A shard with one counter; every applied push adds its own amount. */
 class Counter {
   readonly journal: JournalWriter = new JournalWriter();
-  readonly shard: Shard = new Shard({
+  readonly shard: Shard = Shard.create({
     subjects: SUBJECTS,
     shard: SHARD,
     knownRules: new Map([[1, RULES]]),

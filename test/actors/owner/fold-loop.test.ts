@@ -2,7 +2,8 @@
 // copies of what has to wait; what becomes of gaps, of records that were hurt on the way or in the
 // stream, and of errors. The journal is that of a writer, delivered by a connection without a broker.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { type JournalRecord, Shard } from "../../../src/actors/fold/shard.ts";
+import type { JournalRecord } from "../../../src/actors/fold/journal-record.ts";
+import { Shard } from "../../../src/actors/fold/shard.ts";
 import { Credit } from "../../../src/actors/journal/credit.ts";
 import { JournalReader } from "../../../src/actors/journal/reader.ts";
 import { FoldLoop } from "../../../src/actors/owner/fold-loop.ts";
@@ -28,7 +29,7 @@ let onGap: (gap: JournalGap) => Promise<void>;
 
 beforeEach(async () => {
   line = new JournalLine();
-  shard = new Shard({ subjects: SUBJECTS, shard: SHARD });
+  shard = Shard.create({ subjects: SUBJECTS, shard: SHARD });
   writer = new JournalWriter();
   [mayFold, settled, advanced, gaps, failed] = [true, [], [], [], []];
   onGap = (gap) => {

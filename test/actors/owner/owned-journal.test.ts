@@ -121,7 +121,7 @@ beforeEach(() => {
   writer.host({ verb: "rules", rules: 1 });
   while (writer.records.length < FOLDED) writer.init(Float32Array.of(1));
   records = writer.records;
-  shard = new Shard({ subjects: SUBJECTS, shard: SHARD });
+  shard = Shard.create({ subjects: SUBJECTS, shard: SHARD });
   for (const record of records) shard.apply(record);
   info = { created: "now", firstSeq: 1, lastSeq: 4, missing: [], lost: undefined, ...SIZE };
   [failures, attempts, told, committed] = [[], 0, [], []];
@@ -165,7 +165,7 @@ describe("the mark of a former owner", () => {
 
   test("is read before the journal: what a former owner folds meanwhile is no loss", async () => {
     const [last] = records.splice(FOLDED - 1);
-    shard = new Shard({ subjects: SUBJECTS, shard: SHARD });
+    shard = Shard.create({ subjects: SUBJECTS, shard: SHARD });
     for (const record of records) shard.apply(record);
     info = { ...(info as JournalInfo), lastSeq: FOLDED - 1 };
     owned = own("file");
@@ -209,7 +209,7 @@ describe("the mark of a former owner", () => {
 
 describe("a journal that was announced and is not there", () => {
   beforeEach(() => {
-    shard = new Shard({ subjects: SUBJECTS, shard: SHARD });
+    shard = Shard.create({ subjects: SUBJECTS, shard: SHARD });
     info = undefined;
     manifest = { ...HEAD, created: "" };
   });

@@ -35,7 +35,7 @@ let shard: Shard;
 beforeEach(() => {
   snapshots = new MemorySnapshots();
   writer = new JournalWriter();
-  shard = new Shard({ subjects: SUBJECTS, shard: SHARD });
+  shard = Shard.create({ subjects: SUBJECTS, shard: SHARD });
   shard.apply(writer.host({ verb: "rules", rules: 1 }));
 });
 

@@ -38,7 +38,7 @@ beforeEach(() => {
   held = Promise.resolve();
   journal = { bytes: 0, bytesMax: 0 };
   writer = new JournalWriter();
-  shard = new Shard({ subjects: SUBJECTS, shard: SHARD });
+  shard = Shard.create({ subjects: SUBJECTS, shard: SHARD });
   shard.apply(writer.host({ verb: "rules", rules: 1 }));
   budget = new SnapshotBudget(new BufferPool());
   let next = 100;

@@ -1,7 +1,7 @@
 // Proves which blocks are found in the batches of a journal: those that they initialize, no others, and none in
 // a batch that cannot be read; and that no more batches are read than it takes.
 import { beforeEach, expect, test } from "vitest";
-import type { JournalRecord } from "../../../src/actors/fold/shard.ts";
+import type { JournalRecord } from "../../../src/actors/fold/journal-record.ts";
 import { lackedAfterBatches } from "../../../src/actors/recovery/batched-inits.ts";
 import { draftBatch } from "../../../src/protocol/batch-records.ts";
 import { sealMessage } from "../../../src/protocol/codec.ts";

@@ -101,7 +101,7 @@ beforeEach(() => {
     onProgress: () => undefined,
     stored: new Map(),
   });
-  shard = new Shard({
+  shard = Shard.create({
     subjects: SUBJECTS,
     shard: SHARD,
     hooks: {

@@ -207,7 +207,7 @@ describe("not applied", () => {
 test.each(recordedNames())("%s comes to the same whether it is described or not", (name) => {
   const recorded = readJournal(name);
   if (recorded.limits !== undefined) return;
-  const [plain, described] = [1, 2].map(() => new Shard({ subjects: SUBJECTS, shard: SHARD }));
+  const [plain, described] = [1, 2].map(() => Shard.create({ subjects: SUBJECTS, shard: SHARD }));
   for (const record of journalRecords(recorded)) {
     const settled = plain?.apply(record);
     const dated = { ...record, timeMs: TIME_MS };

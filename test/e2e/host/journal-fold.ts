@@ -104,7 +104,7 @@ export class Archive {
 
   /** The fold of a whole journal of generation 1, from its first record. */
   async fold(shard: number): Promise<Shard> {
-    const folded = new Shard({ subjects: this.subjects, shard });
+    const folded = Shard.create({ subjects: this.subjects, shard });
     for (const record of await this.records(shard)) folded.apply(record);
     return folded;
   }

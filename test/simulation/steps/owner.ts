@@ -71,7 +71,9 @@ export class Owner {
     this.#journal = options.journal;
     this.#faults = options.faults;
     this.fold =
-      from === undefined ? new Shard({ ...pool.options(), shard }) : restoreFold(pool, shard, from);
+      from === undefined
+        ? Shard.create({ ...pool.options(), shard })
+        : restoreFold(pool, shard, from);
     this.#queue = new FoldQueue({
       shard: this.fold,
       mayFold: () => true,

@@ -1,4 +1,4 @@
-import type { JournalRecord } from "../../../src/actors/fold/shard.ts";
+import type { JournalRecord } from "../../../src/actors/fold/journal-record.ts";
 import { draftBatch } from "../../../src/protocol/batch-records.ts";
 import { sealMessage } from "../../../src/protocol/codec.ts";
 import { type Synchronization, toConfig } from "../../../src/protocol/config/index.ts";

@@ -1,8 +1,9 @@
 import { createHash } from "node:crypto";
 import { appendFileSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { JournalRecord } from "../../../../src/actors/fold/journal-record.ts";
 import { KNOWN_RULES, type Rules } from "../../../../src/actors/fold/rules.ts";
-import { type JournalRecord, Shard } from "../../../../src/actors/fold/shard.ts";
+import { Shard } from "../../../../src/actors/fold/shard.ts";
 import { decodeMessage, packValue, unpackValue } from "../../../../src/protocol/codec.ts";
 import { SHARD, SUBJECTS } from "../journal-writer.ts";
 
@@ -52,7 +53,7 @@ export function foldRecords(
 ): Folded {
   const knownRules = new Map([...KNOWN_RULES].map(([k, rules]) => [k, { ...rules, ...limits }]));
   const options = { subjects: SUBJECTS, shard: SHARD, knownRules };
-  let shard = new Shard(options);
+  let shard = Shard.create(options);
   const answers: (number | string)[] = [];
   const digests: (readonly [number, string])[] = [];
   for (const record of records) {

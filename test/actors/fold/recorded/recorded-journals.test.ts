@@ -87,10 +87,10 @@ test("a program that knows version 1 only stops at a journal or a state of versi
   const older = { ...options, knownRules: new Map([[1, first]]) };
   const records = journalRecords(readJournal("v2-declarations"));
   const code = expect.objectContaining({ code: "UNKNOWN_RULES" });
-  const shard = new Shard(older);
+  const shard = Shard.create(older);
   expect(() => records.map((record) => shard.apply(record))).toThrow(code);
   expect(shard.seq).toBe(1);
-  const present = new Shard(options);
+  const present = Shard.create(options);
   for (const record of records) present.apply(record);
   const state = { ...present.saveState(), trainers: "of another form" };
   expect(() => Shard.restoreEmpty(older, state)).toThrow(code);
