@@ -2,7 +2,7 @@ import { DTYPES } from "../../protocol/dtypes.ts";
 import type { ShardMemory } from "../memory/shard-memory.ts";
 import { gradientScale, shapeGradient } from "../optimizer/gradient.ts";
 import type { FloatDtype } from "../optimizer/update-rule.ts";
-import type { GradientChange } from "./check-record.ts";
+import type { GradientChange } from "./change.ts";
 import { type ColumnTarget, eachColumn } from "./column-walk.ts";
 import { countUpdate } from "./row-counts.ts";
 import type { ColumnVisit } from "./row-pieces.ts";

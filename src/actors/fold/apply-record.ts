@@ -2,7 +2,8 @@ import { DTYPES } from "../../protocol/dtypes.ts";
 import type { ShardMemory } from "../memory/shard-memory.ts";
 import { applyGradient } from "./apply-gradient.ts";
 import type { StoredBlock } from "./block.ts";
-import type { Change, InitChange, MixChange, RecordContext } from "./check-record.ts";
+import type { Change, InitChange, MixChange } from "./change.ts";
+import type { RecordContext } from "./check-record.ts";
 import { accumulateGradient } from "./open-step.ts";
 import { mix, overwrite } from "./tensor-arithmetic.ts";
 

@@ -4,7 +4,8 @@ import { type BatchEntry, parseBatch } from "../../protocol/parse-batch.ts";
 import { parseTrainerRecord, type RecordHead } from "../../protocol/records.ts";
 import type { LogSubject } from "../../protocol/subjects.ts";
 import { blockLabel } from "./block.ts";
-import { type Change, checkRecord, type RecordContext } from "./check-record.ts";
+import type { Change } from "./change.ts";
+import { checkRecord, type RecordContext } from "./check-record.ts";
 
 /**
  * The changes that a trainer's record makes: one, or, of a batch, one for each of its entries, which name

@@ -3,7 +3,7 @@ import type { HostRecord } from "../../protocol/host-records.ts";
 import type { Outcome } from "../../protocol/outcomes.ts";
 import type { RecordHead } from "../../protocol/records.ts";
 import type { LogSubject } from "../../protocol/subjects.ts";
-import type { Change } from "./check-record.ts";
+import type { Change } from "./change.ts";
 
 /** A record of a journal, and when the broker stored it: milliseconds since 1970, 0 if that is not known. */
 interface FoldedPlace {

@@ -6,7 +6,7 @@ import { type FloatDtype, UPDATE_CHUNK_BYTES } from "../optimizer/update-rule.ts
 import { eachShaped } from "./apply-gradient.ts";
 import type { StoredBlock } from "./block.ts";
 import type { BlockTable } from "./block-table.ts";
-import type { GradientChange } from "./check-record.ts";
+import type { GradientChange } from "./change.ts";
 import { RangeWalk } from "./column-walk.ts";
 import { ElementRanges } from "./element-ranges.ts";
 import { countUpdate, rowCounts } from "./row-counts.ts";

@@ -9,7 +9,7 @@ import {
   WINDOW_RECORDS,
 } from "../../protocol/limits.ts";
 import { NOTE_RECORD_BYTES_MAX } from "../../protocol/notes.ts";
-import type { HostVerb } from "../../protocol/subjects.ts";
+import type { HostVerb } from "../../protocol/verbs.ts";
 
 /**
  * One version of the fold. Everything that affects the outcome of a record is part of it: the order

@@ -12,7 +12,7 @@ import {
 } from "../../protocol/parts.ts";
 import { parseClock, parseTrainerRecord, type TrainerRecord } from "../../protocol/records.ts";
 import type { Block } from "../fold/block.ts";
-import type { Change } from "../fold/check-record.ts";
+import type { Change } from "../fold/change.ts";
 import type { FoldedRecord } from "../fold/fold-observer.ts";
 import type { Payload } from "../fold/payload.ts";
 import { readable } from "../fold/read-record.ts";

@@ -3,7 +3,7 @@ import type { Encoding } from "../../protocol/encoding/encodings.ts";
 import type { ErrorCode } from "../../protocol/errors.ts";
 import type { NoteEntries } from "../../protocol/notes.ts";
 import type { PartCounts } from "../../protocol/parts.ts";
-import type { HostVerb, TrainerVerb } from "../../protocol/subjects.ts";
+import type { HostVerb, TrainerVerb } from "../../protocol/verbs.ts";
 import type { Statistics } from "../fold/statistics.ts";
 
 /** What a record, or an entry of a batch, is meant to do; `unreadable` for one that cannot be read. */

@@ -4,7 +4,8 @@
 import { describe, expect, test } from "vitest";
 import type { StoredBlock } from "../../../src/actors/fold/block.ts";
 import { BlockTable } from "../../../src/actors/fold/block-table.ts";
-import { checkRecord, type GradientChange } from "../../../src/actors/fold/check-record.ts";
+import type { GradientChange } from "../../../src/actors/fold/change.ts";
+import { checkRecord } from "../../../src/actors/fold/check-record.ts";
 import { DeclarationTable } from "../../../src/actors/fold/declaration-table.ts";
 import { accumulateGradient, closeStep } from "../../../src/actors/fold/open-step.ts";
 import { CURRENT_RULES, KNOWN_RULES, type Rules } from "../../../src/actors/fold/rules.ts";

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { applyGradient } from "../../../src/actors/fold/apply-gradient.ts";
 import { type Block, StoredBlock } from "../../../src/actors/fold/block.ts";
-import type { GradientChange } from "../../../src/actors/fold/check-record.ts";
+import type { GradientChange } from "../../../src/actors/fold/change.ts";
 import { ElementReader } from "../../../src/actors/fold/read-elements.ts";
 import { slotPlan } from "../../../src/actors/fold/slots.ts";
 import { mix } from "../../../src/actors/fold/tensor-arithmetic.ts";
