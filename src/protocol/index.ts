@@ -36,4 +36,5 @@ export * from "./status-pages.ts";
 export * from "./steps.ts";
 export * from "./subjects.ts";
 export * from "./tensor.ts";
+export * from "./verbs.ts";
 export * from "./versions.ts";

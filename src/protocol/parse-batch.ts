@@ -26,8 +26,8 @@ import {
   type RecordHead,
   type TrainerRecord,
 } from "./records.ts";
-import { TRAINER_VERBS } from "./subjects.ts";
 import { checkShape, elementCount } from "./tensor.ts";
+import { TRAINER_VERBS } from "./verbs.ts";
 
 /** An update of one block in a batch, as if it were a record of its own. */
 export interface BatchEntry {

@@ -21,8 +21,8 @@ import {
   wordField,
 } from "./fields.ts";
 import { type PartCounts, parsePartEntry, partEntry } from "./parts.ts";
-import type { TrainerVerb } from "./subjects.ts";
 import { checkShape, elementCount } from "./tensor.ts";
+import type { TrainerVerb } from "./verbs.ts";
 
 /**
  * What every record of a trainer begins with. `n` counts 1, 2, 3, … per session and shard; `done`
