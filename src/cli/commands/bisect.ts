@@ -19,7 +19,7 @@ import {
   type HistoryFlags,
   POINT_HELP,
 } from "../options/history-options.ts";
-import { formatCount } from "../output/amounts.ts";
+import { formatCount, formatRecords } from "../output/amounts.ts";
 import type { Output } from "../output/output.ts";
 
 interface BisectFlags extends HistoryFlags {
@@ -128,9 +128,7 @@ function judgeOf(
         ? await judgeFinite(model, param)
         : await judgeFile(context, source, model, cut, words);
     count += 1;
-    output.message(
-      `${verdict}: ${showCut(cut)} (${formatCount(leftRecords, "record")} in question)`,
-    );
+    output.message(`${verdict}: ${showCut(cut)} (${formatRecords(leftRecords)} in question)`);
     // Its memory is needed for the next one.
     await model.free();
     return verdict;

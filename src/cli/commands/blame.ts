@@ -14,7 +14,7 @@ import {
   POINT_HELP,
 } from "../options/history-options.ts";
 import { wholeNumber } from "../options/parse-values.ts";
-import { formatCount } from "../output/amounts.ts";
+import { formatCount, formatRecords } from "../output/amounts.ts";
 import type { Output } from "../output/output.ts";
 
 interface BlameFlags extends HistoryFlags {
@@ -114,10 +114,10 @@ async function lookThrough(
   const { locateElement } = await import("../../history/blame/element.ts");
   const { blameElement } = await import("../../history/blame/blame-element.ts");
   const place = await locateElement(source, until.cut, name, signal);
-  const progress = output.progress("folding", (records) => formatCount(records, "record"));
-  const onProgress = (done: number, total: number): void => progress.update(done, total);
-  const options = { since: since?.cut, until: until.cut, signal, onChange, onProgress };
-  return await blameElement(source, place, options).finally(() => progress.clear());
+  const options = { since: since?.cut, until: until.cut, signal, onChange };
+  return await output
+    .progress("folding", formatRecords)
+    .reported((onProgress) => blameElement(source, place, { ...options, onProgress }));
 }
 
 async function present(

@@ -11,7 +11,7 @@ import { addHelp } from "../help-text.ts";
 import { rebuildShown } from "../history/rebuild-shown.ts";
 import { pointEntry, understandPoint } from "../history/understood-point.ts";
 import { withHistory } from "../history/with-history.ts";
-import { commandId, withStore } from "../job/open-broker.ts";
+import { STORE_TIMEOUT_MS, withStore } from "../job/open-broker.ts";
 import {
   addHistoryOptions,
   HISTORY_PERMISSIONS,
@@ -21,9 +21,6 @@ import {
 import { parseJob } from "../options/parse-values.ts";
 import { formatBytes, formatCount } from "../output/amounts.ts";
 import type { Output } from "../output/output.ts";
-
-/** Longest wait for one answer of the broker. */
-const TIMEOUT_MS = 30_000;
 
 interface ForkFlags extends HistoryFlags {
   readonly at: string;
@@ -74,9 +71,9 @@ async function runFork(
     if (named !== undefined && named !== source.job) throw ofOtherJob(source, named);
     const as = flags.as ?? parseJob(`${source.job}-fork`);
     const point = await understandPoint(context, output, source, flags.at);
-    const store = { ...flags, job: as, timeout: TIMEOUT_MS };
-    const forked = await withStore(context, store, (connection) =>
-      fork(context, output, { source, point, connection, as }),
+    const store = { ...flags, job: as, timeout: STORE_TIMEOUT_MS };
+    const forked = await withStore(context, store, (connection, host) =>
+      fork(context, output, { source, point, connection, host, as }),
     );
     if (output.json) output.value({ point: await pointEntry(point), ...forked, of: source.job });
     else describe(output, forked);
@@ -90,17 +87,18 @@ async function fork(
     readonly source: HistorySource;
     readonly point: ResolvedPoint;
     readonly connection: NatsConnection;
+    readonly host: string;
     readonly as: string;
   },
 ): Promise<ForkedJob> {
   // Loaded here, so that other commands start faster.
   const { forkJob } = await import("../../history/fork/fork-job.ts");
   const { knownSettings } = await import("../../history/fork/known-settings.ts");
-  const { source, point, connection, as } = from;
+  const { source, point, connection, host, as } = from;
   const { signal } = context;
   const rebuild = await rebuildShown(output, source, signal);
   return await forkJob({
-    ...{ connection, host: commandId(), job: as, of: source, at: point.cut, rebuild, signal },
+    ...{ connection, host, job: as, of: source, at: point.cut, rebuild, signal },
     known: await knownSettings(connection, source.job),
   });
 }

@@ -62,21 +62,20 @@ export function registerLoad(program: Command, context: CliContext): void {
 async function runLoad(context: CliContext, path: string, flags: LoadFlags): Promise<void> {
   const output = openOutput(context, flags);
   const model = await openModel(path);
-  const progress = output.progress("loading");
   try {
     const configs = toConfigs(
       flags,
       model.tensors.map(({ header }) => header.name),
     );
-    const loaded = await withTrainer(context, flags, (client) =>
-      loadModel(client, model.tensors, {
-        configs,
-        overwrite: flags.overwrite === true,
-        timeoutMs: flags.timeout,
-        signal: context.signal,
-        onProgress: (doneBytes, totalBytes) => progress.update(doneBytes, totalBytes),
-      }),
-    ).finally(() => progress.clear());
+    const overwrite = flags.overwrite === true;
+    const options = { configs, overwrite, timeoutMs: flags.timeout, signal: context.signal };
+    const loaded = await output
+      .progress("loading")
+      .reported((onProgress) =>
+        withTrainer(context, flags, (client) =>
+          loadModel(client, model.tensors, { ...options, onProgress }),
+        ),
+      );
     const { parameters, bytes, overwritten } = loaded;
     const what = `${formatCount(parameters, "parameter")}, ${formatBytes(bytes)}`;
     if (output.json) output.value(loaded);

@@ -9,7 +9,7 @@ import {
   type HistoryFlags,
   POINT_HELP,
 } from "../options/history-options.ts";
-import { formatBytes, formatCount } from "../output/amounts.ts";
+import { formatBytes, formatRecords } from "../output/amounts.ts";
 
 interface RecordFlags extends HistoryFlags {
   readonly from: string;
@@ -54,16 +54,11 @@ async function runRecord(context: CliContext, file: string, flags: RecordFlags):
     const { cut: to } = await understandPoint(context, output, source, flags.to);
     // Loaded here, so that other commands start faster.
     const { writeRecording } = await import("../../history/recording/write-recording.ts");
-    const progress = output.progress("recording", (records) => formatCount(records, "record"));
-    const onProgress = (done: number, total: number): void => progress.update(done, total);
-    const recording = await writeRecording(
-      file,
-      source,
-      { from, to },
-      { signal, onProgress },
-    ).finally(() => progress.clear());
+    const recording = await output
+      .progress("recording", formatRecords)
+      .reported((onProgress) => writeRecording(file, source, { from, to }, { signal, onProgress }));
     const { bytes, records } = recording;
     if (output.json) output.value({ file, ...recording });
-    else output.message(`wrote ${formatCount(records, "record")}, ${formatBytes(bytes)}: ${file}`);
+    else output.message(`wrote ${formatRecords(records)}, ${formatBytes(bytes)}: ${file}`);
   });
 }

@@ -5,7 +5,7 @@ import { PserverError } from "../../protocol/errors.ts";
 import { confirm } from "../confirm.ts";
 import { type CliContext, openOutput } from "../context.ts";
 import { addHelp } from "../help-text.ts";
-import { withStore } from "../job/open-broker.ts";
+import { STORE_TIMEOUT_MS, withStore } from "../job/open-broker.ts";
 import {
   addConnectionOptions,
   addTimeoutOption,
@@ -17,8 +17,6 @@ import { parseJob } from "../options/parse-values.ts";
 import { formatCount } from "../output/amounts.ts";
 import type { OutputFlags } from "../output/output.ts";
 
-const TIMEOUT_MS = 30_000;
-
 type RemoveFlags = Omit<JobFlags, "job"> & EtcdFlags & OutputFlags & { readonly yes?: boolean };
 
 /** `pserver remove`: removes a job for good. */
@@ -29,7 +27,7 @@ export function registerRemove(program: Command, context: CliContext): void {
     .argument("<job>", "the job", parseJob)
     .option("-y, --yes", "do not ask");
   addOutputOptions(
-    addEtcdPlaceOptions(addTimeoutOption(addConnectionOptions(command), TIMEOUT_MS)),
+    addEtcdPlaceOptions(addTimeoutOption(addConnectionOptions(command), STORE_TIMEOUT_MS)),
   ).action((job: string, flags: RemoveFlags) => removeJob(context, { ...flags, job }));
   addHelp(command, {
     "What it does": [

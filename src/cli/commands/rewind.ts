@@ -10,19 +10,16 @@ import { addHelp } from "../help-text.ts";
 import { rebuildShown } from "../history/rebuild-shown.ts";
 import { understandPoint } from "../history/understood-point.ts";
 import { withHistory } from "../history/with-history.ts";
-import { commandId, withStore } from "../job/open-broker.ts";
+import { STORE_TIMEOUT_MS, withStore } from "../job/open-broker.ts";
 import {
   addHistoryOptions,
   HISTORY_PERMISSIONS,
   type HistoryFlags,
   POINT_HELP,
 } from "../options/history-options.ts";
-import { formatCount } from "../output/amounts.ts";
+import { formatCount, formatRecords } from "../output/amounts.ts";
 import { describeFallbacks } from "../output/fallbacks.ts";
 import type { Output } from "../output/output.ts";
-
-/** Longest wait for one answer of the broker. */
-const TIMEOUT_MS = 30_000;
 
 interface RewindFlags extends HistoryFlags {
   readonly to: string;
@@ -68,14 +65,14 @@ async function runRewind(context: CliContext, flags: RewindFlags): Promise<void>
   const { interruptedRewind, rewindJob } = await import("../../history/rewind/rewind-job.ts");
   const { job } = flags;
   await withHistory(context, flags, async ({ source }) => {
-    await withStore(context, { ...flags, timeout: TIMEOUT_MS }, async (connection) => {
+    await withStore(context, { ...flags, timeout: STORE_TIMEOUT_MS }, async (connection, host) => {
       const interrupted = await interruptedRewind(connection, job);
       const at = interrupted?.at ?? (await understandPoint(context, output, source, flags.to)).cut;
       if (interrupted !== undefined) await tellInterrupted(output, interrupted);
       await ask(context, flags, source, at);
       const { signal } = context;
       const rebuild = await rebuildShown(output, source, signal);
-      const options = { connection, host: commandId(), job, at, rebuild, signal };
+      const options = { connection, host, job, at, rebuild, signal };
       const rewound = await rewindJob(options);
       if (output.json) output.value(rewound);
       else describe(output, rewound);
@@ -117,7 +114,7 @@ async function ask(
     const from = at[shard];
     return sum + seq - (from?.generation === generation ? from.seq : 0);
   }, 0);
-  const question = `Let job ${job} go back, and give up ${formatCount(records, "record")}?`;
+  const question = `Let job ${job} go back, and give up ${formatRecords(records)}?`;
   if (await confirm(context, question)) return;
   throw new PserverError("ABORTED", `job ${job} stays as it is`, { job });
 }

@@ -33,17 +33,16 @@ export function registerSave(program: Command, context: CliContext): void {
 
 async function runSave(context: CliContext, path: string, flags: AskingFlags): Promise<void> {
   const output = openOutput(context, flags);
-  const progress = output.progress("saving");
-  const saved = await withTrainer(context, flags, (client) =>
-    client.saveModel(path, {
-      timeoutMs: flags.timeout,
-      signal: context.signal,
-      onProgress: (doneBytes, totalBytes) => progress.update(doneBytes, totalBytes),
-    }),
-  )
-    .finally(() => progress.clear())
+  const { signal } = context;
+  const saved = await output
+    .progress("saving")
+    .reported((onProgress) =>
+      withTrainer(context, flags, (client) =>
+        client.saveModel(path, { timeoutMs: flags.timeout, signal, onProgress }),
+      ),
+    )
     .catch((error: unknown) => {
-      if (context.signal.aborted)
+      if (signal.aborted)
         output.message("the host stops writing; an older file of this name stays");
       throw error;
     });

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { type CliContext, openOutput } from "../context.ts";
 import { addHelp } from "../help-text.ts";
-import { commandId, withStore } from "../job/open-broker.ts";
+import { STORE_TIMEOUT_MS, withStore } from "../job/open-broker.ts";
 import {
   addConnectionOptions,
   addTimeoutOption,
@@ -11,8 +11,6 @@ import { addOutputOptions } from "../options/output-options.ts";
 import { parseJob } from "../options/parse-values.ts";
 import type { OutputFlags } from "../output/output.ts";
 
-const TIMEOUT_MS = 30_000;
-
 type UpgradeFlags = JobFlags & OutputFlags;
 
 /** `pserver upgrade-rules`: puts the present rules into force in a job that was made under older ones. */
@@ -21,7 +19,7 @@ export function registerUpgradeRules(program: Command, context: CliContext): voi
     .command("upgrade-rules")
     .description("let a job made by older hosts use what its present hosts can do, such as batches")
     .argument("<job>", "the job", parseJob);
-  addOutputOptions(addTimeoutOption(addConnectionOptions(command), TIMEOUT_MS)).action(
+  addOutputOptions(addTimeoutOption(addConnectionOptions(command), STORE_TIMEOUT_MS)).action(
     (job: string, flags: Omit<UpgradeFlags, "job">) => upgrade(context, { ...flags, job }),
   );
   addHelp(command, {
@@ -44,8 +42,8 @@ async function upgrade(context: CliContext, flags: UpgradeFlags): Promise<void> 
   const output = openOutput(context, flags);
   // Loaded here, so that other commands start faster.
   const { upgradeRules } = await import("../../actors/job/upgrade-rules.ts");
-  await withStore(context, flags, async (connection) => {
-    const upgraded = await upgradeRules({ connection, job, host: commandId() });
+  await withStore(context, flags, async (connection, host) => {
+    const upgraded = await upgradeRules({ connection, job, host });
     const { from, to } = upgraded;
     if (output.json) output.value(upgraded);
     else if (from === to) output.message(`job ${job} has rules ${to} already`);

@@ -15,7 +15,7 @@ import {
   type HistoryFlags,
   POINT_HELP,
 } from "../options/history-options.ts";
-import { formatCount } from "../output/amounts.ts";
+import { formatCount, formatRecords } from "../output/amounts.ts";
 import type { Output } from "../output/output.ts";
 
 interface VerifyFlags extends HistoryFlags {
@@ -84,16 +84,17 @@ async function verifyAll(
   const { mapConcurrently } = await import("../../actors/concurrent.ts");
   const { verifyServed } = await import("../../history/verify/verify-served.ts");
   const { ProgressSum } = await import("../../history/replay/progress-sum.ts");
-  const progress = output.progress("verifying", (records) => formatCount(records, "record"));
-  const sum = new ProgressSum((done, total) => progress.update(done, total));
   const numbers = Array.from({ length: source.shards }, (_, shard) => shard);
-  const verify = async (shard: number): Promise<ShardFound> => {
-    const from = point?.cut[shard];
-    const { verification, replayed } = await pool.verify(shard, from, sum.note);
-    const canAsk = replayed !== undefined && source.askOwner !== undefined;
-    return { verification, served: canAsk ? await verifyServed(source, replayed) : undefined };
-  };
-  return await mapConcurrently(numbers, verify, pool.threads).finally(() => progress.clear());
+  return await output.progress("verifying", formatRecords).reported((onProgress) => {
+    const sum = new ProgressSum(onProgress);
+    const verify = async (shard: number): Promise<ShardFound> => {
+      const from = point?.cut[shard];
+      const { verification, replayed } = await pool.verify(shard, from, sum.note);
+      const canAsk = replayed !== undefined && source.askOwner !== undefined;
+      return { verification, served: canAsk ? await verifyServed(source, replayed) : undefined };
+    };
+    return mapConcurrently(numbers, verify, pool.threads);
+  });
 }
 
 async function present(
@@ -112,7 +113,7 @@ async function present(
     output.lines(describeVerifications(found, output));
     for (const problem of describeProblems(found)) output.warning(problem);
     const records = found.reduce((sum, { verification }) => sum + verification.records, 0);
-    const what = `${formatCount(found.length, "shard")}, ${formatCount(records, "record")} folded`;
+    const what = `${formatCount(found.length, "shard")}, ${formatRecords(records)} folded`;
     const agreed = found.some(isCompared)
       ? "all agree"
       : "no later snapshot, and no host to compare with";

@@ -18,7 +18,7 @@ import {
   POINT_HELP,
 } from "../options/history-options.ts";
 import { finiteNumber, positiveNumber } from "../options/parse-values.ts";
-import { formatBytes, formatCount } from "../output/amounts.ts";
+import { formatBytes, formatRecords } from "../output/amounts.ts";
 import type { Output } from "../output/output.ts";
 
 interface WhatIfFlags extends HistoryFlags {
@@ -144,10 +144,10 @@ async function foldOtherwise(
   changes: FoldChanges,
 ): Promise<{ model: ReplayedModel; counts: ChangeCounts }> {
   const { modelOtherwise } = await import("../../history/what-if/model-otherwise.ts");
-  const progress = output.progress("folding", (records) => formatCount(records, "record"));
-  const onProgress = (done: number, total: number): void => progress.update(done, total);
   const span = { from: from?.cut, to: to.cut };
-  return await modelOtherwise(pool, span, changes, onProgress).finally(() => progress.clear());
+  return await output
+    .progress("folding", formatRecords)
+    .reported((onProgress) => modelOtherwise(pool, span, changes, onProgress));
 }
 
 /** What was folded otherwise. */
@@ -167,9 +167,7 @@ async function present(
 ): Promise<void> {
   const { from, to, counts } = otherwise;
   const { leftOut, changed } = counts;
-  output.message(
-    `left out ${formatCount(leftOut, "record")}, changed ${formatCount(changed, "record")}`,
-  );
+  output.message(`left out ${formatRecords(leftOut)}, changed ${formatRecords(changed)}`);
   if (leftOut + changed === 0) output.warning("no record was to be changed: check the names");
   output.message(`note: ${CAUTION}`);
   const head = {

@@ -1,6 +1,6 @@
 import type { Rebuild } from "../../history/fork/rebuild.ts";
 import type { HistorySource } from "../../history/source.ts";
-import { formatCount } from "../output/amounts.ts";
+import { formatRecords } from "../output/amounts.ts";
 import type { Output } from "../output/output.ts";
 
 /** Rebuilds shards of a history, with a line of progress for each. */
@@ -11,12 +11,9 @@ export async function rebuildShown(
 ): Promise<Rebuild> {
   // Loaded here, so that other commands start faster.
   const { rebuildFrom } = await import("../../history/fork/rebuild.ts");
-  return async (shard, at) => {
-    const show = (records: number): string => formatCount(records, "record");
-    const progress = output.progress(`rebuilding shard ${shard}`, show);
-    const rebuild = rebuildFrom(source, signal, (_shard, done, total) =>
-      progress.update(done, total),
-    );
-    return await rebuild(shard, at).finally(() => progress.clear());
-  };
+  return (shard, at) =>
+    output.progress(`rebuilding shard ${shard}`, formatRecords).reported((onProgress) => {
+      const rebuild = rebuildFrom(source, signal, (_, done, total) => onProgress(done, total));
+      return rebuild(shard, at);
+    });
 }

@@ -2,7 +2,7 @@ import type { ResolvedPoint } from "../../history/points/point.ts";
 import type { ReplayedModel } from "../../history/replay/replayed-model.ts";
 import type { Replayer } from "../../history/replay/replayer.ts";
 import type { CliContext } from "../context.ts";
-import { formatCount } from "../output/amounts.ts";
+import { formatRecords } from "../output/amounts.ts";
 import type { Output } from "../output/output.ts";
 import type { OpenedHistory } from "./with-history.ts";
 
@@ -40,10 +40,10 @@ export async function withReplays<T>(
 ): Promise<T> {
   const { replayModel } = await import("../../history/replay/replay-model.ts");
   return await withPool(context, history, (pool) =>
-    use(async ({ cut }) => {
-      const progress = output.progress("replaying", (records) => formatCount(records, "record"));
-      const onProgress = (done: number, total: number): void => progress.update(done, total);
-      return await replayModel(pool, cut, { onProgress }).finally(() => progress.clear());
-    }),
+    use(({ cut }) =>
+      output
+        .progress("replaying", formatRecords)
+        .reported((onProgress) => replayModel(pool, cut, { onProgress })),
+    ),
   );
 }

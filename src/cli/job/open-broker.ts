@@ -14,18 +14,22 @@ import { type JobFlags, toOverrides } from "../options/connection-options.ts";
  */
 const CONNECT_TIMEOUT_MS = 5_000;
 
+/** Longest wait for one answer, of commands that change what the broker stores of a job; the default of `--timeout`. */
+export const STORE_TIMEOUT_MS = 30_000;
+
 /**
- * Runs `use` with a connection as hosts of the job have one, for the JetStream API.
+ * Runs `use` with a connection as hosts of the job have one, for the JetStream API, and the id of its inbox.
  * @throws NO_BROKER or DENIED if the broker cannot be used, NO_JETSTREAM if it has none; what `use` throws.
  */
 export async function withStore<T>(
   context: CliContext,
   flags: JobFlags,
-  use: (connection: NatsConnection) => Promise<T>,
+  use: (connection: NatsConnection, host: string) => Promise<T>,
 ): Promise<T> {
-  const connection = await openStoreConnection(adminConnection(context, flags), commandId());
+  const host = commandId();
+  const connection = await openStoreConnection(adminConnection(context, flags), host);
   try {
-    return await use(connection);
+    return await use(connection, host);
   } catch (error) {
     throw orNoJetStream(ensureError(error), connection);
   } finally {

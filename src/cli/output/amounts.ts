@@ -33,6 +33,11 @@ export function formatCount(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }
 
+/** A number of records: `1 record`, `2 records`. */
+export function formatRecords(count: number): string {
+  return formatCount(count, "record");
+}
+
 /** Whole numbers as ranges: `0-3, 7`. Sorts a copy. */
 export function formatRanges(numbers: readonly number[]): string {
   const ranges: string[] = [];

@@ -50,6 +50,17 @@ export class Progress {
     }
   }
 
+  /** Shows what `work` reports as done and in all until it ends, then removes the line. */
+  async reported<T>(
+    work: (onProgress: (done: number, total: number) => void) => Promise<T>,
+  ): Promise<T> {
+    try {
+      return await work((done, total) => this.update(done, total));
+    } finally {
+      this.clear();
+    }
+  }
+
   /** Removes the line, so that messages can follow. */
   clear(): void {
     if (this.#drawn) this.#write?.(ERASE_LINE);

@@ -6,7 +6,7 @@ import type {
   ShardFindings,
 } from "../../actors/recovery/findings.ts";
 import { visible } from "../../protocol/visible.ts";
-import { formatBytes, formatCount, nameRecords } from "../output/amounts.ts";
+import { formatBytes, formatCount, formatRecords, nameRecords } from "../output/amounts.ts";
 import type { Look, Style } from "../output/colors.ts";
 import { textWidth } from "../output/text-width.ts";
 import { hangingLines, titledLines, titleHead } from "../output/wrap.ts";
@@ -72,7 +72,7 @@ function describeLost({ from, to, records, trainers, hostRecords, unknown }: Los
       ? [`${unknown} whose ${unknown === 1 ? "sender is" : "senders are"} unknown`]
       : []),
   ];
-  return `gives up ${nameRecords({ from, to })}, ${formatCount(records, "record")}: ${whose.join(", ")}`;
+  return `gives up ${nameRecords({ from, to })}, ${formatRecords(records)}: ${whose.join(", ")}`;
 }
 
 function describeJournal(journal: FoundJournal | undefined): string {

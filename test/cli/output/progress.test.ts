@@ -56,6 +56,21 @@ test.each([
   expect(stderr.read() !== null).toBe(shown);
 });
 
+test.each(["ends", "fails"])("what work reports is shown until it %s", async (how) => {
+  const written: string[] = [];
+  const progress = new Progress(
+    "saving",
+    (text) => written.push(text),
+    () => 0,
+  );
+  const work = progress.reported((onProgress) => {
+    onProgress(512, 2048);
+    return how === "ends" ? Promise.resolve(7) : Promise.reject(new Error("full"));
+  });
+  await (how === "ends" ? expect(work).resolves.toBe(7) : expect(work).rejects.toThrow("full"));
+  expect(written).toEqual([`${ERASE}saving 25 %  512 B of 2 KiB  0 ms, 0 B/s`, ERASE]);
+});
+
 test("data goes to one stream, messages to the other", () => {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()];
   const output = Output.open({ stdout, stderr }, {}, {});
