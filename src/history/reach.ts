@@ -42,17 +42,29 @@ export function basesOf({ spans, snapshots }: Inventory): ReplayBase[] {
   return bases.sort(comparePositions);
 }
 
+/** The span that holds the record at a position; undefined if none does. */
+export function spanWith(
+  spans: readonly JournalSpan[],
+  { generation, seq }: Position,
+): JournalSpan | undefined {
+  return spans.find(
+    (each) => each.generation === generation && each.firstSeq <= seq && seq <= each.lastSeq,
+  );
+}
+
+/** The last record that follows a position without a gap; that of the position if none does. */
+export function connectedUpTo({ spans }: Inventory, { generation, seq }: Position): number {
+  return spanWith(spans, { generation, seq: seq + 1 })?.lastSeq ?? seq;
+}
+
 /** What can be rebuilt, by generation and sequence, ascending; parts do not overlap. */
 export function reachOf(inventory: Inventory): Reach[] {
   const parts: Reach[] = [];
   for (const { generation, seq } of basesOf(inventory)) {
     const last = parts.at(-1);
     if (last?.generation === generation && seq <= last.lastSeq) continue;
-    const span = inventory.spans.find(
-      (each) =>
-        each.generation === generation && each.firstSeq <= seq + 1 && seq + 1 <= each.lastSeq,
-    );
-    parts.push({ generation, firstSeq: seq, lastSeq: span?.lastSeq ?? seq });
+    const lastSeq = connectedUpTo(inventory, { generation, seq });
+    parts.push({ generation, firstSeq: seq, lastSeq });
   }
   return parts;
 }

@@ -1,7 +1,6 @@
 import { readable, readRecordMessage } from "../actors/fold/read-record.ts";
 import {
   BATCH_ENTRIES_MAX,
-  BATCH_HEAD_BYTES_MAX,
   JobSubjects,
   listField,
   type Position,
@@ -41,7 +40,7 @@ export function summarizeRecord(
   const parsed = readable(() => new JobSubjects(job).parseLog(subject));
   if (parsed === undefined) return undefined;
   if (parsed.by === "host") return { verb: parsed.verb, sender: undefined, parameters: [] };
-  const message = readRecordMessage(payload, BATCH_HEAD_BYTES_MAX);
+  const message = readRecordMessage(payload);
   const head = message && readable(() => parseHead(message.fields));
   const { trainer } = parsed;
   const sender = head && { trainer, session: head.session, n: head.n };

@@ -1,7 +1,6 @@
 import { decodeMessage, draftMessage, type Fields, sealMessage } from "./codec.ts";
-import type { Encoding } from "./encoding/encodings.ts";
 import { ensureError, PserverError } from "./errors.ts";
-import { asMap, encodingField, integerField, listField, textField } from "./fields.ts";
+import { asMap, integerField, listField, textField } from "./fields.ts";
 import { BATCH_ENTRIES_MAX, BATCH_HEAD_BYTES_MAX } from "./limits.ts";
 import {
   type BlockRows,
@@ -11,8 +10,7 @@ import {
   partCounts,
   writePackedIndex,
 } from "./parts.ts";
-import { type Position, parsePosition } from "./position.ts";
-import { PULL_WAIT_MS_MAX } from "./pulls.ts";
+import { parseReadTerms, type ReadTerms } from "./pulls.ts";
 
 // A batched read asks the owner of a shard for many of its blocks, or parts of them, at once. Each block
 // asked for is an *entry*; entries of one parameter stand together in a group. `read-pieces.ts` has the reply.
@@ -21,13 +19,7 @@ import { PULL_WAIT_MS_MAX } from "./pulls.ts";
 export const READ_BYTES_MAX = 16 * 1024 * 1024;
 
 /** Everything of a batched read but its entries. */
-export interface BatchReadHead extends Position {
-  /** As of a pull. */
-  readonly waitMs: number;
-  /** The step that must have closed in the shard; absent for none. */
-  readonly step?: number;
-  /** Encoding wanted for the elements of every entry; absent for the type of each block. */
-  readonly encoding?: Encoding;
+export interface BatchReadHead extends ReadTerms {
   /** The first entry wanted: those before it have come already. Absent for 0. */
   readonly from?: number;
 }
@@ -98,13 +90,10 @@ export function decodeBatchRead(bytes: Uint8Array): BatchRead {
     const details = { expected: BATCH_HEAD_BYTES_MAX, received: headBytes };
     throw new PserverError("TOO_LARGE", text, details);
   }
-  const encoding = encodingField(fields);
+  const terms = parseReadTerms(fields);
   const entries = parseGroups(fields);
   return {
-    ...parsePosition(fields),
-    waitMs: integerField(fields, "waitMs", 0, PULL_WAIT_MS_MAX),
-    ...(fields["step"] === undefined ? {} : { step: integerField(fields, "step") }),
-    ...(encoding === undefined ? {} : { encoding }),
+    ...terms,
     from: fields["from"] === undefined ? 0 : integerField(fields, "from", 0, entries.length - 1),
     entries,
     data,

@@ -22,18 +22,20 @@ import {
 import { type Position, parsePosition } from "./position.ts";
 
 /**
- * Asks a block actor for its values under an epoch. It answers once the shard has folded up to
- * the position (generation 1, seq 0 for "whatever is there"), or with TIMEOUT after `waitMs`.
+ * When and how a request for values is answered: once the shard has folded up to the position (generation 1, seq 0
+ * for "whatever is there"), or with TIMEOUT after `waitMs`.
  */
-export interface PullRequest {
-  readonly epoch: number;
-  readonly generation: number;
-  readonly seq: number;
+export interface ReadTerms extends Position {
   readonly waitMs: number;
   /** The step that must have closed in the shard; absent for none. */
   readonly step?: number;
-  /** Encoding wanted for the elements; absent for the block's own type. */
+  /** Encoding wanted for all elements; absent for the type of each block. */
   readonly encoding?: Encoding;
+}
+
+/** Asks a block actor for its values under an epoch. */
+export interface PullRequest extends ReadTerms {
+  readonly epoch: number;
   /** Set if only some elements are wanted: their index is the bytes of the request. */
   readonly part?: PartCounts;
 }
@@ -65,15 +67,22 @@ export function encodePullRequest(request: PullRequest, index?: PartIndex): Uint
 
 /** @throws BAD_MESSAGE if the fields are not a valid pull. */
 export function parsePullRequest(fields: Fields): PullRequest {
-  const encoding = encodingField(fields);
   const part = parsePartEntry(fields);
   return {
     epoch: integerField(fields, "epoch", 1),
+    ...parseReadTerms(fields),
+    ...(part === undefined ? {} : { part }),
+  };
+}
+
+/** What every request for values says of the answer; @throws BAD_MESSAGE if the fields are not valid. */
+export function parseReadTerms(fields: Fields): ReadTerms {
+  const encoding = encodingField(fields);
+  return {
     ...parsePosition(fields),
     waitMs: integerField(fields, "waitMs", 0, PULL_WAIT_MS_MAX),
     ...(fields["step"] === undefined ? {} : { step: integerField(fields, "step") }),
     ...(encoding === undefined ? {} : { encoding }),
-    ...(part === undefined ? {} : { part }),
   };
 }
 

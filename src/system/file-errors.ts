@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { PserverError } from "../protocol/errors.ts";
 
 /**
@@ -7,6 +8,15 @@ import { PserverError } from "../protocol/errors.ts";
 export async function io<T>(action: string, path: string, operation: Promise<T>): Promise<T> {
   try {
     return await operation;
+  } catch (cause) {
+    throw fileError(action, path, cause);
+  }
+}
+
+/** The text of a file. @throws IO; `action` completes "cannot …". */
+export function readText(action: string, path: string): string {
+  try {
+    return readFileSync(path, "utf8");
   } catch (cause) {
     throw fileError(action, path, cause);
   }

@@ -1,4 +1,5 @@
 import type { NatsConnection } from "@nats-io/transport-node";
+import { HEADER_BYTES_MAX } from "../protocol/limits.ts";
 
 /** What the first broker of a connection said: nats.js forgets it while the connection is down. */
 const FIRST_SAID = new WeakMap<NatsConnection, number>();
@@ -15,4 +16,9 @@ export function rememberPayloadLimit(connection: NatsConnection): void {
  */
 export function payloadBytesMaxOf(connection: NatsConnection): number {
   return connection.info?.max_payload ?? FIRST_SAID.get(connection) ?? Number.POSITIVE_INFINITY;
+}
+
+/** The most tensor bytes of a message that the broker takes, whatever the header before them. */
+export function dataBytesMaxOf(connection: NatsConnection): number {
+  return payloadBytesMaxOf(connection) - HEADER_BYTES_MAX;
 }

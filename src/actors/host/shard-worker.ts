@@ -1,11 +1,11 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { JetStreamClient } from "@nats-io/jetstream";
-import { HEADER_BYTES_MAX, JobSubjects, type PserverError } from "../../protocol/index.ts";
+import { JobSubjects, type PserverError } from "../../protocol/index.ts";
 import { fromBrokerError, isRefusedSubscription } from "../../transport/broker-error.ts";
 import { BufferPool } from "../../transport/buffer-pool.ts";
 import { openConnection } from "../../transport/connection.ts";
 import { openJetStream } from "../../transport/jetstream.ts";
-import { payloadBytesMaxOf } from "../../transport/payload-limit.ts";
+import { dataBytesMaxOf, payloadBytesMaxOf } from "../../transport/payload-limit.ts";
 import { StreamPublisher } from "../../transport/stream-publisher.ts";
 import { ArchiverWatch } from "../archivers/archiver-watch.ts";
 import { type KvBucket, openBucket } from "../jetstream/kv-bucket.ts";
@@ -155,7 +155,6 @@ export class ShardWorker {
   #takeOver(shard: number): void {
     const { setup, client, leases, publisher, bucket, shared } = this.#deps;
     const { manager, subjects, journalConnection } = shared;
-    const payloadBytesMax = payloadBytesMaxOf(journalConnection);
     const owner = new ShardOwner({
       ...shared,
       shard,
@@ -163,8 +162,8 @@ export class ShardWorker {
       store: new SnapshotStore({ manager, client, publisher, subjects, shard }),
       tape: setup.tape ? new TapeStore({ manager, client, subjects, shard }) : undefined,
       marks: new MarkKeeper(bucket, shard),
-      credit: new Credit(setup.creditBytes, payloadBytesMax),
-      partBytesMax: payloadBytesMax - HEADER_BYTES_MAX,
+      credit: new Credit(setup.creditBytes, payloadBytesMaxOf(journalConnection)),
+      partBytesMax: dataBytesMaxOf(journalConnection),
       mayAnswer: () => leases.held(shard),
       onServing: () => this.#tellServing(shard),
       onNoMemory: (error) => this.#tell("no-memory", shard, error),

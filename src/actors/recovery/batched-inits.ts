@@ -1,6 +1,4 @@
-import { BATCH_ENTRIES_MAX, BATCH_HEAD_BYTES_MAX, parseHead } from "../../protocol/index.ts";
-import { parseBatch } from "../../protocol/parse-batch.ts";
-import { readable, readRecordMessage } from "../fold/read-record.ts";
+import { readBatchEntries } from "../fold/read-record.ts";
 import type { Journal } from "../journal/journal.ts";
 import { blockKey } from "../snapshot/state.ts";
 import type { LackedBlock } from "./findings.ts";
@@ -27,10 +25,7 @@ export async function lackedAfterBatches(
 }
 
 function initializedBy(payload: Uint8Array): string[] {
-  const message = readRecordMessage(payload, BATCH_HEAD_BYTES_MAX);
-  if (message === undefined) return [];
-  const entries = readable(() => parseBatch(parseHead(message.fields), message, BATCH_ENTRIES_MAX));
-  return (entries ?? [])
+  return (readBatchEntries(payload) ?? [])
     .filter(({ record }) => record.verb === "init")
     .map(({ parameter, index }) => blockKey(parameter, index));
 }

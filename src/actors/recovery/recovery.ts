@@ -4,7 +4,6 @@ import type { NatsConnection } from "@nats-io/transport-node";
 import {
   asMap,
   ensureError,
-  HEADER_BYTES_MAX,
   integerField,
   JobSubjects,
   type PserverError,
@@ -12,7 +11,7 @@ import {
 } from "../../protocol/index.ts";
 import { BufferPool } from "../../transport/buffer-pool.ts";
 import { type ConnectionSettings, openConnection } from "../../transport/connection.ts";
-import { payloadBytesMaxOf } from "../../transport/payload-limit.ts";
+import { dataBytesMaxOf, payloadBytesMaxOf } from "../../transport/payload-limit.ts";
 import { StreamPublisher } from "../../transport/stream-publisher.ts";
 import { storageQueries } from "../jetstream/storage-queries.ts";
 import type { StoredSettings } from "../job/job-settings.ts";
@@ -98,14 +97,13 @@ export class Recovery {
   ): Promise<AcceptedLoss> {
     const { connection, host, subjects, records } = this.#deps;
     const { shard } = findings;
-    const payloadBytesMax = payloadBytesMaxOf(connection);
     const deps = {
       ...this.#tools(shard),
-      ...{ host, connection, payloadBytesMax },
+      ...{ host, connection, payloadBytesMax: payloadBytesMaxOf(connection) },
       inboxPrefix: subjects.hostInbox(host),
       initialized: await initializedBlocks(records, shard),
       marks: new MarkKeeper(records, shard),
-      partBytesMax: payloadBytesMax - HEADER_BYTES_MAX,
+      partBytesMax: dataBytesMaxOf(connection),
       snapshotBudget: new SnapshotBudget(new BufferPool()),
       ...(onStage && { onStage }),
     };

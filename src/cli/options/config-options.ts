@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { isRecord } from "../../model-files/json-record.ts";
 import {
@@ -12,7 +11,7 @@ import { defined } from "../../protocol/defined.ts";
 import { PserverError } from "../../protocol/errors.ts";
 import { mismatch } from "../../protocol/mismatch.ts";
 import { quoteName } from "../../protocol/names.ts";
-import { fileError } from "../../system/file-errors.ts";
+import { readText } from "../../system/file-errors.ts";
 import { finiteNumber } from "./parse-values.ts";
 
 /** A configuration on the command line, for one parameter or, without a name, for all. */
@@ -81,17 +80,11 @@ export function toConfigs(
 }
 
 function read(text: string): ParameterSettings {
-  const settings = parseConfigText(text.startsWith("@") ? contentOf(text.slice(1)) : text);
+  const settings = parseConfigText(
+    text.startsWith("@") ? readText("read the configuration", text.slice(1)) : text,
+  );
   if (isRecord(settings)) return settings;
   throw mismatch("BAD_CONFIG", "--config", "a map of settings", "another value");
-}
-
-function contentOf(path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch (cause) {
-    throw fileError("read the configuration", path, cause);
-  }
 }
 
 function checked(name: string, settings: unknown): ParameterConfig {

@@ -15,8 +15,13 @@ export function visibleLines(text: string): string {
 
 /** As {@link visible}, but keeps colours. Names in the line must be `visible` already. */
 export function visibleColored(line: string): string {
+  return visibleExcept(line, COLORS);
+}
+
+/** As {@link visible}, but keeps what `kept` matches, an expression with one group around all of it. */
+export function visibleExcept(line: string, kept: RegExp): string {
   return line
-    .split(COLORS)
+    .split(kept)
     .map((part, i) => (i % 2 === 0 ? visible(part) : part))
     .join("");
 }

@@ -1,6 +1,6 @@
-import { readFileSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { mismatch } from "../../protocol/mismatch.ts";
-import { fileError } from "../../system/file-errors.ts";
+import { readText } from "../../system/file-errors.ts";
 
 /** Destinations of ssh that it cannot take for an option. */
 const MACHINE = /^[A-Za-z0-9_[][A-Za-z0-9_.:@%[\]-]*$/;
@@ -18,19 +18,11 @@ export function readMachines(given: string | undefined): string[] {
   const isFile = statSync(given, { throwIfNoEntry: false })?.isFile() === true;
   if (!isFile && given.includes("/"))
     throw mismatch("BAD_VALUE", "--machines", "a file that exists", JSON.stringify(given));
-  const lines = isFile ? contentOf(given).split("\n") : given.split(",");
+  const lines = isFile ? readText("read the machines", given).split("\n") : given.split(",");
   const names = lines.map((line) => line.replace(/#.*/, "").trim()).filter((line) => line !== "");
   const wrong = names.find((name) => !MACHINE.test(name));
   if (wrong !== undefined)
     throw mismatch("BAD_VALUE", "--machines", "names of machines", JSON.stringify(wrong));
   if (names.length === 0) throw mismatch("BAD_VALUE", "--machines", "at least one machine", "none");
   return names;
-}
-
-function contentOf(path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch (cause) {
-    throw fileError("read the machines", path, cause);
-  }
 }

@@ -1,7 +1,6 @@
 import type { Readable } from "node:stream";
-import { visible } from "../../protocol/visible.ts";
 import type { OutputStream } from "../output/output.ts";
-import { visibleJson } from "../output/visible.ts";
+import { visibleExcept, visibleJson } from "../output/visible.ts";
 import { LineSplitter } from "./line-splitter.ts";
 
 /** Which of a trainer's two streams a line came from. */
@@ -95,8 +94,7 @@ export class TrainerOutput {
 }
 
 function harmless(line: string): string {
-  const parts = line.split(HARMLESS);
-  const shown = parts.map((part, i) => (i % 2 === 0 ? visible(part) : part)).join("");
+  const shown = visibleExcept(line, HARMLESS);
   // Resets colours, which would otherwise continue in other trainers' lines.
   return shown.includes("\u001b[") ? `${shown}${RESET}` : shown;
 }

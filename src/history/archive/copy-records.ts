@@ -1,5 +1,6 @@
 import { isSealed } from "../../protocol/codec.ts";
 import { ensureError, type Position, type PserverError } from "../../protocol/index.ts";
+import { recordAt } from "../record-at.ts";
 import type { JournalSpan, ShardHistory, TimedRecord } from "../source.ts";
 import { toRecordFrame } from "./segment.ts";
 import type { SegmentWriter } from "./segment-writer.ts";
@@ -122,16 +123,13 @@ export class RecordCopier {
     record: TimedRecord,
     signal: AbortSignal,
   ): Promise<TimedRecord> {
-    const after = { generation, seq: record.seq - 1 };
     try {
-      for await (const [again] of this.#deps.source.read(after, record.seq, signal)) {
-        if (again !== undefined) return again;
-      }
+      return (await recordAt(this.#deps.source, { generation, seq: record.seq }, signal)) ?? record;
     } catch (error) {
       // It was trimmed meanwhile: as it came is all that is left of it.
       if (ensureError(error).code !== "HISTORY_LOST") throw error;
+      return record;
     }
-    return record;
   }
 }
 

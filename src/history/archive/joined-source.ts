@@ -170,21 +170,13 @@ class JoinedShard implements ShardHistory {
   }
 
   #check(): Promise<void> {
-    this.#checked ??= this.#compare().catch((error: unknown) => {
-      this.#checked = undefined;
-      throw error;
-    });
-    return this.#checked;
-  }
-
-  async #compare(): Promise<void> {
     const { signal } = new AbortController();
-    const [archived, live] = [this.#archive, this.#live].map(async (history) => ({
-      history,
-      spans: await history.spans(),
-      snapshots: await history.snapshots(),
-    }));
-    if (archived === undefined || live === undefined) return;
-    await checkSameHistory(this.#path, await archived, await live, signal);
+    this.#checked ??= checkSameHistory(this.#path, this.#archive, this.#live, signal).catch(
+      (error: unknown) => {
+        this.#checked = undefined;
+        throw error;
+      },
+    );
+    return this.#checked;
   }
 }

@@ -1,12 +1,7 @@
 import { PserverError } from "../../protocol/index.ts";
-import type { JournalSpan, KeptSnapshot, ShardHistory, TimedRecord } from "../source.ts";
-
-/** What is known of a shard from one side. */
-export interface Side {
-  readonly history: Pick<ShardHistory, "shard" | "read">;
-  readonly spans: readonly JournalSpan[];
-  readonly snapshots: readonly KeptSnapshot[];
-}
+import { type Inventory, takeInventory } from "../reach.ts";
+import { recordAt } from "../record-at.ts";
+import type { ShardHistory, TimedRecord } from "../source.ts";
 
 /**
  * Passes unless two histories of a shard contradict each other: where both hold records of a generation,
@@ -15,11 +10,12 @@ export interface Side {
  */
 export async function checkSameHistory(
   path: string,
-  archived: Side,
-  live: Side,
+  archive: ShardHistory,
+  broker: ShardHistory,
   signal: AbortSignal,
 ): Promise<void> {
-  const { shard } = archived.history;
+  const [archived, live] = await Promise.all([takeInventory(archive), takeInventory(broker)]);
+  const { shard } = archive;
   for (const generation of generationsOf(archived)) {
     const [own, other] = [createdOf(archived, generation), createdOf(live, generation)];
     if (own !== undefined && other !== undefined && own !== other) {
@@ -29,28 +25,28 @@ export async function checkSameHistory(
     const seq = lastInBoth(archived, live, generation);
     if (seq === undefined) continue;
     const [ours, theirs] = await Promise.all([
-      recordOf(archived, generation, seq, signal),
-      recordOf(live, generation, seq, signal),
+      recordAt(archive, { generation, seq }, signal),
+      recordAt(broker, { generation, seq }, signal),
     ]);
     if (ours === undefined || theirs === undefined || isSame(ours, theirs)) continue;
     throw otherLife(path, `record ${seq} of shard ${shard} is another than in the broker`);
   }
 }
 
-function generationsOf({ spans, snapshots }: Side): Set<number> {
+function generationsOf({ spans, snapshots }: Inventory): Set<number> {
   const ofSnapshots = snapshots.map(({ manifest }) => manifest.generation);
   return new Set([...spans.map(({ generation }) => generation), ...ofSnapshots]);
 }
 
 /** When the journal of a generation was created, as snapshots tell; they may not know it at first. */
-function createdOf({ snapshots }: Side, generation: number): string | undefined {
+function createdOf({ snapshots }: Inventory, generation: number): string | undefined {
   const newest = snapshots.findLast(
     ({ manifest }) => manifest.generation === generation && manifest.created !== "",
   );
   return newest?.manifest.created;
 }
 
-function lastInBoth(a: Side, b: Side, generation: number): number | undefined {
+function lastInBoth(a: Inventory, b: Inventory, generation: number): number | undefined {
   const seqs = a.spans.flatMap((ours) =>
     b.spans.flatMap((theirs) => {
       if (ours.generation !== generation || theirs.generation !== generation) return [];
@@ -59,18 +55,6 @@ function lastInBoth(a: Side, b: Side, generation: number): number | undefined {
     }),
   );
   return seqs.length === 0 ? undefined : Math.max(...seqs);
-}
-
-async function recordOf(
-  { history }: Side,
-  generation: number,
-  seq: number,
-  signal: AbortSignal,
-): Promise<TimedRecord | undefined> {
-  for await (const [record] of history.read({ generation, seq: seq - 1 }, seq, signal)) {
-    if (record !== undefined) return record;
-  }
-  return undefined;
 }
 
 function isSame(a: TimedRecord, b: TimedRecord): boolean {

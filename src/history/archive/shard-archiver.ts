@@ -167,16 +167,7 @@ export class ShardArchiver {
   async #check(signal: AbortSignal): Promise<void> {
     const { directory, facts, source } = this.#deps;
     const own = new ArchiveShard(directory, facts, source.shard);
-    const [archived, live] = await Promise.all(
-      [own, source].map(async (history) => ({
-        history,
-        spans: await history.spans(),
-        snapshots: await history.snapshots(),
-      })),
-    );
-    if (archived !== undefined && live !== undefined) {
-      await checkSameHistory(directory, archived, live, signal);
-    }
+    await checkSameHistory(directory, own, source, signal);
     this.#isChecked = true;
   }
 }

@@ -1,16 +1,8 @@
 import type { Block } from "../../actors/fold/block.ts";
-import { readable, readRecordMessage } from "../../actors/fold/read-record.ts";
+import { readable, readBatchEntries, readRecordHead } from "../../actors/fold/read-record.ts";
 import type { Shard } from "../../actors/fold/shard.ts";
 import { slotPlan } from "../../actors/fold/slots.ts";
-import {
-  BATCH_ENTRIES_MAX,
-  BATCH_HEAD_BYTES_MAX,
-  DTYPES,
-  type JobSubjects,
-  parseBatch,
-  parseHead,
-  type TrainerRecord,
-} from "../../protocol/index.ts";
+import { DTYPES, type JobSubjects, type TrainerRecord } from "../../protocol/index.ts";
 import { viewElements } from "../element-view.ts";
 import type { FoldVisitor } from "../replay/fold-records.ts";
 import type { TimedRecord } from "../source.ts";
@@ -114,19 +106,17 @@ export class ElementWatcher implements FoldVisitor {
   #verbOf({ subject, payload }: TimedRecord): TrainerRecord["verb"] {
     const parsed = readable(() => this.#subjects.parseLog(subject));
     if (parsed?.by === "trainer") return parsed.verb;
-    const message = readRecordMessage(payload, BATCH_HEAD_BYTES_MAX);
-    const entries =
-      message && readable(() => parseBatch(parseHead(message.fields), message, BATCH_ENTRIES_MAX));
     const { parameter, index } = this.#place;
-    const own = entries?.find((entry) => entry.parameter === parameter && entry.index === index);
+    const own = readBatchEntries(payload)?.find(
+      (entry) => entry.parameter === parameter && entry.index === index,
+    );
     return own?.record.verb ?? "push";
   }
 
   #senderOf({ subject, payload }: TimedRecord): ElementChange["sender"] {
     const parsed = readable(() => this.#subjects.parseLog(subject));
     if (parsed === undefined || parsed.by === "host") return undefined;
-    const message = readRecordMessage(payload, BATCH_HEAD_BYTES_MAX);
-    const head = message && readable(() => parseHead(message.fields));
+    const head = readRecordHead(payload);
     return head && { trainer: parsed.trainer, session: head.session, n: head.n };
   }
 

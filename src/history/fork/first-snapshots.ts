@@ -3,10 +3,10 @@ import type { Shard } from "../../actors/fold/shard.ts";
 import { SnapshotBudget } from "../../actors/snapshot/snapshot-budget.ts";
 import { Snapshotter } from "../../actors/snapshot/snapshotter.ts";
 import { SnapshotStore } from "../../actors/snapshot/store.ts";
-import { HEADER_BYTES_MAX, JobSubjects } from "../../protocol/index.ts";
+import { JobSubjects } from "../../protocol/index.ts";
 import { BufferPool } from "../../transport/buffer-pool.ts";
 import { openJetStream } from "../../transport/jetstream.ts";
-import { payloadBytesMaxOf } from "../../transport/payload-limit.ts";
+import { dataBytesMaxOf } from "../../transport/payload-limit.ts";
 import { StreamPublisher } from "../../transport/stream-publisher.ts";
 
 /** Dependencies of {@link FirstSnapshots}. */
@@ -41,7 +41,7 @@ export class FirstSnapshots {
     const manager = await client.jetstreamManager(false);
     const [publisher, subjects, budget] = [this.#publisher, this.#subjects, this.#budget];
     const store = new SnapshotStore({ manager, client, publisher, subjects, shard: number });
-    const partBytesMax = payloadBytesMaxOf(connection) - HEADER_BYTES_MAX;
+    const partBytesMax = dataBytesMaxOf(connection);
     // An interrupted run may have left one.
     const previous = await store.lastManifest();
     const head = {

@@ -1,12 +1,6 @@
 import { readable, readRecordMessage } from "../../actors/fold/read-record.ts";
 import type { UpdateEvent } from "../../actors/updates/update-event.ts";
-import {
-  BATCH_HEAD_BYTES_MAX,
-  JobSubjects,
-  NOTE_SHARD,
-  PserverError,
-  parseNote,
-} from "../../protocol/index.ts";
+import { JobSubjects, NOTE_SHARD, PserverError, parseNote } from "../../protocol/index.ts";
 import type { HistorySource, TimedRecord } from "../source.ts";
 import { type FoundRecord, searchShard } from "./search-shard.ts";
 
@@ -36,7 +30,7 @@ export async function findMark(
 function isNamed(subjects: JobSubjects, { subject, payload }: TimedRecord, name: string): boolean {
   if (!subject.endsWith(".note")) return false;
   if (readable(() => subjects.parseLog(subject))?.by !== "note") return false;
-  const message = readRecordMessage(payload, BATCH_HEAD_BYTES_MAX);
+  const message = readRecordMessage(payload);
   const record = message && readable(() => parseNote(message.fields));
   return record?.note[MARK_ENTRY] === name;
 }

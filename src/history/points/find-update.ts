@@ -1,11 +1,6 @@
 import { mapConcurrently } from "../../actors/concurrent.ts";
-import { readable, readRecordMessage } from "../../actors/fold/read-record.ts";
-import {
-  BATCH_HEAD_BYTES_MAX,
-  JobSubjects,
-  PserverError,
-  parseHead,
-} from "../../protocol/index.ts";
+import { readRecordHead } from "../../actors/fold/read-record.ts";
+import { JobSubjects, PserverError } from "../../protocol/index.ts";
 import { checkShard } from "../check-shard.ts";
 import type { HistorySource, TimedRecord } from "../source.ts";
 import { formatPoint } from "./parse-point.ts";
@@ -57,8 +52,7 @@ function wantedOf({ trainer, session, n }: UpdatePoint, prefix: string): Wanted 
 
 function hasNumber(record: TimedRecord, prefix: string, session: number, n: number): boolean {
   if (!record.subject.startsWith(prefix)) return false;
-  const message = readRecordMessage(record.payload, BATCH_HEAD_BYTES_MAX);
-  const head = message && readable(() => parseHead(message.fields));
+  const head = readRecordHead(record.payload);
   return head?.session === session && head.n === n;
 }
 

@@ -1,5 +1,6 @@
 import type { Position } from "../../protocol/index.ts";
-import type { Inventory } from "../reach.ts";
+import { type Inventory, spanWith } from "../reach.ts";
+import { recordAt } from "../record-at.ts";
 import type { ShardHistory } from "../source.ts";
 
 /** Less than the time between two records, in milliseconds. */
@@ -30,16 +31,9 @@ export async function timeOfPosition(
 async function recordTime(
   history: ShardHistory,
   { spans }: Inventory,
-  { generation, seq }: Position,
+  position: Position,
   signal: AbortSignal,
 ): Promise<number | undefined> {
-  const isHeld = spans.some(
-    (span) => span.generation === generation && span.firstSeq <= seq && seq <= span.lastSeq,
-  );
-  if (!isHeld || seq === 0) return undefined;
-  for await (const batch of history.read({ generation, seq: seq - 1 }, seq, signal)) {
-    const [record] = batch;
-    if (record !== undefined) return record.timeMs;
-  }
-  return undefined;
+  if (position.seq === 0 || spanWith(spans, position) === undefined) return undefined;
+  return (await recordAt(history, position, signal))?.timeMs;
 }

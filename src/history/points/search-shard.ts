@@ -1,5 +1,7 @@
 import type { UpdateEvent } from "../../actors/updates/update-event.ts";
 import { type ErrorCode, ensureError, type Position } from "../../protocol/index.ts";
+import { spanWith } from "../reach.ts";
+import { recordAt } from "../record-at.ts";
 import type { JournalSpan, ShardHistory, TimedRecord } from "../source.ts";
 import { tapeUpdates } from "../updates/tape-updates.ts";
 
@@ -137,18 +139,13 @@ async function withRecordTime(
   found: FoundRecord,
   signal: AbortSignal,
 ): Promise<FoundRecord> {
-  const { generation, seq } = found.position;
-  const isKept = spans.some(
-    (span) => span.generation === generation && span.firstSeq <= seq && seq <= span.lastSeq,
-  );
-  if (!isKept) return found;
+  if (spanWith(spans, found.position) === undefined) return found;
   try {
-    for await (const [record] of history.read({ generation, seq: seq - 1 }, seq, signal)) {
-      if (record !== undefined) return { ...found, timeMs: record.timeMs };
-    }
+    const record = await recordAt(history, found.position, signal);
+    return record === undefined ? found : { ...found, timeMs: record.timeMs };
   } catch (error) {
     // It was trimmed meanwhile.
     if (ensureError(error).code !== "HISTORY_LOST") throw error;
+    return found;
   }
-  return found;
 }

@@ -5,7 +5,14 @@ import { ensureError, type Position, PserverError } from "../../protocol/index.t
 import { manifestFrame, type PieceToCopy } from "../archive/snapshot-file.ts";
 import { ContainerWriter } from "../container/container-writer.ts";
 import type { Cut } from "../points/point.ts";
-import { basesBefore, basesOf, type Inventory, type ReplayBase, takeInventory } from "../reach.ts";
+import {
+  basesBefore,
+  basesOf,
+  connectedUpTo,
+  type Inventory,
+  type ReplayBase,
+  takeInventory,
+} from "../reach.ts";
 import type { HistorySource, ShardHistory } from "../source.ts";
 
 /** What is recorded of a history. */
@@ -98,7 +105,8 @@ async function planShard(history: ShardHistory, from: Position, to: Position): P
   for (let { generation } = from; generation <= to.generation; generation++) {
     const begin = generation === from.generation ? from : firstOf(inventory, generation);
     if (begin === undefined) continue;
-    const end = generation === to.generation ? to : lastOf(inventory, begin);
+    const end =
+      generation === to.generation ? to : { generation, seq: connectedUpTo(inventory, begin) };
     parts.push({ history, inventory, bases: basesBefore(inventory, begin), to: end });
   }
   return parts;
@@ -107,14 +115,6 @@ async function planShard(history: ShardHistory, from: Position, to: Position): P
 /** Where a later generation begins: at its first snapshot. */
 function firstOf(inventory: Inventory, generation: number): Position | undefined {
   return basesOf(inventory).find((base) => base.generation === generation);
-}
-
-/** The last record of a generation that follows a position. */
-function lastOf({ spans }: Inventory, { generation, seq }: Position): Position {
-  const span = spans.find(
-    (each) => each.generation === generation && each.firstSeq <= seq + 1 && seq <= each.lastSeq,
-  );
-  return { generation, seq: span?.lastSeq ?? seq };
 }
 
 async function writePart(

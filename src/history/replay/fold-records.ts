@@ -1,5 +1,6 @@
 import type { Settled, Shard } from "../../actors/fold/shard.ts";
 import { ensureError, type Position } from "../../protocol/index.ts";
+import { recordAt } from "../record-at.ts";
 import type { ShardHistory, TimedRecord } from "../source.ts";
 
 /** Sees each record as it is folded. Both calls must leave the shard as it is. */
@@ -81,11 +82,7 @@ export async function readAgain(
   record: TimedRecord,
   signal: AbortSignal,
 ): Promise<TimedRecord> {
-  const { seq } = record;
-  for await (const [again] of history.read({ generation, seq: seq - 1 }, seq, signal)) {
-    if (again !== undefined) return again;
-  }
-  return record;
+  return (await recordAt(history, { generation, seq: record.seq }, signal)) ?? record;
 }
 
 /** Lets other work of the event loop run. */

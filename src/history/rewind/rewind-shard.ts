@@ -10,14 +10,9 @@ import {
 } from "../../actors/recovery/continue-shard.ts";
 import { SnapshotBudget } from "../../actors/snapshot/snapshot-budget.ts";
 import { SnapshotStore } from "../../actors/snapshot/store.ts";
-import {
-  ensureError,
-  HEADER_BYTES_MAX,
-  type Position,
-  PserverError,
-} from "../../protocol/index.ts";
+import { ensureError, type Position, PserverError } from "../../protocol/index.ts";
 import { BufferPool } from "../../transport/buffer-pool.ts";
-import { payloadBytesMaxOf } from "../../transport/payload-limit.ts";
+import { dataBytesMaxOf } from "../../transport/payload-limit.ts";
 import type { StreamPublisher } from "../../transport/stream-publisher.ts";
 
 /** Attempts to write a state while the owner makes snapshots. */
@@ -90,7 +85,7 @@ export class ShardRewind {
       {
         ...{ shard: number, host, subjects: job.subjects, journal, store: this.#store },
         journalStorage: job.settings.journal,
-        partBytesMax: payloadBytesMaxOf(connection) - HEADER_BYTES_MAX,
+        partBytesMax: dataBytesMaxOf(connection),
         snapshotBudget: new SnapshotBudget(new BufferPool()),
         marks: new MarkKeeper(job.records, number),
       },

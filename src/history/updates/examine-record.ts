@@ -2,11 +2,12 @@ import type { Block } from "../../actors/fold/block.ts";
 import { measure, type Statistics } from "../../actors/fold/statistics.ts";
 import { foldDescribed } from "../../actors/updates/fold-described.ts";
 import type { UpdateEvent } from "../../actors/updates/update-event.ts";
-import type { Dtype, ParameterConfig, Position } from "../../protocol/index.ts";
+import type { Dtype, ParameterConfig } from "../../protocol/index.ts";
 import { JobSubjects } from "../../protocol/index.ts";
 import { historyLost, showPosition } from "../history-lost.ts";
+import { recordAt } from "../record-at.ts";
 import { replayShard } from "../replay/replay-shard.ts";
-import type { HistorySource, ShardHistory, TimedRecord } from "../source.ts";
+import type { HistorySource, TimedRecord } from "../source.ts";
 import type { FoundRecord } from "./find-record.ts";
 
 /** A block around a record that named it. */
@@ -48,7 +49,8 @@ export async function examineRecord(
 ): Promise<ExaminedRecord> {
   const { generation, seq } = position;
   const history = source.shard(number);
-  const record = await oneRecord(history, position, signal);
+  const record = await recordAt(history, position, signal);
+  if (record === undefined) throw historyLost(number, showPosition(number, position), undefined);
   const subjects = new JobSubjects(source.job);
   const shard = await replayShard(history, { generation, seq: seq - 1 }, { subjects, signal });
   const held = new Map<Block, Uint8Array>();
@@ -87,16 +89,4 @@ function examine(
     before: earlier && measure(memory, { dtype, bytes: earlier }),
     after: measure(memory, { dtype, bytes: later }),
   };
-}
-
-async function oneRecord(
-  history: ShardHistory,
-  { generation, seq }: Position,
-  signal: AbortSignal,
-): Promise<TimedRecord> {
-  for await (const [record] of history.read({ generation, seq: seq - 1 }, seq, signal)) {
-    if (record !== undefined) return record;
-  }
-  const { shard } = history;
-  throw historyLost(shard, showPosition(shard, { generation, seq }), undefined);
 }

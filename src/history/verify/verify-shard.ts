@@ -1,7 +1,14 @@
 import type { Shard } from "../../actors/fold/shard.ts";
 import { journalDamaged } from "../../actors/owner/journal-gap.ts";
 import { ensureError, type Position, type WireError } from "../../protocol/index.ts";
-import { basesOf, type Inventory, type ReplayBase, reachOf, takeInventory } from "../reach.ts";
+import {
+  basesOf,
+  connectedUpTo,
+  type Inventory,
+  type ReplayBase,
+  reachOf,
+  takeInventory,
+} from "../reach.ts";
 import { foldRecords } from "../replay/fold-records.ts";
 import { type ReplayOptions, shardAt } from "../replay/replay-shard.ts";
 import type { ShardHistory } from "../source.ts";
@@ -143,14 +150,6 @@ async function foldOn(state: Verifying, { shard, generation }: Folded, seq: numb
   } finally {
     state.records += shard.seq - from;
   }
-}
-
-/** The last record that follows a position without a gap. */
-function connectedUpTo({ spans }: Inventory, { generation, seq }: Position): number {
-  const span = spans.find(
-    (each) => each.generation === generation && each.firstSeq <= seq + 1 && seq + 1 <= each.lastSeq,
-  );
-  return span?.lastSeq ?? seq;
 }
 
 /** Whether a position is the end of the gap after a record. */

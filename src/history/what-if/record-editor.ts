@@ -4,7 +4,6 @@ import type { Shard } from "../../actors/fold/shard.ts";
 import {
   asMap,
   BATCH_ENTRIES_MAX,
-  BATCH_HEAD_BYTES_MAX,
   type BatchEntry,
   blockRows,
   encodedBytes,
@@ -54,7 +53,7 @@ export class RecordEditor {
   edit(record: TimedRecord, shard: Shard): TimedRecord | undefined {
     const subject = this.#subjects.parse(record.subject);
     if (subject?.by !== "trainer" && subject?.by !== "batch") return record;
-    const message = readRecordMessage(record.payload, BATCH_HEAD_BYTES_MAX);
+    const message = readRecordMessage(record.payload);
     if (message === undefined) return record;
     if (this.#isLeftOut(record, subject, message)) {
       this.#leftOut += 1;
