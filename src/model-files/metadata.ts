@@ -2,7 +2,7 @@ import { PserverError } from "../protocol/errors.ts";
 import { quoteName } from "../protocol/names.ts";
 
 /** Most bytes of a model's metadata as JSON: the longest comment of a zip archive. */
-export const METADATA_BYTES_MAX = 65_535;
+const METADATA_BYTES_MAX = 65_535;
 
 /** Text about a model, by key. */
 export type Metadata = Readonly<Record<string, string>>;

@@ -4,7 +4,7 @@ import { parsePythonDict } from "./python-dict.ts";
 import { isShape, showShape, type TensorHeader } from "./tensor.ts";
 
 /** numpy's names of the element types. */
-export const NUMPY_DTYPES = {
+const NUMPY_DTYPES = {
   int32: "<i4",
   uint32: "<u4",
   int64: "<i8",

@@ -11,10 +11,10 @@ import type { KvBucket } from "../jetstream/kv-bucket.ts";
 import { RECORD_FORMAT, readRecord } from "../lifecycle/record-format.ts";
 
 /** Prefix of the keys of all archivers in the job's bucket. */
-export const ARCHIVER_KEYS = "archiver.";
+const ARCHIVER_KEYS = "archiver.";
 
 /** The longest grace time that an archiver may ask for. */
-export const GRACE_MS_MAX = 86_400_000;
+const GRACE_MS_MAX = 86_400_000;
 
 /** What an archiver has copied of a shard: all up to these; generation 0 if there is nothing yet. */
 export interface ArchivedShard {

@@ -31,7 +31,7 @@ export async function checkDirectory(
 }
 
 /** What an archive has, as a table. */
-export function describeArchive({ shards }: ArchiveFindings, look: Look): string[] {
+function describeArchive({ shards }: ArchiveFindings, look: Look): string[] {
   const columns = [
     { title: "SHARD", align: "right" },
     { title: "RECORDS" },

@@ -30,7 +30,7 @@ export interface TrainerFlags extends JobFlags {
 }
 
 /** The job if none is named. */
-export const JOB_DEFAULT = "default";
+const JOB_DEFAULT = "default";
 
 /** Adds the flags that say how to reach the broker. */
 export function addConnectionOptions(command: Command): Command {

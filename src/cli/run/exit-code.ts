@@ -1,7 +1,7 @@
 import { constants } from "node:os";
 
 /** Shells add this to the number of a signal that ended a program. */
-export const SIGNAL_BASE = 128;
+const SIGNAL_BASE = 128;
 
 /** The exit code of a program that SIGKILL has ended. */
 export const KILLED = SIGNAL_BASE + constants.signals.SIGKILL;

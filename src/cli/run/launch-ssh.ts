@@ -18,7 +18,7 @@ const OPTIONS = [
 ];
 
 /** The command that runs a guard on a machine. Other users can read it there, so it holds no secrets. */
-export function sshCommand(machine: string): [program: string, ...args: string[]] {
+function sshCommand(machine: string): [program: string, ...args: string[]] {
   const options = OPTIONS.flatMap((option) => ["-o", option]);
   return ["ssh", "-T", ...options, machine, `exec sh -c '${GUARD}'`];
 }

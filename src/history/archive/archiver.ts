@@ -6,7 +6,7 @@ import { type ArchiveFacts, openArchive } from "./archive-facts.ts";
 import { ShardArchiver, type ShardProgress } from "./shard-archiver.ts";
 
 /** Bytes of a segment by default. */
-export const SEGMENT_BYTES: number = 64 * 1024 ** 2;
+const SEGMENT_BYTES: number = 64 * 1024 ** 2;
 
 /** Shards copied at one time. */
 const SHARDS_AT_ONCE = 4;

@@ -31,7 +31,7 @@ export function placeOf(frame: SegmentFrame): SegmentPlace {
 }
 
 /** The generation in the names of a tape's segments. */
-export const TAPE_GENERATION = 0;
+const TAPE_GENERATION = 0;
 
 /** Checks that the frames of a segment are what its name says, one after the other. */
 export class SegmentCheck<Kind extends SegmentKind> {

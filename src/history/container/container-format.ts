@@ -18,7 +18,7 @@ import { badArchive } from "./bad-archive.ts";
  * Versions of the format that can be read. Version 2 adds messages of tapes; what has none is written as
  * version 1, so that older programs read it, too.
  */
-export const CONTAINER_VERSIONS = [1, 2] as const;
+const CONTAINER_VERSIONS = [1, 2] as const;
 /** One of {@link CONTAINER_VERSIONS}. */
 export type ContainerVersion = (typeof CONTAINER_VERSIONS)[number];
 

@@ -8,7 +8,7 @@ const UPDATE = /^(.+)\/(\d{1,15}):(\d{1,15})(?:@(\d{1,9}))?$/s;
 const MARK = /^mark:(.+)$/s;
 
 /** What a point may be, for messages and help. */
-export const POINT_FORMS =
+const POINT_FORMS =
   "now, start, a time (2026-11-23T04:12:07Z, 10m ago), a position (SHARD:SEQ or SHARD:SEQ@GENERATION), " +
   "step:N, an update (TRAINER/SESSION:NUMBER, @SHARD behind it if several shards have it) or mark:NAME";
 
