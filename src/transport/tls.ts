@@ -25,9 +25,8 @@ const NO_TLS_TEXT = /server does not support 'tls'|tls is not available/i;
  * file in `NODE_EXTRA_CA_CERTS`, and of the operating system: the file in `SSL_CERT_FILE`, else its
  * bundle. Node.js alone does not know an authority that an administrator has installed.
  */
-export function trustedCertificates(
-  env: Readonly<Record<string, string | undefined>> = process.env,
-): string {
+export function trustedCertificates(): string {
+  const { env } = process;
   const system = env["SSL_CERT_FILE"] ? [env["SSL_CERT_FILE"]] : SYSTEM_BUNDLES;
   const texts = [
     ...rootCertificates,

@@ -115,7 +115,10 @@ export class Recovery {
     await this.#deps.connection.close();
   }
 
-  async #inspectUnserved(shard: number, ownerError?: PserverError): Promise<ShardFindings> {
+  async #inspectUnserved(
+    shard: number,
+    ownerError: PserverError | undefined,
+  ): Promise<ShardFindings> {
     const { records, client } = this.#deps;
     const initialized = await initializedBlocks(records, shard);
     const mark = await new MarkKeeper(records, shard).read();

@@ -4,7 +4,7 @@ export class ByteWriter {
   #view: DataView;
   #length = 0;
 
-  constructor(capacity = 4096) {
+  constructor(capacity: number) {
     this.#bytes = new Uint8Array(capacity);
     this.#view = new DataView(this.#bytes.buffer);
   }

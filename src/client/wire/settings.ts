@@ -37,7 +37,7 @@ const CONNECT_ATTEMPT_MS = 5_000;
  * @throws BAD_VALUE for an invalid setting, IO for a file that cannot be read.
  */
 export function resolveConnection(
-  overrides: NamedConnectionOverrides = {},
+  overrides: NamedConnectionOverrides,
   env: Environment = process.env,
 ): NodeConnectionOptions {
   const { name = "pserver", inboxPrefix = "_INBOX" } = overrides;
@@ -57,7 +57,7 @@ export function resolveConnection(
  * @throws BAD_VALUE for an invalid setting.
  */
 export function resolveSettings(
-  overrides: ConnectionOverrides = {},
+  overrides: ConnectionOverrides,
   env: Environment = process.env,
 ): ConnectionSettings {
   const fromEnv = environmentSettings(env);
