@@ -46,7 +46,7 @@ test("nothing is lost or doubled by an archiver that is killed again and again w
     expect(missing).toEqual([]);
   }
   // From the archive alone, and with what came after it from the broker.
-  const alone = await openHistory({ kind: "archive", archive: directory });
+  const alone = await archived.alone();
   await expectReplayed(alone, pulled);
   await archived.train(2);
   pulled.push(...(await pullAll(archived)));
@@ -68,7 +68,7 @@ test("commands read the archive and a recorded file as they read the broker", as
   await archived.train(4);
   const [early] = (await pullAll(archived)).filter(({ parameter }) => parameter === "w");
   if (early === undefined) throw new Error("nothing pulled");
-  expect((await archived.pserver("archive", directory, "--once")).code).toBe(0);
+  await archived.archiveOnce();
   await archived.train(30);
   await snapshotAll(archived.job);
   const to = `${early.shard}:${early.position.seq}`;

@@ -78,6 +78,17 @@ export class ArchivedJob {
     return start(["archive", this.directory, ...args], { environment: this.environment });
   }
 
+  /** Archives what is there now, and ends. */
+  async archiveOnce(directory: string = this.directory): Promise<void> {
+    const { code, stdout, stderr } = await this.pserver("archive", directory, "--once");
+    expect(code, `${stdout}\n${stderr}`).toBe(0);
+  }
+
+  /** The history in the archive alone. */
+  async alone(): Promise<HistorySource> {
+    return await openHistory({ kind: "archive", archive: this.directory });
+  }
+
   /** Runs a command to its end. */
   pserver(...args: string[]): Promise<Finished> {
     return run(args, { environment: this.environment });

@@ -57,7 +57,7 @@ test("an archive that was begun late lists all updates of the job without the br
   const archived = await each.start();
   const { directory } = archived;
   await trainAndTrim(archived);
-  expect((await archived.pserver("archive", directory, "--once")).code).toBe(0);
+  await archived.archiveOnce();
   const alone = await updatesOf(await open({ kind: "archive", archive: directory }));
   expect(alone).toEqual(await updatesOf(await open(archived.place())));
   expect(alone.filter((event) => "operation" in event)).toHaveLength(4 + 4 * 60);
@@ -86,7 +86,7 @@ test("an archiver that follows a job and is killed leaves a tape that the next o
   }
   // Snapshots wait for the tape, so it has all lines afterwards.
   await snapshotAll(archived.job);
-  expect((await archived.pserver("archive", directory, "--once")).code).toBe(0);
+  await archived.archiveOnce();
   const { shards, damage } = await checkArchive(directory, signal);
   expect(damage).toEqual([]);
   const status = JSON.parse((await archived.pserver("status", "--json")).stdout);

@@ -4,7 +4,6 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { expect, test } from "vitest";
 import { checkArchive } from "../../../src/history/archive/check-archive.ts";
-import { openHistory } from "../../../src/history/open-history.ts";
 import { failureOf, flipBitOf, streamDirectory } from "../host/damage.ts";
 import { Archive } from "../host/journal-fold.ts";
 import { archivedJobOfEachTest, expectReplayed, pullAll } from "./archived-job.ts";
@@ -16,7 +15,7 @@ test("the rest of an abandoned journal is archived after the recovery", async ()
   // No snapshot covers the damaged record.
   const archived = await each.start({ shards: 1, snapshotBytes: 1024 ** 3 });
   const { job, directory, client } = archived;
-  expect((await archived.pserver("archive", directory, "--once")).code).toBe(0);
+  await archived.archiveOnce();
   await archived.train(4);
   const pulled = await pullAll(archived);
   await archived.train(3);
@@ -37,8 +36,7 @@ test("the rest of an abandoned journal is archived after the recovery", async ()
   await host.until(() => host.serving.includes(0));
   await client.pullFull("w");
   await archived.train(1);
-  const last = await archived.pserver("archive", directory, "--once");
-  expect(last.code, outputOf(last)).toBe(0);
+  await archived.archiveOnce();
   const { shards, damage } = await checkArchive(directory, signal);
   expect(damage).toEqual([]);
   expect(shards[0]?.missing).toEqual([]);
@@ -46,7 +44,7 @@ test("the rest of an abandoned journal is archived after the recovery", async ()
     { generation: 1, firstSeq: 1, lastSeq: damagedSeq - 1 },
     { generation: 2, firstSeq: 1 },
   ]);
-  const alone = await openHistory({ kind: "archive", archive: directory });
+  const alone = await archived.alone();
   await expectReplayed(alone, [...pulled, ...(await pullAll(archived))]);
 });
 

@@ -45,7 +45,7 @@ describe("an archiver", () => {
 
   test("that comes too late says what is missing, and the archive goes on after it", async () => {
     const archived = await each.start();
-    expect((await archived.pserver("archive", archived.directory, "--once")).code).toBe(0);
+    await archived.archiveOnce();
     await archived.train(60);
     await snapshotAll(archived.job);
     const late = await archived.pserver("archive", archived.directory, "--once");
@@ -62,7 +62,7 @@ describe("an archiver", () => {
     }
     // From a snapshot behind the gap the rest can be rebuilt.
     const pulled = await pullAll(archived);
-    const alone = await openHistory({ kind: "archive", archive: archived.directory });
+    const alone = await archived.alone();
     await expectReplayed(alone, pulled);
   });
 
@@ -71,21 +71,20 @@ describe("an archiver", () => {
     const { job, directory } = archived;
     await archived.train(2);
     await snapshotAll(job);
-    expect((await archived.pserver("archive", directory, "--once")).code).toBe(0);
+    await archived.archiveOnce();
     for (const host of job.hosts.splice(0)) await host.kill();
     await job.broker.stop();
     await job.broker.start();
     await job.host();
     await archived.client.pullFull("w");
     await archived.train(2);
-    const { code, stderr } = await archived.pserver("archive", directory, "--once");
-    expect(code, stderr).toBe(0);
+    await archived.archiveOnce();
     const { shards, damage } = await checkArchive(directory, signal);
     expect(damage).toEqual([]);
     for (const { spans } of shards) {
       expect(spans.map(({ generation }) => generation)).toEqual([1, 2]);
     }
-    const alone = await openHistory({ kind: "archive", archive: directory });
+    const alone = await archived.alone();
     await expectReplayed(alone, await pullAll(archived));
   });
 
@@ -97,7 +96,7 @@ describe("an archiver", () => {
       const disk = new SmallDisk();
       try {
         const directory = join(disk.path, "archive");
-        expect((await archived.pserver("archive", directory, "--once")).code).toBe(0);
+        await archived.archiveOnce(directory);
         await archived.train(3);
         await disk.fill();
         const full = await archived.pserver("archive", directory, "--once", "--json");
@@ -105,7 +104,7 @@ describe("an archiver", () => {
         expect(JSON.parse(full.stderr).error.code).toBe("DISK_FULL");
         expect((await checkArchive(directory, signal)).damage).toEqual([]);
         await disk.free();
-        expect((await archived.pserver("archive", directory, "--once")).code).toBe(0);
+        await archived.archiveOnce(directory);
         const { shards, damage } = await checkArchive(directory, signal);
         expect(damage).toEqual([]);
         for (const { missing } of shards) expect(missing).toEqual([]);

@@ -14,13 +14,12 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, expect, test } from "vitest";
-import { ArchiveSource } from "../../../src/history/archive/archive-source.ts";
 import { Archiver, type ArchiverOptions } from "../../../src/history/archive/archiver.ts";
 import { checkArchive } from "../../../src/history/archive/check-archive.ts";
-import { JoinedSource } from "../../../src/history/archive/joined-source.ts";
 import type { ShardHistory } from "../../../src/history/source.ts";
 import { temporaryDirectory } from "../container/container-files.ts";
 import { failureOf } from "../failure.ts";
+import { archivedShard, archiveOnce, joinedShard } from "./archive-once.ts";
 import { MemoryHistory, type MemoryShard, tapeOf } from "./memory-history.ts";
 
 const { signal } = new AbortController();
@@ -37,19 +36,16 @@ beforeEach(() => {
 });
 
 /** Archives what is there now, and ends in order. */
-async function archive(options: Partial<ArchiverOptions> = {}): Promise<Archiver> {
-  const archiver = await Archiver.open({ source: live, directory, ...options });
-  await archiver.copy(signal);
-  await archiver.close();
-  return archiver;
+function archive(options: Partial<ArchiverOptions> = {}): Promise<Archiver> {
+  return archiveOnce(live, directory, options);
 }
 
-async function archived(number = 0): Promise<ShardHistory> {
-  return (await ArchiveSource.open(directory)).shard(number);
+function archived(number = 0): Promise<ShardHistory> {
+  return archivedShard(directory, number);
 }
 
-async function joined(): Promise<ShardHistory> {
-  return JoinedSource.join(await ArchiveSource.open(directory), live).shard(0);
+function joined(): Promise<ShardHistory> {
+  return joinedShard(directory, live);
 }
 
 /** The only file of the tape. */

@@ -19,6 +19,8 @@ import { Archiver, type ArchiverOptions } from "../../../src/history/archive/arc
 import { checkArchive } from "../../../src/history/archive/check-archive.ts";
 import { ensureError, PserverError } from "../../../src/protocol/index.ts";
 import { temporaryDirectory } from "../container/container-files.ts";
+import { failureOf } from "../failure.ts";
+import { archivedShard, archiveOnce } from "./archive-once.ts";
 import { MemoryHistory, type MemoryShard, recordsOf } from "./memory-history.ts";
 
 const { signal } = new AbortController();
@@ -33,20 +35,8 @@ beforeEach(() => {
 });
 
 /** Archives what is there now, and ends in order. */
-async function archive(options: Partial<ArchiverOptions> = {}): Promise<Archiver> {
-  const archiver = await Archiver.open({ source: live, directory, ...options });
-  await archiver.copy(signal);
-  await archiver.close();
-  return archiver;
-}
-
-async function failure(work: Promise<unknown>): Promise<PserverError> {
-  return ensureError(
-    await work.then(
-      () => new Error("no failure"),
-      (error) => error,
-    ),
-  );
+function archive(options: Partial<ArchiverOptions> = {}): Promise<Archiver> {
+  return archiveOnce(live, directory, options);
 }
 
 function filesOf(number: number): string[] {
@@ -75,7 +65,7 @@ describe("an archive", () => {
     shard.push(20);
     const second = shard.snapshot(2);
     await archive();
-    const own = (await ArchiveSource.open(directory)).shard(0);
+    const own = await archivedShard(directory);
     expect(await own.spans()).toEqual([{ generation: 1, firstSeq: 1, lastSeq: 70 }]);
     expect(await own.snapshots()).toEqual([first, second]);
     await expectRecords(shard, 1);
@@ -94,7 +84,7 @@ describe("an archive", () => {
       await archive();
       if (i > 0) shard.trim(1);
     }
-    const own = (await ArchiveSource.open(directory)).shard(0);
+    const own = await archivedShard(directory);
     expect(await own.spans()).toEqual([{ generation: 1, firstSeq: 1, lastSeq: 150 }]);
     expect((await own.snapshots()).map(({ manifest }) => manifest.seq)).toEqual([
       30, 60, 90, 120, 150,
@@ -110,7 +100,7 @@ describe("an archive", () => {
     shard.replace();
     shard.push(7);
     await archive();
-    const own = (await ArchiveSource.open(directory)).shard(0);
+    const own = await archivedShard(directory);
     expect(await own.spans()).toEqual([
       { generation: 1, firstSeq: 1, lastSeq: 15 },
       { generation: 2, firstSeq: 1, lastSeq: 7 },
@@ -129,7 +119,7 @@ describe("an archive", () => {
     shard.push(3);
     shard.snapshot();
     await archive();
-    const own = (await ArchiveSource.open(directory)).shard(0);
+    const own = await archivedShard(directory);
     const snapshots = await own.snapshots();
     expect(snapshots.map(({ manifest }) => manifest.seq)).toEqual([10, 13]);
     for (const [seq, bytes] of shard.pieces) {
@@ -147,7 +137,7 @@ describe("an archive", () => {
     shard.push(5);
     const next = shard.snapshot(1);
     await archive();
-    const own = (await ArchiveSource.open(directory)).shard(0);
+    const own = await archivedShard(directory);
     expect(await own.snapshots()).toEqual([next]);
     for (const seq of next.manifest.pieces) {
       const bytes = shard.pieces.get(seq) as Uint8Array;
@@ -160,7 +150,7 @@ describe("an archive", () => {
     await archive({ segmentBytes: 20_000 });
     const segments = filesOf(0).filter((name) => name.endsWith(".segment"));
     expect(segments.length).toBeGreaterThan(4);
-    const own = (await ArchiveSource.open(directory)).shard(0);
+    const own = await archivedShard(directory);
     expect(await own.spans()).toEqual([{ generation: 1, firstSeq: 1, lastSeq: 100 }]);
     await expectRecords(shard, 1);
     for (const after of [0, 17, 99]) {
@@ -174,7 +164,7 @@ describe("an archive", () => {
     shard.push(100, 1_000);
     shard.snapshot();
     await archive({ segmentBytes: 20_000 });
-    const own = (await ArchiveSource.open(directory)).shard(0);
+    const own = await archivedShard(directory);
     for (const seq of [1, 2, 50, 99, 100]) {
       expect(await own.positionAt(shard.timeOf(seq))).toEqual({ generation: 1, seq });
       expect(await own.positionAt(shard.timeOf(seq) + 0.1)).toEqual({ generation: 1, seq });
@@ -197,13 +187,13 @@ describe("an archive", () => {
       behindRecords: 0,
       missing: [{ generation: 1, firstSeq: 31, lastSeq: 89 }],
     });
-    const own = (await ArchiveSource.open(directory)).shard(0);
+    const own = await archivedShard(directory);
     expect(await own.spans()).toEqual([
       { generation: 1, firstSeq: 1, lastSeq: 30 },
       { generation: 1, firstSeq: 90, lastSeq: 90 },
     ]);
     const after = { generation: 1, seq: 29 };
-    expect(await failure(recordsOf(own, after, 90))).toMatchObject({ code: "JOURNAL_DAMAGED" });
+    expect(await failureOf(recordsOf(own, after, 90))).toMatchObject({ code: "JOURNAL_DAMAGED" });
     // Which of the missing records were stored by then is not known.
     expect(await own.positionAt(shard.timeOf(50))).toBeUndefined();
     expect(await own.positionAt(shard.timeOf(20))).toEqual({ generation: 1, seq: 20 });
@@ -268,7 +258,7 @@ describe("an archiver that was killed", () => {
       copyFileSync(`${directory}-whole`, left);
       truncateSync(left, bytes);
       // What a reader sees until then is a beginning of it.
-      const own = (await ArchiveSource.open(directory)).shard(0);
+      const own = await archivedShard(directory);
       for (const { lastSeq } of await own.spans()) expect(lastSeq).toBeLessThanOrEqual(20);
       await archive();
       await expectRecords(shard, 1);
@@ -308,7 +298,7 @@ describe("another history", () => {
   test("of a job with another name or more shards is refused", async () => {
     await archive();
     live = new MemoryHistory(3);
-    const { code, message } = await failure(archive());
+    const { code, message } = await failureOf(archive());
     expect(code).toBe("BAD_ARCHIVE");
     expect(message).toBe(
       `${directory}: expected job j with 3 shards, async; it is of job j with 2 shards, async`,
@@ -321,7 +311,7 @@ describe("another history", () => {
     live = new MemoryHistory(2);
     live.shard(0).push(40, 41);
     const before = filesOf(0);
-    expect(await failure(archive())).toMatchObject({ code: "BAD_ARCHIVE" });
+    expect(await failureOf(archive())).toMatchObject({ code: "BAD_ARCHIVE" });
     expect(filesOf(0)).toEqual(before);
   });
 
@@ -336,7 +326,7 @@ describe("another history", () => {
     other.snapshot();
     other.snapshot();
     other.trim(1);
-    expect(await failure(archive())).toMatchObject({ code: "BAD_ARCHIVE" });
+    expect(await failureOf(archive())).toMatchObject({ code: "BAD_ARCHIVE" });
   });
 });
 
@@ -357,7 +347,7 @@ describe("a job that is removed and made again while it is archived", () => {
 
   test("is noticed when its journal is shorter", async () => {
     shard.push(10, 41);
-    expect(await failure(archiver.copy(signal))).toMatchObject({ code: "BAD_ARCHIVE" });
+    expect(await failureOf(archiver.copy(signal))).toMatchObject({ code: "BAD_ARCHIVE" });
     await archiver.close();
   });
 
@@ -365,9 +355,9 @@ describe("a job that is removed and made again while it is archived", () => {
     shard.created = "later";
     shard.push(50, 41);
     shard.snapshot();
-    expect(await failure(archiver.copy(signal))).toMatchObject({ code: "BAD_ARCHIVE" });
+    expect(await failureOf(archiver.copy(signal))).toMatchObject({ code: "BAD_ARCHIVE" });
     await archiver.close();
-    const own = (await ArchiveSource.open(directory)).shard(0);
+    const own = await archivedShard(directory);
     expect(await own.spans()).toEqual([{ generation: 1, firstSeq: 1, lastSeq: 30 }]);
   });
 });

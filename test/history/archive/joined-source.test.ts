@@ -3,28 +3,19 @@
 // read is taken from the archive; and that two which contradict each other are refused.
 import { join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
-import { ArchiveSource } from "../../../src/history/archive/archive-source.ts";
-import { Archiver } from "../../../src/history/archive/archiver.ts";
-import { JoinedSource } from "../../../src/history/archive/joined-source.ts";
-import type { TimedRecord } from "../../../src/history/source.ts";
+import type { ShardHistory, TimedRecord } from "../../../src/history/source.ts";
 import { ensureError, readCrc } from "../../../src/protocol/index.ts";
 import { temporaryDirectory } from "../container/container-files.ts";
+import { archiveOnce, joinedShard } from "./archive-once.ts";
 import { MemoryHistory, type MemoryShard, recordsOf } from "./memory-history.ts";
 
-const { signal } = new AbortController();
 let directory: string;
 let live: MemoryHistory;
 let shard: MemoryShard;
 let all: TimedRecord[];
 
-async function archive(): Promise<void> {
-  const archiver = await Archiver.open({ source: live, directory });
-  await archiver.copy(signal);
-  await archiver.close();
-}
-
-async function joined() {
-  return JoinedSource.join(await ArchiveSource.open(directory), live).shard(0);
+function joined(): Promise<ShardHistory> {
+  return joinedShard(directory, live);
 }
 
 function at(seq: number) {
@@ -37,7 +28,7 @@ beforeEach(async () => {
   shard = live.shard(0);
   shard.push(50);
   shard.snapshot();
-  await archive();
+  await archiveOnce(live, directory);
   shard.push(50);
   shard.snapshot();
   all = await recordsOf(shard, at(0), 100);
@@ -61,7 +52,7 @@ describe("an archive and what came after it", () => {
 
   test("are read as one after the beginning was trimmed", async () => {
     const snapshots = [...shard.manifests];
-    await archive();
+    await archiveOnce(live, directory);
     shard.push(10);
     shard.trim(1);
     const history = await joined();
@@ -79,7 +70,7 @@ describe("an archive and what came after it", () => {
     shard.onBatch = async () => {
       if (isTrimmed) return;
       isTrimmed = true;
-      await archive();
+      await archiveOnce(live, directory);
       shard.trim(1);
     };
     expect(await recordsOf(history, at(0), 100)).toEqual(all);

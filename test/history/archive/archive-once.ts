@@ -1,0 +1,29 @@
+import { ArchiveSource } from "../../../src/history/archive/archive-source.ts";
+import { Archiver, type ArchiverOptions } from "../../../src/history/archive/archiver.ts";
+import { JoinedSource } from "../../../src/history/archive/joined-source.ts";
+import type { ShardHistory } from "../../../src/history/source.ts";
+import type { MemoryHistory } from "./memory-history.ts";
+
+const { signal } = new AbortController();
+
+/** Archives what a history holds now, and ends in order. */
+export async function archiveOnce(
+  source: MemoryHistory,
+  directory: string,
+  options: Partial<ArchiverOptions> = {},
+): Promise<Archiver> {
+  const archiver = await Archiver.open({ source, directory, ...options });
+  await archiver.copy(signal);
+  await archiver.close();
+  return archiver;
+}
+
+/** A shard of an archive alone. */
+export async function archivedShard(directory: string, shard = 0): Promise<ShardHistory> {
+  return (await ArchiveSource.open(directory)).shard(shard);
+}
+
+/** Shard 0 of an archive and the history that goes on, as one. */
+export async function joinedShard(directory: string, live: MemoryHistory): Promise<ShardHistory> {
+  return JoinedSource.join(await ArchiveSource.open(directory), live).shard(0);
+}
