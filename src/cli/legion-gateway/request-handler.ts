@@ -92,10 +92,7 @@ export class RequestHandler {
   }
 
   async #pushFromIndices({ name, alpha, beta }: Named & Mix, wire: LegionWire): Promise<void> {
-    const { dtype, shape } = await this.#options.parameters.require(name);
-    const header = await wire.readArrayHeader("indices", this.#options.budget.bytesMax);
-    await this.#withBytes(bytesOfPoints(header), async () => {
-      const points = parsePoints(await wire.readElements(header, "indices"), shape);
+    await this.#withPoints(wire, name, async (points, { dtype }) => {
       const valuesMax = points.length * Float64Array.BYTES_PER_ELEMENT;
       const values = await wire.readArrayHeader("values", valuesMax);
       const array = fitDtype(name, await wire.readElements(values, "values"), dtype);
@@ -104,12 +101,22 @@ export class RequestHandler {
   }
 
   async #pullFromIndices({ name }: Named, wire: LegionWire): Promise<void> {
+    await this.#withPoints(wire, name, async (points, { dtype }) =>
+      wire.sendArray(await this.#points.pull(name, points, dtype)),
+    );
+  }
+
+  /** Runs `use` with the indices that follow a request, and the parameter that they are of. */
+  async #withPoints(
+    wire: LegionWire,
+    name: string,
+    use: (points: number[][], known: KnownParameter) => Promise<void>,
+  ): Promise<void> {
     const known = await this.#options.parameters.require(name);
     const header = await wire.readArrayHeader("indices", this.#options.budget.bytesMax);
-    await this.#withBytes(bytesOfPoints(header), async () => {
-      const points = parsePoints(await wire.readElements(header, "indices"), known.shape);
-      await wire.sendArray(await this.#points.pull(name, points, known.dtype));
-    });
+    await this.#withBytes(bytesOfPoints(header), async () =>
+      use(parsePoints(await wire.readElements(header, "indices"), known.shape), known),
+    );
   }
 
   async #create({ name }: Named, wire: LegionWire): Promise<void> {
