@@ -72,6 +72,9 @@ export type KnownRules = ReadonlyMap<number, Rules>;
 /** Version for new jobs; the first record of each of their journals names it. */
 export const CURRENT_RULES = 4;
 
+/** The first version from which a job can be upgraded: before it, shards were not told what is declared. */
+export const UPGRADABLE_RULES_MIN = 2;
+
 const FIRST: Rules = {
   version: 1,
   windowRecords: WINDOW_RECORDS,

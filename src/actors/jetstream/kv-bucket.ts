@@ -51,6 +51,21 @@ export interface KvBucket {
   ): Promise<number>;
 }
 
+/**
+ * Writes an entry in place of the one of that revision, or the first one if it is undefined, and returns its revision;
+ * undefined if somebody else has written since.
+ */
+export async function replaceEntry(
+  bucket: Pick<KvBucket, "create" | "update">,
+  key: string,
+  value: unknown,
+  revision: number | undefined,
+): Promise<number | undefined> {
+  return revision === undefined
+    ? await bucket.create(key, value)
+    : await bucket.update(key, value, revision);
+}
+
 /** Where and how a bucket is kept. */
 export interface BucketOptions {
   readonly connection: NatsConnection;

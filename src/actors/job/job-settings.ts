@@ -166,6 +166,11 @@ export function hasRemovalMark(stored: unknown): boolean {
   return asMap(stored, SETTINGS_KEY)["removing"] === true;
 }
 
+/** The error for settings that somebody else has written since they were read. */
+export function settingsChanged(job: string): PserverError {
+  return new PserverError("BUSY", `job ${job}: somebody else is changing its settings`, { job });
+}
+
 /** The settings as values that can be compared and shown. */
 function comparable({ synchronization, ...settings }: Partial<StoredSettings>): Fields {
   if (synchronization === undefined) return settings;

@@ -14,6 +14,7 @@ import {
   leasesIn,
   parseSettings,
   SETTINGS_KEY,
+  settingsChanged,
   withRemovalMark,
 } from "./job-settings.ts";
 import { streamsOfJob } from "./job-streams.ts";
@@ -86,10 +87,7 @@ export class JobRemoval {
       withRemovalMark(settings.value),
       settings.revision,
     );
-    if (marked === undefined) {
-      const { job } = this.#options;
-      throw new PserverError("BUSY", `job ${job}: somebody else is changing its settings`, { job });
-    }
+    if (marked === undefined) throw settingsChanged(this.#options.job);
     try {
       // A host that read the settings before the mark may have joined meanwhile.
       await this.#checkUnused(settings, streams);

@@ -9,7 +9,7 @@ import {
 } from "../../protocol/index.ts";
 import { openJetStream } from "../../transport/jetstream.ts";
 import { mapConcurrently } from "../concurrent.ts";
-import { CURRENT_RULES } from "../fold/rules.ts";
+import { CURRENT_RULES, UPGRADABLE_RULES_MIN } from "../fold/rules.ts";
 import { openExistingBucket } from "../jetstream/kv-bucket.ts";
 import { storageQueries } from "../jetstream/storage-queries.ts";
 import { Journal } from "../journal/journal.ts";
@@ -17,9 +17,6 @@ import { BucketRecord } from "../lifecycle/bucket-record.ts";
 import { OwnersClient } from "../requests/owners-client.ts";
 import { hasRemovalMark, journalSettings, parseSettings, SETTINGS_KEY } from "./job-settings.ts";
 import { noSuchJob } from "./job-streams.ts";
-
-/** The first version from which a job can be upgraded: before it, shards were not told what is declared. */
-const UPGRADABLE_RULES_MIN = 2;
 
 const settingsRecord = new BucketRecord<Fields>(
   SETTINGS_KEY,

@@ -1,5 +1,5 @@
 import { busy, PserverError } from "../../protocol/index.ts";
-import type { KvBucket, KvEntry } from "../jetstream/kv-bucket.ts";
+import { type KvBucket, type KvEntry, replaceEntry } from "../jetstream/kv-bucket.ts";
 
 /** Where records are read. */
 export interface ReadDeps {
@@ -70,10 +70,8 @@ export class BucketRecord<Stored, Value extends Stored = Stored> {
       if (result === before.result) return { result, revision: before.revision };
       const write = this.#toRecord(result);
       try {
-        const revision =
-          before.revision === 0
-            ? await bucket.create(key, write)
-            : await bucket.update(key, write, before.revision);
+        const present = before.revision === 0 ? undefined : before.revision;
+        const revision = await replaceEntry(bucket, key, write, present);
         if (revision !== undefined) return { result, revision };
         // Jitter, so that those who collided do not collide again.
         await pause(Math.random() * Math.min(2 * tries, PAUSE_MS_MAX));

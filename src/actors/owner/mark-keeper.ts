@@ -1,5 +1,5 @@
 import { PserverError } from "../../protocol/index.ts";
-import type { KvBucket } from "../jetstream/kv-bucket.ts";
+import { type KvBucket, replaceEntry } from "../jetstream/kv-bucket.ts";
 import { type HeadMark, headKey, isLater, parseMark, toMarkRecord } from "./head-mark.ts";
 
 /** Attempts to write a mark that another owner changes at the same time. */
@@ -48,7 +48,8 @@ export class MarkKeeper {
   async raise(mark: HeadMark): Promise<void> {
     for (let tries = 0; tries < TRIES_MAX; tries++) {
       if (!isLater(mark, this.#mark) || mark.term < (this.#mark?.term ?? 0)) return;
-      const revision = await this.#write(mark);
+      const key = headKey(this.#shard);
+      const revision = await replaceEntry(this.#records, key, toMarkRecord(mark), this.#revision);
       if (revision !== undefined) {
         this.#mark = mark;
         this.#revision = revision;
@@ -59,12 +60,5 @@ export class MarkKeeper {
     }
     const text = `mark of shard ${this.#shard}: changed by others ${TRIES_MAX} times in a row`;
     throw new PserverError("BUSY", text, { shard: this.#shard });
-  }
-
-  async #write(mark: HeadMark): Promise<number | undefined> {
-    const key = headKey(this.#shard);
-    const value = toMarkRecord(mark);
-    if (this.#revision === undefined) return await this.#records.create(key, value);
-    return await this.#records.update(key, value, this.#revision);
   }
 }

@@ -5,7 +5,7 @@ import {
   archiverKey,
   toArchiverJson,
 } from "../../actors/archivers/archiver-record.ts";
-import type { KvBucket } from "../../actors/jetstream/kv-bucket.ts";
+import { type KvBucket, replaceEntry } from "../../actors/jetstream/kv-bucket.ts";
 import { ensureError, type PserverError } from "../../protocol/index.ts";
 
 /** How often an archiver renews its registration, at least in its grace time. */
@@ -81,10 +81,7 @@ export class ArchiverRegistration {
     };
     const json = toArchiverJson(record);
     for (;;) {
-      this.#revision =
-        this.#revision === undefined
-          ? await records.create(this.#key, json)
-          : await records.update(this.#key, json, this.#revision);
+      this.#revision = await replaceEntry(records, this.#key, json, this.#revision);
       if (this.#revision !== undefined) return;
       this.#revision = (await records.read(this.#key))?.revision;
     }

@@ -1,8 +1,13 @@
 import { randomUUID } from "node:crypto";
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
-import { CURRENT_RULES } from "../../actors/fold/rules.ts";
-import { type KvBucket, type KvEntry, openBucket } from "../../actors/jetstream/kv-bucket.ts";
+import { CURRENT_RULES, UPGRADABLE_RULES_MIN } from "../../actors/fold/rules.ts";
+import {
+  type KvBucket,
+  type KvEntry,
+  openBucket,
+  replaceEntry,
+} from "../../actors/jetstream/kv-bucket.ts";
 import {
   type ForkMark,
   forkMarkOf,
@@ -15,15 +20,13 @@ import {
   newSettings,
   SETTINGS_KEY,
   type StoredSettings,
+  settingsChanged,
 } from "../../actors/job/job-settings.ts";
 import { findJournalBytes } from "../../actors/job/open-job.ts";
 import { ensureSnapshotStream } from "../../actors/snapshot/store.ts";
 import { type JobSubjects, PserverError } from "../../protocol/index.ts";
 import type { JobFacts } from "../source.ts";
 import type { KnownSettings } from "./known-settings.ts";
-
-/** The first version of the rules under which shards know what is declared; older jobs are not upgraded. */
-const UPGRADABLE_RULES_MIN = 2;
 
 /** Dependencies of {@link NewJob}. */
 export interface NewJobDeps {
@@ -90,11 +93,8 @@ export class NewJob {
     const settings = { ...fresh, rules: rules < UPGRADABLE_RULES_MIN ? rules : CURRENT_RULES };
     const pending = { of: of.job, ...mark, pending: randomUUID() };
     const value = withForkMark(settings, pending);
-    const revision =
-      stored === undefined
-        ? await bucket.create(SETTINGS_KEY, value)
-        : await bucket.update(SETTINGS_KEY, value, stored.revision);
-    if (revision === undefined) throw changed(subjects.job);
+    const revision = await replaceEntry(bucket, SETTINGS_KEY, value, stored?.revision);
+    if (revision === undefined) throw settingsChanged(subjects.job);
     await ensureSnapshotStream(manager, subjects, settings.replicas);
     return new NewJob({ settings, bucket, subjects, mark: pending, revision });
   }
@@ -102,7 +102,7 @@ export class NewJob {
   /** Checks that no other run has taken it over. @throws BUSY */
   async check(): Promise<void> {
     const stored = await this.bucket.read(SETTINGS_KEY);
-    if (stored?.revision !== this.#revision) throw changed(this.#subjects.job);
+    if (stored?.revision !== this.#revision) throw settingsChanged(this.#subjects.job);
   }
 
   /** Lets hosts join the job. @throws BUSY if another run has taken it over. */
@@ -112,7 +112,8 @@ export class NewJob {
     if ((await this.bucket.update(SETTINGS_KEY, value, this.#revision)) !== undefined) return;
     // The answer to an earlier try may have been lost.
     const stored = await this.bucket.read(SETTINGS_KEY);
-    if (stored === undefined || isPendingFork(stored.value)) throw changed(this.#subjects.job);
+    if (stored === undefined || isPendingFork(stored.value))
+      throw settingsChanged(this.#subjects.job);
   }
 }
 
@@ -128,8 +129,4 @@ function checkOwnFork(job: string, { value }: KvEntry, of: string): void {
   throw new PserverError("JOB_EXISTS", `job ${job} ${state}: choose another name with --as`, {
     job,
   });
-}
-
-function changed(job: string): PserverError {
-  return new PserverError("BUSY", `job ${job}: somebody else is changing its settings`, { job });
 }

@@ -1,10 +1,11 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { mapConcurrently } from "../../actors/concurrent.ts";
 import type { KvBucket } from "../../actors/jetstream/kv-bucket.ts";
-import { toLifecycleRecord } from "../../actors/lifecycle/lifecycle-record.ts";
+import { jobRecord } from "../../actors/lifecycle/lifecycle-record.ts";
 import type { Lifecycle } from "../../actors/lifecycle/machine.ts";
 import type { Parameter } from "../../actors/lifecycle/parameter.ts";
-import { toParameterRecord } from "../../actors/lifecycle/parameter-record.ts";
-import { JOB_KEY, PARAMETER_KEYS, parameterKey } from "../../actors/lifecycle/record-format.ts";
+import { changeParameter } from "../../actors/lifecycle/parameter-record.ts";
+import { PARAMETER_KEYS, parameterKey } from "../../actors/lifecycle/record-format.ts";
 
 /** Writes the records of the parameters and of a job that is initialized, in place of any there are. */
 export async function writeRecords(
@@ -18,10 +19,12 @@ export async function writeRecords(
     const stored = await bucket.read(key);
     if (stored !== undefined) await bucket.remove(key, stored.revision);
   });
+  const deps = { bucket, pause: delay };
+  // An interrupted run may have left a record: what is not known to be there is created first.
   await mapConcurrently(parameters, (parameter) =>
-    write(bucket, parameterKey(parameter.declaration.name), toParameterRecord(parameter)),
+    changeParameter(deps, parameter.declaration.name, () => parameter, { known: undefined }),
   );
-  await write(bucket, JOB_KEY, toLifecycleRecord(INITIALIZED));
+  await jobRecord.change(deps, () => INITIALIZED);
 }
 
 /** The job is initialized: nobody is selected to do that again. */
@@ -29,9 +32,3 @@ const INITIALIZED: Lifecycle = {
   state: "ready",
   context: { epoch: 1, trainer: "", session: 0, at: [], sealed: 0 },
 };
-
-async function write(bucket: KvBucket, key: string, value: unknown): Promise<void> {
-  if ((await bucket.create(key, value)) !== undefined) return;
-  const stored = await bucket.read(key);
-  if (stored !== undefined) await bucket.update(key, value, stored.revision);
-}
