@@ -26,12 +26,18 @@ export class FirstSnapshots {
   readonly #publisher: StreamPublisher;
   readonly #budget = new SnapshotBudget(new BufferPool());
 
-  constructor(deps: FirstSnapshotsDeps) {
-    const { connection, host, job } = deps;
-    const subjects = new JobSubjects(job);
+  private constructor(deps: FirstSnapshotsDeps, subjects: JobSubjects, publisher: StreamPublisher) {
     this.#deps = deps;
     this.#subjects = subjects;
-    this.#publisher = StreamPublisher.open(connection, subjects.hostInbox(host));
+    this.#publisher = publisher;
+  }
+
+  /** Listens for the broker's answers from now on. */
+  static open(deps: FirstSnapshotsDeps): FirstSnapshots {
+    const { connection, host, job } = deps;
+    const subjects = new JobSubjects(job);
+    const publisher = StreamPublisher.open(connection, subjects.hostInbox(host));
+    return new FirstSnapshots(deps, subjects, publisher);
   }
 
   /** Stores all of a shard, and the manifest that hosts take it over by. @throws NOT_OWNER, NO_SPACE */

@@ -86,7 +86,7 @@ async function fill(options: ForkOptions, fork: NewJob, first: Shard): Promise<F
   const { job, of, at, rebuild, signal, onStage } = options;
   onStage?.("begun");
   const found = new FoundParameters(of.shards);
-  const snapshots = new FirstSnapshots({ ...options, owner: fork.token });
+  const snapshots = FirstSnapshots.open({ ...options, owner: fork.token });
   const sum = { bytes: 0, openBlocks: 0 };
   let shard: Shard | undefined = first;
   for (let number = 0; number < of.shards; number++) {
