@@ -6,7 +6,7 @@ import { ensureError } from "../../protocol/errors.ts";
 import { type CliContext, openOutput } from "../context.ts";
 import { EXIT } from "../exit-codes.ts";
 import { addHelp } from "../help-text.ts";
-import type { ComparedSide } from "../history/compared-side.ts";
+import type { ComparedSide } from "../history/compare-sides.ts";
 import { pointEntry, understand } from "../history/understood-point.ts";
 import { withHistory } from "../history/with-history.ts";
 import { withReplays } from "../history/with-replays.ts";
@@ -78,7 +78,9 @@ async function runDiff(
             sides.push({ kind: "point", point: resolved, model: await replay(resolved) });
           }
         }
-        const found = await compare(context, output, sides, asSaved, param);
+        const { compareSides } = await import("../history/compare-sides.ts");
+        const parts = { names: param, asSaved };
+        const found = await compareSides(output, sides, parts, context.signal);
         await present(context, output, sides, found);
       } finally {
         for (const side of sides) if (side.kind === "file") await side.model.close();
@@ -96,19 +98,6 @@ async function pointOf(text: string): Promise<Point | undefined> {
     if (ensureError(error).code !== "BAD_VALUE") throw error;
     return undefined;
   }
-}
-
-async function compare(
-  { signal }: CliContext,
-  output: Output,
-  sides: readonly ComparedSide[],
-  asSaved: boolean,
-  names: readonly string[] | undefined,
-): Promise<ParameterDifference[]> {
-  const { tensorsOf } = await import("../history/compared-side.ts");
-  const { compareTensorLists } = await import("../history/compare-tensor-lists.ts");
-  const [a = [], b = []] = sides.map((side) => tensorsOf(side, asSaved, names));
-  return await compareTensorLists(output, a, b, names, signal);
 }
 
 async function present(

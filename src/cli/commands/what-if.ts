@@ -217,11 +217,8 @@ async function compareWithReal(
   { pool, to, model }: Otherwise,
 ) {
   const { replayModel } = await import("../../history/replay/replay-model.ts");
-  const { tensorsOf } = await import("../history/compared-side.ts");
-  const { compareTensorLists } = await import("../history/compare-tensor-lists.ts");
+  const { compareSides } = await import("../history/compare-sides.ts");
   const real = await output.progress("replaying").during(replayModel(pool, to.cut));
-  const [a, b] = [real, model].map((each) =>
-    tensorsOf({ kind: "point", point: to, model: each }, false, param),
-  );
-  return await compareTensorLists(output, a ?? [], b ?? [], param, signal);
+  const sides = [real, model].map((each) => ({ kind: "point", point: to, model: each }) as const);
+  return await compareSides(output, sides, { names: param, asSaved: false }, signal);
 }
