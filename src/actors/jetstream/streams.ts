@@ -1,4 +1,10 @@
-import type { JetStreamManager } from "@nats-io/jetstream";
+import {
+  DiscardPolicy,
+  type JetStreamManager,
+  RetentionPolicy,
+  StorageType,
+  type StreamConfig,
+} from "@nats-io/jetstream";
 import { JETSTREAM_ERRORS } from "../../protocol/index.ts";
 import { jetStreamErrorCode } from "../../transport/broker-error.ts";
 
@@ -10,6 +16,25 @@ export async function streamExists(manager: JetStreamManager, stream: string): P
   return await unlessMissing(async () => {
     await manager.streams.info(stream);
     return true;
+  });
+}
+
+/**
+ * Creates a stream in files that refuses what is beyond its limits, unless it exists. An existing one is not requested
+ * again: a broker that has less storage than it has promised would refuse that.
+ * @throws the JetStream client's error if the broker does not create it.
+ */
+export async function ensureFileStream(
+  manager: JetStreamManager,
+  config: Pick<StreamConfig, "name" | "subjects" | "num_replicas"> & Partial<StreamConfig>,
+): Promise<void> {
+  if (await streamExists(manager, config.name)) return;
+  await manager.streams.add({
+    storage: StorageType.File,
+    retention: RetentionPolicy.Limits,
+    discard: DiscardPolicy.New,
+    allow_direct: true,
+    ...config,
   });
 }
 

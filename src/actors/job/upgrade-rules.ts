@@ -1,22 +1,13 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { NatsConnection } from "@nats-io/transport-node";
-import {
-  asMap,
-  type Fields,
-  integerField,
-  JobSubjects,
-  PserverError,
-} from "../../protocol/index.ts";
-import { openJetStream } from "../../transport/jetstream.ts";
+import { asMap, type Fields, integerField, PserverError } from "../../protocol/index.ts";
 import { mapConcurrently } from "../concurrent.ts";
 import { CURRENT_RULES, UPGRADABLE_RULES_MIN } from "../fold/rules.ts";
-import { openExistingBucket } from "../jetstream/kv-bucket.ts";
 import { storageQueries } from "../jetstream/storage-queries.ts";
-import { Journal } from "../journal/journal.ts";
 import { BucketRecord } from "../lifecycle/bucket-record.ts";
 import { OwnersClient } from "../requests/owners-client.ts";
-import { hasRemovalMark, journalSettings, parseSettings, SETTINGS_KEY } from "./job-settings.ts";
-import { noSuchJob } from "./job-streams.ts";
+import { SETTINGS_KEY } from "./job-settings.ts";
+import { openStoredJob } from "./stored-job.ts";
 
 const settingsRecord = new BucketRecord<Fields>(
   SETTINGS_KEY,
@@ -50,20 +41,12 @@ export interface RulesUpgrade {
  */
 export async function upgradeRules(options: RulesUpgradeOptions): Promise<RulesUpgrade> {
   const { connection, job, host } = options;
-  const subjects = new JobSubjects(job);
-  const bucket = await openExistingBucket(connection, subjects.bucket());
-  const stored = await bucket.read(SETTINGS_KEY);
-  if (stored === undefined || hasRemovalMark(stored.value)) throw noSuchJob(job);
-  const settings = parseSettings(stored.value);
+  const { subjects, manager, records, settings, journalOf } = await openStoredJob(connection, job);
   const { rules: from, shards, synchronization } = settings;
   const upgrade = { job, from, to: CURRENT_RULES, shards };
   if (from === CURRENT_RULES) return upgrade;
   if (from < UPGRADABLE_RULES_MIN) throw tooOld(job, from);
 
-  const client = openJetStream(connection);
-  const manager = await client.jetstreamManager(false);
-  const journalOf = (shard: number): Journal =>
-    new Journal({ manager, client, subjects, settings: journalSettings(settings), shard });
   const storage = storageQueries(manager, subjects);
   const owners = new OwnersClient({ connection, storage, subjects, host, journalOf });
   const numbers = Array.from({ length: shards }, (_, shard) => shard);
@@ -71,7 +54,7 @@ export async function upgradeRules(options: RulesUpgradeOptions): Promise<RulesU
   await mapConcurrently(numbers, (shard) =>
     owners.append(shard, { verb: "rules", rules: CURRENT_RULES, synchronization }),
   );
-  await settingsRecord.change({ bucket, pause: delay }, (present) =>
+  await settingsRecord.change({ bucket: records, pause: delay }, (present) =>
     present["rules"] === CURRENT_RULES ? present : { ...present, rules: CURRENT_RULES },
   );
   return upgrade;

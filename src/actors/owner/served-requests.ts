@@ -133,23 +133,22 @@ export class ServedRequests implements RequestHandler {
     const { fields, data } = decodeMessage(bytes);
     const reply = (entries: () => Fields): void =>
       this.#respond(asker, () => encodeMessage(entries()));
+    const afterPosition = (entries: () => Fields): void => {
+      const request = { ...parsePosition(fields), waitMs: PULL_WAIT_MS_MAX };
+      const answer = (): void => reply(entries);
+      this.#conditions.afterPosition(asker, request, answer, (error) =>
+        responder.refuse(asker, error),
+      );
+    };
     if (verb === "pull") {
       const parameter = textField(fields, "parameter");
       const index = integerField(fields, "index");
       this.#values.pull(asker, { parameter, index }, fields, data);
     } else if (verb === "check") {
-      const request = { ...parsePosition(fields), waitMs: PULL_WAIT_MS_MAX };
       const wanted = listField(fields, "blocks", CHECK_BLOCKS_MAX);
-      const answer = (): void => reply(() => this.#check(wanted));
-      this.#conditions.afterPosition(asker, request, answer, (error) =>
-        responder.refuse(asker, error),
-      );
+      afterPosition(() => this.#check(wanted));
     } else if (verb === "digest") {
-      const request = { ...parsePosition(fields), waitMs: PULL_WAIT_MS_MAX };
-      const answer = (): void => reply(() => this.#digest(fields));
-      this.#conditions.afterPosition(asker, request, answer, (error) =>
-        responder.refuse(asker, error),
-      );
+      afterPosition(() => this.#digest(fields));
     } else if (verb === "status") {
       reply(() => ({ status: status() }));
     } else if (verb === "memory") {

@@ -1,10 +1,4 @@
-import {
-  DiscardPolicy,
-  type JetStreamClient,
-  type JetStreamManager,
-  RetentionPolicy,
-  StorageType,
-} from "@nats-io/jetstream";
+import type { JetStreamClient, JetStreamManager } from "@nats-io/jetstream";
 import { JETSTREAM_ERRORS, type JobSubjects, PserverError, readCrc } from "../../protocol/index.ts";
 import {
   fromBrokerError,
@@ -15,7 +9,7 @@ import {
 import type { StreamPublisher } from "../../transport/stream-publisher.ts";
 import { brokerCall } from "../jetstream/broker-call.ts";
 import { scanStream } from "../jetstream/scan-stream.ts";
-import { streamExists } from "../jetstream/streams.ts";
+import { ensureFileStream } from "../jetstream/streams.ts";
 import { decodeManifest, encodeManifest, type Manifest, type PieceRef } from "./manifest.ts";
 import { SnapshotReader, type SnapshotReaderDeps } from "./snapshot-reader.ts";
 
@@ -136,26 +130,15 @@ export class SnapshotStore extends SnapshotReader {
   }
 }
 
-/**
- * Creates the snapshot stream of a job unless it exists. An existing one is not requested again: a
- * broker that has less storage than it has promised would refuse that.
- */
+/** Creates the snapshot stream of a job unless it exists. */
 export async function ensureSnapshotStream(
   manager: JetStreamManager,
   subjects: JobSubjects,
   replicas: number,
 ): Promise<void> {
   const name = subjects.snapshotStream();
-  await brokerCall(`creating the snapshot stream of job ${subjects.job}`, {}, async () => {
-    if (await streamExists(manager, name)) return;
-    await manager.streams.add({
-      name,
-      subjects: [subjects.allSnapshots()],
-      storage: StorageType.File,
-      retention: RetentionPolicy.Limits,
-      discard: DiscardPolicy.New,
-      num_replicas: replicas,
-      allow_direct: true,
-    });
-  });
+  const config = { name, subjects: [subjects.allSnapshots()], num_replicas: replicas };
+  await brokerCall(`creating the snapshot stream of job ${subjects.job}`, {}, () =>
+    ensureFileStream(manager, config),
+  );
 }

@@ -1,10 +1,4 @@
-import {
-  DiscardPolicy,
-  type JetStreamClient,
-  type JetStreamManager,
-  RetentionPolicy,
-  StorageType,
-} from "@nats-io/jetstream";
+import type { JetStreamClient, JetStreamManager } from "@nats-io/jetstream";
 import { JETSTREAM_ERRORS, type JobSubjects } from "../../protocol/index.ts";
 import {
   fromStoreError,
@@ -12,7 +6,7 @@ import {
   jetStreamErrorCode,
 } from "../../transport/broker-error.ts";
 import { brokerCall } from "../jetstream/broker-call.ts";
-import { streamExists } from "../jetstream/streams.ts";
+import { ensureFileStream } from "../jetstream/streams.ts";
 import { type TapeSpan, tapeSpan } from "./tape-decoder.ts";
 
 /** Time limit for storing one message. */
@@ -101,18 +95,8 @@ export async function ensureTapeStream(
   replicas: number,
 ): Promise<void> {
   const name = subjects.tapeStream();
-  await brokerCall(`creating the tape of job ${subjects.job}`, {}, async () => {
-    if (await streamExists(manager, name)) return;
-    await manager.streams.add({
-      name,
-      subjects: [subjects.allTapes()],
-      storage: StorageType.File,
-      retention: RetentionPolicy.Limits,
-      discard: DiscardPolicy.New,
-      num_replicas: replicas,
-      allow_direct: true,
-      deny_delete: true,
-      deny_purge: true,
-    });
-  });
+  const config = { name, subjects: [subjects.allTapes()], num_replicas: replicas };
+  await brokerCall(`creating the tape of job ${subjects.job}`, {}, () =>
+    ensureFileStream(manager, { ...config, deny_delete: true, deny_purge: true }),
+  );
 }
