@@ -60,7 +60,7 @@ static void on_release(void *shell, struct ps_block_update *update, bool is_reus
 }
 
 static void on_ask(void *shell, unsigned shard, uint64_t session, const uint64_t *numbers,
-                   size_t count, struct position at) {
+                   size_t count, struct ps_position at) {
   char list[LINE_BYTES / 2] = "";
   size_t bytes = 0;
   (void)shell;
@@ -104,7 +104,7 @@ static void on_session_over(void *owner, struct ps_failure *failure, int64_t now
   if (failure->code == PSERVER_ERR_REJOIN) ps_outbox_pause(outbox);
 }
 
-static void on_replaced(void *owner, unsigned shard, struct position seen) {
+static void on_replaced(void *owner, unsigned shard, struct ps_position seen) {
   (void)owner;
   tell(listener, "replaced %u %" PRIu64 " %" PRIu64, shard, seen.generation, seen.seq);
 }
@@ -159,7 +159,7 @@ static void take_stored(struct words *words) {
   uint64_t slot = take_whole(words);
   uint64_t serial = take_whole(words);
   unsigned shard = (unsigned)take_whole(words);
-  struct position at = {0};
+  struct ps_position at = {0};
   at.generation = take_whole(words);
   at.seq = take_whole(words);
   int64_t now_ms = take_ms(words);

@@ -36,12 +36,12 @@ int ps_condition_init(pthread_cond_t *condition) { return pthread_cond_init(cond
 static void turn(int64_t until_ms) {
   if (io != NULL && ps_io_run(io)) return;
   int64_t event_ms = next_event_ms();
-  if (event_ms != NEVER_MS) event_ms += START_US / 1000;
+  if (event_ms != PS_NEVER_MS) event_ms += START_US / 1000;
   int64_t next_ms = event_ms < until_ms ? event_ms : until_ms;
-  int64_t timer_ms = io == NULL ? NEVER_MS : ps_timers_next_ms(&io->timers);
+  int64_t timer_ms = io == NULL ? PS_NEVER_MS : ps_timers_next_ms(&io->timers);
   if (timer_ms < next_ms) next_ms = timer_ms;
   /* A wait without an end, for something that cannot happen any more, is a call that never returns. */
-  if (next_ms == NEVER_MS) abort();
+  if (next_ms == PS_NEVER_MS) abort();
   if (next_ms * 1000 > now_us) now_us = next_ms * 1000;
   if (event_ms > next_ms) return;
   happen();
@@ -55,8 +55,8 @@ void ps_condition_wait(pthread_cond_t *condition, pthread_mutex_t *mutex, int64_
   pthread_mutex_lock(mutex);
 }
 
-void run_until_lost(const struct client *client) {
-  while (client->calls.failure.code == PSERVER_OK) turn(NEVER_MS);
+void run_until_lost(const struct ps_client *client) {
+  while (client->calls.failure.code == PSERVER_OK) turn(PS_NEVER_MS);
 }
 
 uint64_t ps_random_bits(void) { return ++bits * UINT64_C(0x9e3779b97f4a7c15); }

@@ -24,7 +24,7 @@ struct broker {
   natsErrHandler on_error;
   natsOnCompleteCB on_complete;
   struct ps_connection *connection;
-  struct client *client;
+  struct ps_client *client;
 };
 
 extern struct broker broker;

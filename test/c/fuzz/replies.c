@@ -197,7 +197,7 @@ static void (*const calls[])(pserver_client *) = {initialize,  create,         l
                                                   initialize_many};
 
 /** The answer to `join` of a job in the mode that the input chooses. */
-static void write_join_reply(struct draft *draft, unsigned choice) {
+static void write_join_reply(struct ps_draft *draft, unsigned choice) {
   static const char *const modes[] = {"async", "sync", "ssp"};
   ps_draft_begin(draft);
   ps_draft_whole(draft, "session", 41);
@@ -215,14 +215,14 @@ static void write_join_reply(struct draft *draft, unsigned choice) {
 }
 
 /** Every call has returned: nothing is under way. */
-static void expect_idle(const struct client *client) {
+static void expect_idle(const struct ps_client *client) {
   if (client->calls.first != NULL || client->calls.running != 0) abort();
   if (client->requests.window_bytes != 0 || client->sender.outbox->waiting != 0) abort();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes) {
   if (bytes < 2) return 0;
-  struct draft join_reply;
+  struct ps_draft join_reply;
   pserver_options options;
   pserver_client *client = NULL;
   pserver_options_init(&options);

@@ -11,7 +11,7 @@
 #include "expect.h"
 
 /** So long that only cancelling ends it. */
-#define NEVER_MS (INT64_C(3600) * 1000)
+#define PS_NEVER_MS (INT64_C(3600) * 1000)
 
 static pserver_canceller *canceller;
 static pserver_client *client;
@@ -27,12 +27,12 @@ static pserver_status make_client(void) {
 static pserver_status get(void) {
   const char *name = "w";
   pserver_tensor got = {0};
-  return pserver_get(client, &name, &got, 1, PSERVER_AS_IS, NEVER_MS);
+  return pserver_get(client, &name, &got, 1, PSERVER_AS_IS, PS_NEVER_MS);
 }
 
-static pserver_status save(void) { return pserver_save(client, "model.npz", NEVER_MS); }
+static pserver_status save(void) { return pserver_save(client, "model.npz", PS_NEVER_MS); }
 
-static pserver_status end(void) { return pserver_close(client, NEVER_MS); }
+static pserver_status end(void) { return pserver_close(client, PS_NEVER_MS); }
 
 /** A call on a thread, which may use the canceller. */
 struct attempt {
@@ -125,8 +125,8 @@ int main(int argc, char **argv) {
   pserver_options_init(&options);
   options.url = argv[2];
   options.job = argv[3];
-  options.connect_timeout_ms = NEVER_MS;
-  options.attempt_timeout_ms = NEVER_MS;
+  options.connect_timeout_ms = PS_NEVER_MS;
+  options.attempt_timeout_ms = PS_NEVER_MS;
   if (strcmp(argv[1], "connect") == 0) connecting();
   else if (strcmp(argv[1], "get") == 0) calling(get);
   else if (strcmp(argv[1], "save") == 0) calling(save);

@@ -48,7 +48,7 @@ static pserver_status init(pserver_client *client, size_t first, size_t count) {
 }
 
 static size_t declared_in(size_t request) {
-  struct value list;
+  struct ps_value list;
   EXPECT(ps_map_find(&to("declare", request)->message.fields, "parameters", &list));
   return list.count;
 }

@@ -496,7 +496,7 @@ static void rows_by_payload(void) {
   EXPECT(count_to(NULL) == 5);
   size_t next = 0;
   for (size_t i = 0; i < 5; i++) {
-    const struct message *message = &to(NULL, i)->message;
+    const struct ps_message *message = &to(NULL, i)->message;
     size_t elements = i < 4 ? 12288 : LONG_ROW - 4 * 12288;
     size_t index_bytes = (4 + elements * 4 + 7) / 8 * 8;
     EXPECT(message->data_bytes == index_bytes + elements * 4);

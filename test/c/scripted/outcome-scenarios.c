@@ -3,8 +3,8 @@
 
 /** The numbers that a question asks for. */
 static size_t numbers_in(const struct published *question, uint64_t numbers[8]) {
-  struct value list;
-  struct value number;
+  struct ps_value list;
+  struct ps_value number;
   const uint8_t *at = NULL;
   size_t count = 0;
   EXPECT(ps_map_find(&question->message.fields, "numbers", &list) && list.count <= 8);
@@ -195,7 +195,7 @@ static void lose_the_end(const struct published *message) {
   if (serve(message)) return;
   if (is_record(message)) stored_after(1, message, 1, 6 + number_in(message, "n"));
   else if (count_to("outcome") > 1) outcome_after(1, message, (struct outcome){41, 0, 1, 1, 7, NULL});
-  else error_at(1, message, "JOURNAL_LOST", (struct position){end_generation, 7});
+  else error_at(1, message, "JOURNAL_LOST", (struct ps_position){end_generation, 7});
 }
 
 static void end_too_early(uint64_t generation) {

@@ -131,8 +131,8 @@ static void finish_tells_positions(void) {
   EXPECT_ERROR(BAD_MESSAGE, pserver_init_param(client, "w", &value, NULL, 3000));
   EXPECT_OK(push(client, 3000));
   pserver_finish_init(client, 3000);
-  struct value list;
-  struct value entry;
+  struct ps_value list;
+  struct ps_value entry;
   const uint8_t *at = NULL;
   uint64_t count = 0;
   EXPECT(ps_map_find(&to("finish", 0)->message.fields, "at", &list));

@@ -27,7 +27,7 @@ static void at_pull(const struct published *message) {
 }
 
 static void new_step_after(const struct published *message) {
-  struct draft draft;
+  struct ps_draft draft;
   ps_draft_begin(&draft);
   ps_draft_whole(&draft, "generation", 2);
   ps_draft_whole(&draft, "seq", 0);

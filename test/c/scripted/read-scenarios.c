@@ -5,7 +5,7 @@
 
 #define TIMEOUT_MS 10000
 #define PARAMETERS 4
-#define VALUE_BYTES 8
+#define PS_VALUE_BYTES 8
 
 /** A piece of an answer: `count` entries from `from` on, of version 5 and position 1, 9. */
 struct piece {
@@ -26,7 +26,7 @@ static float values[PARAMETERS][2];
 static void piece_after(int64_t delay_ms, const struct published *read, struct piece piece) {
   float data[64][2];
   uint64_t count = 0;
-  struct draft draft;
+  struct ps_draft draft;
   ps_draft_begin(&draft);
   ps_draft_whole(&draft, "from", piece.from);
   ps_draft_flag(&draft, "more", piece.more);
@@ -41,7 +41,7 @@ static void piece_after(int64_t delay_ms, const struct published *read, struct p
     data[count][0] = (float)(piece.from + i);
     data[count++][1] = 7;
   }
-  EXPECT_OK(ps_draft_end_and_append(&draft, data, count * VALUE_BYTES - piece.lacking));
+  EXPECT_OK(ps_draft_end_and_append(&draft, data, count * PS_VALUE_BYTES - piece.lacking));
   bytes_after(delay_ms, read->reply, draft.buffer.data, draft.buffer.size);
   ps_draft_release(&draft);
 }
@@ -57,7 +57,7 @@ static pserver_client *began(take_message take) {
 static pserver_status get_all(pserver_client *client, size_t count) {
   pserver_tensor tensors[PARAMETERS] = {0};
   for (size_t i = 0; i < count; i++) {
-    tensors[i] = (pserver_tensor){.data = values[i], .bytes = VALUE_BYTES, .dtype = PSERVER_FLOAT32};
+    tensors[i] = (pserver_tensor){.data = values[i], .bytes = PS_VALUE_BYTES, .dtype = PSERVER_FLOAT32};
   }
   return pserver_get(client, names, tensors, count, PSERVER_AS_IS, TIMEOUT_MS);
 }
@@ -183,7 +183,7 @@ static void go_on_after_error(const struct published *message) {
 
 /** The parameters of what is missing are looked up, in one request, and only that is asked for. */
 static void looks_up_what_is_missing(void) {
-  struct value asked;
+  struct ps_value asked;
   pserver_client *client = began(go_on_after_error);
   EXPECT_OK(get_all(client, PARAMETERS));
   EXPECT(count_to("status") == 2 && count_to("read") == 2 && from_of(1) == 0);
@@ -230,7 +230,7 @@ static void reads_a_part_anew(void) {
   pserver_client *client = began(initialize_part_anew);
   EXPECT_OK(pserver_pull_part(client, "w", indices, 2, &part, TIMEOUT_MS));
   EXPECT(count_to("pull") == 2 && number_in(to("pull", 1), "epoch") == 3);
-  EXPECT(part.bytes == VALUE_BYTES);
+  EXPECT(part.bytes == PS_VALUE_BYTES);
   pserver_tensor_release(&part);
   closed(client);
 }
@@ -258,7 +258,7 @@ static void reads_on_what_was_not_initialized_anew(void) {
   EXPECT(count_to("status") == 2 && count_to("pull") == 1 && count_to("read") == 2);
   const float expected[PARAMETERS][2] = {{0, 7}, {0, 0}, {0, 7}, {1, 7}};
   for (size_t i = 0; i < PARAMETERS; i++) {
-    EXPECT(memcmp(tensors[i].data, expected[i], VALUE_BYTES) == 0);
+    EXPECT(memcmp(tensors[i].data, expected[i], PS_VALUE_BYTES) == 0);
     pserver_tensor_release(&tensors[i]);
   }
   pserver_origins_free(origins);
@@ -370,7 +370,7 @@ static void refuses_pieces_that_do_not_fit(void) {
       {.from = 0, .count = 0},
       {.from = 0, .count = PARAMETERS, .versions = no_versions},
       {.from = 0, .count = PARAMETERS, .lacking = 1},
-      {.from = 0, .count = PARAMETERS, .lacking = VALUE_BYTES},
+      {.from = 0, .count = PARAMETERS, .lacking = PS_VALUE_BYTES},
   };
   for (size_t i = 0; i < sizeof pieces / sizeof pieces[0]; i++) {
     wrong = pieces[i];
@@ -394,10 +394,10 @@ static void answer_versions(const struct published *message) {
 
 /** The version that the client says it has of an entry; 0 if it says none. */
 static uint64_t told_version(size_t read, size_t entry) {
-  struct value groups;
-  struct value group;
-  struct value have;
-  struct value version;
+  struct ps_value groups;
+  struct ps_value group;
+  struct ps_value have;
+  struct ps_value version;
   const uint8_t *at = NULL;
   uint64_t told = 0;
   EXPECT(ps_map_find(&to("read", read)->message.fields, "groups", &groups));
@@ -431,11 +431,11 @@ static void reads_changes_only(void) {
   pserver_tensor first[PARAMETERS] = {0};
   pserver_tensor second[PARAMETERS] = {0};
   second[1] =
-      (pserver_tensor){.data = values[1], .bytes = VALUE_BYTES, .dtype = PSERVER_FLOAT32};
+      (pserver_tensor){.data = values[1], .bytes = PS_VALUE_BYTES, .dtype = PSERVER_FLOAT32};
   pserver_origins *origins = read_twice(client, first, second);
   for (size_t i = 0; i < PARAMETERS; i++) EXPECT(told_version(1, i) == 5 + i);
   /* What has not changed stays where it is, or is copied to memory that the caller has given. */
-  EXPECT(second[0].data == NULL && second[3].data == NULL && second[0].bytes == VALUE_BYTES);
+  EXPECT(second[0].data == NULL && second[3].data == NULL && second[0].bytes == PS_VALUE_BYTES);
   EXPECT(values[1][0] == -1 && values[1][1] == 7);
   EXPECT(second[2].data != NULL && ((float *)second[2].data)[0] == 2);
   /* The next read tells what both have brought. */

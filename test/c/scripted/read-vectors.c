@@ -69,7 +69,7 @@ static void read_known(pserver_client *client, const pserver_known *known) {
 
 /** Origins that say what the vector does of parameters that the client has looked up before. */
 static pserver_origins *origins_of_vector(void) {
-  struct parameter **found = calloc(vector->name_count, sizeof *found);
+  struct ps_parameter **found = calloc(vector->name_count, sizeof *found);
   pserver_origins *origins = NULL;
   const char *missing;
   EXPECT(ps_parameters_take(&broker.client->parameters, vector->names, vector->name_count, found,
@@ -78,7 +78,7 @@ static pserver_origins *origins_of_vector(void) {
   for (size_t i = 0; i < vector->name_count; i++) {
     for (uint64_t block = 0; block < found[i]->layout.blocks; block++) {
       origins->list[i].blocks[block] =
-          (struct block_state){vector->known[i][1 + block], vector->known[i][0]};
+          (struct ps_block_state){vector->known[i][1 + block], vector->known[i][0]};
     }
   }
   ps_parameters_unref(found, vector->name_count);

@@ -22,7 +22,7 @@ struct published {
   uint8_t *bytes;
   size_t count;
   /** The same, opened. */
-  struct message message;
+  struct ps_message message;
 };
 
 /** What the scenario does with a message. */
@@ -95,7 +95,7 @@ void refused_after(int64_t delay_ms, const struct published *record, int error_c
                    const char *description);
 /** An error as a reply; its details expect a position, without `generation` if that is 0, or none if `seq` is 0, too. */
 void error_at(int64_t delay_ms, const struct published *message, const char *code,
-              struct position expected);
+              struct ps_position expected);
 /** The same with the beginning of a generation. */
 void error_after(int64_t delay_ms, const struct published *message, const char *code,
                  uint64_t generation);

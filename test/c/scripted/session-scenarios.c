@@ -9,8 +9,8 @@ static void only_serve(const struct published *message) { serve(message); }
 
 static void expect_text(const struct published *message, const char *key, const char *other,
                         bool is_same) {
-  struct value text;
-  EXPECT(ps_map_find(&message->message.fields, key, &text) && text.type == VALUE_TEXT);
+  struct ps_value text;
+  EXPECT(ps_map_find(&message->message.fields, key, &text) && text.type == PS_VALUE_TEXT);
   EXPECT(ps_value_is_text(&text, other) == is_same);
 }
 

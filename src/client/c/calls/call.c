@@ -17,8 +17,8 @@ void ps_calls_release(struct ps_calls *calls) { pthread_cond_destroy(&calls->idl
 void ps_calls_fail(struct ps_calls *calls, pserver_status code, const char *text) {
   pthread_mutex_lock(&calls->io->lock);
   if (calls->failure.code == PSERVER_OK) {
-    ps_set_failure(&calls->failure, code, "%s", text);
-    for (struct call *call = calls->first; call != NULL; call = call->next) {
+    ps_error_set(&calls->failure, code, "%s", text);
+    for (struct ps_call *call = calls->first; call != NULL; call = call->next) {
       pthread_cond_signal(&call->woken);
     }
   }
@@ -33,7 +33,7 @@ pserver_status ps_calls_check(struct ps_calls *calls) {
   return status;
 }
 
-static void enlist(struct call *call) {
+static void enlist(struct ps_call *call) {
   struct ps_calls *calls = call->calls;
   call->ends_at_ms = ps_now_ms() + call->timeout_ms;
   call->next = calls->first;
@@ -41,12 +41,12 @@ static void enlist(struct call *call) {
   if (call->kind != PS_CALL_INNER) calls->running++;
 }
 
-static pserver_status aborted(const struct call *call) {
+static pserver_status aborted(const struct ps_call *call) {
   return ps_fail(PSERVER_ERR_ABORTED, "%s: aborted by the caller", call->what);
 }
 
 /** Whether a call may begin. Lock held. */
-static pserver_status check_entry(const struct call *call) {
+static pserver_status check_entry(const struct ps_call *call) {
   const struct ps_calls *calls = call->calls;
   if (call->kind == PS_CALL_INNER) return PSERVER_OK;
   bool can_look = call->kind == PS_CALL_LOOK && !calls->is_closing;
@@ -56,9 +56,9 @@ static pserver_status check_entry(const struct call *call) {
   return ps_fail(PSERVER_ERR_CLOSED, "%s: the client is closed", call->what);
 }
 
-pserver_status ps_call_enter(struct call *call, struct ps_calls *calls, const char *what,
+pserver_status ps_call_enter(struct ps_call *call, struct ps_calls *calls, const char *what,
                              int64_t timeout_ms, enum ps_call_kind kind) {
-  *call = (struct call){.calls = calls, .what = what, .timeout_ms = timeout_ms, .kind = kind};
+  *call = (struct ps_call){.calls = calls, .what = what, .timeout_ms = timeout_ms, .kind = kind};
   if (ps_condition_init(&call->woken) != 0) {
     return ps_fail(PSERVER_ERR_INTERNAL, "%s: no room for a condition", what);
   }
@@ -73,10 +73,10 @@ pserver_status ps_call_enter(struct call *call, struct ps_calls *calls, const ch
   return status;
 }
 
-void ps_call_leave(struct call *call) {
+void ps_call_leave(struct ps_call *call) {
   struct ps_calls *calls = call->calls;
   pthread_mutex_lock(&calls->io->lock);
-  struct call **link = &calls->first;
+  struct ps_call **link = &calls->first;
   while (*link != call) link = &(*link)->next;
   *link = call->next;
   if (call->kind != PS_CALL_INNER && --calls->running == 0) pthread_cond_broadcast(&calls->idle);
@@ -86,7 +86,7 @@ void ps_call_leave(struct call *call) {
 }
 
 /** ps_call_check(), lock held. */
-static pserver_status check(const struct call *call) {
+static pserver_status check(const struct ps_call *call) {
   if (call->calls->failure.code != PSERVER_OK && !call->is_last) {
     ps_fail_with(&call->calls->failure);
     return ps_fail_prefixed("%s: ", call->what);
@@ -97,14 +97,14 @@ static pserver_status check(const struct call *call) {
   return ps_detail_signed("timeoutMs", call->timeout_ms);
 }
 
-pserver_status ps_call_check(struct call *call) {
+pserver_status ps_call_check(struct ps_call *call) {
   pthread_mutex_lock(&call->calls->io->lock);
   pserver_status status = check(call);
   pthread_mutex_unlock(&call->calls->io->lock);
   return status;
 }
 
-pserver_status ps_call_sleep(struct call *call, int64_t delay_ms) {
+pserver_status ps_call_sleep(struct ps_call *call, int64_t delay_ms) {
   int64_t until = ps_now_ms() + delay_ms;
   if (until > call->ends_at_ms) until = call->ends_at_ms;
   pthread_mutex_t *lock = &call->calls->io->lock;
@@ -117,7 +117,7 @@ pserver_status ps_call_sleep(struct call *call, int64_t delay_ms) {
   return status;
 }
 
-int64_t ps_call_remaining_ms(const struct call *call) {
+int64_t ps_call_remaining_ms(const struct ps_call *call) {
   int64_t left = call->ends_at_ms - ps_now_ms();
   return left > 0 ? left : 0;
 }
@@ -143,7 +143,7 @@ static void take_news(struct ps_task *task) {
 }
 
 /** Waits until the task is over, which it soon is once its call has ended. Lock held. */
-static void await(struct call *call, struct ps_task *task) {
+static void await(struct ps_call *call, struct ps_task *task) {
   struct ps_io_thread *io = call->calls->io;
   while (!task->is_over) {
     if (!task->is_ending && task->end != NULL && check(call) != PSERVER_OK) {
@@ -151,14 +151,14 @@ static void await(struct call *call, struct ps_task *task) {
       ps_io_post_locked(io, &task->ending);
     }
     bool is_timed = task->end != NULL && !task->is_ending;
-    ps_condition_wait(&call->woken, &io->lock, is_timed ? call->ends_at_ms : NEVER_MS);
+    ps_condition_wait(&call->woken, &io->lock, is_timed ? call->ends_at_ms : PS_NEVER_MS);
     take_news(task);
   }
   /* News can have come with the end, while others were told. */
   take_news(task);
 }
 
-pserver_status ps_task_run(struct call *call, struct ps_task *task) {
+pserver_status ps_task_run(struct ps_call *call, struct ps_task *task) {
   struct ps_io_thread *io = call->calls->io;
   task->call = call;
   task->beginning = (struct ps_io_work){.run = begin, .context = task};
@@ -171,9 +171,9 @@ pserver_status ps_task_run(struct call *call, struct ps_task *task) {
 }
 
 void ps_task_finish(struct ps_task *task, pserver_status status) {
-  struct call *call = task->call;
+  struct ps_call *call = task->call;
   task->status = status;
-  if (status != PSERVER_OK) task->failure = *ps_last_failure();
+  if (status != PSERVER_OK) task->failure = *ps_last_error();
   pthread_mutex_lock(&call->calls->io->lock);
   ps_io_unpost_locked(call->calls->io, &task->ending);
   task->is_over = true;
@@ -190,7 +190,7 @@ void ps_task_tell(struct ps_task *task) {
 
 struct visit {
   struct ps_task task;
-  void (*run)(struct client *client, void *context);
+  void (*run)(struct ps_client *client, void *context);
   void *context;
 };
 
@@ -200,7 +200,7 @@ static void begin_visit(struct ps_task *task) {
   ps_task_finish(task, PSERVER_OK);
 }
 
-void ps_task_visit(struct call *call, void (*visit)(struct client *client, void *context),
+void ps_task_visit(struct ps_call *call, void (*visit)(struct ps_client *client, void *context),
                    void *context) {
   struct visit made = {.task = {.begin = begin_visit}, .run = visit, .context = context};
   ps_task_run(call, &made.task);

@@ -8,16 +8,16 @@
 #include "errors/errors.h"
 #include "wire/io-thread.h"
 
-struct client;
+struct ps_client;
 
 /** The calls of one client that are under way. The lock of its I/O thread guards them. */
 struct ps_calls {
   struct ps_io_thread *io;
   /** The error that ended the client; code OK while it works. */
-  struct failure failure;
+  struct ps_error failure;
   /** Whether no call may begin any more. */
   bool is_closing;
-  struct call *first;
+  struct ps_call *first;
   /** Those of them that pserver_close() waits for, and what is signalled when there is none. */
   unsigned running;
   pthread_cond_t idle;
@@ -35,9 +35,9 @@ enum ps_call_kind {
  * One call under way, on the stack of the thread that makes it. It ends when its time is over, the client
  * dies, or the thread's canceller is cancelled, and everything that it waits for ends with it.
  */
-struct call {
+struct ps_call {
   struct ps_calls *calls;
-  struct client *client;
+  struct ps_client *client;
   const char *what;
   int64_t timeout_ms;
   int64_t ends_at_ms;
@@ -45,8 +45,8 @@ struct call {
   /** Whether it goes on after the client has failed, as leaving the job does. */
   bool is_last;
   pthread_cond_t woken;
-  struct cancellable cancellable;
-  struct call *next;
+  struct ps_cancellable cancellable;
+  struct ps_call *next;
 };
 
 /** What a call has the I/O thread do, on the stack of the thread that waits for it. */
@@ -59,14 +59,14 @@ struct ps_task {
   void (*news)(struct ps_task *task);
 
   /** State of ps_task_run(). */
-  struct call *call;
+  struct ps_call *call;
   struct ps_io_work beginning;
   struct ps_io_work ending;
   bool has_news;
   bool is_ending;
   bool is_over;
   pserver_status status;
-  struct failure failure;
+  struct ps_error failure;
 };
 
 pserver_status ps_calls_init(struct ps_calls *calls, struct ps_io_thread *io);
@@ -79,24 +79,24 @@ void ps_calls_fail(struct ps_calls *calls, pserver_status code, const char *text
 pserver_status ps_calls_check(struct ps_calls *calls);
 
 /** Begins a call. CLOSED once the client is closing, or the error that ended it, as the kind says. */
-pserver_status ps_call_enter(struct call *call, struct ps_calls *calls, const char *what,
+pserver_status ps_call_enter(struct ps_call *call, struct ps_calls *calls, const char *what,
                              int64_t timeout_ms, enum ps_call_kind kind);
-void ps_call_leave(struct call *call);
+void ps_call_leave(struct ps_call *call);
 
 /** OK while the call may go on, else why not. On any thread, lock not held. */
-pserver_status ps_call_check(struct call *call);
+pserver_status ps_call_check(struct ps_call *call);
 
 /** Waits for so long; what has ended the call, if that comes before. */
-pserver_status ps_call_sleep(struct call *call, int64_t delay_ms);
+pserver_status ps_call_sleep(struct ps_call *call, int64_t delay_ms);
 
 /** Milliseconds left, never below 0. */
-int64_t ps_call_remaining_ms(const struct call *call);
+int64_t ps_call_remaining_ms(const struct ps_call *call);
 
 /** Has the I/O thread do something, and waits for it. Its status and last error. */
-pserver_status ps_task_run(struct call *call, struct ps_task *task);
+pserver_status ps_task_run(struct ps_call *call, struct ps_task *task);
 
 /** Has the I/O thread run something that neither waits nor fails, also after the call has ended. */
-void ps_task_visit(struct call *call, void (*visit)(struct client *client, void *context), void *context);
+void ps_task_visit(struct ps_call *call, void (*visit)(struct ps_client *client, void *context), void *context);
 
 /** Ends a task, with the last error unless OK. On the I/O thread, which may use it no more. */
 void ps_task_finish(struct ps_task *task, pserver_status status);

@@ -9,7 +9,7 @@ struct pserver_canceller {
   pthread_mutex_t lock;
   bool is_cancelled;
   /** What threads that use it wait for. */
-  struct cancellable *waiting;
+  struct ps_cancellable *waiting;
 };
 
 static _Thread_local pserver_canceller *used;
@@ -38,7 +38,7 @@ void pserver_cancel(pserver_canceller *canceller) {
   if (canceller == NULL) return;
   pthread_mutex_lock(&canceller->lock);
   canceller->is_cancelled = true;
-  for (struct cancellable *each = canceller->waiting; each != NULL; each = each->next) {
+  for (struct ps_cancellable *each = canceller->waiting; each != NULL; each = each->next) {
     /* Without the lock the signal could come between a thread's look and its wait. */
     pthread_mutex_lock(each->lock);
     each->is_cancelled = true;
@@ -59,8 +59,8 @@ void pserver_use_canceller(pserver_canceller *canceller) { used = canceller; }
 
 bool ps_uses_canceller(void) { return used != NULL; }
 
-void ps_cancellable_enter(struct cancellable *entered, pthread_mutex_t *lock, pthread_cond_t *woken) {
-  *entered = (struct cancellable){.canceller = used, .lock = lock, .woken = woken};
+void ps_cancellable_enter(struct ps_cancellable *entered, pthread_mutex_t *lock, pthread_cond_t *woken) {
+  *entered = (struct ps_cancellable){.canceller = used, .lock = lock, .woken = woken};
   if (used == NULL) return;
   pthread_mutex_lock(&used->lock);
   entered->is_cancelled = used->is_cancelled;
@@ -69,11 +69,11 @@ void ps_cancellable_enter(struct cancellable *entered, pthread_mutex_t *lock, pt
   pthread_mutex_unlock(&used->lock);
 }
 
-void ps_cancellable_leave(struct cancellable *entered) {
+void ps_cancellable_leave(struct ps_cancellable *entered) {
   pserver_canceller *canceller = entered->canceller;
   if (canceller == NULL) return;
   pthread_mutex_lock(&canceller->lock);
-  struct cancellable **link = &canceller->waiting;
+  struct ps_cancellable **link = &canceller->waiting;
   while (*link != entered) link = &(*link)->next;
   *link = entered->next;
   pthread_mutex_unlock(&canceller->lock);

@@ -45,20 +45,20 @@ static pserver_status check_options(const pserver_options *options) {
 }
 
 /** Host name, process and a random part: used once. */
-static void unique_trainer(char id[ID_SIZE]) {
-  char host[ID_SIZE];
+static void unique_trainer(char id[PS_ID_SIZE]) {
+  char host[PS_ID_SIZE];
   if (gethostname(host, sizeof host - 32) != 0) host[0] = '\0';
   host[sizeof host - 32] = '\0';
   for (char *c = host; *c != '\0'; c++) {
     bool is_plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9');
     if (!is_plain) *c = '-';
   }
-  snprintf(id, ID_SIZE, "%.31s-%d-%08" PRIx64, host, (int)getpid(), ps_random_bits() & UINT32_MAX);
+  snprintf(id, PS_ID_SIZE, "%.31s-%d-%08" PRIx64, host, (int)getpid(), ps_random_bits() & UINT32_MAX);
 }
 
 static pserver_status name_client(const pserver_options *options, struct ps_identity *identity) {
-  char made[ID_SIZE];
-  char token[ID_SIZE];
+  char made[PS_ID_SIZE];
+  char token[PS_ID_SIZE];
   unique_trainer(made);
   const char *trainer = options->trainer == NULL ? made : options->trainer;
   pserver_status status = ps_escape_id(trainer, identity->id);
@@ -73,22 +73,22 @@ static pserver_status name_client(const pserver_options *options, struct ps_iden
   return PSERVER_OK;
 }
 
-static pserver_status make_client(const pserver_options *options, struct client **made) {
+static pserver_status make_client(const pserver_options *options, struct ps_client **made) {
   struct ps_identity identity;
   pserver_status status = name_client(options, &identity);
   return status == PSERVER_OK ? ps_client_new(&identity, options, made) : status;
 }
 
 /** Begins a call of the client's own. */
-static pserver_status begin_inner(struct call *call, struct client *client, const char *what,
+static pserver_status begin_inner(struct ps_call *call, struct ps_client *client, const char *what,
                                   int64_t timeout_ms) {
   pserver_status status = ps_call_enter(call, &client->calls, what, timeout_ms, PS_CALL_INNER);
   call->client = client;
   return status;
 }
 
-static pserver_status join(struct client *client, int64_t ends_at_ms) {
-  struct call call;
+static pserver_status join(struct ps_client *client, int64_t ends_at_ms) {
+  struct ps_call call;
   int64_t left = ends_at_ms - ps_now_ms();
   pserver_status status = begin_inner(&call, client, "pserver_connect", left > 0 ? left : 1);
   if (status != PSERVER_OK) return status;
@@ -97,14 +97,14 @@ static pserver_status join(struct client *client, int64_t ends_at_ms) {
   return status;
 }
 
-static void stop(struct client *client, void *context) {
+static void stop(struct ps_client *client, void *context) {
   (void)context;
   ps_session_stop(&client->session);
 }
 
 /** Renews and joins no more, and gives the lease back. */
-static pserver_status leave(struct client *client) {
-  struct call call;
+static pserver_status leave(struct ps_client *client) {
+  struct ps_call call;
   pserver_status status = begin_inner(&call, client, "leave", LEAVE_MS);
   if (status != PSERVER_OK) return status;
   call.is_last = true;
@@ -115,7 +115,7 @@ static pserver_status leave(struct client *client) {
 }
 
 /** Ends a client without a handle; takes as long as its threads wait for the broker. */
-static void finish(struct client *client) {
+static void finish(struct ps_client *client) {
   ps_disconnect(&client->connection);
   ps_client_release(client);
 }
@@ -127,13 +127,13 @@ static void *finish_apart(void *closure) {
 }
 
 /** The same on another thread, so that an aborted call does not wait for the broker. */
-static void finish_later(struct client *client) {
+static void finish_later(struct ps_client *client) {
   pthread_t thread;
   if (pthread_create(&thread, NULL, finish_apart, client) == 0) pthread_detach(thread);
   else finish(client);
 }
 
-static pserver_status connect_and_join(struct client *client, const pserver_options *options) {
+static pserver_status connect_and_join(struct ps_client *client, const pserver_options *options) {
   int64_t ends_at_ms = ps_now_ms() + options->connect_timeout_ms;
   pserver_status status = ps_connect(&client->connection, &client->identity, options, ends_at_ms);
   if (status != PSERVER_OK) {
@@ -142,14 +142,14 @@ static pserver_status connect_and_join(struct client *client, const pserver_opti
   }
   status = join(client, ends_at_ms);
   if (status == PSERVER_OK) return status;
-  struct failure failure = *ps_last_failure();
+  struct ps_error failure = *ps_last_error();
   if (status == PSERVER_ERR_ABORTED) finish_later(client);
   else finish(client);
   return ps_fail_with(&failure);
 }
 
 pserver_status pserver_connect(const pserver_options *options, pserver_client **handle) {
-  struct client *client = NULL;
+  struct ps_client *client = NULL;
   pserver_status status = ps_check_process("pserver_connect");
   if (status == PSERVER_OK) status = check_options(options);
   if (status != PSERVER_OK) return status;
@@ -164,7 +164,7 @@ pserver_status pserver_connect(const pserver_options *options, pserver_client **
 }
 
 /** Waits for the calls under way; false if the closing thread's canceller ends that. Lock held. */
-static bool await_idle(struct ps_calls *calls, const struct cancellable *cancellable, int64_t until_ms) {
+static bool await_idle(struct ps_calls *calls, const struct ps_cancellable *cancellable, int64_t until_ms) {
   while (calls->running > 0 && ps_now_ms() < until_ms && !cancellable->is_cancelled) {
     ps_condition_wait(&calls->idle, &calls->io->lock, until_ms);
   }
@@ -173,7 +173,7 @@ static bool await_idle(struct ps_calls *calls, const struct cancellable *cancell
 
 /** Ends calls, those that are left at the time by force; false if that was aborted. */
 static bool end_calls(struct ps_calls *calls, int64_t until_ms) {
-  struct cancellable cancellable;
+  struct ps_cancellable cancellable;
   ps_cancellable_enter(&cancellable, &calls->io->lock, &calls->idle);
   pthread_mutex_lock(&calls->io->lock);
   calls->is_closing = true;
@@ -188,7 +188,7 @@ static bool end_calls(struct ps_calls *calls, int64_t until_ms) {
 }
 
 pserver_status pserver_close(pserver_client *handle, int64_t timeout_ms) {
-  struct client *client;
+  struct ps_client *client;
   pserver_status status = ps_client_acquire(handle, "pserver_close", &client);
   if (status != PSERVER_OK) return status;
   if (timeout_ms == PSERVER_TIMEOUT_DEFAULT) timeout_ms = CLOSE_MS;

@@ -8,13 +8,13 @@
 /** Describing waits for the I/O thread alone. */
 #define DESCRIBE_MS 1000
 
-static void take_session(struct client *client, void *session) {
+static void take_session(struct ps_client *client, void *session) {
   *(uint64_t *)session = client->session.core.session;
 }
 
 static pserver_status ask_job(const char *what, pserver_client *handle, pserver_job_info *info,
-                              struct job_status *status, int64_t timeout_ms) {
-  struct call call;
+                              struct ps_job_status *status, int64_t timeout_ms) {
+  struct ps_call call;
   pserver_status asked = ps_call_begin(&call, handle, what, timeout_ms, 0);
   if (asked != PSERVER_OK) return asked;
   asked = info == NULL ? ps_fail(PSERVER_ERR_BAD_VALUE, "info: expected a place; received NULL")
@@ -28,14 +28,14 @@ static pserver_status ask_job(const char *what, pserver_client *handle, pserver_
 }
 
 pserver_status pserver_job_status(pserver_client *client, pserver_job_info *info, int64_t timeout_ms) {
-  struct job_status status = {0};
+  struct ps_job_status status = {0};
   return ask_job("pserver_job_status", client, info, &status, timeout_ms);
 }
 
 pserver_status pserver_job_positions(pserver_client *client, pserver_job_info *info,
                                      pserver_position *positions, size_t *position_count,
                                      int64_t timeout_ms) {
-  struct job_status status = {0};
+  struct ps_job_status status = {0};
   if (positions == NULL || position_count == NULL) {
     return ps_fail(PSERVER_ERR_BAD_VALUE,
                    "pserver_job_positions: positions: expected places; received NULL");
@@ -56,9 +56,9 @@ static pserver_status check_info(const pserver_client_info *info) {
   return ps_detail_whole("received", info->struct_size);
 }
 
-static void describe(struct client *client, void *context) {
+static void describe(struct ps_client *client, void *context) {
   pserver_client_info *info = context;
-  const struct job_terms *terms = &client->session.terms;
+  const struct ps_job_terms *terms = &client->session.terms;
   *info = (pserver_client_info){
       .struct_size = sizeof *info,
       .session = client->session.core.session,
@@ -74,8 +74,8 @@ static void describe(struct client *client, void *context) {
 }
 
 pserver_status pserver_describe(pserver_client *handle, pserver_client_info *info) {
-  struct client *client;
-  struct call call;
+  struct ps_client *client;
+  struct ps_call call;
   pserver_status status = ps_client_acquire(handle, "pserver_describe", &client);
   if (status != PSERVER_OK) return status;
   status = check_info(info);

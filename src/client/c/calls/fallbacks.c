@@ -10,18 +10,18 @@
 /** A shard whose journal was replaced, and the last position seen of the old one. */
 struct question {
   unsigned shard;
-  struct position seen;
+  struct ps_position seen;
   /** Where the list of all answers grows. */
   struct answers *answers;
 };
 
 struct answers {
-  const struct client *client;
+  const struct ps_client *client;
   pserver_fallback *list;
   size_t count;
 };
 
-static pserver_status write_question(struct ask *ask, struct draft *draft) {
+static pserver_status write_question(struct ps_ask *ask, struct ps_draft *draft) {
   const struct question *question = ask->context;
   ps_draft_whole(draft, "session", question->answers->client->session.core.session);
   ps_draft_key(draft, "numbers");
@@ -32,7 +32,7 @@ static pserver_status write_question(struct ask *ask, struct draft *draft) {
 }
 
 /** Adds an entry, unless nothing was lost. */
-static pserver_status add(const struct question *question, const struct value *entry) {
+static pserver_status add(const struct question *question, const struct ps_value *entry) {
   struct answers *answers = question->answers;
   pserver_fallback fallback = {.shard = question->shard};
   if (!ps_map_whole(entry, "generation", &fallback.generation) ||
@@ -51,10 +51,10 @@ static pserver_status add(const struct question *question, const struct value *e
   return PSERVER_OK;
 }
 
-static pserver_status read_answer(struct ask *ask, const struct message *message) {
+static pserver_status read_answer(struct ps_ask *ask, const struct ps_message *message) {
   const struct question *question = ask->context;
-  struct value list;
-  struct value entry;
+  struct ps_value list;
+  struct ps_value entry;
   const uint8_t *at = NULL;
   pserver_status status = PSERVER_OK;
   if (!ps_map_find(&message->fields, "fallbacks", &list)) return PSERVER_OK;
@@ -62,7 +62,7 @@ static pserver_status read_answer(struct ask *ask, const struct message *message
   return status;
 }
 
-static pserver_status no_owner(struct ask *ask) {
+static pserver_status no_owner(struct ps_ask *ask) {
   const struct question *question = ask->context;
   return ps_fail(PSERVER_ERR_NO_OWNER, "no host serves shard %u", question->shard);
 }
@@ -71,18 +71,18 @@ static pserver_status no_owner(struct ask *ask) {
 struct inquiry {
   struct answers *answers;
   struct question *questions;
-  struct ask *asks;
+  struct ps_ask *asks;
   size_t count;
 };
 
-static void collect(struct client *client, void *context) {
+static void collect(struct ps_client *client, void *context) {
   struct inquiry *inquiry = context;
   for (unsigned shard = 0; shard < PS_SHARDS_MAX; shard++) {
     if (client->left[shard].generation == 0) continue;
     struct question *question = &inquiry->questions[inquiry->count];
-    struct ask *ask = &inquiry->asks[inquiry->count++];
+    struct ps_ask *ask = &inquiry->asks[inquiry->count++];
     *question = (struct question){shard, client->left[shard], inquiry->answers};
-    *ask = (struct ask){
+    *ask = (struct ps_ask){
         .write = write_question, .read = read_answer, .nobody = no_owner, .context = question};
     snprintf(ask->subject, sizeof ask->subject, "ps.%s.shard.%u.%s.outcome", client->identity.job, shard,
              client->identity.id);
@@ -90,14 +90,14 @@ static void collect(struct client *client, void *context) {
 }
 
 /** Forgets the journals whose losses have been told. */
-static void settle(struct client *client, void *context) {
+static void settle(struct ps_client *client, void *context) {
   const struct inquiry *inquiry = context;
   for (size_t i = 0; i < inquiry->count; i++) {
-    client->left[inquiry->questions[i].shard] = (struct position){0, 0};
+    client->left[inquiry->questions[i].shard] = (struct ps_position){0, 0};
   }
 }
 
-static pserver_status ask_all(struct call *call, struct answers *answers) {
+static pserver_status ask_all(struct ps_call *call, struct answers *answers) {
   struct inquiry inquiry = {.answers = answers,
                             .questions = calloc(PS_SHARDS_MAX, sizeof *inquiry.questions),
                             .asks = calloc(PS_SHARDS_MAX, sizeof *inquiry.asks)};
@@ -116,7 +116,7 @@ static pserver_status ask_all(struct call *call, struct answers *answers) {
 
 pserver_status pserver_fallbacks(pserver_client *handle, pserver_fallback **list, size_t *count,
                                  int64_t timeout_ms) {
-  struct call call;
+  struct ps_call call;
   struct answers answers = {0};
   pserver_status status = ps_call_begin(&call, handle, "pserver_fallbacks", timeout_ms, 0);
   if (status != PSERVER_OK) return status;

@@ -22,23 +22,23 @@ struct begin_reply {
   bool is_selected;
   pserver_state state;
   uint64_t epoch;
-  char by[ID_SIZE];
-  struct declaration *declaration;
+  char by[PS_ID_SIZE];
+  struct ps_declaration *declaration;
 };
 
-static void write_create(void *context, struct draft *draft) {
+static void write_create(void *context, struct ps_draft *draft) {
   const struct begin_reply *reply = context;
   ps_draft_key(draft, "parameter");
   ps_pack_declaration(draft, reply->declaration);
 }
 
-static pserver_status read_begin(void *context, const struct message *message) {
+static pserver_status read_begin(void *context, const struct ps_message *message) {
   struct begin_reply *reply = context;
-  struct value selected;
-  const struct value *fields = &message->fields;
+  struct ps_value selected;
+  const struct ps_value *fields = &message->fields;
   pserver_status status = ps_read_state(fields, &reply->state);
   if (status != PSERVER_OK) return status;
-  if (!ps_map_find(fields, "selected", &selected) || selected.type != VALUE_BOOLEAN ||
+  if (!ps_map_find(fields, "selected", &selected) || selected.type != PS_VALUE_BOOLEAN ||
       !ps_map_whole(fields, "epoch", &reply->epoch) ||
       !ps_map_copy_text(fields, "by", reply->by, sizeof reply->by)) {
     return ps_fail(PSERVER_ERR_BAD_MESSAGE, "begin: expected who is selected; received another reply");
@@ -50,11 +50,11 @@ static pserver_status read_begin(void *context, const struct message *message) {
 
 struct finish_request {
   uint64_t epoch;
-  const struct parameter *parameter;
-  struct position at[PS_SHARDS_MAX];
+  const struct ps_parameter *parameter;
+  struct ps_position at[PS_SHARDS_MAX];
 };
 
-static void write_finish(void *context, struct draft *draft) {
+static void write_finish(void *context, struct ps_draft *draft) {
   const struct finish_request *request = context;
   size_t count = 0;
   for (int shard = 0; shard < PS_SHARDS_MAX; shard++) count += request->at[shard].generation != 0;
@@ -77,17 +77,17 @@ static void write_finish(void *context, struct draft *draft) {
   }
 }
 
-static void take_positions(struct client *client, void *at) {
+static void take_positions(struct ps_client *client, void *at) {
   memcpy(at, client->positions.awaited, sizeof client->positions.awaited);
 }
 
-static pserver_status finish(struct call *call, uint64_t epoch, const struct parameter *parameter) {
+static pserver_status finish(struct ps_call *call, uint64_t epoch, const struct ps_parameter *parameter) {
   struct finish_request request = {.epoch = epoch, .parameter = parameter};
   ps_task_visit(call, take_positions, request.at);
   return ps_request_lifecycle(call, &call->client->session.lifecycle, "finish", write_finish, NULL, &request);
 }
 
-static pserver_status still_initializing(struct call *call, const struct begin_reply *reply) {
+static pserver_status still_initializing(struct ps_call *call, const struct begin_reply *reply) {
   ps_fail(PSERVER_ERR_TIMEOUT, "%s: trainer \"%s\" is still initializing (epoch %" PRIu64 ")",
           call->what, reply->by, reply->epoch);
   ps_detail_text("by", reply->by);
@@ -95,7 +95,7 @@ static pserver_status still_initializing(struct call *call, const struct begin_r
 }
 
 /** Asks until this trainer is selected or there is nothing left to initialize. */
-static pserver_status ask_until_settled(struct call *call, const char *verb, write_entries write,
+static pserver_status ask_until_settled(struct ps_call *call, const char *verb, ps_write_entries write,
                                         bool waits, int64_t *pause_ms, struct begin_reply *reply) {
   while (true) {
     pserver_status status = ps_request_lifecycle(call, &call->client->session.lifecycle, verb, write,
@@ -111,9 +111,9 @@ static pserver_status ask_until_settled(struct call *call, const char *verb, wri
   }
 }
 
-pserver_status ps_create_parameter(struct call *call, const char *name, const pserver_tensor *value,
+pserver_status ps_create_parameter(struct ps_call *call, const char *name, const pserver_tensor *value,
                                    const pserver_config *config) {
-  struct declaration declaration = {.name = name, .value = value, .config = config};
+  struct ps_declaration declaration = {.name = name, .value = value, .config = config};
   int64_t pause_ms = PAUSE_MS;
   pserver_status status = ps_check_declaration(&declaration);
   if (status != PSERVER_OK) return ps_fail_prefixed("%s: ", call->what);
@@ -131,13 +131,13 @@ pserver_status ps_create_parameter(struct call *call, const char *name, const ps
   }
 }
 
-static void note_epoch(struct client *client, void *epoch) { client->init_epoch = *(uint64_t *)epoch; }
+static void note_epoch(struct ps_client *client, void *epoch) { client->init_epoch = *(uint64_t *)epoch; }
 
-static void take_epoch(struct client *client, void *epoch) { *(uint64_t *)epoch = client->init_epoch; }
+static void take_epoch(struct ps_client *client, void *epoch) { *(uint64_t *)epoch = client->init_epoch; }
 
 pserver_status pserver_begin_init(pserver_client *handle, bool wait, int64_t timeout_ms,
                                   bool *selected) {
-  struct call call;
+  struct ps_call call;
   if (selected == NULL) {
     return ps_fail(PSERVER_ERR_BAD_VALUE,
                    "pserver_begin_init: selected: expected a place; received NULL");
@@ -156,7 +156,7 @@ pserver_status pserver_begin_init(pserver_client *handle, bool wait, int64_t tim
 }
 
 /** Epoch of the initialization this trainer was selected for. NOT_SELECTED if it is not. */
-static pserver_status selected_epoch(struct call *call, uint64_t *epoch) {
+static pserver_status selected_epoch(struct ps_call *call, uint64_t *epoch) {
   ps_task_visit(call, take_epoch, epoch);
   if (*epoch != 0) return PSERVER_OK;
   ps_fail(
@@ -174,7 +174,7 @@ static int compare_names(const void *a, const void *b) {
 }
 
 /** BAD_VALUE if a name occurs twice. */
-static pserver_status check_distinct(struct call *call, const struct declaration *declarations,
+static pserver_status check_distinct(struct ps_call *call, const struct ps_declaration *declarations,
                                      size_t count) {
   const char **names = malloc(count * sizeof *names);
   if (names == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu names", count);
@@ -192,7 +192,7 @@ static pserver_status check_distinct(struct call *call, const struct declaration
 }
 
 /** Declares parameters and stores their values. All are checked before anything is sent. */
-static pserver_status init_declared(struct call *call, struct declaration *declarations, size_t count) {
+static pserver_status init_declared(struct ps_call *call, struct ps_declaration *declarations, size_t count) {
   uint64_t epoch = 0;
   pserver_status status = selected_epoch(call, &epoch);
   for (size_t i = 0; i < count && status == PSERVER_OK; i++) {
@@ -206,8 +206,8 @@ static pserver_status init_declared(struct call *call, struct declaration *decla
 
 pserver_status pserver_init_param(pserver_client *handle, const char *name, const pserver_tensor *value,
                                   const pserver_config *config, int64_t timeout_ms) {
-  struct call call;
-  struct declaration declaration = {.name = name, .value = value, .config = config};
+  struct ps_call call;
+  struct ps_declaration declaration = {.name = name, .value = value, .config = config};
   pserver_status status = ps_call_begin(&call, handle, "pserver_init_param", timeout_ms, 0);
   if (status != PSERVER_OK) return status;
   status = init_declared(&call, &declaration, 1);
@@ -215,16 +215,16 @@ pserver_status pserver_init_param(pserver_client *handle, const char *name, cons
   return ps_call_end(&call, status);
 }
 
-static pserver_status init_params(struct call *call, const pserver_new_parameter *parameters,
+static pserver_status init_params(struct ps_call *call, const pserver_new_parameter *parameters,
                                   size_t count) {
-  struct declaration *declarations = calloc(count, sizeof *declarations);
+  struct ps_declaration *declarations = calloc(count, sizeof *declarations);
   if (declarations == NULL) {
     return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu declarations", count);
   }
   for (size_t i = 0; i < count; i++) {
-    declarations[i] = (struct declaration){.name = parameters[i].name,
-                                           .value = &parameters[i].value,
-                                           .config = parameters[i].config};
+    declarations[i] = (struct ps_declaration){.name = parameters[i].name,
+                                              .value = &parameters[i].value,
+                                              .config = parameters[i].config};
   }
   pserver_status status = init_declared(call, declarations, count);
   ps_declarations_release(declarations, count);
@@ -234,7 +234,7 @@ static pserver_status init_params(struct call *call, const pserver_new_parameter
 
 pserver_status pserver_init_params(pserver_client *handle, const pserver_new_parameter *parameters,
                                    size_t count, int64_t timeout_ms) {
-  struct call call;
+  struct ps_call call;
   pserver_status status = ps_call_begin(&call, handle, "pserver_init_params", timeout_ms, 0);
   if (status != PSERVER_OK) return status;
   if (count == 0) {
@@ -248,7 +248,7 @@ pserver_status pserver_init_params(pserver_client *handle, const pserver_new_par
 }
 
 pserver_status pserver_finish_init(pserver_client *handle, int64_t timeout_ms) {
-  struct call call;
+  struct ps_call call;
   uint64_t epoch = 0;
   pserver_status status = ps_call_begin(&call, handle, "pserver_finish_init", timeout_ms, 0);
   if (status != PSERVER_OK) return status;
@@ -264,12 +264,12 @@ pserver_status pserver_finish_init(pserver_client *handle, int64_t timeout_ms) {
 pserver_status pserver_create(pserver_client *handle, const char *name, const pserver_tensor *value,
                               const pserver_config *config, int64_t timeout_ms,
                               pserver_tensor *settled) {
-  struct call call;
+  struct ps_call call;
   pserver_status status = ps_call_begin(&call, handle, "pserver_create", timeout_ms, 0);
   if (status != PSERVER_OK) return status;
   status = ps_create_parameter(&call, name, value, config);
   if (status == PSERVER_OK) {
-    struct parameter *found = NULL;
+    struct ps_parameter *found = NULL;
     status = ps_find_parameters(&call, &name, 1, true, &found);
     if (status == PSERVER_OK) {
       status = ps_fit_tensor(found, value, found->shape, found->rank, found->layout.elements);

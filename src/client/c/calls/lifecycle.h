@@ -7,7 +7,7 @@
 /**
  * The parameter that exists after pserver_create() has settled who initializes it, with one reference.
  */
-pserver_status ps_create_parameter(struct call *call, const char *name, const pserver_tensor *value,
+pserver_status ps_create_parameter(struct ps_call *call, const char *name, const pserver_tensor *value,
                                    const pserver_config *config);
 
 #endif

@@ -26,10 +26,10 @@ static bool make_room(struct listing *listing) {
   return true;
 }
 
-static char *config_text(const struct parameter *parameter) {
-  struct value config;
+static char *config_text(const struct ps_parameter *parameter) {
+  struct ps_value config;
   size_t room = JSON_BYTES_PER_BYTE * parameter->config_bytes + 64;
-  struct json json = {.bytes = malloc(room), .room = room};
+  struct ps_json json = {.bytes = malloc(room), .room = room};
   if (json.bytes == NULL) return NULL;
   json.bytes[0] = '\0';
   if (ps_read_checked(parameter->config, parameter->config_bytes, &config))
@@ -39,7 +39,7 @@ static char *config_text(const struct parameter *parameter) {
   return NULL;
 }
 
-static bool append(struct listing *listing, const struct parameter *parameter) {
+static bool append(struct listing *listing, const struct ps_parameter *parameter) {
   if (!make_room(listing)) return false;
   pserver_parameter_details *details = &listing->list[listing->count];
   *details = (pserver_parameter_details){
@@ -61,9 +61,9 @@ static bool append(struct listing *listing, const struct parameter *parameter) {
 }
 
 /** One page after the last name of the list. */
-static pserver_status list_page(struct call *call, struct listing *listing, bool *has_more) {
-  struct parameter *page[PARAMETERS_PER_REQUEST_MAX] = {NULL};
-  struct job_status status = {.parameters = page, .capacity = PARAMETERS_PER_REQUEST_MAX};
+static pserver_status list_page(struct ps_call *call, struct listing *listing, bool *has_more) {
+  struct ps_parameter *page[PS_PARAMETERS_PER_REQUEST_MAX] = {NULL};
+  struct ps_job_status status = {.parameters = page, .capacity = PS_PARAMETERS_PER_REQUEST_MAX};
   const char *after = listing->count == 0 ? NULL : listing->list[listing->count - 1].info.name;
   pserver_status asked = ps_ask_status(call, NULL, 0, after, &status);
   for (size_t i = 0; i < status.count && asked == PSERVER_OK; i++) {
@@ -72,13 +72,13 @@ static pserver_status list_page(struct call *call, struct listing *listing, bool
     }
   }
   *has_more = asked == PSERVER_OK && status.has_more && status.count > 0;
-  ps_parameters_unref(page, PARAMETERS_PER_REQUEST_MAX);
+  ps_parameters_unref(page, PS_PARAMETERS_PER_REQUEST_MAX);
   return asked;
 }
 
 static pserver_status list_all(const char *what, pserver_client *handle, struct listing *listing,
                                int64_t timeout_ms) {
-  struct call call;
+  struct ps_call call;
   bool has_more = true;
   pserver_status status = ps_call_begin(&call, handle, what, timeout_ms, 0);
   if (status != PSERVER_OK) return status;

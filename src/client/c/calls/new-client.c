@@ -22,7 +22,7 @@ static bool take_numbers(const char *name, size_t skipped, uint64_t numbers[2]) 
 /* The connection. */
 
 static void on_received(void *owner, natsMsg *message) {
-  struct client *client = owner;
+  struct ps_client *client = owner;
   const char *inbox = client->identity.inbox;
   size_t inbox_bytes = strlen(inbox);
   const char *subject = natsMsg_GetSubject(message);
@@ -46,29 +46,29 @@ static void on_received(void *owner, natsMsg *message) {
 }
 
 static void on_disconnected(void *owner) {
-  struct client *client = owner;
+  struct ps_client *client = owner;
   ps_outbox_disconnected(client->sender.outbox);
 }
 
 static void on_reconnected(void *owner) {
-  struct client *client = owner;
+  struct ps_client *client = owner;
   ps_requests_reconnected(&client->requests);
   ps_outbox_reconnected(client->sender.outbox, ps_now_ms());
 }
 
 static void on_denied(void *owner, const char *subject) {
-  struct client *client = owner;
+  struct ps_client *client = owner;
   ps_requests_denied(&client->requests, subject);
   ps_sender_denied(&client->sender, subject);
 }
 
 static bool publish_next(void *owner) {
-  struct client *client = owner;
+  struct ps_client *client = owner;
   return ps_sender_publish_next(&client->sender);
 }
 
 static void on_lost(void *owner, pserver_status code, const char *text) {
-  struct client *client = owner;
+  struct ps_client *client = owner;
   ps_calls_fail(&client->calls, code, text);
 }
 
@@ -79,13 +79,13 @@ static void release(void *owner) { ps_client_release(owner); }
 /* The session, the outbox and positions. */
 
 static void on_session_ended(void *owner) {
-  struct client *client = owner;
+  struct ps_client *client = owner;
   ps_outbox_pause(client->sender.outbox);
 }
 
-static void on_session_began(void *owner, uint64_t session, const struct job_terms *terms,
+static void on_session_began(void *owner, uint64_t session, const struct ps_job_terms *terms,
                              int64_t now_ms) {
-  struct client *client = owner;
+  struct ps_client *client = owner;
   ps_steps_core_session_began(&client->steps.core, session, terms->shards, terms->synchronization);
   bool waits_for_steps = terms->synchronization.mode == PS_SYNC_SYNC;
   ps_sender_start(&client->sender, session, terms->rules >= PS_RULES_WITH_BATCHES, waits_for_steps,
@@ -93,7 +93,7 @@ static void on_session_began(void *owner, uint64_t session, const struct job_ter
 }
 
 static void on_session_over(void *owner, struct ps_failure *failure) {
-  struct client *client = owner;
+  struct ps_client *client = owner;
   ps_session_core_ended(&client->session.core, failure);
 }
 
@@ -102,15 +102,15 @@ static void on_session_over(void *owner, struct ps_failure *failure) {
  * be open again, and close only once this trainer has entered anew; versions that it has read may have
  * been undone. What was lost is asked for by pserver_fallbacks().
  */
-static void on_journal_replaced(void *owner, unsigned shard, struct position seen) {
-  struct client *client = owner;
+static void on_journal_replaced(void *owner, unsigned shard, struct ps_position seen) {
+  struct ps_client *client = owner;
   if (client->left[shard].generation == 0) client->left[shard] = seen;
   ps_steps_core_fell_back(&client->steps.core, shard);
   ps_forget_seen_versions(&client->parameters);
 }
 
 /** Has each part tell the others what concerns them. */
-static pserver_status compose(struct client *client, size_t in_flight_bytes) {
+static pserver_status compose(struct ps_client *client, size_t in_flight_bytes) {
   client->connection_listener = (struct ps_connection_listener){.owner = client,
                                                                 .received = on_received,
                                                                 .disconnected = on_disconnected,
@@ -161,8 +161,8 @@ static void keep_freed_memory(size_t bytes) {
 }
 
 pserver_status ps_client_new(const struct ps_identity *identity, const pserver_options *options,
-                             struct client **made) {
-  struct client *client = calloc(1, sizeof *client);
+                             struct ps_client **made) {
+  struct ps_client *client = calloc(1, sizeof *client);
   if (client == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for a client");
   client->references = 1;
   client->identity = *identity;

@@ -5,6 +5,6 @@
 
 /** A client with one reference, whose I/O thread runs, without a connection. INTERNAL. */
 pserver_status ps_client_new(const struct ps_identity *identity, const pserver_options *options,
-                             struct client **made);
+                             struct ps_client **made);
 
 #endif

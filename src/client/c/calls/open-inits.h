@@ -13,8 +13,8 @@
  * is initialized already in a repeat of the same values is this client's own.
  * The I/O thread owns them.
  */
-struct open_init {
-  struct open_init *next;
+struct ps_open_init {
+  struct ps_open_init *next;
   char *name;
   size_t name_bytes;
   uint64_t epoch;
@@ -24,18 +24,18 @@ struct open_init {
 };
 
 /** Whether an attempt has failed: blocks of the parameter may be stored. */
-bool ps_is_open_init(const struct open_init *open, const struct parameter *parameter);
+bool ps_is_open_init(const struct ps_open_init *open, const struct ps_parameter *parameter);
 
 /** Whether attempts under this epoch have failed, and all of them sent values of this checksum. */
-bool ps_is_repeated_init(const struct open_init *open, const struct parameter *parameter, uint32_t crc);
+bool ps_is_repeated_init(const struct ps_open_init *open, const struct ps_parameter *parameter, uint32_t crc);
 
 /** An attempt failed after it may have stored blocks. Without memory it is not noted. */
-void ps_note_failed_init(struct open_init **open, const struct parameter *parameter, uint32_t crc);
+void ps_note_failed_init(struct ps_open_init **open, const struct ps_parameter *parameter, uint32_t crc);
 
 /** The parameter is initialized. */
-void ps_forget_open_init(struct open_init **open, const struct parameter *parameter);
+void ps_forget_open_init(struct ps_open_init **open, const struct ps_parameter *parameter);
 
 /** Forgets all. */
-void ps_release_open_inits(struct open_init **open);
+void ps_release_open_inits(struct ps_open_init **open);
 
 #endif

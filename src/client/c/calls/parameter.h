@@ -7,7 +7,7 @@
 #include "wire/names.h"
 
 /** How a parameter is cut: see docs/protocol.md, "Blocks". */
-struct layout {
+struct ps_layout {
   uint64_t elements;
   uint64_t block_elements;
   uint64_t blocks;
@@ -16,19 +16,19 @@ struct layout {
 };
 
 /** A parameter as a host has told it. Never changed, but for `references` and `seen`. */
-struct parameter {
+struct ps_parameter {
   unsigned references;
-  struct parameter *next;
+  struct ps_parameter *next;
 
   char *name;
   size_t name_bytes;
-  char token[TOKEN_SIZE];
+  char token[PS_TOKEN_SIZE];
   pserver_dtype dtype;
   int32_t rank;
   uint64_t shape[PSERVER_RANK_MAX];
   uint64_t epoch;
   bool is_ready;
-  struct layout layout;
+  struct ps_layout layout;
   /** The configuration as the host has written it, for `init` records. */
   uint8_t *config;
   size_t config_bytes;
@@ -44,20 +44,20 @@ struct parameter {
 };
 
 /** The parameter in a reply, with one reference. BAD_MESSAGE and the like if it is malformed. */
-pserver_status ps_read_parameter(const struct value *value, struct parameter **parameter);
+pserver_status ps_read_parameter(const struct ps_value *value, struct ps_parameter **parameter);
 
 /** Adds a reference; on any thread, as below. */
-void ps_parameter_ref(struct parameter *parameter);
+void ps_parameter_ref(struct ps_parameter *parameter);
 /** Frees it with its last reference; NULL is ignored. */
-void ps_parameter_unref(struct parameter *parameter);
+void ps_parameter_unref(struct ps_parameter *parameter);
 
 /** Elements of the block with this index. */
-uint64_t ps_block_elements(const struct parameter *parameter, uint64_t index);
+uint64_t ps_block_elements(const struct ps_parameter *parameter, uint64_t index);
 
 /** Elements of one row of the first axis. */
-uint64_t ps_row_elements(const struct parameter *parameter);
+uint64_t ps_row_elements(const struct ps_parameter *parameter);
 
 /** Whether blocks are made of whole rows. */
-bool ps_is_cut_between_rows(const struct parameter *parameter);
+bool ps_is_cut_between_rows(const struct ps_parameter *parameter);
 
 #endif

@@ -20,7 +20,7 @@ static void tell_task(struct ps_asking *asking) {
 static void run_news(struct ps_task *task) {
   const struct request_task *request = (const struct request_task *)task;
   for (size_t i = 0; i < request->asking.count; i++) {
-    struct ask *ask = &request->asking.asks[i];
+    struct ps_ask *ask = &request->asking.asks[i];
     if (ask->news != NULL) ask->news(ask);
   }
 }
@@ -35,7 +35,7 @@ static void end_task(struct ps_task *task, pserver_status why) {
   ps_asking_end(&request->asking, why);
 }
 
-pserver_status ps_run_requests(struct call *call, struct ps_requests *requests, struct ask *asks,
+pserver_status ps_run_requests(struct ps_call *call, struct ps_requests *requests, struct ps_ask *asks,
                                size_t count) {
   struct request_task request = {.task = {.begin = begin_task, .end = end_task, .news = run_news},
                                  .asking = {.asks = asks,

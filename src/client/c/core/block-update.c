@@ -61,7 +61,7 @@ void ps_block_update_reset(struct ps_block_update *update) {
   update->retry_at_ms = PS_NEVER_MS;
   update->retry_delay_ms = RETRY_FIRST_MS;
   ps_failure_set(&update->obstacle, NULL);
-  update->stored = (struct position){0};
+  update->stored = (struct ps_position){0};
   update->ask_at_ms = PS_NEVER_MS;
 }
 

@@ -86,7 +86,7 @@ struct ps_block_update {
   struct ps_failure *obstacle;
 
   /** Where it is stored; generation 0 if it is not known to be. */
-  struct position stored;
+  struct ps_position stored;
   /** When to ask for its outcome. */
   int64_t ask_at_ms;
 

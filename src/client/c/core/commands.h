@@ -32,7 +32,7 @@ struct ps_outbox_commands {
    * numbers may be read until the command returns.
    */
   void (*ask_outcomes)(void *shell, unsigned shard, uint64_t session, const uint64_t *numbers,
-                       size_t count, struct position at);
+                       size_t count, struct ps_position at);
   /** Raises ps_outbox_tick() at this time. Given only while no tick is set. */
   void (*set_timer)(void *shell, int64_t at_ms);
 };
@@ -52,7 +52,7 @@ struct ps_positions_listener {
   void *owner;
 
   /** The journal that `seen` is a position of has been replaced; it is the last one seen of it. */
-  void (*journal_replaced)(void *owner, unsigned shard, struct position seen);
+  void (*journal_replaced)(void *owner, unsigned shard, struct ps_position seen);
 };
 
 /** What the session has its shell do. All commands return before anything of them is known. */

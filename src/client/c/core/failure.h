@@ -14,7 +14,7 @@
 struct ps_failure {
   pserver_status code;
   /** The position that it says was expected; what it does not say is 0. */
-  struct position expected;
+  struct ps_position expected;
   /** The session that it says is over; 0 if it says none. */
   uint64_t received;
   const char *text;

@@ -315,7 +315,7 @@ void ps_outbox_start(struct ps_outbox *outbox, uint64_t session, int64_t now_ms)
 void ps_outbox_pause(struct ps_outbox *outbox) { outbox->is_paused = true; }
 
 bool ps_outbox_stored(struct ps_outbox *outbox, uint64_t slot, uint64_t serial, unsigned shard,
-                      struct position at, int64_t now_ms) {
+                      struct ps_position at, int64_t now_ms) {
   struct ps_block_update *update = ps_in_flight_get(&outbox->in_flight, slot, serial);
   if (update == NULL) return true;
   if (shard != update->shard) {

@@ -86,7 +86,7 @@ void ps_outbox_pause(struct ps_outbox *outbox);
  * the journal of another shard.
  */
 bool ps_outbox_stored(struct ps_outbox *outbox, uint64_t slot, uint64_t serial, unsigned shard,
-                      struct position at, int64_t now_ms);
+                      struct ps_position at, int64_t now_ms);
 
 /** The broker has not stored a record; the same can be stored later if `is_retryable`. */
 void ps_outbox_refused(struct ps_outbox *outbox, uint64_t slot, uint64_t serial,

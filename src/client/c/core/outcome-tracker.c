@@ -40,7 +40,7 @@ void ps_outcome_tracker_take(struct ps_outcome_tracker *tracker, struct ps_shard
                              const struct ps_answers *answers, bool is_reply) {
   for (size_t i = 0; i < answers->count; i++) {
     const struct ps_outcome *outcome = &answers->outcomes[i];
-    struct position position = {answers->generation, outcome->seq};
+    struct ps_position position = {answers->generation, outcome->seq};
     ps_positions_note(tracker->positions, answers->shard, position);
     struct ps_block_update *update = window == NULL ? NULL : ps_shard_window_get(window, outcome->n);
     if (update != NULL) settle(&tracker->settler, update, outcome, answers->session, is_reply);
@@ -56,14 +56,14 @@ void ps_outcome_tracker_ask(struct ps_outcome_tracker *tracker, struct ps_shard_
   /* Those that are nearly due go along: their own question would follow at once. */
   int64_t due_ms = now_ms + ASK_SOON_MS;
   size_t count = 0;
-  struct position at = {UINT64_MAX, 0};
+  struct ps_position at = {UINT64_MAX, 0};
   for (uint64_t n = window->done + 1; n <= window->last; n++) {
     const struct ps_block_update *update = ps_shard_window_get(window, n);
     if (update == NULL || update->stored.generation == 0 || update->ask_at_ms > due_ms) continue;
     /* One question is of one journal, the oldest. */
     if (update->stored.generation > at.generation) continue;
     if (update->stored.generation < at.generation) {
-      at = (struct position){update->stored.generation, 0};
+      at = (struct ps_position){update->stored.generation, 0};
       count = 0;
     }
     tracker->numbers[count++] = n;
@@ -75,11 +75,11 @@ void ps_outcome_tracker_ask(struct ps_outcome_tracker *tracker, struct ps_shard_
 
 /** Gives up the records that are stored behind `end` in a journal before `generation`. */
 static void give_up_from(const struct ps_record_settler *settler, struct ps_shard_window *window,
-                         struct position end, uint64_t generation, struct ps_failure *reason) {
+                         struct ps_position end, uint64_t generation, struct ps_failure *reason) {
   for (uint64_t n = window->done + 1; n <= window->last; n++) {
     struct ps_block_update *update = ps_shard_window_get(window, n);
     if (update == NULL || update->stored.generation == 0) continue;
-    bool is_lost = update->stored.generation < generation && is_later(update->stored, end);
+    bool is_lost = update->stored.generation < generation && ps_is_later(update->stored, end);
     if (is_lost) give_up(settler, update, reason);
   }
 }
@@ -87,7 +87,7 @@ static void give_up_from(const struct ps_record_settler *settler, struct ps_shar
 void ps_outcome_tracker_ask_failed(struct ps_outcome_tracker *tracker,
                                    struct ps_shard_window *window, struct ps_failure *failure,
                                    int64_t retry_after_ms) {
-  struct position beginning = {1, 0};
+  struct ps_position beginning = {1, 0};
   switch (ps_reaction_to(failure->code)) {
     case PS_REACTION_RETRY:
       if (window->asked_at_ms == PS_LONG_AGO_MS) return;
@@ -100,13 +100,13 @@ void ps_outcome_tracker_ask_failed(struct ps_outcome_tracker *tracker,
       return;
     case PS_REACTION_REPLACED: {
       ps_positions_note_replaced(tracker->positions, window->shard, failure);
-      struct position newest = ps_positions_get(tracker->positions, window->shard);
+      struct ps_position newest = ps_positions_get(tracker->positions, window->shard);
       give_up_from(&tracker->settler, window, beginning, newest.generation, failure);
       return;
     }
     case PS_REACTION_LOST: {
       /* Of a journal that ends too early, and is applied further, only what lay behind its end is lost. */
-      struct position end = failure->expected;
+      struct ps_position end = failure->expected;
       if (end.generation == 0) end.generation = beginning.generation;
       give_up_from(&tracker->settler, window, end, UINT64_MAX, failure);
       return;

@@ -5,13 +5,13 @@
 #include <stdint.h>
 
 /** A place in a shard's journal; `generation` 0 is none. */
-struct position {
+struct ps_position {
   uint64_t generation;
   uint64_t seq;
 };
 
 /** Whether `a` is later than `b`, in one shard. */
-static inline bool is_later(struct position a, struct position b) {
+static inline bool ps_is_later(struct ps_position a, struct ps_position b) {
   return a.generation != b.generation ? a.generation > b.generation : a.seq > b.seq;
 }
 

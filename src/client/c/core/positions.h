@@ -14,20 +14,20 @@
  */
 struct ps_positions {
   /** By shard: positions that reads must have reached; generation 0 for none. */
-  struct position awaited[PS_SHARDS_MAX];
+  struct ps_position awaited[PS_SHARDS_MAX];
   /** By shard: positions of what this trainer has itself written or read. */
-  struct position seen[PS_SHARDS_MAX];
+  struct ps_position seen[PS_SHARDS_MAX];
   const struct ps_positions_listener *listener;
 };
 
 /** Takes a position into account that was seen; a lower one changes nothing. */
-void ps_positions_note(struct ps_positions *positions, unsigned shard, struct position position);
+void ps_positions_note(struct ps_positions *positions, unsigned shard, struct ps_position position);
 
 /** Takes a position into account that reads must have reached, though nothing of it was seen. */
-void ps_positions_await(struct ps_positions *positions, unsigned shard, struct position position);
+void ps_positions_await(struct ps_positions *positions, unsigned shard, struct ps_position position);
 
 /** The position in a shard; its beginning if nothing was seen. */
-struct position ps_positions_get(const struct ps_positions *positions, unsigned shard);
+struct ps_position ps_positions_get(const struct ps_positions *positions, unsigned shard);
 
 /**
  * After JOURNAL_REPLACED: positions of the old generation mean nothing any more. The failure names

@@ -9,7 +9,7 @@ static struct ps_failure no_memory = {
     .code = PSERVER_ERR_INTERNAL, .text = "no memory for an error", .details = ""};
 
 struct ps_failure *ps_failure_of_last(void) {
-  const struct failure *last = ps_last_failure();
+  const struct ps_error *last = ps_last_error();
   struct ps_failure *failure = ps_failure_new(last->code, last->text, last->details);
   return failure == NULL ? &no_memory : failure;
 }

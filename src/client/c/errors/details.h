@@ -29,6 +29,6 @@ pserver_status ps_detail_all(const char *json);
 pserver_status ps_detail_mismatch(const char *parameter, const char *expected, const char *received);
 
 /** Every entry of a map of a message. */
-pserver_status ps_detail_entries(const struct value *map);
+pserver_status ps_detail_entries(const struct ps_value *map);
 
 #endif

@@ -8,17 +8,17 @@
 #include "errors/error-reactions.h"
 
 /** Bytes of a message, the final zero included; longer ones are cut. */
-#define MESSAGE_BYTES 1024
+#define PS_ERROR_TEXT_BYTES 1024
 
 /** Bytes of the details, the final zero included. */
-#define DETAILS_BYTES 8192
+#define PS_ERROR_DETAILS_BYTES 8192
 
 /** An error with its message, which is UTF-8. */
-struct failure {
+struct ps_error {
   pserver_status code;
-  char text[MESSAGE_BYTES];
+  char text[PS_ERROR_TEXT_BYTES];
   /** What it is about, a JSON object; "" for an empty one. Written by details.h. */
-  char details[DETAILS_BYTES];
+  char details[PS_ERROR_DETAILS_BYTES];
 };
 
 /** Makes this, without details, the last error of the thread and returns its code. */
@@ -26,21 +26,21 @@ pserver_status ps_fail(pserver_status code, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /** The same of an error that was kept. */
-pserver_status ps_fail_with(const struct failure *failure);
+pserver_status ps_fail_with(const struct ps_error *failure);
 
 /** The same with other words; the details stay. */
 pserver_status ps_fail_reworded(pserver_status code, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /** The last error of the thread. */
-const struct failure *ps_last_failure(void);
-struct failure *ps_last_failure_to_detail(void);
+const struct ps_error *ps_last_error(void);
+struct ps_error *ps_last_error_to_detail(void);
 
 /** Puts text before the message of the last error and returns its code. */
 pserver_status ps_fail_prefixed(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /** Replaces an error by another, without details. */
-void ps_set_failure(struct failure *failure, pserver_status code, const char *format, ...)
+void ps_error_set(struct ps_error *failure, pserver_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /** The code with this name of so many bytes; INTERNAL if this version does not know it. */

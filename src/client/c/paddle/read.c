@@ -16,7 +16,7 @@ void ps_free_content(void *content) {
 }
 
 /** Whether a parameter of so many bytes fits its target, and into an int; false with a message. */
-static bool check_room(const char *function, const struct target *target, uint64_t bytes) {
+static bool check_room(const char *function, const struct ps_target *target, uint64_t bytes) {
   if (bytes > INT_MAX) {
     ps_refuse(function, PSERVER_ERR_TOO_LARGE,
               "\"%s\": expected at most %d bytes, as int counts no more; it has %" PRIu64, target->name,
@@ -32,9 +32,9 @@ static bool check_room(const char *function, const struct target *target, uint64
 }
 
 /** Where libpserver is to write to: into the target if its length is known, else into new memory. */
-static bool aim(const char *function, struct trainer *trainer, const struct target *target,
+static bool aim(const char *function, struct ps_trainer *trainer, const struct ps_target *target,
                 pserver_tensor *tensor) {
-  struct length length;
+  struct ps_length length;
   if (!ps_check_name(function, target->name)) return false;
   *tensor = (pserver_tensor){0};
   if (target->content == NULL || !ps_lengths_find(&trainer->lengths, target->name, &length)) return true;
@@ -47,8 +47,8 @@ static bool aim(const char *function, struct trainer *trainer, const struct targ
 }
 
 /** Hands over what was read. */
-static void deliver(struct trainer *trainer, struct target *target, pserver_tensor *tensor) {
-  struct length length = {tensor->dtype, tensor->bytes / ps_element_bytes((int)tensor->dtype)};
+static void deliver(struct ps_trainer *trainer, struct ps_target *target, pserver_tensor *tensor) {
+  struct ps_length length = {tensor->dtype, tensor->bytes / ps_element_bytes((int)tensor->dtype)};
   /* Without memory it is only not remembered. */
   ps_lengths_note(&trainer->lengths, target->name, length);
   target->element_type = (int)tensor->dtype;
@@ -61,13 +61,13 @@ static void deliver(struct trainer *trainer, struct target *target, pserver_tens
   }
 }
 
-static void drop(const struct target *targets, pserver_tensor *tensors, int total) {
+static void drop(const struct ps_target *targets, pserver_tensor *tensors, int total) {
   for (int i = 0; i < total; i++) {
     if (tensors[i].data != targets[i].content) pserver_tensor_release(&tensors[i]);
   }
 }
 
-static int read_tensors(const char *function, struct trainer *trainer, struct target *targets,
+static int read_tensors(const char *function, struct ps_trainer *trainer, struct ps_target *targets,
                         const char **names, pserver_tensor *tensors, int total) {
   for (int i = 0; i < total; i++) {
     names[i] = targets[i].name;
@@ -88,7 +88,7 @@ static int read_tensors(const char *function, struct trainer *trainer, struct ta
   return 0;
 }
 
-int ps_read_values(const char *function, struct trainer *trainer, struct target *targets, int total) {
+int ps_read_values(const char *function, struct ps_trainer *trainer, struct ps_target *targets, int total) {
   const char **names = calloc((size_t)total, sizeof *names);
   pserver_tensor *tensors = calloc((size_t)total, sizeof *tensors);
   int result = names == NULL || tensors == NULL
@@ -100,7 +100,7 @@ int ps_read_values(const char *function, struct trainer *trainer, struct target 
 }
 
 /** Notes the lengths of what the job has. */
-static bool learn_lengths(const char *function, struct trainer *trainer) {
+static bool learn_lengths(const char *function, struct ps_trainer *trainer) {
   pserver_parameter_info *list;
   size_t count;
   if (pserver_list(trainer->core, &list, &count, ps_calling_ms(trainer)) != PSERVER_OK) {
@@ -108,15 +108,15 @@ static bool learn_lengths(const char *function, struct trainer *trainer) {
     return false;
   }
   for (size_t i = 0; i < count; i++) {
-    struct length length = {list[i].dtype, list[i].elements};
+    struct ps_length length = {list[i].dtype, list[i].elements};
     if (list[i].ready) ps_lengths_note(&trainer->lengths, list[i].name, length);
   }
   pserver_list_release(list, count);
   return true;
 }
 
-bool ps_look_up_length(const char *function, struct trainer *trainer, const char *name,
-                       struct length *length) {
+bool ps_look_up_length(const char *function, struct ps_trainer *trainer, const char *name,
+                       struct ps_length *length) {
   if (!ps_check_name(function, name)) return false;
   if (ps_lengths_find(&trainer->lengths, name, length)) return true;
   if (!learn_lengths(function, trainer)) return false;

@@ -7,7 +7,7 @@
 #include "trainer.h"
 
 /** A parameter to be read, and where to. */
-struct target {
+struct ps_target {
   const char *name;
   /** NULL: memory is allocated, to be freed with ps_free_content(). */
   void *content;
@@ -21,11 +21,11 @@ struct target {
 
 /** Reads parameters, waiting until they are initialized. 0, or -1 with a message; then `content` is as
  * it was. */
-int ps_read_values(const char *function, struct trainer *trainer, struct target *targets, int total);
+int ps_read_values(const char *function, struct ps_trainer *trainer, struct ps_target *targets, int total);
 
 /** The length of a parameter: as declared, or as the job has it. False with a message. */
-bool ps_look_up_length(const char *function, struct trainer *trainer, const char *name,
-                       struct length *length);
+bool ps_look_up_length(const char *function, struct ps_trainer *trainer, const char *name,
+                       struct ps_length *length);
 
 /** Frees what ps_read_values() allocated. */
 void ps_free_content(void *content);

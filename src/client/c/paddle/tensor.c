@@ -22,7 +22,7 @@ bool ps_check_name(const char *function, const char *name) {
   return false;
 }
 
-bool ps_tensor_of(const char *function, const struct values *values, pserver_tensor *tensor) {
+bool ps_tensor_of(const char *function, const struct ps_values *values, pserver_tensor *tensor) {
   if (!ps_check_name(function, values->name)) return false;
   uint64_t element = ps_element_bytes(values->element_type);
   if (element == 0) {

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 /** Values as trainers pass them in. */
-struct values {
+struct ps_values {
   const char *name;
   int element_type;
   const void *content;
@@ -14,7 +14,7 @@ struct values {
 };
 
 /** The tensor of values, of one dimension. False with a message if it cannot be one. */
-bool ps_tensor_of(const char *function, const struct values *values, pserver_tensor *tensor);
+bool ps_tensor_of(const char *function, const struct ps_values *values, pserver_tensor *tensor);
 
 /** Whether a list holds something; false with a message. */
 bool ps_check_list(const char *function, const void *list, int total);

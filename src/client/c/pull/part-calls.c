@@ -22,28 +22,28 @@ struct part_read {
   bool is_replaced;
 };
 
-static pserver_status read_plan(struct call *call, struct parameter *parameter,
-                                const struct part_plan *plan, struct part_read *read) {
-  struct block_read *reads = calloc(plan->count + 1, sizeof *reads);
+static pserver_status read_plan(struct ps_call *call, struct ps_parameter *parameter,
+                                const struct ps_part_plan *plan, struct part_read *read) {
+  struct ps_block_read *reads = calloc(plan->count + 1, sizeof *reads);
   if (reads == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu blocks", plan->count);
   if (read->options->versions != NULL) *read->options->versions = 0;
   for (size_t i = 0; i < plan->count; i++) {
-    reads[i] = (struct block_read){.parameter = parameter,
-                                   .index = plan->blocks[i].index,
-                                   .encoding = read->options->encoding,
-                                   .target = read->part->data,
-                                   .version = read->options->versions,
-                                   .part = &plan->blocks[i],
-                                   .is_replaced = &read->is_replaced};
+    reads[i] = (struct ps_block_read){.parameter = parameter,
+                                      .index = plan->blocks[i].index,
+                                      .encoding = read->options->encoding,
+                                      .target = read->part->data,
+                                      .version = read->options->versions,
+                                      .part = &plan->blocks[i],
+                                      .is_replaced = &read->is_replaced};
   }
   pserver_status status = ps_read_blocks(call, reads, plan->count);
   free(reads);
   return status;
 }
 
-static pserver_status pull_part(struct call *call, struct part_read *read) {
-  struct parameter *found = NULL;
-  struct part_plan plan = {0};
+static pserver_status pull_part(struct ps_call *call, struct part_read *read) {
+  struct ps_parameter *found = NULL;
+  struct ps_part_plan plan = {0};
   bool was_allocated = false;
   read->is_replaced = false;
   pserver_status status = ps_find_parameters(call, &read->name, 1, true, &found);
@@ -63,7 +63,7 @@ static pserver_status pull_part(struct call *call, struct part_read *read) {
 
 static pserver_status pull_part_with(const char *what, pserver_client *handle,
                                      const struct part_read *wanted, int64_t timeout_ms) {
-  struct call call;
+  struct ps_call call;
   struct part_read read = *wanted;
   pserver_read_options options;
   pserver_status status = ps_call_begin(&call, handle, what, timeout_ms, 0);
@@ -92,11 +92,11 @@ pserver_status pserver_pull_part_with(pserver_client *client, const char *name,
   return pull_part_with("pserver_pull_part_with", client, &read, timeout_ms);
 }
 
-static pserver_status send_part(struct call *call, struct part_push *push, bool stored_is_enough) {
-  struct call_updates updates = {.count = push->count,
-                                 .mode = {.is_done_when_stored = stored_is_enough}};
+static pserver_status send_part(struct ps_call *call, struct ps_part_push *push, bool stored_is_enough) {
+  struct ps_call_updates updates = {.count = push->count,
+                                    .mode = {.is_done_when_stored = stored_is_enough}};
   if (push->count == 0) return PSERVER_OK;
-  updates.sources = calloc(push->count, sizeof(struct update_source));
+  updates.sources = calloc(push->count, sizeof(struct ps_update_source));
   if (updates.sources == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for a part");
   ps_cut_part_push(push, updates.sources);
   pserver_status status = ps_send_call(call, &updates);
@@ -113,8 +113,8 @@ struct given_part {
 };
 
 /** Checks the part, and cuts it into what is sent; both are to be released. */
-static pserver_status prepare_push(struct call *call, const struct given_part *given,
-                                   struct parameter_update *update, struct part_push *push) {
+static pserver_status prepare_push(struct ps_call *call, const struct given_part *given,
+                                   struct ps_parameter_update *update, struct ps_part_push *push) {
   pserver_status status = ps_check_tensor(given->name, given->part);
   if (status == PSERVER_OK) {
     status = ps_find_parameters(call, &given->name, 1, false, &update->parameter);
@@ -138,9 +138,9 @@ static pserver_status prepare_push(struct call *call, const struct given_part *g
 static pserver_status push_part_with(const char *what, pserver_client *handle,
                                      const struct given_part *given, double alpha, double beta,
                                      const pserver_update_options *options, int64_t timeout_ms) {
-  struct call call;
-  struct part_push push = {0};
-  struct parameter_update update = {.operation = UPDATE_MIX, .alpha = alpha, .beta = beta};
+  struct ps_call call;
+  struct ps_part_push push = {0};
+  struct ps_parameter_update update = {.operation = PS_UPDATE_MIX, .alpha = alpha, .beta = beta};
   pserver_status status = ps_call_begin(&call, handle, what, timeout_ms, 0);
   if (status != PSERVER_OK) return status;
   status = ps_check_update_options(&call, options);

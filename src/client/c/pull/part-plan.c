@@ -19,7 +19,7 @@ static uint64_t first_place[1] = {0};
 static pserver_status no_memory(void) { return ps_fail(PSERVER_ERR_INTERNAL, "no memory for a part"); }
 
 /** The numbers that a caller's list stands for. */
-static pserver_status normalize(const struct parameter *parameter, const pserver_indices *list,
+static pserver_status normalize(const struct ps_parameter *parameter, const pserver_indices *list,
                                 size_t axis, uint64_t *numbers) {
   uint64_t size = parameter->shape[axis];
   if (list->values == NULL && list->count > 0) {
@@ -60,7 +60,7 @@ static struct ps_numbered *sorted(const uint64_t *numbers, size_t count) {
   return NULL;
 }
 
-static bool allocate_matching(struct matching *matching, size_t count) {
+static bool allocate_matching(struct ps_matching *matching, size_t count) {
   matching->tensor = malloc(count * sizeof *matching->tensor);
   matching->message = malloc(count * sizeof *matching->message);
   matching->count = count;
@@ -69,7 +69,7 @@ static bool allocate_matching(struct matching *matching, size_t count) {
 
 /** Fills a matching, and the list of distinct numbers less `base`; returns how many there are. */
 static size_t match(const struct ps_numbered *list, size_t count, uint64_t base, uint32_t *numbers,
-                    struct matching *matching) {
+                    struct ps_matching *matching) {
   size_t distinct = 0;
   for (size_t i = 0; i < count; i++) {
     if (i == 0 || list[i].number != list[i - 1].number) {
@@ -96,7 +96,7 @@ static size_t end_of_block(const struct ps_numbered *list, size_t count, size_t 
  * which of the numbers lie in it.
  */
 static pserver_status cut(const uint64_t *numbers, size_t count, uint64_t block_size,
-                          struct part_plan *plan) {
+                          struct ps_part_plan *plan) {
   struct ps_numbered *list = sorted(numbers, count);
   plan->numbers = malloc(count * sizeof *plan->numbers);
   bool has_memory = allocate_matching(&plan->rows, count);
@@ -114,10 +114,10 @@ static pserver_status cut(const uint64_t *numbers, size_t count, uint64_t block_
   for (size_t start = 0; start < count;) {
     size_t end = end_of_block(list, count, start, block_size);
     uint64_t index = list[start].number / block_size;
-    struct part_block *block = &plan->blocks[plan->count++];
+    struct ps_part_block *block = &plan->blocks[plan->count++];
     block->index = (uint32_t)index;
     block->row_numbers = plan->numbers + start;
-    block->rows = (struct matching){plan->rows.tensor + start, plan->rows.message + start, 0};
+    block->rows = (struct ps_matching){plan->rows.tensor + start, plan->rows.message + start, 0};
     block->row_count =
         match(list + start, end - start, index * block_size, block->row_numbers, &block->rows);
     start = end;
@@ -127,14 +127,14 @@ static pserver_status cut(const uint64_t *numbers, size_t count, uint64_t block_
 }
 
 /** Rows of a parameter that is cut between rows; `plan->inner` says which elements of them. */
-static pserver_status cut_rows(const struct parameter *parameter, const uint64_t *rows, size_t count,
+static pserver_status cut_rows(const struct ps_parameter *parameter, const uint64_t *rows, size_t count,
                                size_t inner_count, uint64_t tensor_row_elements,
-                               struct part_plan *plan) {
+                               struct ps_part_plan *plan) {
   uint64_t width = ps_row_elements(parameter);
   uint64_t block_rows = parameter->layout.block_elements / width;
   pserver_status status = cut(rows, count, block_rows, plan);
   for (size_t i = 0; i < plan->count && status == PSERVER_OK; i++) {
-    struct part_block *block = &plan->blocks[i];
+    struct ps_part_block *block = &plan->blocks[i];
     bool is_whole_row = plan->inner_numbers == NULL || inner_count == width;
     block->inner = plan->inner_numbers == NULL ? NULL : &plan->inner;
     block->inner_numbers = is_whole_row ? NULL : plan->inner_numbers;
@@ -148,9 +148,9 @@ static pserver_status cut_rows(const struct parameter *parameter, const uint64_t
 }
 
 /** A parameter whose rows are cut: each of its blocks is one row, and its elements are listed. */
-static pserver_status cut_elements(const struct parameter *parameter, const uint64_t *rows,
+static pserver_status cut_elements(const struct ps_parameter *parameter, const uint64_t *rows,
                                    size_t row_count, const uint64_t *offsets, uint64_t width,
-                                   struct part_plan *plan) {
+                                   struct ps_part_plan *plan) {
   uint64_t *elements = malloc(plan->elements * sizeof *elements);
   if (elements == NULL) return no_memory();
   uint64_t stride = ps_row_elements(parameter);
@@ -165,7 +165,7 @@ static pserver_status cut_elements(const struct parameter *parameter, const uint
   plan->block_inner = calloc(plan->count, sizeof *plan->block_inner);
   if (plan->block_inner == NULL) return no_memory();
   for (size_t i = 0; i < plan->count; i++) {
-    struct part_block *block = &plan->blocks[i];
+    struct ps_part_block *block = &plan->blocks[i];
     plan->block_inner[i] = block->rows;
     block->inner = &plan->block_inner[i];
     block->inner_numbers = block->row_numbers;
@@ -174,13 +174,13 @@ static pserver_status cut_elements(const struct parameter *parameter, const uint
     block->is_whole_block = block->row_count == ps_block_elements(parameter, block->index);
     block->row_numbers = first_row;
     block->row_count = 1;
-    block->rows = (struct matching){first_place, first_row, 1};
+    block->rows = (struct ps_matching){first_place, first_row, 1};
   }
   return status;
 }
 
 /** Whether lists name every element of a row in order. */
-static bool is_everything(const struct parameter *parameter, const pserver_indices *indices,
+static bool is_everything(const struct ps_parameter *parameter, const pserver_indices *indices,
                           uint64_t *const *lists) {
   for (int32_t axis = 1; axis < parameter->rank; axis++) {
     if (indices[axis].count != parameter->shape[axis]) return false;
@@ -192,7 +192,7 @@ static bool is_everything(const struct parameter *parameter, const pserver_indic
 }
 
 /** Offsets in a row of the elements that the lists after the first name, in C order. To be freed. */
-static uint64_t *offsets_in_row(const struct parameter *parameter, const pserver_indices *indices,
+static uint64_t *offsets_in_row(const struct ps_parameter *parameter, const pserver_indices *indices,
                                 uint64_t *const *lists, uint64_t width) {
   uint64_t *offsets = malloc(width * sizeof *offsets);
   if (offsets == NULL) return NULL;
@@ -209,8 +209,8 @@ static uint64_t *offsets_in_row(const struct parameter *parameter, const pserver
   return offsets;
 }
 
-static pserver_status cut_lists(const struct parameter *parameter, const pserver_indices *indices,
-                                uint64_t *const *lists, struct part_plan *plan) {
+static pserver_status cut_lists(const struct ps_parameter *parameter, const pserver_indices *indices,
+                                uint64_t *const *lists, struct ps_part_plan *plan) {
   static const uint64_t only_row[1] = {0};
   const uint64_t *rows = parameter->rank == 0 ? only_row : lists[0];
   size_t row_count = parameter->rank == 0 ? 1 : indices[0].count;
@@ -239,8 +239,8 @@ static pserver_status cut_lists(const struct parameter *parameter, const pserver
   return status;
 }
 
-static pserver_status measure(const struct parameter *parameter, const pserver_indices *indices,
-                              size_t rank, struct part_plan *plan) {
+static pserver_status measure(const struct ps_parameter *parameter, const pserver_indices *indices,
+                              size_t rank, struct ps_part_plan *plan) {
   if (rank != (size_t)parameter->rank || (indices == NULL && rank > 0)) {
     ps_fail(PSERVER_ERR_BAD_INDEX,
             "\"%s\": expected one list of indices for each of %d dimensions; received %zu",
@@ -263,10 +263,10 @@ static pserver_status measure(const struct parameter *parameter, const pserver_i
   return PSERVER_OK;
 }
 
-pserver_status ps_plan_part(const struct parameter *parameter, const pserver_indices *indices,
-                            size_t rank, struct part_plan *plan) {
+pserver_status ps_plan_part(const struct ps_parameter *parameter, const pserver_indices *indices,
+                            size_t rank, struct ps_part_plan *plan) {
   uint64_t *lists[PSERVER_RANK_MAX] = {NULL};
-  *plan = (struct part_plan){0};
+  *plan = (struct ps_part_plan){0};
   pserver_status status = measure(parameter, indices, rank, plan);
   for (size_t axis = 0; axis < rank && status == PSERVER_OK; axis++) {
     lists[axis] = malloc((indices[axis].count + 1) * sizeof(uint64_t));
@@ -279,19 +279,19 @@ pserver_status ps_plan_part(const struct parameter *parameter, const pserver_ind
   return status;
 }
 
-pserver_status ps_plan_rows(const struct parameter *parameter, const uint64_t *rows, size_t count,
-                            struct part_plan *plan) {
-  *plan = (struct part_plan){.elements = count * ps_row_elements(parameter)};
+pserver_status ps_plan_rows(const struct ps_parameter *parameter, const uint64_t *rows, size_t count,
+                            struct ps_part_plan *plan) {
+  *plan = (struct ps_part_plan){.elements = count * ps_row_elements(parameter)};
   if (count == 0) return PSERVER_OK;
   return cut_rows(parameter, rows, count, 0, ps_row_elements(parameter), plan);
 }
 
-static void release_matching(struct matching *matching) {
+static void release_matching(struct ps_matching *matching) {
   free(matching->tensor);
   free(matching->message);
 }
 
-void ps_part_plan_release(struct part_plan *plan) {
+void ps_part_plan_release(struct ps_part_plan *plan) {
   release_matching(&plan->rows);
   release_matching(&plan->inner);
   free(plan->numbers);

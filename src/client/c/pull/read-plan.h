@@ -4,51 +4,51 @@
 #include "core/positions.h"
 #include "pull/block-read.h"
 
-struct client;
+struct ps_client;
 
 /** Blocks that are asked for together: one by its own subject, or several of a shard. */
-struct read_request {
+struct ps_read_request {
   bool is_batch;
   unsigned shard;
   /** The entries of a batch, in their order; or one block. */
-  struct block_read **blocks;
+  struct ps_block_read **blocks;
   size_t count;
   /** Bytes of the answer if every block has changed. */
   size_t bytes;
 
   /** State of the request. */
-  struct client *client;
+  struct ps_client *client;
   /** The lowest step that any sending of the request has waited for; 0 for none. */
   uint64_t step;
   /** The first entry that has not come. */
   size_t next;
   /** Why it has ended, if it has to be asked again: see read-blocks.c. */
-  enum { READ_GOES_ON, READ_IS_STALE, READ_HAS_NO_OWNER, READ_IS_DENIED } problem;
+  enum { PS_READ_GOES_ON, PS_READ_IS_STALE, PS_READ_HAS_NO_OWNER, PS_READ_IS_DENIED } problem;
 };
 
 /** How the blocks of a shard are asked for. */
-enum read_way {
+enum ps_read_way {
   /** Small ones together. */
-  READ_TOGETHER,
+  PS_READ_TOGETHER,
   /** Only the first of them, by its own subject: the others wait until it has come. */
-  READ_FIRST,
+  PS_READ_FIRST,
   /** Each by its own subject. */
-  READ_SINGLY,
+  PS_READ_SINGLY,
 };
 
 /** How requests are made of blocks. */
-struct read_plan_options {
-  enum read_way way[PS_SHARDS_MAX];
+struct ps_read_plan_options {
+  enum ps_read_way way[PS_SHARDS_MAX];
   /** The largest message that the broker takes. */
   size_t message_bytes_max;
 };
 
 /** Requests, in the order of their first blocks. */
-struct read_plan {
-  struct read_request *requests;
+struct ps_read_plan {
+  struct ps_read_request *requests;
   size_t count;
   /** What the requests point into. */
-  struct block_read **blocks;
+  struct ps_block_read **blocks;
 };
 
 /**
@@ -56,11 +56,11 @@ struct read_plan {
  * as one piece of an answer takes; a large one is asked for alone, so that neither waits for the other.
  * Release the plan, also after an error. INTERNAL without memory.
  */
-pserver_status ps_plan_reads(struct block_read *reads, size_t count,
-                             const struct read_plan_options *options, struct read_plan *plan);
-void ps_read_plan_release(struct read_plan *plan);
+pserver_status ps_plan_reads(struct ps_block_read *reads, size_t count,
+                             const struct ps_read_plan_options *options, struct ps_read_plan *plan);
+void ps_read_plan_release(struct ps_read_plan *plan);
 
 /** Whether the entries of two reads stand in one group of a batched read, if they follow each other. */
-bool ps_reads_share_group(const struct block_read *a, const struct block_read *b);
+bool ps_reads_share_group(const struct ps_block_read *a, const struct ps_block_read *b);
 
 #endif

@@ -4,7 +4,7 @@
 #include "calls/call.h"
 
 /** Whole parameters that a call reads, and what it is given for that. */
-struct whole_reads {
+struct ps_whole_reads {
   const char *const *names;
   pserver_tensor *tensors;
   size_t count;
@@ -16,6 +16,6 @@ struct whole_reads {
 };
 
 /** pserver_get_known() within a call. */
-pserver_status ps_read_whole(struct call *call, const struct whole_reads *wanted);
+pserver_status ps_read_whole(struct ps_call *call, const struct ps_whole_reads *wanted);
 
 #endif

@@ -12,12 +12,12 @@
  */
 
 /** At most as many bytes as a group of this update takes in the header, without its rows. */
-size_t ps_group_bytes_max(const struct parameter_update *update);
+size_t ps_group_bytes_max(const struct ps_parameter_update *update);
 
 /** Writes what the header of a batch has besides the entries that every record has. */
-void ps_write_batch_entries(struct draft *draft, const struct update_record *record);
+void ps_write_batch_entries(struct ps_draft *draft, const struct ps_update_record *record);
 
 /** Writes the tensor bytes; returns the checksum of what came before, carried on over them. */
-uint32_t ps_write_batch_data(const struct update_record *record, uint8_t *target, uint32_t crc);
+uint32_t ps_write_batch_data(const struct ps_update_record *record, uint8_t *target, uint32_t crc);
 
 #endif

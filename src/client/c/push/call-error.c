@@ -20,25 +20,25 @@
 /** A call that is over. */
 struct over_call {
   const struct ps_update_call *call;
-  const struct update_record *records;
+  const struct ps_update_record *records;
   const char *trainer;
 };
 
-static const struct update_record *record_of(const struct over_call *over,
-                                             const struct ps_block_update *update) {
+static const struct ps_update_record *record_of(const struct over_call *over,
+                                                const struct ps_block_update *update) {
   return &over->records[update->index];
 }
 
-static bool is_clock(const struct update_source *source) {
-  return source->update->operation == UPDATE_CLOCK;
+static bool is_clock(const struct ps_update_source *source) {
+  return source->update->operation == PS_UPDATE_CLOCK;
 }
 
-static bool is_note(const struct update_source *source) {
-  return source->update->operation == UPDATE_NOTE;
+static bool is_note(const struct ps_update_source *source) {
+  return source->update->operation == PS_UPDATE_NOTE;
 }
 
 /** A block, or a clock, as the text of an error names it. */
-static void describe_source(const struct update_source *source, char name[NAME_SIZE]) {
+static void describe_source(const struct ps_update_source *source, char name[NAME_SIZE]) {
   if (is_note(source)) {
     snprintf(name, NAME_SIZE, "note");
   } else if (is_clock(source)) {
@@ -52,7 +52,7 @@ static void describe_source(const struct update_source *source, char name[NAME_S
 /** An update as the text of an error names it: by its first block. */
 static void describe(const struct over_call *over, const struct ps_block_update *update,
                      char name[NAME_SIZE]) {
-  const struct update_record *record = record_of(over, update);
+  const struct ps_update_record *record = record_of(over, update);
   describe_source(record->first, name);
   if (record->blocks == 1) return;
   size_t used = strlen(name);
@@ -61,7 +61,7 @@ static void describe(const struct over_call *over, const struct ps_block_update 
 
 /** Adds what update an error is about to its details; `block` NULL: one of several, not known which. */
 static void detail_update(const struct over_call *over, const struct ps_block_update *update,
-                          const struct update_source *block) {
+                          const struct ps_update_source *block) {
   if (block != NULL && is_clock(block)) {
     ps_detail_whole("step", block->step);
   } else if (block != NULL && !is_note(block)) {
@@ -73,7 +73,7 @@ static void detail_update(const struct over_call *over, const struct ps_block_up
   ps_detail_text("trainer", over->trainer);
 }
 
-static void append(struct json *json, const struct update_source *source, uint64_t n) {
+static void append(struct ps_json *json, const struct ps_update_source *source, uint64_t n) {
   if (is_note(source)) {
     ps_json_raw(json, "{\"note\":true");
   } else if (is_clock(source)) {
@@ -94,9 +94,9 @@ static void append(struct json *json, const struct update_source *source, uint64
 }
 
 /** Appends the blocks of an update; returns how many are listed, fewer than all if the list is full. */
-static size_t append_blocks(struct json *json, const struct over_call *over,
+static size_t append_blocks(struct ps_json *json, const struct over_call *over,
                             const struct ps_block_update *update, size_t listed) {
-  const struct update_source *source = record_of(over, update)->first;
+  const struct ps_update_source *source = record_of(over, update)->first;
   for (; source != NULL && listed < LISTED_MAX && !json->is_full; source = source->next) {
     size_t used = json->used;
     if (listed > 0) ps_json_raw(json, ",");
@@ -110,7 +110,7 @@ static size_t append_blocks(struct json *json, const struct over_call *over,
 /** Lists the blocks with a fate, as many as there is room for, and their number if that is not all. */
 static void detail_list(const struct over_call *over, const char *key, enum ps_fate fate, size_t count) {
   char list[LISTED_BYTES] = "[";
-  struct json json = {.bytes = list, .used = 1, .room = sizeof list - 1};
+  struct ps_json json = {.bytes = list, .used = 1, .room = sizeof list - 1};
   size_t listed = 0;
   for (size_t i = 0; i < over->call->update_count && listed < LISTED_MAX && !json.is_full; i++) {
     const struct ps_block_update *update = &over->call->updates[i];
@@ -132,8 +132,8 @@ static void detail_rest(const struct over_call *over) {
 
 static pserver_status rejection_error(const struct over_call *over) {
   const struct ps_update_call *call = over->call;
-  const struct update_record *record = record_of(over, call->rejected);
-  const struct update_source *block = ps_blamed_block(record, call->rejection->text);
+  const struct ps_update_record *record = record_of(over, call->rejected);
+  const struct ps_update_source *block = ps_blamed_block(record, call->rejection->text);
   char name[NAME_SIZE];
   if (block == NULL) describe(over, call->rejected, name);
   else describe_source(block, name);
@@ -143,7 +143,7 @@ static pserver_status rejection_error(const struct over_call *over) {
   if (call->applied + call->unknown == 0) return call->rejection->code;
   ps_fail_reworded(call->rejection->code,
                    "%s (other updates of the call: %zu applied, %zu unknown, %zu not sent)",
-                   ps_last_failure()->text, call->applied, call->unknown, call->unsent);
+                   ps_last_error()->text, call->applied, call->unknown, call->unsent);
   detail_rest(over);
   detail_list(over, "unknown", PS_FATE_UNKNOWN, call->unknown);
   return call->rejection->code;
@@ -183,7 +183,7 @@ static pserver_status unsent_error(const struct over_call *over) {
   return reason->code;
 }
 
-pserver_status ps_call_error(const struct ps_update_call *call, const struct update_record *records,
+pserver_status ps_call_error(const struct ps_update_call *call, const struct ps_update_record *records,
                              const char *trainer) {
   struct over_call over = {call, records, trainer};
   if (call->rejection != NULL) return rejection_error(&over);

@@ -11,7 +11,7 @@
  * of; or OUTCOME_UNKNOWN, naming the updates that are applied once or not at all; or what ended the call
  * or kept updates from being stored.
  */
-pserver_status ps_call_error(const struct ps_update_call *call, const struct update_record *records,
+pserver_status ps_call_error(const struct ps_update_call *call, const struct ps_update_record *records,
                              const char *trainer);
 
 #endif

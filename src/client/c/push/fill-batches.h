@@ -18,7 +18,7 @@ struct ps_batch_limits {
  * small ones of each shard go in as few batches as the limits admit. A large update stays alone, as does a
  * small one without another. The order is kept within a shard for the small ones, and for the large ones.
  */
-size_t ps_fill_batches(const struct call_updates *updates, const struct ps_batch_limits *limits,
-                       struct update_record *records);
+size_t ps_fill_batches(const struct ps_call_updates *updates, const struct ps_batch_limits *limits,
+                       struct ps_update_record *records);
 
 #endif

@@ -74,7 +74,7 @@ pserver_status ps_check_note(const pserver_note_entry *entries, size_t count) {
                  PS_NOTE_BYTES_MAX, bytes);
 }
 
-void ps_pack_note(struct draft *draft, const pserver_note_entry *entries, size_t count) {
+void ps_pack_note(struct ps_draft *draft, const pserver_note_entry *entries, size_t count) {
   ps_pack_map(draft, count);
   for (size_t i = 0; i < count; i++) {
     const pserver_note_entry *entry = &entries[i];
@@ -85,7 +85,7 @@ void ps_pack_note(struct draft *draft, const pserver_note_entry *entries, size_t
   }
 }
 
-static pserver_status check_rules(const struct call *call) {
+static pserver_status check_rules(const struct ps_call *call) {
   uint64_t rules = ps_session_rules(&call->client->session);
   if (rules >= PS_RULES_WITH_NOTES) return PSERVER_OK;
   const char *job = call->client->identity.job;
@@ -97,15 +97,15 @@ static pserver_status check_rules(const struct call *call) {
 
 pserver_status pserver_note(pserver_client *handle, const pserver_note_entry *entries, size_t count,
                             int64_t timeout_ms) {
-  struct call call;
+  struct ps_call call;
   pserver_status status = ps_call_begin(&call, handle, "pserver_note", timeout_ms, 0);
   if (status != PSERVER_OK) return status;
   status = ps_check_note(entries, count);
   if (status == PSERVER_OK) status = check_rules(&call);
   if (status == PSERVER_OK) {
-    struct parameter_update update = {.operation = UPDATE_NOTE, .note = entries, .note_count = count};
-    struct update_source source = {.update = &update, .shard = NOTE_SHARD};
-    struct call_updates updates = {.sources = &source, .count = 1};
+    struct ps_parameter_update update = {.operation = PS_UPDATE_NOTE, .note = entries, .note_count = count};
+    struct ps_update_source source = {.update = &update, .shard = NOTE_SHARD};
+    struct ps_call_updates updates = {.sources = &source, .count = 1};
     status = ps_send_call(&call, &updates);
   }
   return ps_call_end(&call, status);

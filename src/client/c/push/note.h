@@ -14,6 +14,6 @@
 pserver_status ps_check_note(const pserver_note_entry *entries, size_t count);
 
 /** Writes checked entries as a map. */
-void ps_pack_note(struct draft *draft, const pserver_note_entry *entries, size_t count);
+void ps_pack_note(struct ps_draft *draft, const pserver_note_entry *entries, size_t count);
 
 #endif

@@ -8,7 +8,7 @@
 /** The message of a record: what it takes to draft it, the first time and again. */
 struct ps_outgoing {
   struct ps_block_update *update;
-  struct record_head head;
+  struct ps_record_head head;
   /** Whether it waits to be published, and what waits behind it. */
   bool is_queued;
   struct ps_outgoing *next;

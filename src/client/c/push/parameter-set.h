@@ -5,7 +5,7 @@
 
 /** The parameters, by name, that a call has come across. All zeros: none, and no room. */
 struct ps_parameter_set {
-  const struct parameter **slots;
+  const struct ps_parameter **slots;
   size_t slot_count;
 };
 
@@ -13,7 +13,7 @@ struct ps_parameter_set {
 bool ps_parameter_set_init(struct ps_parameter_set *set, size_t count);
 
 /** Adds a parameter; false if one of its name was in the set. It must stay as long as the set. */
-bool ps_parameter_set_add(struct ps_parameter_set *set, const struct parameter *parameter);
+bool ps_parameter_set_add(struct ps_parameter_set *set, const struct ps_parameter *parameter);
 
 void ps_parameter_set_release(struct ps_parameter_set *set);
 

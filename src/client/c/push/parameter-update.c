@@ -81,7 +81,7 @@ pserver_status ps_fail_shape(const char *name, const char *expected, const pserv
   return ps_detail_shape("received", received->shape, received->rank);
 }
 
-pserver_status ps_fit_tensor(const struct parameter *parameter, const pserver_tensor *tensor,
+pserver_status ps_fit_tensor(const struct ps_parameter *parameter, const pserver_tensor *tensor,
                              const uint64_t *shape, int32_t rank, uint64_t elements) {
   pserver_status status = ps_check_tensor(parameter->name, tensor);
   if (status != PSERVER_OK) return status;
@@ -106,7 +106,7 @@ pserver_status ps_fit_tensor(const struct parameter *parameter, const pserver_te
   return tensor->bytes == expected ? PSERVER_OK : bad_bytes(parameter->name, expected, tensor->bytes);
 }
 
-pserver_status ps_check_finite(const struct parameter *parameter, pserver_encoding encoding,
+pserver_status ps_check_finite(const struct ps_parameter *parameter, pserver_encoding encoding,
                                const void *data, uint64_t elements) {
   pserver_dtype dtype = parameter->dtype;
   if (parameter->allows_non_finite || ps_stays_finite(dtype, encoding, data, elements)) {
@@ -126,15 +126,15 @@ pserver_status ps_check_finite(const struct parameter *parameter, pserver_encodi
   return ps_detail_whole("index", index);
 }
 
-void ps_cut_into_blocks(const struct parameter_update *update, struct update_source *sources) {
-  const struct parameter *parameter = update->parameter;
-  const struct layout *layout = &parameter->layout;
+void ps_cut_into_blocks(const struct ps_parameter_update *update, struct ps_update_source *sources) {
+  const struct ps_parameter *parameter = update->parameter;
+  const struct ps_layout *layout = &parameter->layout;
   size_t element = ps_dtype_bytes(parameter->dtype);
   for (uint64_t i = 0; i < layout->blocks; i++) {
     uint64_t start = i * layout->block_elements;
     uint64_t elements = ps_block_elements(parameter, i);
     size_t data_bytes = elements * ps_encoded_bytes(parameter->dtype, update->encoding);
-    sources[i] = (struct update_source){
+    sources[i] = (struct ps_update_source){
         .update = update,
         .index = (uint32_t)i,
         .shard = (unsigned)((layout->first_shard + i) % layout->shards),

@@ -6,17 +6,17 @@
 #include "calls/parameter.h"
 #include "push/update-source.h"
 
-enum operation { UPDATE_INIT, UPDATE_SET, UPDATE_MIX, UPDATE_GRADIENT, UPDATE_CLOCK, UPDATE_NOTE };
+enum ps_operation { PS_UPDATE_INIT, PS_UPDATE_SET, PS_UPDATE_MIX, PS_UPDATE_GRADIENT, PS_UPDATE_CLOCK, PS_UPDATE_NOTE };
 
 /** Whether an update is about no block: a clock, which tells shards of a step, or a note. */
-static inline bool ps_is_blockless(enum operation operation) {
-  return operation == UPDATE_CLOCK || operation == UPDATE_NOTE;
+static inline bool ps_is_blockless(enum ps_operation operation) {
+  return operation == PS_UPDATE_CLOCK || operation == PS_UPDATE_NOTE;
 }
 
 /** What a call does to one parameter; a clock and a note have none. */
-struct parameter_update {
-  enum operation operation;
-  struct parameter *parameter;
+struct ps_parameter_update {
+  enum ps_operation operation;
+  struct ps_parameter *parameter;
   /** Whether an earlier update of the call is of the parameter, too. */
   bool is_repeated;
   /** All elements of the tensor, or of the part; any alignment. */
@@ -41,17 +41,17 @@ struct parameter_update {
  * `parameter`, it must fit that; `shape` and `rank` then are what is expected.
  */
 pserver_status ps_check_tensor(const char *name, const pserver_tensor *tensor);
-pserver_status ps_fit_tensor(const struct parameter *parameter, const pserver_tensor *tensor,
+pserver_status ps_fit_tensor(const struct ps_parameter *parameter, const pserver_tensor *tensor,
                              const uint64_t *shape, int32_t rank, uint64_t elements);
 
 /** BAD_SHAPE for a shape that no parameter can have; `expected` says what is. */
 pserver_status ps_fail_shape(const char *name, const char *expected, const pserver_tensor *received);
 
 /** NON_FINITE if an element is not, maybe only as it travels, and the parameter does not allow that. */
-pserver_status ps_check_finite(const struct parameter *parameter, pserver_encoding encoding,
+pserver_status ps_check_finite(const struct ps_parameter *parameter, pserver_encoding encoding,
                                const void *data, uint64_t elements);
 
 /** The source of each block of the update's parameter; `sources` has room for them. */
-void ps_cut_into_blocks(const struct parameter_update *update, struct update_source *sources);
+void ps_cut_into_blocks(const struct ps_parameter_update *update, struct ps_update_source *sources);
 
 #endif

@@ -8,10 +8,10 @@
 
 #define NUMBER_BYTES 4
 
-static bool append(struct part_push *push, const struct part_slice *slice, uint32_t block) {
+static bool append(struct ps_part_push *push, const struct ps_part_slice *slice, uint32_t block) {
   if (push->count == push->capacity) {
     size_t capacity = push->capacity == 0 ? 16 : push->capacity * 2;
-    struct part_slice *slices = realloc(push->slices, capacity * sizeof *slices);
+    struct ps_part_slice *slices = realloc(push->slices, capacity * sizeof *slices);
     if (slices != NULL) push->slices = slices;
     uint32_t *blocks = realloc(push->blocks, capacity * sizeof *blocks);
     if (blocks != NULL) push->blocks = blocks;
@@ -24,7 +24,7 @@ static bool append(struct part_push *push, const struct part_slice *slice, uint3
 }
 
 /** Has a slice of whole rows name their elements, so that it can be cut between them. */
-static bool number_columns(struct part_push *push, struct part_slice *slice) {
+static bool number_columns(struct ps_part_push *push, struct ps_part_slice *slice) {
   size_t width = (size_t)slice->width;
   if (push->columns == NULL) {
     push->columns = malloc(width * sizeof *push->columns);
@@ -42,13 +42,13 @@ static bool number_columns(struct part_push *push, struct part_slice *slice) {
 }
 
 /** Cuts what a block gets, which is not all of it, into rectangles of rows and elements. */
-static bool cut_block(struct part_push *push, const struct part_block *block,
-                      const struct part_slice *all, size_t element, size_t bytes_max) {
+static bool cut_block(struct ps_part_push *push, const struct ps_part_block *block,
+                      const struct ps_part_slice *all, size_t element, size_t bytes_max) {
   size_t width = (size_t)all->width;
   /* Half of the room for an index, at most, is enough for messages of any shape. */
   size_t width_max = bytes_max / 2 / (element + NUMBER_BYTES);
   if (width > width_max) width = width_max == 0 ? 1 : width_max;
-  struct part_slice columns_of = *all;
+  struct ps_part_slice columns_of = *all;
   if (width < all->width && all->inner == NULL && !number_columns(push, &columns_of)) return false;
   all = &columns_of;
   size_t inner_bytes = all->inner == NULL ? 0 : width * NUMBER_BYTES;
@@ -60,13 +60,13 @@ static bool cut_block(struct part_push *push, const struct part_block *block,
     for (size_t column = 0; column < all->width; column += width) {
       size_t left = (size_t)all->width - column;
       size_t columns = left < width ? left : width;
-      struct part_slice slice = {.rows = all->rows + row,
-                                 .row_count = rows,
-                                 .inner = all->inner == NULL ? NULL : all->inner + column,
-                                 .inner_count = all->inner == NULL ? 0 : columns,
-                                 .row_from = all->row_from + row,
-                                 .inner_from = all->inner_from == NULL ? NULL : all->inner_from + column,
-                                 .width = columns};
+      struct ps_part_slice slice = {.rows = all->rows + row,
+                                    .row_count = rows,
+                                    .inner = all->inner == NULL ? NULL : all->inner + column,
+                                    .inner_count = all->inner == NULL ? 0 : columns,
+                                    .row_from = all->row_from + row,
+                                    .inner_from = all->inner_from == NULL ? NULL : all->inner_from + column,
+                                    .width = columns};
       if (!append(push, &slice, block->index)) return false;
     }
   }
@@ -74,33 +74,33 @@ static bool cut_block(struct part_push *push, const struct part_block *block,
 }
 
 /** What a block gets: one message, unless its index makes it more than `bytes_max` bytes. */
-static bool slice_block(struct part_push *push, const struct part_block *block, const uint64_t *row_from,
+static bool slice_block(struct ps_part_push *push, const struct ps_part_block *block, const uint64_t *row_from,
                         const uint64_t *inner_from, size_t bytes_max) {
   size_t element = ps_encoded_bytes(push->update->parameter->dtype, push->update->encoding);
-  struct part_slice all = {.rows = block->row_numbers,
-                           .row_count = block->row_count,
-                           .inner = block->inner_numbers,
-                           .inner_count = block->inner_count,
-                           .row_from = row_from,
-                           .inner_from = inner_from,
-                           .width = block->message_row_elements,
-                           .is_whole_block = ps_part_is_whole_block(block)};
+  struct ps_part_slice all = {.rows = block->row_numbers,
+                              .row_count = block->row_count,
+                              .inner = block->inner_numbers,
+                              .inner_count = block->inner_count,
+                              .row_from = row_from,
+                              .inner_from = inner_from,
+                              .width = block->message_row_elements,
+                              .is_whole_block = ps_part_is_whole_block(block)};
   size_t bytes = ps_slice_index_bytes(&all, PS_INDEX_NUMBER_BYTES) + (size_t)ps_part_elements(block) * element;
   if (all.is_whole_block || bytes <= bytes_max) return append(push, &all, block->index);
   return cut_block(push, block, &all, element, bytes_max);
 }
 
 /** For each place in the message the last place in the tensor that goes with it, times `stride`. */
-static void last_places(const struct matching *matching, uint64_t stride, uint64_t *from) {
+static void last_places(const struct ps_matching *matching, uint64_t stride, uint64_t *from) {
   for (size_t i = 0; i < matching->count; i++) {
     /* Equal numbers are in the order of the list: the last one stays. */
     from[matching->message[i]] = matching->tensor[i] * stride;
   }
 }
 
-pserver_status ps_prepare_part_push(const struct parameter_update *update, size_t bytes_max,
-                                    struct part_push *push) {
-  const struct part_plan *plan = &push->plan;
+pserver_status ps_prepare_part_push(const struct ps_parameter_update *update, size_t bytes_max,
+                                    struct ps_part_push *push) {
+  const struct ps_part_plan *plan = &push->plan;
   size_t rows = 0;
   size_t inner = 0;
   push->update = update;
@@ -114,7 +114,7 @@ pserver_status ps_prepare_part_push(const struct parameter_update *update, size_
   uint64_t *inner_from = push->inner_from;
   bool has_memory = row_from != NULL && inner_from != NULL;
   for (size_t i = 0; i < plan->count && has_memory; i++) {
-    const struct part_block *block = &plan->blocks[i];
+    const struct ps_part_block *block = &plan->blocks[i];
     last_places(&block->rows, block->tensor_row_elements, row_from);
     if (block->inner != NULL) last_places(block->inner, 1, inner_from);
     has_memory = slice_block(push, block, row_from, block->inner == NULL ? NULL : inner_from, bytes_max);
@@ -124,23 +124,23 @@ pserver_status ps_prepare_part_push(const struct parameter_update *update, size_
   return has_memory ? PSERVER_OK : ps_fail(PSERVER_ERR_INTERNAL, "no memory for a part");
 }
 
-pserver_status ps_prepare_row_push(const struct parameter_update *update, const uint64_t *rows,
-                                   size_t count, struct part_push *push) {
+pserver_status ps_prepare_row_push(const struct ps_parameter_update *update, const uint64_t *rows,
+                                   size_t count, struct ps_part_push *push) {
   pserver_status status = ps_plan_rows(update->parameter, rows, count, &push->plan);
   /* The layout of a sparse parameter leaves room for the numbers of all rows of a block. */
   return status == PSERVER_OK ? ps_prepare_part_push(update, SIZE_MAX, push) : status;
 }
 
-void ps_cut_part_push(const struct part_push *push, struct update_source *sources) {
+void ps_cut_part_push(const struct ps_part_push *push, struct ps_update_source *sources) {
   if (push->count == 0) return;
-  const struct parameter *parameter = push->update->parameter;
-  const struct layout *layout = &parameter->layout;
+  const struct ps_parameter *parameter = push->update->parameter;
+  const struct ps_layout *layout = &parameter->layout;
   size_t element = ps_encoded_bytes(parameter->dtype, push->update->encoding);
   for (size_t i = 0; i < push->count; i++) {
-    const struct part_slice *slice = &push->slices[i];
+    const struct ps_part_slice *slice = &push->slices[i];
     uint64_t elements = slice->row_count * slice->width;
     size_t packed = ps_packed_number_bytes(parameter, push->blocks[i], slice->inner != NULL);
-    sources[i] = (struct update_source){
+    sources[i] = (struct ps_update_source){
         .update = push->update,
         .index = push->blocks[i],
         .shard = (unsigned)((layout->first_shard + push->blocks[i]) % layout->shards),
@@ -152,7 +152,7 @@ void ps_cut_part_push(const struct part_push *push, struct update_source *source
   }
 }
 
-void ps_part_push_release(struct part_push *push) {
+void ps_part_push_release(struct ps_part_push *push) {
   ps_part_plan_release(&push->plan);
   free(push->slices);
   free(push->blocks);

@@ -5,10 +5,10 @@
 #include "push/parameter-update.h"
 
 /** An update of a part, cut into what messages have room for. */
-struct part_push {
-  const struct parameter_update *update;
-  struct part_plan plan;
-  struct part_slice *slices;
+struct ps_part_push {
+  const struct ps_parameter_update *update;
+  struct ps_part_plan plan;
+  struct ps_part_slice *slices;
   /** The block of each slice. */
   uint32_t *blocks;
   size_t count;
@@ -25,19 +25,19 @@ struct part_push {
  * Cuts an update of whole rows, of a sparse parameter, into one message for each block; release it also
  * after an error.
  */
-pserver_status ps_prepare_row_push(const struct parameter_update *update, const uint64_t *rows,
-                                   size_t count, struct part_push *push);
+pserver_status ps_prepare_row_push(const struct ps_parameter_update *update, const uint64_t *rows,
+                                   size_t count, struct ps_part_push *push);
 
 /**
  * Cuts an update of the elements of a plan that is there in `push` already. A block gets several messages
  * only if index and elements of one would be more than `bytes_max`.
  */
-pserver_status ps_prepare_part_push(const struct parameter_update *update, size_t bytes_max,
-                                    struct part_push *push);
+pserver_status ps_prepare_part_push(const struct ps_parameter_update *update, size_t bytes_max,
+                                    struct ps_part_push *push);
 
 /** The sources of its block updates; there is room for `push->count` of them. */
-void ps_cut_part_push(const struct part_push *push, struct update_source *sources);
+void ps_cut_part_push(const struct ps_part_push *push, struct ps_update_source *sources);
 
-void ps_part_push_release(struct part_push *push);
+void ps_part_push_release(struct ps_part_push *push);
 
 #endif

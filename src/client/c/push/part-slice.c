@@ -10,7 +10,7 @@
 #define PACKED_NUMBERS_MAX 65536
 #define ALIGN_BYTES 8
 
-size_t ps_packed_number_bytes(const struct parameter *parameter, uint64_t block, bool has_inner) {
+size_t ps_packed_number_bytes(const struct ps_parameter *parameter, uint64_t block, bool has_inner) {
   uint64_t row_elements = ps_row_elements(parameter);
   uint64_t elements = ps_block_elements(parameter, block);
   uint64_t start = block * parameter->layout.block_elements;
@@ -26,12 +26,12 @@ size_t ps_part_index_bytes(size_t row_count, size_t inner_count, size_t number_b
   return (bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
 }
 
-size_t ps_slice_index_bytes(const struct part_slice *slice, size_t number_bytes) {
+size_t ps_slice_index_bytes(const struct ps_part_slice *slice, size_t number_bytes) {
   if (slice->is_whole_block) return 0;
   return ps_part_index_bytes(slice->row_count, slice->inner_count, number_bytes);
 }
 
-void ps_write_part_entry(struct draft *draft, const struct part_slice *slice) {
+void ps_write_part_entry(struct ps_draft *draft, const struct ps_part_slice *slice) {
   ps_draft_key(draft, "part");
   ps_pack_list(draft, slice->inner == NULL ? 1 : 2);
   ps_pack_whole(draft, slice->row_count);
@@ -52,7 +52,7 @@ static uint8_t *write_numbers(uint8_t *target, const uint32_t *numbers, size_t c
   return target;
 }
 
-size_t ps_write_part_index(const struct part_slice *slice, size_t number_bytes, uint8_t *target) {
+size_t ps_write_part_index(const struct ps_part_slice *slice, size_t number_bytes, uint8_t *target) {
   size_t bytes = ps_part_index_bytes(slice->row_count, slice->inner_count, number_bytes);
   memset(target + bytes - ALIGN_BYTES, 0, ALIGN_BYTES);
   uint8_t *after = write_numbers(target, slice->rows, slice->row_count, number_bytes);
@@ -60,7 +60,7 @@ size_t ps_write_part_index(const struct part_slice *slice, size_t number_bytes, 
   return bytes;
 }
 
-void ps_write_elements(const struct parameter_update *update, const uint8_t *from, uint64_t elements,
+void ps_write_elements(const struct ps_parameter_update *update, const uint8_t *from, uint64_t elements,
                        uint8_t *target) {
   if (update->encoding == PSERVER_AS_IS) {
     memcpy(target, from, elements * ps_dtype_bytes(update->parameter->dtype));
@@ -69,7 +69,7 @@ void ps_write_elements(const struct parameter_update *update, const uint8_t *fro
   }
 }
 
-void ps_write_part(const struct part_slice *slice, const struct parameter_update *update,
+void ps_write_part(const struct ps_part_slice *slice, const struct ps_parameter_update *update,
                    size_t number_bytes, uint8_t *target) {
   size_t from_bytes = ps_dtype_bytes(update->parameter->dtype);
   size_t to_bytes = ps_encoded_bytes(update->parameter->dtype, update->encoding);

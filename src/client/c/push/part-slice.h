@@ -9,7 +9,7 @@
  * or those at some offsets. An element of the caller's tensor is found for each: that of row i and
  * offset j is element `row_from[i] + inner_from[j]` of it, or `row_from[i] + j` where `inner_from` is NULL.
  */
-struct part_slice {
+struct ps_part_slice {
   /** Numbers of rows, and offsets in a row, ascending, as they travel; `inner` NULL: whole rows. */
   const uint32_t *rows;
   size_t row_count;
@@ -30,26 +30,26 @@ struct part_slice {
  * Bytes of each number of a packed index of this block, as batch records and batched reads have them: 2
  * where every possible number fits, else 4. `has_inner`: it has offsets in a row besides rows.
  */
-size_t ps_packed_number_bytes(const struct parameter *parameter, uint64_t block, bool has_inner);
+size_t ps_packed_number_bytes(const struct ps_parameter *parameter, uint64_t block, bool has_inner);
 
 /** Bytes before the elements of a part whose index has numbers of so many bytes each. */
 size_t ps_part_index_bytes(size_t row_count, size_t inner_count, size_t number_bytes);
 
 /** The same of a slice: none before a whole block. */
-size_t ps_slice_index_bytes(const struct part_slice *slice, size_t number_bytes);
+size_t ps_slice_index_bytes(const struct ps_part_slice *slice, size_t number_bytes);
 
 /** The entry `part` of a message. */
-void ps_write_part_entry(struct draft *draft, const struct part_slice *slice);
+void ps_write_part_entry(struct ps_draft *draft, const struct ps_part_slice *slice);
 
 /** The index, in numbers of so many bytes, where tensor bytes begin; returns the bytes it took. */
-size_t ps_write_part_index(const struct part_slice *slice, size_t number_bytes, uint8_t *target);
+size_t ps_write_part_index(const struct ps_part_slice *slice, size_t number_bytes, uint8_t *target);
 
 /** Elements as they travel. */
-void ps_write_elements(const struct parameter_update *update, const uint8_t *from, uint64_t elements,
+void ps_write_elements(const struct ps_parameter_update *update, const uint8_t *from, uint64_t elements,
                        uint8_t *target);
 
 /** Index, in numbers of so many bytes, and elements as they travel. */
-void ps_write_part(const struct part_slice *slice, const struct parameter_update *update,
+void ps_write_part(const struct ps_part_slice *slice, const struct ps_parameter_update *update,
                    size_t number_bytes, uint8_t *target);
 
 #endif

@@ -16,33 +16,33 @@
 /** Bytes that are copied before their checksum is taken: they are still in the first cache. */
 #define CHUNK_BYTES 16384
 
-const char *ps_verb_of(enum operation operation) {
-  if (operation == UPDATE_INIT) return "init";
-  return operation == UPDATE_SET ? "set" : "push";
+const char *ps_verb_of(enum ps_operation operation) {
+  if (operation == PS_UPDATE_INIT) return "init";
+  return operation == PS_UPDATE_SET ? "set" : "push";
 }
 
-void ps_record_subject(const struct ps_identity *identity, const struct update_record *record,
-                       char subject[SUBJECT_SIZE]) {
-  const struct update_source *source = record->first;
-  enum operation operation = source->update->operation;
+void ps_record_subject(const struct ps_identity *identity, const struct ps_update_record *record,
+                       char subject[PS_SUBJECT_SIZE]) {
+  const struct ps_update_source *source = record->first;
+  enum ps_operation operation = source->update->operation;
   if (ps_is_blockless(operation) || record->blocks > 1) {
-    const char *verb = operation == UPDATE_CLOCK ? "clock" : operation == UPDATE_NOTE ? "note" : "batch";
-    snprintf(subject, SUBJECT_SIZE, "ps.%s.log.%u.trainer.%s.%s", identity->job, source->shard,
+    const char *verb = operation == PS_UPDATE_CLOCK ? "clock" : operation == PS_UPDATE_NOTE ? "note" : "batch";
+    snprintf(subject, PS_SUBJECT_SIZE, "ps.%s.log.%u.trainer.%s.%s", identity->job, source->shard,
              identity->id, verb);
     return;
   }
-  snprintf(subject, SUBJECT_SIZE, "ps.%s.log.%u.trainer.%s.%s.%s.%u", identity->job, source->shard,
+  snprintf(subject, PS_SUBJECT_SIZE, "ps.%s.log.%u.trainer.%s.%s.%s.%u", identity->job, source->shard,
            identity->id, ps_verb_of(operation), source->update->parameter->token,
            (unsigned)source->index);
 }
 
-void ps_pack_shape(struct draft *draft, const struct parameter *parameter) {
+void ps_pack_shape(struct ps_draft *draft, const struct ps_parameter *parameter) {
   ps_pack_list(draft, (size_t)parameter->rank);
   for (int32_t axis = 0; axis < parameter->rank; axis++) ps_pack_whole(draft, parameter->shape[axis]);
 }
 
-static void write_init_entries(struct draft *draft, const struct update_source *source) {
-  const struct parameter *parameter = source->update->parameter;
+static void write_init_entries(struct ps_draft *draft, const struct ps_update_source *source) {
+  const struct ps_parameter *parameter = source->update->parameter;
   ps_draft_key(draft, "shape");
   ps_pack_shape(draft, parameter);
   ps_draft_whole(draft, "start", source->start);
@@ -51,19 +51,19 @@ static void write_init_entries(struct draft *draft, const struct update_source *
   ps_pack_raw(draft, parameter->config, parameter->config_bytes);
 }
 
-uint64_t ps_seen_version(const struct update_source *source) {
-  const struct parameter_update *update = source->update;
+uint64_t ps_seen_version(const struct ps_update_source *source) {
+  const struct ps_parameter_update *update = source->update;
   /* Within a step no gradient is behind another. */
   if (update->seen == NULL || source->step > 0) return 0;
   return __atomic_load_n(&update->seen[source->index], __ATOMIC_RELAXED);
 }
 
-static void write_push_entries(struct draft *draft, const struct update_source *source) {
-  const struct parameter_update *update = source->update;
+static void write_push_entries(struct ps_draft *draft, const struct ps_update_source *source) {
+  const struct ps_parameter_update *update = source->update;
   const char *encoding = ps_encoding_name(update->encoding);
   if (encoding != NULL) ps_draft_text(draft, "encoding", encoding);
   if (update->has_norm) ps_draft_number(draft, "norm", update->norm);
-  if (update->operation == UPDATE_MIX) {
+  if (update->operation == PS_UPDATE_MIX) {
     ps_draft_text(draft, "op", "mix");
     ps_draft_number(draft, "alpha", update->alpha);
     ps_draft_number(draft, "beta", update->beta);
@@ -77,27 +77,27 @@ static void write_push_entries(struct draft *draft, const struct update_source *
 }
 
 /** Writes the entries of a record of one block, of a clock or of a note, besides those that every record has. */
-static void write_single_entries(struct draft *draft, const struct update_source *source) {
-  const struct parameter *parameter = source->update->parameter;
-  if (source->update->operation == UPDATE_CLOCK) {
+static void write_single_entries(struct ps_draft *draft, const struct ps_update_source *source) {
+  const struct ps_parameter *parameter = source->update->parameter;
+  if (source->update->operation == PS_UPDATE_CLOCK) {
     ps_draft_whole(draft, "step", source->step);
     return;
   }
-  if (source->update->operation == UPDATE_NOTE) {
+  if (source->update->operation == PS_UPDATE_NOTE) {
     ps_draft_key(draft, "note");
     ps_pack_note(draft, source->update->note, source->update->note_count);
     return;
   }
   ps_draft_whole(draft, "epoch", parameter->epoch);
   ps_draft_text(draft, "dtype", ps_dtype_name(parameter->dtype));
-  if (source->update->operation == UPDATE_INIT) write_init_entries(draft, source);
-  else if (source->update->operation != UPDATE_SET) write_push_entries(draft, source);
+  if (source->update->operation == PS_UPDATE_INIT) write_init_entries(draft, source);
+  else if (source->update->operation != PS_UPDATE_SET) write_push_entries(draft, source);
 }
 
 /** Writes the entries of a record, without those of the envelope and the tensor bytes. */
-static void write_entries(struct draft *draft, const struct ps_identity *identity,
-                          const struct update_record *record, const struct record_head *head) {
-  char reply[REPLY_SIZE];
+static void write_entries(struct ps_draft *draft, const struct ps_identity *identity,
+                          const struct ps_update_record *record, const struct ps_record_head *head) {
+  char reply[PS_REPLY_SIZE];
   snprintf(reply, sizeof reply, "%s.applied", identity->inbox);
   ps_draft_whole(draft, "session", head->session);
   ps_draft_whole(draft, "n", head->n);
@@ -109,7 +109,7 @@ static void write_entries(struct draft *draft, const struct ps_identity *identit
 
 /** Copies elements as they travel; the checksum of what came before goes on over them. */
 static uint32_t copy_elements(uint8_t *target, const uint8_t *from, uint64_t elements,
-                              const struct parameter_update *update, uint32_t crc) {
+                              const struct ps_parameter_update *update, uint32_t crc) {
   size_t from_bytes = ps_dtype_bytes(update->parameter->dtype);
   size_t to_bytes = ps_encoded_bytes(update->parameter->dtype, update->encoding);
   uint64_t chunk = CHUNK_BYTES / from_bytes;
@@ -123,9 +123,9 @@ static uint32_t copy_elements(uint8_t *target, const uint8_t *from, uint64_t ele
   return crc;
 }
 
-static void fill_message(const struct draft *draft, const struct update_record *record,
+static void fill_message(const struct ps_draft *draft, const struct ps_update_record *record,
                          uint8_t *bytes) {
-  const struct update_source *source = record->first;
+  const struct ps_update_source *source = record->first;
   uint8_t *target = bytes + draft->buffer.size;
   memcpy(bytes, draft->buffer.data, draft->buffer.size);
   if (ps_is_blockless(source->update->operation)) return;
@@ -151,10 +151,10 @@ static bool reserve(struct ps_record_buffer *buffer, size_t bytes) {
   return buffer->bytes != NULL;
 }
 
-pserver_status ps_write_record(const struct ps_identity *identity, const struct update_record *record,
-                               const struct record_head *head, struct ps_record_buffer *buffer) {
+pserver_status ps_write_record(const struct ps_identity *identity, const struct ps_update_record *record,
+                               const struct ps_record_head *head, struct ps_record_buffer *buffer) {
   size_t data_bytes = ps_record_data_bytes(record);
-  struct draft draft;
+  struct ps_draft draft;
   ps_draft_begin(&draft);
   write_entries(&draft, identity, record, head);
   pserver_status status = ps_is_blockless(record->first->update->operation)

@@ -7,7 +7,7 @@
 #include "wire/identity.h"
 
 /** What every record begins with. */
-struct record_head {
+struct ps_record_head {
   uint64_t session;
   uint64_t n;
   uint64_t done;
@@ -21,20 +21,20 @@ struct ps_record_buffer {
 };
 
 /** The subject that a record is published to. */
-void ps_record_subject(const struct ps_identity *identity, const struct update_record *record,
-                       char subject[SUBJECT_SIZE]);
+void ps_record_subject(const struct ps_identity *identity, const struct ps_update_record *record,
+                       char subject[PS_SUBJECT_SIZE]);
 
 /** What messages call an operation, which is no clock. */
-const char *ps_verb_of(enum operation operation);
+const char *ps_verb_of(enum ps_operation operation);
 
 /** The parameter's shape as a list. */
-void ps_pack_shape(struct draft *draft, const struct parameter *parameter);
+void ps_pack_shape(struct ps_draft *draft, const struct ps_parameter *parameter);
 
 /** The version of its block that a gradient was made from, at present; 0 for none. */
-uint64_t ps_seen_version(const struct update_source *source);
+uint64_t ps_seen_version(const struct ps_update_source *source);
 
 /** Writes the message of a record: the elements are copied, once. INTERNAL if there is no memory. */
-pserver_status ps_write_record(const struct ps_identity *identity, const struct update_record *record,
-                               const struct record_head *head, struct ps_record_buffer *buffer);
+pserver_status ps_write_record(const struct ps_identity *identity, const struct ps_update_record *record,
+                               const struct ps_record_head *head, struct ps_record_buffer *buffer);
 
 #endif

@@ -31,7 +31,7 @@ static void add_row(pserver_dtype dtype, uint8_t *target, const uint8_t *from, u
   }
 }
 
-static pserver_status normalize(const struct parameter *parameter, const int64_t *rows, size_t count,
+static pserver_status normalize(const struct ps_parameter *parameter, const int64_t *rows, size_t count,
                                 struct ps_numbered *places, bool *is_ascending) {
   int64_t size = (int64_t)parameter->shape[0];
   *is_ascending = true;
@@ -52,8 +52,8 @@ static pserver_status normalize(const struct parameter *parameter, const int64_t
   return PSERVER_OK;
 }
 
-static void add_up(const struct parameter *parameter, const struct ps_numbered *places, size_t count,
-                   const uint8_t *values, struct row_sums *sums) {
+static void add_up(const struct ps_parameter *parameter, const struct ps_numbered *places, size_t count,
+                   const uint8_t *values, struct ps_row_sums *sums) {
   uint64_t width = ps_row_elements(parameter);
   size_t row_bytes = (size_t)width * ps_dtype_bytes(parameter->dtype);
   for (size_t i = 0; i < count; i++) {
@@ -68,8 +68,8 @@ static void add_up(const struct parameter *parameter, const struct ps_numbered *
   }
 }
 
-pserver_status ps_sum_rows(const struct parameter *parameter, const int64_t *rows, size_t count,
-                           const void *values, struct row_sums *sums) {
+pserver_status ps_sum_rows(const struct ps_parameter *parameter, const int64_t *rows, size_t count,
+                           const void *values, struct ps_row_sums *sums) {
   if (count == 0) return PSERVER_OK;
   bool is_ascending = true;
   struct ps_numbered *places = malloc(count * sizeof *places);
@@ -92,7 +92,7 @@ pserver_status ps_sum_rows(const struct parameter *parameter, const int64_t *row
   return status;
 }
 
-void ps_row_sums_release(struct row_sums *sums) {
+void ps_row_sums_release(struct ps_row_sums *sums) {
   free(sums->rows);
   free(sums->sums);
 }

@@ -4,7 +4,7 @@
 #include "calls/parameter.h"
 
 /** Rows of a gradient, each once, ascending. */
-struct row_sums {
+struct ps_row_sums {
   uint64_t *rows;
   size_t count;
   /** As many rows of elements: the caller's own, or `sums`. */
@@ -17,9 +17,9 @@ struct row_sums {
  * around), and sorts them; values are copied only if that changes them. BAD_INDEX, BAD_VALUE. Release it
  * with ps_row_sums_release(), also after an error.
  */
-pserver_status ps_sum_rows(const struct parameter *parameter, const int64_t *rows, size_t count,
-                           const void *values, struct row_sums *sums);
+pserver_status ps_sum_rows(const struct ps_parameter *parameter, const int64_t *rows, size_t count,
+                           const void *values, struct ps_row_sums *sums);
 
-void ps_row_sums_release(struct row_sums *sums);
+void ps_row_sums_release(struct ps_row_sums *sums);
 
 #endif

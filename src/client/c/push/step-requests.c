@@ -10,10 +10,10 @@
 /** The server gives up just before a request is repeated, so that it never holds two of one. */
 #define WAIT_MS 900
 
-static pserver_status write_question(struct ask *ask, struct draft *draft) {
+static pserver_status write_question(struct ps_ask *ask, struct ps_draft *draft) {
   const struct ps_step_question *question = ask->context;
   int64_t left = ps_asking_remaining_ms(&question->asking);
-  struct position position = ps_positions_get(question->deps->positions, question->shard);
+  struct ps_position position = ps_positions_get(question->deps->positions, question->shard);
   ps_draft_whole(draft, "generation", position.generation);
   ps_draft_whole(draft, "seq", position.seq);
   ps_draft_whole(draft, "revision", question->revision);
@@ -22,10 +22,10 @@ static pserver_status write_question(struct ask *ask, struct draft *draft) {
   return ps_draft_end(draft);
 }
 
-static pserver_status read_answer(struct ask *ask, const struct message *message) {
+static pserver_status read_answer(struct ps_ask *ask, const struct ps_message *message) {
   struct ps_step_question *question = ask->context;
-  const struct value *fields = &message->fields;
-  struct position position;
+  const struct ps_value *fields = &message->fields;
+  struct ps_position position;
   if (!ps_map_whole(fields, "generation", &position.generation) ||
       !ps_map_whole(fields, "seq", &position.seq) || !ps_map_whole(fields, "step", &question->closed)) {
     return ps_fail(PSERVER_ERR_BAD_MESSAGE,
@@ -35,12 +35,12 @@ static pserver_status read_answer(struct ask *ask, const struct message *message
   return PSERVER_OK;
 }
 
-static pserver_status no_owner(struct ask *ask) {
+static pserver_status no_owner(struct ps_ask *ask) {
   const struct ps_step_question *question = ask->context;
   return ps_fail(PSERVER_ERR_NO_OWNER, "no host serves shard %u", question->shard);
 }
 
-static pserver_status refused(struct ask *ask, pserver_status status, const struct message *message) {
+static pserver_status refused(struct ps_ask *ask, pserver_status status, const struct ps_message *message) {
   const struct ps_step_question *question = ask->context;
   if (ps_reaction_to(status) != PS_REACTION_REPLACED || message == NULL) return status;
   ps_note_replaced(question->deps->positions, question->shard, message);

@@ -22,7 +22,7 @@ struct ps_step_question {
   uint64_t revision;
   /** The answer: the last step that has closed. */
   uint64_t closed;
-  struct ask ask;
+  struct ps_ask ask;
   struct ps_asking asking;
 };
 

@@ -7,9 +7,9 @@
  * What one record is made of: a block update or a clock; or a batch, updates of several blocks of one shard,
  * which follow `first` by `next`.
  */
-struct update_record {
-  struct update_source *first;
-  struct update_source *last;
+struct ps_update_record {
+  struct ps_update_source *first;
+  struct ps_update_source *last;
   /** 1, or more of a batch. */
   size_t blocks;
   /** As a batch: bytes of all entries, and at most as many of the header. */
@@ -18,7 +18,7 @@ struct update_record {
 };
 
 /** Bytes of indexes and elements. */
-static inline size_t ps_record_data_bytes(const struct update_record *record) {
+static inline size_t ps_record_data_bytes(const struct ps_update_record *record) {
   return record->blocks > 1 ? record->batch_bytes : record->first->data_bytes;
 }
 

@@ -14,7 +14,7 @@
 /** Open numbers of one session in a shard. */
 #define WINDOW_RECORDS 1024
 
-static const struct update_record *record_of(const struct ps_block_update *update) {
+static const struct ps_update_record *record_of(const struct ps_block_update *update) {
   const struct ps_sending *sending = update->call->context;
   return &sending->records[update->index];
 }
@@ -25,11 +25,11 @@ static struct ps_outgoing *outgoing_of(const struct ps_block_update *update) {
 }
 
 /** INTERNAL, TOO_LARGE; NO_BROKER if the connection has not taken it. Else it may be on its way. */
-static pserver_status publish_message(struct update_sender *sender, const struct ps_outgoing *message) {
+static pserver_status publish_message(struct ps_update_sender *sender, const struct ps_outgoing *message) {
   const struct ps_block_update *update = message->update;
   const struct ps_identity *identity = sender->deps.identity;
-  char subject[SUBJECT_SIZE];
-  char reply[REPLY_SIZE];
+  char subject[PS_SUBJECT_SIZE];
+  char reply[PS_REPLY_SIZE];
   ps_record_subject(identity, record_of(update), subject);
   snprintf(reply, sizeof reply, "%s.ack.%" PRIi32 ".%" PRIu64, identity->inbox, update->slot,
            update->serial);
@@ -41,7 +41,7 @@ static pserver_status publish_message(struct update_sender *sender, const struct
   return status == PSERVER_ERR_TOO_LARGE || status == PSERVER_ERR_NO_BROKER ? status : PSERVER_OK;
 }
 
-bool ps_sender_publish_next(struct update_sender *sender) {
+bool ps_sender_publish_next(struct ps_update_sender *sender) {
   struct ps_outgoing *message = sender->queue.first;
   if (message == NULL) return false;
   ps_outgoing_dequeue(&sender->queue, message);
@@ -61,30 +61,30 @@ bool ps_sender_publish_next(struct update_sender *sender) {
 /* Commands of the outbox. */
 
 static void publish(void *shell, struct ps_block_update *update, uint64_t session, uint64_t done) {
-  struct update_sender *sender = shell;
+  struct ps_update_sender *sender = shell;
   struct ps_outgoing *message = outgoing_of(update);
   *message = (struct ps_outgoing){.update = update,
                                .head = {.session = session, .n = update->n, .done = done}};
   /* Noted now: a repeat has the same bytes, whatever has been read in between. */
-  for (struct update_source *each = record_of(update)->first; each != NULL; each = each->next) {
+  for (struct ps_update_source *each = record_of(update)->first; each != NULL; each = each->next) {
     each->seen = update->names_version ? ps_seen_version(each) : 0;
   }
   ps_outgoing_enqueue(&sender->queue, message);
 }
 
 static void repeat(void *shell, struct ps_block_update *update) {
-  struct update_sender *sender = shell;
+  struct ps_update_sender *sender = shell;
   ps_outgoing_enqueue(&sender->queue, outgoing_of(update));
 }
 
 static void release(void *shell, struct ps_block_update *update, bool is_reusable) {
-  struct update_sender *sender = shell;
+  struct ps_update_sender *sender = shell;
   (void)is_reusable; /* cnats has a copy of what was published. */
   if (ps_outgoing_dequeue(&sender->queue, outgoing_of(update))) ps_outbox_withdrawn(update);
 }
 
-static pserver_status write_question(struct draft *draft, uint64_t session, const uint64_t *numbers,
-                                     size_t count, struct position at) {
+static pserver_status write_question(struct ps_draft *draft, uint64_t session, const uint64_t *numbers,
+                                     size_t count, struct ps_position at) {
   ps_draft_whole(draft, "session", session);
   ps_draft_key(draft, "numbers");
   ps_pack_list(draft, count);
@@ -96,12 +96,12 @@ static pserver_status write_question(struct draft *draft, uint64_t session, cons
 
 /** What cannot be asked for want of memory or a connection is asked again with the next question. */
 static void ask_outcomes(void *shell, unsigned shard, uint64_t session, const uint64_t *numbers,
-                         size_t count, struct position at) {
-  const struct update_sender *sender = shell;
+                         size_t count, struct ps_position at) {
+  const struct ps_update_sender *sender = shell;
   const struct ps_identity *identity = sender->deps.identity;
-  char subject[SUBJECT_SIZE];
-  char reply[REPLY_SIZE];
-  struct draft draft;
+  char subject[PS_SUBJECT_SIZE];
+  char reply[PS_REPLY_SIZE];
+  struct ps_draft draft;
   ps_draft_begin(&draft);
   snprintf(subject, sizeof subject, "ps.%s.shard.%u.%s.outcome", identity->job, shard, identity->id);
   snprintf(reply, sizeof reply, "%s.outcome.%u", identity->inbox, shard);
@@ -112,12 +112,12 @@ static void ask_outcomes(void *shell, unsigned shard, uint64_t session, const ui
 }
 
 static void set_timer(void *shell, int64_t at_ms) {
-  struct update_sender *sender = shell;
+  struct ps_update_sender *sender = shell;
   ps_timer_set(&sender->deps.connection->io->timers, &sender->tick, at_ms);
 }
 
 static void on_tick(void *context) {
-  const struct update_sender *sender = context;
+  const struct ps_update_sender *sender = context;
   ps_outbox_tick(sender->outbox, ps_now_ms());
 }
 
@@ -139,7 +139,7 @@ static void finish(struct ps_sending *sending, pserver_status status) {
 
 static void call_over(void *owner, struct ps_update_call *call, int64_t now_ms) {
   (void)now_ms;
-  const struct update_sender *sender = owner;
+  const struct ps_update_sender *sender = owner;
   struct ps_sending *sending = call->context;
   sending->updates->late = call->late;
   finish(sending,
@@ -148,12 +148,12 @@ static void call_over(void *owner, struct ps_update_call *call, int64_t now_ms) 
 
 static void session_over(void *owner, struct ps_failure *failure, int64_t now_ms) {
   (void)now_ms;
-  const struct update_sender *sender = owner;
+  const struct ps_update_sender *sender = owner;
   sender->deps.session_over(sender->deps.owner, failure);
 }
 
-pserver_status ps_sender_init(struct update_sender *sender, const struct ps_sender_deps *deps) {
-  *sender = (struct update_sender){
+pserver_status ps_sender_init(struct ps_update_sender *sender, const struct ps_sender_deps *deps) {
+  *sender = (struct ps_update_sender){
       .deps = *deps,
       .commands = {.shell = sender,
                    .publish = publish,
@@ -173,22 +173,22 @@ pserver_status ps_sender_init(struct update_sender *sender, const struct ps_send
   return sender->outbox == NULL ? ps_fail(PSERVER_ERR_INTERNAL, "no memory for a client") : PSERVER_OK;
 }
 
-void ps_sender_start(struct update_sender *sender, uint64_t session, bool takes_batches,
+void ps_sender_start(struct ps_update_sender *sender, uint64_t session, bool takes_batches,
                      bool separates_integers, int64_t now_ms) {
   sender->limits.takes_batches = takes_batches;
   sender->limits.separates_integers = separates_integers;
   ps_outbox_start(sender->outbox, session, now_ms);
 }
 
-void ps_sender_free(struct update_sender *sender) {
+void ps_sender_free(struct ps_update_sender *sender) {
   ps_outbox_destroy(sender->outbox);
   free(sender->buffer.bytes);
 }
 
-void ps_sender_denied(struct update_sender *sender, const char *subject) {
+void ps_sender_denied(struct ps_update_sender *sender, const char *subject) {
   struct ps_block_update *update = sender->outbox->in_flight.list.first;
   while (update != NULL) {
-    char published[SUBJECT_SIZE] = "";
+    char published[PS_SUBJECT_SIZE] = "";
     if (update->call->context != NULL && update->fate == PS_FATE_PENDING) {
       ps_record_subject(sender->deps.identity, record_of(update), published);
     }
@@ -208,14 +208,14 @@ void ps_sender_denied(struct update_sender *sender, const char *subject) {
 
 /* Calls. */
 
-static bool names_version(const struct update_record *record) {
-  for (const struct update_source *each = record->first; each != NULL; each = each->next) {
+static bool names_version(const struct ps_update_record *record) {
+  for (const struct ps_update_source *each = record->first; each != NULL; each = each->next) {
     if (ps_seen_version(each) > 0) return true;
   }
   return false;
 }
 
-static struct ps_update_call *new_update_call(const struct update_record *records, size_t count,
+static struct ps_update_call *new_update_call(const struct ps_update_record *records, size_t count,
                                               struct ps_call_mode mode) {
   struct ps_update_size *sizes = calloc(count + 1, sizeof *sizes);
   if (sizes == NULL) return NULL;
@@ -231,9 +231,9 @@ static struct ps_update_call *new_update_call(const struct update_record *record
 }
 
 /** Fills the records of a call, and provides what else it takes; false if there is no memory. */
-static bool prepare(struct update_sender *sender, struct ps_sending *sending) {
-  const struct call_updates *updates = sending->updates;
-  sending->records = calloc(updates->count + 1, sizeof(struct update_record));
+static bool prepare(struct ps_update_sender *sender, struct ps_sending *sending) {
+  const struct ps_call_updates *updates = sending->updates;
+  sending->records = calloc(updates->count + 1, sizeof(struct ps_update_record));
   if (sending->records == NULL) return false;
   sender->limits.payload_bytes_max = ps_payload_bytes_max(sender->deps.connection);
   size_t count = ps_fill_batches(updates, &sender->limits, sending->records);
@@ -242,7 +242,7 @@ static bool prepare(struct update_sender *sender, struct ps_sending *sending) {
   return sending->call != NULL && sending->outgoing != NULL;
 }
 
-void ps_sending_begin(struct update_sender *sender, struct ps_sending *sending) {
+void ps_sending_begin(struct ps_update_sender *sender, struct ps_sending *sending) {
   sending->sender = sender;
   if (prepare(sender, sending)) {
     sending->call->context = sending;

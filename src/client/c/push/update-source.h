@@ -7,20 +7,20 @@
 
 #include "core/block-update.h"
 
-struct parameter_update;
-struct part_slice;
+struct ps_parameter_update;
+struct ps_part_slice;
 
 /** What one block update is made of: a tensor, the part of it that is one block, a clock, or a note. */
-struct update_source {
+struct ps_update_source {
   /** What it does, to which parameter. */
-  const struct parameter_update *update;
+  const struct ps_parameter_update *update;
   uint32_t index;
   unsigned shard;
   /** Its elements: `elements` of them at `values`, or as the slice says. */
   const uint8_t *values;
   uint64_t start;
   uint64_t elements;
-  const struct part_slice *slice;
+  const struct ps_part_slice *slice;
   /** Bytes of its index and elements in a record of its own. */
   size_t data_bytes;
   /** The same as an entry of a batch, where the index is packed; without the padding. */
@@ -31,12 +31,12 @@ struct update_source {
   /** Set by the sender: the version of its block that the record names; 0 for none. */
   uint64_t seen;
   /** Set by the sender: the next entry of the same batch; NULL: none. */
-  struct update_source *next;
+  struct ps_update_source *next;
 };
 
 /** The block updates of one call, which fails or succeeds as one. */
-struct call_updates {
-  struct update_source *sources;
+struct ps_call_updates {
+  struct ps_update_source *sources;
   size_t count;
   struct ps_call_mode mode;
   /** Whether each goes in a record of its own, whatever its size: for what is to be rejected by itself. */

@@ -114,7 +114,7 @@ static pserver_status copy_unescaped(const char *text, int number, char **copy) 
   return unescape(*copy) ? PSERVER_OK : malformed(number, "has a % that is no escape");
 }
 
-static pserver_status take_credentials(struct addresses *addresses, char *given, int number) {
+static pserver_status take_credentials(struct ps_addresses *addresses, char *given, int number) {
   if (given[0] == '\0' || addresses->user != NULL || addresses->token != NULL) return PSERVER_OK;
   char *colon = strchr(given, ':');
   if (colon == NULL) return copy_unescaped(given, number, &addresses->token);
@@ -125,7 +125,7 @@ static pserver_status take_credentials(struct addresses *addresses, char *given,
 }
 
 /** Keeps the host as long as all addresses have the same one. */
-static pserver_status take_host(struct addresses *addresses, const char *address) {
+static pserver_status take_host(struct ps_addresses *addresses, const char *address) {
   size_t length = (size_t)(port_of(address) - address);
   if (address[0] == '[') {
     address++;
@@ -153,7 +153,7 @@ static const char *without_credentials(const struct entry *entry) {
   return start;
 }
 
-static pserver_status take(struct addresses *addresses, const struct entry *entry, int number) {
+static pserver_status take(struct ps_addresses *addresses, const struct entry *entry, int number) {
   bool is_tls = entry->scheme != NULL && strcasecmp(entry->scheme, "tls") == 0;
   bool is_plain = entry->scheme == NULL || strcasecmp(entry->scheme, "nats") == 0;
   if (!is_address(entry->address)) return malformed(number, "has no host, or a port that is none");
@@ -165,7 +165,7 @@ static pserver_status take(struct addresses *addresses, const struct entry *entr
   if (addresses->count > 0 && is_tls != addresses->wants_tls) {
     return malformed(number, "differs from those before it: expected tls:// before all or before none");
   }
-  if (addresses->count == ADDRESSES_MAX) return PSERVER_OK;
+  if (addresses->count == PS_ADDRESSES_MAX) return PSERVER_OK;
   pserver_status status = PSERVER_OK;
   if (entry->credentials != NULL) status = take_credentials(addresses, entry->credentials, number);
   if (status == PSERVER_OK) status = take_host(addresses, entry->address);
@@ -175,8 +175,8 @@ static pserver_status take(struct addresses *addresses, const struct entry *entr
   return PSERVER_OK;
 }
 
-pserver_status ps_read_addresses(const char *list, struct addresses *addresses) {
-  *addresses = (struct addresses){.text = strdup(list)};
+pserver_status ps_read_addresses(const char *list, struct ps_addresses *addresses) {
+  *addresses = (struct ps_addresses){.text = strdup(list)};
   if (addresses->text == NULL) return no_memory();
   bool are_several = strchr(list, ',') != NULL;
   char *rest = NULL;
@@ -196,7 +196,7 @@ pserver_status ps_read_addresses(const char *list, struct addresses *addresses) 
                  "url: expected nats://host:port or tls://host:port; received none");
 }
 
-void ps_release_addresses(struct addresses *addresses) {
+void ps_release_addresses(struct ps_addresses *addresses) {
   free(addresses->host);
   free(addresses->user);
   free(addresses->password);

@@ -3,12 +3,12 @@
 
 #include <pserver.h>
 
-#define ADDRESSES_MAX 32
+#define PS_ADDRESSES_MAX 32
 
 /** What a list of broker addresses says. The texts belong to it. */
-struct addresses {
+struct ps_addresses {
   /** `scheme://host:port` or `host:port`, without credentials. */
-  const char *servers[ADDRESSES_MAX];
+  const char *servers[PS_ADDRESSES_MAX];
   int count;
   /** Whether they are `tls://`: all of them, or none. */
   bool wants_tls;
@@ -29,7 +29,7 @@ struct addresses {
  * `%` and two hexadecimal digits. To be released, also after an error. BAD_VALUE, with a message that shows nothing
  * of the list: any part of a malformed one can be part of a password.
  */
-pserver_status ps_read_addresses(const char *list, struct addresses *addresses);
-void ps_release_addresses(struct addresses *addresses);
+pserver_status ps_read_addresses(const char *list, struct ps_addresses *addresses);
+void ps_release_addresses(struct ps_addresses *addresses);
 
 #endif

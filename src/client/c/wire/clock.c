@@ -23,7 +23,7 @@ int ps_condition_init(pthread_cond_t *condition) {
 }
 
 void ps_condition_wait(pthread_cond_t *condition, pthread_mutex_t *mutex, int64_t until_ms) {
-  if (until_ms == NEVER_MS) {
+  if (until_ms == PS_NEVER_MS) {
     pthread_cond_wait(condition, mutex);
     return;
   }

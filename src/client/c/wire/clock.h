@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 /** As a time: never. */
-#define NEVER_MS INT64_MAX
+#define PS_NEVER_MS INT64_MAX
 
 /** Milliseconds of a clock that never goes back. */
 int64_t ps_now_ms(void);

@@ -24,7 +24,7 @@ struct connecting {
   int64_t attempt_timeout_ms;
   int64_t ends_at_ms;
   /** What came of it; code OK for a connection. */
-  struct failure failure;
+  struct ps_error failure;
 
   /** Guards the rest; used only if it has a thread of its own. */
   pthread_mutex_t lock;
@@ -127,7 +127,7 @@ static pserver_status connect_now(struct connecting *connecting) {
   }
   status = subscribe(connecting);
   if (status == PSERVER_OK) return status;
-  struct failure failure = *ps_last_failure();
+  struct ps_error failure = *ps_last_error();
   ps_disconnect(connection);
   return ps_fail_with(&failure);
 }
@@ -144,7 +144,7 @@ static void *connect_apart(void *closure) {
   struct connecting *connecting = closure;
   pserver_status status = connect_now(connecting);
   pthread_mutex_lock(&connecting->lock);
-  if (status != PSERVER_OK) connecting->failure = *ps_last_failure();
+  if (status != PSERVER_OK) connecting->failure = *ps_last_error();
   connecting->is_done = true;
   bool is_left = connecting->is_abandoned;
   pthread_cond_signal(&connecting->news);
@@ -159,11 +159,11 @@ static void *connect_apart(void *closure) {
 
 /** Waits for the other thread; ABORTED leaves `connecting` to it. */
 static pserver_status await_connection(struct connecting *connecting) {
-  struct cancellable cancellable;
+  struct ps_cancellable cancellable;
   ps_cancellable_enter(&cancellable, &connecting->lock, &connecting->news);
   pthread_mutex_lock(&connecting->lock);
   while (!connecting->is_done && !cancellable.is_cancelled) {
-    ps_condition_wait(&connecting->news, &connecting->lock, NEVER_MS);
+    ps_condition_wait(&connecting->news, &connecting->lock, PS_NEVER_MS);
   }
   bool is_done = connecting->is_done;
   pthread_mutex_unlock(&connecting->lock);
@@ -195,7 +195,7 @@ static pserver_status connect_on_thread(struct connecting *connecting) {
 static pserver_status prepare(struct ps_connection *connection, const struct ps_identity *identity,
                               const pserver_options *options, int64_t ends_at_ms,
                               struct connecting **prepared) {
-  char name[JOB_BYTES_MAX + ID_SIZE + 16];
+  char name[PS_JOB_BYTES_MAX + PS_ID_SIZE + 16];
   struct connecting *made = calloc(1, sizeof *made);
   if (made == NULL || pthread_mutex_init(&made->lock, NULL) != 0 ||
       ps_condition_init(&made->news) != 0) {
@@ -221,7 +221,7 @@ pserver_status ps_connect(struct ps_connection *connection, const struct ps_iden
   if (status != PSERVER_OK) return status;
   if (ps_uses_canceller()) return connect_on_thread(connecting);
   status = connect_now(connecting);
-  struct failure failure = *ps_last_failure();
+  struct ps_error failure = *ps_last_error();
   connecting_free(connecting);
   return status == PSERVER_OK ? status : ps_fail_with(&failure);
 }

@@ -78,7 +78,7 @@ static void on_unsubscribed(void *closure) {
 struct denial {
   struct ps_io_work work;
   struct ps_connection *connection;
-  char subject[SUBJECT_SIZE];
+  char subject[PS_SUBJECT_SIZE];
 };
 
 static void tell_denial(void *context) {
@@ -195,7 +195,7 @@ void ps_connection_release(struct ps_connection *connection) {
 /* Other threads. */
 
 natsStatus ps_subscribe_inbox(struct ps_connection *connection) {
-  char subject[INBOX_SIZE + 4];
+  char subject[PS_INBOX_SIZE + 4];
   const struct ps_connection_listener *listener = connection->listener;
   snprintf(subject, sizeof subject, "%s.>", connection->inbox_name);
   natsStatus status = natsConnection_Subscribe(&connection->inbox, connection->nats, subject, on_message,

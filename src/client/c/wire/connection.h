@@ -9,10 +9,10 @@
 #include "wire/io-thread.h"
 
 /** Bytes of an inbox's name, and of those of the subjects below it. */
-#define INBOX_SIZE 192
-#define REPLY_SIZE (INBOX_SIZE + 64)
+#define PS_INBOX_SIZE 192
+#define PS_REPLY_SIZE (PS_INBOX_SIZE + 64)
 /** Bytes of a subject: job, shard, escaped trainer and parameter, and the words between. */
-#define SUBJECT_SIZE 384
+#define PS_SUBJECT_SIZE 384
 
 /** What the connection tells; on the I/O thread, but for `retain` and `release`. */
 struct ps_connection_listener {

@@ -6,12 +6,12 @@
 
 /** Who a client is; never changed. */
 struct ps_identity {
-  char job[JOB_BYTES_MAX + 1];
-  char trainer[ID_SIZE];
+  char job[PS_JOB_BYTES_MAX + 1];
+  char trainer[PS_ID_SIZE];
   /** The trainer's id as a token. */
-  char id[ID_SIZE];
+  char id[PS_ID_SIZE];
   /** The name below which all messages to it come. */
-  char inbox[INBOX_SIZE];
+  char inbox[PS_INBOX_SIZE];
 };
 
 #endif

@@ -64,7 +64,7 @@ static bool run_posted(struct ps_io_thread *io) {
 
 bool ps_io_run(struct ps_io_thread *io) {
   bool was_any = run_posted(io);
-  if (ps_timers_next_ms(&io->timers) != NEVER_MS) {
+  if (ps_timers_next_ms(&io->timers) != PS_NEVER_MS) {
     was_any = ps_timers_run(&io->timers, ps_now_ms()) || was_any;
   }
   return was_any || (io->run_idle != NULL && io->run_idle(io->idle_context));

@@ -27,7 +27,7 @@ static const struct refusal_row rows[] = {PSERVER_REFUSAL_TABLE(ROW)};
 
 bool ps_parse_journal_stream(const char *job, const char *stream, unsigned *shard,
                              uint64_t *generation) {
-  char spelled[STREAM_SIZE];
+  char spelled[PS_STREAM_SIZE];
   int prefix = snprintf(spelled, sizeof spelled, "PS_%s_", job);
   if (strncmp(stream, spelled, (size_t)prefix) != 0) return false;
   char *end = NULL;
@@ -42,7 +42,7 @@ bool ps_parse_journal_stream(const char *job, const char *stream, unsigned *shar
 }
 
 /** What a refusal to store means: `storeRefusalCode` in src/protocol/jetstream-errors.ts. */
-static pserver_status refusal_code(const struct pub_ack *answer) {
+static pserver_status refusal_code(const struct ps_pub_ack *answer) {
   const char *text = answer->description;
   if (answer->error_code == STORE_FAILED) {
     bool is_full = strstr(text, "exceeded") != NULL || strstr(text, "no space left") != NULL;
@@ -74,20 +74,20 @@ static const char *told(pserver_status code) {
   }
 }
 
-static int refusal(const struct pub_ack *answer) {
+static int refusal(const struct ps_pub_ack *answer) {
   pserver_status code = refusal_code(answer);
   ps_fail(code, "%s: %s", told(code), answer->description);
-  return pserver_is_retryable(code) ? ACK_LATER : ACK_REFUSED;
+  return pserver_is_retryable(code) ? PS_ACK_LATER : PS_ACK_REFUSED;
 }
 
-void ps_read_journal_ack(const char *job, natsMsg *message, struct journal_ack *ack) {
-  struct pub_ack answer;
-  ack->kind = ACK_REFUSED;
+void ps_read_journal_ack(const char *job, natsMsg *message, struct ps_journal_ack *ack) {
+  struct ps_pub_ack answer;
+  ack->kind = PS_ACK_REFUSED;
   if (natsMsg_IsNoResponders(message)) {
     ps_fail(PSERVER_ERR_NO_OWNER,
             "no journal takes records of job %s: the broker has restarted, or its stream was deleted",
             job);
-    ack->kind = ACK_LATER;
+    ack->kind = PS_ACK_LATER;
     return;
   }
   if (!ps_read_pub_ack(natsMsg_GetData(message), (size_t)natsMsg_GetDataLength(message), &answer)) {
@@ -103,5 +103,5 @@ void ps_read_journal_ack(const char *job, natsMsg *message, struct journal_ack *
     return;
   }
   ack->position.seq = answer.seq;
-  ack->kind = ACK_STORED;
+  ack->kind = PS_ACK_STORED;
 }

@@ -10,18 +10,18 @@
  * checked once, as a whole; everything after may trust them.
  */
 
-enum value_type {
-  VALUE_NIL,
-  VALUE_BOOLEAN,
-  VALUE_NUMBER,
-  VALUE_TEXT,
-  VALUE_BYTES,
-  VALUE_LIST,
-  VALUE_MAP
+enum ps_value_type {
+  PS_VALUE_NIL,
+  PS_VALUE_BOOLEAN,
+  PS_VALUE_NUMBER,
+  PS_VALUE_TEXT,
+  PS_VALUE_BYTES,
+  PS_VALUE_LIST,
+  PS_VALUE_MAP
 };
 
-struct value {
-  enum value_type type;
+struct ps_value {
+  enum ps_value_type type;
   bool boolean;
   double number;
   /** Of text, bytes, and what is in a list or map. A view of the message. */
@@ -35,27 +35,27 @@ struct value {
 };
 
 /** Whether bytes are one value and nothing else, in the forms that the protocol allows. */
-bool ps_read_checked(const uint8_t *bytes, size_t count, struct value *value);
+bool ps_read_checked(const uint8_t *bytes, size_t count, struct ps_value *value);
 
 /** The entry of a map. False if it has none, or nil. */
-bool ps_map_find(const struct value *map, const char *key, struct value *entry);
+bool ps_map_find(const struct ps_value *map, const char *key, struct ps_value *entry);
 
 /** Walks a list: `at` NULL at first. False after the last. */
-bool ps_list_next(const struct value *list, const uint8_t **at, struct value *entry);
+bool ps_list_next(const struct ps_value *list, const uint8_t **at, struct ps_value *entry);
 
 /** The same of a map. */
-bool ps_map_next(const struct value *map, const uint8_t **at, struct value *key, struct value *entry);
+bool ps_map_next(const struct ps_value *map, const uint8_t **at, struct ps_value *key, struct ps_value *entry);
 
 /** A number that is whole, from 0 to 2^53 - 1, however it is written. */
-bool ps_value_whole(const struct value *value, uint64_t *whole);
+bool ps_value_whole(const struct ps_value *value, uint64_t *whole);
 
 /** The same of a map's entry; false if there is none. */
-bool ps_map_whole(const struct value *map, const char *key, uint64_t *whole);
+bool ps_map_whole(const struct ps_value *map, const char *key, uint64_t *whole);
 
 /** Whether a value is this text. */
-bool ps_value_is_text(const struct value *value, const char *text);
+bool ps_value_is_text(const struct ps_value *value, const char *text);
 
 /** Copies text with a final zero, cut to `room`. False if it is no text. */
-bool ps_map_copy_text(const struct value *map, const char *key, char *target, size_t room);
+bool ps_map_copy_text(const struct ps_value *map, const char *key, char *target, size_t room);
 
 #endif

@@ -48,7 +48,7 @@ static size_t shown_bytes(const char *name, size_t bytes) {
 /** Writes a name as messages show it: as JSON does, ended with three dots if it is cut. */
 static void quote_name(char quoted[QUOTED_ROOM], const char *name, size_t bytes) {
   char shown[SHOWN_BYTES + sizeof "…"];
-  struct json json = {.bytes = quoted, .room = QUOTED_ROOM};
+  struct ps_json json = {.bytes = quoted, .room = QUOTED_ROOM};
   if (name == NULL) {
     memcpy(quoted, "NULL", sizeof "NULL");
     return;
@@ -101,17 +101,17 @@ static pserver_status escape(const char *what, const char *name, size_t bytes, s
   return PSERVER_OK;
 }
 
-pserver_status ps_escape_name(const char *name, size_t bytes, char token[TOKEN_SIZE]) {
-  return escape("parameter name", name, bytes, NAME_BYTES_MAX, token);
+pserver_status ps_escape_name(const char *name, size_t bytes, char token[PS_TOKEN_SIZE]) {
+  return escape("parameter name", name, bytes, PS_NAME_BYTES_MAX, token);
 }
 
-pserver_status ps_escape_id(const char *id, char token[ID_SIZE]) {
-  return escape("trainer id", id, id == NULL ? 0 : strlen(id), ID_BYTES_MAX, token);
+pserver_status ps_escape_id(const char *id, char token[PS_ID_SIZE]) {
+  return escape("trainer id", id, id == NULL ? 0 : strlen(id), PS_ID_BYTES_MAX, token);
 }
 
 pserver_status ps_check_job_name(const char *job) {
   size_t bytes = job == NULL ? 0 : strlen(job);
-  bool is_valid = bytes > 0 && bytes <= JOB_BYTES_MAX;
+  bool is_valid = bytes > 0 && bytes <= PS_JOB_BYTES_MAX;
   for (size_t i = 0; i < bytes && is_valid; i++) {
     is_valid = is_plain((uint8_t)job[i]) && job[i] != '_';
   }
@@ -119,8 +119,8 @@ pserver_status ps_check_job_name(const char *job) {
   return bad_name("job name", "1 to 40 characters of A-Z a-z 0-9 -", job, bytes);
 }
 
-void ps_pack_name(struct draft *draft, const char *name) {
-  char plain[NAME_BYTES_MAX];
+void ps_pack_name(struct ps_draft *draft, const char *name) {
+  char plain[PS_NAME_BYTES_MAX];
   size_t bytes = 0;
   for (; *name != '\0' && bytes < sizeof plain; name++) {
     bool is_nul = ps_is_nul_of_name(name, 2);

@@ -8,6 +8,6 @@
  * Takes JOURNAL_REPLACED into account: positions of the old generation mean nothing any more. The message
  * names where the new journal stands.
  */
-void ps_note_replaced(struct ps_positions *positions, unsigned shard, const struct message *message);
+void ps_note_replaced(struct ps_positions *positions, unsigned shard, const struct ps_message *message);
 
 #endif

@@ -11,7 +11,7 @@ struct text {
   const char *end;
 };
 
-typedef bool (*read_entry)(struct text *text, const char *key, struct pub_ack *ack);
+typedef bool (*read_entry)(struct text *text, const char *key, struct ps_pub_ack *ack);
 
 static void skip_space(struct text *text) {
   while (text->at < text->end && memchr(" \t\r\n", *text->at, 4) != NULL) text->at++;
@@ -85,7 +85,7 @@ static bool skip_value(struct text *text, int depth) {
   return text->at > start;
 }
 
-static bool take_object(struct text *text, read_entry read, struct pub_ack *ack) {
+static bool take_object(struct text *text, read_entry read, struct ps_pub_ack *ack) {
   char key[KEY_ROOM];
   if (!take(text, '{')) return false;
   if (take(text, '}')) return true;
@@ -96,7 +96,7 @@ static bool take_object(struct text *text, read_entry read, struct pub_ack *ack)
   return take(text, '}');
 }
 
-static bool read_error_entry(struct text *text, const char *key, struct pub_ack *ack) {
+static bool read_error_entry(struct text *text, const char *key, struct ps_pub_ack *ack) {
   uint64_t number = 0;
   if (strcmp(key, "description") == 0) {
     return take_string(text, ack->description, sizeof ack->description);
@@ -109,7 +109,7 @@ static bool read_error_entry(struct text *text, const char *key, struct pub_ack 
   return true;
 }
 
-static bool read_ack_entry(struct text *text, const char *key, struct pub_ack *ack) {
+static bool read_ack_entry(struct text *text, const char *key, struct ps_pub_ack *ack) {
   if (strcmp(key, "error") == 0) {
     ack->is_error = true;
     return take_object(text, read_error_entry, ack);
@@ -119,9 +119,9 @@ static bool read_ack_entry(struct text *text, const char *key, struct pub_ack *a
   return skip_value(text, 0);
 }
 
-bool ps_read_pub_ack(const char *json, size_t bytes, struct pub_ack *ack) {
+bool ps_read_pub_ack(const char *json, size_t bytes, struct ps_pub_ack *ack) {
   struct text text = {json, json + bytes};
-  *ack = (struct pub_ack){0};
+  *ack = (struct ps_pub_ack){0};
   if (!take_object(&text, read_ack_entry, ack)) return false;
   skip_space(&text);
   if (text.at != text.end) return false;

@@ -25,7 +25,7 @@ int64_t ps_asking_remaining_ms(const struct ps_asking *asking) {
   return left > 0 ? left : 0;
 }
 
-static void set_due(struct ask *ask, int64_t at_ms) {
+static void set_due(struct ps_ask *ask, int64_t at_ms) {
   ps_timer_set(&ask->asking->requests->connection->io->timers, &ask->timer, at_ms);
 }
 
@@ -50,16 +50,16 @@ static void leave_line(struct ps_requests *requests, struct ps_asking *asking) {
   if (requests->last_waiting == asking) requests->last_waiting = before;
 }
 
-static bool fits_window(const struct ps_requests *requests, const struct ask *ask) {
+static bool fits_window(const struct ps_requests *requests, const struct ps_ask *ask) {
   return ask->window_bytes == 0 || requests->window_bytes == 0 ||
          requests->window_bytes + ask->window_bytes <= requests->window_max;
 }
 
 /* The end of an asking. */
 
-static void close_ask(struct ask *ask, enum ask_state state) {
+static void close_ask(struct ps_ask *ask, enum ps_ask_state state) {
   ask->state = state;
-  set_due(ask, NEVER_MS);
+  set_due(ask, PS_NEVER_MS);
   ask->asking->requests->window_bytes -= ask->window_bytes;
 }
 
@@ -69,7 +69,7 @@ static void finish(struct ps_asking *asking, pserver_status status) {
   leave_line(requests, asking);
   requests->slots[asking->slot] = NULL;
   for (size_t i = 0; i < asking->next; i++) {
-    if (asking->asks[i].state == ASK_OPEN) close_ask(&asking->asks[i], ASK_WAITING);
+    if (asking->asks[i].state == PS_ASK_OPEN) close_ask(&asking->asks[i], PS_ASK_WAITING);
   }
   ps_failure_set(&asking->trouble, NULL);
   asking->requests = NULL;
@@ -78,13 +78,13 @@ static void finish(struct ps_asking *asking, pserver_status status) {
 
 /* Sending. */
 
-static pserver_status send_ask(struct ask *ask) {
-  char reply[REPLY_SIZE];
+static pserver_status send_ask(struct ps_ask *ask) {
+  char reply[PS_REPLY_SIZE];
   struct ps_asking *asking = ask->asking;
   struct ps_connection *connection = asking->requests->connection;
   uint64_t token = asking->first_token + (uint64_t)(ask - asking->asks);
   snprintf(reply, sizeof reply, "%s.reply.%zu.%" PRIu64, connection->inbox_name, asking->slot, token);
-  struct draft draft;
+  struct ps_draft draft;
   ps_draft_begin(&draft);
   ask->reply = reply;
   pserver_status status = ask->write(ask, &draft);
@@ -94,15 +94,15 @@ static pserver_status send_ask(struct ask *ask) {
   ps_draft_release(&draft);
   /* Without a connection the question is sent when there is one again. */
   if (status == PSERVER_ERR_NO_BROKER || status == PSERVER_ERR_IO) status = PSERVER_OK;
-  set_due(ask, ask->is_sent_once ? NEVER_MS : ps_now_ms() + ask->repeat_ms);
+  set_due(ask, ask->is_sent_once ? PS_NEVER_MS : ps_now_ms() + ask->repeat_ms);
   ask->repeat_ms = ps_doubled_ms(ask->repeat_ms, REPEAT_MS_MAX);
   return status;
 }
 
-static pserver_status open_ask(struct ask *ask) {
+static pserver_status open_ask(struct ps_ask *ask) {
   struct ps_asking *asking = ask->asking;
   asking->requests->window_bytes += ask->window_bytes;
-  ask->state = ASK_OPEN;
+  ask->state = PS_ASK_OPEN;
   ask->started_ms = ps_now_ms();
   ask->repeat_ms = REPEAT_MS;
   ask->pause_ms = PAUSE_MS;
@@ -114,8 +114,8 @@ static pserver_status open_ask(struct ask *ask) {
 static void pump(struct ps_requests *requests) {
   while (requests->first_waiting != NULL) {
     struct ps_asking *asking = requests->first_waiting;
-    struct ask *ask = &asking->asks[asking->next];
-    bool is_done = ask->state == ASK_DONE;
+    struct ps_ask *ask = &asking->asks[asking->next];
+    bool is_done = ask->state == PS_ASK_DONE;
     if (!is_done && !fits_window(requests, ask)) return;
     leave_line(requests, asking);
     asking->next++;
@@ -127,7 +127,7 @@ static void pump(struct ps_requests *requests) {
 
 /** It is time to ask again. */
 static void repeat(void *context) {
-  struct ask *ask = context;
+  struct ps_ask *ask = context;
   struct ps_requests *requests = ask->asking->requests;
   if (!requests->connection->is_connected) return;
   pserver_status status = send_ask(ask);
@@ -156,11 +156,11 @@ void ps_asking_begin(struct ps_requests *requests, struct ps_asking *asking) {
   asking->missing = 0;
   asking->next = 0;
   for (size_t i = 0; i < asking->count; i++) {
-    struct ask *ask = &asking->asks[i];
+    struct ps_ask *ask = &asking->asks[i];
     ask->asking = asking;
     ask->timer.due = repeat;
     ask->timer.context = ask;
-    asking->missing += ask->state != ASK_DONE;
+    asking->missing += ask->state != PS_ASK_DONE;
   }
   if (asking->missing == 0) {
     asking->over(asking, PSERVER_OK);
@@ -180,8 +180,8 @@ void ps_asking_begin(struct ps_requests *requests, struct ps_asking *asking) {
 /** The status at the end of the call: a timeout names what kept the question from being answered. */
 static pserver_status at_end(struct ps_asking *asking, pserver_status status) {
   if (status != PSERVER_ERR_TIMEOUT) return status;
-  char text[MESSAGE_BYTES / 2];
-  snprintf(text, sizeof text, "%.500s", ps_last_failure()->text);
+  char text[PS_ERROR_TEXT_BYTES / 2];
+  snprintf(text, sizeof text, "%.500s", ps_last_error()->text);
   if (!asking->requests->connection->is_connected) {
     return ps_fail(PSERVER_ERR_NO_BROKER,
                    "%s; last: the connection to the broker is lost; the client goes on trying", text);
@@ -201,7 +201,7 @@ void ps_asking_end(struct ps_asking *asking, pserver_status status) {
 /* Answers. */
 
 /** Reads an answer; `is_open` if there is a message. */
-static pserver_status answer(struct ask *ask, natsMsg *received, struct message *message,
+static pserver_status answer(struct ps_ask *ask, natsMsg *received, struct ps_message *message,
                              bool *is_open) {
   if (natsMsg_IsNoResponders(received)) return ask->nobody(ask);
   pserver_status status = ps_open_message((const uint8_t *)natsMsg_GetData(received),
@@ -212,7 +212,7 @@ static pserver_status answer(struct ask *ask, natsMsg *received, struct message 
 }
 
 /** Whether an error is worth another try, which is then due after a pause. */
-static bool is_tried_again(struct ask *ask, pserver_status status, const struct message *message,
+static bool is_tried_again(struct ps_ask *ask, pserver_status status, const struct ps_message *message,
                            int64_t retry_ms) {
   if (!ps_is_worth_retrying(status)) return false;
   ps_failure_drop(ask->asking->trouble);
@@ -226,7 +226,7 @@ static bool is_tried_again(struct ask *ask, pserver_status status, const struct 
   return true;
 }
 
-static void take_error(struct ask *ask, pserver_status status, const struct message *message,
+static void take_error(struct ps_ask *ask, pserver_status status, const struct ps_message *message,
                        bool is_nobody) {
   bool has_own_time = is_nobody && ask->nobody_retry_ms != 0;
   int64_t retry_ms = has_own_time ? ask->nobody_retry_ms : ask->retry_ms;
@@ -241,7 +241,7 @@ static void take_error(struct ask *ask, pserver_status status, const struct mess
 }
 
 /** A message of an answer was read that is not all of it. */
-static void go_on(struct ask *ask) {
+static void go_on(struct ps_ask *ask) {
   struct ps_asking *asking = ask->asking;
   bool is_incomplete = ask->is_incomplete;
   ask->goes_on = false;
@@ -256,9 +256,9 @@ void ps_on_reply(struct ps_requests *requests, uint64_t slot, uint64_t token, na
   if (asking == NULL || token < asking->first_token || token - asking->first_token >= asking->count) {
     return;
   }
-  struct ask *ask = &asking->asks[token - asking->first_token];
-  if (ask->state != ASK_OPEN) return;
-  struct message message;
+  struct ps_ask *ask = &asking->asks[token - asking->first_token];
+  if (ask->state != PS_ASK_OPEN) return;
+  struct ps_message message;
   bool is_open = false;
   pserver_status status = answer(ask, received, &message, &is_open);
   if (status != PSERVER_OK) {
@@ -266,17 +266,17 @@ void ps_on_reply(struct ps_requests *requests, uint64_t slot, uint64_t token, na
   } else if (ask->goes_on || ask->is_incomplete) {
     go_on(ask);
   } else {
-    close_ask(ask, ASK_DONE);
+    close_ask(ask, PS_ASK_DONE);
     if (--asking->missing == 0) finish(asking, PSERVER_OK);
   }
   pump(requests);
 }
 
 /** The question under way to a subject; NULL if there is none. */
-static struct ask *find_open(struct ps_asking *asking, const char *subject) {
+static struct ps_ask *find_open(struct ps_asking *asking, const char *subject) {
   for (size_t i = 0; i < asking->next; i++) {
-    struct ask *ask = &asking->asks[i];
-    if (ask->state == ASK_OPEN && strcmp(ask->subject, subject) == 0) return ask;
+    struct ps_ask *ask = &asking->asks[i];
+    if (ask->state == PS_ASK_OPEN && strcmp(ask->subject, subject) == 0) return ask;
   }
   return NULL;
 }
@@ -284,7 +284,7 @@ static struct ask *find_open(struct ps_asking *asking, const char *subject) {
 void ps_requests_denied(struct ps_requests *requests, const char *subject) {
   for (size_t slot = 0; slot < requests->slot_count; slot++) {
     struct ps_asking *asking = requests->slots[slot];
-    struct ask *denied = asking == NULL ? NULL : find_open(asking, subject);
+    struct ps_ask *denied = asking == NULL ? NULL : find_open(asking, subject);
     if (denied == NULL) continue;
     pserver_status status =
         ps_fail(PSERVER_ERR_DENIED, "the broker refuses publishing to %s: check the user's permissions",
@@ -299,7 +299,7 @@ void ps_requests_reconnected(struct ps_requests *requests) {
   for (size_t slot = 0; slot < requests->slot_count; slot++) {
     const struct ps_asking *asking = requests->slots[slot];
     for (size_t i = 0; asking != NULL && i < asking->next; i++) {
-      if (asking->asks[i].state == ASK_OPEN) set_due(&asking->asks[i], ps_now_ms());
+      if (asking->asks[i].state == PS_ASK_OPEN) set_due(&asking->asks[i], ps_now_ms());
     }
   }
 }

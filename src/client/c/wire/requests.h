@@ -7,26 +7,26 @@
 
 struct ps_asking;
 
-enum ask_state { ASK_WAITING, ASK_OPEN, ASK_DONE };
+enum ps_ask_state { PS_ASK_WAITING, PS_ASK_OPEN, PS_ASK_DONE };
 
 /**
  * A question to hosts. It is repeated after 1 s, 2 s and then every 4 s, and asked again after answers
  * that are worth retrying; the first answer counts. Its functions run on the I/O thread.
  */
-struct ask {
-  char subject[SUBJECT_SIZE];
+struct ps_ask {
+  char subject[PS_SUBJECT_SIZE];
   /** Writes the entries of the message, anew for each sending; and the bytes after them, if any. */
-  pserver_status (*write)(struct ask *ask, struct draft *draft);
+  pserver_status (*write)(struct ps_ask *ask, struct ps_draft *draft);
   /** Reads the answer, once. */
-  pserver_status (*read)(struct ask *ask, const struct message *message);
+  pserver_status (*read)(struct ps_ask *ask, const struct ps_message *message);
   /** Makes the last error when no host listens. */
-  pserver_status (*nobody)(struct ask *ask);
+  pserver_status (*nobody)(struct ps_ask *ask);
   /** Reacts to an error in an answer: returns OK to ask again at once, else the status to fail with. NULL
    * fails with the error. `message` is NULL if no host answered, or if the broker refused the question,
    * which is then not asked again. */
-  pserver_status (*refused)(struct ask *ask, pserver_status status, const struct message *message);
+  pserver_status (*refused)(struct ps_ask *ask, pserver_status status, const struct ps_message *message);
   /** Runs on the calling thread after `read` has said that more follow; NULL: nothing does. */
-  void (*news)(struct ask *ask);
+  void (*news)(struct ps_ask *ask);
   void *context;
   /** How long errors that are worth retrying are retried; 0 for as long as the call lasts. */
   int64_t retry_ms;
@@ -45,7 +45,7 @@ struct ask {
 
   /** State of the requests. */
   struct ps_asking *asking;
-  enum ask_state state;
+  enum ps_ask_state state;
   int64_t started_ms;
   struct ps_timer timer;
   int64_t repeat_ms;
@@ -54,7 +54,7 @@ struct ask {
 
 /** Questions that are asked together, as many at once as the window admits; over with the first error. */
 struct ps_asking {
-  struct ask *asks;
+  struct ps_ask *asks;
   size_t count;
   /** When whoever asks ends it by ps_asking_end(). */
   int64_t ends_at_ms;

@@ -42,7 +42,7 @@ static const char *address_of(const pserver_options *options) {
 }
 
 static struct credentials credentials_of(const pserver_options *options,
-                                         const struct addresses *addresses) {
+                                         const struct ps_addresses *addresses) {
   if (addresses->user != NULL || addresses->token != NULL) {
     return (struct credentials){
         .user = addresses->user, .password = addresses->password, .token = addresses->token};
@@ -126,7 +126,7 @@ static pserver_status find_tls_files(const pserver_options *options, struct tls_
  * sends a password, at every connection. Without the file of an authority it trusts the system's.
  */
 static pserver_status set_tls(natsOptions *made, const pserver_options *options,
-                              const struct addresses *addresses) {
+                              const struct ps_addresses *addresses) {
   struct tls_files files;
   pserver_status status = find_tls_files(options, &files);
   if (status != PSERVER_OK) return status;
@@ -159,7 +159,7 @@ static natsStatus set_behaviour(natsOptions *made, const pserver_options *option
 }
 
 static pserver_status set_all(natsOptions *made, const pserver_options *options, const char *name,
-                              struct addresses *addresses) {
+                              struct ps_addresses *addresses) {
   struct credentials credentials = credentials_of(options, addresses);
   pserver_status status =
       nats_failure(natsOptions_SetServers(made, addresses->servers, addresses->count),
@@ -172,7 +172,7 @@ static pserver_status set_all(natsOptions *made, const pserver_options *options,
 
 pserver_status ps_make_nats_options(const pserver_options *options, const char *name,
                                     natsOptions **made) {
-  struct addresses addresses;
+  struct ps_addresses addresses;
   pserver_status status = ps_read_addresses(address_of(options), &addresses);
   if (status == PSERVER_OK && natsOptions_Create(made) != NATS_OK) {
     status = ps_fail(PSERVER_ERR_INTERNAL, "no memory for the connection");
@@ -186,7 +186,7 @@ pserver_status ps_make_nats_options(const pserver_options *options, const char *
 }
 
 void ps_shown_address(const pserver_options *options, char *target, size_t room) {
-  struct addresses addresses;
+  struct ps_addresses addresses;
   size_t used = 0;
   target[0] = '\0';
   if (ps_read_addresses(address_of(options), &addresses) == PSERVER_OK) {

@@ -23,10 +23,10 @@ struct ps_timers {
   struct ps_timer *root;
 };
 
-/** Has the timer come due at this time instead of any set before; NEVER_MS: never. */
+/** Has the timer come due at this time instead of any set before; PS_NEVER_MS: never. */
 void ps_timer_set(struct ps_timers *timers, struct ps_timer *timer, int64_t at_ms);
 
-/** When the first timer is due; NEVER_MS if none is set. */
+/** When the first timer is due; PS_NEVER_MS if none is set. */
 int64_t ps_timers_next_ms(const struct ps_timers *timers);
 
 /** Runs the timers that are due by now; false if none is. */

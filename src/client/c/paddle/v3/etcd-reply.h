@@ -5,19 +5,19 @@
 #include <stddef.h>
 
 /** Room for a decoded key or value, the final zero included. */
-#define ETCD_TEXT_ROOM 4096
+#define PS_ETCD_TEXT_ROOM 4096
 
 /** A place in the JSON of a reply to a range request of etcd's HTTP gateway. */
-struct etcd_reply {
+struct ps_etcd_reply {
   const char *at;
 };
 
 /** False if the text is no reply; one without entries is. */
-bool ps_etcd_reply_open(struct etcd_reply *reply, const char *json);
+bool ps_etcd_reply_open(struct ps_etcd_reply *reply, const char *json);
 
 /** Reads the next entry; false after the last, or at one that is malformed. Text that is longer than
  * the room or holds a zero byte is read as "". */
-bool ps_etcd_reply_next(struct etcd_reply *reply, char key[ETCD_TEXT_ROOM], char value[ETCD_TEXT_ROOM]);
+bool ps_etcd_reply_next(struct ps_etcd_reply *reply, char key[PS_ETCD_TEXT_ROOM], char value[PS_ETCD_TEXT_ROOM]);
 
 /** Writes text in base64; false if there is no room. */
 bool ps_base64_encode(const char *text, char *target, size_t room);

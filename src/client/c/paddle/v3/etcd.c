@@ -26,7 +26,7 @@ struct search {
   /** Why the last attempt found nothing. */
   char reason[600];
   pserver_status code;
-  struct discovery *found;
+  struct ps_discovery *found;
 };
 
 static int64_t now_ms(void) {
@@ -51,7 +51,7 @@ static bool is_listed(const char *list, const char *text, size_t length) {
 }
 
 /** Adds those addresses that libpserver can use and that are not there yet. */
-static void add_addresses(struct discovery *found, const char *addresses) {
+static void add_addresses(struct ps_discovery *found, const char *addresses) {
   while (*addresses != '\0') {
     size_t length = strcspn(addresses, ",");
     size_t used = strlen(found->url);
@@ -71,11 +71,11 @@ static bool is_number(const char *text) {
 
 /** Whether the entries name a broker and a job. */
 static bool read_entries(struct search *search, const char *json) {
-  char key[ETCD_TEXT_ROOM];
-  char value[ETCD_TEXT_ROOM];
-  struct etcd_reply reply;
-  struct discovery *found = search->found;
-  *found = (struct discovery){0};
+  char key[PS_ETCD_TEXT_ROOM];
+  char value[PS_ETCD_TEXT_ROOM];
+  struct ps_etcd_reply reply;
+  struct ps_discovery *found = search->found;
+  *found = (struct ps_discovery){0};
   if (!ps_etcd_reply_open(&reply, json)) {
     search->code = PSERVER_ERR_NO_ETCD;
     snprintf(search->reason, sizeof search->reason, "what answers is not etcd");
@@ -172,7 +172,7 @@ static bool ask_each(struct search *search, const char *endpoints, int64_t until
   return false;
 }
 
-bool ps_discover(const char *function, const char *endpoints, struct discovery *found) {
+bool ps_discover(const char *function, const char *endpoints, struct ps_discovery *found) {
   struct search search = {.code = PSERVER_ERR_NO_ETCD, .found = found};
   const char *prefix = ps_environment_value("PSERVER_ETCD_PREFIX");
   if (prefix == NULL) prefix = "";
