@@ -1,13 +1,11 @@
 /* Makes training steps with the C library: gradients of all, or some rows, and the pull of the same. */
-#include <pserver.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent.h"
+#include "training.h"
 
 #define NAME_BYTES 64
-#define TIMEOUT_MS 100000
 /** Sets of rows that the steps use in turn. */
 #define ROW_SETS 16
 
@@ -32,18 +30,10 @@ struct row_step {
   size_t turn;
 };
 
-static pserver_client *client;
 static struct dense_step dense;
 static struct row_step table;
 /** Whether steps are of rows, as was prepared last. */
 static bool is_of_rows;
-
-static bool is_done(pserver_status status, const char *what, struct answer *answer) {
-  const char *text = "";
-  if (status == PSERVER_OK) return true;
-  pserver_last_error(&text);
-  return refuse(answer, "%s: %s: %s", what, pserver_status_name(status), text);
-}
 
 /** Memory for the whole run of the program. */
 static void *allocate(size_t count, size_t bytes) {
@@ -62,17 +52,6 @@ static float *floats(size_t count) {
 static pserver_tensor tensor_of(float *values, size_t count) {
   return (pserver_tensor){
       PSERVER_FLOAT32, PSERVER_RANK_OF_PARAMETER, {0}, values, count * sizeof(float)};
-}
-
-/** Connects. Arguments: URL, job, trainer. */
-static bool open_trainer(char **arguments, struct answer *answer) {
-  pserver_options options;
-  pserver_options_init(&options);
-  options.url = arguments[0];
-  options.job = arguments[1];
-  options.trainer = arguments[2];
-  options.connect_timeout_ms = TIMEOUT_MS;
-  return is_done(pserver_connect(&options, &client), "open", answer);
 }
 
 /** Prepares dense steps. Arguments: prefix of the names, parameters, elements of each. */
@@ -179,6 +158,6 @@ int main(void) {
                                             {"rows", 4, prepare_rows},
                                             {"run", 2, run}};
   serve_agent(commands, sizeof commands / sizeof commands[0]);
-  if (client != NULL) pserver_close(client, TIMEOUT_MS);
+  close_trainer();
   return 0;
 }

@@ -13,7 +13,7 @@
 #include "fake-connection.h"
 #include "json-check.h"
 #include "wire/envelope.h"
-#include "wire/utf8.h"
+#include "formats/utf8.h"
 
 #define TIMEOUT_MS 3000
 #define SCRIPTED_JOIN 0x80

@@ -16,8 +16,8 @@ void ps_calls_release(struct ps_calls *calls) { pthread_cond_destroy(&calls->idl
 
 void ps_calls_fail(struct ps_calls *calls, pserver_status code, const char *text) {
   pthread_mutex_lock(&calls->io->lock);
-  if (calls->failure.code == PSERVER_OK) {
-    ps_error_set(&calls->failure, code, "%s", text);
+  if (calls->error.code == PSERVER_OK) {
+    ps_error_set(&calls->error, code, "%s", text);
     for (struct ps_call *call = calls->first; call != NULL; call = call->next) {
       pthread_cond_signal(&call->woken);
     }
@@ -28,7 +28,7 @@ void ps_calls_fail(struct ps_calls *calls, pserver_status code, const char *text
 pserver_status ps_calls_check(struct ps_calls *calls) {
   pthread_mutex_lock(&calls->io->lock);
   pserver_status status =
-      calls->failure.code == PSERVER_OK ? PSERVER_OK : ps_fail_with(&calls->failure);
+      calls->error.code == PSERVER_OK ? PSERVER_OK : ps_fail_with(&calls->error);
   pthread_mutex_unlock(&calls->io->lock);
   return status;
 }
@@ -50,7 +50,7 @@ static pserver_status check_entry(const struct ps_call *call) {
   const struct ps_calls *calls = call->calls;
   if (call->kind == PS_CALL_INNER) return PSERVER_OK;
   bool can_look = call->kind == PS_CALL_LOOK && !calls->is_closing;
-  if (calls->failure.code != PSERVER_OK && !can_look) return ps_fail_with(&calls->failure);
+  if (calls->error.code != PSERVER_OK && !can_look) return ps_fail_with(&calls->error);
   if (call->cancellable.is_cancelled) return aborted(call);
   if (!calls->is_closing) return PSERVER_OK;
   return ps_fail(PSERVER_ERR_CLOSED, "%s: the client is closed", call->what);
@@ -87,8 +87,8 @@ void ps_call_leave(struct ps_call *call) {
 
 /** ps_call_check(), lock held. */
 static pserver_status check(const struct ps_call *call) {
-  if (call->calls->failure.code != PSERVER_OK && !call->is_last) {
-    ps_fail_with(&call->calls->failure);
+  if (call->calls->error.code != PSERVER_OK && !call->is_last) {
+    ps_fail_with(&call->calls->error);
     return ps_fail_prefixed("%s: ", call->what);
   }
   if (call->cancellable.is_cancelled) return aborted(call);
@@ -167,13 +167,13 @@ pserver_status ps_task_run(struct ps_call *call, struct ps_task *task) {
   ps_io_post_locked(io, &task->beginning);
   await(call, task);
   pthread_mutex_unlock(&io->lock);
-  return task->status == PSERVER_OK ? PSERVER_OK : ps_fail_with(&task->failure);
+  return task->status == PSERVER_OK ? PSERVER_OK : ps_fail_with(&task->error);
 }
 
 void ps_task_finish(struct ps_task *task, pserver_status status) {
   struct ps_call *call = task->call;
   task->status = status;
-  if (status != PSERVER_OK) task->failure = *ps_last_error();
+  if (status != PSERVER_OK) task->error = *ps_last_error();
   pthread_mutex_lock(&call->calls->io->lock);
   ps_io_unpost_locked(call->calls->io, &task->ending);
   task->is_over = true;

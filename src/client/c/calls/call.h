@@ -4,7 +4,7 @@
 #include <pserver.h>
 #include <pthread.h>
 
-#include "calls/canceller.h"
+#include "wire/canceller.h"
 #include "errors/errors.h"
 #include "wire/io-thread.h"
 
@@ -14,7 +14,7 @@ struct ps_client;
 struct ps_calls {
   struct ps_io_thread *io;
   /** The error that ended the client; code OK while it works. */
-  struct ps_error failure;
+  struct ps_error error;
   /** Whether no call may begin any more. */
   bool is_closing;
   struct ps_call *first;
@@ -66,7 +66,7 @@ struct ps_task {
   bool is_ending;
   bool is_over;
   pserver_status status;
-  struct ps_error failure;
+  struct ps_error error;
 };
 
 pserver_status ps_calls_init(struct ps_calls *calls, struct ps_io_thread *io);

@@ -142,10 +142,10 @@ static pserver_status connect_and_join(struct ps_client *client, const pserver_o
   }
   status = join(client, ends_at_ms);
   if (status == PSERVER_OK) return status;
-  struct ps_error failure = *ps_last_error();
+  struct ps_error error = *ps_last_error();
   if (status == PSERVER_ERR_ABORTED) finish_later(client);
   else finish(client);
-  return ps_fail_with(&failure);
+  return ps_fail_with(&error);
 }
 
 pserver_status pserver_connect(const pserver_options *options, pserver_client **handle) {

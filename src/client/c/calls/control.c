@@ -52,8 +52,7 @@ static pserver_status check_info(const pserver_client_info *info) {
   if (info->struct_size == sizeof *info) return PSERVER_OK;
   ps_fail(PSERVER_ERR_BAD_VALUE, "pserver_describe: struct_size: expected %zu; received %zu",
           sizeof *info, info->struct_size);
-  ps_detail_whole("expected", sizeof *info);
-  return ps_detail_whole("received", info->struct_size);
+  return ps_detail_numbers(sizeof *info, info->struct_size);
 }
 
 static void describe(struct ps_client *client, void *context) {

@@ -1,7 +1,6 @@
 /* Parameters as callers declare them: checked, and declared in few requests. */
 #include "calls/declaration.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,8 +44,7 @@ void ps_pack_declaration(struct ps_draft *draft, const struct ps_declaration *de
   ps_pack_text(draft, "dtype", 5);
   ps_pack_text(draft, dtype, strlen(dtype));
   ps_pack_text(draft, "shape", 5);
-  ps_pack_list(draft, (size_t)value->rank);
-  for (int32_t axis = 0; axis < value->rank; axis++) ps_pack_whole(draft, value->shape[axis]);
+  ps_pack_shape(draft, value->shape, value->rank);
   ps_pack_text(draft, "config", 6);
   pack_config(draft, declaration->config);
 }
@@ -91,24 +89,13 @@ pserver_status ps_check_declaration(struct ps_declaration *declaration) {
                                                     : "fewer than 2^53 elements",
                          value);
   }
-  if (value->bytes != elements * ps_dtype_bytes(value->dtype)) {
-    uint64_t expected = elements * ps_dtype_bytes(value->dtype);
-    ps_fail(PSERVER_ERR_BAD_LENGTH, "\"%s\": expected %" PRIu64 " bytes; received %" PRIu64, name,
-            expected, value->bytes);
-    ps_detail_text("parameter", name);
-    ps_detail_whole("expected", expected);
-    return ps_detail_whole("received", value->bytes);
-  }
+  uint64_t bytes = elements * ps_dtype_bytes(value->dtype);
+  if (value->bytes != bytes) return ps_fail_length(name, bytes, value->bytes);
   if (has_paddle(declaration->config) && declaration->config->text != NULL) {
     ps_fail(PSERVER_ERR_BAD_CONFIG, "\"%s\": config: expected text or messages; received both", name);
     return ps_detail_mismatch(name, "text or messages", "both");
   }
   return check_first_values(declaration, elements);
-}
-
-static bool is_of(const struct ps_parameter *parameter, const struct ps_declaration *declaration) {
-  return parameter != NULL && strlen(declaration->name) == parameter->name_bytes &&
-         memcmp(parameter->name, declaration->name, parameter->name_bytes) == 0;
 }
 
 pserver_status ps_read_declared(struct ps_declaration *const *declarations, size_t count,
@@ -118,11 +105,12 @@ pserver_status ps_read_declared(struct ps_declaration *const *declarations, size
   pserver_status status = ps_read_parameter_list(message, listed, count, &received);
   for (size_t i = 0; i < count && status == PSERVER_OK; i++) {
     struct ps_declaration *declaration = declarations[i];
-    if (!is_of(listed[i], declaration)) {
+    const char *name = declaration->name;
+    if (listed[i] == NULL || !ps_has_name(listed[i], name, strlen(name))) {
       ps_fail(PSERVER_ERR_BAD_MESSAGE,
               "expected the parameter \"%s\" in the reply; received another or none",
-              declaration->name);
-      status = ps_detail_text("parameter", declaration->name);
+              name);
+      status = ps_detail_text("parameter", name);
     } else {
       ps_parameters_unref(&declaration->parameter, 1);
       declaration->parameter = listed[i];

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "errors/core-failure.h"
+#include "wire/core-failure.h"
 #include "errors/details.h"
 
 static pserver_status write_request(struct ps_ask *ask, struct ps_draft *draft) {
@@ -121,13 +121,13 @@ struct lifecycle_task {
   size_t open;
   /** The first error. */
   pserver_status status;
-  struct ps_error failure;
+  struct ps_error error;
 };
 
 /** Ends the task with its last open request; it may be freed then. */
 static void close_one(struct lifecycle_task *asked) {
   if (--asked->open > 0) return;
-  if (asked->status != PSERVER_OK) ps_fail_with(&asked->failure);
+  if (asked->status != PSERVER_OK) ps_fail_with(&asked->error);
   ps_task_finish(&asked->task, asked->status);
 }
 
@@ -136,7 +136,7 @@ static void note_over(struct ps_lifecycle_request *request, pserver_status statu
   request->is_over = true;
   if (status != PSERVER_OK && asked->status == PSERVER_OK) {
     asked->status = status;
-    asked->failure = *ps_last_error();
+    asked->error = *ps_last_error();
   }
   close_one(asked);
 }
@@ -152,11 +152,11 @@ static void begin_task(struct ps_task *task) {
 
 static void end_task(struct ps_task *task, pserver_status why) {
   struct lifecycle_task *asked = (struct lifecycle_task *)task;
-  struct ps_error failure = *ps_last_error();
+  struct ps_error error = *ps_last_error();
   asked->open++;
   for (size_t i = 0; i < asked->count; i++) {
     if (asked->requests[i].is_over) continue;
-    ps_fail_with(&failure);
+    ps_fail_with(&error);
     ps_lifecycle_end(&asked->requests[i], why);
   }
   close_one(asked);

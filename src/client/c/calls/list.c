@@ -4,7 +4,7 @@
 
 #include "calls/client.h"
 #include "calls/parameters.h"
-#include "wire/json.h"
+#include "formats/json.h"
 
 /** A configuration of a host is far smaller; one byte of it becomes six at most. */
 #define JSON_BYTES_PER_BYTE 6

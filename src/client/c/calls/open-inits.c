@@ -4,13 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_of(const struct ps_open_init *init, const struct ps_parameter *parameter) {
-  return init->name_bytes == parameter->name_bytes &&
-         memcmp(init->name, parameter->name, init->name_bytes) == 0;
-}
-
 static const struct ps_open_init *find(const struct ps_open_init *open, const struct ps_parameter *parameter) {
-  while (open != NULL && !is_of(open, parameter)) open = open->next;
+  while (open != NULL && !ps_has_name(parameter, open->name, open->name_bytes)) open = open->next;
   return open;
 }
 
@@ -41,7 +36,7 @@ static struct ps_open_init *add(struct ps_open_init **open, const struct ps_para
 
 void ps_note_failed_init(struct ps_open_init **open, const struct ps_parameter *parameter, uint32_t crc) {
   struct ps_open_init *init = *open;
-  while (init != NULL && !is_of(init, parameter)) init = init->next;
+  while (init != NULL && !ps_has_name(parameter, init->name, init->name_bytes)) init = init->next;
   if (init != NULL && init->epoch == parameter->epoch) {
     if (init->crc != crc) init->has_several = true;
     return;
@@ -59,7 +54,7 @@ static void release(struct ps_open_init *init) {
 }
 
 void ps_forget_open_init(struct ps_open_init **open, const struct ps_parameter *parameter) {
-  while (*open != NULL && !is_of(*open, parameter)) open = &(*open)->next;
+  while (*open != NULL && !ps_has_name(parameter, (*open)->name, (*open)->name_bytes)) open = &(*open)->next;
   struct ps_open_init *init = *open;
   if (init == NULL) return;
   *open = init->next;

@@ -5,19 +5,9 @@
 
 #include "errors/errors.h"
 
-/** FNV-1a. */
-static size_t bucket_of(const char *name, size_t bytes) {
-  uint32_t hash = 2166136261u;
-  for (size_t i = 0; i < bytes; i++) hash = (hash ^ (uint8_t)name[i]) * 16777619u;
-  return hash % PS_PARAMETER_BUCKETS;
-}
-
 static struct ps_parameter **find_known(struct ps_parameters *known, const char *name, size_t bytes) {
-  struct ps_parameter **link = &known->buckets[bucket_of(name, bytes)];
-  while (*link != NULL) {
-    if ((*link)->name_bytes == bytes && memcmp((*link)->name, name, bytes) == 0) break;
-    link = &(*link)->next;
-  }
+  struct ps_parameter **link = &known->buckets[ps_name_hash(name, bytes) % PS_PARAMETER_BUCKETS];
+  while (*link != NULL && !ps_has_name(*link, name, bytes)) link = &(*link)->next;
   return link;
 }
 

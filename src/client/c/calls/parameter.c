@@ -110,6 +110,10 @@ void ps_parameter_unref(struct ps_parameter *parameter) {
   free(parameter);
 }
 
+bool ps_has_name(const struct ps_parameter *parameter, const char *name, size_t bytes) {
+  return parameter->name_bytes == bytes && memcmp(parameter->name, name, bytes) == 0;
+}
+
 uint64_t ps_block_elements(const struct ps_parameter *parameter, uint64_t index) {
   const struct ps_layout *layout = &parameter->layout;
   uint64_t left = layout->elements - index * layout->block_elements;

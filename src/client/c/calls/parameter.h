@@ -3,7 +3,7 @@
 
 #include <pserver.h>
 
-#include "wire/msgpack-reader.h"
+#include "formats/msgpack-reader.h"
 #include "wire/names.h"
 
 /** How a parameter is cut: see docs/protocol.md, "Blocks". */
@@ -50,6 +50,9 @@ pserver_status ps_read_parameter(const struct ps_value *value, struct ps_paramet
 void ps_parameter_ref(struct ps_parameter *parameter);
 /** Frees it with its last reference; NULL is ignored. */
 void ps_parameter_unref(struct ps_parameter *parameter);
+
+/** Whether it is the parameter with this name. */
+bool ps_has_name(const struct ps_parameter *parameter, const char *name, size_t bytes);
 
 /** Elements of the block with this index. */
 uint64_t ps_block_elements(const struct ps_parameter *parameter, uint64_t index);

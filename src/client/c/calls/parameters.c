@@ -8,11 +8,8 @@
 #include "errors/details.h"
 #include "wire/clock.h"
 
-#define PAUSE_MS 50
-#define PAUSE_MS_MAX 500
-/** Most bytes of a parameter in a message, whether declared or shown; and of all other entries. */
+/** Most bytes of a parameter in a message, whether declared or listed. */
 #define PARAMETER_BYTES_MAX 2048
-#define HEADER_BYTES_MAX 65536
 
 /** By the numbers of pserver_state. */
 static const char *const state_names[] = {"uninitialized", "initializing", "ready"};
@@ -52,7 +49,8 @@ pserver_status ps_read_parameter_list(const struct ps_message *message, struct p
 
 size_t ps_parameters_per_request(struct ps_client *client) {
   size_t most = ps_last_payload_bytes_max(&client->connection);
-  size_t fitting = most < HEADER_BYTES_MAX ? 0 : (most - HEADER_BYTES_MAX) / PARAMETER_BYTES_MAX;
+  size_t head = PS_MESSAGE_HEAD_BYTES_MAX;
+  size_t fitting = most < head ? 0 : (most - head) / PARAMETER_BYTES_MAX;
   if (fitting == 0) return 1;
   return fitting < PS_PARAMETERS_PER_REQUEST_MAX ? fitting : PS_PARAMETERS_PER_REQUEST_MAX;
 }
@@ -92,8 +90,7 @@ static void note_positions(struct ps_positions *positions, const struct ps_value
   if (!ps_map_find(fields, "at", &list)) return;
   for (uint64_t shard = 0; ps_list_next(&list, &at, &entry); shard++) {
     struct ps_position position;
-    if (ps_map_whole(&entry, "generation", &position.generation) &&
-        ps_map_whole(&entry, "seq", &position.seq)) {
+    if (ps_map_position(&entry, &position)) {
       if (shard >= PS_SHARDS_MAX) break;
       ps_positions_await(positions, (unsigned)shard, position);
       status->at[shard] = (pserver_position){position.generation, position.seq};
@@ -169,7 +166,7 @@ pserver_status ps_find_parameters(struct ps_call *call, const char *const *names
                                   struct ps_parameter **found) {
   const char *missing[PS_PARAMETERS_PER_REQUEST_MAX];
   char token[PS_TOKEN_SIZE];
-  int64_t pause_ms = PAUSE_MS;
+  int64_t pause_ms = PS_PAUSE_MS;
   memset(found, 0, count * sizeof(struct ps_parameter *));
   for (size_t i = 0; i < count; i++) {
     pserver_status status = ps_escape_name(names[i], names[i] == NULL ? 0 : strlen(names[i]), token);
@@ -184,10 +181,10 @@ pserver_status ps_find_parameters(struct ps_call *call, const char *const *names
     int64_t delay_ms = ps_varied_ms(pause_ms);
     bool can_wait = waits && ps_reaction_to(status) == PS_REACTION_AWAIT_INIT;
     if (!can_wait || ps_call_remaining_ms(call) <= delay_ms) return status;
-    pause_ms = ps_doubled_ms(pause_ms, PAUSE_MS_MAX);
-    struct ps_error failure = *ps_last_error();
+    pause_ms = ps_doubled_ms(pause_ms, PS_PAUSE_MS_MAX);
+    struct ps_error error = *ps_last_error();
     status = ps_call_sleep(call, delay_ms);
-    if (status == PSERVER_ERR_TIMEOUT) return ps_fail_with(&failure);
+    if (status == PSERVER_ERR_TIMEOUT) return ps_fail_with(&error);
     if (status != PSERVER_OK) return status;
   }
 }

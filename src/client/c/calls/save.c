@@ -94,9 +94,9 @@ static void stop_saving(struct ps_client *client, void *context) {
 
 /** Has the host stop, if the call ended before the host did; the last error stays. */
 static void stop_if_ended(struct ps_call *call, struct save_request *request) {
-  struct ps_error failure = *ps_last_error();
+  struct ps_error error = *ps_last_error();
   if (ps_call_check(call) != PSERVER_OK) ps_task_visit(call, stop_saving, request);
-  ps_fail_with(&failure);
+  ps_fail_with(&error);
 }
 
 static pserver_status save(const char *what, pserver_client *handle, struct save_request *request,
@@ -110,8 +110,8 @@ static pserver_status save(const char *what, pserver_client *handle, struct save
   if (request->saved != NULL && request->saved->struct_size != sizeof *request->saved) {
     ps_fail(PSERVER_ERR_BAD_VALUE, "%s: struct_size: expected %zu; received %zu", what,
             sizeof *request->saved, request->saved->struct_size);
-    ps_detail_whole("expected", sizeof *request->saved);
-    return ps_call_end(&call, ps_detail_whole("received", request->saved->struct_size));
+    return ps_call_end(&call,
+                       ps_detail_numbers(sizeof *request->saved, request->saved->struct_size));
   }
   snprintf(request->token, sizeof request->token, "%016" PRIx64 "%016" PRIx64, ps_random_bits(),
            ps_random_bits());

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "errors/core-failure.h"
+#include "wire/core-failure.h"
 #include "errors/details.h"
 #include "wire/clock.h"
 

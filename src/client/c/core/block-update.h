@@ -6,9 +6,7 @@
 #include <stdint.h>
 
 #include "core/failure.h"
-
-/** A time that never comes. */
-#define PS_NEVER_MS INT64_MAX
+#include "core/times.h"
 
 /** What became of a block update; pending until its call has been told. */
 enum ps_fate {

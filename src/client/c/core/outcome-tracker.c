@@ -99,7 +99,7 @@ void ps_outcome_tracker_ask_failed(struct ps_outcome_tracker *tracker,
       tracker->settler.end_session(tracker->settler.owner, failure);
       return;
     case PS_REACTION_REPLACED: {
-      ps_positions_note_replaced(tracker->positions, window->shard, failure);
+      ps_positions_note_replaced(tracker->positions, window->shard, failure->expected.generation);
       struct ps_position newest = ps_positions_get(tracker->positions, window->shard);
       give_up_from(&tracker->settler, window, beginning, newest.generation, failure);
       return;

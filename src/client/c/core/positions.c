@@ -20,9 +20,7 @@ struct ps_position ps_positions_get(const struct ps_positions *positions, unsign
   return awaited.generation == 0 ? (struct ps_position){.generation = 1} : awaited;
 }
 
-void ps_positions_note_replaced(struct ps_positions *positions, unsigned shard,
-                                const struct ps_failure *failure) {
-  uint64_t generation = failure->expected.generation;
+void ps_positions_note_replaced(struct ps_positions *positions, unsigned shard, uint64_t generation) {
   if (generation == 0) return;
   ps_positions_note(positions, shard, (struct ps_position){.generation = generation});
 }

@@ -2,7 +2,6 @@
 #define CORE_POSITIONS_H
 
 #include "core/commands.h"
-#include "core/failure.h"
 #include "core/position.h"
 
 /** Shards of a job at most. */
@@ -30,10 +29,9 @@ void ps_positions_await(struct ps_positions *positions, unsigned shard, struct p
 struct ps_position ps_positions_get(const struct ps_positions *positions, unsigned shard);
 
 /**
- * After JOURNAL_REPLACED: positions of the old generation mean nothing any more. The failure names
- * where the new journal stands.
+ * Takes JOURNAL_REPLACED into account: the shard's journal has this generation now, and positions of earlier
+ * ones mean nothing. Does nothing for generation 0, of an error that names none.
  */
-void ps_positions_note_replaced(struct ps_positions *positions, unsigned shard,
-                                const struct ps_failure *failure);
+void ps_positions_note_replaced(struct ps_positions *positions, unsigned shard, uint64_t generation);
 
 #endif

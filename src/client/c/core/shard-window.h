@@ -2,10 +2,8 @@
 #define CORE_SHARD_WINDOW_H
 
 #include "core/block-update.h"
+#include "core/times.h"
 #include "core/update-list.h"
-
-/** A time before all others, whose distance to any of them is a number. */
-#define PS_LONG_AGO_MS (INT64_MIN / 2)
 
 /**
  * What a session sends to one shard: the updates that wait, the numbers that are open, and `done`, the

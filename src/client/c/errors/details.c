@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "errors/errors.h"
-#include "wire/json.h"
+#include "formats/json.h"
 
 /** Begins an entry; what is there already stays if there is no room for it. */
 static struct ps_json begin_entry(const void *key, size_t bytes) {
@@ -91,6 +91,11 @@ pserver_status ps_detail_mismatch(const char *parameter, const char *expected, c
   ps_detail_text("parameter", parameter);
   ps_detail_text("expected", expected);
   return ps_detail_text("received", received);
+}
+
+pserver_status ps_detail_numbers(size_t expected, size_t received) {
+  ps_detail_whole("expected", expected);
+  return ps_detail_whole("received", received);
 }
 
 pserver_status ps_detail_entries(const struct ps_value *map) {

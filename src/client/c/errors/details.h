@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "wire/msgpack-reader.h"
+#include "formats/msgpack-reader.h"
 
 /*
  * What the last error of the thread is about, by name, as the TypeScript client's `details` say it. An entry
@@ -27,6 +27,9 @@ pserver_status ps_detail_all(const char *json);
 
 /** What of a parameter was expected, and received. */
 pserver_status ps_detail_mismatch(const char *parameter, const char *expected, const char *received);
+
+/** Numbers that were expected and received. */
+pserver_status ps_detail_numbers(size_t expected, size_t received);
 
 /** Every entry of a map of a message. */
 pserver_status ps_detail_entries(const struct ps_value *map);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "wire/utf8.h"
+#include "formats/utf8.h"
 
 static _Thread_local struct ps_error last;
 
@@ -54,8 +54,8 @@ pserver_status ps_fail_reworded(pserver_status code, const char *format, ...) {
   return code;
 }
 
-pserver_status ps_fail_with(const struct ps_error *failure) {
-  if (failure != &last) last = *failure;
+pserver_status ps_fail_with(const struct ps_error *error) {
+  if (error != &last) last = *error;
   return last.code;
 }
 
@@ -78,12 +78,12 @@ pserver_status ps_fail_prefixed(const char *format, ...) {
   return last.code;
 }
 
-void ps_error_set(struct ps_error *failure, pserver_status code, const char *format, ...) {
+void ps_error_set(struct ps_error *error, pserver_status code, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  failure->code = code;
-  write_text(failure->text, format, arguments);
-  failure->details[0] = '\0';
+  error->code = code;
+  write_text(error->text, format, arguments);
+  error->details[0] = '\0';
   va_end(arguments);
 }
 

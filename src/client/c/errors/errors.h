@@ -26,7 +26,7 @@ pserver_status ps_fail(pserver_status code, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /** The same of an error that was kept. */
-pserver_status ps_fail_with(const struct ps_error *failure);
+pserver_status ps_fail_with(const struct ps_error *error);
 
 /** The same with other words; the details stay. */
 pserver_status ps_fail_reworded(pserver_status code, const char *format, ...)
@@ -40,7 +40,7 @@ struct ps_error *ps_last_error_to_detail(void);
 pserver_status ps_fail_prefixed(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /** Replaces an error by another, without details. */
-void ps_error_set(struct ps_error *failure, pserver_status code, const char *format, ...)
+void ps_error_set(struct ps_error *error, pserver_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /** The code with this name of so many bytes; INTERNAL if this version does not know it. */

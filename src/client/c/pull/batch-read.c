@@ -5,7 +5,7 @@
 
 #include "calls/client.h"
 #include "errors/details.h"
-#include "pull/part-plan.h"
+#include "parts/part-plan.h"
 #include "pull/read-requests.h"
 #include "wire/batches.h"
 #include "wire/dtypes.h"
@@ -109,7 +109,7 @@ static bool read_form(const struct ps_message *message, struct piece *piece) {
   const struct ps_value *fields = &message->fields;
   if (!ps_map_whole(fields, "from", &piece->from) || piece->from >= PS_BATCH_ENTRIES_MAX ||
       !ps_map_find(fields, "more", &more) || more.type != PS_VALUE_BOOLEAN ||
-      !ps_read_position(message, &piece->position) ||
+      !ps_map_position(fields, &piece->position) ||
       !ps_map_find(fields, "versions", &piece->versions) || piece->versions.type != PS_VALUE_LIST ||
       piece->versions.count == 0 || piece->versions.count > PS_BATCH_ENTRIES_MAX) {
     return false;

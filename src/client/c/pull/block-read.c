@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pull/part-plan.h"
+#include "parts/part-plan.h"
 #include "wire/dtypes.h"
 #include "wire/encodings.h"
 

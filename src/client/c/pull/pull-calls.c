@@ -10,6 +10,7 @@
 #include "pull/origins.h"
 #include "pull/whole-reads.h"
 #include "push/gradients.h"
+#include "push/parameter-update.h"
 #include "wire/dtypes.h"
 
 pserver_status ps_prepare_target(const struct ps_parameter *parameter, const uint64_t *shape, int32_t rank,
@@ -24,11 +25,7 @@ pserver_status ps_prepare_target(const struct ps_parameter *parameter, const uin
     return ps_detail_mismatch(parameter->name, ps_dtype_name(parameter->dtype), received);
   }
   if (tensor->data != NULL && tensor->bytes != bytes) {
-    ps_fail(PSERVER_ERR_BAD_LENGTH, "\"%s\": expected %" PRIu64 " bytes; received %" PRIu64,
-            parameter->name, bytes, tensor->bytes);
-    ps_detail_text("parameter", parameter->name);
-    ps_detail_whole("expected", bytes);
-    return ps_detail_whole("received", tensor->bytes);
+    return ps_fail_length(parameter->name, bytes, tensor->bytes);
   }
   if (tensor->data == NULL) {
     tensor->data = malloc(bytes == 0 ? 1 : bytes);
@@ -70,8 +67,7 @@ pserver_status ps_check_read_options(const struct ps_call *call, const pserver_r
         PSERVER_ERR_BAD_VALUE,
         "%s: struct_size: expected %zu; received %zu: fill the options with pserver_read_options_init",
         call->what, sizeof *options, options->struct_size);
-    ps_detail_whole("expected", sizeof *options);
-    return ps_detail_whole("received", options->struct_size);
+    return ps_detail_numbers(sizeof *options, options->struct_size);
   }
   if (options->encoding == PSERVER_AS_IS || ps_encoding_name(options->encoding) != NULL) {
     return PSERVER_OK;
@@ -95,8 +91,7 @@ static pserver_status check_known(const struct ps_call *call, const struct ps_wh
     if (known->origins == NULL || known->index < known->origins->count) continue;
     ps_fail(PSERVER_ERR_BAD_VALUE, "%s: known: expected an index below %zu; received %zu", call->what,
             known->origins->count, known->index);
-    ps_detail_whole("expected", known->origins->count);
-    return ps_detail_whole("received", known->index);
+    return ps_detail_numbers(known->origins->count, known->index);
   }
   return PSERVER_OK;
 }

@@ -2,9 +2,8 @@
 #include "pull/read-plan.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-#include "pull/part-plan.h"
+#include "parts/part-plan.h"
 #include "wire/batches.h"
 
 /** Most bytes that an entry takes in the head of a request: three numbers in a list, and a version. */
@@ -45,8 +44,7 @@ bool ps_reads_share_group(const struct ps_block_read *a, const struct ps_block_r
   const struct ps_parameter *left = a->parameter;
   const struct ps_parameter *right = b->parameter;
   if (left == right) return true;
-  return left->epoch == right->epoch && left->name_bytes == right->name_bytes &&
-         memcmp(left->name, right->name, left->name_bytes) == 0;
+  return left->epoch == right->epoch && ps_has_name(left, right->name, right->name_bytes);
 }
 
 /** Adds a block to a batch; false if it does not fit. A batch takes its first block whatever its size. */

@@ -2,23 +2,19 @@
 #include "pull/read-requests.h"
 
 #include "calls/client.h"
-#include "wire/positions.h"
 
-/** The server gives up just before a request is repeated, so that it never holds two of one. */
-#define WAIT_MS 900
 /** Bytes that a request counts at least in the window, so that thousands of tiny blocks are bounded, too. */
 #define REQUEST_BYTES_MIN 16384
 
 uint64_t ps_draft_read_condition(struct ps_ask *ask, struct ps_draft *draft) {
   struct ps_read_request *request = ask->context;
   struct ps_client *client = request->client;
-  int64_t left = ps_asking_remaining_ms(ask->asking);
   struct ps_position position = ps_positions_get(&client->positions, request->shard);
   uint64_t step = ps_steps_core_read_step(&client->steps.core);
   if (step < request->step) request->step = step;
   ps_draft_whole(draft, "generation", position.generation);
   ps_draft_whole(draft, "seq", position.seq);
-  ps_draft_whole(draft, "waitMs", (uint64_t)(left < WAIT_MS ? left : WAIT_MS));
+  ps_draft_whole(draft, "waitMs", ps_asking_wait_ms(ask->asking));
   if (step > 0) ps_draft_whole(draft, "step", step);
   return position.generation;
 }
@@ -33,16 +29,12 @@ void ps_note_read_answer(struct ps_read_request *request, struct ps_position pos
   }
 }
 
-bool ps_read_position(const struct ps_message *message, struct ps_position *position) {
-  return ps_map_whole(&message->fields, "generation", &position->generation) &&
-         ps_map_whole(&message->fields, "seq", &position->seq);
-}
-
 static pserver_status refused(struct ps_ask *ask, pserver_status status, const struct ps_message *message) {
   struct ps_read_request *request = ask->context;
   enum ps_reaction reaction = ps_reaction_to(status);
   if (reaction == PS_REACTION_REPLACED && message != NULL) {
-    ps_note_replaced(&request->client->positions, request->shard, message);
+    ps_positions_note_replaced(&request->client->positions, request->shard,
+                               ps_expected_position(message).generation);
     return PSERVER_OK;
   }
   /* The next request waits for no step. */

@@ -20,7 +20,4 @@ uint64_t ps_draft_read_condition(struct ps_ask *ask, struct ps_draft *draft);
 /** Notes that the shard has answered at this position. */
 void ps_note_read_answer(struct ps_read_request *request, struct ps_position position);
 
-/** The position in an answer; false if it has none. */
-bool ps_read_position(const struct ps_message *message, struct ps_position *position);
-
 #endif

@@ -4,7 +4,7 @@
 
 #include "calls/client.h"
 #include "errors/details.h"
-#include "pull/part-plan.h"
+#include "parts/part-plan.h"
 #include "pull/read-requests.h"
 #include "wire/dtypes.h"
 #include "wire/encodings.h"
@@ -20,7 +20,7 @@ static pserver_status write_pull(struct ps_ask *ask, struct ps_draft *draft) {
   ps_draft_read_condition(ask, draft);
   if (read->encoding != PSERVER_AS_IS)
     ps_draft_text(draft, "encoding", ps_encoding_name(read->encoding));
-  if (read->part == NULL || ps_part_is_whole_block(read->part)) return ps_draft_end(draft);
+  if (read->part == NULL || read->part->is_whole_block) return ps_draft_end(draft);
   return ps_write_part_request(draft, read->part);
 }
 
@@ -51,7 +51,7 @@ static pserver_status read_pull(struct ps_ask *ask, const struct ps_message *mes
       ps_map_find(fields, "dtype", &dtype) &&
       ps_value_is_text(&dtype, ps_dtype_name(parameter->dtype)) && has_encoding == (expected != NULL) &&
       (expected == NULL || ps_value_is_text(&encoding, expected)) &&
-      ps_read_position(message, &position) && ps_map_whole(fields, "version", &version) &&
+      ps_map_position(fields, &position) && ps_map_whole(fields, "version", &version) &&
       message->data_bytes == ps_read_bytes(read);
   if (!is_valid) return bad_reply(read);
   struct ps_block_state state = {version, position.generation};

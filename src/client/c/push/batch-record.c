@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "push/part-slice.h"
+#include "push/part-push.h"
 #include "wire/batches.h"
 #include "wire/crc32.h"
 #include "wire/dtypes.h"
@@ -58,7 +58,7 @@ static void pack_operation(struct ps_draft *draft, const struct ps_parameter_upd
   if (update->operation == PS_UPDATE_SET) return;
   if (update->operation == PS_UPDATE_INIT) {
     pack_key(draft, "shape");
-    ps_pack_shape(draft, update->parameter);
+    ps_pack_shape(draft, update->parameter->shape, update->parameter->rank);
     pack_key(draft, "config");
     ps_pack_raw(draft, update->parameter->config, update->parameter->config_bytes);
     return;

@@ -2,7 +2,6 @@
 #define PUSH_BATCH_RECORD_H
 
 #include "push/parameter-update.h"
-#include "push/record.h"
 #include "push/update-record.h"
 
 /*

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "push/parameter-update.h"
-#include "wire/json.h"
+#include "formats/json.h"
 
 /** UTF-16 units of a name that messages quote. */
 #define QUOTED_UNITS_MAX 60

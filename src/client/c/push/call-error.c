@@ -5,12 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "errors/core-failure.h"
+#include "wire/core-failure.h"
 #include "errors/details.h"
 #include "errors/errors.h"
 #include "push/blamed-block.h"
 #include "push/parameter-update.h"
-#include "wire/json.h"
+#include "formats/json.h"
 
 #define NAME_SIZE 256
 /** Blocks that an error lists at most, and bytes of their list. */

@@ -13,7 +13,7 @@
 #include "push/part-push.h"
 #include "push/row-sums.h"
 #include "wire/dtypes.h"
-#include "wire/msgpack-reader.h"
+#include "formats/msgpack-reader.h"
 
 /** One gradient of a call, as it will be sent. */
 struct gradient {

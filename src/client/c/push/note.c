@@ -1,18 +1,11 @@
-/* Notes: remarks of a trainer in the journal. */
+/* Entries of notes. */
 #include "push/note.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "calls/client.h"
-#include "errors/details.h"
 #include "errors/errors.h"
-#include "push/parameter-update.h"
-#include "push/sent-updates.h"
-#include "wire/utf8.h"
-
-/** The shard whose journal takes a job's notes. */
-#define NOTE_SHARD 0
+#include "formats/utf8.h"
 
 static pserver_status check_name(const pserver_note_entry *entries, size_t at) {
   const char *name = entries[at].name;
@@ -83,30 +76,4 @@ void ps_pack_note(struct ps_draft *draft, const pserver_note_entry *entries, siz
     else if (entry->kind == PSERVER_NOTE_FLAG) ps_pack_flag(draft, entry->flag);
     else ps_pack_number(draft, entry->number);
   }
-}
-
-static pserver_status check_rules(const struct ps_call *call) {
-  uint64_t rules = ps_session_rules(&call->client->session);
-  if (rules >= PS_RULES_WITH_NOTES) return PSERVER_OK;
-  const char *job = call->client->identity.job;
-  return ps_fail(PSERVER_ERR_UNSUPPORTED,
-                 "note: job %s has rules %u, which know no notes: \"pserver upgrade-rules %s\" raises "
-                 "them; then connect anew",
-                 job, (unsigned)rules, job);
-}
-
-pserver_status pserver_note(pserver_client *handle, const pserver_note_entry *entries, size_t count,
-                            int64_t timeout_ms) {
-  struct ps_call call;
-  pserver_status status = ps_call_begin(&call, handle, "pserver_note", timeout_ms, 0);
-  if (status != PSERVER_OK) return status;
-  status = ps_check_note(entries, count);
-  if (status == PSERVER_OK) status = check_rules(&call);
-  if (status == PSERVER_OK) {
-    struct ps_parameter_update update = {.operation = PS_UPDATE_NOTE, .note = entries, .note_count = count};
-    struct ps_update_source source = {.update = &update, .shard = NOTE_SHARD};
-    struct ps_call_updates updates = {.sources = &source, .count = 1};
-    status = ps_send_call(&call, &updates);
-  }
-  return ps_call_end(&call, status);
 }

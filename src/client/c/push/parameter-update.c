@@ -9,13 +9,18 @@
 #include "errors/errors.h"
 #include "push/finite.h"
 #include "wire/dtypes.h"
+#include "wire/encodings.h"
 
-static pserver_status bad_bytes(const char *name, uint64_t expected, uint64_t received) {
+const char *ps_verb_of(enum ps_operation operation) {
+  if (operation == PS_UPDATE_INIT) return "init";
+  return operation == PS_UPDATE_SET ? "set" : "push";
+}
+
+pserver_status ps_fail_length(const char *name, uint64_t expected, uint64_t received) {
   ps_fail(PSERVER_ERR_BAD_LENGTH, "\"%s\": expected %" PRIu64 " bytes; received %" PRIu64, name,
           expected, received);
   ps_detail_text("parameter", name);
-  ps_detail_whole("expected", expected);
-  return ps_detail_whole("received", received);
+  return ps_detail_numbers(expected, received);
 }
 
 pserver_status ps_check_tensor(const char *name, const pserver_tensor *tensor) {
@@ -103,7 +108,7 @@ pserver_status ps_fit_tensor(const struct ps_parameter *parameter, const pserver
     return ps_detail_shape("received", tensor->shape, tensor->rank);
   }
   uint64_t expected = elements * ps_dtype_bytes(parameter->dtype);
-  return tensor->bytes == expected ? PSERVER_OK : bad_bytes(parameter->name, expected, tensor->bytes);
+  return tensor->bytes == expected ? PSERVER_OK : ps_fail_length(parameter->name, expected, tensor->bytes);
 }
 
 pserver_status ps_check_finite(const struct ps_parameter *parameter, pserver_encoding encoding,
@@ -144,5 +149,14 @@ void ps_cut_into_blocks(const struct ps_parameter_update *update, struct ps_upda
         .data_bytes = data_bytes,
         .entry_bytes = data_bytes,
     };
+  }
+}
+
+void ps_write_elements(const struct ps_parameter_update *update, const uint8_t *from, uint64_t elements,
+                       uint8_t *target) {
+  if (update->encoding == PSERVER_AS_IS) {
+    memcpy(target, from, elements * ps_dtype_bytes(update->parameter->dtype));
+  } else {
+    ps_encode_elements(update->encoding, from, elements, target);
   }
 }

@@ -13,6 +13,9 @@ static inline bool ps_is_blockless(enum ps_operation operation) {
   return operation == PS_UPDATE_CLOCK || operation == PS_UPDATE_NOTE;
 }
 
+/** What messages call an operation on blocks. */
+const char *ps_verb_of(enum ps_operation operation);
+
 /** What a call does to one parameter; a clock and a note have none. */
 struct ps_parameter_update {
   enum ps_operation operation;
@@ -44,6 +47,9 @@ pserver_status ps_check_tensor(const char *name, const pserver_tensor *tensor);
 pserver_status ps_fit_tensor(const struct ps_parameter *parameter, const pserver_tensor *tensor,
                              const uint64_t *shape, int32_t rank, uint64_t elements);
 
+/** BAD_LENGTH for a tensor of a wrong number of bytes. */
+pserver_status ps_fail_length(const char *name, uint64_t expected, uint64_t received);
+
 /** BAD_SHAPE for a shape that no parameter can have; `expected` says what is. */
 pserver_status ps_fail_shape(const char *name, const char *expected, const pserver_tensor *received);
 
@@ -53,5 +59,9 @@ pserver_status ps_check_finite(const struct ps_parameter *parameter, pserver_enc
 
 /** The source of each block of the update's parameter; `sources` has room for them. */
 void ps_cut_into_blocks(const struct ps_parameter_update *update, struct ps_update_source *sources);
+
+/** Writes elements, at any alignment, as they travel in the update's encoding. */
+void ps_write_elements(const struct ps_parameter_update *update, const uint8_t *from, uint64_t elements,
+                       uint8_t *target);
 
 #endif

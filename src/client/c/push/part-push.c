@@ -84,7 +84,7 @@ static bool slice_block(struct ps_part_push *push, const struct ps_part_block *b
                               .row_from = row_from,
                               .inner_from = inner_from,
                               .width = block->message_row_elements,
-                              .is_whole_block = ps_part_is_whole_block(block)};
+                              .is_whole_block = block->is_whole_block};
   size_t bytes = ps_slice_index_bytes(&all, PS_INDEX_NUMBER_BYTES) + (size_t)ps_part_elements(block) * element;
   if (all.is_whole_block || bytes <= bytes_max) return append(push, &all, block->index);
   return cut_block(push, block, &all, element, bytes_max);
@@ -160,4 +160,22 @@ void ps_part_push_release(struct ps_part_push *push) {
   free(push->inner_from);
   free(push->columns);
   free(push->column_from);
+}
+
+void ps_write_part(const struct ps_part_slice *slice, const struct ps_parameter_update *update,
+                   size_t number_bytes, uint8_t *target) {
+  size_t from_bytes = ps_dtype_bytes(update->parameter->dtype);
+  size_t to_bytes = ps_encoded_bytes(update->parameter->dtype, update->encoding);
+  if (!slice->is_whole_block) target += ps_write_part_index(slice, number_bytes, target);
+  for (size_t i = 0; i < slice->row_count; i++) {
+    const uint8_t *row = update->data + slice->row_from[i] * from_bytes;
+    if (slice->inner_from == NULL) {
+      ps_write_elements(update, row, slice->width, target);
+      target += slice->width * to_bytes;
+      continue;
+    }
+    for (uint64_t j = 0; j < slice->width; j++, target += to_bytes) {
+      ps_write_elements(update, row + slice->inner_from[j] * from_bytes, 1, target);
+    }
+  }
 }

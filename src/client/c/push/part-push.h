@@ -1,7 +1,7 @@
 #ifndef PUSH_PART_PUSH_H
 #define PUSH_PART_PUSH_H
 
-#include "pull/part-plan.h"
+#include "parts/part-plan.h"
 #include "push/parameter-update.h"
 
 /** An update of a part, cut into what messages have room for. */
@@ -37,6 +37,13 @@ pserver_status ps_prepare_part_push(const struct ps_parameter_update *update, si
 
 /** The sources of its block updates; there is room for `push->count` of them. */
 void ps_cut_part_push(const struct ps_part_push *push, struct ps_update_source *sources);
+
+/**
+ * Writes the tensor bytes of a slice: its index, in numbers of so many bytes, unless it is a whole block; then
+ * its elements as they travel.
+ */
+void ps_write_part(const struct ps_part_slice *slice, const struct ps_parameter_update *update,
+                   size_t number_bytes, uint8_t *target);
 
 void ps_part_push_release(struct ps_part_push *push);
 

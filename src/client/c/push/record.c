@@ -8,18 +8,12 @@
 #include "errors/errors.h"
 #include "push/batch-record.h"
 #include "push/note.h"
-#include "push/part-slice.h"
+#include "push/part-push.h"
 #include "wire/crc32.h"
 #include "wire/dtypes.h"
-#include "wire/encodings.h"
 
 /** Bytes that are copied before their checksum is taken: they are still in the first cache. */
 #define CHUNK_BYTES 16384
-
-const char *ps_verb_of(enum ps_operation operation) {
-  if (operation == PS_UPDATE_INIT) return "init";
-  return operation == PS_UPDATE_SET ? "set" : "push";
-}
 
 void ps_record_subject(const struct ps_identity *identity, const struct ps_update_record *record,
                        char subject[PS_SUBJECT_SIZE]) {
@@ -36,15 +30,10 @@ void ps_record_subject(const struct ps_identity *identity, const struct ps_updat
            (unsigned)source->index);
 }
 
-void ps_pack_shape(struct ps_draft *draft, const struct ps_parameter *parameter) {
-  ps_pack_list(draft, (size_t)parameter->rank);
-  for (int32_t axis = 0; axis < parameter->rank; axis++) ps_pack_whole(draft, parameter->shape[axis]);
-}
-
 static void write_init_entries(struct ps_draft *draft, const struct ps_update_source *source) {
   const struct ps_parameter *parameter = source->update->parameter;
   ps_draft_key(draft, "shape");
-  ps_pack_shape(draft, parameter);
+  ps_pack_shape(draft, parameter->shape, parameter->rank);
   ps_draft_whole(draft, "start", source->start);
   ps_draft_whole(draft, "count", source->elements);
   ps_draft_key(draft, "config");
@@ -116,8 +105,7 @@ static uint32_t copy_elements(uint8_t *target, const uint8_t *from, uint64_t ele
   for (uint64_t start = 0; start < elements; start += chunk) {
     size_t n = (size_t)(elements - start < chunk ? elements - start : chunk);
     uint8_t *to = target + start * to_bytes;
-    if (update->encoding == PSERVER_AS_IS) memcpy(to, from + start * from_bytes, n * from_bytes);
-    else ps_encode_elements(update->encoding, from + start * from_bytes, n, to);
+    ps_write_elements(update, from + start * from_bytes, n, to);
     crc = ps_crc32_update(crc, to, n * to_bytes);
   }
   return crc;

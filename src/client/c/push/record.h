@@ -24,12 +24,6 @@ struct ps_record_buffer {
 void ps_record_subject(const struct ps_identity *identity, const struct ps_update_record *record,
                        char subject[PS_SUBJECT_SIZE]);
 
-/** What messages call an operation, which is no clock. */
-const char *ps_verb_of(enum ps_operation operation);
-
-/** The parameter's shape as a list. */
-void ps_pack_shape(struct ps_draft *draft, const struct ps_parameter *parameter);
-
 /** The version of its block that a gradient was made from, at present; 0 for none. */
 uint64_t ps_seen_version(const struct ps_update_source *source);
 

@@ -8,7 +8,7 @@
 
 #include "errors/details.h"
 #include "errors/errors.h"
-#include "push/numbered.h"
+#include "parts/numbered.h"
 #include "wire/dtypes.h"
 
 #define ADD(type)                                      \

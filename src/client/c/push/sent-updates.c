@@ -45,12 +45,12 @@ pserver_status ps_forget_if_stale(struct ps_call *call, const struct ps_call_upd
                                   pserver_status status) {
   if (ps_reaction_to(status) != PS_REACTION_LOOK_UP) return status;
   /* Initialized anew since it was looked up: the next call is to look again. */
-  struct ps_error failure = *ps_last_error();
+  struct ps_error error = *ps_last_error();
   for (size_t i = 0; i < updates->count; i++) {
     struct ps_parameter *parameter = updates->sources[i].update->parameter;
     ps_forget_parameters(&call->client->parameters, &parameter, 1);
   }
-  return ps_fail_with(&failure);
+  return ps_fail_with(&error);
 }
 
 pserver_status ps_send_updates(struct ps_call *call, struct ps_parameter_update *updates, size_t count,

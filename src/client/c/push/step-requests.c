@@ -3,22 +3,17 @@
 
 #include <stdio.h>
 
-#include "errors/core-failure.h"
+#include "wire/core-failure.h"
 #include "errors/errors.h"
-#include "wire/positions.h"
-
-/** The server gives up just before a request is repeated, so that it never holds two of one. */
-#define WAIT_MS 900
 
 static pserver_status write_question(struct ps_ask *ask, struct ps_draft *draft) {
   const struct ps_step_question *question = ask->context;
-  int64_t left = ps_asking_remaining_ms(&question->asking);
   struct ps_position position = ps_positions_get(question->deps->positions, question->shard);
   ps_draft_whole(draft, "generation", position.generation);
   ps_draft_whole(draft, "seq", position.seq);
   ps_draft_whole(draft, "revision", question->revision);
   ps_draft_whole(draft, "step", ps_steps_core_wanted_step(question->deps->core, question->call));
-  ps_draft_whole(draft, "waitMs", (uint64_t)(left < WAIT_MS ? left : WAIT_MS));
+  ps_draft_whole(draft, "waitMs", ps_asking_wait_ms(&question->asking));
   return ps_draft_end(draft);
 }
 
@@ -26,8 +21,7 @@ static pserver_status read_answer(struct ps_ask *ask, const struct ps_message *m
   struct ps_step_question *question = ask->context;
   const struct ps_value *fields = &message->fields;
   struct ps_position position;
-  if (!ps_map_whole(fields, "generation", &position.generation) ||
-      !ps_map_whole(fields, "seq", &position.seq) || !ps_map_whole(fields, "step", &question->closed)) {
+  if (!ps_map_position(fields, &position) || !ps_map_whole(fields, "step", &question->closed)) {
     return ps_fail(PSERVER_ERR_BAD_MESSAGE,
                    "step: expected how far the shard is; received another reply");
   }
@@ -43,7 +37,8 @@ static pserver_status no_owner(struct ps_ask *ask) {
 static pserver_status refused(struct ps_ask *ask, pserver_status status, const struct ps_message *message) {
   const struct ps_step_question *question = ask->context;
   if (ps_reaction_to(status) != PS_REACTION_REPLACED || message == NULL) return status;
-  ps_note_replaced(question->deps->positions, question->shard, message);
+  ps_positions_note_replaced(question->deps->positions, question->shard,
+                             ps_expected_position(message).generation);
   return PSERVER_OK;
 }
 

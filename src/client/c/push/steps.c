@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "errors/core-failure.h"
+#include "wire/core-failure.h"
 
 /** A call under way. At most one thing is under way for it: a request, questions, or a sending. */
 struct ps_step_task {

@@ -1,7 +1,7 @@
 /* Hands the outbox what the broker and hosts say of its records. */
 #include <stdlib.h>
 
-#include "errors/core-failure.h"
+#include "wire/core-failure.h"
 #include "errors/errors.h"
 #include "push/update-sender.h"
 #include "wire/clock.h"

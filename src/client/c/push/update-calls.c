@@ -105,8 +105,7 @@ pserver_status ps_check_update_options(const struct ps_call *call, const pserver
       PSERVER_ERR_BAD_VALUE,
       "%s: struct_size: expected %zu; received %zu: fill the options with pserver_update_options_init",
       call->what, sizeof *options, options->struct_size);
-  ps_detail_whole("expected", sizeof *options);
-  return ps_detail_whole("received", options->struct_size);
+  return ps_detail_numbers(sizeof *options, options->struct_size);
 }
 
 static pserver_status set_with(const char *what, pserver_client *handle, const char *const *names,

@@ -4,8 +4,11 @@
 #include <pthread.h>
 #include <stdint.h>
 
-/** As a time: never. */
-#define PS_NEVER_MS INT64_MAX
+#include "core/times.h"
+
+/** Pauses between attempts: the first, and the longest. */
+#define PS_PAUSE_MS 50
+#define PS_PAUSE_MS_MAX 500
 
 /** Milliseconds of a clock that never goes back. */
 int64_t ps_now_ms(void);

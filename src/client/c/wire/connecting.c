@@ -6,14 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calls/canceller.h"
+#include "wire/canceller.h"
 #include "errors/details.h"
 #include "errors/errors.h"
 #include "wire/clock.h"
 #include "wire/settings.h"
 
-#define PAUSE_MS 50
-#define PAUSE_MS_MAX 500
 #define ADDRESS_SIZE 256
 
 /** What connecting needs, all of it its own: the caller may have left. */
@@ -24,7 +22,7 @@ struct connecting {
   int64_t attempt_timeout_ms;
   int64_t ends_at_ms;
   /** What came of it; code OK for a connection. */
-  struct ps_error failure;
+  struct ps_error error;
 
   /** Guards the rest; used only if it has a thread of its own. */
   pthread_mutex_t lock;
@@ -54,7 +52,7 @@ static bool is_abandoned(struct connecting *connecting) {
 static bool pause_between(struct connecting *connecting, int64_t *pause_ms) {
   int64_t delay_ms = ps_varied_ms(*pause_ms);
   if (ps_now_ms() + delay_ms >= connecting->ends_at_ms || is_abandoned(connecting)) return false;
-  *pause_ms = ps_doubled_ms(*pause_ms, PAUSE_MS_MAX);
+  *pause_ms = ps_doubled_ms(*pause_ms, PS_PAUSE_MS_MAX);
   nats_Sleep(delay_ms);
   return true;
 }
@@ -82,7 +80,7 @@ static pserver_status connect_failure(natsStatus status, const char *address) {
 }
 
 static pserver_status connect_until(struct connecting *connecting) {
-  int64_t pause_ms = PAUSE_MS;
+  int64_t pause_ms = PS_PAUSE_MS;
   while (true) {
     int64_t left = connecting->ends_at_ms - ps_now_ms();
     int64_t attempt_ms = connecting->attempt_timeout_ms;
@@ -96,7 +94,7 @@ static pserver_status connect_until(struct connecting *connecting) {
 
 /** Waits until the broker knows the inbox, so that whoever answers finds it, also on a new connection. */
 static natsStatus await_inbox(struct connecting *connecting) {
-  int64_t pause_ms = PAUSE_MS;
+  int64_t pause_ms = PS_PAUSE_MS;
   while (true) {
     int64_t left = connecting->ends_at_ms - ps_now_ms();
     natsStatus status = natsConnection_FlushTimeout(connecting->connection->nats, left > 1 ? left : 1);
@@ -127,9 +125,9 @@ static pserver_status connect_now(struct connecting *connecting) {
   }
   status = subscribe(connecting);
   if (status == PSERVER_OK) return status;
-  struct ps_error failure = *ps_last_error();
+  struct ps_error error = *ps_last_error();
   ps_disconnect(connection);
-  return ps_fail_with(&failure);
+  return ps_fail_with(&error);
 }
 
 static void connecting_free(struct connecting *connecting) {
@@ -144,7 +142,7 @@ static void *connect_apart(void *closure) {
   struct connecting *connecting = closure;
   pserver_status status = connect_now(connecting);
   pthread_mutex_lock(&connecting->lock);
-  if (status != PSERVER_OK) connecting->failure = *ps_last_error();
+  if (status != PSERVER_OK) connecting->error = *ps_last_error();
   connecting->is_done = true;
   bool is_left = connecting->is_abandoned;
   pthread_cond_signal(&connecting->news);
@@ -176,7 +174,7 @@ static pserver_status await_connection(struct connecting *connecting) {
   }
   if (!is_done) return ps_fail(PSERVER_ERR_ABORTED, "pserver_connect: aborted by the caller");
   pserver_status status =
-      connecting->failure.code == PSERVER_OK ? PSERVER_OK : ps_fail_with(&connecting->failure);
+      connecting->error.code == PSERVER_OK ? PSERVER_OK : ps_fail_with(&connecting->error);
   connecting_free(connecting);
   return status;
 }
@@ -221,7 +219,7 @@ pserver_status ps_connect(struct ps_connection *connection, const struct ps_iden
   if (status != PSERVER_OK) return status;
   if (ps_uses_canceller()) return connect_on_thread(connecting);
   status = connect_now(connecting);
-  struct ps_error failure = *ps_last_error();
+  struct ps_error error = *ps_last_error();
   connecting_free(connecting);
-  return status == PSERVER_OK ? status : ps_fail_with(&failure);
+  return status == PSERVER_OK ? status : ps_fail_with(&error);
 }

@@ -9,9 +9,6 @@
 #include "errors/details.h"
 #include "errors/errors.h"
 
-/** Bytes of a message kept free for its entries. */
-#define HEADER_BYTES_MAX 65536
-
 /* Callbacks of cnats, on its threads. */
 
 /** Notes an event; those that the I/O thread has not taken yet are taken together. */
@@ -230,7 +227,7 @@ size_t ps_last_payload_bytes_max(struct ps_connection *connection) {
 size_t ps_data_bytes_max(const struct ps_connection *connection) {
   int64_t most = natsConnection_GetMaxPayload(connection->nats);
   if (most <= 0) return SIZE_MAX;
-  return most > HEADER_BYTES_MAX ? (size_t)(most - HEADER_BYTES_MAX) : 0;
+  return most > PS_MESSAGE_HEAD_BYTES_MAX ? (size_t)(most - PS_MESSAGE_HEAD_BYTES_MAX) : 0;
 }
 
 /* Publishing, on the I/O thread. */

@@ -13,6 +13,8 @@
 #define PS_REPLY_SIZE (PS_INBOX_SIZE + 64)
 /** Bytes of a subject: job, shard, escaped trainer and parameter, and the words between. */
 #define PS_SUBJECT_SIZE 384
+/** Bytes that are kept free for the entries of a message besides those that are many or large. */
+#define PS_MESSAGE_HEAD_BYTES_MAX 65536
 
 /** What the connection tells; on the I/O thread, but for `retain` and `release`. */
 struct ps_connection_listener {

@@ -61,6 +61,11 @@ void ps_pack_flag(struct ps_draft *draft, bool value) {
 
 void ps_pack_list(struct ps_draft *draft, size_t count) { msgpack_pack_array(&draft->packer, count); }
 
+void ps_pack_shape(struct ps_draft *draft, const uint64_t *shape, int32_t rank) {
+  ps_pack_list(draft, (size_t)rank);
+  for (int32_t axis = 0; axis < rank; axis++) ps_pack_whole(draft, shape[axis]);
+}
+
 void ps_pack_map(struct ps_draft *draft, size_t count) { msgpack_pack_map(&draft->packer, count); }
 
 void ps_pack_raw(struct ps_draft *draft, const void *bytes, size_t count) { append(draft, bytes, count); }
@@ -194,6 +199,11 @@ pserver_status ps_error_in_message(const struct ps_message *message) {
   if (ps_map_find(&error, "details", &details)) ps_detail_entries(&details);
   if (!is_known) ps_detail_bytes("code", code.content, code.content_bytes);
   return status;
+}
+
+bool ps_map_position(const struct ps_value *map, struct ps_position *position) {
+  return ps_map_whole(map, "generation", &position->generation) &&
+         ps_map_whole(map, "seq", &position->seq);
 }
 
 /** The details of the error in a message; false if it has none. */

@@ -5,7 +5,7 @@
 #include <pserver_errors.h>
 
 #include "core/position.h"
-#include "wire/msgpack-reader.h"
+#include "formats/msgpack-reader.h"
 
 /**
  * A message that is being written: one map, `crc` first, `v` second, the tensor bytes last. Entries
@@ -33,6 +33,7 @@ void ps_pack_whole(struct ps_draft *draft, uint64_t value);
 void ps_pack_number(struct ps_draft *draft, double value);
 void ps_pack_flag(struct ps_draft *draft, bool value);
 void ps_pack_list(struct ps_draft *draft, size_t count);
+void ps_pack_shape(struct ps_draft *draft, const uint64_t *shape, int32_t rank);
 void ps_pack_map(struct ps_draft *draft, size_t count);
 /** A value as it is written already. */
 void ps_pack_raw(struct ps_draft *draft, const void *bytes, size_t count);
@@ -69,6 +70,9 @@ pserver_status ps_open_message(const uint8_t *bytes, size_t count, struct ps_mes
 
 /** The error that a message carries as the last error; OK if it carries none. */
 pserver_status ps_error_in_message(const struct ps_message *message);
+
+/** The position in a map's `generation` and `seq`. False if it has none. */
+bool ps_map_position(const struct ps_value *map, struct ps_position *position);
 
 /** The position that the error in a message says was expected; what it does not say is 0. */
 struct ps_position ps_expected_position(const struct ps_message *message);

@@ -9,8 +9,8 @@
 
 #include "errors/details.h"
 #include "errors/errors.h"
-#include "wire/json.h"
-#include "wire/utf8.h"
+#include "formats/json.h"
+#include "formats/utf8.h"
 
 /** What a message shows of a name at most. */
 #define SHOWN_CHARACTERS 60
@@ -144,4 +144,10 @@ char *ps_name_of_text(const void *text, size_t bytes) {
   }
   if (name != NULL) *to = '\0';
   return name;
+}
+
+uint32_t ps_name_hash(const char *name, size_t bytes) {
+  uint32_t hash = 2166136261u;
+  for (size_t i = 0; i < bytes; i++) hash = (hash ^ (uint8_t)name[i]) * 16777619u;
+  return hash;
 }

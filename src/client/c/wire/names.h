@@ -29,6 +29,9 @@ void ps_pack_name(struct ps_draft *draft, const char *name);
 /** The name that is a text of a message, allocated; NULL if there is no memory. */
 char *ps_name_of_text(const void *text, size_t bytes);
 
+/** A hash of a name, FNV-1a. */
+uint32_t ps_name_hash(const char *name, size_t bytes);
+
 /** A trainer's id as one token. BAD_NAME. */
 pserver_status ps_escape_id(const char *id, char token[PS_ID_SIZE]);
 

@@ -6,23 +6,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "errors/core-failure.h"
+#include "wire/core-failure.h"
 #include "errors/errors.h"
 #include "wire/clock.h"
 
+/** The first repeat. */
 #define REPEAT_MS 1000
+/** A host gives up just before the repeat comes, so that it never holds two copies of a request. */
+#define WAIT_MS 900
 /** Repeats slow down, or a slow link would be filled with the repeats of large replies. */
 #define REPEAT_MS_MAX 4000
-#define PAUSE_MS 50
 /** Pause before a refused question is asked again with what has been learned. */
 #define AGAIN_MS 10
-#define PAUSE_MS_MAX 500
 
 bool ps_is_worth_retrying(pserver_status status) { return ps_reaction_to(status) == PS_REACTION_RETRY; }
 
 int64_t ps_asking_remaining_ms(const struct ps_asking *asking) {
   int64_t left = asking->ends_at_ms - ps_now_ms();
   return left > 0 ? left : 0;
+}
+
+uint64_t ps_asking_wait_ms(const struct ps_asking *asking) {
+  int64_t left = ps_asking_remaining_ms(asking);
+  return (uint64_t)(left < WAIT_MS ? left : WAIT_MS);
 }
 
 static void set_due(struct ps_ask *ask, int64_t at_ms) {
@@ -105,7 +111,7 @@ static pserver_status open_ask(struct ps_ask *ask) {
   ask->state = PS_ASK_OPEN;
   ask->started_ms = ps_now_ms();
   ask->repeat_ms = REPEAT_MS;
-  ask->pause_ms = PAUSE_MS;
+  ask->pause_ms = PS_PAUSE_MS;
   /* Without a connection it is sent when that is back. */
   return asking->requests->connection->is_connected ? send_ask(ask) : PSERVER_OK;
 }
@@ -222,7 +228,7 @@ static bool is_tried_again(struct ps_ask *ask, pserver_status status, const stru
   int64_t pause_ms = ps_varied_ms(ask->pause_ms);
   int64_t hint_ms = message == NULL ? 0 : ps_retry_after_ms(message);
   set_due(ask, now + (hint_ms > pause_ms ? hint_ms : pause_ms));
-  ask->pause_ms = ps_doubled_ms(ask->pause_ms, PAUSE_MS_MAX);
+  ask->pause_ms = ps_doubled_ms(ask->pause_ms, PS_PAUSE_MS_MAX);
   return true;
 }
 

@@ -100,6 +100,9 @@ void ps_asking_end(struct ps_asking *asking, pserver_status status);
 /** Milliseconds left for an answer, never below 0. */
 int64_t ps_asking_remaining_ms(const struct ps_asking *asking);
 
+/** How long a host may hold a request until it can answer: less than the time after which it is repeated. */
+uint64_t ps_asking_wait_ms(const struct ps_asking *asking);
+
 /** A reply to a question: the numbers in its subject. On the I/O thread, as below. */
 void ps_on_reply(struct ps_requests *requests, uint64_t slot, uint64_t token, natsMsg *message);
 

@@ -1,5 +1,5 @@
-#ifndef WIRE_MSGPACK_READER_H
-#define WIRE_MSGPACK_READER_H
+#ifndef FORMATS_MSGPACK_READER_H
+#define FORMATS_MSGPACK_READER_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,9 +1,9 @@
 /* MessagePack values in place. */
-#include "wire/msgpack-reader.h"
+#include "formats/msgpack-reader.h"
 
 #include <string.h>
 
-#include "wire/utf8.h"
+#include "formats/utf8.h"
 
 /** Lists and maps in each other, the message itself included. */
 #define DEPTH_MAX 16

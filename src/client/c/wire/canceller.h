@@ -1,5 +1,5 @@
-#ifndef CALLS_CANCELLER_H
-#define CALLS_CANCELLER_H
+#ifndef WIRE_CANCELLER_H
+#define WIRE_CANCELLER_H
 
 #include <pserver.h>
 #include <pthread.h>

@@ -1,12 +1,12 @@
 /* Values of messages as JSON. */
-#include "wire/json.h"
+#include "formats/json.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "wire/utf8.h"
+#include "formats/utf8.h"
 
 #define REPLACEMENT "\xef\xbf\xbd"
 /** From here on float64 has no odd numbers. */

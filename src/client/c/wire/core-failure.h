@@ -1,5 +1,5 @@
-#ifndef ERRORS_CORE_FAILURE_H
-#define ERRORS_CORE_FAILURE_H
+#ifndef WIRE_CORE_FAILURE_H
+#define WIRE_CORE_FAILURE_H
 
 #include "core/failure.h"
 

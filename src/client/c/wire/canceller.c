@@ -1,5 +1,5 @@
 /* Ends calls of other threads: each thread names the canceller its calls obey. */
-#include "calls/canceller.h"
+#include "wire/canceller.h"
 
 #include <stdlib.h>
 

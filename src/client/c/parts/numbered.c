@@ -1,5 +1,5 @@
 /* Lists of numbers, sorted digit by digit from the last on. */
-#include "push/numbered.h"
+#include "parts/numbered.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,11 @@
-#ifndef WIRE_JSON_H
-#define WIRE_JSON_H
+#ifndef FORMATS_JSON_H
+#define FORMATS_JSON_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "wire/msgpack-reader.h"
+#include "formats/msgpack-reader.h"
 
 /** JSON text that is being written, always with a final zero. What has no room sets `is_full`. */
 struct ps_json {

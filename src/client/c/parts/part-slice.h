@@ -1,7 +1,7 @@
-#ifndef PUSH_PART_SLICE_H
-#define PUSH_PART_SLICE_H
+#ifndef PARTS_PART_SLICE_H
+#define PARTS_PART_SLICE_H
 
-#include "push/parameter-update.h"
+#include "calls/parameter.h"
 #include "wire/envelope.h"
 
 /**
@@ -43,13 +43,5 @@ void ps_write_part_entry(struct ps_draft *draft, const struct ps_part_slice *sli
 
 /** The index, in numbers of so many bytes, where tensor bytes begin; returns the bytes it took. */
 size_t ps_write_part_index(const struct ps_part_slice *slice, size_t number_bytes, uint8_t *target);
-
-/** Elements as they travel. */
-void ps_write_elements(const struct ps_parameter_update *update, const uint8_t *from, uint64_t elements,
-                       uint8_t *target);
-
-/** Index, in numbers of so many bytes, and elements as they travel. */
-void ps_write_part(const struct ps_part_slice *slice, const struct ps_parameter_update *update,
-                   size_t number_bytes, uint8_t *target);
 
 #endif

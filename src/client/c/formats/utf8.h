@@ -1,5 +1,5 @@
-#ifndef WIRE_UTF8_H
-#define WIRE_UTF8_H
+#ifndef FORMATS_UTF8_H
+#define FORMATS_UTF8_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,48 +1,17 @@
 /* Parts of parameters, cut along their blocks. Memory is in proportion to the elements of a part. */
-#include "pull/part-plan.h"
+#include "parts/part-plan.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "errors/details.h"
 #include "errors/errors.h"
-#include "push/numbered.h"
-
-/** Elements that a part may have. */
-#define PART_ELEMENTS_MAX UINT32_MAX
+#include "parts/numbered.h"
+#include "parts/part-index.h"
 
 static uint32_t first_row[1] = {0};
 static uint64_t first_place[1] = {0};
 
 static pserver_status no_memory(void) { return ps_fail(PSERVER_ERR_INTERNAL, "no memory for a part"); }
-
-/** The numbers that a caller's list stands for. */
-static pserver_status normalize(const struct ps_parameter *parameter, const pserver_indices *list,
-                                size_t axis, uint64_t *numbers) {
-  uint64_t size = parameter->shape[axis];
-  if (list->values == NULL && list->count > 0) {
-    return ps_fail(PSERVER_ERR_BAD_VALUE,
-                   "\"%s\": indices of dimension %zu: expected values; received NULL", parameter->name,
-                   axis);
-  }
-  for (size_t i = 0; i < list->count; i++) {
-    int64_t given = list->values[i];
-    if (given < -(int64_t)size || given >= (int64_t)size) {
-      char expected[80];
-      snprintf(expected, sizeof expected, "whole numbers from -%" PRIu64 " to %" PRIu64, size, size - 1);
-      ps_fail(PSERVER_ERR_BAD_INDEX, "\"%s\": indices of dimension %zu: expected %s; received %" PRId64,
-              parameter->name, axis, expected, given);
-      ps_detail_text("parameter", parameter->name);
-      ps_detail_whole("dimension", axis);
-      ps_detail_text("expected", expected);
-      return ps_detail_number("received", (double)given);
-    }
-    numbers[i] = given < 0 ? size - (uint64_t)-given : (uint64_t)given;
-  }
-  return PSERVER_OK;
-}
 
 /** Numbers in ascending order, equal ones in the order of the list. To be freed. */
 static struct ps_numbered *sorted(const uint64_t *numbers, size_t count) {
@@ -148,15 +117,16 @@ static pserver_status cut_rows(const struct ps_parameter *parameter, const uint6
 }
 
 /** A parameter whose rows are cut: each of its blocks is one row, and its elements are listed. */
-static pserver_status cut_elements(const struct ps_parameter *parameter, const uint64_t *rows,
-                                   size_t row_count, const uint64_t *offsets, uint64_t width,
+static pserver_status cut_elements(const struct ps_parameter *parameter, const struct ps_part_index *index,
                                    struct ps_part_plan *plan) {
   uint64_t *elements = malloc(plan->elements * sizeof *elements);
   if (elements == NULL) return no_memory();
   uint64_t stride = ps_row_elements(parameter);
-  for (size_t i = 0; i < row_count; i++) {
+  uint64_t width = index->width;
+  for (size_t i = 0; i < index->row_count; i++) {
     for (uint64_t j = 0; j < width; j++) {
-      elements[i * width + j] = rows[i] * stride + (offsets == NULL ? j : offsets[j]);
+      uint64_t offset = index->offsets == NULL ? j : index->offsets[j];
+      elements[i * width + j] = index->rows[i] * stride + offset;
     }
   }
   pserver_status status = cut(elements, (size_t)plan->elements, parameter->layout.block_elements, plan);
@@ -179,103 +149,37 @@ static pserver_status cut_elements(const struct ps_parameter *parameter, const u
   return status;
 }
 
-/** Whether lists name every element of a row in order. */
-static bool is_everything(const struct ps_parameter *parameter, const pserver_indices *indices,
-                          uint64_t *const *lists) {
-  for (int32_t axis = 1; axis < parameter->rank; axis++) {
-    if (indices[axis].count != parameter->shape[axis]) return false;
-    for (size_t i = 0; i < indices[axis].count; i++) {
-      if (lists[axis][i] != i) return false;
-    }
-  }
-  return true;
+/** Matches the offsets of a parameter that is cut between rows; gives the number of distinct ones. */
+static pserver_status match_offsets(const struct ps_part_index *index, struct ps_part_plan *plan,
+                                    size_t *distinct) {
+  size_t width = (size_t)index->width;
+  struct ps_numbered *list = sorted(index->offsets, width);
+  plan->inner_numbers = malloc(width * sizeof *plan->inner_numbers);
+  bool has_memory = allocate_matching(&plan->inner, width);
+  bool is_made = list != NULL && plan->inner_numbers != NULL && has_memory;
+  if (is_made) *distinct = match(list, width, 0, plan->inner_numbers, &plan->inner);
+  free(list);
+  return is_made ? PSERVER_OK : no_memory();
 }
 
-/** Offsets in a row of the elements that the lists after the first name, in C order. To be freed. */
-static uint64_t *offsets_in_row(const struct ps_parameter *parameter, const pserver_indices *indices,
-                                uint64_t *const *lists, uint64_t width) {
-  uint64_t *offsets = malloc(width * sizeof *offsets);
-  if (offsets == NULL) return NULL;
-  for (uint64_t j = 0; j < width; j++) {
-    uint64_t rest = j;
-    uint64_t stride = 1;
-    offsets[j] = 0;
-    for (int32_t axis = parameter->rank - 1; axis > 0; axis--) {
-      offsets[j] += lists[axis][rest % indices[axis].count] * stride;
-      rest /= indices[axis].count;
-      stride *= parameter->shape[axis];
-    }
-  }
-  return offsets;
-}
-
-static pserver_status cut_lists(const struct ps_parameter *parameter, const pserver_indices *indices,
-                                uint64_t *const *lists, struct ps_part_plan *plan) {
-  static const uint64_t only_row[1] = {0};
-  const uint64_t *rows = parameter->rank == 0 ? only_row : lists[0];
-  size_t row_count = parameter->rank == 0 ? 1 : indices[0].count;
-  uint64_t width = plan->elements / row_count;
-  uint64_t *offsets = NULL;
-  if (!is_everything(parameter, indices, lists)) {
-    offsets = offsets_in_row(parameter, indices, lists, width);
-    if (offsets == NULL) return no_memory();
-  }
-  pserver_status status = PSERVER_OK;
+static pserver_status cut_index(const struct ps_parameter *parameter, const struct ps_part_index *index,
+                                struct ps_part_plan *plan) {
+  if (!ps_is_cut_between_rows(parameter)) return cut_elements(parameter, index, plan);
   size_t distinct = 0;
-  bool is_by_rows = ps_is_cut_between_rows(parameter);
-  if (is_by_rows && offsets != NULL) {
-    struct ps_numbered *list = sorted(offsets, (size_t)width);
-    plan->inner_numbers = malloc(width * sizeof *plan->inner_numbers);
-    bool has_memory = allocate_matching(&plan->inner, (size_t)width);
-    if (list == NULL || plan->inner_numbers == NULL || !has_memory) status = no_memory();
-    else distinct = match(list, (size_t)width, 0, plan->inner_numbers, &plan->inner);
-    free(list);
-  }
-  if (status == PSERVER_OK) {
-    status = is_by_rows ? cut_rows(parameter, rows, row_count, distinct, width, plan)
-                        : cut_elements(parameter, rows, row_count, offsets, width, plan);
-  }
-  free(offsets);
-  return status;
-}
-
-static pserver_status measure(const struct ps_parameter *parameter, const pserver_indices *indices,
-                              size_t rank, struct ps_part_plan *plan) {
-  if (rank != (size_t)parameter->rank || (indices == NULL && rank > 0)) {
-    ps_fail(PSERVER_ERR_BAD_INDEX,
-            "\"%s\": expected one list of indices for each of %d dimensions; received %zu",
-            parameter->name, (int)parameter->rank, indices == NULL ? 0 : rank);
-    ps_detail_text("parameter", parameter->name);
-    ps_detail_signed("expected", parameter->rank);
-    return ps_detail_whole("received", indices == NULL ? 0 : rank);
-  }
-  plan->elements = 1;
-  for (size_t axis = 0; axis < rank; axis++) {
-    plan->shape[axis] = indices[axis].count;
-    if (indices[axis].count > 0 && plan->elements > PART_ELEMENTS_MAX / indices[axis].count) {
-      ps_fail(PSERVER_ERR_TOO_LARGE, "\"%s\": expected indices of at most %u elements", parameter->name,
-              (unsigned)PART_ELEMENTS_MAX);
-      ps_detail_text("parameter", parameter->name);
-      return ps_detail_whole("expected", PART_ELEMENTS_MAX);
-    }
-    plan->elements *= indices[axis].count;
-  }
-  return PSERVER_OK;
+  pserver_status status =
+      index->offsets == NULL ? PSERVER_OK : match_offsets(index, plan, &distinct);
+  if (status != PSERVER_OK) return status;
+  return cut_rows(parameter, index->rows, index->row_count, distinct, index->width, plan);
 }
 
 pserver_status ps_plan_part(const struct ps_parameter *parameter, const pserver_indices *indices,
                             size_t rank, struct ps_part_plan *plan) {
-  uint64_t *lists[PSERVER_RANK_MAX] = {NULL};
-  *plan = (struct ps_part_plan){0};
-  pserver_status status = measure(parameter, indices, rank, plan);
-  for (size_t axis = 0; axis < rank && status == PSERVER_OK; axis++) {
-    lists[axis] = malloc((indices[axis].count + 1) * sizeof(uint64_t));
-    status = lists[axis] == NULL ? no_memory() : normalize(parameter, &indices[axis], axis, lists[axis]);
-  }
-  if (status == PSERVER_OK && plan->elements > 0) {
-    status = cut_lists(parameter, indices, lists, plan);
-  }
-  for (size_t axis = 0; axis < rank && axis < PSERVER_RANK_MAX; axis++) free(lists[axis]);
+  struct ps_part_index index;
+  pserver_status status = ps_read_part_index(parameter, indices, rank, &index);
+  *plan = (struct ps_part_plan){.elements = index.elements};
+  memcpy(plan->shape, index.shape, sizeof plan->shape);
+  if (status == PSERVER_OK && index.elements > 0) status = cut_index(parameter, &index, plan);
+  ps_part_index_release(&index);
   return status;
 }
 

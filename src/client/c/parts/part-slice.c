@@ -1,10 +1,7 @@
 /* Parts of blocks in messages. */
-#include "push/part-slice.h"
+#include "parts/part-slice.h"
 
 #include <string.h>
-
-#include "wire/dtypes.h"
-#include "wire/encodings.h"
 
 /** Rows of a block, or elements of a row, whose numbers take two bytes. */
 #define PACKED_NUMBERS_MAX 65536
@@ -58,31 +55,4 @@ size_t ps_write_part_index(const struct ps_part_slice *slice, size_t number_byte
   uint8_t *after = write_numbers(target, slice->rows, slice->row_count, number_bytes);
   if (slice->inner != NULL) write_numbers(after, slice->inner, slice->inner_count, number_bytes);
   return bytes;
-}
-
-void ps_write_elements(const struct ps_parameter_update *update, const uint8_t *from, uint64_t elements,
-                       uint8_t *target) {
-  if (update->encoding == PSERVER_AS_IS) {
-    memcpy(target, from, elements * ps_dtype_bytes(update->parameter->dtype));
-  } else {
-    ps_encode_elements(update->encoding, from, elements, target);
-  }
-}
-
-void ps_write_part(const struct ps_part_slice *slice, const struct ps_parameter_update *update,
-                   size_t number_bytes, uint8_t *target) {
-  size_t from_bytes = ps_dtype_bytes(update->parameter->dtype);
-  size_t to_bytes = ps_encoded_bytes(update->parameter->dtype, update->encoding);
-  if (!slice->is_whole_block) target += ps_write_part_index(slice, number_bytes, target);
-  for (size_t i = 0; i < slice->row_count; i++) {
-    const uint8_t *row = update->data + slice->row_from[i] * from_bytes;
-    if (slice->inner_from == NULL) {
-      ps_write_elements(update, row, slice->width, target);
-      target += slice->width * to_bytes;
-      continue;
-    }
-    for (uint64_t j = 0; j < slice->width; j++, target += to_bytes) {
-      ps_write_elements(update, row + slice->inner_from[j] * from_bytes, 1, target);
-    }
-  }
 }

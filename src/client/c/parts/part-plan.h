@@ -1,8 +1,8 @@
-#ifndef PULL_PART_PLAN_H
-#define PULL_PART_PLAN_H
+#ifndef PARTS_PART_PLAN_H
+#define PARTS_PART_PLAN_H
 
 #include "calls/parameter.h"
-#include "push/part-slice.h"
+#include "parts/part-slice.h"
 #include "wire/envelope.h"
 
 /** Places in a list that go together: place `tensor[i]` of the caller's with `message[i]`. */
@@ -58,7 +58,6 @@ pserver_status ps_plan_rows(const struct ps_parameter *parameter, const uint64_t
                             struct ps_part_plan *plan);
 void ps_part_plan_release(struct ps_part_plan *plan);
 
-bool ps_part_is_whole_block(const struct ps_part_block *part);
 uint64_t ps_part_elements(const struct ps_part_block *part);
 
 /** Ends a pull's message with entry and index of a part. */

@@ -1,5 +1,5 @@
 /* The last error of a thread, and failures as the core handles them. */
-#include "errors/core-failure.h"
+#include "wire/core-failure.h"
 
 #include "errors/details.h"
 #include "errors/errors.h"

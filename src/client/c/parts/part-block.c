@@ -3,9 +3,7 @@
 #include <string.h>
 
 #include "errors/errors.h"
-#include "pull/part-plan.h"
-
-bool ps_part_is_whole_block(const struct ps_part_block *part) { return part->is_whole_block; }
+#include "parts/part-plan.h"
 
 uint64_t ps_part_elements(const struct ps_part_block *part) {
   return part->row_count * part->message_row_elements;

@@ -1,5 +1,5 @@
-#ifndef PUSH_NUMBERED_H
-#define PUSH_NUMBERED_H
+#ifndef PARTS_NUMBERED_H
+#define PARTS_NUMBERED_H
 
 #include <stdbool.h>
 #include <stddef.h>
