@@ -56,7 +56,7 @@ void ps_condition_wait(pthread_cond_t *condition, pthread_mutex_t *mutex, int64_
 }
 
 void run_until_lost(const struct ps_client *client) {
-  while (client->calls.failure.code == PSERVER_OK) turn(PS_NEVER_MS);
+  while (client->calls.error.code == PSERVER_OK) turn(PS_NEVER_MS);
 }
 
 uint64_t ps_random_bits(void) { return ++bits * UINT64_C(0x9e3779b97f4a7c15); }

@@ -68,7 +68,7 @@ static void at_record(const struct published *message) {
 }
 
 /** The client's error after the call: whether it can do anything more. */
-static bool has_ended(void) { return broker.client->calls.failure.code != PSERVER_OK; }
+static bool has_ended(void) { return broker.client->calls.error.code != PSERVER_OK; }
 
 /** What the client did about the first answer to `verb`, by what it published, and when. */
 static const char *observed(const char *verb, pserver_status status, pserver_status expected) {

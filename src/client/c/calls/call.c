@@ -134,11 +134,11 @@ static void end(void *context) {
 }
 
 /** Runs `news` if there is any. Lock held, let go of meanwhile. */
-static void take_news(struct ps_task *task) {
-  if (!task->has_news) return;
-  task->has_news = false;
+static void run_progress(struct ps_task *task) {
+  if (!task->has_progress) return;
+  task->has_progress = false;
   pthread_mutex_unlock(&task->call->calls->io->lock);
-  task->news(task);
+  task->on_progress(task);
   pthread_mutex_lock(&task->call->calls->io->lock);
 }
 
@@ -152,10 +152,10 @@ static void await(struct ps_call *call, struct ps_task *task) {
     }
     bool is_timed = task->end != NULL && !task->is_ending;
     ps_condition_wait(&call->woken, &io->lock, is_timed ? call->ends_at_ms : PS_NEVER_MS);
-    take_news(task);
+    run_progress(task);
   }
   /* News can have come with the end, while others were told. */
-  take_news(task);
+  run_progress(task);
 }
 
 pserver_status ps_task_run(struct ps_call *call, struct ps_task *task) {
@@ -181,27 +181,27 @@ void ps_task_finish(struct ps_task *task, pserver_status status) {
   pthread_mutex_unlock(&call->calls->io->lock);
 }
 
-void ps_task_tell(struct ps_task *task) {
+void ps_task_note_progress(struct ps_task *task) {
   pthread_mutex_lock(&task->call->calls->io->lock);
-  task->has_news = true;
+  task->has_progress = true;
   pthread_cond_signal(&task->call->woken);
   pthread_mutex_unlock(&task->call->calls->io->lock);
 }
 
-struct visit {
+struct io_function {
   struct ps_task task;
   void (*run)(struct ps_client *client, void *context);
   void *context;
 };
 
-static void begin_visit(struct ps_task *task) {
-  const struct visit *visit = (const struct visit *)task;
-  visit->run(task->call->client, visit->context);
+static void run_function(struct ps_task *task) {
+  const struct io_function *io_function = (const struct io_function *)task;
+  io_function->run(task->call->client, io_function->context);
   ps_task_finish(task, PSERVER_OK);
 }
 
-void ps_task_visit(struct ps_call *call, void (*visit)(struct ps_client *client, void *context),
-                   void *context) {
-  struct visit made = {.task = {.begin = begin_visit}, .run = visit, .context = context};
+void ps_run_on_io_thread(struct ps_call *call, void (*io_function)(struct ps_client *client, void *context),
+                         void *context) {
+  struct io_function made = {.task = {.begin = run_function}, .run = io_function, .context = context};
   ps_task_run(call, &made.task);
 }

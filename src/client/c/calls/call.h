@@ -56,13 +56,13 @@ struct ps_task {
   /** The call has ended, which is the last error: the task must be over when this returns. */
   void (*end)(struct ps_task *task, pserver_status why);
   /** Runs on the calling thread after ps_task_tell(), at least once before the task is over; or NULL. */
-  void (*news)(struct ps_task *task);
+  void (*on_progress)(struct ps_task *task);
 
   /** State of ps_task_run(). */
   struct ps_call *call;
   struct ps_io_work beginning;
   struct ps_io_work ending;
-  bool has_news;
+  bool has_progress;
   bool is_ending;
   bool is_over;
   pserver_status status;
@@ -96,12 +96,12 @@ int64_t ps_call_remaining_ms(const struct ps_call *call);
 pserver_status ps_task_run(struct ps_call *call, struct ps_task *task);
 
 /** Has the I/O thread run something that neither waits nor fails, also after the call has ended. */
-void ps_task_visit(struct ps_call *call, void (*visit)(struct ps_client *client, void *context), void *context);
+void ps_run_on_io_thread(struct ps_call *call, void (*function)(struct ps_client *client, void *context), void *context);
 
 /** Ends a task, with the last error unless OK. On the I/O thread, which may use it no more. */
 void ps_task_finish(struct ps_task *task, pserver_status status);
 
 /** Has the calling thread run `news`. On the I/O thread. */
-void ps_task_tell(struct ps_task *task);
+void ps_task_note_progress(struct ps_task *task);
 
 #endif

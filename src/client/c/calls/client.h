@@ -35,7 +35,7 @@ struct ps_client {
   struct ps_positions positions;
   struct ps_positions_listener positions_listener;
   /** Last position seen of each replaced journal, until pserver_fallbacks() has told what was lost. */
-  struct ps_position left[PS_SHARDS_MAX];
+  struct ps_position replaced_seen[PS_SHARDS_MAX];
   struct ps_session session;
   struct ps_update_sender sender;
   struct ps_steps steps;

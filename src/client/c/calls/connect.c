@@ -108,7 +108,7 @@ static pserver_status leave(struct ps_client *client) {
   pserver_status status = begin_inner(&call, client, "leave", LEAVE_MS);
   if (status != PSERVER_OK) return status;
   call.is_last = true;
-  ps_task_visit(&call, stop, NULL);
+  ps_run_on_io_thread(&call, stop, NULL);
   status = ps_leave_job(&call, &client->session);
   ps_call_leave(&call);
   return status;

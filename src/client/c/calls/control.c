@@ -23,7 +23,7 @@ static pserver_status ask_job(const char *what, pserver_client *handle, pserver_
   *info = (pserver_job_info){
       .state = status->state, .epoch = status->epoch, .shards = (uint32_t)status->shards};
   memcpy(info->by, status->by, sizeof info->by);
-  ps_task_visit(&call, take_session, &info->session);
+  ps_run_on_io_thread(&call, take_session, &info->session);
   return ps_call_end(&call, asked);
 }
 
@@ -84,7 +84,7 @@ pserver_status pserver_describe(pserver_client *handle, pserver_client_info *inf
   }
   if (status == PSERVER_OK) {
     call.client = client;
-    ps_task_visit(&call, describe, info);
+    ps_run_on_io_thread(&call, describe, info);
     ps_call_leave(&call);
   }
   ps_client_release(client);

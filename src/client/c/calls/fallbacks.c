@@ -8,7 +8,7 @@
 #include "calls/request-task.h"
 
 /** A shard whose journal was replaced, and the last position seen of the old one. */
-struct question {
+struct fallback_request {
   unsigned shard;
   struct ps_position seen;
   /** Where the list of all answers grows. */
@@ -21,28 +21,28 @@ struct answers {
   size_t count;
 };
 
-static pserver_status write_question(struct ps_ask *ask, struct ps_draft *draft) {
-  const struct question *question = ask->context;
-  ps_draft_whole(draft, "session", question->answers->client->session.core.session);
+static pserver_status write_request(struct ps_ask *ask, struct ps_draft *draft) {
+  const struct fallback_request *request = ask->context;
+  ps_draft_whole(draft, "session", request->answers->client->session.core.session);
   ps_draft_key(draft, "numbers");
   ps_pack_list(draft, 0);
-  ps_draft_whole(draft, "generation", question->seen.generation);
-  ps_draft_whole(draft, "seq", question->seen.seq);
+  ps_draft_whole(draft, "generation", request->seen.generation);
+  ps_draft_whole(draft, "seq", request->seen.seq);
   return ps_draft_end(draft);
 }
 
 /** Adds an entry, unless nothing was lost. */
-static pserver_status add(const struct question *question, const struct ps_value *entry) {
-  struct answers *answers = question->answers;
-  pserver_fallback fallback = {.shard = question->shard};
+static pserver_status add(const struct fallback_request *request, const struct ps_value *entry) {
+  struct answers *answers = request->answers;
+  pserver_fallback fallback = {.shard = request->shard};
   if (!ps_map_whole(entry, "generation", &fallback.generation) ||
       !ps_map_whole(entry, "from", &fallback.from) || !ps_map_whole(entry, "to", &fallback.to)) {
     return ps_fail(PSERVER_ERR_BAD_MESSAGE, "fallbacks: expected what was lost; received another list");
   }
-  if (fallback.generation < question->seen.generation) return PSERVER_OK;
+  if (fallback.generation < request->seen.generation) return PSERVER_OK;
   /* What was seen has existed, whoever else knows of it. */
-  bool is_seen = fallback.generation == question->seen.generation;
-  if (is_seen && question->seen.seq > fallback.to) fallback.to = question->seen.seq;
+  bool is_seen = fallback.generation == request->seen.generation;
+  if (is_seen && request->seen.seq > fallback.to) fallback.to = request->seen.seq;
   if (fallback.to < fallback.from) return PSERVER_OK;
   pserver_fallback *grown = realloc(answers->list, (answers->count + 1) * sizeof *grown);
   if (grown == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for fallbacks");
@@ -52,38 +52,38 @@ static pserver_status add(const struct question *question, const struct ps_value
 }
 
 static pserver_status read_answer(struct ps_ask *ask, const struct ps_message *message) {
-  const struct question *question = ask->context;
+  const struct fallback_request *request = ask->context;
   struct ps_value list;
   struct ps_value entry;
   const uint8_t *at = NULL;
   pserver_status status = PSERVER_OK;
   if (!ps_map_find(&message->fields, "fallbacks", &list)) return PSERVER_OK;
-  while (status == PSERVER_OK && ps_list_next(&list, &at, &entry)) status = add(question, &entry);
+  while (status == PSERVER_OK && ps_list_next(&list, &at, &entry)) status = add(request, &entry);
   return status;
 }
 
 static pserver_status no_owner(struct ps_ask *ask) {
-  const struct question *question = ask->context;
-  return ps_fail(PSERVER_ERR_NO_OWNER, "no host serves shard %u", question->shard);
+  const struct fallback_request *request = ask->context;
+  return ps_fail(PSERVER_ERR_NO_OWNER, "no host serves shard %u", request->shard);
 }
 
 /** The questions, one for each replaced journal. */
-struct inquiry {
+struct fallback_requests {
   struct answers *answers;
-  struct question *questions;
+  struct fallback_request *requests;
   struct ps_ask *asks;
   size_t count;
 };
 
 static void collect(struct ps_client *client, void *context) {
-  struct inquiry *inquiry = context;
+  struct fallback_requests *all = context;
   for (unsigned shard = 0; shard < PS_SHARDS_MAX; shard++) {
-    if (client->left[shard].generation == 0) continue;
-    struct question *question = &inquiry->questions[inquiry->count];
-    struct ps_ask *ask = &inquiry->asks[inquiry->count++];
-    *question = (struct question){shard, client->left[shard], inquiry->answers};
+    if (client->replaced_seen[shard].generation == 0) continue;
+    struct fallback_request *request = &all->requests[all->count];
+    struct ps_ask *ask = &all->asks[all->count++];
+    *request = (struct fallback_request){shard, client->replaced_seen[shard], all->answers};
     *ask = (struct ps_ask){
-        .write = write_question, .read = read_answer, .nobody = no_owner, .context = question};
+        .write = write_request, .read = read_answer, .nobody = no_owner, .context = request};
     snprintf(ask->subject, sizeof ask->subject, "ps.%s.shard.%u.%s.outcome", client->identity.job, shard,
              client->identity.id);
   }
@@ -91,26 +91,26 @@ static void collect(struct ps_client *client, void *context) {
 
 /** Forgets the journals whose losses have been told. */
 static void settle(struct ps_client *client, void *context) {
-  const struct inquiry *inquiry = context;
-  for (size_t i = 0; i < inquiry->count; i++) {
-    client->left[inquiry->questions[i].shard] = (struct ps_position){0, 0};
+  const struct fallback_requests *all = context;
+  for (size_t i = 0; i < all->count; i++) {
+    client->replaced_seen[all->requests[i].shard] = (struct ps_position){0, 0};
   }
 }
 
 static pserver_status ask_all(struct ps_call *call, struct answers *answers) {
-  struct inquiry inquiry = {.answers = answers,
-                            .questions = calloc(PS_SHARDS_MAX, sizeof *inquiry.questions),
-                            .asks = calloc(PS_SHARDS_MAX, sizeof *inquiry.asks)};
+  struct fallback_requests all = {.answers = answers,
+                                  .requests = calloc(PS_SHARDS_MAX, sizeof *all.requests),
+                                  .asks = calloc(PS_SHARDS_MAX, sizeof *all.asks)};
   pserver_status status = PSERVER_OK;
-  if (inquiry.questions == NULL || inquiry.asks == NULL) {
+  if (all.requests == NULL || all.asks == NULL) {
     status = ps_fail(PSERVER_ERR_INTERNAL, "no memory for questions");
   } else {
-    ps_task_visit(call, collect, &inquiry);
-    status = ps_run_requests(call, &call->client->requests, inquiry.asks, inquiry.count);
-    if (status == PSERVER_OK) ps_task_visit(call, settle, &inquiry);
+    ps_run_on_io_thread(call, collect, &all);
+    status = ps_run_requests(call, &call->client->requests, all.asks, all.count);
+    if (status == PSERVER_OK) ps_run_on_io_thread(call, settle, &all);
   }
-  free(inquiry.questions);
-  free(inquiry.asks);
+  free(all.requests);
+  free(all.asks);
   return status;
 }
 

@@ -57,7 +57,7 @@ static pserver_status send_alike(struct ps_call *call, struct attempt *list, siz
   for (size_t i = 0; i < count; i++) updates[i] = list[i].update;
   struct ps_call_mode mode = {.counts_present = list[0].is_repeated};
   attempts.status = ps_send_updates(call, updates, count, mode, list[0].is_open);
-  ps_task_visit(call, note_attempts, &attempts);
+  ps_run_on_io_thread(call, note_attempts, &attempts);
   free(updates);
   return attempts.status;
 }
@@ -84,7 +84,7 @@ static pserver_status send_all(struct ps_call *call, struct attempt *list, size_
   struct attempts attempts = {.list = list, .count = count};
   struct attempt *alike = calloc(count, sizeof *alike);
   if (alike == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu parameters", count);
-  ps_task_visit(call, look_for_earlier, &attempts);
+  ps_run_on_io_thread(call, look_for_earlier, &attempts);
   pserver_status status = PSERVER_OK;
   for (size_t i = 0; i < sizeof kinds / sizeof kinds[0] && status == PSERVER_OK; i++) {
     size_t found = list_alike(list, count, kinds[i].is_open, kinds[i].is_repeated, alike);

@@ -27,7 +27,7 @@ pserver_status pserver_begin_init(pserver_client *handle, bool wait, int64_t tim
   status = ps_await_selection(&call, wait, &pause_ms, &selection);
   if (status == PSERVER_OK) {
     uint64_t epoch = selection.is_selected ? selection.epoch : 0;
-    ps_task_visit(&call, note_epoch, &epoch);
+    ps_run_on_io_thread(&call, note_epoch, &epoch);
     *selected = selection.is_selected;
   }
   return ps_call_end(&call, status);
@@ -35,7 +35,7 @@ pserver_status pserver_begin_init(pserver_client *handle, bool wait, int64_t tim
 
 /** Epoch of the initialization this trainer was selected for. NOT_SELECTED if it is not. */
 static pserver_status selected_epoch(struct ps_call *call, uint64_t *epoch) {
-  ps_task_visit(call, take_epoch, epoch);
+  ps_run_on_io_thread(call, take_epoch, epoch);
   if (*epoch != 0) return PSERVER_OK;
   ps_fail(
       PSERVER_ERR_NOT_SELECTED,
@@ -134,7 +134,7 @@ pserver_status pserver_finish_init(pserver_client *handle, int64_t timeout_ms) {
   if (status == PSERVER_OK) status = ps_finish_initialization(&call, epoch, NULL);
   if (status == PSERVER_OK) {
     uint64_t none = 0;
-    ps_task_visit(&call, note_epoch, &none);
+    ps_run_on_io_thread(&call, note_epoch, &none);
   }
   return ps_call_end(&call, status);
 }

@@ -46,7 +46,7 @@ struct ps_failure *ps_lifecycle_failure(const struct ps_lifecycle_request *reque
 
 /** The error of a request whose time is over says that there is no host. */
 static pserver_status explain(struct ps_lifecycle_request *request, pserver_status status) {
-  if (status != PSERVER_ERR_TIMEOUT || ps_asking_remaining_ms(&request->asking) > 0) return status;
+  if (status != PSERVER_ERR_TIMEOUT || ps_ask_group_remaining_ms(&request->group) > 0) return status;
   char text[PS_ERROR_TEXT_BYTES / 2];
   snprintf(text, sizeof text, "%.500s", ps_last_error()->text);
   status = no_host(&request->ask);
@@ -54,8 +54,8 @@ static pserver_status explain(struct ps_lifecycle_request *request, pserver_stat
   return status;
 }
 
-static void on_over(struct ps_asking *asking, pserver_status status) {
-  struct ps_lifecycle_request *request = asking->context;
+static void on_over(struct ps_ask_group *group, pserver_status status) {
+  struct ps_lifecycle_request *request = group->context;
   status = explain(request, status);
   if (status == PSERVER_OK || !request->is_asked_again) {
     request->over(request, status);
@@ -73,14 +73,14 @@ static void ask_now(struct ps_lifecycle_request *request) {
                                  .nobody = no_host,
                                  .refused = note_received,
                                  .context = request};
-  request->asking = (struct ps_asking){.asks = &request->ask,
-                                       .count = 1,
-                                       .ends_at_ms = request->ends_at_ms,
-                                       .over = on_over,
-                                       .context = request};
+  request->group = (struct ps_ask_group){.asks = &request->ask,
+                                         .count = 1,
+                                         .ends_at_ms = request->ends_at_ms,
+                                         .over = on_over,
+                                         .context = request};
   snprintf(request->ask.subject, sizeof request->ask.subject, "ps.%s.lifecycle.%s.%s", identity->job,
            identity->id, request->verb);
-  ps_asking_begin(request->lifecycle->requests, &request->asking);
+  ps_ask_group_begin(request->lifecycle->requests, &request->group);
 }
 
 void ps_lifecycle_begin(const struct ps_lifecycle *lifecycle, struct ps_lifecycle_request *request) {
@@ -92,7 +92,7 @@ void ps_lifecycle_begin(const struct ps_lifecycle *lifecycle, struct ps_lifecycl
 
 void ps_lifecycle_end(struct ps_lifecycle_request *request, pserver_status status) {
   if (!request->core.is_waiting) {
-    ps_asking_end(&request->asking, status);
+    ps_ask_group_end(&request->group, status);
     return;
   }
   ps_session_core_request_ended(request->lifecycle->core, &request->core);

@@ -39,7 +39,7 @@ struct ps_lifecycle_request {
   const struct ps_lifecycle *lifecycle;
   struct ps_session_request core;
   struct ps_ask ask;
-  struct ps_asking asking;
+  struct ps_ask_group group;
   /** The session that its answer says is over; 0 if it says none. */
   uint64_t received;
   /** Whether `over` was told, of a request of a call. */

@@ -16,7 +16,7 @@ struct listing {
   size_t capacity;
 };
 
-static bool make_room(struct listing *listing) {
+static bool reserve(struct listing *listing) {
   if (listing->count < listing->capacity) return true;
   size_t capacity = listing->capacity == 0 ? 64 : 2 * listing->capacity;
   pserver_parameter_details *list = realloc(listing->list, capacity * sizeof *list);
@@ -28,8 +28,8 @@ static bool make_room(struct listing *listing) {
 
 static char *config_text(const struct ps_parameter *parameter) {
   struct ps_value config;
-  size_t room = JSON_BYTES_PER_BYTE * parameter->config_bytes + 64;
-  struct ps_json json = {.bytes = malloc(room), .room = room};
+  size_t size = JSON_BYTES_PER_BYTE * parameter->config_bytes + 64;
+  struct ps_json json = {.bytes = malloc(size), .size = size};
   if (json.bytes == NULL) return NULL;
   json.bytes[0] = '\0';
   if (ps_read_checked(parameter->config, parameter->config_bytes, &config))
@@ -40,7 +40,7 @@ static char *config_text(const struct ps_parameter *parameter) {
 }
 
 static bool append(struct listing *listing, const struct ps_parameter *parameter) {
-  if (!make_room(listing)) return false;
+  if (!reserve(listing)) return false;
   pserver_parameter_details *details = &listing->list[listing->count];
   *details = (pserver_parameter_details){
       .info = {.name = strdup(parameter->name),

@@ -104,7 +104,7 @@ static void on_session_over(void *owner, struct ps_failure *failure) {
  */
 static void on_journal_replaced(void *owner, unsigned shard, struct ps_position seen) {
   struct ps_client *client = owner;
-  if (client->left[shard].generation == 0) client->left[shard] = seen;
+  if (client->replaced_seen[shard].generation == 0) client->replaced_seen[shard] = seen;
   ps_steps_core_fell_back(&client->steps.core, shard);
   ps_forget_seen_versions(&client->parameters);
 }

@@ -33,14 +33,14 @@ pserver_status ps_parameters_init(struct ps_parameters *parameters) {
 }
 
 size_t ps_parameters_take(struct ps_parameters *parameters, const char *const *names, size_t count,
-                          struct ps_parameter **found, const char **missing, size_t room) {
+                          struct ps_parameter **found, const char **missing, size_t capacity) {
   size_t lacking = 0;
   pthread_mutex_lock(&parameters->lock);
   for (size_t i = 0; i < count; i++) {
     if (found[i] != NULL) continue;
     found[i] = *find_known(parameters, names[i], strlen(names[i]));
     if (found[i] != NULL) ps_parameter_ref(found[i]);
-    else if (lacking < room) missing[lacking++] = names[i];
+    else if (lacking < capacity) missing[lacking++] = names[i];
   }
   pthread_mutex_unlock(&parameters->lock);
   return lacking;

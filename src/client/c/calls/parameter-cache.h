@@ -25,7 +25,7 @@ void ps_parameters_release(struct ps_parameters *parameters);
  * `room` names of others; returns how many those are.
  */
 size_t ps_parameters_take(struct ps_parameters *parameters, const char *const *names, size_t count,
-                          struct ps_parameter **found, const char **missing, size_t room);
+                          struct ps_parameter **found, const char **missing, size_t capacity);
 
 /** Remembers a parameter instead of what was known by its name; takes over a reference. */
 void ps_parameters_remember(struct ps_parameters *parameters, struct ps_parameter *parameter);

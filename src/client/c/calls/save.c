@@ -95,7 +95,7 @@ static void stop_saving(struct ps_client *client, void *context) {
 /** Has the host stop, if the call ended before the host did; the last error stays. */
 static void stop_if_ended(struct ps_call *call, struct save_request *request) {
   struct ps_error error = *ps_last_error();
-  if (ps_call_check(call) != PSERVER_OK) ps_task_visit(call, stop_saving, request);
+  if (ps_call_check(call) != PSERVER_OK) ps_run_on_io_thread(call, stop_saving, request);
   ps_fail_with(&error);
 }
 
@@ -120,7 +120,7 @@ static pserver_status save(const char *what, pserver_client *handle, struct save
   struct ps_ask ask = {.write = write_save,
                        .read = read_save,
                        .nobody = nobody_saves,
-                       .news = tell_progress,
+                       .on_progress = tell_progress,
                        .context = request,
                        .is_sent_once = true};
   snprintf(ask.subject, sizeof ask.subject, "ps.%s.control.%s.save", call.client->identity.job,

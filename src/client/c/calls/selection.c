@@ -68,7 +68,7 @@ static void take_positions(struct ps_client *client, void *at) {
 pserver_status ps_finish_initialization(struct ps_call *call, uint64_t epoch,
                                         const struct ps_parameter *parameter) {
   struct finish_request request = {.epoch = epoch, .parameter = parameter};
-  ps_task_visit(call, take_positions, request.at);
+  ps_run_on_io_thread(call, take_positions, request.at);
   return ps_request_lifecycle(call, &call->client->session.lifecycle, "finish", write_finish, NULL,
                               &request);
 }

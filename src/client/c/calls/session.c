@@ -70,7 +70,7 @@ bool ps_session_takes_batches(const struct ps_session *session) {
   return ps_session_rules(session) >= PS_RULES_WITH_BATCHES;
 }
 
-static void visit_join(struct ps_client *client, void *context) {
+static void take_join_on_io_thread(struct ps_client *client, void *context) {
   (void)client;
   take_join(context);
 }
@@ -81,7 +81,7 @@ pserver_status ps_join_job(struct ps_call *call, struct ps_session *session) {
   struct ps_lifecycle_request request = {
       .verb = "join", .write = write_join, .read = read_join, .context = &join};
   pserver_status status = ps_run_lifecycle(call, &session->lifecycle, &request);
-  if (status == PSERVER_OK) ps_task_visit(call, visit_join, &join);
+  if (status == PSERVER_OK) ps_run_on_io_thread(call, take_join_on_io_thread, &join);
   return status;
 }
 

@@ -1,9 +1,9 @@
-/* Block updates and the calls that they belong to. */
+/* Block updates, and the calls that they belong to. */
 #include "core/block-update.h"
 
 #include <stdlib.h>
 
-/** The first delay after which a record is published again that the broker did not store. */
+/** The first delay before a record that the broker did not store is published again. */
 #define RETRY_FIRST_MS 50
 
 static struct ps_block_update new_block_update(struct ps_update_call *call, size_t index,

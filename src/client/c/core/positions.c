@@ -1,4 +1,4 @@
-/* The highest position seen in each shard. */
+/* The highest position in each shard. */
 #include "core/positions.h"
 
 void ps_positions_note(struct ps_positions *positions, unsigned shard, struct ps_position position) {

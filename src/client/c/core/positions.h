@@ -4,28 +4,28 @@
 #include "core/commands.h"
 #include "core/position.h"
 
-/** Shards of a job at most. */
+/** The maximum number of shards of a job. */
 #define PS_SHARDS_MAX 256
 
 /**
- * The highest position seen in each shard, from PubAcks, answers, pull replies and the `at` of the
- * job. Pulls carry it, so that reads see the trainer's own writes and never go back.
+ * The highest position in each shard, from PubAcks, outcomes, replies to pulls and the job's `at`. Pulls carry it,
+ * so that reads see the trainer's own writes and never an older state than before.
  */
 struct ps_positions {
-  /** By shard: positions that reads must have reached; generation 0 for none. */
+  /** By shard: the position that a read must have reached; generation 0: none. */
   struct ps_position awaited[PS_SHARDS_MAX];
-  /** By shard: positions of what this trainer has itself written or read. */
+  /** By shard: the position of what this trainer itself has written or read. */
   struct ps_position seen[PS_SHARDS_MAX];
   const struct ps_positions_listener *listener;
 };
 
-/** Takes a position into account that was seen; a lower one changes nothing. */
+/** Notes a position that was written or read; a lower one than before changes nothing. */
 void ps_positions_note(struct ps_positions *positions, unsigned shard, struct ps_position position);
 
-/** Takes a position into account that reads must have reached, though nothing of it was seen. */
+/** Notes a position that reads must have reached, although this trainer has seen nothing of it. */
 void ps_positions_await(struct ps_positions *positions, unsigned shard, struct ps_position position);
 
-/** The position in a shard; its beginning if nothing was seen. */
+/** Returns the position that a read of a shard must have reached; the beginning if none is known. */
 struct ps_position ps_positions_get(const struct ps_positions *positions, unsigned shard);
 
 /**

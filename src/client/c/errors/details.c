@@ -14,7 +14,7 @@
 static struct ps_json begin_entry(const void *key, size_t bytes) {
   struct ps_error *last = ps_last_error_to_detail();
   size_t used = strlen(last->details);
-  struct ps_json json = {.bytes = last->details, .used = used, .room = sizeof last->details};
+  struct ps_json json = {.bytes = last->details, .used = used, .size = sizeof last->details};
   if (used == 0) ps_json_raw(&json, "{");
   else json.used--;
   ps_json_key(&json, used == 0, key, bytes);

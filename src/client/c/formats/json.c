@@ -13,7 +13,7 @@
 #define WHOLE_MAX 9007199254740992.0
 
 static void append(struct ps_json *json, const void *bytes, size_t count) {
-  if (json->is_full || count >= json->room - json->used) {
+  if (json->is_full || count >= json->size - json->used) {
     json->is_full = true;
     return;
   }

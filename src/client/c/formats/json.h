@@ -11,7 +11,7 @@
 struct ps_json {
   char *bytes;
   size_t used;
-  size_t room;
+  size_t size;
   bool is_full;
 };
 

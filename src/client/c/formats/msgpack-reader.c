@@ -232,11 +232,11 @@ bool ps_value_is_text(const struct ps_value *value, const char *text) {
          memcmp(text, value->content, value->content_bytes) == 0;
 }
 
-bool ps_map_copy_text(const struct ps_value *map, const char *key, char *target, size_t room) {
+bool ps_map_copy_text(const struct ps_value *map, const char *key, char *target, size_t size) {
   struct ps_value entry;
   target[0] = '\0';
   if (!ps_map_find(map, key, &entry) || entry.type != PS_VALUE_TEXT) return false;
-  size_t bytes = entry.content_bytes < room ? entry.content_bytes : room - 1;
+  size_t bytes = entry.content_bytes < size ? entry.content_bytes : size - 1;
   memcpy(target, entry.content, bytes);
   target[bytes] = '\0';
   return true;

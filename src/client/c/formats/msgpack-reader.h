@@ -56,6 +56,6 @@ bool ps_map_whole(const struct ps_value *map, const char *key, uint64_t *whole);
 bool ps_value_is_text(const struct ps_value *value, const char *text);
 
 /** Copies text with a final zero, cut to `room`. False if it is no text. */
-bool ps_map_copy_text(const struct ps_value *map, const char *key, char *target, size_t room);
+bool ps_map_copy_text(const struct ps_value *map, const char *key, char *target, size_t size);
 
 #endif

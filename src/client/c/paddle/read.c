@@ -16,18 +16,18 @@ void ps_free_content(void *content) {
 }
 
 /** Whether a parameter of so many bytes fits its target, and into an int; false with a message. */
-static bool check_room(const char *function, const struct ps_target *target, uint64_t bytes) {
+static bool check_fit(const char *function, const struct ps_target *target, uint64_t bytes) {
   if (bytes > INT_MAX) {
     ps_refuse(function, PSERVER_ERR_TOO_LARGE,
               "\"%s\": expected at most %d bytes, as int counts no more; it has %" PRIu64, target->name,
               INT_MAX, bytes);
     return false;
   }
-  if (target->content == NULL || target->room == (int64_t)bytes) return true;
-  if (target->may_exceed && target->room > (int64_t)bytes) return true;
+  if (target->content == NULL || target->capacity == (int64_t)bytes) return true;
+  if (target->may_exceed && target->capacity > (int64_t)bytes) return true;
   ps_refuse(function, PSERVER_ERR_BAD_LENGTH,
             "\"%s\": expected room for %" PRIu64 " bytes; received %" PRId64, target->name, bytes,
-            target->room);
+            target->capacity);
   return false;
 }
 
@@ -39,7 +39,7 @@ static bool aim(const char *function, struct ps_trainer *trainer, const struct p
   *tensor = (pserver_tensor){0};
   if (target->content == NULL || !ps_lengths_find(&trainer->lengths, target->name, &length)) return true;
   uint64_t bytes = length.elements * ps_element_bytes((int)length.dtype);
-  if (!check_room(function, target, bytes)) return false;
+  if (!check_fit(function, target, bytes)) return false;
   tensor->dtype = length.dtype;
   tensor->data = target->content;
   tensor->bytes = bytes;
@@ -80,7 +80,7 @@ static int read_tensors(const char *function, struct ps_trainer *trainer, struct
   if (status != PSERVER_OK) return ps_refuse_as_core(function);
   trainer->is_ready = true;
   for (int i = 0; i < total; i++) {
-    if (check_room(function, &targets[i], tensors[i].bytes)) continue;
+    if (check_fit(function, &targets[i], tensors[i].bytes)) continue;
     drop(targets, tensors, total);
     return -1;
   }

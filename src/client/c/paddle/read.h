@@ -12,7 +12,7 @@ struct ps_target {
   /** NULL: memory is allocated, to be freed with ps_free_content(). */
   void *content;
   /** Bytes at `content`, which must be the parameter's or, with `may_exceed`, at least as many. */
-  int64_t room;
+  int64_t capacity;
   bool may_exceed;
   /** What was read. */
   int element_type;

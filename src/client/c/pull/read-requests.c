@@ -14,7 +14,7 @@ uint64_t ps_draft_read_condition(struct ps_ask *ask, struct ps_draft *draft) {
   if (step < request->step) request->step = step;
   ps_draft_whole(draft, "generation", position.generation);
   ps_draft_whole(draft, "seq", position.seq);
-  ps_draft_whole(draft, "waitMs", ps_asking_wait_ms(ask->asking));
+  ps_draft_whole(draft, "waitMs", ps_ask_group_wait_ms(ask->group));
   if (step > 0) ps_draft_whole(draft, "step", step);
   return position.generation;
 }

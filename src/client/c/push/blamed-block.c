@@ -48,7 +48,7 @@ static bool begins_with(const char *text, const struct ps_update_source *source)
   char quoted[QUOTED_BYTES];
   char rest[32];
   const struct ps_parameter *parameter = source->update->parameter;
-  struct ps_json json = {.bytes = quoted, .room = sizeof quoted};
+  struct ps_json json = {.bytes = quoted, .size = sizeof quoted};
   quote(&json, parameter->name, parameter->name_bytes);
   int rest_bytes = snprintf(rest, sizeof rest, " block %u: ", (unsigned)source->index);
   return !json.is_full && strncmp(text, quoted, json.used) == 0 &&

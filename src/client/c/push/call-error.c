@@ -110,7 +110,7 @@ static size_t append_blocks(struct ps_json *json, const struct over_call *over,
 /** Lists the blocks with a fate, as many as there is room for, and their number if that is not all. */
 static void detail_list(const struct over_call *over, const char *key, enum ps_fate fate, size_t count) {
   char list[LISTED_BYTES] = "[";
-  struct ps_json json = {.bytes = list, .used = 1, .room = sizeof list - 1};
+  struct ps_json json = {.bytes = list, .used = 1, .size = sizeof list - 1};
   size_t listed = 0;
   for (size_t i = 0; i < over->call->update_count && listed < LISTED_MAX && !json.is_full; i++) {
     const struct ps_block_update *update = &over->call->updates[i];

@@ -66,9 +66,9 @@ static void write_shape(char text[SHAPE_TEXT], const uint64_t *shape, int32_t ra
   size_t used = 0;
   text[0] = '\0';
   for (int32_t axis = 0; axis < rank; axis++) {
-    size_t room = SHAPE_TEXT - sizeof cut - used;
-    int size = snprintf(text + used, room, "%s%" PRIu64, axis > 0 ? "," : "", shape[axis]);
-    if (size < 0 || (size_t)size >= room) {
+    size_t left = SHAPE_TEXT - sizeof cut - used;
+    int size = snprintf(text + used, left, "%s%" PRIu64, axis > 0 ? "," : "", shape[axis]);
+    if (size < 0 || (size_t)size >= left) {
       memcpy(text + used, cut, sizeof cut);
       return;
     }

@@ -17,7 +17,7 @@ struct ps_step_task {
   /** As the request to enter or exit tells it. */
   uint64_t exits;
   /** By shard; NULL until something is asked. */
-  struct ps_step_question *questions;
+  struct ps_step_request *step_requests;
   struct ps_sending sending;
   struct ps_parameter_update clock;
   struct ps_call_updates clocks;
@@ -92,15 +92,15 @@ static void exit_members(void *shell, struct ps_step_call *call) {
 static void ask_step(void *shell, struct ps_step_call *call, unsigned shard, uint64_t revision) {
   struct ps_steps *steps = shell;
   struct ps_step_task *step = call->context;
-  if (step->questions == NULL) step->questions = calloc(PS_SHARDS_MAX, sizeof *step->questions);
-  if (step->questions == NULL) {
+  if (step->step_requests == NULL) step->step_requests = calloc(PS_SHARDS_MAX, sizeof *step->step_requests);
+  if (step->step_requests == NULL) {
     ps_fail(PSERVER_ERR_INTERNAL, "no memory for questions");
     struct ps_failure *failure = ps_failure_of_last();
     ps_steps_core_ask_failed(&steps->core, call, failure);
     ps_failure_drop(failure);
     return;
   }
-  ps_ask_for_step(&steps->question_deps, &step->questions[shard], call, shard, revision,
+  ps_ask_for_step(&steps->request_deps, &step->step_requests[shard], call, shard, revision,
                   step->task.call->ends_at_ms);
 }
 
@@ -172,10 +172,10 @@ static void step_call_failed(void *shell, struct ps_step_call *call, struct ps_f
 void ps_steps_init(struct ps_steps *steps, const struct ps_steps_deps *deps) {
   *steps = (struct ps_steps){
       .deps = *deps,
-      .question_deps = {.identity = deps->lifecycle->identity,
-                        .requests = deps->lifecycle->requests,
-                        .positions = deps->positions,
-                        .core = &steps->core},
+      .request_deps = {.identity = deps->lifecycle->identity,
+                       .requests = deps->lifecycle->requests,
+                       .positions = deps->positions,
+                       .core = &steps->core},
       .core = {.commands = &steps->commands},
       .commands = {.shell = steps,
                    .enter = enter,
@@ -203,7 +203,7 @@ static void end_under_way(struct ps_steps *steps, struct ps_step_task *step, pse
     case PS_STEP_ARRIVING:
     case PS_STEP_OPENING:
       for (unsigned shard = 0; shard < PS_SHARDS_MAX && steps->ending == step; shard++) {
-        if (step->questions != NULL) ps_asking_end(&step->questions[shard].asking, why);
+        if (step->step_requests != NULL) ps_ask_group_end(&step->step_requests[shard].group, why);
       }
       return;
     case PS_STEP_QUEUED:
@@ -246,7 +246,7 @@ static pserver_status run(struct ps_call *call, struct ps_steps *steps, enum ps_
   step.call->context = &step;
   pserver_status status = ps_task_run(call, &step.task);
   ps_step_call_destroy(step.call);
-  free(step.questions);
+  free(step.step_requests);
   return status;
 }
 

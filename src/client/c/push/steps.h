@@ -16,7 +16,7 @@ struct ps_steps_deps {
 /** Asks, tells and sends what the step machine decides, on the I/O thread. */
 struct ps_steps {
   struct ps_steps_deps deps;
-  struct ps_step_question_deps question_deps;
+  struct ps_step_request_deps request_deps;
   struct ps_steps_core core;
   struct ps_steps_commands commands;
   /** Exits that it has asked for. */

@@ -26,7 +26,7 @@ struct connecting {
 
   /** Guards the rest; used only if it has a thread of its own. */
   pthread_mutex_t lock;
-  pthread_cond_t news;
+  pthread_cond_t changed;
   bool is_done;
   /** The caller has left: what was made is to be closed, and this freed. */
   bool is_abandoned;
@@ -133,7 +133,7 @@ static pserver_status connect_now(struct connecting *connecting) {
 static void connecting_free(struct connecting *connecting) {
   release(connecting->connection);
   natsOptions_Destroy(connecting->made);
-  pthread_cond_destroy(&connecting->news);
+  pthread_cond_destroy(&connecting->changed);
   pthread_mutex_destroy(&connecting->lock);
   free(connecting);
 }
@@ -145,7 +145,7 @@ static void *connect_apart(void *closure) {
   if (status != PSERVER_OK) connecting->error = *ps_last_error();
   connecting->is_done = true;
   bool is_left = connecting->is_abandoned;
-  pthread_cond_signal(&connecting->news);
+  pthread_cond_signal(&connecting->changed);
   pthread_mutex_unlock(&connecting->lock);
   if (is_left) {
     if (status == PSERVER_OK) ps_disconnect(connecting->connection);
@@ -158,10 +158,10 @@ static void *connect_apart(void *closure) {
 /** Waits for the other thread; ABORTED leaves `connecting` to it. */
 static pserver_status await_connection(struct connecting *connecting) {
   struct ps_cancellable cancellable;
-  ps_cancellable_enter(&cancellable, &connecting->lock, &connecting->news);
+  ps_cancellable_enter(&cancellable, &connecting->lock, &connecting->changed);
   pthread_mutex_lock(&connecting->lock);
   while (!connecting->is_done && !cancellable.is_cancelled) {
-    ps_condition_wait(&connecting->news, &connecting->lock, PS_NEVER_MS);
+    ps_condition_wait(&connecting->changed, &connecting->lock, PS_NEVER_MS);
   }
   bool is_done = connecting->is_done;
   pthread_mutex_unlock(&connecting->lock);
@@ -196,7 +196,7 @@ static pserver_status prepare(struct ps_connection *connection, const struct ps_
   char name[PS_JOB_BYTES_MAX + PS_ID_SIZE + 16];
   struct connecting *made = calloc(1, sizeof *made);
   if (made == NULL || pthread_mutex_init(&made->lock, NULL) != 0 ||
-      ps_condition_init(&made->news) != 0) {
+      ps_condition_init(&made->changed) != 0) {
     free(made);
     return ps_fail(PSERVER_ERR_INTERNAL, "no memory for a connection");
   }

@@ -12,10 +12,10 @@
 /* Callbacks of cnats, on its threads. */
 
 /** Notes an event; those that the I/O thread has not taken yet are taken together. */
-static void note(struct ps_connection *connection, bool *event) {
+static void note_event(struct ps_connection *connection, bool *event) {
   pthread_mutex_lock(&connection->io->lock);
   *event = true;
-  ps_io_post_locked(connection->io, &connection->news);
+  ps_io_post_locked(connection->io, &connection->events);
   pthread_mutex_unlock(&connection->io->lock);
 }
 
@@ -25,19 +25,19 @@ static void on_disconnected(natsConnection *nats, void *closure) {
   pthread_mutex_lock(&connection->io->lock);
   connection->is_back = false;
   pthread_mutex_unlock(&connection->io->lock);
-  note(connection, &connection->is_lost);
+  note_event(connection, &connection->is_lost);
 }
 
 static void on_reconnected(natsConnection *nats, void *closure) {
   (void)nats;
   struct ps_connection *connection = closure;
-  note(connection, &connection->is_back);
+  note_event(connection, &connection->is_back);
 }
 
 static void on_closed(natsConnection *nats, void *closure) {
   (void)nats;
   struct ps_connection *connection = closure;
-  note(connection, &connection->is_closed);
+  note_event(connection, &connection->is_closed);
   connection->listener->release(connection->listener->owner);
 }
 
@@ -60,7 +60,7 @@ static void on_message(natsConnection *nats, natsSubscription *subscription, nat
   struct ps_connection *connection = closure;
   pthread_mutex_lock(&connection->io->lock);
   bool is_kept = append(&connection->received, message);
-  if (is_kept) ps_io_post_locked(connection->io, &connection->news);
+  if (is_kept) ps_io_post_locked(connection->io, &connection->events);
   pthread_mutex_unlock(&connection->io->lock);
   /* What there is no memory for is as good as lost: it is asked for again. */
   if (!is_kept) natsMsg_Destroy(message);
@@ -78,7 +78,7 @@ struct denial {
   char subject[PS_SUBJECT_SIZE];
 };
 
-static void tell_denial(void *context) {
+static void handle_denial(void *context) {
   struct denial *denial = context;
   const struct ps_connection_listener *listener = denial->connection->listener;
   if (denial->subject[0] != '\0') {
@@ -104,7 +104,7 @@ static void on_error(natsConnection *nats, natsSubscription *subscription, natsS
   if (found == NULL && strcasestr(text, unheard) == NULL) return;
   struct denial *denial = calloc(1, sizeof *denial);
   if (denial == NULL) return;
-  *denial = (struct denial){.work = {.run = tell_denial, .context = denial}, .connection = closure};
+  *denial = (struct denial){.work = {.run = handle_denial, .context = denial}, .connection = closure};
   if (found != NULL) {
     const char *start = found + sizeof refused - 1;
     snprintf(denial->subject, sizeof denial->subject, "%.*s", (int)strcspn(start, "\""), start);
@@ -143,7 +143,7 @@ static size_t look_at_payload(struct ps_connection *connection) {
 }
 
 /** Tells what has come; the connection can have been lost and made anew since the last time. */
-static void tell_news(void *context) {
+static void handle_events(void *context) {
   struct ps_connection *connection = context;
   const struct ps_connection_listener *listener = connection->listener;
   pthread_mutex_lock(&connection->io->lock);
@@ -178,7 +178,7 @@ void ps_connection_init(struct ps_connection *connection, struct ps_io_thread *i
                                        .listener = listener,
                                        .inbox_name = inbox_name,
                                        .is_connected = true,
-                                       .news = {.run = tell_news, .context = connection}};
+                                       .events = {.run = handle_events, .context = connection}};
 }
 
 void ps_connection_release(struct ps_connection *connection) {

@@ -58,7 +58,7 @@ struct ps_connection {
   bool is_lost;
   bool is_back;
   bool is_closed;
-  struct ps_io_work news;
+  struct ps_io_work events;
 
   /** On the I/O thread: whether what is published arrives. */
   bool is_connected;

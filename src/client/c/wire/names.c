@@ -33,7 +33,7 @@ static bool is_text(const char *name, size_t bytes) {
 }
 
 /** Room of a name as messages show it: three bytes stand for one that is no UTF-8. */
-#define QUOTED_ROOM (3 * SHOWN_BYTES + sizeof "\"…\"")
+#define QUOTED_SIZE (3 * SHOWN_BYTES + sizeof "\"…\"")
 
 /** Bytes of the characters that a message shows. */
 static size_t shown_bytes(const char *name, size_t bytes) {
@@ -46,9 +46,9 @@ static size_t shown_bytes(const char *name, size_t bytes) {
 }
 
 /** Writes a name as messages show it: as JSON does, ended with three dots if it is cut. */
-static void quote_name(char quoted[QUOTED_ROOM], const char *name, size_t bytes) {
+static void quote_name(char quoted[QUOTED_SIZE], const char *name, size_t bytes) {
   char shown[SHOWN_BYTES + sizeof "…"];
-  struct ps_json json = {.bytes = quoted, .room = QUOTED_ROOM};
+  struct ps_json json = {.bytes = quoted, .size = QUOTED_SIZE};
   if (name == NULL) {
     memcpy(quoted, "NULL", sizeof "NULL");
     return;
@@ -64,7 +64,7 @@ static void quote_name(char quoted[QUOTED_ROOM], const char *name, size_t bytes)
 
 /** Refuses a name. */
 static pserver_status bad_name(const char *what, const char *expected, const char *name, size_t bytes) {
-  char quoted[QUOTED_ROOM];
+  char quoted[QUOTED_SIZE];
   quote_name(quoted, name, bytes);
   ps_fail(PSERVER_ERR_BAD_NAME, "%s: expected %s; received %s", what, expected, quoted);
   ps_detail_text("expected", expected);

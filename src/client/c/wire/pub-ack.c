@@ -4,7 +4,7 @@
 #include <string.h>
 
 #define DEPTH_MAX 8
-#define KEY_ROOM 32
+#define KEY_SIZE 32
 
 struct text {
   const char *at;
@@ -25,7 +25,7 @@ static bool take(struct text *text, char character) {
 }
 
 /** A string, cut to `room`; escapes other than of one character become a question mark. */
-static bool take_string(struct text *text, char *target, size_t room) {
+static bool take_string(struct text *text, char *target, size_t size) {
   if (!take(text, '"')) return false;
   size_t used = 0;
   while (text->at < text->end && *text->at != '"') {
@@ -41,7 +41,7 @@ static bool take_string(struct text *text, char *target, size_t room) {
         character = ' ';
       }
     }
-    if (used + 1 < room) target[used++] = character;
+    if (used + 1 < size) target[used++] = character;
   }
   target[used] = '\0';
   return take(text, '"');
@@ -61,13 +61,13 @@ static bool take_whole(struct text *text, uint64_t *number) {
 static bool skip_value(struct text *text, int depth);
 
 static bool skip_entry(struct text *text, int depth, bool has_key) {
-  char ignored[KEY_ROOM];
+  char ignored[KEY_SIZE];
   if (has_key && (!take_string(text, ignored, sizeof ignored) || !take(text, ':'))) return false;
   return skip_value(text, depth + 1);
 }
 
 static bool skip_value(struct text *text, int depth) {
-  char ignored[KEY_ROOM];
+  char ignored[KEY_SIZE];
   skip_space(text);
   if (text->at >= text->end || depth > DEPTH_MAX) return false;
   if (*text->at == '"') return take_string(text, ignored, sizeof ignored);
@@ -86,7 +86,7 @@ static bool skip_value(struct text *text, int depth) {
 }
 
 static bool take_object(struct text *text, read_entry read, struct ps_pub_ack *ack) {
-  char key[KEY_ROOM];
+  char key[KEY_SIZE];
   if (!take(text, '{')) return false;
   if (take(text, '}')) return true;
   do {

@@ -5,7 +5,7 @@
 #include "wire/connection.h"
 #include "wire/envelope.h"
 
-struct ps_asking;
+struct ps_ask_group;
 
 enum ps_ask_state { PS_ASK_WAITING, PS_ASK_OPEN, PS_ASK_DONE };
 
@@ -26,7 +26,7 @@ struct ps_ask {
    * which is then not asked again. */
   pserver_status (*refused)(struct ps_ask *ask, pserver_status status, const struct ps_message *message);
   /** Runs on the calling thread after `read` has said that more follow; NULL: nothing does. */
-  void (*news)(struct ps_ask *ask);
+  void (*on_progress)(struct ps_ask *ask);
   void *context;
   /** How long errors that are worth retrying are retried; 0 for as long as the call lasts. */
   int64_t retry_ms;
@@ -44,7 +44,7 @@ struct ps_ask {
   size_t window_bytes;
 
   /** State of the requests. */
-  struct ps_asking *asking;
+  struct ps_ask_group *group;
   enum ps_ask_state state;
   int64_t started_ms;
   struct ps_timer timer;
@@ -53,15 +53,15 @@ struct ps_ask {
 };
 
 /** Questions that are asked together, as many at once as the window admits; over with the first error. */
-struct ps_asking {
+struct ps_ask_group {
   struct ps_ask *asks;
   size_t count;
   /** When whoever asks ends it by ps_asking_end(). */
   int64_t ends_at_ms;
   /** OK once each question has its answer, else its last error. May free the asking. */
-  void (*over)(struct ps_asking *asking, pserver_status status);
+  void (*over)(struct ps_ask_group *group, pserver_status status);
   /** Has the calling thread run the `news` of its questions; NULL if there is none. */
-  void (*tell)(struct ps_asking *asking);
+  void (*on_progress)(struct ps_ask_group *group);
   void *context;
 
   /** State of the requests. */
@@ -72,9 +72,9 @@ struct ps_asking {
   size_t next;
   size_t missing;
   bool is_waiting;
-  struct ps_asking *next_waiting;
+  struct ps_ask_group *next_waiting;
   /** The last error that was worth retrying; NULL for none. */
-  struct ps_failure *trouble;
+  struct ps_failure *obstacle;
 };
 
 /** The requests under way of one client, on its I/O thread. */
@@ -84,24 +84,24 @@ struct ps_requests {
   size_t window_max;
   size_t window_bytes;
   /** By slot, which a reply names; and those with questions that wait for the window, in turn. */
-  struct ps_asking **slots;
+  struct ps_ask_group **slots;
   size_t slot_count;
-  struct ps_asking *first_waiting;
-  struct ps_asking *last_waiting;
+  struct ps_ask_group *first_waiting;
+  struct ps_ask_group *last_waiting;
   uint64_t tokens;
 };
 
 /** Begins to ask; questions that are done already are left out. On the I/O thread. */
-void ps_asking_begin(struct ps_requests *requests, struct ps_asking *asking);
+void ps_ask_group_begin(struct ps_requests *requests, struct ps_ask_group *group);
 
 /** Ends it, if it is under way, by an error, which is the last one: `over` is told. On the I/O thread. */
-void ps_asking_end(struct ps_asking *asking, pserver_status status);
+void ps_ask_group_end(struct ps_ask_group *group, pserver_status status);
 
 /** Milliseconds left for an answer, never below 0. */
-int64_t ps_asking_remaining_ms(const struct ps_asking *asking);
+int64_t ps_ask_group_remaining_ms(const struct ps_ask_group *group);
 
 /** How long a host may hold a request until it can answer: less than the time after which it is repeated. */
-uint64_t ps_asking_wait_ms(const struct ps_asking *asking);
+uint64_t ps_ask_group_wait_ms(const struct ps_ask_group *group);
 
 /** A reply to a question: the numbers in its subject. On the I/O thread, as below. */
 void ps_on_reply(struct ps_requests *requests, uint64_t slot, uint64_t token, natsMsg *message);

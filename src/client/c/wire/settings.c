@@ -185,13 +185,13 @@ pserver_status ps_make_nats_options(const pserver_options *options, const char *
   return status;
 }
 
-void ps_shown_address(const pserver_options *options, char *target, size_t room) {
+void ps_shown_address(const pserver_options *options, char *target, size_t size) {
   struct ps_addresses addresses;
   size_t used = 0;
   target[0] = '\0';
   if (ps_read_addresses(address_of(options), &addresses) == PSERVER_OK) {
-    for (int i = 0; i < addresses.count && used < room; i++) {
-      int length = snprintf(target + used, room - used, "%s%s", i == 0 ? "" : ",", addresses.servers[i]);
+    for (int i = 0; i < addresses.count && used < size; i++) {
+      int length = snprintf(target + used, size - used, "%s%s", i == 0 ? "" : ",", addresses.servers[i]);
       used += (size_t)length;
     }
   }

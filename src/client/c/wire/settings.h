@@ -12,6 +12,6 @@ pserver_status ps_make_nats_options(const pserver_options *options, const char *
                                     natsOptions **made);
 
 /** The address list as it will be shown in messages: without credentials. */
-void ps_shown_address(const pserver_options *options, char *target, size_t room);
+void ps_shown_address(const pserver_options *options, char *target, size_t size);
 
 #endif

@@ -19,8 +19,8 @@ static const char whole[] =
     " { \"key\" : \"L3BzLzE=\", \"version\" : 7 } ,"
     "{\"value\":\"ag==\",\"key\":\"L3BzL2pvYg==\"}],\"count\":\"3\"}";
 
-static char key[PS_ETCD_TEXT_ROOM];
-static char value[PS_ETCD_TEXT_ROOM];
+static char key[PS_ETCD_TEXT_SIZE];
+static char value[PS_ETCD_TEXT_SIZE];
 
 static void expect_entry(struct ps_etcd_reply *reply, const char *name, const char *text) {
   EXPECT(ps_etcd_reply_next(reply, key, value));

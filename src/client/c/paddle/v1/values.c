@@ -79,7 +79,7 @@ int paddle_get_param(paddle_pserver_client *client, const char *name, void **dst
     ps_refuse(__func__, PSERVER_ERR_BAD_VALUE, "expected dst and dstLen; received NULL");
   } else {
     struct ps_target target = {
-        .name = name, .content = *dst, .room = *dst == NULL ? 0 : *dstLen, .may_exceed = true};
+        .name = name, .content = *dst, .capacity = *dst == NULL ? 0 : *dstLen, .may_exceed = true};
     result = ps_read_values(__func__, trainer, &target, 1);
     if (result == 0) {
       *dst = target.content;

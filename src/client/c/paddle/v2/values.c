@@ -52,7 +52,7 @@ static int read_into(const char *function, struct ps_trainer *trainer, const cha
   for (int i = 0; i < total; i++) {
     targets[i].name = names[i];
     targets[i].content = dst[i].content;
-    targets[i].room = dst[i].content_len;
+    targets[i].capacity = dst[i].content_len;
   }
   int result = ps_read_values(function, trainer, targets, total);
   for (int i = 0; i < total && result == 0; i++) {

@@ -51,7 +51,7 @@ static CURLcode set_up(CURL *curl, const char *url, const char *request, struct 
 }
 
 char *ps_etcd_range(const char *endpoint, const char *first, const char *end, int64_t timeout_ms,
-                    char *reason, size_t room) {
+                    char *reason, size_t size) {
   char url[512];
   char key[512];
   char range_end[512];
@@ -60,7 +60,7 @@ char *ps_etcd_range(const char *endpoint, const char *first, const char *end, in
   int length = snprintf(url, sizeof url, "%s/v3/kv/range", endpoint);
   if (length < 0 || (size_t)length >= sizeof url || !ps_base64_encode(first, key, sizeof key) ||
       !ps_base64_encode(end, range_end, sizeof range_end)) {
-    snprintf(reason, room, "the address or prefix is too long");
+    snprintf(reason, size, "the address or prefix is too long");
     return NULL;
   }
   snprintf(request, sizeof request, "{\"key\":\"%s\",\"range_end\":\"%s\"}", key, range_end);
@@ -74,7 +74,7 @@ char *ps_etcd_range(const char *endpoint, const char *first, const char *end, in
   curl_slist_free_all(headers);
   curl_easy_cleanup(curl);
   if (code == CURLE_OK && body.text != NULL) return body.text;
-  snprintf(reason, room, "%s", code == CURLE_OK ? "an empty answer" : curl_easy_strerror(code));
+  snprintf(reason, size, "%s", code == CURLE_OK ? "an empty answer" : curl_easy_strerror(code));
   free(body.text);
   return NULL;
 }

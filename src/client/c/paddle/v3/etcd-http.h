@@ -7,6 +7,6 @@
 /** Asks an etcd for all keys from `first` to before `end`. The JSON it answers with, to be freed; NULL
  * with the reason in `reason`. */
 char *ps_etcd_range(const char *endpoint, const char *first, const char *end, int64_t timeout_ms,
-                    char *reason, size_t room);
+                    char *reason, size_t size);
 
 #endif

@@ -7,9 +7,9 @@
 
 static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-bool ps_base64_encode(const char *text, char *target, size_t room) {
+bool ps_base64_encode(const char *text, char *target, size_t size) {
   size_t length = strlen(text);
-  if (room < (length + 2) / 3 * 4 + 1) return false;
+  if (size < (length + 2) / 3 * 4 + 1) return false;
   for (size_t i = 0; i < length; i += 3) {
     uint32_t bits = 0;
     for (size_t k = 0; k < 3; k++) bits = bits << 8 | (i + k < length ? (unsigned char)text[i + k] : 0);
@@ -22,14 +22,14 @@ bool ps_base64_encode(const char *text, char *target, size_t room) {
 }
 
 /** Decodes base64 into text; "" if it is none, or does not fit, or holds a zero byte. */
-static void decode(const char *from, size_t length, char target[PS_ETCD_TEXT_ROOM]) {
+static void decode(const char *from, size_t length, char target[PS_ETCD_TEXT_SIZE]) {
   size_t used = 0;
   uint32_t bits = 0;
   size_t i = 0;
   target[0] = '\0';
   for (; i < length && from[i] != '='; i++) {
     const char *digit = strchr(digits, from[i]);
-    if (digit == NULL || used + 1 >= PS_ETCD_TEXT_ROOM) break;
+    if (digit == NULL || used + 1 >= PS_ETCD_TEXT_SIZE) break;
     bits = bits << 6 | (uint32_t)(digit - digits);
     if (i % 4 > 0) target[used++] = (char)(bits >> (6 - 2 * (i % 4)) & 0xff);
   }
@@ -53,7 +53,7 @@ static bool is_named(const char *text, size_t length, const char *name) {
 }
 
 /** Reads `"name": "value"`, or a value that is a bare number; NULL if there is none. */
-static const char *read_member(const char *at, char key[PS_ETCD_TEXT_ROOM], char value[PS_ETCD_TEXT_ROOM]) {
+static const char *read_member(const char *at, char key[PS_ETCD_TEXT_SIZE], char value[PS_ETCD_TEXT_SIZE]) {
   const char *name;
   size_t name_length;
   at = read_string(at, &name, &name_length);
@@ -99,7 +99,7 @@ bool ps_etcd_reply_open(struct ps_etcd_reply *reply, const char *json) {
   return true;
 }
 
-bool ps_etcd_reply_next(struct ps_etcd_reply *reply, char key[PS_ETCD_TEXT_ROOM], char value[PS_ETCD_TEXT_ROOM]) {
+bool ps_etcd_reply_next(struct ps_etcd_reply *reply, char key[PS_ETCD_TEXT_SIZE], char value[PS_ETCD_TEXT_SIZE]) {
   key[0] = value[0] = '\0';
   const char *at = skip_blanks(reply->at);
   if (*at == ',') at = skip_blanks(at + 1);

@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 /** Room for a decoded key or value, the final zero included. */
-#define PS_ETCD_TEXT_ROOM 4096
+#define PS_ETCD_TEXT_SIZE 4096
 
 /** A place in the JSON of a reply to a range request of etcd's HTTP gateway. */
 struct ps_etcd_reply {
@@ -17,9 +17,9 @@ bool ps_etcd_reply_open(struct ps_etcd_reply *reply, const char *json);
 
 /** Reads the next entry; false after the last, or at one that is malformed. Text that is longer than
  * the room or holds a zero byte is read as "". */
-bool ps_etcd_reply_next(struct ps_etcd_reply *reply, char key[PS_ETCD_TEXT_ROOM], char value[PS_ETCD_TEXT_ROOM]);
+bool ps_etcd_reply_next(struct ps_etcd_reply *reply, char key[PS_ETCD_TEXT_SIZE], char value[PS_ETCD_TEXT_SIZE]);
 
 /** Writes text in base64; false if there is no room. */
-bool ps_base64_encode(const char *text, char *target, size_t room);
+bool ps_base64_encode(const char *text, char *target, size_t size);
 
 #endif

@@ -18,7 +18,7 @@
 #define REQUEST_MS 2000
 #define PAUSE_MS 250
 #define PORT_DEFAULT "2379"
-#define ENDPOINT_ROOM 300
+#define ENDPOINT_SIZE 300
 
 struct search {
   char keys[256];
@@ -71,8 +71,8 @@ static bool is_number(const char *text) {
 
 /** Whether the entries name a broker and a job. */
 static bool read_entries(struct search *search, const char *json) {
-  char key[PS_ETCD_TEXT_ROOM];
-  char value[PS_ETCD_TEXT_ROOM];
+  char key[PS_ETCD_TEXT_SIZE];
+  char value[PS_ETCD_TEXT_SIZE];
   struct ps_etcd_reply reply;
   struct ps_discovery *found = search->found;
   *found = (struct ps_discovery){0};
@@ -103,7 +103,7 @@ static size_t scheme_bytes(const char *entry) {
 }
 
 /** Writes `http://host:port` of an entry such as `host`; false if it is none or does not fit. */
-static bool to_endpoint(const char *entry, size_t length, char *endpoint, size_t room) {
+static bool to_endpoint(const char *entry, size_t length, char *endpoint, size_t size) {
   while (length > 0 && strchr(" /", entry[length - 1]) != NULL) length--;
   size_t scheme = scheme_bytes(entry);
   if (length <= scheme || memchr(entry, '@', length) != NULL) return false;
@@ -112,9 +112,9 @@ static bool to_endpoint(const char *entry, size_t length, char *endpoint, size_t
   const char *colon = memrchr(entry + scheme, ':', length - scheme);
   const char *bracket = memrchr(entry + scheme, ']', length - scheme);
   bool has_port = colon != NULL && (bracket == NULL || colon > bracket);
-  int written = snprintf(endpoint, room, "%s%.*s%s", scheme > 0 ? "" : "http://", (int)length, entry,
+  int written = snprintf(endpoint, size, "%s%.*s%s", scheme > 0 ? "" : "http://", (int)length, entry,
                          has_port ? "" : ":" PORT_DEFAULT);
-  return written > 0 && (size_t)written < room;
+  return written > 0 && (size_t)written < size;
 }
 
 static bool ask(struct search *search, const char *endpoint, int64_t timeout_ms) {
@@ -139,7 +139,7 @@ static bool check_endpoints(const char *function, const char *endpoints) {
   int count = 0;
   bool are_valid = endpoints != NULL;
   for (const char *entry = endpoints; are_valid && *entry != '\0';) {
-    char endpoint[ENDPOINT_ROOM];
+    char endpoint[ENDPOINT_SIZE];
     entry += strspn(entry, " ,");
     size_t length = strcspn(entry, ",");
     if (length > 0) {
@@ -160,7 +160,7 @@ static bool ask_each(struct search *search, const char *endpoints, int64_t until
   for (const char *entry = endpoints; *entry != '\0';) {
     entry += strspn(entry, " ,");
     size_t length = strcspn(entry, ",");
-    char endpoint[ENDPOINT_ROOM];
+    char endpoint[ENDPOINT_SIZE];
     int64_t left_ms = until_ms - now_ms();
     if (length == 0 || left_ms <= 0) break;
     if (to_endpoint(entry, length, endpoint, sizeof endpoint) &&

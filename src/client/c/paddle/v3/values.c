@@ -53,7 +53,7 @@ static bool aim_at(const char *function, paddle_parameter **dst, struct ps_targe
       return false;
     }
     targets[i] =
-        (struct ps_target){.name = dst[i]->name, .content = dst[i]->content, .room = dst[i]->content_len};
+        (struct ps_target){.name = dst[i]->name, .content = dst[i]->content, .capacity = dst[i]->content_len};
   }
   return true;
 }
