@@ -10,7 +10,7 @@
 #include "errors/errors.h"
 #include "formats/json.h"
 
-/** Begins an entry; what is there already stays if there is no room for it. */
+/** Begins an entry; end_entry() removes it if it does not fit. */
 static struct ps_json begin_entry(const void *key, size_t bytes) {
   struct ps_error *last = ps_last_error_to_detail();
   size_t used = strlen(last->details);

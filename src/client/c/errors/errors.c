@@ -1,4 +1,4 @@
-/* The last error of each thread, and the table of codes. */
+/* The last error of each thread, the table of codes, and the reactions to them. */
 #include "errors/errors.h"
 
 #include <pserver.h>
@@ -27,7 +27,7 @@ static const struct row *find_row(pserver_status status) {
   return NULL;
 }
 
-/** Formats apart first: the text may name the message that it replaces. */
+/** Formats into another buffer first, because the arguments may include the text that is replaced. */
 static void write_text(char target[PS_ERROR_TEXT_BYTES], const char *format, va_list arguments) {
   char text[PS_ERROR_TEXT_BYTES];
   vsnprintf(text, sizeof text, format, arguments);

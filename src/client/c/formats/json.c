@@ -1,4 +1,4 @@
-/* Values of messages as JSON. */
+/* Writes values of messages as JSON. */
 #include "formats/json.h"
 
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 #include "formats/utf8.h"
 
 #define REPLACEMENT "\xef\xbf\xbd"
-/** From here on float64 has no odd numbers. */
+/** 2^53: below it every whole number has its own float64. */
 #define WHOLE_MAX 9007199254740992.0
 
 static void append(struct ps_json *json, const void *bytes, size_t count) {

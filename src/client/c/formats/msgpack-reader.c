@@ -1,13 +1,13 @@
-/* MessagePack values in place. */
+/* Reads MessagePack values in place. */
 #include "formats/msgpack-reader.h"
 
 #include <string.h>
 
 #include "formats/utf8.h"
 
-/** Lists and maps in each other, the message itself included. */
+/** Depth of nested lists and maps, including the message itself. */
 #define DEPTH_MAX 16
-/** Entries of a map: keys are compared pair by pair, and no message has a hundred. */
+/** Entries of a map. Keys are compared pair by pair; no message has a hundred. */
 #define MAP_ENTRIES_MAX 1024
 
 struct input {
@@ -41,7 +41,7 @@ static bool take_signed(struct input *input, size_t bytes, double *number) {
   uint64_t bits;
   if (!take_number(input, bytes, &bits)) return false;
   uint64_t sign = UINT64_C(1) << (bytes * 8 - 1);
-  /* Two's complement of this width; the negation of the least number has no room in int64. */
+  /* Two's complement of this width; computed in float64, because -INT64_MIN is not an int64. */
   *number = (bits & sign) == 0 ? (double)bits : -(double)((~bits & (sign - 1))) - 1;
   return true;
 }
@@ -54,7 +54,7 @@ static bool take_content(struct input *input, size_t bytes, struct ps_value *val
   return true;
 }
 
-/** Of text, bytes, lists and maps: the type and how many bytes or entries it has. */
+/** Reads the type and a scalar value; of text, bytes, lists and maps the number of bytes or entries. */
 static bool read_head(struct input *input, struct ps_value *value, uint64_t *length) {
   uint8_t first = *input->at++;
   *length = 0;
@@ -127,7 +127,7 @@ static bool is_key(const struct ps_value *key, bool is_checked, const struct ps_
   if (key->type != PS_VALUE_TEXT) return false;
   if (is_checked) return true;
   if (ps_value_is_text(key, forbidden)) return false;
-  /* The same key before. Maps of messages are small; those in details at most some dozens. */
+  /* Look for the same key before. Maps in messages are small: a few dozen entries at most, in details. */
   struct input before = {map->content, key->raw};
   while (before.at < key->raw) {
     struct ps_value other;
@@ -141,11 +141,11 @@ static bool is_key(const struct ps_value *key, bool is_checked, const struct ps_
   return true;
 }
 
-/** What is in a list or map, which is walked over. */
+/** Reads the entries of a list or map, to check them and to find its end. */
 static bool read_entries(struct input *input, struct ps_value *value, uint64_t count, int depth,
                          bool is_checked) {
   if (!is_checked && depth >= DEPTH_MAX) return false;
-  /* Each entry takes a byte at least: a count beyond that ends here, not after four billion steps. */
+  /* Each entry takes at least one byte, so a larger count is wrong: do not loop over it. */
   if (count > (uint64_t)(input->end - input->at)) return false;
   if (value->type == PS_VALUE_MAP && count > MAP_ENTRIES_MAX) return false;
   value->count = (uint32_t)count;

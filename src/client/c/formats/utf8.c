@@ -1,4 +1,4 @@
-/* Well-formed UTF-8, as table 3-7 of the Unicode standard has it. */
+/* Well-formed UTF-8, as defined in table 3-7 of the Unicode standard. */
 #include "formats/utf8.h"
 
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* Ends calls of other threads: each thread names the canceller its calls obey. */
+/* Cancellers, by which one thread ends the calls of others. Each thread chooses the one that its calls obey. */
 #include "wire/canceller.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 struct pserver_canceller {
   pthread_mutex_t lock;
   bool is_cancelled;
-  /** What threads that use it wait for. */
+  /** What the threads that use it are waiting for. */
   struct ps_cancellable *waiting;
 };
 
@@ -39,7 +39,7 @@ void pserver_cancel(pserver_canceller *canceller) {
   pthread_mutex_lock(&canceller->lock);
   canceller->is_cancelled = true;
   for (struct ps_cancellable *each = canceller->waiting; each != NULL; each = each->next) {
-    /* Without the lock the signal could come between a thread's look and its wait. */
+    /* Without the lock the signal could come between a thread's check and its wait, and be lost. */
     pthread_mutex_lock(each->lock);
     each->is_cancelled = true;
     pthread_cond_broadcast(each->woken);

@@ -5,20 +5,20 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-/** Something a thread waits for, which the canceller that the thread uses can end. */
+/** A wait of a thread that the canceller of the thread can end. */
 struct ps_cancellable {
   /** NULL: the thread uses none. */
   pserver_canceller *canceller;
   pthread_mutex_t *lock;
   pthread_cond_t *woken;
-  /** Stays so when the canceller is rearmed. Guarded by `lock`. */
+  /** Stays true when the canceller is rearmed. Guarded by `lock`. */
   bool is_cancelled;
   struct ps_cancellable *next;
 };
 
 /**
- * Has the canceller of this thread, if it uses one, signal `woken` under `lock` when it is cancelled, until
- * ps_cancellable_leave(). Neither may be called with `lock` held: a canceller takes it after its own.
+ * Makes the canceller of this thread, if it uses one, signal `woken` when it is cancelled, until
+ * ps_cancellable_leave(). Call neither with `lock` held: a canceller takes it while it holds its own.
  */
 void ps_cancellable_enter(struct ps_cancellable *entered, pthread_mutex_t *lock, pthread_cond_t *woken);
 void ps_cancellable_leave(struct ps_cancellable *entered);

@@ -1,5 +1,5 @@
-/* How a client comes to its connection. cnats cannot be told to stop connecting, so for a thread that uses
- * a canceller it connects on a thread of its own. */
+/* Connects a client. cnats cannot be told to stop connecting, so for a thread that uses a canceller this happens
+ * on another thread, which the caller can abandon. */
 #include "wire/connecting.h"
 
 #include <stdio.h>
@@ -14,25 +14,25 @@
 
 #define ADDRESS_SIZE 256
 
-/** What connecting needs, all of it its own: the caller may have left. */
+/** The state of one attempt to connect. It owns everything that it uses, because the caller may abandon it. */
 struct connecting {
   struct ps_connection *connection;
   natsOptions *made;
   char address[ADDRESS_SIZE];
   int64_t attempt_timeout_ms;
   int64_t ends_at_ms;
-  /** What came of it; code OK for a connection. */
+  /** The result; code OK for a connection. */
   struct ps_error error;
 
-  /** Guards the rest; used only if it has a thread of its own. */
+  /** Guards the rest; used only with another thread. */
   pthread_mutex_t lock;
   pthread_cond_t changed;
   bool is_done;
-  /** The caller has left: what was made is to be closed, and this freed. */
+  /** Whether the caller has left: the other thread closes the connection and frees this. */
   bool is_abandoned;
 };
 
-/** Keeps the connection's owner. */
+/** Keeps the connection's owner alive until release(). */
 static void retain(const struct ps_connection *connection) {
   connection->listener->retain(connection->listener->owner);
 }
@@ -48,7 +48,7 @@ static bool is_abandoned(struct connecting *connecting) {
   return is;
 }
 
-/** Waits before another attempt; false if there is no time for one. */
+/** Waits before the next attempt; false if there is no time for one. */
 static bool pause_between(struct connecting *connecting, int64_t *pause_ms) {
   int64_t delay_ms = ps_varied_ms(*pause_ms);
   if (ps_now_ms() + delay_ms >= connecting->ends_at_ms || is_abandoned(connecting)) return false;
@@ -68,7 +68,7 @@ static pserver_status connect_failure(natsStatus status, const char *address) {
             "was sent to it; give nats:// if the connection may be read by others",
             address);
   } else if (status == NATS_SSL_ERROR && detail != NULL && strstr(detail, ":depth=") != NULL) {
-    /* Of a certificate that is refused cnats tells where in its chain. */
+    /* cnats reports the place in the chain only if it has refused the certificate. */
     ps_fail(PSERVER_ERR_NO_TLS, "the certificate of the broker at %s is refused: %s", address, detail);
   } else {
     ps_fail(PSERVER_ERR_NO_BROKER,
@@ -92,7 +92,7 @@ static pserver_status connect_until(struct connecting *connecting) {
   }
 }
 
-/** Waits until the broker knows the inbox, so that whoever answers finds it, also on a new connection. */
+/** Waits until the broker has the subscription to the inbox, so that no answer is lost. */
 static natsStatus await_inbox(struct connecting *connecting) {
   int64_t pause_ms = PS_PAUSE_MS;
   while (true) {
@@ -113,7 +113,7 @@ static pserver_status subscribe(struct connecting *connecting) {
 static pserver_status connect_now(struct connecting *connecting) {
   struct ps_connection *connection = connecting->connection;
   pserver_status status = PSERVER_OK;
-  /* The connection's own, until it says that it is closed. */
+  /* The connection's own reference, until it reports that it is closed. */
   retain(connection);
   if (ps_set_handlers(connecting->made, connection) != NATS_OK) {
     status = ps_fail(PSERVER_ERR_INTERNAL, "no memory for a connection");
@@ -155,7 +155,7 @@ static void *connect_apart(void *closure) {
   return NULL;
 }
 
-/** Waits for the other thread; ABORTED leaves `connecting` to it. */
+/** Waits for the other thread; with ABORTED that thread owns `connecting`. */
 static pserver_status await_connection(struct connecting *connecting) {
   struct ps_cancellable cancellable;
   ps_cancellable_enter(&cancellable, &connecting->lock, &connecting->changed);

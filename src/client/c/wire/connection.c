@@ -1,4 +1,4 @@
-/* The broker's connection: cnats, its events, and what comes to the inbox. */
+/* The connection to the broker: events of cnats, messages to the inbox, and publishing. */
 #include "wire/connection.h"
 
 #include <limits.h>
@@ -11,7 +11,7 @@
 
 /* Callbacks of cnats, on its threads. */
 
-/** Notes an event; those that the I/O thread has not taken yet are taken together. */
+/** Notes an event for the I/O thread, which handles all events since the last time together. */
 static void note_event(struct ps_connection *connection, bool *event) {
   pthread_mutex_lock(&connection->io->lock);
   *event = true;
@@ -62,7 +62,7 @@ static void on_message(natsConnection *nats, natsSubscription *subscription, nat
   bool is_kept = append(&connection->received, message);
   if (is_kept) ps_io_post_locked(connection->io, &connection->events);
   pthread_mutex_unlock(&connection->io->lock);
-  /* What there is no memory for is as good as lost: it is asked for again. */
+  /* A message without memory counts as lost: the request is repeated. */
   if (!is_kept) natsMsg_Destroy(message);
 }
 
@@ -71,7 +71,7 @@ static void on_unsubscribed(void *closure) {
   connection->listener->release(connection->listener->owner);
 }
 
-/** That the broker refused a subject, "" for the inbox. */
+/** The broker denied publishing to a subject, or, if it is "", subscribing to the inbox. */
 struct denial {
   struct ps_io_work work;
   struct ps_connection *connection;
@@ -90,7 +90,7 @@ static void handle_denial(void *context) {
   free(denial);
 }
 
-/** The broker refused a subject: `Permissions Violation for Publish to "ps.…"`. */
+/** Handles `Permissions Violation for Publish to "ps.…"`, and the same for the inbox. */
 static void on_error(natsConnection *nats, natsSubscription *subscription, natsStatus error,
                      void *closure) {
   (void)subscription;
@@ -117,7 +117,7 @@ natsStatus ps_set_handlers(natsOptions *options, struct ps_connection *connectio
   if (set == NATS_OK) set = natsOptions_SetReconnectedCB(options, on_reconnected, connection);
   if (set == NATS_OK) set = natsOptions_SetClosedCB(options, on_closed, connection);
   if (set == NATS_OK) set = natsOptions_SetErrorHandler(options, on_error, connection);
-  /* Small messages are written at once, not a millisecond later with others. */
+  /* Write small messages at once, not a millisecond later together with others. */
   if (set == NATS_OK) set = natsOptions_SetSendAsap(options, true);
   return set;
 }
@@ -142,7 +142,7 @@ static size_t look_at_payload(struct ps_connection *connection) {
   return bytes;
 }
 
-/** Tells what has come; the connection can have been lost and made anew since the last time. */
+/** Reports messages and events; the connection may have been lost and restored since the last time. */
 static void handle_events(void *context) {
   struct ps_connection *connection = context;
   const struct ps_connection_listener *listener = connection->listener;
@@ -202,7 +202,7 @@ natsStatus ps_subscribe_inbox(struct ps_connection *connection) {
     status = natsSubscription_SetOnCompleteCB(connection->inbox, on_unsubscribed, connection);
     if (status != NATS_OK) listener->release(listener->owner);
   }
-  /* Answers are bounded by what was asked for and sent, so no message may be dropped. */
+  /* The client's requests bound the answers, so no message may be dropped. */
   if (status == NATS_OK) status = natsSubscription_SetPendingLimits(connection->inbox, -1, -1);
   return status;
 }
@@ -215,7 +215,7 @@ void ps_disconnect(struct ps_connection *connection) {
 }
 
 size_t ps_payload_bytes_max(struct ps_connection *connection) {
-  /* While cnats reconnects it holds its lock for as long as an attempt takes. */
+  /* While it reconnects, cnats holds its lock during each attempt, so do not call it. */
   return connection->is_connected ? look_at_payload(connection) : ps_last_payload_bytes_max(connection);
 }
 
@@ -232,7 +232,7 @@ size_t ps_data_bytes_max(const struct ps_connection *connection) {
 
 /* Publishing, on the I/O thread. */
 
-/** TOO_LARGE if the broker takes no message of so many bytes. */
+/** TOO_LARGE if the broker does not accept a message of so many bytes. */
 static pserver_status check_payload(const struct ps_connection *connection, const char *subject,
                                     size_t bytes) {
   int64_t most = natsConnection_GetMaxPayload(connection->nats);
@@ -246,7 +246,7 @@ static pserver_status check_payload(const struct ps_connection *connection, cons
 
 pserver_status ps_publish(struct ps_connection *connection, const char *subject, const char *reply,
                           const void *bytes, size_t count) {
-  /* While cnats reconnects it holds its lock for as long as an attempt takes. */
+  /* While it reconnects, cnats holds its lock during each attempt, so do not call it. */
   if (!connection->is_connected) {
     return ps_fail(PSERVER_ERR_NO_BROKER, "publishing to %s: there is no connection", subject);
   }

@@ -1,10 +1,10 @@
-/* The last error of a thread, and failures as the core handles them. */
+/* Converts between the last error of a thread and failures of the core. */
 #include "wire/core-failure.h"
 
 #include "errors/details.h"
 #include "errors/errors.h"
 
-/** Stands for any failure that there is no memory for. */
+/** Replaces a failure that there is no memory for. */
 static struct ps_failure no_memory = {
     .code = PSERVER_ERR_INTERNAL, .text = "no memory for an error", .details = ""};
 

@@ -3,10 +3,10 @@
 
 #include "core/failure.h"
 
-/** Makes a failure of the core the last error. */
+/** Makes a failure of the core the last error; returns its code. */
 pserver_status ps_fail_as_core(const struct ps_failure *failure);
 
-/** The last error as a failure of the core, with one reference; never NULL. */
+/** Returns the last error as a failure of the core, with one reference; never NULL. */
 struct ps_failure *ps_failure_of_last(void);
 
 #endif

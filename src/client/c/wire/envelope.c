@@ -18,7 +18,7 @@ static const uint8_t head[CRC_END + 3] = {
     0x80, 0xa3, 'c', 'r', 'c', 0xce, 0, 0, 0, 0, 0xa1, 'v', PROTOCOL_VERSION};
 static const uint8_t data_key[6] = {0xa4, 'd', 'a', 't', 'a', 0xc6};
 
-/** msgpack-c calls this for every block that it packs. */
+/** Appends bytes to a draft; msgpack-c calls this for everything that it packs. */
 static int append(void *target, const char *bytes, size_t count) {
   struct ps_draft *draft = target;
   if (msgpack_sbuffer_write(&draft->buffer, bytes, count) != 0) draft->has_no_memory = true;
@@ -159,7 +159,7 @@ pserver_status ps_open_message(const uint8_t *bytes, size_t count, struct ps_mes
   if (!ps_read_checked(bytes, count, &message->fields)) {
     return ps_fail(PSERVER_ERR_BAD_MESSAGE,
                    "expected one msgpack map of plain values; received %zu bytes "
-                   "that are none",
+                   "that are not one",
                    count);
   }
   uint64_t version = 0;

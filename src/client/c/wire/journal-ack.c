@@ -11,9 +11,9 @@
 #include "wire/jetstream-errors.h"
 #include "wire/pub-ack.h"
 
-/** Of JetStream: a limit of the stream, or whatever its store says; the text tells which. */
+/** JetStream's code for a limit of the stream, or for any error of its store; the description says which. */
 enum { STORE_FAILED = 10077 };
-/** Statuses by which a broker says that it did not get to it. */
+/** Statuses that mean that the broker could not process the message now. */
 enum { STATUS_TIMEOUT = 408, STATUS_TOO_MANY = 429, STATUS_FAULT_MIN = 500 };
 
 struct refusal_row {
@@ -35,13 +35,13 @@ bool ps_parse_journal_stream(const char *job, const char *stream, unsigned *shar
   *generation = *end == '_' ? strtoull(end + 1, NULL, 10) : 1;
   if (number > 255) return false;
   *shard = (unsigned)number;
-  /* Spelled again, so that nothing else counts as the same stream. */
+  /* Compare with the canonical name, so that no other spelling counts as the same stream. */
   if (*generation == 1) snprintf(spelled, sizeof spelled, "PS_%s_%u", job, *shard);
   else snprintf(spelled, sizeof spelled, "PS_%s_%u_%" PRIu64, job, *shard, *generation);
   return *generation > 0 && strcmp(spelled, stream) == 0;
 }
 
-/** What a refusal to store means: `storeRefusalCode` in src/protocol/jetstream-errors.ts. */
+/** Returns the code for a refusal to store, as `storeRefusalCode` in src/protocol/jetstream-errors.ts does. */
 static pserver_status refusal_code(const struct ps_pub_ack *answer) {
   const char *text = answer->description;
   if (answer->error_code == STORE_FAILED) {
@@ -56,7 +56,7 @@ static pserver_status refusal_code(const struct ps_pub_ack *answer) {
   return is_passing ? PSERVER_ERR_JETSTREAM_UNAVAILABLE : PSERVER_ERR_INTERNAL;
 }
 
-/** How the message of a refusal begins. */
+/** Returns the beginning of the error text of a refusal. */
 static const char *told(pserver_status code) {
   switch (code) {
     case PSERVER_ERR_JOURNAL_FULL:

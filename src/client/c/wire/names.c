@@ -12,7 +12,7 @@
 #include "formats/json.h"
 #include "formats/utf8.h"
 
-/** What a message shows of a name at most. */
+/** The maximum length of a name in an error text. */
 #define SHOWN_CHARACTERS 60
 #define SHOWN_BYTES (4 * SHOWN_CHARACTERS)
 
@@ -21,7 +21,7 @@ static bool is_plain(uint8_t byte) {
          byte == '_' || byte == '-';
 }
 
-/** Whether it is UTF-8, with NULs as ps_is_nul_of_name() has them. */
+/** Whether a name is UTF-8, in which C0 80 stands for a NUL. */
 static bool is_text(const char *name, size_t bytes) {
   while (bytes > 0) {
     size_t taken = ps_is_nul_of_name(name, bytes) ? 2 : ps_utf8_sequence(name, bytes);
@@ -32,10 +32,10 @@ static bool is_text(const char *name, size_t bytes) {
   return true;
 }
 
-/** Room of a name as messages show it: three bytes stand for one that is no UTF-8. */
+/** Bytes of a quoted name: a byte that is not UTF-8 becomes three. */
 #define QUOTED_SIZE (3 * SHOWN_BYTES + sizeof "\"…\"")
 
-/** Bytes of the characters that a message shows. */
+/** Returns the bytes of the characters that an error text shows. */
 static size_t shown_bytes(const char *name, size_t bytes) {
   size_t characters = 0;
   for (size_t i = 0; i < bytes && i < SHOWN_BYTES; i++) {
@@ -45,7 +45,7 @@ static size_t shown_bytes(const char *name, size_t bytes) {
   return bytes < SHOWN_BYTES ? bytes : SHOWN_BYTES;
 }
 
-/** Writes a name as messages show it: as JSON does, ended with three dots if it is cut. */
+/** Quotes a name for an error text, as JSON does; a long one is cut and ends with an ellipsis. */
 static void quote_name(char quoted[QUOTED_SIZE], const char *name, size_t bytes) {
   char shown[SHOWN_BYTES + sizeof "…"];
   struct ps_json json = {.bytes = quoted, .size = QUOTED_SIZE};
@@ -62,7 +62,7 @@ static void quote_name(char quoted[QUOTED_SIZE], const char *name, size_t bytes)
   ps_json_text(&json, shown, used);
 }
 
-/** Refuses a name. */
+/** BAD_NAME for a name. */
 static pserver_status bad_name(const char *what, const char *expected, const char *name, size_t bytes) {
   char quoted[QUOTED_SIZE];
   quote_name(quoted, name, bytes);

@@ -1,4 +1,4 @@
-/* The JSON of PubAcks: objects are walked, the entries that matter are kept, the rest is skipped. */
+/* Reads the JSON of PubAcks: the entries that matter; all others are skipped. */
 #include "wire/pub-ack.h"
 
 #include <string.h>
@@ -24,7 +24,7 @@ static bool take(struct text *text, char character) {
   return true;
 }
 
-/** A string, cut to `room`; escapes other than of one character become a question mark. */
+/** Reads a string, cut to `size` bytes; Unicode escapes become a question mark. */
 static bool take_string(struct text *text, char *target, size_t size) {
   if (!take(text, '"')) return false;
   size_t used = 0;

@@ -5,11 +5,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Bytes of a stream's name and of a description that are kept, the final zeros included. */
+/** Bytes of a stream's name and of a description, including the final zero; longer ones are cut. */
 #define PS_STREAM_SIZE 128
 #define PS_DESCRIPTION_SIZE 1024
 
-/** The broker's answer to what was published to a stream. */
+/** The broker's answer to a message that was published to a stream. */
 struct ps_pub_ack {
   char stream[PS_STREAM_SIZE];
   uint64_t seq;
@@ -19,7 +19,7 @@ struct ps_pub_ack {
   char description[PS_DESCRIPTION_SIZE];
 };
 
-/** Reads the JSON of an answer. False if it is none. */
+/** Reads the JSON of an answer. False if it is not one. */
 bool ps_read_pub_ack(const char *json, size_t bytes, struct ps_pub_ack *ack);
 
 #endif

@@ -1,4 +1,4 @@
-/* Requests under way: sent, repeated, paused and answered on the I/O thread. */
+/* Requests: sent, repeated and answered on the I/O thread. */
 #include "wire/requests.h"
 
 #include <inttypes.h>
@@ -14,9 +14,9 @@
 #define REPEAT_MS 1000
 /** A host gives up just before the repeat comes, so that it never holds two copies of a request. */
 #define WAIT_MS 900
-/** Repeats slow down, or a slow link would be filled with the repeats of large replies. */
+/** The longest delay of a repeat: repeats slow down, so that a slow link is not filled with repeated replies. */
 #define REPEAT_MS_MAX 4000
-/** Pause before a refused question is asked again with what has been learned. */
+/** The pause before a request is sent again after `refused` has reacted to an error. */
 #define AGAIN_MS 10
 
 bool ps_is_worth_retrying(pserver_status status) { return ps_reaction_to(status) == PS_REACTION_RETRY; }
@@ -35,7 +35,7 @@ static void set_due(struct ps_ask *ask, int64_t at_ms) {
   ps_timer_set(&ask->group->requests->connection->io->timers, &ask->timer, at_ms);
 }
 
-/* Whose turn it is. */
+/* The queue of groups that wait for the window. */
 
 static void wait_in_line(struct ps_requests *requests, struct ps_ask_group *group) {
   group->is_waiting = true;
@@ -61,7 +61,7 @@ static bool fits_window(const struct ps_requests *requests, const struct ps_ask 
          requests->window_bytes + ask->window_bytes <= requests->window_max;
 }
 
-/* The end of an asking. */
+/* The end of a group. */
 
 static void close_ask(struct ps_ask *ask, enum ps_ask_state state) {
   ask->state = state;
@@ -69,7 +69,7 @@ static void close_ask(struct ps_ask *ask, enum ps_ask_state state) {
   ask->group->requests->window_bytes -= ask->window_bytes;
 }
 
-/** Ends with this status and the last error. */
+/** Ends a group with this status; unless OK, the last error is the reason. */
 static void finish(struct ps_ask_group *group, pserver_status status) {
   struct ps_requests *requests = group->requests;
   leave_line(requests, group);
@@ -98,7 +98,7 @@ static pserver_status send_ask(struct ps_ask *ask) {
     status = ps_publish(connection, ask->subject, reply, draft.buffer.data, draft.buffer.size);
   }
   ps_draft_release(&draft);
-  /* Without a connection the question is sent when there is one again. */
+  /* Without a connection the request is sent once there is one. */
   if (status == PSERVER_ERR_NO_BROKER || status == PSERVER_ERR_IO) status = PSERVER_OK;
   set_due(ask, ask->is_sent_once ? PS_NEVER_MS : ps_now_ms() + ask->repeat_ms);
   ask->repeat_ms = ps_doubled_ms(ask->repeat_ms, REPEAT_MS_MAX);
@@ -112,11 +112,11 @@ static pserver_status open_ask(struct ps_ask *ask) {
   ask->started_ms = ps_now_ms();
   ask->repeat_ms = REPEAT_MS;
   ask->pause_ms = PS_PAUSE_MS;
-  /* Without a connection it is sent when that is back. */
+  /* Without a connection the request is sent once there is one. */
   return group->requests->connection->is_connected ? send_ask(ask) : PSERVER_OK;
 }
 
-/** Opens questions as the window admits, one of each asking in turn. */
+/** Opens requests as the window permits, one of each group in turn. */
 static void pump(struct ps_requests *requests) {
   while (requests->first_waiting != NULL) {
     struct ps_ask_group *group = requests->first_waiting;
@@ -131,7 +131,7 @@ static void pump(struct ps_requests *requests) {
   }
 }
 
-/** It is time to ask again. */
+/** Sends a request again, because its timer is due. */
 static void repeat(void *context) {
   struct ps_ask *ask = context;
   struct ps_requests *requests = ask->group->requests;
@@ -183,7 +183,7 @@ void ps_ask_group_begin(struct ps_requests *requests, struct ps_ask_group *group
   pump(requests);
 }
 
-/** The status at the end of the call: a timeout names what kept the question from being answered. */
+/** Returns the status at the end of the call: a timeout becomes the obstacle that kept the request unanswered. */
 static pserver_status at_end(struct ps_ask_group *group, pserver_status status) {
   if (status != PSERVER_ERR_TIMEOUT) return status;
   char text[PS_ERROR_TEXT_BYTES / 2];
@@ -206,7 +206,7 @@ void ps_ask_group_end(struct ps_ask_group *group, pserver_status status) {
 
 /* Answers. */
 
-/** Reads an answer; `is_open` if there is a message. */
+/** Reads an answer; `*is_open`: `message` is set. */
 static pserver_status answer(struct ps_ask *ask, natsMsg *received, struct ps_message *message,
                              bool *is_open) {
   if (natsMsg_IsNoResponders(received)) return ask->nobody(ask);
@@ -217,7 +217,7 @@ static pserver_status answer(struct ps_ask *ask, natsMsg *received, struct ps_me
   return status == PSERVER_OK ? ask->read(ask, message) : status;
 }
 
-/** Whether an error is worth another try, which is then due after a pause. */
+/** Schedules a retry after a pause, if the error can pass and there is time left for it. */
 static bool is_tried_again(struct ps_ask *ask, pserver_status status, const struct ps_message *message,
                            int64_t retry_ms) {
   if (!ps_is_worth_retrying(status)) return false;
@@ -246,7 +246,7 @@ static void take_error(struct ps_ask *ask, pserver_status status, const struct p
   set_due(ask, ask->started_ms + AGAIN_MS);
 }
 
-/** A message of an answer was read that is not all of it. */
+/** Continues after a message that is not the whole answer. */
 static void go_on(struct ps_ask *ask) {
   struct ps_ask_group *group = ask->group;
   bool is_incomplete = ask->is_incomplete;
@@ -278,7 +278,7 @@ void ps_on_reply(struct ps_requests *requests, uint64_t slot, uint64_t token, na
   pump(requests);
 }
 
-/** The question under way to a subject; NULL if there is none. */
+/** Returns the open request to a subject; NULL if there is none. */
 static struct ps_ask *find_open(struct ps_ask_group *group, const char *subject) {
   for (size_t i = 0; i < group->next; i++) {
     struct ps_ask *ask = &group->asks[i];

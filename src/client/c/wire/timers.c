@@ -1,9 +1,9 @@
-/* Timers in a pairing heap. */
+/* Timers, in a pairing heap. */
 #include "wire/timers.h"
 
 #include <stddef.h>
 
-/** Joins two heaps; neither root has siblings. */
+/** Joins two heaps, whose roots have no siblings. */
 static struct ps_timer *join(struct ps_timer *one, struct ps_timer *other) {
   if (one == NULL) return other;
   if (other == NULL) return one;
