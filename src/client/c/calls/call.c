@@ -1,4 +1,4 @@
-/* Calls under way: their time, their end, and what they hand to the I/O thread. */
+/* Calls under way: their deadlines, and the tasks that they give to the I/O thread. */
 #include "calls/call.h"
 
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 pserver_status ps_calls_init(struct ps_calls *calls, struct ps_io_thread *io) {
   *calls = (struct ps_calls){.io = io};
   if (ps_condition_init(&calls->idle) == 0) return PSERVER_OK;
-  return ps_fail(PSERVER_ERR_INTERNAL, "no room for a condition");
+  return ps_fail(PSERVER_ERR_INTERNAL, "no memory for a condition");
 }
 
 void ps_calls_release(struct ps_calls *calls) { pthread_cond_destroy(&calls->idle); }
@@ -45,7 +45,7 @@ static pserver_status aborted(const struct ps_call *call) {
   return ps_fail(PSERVER_ERR_ABORTED, "%s: aborted by the caller", call->what);
 }
 
-/** Whether a call may begin. Lock held. */
+/** OK if a call may begin. Called with the lock held. */
 static pserver_status check_entry(const struct ps_call *call) {
   const struct ps_calls *calls = call->calls;
   if (call->kind == PS_CALL_INNER) return PSERVER_OK;
@@ -60,7 +60,7 @@ pserver_status ps_call_enter(struct ps_call *call, struct ps_calls *calls, const
                              int64_t timeout_ms, enum ps_call_kind kind) {
   *call = (struct ps_call){.calls = calls, .what = what, .timeout_ms = timeout_ms, .kind = kind};
   if (ps_condition_init(&call->woken) != 0) {
-    return ps_fail(PSERVER_ERR_INTERNAL, "%s: no room for a condition", what);
+    return ps_fail(PSERVER_ERR_INTERNAL, "%s: no memory for a condition", what);
   }
   ps_cancellable_enter(&call->cancellable, &calls->io->lock, &call->woken);
   pthread_mutex_lock(&calls->io->lock);
@@ -85,7 +85,7 @@ void ps_call_leave(struct ps_call *call) {
   pthread_cond_destroy(&call->woken);
 }
 
-/** ps_call_check(), lock held. */
+/** ps_call_check() with the lock held. */
 static pserver_status check(const struct ps_call *call) {
   if (call->calls->error.code != PSERVER_OK && !call->is_last) {
     ps_fail_with(&call->calls->error);
@@ -127,13 +127,13 @@ static void begin(void *context) {
   task->begin(task);
 }
 
-/** What ended the call is still true when this runs. */
+/** Ends a task; ps_call_check() still fails, as when this was posted. */
 static void end(void *context) {
   struct ps_task *task = context;
   task->end(task, ps_call_check(task->call));
 }
 
-/** Runs `news` if there is any. Lock held, let go of meanwhile. */
+/** Calls `on_progress` if the task has made progress. Called with the lock held, which it releases meanwhile. */
 static void run_progress(struct ps_task *task) {
   if (!task->has_progress) return;
   task->has_progress = false;
@@ -142,7 +142,7 @@ static void run_progress(struct ps_task *task) {
   pthread_mutex_lock(&task->call->calls->io->lock);
 }
 
-/** Waits until the task is over, which it soon is once its call has ended. Lock held. */
+/** Waits until the task is over; ends it when its call has ended. Called with the lock held. */
 static void await(struct ps_call *call, struct ps_task *task) {
   struct ps_io_thread *io = call->calls->io;
   while (!task->is_over) {
@@ -154,7 +154,7 @@ static void await(struct ps_call *call, struct ps_task *task) {
     ps_condition_wait(&call->woken, &io->lock, is_timed ? call->ends_at_ms : PS_NEVER_MS);
     run_progress(task);
   }
-  /* News can have come with the end, while others were told. */
+  /* The last progress may have come together with the end. */
   run_progress(task);
 }
 

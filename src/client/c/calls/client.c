@@ -1,5 +1,5 @@
-/* Clients and their handles: a handle is a number that is looked up, so that a closed or invalid one is
- * an error. */
+/* Clients and their handles. A handle is a number that is looked up, so that a closed or invalid one is an error
+ * and not a crash. */
 #include "calls/client.h"
 
 #include <inttypes.h>
@@ -8,13 +8,13 @@
 
 #include "errors/details.h"
 
-/** One year, so that times do not overflow. */
+/** The longest timeout, a year, so that times do not overflow. */
 #define TIMEOUT_MS_MAX (INT64_C(366) * 24 * 3600 * 1000)
 
 static pthread_mutex_t registry = PTHREAD_MUTEX_INITIALIZER;
 static struct ps_client *clients;
 static uint64_t clients_made;
-/** The process that has connected first; 0 before. */
+/** The process that has connected; 0 before. */
 static pid_t owner;
 
 static pserver_status forked(const char *what, pid_t from) {
@@ -72,7 +72,7 @@ pserver_status ps_client_acquire(pserver_client *handle, const char *what, struc
   pthread_mutex_unlock(&registry);
   *client = found;
   if (found != NULL) return PSERVER_OK;
-  return ps_fail(PSERVER_ERR_CLOSED, "%s: the client is closed, or is none", what);
+  return ps_fail(PSERVER_ERR_CLOSED, "%s: the client is closed, or was never opened", what);
 }
 
 pserver_client *ps_client_publish(struct ps_client *client) {

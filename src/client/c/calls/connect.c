@@ -8,13 +8,15 @@
 #include "wire/clock.h"
 #include "wire/connecting.h"
 
+/** Defaults of the options and of pserver_close(). */
 #define CONNECT_MS 10000
 #define ATTEMPT_MS 5000
 #define CALL_MS 30000
 #define CLOSE_MS 10000
 #define IN_FLIGHT_BYTES ((size_t)16 * 1024 * 1024)
-/** How long the threads of a call that was ended may take to leave it. */
+/** How long calls that were ended may take to return. */
 #define ENDING_MS 10000
+/** Time to give the lease back. */
 #define LEAVE_MS 1000
 
 void pserver_options_init(pserver_options *options) {
@@ -44,7 +46,7 @@ static pserver_status check_options(const pserver_options *options) {
   return ps_check_job_name(options->job);
 }
 
-/** Host name, process and a random part: used once. */
+/** Writes an id that is used once: host name, process id and a random part. */
 static void unique_trainer(char id[PS_ID_SIZE]) {
   char host[PS_ID_SIZE];
   if (gethostname(host, sizeof host - 32) != 0) host[0] = '\0';
@@ -79,7 +81,7 @@ static pserver_status make_client(const pserver_options *options, struct ps_clie
   return status == PSERVER_OK ? ps_client_new(&identity, options, made) : status;
 }
 
-/** Begins a call of the client's own. */
+/** Begins a call of the client itself. */
 static pserver_status begin_inner(struct ps_call *call, struct ps_client *client, const char *what,
                                   int64_t timeout_ms) {
   pserver_status status = ps_call_enter(call, &client->calls, what, timeout_ms, PS_CALL_INNER);
@@ -102,7 +104,7 @@ static void stop(struct ps_client *client, void *context) {
   ps_session_stop(&client->session);
 }
 
-/** Renews and joins no more, and gives the lease back. */
+/** Ends the session and gives its lease back. */
 static pserver_status leave(struct ps_client *client) {
   struct ps_call call;
   pserver_status status = begin_inner(&call, client, "leave", LEAVE_MS);
@@ -114,7 +116,7 @@ static pserver_status leave(struct ps_client *client) {
   return status;
 }
 
-/** Ends a client without a handle; takes as long as its threads wait for the broker. */
+/** Disconnects and releases a client without a handle. May block while its threads wait for the broker. */
 static void finish(struct ps_client *client) {
   ps_disconnect(&client->connection);
   ps_client_release(client);
@@ -126,7 +128,7 @@ static void *finish_apart(void *closure) {
   return NULL;
 }
 
-/** The same on another thread, so that an aborted call does not wait for the broker. */
+/** Does the same on another thread, so that an aborted call does not wait for the broker. */
 static void finish_later(struct ps_client *client) {
   pthread_t thread;
   if (pthread_create(&thread, NULL, finish_apart, client) == 0) pthread_detach(thread);
@@ -163,7 +165,7 @@ pserver_status pserver_connect(const pserver_options *options, pserver_client **
   return status;
 }
 
-/** Waits for the calls under way; false if the closing thread's canceller ends that. Lock held. */
+/** Waits for the calls under way; false if the closing thread's canceller ends the wait. Lock held. */
 static bool await_idle(struct ps_calls *calls, const struct ps_cancellable *cancellable, int64_t until_ms) {
   while (calls->running > 0 && ps_now_ms() < until_ms && !cancellable->is_cancelled) {
     ps_condition_wait(&calls->idle, &calls->io->lock, until_ms);
@@ -171,7 +173,7 @@ static bool await_idle(struct ps_calls *calls, const struct ps_cancellable *canc
   return !cancellable->is_cancelled;
 }
 
-/** Ends calls, those that are left at the time by force; false if that was aborted. */
+/** Refuses new calls, waits for running ones, and fails those left at `until_ms`; false if aborted. */
 static bool end_calls(struct ps_calls *calls, int64_t until_ms) {
   struct ps_cancellable cancellable;
   ps_cancellable_enter(&cancellable, &calls->io->lock, &calls->idle);
@@ -200,7 +202,7 @@ pserver_status pserver_close(pserver_client *handle, int64_t timeout_ms) {
   }
   bool is_waited_for =
       end_calls(&client->calls, ps_now_ms() + (timeout_ms < INT32_MAX ? timeout_ms : INT32_MAX));
-  /* The registry's; this thread's own is given back when all is over. */
+  /* Drops the reference of the registry; finish() drops that of this thread. */
   ps_client_release(client);
   if (is_waited_for) is_waited_for = leave(client) != PSERVER_ERR_ABORTED;
   if (is_waited_for) {
@@ -210,5 +212,5 @@ pserver_status pserver_close(pserver_client *handle, int64_t timeout_ms) {
   finish_later(client);
   return ps_fail(
       PSERVER_ERR_ABORTED,
-      "pserver_close: aborted by the caller; the client is closed, its lease runs out by itself");
+      "pserver_close: aborted by the caller; the client is closed, its lease will expire");
 }

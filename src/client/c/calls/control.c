@@ -1,11 +1,11 @@
-/* The calls that look at the job and at the client itself. */
+/* Calls that return the state of the job and of the client. */
 #include <string.h>
 
 #include "calls/client.h"
 #include "calls/parameters.h"
 #include "errors/details.h"
 
-/** Describing waits for the I/O thread alone. */
+/** Time for pserver_describe(), which waits for the I/O thread only. */
 #define DESCRIBE_MS 1000
 
 static void take_session(struct ps_client *client, void *session) {

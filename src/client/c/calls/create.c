@@ -1,4 +1,4 @@
-/* Creates single parameters: whoever comes first initializes, others wait. */
+/* Creates single parameters: the trainer that comes first initializes, others wait. */
 #include "calls/client.h"
 #include "calls/declaration.h"
 #include "calls/first-values.h"
@@ -8,7 +8,7 @@
 #include "push/parameter-update.h"
 #include "wire/clock.h"
 
-/** Creates the parameter unless it exists; waits for whoever is creating it. */
+/** Creates a parameter unless it exists; waits while another trainer is creating it. */
 static pserver_status create_or_wait(struct ps_call *call, const char *name, const pserver_tensor *value,
                                      const pserver_config *config) {
   struct ps_declaration declaration = {.name = name, .value = value, .config = config};
@@ -22,7 +22,7 @@ static pserver_status create_or_wait(struct ps_call *call, const char *name, con
     status = ps_store_first_values(call, &declaration, 1);
     if (status == PSERVER_OK) status = ps_finish_initialization(call, selection.epoch, declaration.parameter);
     ps_declarations_release(&declaration, 1);
-    /* Another trainer took over, because this one's lease was lost: wait for that one. */
+    /* Another trainer has taken over, because this one has lost its lease: wait for the other. */
     if (!ps_yields_init(status)) return status;
     status = ps_call_sleep(call, ps_varied_ms(pause_ms));
     if (status != PSERVER_OK) return status;

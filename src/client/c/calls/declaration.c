@@ -1,4 +1,4 @@
-/* Parameters as callers declare them: checked, and declared in few requests. */
+/* Checks the parameters that callers declare, and declares them with few requests. */
 #include "calls/declaration.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "push/parameter-update.h"
 #include "wire/dtypes.h"
 
-/** Bytes of a declaration besides its name, shape and configuration; and of a size of its shape. */
+/** Maximum bytes of a declaration without name, shape and configuration; and of one size of its shape. */
 #define DECLARATION_BYTES 64
 #define SIZE_BYTES 9
 
@@ -56,15 +56,15 @@ static bool has_empty_dimension(const pserver_tensor *value) {
   return false;
 }
 
-/** Whether a configuration can allow what is not finite; escapes can spell a setting's name. */
+/** Whether a configuration may allow values that are not finite; the setting's name may contain escapes. */
 static bool may_allow_non_finite(const pserver_config *config) {
   if (config == NULL || config->text == NULL) return false;
   return strstr(config->text, "allowNonFinite") != NULL || strchr(config->text, '\\') != NULL;
 }
 
 /**
- * NON_FINITE before the parameter is declared, where its configuration cannot allow such values: a
- * declaration that is never filled keeps others waiting. Where it can, the host's reading of it decides.
+ * NON_FINITE if the configuration cannot allow such values: before the parameter is declared, because others would
+ * wait for the values of a declared one. If it may allow them, the values are checked after the host has read it.
  */
 static pserver_status check_first_values(struct ps_declaration *declaration, uint64_t elements) {
   if (may_allow_non_finite(declaration->config)) return PSERVER_OK;
@@ -143,7 +143,7 @@ static pserver_status read_declare(void *context, const struct ps_message *messa
   return ps_read_declared(listed, part->count, message);
 }
 
-/** Most bytes that a declaration takes in a request. */
+/** Returns the maximum number of bytes of a declaration in a request. */
 static size_t declaration_bytes(const struct ps_declaration *declaration) {
   const pserver_config *config = declaration->config;
   size_t bytes = DECLARATION_BYTES + strlen(declaration->name) +
@@ -161,7 +161,7 @@ struct part_limits {
   size_t bytes;
 };
 
-/** Divides declarations among requests, as many in each as a host takes and the broker; returns how many. */
+/** Divides declarations among requests, as many in each as the limits allow; returns the number of requests. */
 static size_t divide(uint64_t epoch, struct ps_declaration *declarations, size_t count,
                      struct part_limits most, struct declare_part *parts) {
   size_t part_count = 0;
@@ -201,7 +201,7 @@ pserver_status ps_declare(struct ps_call *call, uint64_t epoch, struct ps_declar
                           size_t count) {
   struct declare_part *parts = calloc(count, sizeof *parts);
   if (parts == NULL) return ps_fail(PSERVER_ERR_INTERNAL, "no memory for %zu declarations", count);
-  /* By bytes, too: a configuration as it is given can be longer than the host's reading of it. */
+  /* Also limited by bytes, because a configuration as given may be longer than as the host stores it. */
   struct part_limits most = {ps_parameters_per_request(call->client),
                              ps_data_bytes_max(&call->client->connection)};
   size_t part_count = divide(epoch, declarations, count, most, parts);

@@ -1,5 +1,4 @@
-/* What shards have lost of what this client may have seen: they fall back when their journal is replaced
- * and does not keep all of the old one. */
+/* Asks shards whose journals were replaced which records were lost, as far as this client may have seen them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,14 +6,15 @@
 #include "calls/client.h"
 #include "calls/request-task.h"
 
-/** A shard whose journal was replaced, and the last position seen of the old one. */
+/** A request to a shard whose journal was replaced: `seen` is the last position seen in the old one. */
 struct fallback_request {
   unsigned shard;
   struct ps_position seen;
-  /** Where the list of all answers grows. */
+  /** The list that collects all answers. */
   struct answers *answers;
 };
 
+/** The fallbacks of all shards asked. */
 struct answers {
   const struct ps_client *client;
   pserver_fallback *list;
@@ -31,7 +31,7 @@ static pserver_status write_request(struct ps_ask *ask, struct ps_draft *draft) 
   return ps_draft_end(draft);
 }
 
-/** Adds an entry, unless nothing was lost. */
+/** Adds the fallback in an entry, unless it concerns nothing that this client has seen. */
 static pserver_status add(const struct fallback_request *request, const struct ps_value *entry) {
   struct answers *answers = request->answers;
   pserver_fallback fallback = {.shard = request->shard};
@@ -40,7 +40,7 @@ static pserver_status add(const struct fallback_request *request, const struct p
     return ps_fail(PSERVER_ERR_BAD_MESSAGE, "fallbacks: expected what was lost; received another list");
   }
   if (fallback.generation < request->seen.generation) return PSERVER_OK;
-  /* What was seen has existed, whoever else knows of it. */
+  /* A position that this client has seen existed, even if the host does not know it. */
   bool is_seen = fallback.generation == request->seen.generation;
   if (is_seen && request->seen.seq > fallback.to) fallback.to = request->seen.seq;
   if (fallback.to < fallback.from) return PSERVER_OK;
@@ -67,7 +67,7 @@ static pserver_status no_owner(struct ps_ask *ask) {
   return ps_fail(PSERVER_ERR_NO_OWNER, "no host serves shard %u", request->shard);
 }
 
-/** The questions, one for each replaced journal. */
+/** The requests of one call, one for each replaced journal. */
 struct fallback_requests {
   struct answers *answers;
   struct fallback_request *requests;
@@ -89,7 +89,7 @@ static void collect(struct ps_client *client, void *context) {
   }
 }
 
-/** Forgets the journals whose losses have been told. */
+/** Forgets the replaced journals whose losses are reported. */
 static void settle(struct ps_client *client, void *context) {
   const struct fallback_requests *all = context;
   for (size_t i = 0; i < all->count; i++) {
@@ -103,7 +103,7 @@ static pserver_status ask_all(struct ps_call *call, struct answers *answers) {
                                   .asks = calloc(PS_SHARDS_MAX, sizeof *all.asks)};
   pserver_status status = PSERVER_OK;
   if (all.requests == NULL || all.asks == NULL) {
-    status = ps_fail(PSERVER_ERR_INTERNAL, "no memory for questions");
+    status = ps_fail(PSERVER_ERR_INTERNAL, "no memory for requests");
   } else {
     ps_run_on_io_thread(call, collect, &all);
     status = ps_run_requests(call, &call->client->requests, all.asks, all.count);

@@ -1,4 +1,4 @@
-/* The first values of parameters are sent: those of many together, and by themselves after a failure. */
+/* Sends the first values of parameters: many together, or block by block after an attempt has failed. */
 #include "calls/first-values.h"
 
 #include <stdlib.h>
@@ -8,16 +8,16 @@
 #include "push/sent-updates.h"
 #include "wire/crc32.h"
 
-/** An attempt to store the values of a parameter. */
+/** An attempt to store the first values of a parameter. */
 struct attempt {
   struct ps_parameter_update update;
   size_t bytes;
-  /** Whether an earlier one has failed, and whether it was of the same values. */
+  /** Whether an earlier attempt has failed, and whether it had the same values. */
   bool is_open;
   bool is_repeated;
 };
 
-/** Attempts of one call, and how those that were made have ended. */
+/** The attempts of one call, and their result. */
 struct attempts {
   struct attempt *list;
   size_t count;
@@ -49,7 +49,7 @@ static void note_attempts(struct ps_client *client, void *context) {
   }
 }
 
-/** Sends the blocks of parameters that were tried alike, and notes whether that has succeeded. */
+/** Makes attempts whose earlier ones ended alike, and notes their result. */
 static pserver_status send_alike(struct ps_call *call, struct attempt *list, size_t count) {
   struct attempts attempts = {.list = list, .count = count};
   struct ps_parameter_update *updates = calloc(count, sizeof *updates);
@@ -62,7 +62,7 @@ static pserver_status send_alike(struct ps_call *call, struct attempt *list, siz
   return attempts.status;
 }
 
-/** The attempts that were tried alike, in their order; returns how many there are. */
+/** Copies the attempts whose earlier ones ended in this way, in order; returns their number. */
 static size_t list_alike(const struct attempt *list, size_t count, bool is_open, bool is_repeated,
                          struct attempt *alike) {
   size_t found = 0;
@@ -73,8 +73,8 @@ static size_t list_alike(const struct attempt *list, size_t count, bool is_open,
 }
 
 /**
- * Sends what is tried for the first time together. Each block of another goes by itself: in a batch, one block
- * that is there would have all others rejected.
+ * Makes all attempts: first ones together, in batches. In repeated ones each block is sent in a record of its own,
+ * because in a batch one block that is initialized already would get all others rejected.
  */
 static pserver_status send_all(struct ps_call *call, struct attempt *list, size_t count) {
   static const struct {

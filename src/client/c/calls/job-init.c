@@ -33,7 +33,7 @@ pserver_status pserver_begin_init(pserver_client *handle, bool wait, int64_t tim
   return ps_call_end(&call, status);
 }
 
-/** Epoch of the initialization this trainer was selected for. NOT_SELECTED if it is not. */
+/** Gives the epoch of the initialization that this trainer is selected for. NOT_SELECTED if it is not. */
 static pserver_status selected_epoch(struct ps_call *call, uint64_t *epoch) {
   ps_run_on_io_thread(call, take_epoch, epoch);
   if (*epoch != 0) return PSERVER_OK;

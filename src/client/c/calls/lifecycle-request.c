@@ -1,4 +1,4 @@
-/* Lifecycle requests: each is asked under whatever session is the current one. */
+/* Lifecycle requests, each sent under the session that is current at the time. */
 #include "calls/lifecycle-request.h"
 
 #include <stdio.h>
@@ -44,7 +44,7 @@ struct ps_failure *ps_lifecycle_failure(const struct ps_lifecycle_request *reque
   return failure;
 }
 
-/** The error of a request whose time is over says that there is no host. */
+/** Turns the timeout of a request into NO_HOST. */
 static pserver_status explain(struct ps_lifecycle_request *request, pserver_status status) {
   if (status != PSERVER_ERR_TIMEOUT || ps_ask_group_remaining_ms(&request->group) > 0) return status;
   char text[PS_ERROR_TEXT_BYTES / 2];
@@ -110,21 +110,21 @@ void ps_fail_request(void *shell, struct ps_session_request *request, struct ps_
   failed->over(failed, ps_fail_as_core(failure));
 }
 
-/* Calls that wait for replies. */
+/* Calls that wait for requests. */
 
 struct lifecycle_task {
   struct ps_task task;
   const struct ps_lifecycle *lifecycle;
   struct ps_lifecycle_request *requests;
   size_t count;
-  /** Requests that are not over, and one more while requests are begun or ended. */
+  /** Number of requests that are not over, and one more while begin_task() or end_task() runs. */
   size_t open;
   /** The first error. */
   pserver_status status;
   struct ps_error error;
 };
 
-/** Ends the task with its last open request; it may be freed then. */
+/** Counts one request less; the last one ends the task, which may be freed then. */
 static void close_one(struct lifecycle_task *asked) {
   if (--asked->open > 0) return;
   if (asked->status != PSERVER_OK) ps_fail_with(&asked->error);

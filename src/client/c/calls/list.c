@@ -1,4 +1,4 @@
-/* The calls that list the job's parameters. */
+/* Calls that list the job's parameters. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,7 +6,7 @@
 #include "calls/parameters.h"
 #include "formats/json.h"
 
-/** A configuration of a host is far smaller; one byte of it becomes six at most. */
+/** Bytes of JSON that one byte of a configuration takes at most. */
 #define JSON_BYTES_PER_BYTE 6
 
 /** The list so far. */
@@ -60,7 +60,7 @@ static bool append(struct listing *listing, const struct ps_parameter *parameter
   return details->info.name != NULL && details->config != NULL;
 }
 
-/** One page after the last name of the list. */
+/** Appends the page that follows the last name of the list. */
 static pserver_status list_page(struct ps_call *call, struct listing *listing, bool *has_more) {
   struct ps_parameter *page[PS_PARAMETERS_PER_REQUEST_MAX] = {NULL};
   struct ps_job_status status = {.parameters = page, .capacity = PS_PARAMETERS_PER_REQUEST_MAX};

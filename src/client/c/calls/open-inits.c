@@ -1,4 +1,4 @@
-/* Initializations that have not ended well, one for each parameter whose last attempt failed. */
+/* Failed initializations, one for each parameter whose last attempt failed. */
 #include "calls/open-inits.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Parameters that are known, in a table by name. */
+/* The known parameters, in a hash table by name. */
 #include "calls/parameter-cache.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ static void forget(struct ps_parameters *known, const char *name, size_t bytes) 
   ps_parameter_unref(parameter);
 }
 
-/** Takes over a reference. */
+/** Stores a parameter and takes over a reference. */
 static void remember(struct ps_parameters *known, struct ps_parameter *parameter) {
   forget(known, parameter->name, parameter->name_bytes);
   struct ps_parameter **link = find_known(known, parameter->name, parameter->name_bytes);
@@ -29,7 +29,7 @@ static void remember(struct ps_parameters *known, struct ps_parameter *parameter
 
 pserver_status ps_parameters_init(struct ps_parameters *parameters) {
   if (pthread_mutex_init(&parameters->lock, NULL) == 0) return PSERVER_OK;
-  return ps_fail(PSERVER_ERR_INTERNAL, "no room for a lock");
+  return ps_fail(PSERVER_ERR_INTERNAL, "no memory for a lock");
 }
 
 size_t ps_parameters_take(struct ps_parameters *parameters, const char *const *names, size_t count,

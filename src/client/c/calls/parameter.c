@@ -1,4 +1,4 @@
-/* One parameter as replies describe it. */
+/* Reads parameters from replies. */
 #include "calls/parameter.h"
 
 #include <stdlib.h>
@@ -91,7 +91,7 @@ pserver_status ps_read_parameter(const struct ps_value *value, struct ps_paramet
     *parameter = read;
     return PSERVER_OK;
   }
-  ps_fail(PSERVER_ERR_BAD_MESSAGE, "a reply describes the parameter %s in a way that is not understood",
+  ps_fail(PSERVER_ERR_BAD_MESSAGE, "a reply describes the parameter %s in an unknown way",
           read->name == NULL ? "without a name" : read->name);
   ps_parameter_unref(read);
   return PSERVER_ERR_BAD_MESSAGE;

@@ -1,4 +1,4 @@
-/* What is known of the job's parameters, looked up where nothing is. */
+/* Looks up parameters that are not known yet, and asks for the state of the job. */
 #include "calls/parameters.h"
 
 #include <stdlib.h>
@@ -8,10 +8,10 @@
 #include "errors/details.h"
 #include "wire/clock.h"
 
-/** Most bytes of a parameter in a message, whether declared or listed. */
+/** Maximum bytes of a parameter in a message, whether declared or listed. */
 #define PARAMETER_BYTES_MAX 2048
 
-/** By the numbers of pserver_state. */
+/** By value of pserver_state. */
 static const char *const state_names[] = {"uninitialized", "initializing", "ready"};
 
 pserver_status ps_read_state(const struct ps_value *fields, pserver_state *state) {
@@ -80,7 +80,7 @@ static void write_status(void *context, struct ps_draft *draft) {
   }
 }
 
-/** Positions where the journals stood when these became ready: pulls see no less. */
+/** Notes the ends of the journals when the job or the parameters became ready, which reads must have reached. */
 static void note_positions(struct ps_positions *positions, const struct ps_value *fields,
                            struct ps_job_status *status) {
   struct ps_value list;
@@ -144,7 +144,7 @@ static pserver_status not_ready(const char *name, const struct ps_parameter *par
   return ps_detail_text("by", status->by);
 }
 
-/** Looks up to 256 names up; the last error says what is wrong with the first that is not ready. */
+/** Asks for up to 256 parameters and stores those that are ready. The error is about the first that is not. */
 static pserver_status look_up(struct ps_call *call, const char *const *names, size_t count) {
   struct ps_parameter *listed[PS_PARAMETERS_PER_REQUEST_MAX] = {NULL};
   struct ps_job_status status = {.parameters = listed, .capacity = PS_PARAMETERS_PER_REQUEST_MAX};

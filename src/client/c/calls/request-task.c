@@ -1,4 +1,4 @@
-/* Calls that wait for answers. */
+/* Sends the requests of a call and waits for the answers. */
 #include "calls/request-task.h"
 
 struct request_task {

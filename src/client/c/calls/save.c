@@ -1,4 +1,4 @@
-/* The calls that have a host write the model. */
+/* Calls that make a host write the model. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,17 +8,18 @@
 #include "errors/details.h"
 #include "wire/clock.h"
 
+/** The default timeout of saving. */
 #define SAVE_MS 600000
 #define TOKEN_TEXT_SIZE 40
 
 struct save_request {
   const struct ps_identity *identity;
   const char *path;
-  /** By which it is told apart from others, and stopped. */
+  /** Identifies the save, so that it can be stopped. */
   char token[TOKEN_TEXT_SIZE];
   pserver_on_progress on_progress;
   void *context;
-  /** How far the host is. Written by the I/O thread, told by the calling one. */
+  /** Progress of the host in bytes. Written by the I/O thread, read by the calling one. Atomic. */
   uint64_t done;
   uint64_t total;
   /** NULL if the caller does not ask for it. */
@@ -29,12 +30,12 @@ static pserver_status write_save(struct ps_ask *ask, struct ps_draft *draft) {
   const struct save_request *request = ask->context;
   ps_draft_text(draft, "path", request->path);
   ps_draft_text(draft, "token", request->token);
-  /* Where accounts are joined, the broker gives the host another reply subject, for one reply. */
+  /* Also as an entry: between accounts, the broker gives the host another reply subject, for one reply only. */
   ps_draft_text(draft, "progress", ask->reply);
   return ps_draft_end(draft);
 }
 
-/** Whether a message tells how far it is; the calling thread is told. */
+/** Whether a message reports progress, which is then noted. */
 static bool take_progress(struct save_request *request, const struct ps_value *fields) {
   struct ps_value progress;
   uint64_t done;
@@ -48,7 +49,7 @@ static bool take_progress(struct save_request *request, const struct ps_value *f
   return true;
 }
 
-/** Tells how far it was the last time. */
+/** Reports the last progress to the caller. */
 static void tell_progress(struct ps_ask *ask) {
   const struct save_request *request = ask->context;
   if (request->on_progress == NULL) return;
@@ -78,7 +79,7 @@ static pserver_status nobody_saves(struct ps_ask *ask) {
   return ps_detail_text("job", request->identity->job);
 }
 
-/** Has the host stop. If that is lost, the host writes on, and nobody hears of it. */
+/** Tells the host to stop. If the message is lost, the host finishes writing, without any effect on the client. */
 static void stop_saving(struct ps_client *client, void *context) {
   const struct save_request *request = context;
   char subject[PS_SUBJECT_SIZE];
@@ -92,7 +93,7 @@ static void stop_saving(struct ps_client *client, void *context) {
   ps_draft_release(&draft);
 }
 
-/** Has the host stop, if the call ended before the host did; the last error stays. */
+/** Tells the host to stop if the call ended before the host answered; keeps the last error. */
 static void stop_if_ended(struct ps_call *call, struct save_request *request) {
   struct ps_error error = *ps_last_error();
   if (ps_call_check(call) != PSERVER_OK) ps_run_on_io_thread(call, stop_saving, request);
@@ -116,7 +117,7 @@ static pserver_status save(const char *what, pserver_client *handle, struct save
   snprintf(request->token, sizeof request->token, "%016" PRIx64 "%016" PRIx64, ps_random_bits(),
            ps_random_bits());
   request->identity = &call.client->identity;
-  /* Saving takes its time: asking again would only begin it again. */
+  /* Not repeated, because a repeat would begin saving again. */
   struct ps_ask ask = {.write = write_save,
                        .read = read_save,
                        .nobody = nobody_saves,

@@ -1,4 +1,4 @@
-/* The life of a trainer, as the session core decides: its joins, and the renewals of its lease. */
+/* Joins, rejoins and renews as the session core decides. */
 #include "calls/session.h"
 
 #include <inttypes.h>
@@ -49,7 +49,7 @@ static pserver_status read_join(void *context, const struct ps_message *message)
   }
   join->lease_ms = (int64_t)lease_ms;
   join->terms.shards = (unsigned)shards;
-  /* Hosts that do not tell may be of the first version. */
+  /* Hosts that do not send the rules may be of the first version. */
   if (!ps_map_whole(fields, "rules", &join->terms.rules)) join->terms.rules = 1;
   read_synchronization(fields, &join->terms);
   return PSERVER_OK;
@@ -90,7 +90,7 @@ pserver_status ps_leave_job(struct ps_call *call, struct ps_session *session) {
   return ps_run_lifecycle(call, &session->lifecycle, &request);
 }
 
-/* Requests of the session's own. */
+/* Requests that no call waits for. */
 
 static void begin_background(struct ps_session *session, struct ps_background_request *background,
                              int64_t timeout_ms) {
@@ -110,7 +110,7 @@ static void end_background(void *context) {
                    ps_detail_signed("timeoutMs", background->timeout_ms));
 }
 
-/** The failure of a request that is over, with one reference; NULL if it has succeeded. */
+/** Notes that a request is over; returns its failure with one reference, NULL if it has succeeded. */
 static struct ps_failure *note_over(struct ps_session *session, struct ps_background_request *background,
                                     pserver_status status) {
   background->is_under_way = false;
